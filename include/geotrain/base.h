@@ -89,6 +89,15 @@ int64_t gt_alloc_total(void);
 /* Returns the copy and writes its capacity to *capacity; frees the old array. */
 void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
 
+/* Zeroed like gt_alloc's, but pages that nobody touches take no memory: for arrays of which a
+   process uses a part. */
+void *gt_reserve(size_t count, size_t size);
+
+/* Bytes of this process that are in memory now, with what it shares with others; and the most that
+   have been. */
+size_t gt_resident_now(void);
+size_t gt_resident_peak(void);
+
 /* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Counter-based random numbers (SplitMix64 finalizer over a keyed counter): the same key gives the
@@ -159,6 +168,11 @@ const char *gt_nearest(const char *name, const char *const *known, size_t n);
 #define GT_SHA256_HEX 65
 /* SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
 void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
+/* The same of what is given in parts; gt_sha256_end frees it. */
+typedef struct gt_sha256 gt_sha256;
+gt_sha256 *gt_sha256_begin(void);
+void gt_sha256_add(gt_sha256 *hash, const void *data, size_t size);
+void gt_sha256_end(gt_sha256 *hash, char hex[GT_SHA256_HEX]);
 
 /* ---- CPU ------------------------------------------------------------------------------------- */
 

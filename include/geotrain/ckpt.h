@@ -54,6 +54,25 @@ char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, cons
    NULL. */
 gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region,
                                     const gt_ckpt_info *info, const gt_state *state);
+/* The same file, written in parts as they come, so that nobody holds the whole model.  It has its
+   name once it is finished.  The caller's thread does all of it. */
+typedef struct gt_ckpt_parts gt_ckpt_parts;
+/* Begins RUN_DIR/final.h5 for so many floats.  GT_ERR_CKPT names the file; *out is then NULL. */
+gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t nparams,
+                             size_t nbuffers);
+/* Writes n floats of the parameters, or else of the buffers, from `at` on. */
+gt_status gt_ckpt_parts_put(gt_ckpt_parts *parts, bool buffers, size_t at, const float *data,
+                            size_t n);
+/* Moves what has been put there by `share`, from 0 to 1, towards n floats of `data`: what is equal
+   stays as it is.  Of parts with weights w1, w2.. that are put and then averaged with w2 / (w1 + w2)
+   and so on the file has the weighted mean.  Errors as gt_ckpt_parts_put. */
+gt_status gt_ckpt_parts_average(gt_ckpt_parts *parts, bool buffers, size_t at, const float *data,
+                                size_t n, double share);
+/* Adds what else belongs to it, seals it and makes it durable.  info->params_sha256 is written:
+   that of the parameters, read back in their order. */
+gt_status gt_ckpt_parts_finish(gt_ckpt_parts *parts, gt_ckpt_info *info, const gt_state *rest);
+/* Takes NULL.  Removes a file that was not finished. */
+void gt_ckpt_parts_close(gt_ckpt_parts *parts);
 /* Removes RUN_DIR/final.h5 (region NULL) or the region's file, and temporary files of a killed
    run. */
 void gt_ckpt_remove_final_model(const char *run_dir, const char *region);

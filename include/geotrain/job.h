@@ -97,6 +97,13 @@ typedef struct {
   size_t nlast;
 } gt_job_stage;
 
+/* Another copy of a pipeline: regions that have its stages, in the places of the regions of
+   pipeline.stages, in the order in which these come there first. */
+typedef struct {
+  char **regions;
+  size_t nregions;
+} gt_job_copy;
+
 /* A candidate needs `factor` times as many samples as the others. */
 typedef struct {
   gt_strategy strategy;
@@ -160,14 +167,18 @@ typedef struct {
   } train;
   gt_job_region *regions;
   size_t nregions;
-  /* One copy of the model, cut into stages; nstages 0: there is no pipeline. */
+  /* The model, cut into stages; nstages 0: there is no pipeline, or it is to be found. */
   struct {
     gt_job_stage *stages;
     size_t nstages;
-    int micro_batches; /* of a step, whose batch is train.batch */
+    bool search;         /* stages: auto; gt_pipe_search_run finds them for a plan */
+    gt_job_copy *copies; /* further ones; that of `stages` is the first */
+    size_t ncopies;
+    int micro_batches; /* of a step, whose batch is train.batch; 0: to be found with the stages */
     gt_pipe_kind schedule;
     gt_labels labels;
     double memory_bytes; /* of a worker; 0: any */
+    bool adapt;          /* the order of passes follows the network */
   } pipeline;
   struct {
     gt_local local;
@@ -203,6 +214,7 @@ typedef struct {
   bool compute_emulate;
   /* file written by `geotrain probe`; loading the job merges it and sets this to NULL */
   char *profile;
+  char *fleet; /* no key: the file named by `profile`, if it has a section fleet; else NULL */
   struct {
     gt_job_interval every;
     int keep;
@@ -284,8 +296,17 @@ int gt_job_ranks(const gt_job *job);
    forwards and adds up what the others exchange, has no samples, no weight in means, and makes no
    steps. */
 bool gt_job_trains(const gt_job *job, size_t region);
-/* The region has data: it trains and, if there is a pipeline, has its first stage. */
+/* The region has data: it trains and, if there is a pipeline, has its first stage, or may have it
+   where the stages are to be found. */
 bool gt_job_reads(const gt_job *job, size_t region);
+/* Copies of the pipeline, that of pipeline.stages first; 1 if there is no pipeline. */
+size_t gt_job_copies(const gt_job *job);
+/* The copy that the region is of; gt_job_copies(job) in a job that is not checked: of none. */
+size_t gt_job_copy_of(const gt_job *job, size_t region);
+/* The region that has in `copy` the stages that `region` has in its own. */
+size_t gt_job_twin(const gt_job *job, size_t region, size_t copy);
+/* The region of a copy that has the stage. */
+size_t gt_job_stage_region(const gt_job *job, size_t copy, size_t stage);
 /* Spans (runs of operations) that each stage of the job's pipeline has: 2 if it is folded, else
    1. */
 size_t gt_job_chunks(const gt_job *job);
@@ -293,7 +314,7 @@ size_t gt_job_chunks(const gt_job *job);
 size_t gt_job_training(const gt_job *job);
 /* The workers of a region; 0 if it only aggregates or its ranks are auto. */
 size_t gt_job_workers(const gt_job *job, size_t region);
-/* GT_ERR_JOB names the region if the ranks of one are auto. */
+/* GT_ERR_JOB names the region if the ranks of one are auto, or says that pipeline.stages is. */
 gt_status gt_job_check_ranks(const gt_job *job);
 /* Checks what a run needs but planning and simulation do not: ranks as numbers, and a data set.
    GT_ERR_JOB says what is missing. */
@@ -332,11 +353,11 @@ const gt_job_link **gt_job_link_table(const gt_job *job);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
    and 4 here"; empty if they are equal.  `for_resume` ignores the keys that a resume may change
    (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log,
-   slurm, and pipeline.schedule, micro_batches and memory). */
+   slurm, and pipeline.schedule, micro_batches, memory and adapt). */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
                        size_t size);
-/* The job with this text has a pipeline over several regions, each of which has a part of the model:
-   so the checkpoint of a region holds a part. */
+/* The job with this text has a pipeline, each copy over several regions, so that the checkpoint of a
+   region holds a part of the model. */
 bool gt_job_in_parts(const char *yaml);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);

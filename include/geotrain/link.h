@@ -199,7 +199,8 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_PROTOCOL_VERSION   5
+#define GT_CONTROL_NUMBERS    ((size_t)512) /* float64 that a control message has at most */
+#define GT_PROTOCOL_VERSION   6
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -224,7 +225,9 @@ typedef enum {
      sequence: GT_JOINED_ACTIVE, _DONE or _LATE. */
   GT_MSG_JOINED,
   GT_MSG_BYE,
-  GT_MSG_STRATEGY, /* value and detail: of the strategy's own meaning */
+  /* value and detail: of the strategy's own meaning; or value and a payload of float64, of which
+     range says the number of the first */
+  GT_MSG_STRATEGY,
   /* bulk: framed like data, and sent in one order with it; neither numbered, acknowledged nor
      resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
@@ -278,7 +281,8 @@ typedef struct {
   uint16_t from;        /* region id of the sender */
   uint32_t frame_bytes; /* payload bytes in this frame */
   uint32_t round;       /* the sender's checkpoint round */
-  /* data: per link, from 1; PING: the sender's samples; ROUND, JOINED: see there; else 0 */
+  /* data: per link, from 1; PING: the sender's samples; PONG and activations: its clock; ROUND,
+     JOINED: see there; else 0 */
   uint64_t sequence;
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */
@@ -293,6 +297,17 @@ typedef struct {
 static inline size_t gt_header_bytes(const gt_frame_header *head) {
   return head->flags & GT_FRAME_ROUTED ? GT_FRAME_HEADER_MAX : GT_FRAME_HEADER_BYTES;
 }
+
+/* Frames that a gateway has for a peer: of both directions, and kept free for control. */
+#define GT_LINK_POSTED         ((size_t)4)
+#define GT_LINK_CONTROL_FRAMES ((size_t)4)
+#define GT_FRAME_MIN           ((size_t)64 << 10)
+/* Slots for frames that may be under way to the peer.  modelled: frames follow the link model. */
+size_t gt_link_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
+/* Payload of the largest frame where messages have at most so many bytes. */
+size_t gt_link_frame_payload(size_t payload_max);
+/* Memory for a peer: slots in both directions, and a message that is put together. */
+size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max);
 
 /* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);

@@ -217,12 +217,23 @@ typedef struct {
   int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is still sent) */
   int64_t scores;              /* EVAL: number of floats from gt_plane_worker_scores that follow */
   uint64_t out, out_bytes;     /* PASS: where its output is; 0 bytes: there is none */
-  int64_t reserved[5];
+  /* The worker's memory: the most so far, and before it had a model; 0: not told. */
+  uint64_t resident_peak, resident_start;
+  int64_t reserved[3];
 } gt_push_msg; /* 128 bytes */
 
 /* The PS side: at most one pending push and one pending order per worker.  Workers are
    0..nworkers-1 (region rank - 1). */
 typedef struct gt_plane_ps gt_plane_ps;
+/* Floats [offset, offset + count). */
+typedef struct {
+  size_t offset, count;
+} gt_plane_range;
+/* What a worker has of the parameters, and so of the gradients, and of the buffers. */
+typedef struct {
+  const gt_plane_range *params, *buffers;
+  size_t nparams, nbuffers; /* ranges */
+} gt_plane_part;
 /* Sizes, the same on all ranks of a region. */
 typedef struct {
   /* Floats of a model's arrays; the maximum number of scores in a worker's answer to an EVAL. */
@@ -230,6 +241,9 @@ typedef struct {
   /* Bytes of each worker's activation area, from which passes of a pipeline take their inputs and
      in which they leave their outputs; 0: there are none. */
   size_t nactivations;
+  /* Of each worker, borrowed until the plane is closed; NULL: each has everything.  Without shared
+     memory only this is sent, and the rest of its arrays takes no memory. */
+  const gt_plane_part *parts;
 } gt_plane_size;
 /* If all ranks of a region are on one node, arrays and activation areas are in shared memory, where
    a worker reads what another has written, and only headers are messages.  Otherwise all are

@@ -98,6 +98,8 @@ typedef struct {
   const bool *runs;
   size_t nspans;
   bool fused;
+  /* gt_graph_adopt will bring all arrays before a pass: until then they have sizes only. */
+  bool lent;
   size_t micros;
 } gt_graph_spec;
 
@@ -280,6 +282,13 @@ void gt_optim_close(gt_optim *optim);
    order of the tensors, with the same bits at every instruction set.  Where the norm is not finite
    the factor is 1. */
 float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
+/* The same where params and grads are a part of the model's, and `norm` is that of the whole
+   gradient. */
+float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc, double norm);
+/* What the norm is formed of: `squares` of each tensor (gt_optim_tensors of them), the root of
+   whose sum, in their order, is the norm.  Without data nothing is written. */
+size_t gt_optim_tensors(const gt_optim *optim);
+void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares);
 /* Another optimizer has made a step, with which this one's schedule goes on. */
 void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);

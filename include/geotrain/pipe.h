@@ -17,6 +17,7 @@
 
 #include "geotrain/base.h"
 #include "geotrain/base_families.h"
+#include "geotrain/base_phases.h"
 #include "geotrain/link.h"
 
 /* ---- what is scheduled ----------------------------------------------------------------------- */
@@ -28,6 +29,7 @@ typedef struct {
      the share of it that W needs is held until W has ended, 0 to 1. */
   double activation, weight_share;
   double output_bytes; /* what the span sends to the next; the gradient has the same size */
+  double label_bytes;  /* that go with the output */
 } gt_pipe_span;
 
 /* One direction between neighbouring stages: a message takes delay_s + 8 bytes / bandwidth_bps
@@ -60,10 +62,10 @@ typedef struct {
   const double *memory;
   /* From a stage's last pass to the first of its next step: push, update, pull; NULL: 0. */
   const double *update_s;
-  /* Together: a stage's update begins together_s after the last pass of all stages (the global norm
-     of the gradient is found first). */
-  bool together;
-  double together_s;
+  /* [from * nregions + to], with `wan`: regions make steps together.  When the last pass of a
+     region's stages has ended, it tells every other, which hears of it so much later; updates of a
+     region begin when it has heard of all.  NULL: the update of a stage follows its last pass. */
+  const double *agree_s;
 } gt_pipe_problem;
 
 /* The stage of a span, and the span of a chunk. */
@@ -89,7 +91,7 @@ typedef struct {
   size_t n, capacity;
 } gt_pipe_list;
 
-typedef struct {
+typedef struct gt_pipe_schedule {
   size_t stages, chunks, micros;
   gt_pipe_list *lists; /* of each stage */
 } gt_pipe_schedule;
@@ -179,6 +181,9 @@ typedef struct {
   gt_pipe_time *times; /* of each pass of its list, in the first step; owned by the result */
   double peak;         /* gt_pipe_peak */
   gt_ns work;          /* of all its passes */
+  /* Where its time goes from 0 to the end of its last update, over all steps (docs/time-split.md).
+     A stage that waits for others to update together is in STEP_END. */
+  gt_ns phases[GT_NPHASES];
 } gt_pipe_stage_times;
 
 /* Times of a step that begins at 0; a stage's cost is from its first start to its last end. */

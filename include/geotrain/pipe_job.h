@@ -12,23 +12,38 @@
 
 /* Bytes of one worker of a stage. */
 typedef struct {
-  size_t arrays; /* parameters, gradients and buffers of its spans */
-  size_t shared; /* scratch of its passes */
-  size_t slot;   /* of each micro-batch in flight */
+  size_t arrays;                   /* parameters, gradients and buffers of its spans */
+  size_t shared;                   /* scratch of its passes */
+  size_t slot;                     /* of each micro-batch in flight */
+  size_t fused_shared, fused_slot; /* where no pass computes the two gradients apart */
 } gt_pipe_holds;
 
-/* Everything is owned by it, except `job`. */
+/* All bytes that one worker of a stage needs for training. */
 typedef struct {
+  size_t arrays; /* parameters, gradients and buffers, with those that it borrows */
+  size_t scratch;
+  size_t slots, slot; /* micro-batches in flight, and bytes of each */
+  size_t areas;       /* what goes to other stages, and what comes from other regions */
+  size_t samples;     /* of a step, where it reads them */
+  size_t all;
+} gt_pipe_need;
+
+/* Everything is owned by it, except `job`. */
+typedef struct gt_pipe_job {
   const gt_job *job;
+  size_t copy;     /* of the pipeline */
   gt_graph *graph; /* the model, sizes only: names and sizes of its operations */
   gt_span *spans;  /* stages x chunks: operations of each span */
   gt_pipe_layout layout;
   gt_pipe_holds *holds; /* of each stage */
+  size_t sample_bytes;  /* in memory, with its label */
   /* What the schedule is for.  An activation is one slot; where the stages' workers differ, times
      are those of the slowest one. */
   gt_pipe_problem problem;
   bool timed;       /* compute says how long work takes in every region; else all times are 0 */
   double *sample_s; /* (spans, 3): F, B and W of a sample on a worker of speed 1 of the region */
+  size_t *owners;   /* the region of each of the model's tensors, in its order */
+  size_t nowners;
   /* Behind the pointers of `problem`. */
   gt_pipe_span *problem_spans;
   gt_pipe_hop *hops;
@@ -36,7 +51,7 @@ typedef struct {
   size_t *regions;
   gt_link_spec *link_specs;
   gt_links *links;
-  double *access_bps, *slots_most, *update_s;
+  double *access_bps, *slots_most, *update_s, *agree_s;
 } gt_pipe_job;
 
 /* The pipeline of a job that has one.  model: gt_graph_spec_of(job) with shape, text, kernels and
@@ -47,6 +62,9 @@ typedef struct {
    does not say.  Other errors as gt_graph_create and gt_links_create. */
 gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model);
 void gt_pipe_job_close(gt_pipe_job *pipe);
+/* The same for a further copy of the pipeline (gt_job_copies), in its regions. */
+gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
+                                size_t copy);
 
 /* A schedule of this kind for the same pipeline, within pipeline.memory.  GT_ERR_JOB: it is for
    another number of spans a stage, needs more memory, or needs times.  The caller closes *out. */
@@ -64,7 +82,10 @@ gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage);
 /* Bytes on the wire from one region to another in a training step: outputs, gradients, and labels
    if they are sent, with the headers of their frames. */
 size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to);
-/* Bytes of a worker of the stage: what it holds, with the slots of the layout. */
+/* What a worker of the stage needs with this schedule, which is sound for the pipeline. */
+gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
+                              size_t stage);
+/* Bytes of a worker of the stage: all that it needs, with the schedule of the layout. */
 size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage);
 
 #endif

@@ -18,9 +18,13 @@ typedef struct {
   gt_pipe_place *places; /* of each stage */
   /* stages x chunks: bytes per sample of each span's output, and of its gradient */
   size_t *output_bytes;
+  /* Bytes of a sample's labels, which go with every output to the last span, each behind the output
+     of its sample; 0: they stay where the data are. */
+  size_t label_bytes;
   /* of each stage: micro-batches of a worker that may be in flight, over its chunks */
   size_t *slots;
   gt_pipe_schedule *schedule;
+  bool adapts; /* in a run, any schedule of its shape that fits into the slots may replace it */
 } gt_pipe_layout;
 
 /* Frees its arrays and the schedule.  NULL is allowed; so is a second call. */
@@ -30,6 +34,8 @@ void gt_pipe_layout_close(gt_pipe_layout *layout);
    samples that can be split, slots enough?  GT_ERR_JOB: one sentence says what is wrong first. */
 gt_status gt_pipe_layout_check(const gt_pipe_layout *layout);
 
+/* Bytes per sample of what a span sends ahead, or of what comes back for it. */
+size_t gt_pipe_sample_bytes(const gt_pipe_layout *layout, size_t span, bool gradient);
 /* The stage that a worker of a region has; a worker without one is a bug of the caller. */
 size_t gt_pipe_stage_at(const gt_pipe_layout *layout, size_t region, size_t worker);
 
@@ -42,6 +48,8 @@ size_t gt_pipe_slots(const gt_pipe_schedule *schedule, size_t stage);
    This many buffers are enough for outputs of the span and for gradients that come back, at both
    ends (docs/pipeline.md says why). */
 size_t gt_pipe_outstanding(const gt_pipe_schedule *schedule, size_t span);
+/* The same of every schedule that the layout may have: buffers that are made. */
+size_t gt_pipe_outstanding_most(const gt_pipe_layout *layout, size_t span);
 
 /* Buffers of a worker: [first, first + count) of those of its kind, each for the worker's share of
    one micro-batch, `bytes` large. */

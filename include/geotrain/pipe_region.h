@@ -104,6 +104,9 @@ void gt_pipe_region_close(gt_pipe_region *region);
    step; else an evaluation of so many micro-batches, the same in all regions. */
 gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t step,
                               size_t forward_micros);
+/* Training steps that begin from now on run this schedule (borrowed), which is sound.  No worker is
+   in a step. */
+gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule *schedule);
 /* The worker's pass has ended: its input has been read and its output written. */
 gt_status gt_pipe_region_done(gt_pipe_region *region, size_t worker);
 /* A packet for this region has arrived, whole.  Writes its buffer and at. */

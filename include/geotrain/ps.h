@@ -8,6 +8,8 @@
 #include "geotrain/sync.h"
 
 typedef struct gt_ps gt_ps;
+struct gt_pipe_job;
+struct gt_pipe_schedule;
 
 /* ---- orders and pushes ----------------------------------------------------------------------- */
 
@@ -94,6 +96,9 @@ typedef struct {
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* The strategy's decision, for the record (gt_sync_host.decided).  NULL: it is not recorded. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
+  /* With `adapts`: steps from the next one on run this schedule, which is valid until the next call
+     or the end of the PS. */
+  void (*reorder)(void *ctx, const struct gt_pipe_schedule *schedule);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
   /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances
@@ -127,6 +132,20 @@ typedef struct {
   bool judges; /* its pushes have the loss and the correct predictions (the last stage) */
 } gt_ps_stage;
 
+/* A region of one of several copies of a pipeline.  The regions of its copy, its mates, make steps
+   in lockstep; those that hold the same stages in the copies, its twins, keep their parameters equal
+   by a strategy, which gets the gradient of every step that the mates make, and may hold the region
+   before the next one.  Everything is borrowed. */
+typedef struct {
+  const size_t *mates; /* regions of the copy, ascending, the region itself too */
+  size_t nmates;
+  const size_t *twins; /* one region of each copy, the region itself too; 0: there is one copy */
+  size_t ntwins;
+  const double *weights; /* ntwins, sum 1: of the copies */
+  const gt_sync_ops *strategy;
+  gt_sync_options options;
+} gt_ps_copies;
+
 typedef struct {
   /* nworkers 0: the region only aggregates; it makes no steps, its weight and order.n are 0 */
   size_t nregions, self, nworkers;
@@ -145,9 +164,16 @@ typedef struct {
        samples, what the others answer is not used.  A region without such a stage has no score. */
   const gt_ps_stage *stages;
   size_t nstages;
+  gt_ps_copies copies; /* all 0: the regions hold one copy; else a mesh, without wan_bytes_limit */
   /* Micro-batches of a step of stages.  Workers push sums over them, of which the step takes the
      mean, once all sums are added: so the bits do not depend on where a tied head is.  0: 1. */
   size_t micros;
+  /* With stages, and gradients that are clipped by the norm of all stages: as in gt_sync_env. */
+  const size_t *owners;
+  size_t nowners;
+  /* With stages: the order of passes follows the network, beginning with the plan of this pipeline.
+     NULL: it stays. */
+  const struct gt_pipe_job *adapts;
   gt_topology topology;
   const size_t *next;    /* as in gt_exchange_spec */
   const size_t *workers; /* likewise */
@@ -199,9 +225,14 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
-/* With stages: the host has posted traffic of its own, activations of so many bytes on the wire.
-   They count under wan_bytes_limit, which ends the run after the step that goes beyond it. */
-void gt_ps_posted(gt_ps *ps, double bytes);
+/* With stages: the host has posted traffic of its own, an activation or a gradient of one with this
+   header, of so many bytes on the wire.  They count under wan_bytes_limit, which ends the run after
+   the step that goes beyond it. */
+void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now);
+/* Such a message of a peer has arrived. */
+void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
+/* The schedule in force, with `adapts`; else NULL. */
+const struct gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
 /* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
    the other regions are told. */
 void gt_ps_round_unsound(gt_ps *ps);

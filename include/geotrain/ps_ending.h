@@ -2,6 +2,7 @@
 #ifndef GEOTRAIN_PS_ENDING_H
 #define GEOTRAIN_PS_ENDING_H
 
+#include "geotrain/link.h"
 #include "geotrain/ps.h"
 
 /* What a region does when its PS is COMPLETE: it evaluates its model, sends the model and then its
@@ -34,6 +35,11 @@ void gt_ending_evaluated(gt_ending *ending);
 void gt_ending_departed(gt_ending *ending, uint64_t cookie);
 /* A MODEL, REPORT or BYE has come. */
 void gt_ending_message(gt_ending *ending, unsigned kind);
+/* A region of a pipeline sends its part of the model, params floats and then its buffers, `all`
+   together, in pieces: the header of the one that begins at float `at`, and its floats in *n.  The
+   piece is the last one if detail, the floats behind it, is 0. */
+#define GT_MODEL_PIECE ((size_t)1 << 20) /* floats at most */
+gt_frame_header gt_ending_piece(size_t params, size_t all, size_t at, size_t *n);
 /* Does what can be done now; true when the run is over. */
 bool gt_ending_step(gt_ending *ending, gt_ns now);
 

@@ -19,16 +19,23 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
    takes one of its batches: the same in all regions. */
 void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
                       const gt_order *first);
-/* GT_ERR_JOB: the region with the data of a pipeline has not enough samples for a step. */
-gt_status gt_ps_check_stages(const gt_job *job, size_t samples);
+/* GT_ERR_JOB: the region with the data of a pipeline, or of one of its copies, has not enough
+   samples for a step.  samples: of every region. */
+gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples);
+/* What a region of one of several copies of a pipeline has in common with others; all 0 if there is
+   one copy.  samples: of every region.  The caller closes it. */
+gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *samples);
+void gt_ps_copies_close(gt_ps_copies *copies);
 /* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* The optimizer of a region.  Its learning-rate schedule ends with the region's steps; in lockstep,
    with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
-/* That of a region of a pipeline: the schedule ends with the pipeline's steps.  clip is of the norm
-   of the region's own gradient. */
-gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first);
+/* That of a region of a pipeline: the schedule ends with the pipeline's steps; of copies in
+   lockstep, with those of the copy with the most (samples: of every region).  clip is of the norm
+   of the gradient of all regions of the pipeline (gt_optim_step_of). */
+gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
+                                    const int64_t *samples);
 
 /* The floats of that optimizer: parameters, of the model; or 0, if another region's optimizer makes
    its steps. */

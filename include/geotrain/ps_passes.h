@@ -8,6 +8,7 @@
 #include "geotrain/pipe_job.h"
 #include "geotrain/pipe_region.h"
 #include "geotrain/ps.h"
+#include "geotrain/ps_pass_times.h"
 
 /* Cookies of packets: these and more, below those of the end of a run. */
 #define GT_PASSES_COOKIE ((uint64_t)1 << 62)
@@ -29,6 +30,9 @@ typedef struct {
                uint64_t cookie);
   /* The packet that has arrived goes to its landing buffer now; its bytes are not 0. */
   void (*land)(void *ctx, const gt_pipe_packet *packet);
+  /* The PS's time; and how long the PS has held a worker since its last push (gt_ps_held). */
+  gt_ns (*clock)(void *ctx);
+  gt_ns (*held)(void *ctx, size_t worker);
 } gt_ps_passes_host;
 
 typedef struct {
@@ -49,14 +53,27 @@ void gt_ps_passes_close(gt_ps_passes *passes);
 gt_status gt_ps_passes_order(gt_ps_passes *passes, size_t worker, const gt_ps_order *order);
 /* A worker has made its pass: time of the work, and of the wait before it. */
 gt_status gt_ps_passes_done(gt_ps_passes *passes, size_t worker, gt_ns compute, gt_ns wait);
-/* A message of kind ACTIVATION or ACT_GRADIENT has arrived. */
-gt_status gt_ps_passes_message(gt_ps_passes *passes, const gt_frame_header *head);
+/* A message of kind ACTIVATION or ACT_GRADIENT has arrived.  sent: when its sender queued it, by
+   this PS's clock (head->sequence is by the sender's); GT_NEVER: not known. */
+gt_status gt_ps_passes_message(gt_ps_passes *passes, const gt_frame_header *head, gt_ns sent);
 gt_status gt_ps_passes_departed(gt_ps_passes *passes, uint64_t cookie);
+/* Steps from now on run this schedule (gt_pipe_region_reorder). */
+gt_status gt_ps_passes_reorder(gt_ps_passes *passes, const gt_pipe_schedule *schedule);
 /* The run ends: no more passes are ordered, and what still comes is ignored. */
 void gt_ps_passes_end(gt_ps_passes *passes);
 
-/* Adds the times of the order's passes to those of the push that ends it. */
-void gt_ps_passes_timed(const gt_ps_passes *passes, size_t worker, gt_ns *compute, gt_ns *wait);
+/* The worker's push that ends the order has come: adds the times of the order's passes to it. */
+void gt_ps_passes_timed(gt_ps_passes *passes, size_t worker, gt_ns *compute, gt_ns *wait);
+
+/* Called after every event of the PS: the phases of workers begin with training and end with it. */
+void gt_ps_passes_account(gt_ps_passes *passes, bool training);
+/* The phases of a worker up to now; and what a checkpoint has of them is added. */
+gt_phase_times gt_ps_passes_phases(const gt_ps_passes *passes, size_t worker);
+void gt_ps_passes_had(gt_ps_passes *passes, size_t worker, const gt_phase_times *earlier);
+/* Their means over the region's workers, in seconds. */
+void gt_ps_passes_means(const gt_ps_passes *passes, double phase_s[GT_NPHASES]);
+/* Workers of the region. */
+size_t gt_ps_passes_workers(const gt_ps_passes *passes);
 /* The stage of a worker, and its samples of a micro-batch. */
 size_t gt_ps_passes_stage(const gt_ps_passes *passes, size_t worker);
 size_t gt_ps_passes_share(const gt_ps_passes *passes, size_t worker);

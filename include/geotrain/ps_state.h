@@ -48,8 +48,14 @@ typedef struct {
   size_t queued, unacknowledged;
   int64_t samples; /* samples that the peer reported with its last heartbeat */
   bool done;
+  /* How far the peer's clock is ahead of this one's, by the quickest answer of late, if the two
+     directions take the same time; `compared`: it has answered. */
+  gt_ns ahead;
+  bool compared;
 } gt_ps_link;
 void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
+/* The part of the time since the worker's last push in which it was held for other regions. */
+gt_ns gt_ps_held(const gt_ps *ps, size_t worker);
 /* The worker has not reported that it is ready. */
 bool gt_ps_absent(const gt_ps *ps, size_t worker);
 /* Since when the worker has been computing, and which batch; false: it is not computing. */

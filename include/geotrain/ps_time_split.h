@@ -15,6 +15,7 @@ typedef struct {
   gt_time_use use;
   gt_held_by held_by; /* since `since` */
   double held_share;  /* of the workers */
+  bool begun, over;   /* training, as of `since` */
   gt_ns since;
 } gt_time_split;
 
@@ -27,7 +28,7 @@ void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_sp
 typedef struct {
   double train, upload, aggregate, download;
 } gt_time_split_parts;
-void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, size_t nworkers,
+void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, const gt_ps_spec *spec,
                          gt_time_split_parts *parts);
 
 #endif

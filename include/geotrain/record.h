@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "geotrain/base.h"
+#include "geotrain/base_phases.h"
 
 /* ---- the region's record --------------------------------------------------------------------- */
 
@@ -36,6 +37,7 @@ typedef struct {
   /* Per average mini-batch of a worker: the sum of the parts is the training time divided by the
      number of mini-batches per worker (docs/time-split.md). */
   double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
+  double phase_s[GT_NPHASES];                  /* of a pipeline's workers; all 0: there is none */
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   double test_auc;                             /* NaN: not a task with two labels */

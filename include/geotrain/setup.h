@@ -49,16 +49,20 @@ typedef struct {
 /* The part of the model that a region has. */
 typedef struct {
   gt_part_ranges params, buffers;
+  bool again; /* a region before it has the same part, in another copy of the pipeline */
 } gt_region_part;
 
 /* The pipeline of a run. */
 typedef struct {
-  gt_pipe_job *job;
+  gt_pipe_job *job;             /* of the own copy */
   const gt_pipe_layout *layout; /* the job's */
   gt_region_part *parts;        /* of each region */
   gt_ps_stage *stages;          /* of this region */
   size_t nstages;
-  size_t ntest; /* test samples of the region with the first stage */
+  gt_plane_part *workers; /* what each worker of this region has */
+  gt_plane_range *ranges; /* behind them */
+  size_t ntest;           /* test samples of the region with the first stage */
+  size_t first;           /* that region */
 } gt_run_pipe;
 
 /* What one rank knows of its run.  Made by gt_setup_open; gt_setup_close frees everything except
@@ -98,9 +102,10 @@ typedef struct {
   size_t batch_max;        /* largest number of samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
-  gt_job_prices prices; /* on the lead; unset on other ranks */
-  gt_kept kept;         /* on a PS, until it has resumed from it */
-  bool init_missing;    /* train.init could not be read, but the run has its own checkpoints */
+  gt_job_prices prices;  /* on the lead; unset on other ranks */
+  gt_kept kept;          /* on a PS, until it has resumed from it */
+  size_t resident_start; /* bytes of this process before it had a model */
+  bool init_missing;     /* train.init could not be read, but the run has its own checkpoints */
 } gt_run;
 
 /* From options to a rank that knows its role, data and model.  Collective over the world, after
@@ -114,9 +119,9 @@ void gt_setup_close(gt_run *run);
 
 /* ---- the pipeline, local ---- */
 
-/* The region that has the last span. */
+/* The region that has the last span of the own copy. */
 size_t gt_setup_judge(const gt_run_pipe *pipe);
-/* Whether a span ends with the loss; whether it needs the samples or their labels. */
+/* Whether a span ends with the loss; whether it needs the region's samples, or their labels. */
 bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span);
 bool gt_setup_span_reads(const gt_run *run, size_t span);
 /* The number of a span of this region among the region's spans, as in gt_graph_spec.spans. */

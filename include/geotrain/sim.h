@@ -16,8 +16,13 @@ typedef struct {
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
   size_t test_samples;        /* on which each region evaluates; 0: no evaluation */
-  const gt_pipe_job *pipe;    /* of a job with a pipeline; else NULL */
+  const gt_pipe_job *pipe;    /* of a job with a pipeline, its first copy; else NULL */
+  gt_pipe_job **pipes;        /* of all its copies (gt_job_copies); NULL: there is one */
   const gt_wiring *wiring;    /* by which regions exchange; NULL: as the job says (gt_wiring_of) */
+  /* What a region decides at run time, as for its record: after how many of its steps, and
+     gt_ps_host.decided.  NULL: it is not said. */
+  void (*decided)(size_t region, int64_t step, const char *what, const char *choice,
+                  const char *why);
 } gt_sim_spec;
 
 typedef struct gt_sim gt_sim;

@@ -34,6 +34,10 @@ typedef struct {
   /* Sends two numbers to the strategy of another region: on_control there.  They leave before data,
      are neither ordered with data nor sent again, and are lost if the region stops. */
   void (*tell)(void *ctx, size_t peer, int64_t value, int64_t detail);
+  /* The same for 1 to GT_CONTROL_NUMBERS numbers (copied), the first of which is number `first` of
+     all that belong to `value`: on_numbers there, in one order with what is told. */
+  void (*tell_numbers)(void *ctx, size_t peer, int64_t value, size_t first, const double *numbers,
+                       size_t n);
   /* Records a decision: `what` is `choice` from now on, because of `why`.  Borrowed texts. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
   gt_link_view (*link)(void *ctx, size_t peer);
@@ -69,8 +73,16 @@ typedef struct {
   gt_sync_options options;
   /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
   bool singly;
+  /* gt_sync_stages: it makes no steps, the host does, or another strategy, when host.made says
+     so. */
+  bool made_elsewhere;
   gt_vec params, buffers;
   gt_optim *optim;
+  /* gt_sync_stages: the region of each tensor of the whole model, in its order, if gradients are
+     clipped by the norm of all; nowners 0: they are not.  Those of this region are the optimizer's.
+   */
+  const size_t *owners;
+  size_t nowners;
   gt_exchange *exchange;
   gt_sync_host host;
 } gt_sync_env;
@@ -106,6 +118,11 @@ typedef struct gt_sync_ops {
      have told this; the text says what was found and what is needed.  NULL: it may tell
      anything. */
   gt_status (*check_control)(const gt_sync *s, size_t peer, int64_t value, int64_t detail);
+  /* Likewise for n numbers; they are not aligned, and NULL in a simulation.  NULL: none are sent,
+     and those that come are refused. */
+  void (*on_numbers)(gt_sync *s, gt_ns now, size_t peer, int64_t value, size_t first,
+                     const void *numbers, size_t n);
+  gt_status (*check_numbers)(const gt_sync *s, size_t peer, int64_t value, size_t first, size_t n);
   /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
      again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
@@ -126,7 +143,10 @@ struct gt_sync {
    region tells all others (value: its number, from 1; detail: 1 if its gradient is not finite, else
    0) when its gradient of a step is there, holds its workers until all have told, then applies the
    step, says so with host.made, and releases them.  It may be asked to stop and be saved between
-   telling and applying: what is saved is the state before the step. */
+   telling and applying: what is saved is the state before the step.  With env.owners, the squares
+   of the region's tensors go before what it tells of a finite gradient (value: the step), and the
+   gradient is clipped by the norm of all regions' tensors, in the order of the model: the bits of
+   one region that has all. */
 extern const gt_sync_ops gt_sync_stages;
 
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
@@ -146,6 +166,10 @@ void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
 gt_status gt_sync_check_control(const gt_sync *s, size_t peer, int64_t value, int64_t detail);
+void gt_sync_on_numbers(gt_sync *s, gt_ns now, size_t peer, int64_t value, size_t first,
+                        const void *numbers, size_t n);
+gt_status gt_sync_check_numbers(const gt_sync *s, size_t peer, int64_t value, size_t first,
+                                size_t n);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 void gt_sync_save(gt_sync *s, gt_state *state);

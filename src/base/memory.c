@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define ALIGNMENT ((size_t)64)
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -20,10 +22,20 @@ static _Noreturn void out_of_memory(size_t count, size_t size) {
   _Exit(GT_ERR_FAULT);
 }
 
-void *gt_alloc(size_t count, size_t size) {
+static size_t bytes_of(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE)
     out_of_memory(count, size);
+  return bytes;
+}
+
+static void count_one(void) {
+  atomic_fetch_add_explicit(&alive, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&total, 1, memory_order_relaxed);
+}
+
+void *gt_alloc(size_t count, size_t size) {
+  size_t bytes = bytes_of(count, size);
   /* Large arrays are read from end to end.  Huge pages, if the kernel provides them, need far fewer
      address translations. */
   const size_t alignment = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
@@ -32,8 +44,18 @@ void *gt_alloc(size_t count, size_t size) {
   if (!memory) out_of_memory(count, size);
   if (bytes >= LARGE) madvise(memory, bytes, MADV_HUGEPAGE);
   memset(memory, 0, bytes);
-  atomic_fetch_add_explicit(&alive, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&total, 1, memory_order_relaxed);
+  count_one();
+  return memory;
+}
+
+/* Pages that are given back to Linux read as zeros again. */
+void *gt_reserve(size_t count, size_t size) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), asked = bytes_of(count, size),
+               bytes = (asked / page + 1) * page;
+  void *memory = aligned_alloc(page, bytes);
+  if (!memory) out_of_memory(count, size);
+  if (madvise(memory, bytes, MADV_DONTNEED) != 0) memset(memory, 0, bytes);
+  count_one();
   return memory;
 }
 
@@ -66,4 +88,19 @@ int64_t gt_alloc_alive(void) {
 
 int64_t gt_alloc_total(void) {
   return atomic_load_explicit(&total, memory_order_relaxed);
+}
+
+size_t gt_resident_now(void) {
+  unsigned long all = 0, resident = 0;
+  FILE *file = fopen("/proc/self/statm", "re");
+  if (!file) return 0;
+  if (fscanf(file, "%lu %lu", &all, &resident) != 2) resident = 0;
+  fclose(file);
+  return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t gt_resident_peak(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return (size_t)used.ru_maxrss * 1024;
 }

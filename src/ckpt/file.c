@@ -140,6 +140,45 @@ gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int6
   return GT_OK;
 }
 
+/* ---- a file that was written in parts ---- */
+
+#define SEALED_AT_ONCE ((size_t)1 << 20)
+
+/* The SHA-256 and size of what is behind the user block. */
+static gt_status hash_open(int fd, const char *path, char hex[GT_SHA256_HEX], size_t *bytes) {
+  gt_sha256 *hash = gt_sha256_begin();
+  unsigned char *part = gt_alloc(SEALED_AT_ONCE, 1);
+  off_t at = CKPT_BLOCK;
+  ssize_t n;
+  while ((n = pread(fd, part, SEALED_AT_ONCE, at)) > 0 || (n < 0 && errno == EINTR)) {
+    if (n < 0) continue;
+    gt_sha256_add(hash, part, (size_t)n);
+    at += n;
+  }
+  gt_free(part);
+  gt_sha256_end(hash, hex);
+  *bytes = (size_t)at - CKPT_BLOCK;
+  return n == 0 ? GT_OK : refused("read back", path);
+}
+
+static gt_status seal_open(int fd, const char *path) {
+  char block[CKPT_BLOCK], hex[GT_SHA256_HEX];
+  size_t bytes = 0;
+  GT_TRY(hash_open(fd, path, hex, &bytes));
+  print_seal(block, hex, bytes);
+  if (pwrite(fd, block, CKPT_BLOCK, 0) != CKPT_BLOCK) return refused("written", path);
+  return fsync(fd) == 0 ? GT_OK : refused("made durable (fsync)", path);
+}
+
+gt_status gt_ckpt_file_finish(const char *temporary, const char *folder, const char *final) {
+  int fd = open(temporary, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return refused("sealed (open)", temporary);
+  gt_status status = seal_open(fd, temporary);
+  if (close(fd) != 0 && status == GT_OK) status = refused("made durable (close)", temporary);
+  if (status == GT_OK && rename(temporary, final) != 0) status = refused("renamed", final);
+  return status == GT_OK ? sync_directory(folder) : status;
+}
+
 /* ---- reading ---- */
 
 static gt_status unreadable(const char *path) {

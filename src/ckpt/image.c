@@ -93,7 +93,7 @@ static hid_t text_type(size_t bytes) {
   return type;
 }
 
-static bool put_info(hid_t file, const gt_ckpt_info *info) {
+bool gt_ckpt_put_info(int64_t file, const gt_ckpt_info *info) {
   int64_t schema = CKPT_SCHEMA;
   bool ok = put_attribute(file, "geotrain_checkpoint", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &schema);
   for (size_t i = 0; ok && i < gt_ckpt_nfields; i++) {
@@ -117,22 +117,41 @@ static bool put_info(hid_t file, const gt_ckpt_info *info) {
   return ok;
 }
 
-/* Creates an image without backing store.  Version bounds are fixed to the oldest sufficient
+bool gt_ckpt_put_item(int64_t file, const gt_state_item *item) {
+  return put_dataset(file, item->name, disk_type(item->type), memory_type(item->type), item->count,
+                     item->data);
+}
+
+/* Version bounds are fixed to the oldest sufficient
    format, which every HDF5 tool reads.  Its superblock has no checksum: HDF5 1.10's
    H5Fget_file_image leaves a stale one in newer superblocks. */
-static hid_t create_image(const gt_state *state) {
+static hid_t create(const char *name, hid_t access) {
+  hid_t how = H5Pcreate(H5P_FILE_CREATE);
+  H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
+  H5Pset_userblock(how, CKPT_BLOCK);
+  H5Pset_obj_track_times(how, 0);
+  hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, how, access);
+  H5Pclose(how);
+  H5Pclose(access);
+  return file;
+}
+
+/* Without backing store. */
+int64_t gt_ckpt_create_image(size_t bytes) {
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fapl_core(access, bytes, 0);
+  return create("geotrain-checkpoint", access);
+}
+
+int64_t gt_ckpt_create_file(const char *path) {
+  return create(path, H5Pcreate(H5P_FILE_ACCESS));
+}
+
+static size_t image_bytes(const gt_state *state) {
   size_t bytes = 1u << 20;
   for (size_t i = 0; i < state->n; i++)
     bytes += state->items[i].count * gt_type_size(state->items[i].type);
-  hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
-  H5Pset_fapl_core(access, bytes, 0);
-  H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
-  H5Pset_userblock(create, CKPT_BLOCK);
-  H5Pset_obj_track_times(create, 0);
-  hid_t image = H5Fcreate("geotrain-checkpoint", H5F_ACC_TRUNC, create, access);
-  H5Pclose(create);
-  H5Pclose(access);
-  return image;
+  return bytes;
 }
 
 /* Copies the image behind the user block.  In some library versions the image includes the user
@@ -159,13 +178,12 @@ static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_stat
   if (image < 0)
     return GT_FAIL(GT_ERR_CKPT,
                    "HDF5 could not begin an image in memory; the core driver is needed");
-  if (!put_info(image, info))
+  if (!gt_ckpt_put_info(image, info))
     return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the checkpoint's attributes of region %s",
                    info->region);
   for (size_t i = 0; i < state->n; i++) {
     const gt_state_item *item = &state->items[i];
-    if (!put_dataset(image, item->name, disk_type(item->type), memory_type(item->type), item->count,
-                     item->data))
+    if (!gt_ckpt_put_item(image, item))
       return GT_FAIL(
           GT_ERR_CKPT,
           "HDF5 refused the state item '%s' of %zu elements; names must be distinct paths",
@@ -176,17 +194,27 @@ static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_stat
   return GT_OK;
 }
 
+gt_ckpt_silence gt_ckpt_be_silent(void) {
+  H5E_auto2_t print;
+  gt_ckpt_silence before;
+  H5Eget_auto2(H5E_DEFAULT, &print, &before.data);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  before.print = print;
+  return before;
+}
+
+void gt_ckpt_speak(gt_ckpt_silence before) {
+  H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
+}
+
 gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info,
                                const gt_state *state) {
   *file = (gt_ckpt_file){0};
-  H5E_auto2_t print;
-  void *print_data;
-  H5Eget_auto2(H5E_DEFAULT, &print, &print_data);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  hid_t image = create_image(state);
+  const gt_ckpt_silence before = gt_ckpt_be_silent();
+  hid_t image = gt_ckpt_create_image(image_bytes(state));
   gt_status status = fill_image(image, info, state, file);
   if (image >= 0) H5Fclose(image);
-  H5Eset_auto2(H5E_DEFAULT, print, print_data);
+  gt_ckpt_speak(before);
   if (status != GT_OK) {
     gt_free(file->bytes);
     *file = (gt_ckpt_file){0};

@@ -20,6 +20,20 @@ typedef struct {
 /* Builds the image behind an empty user block; the caller frees file->bytes.  GT_ERR_CKPT names the
    item that HDF5 rejected. */
 gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, const gt_state *state);
+/* Writes the attributes, and an item, to an open HDF5 file (an hid_t); false: HDF5 refused. */
+bool gt_ckpt_put_info(int64_t file, const gt_ckpt_info *info);
+bool gt_ckpt_put_item(int64_t file, const gt_state_item *item);
+/* Creates an HDF5 file behind an empty user block, in memory for so many bytes, or on disk;
+   negative: HDF5 refused. */
+int64_t gt_ckpt_create_image(size_t bytes);
+int64_t gt_ckpt_create_file(const char *path);
+/* Silences HDF5's own messages; returns what gt_ckpt_speak needs to undo that. */
+typedef struct {
+  int (*print)(int64_t stack, void *data);
+  void *data;
+} gt_ckpt_silence;
+gt_ckpt_silence gt_ckpt_be_silent(void);
+void gt_ckpt_speak(gt_ckpt_silence before);
 /* ---- unpack.c ---- */
 /* Reads the image of a file whose seal is valid; `path` is for messages.  On failure *info and
    *state are empty. */
@@ -52,6 +66,9 @@ void gt_ckpt_seal(gt_ckpt_file *file);
    On failure it leaves nothing, and an older file of that name is unchanged. */
 gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round,
                              const char *name);
+/* Seals a file on disk, whose user block is empty, makes it durable and gives it its name in the
+   folder.  On failure `temporary` stays. */
+gt_status gt_ckpt_file_finish(const char *temporary, const char *folder, const char *final);
 /* Reads a file and checks its seal; the caller frees file->bytes, which is NULL on failure. */
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 

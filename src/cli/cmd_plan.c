@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "geotrain/planner.h"
 #include "geotrain/planner_pipeline.h"
+#include "geotrain/planner_search.h"
 #include "geotrain/record.h"
 #include "options.h"
 
@@ -86,13 +87,38 @@ static gt_status plan_pipeline(const gt_job *job, const plan_options *o) {
   return status;
 }
 
+static gt_status show_search(const gt_planner_search *s, const plan_options *o) {
+  if (o->write) GT_TRY(gt_planner_search_write(s, o->write));
+  if (o->svg) GT_TRY(gt_planner_pipeline_svg(gt_planner_search_pipeline(s), o->svg));
+  if (o->json) return gt_planner_search_json(stdout, s);
+  gt_planner_search_print(stdout, s, gt_terminal_width(stdout));
+  return GT_OK;
+}
+
+/* Its stages are found. */
+static gt_status search_pipeline(const gt_job_words *words, const plan_options *o) {
+  gt_planner_search *s = NULL;
+  const gt_planner_options asked = {.job_path = words->path,
+                                    .sets = words->sets,
+                                    .nsets = words->nsets,
+                                    .regions_csv = o->regions_csv};
+  if (o->margin >= 0)
+    return GT_FAIL(GT_ERR_JOB, "plan: --margin is for jobs whose ranks are planned, and "
+                               "pipeline.stages is auto; plan it without");
+  GT_TRY(gt_planner_search_make(&s, &asked));
+  const gt_status status = show_search(s, o);
+  gt_planner_search_close(s);
+  return status;
+}
+
 static gt_status plan(const gt_job_words *words, const plan_options *o) {
   gt_job *job = NULL;
   GT_TRY(gt_job_load_regions(&job, words->path, words->sets, words->nsets, o->regions_csv));
-  const bool piped = job->pipeline.nstages > 0;
-  gt_status status = piped ? plan_pipeline(job, o) : GT_OK;
+  const bool piped = job->pipeline.nstages > 0, search = job->pipeline.search;
+  const gt_status status = piped ? plan_pipeline(job, o) : GT_OK;
   gt_job_close(job);
-  return piped || status != GT_OK ? status : plan_ranks(words, o);
+  if (piped) return status;
+  return search ? search_pipeline(words, o) : plan_ranks(words, o);
 }
 
 gt_status gt_cmd_plan(int argc, char **argv) {

@@ -193,6 +193,17 @@ static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
   return GT_OK;
 }
 
+/* The region with the data of the region's copy of the pipeline. */
+static size_t data_of(const gt_job *job, size_t region) {
+  return gt_job_stage_region(job, gt_job_copy_of(job, region), 0);
+}
+
+/* All regions of a pipeline decide alike. */
+static void say_decision(size_t region, int64_t step, const char *what, const char *choice,
+                         const char *why) {
+  if (region == 0) printf("step %" PRId64 ": %s is %s: %s\n", step, what, choice, why);
+}
+
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
                           const gt_links *links) {
   gt_sim_shape shape;
@@ -202,7 +213,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   GT_TRY(gt_sim_shape_of(&shape, job));
   gt_job_warn(job, gt_job_warning);
   for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++)
-    gt_job_warn_region(job, r, shape.samples[piped ? gt_data_first(job) : r], gt_job_warning);
+    gt_job_warn_region(job, r, shape.samples[piped ? data_of(job, r) : r], gt_job_warning);
   gt_sim_spec spec = {.job = job,
                       .links = links,
                       .parameters = shape.parameters,
@@ -210,16 +221,16 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .samples = shape.samples,
                       .test_samples = shape.test_samples};
   gt_wiring_choice choice = {0};
-  gt_pipe_job *pipe = NULL;
-  gt_status status = gt_sim_shape_pipe(&pipe, job, &shape);
-  spec.pipe = pipe;
+  gt_status status = gt_sim_shape_pipes(&spec.pipes, job, &shape);
+  spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
+  if (spec.pipe) spec.decided = say_decision;
   if (status == GT_OK) status = choose(&spec, &choice);
   if (status == GT_OK) status = gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
   if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, wall_s);
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
-  gt_pipe_job_close(pipe);
+  gt_sim_pipes_close(spec.pipes, job);
   gt_wiring_choice_close(&choice);
   gt_sim_shape_close(&shape);
   return status;

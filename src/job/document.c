@@ -64,7 +64,12 @@ static void enclose(job_node *node) {
   gt_job_node_add(node, item);
 }
 
+static bool is_auto(const job_key *row, const job_node *node) {
+  return (row->flags & KEY_AUTO) && node->kind == NODE_SCALAR && strcmp(node->text, "auto") == 0;
+}
+
 static gt_status read_list(const place *at, const job_key *row, job_node *node) {
+  if (is_auto(row, node)) return GT_OK;
   if ((row->flags & KEY_SINGLE) && node->kind == NODE_SCALAR) enclose(node);
   if (node->kind != NODE_LIST) return no_list(at, row, node);
   if (row->type == KEY_PAIR && node->n != 2)

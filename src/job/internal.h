@@ -84,7 +84,7 @@ enum {
   /* text for a batch script: no characters that are special to a shell or sbatch */
   KEY_SCRIPT = 64,
   KEY_WORD = 128,     /* text without spaces */
-  KEY_AUTO = 256,     /* an integer; 0 is written auto */
+  KEY_AUTO = 256,     /* an integer; 0 is written auto.  Of KEY_MAPS: may be auto, too */
   KEY_UNSAID = 512,   /* a number that may be 0; -1 if not given; then it is not written */
   KEY_FILLED = 1024,  /* a list that must not be empty if given */
   KEY_LENIENT = 2048, /* of some values of a choice; with the others it is read and does nothing */
@@ -108,6 +108,7 @@ typedef struct {
   uint32_t having;
   /* Only a job with this list, a KEY_MAPS, has the key, its default included; NULL: any job. */
   const char *with;
+  size_t auto_offset; /* for KEY_MAPS with KEY_AUTO: a bool, true if it is auto */
   const char *meaning;
   const char *why; /* reason added after "... is needed" in an error, or NULL */
 } job_key;
@@ -157,7 +158,8 @@ gt_status gt_job_defaults(job_node *root, const char *source);
 gt_job *gt_job_typed(job_node *root);
 /* Merge the files that a checked job names into its tree and remove the key that names the file. */
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
-gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source);
+/* *fleet: the file's path if it has a section fleet, for the caller to free; else NULL. */
+gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source, char **fleet);
 /* Replaces the regions in the tree by the rows of a CSV file.  Removes the keys that refer to the
    old regions: links, matrix, outages, shares. */
 gt_status gt_job_regions(job_node *root, const char *path);
@@ -171,6 +173,11 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
                               const char *value);
 /* Its checks of the pipeline; also sets the region ids of its stages. */
 gt_status gt_job_check_pipeline(gt_job *job, const char *source);
+/* Its checks of the regions of further copies of the pipeline; of what keeps copies equal. */
+gt_status gt_job_check_copies(const gt_job *job, const char *source);
+gt_status gt_job_check_between(const gt_job *job, const char *source);
+/* The region has the first stage of a copy of the pipeline. */
+bool gt_job_has_first(const gt_job *job, size_t region);
 /* Its checks of regions that only aggregate. */
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
 /* Its checks of wan.links and wan.outages; also sets their region ids. */

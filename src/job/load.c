@@ -13,17 +13,24 @@ static gt_status make_job(gt_job **job, job_node *root, const char *path) {
   return status;
 }
 
+static gt_status merge_profile(gt_job **job, job_node *root, const char *path) {
+  char *fleet = NULL;
+  GT_TRY(gt_job_profile(root, *job, path, &fleet));
+  const gt_status status = make_job(job, root, path);
+  if (status == GT_OK)
+    (*job)->fleet = fleet;
+  else
+    gt_free(fleet);
+  return status;
+}
+
 /* Merges the files that a job names into its tree.  The job must be valid without them. */
 static gt_status merge_files(gt_job **job, job_node *root, const char *path) {
   if ((*job)->wan.matrix) {
     GT_TRY(gt_job_matrix(root, *job, path));
     GT_TRY(make_job(job, root, path));
   }
-  if ((*job)->profile) {
-    GT_TRY(gt_job_profile(root, *job, path));
-    GT_TRY(make_job(job, root, path));
-  }
-  return GT_OK;
+  return (*job)->profile ? merge_profile(job, root, path) : GT_OK;
 }
 
 /* Input in addition to the job file. */
@@ -94,15 +101,14 @@ gt_status gt_job_check_ranks(const gt_job *job) {
       return GT_FAIL(GT_ERR_JOB,
                      "regions.%zu.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it",
                      i);
+  if (job->pipeline.search)
+    return GT_FAIL(GT_ERR_JOB, "pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml` "
+                               "finds the stages");
   return GT_OK;
 }
 
 gt_status gt_job_check_run(const gt_job *job) {
   GT_TRY(gt_job_check_ranks(job));
-  if (job->pipeline.labels == GT_LABELS_SEND)
-    return GT_FAIL(GT_ERR_JOB,
-                   "pipeline.labels is send; this version plans such a pipeline (`geotrain plan`) "
-                   "and does not train it: keep is needed");
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
     if (gt_job_reads(job, i) && !r->data_path &&
@@ -117,7 +123,8 @@ gt_status gt_job_check_run(const gt_job *job) {
 bool gt_job_in_parts(const char *yaml) {
   gt_job *job = NULL;
   const gt_status status = gt_job_parse(&job, "job.yaml", yaml);
-  const bool parts = status == GT_OK && job->pipeline.nstages > 0 && job->nregions > 1;
+  const bool parts =
+      status == GT_OK && job->pipeline.nstages > 0 && job->nregions > gt_job_copies(job);
   gt_job_close(job);
   return parts;
 }

@@ -91,6 +91,7 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
   }
   if (!number || full) say(buf, size, kind_text(row));
   if (row->type == KEY_CHOICES) one_of(buf, size, row);
+  if (row->type == KEY_MAPS && (row->flags & KEY_AUTO)) say(buf, size, " or auto");
   if (!number && !quantity) return buf;
   if (buf[0]) say(buf, size, ", ");
   limits(buf, size, row);

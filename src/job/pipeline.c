@@ -35,13 +35,14 @@ static gt_status find_region(gt_job *job, size_t s, const char *source) {
 static gt_status check_workers(const gt_job *job, size_t region, const char *source) {
   const gt_job_region *r = &job->regions[region];
   int64_t workers = 0;
-  for (size_t s = 0; s < job->pipeline.nstages; s++)
-    if (job->pipeline.stages[s].id == region) workers += job->pipeline.stages[s].workers;
-  if (workers == 0)
+  if (gt_job_copy_of(job, region) == gt_job_copies(job))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.stages has no stage in region %s; one or more in every region of "
                    "the job are needed",
                    source, r->name);
+  for (size_t s = 0; s < job->pipeline.nstages; s++)
+    if (job->pipeline.stages[s].id == gt_job_twin(job, region, 0))
+      workers += job->pipeline.stages[s].workers;
   if (r->ranks == 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: regions.%zu.ranks is auto, and the stages of pipeline.stages in region %s "
@@ -57,6 +58,7 @@ static gt_status check_workers(const gt_job *job, size_t region, const char *sou
 
 static gt_status check_places(gt_job *job, const char *source) {
   for (size_t s = 0; s < job->pipeline.nstages; s++) GT_TRY(find_region(job, s, source));
+  GT_TRY(gt_job_check_copies(job, source));
   for (size_t r = 0; r < job->nregions; r++) GT_TRY(check_workers(job, r, source));
   return GT_OK;
 }
@@ -106,7 +108,15 @@ static gt_status check_ends(const gt_job *job, const char *source) {
 /* ---- the batch ------------------------------------------------------------------------------- */
 
 static gt_status check_batch(const gt_job *job, const char *source) {
-  const int micros = job->pipeline.micro_batches, samples = job->train.batch / micros;
+  const int micros = job->pipeline.micro_batches;
+  if (micros == 0 && job->pipeline.search) return GT_OK;
+  if (micros == 0)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: pipeline.micro_batches is missing or auto, and pipeline.stages is a list; a "
+        "number is needed, or stages: auto",
+        source);
+  const int samples = job->train.batch / micros;
   if (job->train.batch % micros != 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.micro_batches is %d and train.batch %d; a number that divides the "
@@ -124,12 +134,7 @@ static gt_status check_batch(const gt_job *job, const char *source) {
 /* ---- keys of other parts --------------------------------------------------------------------- */
 
 static gt_status check_sync(const gt_job *job, const char *source) {
-  if (job->sync.strategy != GT_STRATEGY_NONE)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so that "
-        "nothing is exchanged by a strategy; none is needed",
-        source, gt_strategy_names[job->sync.strategy]);
+  GT_TRY(gt_job_check_between(job, source));
   if (job->sync.local != GT_LOCAL_SYNC)
     return GT_FAIL(
         GT_ERR_JOB,
@@ -151,12 +156,6 @@ static gt_status check_sync(const gt_job *job, const char *source) {
 }
 
 static gt_status check_train(const gt_job *job, const char *source) {
-  if (job->train.clip > 0)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: train.clip is %g and there is a pipeline, for which clipping by the norm of "
-        "all stages is not built; 0 is needed",
-        source, job->train.clip);
   if (job->compute_variation > 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: compute.variation is %g and there is a pipeline, whose passes take what "
@@ -184,7 +183,51 @@ static gt_status check_data(const gt_job *job, size_t region, const char *source
   return GT_OK;
 }
 
+/* What is said of the data of a region. */
+static const char *data_of(const gt_job *job, size_t region) {
+  const gt_job_region *r = &job->regions[region];
+  const bool shared =
+      job->data.partition.nshares == job->nregions && job->data.partition.shares[region] > 0;
+  return r->data_path     ? "data.path"
+         : r->samples > 0 ? "samples"
+         : shared         ? "a share of the data"
+                          : NULL;
+}
+
+static gt_status check_one_reads(const gt_job *job, const char *source) {
+  size_t first = job->nregions;
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (!data_of(job, r)) continue;
+    if (first == job->nregions)
+      first = r;
+    else
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "%s: pipeline.stages is auto, region %s has %s and region %s has %s; a pipeline "
+          "reads the data of one region, so one of the two is needed",
+          source, job->regions[first].name, data_of(job, first), job->regions[r].name,
+          data_of(job, r));
+  }
+  return GT_OK;
+}
+
+/* Stages that are to be found: the rest is the search's. */
+static gt_status check_search(const gt_job *job, const char *source) {
+  GT_TRY(check_one_reads(job, source));
+  GT_TRY(check_batch(job, source));
+  GT_TRY(check_sync(job, source));
+  GT_TRY(check_train(job, source));
+  for (size_t r = 0; r < job->nregions; r++)
+    if (!gt_job_trains(job, r))
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: pipeline.stages is auto and region %s has no workers (regions.%zu.ranks "
+                     "is 1); a pipeline has stages in every region",
+                     source, job->regions[r].name, r);
+  return GT_OK;
+}
+
 gt_status gt_job_check_pipeline(gt_job *job, const char *source) {
+  if (job->pipeline.search) return check_search(job, source);
   if (job->pipeline.nstages == 0) return GT_OK;
   GT_TRY(check_places(job, source));
   GT_TRY(check_ends(job, source));

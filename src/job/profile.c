@@ -176,11 +176,12 @@ static void merge_links(const merge *m, const job_node *measured) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* A run has no use for the fleet, but damage is found before it is needed.  What a table of keys
-   does not know is removed. */
-static gt_status check_fleet(const char *path, job_node *profile) {
+/* Only a search for a pipeline uses the fleet, but damage is found before it is needed.  What a table
+   of keys does not know is removed. */
+static gt_status check_fleet(const char *path, job_node *profile, bool *there) {
   gt_job_fleet *fleet = NULL;
   const job_node *section = child(profile, "fleet");
+  *there = section != NULL;
   if (!section) return GT_OK;
   GT_TRY(gt_job_fleet_of_profile(&fleet, path, section));
   gt_job_fleet_close(fleet);
@@ -188,7 +189,7 @@ static gt_status check_fleet(const char *path, job_node *profile) {
   return GT_OK;
 }
 
-static gt_status read_profile(const char *path, job_node **profile) {
+static gt_status read_profile(const char *path, job_node **profile, bool *fleet) {
   char *text = NULL;
   size_t size = 0;
   GT_TRY(gt_job_read_file(path, "a profile", &text, &size));
@@ -200,7 +201,7 @@ static gt_status read_profile(const char *path, job_node **profile) {
     return GT_FAIL(GT_ERR_JOB,
                    "%s: is no mapping of keys; a profile that `geotrain probe` wrote is needed",
                    path);
-  GT_TRY(check_fleet(path, *profile));
+  GT_TRY(check_fleet(path, *profile, fleet));
   return gt_job_values(*profile, path);
 }
 
@@ -219,14 +220,16 @@ static void merge_all(const merge *m, const job_node *profile) {
   gt_job_node_drop(m->root, "profile");
 }
 
-gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source) {
+gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source, char **fleet) {
   char path[4096 + JOB_PATH_MAX];
   job_node *profile = NULL;
   GT_TRY(gt_job_find_file(path, sizeof path, source, "profile", job->profile));
   merge m = {path, root, job, gt_job_names(job)};
-  gt_status status = read_profile(path, &profile);
+  bool has_fleet = false;
+  gt_status status = read_profile(path, &profile, &has_fleet);
   if (status == GT_OK) status = check(&m, profile);
   if (status == GT_OK) merge_all(&m, profile);
+  *fleet = status == GT_OK && has_fleet ? gt_strdup(path) : NULL;
   gt_job_node_close(profile);
   gt_free(m.names);
   return status;

@@ -98,6 +98,14 @@ static job_node *pair(const void *at) {
   return node;
 }
 
+/* A list that is auto. */
+static bool is_auto(const job_key *row, const void *base) {
+  bool flag = false;
+  if (row->type == KEY_MAPS && (row->flags & KEY_AUTO))
+    memcpy(&flag, member(base, row->auto_offset), sizeof flag);
+  return flag;
+}
+
 /* The value of a key as a node, or NULL if it has none. */
 static job_node *value_node(const job_key *row, const void *base, bool bare) {
   const void *at = member(base, row->offset);
@@ -130,8 +138,9 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   case KEY_REALS:
   case KEY_STRINGS:
   case KEY_CHOICES:
-  case KEY_MAPS:
     return list(row, base, bare);
+  case KEY_MAPS:
+    return is_auto(row, base) ? scalar("auto") : list(row, base, bare);
   }
   return NULL;
 }
@@ -145,8 +154,9 @@ static void write_never(job_node *map, const gt_job *job) {
 /* Whether the job at `base` has the list that the row needs. */
 static bool has_list(const job_key *row, const void *base) {
   size_t n = 1;
-  if (row->with) memcpy(&n, member(base, gt_job_key_find(row->with)->count_offset), sizeof n);
-  return n > 0;
+  const job_key *list = row->with ? gt_job_key_find(row->with) : NULL;
+  if (list) memcpy(&n, member(base, list->count_offset), sizeof n);
+  return n > 0 || is_auto(list, base);
 }
 
 static void write_rows(job_node *map, const char *prefix, const void *base, bool bare) {

@@ -266,11 +266,13 @@ const job_key gt_job_keys[] = {
      .meaning = "smallest number of workers that a plan may choose"},
     {"regions[].ranks_max", KEY_INT, PLANNED, IN_REGION(ranks_max), .min = 1, .max = 1e6,
      .meaning = "largest number of workers that a plan may choose"},
-    {"pipeline.stages", KEY_MAPS, KEY_OPTIONAL, AT(pipeline.stages), COUNT(pipeline.nstages),
-     sizeof(gt_job_stage), .min = 1, .max = 1024,
-     .meaning = "a list of stages, in the model's order: one copy of the model is cut into them; "
-                "train.batch is then the batch of a step of the whole pipeline, and sync.strategy "
-                "is none"},
+    {"pipeline.stages", KEY_MAPS, KEY_OPTIONAL | KEY_AUTO, AT(pipeline.stages),
+     COUNT(pipeline.nstages), .auto_offset = offsetof(gt_job, pipeline.search),
+     .item_size = sizeof(gt_job_stage), .min = 1, .max = 1024,
+     .meaning =
+         "a list of stages, in the model's order: the model is cut into them; train.batch is "
+         "then the batch of a step of the whole pipeline, and sync.strategy is none, or "
+         "with pipeline.copies ssgd or sma; auto: `geotrain plan` finds them"},
     {"pipeline.stages[].region", KEY_STRING, KEY_REQUIRED, IN_STAGE(region),
      .meaning = "name of its region"},
     {"pipeline.stages[].workers", KEY_INT, 0, IN_STAGE(workers), .fallback = "1", .min = 1,
@@ -283,20 +285,33 @@ const job_key gt_job_keys[] = {
                 "and a dot; two names in a folded pipeline, whose stages have two parts of the "
                 "model; the last part needs none; without any: parts of equal multiply-adds a "
                 "worker"},
-    {"pipeline.micro_batches", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME, AT(pipeline.micro_batches),
-     .min = 1, .max = 1e6, OF_PIPELINE,
-     .meaning = "with stages: parts of equal size into which train.batch is divided"},
+    {"pipeline.copies", KEY_MAPS, KEY_OPTIONAL, AT(pipeline.copies), COUNT(pipeline.ncopies),
+     sizeof(gt_job_copy), .max = 1024, OF_PIPELINE,
+     .meaning = "further copies of the pipeline, kept equal by sync.strategy; every copy makes "
+                "steps of train.batch samples of its own"},
+    {"pipeline.copies[].regions", KEY_STRINGS, KEY_REQUIRED | KEY_FILLED | KEY_SINGLE,
+     .offset = offsetof(gt_job_copy, regions), .count_offset = offsetof(gt_job_copy, nregions),
+     .meaning = "names of the regions that take the places of those in pipeline.stages, in the "
+                "order in which these come there first; each has as many ranks as the other"},
+    {"pipeline.micro_batches", KEY_INT, KEY_AUTO | KEY_ON_RESUME, AT(pipeline.micro_batches),
+     .fallback = "auto", .min = 1, .max = 1e6, OF_PIPELINE,
+     .meaning = "with stages: parts of equal size into which train.batch is divided; auto: found "
+                "with stages that are auto"},
     {"pipeline.schedule", KEY_CHOICE, KEY_ON_RESUME, AT(pipeline.schedule), .fallback = "auto",
      .values = gt_pipe_names, OF_PIPELINE,
      .meaning = "order of the passes of each stage; zb-v: a folded pipeline; auto: the best of "
                 "many, by the times of compute and of the links"},
+    {"pipeline.adapt", KEY_BOOL, KEY_ON_RESUME, AT(pipeline.adapt), .fallback = "false",
+     OF_PIPELINE,
+     .meaning = "true: the order of the passes follows the network, by what is measured of the "
+                "links; workers then have as many slots as pipeline.memory allows"},
     {"pipeline.labels", KEY_CHOICE, 0, AT(pipeline.labels), .fallback = "keep",
      .values = gt_labels_names, OF_PIPELINE,
      .meaning = "keep: labels stay in the region of the first stage, where the last one must be, "
                 "too; send: they are sent to it (a text's labels are the text)"},
     {"pipeline.memory", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
      AT(pipeline.memory_bytes), OF_PIPELINE,
-     .meaning = "memory of a worker for its parameters, gradients and micro-batches in flight, "
+     .meaning = "memory of a worker for all that it needs, "
                 "which the schedule keeps to; default: no limit"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = gt_local_names,
      .meaning = "workers of a region: in step, or each at its own pace"},

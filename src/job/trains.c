@@ -5,9 +5,23 @@ bool gt_job_trains(const gt_job *job, size_t region) {
   return job->regions[region].ranks != 1;
 }
 
+static bool has_own_data(const gt_job_region *r) {
+  return r->data_path || r->samples > 0;
+}
+
+/* Where stages are to be found: the regions that are said to have data, or all. */
+static bool may_read(const gt_job *job, size_t region) {
+  bool said = has_own_data(&job->regions[region]);
+  if (job->data.partition.nshares == job->nregions) return job->data.partition.shares[region] > 0;
+  for (size_t r = 0; r < job->nregions && !said; r++)
+    if (has_own_data(&job->regions[r])) return false;
+  return true;
+}
+
 bool gt_job_reads(const gt_job *job, size_t region) {
-  return gt_job_trains(job, region) &&
-         (job->pipeline.nstages == 0 || job->pipeline.stages[0].id == region);
+  if (!gt_job_trains(job, region)) return false;
+  if (job->pipeline.search) return may_read(job, region);
+  return job->pipeline.nstages == 0 || gt_job_has_first(job, region);
 }
 
 size_t gt_job_training(const gt_job *job) {

@@ -121,7 +121,9 @@ static void write_rows(void *base, job_node *map, const char *prefix) {
     job_node *node =
         is_of(row, prefix) ? gt_job_node_at(map, row->path + strlen(prefix), NULL) : NULL;
     if (!node) continue;
-    if (node->kind == NODE_SCALAR)
+    if (node->kind == NODE_SCALAR && row->type == KEY_MAPS)
+      ((char *)base)[row->auto_offset] = true;
+    else if (node->kind == NODE_SCALAR)
       kinds[row->type].write(row, (char *)base + row->offset, node->text);
     else if (row->type == KEY_PAIR)
       write_entries(row, (char *)base + row->offset, node);
@@ -172,5 +174,6 @@ gt_job *gt_job_typed(job_node *root) {
 void gt_job_close(gt_job *job) {
   if (!job) return;
   free_rows(job, "");
+  gt_free(job->fleet);
   gt_free(job);
 }

@@ -88,6 +88,18 @@ void gt_pieces_send(const float *data, size_t nfloats, int rank, int tag, MPI_Co
 void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm comm,
                        MPI_Request *requests);
 
+/* What a worker (from 0) has; whole: room for the ranges where all have everything. */
+gt_plane_part gt_part_of(const gt_plane_size *n, size_t worker, gt_plane_range whole[2]);
+/* Parameters or gradients, then buffers, of a part: the number of messages; they start to be sent or
+   received; copied from one pair of arrays to another. */
+size_t gt_part_pieces(const gt_plane_part *part);
+void gt_part_send(const gt_plane_part *part, const float *params, const float *buffers, int rank,
+                  int tag, MPI_Comm comm, MPI_Request *requests);
+void gt_part_receive(const gt_plane_part *part, float *params, float *buffers, int rank, int tag,
+                     MPI_Comm comm, MPI_Request *requests);
+void gt_part_copy(const gt_plane_part *part, float *params, float *buffers,
+                  const float *from_params, const float *from_buffers);
+
 /* ---- shared memory --------------------------------------------------------------------------- */
 
 #define GT_LINE_FLOATS ((size_t)16) /* 64 bytes */

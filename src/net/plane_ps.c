@@ -22,7 +22,10 @@ typedef struct {
   gt_order_msg order, alive; /* alive: the last KEEPALIVE */
   gt_bell *bell;             /* the worker's */
   gt_segment arrays;         /* the worker's, if memory is shared */
-  float *floats;             /* otherwise: nparams + nbuffers floats sent with the order */
+  float *floats;             /* otherwise: nparams + nbuffers floats, of which its part is sent */
+  gt_plane_part part;        /* what it has, if memory is not shared */
+  gt_plane_range whole[2];
+  int ngrads, norders; /* numbers of requests */
   MPI_Request push_request;
   MPI_Request rest_request;    /* scores or output */
   MPI_Request *grads_requests; /* pieces of gradients and buffers */
@@ -39,7 +42,6 @@ struct gt_plane_ps {
   gt_plane_snapshot snapshot;
   int64_t common_step; /* the step of the common parameters */
   size_t nworkers, nparams, nbuffers, nscores;
-  int ngrads, norders; /* numbers of requests */
   port *ports;
   uint8_t **areas; /* activation areas of the workers, or their mirrors */
 };
@@ -58,10 +60,8 @@ static void post_grads(gt_plane_ps *plane, size_t worker) {
   port *p = &plane->ports[worker];
   p->grads_posted = true;
   if (plane->shared.window != MPI_WIN_NULL) return;
-  gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm,
-                    p->grads_requests);
-  gt_pieces_receive(p->buffers, plane->nbuffers, rank_of(worker), GT_TAG_GRADS, plane->comm,
-                    p->grads_requests + gt_pieces(plane->nparams));
+  gt_part_receive(&p->part, p->grads, p->buffers, rank_of(worker), GT_TAG_GRADS, plane->comm,
+                  p->grads_requests);
 }
 
 static MPI_Request *null_requests(int n) {
@@ -81,9 +81,9 @@ static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
     return;
   }
   p->scores = GT_NEW_ARRAY(float, plane->nscores + 1);
-  p->grads = GT_NEW_ARRAY(float, plane->nparams + 1);
+  p->grads = gt_reserve(plane->nparams + 1, sizeof *p->grads);
   p->buffers = plane->nbuffers ? GT_NEW_ARRAY(float, plane->nbuffers) : NULL;
-  p->floats = GT_NEW_ARRAY(float, plane->nparams + plane->nbuffers + 1);
+  p->floats = gt_reserve(plane->nparams + plane->nbuffers + 1, sizeof *p->floats);
 }
 
 static void open_snapshot(gt_plane_ps *plane) {
@@ -98,7 +98,7 @@ static void open_areas(gt_plane_ps *plane) {
   plane->areas = GT_NEW_ARRAY(uint8_t *, plane->nworkers);
   for (size_t w = 0; w < plane->nworkers; w++)
     plane->areas[w] = plane->shared.window == MPI_WIN_NULL
-                          ? gt_alloc(plane->shared.n.nactivations, 1)
+                          ? gt_reserve(plane->shared.n.nactivations, 1)
                           : plane->ports[w].arrays.activations;
 }
 
@@ -115,15 +115,16 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
   open_snapshot(plane);
   plane->bell = gt_shared_bell(&plane->shared, 0);
   gt_mean_open(&plane->mean, &plane->shared, plane->nworkers);
-  plane->ngrads = (int)(gt_pieces(n->nparams) + gt_pieces(n->nbuffers));
-  plane->norders = 1 + plane->ngrads + GT_PASS_PIECES;
   plane->ports = GT_NEW_ARRAY(port, plane->nworkers + 1);
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
     open_arrays(plane, p, rank_of(w));
+    p->part = gt_part_of(n, w, p->whole);
+    p->ngrads = (int)gt_part_pieces(&p->part);
+    p->norders = 1 + p->ngrads + GT_PASS_PIECES;
     p->rest_request = p->alive_request = MPI_REQUEST_NULL;
-    p->grads_requests = null_requests(plane->ngrads);
-    p->order_requests = null_requests(plane->norders);
+    p->grads_requests = null_requests(p->ngrads);
+    p->order_requests = null_requests(p->norders);
     post_push(plane, w);
     post_grads(plane, w);
   }
@@ -141,12 +142,12 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
   if (!plane) return;
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
-    gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", limit_s, NULL,
+    gt_wait_all(p->order_requests, p->norders, "a worker to take its last order", limit_s, NULL,
                 NULL);
     gt_wait_all(&p->alive_request, 1, "a worker to take its last order", limit_s, NULL, NULL);
     cancel(&p->push_request);
     cancel(&p->rest_request);
-    for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
+    for (int i = 0; i < p->ngrads; i++) cancel(&p->grads_requests[i]);
     if (plane->shared.window == MPI_WIN_NULL) {
       gt_free(p->grads);
       gt_free(p->buffers);
@@ -173,9 +174,9 @@ size_t gt_plane_ps_workers(const gt_plane_ps *plane) {
 }
 
 /* True if no earlier order to the worker is pending. */
-static bool orders_done(gt_plane_ps *plane, port *p) {
+static bool orders_done(port *p) {
   int done = 0;
-  GT_MPI(MPI_Testall(plane->norders, p->order_requests, &done, MPI_STATUSES_IGNORE));
+  GT_MPI(MPI_Testall(p->norders, p->order_requests, &done, MPI_STATUSES_IGNORE));
   return done != 0;
 }
 
@@ -184,15 +185,11 @@ static void send_arrays(gt_plane_ps *plane, size_t worker, const float *params,
   port *p = &plane->ports[worker];
   int rank = rank_of(worker);
   if (params != plane->snapshot.params) {
-    memcpy(p->floats, params, plane->nparams * sizeof *params);
-    if (plane->nbuffers)
-      memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
+    gt_part_copy(&p->part, p->floats, p->floats + plane->nparams, params, buffers);
     params = p->floats;
     buffers = p->floats + plane->nparams;
   }
-  gt_pieces_send(params, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
-  gt_pieces_send(buffers, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm,
-                 &p->order_requests[1 + gt_pieces(plane->nparams)]);
+  gt_part_send(&p->part, params, buffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
 }
 
 static bool common_is_read(const gt_plane_ps *plane) {
@@ -235,7 +232,7 @@ static void keep_alive(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   port *p = &plane->ports[worker];
   int taken = 0;
   GT_MPI(MPI_Test(&p->alive_request, &taken, MPI_STATUS_IGNORE));
-  if (!taken || !orders_done(plane, p)) return;
+  if (!taken || !orders_done(p)) return;
   p->alive = *order;
   GT_MPI(MPI_Isend(&p->alive, (int)sizeof p->alive, MPI_BYTE, rank_of(worker), GT_TAG_ORDER,
                    plane->comm, &p->alive_request));
@@ -251,9 +248,9 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
     keep_alive(plane, worker, order);
     return;
   }
-  if (!orders_done(plane, p))
-    gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S,
-                NULL, NULL);
+  if (!orders_done(p))
+    gt_wait_all(p->order_requests, p->norders, "a worker to take its order", ORDER_LIMIT_S, NULL,
+                NULL);
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
   if (order->with_params && plane->shared.window != MPI_WIN_NULL)
@@ -269,7 +266,7 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   if (order->with_params) send_arrays(plane, worker, params, buffers);
   if (order->kind == GT_ORDER_PASS)
     gt_pass_send(&p->order.pass, plane->areas, rank, plane->comm,
-                 &p->order_requests[1 + plane->ngrads]);
+                 &p->order_requests[1 + p->ngrads]);
 }
 
 static void check_push(const gt_plane_ps *plane, size_t worker, const gt_push_msg *push) {
@@ -286,10 +283,10 @@ static void check_push(const gt_plane_ps *plane, size_t worker, const gt_push_ms
 
 /* The worker has taken its order, so the sends are complete or about to be; then what the pieces
    name may change. */
-static void finish_order(gt_plane_ps *plane, port *p) {
-  if (p->order.kind == GT_ORDER_PASS && !orders_done(plane, p))
-    gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S,
-                NULL, NULL);
+static void finish_order(port *p) {
+  if (p->order.kind == GT_ORDER_PASS && !orders_done(p))
+    gt_wait_all(p->order_requests, p->norders, "a worker to take its order", ORDER_LIMIT_S, NULL,
+                NULL);
 }
 
 /* Scores or an output follow the header; in shared memory they are already there. */
@@ -342,7 +339,7 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   const gt_push_msg push = p->landing;
   post_push(plane, worker);
   check_push(plane, worker, &push);
-  if (push.kind != GT_PUSH_SIGNAL) finish_order(plane, p);
+  if (push.kind != GT_PUSH_SIGNAL) finish_order(p);
   if (push.kind != GT_PUSH_GRADIENT) {
     if (has_rest(plane, &push))
       receive_rest(plane, worker, &push);
@@ -362,7 +359,7 @@ static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, v
   port *p = &plane->ports[worker];
   if (!p->gradient_due || !p->grads_posted) return false;
   int arrived = 0;
-  GT_MPI(MPI_Testall(plane->ngrads, p->grads_requests, &arrived, MPI_STATUSES_IGNORE));
+  GT_MPI(MPI_Testall(p->ngrads, p->grads_requests, &arrived, MPI_STATUSES_IGNORE));
   if (!arrived) return false;
   p->gradient_due = p->grads_posted = p->reads_common = false;
   gt_push_msg push = p->gradient;
@@ -374,7 +371,7 @@ bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context) {
   bool moved = false;
   plane->heard = gt_bell_heard(plane->bell);
   for (size_t w = 0; w < plane->nworkers; w++) {
-    orders_done(plane, &plane->ports[w]);
+    orders_done(&plane->ports[w]);
     moved |= take_header(plane, w, on_push, context);
     moved |= take_rest(plane, w, on_push, context);
     moved |= take_grads(plane, w, on_push, context);

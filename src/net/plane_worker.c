@@ -11,7 +11,8 @@ struct gt_plane_worker {
   uint8_t **areas;  /* activation areas of all workers, if memory is shared; otherwise NULL */
   uint8_t *staging; /* otherwise: where pieces are received */
   gt_mean mean;
-  size_t nparams, nbuffers;
+  gt_plane_part part; /* what this worker has */
+  gt_plane_range whole[2];
   gt_push_msg push, signal;
   gt_order_msg order;
   bool signal_sent;
@@ -29,18 +30,18 @@ static MPI_Request *null_requests(int n) {
 }
 
 static gt_segment own_arrays(const gt_plane_size *n) {
-  return (gt_segment){.grads = GT_NEW_ARRAY(float, n->nparams),
-                      .params = GT_NEW_ARRAY(float, n->nparams),
+  return (gt_segment){.grads = gt_reserve(n->nparams, sizeof(float)),
+                      .params = gt_reserve(n->nparams, sizeof(float)),
                       .buffers = GT_NEW_ARRAY(float, n->nbuffers),
                       .scores = GT_NEW_ARRAY(float, n->nscores),
-                      .activations = gt_alloc(n->nactivations, 1)};
+                      .activations = gt_reserve(n->nactivations, 1)};
 }
 
 /* Where the pieces of passes are found. */
 static void open_areas(gt_plane_worker *plane) {
   const gt_shared *s = &plane->shared;
   if (s->window == MPI_WIN_NULL) {
-    plane->staging = gt_alloc(gt_pass_staging(s->n.nactivations), 1);
+    plane->staging = gt_reserve(gt_pass_staging(s->n.nactivations), 1);
     return;
   }
   plane->areas = GT_NEW_ARRAY(uint8_t *, s->nworkers);
@@ -59,12 +60,11 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n)
   plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(n)
                                                        : gt_shared_segment(&plane->shared, rank);
   open_areas(plane);
-  plane->nparams = n->nparams;
-  plane->nbuffers = n->nbuffers;
+  plane->part = gt_part_of(n, (size_t)rank - 1, plane->whole);
   plane->params = plane->arrays.params;
   plane->buffers = plane->arrays.buffers;
   gt_mean_open(&plane->mean, &plane->shared, (size_t)rank - 1);
-  plane->nfloats = (int)(gt_pieces(n->nparams) + gt_pieces(n->nbuffers));
+  plane->nfloats = (int)gt_part_pieces(&plane->part);
   plane->npushes = 2 + plane->nfloats; /* a stage without parameters has an output, too */
   plane->push_requests = null_requests(plane->npushes);
   plane->array_requests = null_requests(plane->nfloats + GT_PASS_PIECES);
@@ -144,10 +144,8 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
     GT_MPI(MPI_Isend(plane->arrays.activations + push->out, (int)push->out_bytes, MPI_BYTE, 0,
                      GT_TAG_OUTPUT, plane->comm, &plane->push_requests[1]));
   if (push->kind != GT_PUSH_GRADIENT) return;
-  gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm,
-                 &plane->push_requests[1]);
-  gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm,
-                 &plane->push_requests[1 + gt_pieces(plane->nparams)]);
+  gt_part_send(&plane->part, plane->arrays.grads, plane->arrays.buffers, 0, GT_TAG_GRADS,
+               plane->comm, &plane->push_requests[1]);
 }
 
 /* Sends a stop signal to the PS once, even if this worker has nothing else to send. */
@@ -202,12 +200,9 @@ static void find_arrays(gt_plane_worker *plane) {
 
 /* Without shared memory parameters, buffers and pieces follow the order as messages. */
 static void receive_arrays(gt_plane_worker *plane, double limit_s) {
-  if (plane->order.with_params) {
-    gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm,
-                      plane->array_requests);
-    gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm,
-                      plane->array_requests + gt_pieces(plane->nparams));
-  }
+  if (plane->order.with_params)
+    gt_part_receive(&plane->part, plane->arrays.params, plane->arrays.buffers, 0, GT_TAG_PARAMS,
+                    plane->comm, plane->array_requests);
   if (plane->order.kind == GT_ORDER_PASS)
     gt_pass_receive(&plane->order.pass, plane->staging, plane->comm,
                     plane->array_requests + plane->nfloats);

@@ -21,8 +21,7 @@ static gt_vec zeros(size_t n, bool size_only) {
   return gt_vec_of(size_only ? NULL : GT_NEW_ARRAY(float, n), n);
 }
 
-static void open_arrays(gt_graph *graph) {
-  const bool sizes_only = graph->sizes_only;
+static void open_arrays(gt_graph *graph, bool sizes_only) {
   graph->arrays = (gt_arrays){.params = zeros(graph->params.floats, sizes_only),
                               .grads = zeros(graph->params.floats, sizes_only),
                               .buffers = zeros(graph->buffers.floats, sizes_only),
@@ -91,7 +90,7 @@ static gt_status complete(gt_graph *graph, const gt_graph_spec *spec) {
   gt_graph_link(graph);
   gt_graph_digest(graph);
   GT_TRY(gt_graph_narrow(graph, spec));
-  open_arrays(graph);
+  open_arrays(graph, spec->sizes_only || spec->lent);
   if (spec->batch_max > 0) gt_graph_plan(graph);
   gt_graph_describe(graph);
   return GT_OK;

@@ -62,23 +62,39 @@ static bool has_memory(const gt_optim *optim) {
   return true;
 }
 
-/* The Euclidean norm of the gradient. */
-static double norm_of(const gt_optim_spec *spec, const float *grads, size_t n) {
-  const gt_optim_loops *loops = gt_optim_loops_used();
+size_t gt_optim_tensors(const gt_optim *optim) {
+  return optim->spec.ntensors ? optim->spec.ntensors : 1;
+}
+
+/* Of a tensor of the gradient. */
+static double squares_of(const gt_optim *optim, const float *grads, size_t i) {
+  const gt_optim_spec *spec = &optim->spec;
+  const gt_view whole = {.count = optim->n}, *of = spec->ntensors ? &spec->tensors[i] : &whole;
+  return gt_optim_loops_used()->squares(of->count, grads + of->offset);
+}
+
+void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares) {
+  for (size_t i = 0; grads.data && i < gt_optim_tensors(optim); i++)
+    squares[i] = squares_of(optim, grads.data, i);
+}
+
+/* The Euclidean norm of the gradient; 0 where it does not matter. */
+static double norm_of(const gt_optim *optim, gt_vec grads) {
   double sum = 0;
-  if (spec->ntensors == 0) return sqrt(loops->squares(n, grads));
-  for (size_t i = 0; i < spec->ntensors; i++)
-    sum += loops->squares(spec->tensors[i].count, grads + spec->tensors[i].offset);
+  if (!(optim->spec.clip > 0) || !grads.data) return 0;
+  for (size_t i = 0; i < gt_optim_tensors(optim); i++) sum += squares_of(optim, grads.data, i);
   return sqrt(sum);
 }
 
-static float share_of(const gt_optim_spec *spec, const float *grads, size_t n) {
-  if (!(spec->clip > 0)) return 1;
-  const double norm = norm_of(spec, grads, n);
-  return isfinite(norm) && norm > spec->clip ? (float)(spec->clip / norm) : 1;
+static float share_of(const gt_optim_spec *spec, double norm) {
+  return spec->clip > 0 && isfinite(norm) && norm > spec->clip ? (float)(spec->clip / norm) : 1;
 }
 
 float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
+  return gt_optim_step_of(optim, params, grads, acc, norm_of(optim, grads));
+}
+
+float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc, double norm) {
   if (params.n != optim->n || grads.n != optim->n || (acc.data && acc.n != optim->n)) {
     gt_bug("an optimizer of %zu parameters was given %zu with %zu gradients and %zu sums", optim->n,
            params.n, grads.n, acc.n);
@@ -87,7 +103,7 @@ float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
   optim->steps++;
   if (!params.data || !grads.data || !has_memory(optim)) return 1;
   const gt_optim_update update = {.lr = lr,
-                                  .share = share_of(&optim->spec, grads.data, optim->n),
+                                  .share = share_of(&optim->spec, norm),
                                   .step = optim->steps,
                                   .n = optim->n,
                                   .params = params.data,

@@ -24,6 +24,7 @@ static gt_status check_span(const gt_pipe_span *span, size_t k) {
   GT_TRY(check_number("span", k, "weight_s", span->weight_s));
   GT_TRY(check_number("span", k, "activation", span->activation));
   GT_TRY(check_number("span", k, "output_bytes", span->output_bytes));
+  GT_TRY(check_number("span", k, "label_bytes", span->label_bytes));
   if (span->weight_share >= 0.0 && span->weight_share <= 1.0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "weight_share of span %zu is %g; 0 to 1 is needed", k,
                  span->weight_share);
@@ -68,9 +69,12 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
     GT_TRY(check_hop(&problem->back[s], "the hop back to stage", s));
   }
   for (size_t s = 0; s < p; s++) GT_TRY(check_stage(problem, s));
-  if (problem->together && !sound(problem->together_s))
-    return GT_FAIL(GT_ERR_JOB, "together_s is %g; a finite number, 0 or more, is needed",
-                   problem->together_s);
+  if (problem->agree_s && !problem->wan)
+    return GT_FAIL(GT_ERR_JOB, "agree_s is given, and no regions; both, or neither, are needed");
+  for (size_t i = 0; problem->agree_s && i < problem->wan->nregions * problem->wan->nregions; i++)
+    if (!sound(problem->agree_s[i]))
+      return GT_FAIL(GT_ERR_JOB, "agree_s is %g; finite numbers, 0 or more, are needed",
+                     problem->agree_s[i]);
   return GT_OK;
 }
 

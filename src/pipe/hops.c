@@ -13,7 +13,8 @@ gt_pipe_way gt_pipe_way_of(const gt_pipe_problem *problem, const gt_pipe_message
   const size_t p = problem->stages, k = message->span, sender = message->gradient ? k + 1 : k - 1;
   gt_pipe_way way = {.from = gt_pipe_stage_of(p, sender),
                      .to = gt_pipe_stage_of(p, k),
-                     .bytes = problem->spans[message->gradient ? k : sender].output_bytes};
+                     .bytes = problem->spans[message->gradient ? k : sender].output_bytes +
+                              (message->gradient ? 0 : problem->spans[sender].label_bytes)};
   if (way.from == way.to) return way;
   way.local_s =
       hop_s(way.from < way.to ? &problem->ahead[way.from] : &problem->back[way.to], way.bytes);

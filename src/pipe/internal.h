@@ -1,6 +1,7 @@
 /* What the files of pipe share: facts of a kind of schedule, the ways of messages, the run in
    simulated time, the choice of the best.  Each file calls only those before it: schedule,
-   progress, hops, check, run, evaluate, best, greedy, the kinds, list.  draw calls none. */
+   progress, hops, check, together, run, evaluate, best, greedy, the kinds, list.  draw calls
+   none. */
 #ifndef GEOTRAIN_PIPE_INTERNAL_H
 #define GEOTRAIN_PIPE_INTERNAL_H
 
@@ -56,6 +57,25 @@ typedef struct {
 gt_pipe_way gt_pipe_way_of(const gt_pipe_problem *problem, const gt_pipe_message *message);
 /* The time of a message that meets no other. */
 double gt_pipe_way_s(const gt_pipe_way *way);
+
+/* ---- steps together -------------------------------------------------------------------------- */
+
+/* Of a problem with agree_s. */
+typedef struct {
+  const gt_pipe_problem *problem;
+  struct {
+    size_t left; /* stages that have not ended the step */
+    gt_ns end;   /* when the last one has */
+  } * regions;
+  size_t regions_left; /* with such stages */
+} gt_pipe_together;
+
+gt_pipe_together gt_pipe_together_open(const gt_pipe_problem *problem);
+void gt_pipe_together_close(gt_pipe_together *together);
+/* The stage has ended its passes of the step; true: it was the last one. */
+bool gt_pipe_together_ended(gt_pipe_together *together, size_t stage, gt_ns now);
+/* When updates of the stage may begin, once all have ended. */
+gt_ns gt_pipe_together_from(const gt_pipe_together *together, size_t stage);
 
 /* ---- the run --------------------------------------------------------------------------------- */
 

@@ -50,6 +50,10 @@ gt_status gt_pipe_layout_check(const gt_pipe_layout *layout) {
   return GT_OK;
 }
 
+size_t gt_pipe_sample_bytes(const gt_pipe_layout *l, size_t span, bool gradient) {
+  return l->output_bytes[span] + (gradient ? 0 : l->label_bytes);
+}
+
 size_t gt_pipe_stage_at(const gt_pipe_layout *l, size_t region, size_t worker) {
   for (size_t s = 0; s < l->stages; s++) {
     const gt_pipe_place *p = &l->places[s];
@@ -84,6 +88,12 @@ size_t gt_pipe_outstanding(const gt_pipe_schedule *schedule, size_t span) {
   return peak;
 }
 
+size_t gt_pipe_outstanding_most(const gt_pipe_layout *layout, size_t span) {
+  if (!layout->adapts) return gt_pipe_outstanding(layout->schedule, span);
+  const size_t slots = layout->slots[gt_pipe_stage_of(layout->stages, span)];
+  return slots < layout->micros ? slots : layout->micros;
+}
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, size_t *next) {
@@ -115,6 +125,7 @@ bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, si
    micro-batches from the first that r' has not read. */
 static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, size_t chunk,
                                   bool ahead, bool landing) {
+  const bool gradient = ahead == landing;
   const size_t span = gt_pipe_span_of(layout->stages, chunk, stage);
   const gt_pipe_place *here = &layout->places[stage];
   size_t next;
@@ -122,9 +133,9 @@ static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, si
   if (landing && layout->places[gt_pipe_stage_of(layout->stages, next)].region == here->region)
     return (gt_pipe_buffers){0};
   const size_t lower = ahead ? span : next;
-  return (gt_pipe_buffers){.count = gt_pipe_outstanding(layout->schedule, lower),
-                           .bytes =
-                               layout->micro_samples / here->workers * layout->output_bytes[lower]};
+  return (gt_pipe_buffers){.count = gt_pipe_outstanding_most(layout, lower),
+                           .bytes = layout->micro_samples / here->workers *
+                                    gt_pipe_sample_bytes(layout, lower, gradient)};
 }
 
 /* The q-th of a worker's kinds of buffers: outputs lie before gradients, and lower chunks before

@@ -1,4 +1,5 @@
 /* From a job and its model to a pipeline that can be run, planned and predicted. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,10 +19,10 @@ static void find_places(gt_pipe_job *p) {
                         .micro_samples = (size_t)(job->train.batch / job->pipeline.micro_batches)};
   l->places = GT_NEW_ARRAY(gt_pipe_place, l->stages);
   for (size_t s = 0; s < l->stages; s++) {
-    const gt_job_stage *stage = &job->pipeline.stages[s];
-    const size_t workers = (size_t)stage->workers;
-    l->places[s] = (gt_pipe_place){stage->id, taken[stage->id], workers};
-    taken[stage->id] += workers;
+    const size_t workers = (size_t)job->pipeline.stages[s].workers,
+                 region = gt_job_stage_region(job, p->copy, s);
+    l->places[s] = (gt_pipe_place){region, taken[region], workers};
+    taken[region] += workers;
   }
   gt_free(taken);
 }
@@ -31,6 +32,28 @@ static void find_outputs(gt_pipe_job *p) {
   p->layout.output_bytes = GT_NEW_ARRAY(size_t, n);
   for (size_t k = 0; k < n; k++)
     p->layout.output_bytes[k] = gt_graph_operation(p->graph, p->spans[k].end - 1).output_bytes;
+}
+
+/* Labels travel if the loss is in another region than the data.  Those of a text are its ids. */
+static void find_labels(gt_pipe_job *p) {
+  const bool text = gt_graph_of_text(p->graph);
+  const size_t ids = text ? gt_graph_predictions(p->graph) + 1 : 1,
+               last = gt_pipe_job_nspans(p) - 1;
+  if (gt_pipe_job_place(p, 0)->region != gt_pipe_job_place(p, last)->region)
+    p->layout.label_bytes = ids * sizeof(int32_t);
+}
+
+/* Tensors lie in the order of the operations that own them. */
+static void find_owners(gt_pipe_job *p) {
+  const gt_arrays *a = gt_graph_arrays(p->graph);
+  size_t end = 0, t = 0;
+  p->owners = GT_NEW_ARRAY(size_t, a->nviews);
+  p->nowners = a->nviews;
+  for (size_t k = 0; k < gt_pipe_job_nspans(p); k++) {
+    end += gt_graph_span_floats(p->graph, p->spans[k], false);
+    while (t < a->nviews && a->views[t].offset < end)
+      p->owners[t++] = gt_pipe_job_place(p, k)->region;
+  }
 }
 
 /* ---- the schedule ---------------------------------------------------------------------------- */
@@ -53,11 +76,70 @@ static gt_status check_kind(const gt_pipe_job *p, gt_pipe_kind kind) {
                    p->job->name, gt_pipe_names[kind], chunks, chunks == 1 ? "" : "s",
                    p->layout.chunks);
   if (kind != GT_PIPE_AUTO || p->timed) return GT_OK;
+  const bool adapts = p->layout.adapts;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: pipeline.schedule is auto, and compute says nothing of region %s; add what a "
-                 "step takes, as in --set 'compute.step=10 ms', or a profile of `geotrain probe`, "
-                 "or choose a schedule such as 1f1b",
-                 p->job->name, untimed(p->job));
+                 "%s: %s, and compute says nothing of region %s; add what a step takes, as in "
+                 "--set 'compute.step=10 ms', or a profile of `geotrain probe`, or %s",
+                 p->job->name, adapts ? "pipeline.adapt is true" : "pipeline.schedule is auto",
+                 untimed(p->job), adapts ? "leave it out" : "choose a schedule such as 1f1b");
+}
+
+/* Of the fixed kinds that fit, the one with the least period takes the place of *out, which does not
+   fit; where none does, *out stays. */
+static gt_status best_fixed(gt_pipe_schedule **out, const gt_pipe_job *pipe) {
+  gt_pipe_problem problem = pipe->problem;
+  gt_ns least = GT_NEVER;
+  gt_status status = GT_OK;
+  problem.memory = NULL;
+  for (int kind = 0; kind < (int)GT_PIPE_AUTO && status == GT_OK; kind++) {
+    gt_pipe_schedule *other = NULL;
+    gt_pipe_result result = {0};
+    gt_pipe_need need;
+    size_t stage;
+    if (check_kind(pipe, (gt_pipe_kind)kind) != GT_OK ||
+        gt_pipe_make(&other, (gt_pipe_kind)kind, &problem, NULL) != GT_OK)
+      continue;
+    const bool fits = !gt_pipe_job_exceeds(pipe, other, &stage, &need);
+    if (fits) status = gt_pipe_evaluate(&result, other, &problem, GT_PIPE_STEADY);
+    if (fits && status == GT_OK && result.period < least) {
+      gt_pipe_schedule *worse = *out;
+      least = result.period;
+      *out = other;
+      other = worse;
+    }
+    gt_pipe_result_close(&result);
+    gt_pipe_schedule_close(other);
+  }
+  return status;
+}
+
+/* What goes to other stages and comes from them depends on the schedule: where it does not fit, the
+   search begins again with fewer micro-batches in flight. */
+static gt_status search_within(gt_pipe_schedule **out, const gt_pipe_job *pipe,
+                               const gt_pipe_search *search) {
+  const size_t stages = pipe->layout.stages;
+  gt_pipe_problem problem = pipe->problem;
+  double *most = GT_NEW_ARRAY(double, stages);
+  gt_status status;
+  for (size_t s = 0; pipe->slots_most && s < stages; s++) most[s] = pipe->slots_most[s];
+  if (pipe->slots_most) problem.memory = most;
+  for (;;) {
+    gt_pipe_need need;
+    size_t stage;
+    status = gt_pipe_make(out, GT_PIPE_AUTO, &problem, search);
+    if (status != GT_OK || !gt_pipe_job_exceeds(pipe, *out, &stage, &need)) break;
+    if (need.slots <= pipe->layout.chunks) {
+      status = best_fixed(out, pipe);
+      break;
+    }
+    const double excess = (double)need.all - pipe->job->pipeline.memory_bytes,
+                 fewer = ceil(excess / (double)need.slot), least = (double)pipe->layout.chunks;
+    most[stage] = fmax(least, (double)need.slots - fmax(1, fewer));
+    gt_pipe_schedule_close(*out);
+    *out = NULL;
+  }
+  gt_free(most);
+  return status;
 }
 
 gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, gt_pipe_kind kind) {
@@ -65,9 +147,12 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
   gt_pipe_problem problem = pipe->problem;
   *out = NULL;
   GT_TRY(check_kind(pipe, kind));
-  /* Memory is compared below, where the keys are known; `auto` needs it for its search. */
-  if (kind != GT_PIPE_AUTO) problem.memory = NULL;
-  GT_TRY(gt_pipe_make(out, kind, &problem, &search));
+  /* Memory is compared below, where the keys are known. */
+  problem.memory = NULL;
+  if (kind == GT_PIPE_AUTO)
+    GT_TRY(search_within(out, pipe, &search));
+  else
+    GT_TRY(gt_pipe_make(out, kind, &problem, &search));
   const gt_status status = gt_pipe_job_check_memory(pipe, *out, kind);
   if (status == GT_OK) return GT_OK;
   gt_pipe_schedule_close(*out);
@@ -75,12 +160,43 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
   return status;
 }
 
+static size_t more(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* If the schedule may change in the run, a worker has as many slots as fit, and no fewer than this
+   schedule needs. */
+static gt_status find_slots(gt_pipe_job *p) {
+  gt_pipe_layout *l = &p->layout;
+  gt_pipe_need need;
+  size_t stage;
+  l->slots = GT_NEW_ARRAY(size_t, l->stages);
+  for (size_t s = 0; s < l->stages; s++) {
+    const size_t needed = gt_pipe_slots(l->schedule, s),
+                 most = p->slots_most ? (size_t)p->slots_most[s] : l->chunks * l->micros;
+    l->slots[s] = l->adapts ? more(needed, most) : needed;
+  }
+  for (bool fewer = l->adapts; fewer && gt_pipe_job_exceeds(p, l->schedule, &stage, &need);) {
+    fewer = false;
+    for (size_t s = 0; s < l->stages; s++) {
+      const bool spare = l->slots[s] > gt_pipe_slots(l->schedule, s);
+      l->slots[s] -= spare;
+      fewer |= spare;
+    }
+  }
+  return gt_pipe_job_check_memory(p, l->schedule, p->job->pipeline.schedule);
+}
+
 static gt_status find_schedule(gt_pipe_job *p) {
   gt_pipe_layout *l = &p->layout;
+  l->adapts = p->job->pipeline.adapt;
+  if (l->adapts) GT_TRY(check_kind(p, GT_PIPE_AUTO));
   GT_TRY(gt_pipe_job_schedule(&l->schedule, p, p->job->pipeline.schedule));
-  l->slots = GT_NEW_ARRAY(size_t, l->stages);
-  for (size_t s = 0; s < l->stages; s++) l->slots[s] = gt_pipe_slots(l->schedule, s);
-  return GT_OK;
+  return find_slots(p);
+}
+
+size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage) {
+  return gt_pipe_job_need(pipe, pipe->layout.schedule, stage).all;
 }
 
 /* ---- traffic --------------------------------------------------------------------------------- */
@@ -104,23 +220,16 @@ static size_t crossing(const gt_pipe_job *p, const gt_pipe_place *from, const gt
   return sum;
 }
 
-/* Labels go from the server that has the data to the workers of the last span. */
-static size_t labels_bytes(const gt_pipe_job *p, size_t from, size_t to) {
-  const size_t n = gt_pipe_job_nspans(p), ids = gt_graph_predictions(p->graph) + 1;
-  const gt_pipe_place *last = gt_pipe_job_place(p, n - 1);
-  const gt_pipe_place server = {.region = p->layout.places[0].region, .workers = 1};
-  if (server.region == last->region || from != server.region || to != last->region) return 0;
-  return crossing(p, &server, last, sizeof(int32_t) * (gt_graph_of_text(p->graph) ? ids : 1));
-}
-
 size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to) {
-  size_t sum = labels_bytes(pipe, from, to);
+  const gt_pipe_layout *l = &pipe->layout;
+  size_t sum = 0;
   for (size_t k = 0; k + 1 < gt_pipe_job_nspans(pipe) && from != to; k++) {
     const gt_pipe_place *a = gt_pipe_job_place(pipe, k), *b = gt_pipe_job_place(pipe, k + 1);
-    if ((a->region == from && b->region == to) || (a->region == to && b->region == from))
-      sum += crossing(pipe, a, b, pipe->layout.output_bytes[k]);
+    const bool ahead = a->region == from && b->region == to;
+    if (ahead || (a->region == to && b->region == from))
+      sum += crossing(pipe, a, b, gt_pipe_sample_bytes(l, k, !ahead));
   }
-  return sum * pipe->layout.micros;
+  return sum * l->micros;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -130,17 +239,21 @@ static gt_status find_all(gt_pipe_job *p, const gt_graph_spec *model) {
   spec.sizes_only = true;
   spec.batch_max = 0;
   GT_TRY(gt_graph_create(&p->graph, &spec));
+  p->sample_bytes = spec.shape.h * spec.shape.w * spec.shape.c * sizeof(float) + sizeof(int32_t);
   find_places(p);
   GT_TRY(gt_pipe_job_find_spans(p));
   find_outputs(p);
+  find_labels(p);
+  find_owners(p);
   GT_TRY(gt_pipe_job_find_memory(p, model));
   GT_TRY(gt_pipe_job_find_problem(p));
   return find_schedule(p);
 }
 
-gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model) {
+gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
+                                size_t copy) {
   gt_pipe_job *p = GT_NEW(gt_pipe_job);
-  *p = (gt_pipe_job){.job = job};
+  *p = (gt_pipe_job){.job = job, .copy = copy};
   *out = NULL;
   if (job->pipeline.nstages == 0) gt_bug("job %s has no pipeline", job->name);
   const gt_status status = find_all(p, model);
@@ -151,11 +264,15 @@ gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_
   return status;
 }
 
+gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model) {
+  return gt_pipe_job_open_copy(out, job, model, 0);
+}
+
 void gt_pipe_job_close(gt_pipe_job *pipe) {
   if (!pipe) return;
-  void *owned[] = {pipe->spans,      pipe->holds,   pipe->sample_s,   pipe->problem_spans,
-                   pipe->hops,       pipe->regions, pipe->link_specs, pipe->access_bps,
-                   pipe->slots_most, pipe->update_s};
+  void *owned[] = {pipe->spans,      pipe->holds,    pipe->sample_s,   pipe->problem_spans,
+                   pipe->hops,       pipe->regions,  pipe->link_specs, pipe->access_bps,
+                   pipe->slots_most, pipe->update_s, pipe->owners,     pipe->agree_s};
   gt_pipe_layout_close(&pipe->layout);
   gt_graph_close(pipe->graph);
   gt_links_close(pipe->links);

@@ -17,7 +17,10 @@ static inline const gt_pipe_place *gt_pipe_job_place(const gt_pipe_job *p, size_
 gt_status gt_pipe_job_find_spans(gt_pipe_job *p);
 /* of_job_holds.c: fills p->holds, and p->slots_most if memory is limited. */
 gt_status gt_pipe_job_find_memory(gt_pipe_job *p, const gt_graph_spec *model);
-/* GT_ERR_JOB: the schedule needs more slots than memory has. */
+/* of_job_need.c: whether a worker needs more than pipeline.memory, the first such stage and what it
+   needs; GT_ERR_JOB: that says it. */
+bool gt_pipe_job_exceeds(const gt_pipe_job *p, const gt_pipe_schedule *schedule, size_t *stage,
+                         gt_pipe_need *need);
 gt_status gt_pipe_job_check_memory(const gt_pipe_job *p, const gt_pipe_schedule *schedule,
                                    gt_pipe_kind kind);
 /* of_job_times.c: fills p->problem and what is behind it. */

@@ -52,9 +52,17 @@ static void find_held(const gt_pipe_job *p, size_t stage, held *h) {
   }
 }
 
+static gt_status plan_of(gt_memory_plan *plan, const gt_graph_spec *spec) {
+  gt_graph *graph = NULL;
+  GT_TRY(gt_graph_create(&graph, spec));
+  *plan = gt_graph_memory(graph);
+  gt_graph_close(graph);
+  return GT_OK;
+}
+
 static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t stage) {
   const gt_pipe_layout *l = &p->layout;
-  gt_graph *graph = NULL;
+  gt_memory_plan plan = {0}, fused = {0};
   gt_graph_spec spec = *model;
   held h;
   find_held(p, stage, &h);
@@ -67,13 +75,14 @@ static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t s
   spec.nspans = h.n;
   spec.fused = false;
   spec.micros = l->micros;
-  const gt_status status = gt_graph_create(&graph, &spec);
-  if (status == GT_OK) {
-    const gt_memory_plan plan = gt_graph_memory(graph);
-    p->holds[stage] =
-        (gt_pipe_holds){.arrays = plan.arrays, .shared = plan.shared, .slot = plan.slot};
-  }
-  gt_graph_close(graph);
+  gt_status status = plan_of(&plan, &spec);
+  spec.fused = true;
+  if (status == GT_OK) status = plan_of(&fused, &spec);
+  p->holds[stage] = (gt_pipe_holds){.arrays = plan.arrays,
+                                    .shared = plan.shared,
+                                    .slot = plan.slot,
+                                    .fused_shared = fused.shared,
+                                    .fused_slot = fused.slot};
   gt_free(h.spans);
   gt_free(h.runs);
   return status;
@@ -85,8 +94,11 @@ static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t s
 static gt_status find_most(gt_pipe_job *p, size_t stage) {
   const gt_pipe_layout *l = &p->layout;
   const gt_pipe_holds *h = &p->holds[stage];
-  const double memory = p->job->pipeline.memory_bytes, fixed = (double)(h->arrays + h->shared),
-               needed = fixed + (double)(l->chunks * h->slot);
+  /* of the two ways to compute gradients the smaller one: what a schedule needs is checked later */
+  const size_t shared = h->fused_shared < h->shared ? h->fused_shared : h->shared,
+               each = h->fused_slot < h->slot ? h->fused_slot : h->slot;
+  const double memory = p->job->pipeline.memory_bytes, fixed = (double)(h->arrays + shared),
+               needed = fixed + (double)(l->chunks * each);
   const size_t most = l->chunks * l->micros;
   char have[BYTES_TEXT], need[BYTES_TEXT], arrays[BYTES_TEXT], slot[BYTES_TEXT];
   if (memory < needed)
@@ -95,8 +107,8 @@ static gt_status find_most(gt_pipe_job *p, size_t stage) {
                    "gradients and scratch, and %s for each micro-batch in flight; %s or more is "
                    "needed",
                    p->job->name, bytes_text(have, memory), stage, bytes_text(arrays, fixed),
-                   bytes_text(slot, (double)h->slot), bytes_text(need, needed));
-  const double fits = h->slot > 0 ? (memory - fixed) / (double)h->slot : (double)most;
+                   bytes_text(slot, (double)each), bytes_text(need, needed));
+  const double fits = each > 0 ? (memory - fixed) / (double)each : (double)most;
   p->slots_most[stage] = fits < (double)most ? (double)(size_t)fits : (double)most;
   return GT_OK;
 }
@@ -109,28 +121,4 @@ gt_status gt_pipe_job_find_memory(gt_pipe_job *p, const gt_graph_spec *model) {
   p->slots_most = GT_NEW_ARRAY(double, stages);
   for (size_t s = 0; s < stages; s++) GT_TRY(find_most(p, s));
   return GT_OK;
-}
-
-static double with_slots(const gt_pipe_holds *h, double slots) {
-  return (double)(h->arrays + h->shared) + slots * (double)h->slot;
-}
-
-gt_status gt_pipe_job_check_memory(const gt_pipe_job *p, const gt_pipe_schedule *schedule,
-                                   gt_pipe_kind kind) {
-  char have[BYTES_TEXT], need[BYTES_TEXT];
-  for (size_t s = 0; s < p->layout.stages && p->slots_most; s++) {
-    const double peak = (double)gt_pipe_slots(schedule, s);
-    if (peak <= p->slots_most[s]) continue;
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.memory is %s, in which stage %zu has %g micro-batches in flight, "
-                   "and schedule %s needs %g; %s, or another schedule, is needed",
-                   p->job->name, bytes_text(have, p->job->pipeline.memory_bytes), s,
-                   p->slots_most[s], gt_pipe_names[kind], peak,
-                   bytes_text(need, with_slots(&p->holds[s], peak)));
-  }
-  return GT_OK;
-}
-
-size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage) {
-  return (size_t)with_slots(&pipe->holds[stage], (double)pipe->layout.slots[stage]);
 }

@@ -93,6 +93,30 @@ gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage) {
   return gt_from_seconds(pipe->update_s[stage]);
 }
 
+/* ---- steps over regions ---------------------------------------------------------------------- */
+
+/* What a region tells of its gradient: that it is there, and with train.clip before it the squares
+   of its tensors. */
+static size_t told_bytes(const gt_pipe_job *p, size_t region) {
+  size_t tensors = 0;
+  for (size_t i = 0; i < p->nowners; i++) tensors += p->owners[i] == region;
+  if (!(p->job->train.clip > 0)) tensors = 0;
+  const size_t messages = 1 + (tensors + GT_CONTROL_NUMBERS - 1) / GT_CONTROL_NUMBERS;
+  return messages * GT_FRAME_HEADER_BYTES + tensors * sizeof(double);
+}
+
+/* Over a link where nothing else is under way. */
+static void find_agreement(gt_pipe_job *p) {
+  const size_t n = p->layout.nregions;
+  p->agree_s = GT_NEW_ARRAY(double, n *n);
+  for (size_t i = 0; i < n * n; i++) {
+    const gt_link_spec *link = &p->link_specs[i];
+    const double rate = gt_link_goodput(link);
+    if (i / n == i % n) continue;
+    p->agree_s[i] = link->latency_s + (rate > 0 ? 8.0 * (double)told_bytes(p, i / n) / rate : 0);
+  }
+}
+
 /* ---- the problem ----------------------------------------------------------------------------- */
 
 static gt_status open_wan(gt_pipe_job *p) {
@@ -130,7 +154,9 @@ gt_status gt_pipe_job_find_problem(gt_pipe_job *p) {
                        .weight_s = slowest_s(p, k, W),
                        .activation = 1,
                        .weight_share = 1,
-                       .output_bytes = (double)(l->micro_samples * l->output_bytes[k])};
+                       .output_bytes = (double)(l->micro_samples * l->output_bytes[k]),
+                       .label_bytes = (double)(l->micro_samples * l->label_bytes)};
+  find_agreement(p);
   for (size_t s = 0; s < l->stages; s++) p->update_s[s] = p->timed ? update_s(p, s) : 0;
   p->problem = (gt_pipe_problem){.stages = l->stages,
                                  .chunks = l->chunks,
@@ -140,6 +166,7 @@ gt_status gt_pipe_job_find_problem(gt_pipe_job *p) {
                                  .back = p->hops,
                                  .wan = &p->wan,
                                  .memory = p->slots_most,
-                                 .update_s = p->update_s};
+                                 .update_s = p->update_s,
+                                 .agree_s = p->agree_s};
   return GT_OK;
 }

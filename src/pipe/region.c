@@ -104,6 +104,32 @@ gt_status gt_pipe_region_departed(gt_pipe_region *region, size_t worker, size_t 
   return GT_OK;
 }
 
+/* Of another order: what is outstanding of a span is no more than its slots, so all buffers
+   suffice. */
+static gt_status check_schedule(const gt_pipe_region *region, const gt_pipe_schedule *schedule) {
+  const gt_pipe_layout *l = region->layout;
+  if (!l->adapts || schedule->stages != l->stages || schedule->chunks != l->chunks ||
+      schedule->micros != l->micros)
+    return GT_FAIL(GT_ERR_FAULT, "the pipeline cannot change to a schedule of another shape");
+  for (size_t s = 0; s < l->stages; s++)
+    if (gt_pipe_slots(schedule, s) > l->slots[s])
+      return GT_FAIL(GT_ERR_FAULT, "stage %zu has %zu slots; the new schedule needs %zu", s,
+                     l->slots[s], gt_pipe_slots(schedule, s));
+  return GT_OK;
+}
+
+gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule *schedule) {
+  GT_TRY(check_schedule(region, schedule));
+  for (size_t i = 0; i < region->nworkers; i++)
+    if (region->workers[i].runs)
+      return GT_FAIL(GT_ERR_FAULT,
+                     "the schedule cannot change while worker %zu of region %zu is in step %lld", i,
+                     region->self, (long long)region->workers[i].step);
+  region->schedule = schedule;
+  for (size_t i = 0; i < region->nworkers; i++) region->workers[i].progress.schedule = schedule;
+  return GT_OK;
+}
+
 /* ---- create and close ------------------------------------------------------------------------ */
 
 static void open_worker(gt_pipe_region *region, size_t stage, size_t replica, int64_t first_step) {
@@ -112,7 +138,7 @@ static void open_worker(gt_pipe_region *region, size_t stage, size_t replica, in
   *w = (gt_pipe_worker){.stage = stage,
                         .replica = replica,
                         .step = first_step - 1,
-                        .progress = gt_pipe_progress_open(l->schedule, stage),
+                        .progress = gt_pipe_progress_open(region->schedule, stage),
                         .next = GT_NEW_ARRAY(uint32_t, l->chunks),
                         .weighed = GT_NEW_ARRAY(bool, l->chunks),
                         .taken = GT_NEW_ARRAY(bool, l->slots[stage]),
@@ -148,6 +174,7 @@ gt_status gt_pipe_region_create(gt_pipe_region **out, const gt_pipe_region_spec 
                    spec->region, (long long)spec->first_step, spec->layout->nregions);
   gt_pipe_region *region = GT_NEW(gt_pipe_region);
   region->layout = spec->layout;
+  region->schedule = spec->layout->schedule;
   region->self = spec->region;
   region->forward_micros = spec->forward_micros;
   region->host = spec->host;

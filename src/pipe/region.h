@@ -67,6 +67,7 @@ typedef struct {
 
 struct gt_pipe_region {
   const gt_pipe_layout *layout;
+  const gt_pipe_schedule *schedule; /* in force; borrowed */
   size_t self, forward_micros, stalls, nworkers;
   gt_pipe_region_host host;
   gt_pipe_worker *workers;

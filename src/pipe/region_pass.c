@@ -71,8 +71,7 @@ static bool first_weights(gt_pipe_worker *w, size_t chunk, gt_pass_kind kind) {
 }
 
 static bool all_begun(const gt_pipe_region *region, const gt_pipe_worker *w) {
-  if (w->forward_micros == 0)
-    return w->progress.counter == region->layout->schedule->lists[w->stage].n;
+  if (w->forward_micros == 0) return w->progress.counter == region->schedule->lists[w->stage].n;
   for (size_t c = 0; c < region->layout->chunks; c++)
     if (w->next[c] < w->forward_micros) return false;
   return true;

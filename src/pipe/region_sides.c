@@ -32,8 +32,8 @@ static gt_pipe_side open_side(const gt_pipe_region *region, const gt_pipe_worker
   side.there = true;
   side.stage = gt_pipe_stage_of(l->stages, side.span);
   side.away = l->places[side.stage].region != region->self;
-  side.bytes = l->output_bytes[lower];
-  side.count = gt_pipe_outstanding(l->schedule, lower);
+  side.bytes = gt_pipe_sample_bytes(l, lower, gradient);
+  side.count = gt_pipe_outstanding_most(l, lower);
   side.first = (in ? gt_pipe_landing_buffers(l, w->stage, chunk, gradient)
                    : gt_pipe_out_buffers(l, w->stage, chunk, gradient))
                    .first;

@@ -61,7 +61,7 @@ char *gt_pipe_region_text(const gt_pipe_region *region, size_t worker, char *tex
     snprintf(text, size, "worker %zu has no stage", worker);
     return text;
   }
-  const gt_pipe_list *list = &region->layout->schedule->lists[w->stage];
+  const gt_pipe_list *list = &region->schedule->lists[w->stage];
   name_worker(region, w, who);
   if (!w->runs) {
     snprintf(text, size, "%s waits for step %lld to begin", who, (long long)w->step + 1);
@@ -74,8 +74,7 @@ char *gt_pipe_region_text(const gt_pipe_region *region, size_t worker, char *tex
     snprintf(text, size, "%s has ended the passes of step %lld", who, (long long)w->step);
   } else {
     const gt_pass *pass = &list->passes[w->progress.counter];
-    if (gt_pipe_needs(region->layout->schedule, pass, &message) &&
-        !gt_pipe_has(&w->progress, &message))
+    if (gt_pipe_needs(region->schedule, pass, &message) && !gt_pipe_has(&w->progress, &message))
       say_input(region, w, message.gradient, pass->span / region->layout->stages, pass->micro, text,
                 size);
     else

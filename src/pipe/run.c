@@ -27,6 +27,7 @@ typedef struct {
   bool busy;    /* with a pass or an update */
   size_t left;  /* units of F, B and W of this step; BW is two */
   gt_ns first, last;
+  gt_ns since; /* where nothing runs: the end of what ran last */
 } stage_run;
 
 struct gt_pipe_run {
@@ -37,15 +38,17 @@ struct gt_pipe_run {
   gt_ns (*took)[4];  /* of each span and kind of pass */
   gt_pipe_way *ways; /* of the messages to each span, outputs first */
   gt_ns *due;        /* messages by place; 0: unknown */
+  gt_ns *sent;       /* likewise, when they were sent */
   gt_link_state *links;
   gt_access *up; /* of each region */
   gt_landing *down;
   gt_heap events;
   uint64_t nevents;
-  size_t ended;  /* stages that have ended the step */
+  gt_pipe_together together;
   size_t whole;  /* stages that have ended all steps */
   gt_ns *finish; /* of each step: the last update */
   gt_ns makespan;
+  gt_ns unused[GT_NPHASES]; /* where nobody asks for them */
 };
 
 static gt_ns later(gt_ns a, gt_ns b) {
@@ -72,6 +75,7 @@ static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
 
 static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
   const gt_pipe_way *way = way_of(run, message);
+  run->sent[gt_pipe_message_place(run->schedule, message)] = now;
   if (way->from == way->to)
     deliver(run, message);
   else
@@ -134,11 +138,28 @@ static void pass_access(gt_pipe_run *run, size_t region, gt_ns now) {
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
+static gt_ns *phases_of(gt_pipe_run *run, size_t s) {
+  return run->spec.result ? run->spec.result->stages[s].phases : run->unused;
+}
+
+/* A stage has waited for its pass: for what was on a link, and before for what nobody had sent. */
+static void count_wait(gt_pipe_run *run, size_t s, gt_ns now) {
+  const stage_run *stage = &run->stages[s];
+  gt_pipe_message message;
+  gt_ns sent = now, *phases = phases_of(run, s);
+  if (gt_pipe_needs(run->schedule, &stage->pass, &message) && way_of(run, &message)->from != s)
+    sent = later(run->sent[gt_pipe_message_place(run->schedule, &message)], stage->since);
+  phases[GT_PHASE_TRANSFER] += now - sent;
+  phases[GT_PHASE_BUBBLE] += sent - stage->since;
+}
+
 static void begin(gt_pipe_run *run, size_t s, gt_ns now) {
   stage_run *stage = &run->stages[s];
   gt_pipe_message message;
   const gt_ns end = now + run->took[stage->pass.span][stage->pass.kind];
   stage->busy = true;
+  count_wait(run, s, now);
+  phases_of(run, s)[stage->pass.kind] += end - now;
   if (stage->progress.step == 0) {
     if (run->spec.result)
       run->spec.result->stages[s].times[stage->progress.counter] = (gt_pipe_time){now, end};
@@ -166,25 +187,22 @@ static gt_ns update_time(const gt_pipe_run *run, size_t s) {
   return run->problem->update_s ? gt_from_seconds(run->problem->update_s[s]) : 0;
 }
 
-/* The stage's last pass of the step has ended.  Updates that go together wait for all. */
+/* The stage's last pass of the step has ended. */
 static void end_step(gt_pipe_run *run, size_t s, gt_ns now) {
-  const gt_pipe_problem *problem = run->problem;
   run->stages[s].busy = true;
   if (run->stages[s].progress.step == 0) run->makespan = later(run->makespan, now);
-  if (!problem->together) {
+  if (!run->problem->agree_s)
     push(run, now + update_time(run, s), UPDATED, s, 0);
-    return;
-  }
-  if (++run->ended < problem->stages) return;
-  run->ended = 0;
-  for (size_t i = 0; i < problem->stages; i++)
-    push(run, now + gt_from_seconds(problem->together_s) + update_time(run, i), UPDATED, i, 0);
+  else if (gt_pipe_together_ended(&run->together, s, now))
+    for (size_t i = 0; i < run->problem->stages; i++)
+      push(run, gt_pipe_together_from(&run->together, i) + update_time(run, i), UPDATED, i, 0);
 }
 
 static void pass_ended(gt_pipe_run *run, size_t s, gt_ns now) {
   stage_run *stage = &run->stages[s];
   gt_pipe_message message;
   stage->busy = false;
+  stage->since = now;
   stage->left -= stage->pass.kind == GT_PASS_BW ? 2 : 1;
   if (gt_pipe_sends(run->schedule, &stage->pass, &message)) send(run, &message, now);
   if (stage->left == 0) end_step(run, s, now);
@@ -199,6 +217,9 @@ static void updated(gt_pipe_run *run, size_t s, gt_ns now) {
   const size_t step = (size_t)stage->progress.step;
   run->finish[step] = later(run->finish[step], now);
   gt_pipe_next_step(&stage->progress);
+  phases_of(run, s)[GT_PHASE_UPDATE] += update_time(run, s);
+  phases_of(run, s)[GT_PHASE_STEP_END] += now - update_time(run, s) - stage->since;
+  stage->since = now;
   stage->busy = false;
   if (step + 1 < run->spec.steps)
     stage->left = units(run);
@@ -301,8 +322,9 @@ static void close_run(gt_pipe_run *run) {
     gt_pipe_progress_close(&run->stages[s].progress);
   for (size_t i = 0; run->down && i < run->problem->wan->nregions; i++)
     gt_landing_close(&run->down[i]);
+  gt_pipe_together_close(&run->together);
   gt_heap_close(&run->events);
-  void *owned[] = {run->stages, run->took, run->ways, run->due,
+  void *owned[] = {run->stages, run->took, run->ways, run->due,   run->sent,
                    run->links,  run->up,   run->down, run->finish};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
 }
@@ -313,10 +335,12 @@ gt_pipe_run_times gt_pipe_run_steps(const gt_pipe_run_spec *spec) {
                      .problem = spec->problem,
                      .schedule = s,
                      .due = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micros),
+                     .sent = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micros),
                      .finish = GT_NEW_ARRAY(gt_ns, spec->steps)};
   open_spans(&run);
   open_wan(&run);
   open_stages(&run);
+  run.together = gt_pipe_together_open(run.problem);
   push(&run, 0, WAKE, 0, 0);
   go(&run);
   gt_pipe_run_times times = times_of(&run);

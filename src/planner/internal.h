@@ -166,6 +166,9 @@ gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c,
 /* choose.c: finds the cheapest candidate, the fastest and the choice, and the time limit for Slurm.
    GT_ERR_JOB: no candidate fits. */
 gt_status gt_planner_choose(gt_planner *p);
+/* write.c: writes the text of a job to a file, completely or not at all.  GT_ERR_JOB: it cannot be
+   written, or is no job. */
+gt_status gt_planner_put(const char *path, const char *text);
 /* notes.c: adds notes about the figures of the choice. */
 void gt_planner_add_notes(gt_planner *p);
 

@@ -21,11 +21,9 @@ static void look(gt_planner_schedule *s, const gt_planner_pipeline *p,
   s->bubble = result->bubble;
   s->period_bubble = result->period_bubble;
   for (size_t i = 0; i < pipe->layout.stages; i++) {
-    const gt_pipe_holds *h = &pipe->holds[i];
-    const size_t slots = gt_pipe_slots(schedule, i),
-                 memory = h->arrays + h->shared + slots * h->slot;
-    if (slots > s->slots) s->slots = slots;
-    if (memory > s->memory) s->memory = memory;
+    const gt_pipe_need need = gt_pipe_job_need(pipe, schedule, i);
+    if (need.slots > s->slots) s->slots = need.slots;
+    if (need.all > s->memory) s->memory = need.all;
   }
 }
 
@@ -103,6 +101,11 @@ double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p) {
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static gt_status make(gt_planner_pipeline *p) {
+  if (gt_job_copies(p->job) > 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.copies is given, and plans of several copies are not built; "
+                   "`geotrain simulate` predicts the run",
+                   p->job->name);
   GT_TRY(gt_cost_check(p->job, "to plan it"));
   GT_TRY(gt_job_prices_of(&p->prices, p->job));
   GT_TRY(gt_sim_shape_of(&p->shape, p->job));

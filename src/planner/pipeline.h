@@ -2,6 +2,8 @@
 #ifndef GEOTRAIN_PLANNER_PIPELINE_INTERNAL_H
 #define GEOTRAIN_PLANNER_PIPELINE_INTERNAL_H
 
+#include <jansson.h>
+
 #include "geotrain/pipe_job.h"
 #include "geotrain/plan_job.h"
 #include "geotrain/planner_pipeline.h"
@@ -35,5 +37,18 @@ struct gt_planner_pipeline {
 /* Samples a second, and bytes of a step on all links. */
 double gt_planner_pipeline_rate(const gt_planner_pipeline *p);
 double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p);
+
+/* pipeline_phases.c: the mean time of a stage in a phase (gt_phase) in a step, its key in records;
+   and the table of all. */
+double gt_planner_pipeline_phase_s(const gt_planner_pipeline *p, size_t stage, size_t phase);
+const char *gt_planner_pipeline_phase_key(size_t phase);
+void gt_planner_pipeline_print_phases(FILE *to, const gt_planner_pipeline *p);
+/* pipeline_memory.c: what the regions' servers need, as a table and as JSON. */
+void gt_planner_pipeline_print_servers(FILE *to, const gt_planner_pipeline *p);
+json_t *gt_planner_pipeline_servers(const gt_planner_pipeline *p);
+/* pipeline_json.c: the plan as an object, NULL if it cannot be built; and an object as text, which
+   it takes.  GT_ERR_FAULT: root is NULL; name: of the job. */
+json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p);
+gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name);
 
 #endif

@@ -25,24 +25,33 @@ static json_t *part(const gt_planner_pipeline *p, size_t k) {
   return json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "part", whole(k), "first",
                    gt_graph_operation(pipe->graph, ops->first).name, "last",
                    gt_graph_operation(pipe->graph, ops->end - 1).name, "parameters", whole(params),
-                   "output_bytes", number(span->output_bytes), "forward_s", number(span->forward_s),
-                   "backward_input_s", number(span->backward_s), "backward_weight_s",
-                   number(span->weight_s));
+                   "output_bytes", number(span->output_bytes + span->label_bytes), "forward_s",
+                   number(span->forward_s), "backward_input_s", number(span->backward_s),
+                   "backward_weight_s", number(span->weight_s));
+}
+
+static json_t *phases(const gt_planner_pipeline *p, size_t s) {
+  json_t *out = json_object();
+  for (size_t i = 0; i < GT_NPHASES; i++)
+    json_object_set_new(out, gt_planner_pipeline_phase_key(i),
+                        number(gt_planner_pipeline_phase_s(p, s, i)));
+  return out;
 }
 
 static json_t *stage(const gt_planner_pipeline *p, size_t s) {
   const gt_pipe_layout *l = &p->pipe->layout;
-  const gt_pipe_holds *h = &p->pipe->holds[s];
+  const gt_pipe_need need = gt_pipe_job_need(p->pipe, l->schedule, s);
   json_t *parts = json_array();
   for (size_t c = 0; c < l->chunks; c++)
     json_array_append_new(parts, part(p, gt_pipe_span_of(l->stages, c, s)));
-  return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "region",
+  return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "region",
                    p->job->regions[l->places[s].region].name, "first_worker",
                    whole(l->places[s].first_worker), "workers", whole(l->places[s].workers),
-                   "slots", whole(l->slots[s]), "arrays_bytes", whole(h->arrays), "scratch_bytes",
-                   whole(h->shared), "slot_bytes", whole(h->slot), "memory_bytes",
-                   whole(gt_pipe_job_memory(p->pipe, s)), "update_s",
-                   number(p->pipe->problem.update_s[s]), "parts", parts);
+                   "slots", whole(l->slots[s]), "arrays_bytes", whole(need.arrays), "scratch_bytes",
+                   whole(need.scratch), "slot_bytes", whole(need.slot), "passing_bytes",
+                   whole(need.areas), "samples_bytes", whole(need.samples), "memory_bytes",
+                   whole(need.all), "update_s", number(p->pipe->problem.update_s[s]), "parts",
+                   parts, "phases", phases(p, s));
 }
 
 static json_t *stages(const gt_planner_pipeline *p) {
@@ -100,26 +109,34 @@ static json_t *cost(const gt_planner_pipeline *p) {
                    number(c->machine_hours), "assumed", (int)c->assumed, "missing_prices", missing);
 }
 
-gt_status gt_planner_pipeline_json(FILE *to, const gt_planner_pipeline *p) {
+json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
   const gt_job *job = p->job;
   const gt_pipe_layout *l = &p->pipe->layout;
   char hash[GT_SHA256_HEX];
   gt_pipe_hash(l->schedule, hash);
-  json_t *root = json_pack(
-      "{s:s,s:s,s:o,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:b,s:o,s:o,s:o,s:o}", "job",
-      job->name, "model", gt_model_names[job->model.name], "parameters", whole(p->shape.parameters),
-      "schedule", gt_pipe_names[job->pipeline.schedule], "schedule_sha256", hash, "batch",
-      job->train.batch, "micro_batches", whole(l->micros), "micro_samples", whole(l->micro_samples),
-      "period_s", number(gt_seconds(p->result.period)), "makespan_s",
-      number(gt_seconds(p->result.makespan)), "bubble", number(p->result.bubble), "period_bubble",
-      number(p->result.period_bubble), "samples_per_s", number(gt_planner_pipeline_rate(p)),
-      "steps", (json_int_t)p->steps, "wall_s", number(p->wall_s), "samples_assumed",
-      (int)p->shape.assumed, "stages", stages(p), "schedules", schedules(p), "links", links(p),
-      "cost", cost(p));
+  return json_pack(
+      "{s:s,s:s,s:o,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:b,s:o,s:o,s:o,s:o,s:o}",
+      "job", job->name, "model", gt_model_names[job->model.name], "parameters",
+      whole(p->shape.parameters), "schedule", gt_pipe_names[job->pipeline.schedule],
+      "schedule_sha256", hash, "batch", job->train.batch, "micro_batches", whole(l->micros),
+      "micro_samples", whole(l->micro_samples), "period_s", number(gt_seconds(p->result.period)),
+      "makespan_s", number(gt_seconds(p->result.makespan)), "bubble", number(p->result.bubble),
+      "period_bubble", number(p->result.period_bubble), "samples_per_s",
+      number(gt_planner_pipeline_rate(p)), "steps", (json_int_t)p->steps, "wall_s",
+      number(p->wall_s), "samples_assumed", (int)p->shape.assumed, "stages", stages(p), "servers",
+      gt_planner_pipeline_servers(p), "schedules", schedules(p), "links", links(p), "cost",
+      cost(p));
+}
+
+gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name) {
   char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
   json_decref(root);
-  if (!text) return GT_FAIL(GT_ERR_FAULT, "the plan of %s is not a JSON object", job->name);
+  if (!text) return GT_FAIL(GT_ERR_FAULT, "the plan of %s is not a JSON object", name);
   fprintf(to, "%s\n", text);
   free(text);
   return GT_OK;
+}
+
+gt_status gt_planner_pipeline_json(FILE *to, const gt_planner_pipeline *p) {
+  return gt_planner_pipeline_dump(to, gt_planner_pipeline_object(p), p->job->name);
 }

@@ -48,7 +48,7 @@ static void print_span(FILE *to, const gt_planner_pipeline *p, size_t k) {
   const gt_span *ops = &pipe->spans[k];
   const bool last = k + 1 == nspans(p);
   char cut[32] = "-";
-  if (!last) snprintf(cut, sizeof cut, "%.4g", MB * span->output_bytes);
+  if (!last) snprintf(cut, sizeof cut, "%.4g", MB * (span->output_bytes + span->label_bytes));
   fprintf(to, "%5zu  %-*s %7zu %11zu %9s %9.4g %9.4g %9.4g  %s to %s\n", s, name_width(p),
           p->job->regions[pipe->layout.places[s].region].name, pipe->layout.places[s].workers,
           params_of(p, ops), cut, 1e3 * span->forward_s, 1e3 * span->backward_s,
@@ -75,7 +75,7 @@ static double megabytes(size_t floats) {
 static void print_worker(FILE *to, const gt_planner_pipeline *p, size_t s) {
   const gt_pipe_job *pipe = p->pipe;
   const gt_pipe_layout *l = &pipe->layout;
-  const gt_pipe_holds *h = &pipe->holds[s];
+  const gt_pipe_need need = gt_pipe_job_need(pipe, l->schedule, s);
   size_t params = 0, buffers = 0;
   for (size_t c = 0; c < l->chunks; c++) {
     const gt_span *span = &pipe->spans[gt_pipe_span_of(l->stages, c, s)];
@@ -83,19 +83,19 @@ static void print_worker(FILE *to, const gt_planner_pipeline *p, size_t s) {
     for (size_t i = span->first; i < span->end; i++)
       buffers += gt_graph_operation(pipe->graph, i).buffers;
   }
-  fprintf(to, "%5zu %11.4g %11.4g %9.4g %9.4g %9.4g %6zu %9.4g %9.4g\n", s, megabytes(params),
-          megabytes(params), megabytes(buffers),
-          MB * (double)(h->arrays - sizeof(float) * (2 * params + buffers)), MB * (double)h->shared,
-          l->slots[s], MB * (double)(l->slots[s] * h->slot),
-          MB * (double)gt_pipe_job_memory(pipe, s));
+  fprintf(to, "%5zu %10.4g %9.4g %8.4g %8.4g %8.4g %6zu %8.4g %8.4g %8.4g %8.4g\n", s,
+          megabytes(params), megabytes(params), megabytes(buffers),
+          MB * (double)(need.arrays - sizeof(float) * (2 * params + buffers)),
+          MB * (double)need.scratch, need.slots, MB * (double)(need.slots * need.slot),
+          MB * (double)need.areas, MB * (double)need.samples, MB * (double)need.all);
 }
 
 static void print_memory(FILE *to, const gt_planner_pipeline *p) {
-  fprintf(to, "%5s %11s %11s %9s %9s %9s %6s %9s %9s\n", "stage", "parameters", "gradients",
-          "buffers", "tied", "scratch", "slots", "in slots", "all");
+  fprintf(to, "%5s %10s %9s %8s %8s %8s %6s %8s %8s %8s %8s\n", "stage", "parameters", "gradients",
+          "buffers", "tied", "scratch", "slots", "in slots", "passing", "samples", "all");
   for (size_t s = 0; s < p->pipe->layout.stages; s++) print_worker(to, p, s);
   fprintf(to, "MB of a worker; tied: an embedding of another stage; slots: micro-batches in "
-              "flight");
+              "flight; passing: what\ngoes to other stages, and what comes from other regions");
   if (p->job->pipeline.memory_bytes > 0)
     fprintf(to, "; pipeline.memory allows %.4g", MB * p->job->pipeline.memory_bytes);
   fprintf(to, "\n\n");
@@ -172,7 +172,9 @@ void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t co
   print_head(to, p);
   print_stages(to, p);
   print_memory(to, p);
+  gt_planner_pipeline_print_servers(to, p);
   print_drawing(to, p, columns);
+  gt_planner_pipeline_print_phases(to, p);
   print_schedules(to, p);
   print_links(to, p);
   print_run(to, p);

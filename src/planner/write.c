@@ -74,20 +74,25 @@ static gt_status fill(const char *path, const char *text) {
   return refused(path, "written");
 }
 
-gt_status gt_planner_write(const gt_planner *p, const char *path) {
+gt_status gt_planner_put(const char *path, const char *text) {
   char temporary[PATH_MAX];
-  char *text = NULL;
   gt_job *again = NULL;
   int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
   if (length < 0 || (size_t)length >= sizeof temporary)
     return GT_FAIL(GT_ERR_JOB, "plan: --write names a path of more than %d bytes", PATH_MAX - 32);
-  GT_TRY(text_of(&text, p));
   /* the file is replaced only if the new text loads */
   gt_status status = gt_job_parse(&again, path, text);
   gt_job_close(again);
   if (status == GT_OK) status = fill(temporary, text);
   if (status == GT_OK && rename(temporary, path) != 0) status = refused(path, "put in place");
   if (status != GT_OK) unlink(temporary);
+  return status;
+}
+
+gt_status gt_planner_write(const gt_planner *p, const char *path) {
+  char *text = NULL;
+  GT_TRY(text_of(&text, p));
+  const gt_status status = gt_planner_put(path, text);
   gt_free(text);
   return status;
 }

@@ -130,10 +130,6 @@ void gt_ps_budget_posted(gt_ps *ps, double bytes) {
   if (limited(ps) && ps->spec.self != KEEPER && !enough(ps, b->low)) ask(ps);
 }
 
-void gt_ps_posted(gt_ps *ps, double bytes) {
-  ps->peers[ps->spec.self].wan_bytes += bytes;
-}
-
 void gt_ps_budget_left(gt_ps *ps, double bytes) {
   ps->budget.queued -= bytes;
   ps->peers[ps->spec.self].wan_bytes += bytes;

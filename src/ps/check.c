@@ -3,7 +3,7 @@
 
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
-  const gt_sync_ops *strategy = ps->spec.strategy;
+  const gt_sync_ops *strategy = ps->spec.strategy; /* in lockstep, of the mates */
   if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
   if (kind == GT_MSG_STRATEGY) return strategy->on_control != NULL;
   return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
@@ -15,7 +15,8 @@ static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header 
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed",
                    (long long)sequence, (long long)next);
-  return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, from, head);
+  return dropped || sequence < next ? GT_OK
+                                    : gt_exchange_check(ps->exchange, ps->twins.of[from], head);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
@@ -47,26 +48,38 @@ static gt_status check_made(int64_t steps, int64_t least, int64_t most) {
 }
 
 /* Steps that the peer can have made: as many as this region, and the one of which it has told. */
-static gt_status check_step(const gt_ps *ps, int64_t steps) {
-  return ps->spec.nstages ? check_made(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
-                          : GT_OK;
+static gt_status check_step(const gt_ps *ps, size_t from, int64_t steps) {
+  return ps->spec.nstages && ps->mates.of[from] != PS_NONE
+             ? check_made(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
+             : GT_OK;
 }
 
 /* rounds.c says why all regions are at the same step. */
-static gt_status check_round_step(const gt_ps *ps, const gt_frame_header *head) {
+static gt_status check_round_step(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
-  if (ps->spec.nstages == 0) return GT_OK;
-  if (round == ps->stages.deferred.round)
+  if (ps->spec.nstages == 0 || ps->mates.of[from] == PS_NONE) return GT_OK;
+  if (round == ps->stages.deferred.round && ps->stages.deferred.steps >= 0)
     return check_made(steps, ps->stages.deferred.steps, ps->stages.deferred.steps);
-  if (round > ps->round) return check_step(ps, steps);
+  if (round > ps->round) return check_step(ps, from, steps);
   return check_made(steps, round == ps->round ? ps->steps_at_round : 0, ps->steps_at_round);
+}
+
+/* A message from strategy to strategy with numbers, which have a place and a length. */
+static bool has_numbers(const gt_frame_header *head) {
+  return head->kind == GT_MSG_STRATEGY && head->message_bytes > 0 &&
+         head->message_bytes % sizeof(double) == 0;
 }
 
 /* What the strategy would drop is not checked. */
 static gt_status check_told(const gt_ps *ps, size_t from, const gt_frame_header *head) {
-  return gt_ps_frozen(ps)
-             ? GT_OK
-             : gt_sync_check_control(ps->sync, from, (int64_t)head->value, (int64_t)head->detail);
+  const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
+  const size_t mate = ps->mates.of[from];
+  if (gt_ps_frozen(ps)) return GT_OK;
+  if (has_numbers(head))
+    return gt_sync_check_numbers(ps->sync, mate, value, head->range,
+                                 (size_t)head->message_bytes / sizeof(double));
+  return ps->adapt && value < 0 ? gt_ps_adapt_check(ps, from, value, detail)
+                                : gt_sync_check_control(ps->sync, mate, value, detail);
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
@@ -85,9 +98,18 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   if (!takes(ps, head->kind))
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for",
                    head->kind, ps->spec.strategy->name);
-  uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head) : 0;
+  if ((gt_msg_is_data(head->kind) && ps->twins.of[from] == PS_NONE) ||
+      (head->kind == GT_MSG_STRATEGY && ps->mates.of[from] == PS_NONE))
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a message of kind %u is from region %zu; one from a region that %s is needed",
+                   head->kind, from,
+                   gt_msg_is_data(head->kind) ? "holds the same stages in another copy"
+                                              : "is of the same copy of the pipeline");
   const bool ranged = gt_msg_is_data(head->kind) || head->kind == GT_MSG_DONE;
-  const size_t ranges = ranged ? gt_ps_dones(ps) : 1;
+  const uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head)
+                         : has_numbers(head)        ? head->message_bytes
+                                                    : 0;
+  const size_t ranges = ranged ? gt_ps_dones(ps) : has_numbers(head) ? SIZE_MAX : 1;
   if (head->codec != 0 || head->range >= ranges)
     return GT_FAIL(GT_ERR_FAULT,
                    "a message of kind %u has codec %u and range %u; codec 0 and a range below %zu "
@@ -106,13 +128,13 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
                    (long long)value);
   case GT_MSG_ROUND:
     GT_TRY(check_round(value, 1, newest));
-    GT_TRY(check_round_step(ps, head));
+    GT_TRY(check_round_step(ps, from, head));
     return check_code(head->detail);
   case GT_MSG_WRITTEN:
     return check_round(value, 0, newest);
   case GT_MSG_DONE:
     GT_TRY(check_numbers(head, "is done", ps->peers[from].applied_seq));
-    return check_step(ps, value);
+    return check_step(ps, from, value);
   case GT_MSG_STRATEGY:
     return check_told(ps, from, head);
   case GT_MSG_JOINED:

@@ -40,12 +40,17 @@ void gt_ps_tell_joined(gt_ps *ps) {
 }
 
 static void tell(gt_ps *ps, size_t from, gt_peer_event event, const int64_t *counts) {
-  gt_sync_on_peer(ps->sync, from, event);
-  gt_exchange_peer(ps->exchange, from, event, counts);
+  const size_t mate = ps->mates.of[from], twin = ps->twins.of[from];
+  if (mate != PS_NONE) gt_sync_on_peer(ps->sync, mate, event);
+  if (twin == PS_NONE) return;
+  if (ps->between) gt_sync_on_peer(ps->between, twin, event);
+  gt_exchange_peer(ps->exchange, twin, event, counts);
 }
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
+  peer->late |= gt_ps_ahead(ps, from);
+  if (gt_ps_ahead(ps, from)) return;
   /* A peer that is still done is reported together with its DONE: in between it would count as
      active. */
   if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
@@ -57,6 +62,16 @@ void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps->told++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)from, (double)peer->done_steps);
   tell(ps, from, GT_PEER_DONE, peer->done_counts);
+}
+
+void gt_ps_drain(gt_ps *ps) {
+  gt_sync_on_drain(ps->sync, ps->now);
+  if (ps->between) gt_sync_on_drain(ps->between, ps->now);
+}
+
+static bool drained(const gt_ps *ps) {
+  return gt_sync_drained(ps->sync) && (!ps->between || gt_sync_drained(ps->between)) &&
+         gt_exchange_drained(ps->exchange);
 }
 
 static bool training_over(const gt_ps *ps) {
@@ -71,10 +86,9 @@ void gt_ps_end_check(gt_ps *ps) {
   if (ps->phase == GT_PS_TRAINING && training_over(ps)) {
     enter(ps, GT_PS_DRAINING);
     gt_ps_eval_skip(ps);
-    gt_sync_on_drain(ps->sync, ps->now);
+    gt_ps_drain(ps);
   }
-  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) &&
-      gt_exchange_drained(ps->exchange) && ps->unacknowledged == 0) {
+  if (ps->phase == GT_PS_DRAINING && drained(ps) && ps->unacknowledged == 0) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);

@@ -34,6 +34,12 @@ void gt_ending_message(gt_ending *e, unsigned kind) {
     e->nreports++;
 }
 
+gt_frame_header gt_ending_piece(size_t params, size_t all, size_t at, size_t *n) {
+  const size_t end = at < params ? params : all, left = end - at;
+  *n = left < GT_MODEL_PIECE ? left : GT_MODEL_PIECE;
+  return (gt_frame_header){.kind = GT_MSG_MODEL, .value = at, .detail = all - at - *n};
+}
+
 static void evaluate(gt_ending *e, bool mean, int stage) {
   e->stage = stage;
   e->evaluated = false;

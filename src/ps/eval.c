@@ -47,8 +47,9 @@ static void give(gt_ps *ps, size_t worker) {
   gt_ps_order o = {.kind = GT_PS_EVAL,
                    .first = (int64_t)first,
                    .count = (int64_t)(left < most ? left : most),
-                   .params = w->has_snapshot ? gt_vec_of(NULL, 0) : ps->spec.snapshot,
-                   .buffers = w->has_snapshot ? gt_vec_of(NULL, 0) : ps->spec.snapshot_buffers};
+                   .params = w->has_snapshot ? gt_vec_of(NULL, 0) : e->params,
+                   .buffers = w->has_snapshot ? gt_vec_of(NULL, 0) : e->buffers,
+                   .common = ps->spec.nstages > 0};
   w->has_snapshot = true;
   w->state = W_EVALUATING;
   w->since = ps->now;
@@ -76,8 +77,13 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
   e->samples = ps->totals.samples;
   e->began = ps->now;
   for (size_t w = 0; w < ps->spec.nworkers; w++) ps->workers[w].has_snapshot = false;
-  gt_vec_copy(ps->spec.snapshot, params);
-  gt_vec_copy(ps->spec.snapshot_buffers, buffers);
+  if (ps->spec.nstages) { /* nothing changes them before all have evaluated */
+    e->params = params;
+    e->buffers = buffers;
+  } else {
+    gt_vec_copy(e->params = ps->spec.snapshot, params);
+    gt_vec_copy(e->buffers = ps->spec.snapshot_buffers, buffers);
+  }
   gt_ps_eval_give(ps);
 }
 

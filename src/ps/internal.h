@@ -1,11 +1,14 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   batches, buffers, stages, look, links, budget, outbox, eval, rounds, drain, local, state, ps.
+   groups, batches, buffers, stages, look, links, budget, outbox, adapt, eval, rounds, drain, local,
+   state, ps.
    ps.c has the events, and ends each by doing what the event has made possible, so no other file
    calls the loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
+#include "geotrain/pipe_adapt.h"
+#include "geotrain/pipe_job.h"
 #include "geotrain/ps_state.h"
 
 typedef enum { W_ABSENT, W_WAITING, W_COMPUTING, W_PENDING, W_EVALUATING } ps_worker_state;
@@ -65,12 +68,17 @@ typedef struct {
   size_t dones;         /* ranges that are done there */
   int64_t written;      /* newest round durable there */
   int64_t unsound;      /* newest round that it would not go on from */
+  int64_t round;        /* newest round that it has taken, as it told */
+  bool late;            /* something came from it that waits for the own checkpoint of its round: */
+  int64_t late_ack;     /* an acknowledgement; 0: none */
   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
   double wan_bytes;
   int64_t samples; /* likewise */
   gt_ns last_ack;
   ps_measured measured;
   gt_ns rate_at, rtt_at; /* when the link's rate and round trip were last measured */
+  /* the peer's clock against this one, by an answer that took compared_rtt; compared_at 0: none */
+  gt_ns ahead, compared_rtt, compared_at;
 } ps_peer;
 
 /* How exchanges have changed the region's buffers since workers were given them: keep times the old
@@ -80,6 +88,14 @@ typedef struct {
   float keep;
   gt_vec add;
 } ps_moved;
+
+/* Some of the regions, this one too. */
+typedef struct {
+  size_t n, self;  /* self: its number in the group */
+  size_t *regions; /* n */
+  size_t *of;      /* nregions: their numbers; PS_NONE: it is not of the group */
+} ps_group;
+#define PS_NONE SIZE_MAX
 
 /* Floats of a stage's ranges: written by it, or added to what an earlier stage has written. */
 typedef struct {
@@ -98,7 +114,8 @@ typedef struct {
   bool given, made;
   size_t spoilt;
   /* A round that another region has opened after `steps` steps, of which this one is still to make
-     the last; 0: none. */
+     the last; 0: none.  steps -1: another copy's region has opened it, and it is taken after the
+     step that this copy makes. */
   struct {
     int64_t round, steps;
     gt_status code;
@@ -128,6 +145,7 @@ typedef struct {
 typedef struct {
   bool active, due;
   size_t chunks, given, back; /* of the test set; that went out, that came back */
+  gt_vec params, buffers;     /* that are evaluated */
   ps_chunk *found;            /* chunks of them */
   float *scores;              /* numbers of all test samples, if there is a ranking; else NULL */
   uint32_t *scratch;          /* likewise */
@@ -150,6 +168,9 @@ typedef struct {
 struct gt_ps {
   gt_ps_spec spec;
   gt_sync *sync;
+  gt_sync *between; /* of several copies of a pipeline: what keeps them equal; else NULL */
+  ps_group mates;   /* regions of `sync` */
+  ps_group twins;   /* regions of the exchange, and of `between` */
   gt_exchange *exchange;
   size_t unit; /* messages of one exchange on a link */
   bool singly; /* the strategy gets every worker's gradient */
@@ -166,6 +187,7 @@ struct gt_ps {
   ps_moved *moved; /* async: of each worker; sync: of all of the step */
   size_t nmoved;
   ps_stages stages;
+  struct ps_adapt *adapt;      /* NULL: the order of passes stays */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
   ps_budget budget;
@@ -183,6 +205,7 @@ struct gt_ps {
   double loss_sum;
   int64_t loss_samples;
   gt_ps_score last_eval;
+  unsigned holders; /* strategies that hold the workers: bits */
   bool held;
   gt_ns held_since, held_total;
   gt_ns timer_at[GT_SYNC_TIMERS];
@@ -206,6 +229,16 @@ typedef struct ps_plane {
   void (*pump)(gt_ps *ps);
 } ps_plane;
 extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async, gt_ps_plane_stages;
+
+/* groups.c */
+void gt_ps_groups_open(gt_ps *ps);
+void gt_ps_groups_close(gt_ps *ps);
+/* What data is exchanged by. */
+const gt_sync_ops *gt_ps_strategy(const gt_ps *ps);
+/* Copies of a pipeline: the peer has taken a round that this region has not, or the other way round.
+   Else false. */
+bool gt_ps_ahead(const gt_ps *ps, size_t peer);
+bool gt_ps_behind(const gt_ps *ps, size_t peer);
 
 /* batches.c */
 int64_t gt_ps_total_batches(const gt_ps *ps);
@@ -244,10 +277,24 @@ bool gt_ps_whole_sound(const gt_ps *ps);
 /* The message was acknowledged now. */
 void gt_ps_measure_rate(gt_ps *ps, ps_peer *p, const ps_message *m);
 void gt_ps_measure_rtt(gt_ps *ps, ps_peer *p, gt_ns rtt);
+/* theirs: the peer's clock when it answered. */
+void gt_ps_measure_clock(gt_ps *ps, ps_peer *p, gt_ns rtt, gt_ns theirs);
 /* `link` of a gt_sync_host. */
 gt_link_view gt_ps_link_view(void *ps, size_t peer);
 void gt_ps_measured_save(ps_peer *p, const char *prefix, gt_state *state);
 gt_status gt_ps_measured_load(gt_ps *ps, ps_peer *p, const char *prefix, const gt_state *state);
+
+/* adapt.c; without an adapter they do nothing, and check and note are not called. */
+void gt_ps_adapt_open(gt_ps *ps);
+void gt_ps_adapt_close(gt_ps *ps);
+void gt_ps_adapt_begin(gt_ps *ps); /* a step begins here */
+void gt_ps_adapt_tell(gt_ps *ps);  /* before its gradient is told of */
+void gt_ps_adapt_made(gt_ps *ps);  /* it is made in all regions, and counted */
+/* A message of kind STRATEGY with a negative value; GT_ERR_FAULT: it cannot be right. */
+gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail);
+void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail);
+void gt_ps_adapt_save(gt_ps *ps, gt_state *state);
+gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state);
 
 /* budget.c */
 void gt_ps_budget_open(gt_ps *ps);
@@ -268,9 +315,12 @@ bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
 
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);
+gt_sync_host gt_ps_between_host(gt_ps *ps);
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps);
 size_t gt_ps_inflight(const gt_ps *ps); /* messages */
 void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
+/* `tell` of a gt_sync_host. */
+void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail);
 void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
@@ -282,8 +332,8 @@ gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
 /* The share of n floats in the work on a whole body of this kind. */
 double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 
-/* `spoilt` of a gt_exchange_host: what is not finite is dropped and counted. */
-void gt_ps_spoilt(void *ps, size_t from);
+/* A message of the region is not finite: it is dropped and counted. */
+void gt_ps_spoilt(gt_ps *ps, size_t from);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);
@@ -303,11 +353,12 @@ void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push);
 /* rounds.c */
 void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
-void gt_ps_round_message(gt_ps *ps, const gt_frame_header *head);
+void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head);
 void gt_ps_round_written(gt_ps *ps, int64_t round); /* here */
 void gt_ps_round_whole(gt_ps *ps);
 
 /* drain.c */
+void gt_ps_drain(gt_ps *ps); /* no more steps are made: the strategies send what there is */
 /* that the peer resumed or is done, when everything that it sent before has been applied */
 void gt_ps_tell_strategy(gt_ps *ps, size_t peer);
 /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */

@@ -34,6 +34,19 @@ void gt_ps_measure_rate(gt_ps *ps, ps_peer *p, const ps_message *m) {
   p->rate_at = ps->now;
 }
 
+/* Clocks of hosts are only compared here: an answer is taken to have been given in the middle of its
+   round trip (Mills, RFC 5905).  The quickest answer says most, for as long as clocks keep
+   together. */
+#define COMPARED_FOR (60 * GT_SECOND)
+
+void gt_ps_measure_clock(gt_ps *ps, ps_peer *p, gt_ns rtt, gt_ns theirs) {
+  if (p->compared_at != 0 && rtt > p->compared_rtt && ps->now - p->compared_at < COMPARED_FOR)
+    return;
+  p->ahead = (gt_ns)((uint64_t)theirs - (uint64_t)(ps->now - rtt / 2));
+  p->compared_rtt = rtt;
+  p->compared_at = ps->now;
+}
+
 /* A round trip may have waited for a frame that was leaving, so that the shorter ones say more: a
    shorter one counts at once, a longer one bit by bit. */
 void gt_ps_measure_rtt(gt_ps *ps, ps_peer *p, gt_ns rtt) {
@@ -53,7 +66,9 @@ void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
                        .queued = p->queued,
                        .unacknowledged = p->n,
                        .samples = p->samples,
-                       .done = p->done};
+                       .done = p->done,
+                       .ahead = p->ahead,
+                       .compared = p->compared_at != 0};
 }
 
 gt_link_view gt_ps_link_view(void *ctx, size_t peer) {

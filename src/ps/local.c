@@ -171,6 +171,7 @@ static void stages_give(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps);
   const int64_t samples = gather(ps);
   ps->stages.given = true;
+  gt_ps_adapt_tell(ps);
   if (ps->parts.bad > 0) {
     gt_sync_on_spoilt(ps->sync, ps->now);
     return;
@@ -197,19 +198,30 @@ static double spoilt_who(const gt_ps *ps) {
   return (double)w;
 }
 
-/* The step is made in all regions. */
+/* Gives the gradient to what keeps several copies equal, which makes the step. */
+static void stages_between(gt_ps *ps) {
+  const gt_ps_stage *stage = &ps->spec.stages[0];
+  uint64_t samples = 0;
+  for (size_t i = 0; i < stage->workers; i++)
+    samples += (uint64_t)ps->workers[stage->first_worker + i].push.samples;
+  gt_sync_on_gradient(ps->between, ps->now, ps->spec.grads, samples);
+}
+
+/* The step is made in all regions of the pipeline. */
 static void stages_end(gt_ps *ps) {
-  const gt_ns from = gt_ps_clock(ps);
+  const gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
   ps->totals.batches++;
   if (ps->stages.spoilt == ps->spec.nregions) {
     gt_ps_stages_buffers(ps);
     stages_count(ps);
-    ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from;
+    if (ps->between) stages_between(ps);
+    ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from - (ps->totals.encode - encode);
   } else
     count_nonfinite(ps, spoilt_who(ps));
   for (size_t w = 0; w < ps->spec.nworkers; w++) give_back(ps, w);
   ps->stages.given = ps->stages.made = false;
+  gt_ps_adapt_made(ps);
   after_step(ps);
 }
 
@@ -218,6 +230,7 @@ static void stages_end(gt_ps *ps) {
 static void stages_issue(gt_ps *ps) {
   if (any_absent(ps) || !gt_ps_may_issue(ps) || gt_ps_eval_begin(ps)) return;
   const int64_t number = gt_ps_take_number(ps);
+  gt_ps_adapt_begin(ps);
   ps->step++;
   ps->step_workers = ps->spec.nworkers;
   for (size_t i = 0; i < ps->spec.nworkers; i++) {
@@ -231,7 +244,7 @@ static void stages_pump(gt_ps *ps) {
   if (ps->eval.active) return;
   if (!ps->stages.given && gt_ps_outstanding(ps) && all_in(ps, W_PENDING)) stages_give(ps);
   if (ps->stages.made) stages_end(ps);
-  if (!gt_ps_outstanding(ps) && !gt_ps_frozen(ps)) stages_issue(ps);
+  if (!gt_ps_outstanding(ps) && !ps->held && !gt_ps_frozen(ps)) stages_issue(ps);
 }
 
 const ps_plane gt_ps_plane_stages = {"stages", stages_pump};

@@ -62,6 +62,10 @@ void gt_ps_loss_reset(gt_ps *ps) {
   ps->loss_samples = 0;
 }
 
+gt_ns gt_ps_held(const gt_ps *ps, size_t worker) {
+  return gt_ps_held_total(ps) - ps->workers[worker].held_mark;
+}
+
 bool gt_ps_absent(const gt_ps *ps, size_t worker) {
   return ps->workers[worker].state == W_ABSENT;
 }

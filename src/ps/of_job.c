@@ -167,17 +167,60 @@ void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstage
   spec->checkpoint_every = in_batches(&spec->checkpoint_every, first);
 }
 
-gt_status gt_ps_check_stages(const gt_job *job, size_t samples) {
-  if (samples >= (size_t)job->train.batch) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "region %s has %zu samples, and a step of the pipeline takes %zu (train.batch); "
-                 "as many samples or more are needed",
-                 job->regions[gt_data_first(job)].name, samples, (size_t)job->train.batch);
+gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples) {
+  for (size_t r = 0; r < job->nregions; r++)
+    if (gt_job_reads(job, r) && samples[r] < job->train.batch)
+      return GT_FAIL(GT_ERR_JOB,
+                     "region %s has %lld samples, and a step of the pipeline takes %d "
+                     "(train.batch); as many samples or more are needed",
+                     job->regions[r].name, (long long)samples[r], job->train.batch);
+  return GT_OK;
 }
 
-gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first) {
+gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
+                                    const int64_t *samples) {
   const gt_ps_interval until = interval(&job->train.until);
-  return optim_of(job, in_batches(&until, first).steps);
+  int64_t steps = in_batches(&until, first).steps;
+  for (size_t r = 0; r < job->nregions && gt_sync_of(job->sync.strategy)->lockstep; r++) {
+    gt_order order = *first;
+    order.n = (size_t)samples[r];
+    if (!gt_job_reads(job, r)) continue;
+    const int64_t others = in_batches(&until, &order).steps;
+    if (others > steps) steps = others;
+  }
+  return optim_of(job, steps);
+}
+
+/* ---- copies of a pipeline -------------------------------------------------------------------- */
+
+gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *samples) {
+  const size_t n = gt_job_copies(job);
+  if (n == 1) return (gt_ps_copies){0};
+  const bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
+  size_t *mates = GT_NEW_ARRAY(size_t, job->nregions), *twins = GT_NEW_ARRAY(size_t, n);
+  double *weights = GT_NEW_ARRAY(double, n), sum = 0;
+  gt_ps_copies copies = {.mates = mates,
+                         .twins = twins,
+                         .ntwins = n,
+                         .weights = weights,
+                         .strategy = gt_sync_of(job->sync.strategy),
+                         .options = options_of(job, region)};
+  for (size_t r = 0; r < job->nregions; r++)
+    if (gt_job_copy_of(job, r) == gt_job_copy_of(job, region)) mates[copies.nmates++] = r;
+  for (size_t c = 0; c < n; c++) {
+    twins[c] = gt_job_twin(job, region, c);
+    weights[c] = by_samples ? (double)samples[gt_job_stage_region(job, c, 0)] : 1;
+    sum += weights[c];
+  }
+  for (size_t c = 0; c < n; c++) weights[c] /= sum;
+  return copies;
+}
+
+void gt_ps_copies_close(gt_ps_copies *copies) {
+  gt_free((void *)(uintptr_t)copies->mates);
+  gt_free((void *)(uintptr_t)copies->twins);
+  gt_free((void *)(uintptr_t)copies->weights);
+  *copies = (gt_ps_copies){0};
 }
 
 gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,

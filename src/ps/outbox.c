@@ -45,8 +45,15 @@ static bool has_place(const gt_ps *ps, size_t peer) {
   return has_places(ps, peer, 1);
 }
 
-static bool host_room(void *ctx, size_t peer, size_t messages) {
-  return has_places(ctx, peer, messages);
+static bool host_room(void *ctx, size_t member, size_t messages) {
+  const gt_ps *ps = ctx;
+  return has_places(ps, ps->twins.regions[member], messages);
+}
+
+/* There may be room for the exchange's messages to the region. */
+static void room_at(gt_ps *ps, size_t region) {
+  const size_t member = ps->twins.of[region];
+  if (member != PS_NONE && has_place(ps, region)) gt_exchange_room(ps->exchange, member);
 }
 
 static bool host_afford(void *ctx, size_t messages, size_t floats) {
@@ -82,9 +89,11 @@ static ps_message *new_place(ps_peer *p) {
   return &p->messages[p->n++];
 }
 
-/* Hands over messages in order, as far as the limit on bytes and the window allow. */
+/* Hands over messages in order, as far as the limit on bytes and the window allow, and when the peer
+   has taken every round that this region has. */
 static void unpark(gt_ps *ps, size_t peer) {
   ps_peer *p = &ps->peers[peer];
+  if (gt_ps_behind(ps, peer)) return;
   for (size_t i = 0; i < p->n && i < gt_ps_inflight(ps); i++) {
     ps_message *m = &p->messages[i];
     if (!m->parked) continue;
@@ -97,7 +106,7 @@ void gt_ps_outbox_retry(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++)
     if (p != ps->spec.self) unpark(ps, p);
   for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self && has_place(ps, p)) gt_exchange_room(ps->exchange, p);
+    if (p != ps->spec.self) room_at(ps, p);
 }
 
 /* However long a peer does not acknowledge, the gateway gets no more than the window allows: a
@@ -162,25 +171,30 @@ static void host_post(void *ctx, const gt_exchange_message *m) {
   ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY, copied) - ps->encode_from;
   ps->encode_from = gt_ps_clock(ps); /* of the next piece of the same payload */
   m->payload->refs++;                /* so that it is not taken for free between two peers */
-  for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m);
+  for (size_t i = 0; i < m->nto; i++) post_to(ps, ps->twins.regions[m->to[i]], m);
   m->payload->refs--;
 }
 
 /* Messages that are not finite are dropped and counted; if no region can continue without them, the
    run ends. */
-void gt_ps_spoilt(void *ctx, size_t from) {
-  gt_ps *ps = ctx;
+void gt_ps_spoilt(gt_ps *ps, size_t from) {
   ps->totals.nonfinite++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
                      -1 - (double)from);
-  ps->peers[from].rejected = ps->spec.strategy->needs_all;
+  ps->peers[from].rejected = gt_ps_strategy(ps)->needs_all;
   if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit)
     ps->want_stop = GT_ERR_LIMIT;
 }
 
-/* The exchange has taken the oldest message of the region that waited. */
-static void host_taken(void *ctx, size_t peer) {
+static void host_spoilt(void *ctx, size_t member) {
   gt_ps *ps = ctx;
+  gt_ps_spoilt(ps, ps->twins.regions[member]);
+}
+
+/* The exchange has taken the oldest message of the region that waited. */
+static void host_taken(void *ctx, size_t member) {
+  gt_ps *ps = ctx;
+  const size_t peer = ps->twins.regions[member];
   gt_ps_control(ps, peer, GT_MSG_ACK, ++ps->peers[peer].applied_seq, 0);
 }
 
@@ -191,7 +205,7 @@ void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
       p->messages[i].departed = true;
       p->queued--;
       gt_ps_budget_left(ps, wire_bytes(&p->messages[i]));
-      if (has_place(ps, peer)) gt_exchange_room(ps->exchange, peer);
+      room_at(ps, peer);
       break;
     }
 }
@@ -216,7 +230,7 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   ps->unacknowledged -= gone;
   memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
   unpark(ps, peer);
-  if (has_place(ps, peer)) gt_exchange_room(ps->exchange, peer);
+  room_at(ps, peer);
 }
 
 /* ---- control --------------------------------------------------------------------------------- */
@@ -236,18 +250,35 @@ void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detai
 
 /* ---- what a strategy sees -------------------------------------------------------------------- */
 
-static void host_hold(void *ctx) {
-  gt_ps *ps = ctx;
-  if (ps->held) return;
-  ps->held = true;
+/* The workers are held as long as one of the strategies does so. */
+static void set_holder(gt_ps *ps, unsigned holder, bool holds) {
+  ps->holders = holds ? ps->holders | holder : ps->holders & ~holder;
+  if (ps->held == (ps->holders != 0)) return;
+  if (ps->held) ps->held_total += ps->now - ps->held_since;
   ps->held_since = ps->now;
+  ps->held = ps->holders != 0;
+}
+
+enum { HOLDER_SYNC = 1, HOLDER_BETWEEN = 2 };
+
+static void host_hold(void *ctx) {
+  set_holder(ctx, HOLDER_SYNC, true);
 }
 
 static void host_release(void *ctx) {
-  gt_ps *ps = ctx;
-  if (!ps->held) return;
-  ps->held = false;
-  ps->held_total += ps->now - ps->held_since;
+  set_holder(ctx, HOLDER_SYNC, false);
+}
+
+static void between_hold(void *ctx) {
+  set_holder(ctx, HOLDER_BETWEEN, true);
+}
+
+static void between_release(void *ctx) {
+  set_holder(ctx, HOLDER_BETWEEN, false);
+}
+
+static gt_link_view host_link(void *ctx, size_t member) {
+  return gt_ps_link_view(ctx, ((const gt_ps *)ctx)->twins.regions[member]);
 }
 
 static void host_timer(void *ctx, size_t id, gt_ns at) {
@@ -257,8 +288,7 @@ static void host_timer(void *ctx, size_t id, gt_ns at) {
 }
 
 /* With stages also what this region has posted, for limits.wan_bytes. */
-static void host_tell(void *ctx, size_t peer, int64_t value, int64_t detail) {
-  gt_ps *ps = ctx;
+void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail) {
   const gt_frame_header head = {
       .kind = GT_MSG_STRATEGY,
       .round = (uint32_t)ps->round,
@@ -267,6 +297,22 @@ static void host_tell(void *ctx, size_t peer, int64_t value, int64_t detail) {
       .detail = (uint64_t)detail,
   };
   ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
+}
+
+static void host_tell(void *ctx, size_t mate, int64_t value, int64_t detail) {
+  gt_ps *ps = ctx;
+  gt_ps_tell_peer(ps, ps->mates.regions[mate], value, detail);
+}
+
+static void host_tell_numbers(void *ctx, size_t mate, int64_t value, size_t first,
+                              const double *numbers, size_t n) {
+  gt_ps *ps = ctx;
+  const size_t peer = ps->mates.regions[mate];
+  const gt_frame_header head = {.kind = GT_MSG_STRATEGY,
+                                .round = (uint32_t)ps->round,
+                                .value = (uint64_t)value,
+                                .range = (uint32_t)first};
+  ps->spec.host.send(ps->spec.host.ctx, peer, &head, numbers, n * sizeof *numbers, 0);
 }
 
 static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
@@ -280,10 +326,21 @@ gt_sync_host gt_ps_sync_host(gt_ps *ps) {
                         .release = host_release,
                         .timer = host_timer,
                         .tell = host_tell,
+                        .tell_numbers = host_tell_numbers,
                         .decided = host_decided,
-                        .link = gt_ps_link_view,
+                        .link = host_link,
                         .moved = gt_ps_buffers_moved,
                         .made = gt_ps_stages_made};
+}
+
+/* No worker computes while what keeps copies equal changes parameters and buffers. */
+gt_sync_host gt_ps_between_host(gt_ps *ps) {
+  return (gt_sync_host){.ctx = ps,
+                        .hold = between_hold,
+                        .release = between_release,
+                        .timer = host_timer,
+                        .decided = host_decided,
+                        .link = host_link};
 }
 
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {
@@ -293,5 +350,5 @@ gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {
                             .afford = host_afford,
                             .post = host_post,
                             .taken = host_taken,
-                            .spoilt = gt_ps_spoilt};
+                            .spoilt = host_spoilt};
 }

@@ -16,6 +16,10 @@ struct gt_ps_passes {
   const gt_pipe_layout *layout;
   gt_pipe_region *region;
   worker_passes *workers;
+  size_t nworkers;
+  gt_pass_times *times;
+  gt_ns *held; /* of each worker: filled for gt_pass_times_end */
+  gt_ns sent;  /* of the message that is being handled; else GT_NEVER */
   bool ended;
 };
 
@@ -28,18 +32,28 @@ gt_ns gt_ps_pass_time(const gt_pipe_job *job, size_t worker, size_t span, gt_pas
                           worker - place->first_worker);
 }
 
+static gt_ns now(const gt_ps_passes *g) {
+  return g->spec.host.clock(g->spec.host.ctx);
+}
+
+static gt_ns held(const gt_ps_passes *g, size_t worker) {
+  return g->spec.host.held(g->spec.host.ctx, worker);
+}
+
 static void order_pass(void *ctx, size_t worker, const gt_pipe_order *pass) {
   gt_ps_passes *g = ctx;
   worker_passes *w = &g->workers[worker];
   const gt_ps_passes_host *host = &g->spec.host;
   const bool begins = !w->begun;
   w->begun = true;
+  gt_pass_times_begins(g->times, worker, pass->kind, g->sent, now(g));
   host->pass(host->ctx, worker, &w->order, pass, begins,
              gt_ps_pass_time(g->spec.job, worker, pass->span, pass->kind));
 }
 
 static void end_step(void *ctx, size_t worker) {
   gt_ps_passes *g = ctx;
+  gt_pass_times_ends(g->times, worker, now(g));
   g->spec.host.end(g->spec.host.ctx, worker, &g->workers[worker].order);
 }
 
@@ -49,6 +63,7 @@ gt_status gt_ps_passes_order(gt_ps_passes *g, size_t worker, const gt_ps_order *
   w->order = *order;
   w->begun = false;
   w->compute = w->wait = 0;
+  gt_pass_times_ordered(g->times, worker, order->kind == GT_PS_EVAL, held(g, worker), now(g));
   const size_t samples = g->layout->micro_samples;
   const size_t micros =
       order->kind == GT_PS_EVAL ? ((size_t)order->count + samples - 1) / samples : 0;
@@ -59,10 +74,16 @@ gt_status gt_ps_passes_done(gt_ps_passes *g, size_t worker, gt_ns compute, gt_ns
   worker_passes *w = &g->workers[worker];
   w->compute += compute;
   w->wait += wait;
+  gt_pass_times_made(g->times, worker, compute, now(g));
   return g->ended ? GT_OK : gt_pipe_region_done(g->region, worker);
 }
 
-void gt_ps_passes_timed(const gt_ps_passes *g, size_t worker, gt_ns *compute, gt_ns *wait) {
+gt_status gt_ps_passes_reorder(gt_ps_passes *g, const gt_pipe_schedule *schedule) {
+  return gt_pipe_region_reorder(g->region, schedule);
+}
+
+void gt_ps_passes_timed(gt_ps_passes *g, size_t worker, gt_ns *compute, gt_ns *wait) {
+  gt_pass_times_pushed(g->times, worker, now(g));
   *compute += g->workers[worker].compute;
   *wait += g->workers[worker].wait;
 }
@@ -70,6 +91,40 @@ void gt_ps_passes_timed(const gt_ps_passes *g, size_t worker, gt_ns *compute, gt
 void gt_ps_passes_end(gt_ps_passes *g) {
   g->ended = true;
 }
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+
+void gt_ps_passes_account(gt_ps_passes *g, bool training) {
+  if (training) {
+    gt_pass_times_begin(g->times, now(g));
+    return;
+  }
+  for (size_t w = 0; w < g->nworkers; w++) g->held[w] = held(g, w);
+  gt_pass_times_end(g->times, g->held, now(g));
+}
+
+gt_phase_times gt_ps_passes_phases(const gt_ps_passes *g, size_t worker) {
+  return gt_pass_times_of(g->times, worker, held(g, worker), now(g));
+}
+
+void gt_ps_passes_had(gt_ps_passes *g, size_t worker, const gt_phase_times *earlier) {
+  gt_pass_times_add(g->times, worker, earlier);
+}
+
+void gt_ps_passes_means(const gt_ps_passes *g, double phase_s[GT_NPHASES]) {
+  gt_phase_times sums = {0};
+  for (size_t w = 0; w < g->nworkers; w++) {
+    const gt_phase_times of = gt_ps_passes_phases(g, w);
+    for (size_t i = 0; i < GT_NPHASES; i++) sums.of[i] += of.of[i];
+  }
+  for (size_t i = 0; i < GT_NPHASES; i++) phase_s[i] = gt_seconds(sums.of[i]) / (double)g->nworkers;
+}
+
+size_t gt_ps_passes_workers(const gt_ps_passes *g) {
+  return g->nworkers;
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
 
 size_t gt_ps_passes_stage(const gt_ps_passes *g, size_t worker) {
   return g->workers[worker].stage;
@@ -90,6 +145,7 @@ static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
   const gt_ps_passes_host *host = &g->spec.host;
   const gt_frame_header head = {.kind = p->gradient ? GT_MSG_ACT_GRADIENT : GT_MSG_ACTIVATION,
                                 .round = 0,
+                                .sequence = (uint64_t)now(g),
                                 .value = gt_pipe_region_number(g->region, p->step, p->micro),
                                 .detail = p->forward_only,
                                 .range = p->span,
@@ -137,10 +193,13 @@ static gt_pipe_packet packet_of(const gt_ps_passes *g, const gt_frame_header *he
   return p;
 }
 
-gt_status gt_ps_passes_message(gt_ps_passes *g, const gt_frame_header *head) {
+gt_status gt_ps_passes_message(gt_ps_passes *g, const gt_frame_header *head, gt_ns sent) {
   if (g->ended) return GT_OK;
   gt_pipe_packet packet = packet_of(g, head);
-  return gt_pipe_region_message(g->region, &packet);
+  g->sent = sent;
+  const gt_status status = gt_pipe_region_message(g->region, &packet);
+  g->sent = GT_NEVER;
+  return status;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -160,6 +219,10 @@ gt_status gt_ps_passes_open(gt_ps_passes **out, const gt_ps_passes_spec *spec) {
   g->spec = *spec;
   g->layout = l;
   g->workers = GT_NEW_ARRAY(worker_passes, workers);
+  g->nworkers = workers;
+  g->times = gt_pass_times_create(workers);
+  g->held = GT_NEW_ARRAY(gt_ns, workers);
+  g->sent = GT_NEVER;
   for (size_t w = 0; w < workers; w++) g->workers[w].stage = gt_pipe_stage_at(l, spec->region, w);
   const gt_pipe_region_spec region = {
       .layout = l,
@@ -178,6 +241,8 @@ gt_status gt_ps_passes_open(gt_ps_passes **out, const gt_ps_passes_spec *spec) {
 void gt_ps_passes_close(gt_ps_passes *g) {
   if (!g) return;
   gt_pipe_region_close(g->region);
+  gt_pass_times_close(g->times);
+  gt_free(g->held);
   gt_free(g->workers);
   gt_free(g);
 }

@@ -15,16 +15,59 @@ static void open_outboxes(gt_ps *ps) {
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
     ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));
-    ps->peers[p].written = spec->round;
+    ps->peers[p].written = ps->peers[p].round = spec->round;
   }
-  if (spec->nregions > 1 && spec->strategy->sends && ps->unit == 1)
+  if (spec->nregions > 1 && gt_ps_strategy(ps)->sends && ps->unit == 1)
     for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, full)->refs = 1;
   for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
+}
+
+static void open_exchange(gt_ps *ps) {
+  const gt_ps_spec *spec = &ps->spec;
+  const gt_exchange_spec way = {
+      .nregions = ps->twins.n,
+      .self = ps->twins.self,
+      .weights = spec->copies.ntwins ? spec->copies.weights : spec->weights,
+      .inflight = spec->outbox + spec->window,
+      .with_memory = spec->params.data != NULL,
+      .topology = spec->topology,
+      .next = spec->next,
+      .workers = spec->workers,
+      .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
+      .host = gt_ps_exchange_host(ps)};
+  ps->exchange = gt_exchange_create(&way);
+}
+
+static void open_strategies(gt_ps *ps) {
+  const gt_ps_spec *spec = &ps->spec;
+  gt_sync_env env = {.nregions = ps->mates.n,
+                     .self = ps->mates.self,
+                     .weights = spec->weights,
+                     .singly = ps->singly,
+                     .options = spec->options,
+                     .params = spec->params,
+                     .buffers = spec->buffers,
+                     .optim = spec->optim,
+                     .owners = spec->owners,
+                     .nowners = spec->nowners,
+                     .exchange = ps->exchange,
+                     .made_elsewhere = spec->copies.ntwins > 0,
+                     .host = gt_ps_sync_host(ps)};
+  ps->sync = gt_sync_create(spec->strategy, &env);
+  if (spec->copies.ntwins == 0) return;
+  env.nregions = ps->twins.n;
+  env.self = ps->twins.self;
+  env.weights = spec->copies.weights;
+  env.options = spec->copies.options;
+  env.made_elsewhere = false;
+  env.host = gt_ps_between_host(ps);
+  ps->between = gt_sync_create(spec->copies.strategy, &env);
 }
 
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
+  gt_ps_groups_open(ps);
   ps->plane = spec->nstages       ? &gt_ps_plane_stages
               : spec->local_async ? &gt_ps_plane_async
                                   : &gt_ps_plane_sync;
@@ -35,6 +78,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   gt_ps_buffers_open(ps);
   gt_ps_stages_open(ps);
+  gt_ps_adapt_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
@@ -42,29 +86,8 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
   ps->singly = gt_topology_singly(spec->topology) && spec->strategy->on_part && !spec->local_async;
-  const gt_exchange_spec way = {.nregions = spec->nregions,
-                                .self = spec->self,
-                                .weights = spec->weights,
-                                .inflight = spec->outbox + spec->window,
-                                .with_memory = spec->params.data != NULL,
-                                .topology = spec->topology,
-                                .next = spec->next,
-                                .workers = spec->workers,
-                                .piece = spec->piece ? spec->piece
-                                                     : GT_FRAME_PAYLOAD_MAX / sizeof(float),
-                                .host = gt_ps_exchange_host(ps)};
-  ps->exchange = gt_exchange_create(&way);
-  gt_sync_env env = {.nregions = spec->nregions,
-                     .self = spec->self,
-                     .weights = spec->weights,
-                     .singly = ps->singly,
-                     .options = spec->options,
-                     .params = spec->params,
-                     .buffers = spec->buffers,
-                     .optim = spec->optim,
-                     .exchange = ps->exchange,
-                     .host = gt_ps_sync_host(ps)};
-  ps->sync = gt_sync_create(spec->strategy, &env);
+  open_exchange(ps);
+  open_strategies(ps);
   open_outboxes(ps);
   return ps;
 }
@@ -75,6 +98,7 @@ const gt_ps_spec *gt_ps_made_of(const gt_ps *ps) {
 
 void gt_ps_close(gt_ps *ps) {
   if (!ps) return;
+  gt_sync_close(ps->between);
   gt_sync_close(ps->sync);
   gt_exchange_close(ps->exchange);
   for (size_t i = 0; i < ps->npool; i++) {
@@ -88,7 +112,9 @@ void gt_ps_close(gt_ps *ps) {
   gt_ps_eval_close(ps);
   gt_ps_budget_close(ps);
   gt_ps_stages_close(ps);
+  gt_ps_adapt_close(ps);
   gt_ps_buffers_close(ps);
+  gt_ps_groups_close(ps);
   gt_free(ps->pool);
   gt_free(ps->peers);
   gt_free(ps->parts.grads);
@@ -101,12 +127,30 @@ void gt_ps_close(gt_ps *ps) {
   gt_free(ps);
 }
 
+/* What came from regions that had taken a round before this one did, once it has taken it, too. */
+static bool catch_up(gt_ps *ps) {
+  bool moved = false;
+  for (size_t p = 0; ps->spec.copies.ntwins && p < ps->spec.nregions; p++) {
+    ps_peer *peer = &ps->peers[p];
+    if (!peer->late || gt_ps_ahead(ps, p)) continue;
+    const int64_t ack = peer->late_ack;
+    peer->late = false;
+    peer->late_ack = 0;
+    if (ack > 0) gt_ps_acknowledged(ps, p, ack);
+    if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, p);
+    moved = true;
+  }
+  return moved;
+}
+
 /* What every event ends with. */
 static void pump(gt_ps *ps) {
-  if (!gt_ps_frozen(ps)) {
-    gt_ps_eval_give(ps);
-    ps->plane->pump(ps);
-  }
+  do
+    if (!gt_ps_frozen(ps)) {
+      gt_ps_eval_give(ps);
+      ps->plane->pump(ps);
+    }
+  while (catch_up(ps));
   gt_ps_end_check(ps);
   if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
 }
@@ -118,7 +162,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   ps->samples_at_round = ps->totals.samples;
   ps->held_since = now;
   gt_exchange_start(ps->exchange);
-  if (ps->phase != GT_PS_TRAINING) gt_sync_on_drain(ps->sync, now);
+  if (ps->phase != GT_PS_TRAINING) gt_ps_drain(ps);
   gt_ps_eval_check(ps);
   if (ps->resumed) gt_ps_tell_joined(ps);
   gt_ps_tick(ps, now);
@@ -161,7 +205,7 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
 
 /* The message is not finite.  Pieces of updates are checked after they are joined. */
 static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_vec body) {
-  if ((head->flags & GT_FRAME_ROUTED) && !ps->spec.strategy->needs_all) return false;
+  if ((head->flags & GT_FRAME_ROUTED) && !gt_ps_strategy(ps)->needs_all) return false;
   if (gt_vec_finite(body)) return false;
   gt_ps_spoilt(ps, from);
   return true;
@@ -179,7 +223,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     const bool spoilt = is_spoilt(ps, from, head, body);
     if (p->rejected) return;
     p->received_seq = sequence;
-    const bool taken = spoilt || gt_exchange_receive(ps->exchange, from, head, body);
+    const bool taken = spoilt || gt_exchange_receive(ps->exchange, ps->twins.of[from], head, body);
     if (taken) p->applied_seq = sequence;
     ps->totals.update +=
         gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head->kind, body.n)) - clock;
@@ -195,20 +239,54 @@ static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   p->samples = (int64_t)head->sequence;
   uint64_t allowed = gt_ps_budget_ping(ps, from, &goes_on);
   if (goes_on) gt_ps_outbox_retry(ps);
-  gt_ps_control(ps, from, GT_MSG_PONG, (int64_t)head->value, (int64_t)allowed);
+  const gt_frame_header answer = {.kind = GT_MSG_PONG,
+                                  .round = (uint32_t)ps->round,
+                                  .value = head->value,
+                                  .sequence = (uint64_t)ps->now,
+                                  .detail = allowed};
+  ps->spec.host.send(ps->spec.host.ctx, from, &answer, NULL, 0, 0);
 }
 
 static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
-  gt_ps_measure_rtt(ps, &ps->peers[from], ps->now - (gt_ns)head->value);
+  const gt_ns rtt = ps->now - (gt_ns)head->value;
+  gt_ps_measure_rtt(ps, &ps->peers[from], rtt);
+  gt_ps_measure_clock(ps, &ps->peers[from], rtt, (gt_ns)head->sequence);
   if (gt_ps_budget_pong(ps, from, head)) gt_ps_outbox_retry(ps);
 }
 
-static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
+static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head,
+                             const void *payload) {
   const gt_ns clock = gt_ps_clock(ps);
+  const size_t n = (size_t)head->message_bytes / sizeof(double);
   if (gt_ps_frozen(ps)) return;
-  if (ps->spec.nstages) ps->peers[from].wan_bytes = (double)head->sequence;
-  gt_sync_on_control(ps->sync, ps->now, from, (int64_t)head->value, (int64_t)head->detail);
+  const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
+  const size_t mate = ps->mates.of[from];
+  if (n == 0 && ps->spec.nstages) ps->peers[from].wan_bytes = (double)head->sequence;
+  if (n > 0)
+    gt_sync_on_numbers(ps->sync, ps->now, mate, value, head->range, payload, n);
+  else if (ps->adapt && value < 0)
+    gt_ps_adapt_note(ps, from, value, detail);
+  else
+    gt_sync_on_control(ps->sync, ps->now, mate, value, detail);
   ps->totals.update += gt_ps_clock(ps) - clock;
+}
+
+/* The state before the own checkpoint does not know of what the peer has taken after its own. */
+static void ack(gt_ps *ps, size_t from, int64_t sequence) {
+  if (!gt_ps_ahead(ps, from)) {
+    gt_ps_acknowledged(ps, from, sequence);
+    return;
+  }
+  ps->peers[from].late = true;
+  ps->peers[from].late_ack = sequence;
+}
+
+static void round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
+  ps_peer *p = &ps->peers[from];
+  const bool waited = gt_ps_behind(ps, from);
+  if ((int64_t)head->value > p->round) p->round = (int64_t)head->value;
+  gt_ps_round_message(ps, from, head);
+  if (waited && !gt_ps_frozen(ps)) gt_ps_outbox_retry(ps);
 }
 
 gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload,
@@ -224,7 +302,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     data_message(ps, from, head, payload);
     break;
   case GT_MSG_ACK:
-    gt_ps_acknowledged(ps, from, (int64_t)head->value);
+    ack(ps, from, (int64_t)head->value);
     break;
   case GT_MSG_PING:
     ping(ps, from, head);
@@ -233,7 +311,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     pong(ps, from, head);
     break;
   case GT_MSG_ROUND:
-    gt_ps_round_message(ps, head);
+    round_message(ps, from, head);
     break;
   case GT_MSG_WRITTEN:
     if ((int64_t)head->value > p->written) p->written = (int64_t)head->value;
@@ -248,7 +326,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     p->joined_seq = (int64_t)head->detail;
     break;
   case GT_MSG_STRATEGY:
-    strategy_message(ps, from, head);
+    strategy_message(ps, from, head, payload);
     break;
   case GT_MSG_DONE:
     p->done_counts[head->range] = (int64_t)head->sequence;

@@ -11,6 +11,10 @@
      told and not made it has the state before the step.
    - Two regions that open the same round are at the same step.  If one has made more, the other has
      told of that step, and so after its ROUND, which came first.
+   Of several copies of a pipeline each has a step of its own.  A region that hears of a round from
+   another copy takes it like one that opens it.  What it sends to its twins after its checkpoint
+   leaves when they have taken theirs, and what they acknowledge or end after theirs counts when it
+   has taken its own: so no checkpoint of a round knows of anything behind another's.
    - Nobody waits for a region that has stopped: it stops at a step that all others have made or can
      make, and takes part in none after it. */
 #include "internal.h"
@@ -56,7 +60,7 @@ static bool over_wan_limit(const gt_ps *ps) {
 /* The step is made that a round has waited for. */
 static void take_deferred(gt_ps *ps) {
   const int64_t round = ps->stages.deferred.round;
-  if (ps->totals.steps != ps->stages.deferred.steps)
+  if (ps->stages.deferred.steps >= 0 && ps->totals.steps != ps->stages.deferred.steps)
     gt_bug("round %lld is of step %lld, and step %lld is made", (long long)round,
            (long long)ps->stages.deferred.steps, (long long)ps->totals.steps);
   ps->stages.deferred.round = 0;
@@ -87,16 +91,26 @@ static void defer(gt_ps *ps, int64_t round, gt_status code, int64_t steps) {
   const bool again = ps->stages.deferred.round > 0;
   ps->stages.deferred.code = again ? graver(ps->stages.deferred.code, code) : code;
   ps->stages.deferred.round = round;
-  ps->stages.deferred.steps = steps;
+  if (!again || steps >= 0) ps->stages.deferred.steps = steps;
 }
 
-void gt_ps_round_message(gt_ps *ps, const gt_frame_header *head) {
+/* The round of another region, which has made so many steps, waits for a step.  A round of another
+   copy: it is taken as if this region had opened it. */
+static bool must_wait(const gt_ps *ps, size_t from, int64_t steps) {
+  if (ps->mates.of[from] == PS_NONE) return ps->stages.given;
+  return ps->spec.nstages && steps > ps->totals.steps;
+}
+
+void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
   const gt_status code = (gt_status)head->detail;
-  if (round > ps->round && ps->spec.nstages && steps > ps->totals.steps) {
-    defer(ps, round, code, steps);
+  if (round > ps->round && must_wait(ps, from, steps)) {
+    defer(ps, round, code, ps->mates.of[from] == PS_NONE ? -1 : steps);
   } else if (round > ps->round) {
-    gt_ps_round_take(ps, round, code);
+    const bool waits = ps->stages.deferred.round == round;
+    const gt_status other = waits ? ps->stages.deferred.code : GT_OK;
+    ps->stages.deferred.round = 0;
+    gt_ps_round_take(ps, round, graver(other, code));
   } else if (round == ps->round && graver(ps->stop_code, code) != ps->stop_code) {
     ps->stop_code = code;
     if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;

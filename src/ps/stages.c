@@ -199,5 +199,5 @@ void gt_ps_stages_buffers(gt_ps *ps) {
 void gt_ps_stages_made(void *ctx, size_t spoilt) {
   gt_ps *ps = ctx;
   ps->stages.made = true;
-  ps->stages.spoilt = spoilt;
+  ps->stages.spoilt = spoilt < ps->mates.n ? ps->mates.regions[spoilt] : ps->spec.nregions;
 }

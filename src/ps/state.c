@@ -66,6 +66,8 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
   for (size_t p = 0; p < ps->spec.nregions; p++) save_peer(ps, p, state);
   gt_optim_save(ps->spec.optim, "", state);
   gt_sync_save(ps->sync, state);
+  if (ps->between) gt_sync_save(ps->between, state);
+  gt_ps_adapt_save(ps, state);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -227,6 +229,8 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(load_outboxes(ps, state));
   GT_TRY(gt_optim_load(ps->spec.optim, "", state));
   GT_TRY(gt_sync_load(ps->sync, state));
+  if (ps->between) GT_TRY(gt_sync_load(ps->between, state));
+  GT_TRY(gt_ps_adapt_load(ps, state));
   load_phase(ps);
   gt_ps_eval_again(ps);
   ps->resumed = true;

@@ -36,19 +36,26 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
   gt_ps_view v;
   gt_ns span = now - s->since;
   gt_ps_look(ps, now, &v);
+  const bool training = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING, before = s->begun;
   s->since = now;
-  if (v.phase != GT_PS_TRAINING && v.phase != GT_PS_DRAINING) return;
+  s->begun = true;
+  /* the time up to the event that ends training counts; of a run that goes on behind it none does */
+  if (s->over || (!before && !training)) return;
+  s->over = !training;
   s->use.training += span;
   if (s->held_by == GT_HELD_UPLOAD) s->use.upload += (gt_ns)(s->held_share * (double)span);
   if (s->held_by == GT_HELD_DOWNLOAD) s->use.download += (gt_ns)(s->held_share * (double)span);
+  if (s->over) return;
   s->held_by = held_by(ps, &v, spec->nregions, spec->self, receiving, ctx);
   s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(ps, spec->nworkers);
 }
 
-void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, size_t nworkers,
+void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, const gt_ps_spec *spec,
                          gt_time_split_parts *parts) {
-  double each = v->batches > 0 ? (double)nworkers / (double)v->batches : 0;
-  parts->train = v->batches > 0 ? gt_seconds(v->compute) / (double)v->batches : 0;
+  /* workers of a pipeline share a batch: each has a part in all of them */
+  const double all = (double)v->batches * (spec->nstages ? (double)spec->nworkers : 1),
+               each = all > 0 ? (double)spec->nworkers / all : 0;
+  parts->train = all > 0 ? gt_seconds(v->compute) / all : 0;
   parts->upload = gt_seconds(s->use.upload) * each;
   parts->download = gt_seconds(s->use.download) * each;
   parts->aggregate =

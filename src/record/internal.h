@@ -13,6 +13,8 @@
 json_t *gt_json_text(const char *text); /* NULL: null; bytes that are not UTF-8 become '?' */
 json_t *gt_json_number(double value);   /* not finite: null */
 json_t *gt_json_region(const gt_region_result *region);
+/* The sum of its phases; 0: it has no stages of a pipeline. */
+double gt_phases_sum(const gt_region_result *region);
 json_t *gt_json_link(const gt_link_result *link);
 json_t *gt_json_traffic(const gt_region_traffic *traffic);
 /* From JSON; GT_ERR_FAULT names a field that is missing or of the wrong kind. */

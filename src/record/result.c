@@ -55,6 +55,11 @@ static const field split_fields[] = {
     NAMED("download_s", gt_region_result, split_download_s, NUMBER),
 };
 
+#define PHASE(constant, key, title)                                                                \
+  {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},
+static const field phase_fields[] = {GT_PHASE_LIST(PHASE)};
+#undef PHASE
+
 static const field traffic_fields[] = {
     FIELD(gt_region_traffic, messages, INT64),       FIELD(gt_region_traffic, bytes_sent, INT64),
     FIELD(gt_region_traffic, bytes_received, INT64), FIELD(gt_region_traffic, bytes_other, INT64),
@@ -131,9 +136,17 @@ static json_t *encode(const field *fields, size_t n, const void *from) {
   return object;
 }
 
+double gt_phases_sum(const gt_region_result *region) {
+  double sum = 0;
+  for (size_t i = 0; i < GT_NPHASES; i++) sum += region->phase_s[i];
+  return sum;
+}
+
 json_t *gt_json_region(const gt_region_result *region) {
   json_t *object = encode(region_fields, COUNT(region_fields), region);
   json_object_set_new(object, "split", encode(split_fields, COUNT(split_fields), region));
+  if (gt_phases_sum(region) > 0)
+    json_object_set_new(object, "phases", encode(phase_fields, COUNT(phase_fields), region));
   return object;
 }
 
@@ -205,7 +218,9 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
 
 gt_status gt_json_take_region(const json_t *from, gt_region_result *region) {
   *region = (gt_region_result){0};
+  const json_t *phases = json_object_get(from, "phases");
   GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
+  if (phases) GT_TRY(decode(phase_fields, COUNT(phase_fields), phases, region));
   return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MAX_COLUMNS 10
+#define MAX_COLUMNS 12
 #define LINE_WIDTH  100
 #define NAME_WIDTH  11
 #define END_WIDTH   16 /* of a name in tables with fewer columns */
@@ -180,6 +180,39 @@ static void print_split(FILE *to, const gt_summary *s) {
   gt_free(t.cells);
 }
 
+/* ---- phases of a pipeline ---- */
+
+static bool has_phase(const gt_summary *s, size_t phase) {
+  for (size_t i = 0; i < s->nregions; i++)
+    if (s->regions[i].phase_s[phase] > 0) return true;
+  return false;
+}
+
+/* Phases that no region has are left out. */
+static void print_phases(FILE *to, const gt_summary *s) {
+#define TITLE(constant, key, title) title,
+  static const char *const titles[] = {GT_PHASE_LIST(TITLE)};
+#undef TITLE
+  const char *heading[MAX_COLUMNS] = {"stages' workers"};
+  size_t phases[GT_NPHASES], n = 0;
+  for (size_t p = 0; p < GT_NPHASES; p++)
+    if (has_phase(s, p)) phases[n++] = p;
+  if (n == 0) return;
+  for (size_t c = 0; c < n; c++) heading[1 + c] = titles[phases[c]];
+  heading[1 + n] = "sum, s";
+  table t = table_create(s->nregions, n + 2, heading);
+  for (size_t i = 0; i < s->nregions; i++) {
+    const double sum = gt_phases_sum(&s->regions[i]);
+    put_name(cell_at(&t, i, 0), s->regions[i].name, END_WIDTH);
+    for (size_t c = 0; c < n && sum > 0; c++)
+      snprintf(cell_at(&t, i, 1 + c), CELL, "%.1f%%", 100 * s->regions[i].phase_s[phases[c]] / sum);
+    put_number(cell_at(&t, i, 1 + n), sum, sum < 99.95 ? 2 : 0);
+  }
+  fputc('\n', to);
+  table_print(to, &t);
+  gt_free(t.cells);
+}
+
 /* ---- links ---- */
 
 static void put_link(table *t, size_t row, const gt_link_result *l) {
@@ -345,6 +378,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_head(to, s);
   print_regions(to, s);
   print_split(to, s);
+  print_phases(to, s);
   print_wan(to, s);
   fputc('\n', to);
   print_totals(to, s);

@@ -229,20 +229,21 @@ static bool all_read(const gt_job *job) {
   return true;
 }
 
-/* The regions of a pipeline make their steps by the batches of the one that has the data, which are
-   all full: their micro-batches are. */
-static void open_batches(gt_run *run, const gt_dataset_info *infos) {
-  const size_t first = gt_data_first(run->job);
-  size_t *parts = gather(run, &run->npart, sizeof run->npart);
+/* The regions of a pipeline make their steps by the batches of the one of their copy that has the
+   data, which are all full: their micro-batches are. */
+static gt_status open_batches(gt_run *run, const gt_dataset_info *infos) {
+  const gt_job *job = run->job;
+  const size_t first = gt_job_stage_region(job, gt_job_copy_of(job, run->roles.region_id), 0);
+  const int64_t own = (int64_t)run->npart;
+  int64_t *parts = gather(run, &own, sizeof own);
   run->pipe = GT_NEW(gt_run_pipe);
+  run->pipe->first = first;
   run->pipe->ntest = infos[first].ntest;
-  run->order.n = parts[first];
+  run->order.n = (size_t)parts[first];
   run->order.whole = true;
+  const gt_status status = gt_ps_check_stages(job, parts);
   gt_free(parts);
-}
-
-static gt_status check_batches(const gt_run *run) {
-  return run->pipe ? gt_ps_check_stages(run->job, run->order.n) : GT_OK;
+  return status;
 }
 
 gt_status gt_setup_open_data(gt_run *run) {
@@ -257,10 +258,8 @@ gt_status gt_setup_open_data(gt_run *run) {
   }
   gt_status status = agree(run, divide(run, infos));
   if (status == GT_OK) status = settle_normalisation(run, infos);
-  if (status == GT_OK && run->job->pipeline.nstages > 0) {
-    open_batches(run, infos);
-    status = agree(run, check_batches(run));
-  }
+  if (status == GT_OK && run->job->pipeline.nstages > 0)
+    status = agree(run, open_batches(run, infos));
   gt_free(infos);
   return status;
 }

@@ -7,6 +7,7 @@ static size_t region_of(const gt_pipe_layout *layout, size_t span) {
   return layout->places[gt_pipe_stage_of(layout->stages, span)].region;
 }
 
+/* region: of the own copy. */
 static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                                 bool buffers) {
   const size_t spans = pipe->layout->stages * pipe->layout->chunks;
@@ -93,7 +94,7 @@ bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span) {
 
 bool gt_setup_span_reads(const gt_run *run, size_t span) {
   const gt_span s = run->pipe->job->spans[span];
-  if (gt_setup_span_judges(run->pipe, span)) return true;
+  if (gt_setup_span_judges(run->pipe, span) && run->pipe->layout->label_bytes == 0) return true;
   for (size_t i = s.first; i < s.end; i++)
     if (gt_graph_operation(run->model, i).samples) return true;
   return false;
@@ -117,18 +118,64 @@ static void open_stages(gt_run *run) {
       pipe->stages[pipe->nstages++] = stage_of(pipe, run->model, region, stage);
 }
 
+static const gt_plane_range *copy(gt_plane_range *to, size_t *used, const gt_ps_range *from,
+                                  size_t n) {
+  const size_t first = *used;
+  for (size_t i = 0; i < n; i++) to[(*used)++] = (gt_plane_range){from[i].offset, from[i].count};
+  return to + first;
+}
+
+/* The workers of a stage have its ranges. */
+static void open_workers(gt_run_pipe *pipe) {
+  size_t nworkers = 0, nranges = 0, used = 0;
+  for (size_t i = 0; i < pipe->nstages; i++) {
+    nworkers += pipe->stages[i].workers;
+    nranges += pipe->stages[i].nparams + pipe->stages[i].nbuffers;
+  }
+  pipe->workers = GT_NEW_ARRAY(gt_plane_part, nworkers);
+  pipe->ranges = GT_NEW_ARRAY(gt_plane_range, nranges);
+  for (size_t i = 0; i < pipe->nstages; i++) {
+    const gt_ps_stage *s = &pipe->stages[i];
+    const gt_plane_part part = {.params = copy(pipe->ranges, &used, s->params, s->nparams),
+                                .buffers = copy(pipe->ranges, &used, s->buffers, s->nbuffers),
+                                .nparams = s->nparams,
+                                .nbuffers = s->nbuffers};
+    for (size_t w = 0; w < s->workers; w++) pipe->workers[s->first_worker + w] = part;
+  }
+}
+
+/* What leaves the region of the data does so with a word. */
+static void say_labels(const gt_run *run) {
+  const gt_pipe_layout *l = run->pipe->layout;
+  const gt_job_region *regions = run->job->regions;
+  if (l->label_bytes == 0) return;
+  gt_log_job(GT_LOG_INFO,
+             "labels leave region %s (pipeline.labels: send): they go with all activations to "
+             "region %s, which has the loss, %zu bytes a sample%s",
+             regions[l->places[0].region].name, regions[gt_setup_judge(run->pipe)].name,
+             l->label_bytes, run->data.text ? "; those of a text are the text itself" : "");
+}
+
 gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   gt_pipe_job *job;
-  GT_TRY(gt_pipe_job_open(&job, run->job, model));
+  const size_t copy = gt_job_copy_of(run->job, run->roles.region_id);
+  GT_TRY(gt_pipe_job_open_copy(&job, run->job, model, copy));
   run->pipe->job = job;
   run->pipe->layout = &job->layout;
   run->model = job->graph;
   run->pipe->parts = GT_NEW_ARRAY(gt_region_part, run->job->nregions);
-  for (size_t r = 0; r < run->job->nregions; r++)
-    run->pipe->parts[r] = (gt_region_part){ranges_of(run->pipe, run->model, r, false),
-                                           ranges_of(run->pipe, run->model, r, true)};
+  for (size_t r = 0; r < run->job->nregions; r++) {
+    const size_t like = gt_job_twin(run->job, r, copy);
+    gt_region_part *part = &run->pipe->parts[r];
+    *part = (gt_region_part){.params = ranges_of(run->pipe, run->model, like, false),
+                             .buffers = ranges_of(run->pipe, run->model, like, true)};
+    for (size_t c = 0; c < gt_job_copies(run->job); c++)
+      part->again |= gt_job_twin(run->job, r, c) < r;
+  }
   open_stages(run);
+  open_workers(run->pipe);
+  say_labels(run);
   return GT_OK;
 }
 
@@ -142,6 +189,8 @@ void gt_setup_close_pipeline(gt_run_pipe *pipe) {
     gt_free((void *)(uintptr_t)pipe->stages[i].params);
     gt_free((void *)(uintptr_t)pipe->stages[i].buffers);
   }
+  gt_free(pipe->workers);
+  gt_free(pipe->ranges);
   gt_free(pipe->parts);
   gt_free(pipe->stages);
   gt_pipe_job_close(pipe->job);
@@ -150,9 +199,10 @@ void gt_setup_close_pipeline(gt_run_pipe *pipe) {
 
 /* ---- the graph of this rank ------------------------------------------------------------------ */
 
-/* No pass of the stage computes the two gradients apart. */
+/* No pass of the stage computes, or ever will, the two gradients apart. */
 static bool is_fused(const gt_pipe_layout *layout, size_t stage) {
   const gt_pipe_list *list = &layout->schedule->lists[stage];
+  if (layout->adapts) return false;
   for (size_t i = 0; i < list->n; i++)
     if (list->passes[i].kind == GT_PASS_W) return false;
   return true;
@@ -175,6 +225,7 @@ gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec) {
     spec.slots = pipe->layout->slots[stage];
     spec.micros = pipe->layout->micros;
     spec.fused = is_fused(pipe->layout, stage);
+    spec.lent = true; /* the plane has them */
     spec.batch = spec.batch_max = pipe->layout->micro_samples / pipe->layout->places[stage].workers;
   }
   const gt_status status = gt_graph_create(&run->graph, &spec);

@@ -353,6 +353,7 @@ gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
   GT_TRY(open_links(run));
   GT_TRY(open_prices(run));
   GT_TRY(gt_setup_open_data(run));
+  run->resident_start = gt_resident_now();
   GT_TRY(open_model(run));
   return open_folder(run);
 }

@@ -32,10 +32,11 @@ void gt_sim_end_result(sim_region *r) {
                                .test_mrr20 = NAN,
                                .train_loss = NAN};
   snprintf(result->name, sizeof result->name, "%s", r->sim->spec.job->regions[r->id].name);
+  if (r->passes) gt_sim_stages_result(r);
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
   if (!r->sim->exact) return;
-  gt_time_split_batch(&r->split, &v, workers, &parts);
+  gt_time_split_batch(&r->split, &v, gt_ps_made_of(r->ps), &parts);
   result->split_train_s = parts.train;
   result->split_upload_s = parts.upload;
   result->split_aggregate_s = parts.aggregate;
@@ -61,8 +62,24 @@ static size_t model_bytes(const sim_region *r) {
   return (r->parameters + r->buffers) * sizeof(float);
 }
 
+/* As src/train/stage_model.c does. */
+static void send_pieces(sim_region *r, uint64_t cookie) {
+  const size_t all = r->parameters + r->buffers;
+  size_t at = 0;
+  do {
+    size_t n;
+    const gt_frame_header head = gt_ending_piece(r->parameters, all, at, &n);
+    at += n;
+    gt_sim_send(r, 0, &head, n * sizeof(float), at < all ? 0 : cookie,
+                gt_timeline_now(r->timeline));
+  } while (at < all);
+}
+
 static void send_model(void *ctx, uint64_t cookie) {
-  send(ctx, 0, GT_MSG_MODEL, model_bytes(ctx), cookie);
+  if (((sim_region *)ctx)->passes)
+    send_pieces(ctx, cookie);
+  else
+    send(ctx, 0, GT_MSG_MODEL, model_bytes(ctx), cookie);
 }
 
 static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *score)) {
@@ -89,7 +106,9 @@ static void send_score(void *ctx, const gt_ps_score *found) {
   send(ctx, 0, GT_MSG_REPORT, sizeof *found, 0);
 }
 
-void gt_sim_end_message(sim_region *r, unsigned kind) {
+void gt_sim_end_message(sim_region *r, const gt_frame_header *head) {
+  const unsigned kind = head->kind;
+  if (r->passes && kind == GT_MSG_MODEL && head->detail > 0) return;
   if (r->asked)
     gt_ending_evaluated(&r->ending);
   else

@@ -69,11 +69,11 @@ typedef struct {
   gt_ns due;              /* its entry in the heap of its region; GT_NEVER: it has none */
   gt_ns wire, wire_until; /* time in which frames were leaving; counted up to wire_until */
   uint32_t messages[SIM_KINDS];
-  /* Bytes of the training's traffic, without and with headers: of data (one kind crosses a wire),
-     of activations, and of their gradients. */
+  /* Bytes of messages of different sizes, without and with headers: of data (one kind crosses a
+     wire), of activations, of their gradients, and between strategies. */
   struct {
     uint64_t payload, wire;
-  } traffic[3];
+  } traffic[4];
   uint32_t report_bytes;
   bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
 } sim_wire;
@@ -97,6 +97,8 @@ struct sim_region {
   gt_order order;
   gt_ps_order *orders; /* the last order of each worker */
   /* of a pipeline */
+  const gt_pipe_job *pipe; /* of the region's copy; NULL: there is none */
+  gt_ps_copies copies;
   gt_ps_passes *passes; /* NULL: there is none */
   gt_ps_stage *stages;
   bool *passing; /* each worker's last order was a pass */
@@ -256,15 +258,19 @@ gt_status gt_sim_stages_open(sim_region *r);
 void gt_sim_stages_close(sim_region *r); /* also if there are none */
 /* Makes it the spec of a PS with these stages. */
 void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec);
+/* Adds the phases of its workers to the region's result. */
+void gt_sim_stages_result(sim_region *r);
 /* A worker has pushed.  True: it was a pass; else the push is completed by its step's times and
    samples. */
+/* An activation or a gradient of one has arrived. */
+void gt_sim_stages_message(sim_region *r, const gt_frame_header *head);
 bool gt_sim_stages_pass(sim_region *r, size_t worker, gt_ps_push *push);
 
 /* ending.c */
 /* Makes the region's result, as it is now. */
 void gt_sim_end_result(sim_region *r);
 /* REPORT, MODEL or BYE. */
-void gt_sim_end_message(sim_region *r, unsigned kind);
+void gt_sim_end_message(sim_region *r, const gt_frame_header *head);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
 
 #endif

@@ -15,15 +15,21 @@ static size_t index_of(unsigned kind) {
   return i;
 }
 
+/* Its messages are not all of one size. */
+static bool is_counted(unsigned kind) {
+  return gt_msg_is_traffic(kind) || kind == GT_MSG_STRATEGY;
+}
+
 /* Index in the wire's traffic. */
 static size_t traffic_of(unsigned kind) {
   if (kind == GT_MSG_ACTIVATION) return 1;
-  return kind == GT_MSG_ACT_GRADIENT ? 2 : 0;
+  if (kind == GT_MSG_ACT_GRADIENT) return 2;
+  return kind == GT_MSG_STRATEGY ? 3 : 0;
 }
 
 void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes) {
   wire->messages[index_of(kind)]++;
-  if (!gt_msg_is_traffic(kind)) return;
+  if (!is_counted(kind)) return;
   const size_t plain = gt_wire_bytes(bytes), frames = (plain - bytes) / GT_FRAME_HEADER_BYTES;
   wire->traffic[traffic_of(kind)].payload += bytes;
   wire->traffic[traffic_of(kind)].wire += bytes + frames * header_bytes;
@@ -42,7 +48,7 @@ static gt_kind_result kind_result(const sim_region *r, size_t peer, size_t kind_
   int64_t n = wire->messages[kind_index];
   gt_kind_result k = {
       .messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
-  if (gt_msg_is_traffic(kind) && n > 0) {
+  if (is_counted(kind) && n > 0) {
     k.payload = (int64_t)wire->traffic[traffic_of(kind)].payload;
     k.wire = (int64_t)wire->traffic[traffic_of(kind)].wire;
   }

@@ -66,6 +66,17 @@ static void host_note(void *ctx, gt_ps_note note, double a, double b) {
   (void)ctx, (void)note, (void)a, (void)b;
 }
 
+static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
+  const sim_region *r = ctx;
+  gt_ps_view v;
+  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  r->sim->spec.decided(r->id, v.steps, what, choice, why);
+}
+
+static void host_reorder(void *ctx, const gt_pipe_schedule *schedule) {
+  must(gt_ps_passes_reorder(((sim_region *)ctx)->passes, schedule));
+}
+
 static gt_ns host_clock(void *ctx) {
   return gt_timeline_now(((sim_region *)ctx)->timeline);
 }
@@ -80,9 +91,9 @@ static void wire_message(sim_region *r, const gt_frame_header *head) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG)
     r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
-    gt_sim_end_message(r, head->kind);
+    gt_sim_end_message(r, head);
   else if (gt_msg_is_activation(head->kind))
-    must(gt_ps_passes_message(r->passes, head));
+    gt_sim_stages_message(r, head);
   else
     must(gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)));
 }
@@ -124,6 +135,8 @@ static gt_ps *make_ps(sim_region *r) {
                            .checkpoint = host_checkpoint,
                            .whole = host_whole,
                            .note = host_note,
+                           .decided = sim->spec.decided ? host_decided : NULL,
+                           .reorder = host_reorder,
                            .clock = host_clock,
                            .work = host_work};
   return gt_ps_create(&spec);
@@ -135,16 +148,18 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   r->sim = sim;
   r->id = id;
   const gt_pipe_job *pipe = sim->spec.pipe;
+  if (sim->spec.pipes) pipe = sim->spec.pipes[gt_job_copy_of(job, id)];
+  r->pipe = pipe;
   r->parameters = pipe ? gt_sim_stages_floats(pipe, id, false) : sim->spec.parameters;
   r->buffers = pipe ? gt_sim_stages_floats(pipe, id, true) : sim->spec.buffers;
-  /* the batches of a pipeline are those of the region that has the data */
+  /* the batches of a pipeline are those of its region that has the data */
   r->order = (gt_order){.seed = job->seed,
                         .region = id,
-                        .n = (size_t)sim->spec.samples[pipe ? gt_data_first(job) : id],
+                        .n = (size_t)sim->spec.samples[pipe ? pipe->layout.places[0].region : id],
                         .batch = (size_t)job->train.batch,
                         .whole = pipe != NULL};
-  gt_optim_spec optim =
-      pipe ? gt_ps_stages_optim_of(job, &r->order) : gt_ps_optim_of(job, id, sim->spec.samples);
+  gt_optim_spec optim = pipe ? gt_ps_stages_optim_of(job, &r->order, sim->spec.samples)
+                             : gt_ps_optim_of(job, id, sim->spec.samples);
   GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, id, r->parameters), false));
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
   r->timeline = gt_timeline_create(job, &r->order, nworkers);
@@ -252,6 +267,7 @@ void gt_sim_region_step(sim_region *r) {
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;
   r->evaluating = v.evaluating && r->training;
+  if (r->passes) gt_ps_passes_account(r->passes, r->training || v.phase == GT_PS_DRAINING);
   bool over = v.phase == GT_PS_STOPPED;
   if (v.phase == GT_PS_COMPLETE) {
     if (!r->complete && gt_sim_now(r) > r->sim->complete) r->sim->complete = gt_sim_now(r);

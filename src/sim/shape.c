@@ -134,14 +134,42 @@ void gt_sim_shape_close(gt_sim_shape *shape) {
   *shape = (gt_sim_shape){0};
 }
 
-gt_status gt_sim_shape_pipe(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape) {
-  *out = NULL;
-  if (job->pipeline.nstages == 0) return GT_OK;
+gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job) {
   gt_graph_spec model = gt_graph_spec_of(job);
   model.shape = shape->sample;
   model.text = shape->text;
   model.kernels = gt_kernels_find(gt_kernels_names[job->train.kernels]);
   model.precision = job->train.precision;
   if (!model.kernels) model.kernels = gt_kernels_find("ref");
-  return gt_pipe_job_open(out, job, &model);
+  return model;
+}
+
+static gt_status open_copy(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape,
+                           size_t copy) {
+  const gt_graph_spec model = gt_sim_shape_spec(shape, job);
+  return gt_pipe_job_open_copy(out, job, &model, copy);
+}
+
+gt_status gt_sim_shape_pipe(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape) {
+  *out = NULL;
+  return job->pipeline.nstages > 0 ? open_copy(out, job, shape, 0) : GT_OK;
+}
+
+gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape) {
+  *out = NULL;
+  if (job->pipeline.nstages == 0) return GT_OK;
+  gt_pipe_job **pipes = GT_NEW_ARRAY(gt_pipe_job *, gt_job_copies(job));
+  for (size_t c = 0; c < gt_job_copies(job); c++) {
+    const gt_status status = open_copy(&pipes[c], job, shape, c);
+    if (status == GT_OK) continue;
+    gt_sim_pipes_close(pipes, job);
+    return status;
+  }
+  *out = pipes;
+  return GT_OK;
+}
+
+void gt_sim_pipes_close(gt_pipe_job **pipes, const gt_job *job) {
+  for (size_t c = 0; pipes && c < gt_job_copies(job); c++) gt_pipe_job_close(pipes[c]);
+  gt_free(pipes);
 }

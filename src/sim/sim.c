@@ -14,15 +14,12 @@
 
 static gt_status check_pipe(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
-  if ((spec->pipe != NULL) != (job->pipeline.nstages > 0))
+  if ((spec->pipe != NULL) != (job->pipeline.nstages > 0) ||
+      (!spec->pipes && gt_job_copies(job) > 1))
     gt_bug("a simulation of %zu stages %s them", job->pipeline.nstages,
            spec->pipe ? "was given" : "lacks");
   if (!spec->pipe) return GT_OK;
-  if (job->pipeline.labels == GT_LABELS_SEND)
-    return GT_FAIL(GT_ERR_JOB,
-                   "pipeline.labels is send; such a pipeline is planned (`geotrain plan`), but not "
-                   "trained or simulated: keep is needed");
-  return gt_ps_check_stages(job, (size_t)spec->samples[gt_data_first(job)]);
+  return gt_ps_check_stages(job, spec->samples);
 }
 
 static gt_status check(const gt_sim_spec *spec) {

@@ -32,29 +32,47 @@ static void order_end(void *ctx, size_t worker, const gt_ps_order *order) {
 static void send(void *ctx, size_t region, const gt_frame_header *head,
                  const gt_pipe_packet *packet, uint64_t cookie) {
   sim_region *r = ctx;
-  gt_sim_send(r, region, head, packet->bytes, cookie, gt_timeline_now(r->timeline));
-  gt_ps_posted(r->ps, (double)gt_message_wire_bytes(head, packet->bytes));
+  const gt_ns now = gt_timeline_now(r->timeline);
+  gt_sim_send(r, region, head, packet->bytes, cookie, now);
+  gt_ps_posted(r->ps, region, head, (double)gt_message_wire_bytes(head, packet->bytes), now);
+}
+
+void gt_sim_stages_message(sim_region *r, const gt_frame_header *head) {
+  if (gt_ps_passes_message(r->passes, head, (gt_ns)head->sequence) != GT_OK)
+    gt_bug("in a simulation: %s", gt_error_text());
+  gt_ps_landed(r->ps, head->from, head, gt_timeline_now(r->timeline));
 }
 
 static void land(void *ctx, const gt_pipe_packet *packet) {
   (void)ctx, (void)packet;
 }
 
+static gt_ns host_clock(void *ctx) {
+  return gt_timeline_now(((sim_region *)ctx)->timeline);
+}
+
+static gt_ns host_held(void *ctx, size_t worker) {
+  return gt_ps_held(((sim_region *)ctx)->ps, worker);
+}
+
 /* ---- open and close -------------------------------------------------------------------------- */
 
 gt_status gt_sim_stages_open(sim_region *r) {
   const gt_sim_spec *spec = &r->sim->spec;
-  const gt_ps_passes_spec passes = {.job = spec->pipe,
-                                    .region = r->id,
-                                    .test_samples = spec->test_samples,
-                                    .host = {r, order_pass, order_end, send, land}};
+  const gt_ps_passes_spec passes = {
+      .job = r->pipe,
+      .region = r->id,
+      .test_samples = spec->test_samples,
+      .host = {r, order_pass, order_end, send, land, host_clock, host_held}};
   r->passing = GT_NEW_ARRAY(bool, gt_job_workers(spec->job, r->id));
-  r->stages = GT_NEW_ARRAY(gt_ps_stage, spec->pipe->layout.stages);
+  r->stages = GT_NEW_ARRAY(gt_ps_stage, r->pipe->layout.stages);
+  r->copies = gt_ps_copies_of(spec->job, r->id, spec->samples);
   return gt_ps_passes_open(&r->passes, &passes);
 }
 
 void gt_sim_stages_close(sim_region *r) {
   gt_ps_passes_close(r->passes);
+  gt_ps_copies_close(&r->copies);
   gt_free(r->stages);
   gt_free(r->passing);
 }
@@ -63,7 +81,7 @@ void gt_sim_stages_close(sim_region *r) {
 
 /* Vectors have no data, so stages need no ranges of them. */
 void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec) {
-  const gt_pipe_layout *l = &r->sim->spec.pipe->layout;
+  const gt_pipe_layout *l = &r->pipe->layout;
   const size_t judge = gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1);
   size_t n = 0;
   for (size_t s = 0; s < l->stages; s++)
@@ -74,6 +92,17 @@ void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec) {
                                      .judges = s == judge};
   gt_ps_set_stages(spec, r->stages, n, &r->order);
   spec->micros = l->micros;
+  spec->owners = r->sim->spec.pipe->owners;
+  spec->nowners = r->sim->spec.job->train.clip > 0 ? r->sim->spec.pipe->nowners : 0;
+  spec->copies = r->copies;
+  spec->adapts = l->adapts ? r->pipe : NULL;
+}
+
+void gt_sim_stages_result(sim_region *r) {
+  gt_region_result *result = &r->result;
+  gt_ps_passes_means(r->passes, result->phase_s);
+  result->wan_wait_s += result->phase_s[GT_PHASE_TRANSFER];
+  result->local_wait_s -= result->phase_s[GT_PHASE_TRANSFER];
 }
 
 bool gt_sim_stages_pass(sim_region *r, size_t worker, gt_ps_push *push) {
@@ -84,7 +113,6 @@ bool gt_sim_stages_pass(sim_region *r, size_t worker, gt_ps_push *push) {
   }
   gt_ps_passes_timed(r->passes, worker, &push->compute, &push->wait);
   if (r->orders[worker].kind == GT_PS_TRAIN)
-    push->samples =
-        (int64_t)(gt_ps_passes_share(r->passes, worker) * r->sim->spec.pipe->layout.micros);
+    push->samples = (int64_t)(gt_ps_passes_share(r->passes, worker) * r->pipe->layout.micros);
   return false;
 }

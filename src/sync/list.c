@@ -65,6 +65,18 @@ gt_status gt_sync_check_control(const gt_sync *s, size_t peer, int64_t value, in
   return s->ops->check_control ? s->ops->check_control(s, peer, value, detail) : GT_OK;
 }
 
+void gt_sync_on_numbers(gt_sync *s, gt_ns now, size_t peer, int64_t value, size_t first,
+                        const void *numbers, size_t n) {
+  s->ops->on_numbers(s, now, peer, value, first, numbers, n);
+}
+
+gt_status gt_sync_check_numbers(const gt_sync *s, size_t peer, int64_t value, size_t first,
+                                size_t n) {
+  if (s->ops->check_numbers) return s->ops->check_numbers(s, peer, value, first, n);
+  return GT_FAIL(GT_ERR_FAULT, "it sends %zu numbers, for which strategy %s has no use", n,
+                 s->ops->name);
+}
+
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event) {
   s->done[peer] = event == GT_PEER_DONE || event == GT_PEER_LEFT;
 }

@@ -10,6 +10,7 @@ typedef struct gt_server gt_server;
 
 typedef struct {
   const char *name; /* in records and summaries */
+  bool measures;    /* records have what processes really use; else equal runs have equal records */
 
   /* ---- on a PS ---- */
 
@@ -22,6 +23,8 @@ typedef struct {
   /* The time at which the PS handles what the gateway reports for time `at`.  Links work in
      parallel with the PS. */
   gt_ns (*attended)(const gt_server *s, gt_ns at);
+  /* A time by the clock of a peer's PS, by this one's; GT_NEVER: not known. */
+  gt_ns (*here)(const gt_server *s, size_t peer, gt_ns theirs);
   /* Interval of the PS's own keepalive timer for waiting workers; very long if the clock's loop
      sends the keepalives. */
   gt_ns (*keepalive)(const gt_server *s);

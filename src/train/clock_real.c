@@ -35,6 +35,12 @@ static gt_ns real_attended(const gt_server *s, gt_ns at) {
   return at;
 }
 
+static gt_ns real_here(const gt_server *s, size_t peer, gt_ns theirs) {
+  gt_ps_link link;
+  gt_ps_look_link(s->ps, peer, &link);
+  return link.compared ? (gt_ns)((uint64_t)theirs - (uint64_t)link.ahead) : GT_NEVER;
+}
+
 static void real_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
   (void)s, (void)worker, (void)order;
 }
@@ -274,10 +280,12 @@ static gt_status real_loop(gt_server *s) {
 
 const gt_clock_ops gt_clock_real = {
     .name = "real",
+    .measures = true,
     .open = real_open,
     .close = real_close,
     .now = real_now,
     .attended = real_attended,
+    .here = real_here,
     .keepalive = gt_server_keepalive,
     .ordered = real_ordered,
     .passing = real_passing,

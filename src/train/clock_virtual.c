@@ -56,6 +56,12 @@ static gt_ns virtual_attended(const gt_server *s, gt_ns at) {
   return virtual_now(s);
 }
 
+/* All regions have one clock. */
+static gt_ns virtual_here(const gt_server *s, size_t peer, gt_ns theirs) {
+  (void)s, (void)peer;
+  return theirs;
+}
+
 /* Deadlines of waiting workers are in wall time: keep_alive sends the keepalives. */
 static gt_ns virtual_keepalive(const gt_server *s) {
   (void)s;
@@ -309,6 +315,7 @@ const gt_clock_ops gt_clock_virtual = {
     .close = virtual_close,
     .now = virtual_now,
     .attended = virtual_attended,
+    .here = virtual_here,
     .keepalive = virtual_keepalive,
     .ordered = virtual_ordered,
     .passing = virtual_passing,

@@ -13,14 +13,16 @@ struct gt_server_ending {
   gt_ps_score mean_score; /* on the lead, and on the region that scores the mean for it */
   bool asked;             /* another region scores the mean, because this one has no test samples */
   char *report;
-  gt_model_mean models; /* on the lead: models of all regions, added as they arrive */
-  gt_vec mean;          /* on the lead, once complete: parameters, then buffers; owned by models */
-  float *sent;          /* on another region: its model, being sent */
+  gt_stage_model *parts; /* on the lead of a pipeline, which has the rest of the models in a file */
+  gt_model_mean models;  /* on the lead: models of all regions, added as they arrive */
+  gt_vec mean;           /* on the lead, once complete: parameters, then buffers; owned by models */
+  float *sent;           /* on another region: its model, being sent */
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
   gt_final_model final; /* on the lead, or on every region if each ends with its own model */
   bool alone;           /* each region ends with its own model */
+  char params_sha256[GT_SHA256_HEX];
   bool concluded, published;
 };
 
@@ -29,6 +31,7 @@ static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
 void gt_server_ending_close(gt_server_ending *e) {
   if (!e) return;
   gt_final_model_close(&e->final);
+  gt_stage_model_close(e->parts);
   gt_model_mean_close(&e->models);
   gt_free(e->regions);
   gt_free(e->links);
@@ -52,16 +55,20 @@ static bool own_file_durable(gt_server_ending *e) {
   return gt_final_model_durable(&e->final, e->server);
 }
 
-/* The file of the mean has the largest step count of all regions and the sum of their samples. */
-static void begin_mean_file(gt_server_ending *e) {
+/* The file of the mean, or of a pipeline's model, has the largest step count of all regions and the
+   sum of their samples. */
+static void begin_whole_file(gt_server_ending *e) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->model);
   gt_region_result all = {0};
   for (size_t r = 0; r < e->server->run->job->nregions; r++) {
     if (e->regions[r].steps > all.steps) all.steps = e->regions[r].steps;
     all.samples += e->regions[r].samples;
   }
-  gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
-                       gt_vec_range(e->mean, a->params.n, a->buffers.n));
+  if (e->parts)
+    gt_stage_model_finish(e->parts, &all, e->params_sha256);
+  else
+    gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
+                         gt_vec_range(e->mean, a->params.n, a->buffers.n));
 }
 
 /* ---- reports to the lead --------------------------------------------------------------------- */
@@ -85,6 +92,10 @@ static void send_model(void *ctx, uint64_t cookie) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   size_t n = a->params.n + a->buffers.n;
   gt_frame_header head = {.kind = GT_MSG_MODEL};
+  if (s->run->pipe) {
+    gt_stage_model_send(s, cookie);
+    return;
+  }
   e->sent = GT_NEW_ARRAY(float, n);
   gt_vec_copy(gt_vec_of(e->sent, a->params.n), a->params);
   gt_vec_copy(gt_vec_of(e->sent + a->params.n, a->buffers.n), a->buffers);
@@ -133,7 +144,8 @@ static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *
 
 static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                        const void *payload) {
-  if (head->message_bytes != gt_model_mean_floats(&e->models, peer) * sizeof(float) ||
+  const size_t floats = e->models.nparams + e->models.nbuffers;
+  if (head->message_bytes != floats * sizeof(float) ||
       !gt_model_mean_add(&e->models, peer, payload))
     gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one",
              e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
@@ -161,7 +173,10 @@ void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_h
     take_score(e, peer, head, payload);
     return;
   }
-  if (head->kind == GT_MSG_MODEL) take_model(e, peer, head, payload);
+  if (head->kind == GT_MSG_MODEL && e->parts) {
+    if (!gt_stage_model_take(e->parts, peer, head, payload)) return;
+  } else if (head->kind == GT_MSG_MODEL)
+    take_model(e, peer, head, payload);
   if (head->kind == GT_MSG_REPORT) take_result(e, peer, head, payload);
   gt_ending_message(&e->ending, head->kind);
   if (head->kind == GT_MSG_MODEL && !e->server->run->roles.is_lead) score_mean(e);
@@ -178,9 +193,9 @@ static bool publish_all(gt_server_ending *e) {
   gt_server *s = e->server;
   gt_frame_header bye = {.kind = GT_MSG_BYE};
   if (e->published) return true;
-  if (!gt_final_model_durable(&e->final, e->server)) return false;
+  if (!e->parts && !gt_final_model_durable(&e->final, e->server)) return false;
   const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score,
-                           e->mean};
+                           e->params_sha256};
   gt_status status = gt_server_summarise(s, &all);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   for (size_t p = 1; p < s->run->job->nregions; p++)
@@ -206,8 +221,11 @@ static void settle_all(gt_server_ending *e) {
   gt_server_result(e->server, &e->own, &e->regions[0]);
   gt_server_link_results(e->server, e->links + e->nlinks);
   e->nlinks += e->server->run->job->nregions - 1;
-  e->mean = gt_model_mean_finish(&e->models);
-  if (!e->alone) begin_mean_file(e);
+  if (!e->parts) {
+    e->mean = gt_model_mean_finish(&e->models);
+    gt_sha256_hex(e->mean.data, e->models.nparams * sizeof(float), e->params_sha256);
+  }
+  if (!e->alone) begin_whole_file(e);
 }
 
 /* The model of a pipeline has been scored by the region that has its last stage. */
@@ -226,6 +244,8 @@ static bool evaluate(void *ctx, bool mean) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   if (mean)
     settle_all(e);
+  else if (e->parts)
+    gt_stage_model_own(e->parts);
   else if (e->ending.lead)
     gt_model_mean_begin(&e->models, a->params, a->buffers);
   if (mean && s->run->pipe) {
@@ -256,14 +276,14 @@ static const gt_ending_hooks hooks = {.evaluate = evaluate,
 gt_server_ending *gt_server_ending_open(gt_server *s) {
   size_t n = s->run->job->nregions;
   const gt_arrays *a = gt_graph_arrays(s->run->model);
-  const gt_run_pipe *pipe = s->run->pipe;
+  const bool pipe = s->run->pipe != NULL;
   gt_server_ending *e = GT_NEW(gt_server_ending);
   e->server = s;
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   gt_ending_open(&e->ending, &hooks, e, s->ps, s->run->roles.is_lead, n - 1);
   e->own = e->mean_score = unknown;
-  gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n,
-                     pipe ? pipe->parts : NULL);
+  gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
+  if (pipe && s->run->roles.is_lead) e->parts = gt_stage_model_open(s);
   e->regions = GT_NEW_ARRAY(gt_region_result, n);
   e->links = GT_NEW_ARRAY(gt_link_result, n * n);
   return e;

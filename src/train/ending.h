@@ -17,26 +17,24 @@ void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
 /* Advances as far as possible; true when the run is over. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now);
 
-/* mean.c: the mean of the regions' models, parameters then buffers, in region order; or, of the
-   regions of a pipeline, the one model whose parts they have. */
+/* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
 typedef struct {
-  size_t nregions, self, nparams, nbuffers; /* of the whole model */
-  const gt_region_part *parts;              /* nregions; borrowed; NULL: each has the whole model */
-  const double *weights;                    /* nregions; borrowed */
+  size_t nregions, self, nparams, nbuffers;
+  const double *weights; /* nregions; borrowed */
   /* of this region's model; borrowed, and final once gt_model_mean_begin is called */
   gt_vec params, buffers;
   gt_vec mean;
   size_t next;   /* the next region to be added */
   bool *seen;    /* nregions */
   float **early; /* models that arrived before their turn */
-  float *first;  /* owned: the model that the others are compared with; NULL: this region's own */
+  /* owned: the model that the others are compared with; NULL: this region's own, or with parts no
+     two regions have the same one */
+  float *first;
   bool params_differ, buffers_differ;
 } gt_model_mean;
 
 void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
-                        size_t nparams, size_t nbuffers, const gt_region_part *parts);
-/* The floats of a region's model. */
-size_t gt_model_mean_floats(const gt_model_mean *m, size_t region);
+                        size_t nparams, size_t nbuffers);
 void gt_model_mean_close(gt_model_mean *m);
 /* Adds another region's model, borrowed for the call; false: it was added before. */
 bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
@@ -46,6 +44,23 @@ void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
 /* Once all models are added: the mean, owned by m.  Parameters or buffers that are bitwise equal in
    all regions are copied without rounding. */
 gt_vec gt_model_mean_finish(gt_model_mean *m);
+
+/* stage_model.c: the final model of a pipeline, which no rank holds as a whole.  All functions panic
+   (GT_ERR_CKPT) if the file cannot be written. */
+typedef struct gt_stage_model gt_stage_model;
+/* On the lead. */
+gt_stage_model *gt_stage_model_open(const gt_server *s);
+void gt_stage_model_close(gt_stage_model *m); /* takes NULL */
+/* Writes the part of this region; a piece of another one, which must be the next (else panic): true
+   if it was the last. */
+void gt_stage_model_own(gt_stage_model *m);
+bool gt_stage_model_take(gt_stage_model *m, size_t peer, const gt_frame_header *head,
+                         const void *payload);
+/* All parts are written: the file is made durable; of: steps and samples of the run. */
+void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,
+                           char params_sha256[GT_SHA256_HEX]);
+/* On another region: sends its part to the lead; the cookie is that of the last piece. */
+void gt_stage_model_send(gt_server *s, uint64_t cookie);
 
 /* final_model.c: writes the file of a run's final model.  Zero before it is begun. */
 typedef struct {
@@ -69,7 +84,7 @@ typedef struct {
   gt_link_result *links;
   size_t nlinks;
   gt_ps_score score; /* of the mean; NaN: none */
-  gt_vec mean;       /* parameters, then buffers */
+  const char *params_sha256;
 } gt_gathered;
 
 /* Writes summary.json and prints the table.  GT_ERR_CKPT: the file cannot be written. */

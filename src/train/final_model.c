@@ -10,8 +10,7 @@ void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *reg
   gt_server_describe(s, &info);
   info.step = of->steps;
   info.samples = of->samples;
-  /* regions of a pipeline have parts of one model */
-  info.mean_of = region || s->run->pipe ? 1 : (int64_t)gt_job_training(s->run->job);
+  info.mean_of = region ? 1 : (int64_t)gt_job_training(s->run->job);
   snprintf(info.region, sizeof info.region, "%s", region ? region : "");
   gt_sha256_hex(params.data, params.n * sizeof(float), info.params_sha256);
   gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);

@@ -41,7 +41,8 @@ struct gt_server {
   gt_live *live;
   gt_time_split split;
   gt_trend trend;
-  double *weights;
+  double *weights;     /* of each region's model, or part of it, in means */
+  gt_ps_copies copies; /* of a pipeline */
   gt_wiring wiring;
   gt_wiring_choice choice; /* on the lead, if it was chosen in this start */
   int wired_by;            /* what said so (wiring.c) */
@@ -138,13 +139,11 @@ int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml);
    PS ranks. */
 void gt_server_spread(gt_server *s);
 
-/* time.c: the server's clock, and how its time is spent. */
+/* time.c: the server's clock. */
 gt_ns gt_server_now(const gt_server *s);
 double gt_server_elapsed(const gt_server *s);
 /* All bytes that have been sent to the peer. */
 double gt_server_wire_bytes(const gt_server *s, size_t peer);
-/* Adds the time up to now to the category of what the region was doing. */
-void gt_server_account(gt_server *s, gt_ns now);
 
 /* server.c */
 gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, gt_live_mode live);
@@ -161,9 +160,12 @@ gt_ns gt_server_keepalive(const gt_server *s);
    scores) and buffers as in gt_plane_ps_poll. */
 void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
                       const float *buffers, gt_ns now);
-/* Since when the worker has been at work, and on which batch; false: it waits, in a pipeline perhaps
-   within a step. */
+/* Since when the worker has been at work, and on which batch; false: it waits, in a pipeline
+   perhaps within a step. */
 bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t *batch);
+/* Adds the time up to now to what the region, and in a pipeline its workers, were doing; called
+   after every event. */
+void gt_server_account(gt_server *s, gt_ns now);
 /* now: wall time.  Panics (GT_ERR_LOST) for a region that has been silent for too long. */
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
 /* Checks the PS and advances the end of the run.  True when the run is over; code: its exit

@@ -45,6 +45,18 @@ bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t 
          (!s->stages || gt_server_stages_busy(s->stages, worker, since));
 }
 
+static bool receiving(const void *gateway, size_t peer) {
+  return gt_gateway_receiving(gateway, peer);
+}
+
+void gt_server_account(gt_server *s, gt_ns now) {
+  gt_ps_view v;
+  gt_time_split_account(&s->split, s->ps, gt_ps_made_of(s->ps), receiving, s->gateway, now);
+  if (!s->stages) return;
+  gt_ps_look(s->ps, now, &v);
+  gt_server_stages_account(s->stages, v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING);
+}
+
 void gt_server_watch_regions(const gt_server *s, gt_ns now) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;

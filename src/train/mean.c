@@ -6,20 +6,14 @@
 #include "ending.h"
 
 void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
-                        size_t nparams, size_t nbuffers, const gt_region_part *parts) {
+                        size_t nparams, size_t nbuffers) {
   *m = (gt_model_mean){.nregions = nregions,
                        .self = self,
                        .weights = weights,
                        .nparams = nparams,
-                       .nbuffers = nbuffers,
-                       .parts = parts};
+                       .nbuffers = nbuffers};
   m->early = GT_NEW_ARRAY(float *, nregions);
   m->seen = GT_NEW_ARRAY(bool, nregions);
-}
-
-size_t gt_model_mean_floats(const gt_model_mean *m, size_t region) {
-  return m->parts ? m->parts[region].params.floats + m->parts[region].buffers.floats
-                  : m->nparams + m->nbuffers;
 }
 
 void gt_model_mean_close(gt_model_mean *m) {
@@ -35,20 +29,6 @@ static void add(gt_model_mean *m, gt_vec params, gt_vec buffers) {
   float share = (float)m->weights[m->next++];
   gt_vec_axpy(gt_vec_range(m->mean, 0, m->nparams), share, params);
   gt_vec_axpy(gt_vec_range(m->mean, m->nparams, m->nbuffers), share, buffers);
-}
-
-static void put_ranges(gt_vec whole, const gt_part_ranges *ranges, gt_vec own) {
-  for (size_t i = 0; i < ranges->n; i++) {
-    const gt_part_range *r = &ranges->ranges[i];
-    gt_vec_copy(gt_vec_range(whole, r->whole, r->count), gt_vec_range(own, r->own, r->count));
-  }
-}
-
-/* Puts the next region's part into the one model. */
-static void put(gt_model_mean *m, gt_vec params, gt_vec buffers) {
-  const gt_region_part *part = &m->parts[m->next++];
-  put_ranges(gt_vec_range(m->mean, 0, m->nparams), &part->params, params);
-  put_ranges(gt_vec_range(m->mean, m->nparams, m->nbuffers), &part->buffers, buffers);
 }
 
 static bool same(gt_vec a, const float *b) {
@@ -69,12 +49,6 @@ static void keep_first(gt_model_mean *m, const float *model) {
 
 static void add_other(gt_model_mean *m, const float *model) {
   float *params = (float *)(uintptr_t)model, *buffers = params + m->nparams;
-  if (m->parts) {
-    const gt_region_part *part = &m->parts[m->next];
-    put(m, gt_vec_of(params, part->params.floats),
-        gt_vec_of(params + part->params.floats, part->buffers.floats));
-    return;
-  }
   if (!counts(m, m->next)) {
     m->next++;
     return;
@@ -90,9 +64,7 @@ static void add_known(gt_model_mean *m) {
   while (m->next < m->nregions && (m->next == m->self || m->early[m->next])) {
     size_t region = m->next;
     if (region == m->self) {
-      if (m->parts)
-        put(m, m->params, m->buffers);
-      else if (counts(m, region))
+      if (counts(m, region))
         add(m, m->params, m->buffers);
       else
         m->next++;
@@ -110,7 +82,7 @@ bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model) {
   if (m->mean.data && m->next == region)
     add_other(m, model);
   else {
-    const size_t n = gt_model_mean_floats(m, region);
+    const size_t n = m->nparams + m->nbuffers;
     m->early[region] = GT_NEW_ARRAY(float, n);
     memcpy(m->early[region], model, n * sizeof *model);
   }
@@ -119,7 +91,7 @@ bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model) {
 }
 
 void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers) {
-  if (m->parts || counts(m, m->self)) {
+  if (counts(m, m->self)) {
     m->params = params;
     m->buffers = buffers;
   }
@@ -132,7 +104,6 @@ void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers) {
 gt_vec gt_model_mean_finish(gt_model_mean *m) {
   if (m->next < m->nregions)
     gt_bug("the mean of %zu models is asked for when %zu are here", m->nregions, m->next);
-  if (m->parts) return m->mean;
   if (!m->params_differ) gt_vec_copy(gt_vec_range(m->mean, 0, m->nparams), m->params);
   if (!m->buffers_differ) gt_vec_copy(gt_vec_range(m->mean, m->nparams, m->nbuffers), m->buffers);
   return m->mean;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "internal.h"
+#include "stages.h"
 
 static int64_t samples_everywhere(const gt_server *s, int64_t own) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {
@@ -54,10 +54,8 @@ static void rates(gt_server *s, gt_ns now, int64_t samples) {
 /* Counted as in the summary: the current hold and the drain are included. */
 static double waiting_share(const gt_server *s, const gt_ps_view *v) {
   double workers = fmax(1, (double)gt_plane_ps_workers(s->plane)), all = gt_server_elapsed(s);
-  return all > 0
-             ? fmin(1,
-                    (gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain)) / all)
-             : 0;
+  const double held = gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain);
+  return all > 0 ? fmin(1, (held + gt_server_stages_transfer_s(s)) / all) : 0;
 }
 
 static void recorded(gt_status status) {
@@ -191,7 +189,9 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
     s->record_at =
         now + gt_from_seconds(s->run->job->log.every_s < 1 ? 1 : s->run->job->log.every_s);
     record(s, &v, epoch, loss);
+    recorded(gt_server_stages_record(s));
     gt_ps_loss_reset(s->ps);
   }
+  if (last) recorded(gt_server_stages_record_memory(s));
   if (last && s->live) gt_live_end(s->live);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "stages.h"
 
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
   gt_ps_view v;
@@ -38,11 +38,12 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
     if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
   gt_trend_collapsed(&s->trend, s->run->data.classes, r->warning, sizeof r->warning);
   gt_time_split_parts parts;
-  gt_time_split_batch(&s->split, &v, workers, &parts);
+  gt_time_split_batch(&s->split, &v, gt_ps_made_of(s->ps), &parts);
   r->split_train_s = parts.train;
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;
   r->split_download_s = parts.download;
+  gt_server_stages_result(s, r);
 }
 
 /* Copies the rows that were used, with the names of their kinds. */

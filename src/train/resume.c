@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "stages.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -75,6 +75,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   /* a few numbers: not counted as written bytes by the virtual clock */
   gt_setup_save_data(s->run, &state);
   gt_server_save_wiring(s, &state);
+  if (s->stages) gt_server_stages_save(s->stages, &state);
   info.doubtful = doubtful(s);
   if (info.doubtful || gt_setup_spoilt(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
@@ -222,7 +223,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
     return GT_FAIL(
         GT_ERR_JOB,
         "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, "
-        "prices, plan, log, slurm and a pipeline's schedule, micro_batches and memory only",
+        "prices, plan, log, slurm and a pipeline's schedule, micro_batches, memory and adapt only",
         text);
   GT_TRY(same_kinds(s, info->job_yaml));
   gt_graph_hash(s->run->model, model);
@@ -237,6 +238,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
                       sizeof s->split.use / sizeof(int64_t)));
   GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
   GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
+  if (s->stages) GT_TRY(gt_server_stages_load(s->stages, state));
   name_kernels(s->run, text, sizeof text);
   if (info->kernels[0] && strcmp(text, info->kernels) != 0)
     gt_log(GT_LOG_WARN,

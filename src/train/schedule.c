@@ -12,7 +12,7 @@ int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml) {
   int64_t *samples = GT_NEW_ARRAY(int64_t, n), steps = -1;
   for (size_t r = 0; r < n; r++) samples[r] = s->hellos[r].samples;
   if (job->nregions == n && s->run->pipe)
-    steps = gt_ps_stages_optim_of(job, &s->run->order).schedule.total_steps;
+    steps = gt_ps_stages_optim_of(job, &s->run->order, samples).schedule.total_steps;
   else if (job->nregions == n)
     steps = gt_ps_optim_of(job, s->run->roles.region_id, samples).schedule.total_steps;
   gt_free(samples);

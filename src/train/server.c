@@ -6,6 +6,7 @@
 
 #include "ending.h"
 #include "geotrain/ps_ending.h"
+#include "geotrain/ps_memory.h"
 #include "geotrain/ps_of_job.h"
 #include "stages.h"
 
@@ -63,6 +64,10 @@ static const float *host_reduced(void *ctx) {
   return gt_plane_ps_reduced(((gt_server *)ctx)->plane);
 }
 
+static void host_reorder(void *ctx, const gt_pipe_schedule *schedule) {
+  gt_server_stages_reorder(((gt_server *)ctx)->stages, schedule);
+}
+
 static gt_ns host_clock(void *ctx) {
   return gt_server_now(ctx);
 }
@@ -98,7 +103,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
   if (gt_msg_is_activation(head->kind))
-    gt_server_stages_message(s->stages, head, payload);
+    gt_server_stages_message(s->stages, head, payload, now);
   else if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
@@ -121,7 +126,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
    this size. */
 static size_t message_max(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  return run->pipe ? gt_stage_message_max(run->pipe, run->job->nregions)
+  return run->pipe ? gt_ps_stages_message_max(run->pipe->job)
                    : (a->params.n + a->buffers.n) * sizeof(float);
 }
 
@@ -141,7 +146,7 @@ static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   const gt_run *run = s->run;
   const size_t region = run->roles.region_id;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_optim_spec spec = run->pipe ? gt_ps_stages_optim_of(run->job, &run->order)
+  gt_optim_spec spec = run->pipe ? gt_ps_stages_optim_of(run->job, &run->order, samples)
                                  : gt_ps_optim_of(run->job, region, samples);
   spec.tensors = a->views;
   spec.ntensors = a->nviews;
@@ -171,6 +176,10 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   if (run->pipe) {
     gt_ps_set_stages(&spec, run->pipe->stages, run->pipe->nstages, &run->order);
     spec.micros = run->pipe->layout->micros;
+    spec.owners = run->pipe->job->owners;
+    spec.nowners = job->train.clip > 0 ? run->pipe->job->nowners : 0;
+    spec.copies = s->copies;
+    spec.adapts = run->pipe->layout->adapts ? run->pipe->job : NULL;
   }
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
@@ -188,6 +197,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
                            .whole = gt_server_whole,
                            .note = gt_server_note,
                            .decided = gt_server_decided,
+                           .reorder = host_reorder,
                            .clock = host_clock,
                            .work = host_work};
   s->ps = gt_ps_create(&spec);
@@ -244,10 +254,14 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   int64_t *samples = GT_NEW_ARRAY(int64_t, s->run->job->nregions);
   for (size_t p = 0; p < s->run->job->nregions; p++) samples[p] = s->hellos[p].samples;
   s->weights = gt_ps_weights_of(s->run->job, samples);
+  s->copies = gt_ps_copies_of(s->run->job, s->run->roles.region_id, samples);
+  for (size_t r = 0; s->copies.ntwins && r < s->run->job->nregions; r++)
+    s->weights[r] = s->copies.weights[gt_job_copy_of(s->run->job, r)];
   gt_status status = open_optimizer(s, samples);
   gt_free(samples);
   GT_TRY(status);
   open_ps(s, newest);
+  if (s->run->pipe) s->stages = gt_server_stages_open(s);
   if (round > 0) {
     GT_TRY(gt_server_resume(s, round));
     say_resumed(s, round);
@@ -299,7 +313,6 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && run->roles.is_lead)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->ending = gt_server_ending_open(s);
-  if (run->pipe) s->stages = gt_server_stages_open(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* Files are removed or written only from here on: a run that was refused has removed nothing and
      left nothing that blocks the next one. */
@@ -308,6 +321,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && gt_train_write_job(run) != GT_OK)
     gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
+  if (status == GT_OK) gt_server_stages_say_memory(s);
   if (status == GT_OK) gt_server_tell_wiring(s);
   if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;
@@ -326,6 +340,7 @@ void gt_server_close(gt_server *s) {
   s->clock->close(s->clock_state);
   gt_past_close(&s->past);
   gt_free(s->weights);
+  gt_ps_copies_close(&s->copies);
   gt_wiring_close(&s->wiring);
   gt_wiring_choice_close(&s->choice);
   gt_free(s->saved_wiring);

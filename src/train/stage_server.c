@@ -13,9 +13,11 @@ struct gt_server_stages {
   struct {
     bool busy;   /* makes a pass */
     gt_ns since; /* wall time of its last order */
+    gt_resident used;
     gt_stage_area area;
   } * workers;
-  const void *arrived; /* payload of the message that is being handled */
+  const void *arrived;   /* payload of the message that is being handled */
+  gt_phase_times *saved; /* of each worker, borrowed by a checkpoint */
 };
 
 static void must(gt_status status) {
@@ -26,11 +28,13 @@ static void must(gt_status status) {
 
 /* Bytes per sample of what a pass reads, and of what it writes. */
 static size_t input_bytes(const gt_pipe_layout *l, const gt_pipe_order *o) {
-  return o->kind == GT_PASS_F ? l->output_bytes[o->span - 1] : l->output_bytes[o->span];
+  const bool gradient = o->kind != GT_PASS_F;
+  return gt_pipe_sample_bytes(l, gradient ? o->span : o->span - 1, gradient);
 }
 
 static size_t output_bytes(const gt_pipe_layout *l, const gt_pipe_order *o) {
-  return o->kind == GT_PASS_F ? l->output_bytes[o->span] : l->output_bytes[o->span - 1];
+  const bool gradient = o->kind != GT_PASS_F;
+  return gt_pipe_sample_bytes(l, gradient ? o->span - 1 : o->span, gradient);
 }
 
 static void name_input(const gt_server_stages *g, size_t worker, const gt_pipe_order *o,
@@ -103,9 +107,10 @@ void gt_server_stages_done(gt_server_stages *g, size_t worker, const gt_push_msg
   must(gt_ps_passes_done(g->passes, worker, push->compute_ns, push->wait_ns));
 }
 
-void gt_server_stages_timed(const gt_server_stages *g, size_t worker, gt_push_msg *push) {
+void gt_server_stages_timed(gt_server_stages *g, size_t worker, gt_push_msg *push) {
   gt_ns compute = push->compute_ns, wait = push->wait_ns;
   g->workers[worker].busy = false;
+  g->workers[worker].used = (gt_resident){push->resident_peak, push->resident_start};
   gt_ps_passes_timed(g->passes, worker, &compute, &wait);
   push->compute_ns = compute;
   push->wait_ns = wait;
@@ -134,8 +139,9 @@ static void send(void *ctx, size_t region, const gt_frame_header *head, const gt
   if (p->bytes > 0)
     payload = gt_plane_ps_area(s->plane, p->from_worker) +
               g->workers[p->from_worker].area.out[p->buffer] + p->at * (p->bytes / p->count);
-  gt_gateway_send(s->gateway, region, head, payload, p->bytes, cookie, gt_server_now(s));
-  gt_ps_posted(s->ps, (double)gt_message_wire_bytes(head, p->bytes));
+  const gt_ns now = gt_server_now(s);
+  gt_gateway_send(s->gateway, region, head, payload, p->bytes, cookie, now);
+  gt_ps_posted(s->ps, region, head, (double)gt_message_wire_bytes(head, p->bytes), now);
 }
 
 void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie) {
@@ -149,14 +155,58 @@ static void land(void *ctx, const gt_pipe_packet *p) {
          g->arrived, p->bytes);
 }
 
-void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head,
-                              const void *payload) {
+void gt_server_stages_reorder(gt_server_stages *g, const gt_pipe_schedule *schedule) {
+  must(gt_ps_passes_reorder(g->passes, schedule));
+}
+
+void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head, const void *payload,
+                              gt_ns now) {
   g->arrived = payload;
-  const gt_status status = gt_ps_passes_message(g->passes, head);
+  const gt_ns sent = g->server->clock->here(g->server, head->from, (gt_ns)head->sequence);
+  const gt_status status = gt_ps_passes_message(g->passes, head, sent);
   g->arrived = NULL;
   if (status != GT_OK)
     gt_panic(GT_ERR_FAULT, "a message of region %s: %s",
              g->server->run->job->regions[head->from].name, gt_error_text());
+  gt_ps_landed(g->server->ps, head->from, head, now);
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+
+static gt_ns server_clock(void *ctx) {
+  return gt_server_now(((const gt_server_stages *)ctx)->server);
+}
+
+static gt_ns server_held(void *ctx, size_t worker) {
+  return gt_ps_held(((const gt_server_stages *)ctx)->server->ps, worker);
+}
+
+gt_resident gt_server_stages_used(const gt_server_stages *g, size_t worker) {
+  return g->workers[worker].used;
+}
+
+const gt_ps_passes *gt_server_stages_passes(const gt_server_stages *g) {
+  return g->passes;
+}
+
+void gt_server_stages_account(gt_server_stages *g, bool training) {
+  gt_ps_passes_account(g->passes, training);
+}
+
+/* A checkpoint has the phases of all workers, one after the other. */
+void gt_server_stages_save(gt_server_stages *g, gt_state *state) {
+  const size_t n = gt_ps_passes_workers(g->passes);
+  for (size_t w = 0; w < n; w++) g->saved[w] = gt_ps_passes_phases(g->passes, w);
+  gt_state_add(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES);
+}
+
+/* Older checkpoints do not have it. */
+gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
+  const size_t n = gt_ps_passes_workers(g->passes);
+  if (!gt_state_find(state, "train/", "phases")) return GT_OK;
+  GT_TRY(gt_state_get(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES));
+  for (size_t w = 0; w < n; w++) gt_ps_passes_had(g->passes, w, &g->saved[w]);
+  return GT_OK;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -168,11 +218,14 @@ gt_server_stages *gt_server_stages_open(gt_server *s) {
   g->server = s;
   g->layout = run->pipe->layout;
   g->workers = gt_alloc(workers, sizeof *g->workers);
-  const gt_ps_passes_spec spec = {.job = run->pipe->job,
-                                  .region = run->roles.region_id,
-                                  .test_samples = run->pipe->ntest,
-                                  .host = {g, order_pass, order_end, send, land}};
+  g->saved = GT_NEW_ARRAY(gt_phase_times, workers);
+  const gt_ps_passes_spec spec = {
+      .job = run->pipe->job,
+      .region = run->roles.region_id,
+      .test_samples = run->pipe->ntest,
+      .host = {g, order_pass, order_end, send, land, server_clock, server_held}};
   must(gt_ps_passes_open(&g->passes, &spec));
+  if (gt_ps_schedule(s->ps)) gt_server_stages_reorder(g, gt_ps_schedule(s->ps));
   for (size_t w = 0; w < workers; w++)
     g->workers[w].area = gt_stage_area_of(g->layout, gt_ps_passes_stage(g->passes, w));
   return g;
@@ -183,6 +236,7 @@ void gt_server_stages_close(gt_server_stages *g) {
   gt_ps_passes_close(g->passes);
   for (size_t w = 0; w < gt_plane_ps_workers(g->server->plane); w++)
     gt_stage_area_close(&g->workers[w].area);
+  gt_free(g->saved);
   gt_free(g->workers);
   gt_free(g);
 }

@@ -18,7 +18,10 @@ typedef struct {
   char *x;
   int32_t *y;
   size_t sample_bytes;
-  gt_metrics sum; /* of the step, or of the evaluation */
+  /* Labels that travel: of the micro-batch in each slot; NULL: they do not. */
+  char *labels;
+  size_t label_bytes; /* of a sample */
+  gt_metrics sum;     /* of the step, or of the evaluation */
   gt_ns idle_since;
   double slowdown;
 } stage_worker;
@@ -46,6 +49,46 @@ static gt_micro_batch of_test(const stage_worker *w, uint32_t micro, size_t coun
   return (gt_micro_batch){w->x, w->y, judged ? n : w->share};
 }
 
+/* ---- labels that travel ---------------------------------------------------------------------- */
+
+static char *labels_of(const stage_worker *w, const gt_pass_msg *p) {
+  return w->labels + p->slot * w->share * w->label_bytes;
+}
+
+/* Those of a text are its ids. */
+static void take_labels(const stage_worker *w, const gt_pass_msg *p, const gt_micro_batch *batch) {
+  const void *from = w->run->data.text ? batch->samples : (const void *)batch->labels;
+  if (w->labels && w->train) memcpy(labels_of(w, p), from, w->share * w->label_bytes);
+}
+
+/* What the loss reads of a micro-batch whose labels have come here. */
+static gt_micro_batch with_labels(const stage_worker *w, const gt_pass_msg *p, size_t n) {
+  const void *labels = labels_of(w, p);
+  return (gt_micro_batch){labels, labels, n};
+}
+
+/* A piece of the input: the label of each sample is behind it. */
+static void part_labels(const stage_worker *w, const gt_pass_msg *p, size_t i, char *to) {
+  const size_t bytes = w->layout->output_bytes[p->span - 1], each = bytes + w->label_bytes,
+               first = p->pieces[i].to / each, n = p->pieces[i].bytes / each;
+  const char *from = gt_plane_worker_piece(w->plane, i);
+  char *labels = labels_of(w, p);
+  for (size_t s = 0; s < n; s++, from += each) {
+    memcpy(to + (first + s) * bytes, from, bytes);
+    memcpy(labels + (first + s) * w->label_bytes, from + bytes, w->label_bytes);
+  }
+}
+
+static void join_labels(const stage_worker *w, const gt_pass_msg *p, const char *from, char *to) {
+  const size_t bytes = w->layout->output_bytes[p->span];
+  const char *labels = labels_of(w, p);
+  for (size_t s = 0; s < w->share; s++) {
+    memcpy(to, from + s * bytes, bytes);
+    memcpy(to + bytes, labels + s * w->label_bytes, w->label_bytes);
+    to += bytes + w->label_bytes;
+  }
+}
+
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 /* Each order may have its parameters at a different address. */
@@ -59,16 +102,22 @@ static void take_input(const stage_worker *w, const gt_pass_msg *p, size_t span)
   char *to = p->kind == GT_PASS_F ? gt_graph_span_input(graph, span, p->slot)
                                   : gt_graph_span_output_gradient(graph, span, p->slot);
   for (size_t i = 0; i < p->npieces; i++)
-    memcpy(to + p->pieces[i].to, gt_plane_worker_piece(w->plane, i), p->pieces[i].bytes);
+    if (w->labels && p->kind == GT_PASS_F)
+      part_labels(w, p, i, to);
+    else
+      memcpy(to + p->pieces[i].to, gt_plane_worker_piece(w->plane, i), p->pieces[i].bytes);
 }
 
 static void give_output(const stage_worker *w, const gt_pass_msg *p, size_t span) {
   const gt_graph *graph = w->run->graph;
+  char *to = (char *)gt_plane_worker_area(w->plane) + p->out;
   if (p->out_bytes == 0) return;
-  memcpy(gt_plane_worker_area(w->plane) + p->out,
-         p->kind == GT_PASS_F ? gt_graph_span_output(graph, span, p->slot)
-                              : gt_graph_span_input_gradient(graph, span, p->slot),
-         p->out_bytes);
+  if (p->kind != GT_PASS_F)
+    memcpy(to, gt_graph_span_input_gradient(graph, span, p->slot), p->out_bytes);
+  else if (w->labels)
+    join_labels(w, p, gt_graph_span_output(graph, span, p->slot), to);
+  else
+    memcpy(to, gt_graph_span_output(graph, span, p->slot), p->out_bytes);
 }
 
 static void add(gt_metrics *sum, const gt_metrics *m) {
@@ -80,6 +129,7 @@ static void add(gt_metrics *sum, const gt_metrics *m) {
 static void forward(stage_worker *w, const gt_pass_msg *p, size_t span, const gt_micro_batch *batch,
                     bool train) {
   gt_metrics m = {0};
+  take_labels(w, p, batch);
   if (batch->n > 0) gt_graph_forward(w->run->graph, span, p->slot, batch, train, &m);
   if (gt_setup_span_judges(w->run->pipe, p->span)) add(&w->sum, &m);
 }
@@ -88,13 +138,15 @@ static void compute(stage_worker *w, const gt_order_msg *order) {
   const gt_pass_msg *p = &order->pass;
   gt_graph *graph = w->run->graph;
   const size_t span = gt_setup_own_span(w->run, p->span);
+  const bool judges = gt_setup_span_judges(w->run->pipe, p->span);
   if (p->flags & GT_STAGE_SCORE) {
-    const gt_micro_batch batch =
-        of_test(w, p->micro, (size_t)order->count, gt_setup_span_judges(w->run->pipe, p->span));
+    gt_micro_batch batch = of_test(w, p->micro, (size_t)order->count, judges);
+    if (judges && w->labels) batch = with_labels(w, p, batch.n);
     forward(w, p, span, &batch, false);
     return;
   }
-  const gt_micro_batch batch = of_step(w, p->micro);
+  gt_micro_batch batch = of_step(w, p->micro);
+  if (judges && w->labels) batch = with_labels(w, p, batch.n);
   const bool first = p->flags & GT_STAGE_WEIGHT;
   switch ((gt_pass_kind)p->kind) {
   case GT_PASS_F:
@@ -172,6 +224,8 @@ static void push_gradient(stage_worker *w, const gt_order_msg *order) {
                       .samples = (int64_t)(w->share * w->layout->micros),
                       .correct = (int64_t)w->sum.correct,
                       .loss_sum = w->sum.loss_sum,
+                      .resident_peak = gt_resident_peak(),
+                      .resident_start = w->run->resident_start,
                       .wait_ns = from - w->idle_since,
                       .nonfinite = !finite};
   w->idle_since = gt_now();
@@ -184,6 +238,8 @@ static void push_scores(stage_worker *w, const gt_order_msg *order) {
                             .signal = (uint32_t)gt_stop_requested(),
                             .batch = order->batch,
                             .samples = (int64_t)w->sum.samples,
+                            .resident_peak = gt_resident_peak(),
+                            .resident_start = w->run->resident_start,
                             .correct = (int64_t)w->sum.correct,
                             .loss_sum = w->sum.loss_sum};
   w->idle_since = gt_now();
@@ -246,6 +302,8 @@ gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
   w.stage = gt_pipe_stage_at(layout, run->roles.region_id, w.number);
   w.replica = w.number - layout->places[w.stage].first_worker;
   w.share = layout->micro_samples / layout->places[w.stage].workers;
+  w.label_bytes = layout->label_bytes;
+  if (w.label_bytes > 0) w.labels = gt_alloc(layout->slots[w.stage] * w.share, w.label_bytes);
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, w.number);
   const gt_plane_size size = gt_train_plane_size(run);
   w.plane = gt_plane_worker_create(run->roles.region, &size);
@@ -261,5 +319,6 @@ gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
   gt_loader_close(w.test);
   gt_free(w.x);
   gt_free(w.y);
+  gt_free(w.labels);
   return status;
 }

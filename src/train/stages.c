@@ -40,17 +40,3 @@ size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region) {
   }
   return most;
 }
-
-size_t gt_stage_message_max(const gt_run_pipe *pipe, size_t nregions) {
-  const gt_pipe_layout *l = pipe->layout;
-  size_t most = 0;
-  for (size_t r = 0; r < nregions; r++) {
-    const size_t part =
-        (pipe->parts[r].params.floats + pipe->parts[r].buffers.floats) * sizeof(float);
-    if (part > most) most = part;
-  }
-  for (size_t span = 0; span < l->stages * l->chunks; span++)
-    if (l->micro_samples * l->output_bytes[span] > most)
-      most = l->micro_samples * l->output_bytes[span];
-  return most;
-}

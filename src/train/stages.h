@@ -25,10 +25,6 @@ void gt_stage_area_close(gt_stage_area *area);
 /* The largest of the areas of the region's workers. */
 size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region);
 
-/* Bytes of the largest message between regions: a region's part of the model, or what a stage sends
-   of a micro-batch. */
-size_t gt_stage_message_max(const gt_run_pipe *pipe, size_t nregions);
-
 /* ---- on a PS (stage_server.c) ---------------------------------------------------------------- */
 
 /* A gt_server_stages orders the passes of the region's workers, and moves activations between
@@ -41,10 +37,12 @@ void gt_server_stages_order(gt_server_stages *g, size_t worker, const gt_ps_orde
 /* A worker has made its pass. */
 void gt_server_stages_done(gt_server_stages *g, size_t worker, const gt_push_msg *push);
 /* Adds the time of the step's passes to a push that ends a step. */
-void gt_server_stages_timed(const gt_server_stages *g, size_t worker, gt_push_msg *push);
+void gt_server_stages_timed(gt_server_stages *g, size_t worker, gt_push_msg *push);
 /* An activation or a gradient of one from another region; payload borrowed for the call. */
-void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head,
-                              const void *payload);
+void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head, const void *payload,
+                              gt_ns now);
+/* Steps from the next one on run this schedule (borrowed). */
+void gt_server_stages_reorder(gt_server_stages *g, const gt_pipe_schedule *schedule);
 void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie);
 /* Since when (wall time) the worker has been making a pass; false: it waits for an order. */
 bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *since);
@@ -52,6 +50,32 @@ bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *sinc
 char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size);
 /* The run ends: no more passes are ordered. */
 void gt_server_stages_end(gt_server_stages *g);
+/* Memory of a rank: the most so far, and before it had a model. */
+typedef struct {
+  size_t peak, start;
+} gt_resident;
+gt_resident gt_server_stages_used(const gt_server_stages *g, size_t worker);
+/* The phases of the region's workers (ps_pass_times.h): what they are counted in, called after
+   every event; and in checkpoints. */
+const gt_ps_passes *gt_server_stages_passes(const gt_server_stages *g);
+void gt_server_stages_account(gt_server_stages *g, bool training);
+void gt_server_stages_save(gt_server_stages *g, gt_state *state);
+gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state);
+
+/* ---- what a PS tells of them (stage_phases.c) ------------------------------------------------ */
+
+/* Writes a line with the phases of every worker to the region's record; nothing if there is no
+   pipeline.  As gt_record_line. */
+gt_status gt_server_stages_record(const gt_server *s);
+/* Adds their means to a result; what workers waited for on links counts as WAN wait. */
+void gt_server_stages_result(const gt_server *s, gt_region_result *result);
+/* The mean of what workers have waited for on links; 0 if there is no pipeline. */
+double gt_server_stages_transfer_s(const gt_server *s);
+
+/* stage_memory.c: logs what the ranks of all regions will need; writes a line with that and what
+   they have used to the region's record (as gt_record_line).  Nothing if there is no pipeline. */
+void gt_server_stages_say_memory(const gt_server *s);
+gt_status gt_server_stages_record_memory(const gt_server *s);
 
 /* ---- on a worker (stage_worker.c) ------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* The server's clock, and how its time is spent. */
+/* The server's clock. */
 #include "internal.h"
 
 gt_ns gt_server_now(const gt_server *s) {
@@ -14,12 +14,4 @@ double gt_server_wire_bytes(const gt_server *s, size_t peer) {
   double sum = 0;
   for (size_t k = 0; k < GT_LEDGER_KINDS; k++) sum += (double)rows[k].wire_bytes;
   return sum;
-}
-
-static bool receiving(const void *gateway, size_t peer) {
-  return gt_gateway_receiving(gateway, peer);
-}
-
-void gt_server_account(gt_server *s, gt_ns now) {
-  gt_time_split_account(&s->split, s->ps, gt_ps_made_of(s->ps), receiving, s->gateway, now);
 }

@@ -8,7 +8,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "headers go on the wire as they lie in memory: little endian");
 
 /* The size of the model does not bound reports. */
-#define FRAME_MIN ((size_t)64 << 10)
 /* Bytes of one link in a report, with the longest names and counts. */
 #define REPORT_LINK ((size_t)4 << 10)
 #define ALIGNMENT   ((size_t)64)
@@ -28,7 +27,7 @@ static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec
 }
 
 size_t gt_gateway_report_max(size_t nregions) {
-  return FRAME_MIN + nregions * REPORT_LINK;
+  return GT_FRAME_MIN + nregions * REPORT_LINK;
 }
 
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
@@ -43,17 +42,17 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
   g->access_bps = spec->access_bps;
   gt_landing_open(&g->landing, g->nregions);
   if (g->timing->modelled) g->up.rate_bps = g->landing.access.rate_bps = g->access_bps;
-  size_t least = spec->payload_max > FRAME_MIN ? spec->payload_max : FRAME_MIN,
+  size_t least = spec->payload_max > GT_FRAME_MIN ? spec->payload_max : GT_FRAME_MIN,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
-  g->frame_max = least < GT_FRAME_PAYLOAD_MAX ? least : GT_FRAME_PAYLOAD_MAX;
+  g->frame_max = gt_link_frame_payload(spec->payload_max);
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
   g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
   for (size_t peer = 0; peer < g->nregions; peer++) {
     if (peer == g->self) continue;
     size_t window =
-        gt_sender_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
+        gt_link_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
     open_sender(&g->senders[peer], g, spec, peer, window);
     windows[peer] = window + 1; /* and one for CLOCK frames */
     g->receivers[peer].heard = gt_now();

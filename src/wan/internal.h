@@ -175,8 +175,6 @@ struct gt_gateway {
 };
 
 /* sender.c: what may leave.  modelled: as in gt_timing_ops. */
-/* Slots for frames that may be under way to the peer. */
-size_t gt_sender_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
 /* The queue whose first frame the link takes next, or NULL: nothing is queued, the link is busy, or
    all slots are in use. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now);

@@ -9,9 +9,7 @@ static const char *route_fault(const gt_frame_header *head) {
   if (!gt_msg_is_activation(head->kind))
     return routed && !gt_msg_is_data(head->kind) ? "has a route, and is no data" : NULL;
   if (!routed) return "has no route, which an activation needs";
-  return head->sequence == 0 && head->route.weight == 0
-             ? NULL
-             : "has a sequence or weight, and is an activation";
+  return head->route.weight == 0 ? NULL : "has a weight, and is an activation";
 }
 
 static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head,
@@ -60,7 +58,7 @@ void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, si
   if (fault) refuse(peer, &head, bytes, fault);
 }
 
-/* Activations have no sequence: value, range and route tell them apart. */
+/* Activations are not numbered: value, range and route tell them apart. */
 static bool same_message(const gt_frame_header *a, const gt_frame_header *b) {
   return a->kind == b->kind && a->sequence == b->sequence && a->message_bytes == b->message_bytes &&
          a->value == b->value && a->range == b->range && a->route.origin == b->route.origin &&

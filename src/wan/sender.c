@@ -1,22 +1,8 @@
 /* What may leave for a peer, and when: the choice between its queues, its slots, and its link. */
 #include "internal.h"
 
-#define WINDOW_MIN       ((size_t)4)
-#define WINDOW_MAX       ((size_t)256)
-#define CONTROL_SLOTS    ((size_t)4) /* beyond the window, so that held data never delays control */
-#define WINDOW_BYTES_MAX ((size_t)64 << 20)
-
-/* Enough frames to fill the link over twice its round trip, within 64 MiB of memory. */
-size_t gt_sender_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes) {
-  size_t most = WINDOW_BYTES_MAX / frame_bytes;
-  if (most > WINDOW_MAX) most = WINDOW_MAX;
-  double rate_bps = gt_link_goodput(spec), round_trip_s = spec->latency_s + spec->back_s;
-  double frames = 2.0 * rate_bps / 8.0 * round_trip_s / (double)frame_bytes;
-  if (modelled && rate_bps <= 0.0 && round_trip_s > 0.0) frames = (double)most;
-  if (frames > (double)most) frames = (double)most;
-  size_t window = (size_t)frames + 1;
-  return (window > WINDOW_MIN ? window : WINDOW_MIN) + CONTROL_SLOTS;
-}
+/* beyond the window, so that held data never delays control */
+#define CONTROL_SLOTS GT_LINK_CONTROL_FRAMES
 
 static bool control_can_leave(const gt_sender *s) {
   return s->control.n > 0 && s->filled - s->freed < s->window;

@@ -3,7 +3,7 @@
 #include "internal.h"
 
 #define FRAME_TAG 7
-#define POSTED    ((size_t)4)
+#define POSTED    GT_LINK_POSTED
 
 typedef struct {
   MPI_Request *sends; /* window */

@@ -23,6 +23,33 @@ static void memory_is_zeroed_and_aligned(void **unused) {
   }
 }
 
+/* Reused memory is dirty before it is reserved; what nobody touches is not in memory. */
+static void reserved_memory_is_zeroed_and_not_there(void **unused) {
+  (void)unused;
+  const size_t large = (size_t)256 << 20;
+  int64_t alive = gt_alloc_alive();
+  for (size_t n = 1; n < 100000; n = 3 * n + 1) {
+    unsigned char *dirty = gt_alloc(n, 1);
+    memset(dirty, 0xff, n);
+    gt_free(dirty);
+    unsigned char *m = gt_reserve(n, 1);
+    assert_int_equal((uintptr_t)m % 64, 0);
+    for (size_t i = 0; i < n; i++) assert_int_equal(m[i], 0);
+    memset(m, 0xff, n);
+    gt_free(m);
+  }
+  const size_t before = gt_resident_now();
+  unsigned char *m = gt_reserve(large, 1);
+  memset(m + large / 2, 1, large / 8);
+  const size_t grown = gt_resident_now() - before;
+  assert_true(grown >= large / 8 && grown < large / 4);
+  /* the kernel counts pages of each CPU apart, and adds them up now and then */
+  assert_true(gt_resident_peak() + ((size_t)4 << 20) >= before + large / 8);
+  assert_true(m[0] == 0 && m[large / 2] == 1 && m[large - 1] == 0);
+  gt_free(m);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
 static void *allocate_a_lot(void *unused) {
   for (int i = 0; i < 20000; i++) gt_free(gt_alloc(1, 8));
   return unused;
@@ -152,6 +179,7 @@ static void types_have_their_sizes(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_is_zeroed_and_aligned),
+      cmocka_unit_test(reserved_memory_is_zeroed_and_not_there),
       cmocka_unit_test(memory_is_counted_over_threads),
       cmocka_unit_test(memory_that_cannot_be_had_ends_the_process),
       cmocka_unit_test(state_is_found_by_its_whole_name),

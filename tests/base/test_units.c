@@ -103,6 +103,14 @@ static void sha256_is_the_standards(void **unused) {
   assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   gt_sha256_hex("abc", 3, hex);
   assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  gt_sha256 *hash = gt_sha256_begin();
+  gt_sha256_add(hash, "a", 1);
+  gt_sha256_add(hash, NULL, 0);
+  gt_sha256_add(hash, "bc", 2);
+  char parts[GT_SHA256_HEX];
+  gt_sha256_end(hash, parts);
+  gt_sha256_hex("abc", 3, hex);
+  assert_string_equal(parts, hex);
 }
 
 int main(void) {

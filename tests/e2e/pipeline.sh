@@ -11,6 +11,8 @@ pipeline_job '{name: east, ranks: 3}' '{region: east, last: transformer.h.1}, {r
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east, last: [transformer.h.0, lm_head]}, {region: west, last: [transformer.h.1, transformer.h.2]}' "$link" >folded.yaml
 # Two workers have the stage in the middle: each computes with half of a micro-batch.
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, workers: 1, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}' "$link" >wide.yaml
+pipeline_job '{name: east, ranks: 5}' '{region: east, workers: 2, last: transformer.h.1}, {region: east, workers: 2}' '[]' >twos.yaml
+pipeline_job '{name: east, ranks: 6}' '{region: east, workers: 4, last: transformer.h.1}, {region: east, workers: 1}' '[]' | sed 's/context: 16}/context: 16, untied: true}/' >fours.yaml
 
 judge=judge
 # law NAME RANKS JOB ARGUMENTS...: the run ends with the parameters of the run $judge.
@@ -35,9 +37,29 @@ law "one region" 3 two.yaml --set pipeline.schedule=zb-h1
 law "folded" 4 folded.yaml --set pipeline.schedule=zb-v
 GEOTRAIN_LOCAL_PLANE=messages law "messages" 6 four.yaml --set pipeline.schedule=zb-h1
 
-# Workers that share a stage change the grouping, but not from schedule to schedule.
-train "two workers in a stage" 6 wide.yaml --run-dir wide --set pipeline.schedule=gpipe
-ended "two workers in a stage" 0
+# Workers that share a stage change the grouping, and so the bits: stages_judge adds up in the same.
+# judged NAME RANKS JOB: a run with the parameters that it prints.
+judged() {
+  train "$1" "$2" "$3" --run-dir "judged-$3" --set pipeline.schedule=1f1b
+  ended "$1" 0
+  check "$1: the parameters" same "$(weights "judged-$3")" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" "$3" pipeline.schedule=1f1b)"
+}
+check "the judge: one process" same "$(weights judge)" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" judge.yaml)"
+judged "two workers in a stage" 6 wide.yaml
+mv judged-wide.yaml wide
+judged "two workers in both stages, tied" 5 twos.yaml
+judged "four workers in a stage, untied" 6 fours.yaml
+# The norm is that of all stages: over two regions as in one process.
+for job in four wide; do
+  train "clipped, $job" 6 $job.yaml --run-dir clipped-$job --set pipeline.schedule=1f1b --set train.clip=0.2
+  ended "clipped, $job" 0
+  check "clipped, $job: the parameters" same "$(weights clipped-$job)" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" $job.yaml train.clip=0.2)"
+  check "clipped, $job: they are others" test "$(weights clipped-$job)" != "$(weights $([ $job = four ] && echo judge || echo wide))"
+done
+cp -r clipped-four again && rm -r again/ckpt/3 again/summary.json again/final.h5
+train "clipped, resumed" 6 four.yaml --run-dir again --resume --set pipeline.schedule=zb-h1 --set train.clip=0.2
+ended "clipped, resumed" 0 'goes on from round 2'
+check "clipped, resumed: the parameters" same "$(weights again)" "$(weights clipped-four)"
 judge=wide
 law "two workers, zb-h1" 6 wide.yaml --set pipeline.schedule=zb-h1
 law "two workers, auto" 6 wide.yaml --set pipeline.schedule=auto
@@ -52,4 +74,13 @@ train "LeNet" 2 lenet.yaml --run-dir lenet --set 'regions=[{name: east, ranks: 2
 ended "LeNet" 0
 law "LeNet, three stages, 1f1b" 5 lenet.yaml --set pipeline.schedule=1f1b
 law "LeNet, three stages, zb-h2" 5 lenet.yaml --set pipeline.schedule=zb-h2
+# The loss is in another region than the data, and labels go there: for all steps and evaluations.
+away=(--set 'regions=[{name: east, ranks: 2}, {name: west, ranks: 2}]' --set 'pipeline.stages=[{region: east}, {region: west}]' --set pipeline.labels=send)
+law "LeNet, labels sent" 4 lenet.yaml "${away[@]}" --set pipeline.schedule=1f1b
+check "LeNet, labels sent: it is said" grep -q 'labels leave region east (pipeline.labels: send): they go with all activations to region west, which has the loss, 4 bytes a sample$' err
+law "LeNet, labels sent, virtual clock" 4 lenet.yaml "${away[@]}" --set pipeline.schedule=auto --clock virtual
+pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, last: transformer.h.0}, {region: east, last: transformer.h.1}, {region: west, workers: 2}' "$link" |
+  sed 's/context: 16}/context: 16, untied: true}/; s/micro_batches: 6/micro_batches: 6, labels: send/' >sent.yaml
+judged "GPT, text sent as labels" 6 sent.yaml
+check "GPT, text sent as labels: it is said" grep -q '68 bytes a sample; those of a text are the text itself$' err
 finish

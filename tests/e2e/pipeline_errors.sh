@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # timeout: 300
 # processors: 2
 # Jobs with a pipeline that cannot run or go on: each ends with its code and says what is needed.
@@ -27,8 +27,6 @@ refused() {
   check "$name: no round" same "$(rounds refused)" ""
   rm -rf refused
 }
-refused "train.clip" 6 'train.clip is 1 and there is a pipeline, for which clipping by the norm of all stages is not built; 0 is needed' --set train.clip=1
-refused "labels: send" 6 'pipeline.labels is send; this version plans such a pipeline \(`geotrain plan`\) and does not train it: keep is needed' --set pipeline.labels=send
 refused "choices of a file" 6 'train.choices is words.txt, and with a pipeline products are computed by the rule; rule is needed' --set train.choices=words.txt
 refused "a batch larger than the data" 6 'region east has 1146 samples, and a step of the pipeline takes 24000 \(train.batch\); as many samples or more are needed' --set train.batch=24000
 refused "a rank too few" 5 '5 ranks were started, but the job needs 6 \(east 3, west 3\)'

@@ -18,7 +18,7 @@ ranks=6 more=40 # more: steps after the last disturbance
 
 # A rate that does not depend on the end, which is chosen when the run has been disturbed.
 for file in judge four; do
-  sed -i 's/name: cosine/name: constant/; s/eval_every: {steps: 6}/eval_every: {steps: 7}/; s/keep: 9/keep: 2/; s/latency: 5 ms/latency: 1 ms/; s/step: 24 ms/step: 6 ms/' $file.yaml
+  sed -i 's/name: cosine/name: constant/; s/batch: 24/batch: 24\n  clip: 0.5/; s/eval_every: {steps: 6}/eval_every: {steps: 7}/; s/keep: 9/keep: 2/; s/latency: 5 ms/latency: 1 ms/; s/step: 24 ms/step: 6 ms/' $file.yaml
 done
 
 # same_end NAME RUN STEPS: it has ended as an undisturbed worker with the whole model does.

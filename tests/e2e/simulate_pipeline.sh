@@ -45,6 +45,8 @@ pipeline_job '{name: west, ranks: 2}, {name: east, ranks: 3}' '{region: east, la
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east, last: [transformer.h.0, lm_head]}, {region: west, last: [transformer.h.1, transformer.h.2]}' "$link" >folded.yaml
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, workers: 1, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}' "$link" >wide.yaml
 pipeline_job '{name: east, ranks: 3}' '{region: east, last: transformer.h.1}, {region: east}' '' >two.yaml
+pipeline_job '{name: west, ranks: 3}, {name: east, ranks: 2}' '{region: east, last: transformer.h.1}, {region: west, workers: 2}' "$rough" |
+  sed 's/context: 16}/context: 16, untied: true}/; s/micro_batches: 6/micro_batches: 6, labels: send/' >sent.yaml
 
 # law NAME RANKS JOB APART KEY=VALUE...: the two ends are at most APART seconds apart.
 law() {
@@ -66,6 +68,8 @@ law "rough, epochs" 6 rough.yaml $ns "train.until={epochs: 0.5}" "train.eval_eve
 law "the lead has no loss" 5 behind.yaml 1e-4 pipeline.schedule=1f1b
 law "folded" 4 folded.yaml $ns pipeline.schedule=zb-v
 law "wide" 6 wide.yaml $ns pipeline.schedule=zb-h1
+law "clipped" 6 rough.yaml $ns pipeline.schedule=zb-h1 train.clip=0.5
+law "labels" 5 sent.yaml $ns pipeline.schedule=zb-h1
 law "one region" 3 two.yaml $ns pipeline.schedule=1f1b
 
 "$GEOTRAIN" simulate four.yaml --set train.batch=6000 >out 2>err

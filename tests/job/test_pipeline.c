@@ -246,10 +246,55 @@ static void wrong_batches(void **state) {
        "pipeline.stages.0.workers is 2 and a micro-batch 3 samples (train.batch 24 in 8); a number "
        "that divides them is needed"},
       {{"pipeline.micro_batches=null"},
-       "pipeline.micro_batches is missing; it is needed: with stages: parts of equal size into "
-       "which train.batch is divided"},
+       "pipeline.micro_batches is missing or auto, and pipeline.stages is a list; a number is "
+       "needed, or stages: auto"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
+}
+
+/* ---- stages that are to be found ------------------------------------------------------------- */
+
+static void found_later(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_job *job = job_with("pipeline: {stages: auto}\n", NULL, 0);
+  assert_true(job->pipeline.search && job->pipeline.nstages == 0 && !job->pipeline.stages);
+  assert_int_equal(job->pipeline.micro_batches, 0);
+  assert_int_equal(job->sync.strategy, GT_STRATEGY_NONE);
+  assert_true(gt_job_reads(job, 0) && gt_job_reads(job, 1));
+  assert_int_equal(gt_job_check_run(job), GT_ERR_JOB);
+  assert_string_equal(
+      gt_error_text(),
+      "pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml` finds the stages");
+  check_round_trip(job);
+  gt_job_close(job);
+  job = job_with("pipeline: {stages: auto, micro_batches: 6, schedule: zb-h1}\n",
+                 (const char *[]){"regions.1.samples=10"}, 1);
+  assert_int_equal(job->pipeline.micro_batches, 6);
+  assert_int_equal(job->pipeline.schedule, GT_PIPE_ZB_H1);
+  assert_true(!gt_job_reads(job, 0) && gt_job_reads(job, 1));
+  check_round_trip(job);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void wrong_searches(void **state) {
+  (void)state;
+  static const char automatic[] = "pipeline: {stages: auto}\n";
+  static const refusal all[] = {
+      {{"regions.0.samples=5", "regions.1.samples=5"},
+       "pipeline.stages is auto, region east has samples and region west has samples; a pipeline "
+       "reads the data of one region, so one of the two is needed"},
+      {{"regions.1.ranks=1"},
+       "pipeline.stages is auto and region west has no workers (regions.1.ranks is 1); a pipeline "
+       "has stages in every region"},
+      {{"pipeline.micro_batches=5"},
+       "pipeline.micro_batches is 5 and train.batch 24; a number that divides the batch is needed"},
+      {{"sync.strategy=sma"},
+       "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
+       "exchanged by a strategy; none, or pipeline.copies, is needed"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) refused(automatic, &all[i]);
 }
 
 static void what_a_pipeline_fixes(void **state) {
@@ -257,7 +302,7 @@ static void what_a_pipeline_fixes(void **state) {
   static const refusal all[] = {
       {{"sync.strategy=sma"},
        "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
-       "exchanged by a strategy; none is needed"},
+       "exchanged by a strategy; none, or pipeline.copies, is needed"},
       {{"sync.local=async"},
        "sync.local is async and there is a pipeline, whose workers go in step; sync is needed"},
       {{"sync.topology=ring"},
@@ -272,9 +317,6 @@ static void what_a_pipeline_fixes(void **state) {
       {{"plan.periods=[4]"},
        "plan.periods is given and there is a pipeline, for which there is nothing to compare; the "
        "key is not needed"},
-      {{"train.clip=1"},
-       "train.clip is 1 and there is a pipeline, for which clipping by the norm of all stages is "
-       "not built; 0 is needed"},
       {{"compute.variation=0.1"},
        "compute.variation is 0.1 and there is a pipeline, whose passes take what compute says; 0 "
        "is "
@@ -293,6 +335,88 @@ static void what_a_pipeline_fixes(void **state) {
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
   gt_job_close(job_with(stages, (const char *[]){"sync.strategy=none"}, 1));
+}
+
+/* ---- several copies -------------------------------------------------------------------------- */
+
+#define SOUTH "regions.2={name: south, ranks: 3}"
+#define NORTH "regions.3={name: north, ranks: 4}"
+#define TWO   "pipeline.copies=[{regions: [north, south]}]"
+
+/* North is in the places of east, south in that of west. */
+static void copies_are_read(void **state) {
+  (void)state;
+  gt_job *job = job_with(stages, NULL, 0);
+  assert_true(gt_job_copies(job) == 1 && gt_job_copy_of(job, 1) == 0);
+  assert_int_equal(gt_job_twin(job, 1, 0), 1);
+  gt_job_close(job);
+  job = job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma"}, 4);
+  static const size_t copy[] = {0, 0, 1, 1}, first[] = {0, 1, 1, 0}, second[] = {3, 2, 2, 3};
+  assert_int_equal(gt_job_copies(job), 2);
+  for (size_t r = 0; r < 4; r++) {
+    assert_int_equal(gt_job_copy_of(job, r), copy[r]);
+    assert_int_equal(gt_job_twin(job, r, 0), first[r]);
+    assert_int_equal(gt_job_twin(job, r, 1), second[r]);
+    assert_int_equal(gt_job_reads(job, r), r == 0 || r == 3);
+  }
+  for (size_t s = 0; s < 3; s++) {
+    assert_int_equal(gt_job_stage_region(job, 0, s), s == 1 ? 1 : 0);
+    assert_int_equal(gt_job_stage_region(job, 1, s), s == 1 ? 2 : 3);
+  }
+  check_round_trip(job);
+  gt_job_close(job);
+}
+
+static void wrong_copies(void **state) {
+  (void)state;
+  static const struct {
+    const char *sets[6];
+    const char *expected;
+  } all[] = {
+      {{SOUTH, NORTH, "pipeline.copies=[{regions: south}]", "sync.strategy=sma"},
+       "pipeline.copies.0.regions has 1 name, and pipeline.stages has stages in 2 regions; as many "
+       "names are needed"},
+      {{SOUTH, NORTH, "pipeline.copies=[{regions: [nort, south]}]", "sync.strategy=sma"},
+       "pipeline.copies.0.regions.0 is \"nort\", which is no region of the job; the name of one is "
+       "needed; did you mean north?"},
+      {{SOUTH, NORTH, "pipeline.copies=[{regions: [north, east]}]", "sync.strategy=sma"},
+       "pipeline.copies.0.regions.1 is east, which has stages already (pipeline.stages); a region "
+       "that has none is needed"},
+      {{SOUTH, NORTH, "pipeline.copies=[{regions: [north, north]}]", "sync.strategy=sma"},
+       "pipeline.copies.0.regions.1 is north, which has stages already (pipeline.copies); a region "
+       "that has none is needed"},
+      {{SOUTH, NORTH, "pipeline.copies=[{regions: [south, north]}]", "sync.strategy=sma"},
+       "the stages of pipeline.stages in region south have 3 workers, and regions.2.ranks is 3, of "
+       "which 2 are workers; the same number is needed"},
+      {{SOUTH, NORTH, TWO},
+       "sync.strategy is none, and copies of a pipeline are kept equal by ssgd or sma, others are "
+       "not built; one of these is needed"},
+      {{SOUTH, NORTH, TWO, "sync.strategy=asgd-ga"},
+       "sync.strategy is asgd-ga, and copies of a pipeline are kept equal by ssgd or sma, others "
+       "are not built; one of these is needed"},
+      {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "limits.wan_bytes=1 MB"},
+       "limits.wan_bytes is 1e+06 and there is pipeline.copies, for which the limit is not built; "
+       "one of the two is needed"},
+      {{SOUTH, NORTH, "sync.strategy=ssgd"},
+       "pipeline.stages has no stage in region south; one or more in every region of the job are "
+       "needed"},
+      {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "regions.2.data.path=s.h5"},
+       "regions.2.data.path is given, and region south does not have the first stage of the "
+       "pipeline, which alone reads data; no data.path is needed"},
+      {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.topology=ring"},
+       "sync.topology is ring and there is a pipeline, which has its own ways; the key is not "
+       "needed"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) {
+    gt_job *job = NULL;
+    char full[512];
+    size_t n = 0;
+    while (n < COUNT(all[i].sets) && all[i].sets[n]) n++;
+    snprintf(full, sizeof full, "%s: %s", path, all[i].expected);
+    if (load(&job, stages, all[i].sets, n) != GT_ERR_JOB)
+      fail_msg("not refused: %s", all[i].expected);
+    assert_string_equal(gt_error_text(), full);
+  }
 }
 
 static void keys_without_stages(void **state) {
@@ -339,7 +463,11 @@ int main(void) {
       cmocka_unit_test(wrong_regions),
       cmocka_unit_test(wrong_ends),
       cmocka_unit_test(wrong_batches),
+      cmocka_unit_test(found_later),
+      cmocka_unit_test(wrong_searches),
       cmocka_unit_test(what_a_pipeline_fixes),
+      cmocka_unit_test(copies_are_read),
+      cmocka_unit_test(wrong_copies),
       cmocka_unit_test(keys_without_stages),
       cmocka_unit_test(wrong_values),
   };

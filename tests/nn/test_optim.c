@@ -221,6 +221,50 @@ static void clipped_extremes(void **state) {
   assert_true(same_step(&spec, g, g) == 1);
 }
 
+/* Two optimizers that have a part of the tensors each make the steps of one that has all, if they
+   are told the norm of all. */
+static void clipped_in_parts(void **state) {
+  (void)state;
+  enum { CUT = 36 }; /* the first two tensors */
+  static const gt_view rest[] = {{.offset = 0, .count = 1}};
+  for (size_t k = 0; k < NSPECS; k++) {
+    gt_optim_spec spec = specs[k], low, high;
+    gt_optim *all, *a, *b;
+    float g[N], w[N], parts[N];
+    spec.clip = 1.5;
+    spec.tensors = tensors;
+    spec.ntensors = 3;
+    low = high = spec;
+    low.ntensors = 2;
+    high.tensors = rest;
+    high.ntensors = 1;
+    assert_int_equal(gt_optim_create(&all, &spec, N, true), GT_OK);
+    assert_int_equal(gt_optim_create(&a, &low, CUT, true), GT_OK);
+    assert_int_equal(gt_optim_create(&b, &high, N - CUT, true), GT_OK);
+    start(w);
+    start(parts);
+    for (int t = 1; t <= 5; t++) {
+      double squares[3];
+      gradients(g, t);
+      assert_true(gt_optim_tensors(a) == 2 && gt_optim_tensors(b) == 1);
+      gt_optim_squares(a, gt_vec_of(g, CUT), squares);
+      gt_optim_squares(b, gt_vec_of(g + CUT, N - CUT), squares + 2);
+      const double of_all = sqrt(squares[0] + squares[1] + squares[2]);
+      const gt_vec no_a = gt_vec_of(NULL, CUT), no_b = gt_vec_of(NULL, N - CUT);
+      const float share = gt_optim_step(all, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+      assert_true(share < 1);
+      assert_true(gt_optim_step_of(a, gt_vec_of(parts, CUT), gt_vec_of(g, CUT), no_a, of_all) ==
+                  share);
+      assert_true(gt_optim_step_of(b, gt_vec_of(parts + CUT, N - CUT), gt_vec_of(g + CUT, N - CUT),
+                                   no_b, of_all) == share);
+      assert_memory_equal(w, parts, sizeof w);
+    }
+    gt_optim_close(all);
+    gt_optim_close(a);
+    gt_optim_close(b);
+  }
+}
+
 static void saved_and_loaded(void **state) {
   (void)state;
   for (size_t k = 0; k < NSPECS; k++) {
@@ -354,6 +398,7 @@ int main(void) {
       cmocka_unit_test(what_is_refused),    cmocka_unit_test(schedules),
       cmocka_unit_test(one_that_counts),    cmocka_unit_test(clipped),
       cmocka_unit_test(norm_is_of_tensors), cmocka_unit_test(clipped_extremes),
+      cmocka_unit_test(clipped_in_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,12 +140,15 @@ static void numbers_that_are_refused(void **unused) {
   w.problem.micros = 0;
   says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "2 stages, 1 chunks a stage and 0 micro-");
   small(&w);
-  w.problem.together = true;
-  w.problem.together_s = -2;
-  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "together_s is -2");
-  small(&w);
-  const size_t regions[] = {0, 3};
+  const double agree_s[] = {0, 1, -2, 0};
+  w.problem.agree_s = agree_s;
+  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "agree_s is given, and no regions");
+  size_t regions[] = {0, 1};
   const gt_pipe_wan wan = {.nregions = 2, .region = regions};
+  w.problem.wan = &wan;
+  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "agree_s is -2");
+  small(&w);
+  regions[1] = 3;
   w.problem.wan = &wan;
   says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "stage 1 is in region 3; there are 2");
 }

@@ -79,6 +79,40 @@ static void messages_occupy_a_link(void **unused) {
   gt_pipe_result_close(&r);
 }
 
+/* Regions that make steps together: the first one, whose gradients come last, goes on when its own
+   passes have ended or when it has heard of the other, whichever is later; so does the other. */
+static void regions_wait_for_each_other(void **unused) {
+  (void)unused;
+  wide x;
+  double agree_s[4] = {0, 2.5, 0.5, 0};
+  make_wide(&x, 2, 1, 2);
+  for (size_t i = 0; i < 4; i++) x.links[i] = (gt_link_spec){.latency_s = 1, .back_s = 1};
+  x.w.update_s[0] = 0.25;
+  x.w.update_s[1] = 0;
+  x.w.problem.update_s = x.w.update_s;
+  gt_pipe_result r = evaluate(&x.w, GT_PIPE_GPIPE, 1);
+  assert_int_equal(r.makespan, 8 * GT_SECOND); /* BW from 3 to 5 in region 1, 6 to 8 in region 0 */
+  assert_int_equal(r.period, gt_from_seconds(8.25));
+  gt_pipe_result_close(&r);
+  x.w.problem.agree_s = agree_s;
+  r = evaluate(&x.w, GT_PIPE_GPIPE, 1);
+  assert_int_equal(r.makespan, 8 * GT_SECOND);
+  assert_int_equal(r.period, gt_from_seconds(10.5)); /* region 1 hears of region 0 */
+  gt_pipe_result_close(&r);
+  /* the output of the next step's F comes to region 1 at 10.25, and waits */
+  r = evaluate(&x.w, GT_PIPE_GPIPE, 6);
+  assert_int_equal(r.period, gt_from_seconds(8.5));
+  gt_pipe_result_close(&r);
+  agree_s[2] = 4; /* region 1 ends at 5: region 0 hears of it at 9 */
+  r = evaluate(&x.w, GT_PIPE_GPIPE, 6);
+  assert_int_equal(r.period, gt_from_seconds(9.25));
+  gt_pipe_result_close(&r);
+  gt_pipe_schedule *s = w_make(&x.w, GT_PIPE_GPIPE, NULL);
+  agree_s[1] = -1;
+  assert_int_equal(gt_pipe_evaluate(&r, s, &x.w.problem, 1), GT_ERR_JOB);
+  gt_pipe_schedule_close(s);
+}
+
 /* A hop before the link: the way from a stage to its region's gateway. */
 static void a_hop_comes_before_the_link(void **unused) {
   (void)unused;
@@ -167,13 +201,18 @@ static void auto_over_a_slow_link(void **unused) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static gt_ns period(gt_pipe_kind kind, double update_s, bool together, double together_s) {
+/* together: the stages are of one region, which waits for all of them. */
+static gt_ns period(gt_pipe_kind kind, double update_s, bool together) {
+  static const size_t region[W_STAGES_MAX];
+  static const gt_link_spec none[1];
+  static const double agree_s[1];
+  const gt_pipe_wan wan = {.nregions = 1, .region = region, .links = none};
   world w;
   w_alike(&w, 4, 1, 12, 1, 1, 1, 0);
   for (size_t s = 0; s < 4; s++) w.update_s[s] = update_s;
   w.problem.update_s = w.update_s;
-  w.problem.together = together;
-  w.problem.together_s = together_s;
+  w.problem.wan = &wan;
+  w.problem.agree_s = together ? agree_s : NULL;
   gt_pipe_result r = evaluate(&w, kind, 8);
   gt_ns found = r.period;
   assert_true(r.cost <= r.makespan);
@@ -184,11 +223,11 @@ static gt_ns period(gt_pipe_kind kind, double update_s, bool together, double to
 /* 36 s of work, 3 s until the last stage begins. */
 static void periods_by_hand(void **unused) {
   (void)unused;
-  assert_int_equal(period(GT_PIPE_ZB_H2, 0, false, 0), 36 * GT_SECOND);
-  assert_int_equal(period(GT_PIPE_ZB_H2, 2, false, 0), 38 * GT_SECOND);
+  assert_int_equal(period(GT_PIPE_ZB_H2, 0, false), 36 * GT_SECOND);
+  assert_int_equal(period(GT_PIPE_ZB_H2, 2, false), 38 * GT_SECOND);
   /* all stages wait for the last one, which has ended after 39 s */
-  assert_int_equal(period(GT_PIPE_ZB_H2, 2, true, 0.5), gt_from_seconds(39 + 0.5 + 2));
-  assert_int_equal(period(GT_PIPE_1F1B, 2, false, 0), (3 * 15 + 2) * GT_SECOND);
+  assert_int_equal(period(GT_PIPE_ZB_H2, 2, true), (39 + 2) * GT_SECOND);
+  assert_int_equal(period(GT_PIPE_1F1B, 2, false), (3 * 15 + 2) * GT_SECOND);
 }
 
 static void one_step_has_its_own_end_as_period(void **unused) {
@@ -300,6 +339,7 @@ static void nothing_is_left_allocated(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(hops_have_directions_and_rates),
                                      cmocka_unit_test(messages_occupy_a_link),
+                                     cmocka_unit_test(regions_wait_for_each_other),
                                      cmocka_unit_test(a_hop_comes_before_the_link),
                                      cmocka_unit_test(messages_occupy_an_access),
                                      cmocka_unit_test(long_messages_go_in_frames),

@@ -188,7 +188,7 @@ static void the_problem(void **state) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   const gt_pipe_problem *q = &p->problem;
-  assert_true(q->stages == 3 && q->chunks == 1 && q->micros == 6 && !q->memory && !q->together);
+  assert_true(q->stages == 3 && q->chunks == 1 && q->micros == 6 && !q->memory);
   for (size_t k = 0; k < 3; k++) {
     const size_t n = 4 / p->layout.places[k].workers;
     assert_int_equal(gt_from_seconds(q->spans[k].forward_s),
@@ -203,6 +203,10 @@ static void the_problem(void **state) {
   assert_true(q->wan->nregions == 2 && q->wan->region[0] == 0 && q->wan->region[1] == 1 &&
               q->wan->region[2] == 0);
   assert_true(q->wan->links[1].latency_s == 0.02 && q->wan->links[2].latency_s == 0.03);
+  /* one frame without a payload */
+  assert_true(q->agree_s[0] == 0 && q->agree_s[3] == 0);
+  assert_true(q->agree_s[1] == 0.02 + 8 * 64 / gt_link_goodput(&q->wan->links[1]));
+  assert_true(q->agree_s[2] == 0.03 + 8 * 64 / gt_link_goodput(&q->wan->links[2]));
   assert_true(q->wan->links[1].bandwidth_bps == 1e8 && q->wan->links[2].bandwidth_bps == 5e7);
   gt_pipe_job_close(p);
   gt_job_close(job);
@@ -307,16 +311,18 @@ static void bytes_of_a_step(void **state) {
   assert_int_equal(gt_pipe_job_bytes(p, 0, 1), 6 * (2 * packet + 2 * packet));
   assert_int_equal(gt_pipe_job_bytes(p, 1, 0), 6 * (2 * packet + 2 * packet));
   assert_int_equal(gt_pipe_job_bytes(p, 0, 0), 0);
+  assert_int_equal(p->layout.label_bytes, 0); /* the loss is where the data are */
   gt_pipe_job_close(p);
   gt_job_close(job);
-  /* 3 and 2 workers share 6 samples: 0-1, 2, 3, 4-5.  Labels go to west's two workers. */
+  /* 3 and 2 workers share 6 samples: 0-1, 2, 3, 4-5.  The ids of each go to west with it. */
   job = job_of("pipeline:\n  stages: [{region: east, workers: 3, last: transformer.h.1}, {region: "
                "west, workers: 2}]\n  micro_batches: 4\n  labels: send\n",
                "");
   job->model.untied = true;
   p = open_pipe(job);
-  const size_t cut = 2 * (2 * 4 * T * D + 96) + 2 * (4 * T * D + 96),
-               labels = 2 * (3 * 4 * (T + 1) + 96);
+  const size_t cut = 2 * (2 * 4 * T * D + 96) + 2 * (4 * T * D + 96), labels = 6 * 4 * (T + 1);
+  assert_int_equal(p->layout.label_bytes, 4 * (T + 1));
+  assert_true(p->problem.spans[0].label_bytes == (double)labels);
   assert_int_equal(gt_pipe_job_bytes(p, 0, 1), 4 * (cut + labels));
   assert_int_equal(gt_pipe_job_bytes(p, 1, 0), 4 * cut);
   gt_pipe_job_close(p);
@@ -325,43 +331,75 @@ static void bytes_of_a_step(void **state) {
 
 /* ---- memory and schedules -------------------------------------------------------------------- */
 
-static void memory_is_kept(void **state) {
+/* What passes between stages: outputs of span k and their gradients, n(k) of each at both ends. */
+static void what_a_worker_needs(void **state) {
   (void)state;
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
-  double needs[3], most = 0;
+  const gt_pipe_schedule *schedule = p->layout.schedule;
+  const size_t u = 4 * T * D, n0 = gt_pipe_outstanding(schedule, 0),
+               n1 = gt_pipe_outstanding(schedule, 1),
+               areas[] = {2 * n0 * 2 * u, (2 * n0 + 2 * n1) * 2 * u, 2 * n1 * 4 * u};
   for (size_t s = 0; s < 3; s++) {
-    const gt_pipe_holds *h = &p->holds[s];
-    assert_true(h->arrays > 0 && h->slot > 0);
-    assert_int_equal(gt_pipe_job_memory(p, s),
-                     h->arrays + h->shared + p->layout.slots[s] * h->slot);
-    needs[s] = (double)(h->arrays + h->shared) + 3.5 * (double)h->slot;
-    most = fmax(most, needs[s]);
+    const gt_pipe_need need = gt_pipe_job_need(p, schedule, s);
+    assert_int_equal(need.arrays, p->holds[s].arrays);
+    assert_int_equal(need.slots, p->layout.slots[s]);
+    assert_int_equal(need.areas, areas[s]);
+    assert_int_equal(need.samples, s == 1 ? 0 : (size_t)job->train.batch * sizeof(float) * (T + 2));
+    assert_int_equal(need.all, need.arrays + need.scratch + need.slots * need.slot + need.areas +
+                                   need.samples);
+    assert_int_equal(gt_pipe_job_memory(p, s), need.all);
   }
   /* Parameters and gradients; the tied head's stage also has the embedding's. */
   const size_t block = 12 * D * D + 13 * D;
   assert_int_equal(p->holds[1].arrays, 2 * 4 * 2 * block);
   assert_int_equal(p->holds[2].arrays, 2 * 4 * (block + 2 * D + (V + T) * D));
   gt_pipe_job_close(p);
-  job->pipeline.memory_bytes = most;
+  gt_job_close(job);
+}
+
+/* The largest need of a worker with a schedule of this kind. */
+static size_t largest_need(const gt_pipe_job *p, gt_pipe_kind kind) {
+  gt_pipe_schedule *schedule = NULL;
+  size_t most = 0;
+  assert_int_equal(gt_pipe_job_schedule(&schedule, p, kind), GT_OK);
+  for (size_t s = 0; s < 3; s++) {
+    const size_t all = gt_pipe_job_need(p, schedule, s).all;
+    if (all > most) most = all;
+  }
+  gt_pipe_schedule_close(schedule);
+  return most;
+}
+
+static void memory_is_kept(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  gt_pipe_job *p = open_pipe(job);
+  const size_t most = largest_need(p, GT_PIPE_1F1B);
+  assert_true(largest_need(p, GT_PIPE_GPIPE) > most);
+  gt_pipe_job_close(p);
+  job->pipeline.memory_bytes = (double)most;
   p = open_pipe(job);
   for (size_t s = 0; s < 3; s++)
-    assert_true((double)gt_pipe_job_memory(p, s) <= most && p->layout.slots[s] >= 1);
-  assert_true(p->problem.memory && p->problem.memory[2] == 3);
+    assert_true(gt_pipe_job_memory(p, s) <= most && p->layout.slots[s] >= 1);
   gt_pipe_schedule *other = NULL;
   assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_1F1B), GT_OK);
   gt_pipe_schedule_close(other);
   assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_GPIPE), GT_ERR_JOB);
   assert_null(other);
-  assert_non_null(strstr(gt_error_text(), "and schedule gpipe needs 6; "));
+  assert_non_null(strstr(gt_error_text(), " with schedule gpipe: "));
   assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_ZB_V), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "small: schedule zb-v is for stages of 2 parts of the model, "
                       "and those of pipeline.stages have 1");
   gt_pipe_job_close(p);
-  job->pipeline.memory_bytes = 1024;
-  p = NULL;
   const gt_graph_spec model = model_of(job);
+  job->pipeline.memory_bytes = (double)(most - 1);
+  job->pipeline.schedule = GT_PIPE_1F1B;
+  p = NULL;
+  assert_int_equal(gt_pipe_job_open(&p, job, &model), GT_ERR_JOB);
+  assert_non_null(strstr(gt_error_text(), " with schedule 1f1b: "));
+  job->pipeline.memory_bytes = 1024;
   assert_int_equal(gt_pipe_job_open(&p, job, &model), GT_ERR_JOB);
   assert_non_null(
       strstr(gt_error_text(), "small: pipeline.memory is 1 KiB, and a worker of stage 0 needs "));
@@ -458,13 +496,21 @@ static void replicas_of_statistics(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(places_and_spans), cmocka_unit_test(folded),
-      cmocka_unit_test(times_of_passes),  cmocka_unit_test(times_of_workers),
-      cmocka_unit_test(the_problem),      cmocka_unit_test(a_step_by_hand),
-      cmocka_unit_test(without_times),    cmocka_unit_test(even_cuts),
-      cmocka_unit_test(bytes_of_a_step),  cmocka_unit_test(memory_is_kept),
-      cmocka_unit_test(the_same_again),   cmocka_unit_test(wrong_cuts),
-      cmocka_unit_test(wrong_stages),     cmocka_unit_test(replicas_of_statistics),
+      cmocka_unit_test(places_and_spans),
+      cmocka_unit_test(folded),
+      cmocka_unit_test(times_of_passes),
+      cmocka_unit_test(times_of_workers),
+      cmocka_unit_test(the_problem),
+      cmocka_unit_test(a_step_by_hand),
+      cmocka_unit_test(without_times),
+      cmocka_unit_test(even_cuts),
+      cmocka_unit_test(bytes_of_a_step),
+      cmocka_unit_test(what_a_worker_needs),
+      cmocka_unit_test(memory_is_kept),
+      cmocka_unit_test(the_same_again),
+      cmocka_unit_test(wrong_cuts),
+      cmocka_unit_test(wrong_stages),
+      cmocka_unit_test(replicas_of_statistics),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

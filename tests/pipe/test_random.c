@@ -18,7 +18,7 @@ typedef struct {
   world w;
   size_t region[W_STAGES_MAX];
   gt_link_spec links[9];
-  double up_bps[3];
+  double up_bps[3], agree_s[9];
   gt_pipe_wan wan;
 } any_case;
 
@@ -51,8 +51,6 @@ static void make_stages(any_case *c, gt_rng *rng, size_t chunks) {
   }
   w->problem.memory = w->memory;
   w->problem.update_s = w->update_s;
-  w->problem.together = gt_rng_below(rng, 4) == 0;
-  w->problem.together_s = any_time(rng, 3);
 }
 
 static void make_case(any_case *c, gt_rng *rng, size_t number) {
@@ -69,6 +67,8 @@ static void make_case(any_case *c, gt_rng *rng, size_t number) {
   c->wan.up_bps = c->wan.down_bps = c->up_bps;
   for (size_t s = 0; s < c->w.problem.stages; s++) c->region[s] = gt_rng_below(rng, n);
   c->w.problem.wan = &c->wan;
+  for (size_t i = 0; i < n * n; i++) c->agree_s[i] = any_time(rng, 3);
+  if (gt_rng_below(rng, 4) == 0) c->w.problem.agree_s = c->agree_s;
 }
 
 /* ---- a second computation -------------------------------------------------------------------- */

@@ -47,7 +47,9 @@ static gt_pipe_layout plain_layout(world *w, gt_pipe_schedule *s, const size_t *
     places[i] = (gt_pipe_place){region[i], taken[region[i]]++, 1};
   for (size_t k = 0; k < s->stages * s->chunks; k++)
     bytes[k] = (size_t)w->spans[k].output_bytes / samples;
-  return layout_of(s, nregions, samples, places, bytes);
+  gt_pipe_layout l = layout_of(s, nregions, samples, places, bytes);
+  l.label_bytes = (size_t)w->spans[0].label_bytes / samples;
+  return l;
 }
 
 static void no_hops_inside(world *w, const size_t *region) {
@@ -90,6 +92,9 @@ static void compare_times(world *w, gt_pipe_kind kind, const size_t *region, siz
 
 static const size_t apart[] = {0, 1, 2, 3, 4, 5, 6, 7}, halves[] = {0, 0, 1, 1},
                     alone[W_STAGES_MAX] = {0};
+static const double at_once[1];
+static const gt_link_spec no_link[1];
+static const gt_pipe_wan one_region = {.nregions = 1, .region = alone, .links = no_link};
 
 /* Pipelines with known figures; `apart`: every stage a region, hops in between. */
 static void times_of_known_pipelines(void **unused) {
@@ -104,9 +109,9 @@ static void times_of_known_pipelines(void **unused) {
     w.update_s[0] = w.update_s[2] = 3;
     w.problem.update_s = w.update_s;
     compare_times(&w, kind, halves, 2, 1);
-    w.problem.together = true;
-    w.problem.together_s = 2;
-    compare_times(&w, kind, halves, 2, 1);
+    compare_times(&w, kind, alone, 1, 1);
+    w.problem.wan = &one_region;
+    w.problem.agree_s = at_once;
     compare_times(&w, kind, alone, 1, 1);
   }
 }
@@ -118,6 +123,7 @@ static double ms(gt_rng *rng, uint64_t most) {
 static void random_times(world *w, gt_rng *rng, size_t chunks) {
   static const double bytes[] = {0, 1000, 3000000};
   const size_t p = 1 + gt_rng_below(rng, 5);
+  const double labels = gt_rng_below(rng, 2) ? 400000 : 0;
   w_alike(w, p, chunks, 1 + gt_rng_below(rng, MICROS_MAX), 0, 0, 0, 0);
   for (size_t k = 0; k < p * chunks; k++)
     w->spans[k] = (gt_pipe_span){.forward_s = 1e-3 + ms(rng, 5),
@@ -125,15 +131,14 @@ static void random_times(world *w, gt_rng *rng, size_t chunks) {
                                  .weight_s = ms(rng, 4),
                                  .activation = 1,
                                  .weight_share = 1,
-                                 .output_bytes = bytes[gt_rng_below(rng, 3)]};
+                                 .output_bytes = bytes[gt_rng_below(rng, 3)],
+                                 .label_bytes = labels};
   for (size_t s = 0; s < p; s++) {
     w->ahead[s].delay_s = ms(rng, 6);
     w->back[s].delay_s = ms(rng, 6);
     w->update_s[s] = ms(rng, 9);
   }
   w->problem.update_s = w->update_s;
-  w->problem.together = gt_rng_below(rng, 4) == 0;
-  w->problem.together_s = ms(rng, 3);
 }
 
 /* Random pipelines over links that several stages share, with limited access and jitter. */
@@ -143,7 +148,7 @@ static void times_over_links(void **unused) {
   for (size_t i = 0; i < WAN_CASES; i++) {
     world w;
     gt_link_spec links[9];
-    double access[3];
+    double access[3], agree_s[9];
     size_t region[W_STAGES_MAX];
     const size_t n = 2 + gt_rng_below(&rng, 2);
     const gt_pipe_wan wan = {.nregions = n,
@@ -158,6 +163,8 @@ static void times_over_links(void **unused) {
                                 .latency_s = 1e-3 + ms(&rng, 5),
                                 .jitter_s = gt_rng_below(&rng, 3) ? 0 : 1e-3,
                                 .back_s = 1e-3};
+    for (size_t k = 0; k < n * n; k++) agree_s[k] = ms(&rng, 3);
+    if (gt_rng_below(&rng, 2)) w.problem.agree_s = agree_s;
     for (size_t k = 0; k < n; k++) access[k] = gt_rng_below(&rng, 2) ? 1e9 : 0;
     for (size_t s = 0; s < w.problem.stages; s++) region[s] = gt_rng_below(&rng, n);
     w.problem.wan = &wan;

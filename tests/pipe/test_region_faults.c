@@ -496,6 +496,51 @@ static void layouts_that_are_refused(void **unused) {
   gt_pipe_layout_close(&l);
 }
 
+/* ---- another order --------------------------------------------------------------------------- */
+
+static gt_pipe_schedule *all_forward_first(size_t micros) {
+  gt_pipe_schedule *s = gt_pipe_schedule_create(2, 1, micros);
+  for (uint32_t span = 0; span < 2; span++) {
+    for (size_t m = 0; m < micros; m++) gt_pipe_add(s, GT_PASS_F, span, m);
+    for (size_t m = 0; m < micros; m++) gt_pipe_add(s, GT_PASS_BW, span, m);
+  }
+  return s;
+}
+
+/* Between steps, if the layout allows it and it fits: 1F1B has two slots in stage 0, and there F2
+   comes after BW0; with three slots all F come first. */
+static void an_order_is_replaced_between_steps(void **unused) {
+  (void)unused;
+  hand h = {.layout = two_stages()};
+  gt_pipe_schedule *other = all_forward_first(3), *shorter = all_forward_first(2);
+  open_region(&h, 0);
+  says(gt_pipe_region_reorder(h.region, other), GT_ERR_FAULT,
+       "the pipeline cannot change to a schedule of another shape");
+  gt_pipe_region_close(h.region);
+  h.layout.adapts = true;
+  open_region(&h, 0);
+  says(gt_pipe_region_reorder(h.region, shorter), GT_ERR_FAULT,
+       "the pipeline cannot change to a schedule of another shape");
+  says(gt_pipe_region_reorder(h.region, other), GT_ERR_FAULT,
+       "stage 0 has 2 slots; the new schedule needs 3");
+  gt_pipe_region_close(h.region);
+  for (size_t s = 0; s < 2; s++) h.layout.slots[s] = 3;
+  open_region(&h, 0);
+  assert_int_equal(gt_pipe_region_reorder(h.region, other), GT_OK);
+  step(&h, 0, FIRST_STEP, 0);
+  for (size_t m = 0; m < 3; m++) {
+    assert_true(h.order.kind == GT_PASS_F && h.order.micro == m && h.order.slot == m);
+    done(&h, 0);
+  }
+  says(gt_pipe_region_reorder(h.region, h.layout.schedule), GT_ERR_FAULT,
+       "the schedule cannot change while worker 0 of region 0 is in step 5");
+  assert_int_equal(h.passes, 3);
+  waits(&h, 0, "stage 0 waits for the gradient of micro-batch 0 from stage 1");
+  gt_pipe_schedule_close(other);
+  gt_pipe_schedule_close(shorter);
+  close_hand(&h);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(packets_from_and_to_the_wrong_place),
                                      cmocka_unit_test(packets_of_the_wrong_size),
@@ -506,6 +551,7 @@ int main(void) {
                                      cmocka_unit_test(outputs_are_kept_until_read),
                                      cmocka_unit_test(readers_say_so),
                                      cmocka_unit_test(buffers_by_hand),
-                                     cmocka_unit_test(layouts_that_are_refused)};
+                                     cmocka_unit_test(layouts_that_are_refused),
+                                     cmocka_unit_test(an_order_is_replaced_between_steps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

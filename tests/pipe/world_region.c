@@ -219,14 +219,25 @@ static gt_ns update_of(const r_world *w, size_t stage) {
 static void end_as_evaluated(r_world *w, size_t i) {
   const gt_pipe_problem *problem = w->spec.problem;
   if (w->workers[i].step == 0 && w->now > w->makespan) w->makespan = w->now;
-  if (!problem->together) {
+  if (!problem->agree_s) {
     push(w, w->now + update_of(w, i), BEGINS, i, 0);
     return;
   }
+  w->ended_at[w->workers[i].region] = w->now;
   if (++w->ended < w->nworkers) return;
   w->ended = 0;
-  for (size_t k = 0; k < w->nworkers; k++)
-    push(w, w->now + gt_from_seconds(problem->together_s) + update_of(w, k), BEGINS, k, 0);
+  for (size_t k = 0; k < w->nworkers; k++) {
+    const size_t to = w->workers[k].region;
+    gt_ns at = 0;
+    for (size_t j = 0; j < w->nworkers; j++) {
+      const size_t from = w->workers[j].region;
+      const gt_ns heard =
+          w->ended_at[from] +
+          (from == to ? 0 : gt_from_seconds(problem->agree_s[from * problem->wan->nregions + to]));
+      if (heard > at) at = heard;
+    }
+    push(w, at + update_of(w, k), BEGINS, k, 0);
+  }
 }
 
 static void on_ended(void *ctx, size_t number) {

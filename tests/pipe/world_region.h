@@ -68,7 +68,10 @@ struct r_world {
   gt_link_state *links;
   gt_access *up;
   gt_landing *down;
-  size_t ended;  /* stages that have ended the step, where updates go together */
+  /* Where regions make steps together: stages that have ended the step, and when those of a region
+     have. */
+  size_t ended;
+  gt_ns ended_at[R_REGIONS_MAX];
   gt_ns *finish; /* of each step: the last update */
   gt_ns makespan;
   gt_pipe_time **times; /* of each stage: passes of the first step, of its first worker */

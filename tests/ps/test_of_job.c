@@ -117,7 +117,7 @@ static void test_steps_of_a_pipeline(void **state) {
     assert_true(spec.until.steps == batches_of(&first, samples) && spec.until.samples == 0);
     assert_true(spec.eval_every.steps == samples);
   }
-  assert_int_equal(gt_ps_stages_optim_of(job, &first).schedule.total_steps, 10);
+  assert_int_equal(gt_ps_stages_optim_of(job, &first, NULL).schedule.total_steps, 10);
   gt_job_close(job);
 }
 

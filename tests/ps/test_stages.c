@@ -1,10 +1,11 @@
 /* Regions that hold the stages of one pipeline: the parameters after every step are those of a
    computation without PSs, to the bit, whatever the delays; a step that is not finite in one region
-   is dropped in all; every region's checkpoint of a round is of the same step, whoever opens it and
-   whenever; a stop or a crash changes nothing of the result; an evaluation is one pass of all. */
+   is dropped in all; gradients are clipped by the norm of all; every region's checkpoint of a round
+   is of the same step, whoever opens it and whenever; a stop or a crash changes nothing of the
+   result; an evaluation is one pass of all. */
 #include "world_stages.h"
 
-static int64_t within, waited, stops, crashes, dropped;
+static int64_t within, waited, stops, crashes, dropped, clipped;
 
 static s_spec random_spec(uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 5, 0);
@@ -18,12 +19,14 @@ static s_spec random_spec(uint64_t seed) {
   s.bad_every = gt_rng_below(&rng, 2) ? 40 : 0;
   s.rounds = gt_rng_below(&rng, 2) ? 0.05 : 0;
   s.no_data = gt_rng_below(&rng, 16) == 0;
+  s.clip = gt_rng_below(&rng, 2) ? 1.5 : 0;
   return s;
 }
 
 static void finish(s_world *w) {
   within += w->within;
   waited += w->waited;
+  clipped += w->clipped;
   for (size_t i = 0; i < w->n; i++) dropped += w->regions[i].nonfinite;
   s_close(w);
 }
@@ -55,7 +58,7 @@ static void test_bits(void **state) {
     }
     finish(w);
   }
-  assert_true(dropped > 0);
+  assert_true(dropped > 0 && clipped > 1000);
 }
 
 /* After every so many steps in every region, never after the last; a region without a stage that
@@ -225,6 +228,32 @@ static void refused(s_world *w, const gt_frame_header *head, const char *words) 
   assert_true(after.round == before.round && after.steps == before.steps);
 }
 
+/* Squares of tensors that cannot come, from a region that has some. */
+static void test_squares_refused(void **state) {
+  (void)state;
+  s_spec s = {.nregions = 2, .batch = 10, .steps = 8, .nonfinite_limit = 1, .seed = 4, .clip = 0.5};
+  s_world *w = s_open(&s);
+  while (s_look(w, 1).steps < 3 || s_look(w, 1).held) s_step(w);
+  const uint64_t next = (uint64_t)s_look(w, 1).steps + 1, all = w->regions[0].shape.ntensors;
+  static const char squares[] = "the squares of";
+  const struct {
+    gt_frame_header head;
+    const char *words;
+  } bad[] = {
+      {{.kind = GT_MSG_STRATEGY, .value = next}, squares}, /* told, and no squares before it */
+      {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 8 * all + 8}, squares},
+      {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 4}, "4 bytes; 0 are needed"},
+      {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 8 * all, .range = 1}, squares},
+      {{.kind = GT_MSG_STRATEGY, .value = next - 1, .message_bytes = 8 * all}, squares},
+      {{.kind = GT_MSG_STRATEGY, .value = next + 1, .message_bytes = 8 * all}, squares},
+      {{.kind = GT_MSG_STRATEGY, .value = UINT64_MAX, .message_bytes = 8 * all}, squares},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused(w, &bad[i].head, bad[i].words);
+  s_run_until(w, GT_PS_COMPLETE);
+  check_end(w);
+  s_close(w);
+}
+
 /* What cannot come from a region of a pipeline. */
 static void test_refused(void **state) {
   (void)state;
@@ -243,6 +272,7 @@ static void test_refused(void **state) {
       {{.kind = GT_MSG_STRATEGY, .value = steps + 3}, mark},
       {{.kind = GT_MSG_STRATEGY, .value = steps + 1, .detail = 2}, mark},
       {{.kind = GT_MSG_STRATEGY, .value = UINT64_MAX}, mark},
+      {{.kind = GT_MSG_STRATEGY, .value = steps + 1, .message_bytes = 8}, "squares of 1 tensors"},
       {{.kind = GT_MSG_ROUND, .value = 1, .sequence = steps - 1}, "steps of the pipeline"},
       {{.kind = GT_MSG_ROUND, .value = 1, .sequence = steps + 1}, "steps of the pipeline"},
       {{.kind = GT_MSG_ROUND, .value = 1, .sequence = UINT64_MAX}, "steps of the pipeline"},
@@ -261,9 +291,13 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bits),          cmocka_unit_test(test_evaluations),
-      cmocka_unit_test(test_the_end),       cmocka_unit_test(test_limit),
-      cmocka_unit_test(test_interruptions), cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_bits),
+      cmocka_unit_test(test_evaluations),
+      cmocka_unit_test(test_the_end),
+      cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_interruptions),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_squares_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

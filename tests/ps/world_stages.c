@@ -90,6 +90,19 @@ static void s_shape_of(s_world *w, s_region *r) {
   }
   for (size_t k = s->nstages; k-- > 1;)
     if (gt_rng_below(&w->rng, 2)) s_tie(s, k, &w->rng);
+  s->ntensors = 1 + s->nparams % S_TENSORS;
+  for (size_t t = 0; t < s->ntensors; t++) {
+    const size_t from = s_cut(s->nparams, s->ntensors, t);
+    s->tensors[t] =
+        (gt_view){.offset = from, .count = s_cut(s->nparams, s->ntensors, t + 1) - from};
+  }
+}
+
+/* The regions' tensors alternate in the model. */
+static void s_owners(s_world *w) {
+  for (size_t t = 0; t < S_TENSORS; t++)
+    for (size_t i = 0; i < w->n; i++)
+      if (t < w->regions[i].shape.ntensors) w->owners[w->nowners++] = i;
 }
 
 void s_shapes(s_world *w) {
@@ -97,6 +110,7 @@ void s_shapes(s_world *w) {
   s_shape *last = &w->regions[gt_rng_below(&w->rng, w->n)].shape;
   w->regions[0].shape.stages[0].counts = true;
   last->stages[last->nstages - 1].judges = true;
+  s_owners(w);
 }
 
 /* ---- what must be ---------------------------------------------------------------------------- */
@@ -107,7 +121,10 @@ gt_optim *s_optim(const s_region *r, bool with_memory) {
       .kind = GT_OPTIMIZER_SGD,
       .schedule = {.kind = GT_LR_COSINE, .lr = 0.1, .lr_min = 0.01, .total_steps = S_STEPS},
       .momentum = 0.9,
-      .weight_decay = 0.01};
+      .weight_decay = 0.01,
+      .clip = r->world->spec.clip,
+      .tensors = r->shape.tensors,
+      .ntensors = r->shape.ntensors};
   assert_int_equal(gt_optim_create(&optim, &sgd, r->shape.nparams, with_memory), GT_OK);
   return optim;
 }
@@ -154,24 +171,48 @@ static bool s_dropped(const s_world *w, int64_t batch) {
   return false;
 }
 
-void s_judge(s_world *w, const s_region *r) {
-  gt_optim *optim = s_optim(r, true);
-  const size_t n = r->shape.nparams;
-  s_begin(r, &w->after[r->id][0]);
-  for (int64_t batch = 0; batch < w->spec.steps; batch++) {
-    const s_after *now = &w->after[r->id][batch];
-    s_after *then = &w->after[r->id][batch + 1];
-    float grads[S_PARAMS];
-    *then = *now;
-    if (s_dropped(w, batch)) {
-      then->nonfinite++;
-      continue;
-    }
-    for (size_t j = 0; j < S_PARAMS; j++) grads[j] = -0.0f; /* -0 + x is x, whatever its sign */
-    for (size_t k = 0; k < r->shape.nstages; k++) s_stage_step(w, r, k, batch, now, then, grads);
-    gt_optim_step(optim, gt_vec_of(then->params, n), gt_vec_of(grads, n), gt_vec_of(NULL, n));
+/* Of the gradients of all regions: of their tensors in the order of the model. */
+static double s_norm(const s_world *w, gt_optim *const *optims, float grads[][S_PARAMS]) {
+  double squares[S_REGIONS][S_TENSORS], sum = 0;
+  size_t next[S_REGIONS] = {0};
+  for (size_t i = 0; i < w->n; i++)
+    gt_optim_squares(optims[i], gt_vec_of(grads[i], w->regions[i].shape.nparams), squares[i]);
+  for (size_t t = 0; t < w->nowners; t++) sum += squares[w->owners[t]][next[w->owners[t]]++];
+  return sqrt(sum);
+}
+
+static void s_judge_step(s_world *w, gt_optim *const *optims, int64_t batch) {
+  static float grads[S_REGIONS][S_PARAMS];
+  for (size_t i = 0; i < w->n; i++) {
+    const s_region *r = &w->regions[i];
+    for (size_t j = 0; j < S_PARAMS; j++) grads[i][j] = -0.0f; /* -0 + x is x, whatever its sign */
+    for (size_t k = 0; k < r->shape.nstages; k++)
+      s_stage_step(w, r, k, batch, &w->after[i][batch], &w->after[i][batch + 1], grads[i]);
   }
-  gt_optim_close(optim);
+  const double norm = s_norm(w, optims, grads);
+  w->clipped += w->spec.clip > 0 && norm > w->spec.clip;
+  for (size_t i = 0; i < w->n; i++) {
+    const size_t n = w->regions[i].shape.nparams;
+    gt_optim_step_of(optims[i], gt_vec_of(w->after[i][batch + 1].params, n), gt_vec_of(grads[i], n),
+                     gt_vec_of(NULL, n), norm);
+  }
+}
+
+void s_judge(s_world *w) {
+  gt_optim *optims[S_REGIONS];
+  for (size_t i = 0; i < w->n; i++) {
+    optims[i] = s_optim(&w->regions[i], true);
+    s_begin(&w->regions[i], &w->after[i][0]);
+  }
+  for (int64_t batch = 0; batch < w->spec.steps; batch++) {
+    const bool dropped = s_dropped(w, batch);
+    for (size_t i = 0; i < w->n; i++) {
+      w->after[i][batch + 1] = w->after[i][batch];
+      w->after[i][batch + 1].nonfinite += dropped;
+    }
+    if (!dropped) s_judge_step(w, optims, batch);
+  }
+  for (size_t i = 0; i < w->n; i++) gt_optim_close(optims[i]);
 }
 
 void s_check_region(const s_world *w, const s_region *r) {

@@ -12,6 +12,7 @@
 #define S_PARAMS  24
 #define S_BUFFERS 6
 #define S_RANGES  4
+#define S_TENSORS 3 /* of a region */
 #define S_STEPS   32
 #define S_ROUNDS  256
 #define S_COPIES  32
@@ -23,6 +24,7 @@ typedef struct {
   double minutes;                              /* or by time; 0: no */
   int64_t bad_every;                           /* one of so many pushes is not finite; 0: none */
   int nonfinite_limit;
+  double clip;   /* largest norm of a gradient; 0: any */
   double rounds; /* chance of a round that a region opens at an event */
   bool no_data;
   uint64_t seed;
@@ -33,6 +35,8 @@ typedef struct {
   size_t nstages, nworkers, nparams, nbuffers;
   gt_ps_stage stages[S_STAGES];
   gt_ps_range params[S_STAGES][S_RANGES], buffers[S_STAGES][S_RANGES];
+  gt_view tensors[S_TENSORS];
+  size_t ntensors;
 } s_shape;
 
 /* What a region has after a step. */
@@ -44,6 +48,7 @@ typedef struct {
 
 typedef struct {
   gt_frame_header head;
+  double numbers[S_TENSORS];
   gt_ns at;
 } s_frame;
 
@@ -92,6 +97,7 @@ typedef struct s_world {
   gt_ns now;
   gt_rng rng;
   double weights[S_REGIONS];
+  size_t owners[S_REGIONS * S_TENSORS], nowners;
   s_region regions[S_REGIONS];
   s_link links[S_REGIONS][S_REGIONS];
   s_after after[S_REGIONS][S_STEPS + 1]; /* what must be */
@@ -99,6 +105,7 @@ typedef struct s_world {
   int64_t newest, events;                /* newest: round that was ever taken */
   /* checkpoints within a step that was told; ROUND that had to wait for a step */
   int64_t within, waited;
+  int64_t clipped; /* steps that must be */
 } s_world;
 
 /* ---- the problem ----------------------------------------------------------------------------- */
@@ -114,8 +121,8 @@ bool s_bad(const s_world *w, size_t region, size_t worker, int64_t batch);
 /* Draws the stages of all regions.  The first one of region 0 reads the data; the loss is in some
    other or the same region. */
 void s_shapes(s_world *w);
-/* Computes w->after of the region. */
-void s_judge(s_world *w, const s_region *r);
+/* Computes w->after of all regions. */
+void s_judge(s_world *w);
 gt_optim *s_optim(const s_region *r, bool with_memory);
 /* What the region has before the first step. */
 void s_begin(const s_region *r, s_after *a);

@@ -8,12 +8,16 @@ static void s_send(void *ctx, size_t peer, const gt_frame_header *head, const vo
   s_region *r = ctx;
   s_world *w = r->world;
   s_link *link = &w->links[r->id][peer];
-  assert_true(peer < w->n && peer != r->id && !payload && bytes == 0 && cookie == 0);
+  const bool numbers = head->kind == GT_MSG_STRATEGY && w->spec.clip > 0;
+  assert_true(peer < w->n && peer != r->id && cookie == 0 && (payload != NULL) == (bytes > 0));
+  assert_true(bytes <= numbers * sizeof link->frames[0].numbers);
   assert_true(link->count < S_RING);
   const gt_ns at = w->now + link->delay + (gt_ns)gt_rng_below(&w->rng, (uint64_t)link->jitter);
   if (at > link->last) link->last = at;
   s_frame *f = &link->frames[(link->head + link->count++) % S_RING];
   *f = (s_frame){.head = *head, .at = link->last};
+  f->head.message_bytes = bytes;
+  if (bytes > 0) memcpy(f->numbers, payload, bytes);
 }
 
 static bool s_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
@@ -156,6 +160,8 @@ static void s_open_ps(s_world *w, s_region *r, int64_t round) {
       .self = r->id,
       .nworkers = r->shape.nworkers,
       .strategy = &gt_sync_stages,
+      .owners = w->owners,
+      .nowners = s->clip > 0 ? w->nowners : 0,
       .stages = r->shape.stages,
       .nstages = r->shape.nstages,
       .topology = GT_TOPOLOGY_MESH,
@@ -232,10 +238,8 @@ s_world *s_open(const s_spec *spec) {
   }
   s_shapes(w);
   s_quiet(w);
-  for (size_t i = 0; i < w->n; i++) {
-    s_judge(w, &w->regions[i]);
-    s_open_ps(w, &w->regions[i], 0);
-  }
+  s_judge(w);
+  for (size_t i = 0; i < w->n; i++) s_open_ps(w, &w->regions[i], 0);
   for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
   return w;
 }
@@ -335,14 +339,16 @@ static void s_answer(s_world *w, s_region *r, size_t k) {
 
 static void s_arrive(s_world *w, size_t a, size_t b) {
   s_link *link = &w->links[a][b];
-  const gt_frame_header head = link->frames[link->head].head;
+  const s_frame frame = link->frames[link->head];
+  const gt_frame_header head = frame.head;
+  const void *payload = head.message_bytes > 0 && !w->spec.no_data ? frame.numbers : NULL;
   link->head = (link->head + 1) % S_RING;
   link->count--;
   const gt_ps_view v = s_look(w, b);
   if (v.phase == GT_PS_STOPPED) return; /* it has gone home */
   w->waited += head.kind == GT_MSG_ROUND && (int64_t)head.value > v.round &&
                (int64_t)head.sequence > v.steps;
-  if (gt_ps_message(w->regions[b].ps, a, &head, NULL, w->now) != GT_OK) {
+  if (gt_ps_message(w->regions[b].ps, a, &head, payload, w->now) != GT_OK) {
     s_print(w);
     fail_msg("from %zu to %zu: %s", a, b, gt_error_text());
   }

@@ -2,12 +2,15 @@
    evaluation of the schedule says, to the nanosecond; between regions it sends the bytes that the
    pipeline of the job counts; and a forecast is the whole simulation, however few events it may
    use. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <math.h>
+#include <string.h>
 
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
@@ -38,6 +41,9 @@ typedef struct {
   gt_sim_spec spec;
 } fixture;
 
+static double clip; /* train.clip of the fixtures */
+static bool sent;   /* their labels travel, which a tied head cannot */
+
 static void must(gt_status status) {
   if (status != GT_OK) fail_msg("%s", gt_error_text());
 }
@@ -46,15 +52,17 @@ static fixture open_fixture(const char *regions, const char *stages, const char 
                             int steps) {
   char text[2048];
   fixture f = {0};
-  snprintf(text, sizeof text,
-           "name: law\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 128}\n"
-           "data: {path: none.h5}\n"
-           "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, eval_every: "
-           "{epochs: 0}}\n"
-           "regions: [%s]\npipeline: {stages: %s, micro_batches: 6, schedule: %s}\n"
-           "compute: {step: 24 ms}\ncheckpoint: {every: {steps: 0}}\n"
-           "wan: {default: {bandwidth: 100 Mbit/s, latency: 5 ms}}\n",
-           steps, BATCH, regions, stages, schedule);
+  snprintf(
+      text, sizeof text,
+      "name: law\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 128, untied: %s}\n"
+      "data: {path: none.h5}\n"
+      "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, clip: %g, "
+      "eval_every: {epochs: 0}}\n"
+      "regions: [%s]\npipeline: {stages: %s, micro_batches: 6, schedule: %s, labels: %s}\n"
+      "compute: {step: 24 ms}\ncheckpoint: {every: {steps: 0}}\n"
+      "wan: {default: {bandwidth: 100 Mbit/s, latency: 5 ms}}\n",
+      sent ? "true" : "false", steps, BATCH, clip, regions, stages, schedule,
+      sent ? "send" : "keep");
   must(gt_job_parse(&f.job, "test", text));
   must(gt_links_create(&f.links, f.job));
   must(gt_sim_shape_of(&f.shape, f.job));
@@ -104,6 +112,145 @@ static void test_a_step_takes_what_its_schedule_takes(void **state) {
   }
 }
 
+/* Of a long run, without its begin and end. */
+static double simulated_period_s(fixture *f, const char *regions, const char *stages,
+                                 const char *schedule) {
+  double end_s[2];
+  for (int i = 0; i < 2; i++) {
+    gt_sim *sim = NULL;
+    gt_sim_totals t;
+    *f = open_fixture(regions, stages, schedule, 10 + 10 * i);
+    must(gt_sim_run(&sim, &f->spec));
+    gt_sim_look(sim, &t);
+    end_s[i] = t.train_s;
+    gt_sim_close(sim);
+    if (i == 0) close_fixture(f);
+  }
+  return (end_s[1] - end_s[0]) / 10;
+}
+
+/* Steps follow each other as planned: the regions wait for each other in both, with the squares for
+   clipping and without.  One worker a stage: with more, a plan sends one message for all. */
+static void test_the_period_is_as_planned(void **state) {
+  static const char apart[] = "[{region: a}, {region: b}, {region: a}]";
+  (void)state;
+  for (size_t i = 0; i < 2 * KINDS; i++) {
+    char regions[256];
+    const size_t kind = i / 2;
+    const char *stages = kinds[kind].far == plain_far ? apart : kinds[kind].far;
+    clip = i % 2 ? 1 : 0;
+    for (int far = 0; far < 2; far++) {
+      fixture f;
+      gt_pipe_result result;
+      snprintf(regions, sizeof regions,
+               far ? "{name: a, ranks: %d, samples: 1000}, {name: b, ranks: 2, compute: {step: 40 "
+                     "ms}}"
+                   : "{name: a, ranks: 3, samples: 1000}",
+               kinds[kind].ranks);
+      const double simulated_s =
+          simulated_period_s(&f, regions, far ? stages : kinds[kind].near, kinds[kind].schedule);
+      must(gt_pipe_evaluate(&result, f.pipe->layout.schedule, &f.pipe->problem, GT_PIPE_STEADY));
+      const double planned_s = gt_seconds(result.period);
+      if (fabs(simulated_s - planned_s) > 2e-5 * planned_s)
+        fail_msg("%s, %d, clip %g: simulated %.9f s, planned %.9f s", kinds[kind].schedule, far,
+                 clip, simulated_s, planned_s);
+      gt_pipe_result_close(&result);
+      close_fixture(&f);
+    }
+  }
+  clip = 0;
+}
+
+/* The mean over a region's stages of what the evaluation says. */
+static double predicted_s(const fixture *f, const gt_pipe_result *result, size_t region,
+                          size_t phase) {
+  gt_ns sum = 0;
+  size_t n = 0;
+  for (size_t s = 0; s < f->pipe->layout.stages; s++) {
+    if (f->pipe->layout.places[s].region != region) continue;
+    sum += result->stages[s].phases[phase];
+    n++;
+  }
+  return gt_seconds(sum) / (double)n;
+}
+
+/* Heartbeats go first, of which the evaluation knows nothing: in this time two each way. */
+#define HEARTBEAT_S (8 * 64 / 100e6)
+
+/* Every phase of a step, but the wait for its end elsewhere, which no stage of a schedule has. */
+static void phases_are_predicted(fixture *f, const char *what) {
+#define KEY(constant, key, title) key,
+  static const char *const keys[] = {GT_PHASE_LIST(KEY)};
+#undef KEY
+  gt_sim *sim = NULL;
+  gt_pipe_result result;
+  must(gt_pipe_evaluate(&result, f->pipe->layout.schedule, &f->pipe->problem, 1));
+  must(gt_sim_run(&sim, &f->spec));
+  for (size_t r = 0; r < f->job->nregions; r++) {
+    gt_region_result found;
+    gt_sim_region(sim, r, &found);
+    for (size_t p = 0; p < GT_NPHASES; p++) {
+      if (p == GT_PHASE_STEP_END) continue;
+      const double needed = predicted_s(f, &result, r, p);
+      const bool waits = f->job->nregions > 1 && p > GT_PHASE_BACKWARD;
+      if (fabs(found.phase_s[p] - needed) > (waits ? 4 * HEARTBEAT_S : 0))
+        fail_msg("%s, region %zu: %s is %.9f s, evaluated %.9f s", what, r, keys[p],
+                 found.phase_s[p], needed);
+    }
+    assert_true(found.phase_s[GT_PHASE_BUBBLE] > 0);
+    assert_true(f->job->nregions == 1 || found.phase_s[GT_PHASE_TRANSFER] > 0);
+  }
+  gt_sim_close(sim);
+  gt_pipe_result_close(&result);
+}
+
+static void test_phases_are_those_of_the_schedule(void **state) {
+  (void)state;
+  for (size_t i = 0; i < KINDS; i++) {
+    const bool is_folded = kinds[i].near == folded;
+    fixture near =
+        open_fixture("{name: a, ranks: 3, samples: 1000}", kinds[i].near, kinds[i].schedule, 1);
+    fixture far =
+        is_folded ? open_fixture("{name: a, ranks: 2, samples: 1000}, {name: b, ranks: 2}",
+                                 folded_far, kinds[i].schedule, 1)
+                  : open_fixture("{name: a, ranks: 3, samples: 1000}, {name: b, ranks: 2}",
+                                 "[{region: a}, {region: b}, {region: a}]", kinds[i].schedule, 1);
+    phases_are_predicted(&near, kinds[i].schedule);
+    phases_are_predicted(&far, kinds[i].schedule);
+    close_fixture(&far);
+    close_fixture(&near);
+  }
+}
+
+/* All phases of a region's workers together are the time of its training, which `split` has, too. */
+static void test_phases_add_up(void **state) {
+  (void)state;
+  for (size_t i = 0; i < KINDS; i++) {
+    fixture f = open_far(i);
+    gt_sim *sim = NULL;
+    f.spec.test_samples = 40;
+    must(gt_sim_run(&sim, &f.spec));
+    for (size_t r = 0; r < 2; r++) {
+      gt_region_result found;
+      double sum = 0, split;
+      gt_sim_region(sim, r, &found);
+      for (size_t p = 0; p < GT_NPHASES; p++) sum += found.phase_s[p];
+      split = (found.split_train_s + found.split_upload_s + found.split_aggregate_s +
+               found.split_download_s) *
+              (double)found.steps;
+      if (sum <= 0 || fabs(sum - split) > 1e-9)
+        fail_msg("%s, region %zu: phases have %.9f s, the split %.9f s", kinds[i].schedule, r, sum,
+                 split);
+      assert_true(fabs(found.compute_s - found.phase_s[GT_PHASE_FORWARD] -
+                       found.phase_s[GT_PHASE_BACKWARD_INPUT] -
+                       found.phase_s[GT_PHASE_BACKWARD_WEIGHT] - found.phase_s[GT_PHASE_BACKWARD]) <
+                  1e-9);
+    }
+    gt_sim_close(sim);
+    close_fixture(&f);
+  }
+}
+
 static void test_what_crosses_the_wan(void **state) {
   (void)state;
   for (size_t i = 0; i < KINDS; i++) {
@@ -123,6 +270,29 @@ static void test_what_crosses_the_wan(void **state) {
     gt_sim_close(sim);
     close_fixture(&f);
   }
+}
+
+/* The last stage is in another region than the data: labels are in what goes there, and not in what
+   comes back. */
+static void test_labels_that_travel(void **state) {
+  (void)state;
+  sent = true;
+  for (size_t i = 0; i < KINDS; i++) {
+    if (strcmp(kinds[i].schedule, "zb-v") == 0) continue;
+    fixture f = open_fixture("{name: a, ranks: 2, samples: 1000}, {name: b, ranks: 3}",
+                             "[{region: a}, {region: b, workers: 2}]", kinds[i].schedule, STEPS);
+    gt_sim *sim = NULL;
+    gt_link_result there, back;
+    must(gt_sim_run(&sim, &f.spec));
+    gt_sim_link(sim, 0, 1, &there);
+    gt_sim_link(sim, 1, 0, &back);
+    assert_int_equal(there.bytes_sent, STEPS * gt_pipe_job_bytes(f.pipe, 0, 1));
+    assert_int_equal(back.bytes_sent, STEPS * gt_pipe_job_bytes(f.pipe, 1, 0));
+    assert_int_equal(there.bytes_sent - back.bytes_sent, STEPS * BATCH * 129 * sizeof(int32_t));
+    gt_sim_close(sim);
+    close_fixture(&f);
+  }
+  sent = false;
 }
 
 static void test_a_forecast_is_the_whole(void **state) {
@@ -154,7 +324,11 @@ static void test_a_step_needs_its_samples(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_step_takes_what_its_schedule_takes),
+      cmocka_unit_test(test_the_period_is_as_planned),
+      cmocka_unit_test(test_phases_are_those_of_the_schedule),
+      cmocka_unit_test(test_phases_add_up),
       cmocka_unit_test(test_what_crosses_the_wan),
+      cmocka_unit_test(test_labels_that_travel),
       cmocka_unit_test(test_a_forecast_is_the_whole),
       cmocka_unit_test(test_a_step_needs_its_samples),
   };

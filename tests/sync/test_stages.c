@@ -18,8 +18,10 @@ typedef struct {
   gt_optim *optim;
   float params[PARAMS];
   bool held;
-  int64_t step, mark; /* that it told last */
-  size_t told;        /* to so many regions in all */
+  int64_t step, mark;       /* that it told last */
+  size_t told;              /* to so many regions in all */
+  size_t messages, numbers; /* of numbers, to region 1 */
+  double last;              /* of them */
   size_t made, spoilt;
 } region;
 
@@ -39,6 +41,18 @@ static void tell(void *ctx, size_t peer, int64_t value, int64_t detail) {
   r->mark = detail;
 }
 
+/* Squares go before what is told of the step. */
+static void tell_numbers(void *ctx, size_t peer, int64_t value, size_t first, const double *numbers,
+                         size_t n) {
+  region *r = ctx;
+  assert_true(value == r->step + 1 && n > 0 && n <= GT_CONTROL_NUMBERS);
+  if (peer != 1) return;
+  assert_int_equal(first, r->numbers);
+  r->messages++;
+  r->numbers += n;
+  r->last = numbers[n - 1];
+}
+
 static void made(void *ctx, size_t spoilt) {
   region *r = ctx;
   r->made++;
@@ -52,13 +66,17 @@ static void open_region(region *r, size_t nregions) {
                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 1, .gamma = 1}};
   *r = (region){0};
   assert_int_equal(gt_optim_create(&r->optim, &sgd, PARAMS, true), GT_OK);
-  const gt_sync_env env = {
-      .nregions = nregions,
-      .weights = weights,
-      .options = {.period = 1, .scale = 1},
-      .params = gt_vec_of(r->params, PARAMS),
-      .optim = r->optim,
-      .host = {.ctx = r, .hold = hold, .release = release, .tell = tell, .made = made}};
+  const gt_sync_env env = {.nregions = nregions,
+                           .weights = weights,
+                           .options = {.period = 1, .scale = 1},
+                           .params = gt_vec_of(r->params, PARAMS),
+                           .optim = r->optim,
+                           .host = {.ctx = r,
+                                    .hold = hold,
+                                    .release = release,
+                                    .tell = tell,
+                                    .tell_numbers = tell_numbers,
+                                    .made = made}};
   r->sync = gt_sync_create(&gt_sync_stages, &env);
 }
 
@@ -185,9 +203,93 @@ static void test_resume(void **state) {
   close_region(&again);
 }
 
+/* ---- clipping -------------------------------------------------------------------------------- */
+
+enum { TENSORS = 1200 }; /* of region 0, one float each: three messages; region 1 has two */
+
+static void open_clipped(region *r, const gt_view *views, const size_t *owners, float *params) {
+  static const double weights[] = {0.5, 0.5};
+  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
+                             .schedule = {.kind = GT_LR_CONSTANT, .lr = 1, .gamma = 1},
+                             .clip = 2,
+                             .tensors = views,
+                             .ntensors = TENSORS};
+  *r = (region){0};
+  assert_int_equal(gt_optim_create(&r->optim, &sgd, TENSORS, true), GT_OK);
+  const gt_sync_env env = {.nregions = 2,
+                           .weights = weights,
+                           .options = {.period = 1, .scale = 1},
+                           .params = gt_vec_of(params, TENSORS),
+                           .optim = r->optim,
+                           .owners = owners,
+                           .nowners = TENSORS + 2,
+                           .host = {.ctx = r,
+                                    .hold = hold,
+                                    .release = release,
+                                    .tell = tell,
+                                    .tell_numbers = tell_numbers,
+                                    .made = made}};
+  r->sync = gt_sync_create(&gt_sync_stages, &env);
+}
+
+/* What region 1 sends for this step; the numbers lie at an odd address, as in a frame. */
+static void sends(region *r, int64_t step, double a, double b) {
+  char bytes[1 + 2 * sizeof(double)];
+  memcpy(bytes + 1, &a, sizeof a);
+  memcpy(bytes + 1 + sizeof a, &b, sizeof b);
+  assert_int_equal(gt_sync_check_numbers(r->sync, 1, step, 0, 2), GT_OK);
+  gt_sync_on_numbers(r->sync, 0, 1, step, 0, bytes + 1, 2);
+}
+
+static void sends_wrong(const region *r, int64_t step, size_t first, size_t n) {
+  assert_int_equal(gt_sync_check_numbers(r->sync, 1, step, first, n), GT_ERR_FAULT);
+}
+
+/* The norm is that of both regions' tensors, added in the order of the model: small squares before
+   and behind a large one, so that another order would round otherwise. */
+static void test_clipped(void **state) {
+  (void)state;
+  static gt_view views[TENSORS];
+  static size_t owners[TENSORS + 2];
+  static float params[TENSORS], grads[TENSORS];
+  region r;
+  for (size_t i = 0; i < TENSORS; i++) {
+    views[i] = (gt_view){.offset = i, .count = 1};
+    grads[i] = i % 2 ? 1e-5f : 0.25f;
+  }
+  owners[0] = owners[TENSORS / 2] = 1;
+  open_clipped(&r, views, owners, params);
+  sends_wrong(&r, 1, 0, 1);
+  sends_wrong(&r, 1, 1, 2);
+  sends_wrong(&r, 2, 0, 2);
+  refuses(&r, 1, 1, 0); /* no squares are there yet */
+  gt_sync_on_gradient(r.sync, 0, gt_vec_of(grads, TENSORS), 1);
+  assert_true(r.told == 1 && r.messages == 3 && r.numbers == TENSORS);
+  assert_true(r.last == (double)1e-5f * (double)1e-5f);
+  sends(&r, 1, 1e9, 1e-7);
+  sends_wrong(&r, 1, 0, 2); /* once more */
+  refuses(&r, 1, 1, 1);     /* squares, and yet not finite */
+  assert_true(r.made == 0 && r.held);
+  hears(&r, 1, 1, 0);
+  double sum = 1e9;
+  for (size_t i = 0, own = 0; i < TENSORS + 1; i++) {
+    const double square = i + 1 == TENSORS / 2 ? 1e-7 : (double)grads[own] * (double)grads[own];
+    own += i + 1 != TENSORS / 2;
+    sum += square;
+  }
+  const float share = (float)(2 / sqrt(sum));
+  assert_true(r.made == 1 && params[0] == -(share * 0.25f) && params[1] == -(share * 1e-5f));
+  hears(&r, 1, 2, 1); /* not finite: no squares */
+  r.numbers = 0;
+  gt_sync_on_gradient(r.sync, 0, gt_vec_of(grads, TENSORS), 1);
+  assert_true(r.made == 2 && r.spoilt == 1 && params[0] == -(share * 0.25f));
+  close_region(&r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone), cmocka_unit_test(test_all_have_told),
-      cmocka_unit_test(test_spoilt), cmocka_unit_test(test_ahead), cmocka_unit_test(test_resume)};
+      cmocka_unit_test(test_alone),  cmocka_unit_test(test_all_have_told),
+      cmocka_unit_test(test_spoilt), cmocka_unit_test(test_ahead),
+      cmocka_unit_test(test_resume), cmocka_unit_test(test_clipped)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void run(const size_t order[R - 1], size_t begun, bool alike, bool buffer
   gt_model_mean m;
   model_of(own, 0, alike, buffers_alike);
   by_hand(wanted, alike, buffers_alike);
-  gt_model_mean_open(&m, R, 0, weights, P, B, NULL);
+  gt_model_mean_open(&m, R, 0, weights, P, B);
   for (size_t i = 0; i <= R - 1; i++) {
     if (i == begun) gt_model_mean_begin(&m, gt_vec_of(own, P), gt_vec_of(own + P, B));
     if (i == R - 1) break;
@@ -95,7 +95,7 @@ static void without_weight(size_t idle, bool alike) {
     if (r != idle) gt_vec_axpy(gt_vec_of(wanted, P + B), (float)of[r], gt_vec_of(models[r], P + B));
   }
   if (alike) memcpy(wanted, models[first], sizeof wanted);
-  gt_model_mean_open(&m, R, 0, of, P, B, NULL);
+  gt_model_mean_open(&m, R, 0, of, P, B);
   gt_model_mean_add(&m, 3, models[3]);
   gt_model_mean_begin(&m, gt_vec_of(models[0], P), gt_vec_of(models[0] + P, B));
   gt_model_mean_add(&m, 1, models[1]);
@@ -119,7 +119,7 @@ static void few_lie_there(void **state) {
   float own[P + B], model[P + B];
   gt_model_mean m;
   model_of(own, 0, false, false);
-  gt_model_mean_open(&m, R, 0, weights, P, B, NULL);
+  gt_model_mean_open(&m, R, 0, weights, P, B);
   gt_model_mean_begin(&m, gt_vec_of(own, P), gt_vec_of(own + P, B));
   int64_t alive = gt_alloc_alive();
   for (size_t r = 1; r < R; r++) {
@@ -130,51 +130,12 @@ static void few_lie_there(void **state) {
   gt_model_mean_close(&m);
 }
 
-/* The parts of a pipeline: float i of the model is in region i % R, except for the last one, which
-   is in region 0; a region has its floats in their order. */
-static void parts_become_one_model(void **state) {
-  (void)state;
-  enum { MOST = P / R + 2 };
-  static gt_part_range params[R][MOST], buffers[R][MOST];
-  gt_region_part parts[R];
-  float own[R][P + B], whole[P + B];
-  memset(parts, 0, sizeof parts);
-  for (size_t r = 0; r < R; r++) parts[r] = (gt_region_part){{params[r], 0, 0}, {buffers[r], 0, 0}};
-  for (size_t i = 0; i < P + B; i++) {
-    const bool is_buffer = i >= P;
-    const size_t at = is_buffer ? i - P : i, r = is_buffer || i + 1 < P ? at % R : 0;
-    gt_part_ranges *ranges = is_buffer ? &parts[r].buffers : &parts[r].params;
-    ranges->ranges[ranges->n++] = (gt_part_range){i, ranges->floats++, at, 1};
-    whole[i] = (float)i + 0.5F;
-  }
-  for (size_t r = 0; r < R; r++) {
-    for (size_t i = 0; i < parts[r].params.n; i++) own[r][i] = whole[params[r][i].whole];
-    for (size_t i = 0; i < parts[r].buffers.n; i++)
-      own[r][parts[r].params.floats + i] = whole[P + buffers[r][i].whole];
-  }
-  for (size_t o = 0; o < sizeof orders / sizeof *orders; o++)
-    for (size_t begun = 0; begun < R; begun++) {
-      gt_model_mean m;
-      gt_model_mean_open(&m, R, 0, weights, P, B, parts);
-      for (size_t i = 0; i <= R - 1; i++) {
-        if (i == begun)
-          gt_model_mean_begin(&m, gt_vec_of(own[0], parts[0].params.floats),
-                              gt_vec_of(own[0] + parts[0].params.floats, parts[0].buffers.floats));
-        if (i < R - 1) assert_true(gt_model_mean_add(&m, orders[o][i], own[orders[o][i]]));
-      }
-      assert_memory_equal(gt_model_mean_finish(&m).data, whole, sizeof whole);
-      gt_model_mean_close(&m);
-      assert_int_equal(gt_alloc_alive(), 0);
-    }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(in_whatever_order_they_come),
       cmocka_unit_test(equal_parameters_and_statistics_of_their_own),
       cmocka_unit_test(those_without_weight_do_not_count),
       cmocka_unit_test(few_lie_there),
-      cmocka_unit_test(parts_become_one_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

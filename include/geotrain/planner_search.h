@@ -1,0 +1,33 @@
+/* planner_search: finds the pipeline of a job whose pipeline.stages is auto, and says whether data
+   parallelism over the regions would be faster.  Layer 9.  Local; no MPI.  Times of pipelines are
+   those of pipe_job.h, of data parallelism those of sim.h; docs/pipeline.md, "The search for a
+   pipeline". */
+#ifndef GEOTRAIN_PLANNER_SEARCH_H
+#define GEOTRAIN_PLANNER_SEARCH_H
+
+#include <stdio.h>
+
+#include "geotrain/planner.h"
+#include "geotrain/planner_pipeline.h"
+
+typedef struct gt_planner_search gt_planner_search;
+
+/* Searches; options.margin is not read.  Takes seconds.  The caller closes *out; after an error it
+   is NULL.  GT_ERR_JOB: the job is invalid, compute says nothing of a region, or there is no
+   pipeline that fits.  GT_ERR_DATA: the data set. */
+gt_status gt_planner_search_make(gt_planner_search **out, const gt_planner_options *options);
+/* NULL is accepted. */
+void gt_planner_search_close(gt_planner_search *search);
+
+/* The plan of the pipeline that was found; owned by the search. */
+const gt_planner_pipeline *gt_planner_search_pipeline(const gt_planner_search *search);
+/* Prints the section `pipeline` of the job, data parallelism beside it, and the pipeline's plan. */
+void gt_planner_search_print(FILE *to, const gt_planner_search *search, size_t columns);
+/* The object of gt_planner_pipeline_json, with what was found as "search".  GT_ERR_FAULT: jansson
+   cannot build it. */
+gt_status gt_planner_search_json(FILE *to, const gt_planner_search *search);
+/* Writes the job with the pipeline.  Replaces `path` completely or not at all.  GT_ERR_JOB: it
+   cannot be written; the text has the system's reason. */
+gt_status gt_planner_search_write(const gt_planner_search *search, const char *path);
+
+#endif

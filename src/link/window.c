@@ -1,0 +1,29 @@
+/* How many frames may be under way to a peer, and the memory that a gateway keeps for them. */
+#include "geotrain/link.h"
+
+#define WINDOW_MIN       ((size_t)4)
+#define WINDOW_MAX       ((size_t)256)
+#define WINDOW_BYTES_MAX ((size_t)64 << 20)
+
+/* Enough frames to fill the link over twice its round trip, within 64 MiB of memory. */
+size_t gt_link_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes) {
+  size_t most = WINDOW_BYTES_MAX / frame_bytes;
+  if (most > WINDOW_MAX) most = WINDOW_MAX;
+  double rate_bps = gt_link_goodput(spec), round_trip_s = spec->latency_s + spec->back_s;
+  double frames = 2.0 * rate_bps / 8.0 * round_trip_s / (double)frame_bytes;
+  if (modelled && rate_bps <= 0.0 && round_trip_s > 0.0) frames = (double)most;
+  if (frames > (double)most) frames = (double)most;
+  size_t window = (size_t)frames + 1;
+  return (window > WINDOW_MIN ? window : WINDOW_MIN) + GT_LINK_CONTROL_FRAMES;
+}
+
+size_t gt_link_frame_payload(size_t payload_max) {
+  const size_t least = payload_max > GT_FRAME_MIN ? payload_max : GT_FRAME_MIN;
+  return least < GT_FRAME_PAYLOAD_MAX ? least : GT_FRAME_PAYLOAD_MAX;
+}
+
+size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max) {
+  const size_t payload = gt_link_frame_payload(payload_max),
+               frames = gt_link_window(spec, modelled, payload) + GT_LINK_POSTED;
+  return frames * (payload + GT_FRAME_HEADER_MAX) + (payload_max > payload ? payload_max : 0);
+}

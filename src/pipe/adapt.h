@@ -1,0 +1,76 @@
+/* What the files of the adapter share: adapt_costs.c knows the links, adapt.c decides, adapt_state.c
+   saves. */
+#ifndef GEOTRAIN_PIPE_ADAPT_INTERNAL_H
+#define GEOTRAIN_PIPE_ADAPT_INTERNAL_H
+
+#include "geotrain/pipe_adapt.h"
+#include "internal.h"
+
+/* As they are saved. */
+typedef struct {
+  int64_t rested; /* steps since the last switch */
+  int64_t off;    /* steps in a row in which a link was beyond the ratio */
+  int64_t seen;   /* steps of which there are costs */
+  int64_t away;   /* 1: the order in force is `found` */
+} adapt_counts;
+#define ADAPT_COUNTS (sizeof(adapt_counts) / sizeof(int64_t))
+
+/* In steps, because links change with time and not with steps: what counts is how many steps an
+   order would have made in the time that the steps have taken. */
+typedef struct {
+  double start;  /* that the plan of the start would have made */
+  double behind; /* fewer than that; negative: more */
+} adapt_progress;
+#define ADAPT_PROGRESS (sizeof(adapt_progress) / sizeof(double))
+
+#define ADAPT_WHY 9 /* numbers of a reason */
+
+struct gt_pipe_adapt {
+  gt_pipe_problem problem; /* as planned */
+  gt_pipe_search search;
+  /* The same with measured links. */
+  gt_pipe_problem measured;
+  gt_pipe_wan wan;
+  gt_link_spec *links;
+  size_t n;      /* regions */
+  double *bytes; /* n x n: of the largest message on the link; 0: it is not used */
+  /* Of each link: cost that the order was judged with and weighted cost, as logarithms; as planned,
+     of the last step, and of the last GT_PIPE_ADAPT_PAST steps in turn. */
+  double *reference, *weighted;
+  gt_pipe_cost *planned, *last, *recent;
+  adapt_counts counts;
+  adapt_progress progress;
+  /* The plan of the start; the order that was found last (NULL: none); the one that waits (NULL:
+     none), which may be one of these. */
+  gt_pipe_schedule *start, *found, *next;
+  /* Periods of start and found, by the costs of each of these steps; of the order in force. */
+  double periods[2][GT_PIPE_ADAPT_PAST], took[GT_PIPE_ADAPT_PAST];
+  gt_pipe_adapt_reason why, next_why;
+  double saved_why[ADAPT_WHY];
+  char hash[GT_SHA256_HEX]; /* of the plan of the start */
+  /* Orders as numbers, for saving. */
+  int64_t *codes[2];
+};
+
+/* ---- adapt_costs.c --------------------------------------------------------------------------- */
+
+gt_pipe_cost gt_pipe_adapt_planned(const gt_pipe_wan *wan, size_t from, size_t to);
+/* The costs of a step have come.  What was not measured is as before. */
+void gt_pipe_adapt_measure(gt_pipe_adapt *adapt, const gt_pipe_cost *measured);
+/* Costs to choose by, n x n: the medians of the last steps, because the weighted cost is still on
+   its way from the old one. */
+void gt_pipe_adapt_costs(const gt_pipe_adapt *adapt, gt_pipe_cost *costs);
+/* The order is judged with these costs from now on. */
+void gt_pipe_adapt_refer(gt_pipe_adapt *adapt, const gt_pipe_cost *costs);
+
+/* Of one of the last GT_PIPE_ADAPT_PAST steps, counted from the first. */
+static inline gt_pipe_cost *gt_pipe_adapt_recent(const gt_pipe_adapt *a, int64_t step) {
+  return &a->recent[(size_t)(step % GT_PIPE_ADAPT_PAST) * a->n * a->n];
+}
+
+/* ---- adapt.c --------------------------------------------------------------------------------- */
+
+/* Finds the periods of recent steps of start (0) or found (1). */
+void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, size_t which);
+
+#endif

@@ -1,0 +1,136 @@
+/* The adapter's state in a checkpoint. */
+#include "adapt.h"
+
+#include <string.h>
+
+#define MICRO_BITS 24
+#define SPAN_BITS  24
+#define PREFIX     "adapt/"
+
+/* ---- orders as numbers ----------------------------------------------------------------------- */
+
+/* The passes of one stage after the other; the span says which stage it is. */
+static size_t encode(const gt_pipe_schedule *schedule, int64_t *codes) {
+  size_t n = 0;
+  for (size_t s = 0; schedule && s < schedule->stages; s++)
+    for (size_t i = 0; i < schedule->lists[s].n; i++) {
+      const gt_pass *pass = &schedule->lists[s].passes[i];
+      codes[n++] = ((int64_t)pass->kind << SPAN_BITS | pass->span) << MICRO_BITS | pass->micro;
+    }
+  return n;
+}
+
+static gt_status decode(const gt_pipe_adapt *a, const gt_state *state, const char *name,
+                        gt_pipe_schedule **out) {
+  const gt_pipe_schedule *start = a->start;
+  const gt_state_item *item = gt_state_find(state, PREFIX, name);
+  const size_t spans = start->stages * start->chunks;
+  *out = NULL;
+  if (!item || item->type != GT_TYPE_I64)
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is missing, or no list of numbers", name);
+  if (item->count == 0) return GT_OK;
+  gt_pipe_schedule *s = gt_pipe_schedule_create(start->stages, start->chunks, start->micros);
+  gt_status status = GT_OK;
+  for (size_t i = 0; i < item->count && status == GT_OK; i++) {
+    const int64_t code = ((const int64_t *)item->data)[i];
+    const size_t micro = (size_t)code & ((1 << MICRO_BITS) - 1),
+                 span = (size_t)(code >> MICRO_BITS) & ((1 << SPAN_BITS) - 1);
+    const int64_t kind = code >> (MICRO_BITS + SPAN_BITS);
+    if (kind < GT_PASS_F || kind > GT_PASS_BW || span >= spans || micro >= start->micros)
+      status = GT_FAIL(GT_ERR_CKPT, PREFIX "%s has pass %lld, which is none of this pipeline", name,
+                       (long long)code);
+    else
+      gt_pipe_add(s, (gt_pass_kind)kind, span, micro);
+  }
+  if (status == GT_OK && gt_pipe_check(s, &a->problem) != GT_OK)
+    status = GT_FAIL(GT_ERR_CKPT, PREFIX "%s is no sound order: %s", name, gt_error_text());
+  if (status == GT_OK)
+    *out = s;
+  else
+    gt_pipe_schedule_close(s);
+  return status;
+}
+
+/* ---- the reason of the order that waits ------------------------------------------------------ */
+
+static void save_why(const gt_pipe_adapt_reason *why, double *to) {
+  const double all[ADAPT_WHY] = {(double)why->from,      (double)why->to,     why->planned.rate_bps,
+                                 why->planned.latency_s, why->found.rate_bps, why->found.latency_s,
+                                 why->before_s,          why->after_s,        (double)why->back};
+  memcpy(to, all, sizeof all);
+}
+
+static gt_status load_why(gt_pipe_adapt *a, const gt_state *state) {
+  double w[ADAPT_WHY];
+  GT_TRY(gt_state_get(state, PREFIX, "why", GT_TYPE_F64, w, ADAPT_WHY));
+  if (!(w[0] >= 0 && w[0] < (double)a->n && w[1] >= 0 && w[1] < (double)a->n))
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "why has regions %g and %g; there are %zu", w[0], w[1],
+                   a->n);
+  a->next_why = (gt_pipe_adapt_reason){(size_t)w[0], (size_t)w[1], {w[2], w[3]}, {w[4], w[5]},
+                                       w[6],         w[7],         w[8] != 0};
+  return GT_OK;
+}
+
+/* ---- saving and loading ---------------------------------------------------------------------- */
+
+void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
+  const size_t links = a->n * a->n, costs = sizeof(gt_pipe_cost) / sizeof(double);
+  gt_state_add(state, PREFIX, "start", GT_TYPE_U8, a->hash, sizeof a->hash - 1);
+  gt_state_add(state, PREFIX, "counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS);
+  gt_state_add(state, PREFIX, "progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS);
+  gt_state_add(state, PREFIX, "reference", GT_TYPE_F64, a->reference, links);
+  gt_state_add(state, PREFIX, "weighted", GT_TYPE_F64, a->weighted, links);
+  gt_state_add(state, PREFIX, "last", GT_TYPE_F64, a->last, costs * links);
+  gt_state_add(state, PREFIX, "recent", GT_TYPE_F64, a->recent, costs * links * GT_PIPE_ADAPT_PAST);
+  gt_state_add(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST);
+  gt_state_add(state, PREFIX, "found", GT_TYPE_I64, a->codes[0], encode(a->found, a->codes[0]));
+  save_why(&a->next_why, a->saved_why);
+  gt_state_add(state, PREFIX, "why", GT_TYPE_F64, a->saved_why, ADAPT_WHY);
+  gt_state_add(state, PREFIX, "next", GT_TYPE_I64, a->codes[1], encode(a->next, a->codes[1]));
+}
+
+/* The order itself, where it is known already. */
+static gt_pipe_schedule *own(const gt_pipe_adapt *a, gt_pipe_schedule *schedule) {
+  char hash[GT_SHA256_HEX], found[GT_SHA256_HEX];
+  gt_pipe_schedule *same = NULL;
+  if (!schedule) return NULL;
+  gt_pipe_hash(schedule, hash);
+  if (strcmp(hash, a->hash) == 0) same = a->start;
+  if (a->found) gt_pipe_hash(a->found, found);
+  if (!same && a->found && strcmp(hash, found) == 0) same = a->found;
+  if (!same) return schedule;
+  gt_pipe_schedule_close(schedule);
+  return same;
+}
+
+static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
+  gt_pipe_schedule *next;
+  GT_TRY(decode(a, state, "found", &a->found));
+  GT_TRY(decode(a, state, "next", &next));
+  a->next = own(a, next);
+  if (a->counts.away && !a->found) return GT_FAIL(GT_ERR_CKPT, PREFIX "found is empty");
+  gt_pipe_adapt_look_back(a, 0);
+  if (a->found) gt_pipe_adapt_look_back(a, 1);
+  return GT_OK;
+}
+
+gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state) {
+  const size_t links = a->n * a->n, costs = sizeof(gt_pipe_cost) / sizeof(double);
+  char hash[GT_SHA256_HEX] = "";
+  if (!gt_state_find(state, PREFIX, "start")) return GT_OK;
+  GT_TRY(gt_state_get(state, PREFIX, "start", GT_TYPE_U8, hash, sizeof hash - 1));
+  if (strcmp(hash, a->hash) != 0) return GT_OK;
+  GT_TRY(gt_state_get(state, PREFIX, "counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS));
+  GT_TRY(gt_state_get(state, PREFIX, "progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS));
+  GT_TRY(gt_state_get(state, PREFIX, "reference", GT_TYPE_F64, a->reference, links));
+  GT_TRY(gt_state_get(state, PREFIX, "weighted", GT_TYPE_F64, a->weighted, links));
+  GT_TRY(gt_state_get(state, PREFIX, "last", GT_TYPE_F64, a->last, costs * links));
+  GT_TRY(gt_state_get(state, PREFIX, "recent", GT_TYPE_F64, a->recent,
+                      costs * links * GT_PIPE_ADAPT_PAST));
+  if (a->counts.rested < 0 || a->counts.off < 0 || a->counts.seen < 0 || a->counts.away < 0 ||
+      a->counts.away > 1)
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "counts has a number that cannot be");
+  GT_TRY(gt_state_get(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST));
+  GT_TRY(load_why(a, state));
+  return load_orders(a, state);
+}

@@ -1,0 +1,52 @@
+/* What the files pipeline_search*.c and pipeline_ways.c share: the search's result. */
+#ifndef GEOTRAIN_PLANNER_PIPELINE_SEARCH_H
+#define GEOTRAIN_PLANNER_PIPELINE_SEARCH_H
+
+#include <jansson.h>
+
+#include "geotrain/pipe_search.h"
+#include "geotrain/planner_search.h"
+#include "internal.h"
+#include "pipeline.h"
+
+/* Data parallelism over the regions by a strategy, as it is predicted. */
+typedef struct {
+  const char *strategy; /* name */
+  int64_t period;       /* 0: it has none */
+  bool possible;        /* else `why` says why not, and the rest is 0 */
+  char why[160];
+  double samples_per_s, batch_bytes; /* on all links, of train.batch samples */
+} gt_planner_way;
+
+struct gt_planner_search {
+  gt_planner_options options;
+  gt_job *asked; /* as given */
+  gt_sim_shape shape;
+  gt_job *job; /* with the pipeline that was found */
+  gt_planner_pipeline *pipeline;
+  size_t looked, fitting, simulated; /* of gt_pipe_search_result */
+  bool by_fleet;                     /* of gt_pipe_job_search */
+  /* A pipeline with fewer workers that is faster: workers of each region, samples a second; 0:
+     there is none. */
+  size_t *fewer;
+  double fewer_per_s;
+  gt_planner_way *ways;
+  size_t nways;
+  int batch; /* of data parallelism: samples of a worker */
+};
+
+/* pipeline_fewer.c: fills s->fewer and fewer_per_s.  period_s: of the pipeline with all workers. */
+void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *problem,
+                           double period_s);
+/* pipeline_ways.c: fills s->ways for a job of several regions.  job, shape and pipeline are set. */
+gt_status gt_planner_find_ways(gt_planner_search *s);
+/* The way that is faster than the pipeline, the fastest of several; NULL: none is. */
+const gt_planner_way *gt_planner_faster_way(const gt_planner_search *s);
+/* The job as given with these overrides, which replace its own; the caller closes it. */
+gt_status gt_planner_search_load(gt_job **out, const gt_planner_search *s, const char *const *more,
+                                 size_t nmore);
+
+/* pipeline_search_print.c */
+json_t *gt_planner_search_object(const gt_planner_search *s);
+
+#endif

@@ -1,0 +1,344 @@
+/* A pipeline follows the network: what this region measures of its links goes to all others once a
+   step, before it tells of its gradient; so when a step is made, all regions know the same costs of
+   all links, and each decides for itself (pipe_adapt.h).  The order that it has chosen is told with
+   the next step, and is in force after that one if all have chosen it.
+
+   Time of a message, as the sender sees it: the receiver acknowledges it, and half a round trip is
+   taken off at either end.  Messages that follow each other without a pause are a run; the bits
+   of a run over its time are the link's rate.  The round trip is that of
+   an echo at the begin of the step.  Where the step begins first the links are idle, so of the two
+   ends the shorter one counts. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* A note is a message of kind STRATEGY whose value is negative: -1 - kind - NOTES * of. */
+enum { NOTE_ACK, NOTE_ECHO, NOTE_ECHOED, NOTE_COST, NOTE_MARK, NOTES };
+
+#define RUN_SIZES 16
+
+typedef struct {
+  gt_ns posted;
+  double bits;
+} sent_message;
+
+/* The way to a peer. */
+typedef struct {
+  bool used;
+  sent_message *sent; /* the last `capacity` messages, in turn */
+  int64_t nsent, acknowledged, landed;
+  int64_t old;     /* messages up to this one are of earlier steps */
+  gt_ns rtt;       /* of this step; 0: not known yet */
+  gt_ns rtt_known; /* the shorter one of both ends, of the last step; 0: none */
+  gt_ns run_from, run_until;
+  double run_bits;
+  size_t run_messages;
+  /* Of this step, the largest rate of 2^i messages or more of a run, fewer than twice as many. */
+  double rates[RUN_SIZES];
+} way;
+
+struct ps_adapt {
+  gt_pipe_adapt *adapt;
+  size_t capacity;
+  way *ways; /* nregions */
+  /* Told for step s: [s % 2][from * nregions + to], [s % 2][region]. */
+  gt_pipe_cost *costs[2];
+  int64_t *marks[2];
+  gt_pipe_cost *links; /* of the step that is made */
+};
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+/* More than can be under way: all packets of a step, from each worker to each. */
+static size_t packets_of(const gt_pipe_layout *l) {
+  size_t most = 1;
+  for (size_t s = 0; s < l->stages; s++)
+    if (l->places[s].workers > most) most = l->places[s].workers;
+  return 4 * l->stages * l->chunks * l->micros * most;
+}
+
+/* Passes are not ordered while an order is looked for: a large pipeline tries fewer of them.  A
+   thousand for 96 passes a step take some tenths of a second. */
+static size_t variants_of(const gt_pipe_layout *l) {
+  const size_t variants = GT_PIPE_VARIANTS * 96 / (3 * l->stages * l->chunks * l->micros);
+  return variants > GT_PIPE_VARIANTS ? GT_PIPE_VARIANTS : variants < 50 ? 50 : variants;
+}
+
+void gt_ps_adapt_open(gt_ps *ps) {
+  const gt_pipe_job *pipe = ps->spec.adapts;
+  const size_t n = ps->spec.nregions;
+  if (!pipe) return;
+  const gt_pipe_adapt_spec spec = {
+      .problem = &pipe->problem,
+      .schedule = pipe->layout.schedule,
+      .search = {.seed = pipe->job->seed, .variants = variants_of(&pipe->layout)}};
+  struct ps_adapt *a = ps->adapt = GT_NEW(struct ps_adapt);
+  a->adapt = gt_pipe_adapt_create(&spec);
+  a->capacity = packets_of(&pipe->layout);
+  a->ways = GT_NEW_ARRAY(way, n);
+  a->links = GT_NEW_ARRAY(gt_pipe_cost, n * n);
+  for (size_t i = 0; i < 2; i++) {
+    a->costs[i] = GT_NEW_ARRAY(gt_pipe_cost, n * n);
+    a->marks[i] = GT_NEW_ARRAY(int64_t, n);
+  }
+  for (size_t p = 0; p < n; p++) {
+    a->ways[p].used = gt_pipe_adapt_uses(a->adapt, ps->spec.self, p);
+    if (a->ways[p].used) a->ways[p].sent = GT_NEW_ARRAY(sent_message, a->capacity);
+  }
+}
+
+void gt_ps_adapt_close(gt_ps *ps) {
+  struct ps_adapt *a = ps->adapt;
+  if (!a) return;
+  gt_pipe_adapt_close(a->adapt);
+  for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(a->ways[p].sent);
+  for (size_t i = 0; i < 2; i++) {
+    gt_free(a->costs[i]);
+    gt_free(a->marks[i]);
+  }
+  gt_free(a->links);
+  gt_free(a->ways);
+  gt_free(a);
+}
+
+const gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps) {
+  return ps->adapt ? gt_pipe_adapt_schedule(ps->adapt->adapt) : NULL;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
+  gt_ps_tell_peer(ps, peer, -1 - kind - NOTES * (int64_t)of, detail);
+}
+
+void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now) {
+  struct ps_adapt *a = ps->adapt;
+  ps->peers[ps->spec.self].wan_bytes += bytes;
+  if (!a || head->detail != 0) return;
+  way *w = &a->ways[peer];
+  w->sent[(size_t)w->nsent++ % a->capacity] = (sent_message){now, 8 * bytes};
+}
+
+void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now) {
+  ps->now = now;
+  if (ps->adapt && head->detail == 0 && !gt_ps_frozen(ps))
+    note(ps, peer, NOTE_ACK, 0, ++ps->adapt->ways[peer].landed);
+}
+
+/* Of two times, of which 0 is none. */
+static gt_ns sooner(gt_ns a, gt_ns b) {
+  if (a == 0 || b == 0) return a + b;
+  return a < b ? a : b;
+}
+
+static void count_run(way *w, double seconds) {
+  size_t i = 0;
+  while (i + 1 < RUN_SIZES && w->run_messages >> (i + 1) > 0) i++;
+  w->rates[i] = fmax(w->rates[i], w->run_bits / seconds);
+}
+
+/* The message arrived half a round trip ago, and was posted half a round trip earlier as seen from
+   there. */
+static void acknowledged(const gt_ps *ps, way *w) {
+  const size_t at = (size_t)w->acknowledged++ % ps->adapt->capacity;
+  const gt_ns rtt = sooner(w->rtt, w->rtt_known), there = ps->now - rtt;
+  if (w->nsent - w->acknowledged >= (int64_t)ps->adapt->capacity) return;
+  const sent_message *m = &w->sent[at];
+  if (w->acknowledged <= w->old || rtt == 0) return;
+  if (m->posted >= w->run_until) {
+    w->run_from = m->posted;
+    w->run_bits = 0;
+    w->run_messages = 0;
+  }
+  w->run_bits += m->bits;
+  w->run_messages++;
+  w->run_until = there;
+  if (there > w->run_from) count_run(w, gt_seconds(there - w->run_from));
+}
+
+void gt_ps_adapt_begin(gt_ps *ps) {
+  const gt_ns clock = gt_ps_clock(ps), now = clock > ps->now ? clock : ps->now;
+  struct ps_adapt *a = ps->adapt;
+  for (size_t p = 0; a && p < ps->spec.nregions; p++) {
+    if (!a->ways[p].used) continue;
+    const gt_pipe_cost last = gt_pipe_adapt_cost(a->adapt, ps->spec.self, p);
+    a->ways[p].rtt_known = gt_from_seconds(2 * last.latency_s);
+    note(ps, p, NOTE_ECHO, 0, now);
+  }
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* Two float32, the same number in every region. */
+static int64_t packed(gt_pipe_cost cost) {
+  const float of[2] = {(float)cost.rate_bps, (float)cost.latency_s};
+  int64_t word;
+  memcpy(&word, of, sizeof word);
+  return word;
+}
+
+static gt_pipe_cost unpacked(int64_t word) {
+  float of[2];
+  memcpy(of, &word, sizeof of);
+  return (gt_pipe_cost){of[0], of[1]};
+}
+
+/* Of the long runs the fastest: an acknowledgement may have waited for a frame of the other
+   direction, which makes a rate too small, and the less so the longer the run. */
+static double rate_of(const way *w) {
+  size_t i = RUN_SIZES;
+  while (i > 0 && w->rates[i - 1] <= 0) i--;
+  if (i == 0) return 0;
+  return i > 1 ? fmax(w->rates[i - 1], w->rates[i - 2]) : w->rates[0];
+}
+
+/* What the step has shown of the way; the next step begins. */
+static gt_pipe_cost taken(way *w) {
+  const gt_pipe_cost cost = {rate_of(w), gt_seconds(w->rtt) / 2};
+  w->old = w->nsent;
+  w->rtt = w->run_from = w->run_until = 0;
+  memset(w->rates, 0, sizeof w->rates);
+  return cost;
+}
+
+void gt_ps_adapt_tell(gt_ps *ps) {
+  struct ps_adapt *a = ps->adapt;
+  if (!a) return;
+  const size_t n = ps->spec.nregions, self = ps->spec.self,
+               half = (size_t)(ps->totals.steps + 1) % 2;
+  a->marks[half][self] = gt_pipe_adapt_mark(a->adapt);
+  for (size_t q = 0; q < n; q++) {
+    if (!a->ways[q].used) continue;
+    const int64_t word = packed(taken(&a->ways[q]));
+    a->costs[half][self * n + q] = unpacked(word);
+    for (size_t p = 0; p < n; p++)
+      if (p != self) note(ps, p, NOTE_COST, 2 * q + half, word);
+  }
+  for (size_t p = 0; p < n; p++)
+    if (p != self) note(ps, p, NOTE_MARK, half, a->marks[half][self]);
+}
+
+/* ---- notes of others ------------------------------------------------------------------------- */
+
+static gt_status wrong(const char *what, int64_t found, const char *needed) {
+  return GT_FAIL(GT_ERR_FAULT, "it tells %s %lld of the pipeline's links; %s is needed", what,
+                 (long long)found, needed);
+}
+
+gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail) {
+  const struct ps_adapt *a = ps->adapt;
+  const int64_t kind = (-1 - value) % NOTES, of = (-1 - value) / NOTES;
+  const way *w = &a->ways[from];
+  if (kind != NOTE_COST && of > (kind == NOTE_MARK))
+    return wrong("note", value, "one that there is");
+  if (kind == NOTE_COST || kind == NOTE_MARK) {
+    const gt_pipe_cost cost = unpacked(detail);
+    if (kind == NOTE_MARK) return detail >= 0 ? GT_OK : wrong("order", detail, "0 or more");
+    if (of / 2 >= (int64_t)ps->spec.nregions || !gt_pipe_adapt_uses(a->adapt, from, (size_t)of / 2))
+      return wrong("a cost of link", of / 2, "one that it uses");
+    if (!(cost.rate_bps >= 0 && cost.latency_s >= 0 && isfinite(cost.rate_bps + cost.latency_s)))
+      return wrong("cost", detail, "one that is finite, 0 or more,");
+    return GT_OK;
+  }
+  if (!w->used) return wrong("note", value, "none from a region that is no neighbour");
+  if (kind == NOTE_ACK && (detail != w->acknowledged + 1 || detail > w->nsent))
+    return wrong("that it has message", detail, "the next one that was sent");
+  if (kind == NOTE_ECHOED && (detail < 0 || detail > ps->now))
+    return wrong("an echo of time", detail, "one that has been");
+  return GT_OK;
+}
+
+void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail) {
+  struct ps_adapt *a = ps->adapt;
+  const size_t kind = (size_t)(-1 - value) % NOTES, of = (size_t)(-1 - value) / NOTES;
+  way *w = &a->ways[from];
+  switch (kind) {
+  case NOTE_ACK:
+    acknowledged(ps, w);
+    break;
+  case NOTE_ECHO:
+    note(ps, from, NOTE_ECHOED, 0, detail);
+    break;
+  case NOTE_ECHOED:
+    if (w->rtt == 0 || ps->now - detail < w->rtt) w->rtt = ps->now - detail;
+    break;
+  case NOTE_COST:
+    a->costs[of % 2][from * ps->spec.nregions + of / 2] = unpacked(detail);
+    break;
+  default:
+    a->marks[of][from] = detail;
+  }
+}
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+/* Both ends have measured the round trip; the shorter one has waited less on its way. */
+static double shorter(double a, double b) {
+  if (a <= 0 || b <= 0) return a > 0 ? a : b;
+  return a < b ? a : b;
+}
+
+static void find_links(struct ps_adapt *a, size_t n, size_t half) {
+  const gt_pipe_cost *told = a->costs[half];
+  for (size_t i = 0; i < n * n; i++)
+    a->links[i] = (gt_pipe_cost){told[i].rate_bps,
+                                 shorter(told[i].latency_s, told[i % n * n + i / n].latency_s)};
+}
+
+static bool all_alike(const gt_ps *ps, size_t half) {
+  const int64_t *marks = ps->adapt->marks[half];
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (marks[p] != marks[ps->spec.self]) return false;
+  return true;
+}
+
+static const char *rate_text(char *text, size_t size, double bps) {
+  if (bps > 0) return gt_format_rate(text, size, bps);
+  snprintf(text, size, "any rate");
+  return text;
+}
+
+static void say(gt_ps *ps, bool taken) {
+  const gt_pipe_job *pipe = ps->spec.adapts;
+  const gt_pipe_adapt_reason why = gt_pipe_adapt_why(ps->adapt->adapt);
+  char hash[GT_SHA256_HEX], choice[64], reason[400], found[32], planned[32], here[32], there[32];
+  if (!ps->spec.host.decided) return;
+  gt_pipe_hash(gt_pipe_adapt_schedule(ps->adapt->adapt), hash);
+  snprintf(choice, sizeof choice, "%.12s from step %lld on", hash, (long long)ps->totals.steps + 1);
+  if (taken)
+    snprintf(reason, sizeof reason,
+             "%s to %s has %s and %s one way, planned were %s and %s; a step takes %.4g s instead "
+             "of %.4g s%s",
+             pipe->job->regions[why.from].name, pipe->job->regions[why.to].name,
+             rate_text(found, sizeof found, why.found.rate_bps),
+             gt_format_time(here, sizeof here, why.found.latency_s),
+             rate_text(planned, sizeof planned, why.planned.rate_bps),
+             gt_format_time(there, sizeof there, why.planned.latency_s), why.after_s, why.before_s,
+             why.back ? ", by the plan of the start" : "");
+  else
+    snprintf(reason, sizeof reason, "regions have not all found the same order; it stays");
+  ps->spec.host.decided(ps->spec.host.ctx, "pipeline.schedule", choice, reason);
+}
+
+void gt_ps_adapt_made(gt_ps *ps) {
+  struct ps_adapt *a = ps->adapt;
+  if (!a) return;
+  const size_t half = (size_t)ps->totals.steps % 2;
+  const bool told = a->marks[half][ps->spec.self] != 0;
+  find_links(a, ps->spec.nregions, half);
+  const bool other = gt_pipe_adapt_step(a->adapt, a->links, all_alike(ps, half));
+  if (other) ps->spec.host.reorder(ps->spec.host.ctx, gt_pipe_adapt_schedule(a->adapt));
+  if (told) say(ps, other);
+}
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+void gt_ps_adapt_save(gt_ps *ps, gt_state *state) {
+  if (ps->adapt) gt_pipe_adapt_save(ps->adapt->adapt, state);
+}
+
+gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
+  return ps->adapt ? gt_pipe_adapt_load(ps->adapt->adapt, state) : GT_OK;
+}

@@ -1,0 +1,141 @@
+/* A final model that is written in parts, in whatever order, is read back like one that was written
+   at once; it has its name only when it is finished. */
+#include "fixture.h"
+
+static char folder[64];
+
+#define FLOATS ((size_t)700001) /* more than is read back at once */
+#define OTHERS ((size_t)37)
+
+static float value_of(bool buffers, size_t i) {
+  return (buffers ? -0.25F : 0.5F) * (float)(i % 65521);
+}
+
+/* Floats [at, end) by pieces of up to 90,000, the last piece first. */
+static void put(gt_ckpt_parts *parts, bool buffers, size_t at, size_t end) {
+  const size_t most = 90000, n = end - at < most ? end - at : most;
+  float *piece = GT_NEW_ARRAY(float, n + 1);
+  if (at + n < end) put(parts, buffers, at + n, end);
+  for (size_t i = 0; i < n; i++) piece[i] = value_of(buffers, at + i);
+  assert_int_equal(gt_ckpt_parts_put(parts, buffers, at, piece, n), GT_OK);
+  gt_free(piece);
+}
+
+static void is_read_back(const char *path, const char *hash) {
+  gt_ckpt_info info;
+  gt_state state;
+  float *params = GT_NEW_ARRAY(float, FLOATS), buffers[OTHERS];
+  char found[GT_SHA256_HEX];
+  int64_t extra = 0;
+  assert_int_equal(gt_ckpt_read(path, &info, &state), GT_OK);
+  assert_int_equal(gt_state_get(&state, "model/", "params", GT_TYPE_F32, params, FLOATS), GT_OK);
+  assert_int_equal(gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, buffers, OTHERS), GT_OK);
+  assert_int_equal(gt_state_get(&state, "data/", "extra", GT_TYPE_I64, &extra, 1), GT_OK);
+  for (size_t i = 0; i < FLOATS; i++)
+    if (params[i] != value_of(false, i)) fail_msg("parameter %zu is %g", i, (double)params[i]);
+  for (size_t i = 0; i < OTHERS; i++) assert_true(buffers[i] == value_of(true, i));
+  gt_sha256_hex(params, FLOATS * sizeof *params, found);
+  assert_string_equal(found, hash);
+  assert_string_equal(info.params_sha256, hash);
+  assert_string_equal(info.job_yaml, "name: parts\n");
+  assert_int_equal(info.step, 12);
+  assert_int_equal(extra, 5);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  gt_free(params);
+}
+
+static void test_parts_become_one_file(void **unused) {
+  (void)unused;
+  gt_ckpt_parts *parts;
+  gt_ckpt_info info = {.job_yaml = (char *)(uintptr_t) "name: parts\n", .step = 12, .mean_of = 1};
+  gt_state rest = {0};
+  int64_t extra = 5;
+  char path[256];
+  gt_ckpt_final_model_path(path, sizeof path, folder, NULL);
+  gt_state_add(&rest, "data/", "extra", GT_TYPE_I64, &extra, 1);
+  assert_int_equal(gt_ckpt_parts_open(&parts, folder, FLOATS, OTHERS), GT_OK);
+  put(parts, true, 0, OTHERS);
+  put(parts, false, 300000, FLOATS);
+  put(parts, false, 0, 300000);
+  assert_int_equal(access(path, F_OK), -1);
+  assert_int_equal(gt_ckpt_parts_finish(parts, &info, &rest), GT_OK);
+  gt_ckpt_parts_close(parts);
+  is_read_back(path, info.params_sha256);
+  gt_state_close(&rest);
+}
+
+/* Equal parts keep their bits; others have their weighted mean. */
+static void test_parts_are_averaged(void **unused) {
+  (void)unused;
+  enum { OTHER_FROM = 400000 };
+  gt_ckpt_parts *parts;
+  gt_ckpt_info info = {.job_yaml = (char *)(uintptr_t) "name: parts\n", .mean_of = 1};
+  gt_state rest = {0}, state;
+  char path[256];
+  float *x = GT_NEW_ARRAY(float, FLOATS), buffers[OTHERS];
+  gt_ckpt_final_model_path(path, sizeof path, folder, NULL);
+  gt_ckpt_remove_final_model(folder, NULL);
+  assert_int_equal(gt_ckpt_parts_open(&parts, folder, FLOATS, OTHERS), GT_OK);
+  put(parts, false, 0, FLOATS);
+  put(parts, true, 0, OTHERS);
+  for (size_t i = 0; i < FLOATS; i++) x[i] = value_of(false, i) + (i < OTHER_FROM ? 0 : 8);
+  for (size_t i = 0; i < OTHERS; i++) buffers[i] = value_of(true, i) - 3;
+  assert_int_equal(gt_ckpt_parts_average(parts, false, 0, x, FLOATS, 0.25), GT_OK);
+  assert_int_equal(gt_ckpt_parts_average(parts, true, 0, buffers, OTHERS, 1.0 / 3), GT_OK);
+  assert_int_equal(gt_ckpt_parts_finish(parts, &info, &rest), GT_OK);
+  gt_ckpt_parts_close(parts);
+  assert_int_equal(gt_ckpt_read(path, &info, &state), GT_OK);
+  assert_int_equal(gt_state_get(&state, "model/", "params", GT_TYPE_F32, x, FLOATS), GT_OK);
+  assert_int_equal(gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, buffers, OTHERS), GT_OK);
+  for (size_t i = 0; i < FLOATS; i++)
+    if (x[i] != value_of(false, i) + (i < OTHER_FROM ? 0 : 2))
+      fail_msg("parameter %zu is %g", i, (double)x[i]);
+  for (size_t i = 0; i < OTHERS; i++) assert_float_equal(buffers[i], value_of(true, i) - 1, 1e-5);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  gt_free(x);
+}
+
+static void test_what_is_not_finished_is_removed(void **unused) {
+  (void)unused;
+  gt_ckpt_parts *parts;
+  char text[512];
+  gt_ckpt_remove_final_model(folder, NULL);
+  assert_int_equal(gt_ckpt_parts_open(&parts, folder, 10, 0), GT_OK);
+  put(parts, false, 0, 10);
+  gt_ckpt_parts_close(parts);
+  assert_string_equal(gt_ckpt_list(text, sizeof text, folder), "nothing");
+  snprintf(text, sizeof text, "%s/nowhere", folder);
+  assert_int_equal(gt_ckpt_parts_open(&parts, text, 10, 0), GT_ERR_CKPT);
+  assert_null(parts);
+  assert_non_null(strstr(gt_error_text(), "/nowhere/"));
+}
+
+static int open_folder(void **unused) {
+  (void)unused;
+  folder_create(folder);
+  return 0;
+}
+
+static int close_folder(void **unused) {
+  (void)unused;
+  folder_remove(folder);
+  return 0;
+}
+
+/* Must be the last test: checks that no memory is allocated. */
+static void test_nothing_is_left(void **unused) {
+  (void)unused;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_parts_become_one_file),
+      cmocka_unit_test(test_parts_are_averaged),
+      cmocka_unit_test(test_what_is_not_finished_is_removed),
+      cmocka_unit_test(test_nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, open_folder, close_folder);
+}

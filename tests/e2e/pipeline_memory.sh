@@ -1,0 +1,79 @@
+# labels: full
+# timeout: 900
+# processors: all
+# The memory of a pipeline's ranks is what was planned: a GPT that does not fit into
+# pipeline.memory in one place trains as stages, and no rank uses 10 % more or less than its plan
+# says, also where each runs under a control group that would not let it.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
+"$GEOTRAIN" data import text words.txt long.h5 --length 64 >data.log 2>&1 || fail "data" "$(cat data.log)"
+LIMIT=280
+link='[{between: [east, west], bandwidth: 1 Gbit/s, latency: 5 ms}]'
+large() {
+  pipeline_job "$1" "$2" "$3" | sed -e 's/layers: 4, width: 16, heads: 2, context: 16/layers: 4, width: 768, heads: 12, context: 64/' \
+    -e 's/words.h5/long.h5/; s/steps: 12/steps: 2/; s/batch: 24/batch: 6/; s/eval_every: {steps: 6}/eval_every: {steps: 2}/; s/every: {steps: 5}/every: {steps: 2}/' \
+    -e 's/schedule: {name: cosine, warmup_steps: 4}//; s/local: 30 s/local: 300 s/; s/wan_patience: 30 s/wan_patience: 300 s/; s/step: 24 ms/step: 1 s/'
+}
+large '{name: east, ranks: 2}' '{region: east, workers: 1}' '[]' >one.yaml
+memory=(--set "pipeline.memory=200 MiB" --set pipeline.schedule=1f1b)
+large '{name: east, ranks: 3}, {name: west, ranks: 2}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.2}, {region: east}' "$link" >three.yaml
+
+train "one worker" 2 one.yaml --run-dir one "${memory[@]}"
+ended "one worker has not enough memory" 2 'pipeline.memory is 200 MiB'
+
+# near DIRECTORY: every rank's peak, less what it had before its model, is within 10 % of its plan.
+near() {
+  /usr/bin/python3 - "$1" <<'PY'
+import glob, json, sys
+bad = []
+for name in sorted(glob.glob(sys.argv[1] + "/*.jsonl")):
+    told = [l for l in map(json.loads, open(name)) if l["event"] == "memory"][-1]
+    for r in told["ranks"]:
+        used = r["peak_bytes"] - r["start_bytes"]
+        line = f"{name}: {r['rank']}: planned {r['planned_bytes'] / 1e6:.1f} MB, used {used / 1e6:.1f} MB, {100 * used / r['planned_bytes'] - 100:+.1f} %"
+        print("      " + line)
+        if not 0.9 <= used / r["planned_bytes"] <= 1.1: bad.append(line)
+        assert r["planned_bytes"] > 60e6, line
+sys.exit(1 if bad else 0)
+PY
+}
+
+train "three stages" 5 three.yaml --run-dir three "${memory[@]}"
+ended "three stages" 0
+check "three stages use what is planned" near three
+check "the plan is told before the run" grep -q 'planned memory, MB of a worker of stage: 0 ' err
+GEOTRAIN_LOCAL_PLANE=messages train "messages" 5 three.yaml --run-dir messages "${memory[@]}"
+ended "messages" 0
+check "the parameters are the same" same "$(weights messages)" "$(weights three)"
+
+# Each rank in a control group of its own.
+groups=/sys/fs/cgroup/memory limit=memory.limit_in_bytes
+[ -d $groups ] || groups=/sys/fs/cgroup limit=memory.max
+box=$groups/geotrain-$$
+if mkdir "$box" 2>/dev/null && [ -e "$box/$limit" ]; then
+  /usr/bin/python3 - >limits <<'PY'
+import json
+for region in ("east", "west"):
+    told = [l for l in map(json.loads, open(f"three/{region}.jsonl")) if l["event"] == "memory"][-1]
+    for r in told["ranks"]:
+        print(int(r["start_bytes"] + 1.1 * r["planned_bytes"]))
+PY
+  cat >boxed.sh <<SH
+#!/bin/bash
+rank=\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}
+mkdir -p $box-\$rank && sed -n "\$((rank + 1))p" limits >$box-\$rank/$limit && echo \$\$ >$box-\$rank/cgroup.procs || exit 99
+exec "$GEOTRAIN" "\$@"
+SH
+  chmod +x boxed.sh
+  outer=$GEOTRAIN
+  GEOTRAIN=$PWD/boxed.sh
+  train "boxed" 5 three.yaml --run-dir boxed "${memory[@]}"
+  GEOTRAIN=$outer
+  ended "ranks end within their control groups" 0
+  check "boxed: the parameters" same "$(weights boxed)" "$(weights three)"
+  rmdir "$box"-* "$box"
+else
+  skip "control groups" "no group with a limit of memory can be made in $groups here"
+fi
+finish

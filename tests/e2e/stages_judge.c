@@ -1,0 +1,313 @@
+/* stages_judge JOB.yaml [KEY=VALUE...]: trains the model of a job with a pipeline in this process
+   and prints the SHA-256 of the parameters: what a run of the job must end with, whatever its
+   schedule, regions and messages.  It uses the model, the data and the optimizer, and nothing of
+   pipelines, parameter servers and MPI.
+
+   A stage of d workers is d copies of its part of the model.  Micro-batches go through all stages
+   one after the other, forward and back; each copy has an equal run of their samples and adds up
+   its gradients in their order.  At the end of the step the gradient of a stage is the mean over
+   its copies, in their order; to that of a tensor that another stage borrows (a tied head) the
+   other's is added; the sum over micro-batches becomes their mean.  Then the step is made as
+   without a pipeline. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "geotrain/data.h"
+#include "geotrain/job.h"
+#include "geotrain/nn_span.h"
+
+enum { COPIES = 8 };
+
+/* Of a stage. */
+typedef struct {
+  size_t copies;
+  gt_graph *graphs[COPIES];
+} stage;
+
+/* Of a run of operations. */
+typedef struct {
+  size_t of; /* its stage */
+  size_t output_bytes;
+  char *output, *gradient; /* of the micro-batch: its output, and the gradient of that */
+} part;
+
+typedef struct {
+  gt_job *job;
+  gt_dataset *dataset;
+  gt_loader *loader;
+  gt_order order;
+  char *x;
+  int32_t *y;
+  size_t sample_bytes, micros, micro_samples;
+  gt_graph *whole; /* parameters, gradients and buffers of the whole model */
+  gt_optim *optim;
+  size_t nstages, nparts;
+  stage *stages;
+  part *parts;
+  gt_span *spans; /* of each part */
+} judge;
+
+static void must(bool ok, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "stages_judge: %s: %s\n", what, gt_error_text());
+  exit(1);
+}
+
+static void done(gt_status status) {
+  must(status == GT_OK, "failed");
+}
+
+/* ---- the cut --------------------------------------------------------------------------------- */
+
+static bool is_named(const char *operation, const char *name) {
+  const size_t n = strlen(name);
+  return strncmp(operation, name, n) == 0 && (operation[n] == '\0' || operation[n] == '.');
+}
+
+/* Behind the last operation of this name. */
+static size_t end_of(const judge *j, const char *name) {
+  size_t end = gt_graph_operations(j->whole);
+  while (end > 0 && !is_named(gt_graph_operation(j->whole, end - 1).name, name)) end--;
+  must(end > 0, name);
+  return end;
+}
+
+/* Stages go forward through the model, and with two names each back again. */
+static void open_parts(judge *j) {
+  const size_t n = j->nstages = j->job->pipeline.nstages, chunks = gt_job_chunks(j->job);
+  j->nparts = n * chunks;
+  j->parts = GT_NEW_ARRAY(part, j->nparts);
+  j->spans = GT_NEW_ARRAY(gt_span, j->nparts);
+  for (size_t k = 0, first = 0; k < j->nparts; first = j->spans[k++].end) {
+    const size_t of = k < n ? k : 2 * n - 1 - k;
+    const gt_job_stage *s = &j->job->pipeline.stages[of];
+    const bool last = k + 1 == j->nparts;
+    must(last || k / n < s->nlast, "all stages but the last need names");
+    j->spans[k] =
+        (gt_span){first, last ? gt_graph_operations(j->whole) : end_of(j, s->last[k / n])};
+    const size_t bytes = gt_graph_operation(j->whole, j->spans[k].end - 1).output_bytes;
+    j->parts[k] = (part){.of = of,
+                         .output_bytes = bytes,
+                         .output = gt_alloc(j->micro_samples, bytes),
+                         .gradient = gt_alloc(j->micro_samples, bytes)};
+  }
+}
+
+static gt_graph_spec spec_of(const judge *j) {
+  const gt_dataset_info *d = gt_dataset_describe(j->dataset);
+  gt_graph_spec spec = gt_graph_spec_of(j->job);
+  spec.shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
+  spec.text = d->text;
+  spec.labelled = !d->text;
+  spec.kernels = gt_kernels_find(gt_kernels_names[j->job->train.kernels]);
+  return spec;
+}
+
+/* All copies have the parameters of the whole model, and gradients of their own. */
+static void open_stage(judge *j, size_t s) {
+  bool *runs = GT_NEW_ARRAY(bool, j->nparts);
+  gt_graph_spec spec = spec_of(j);
+  stage *st = &j->stages[s];
+  st->copies = (size_t)j->job->pipeline.stages[s].workers;
+  must(st->copies <= COPIES, "too many workers");
+  for (size_t k = 0; k < j->nparts; k++) runs[k] = j->parts[k].of == s;
+  spec.spans = j->spans;
+  spec.runs = runs;
+  spec.nspans = j->nparts;
+  spec.slots = 1;
+  spec.micros = j->micros;
+  spec.fused = true;
+  spec.batch = spec.batch_max = j->micro_samples / st->copies;
+  for (size_t i = 0; i < st->copies; i++) {
+    const gt_arrays *a = gt_graph_arrays(j->whole);
+    done(gt_graph_create(&st->graphs[i], &spec));
+    gt_graph_adopt(st->graphs[i], a->params.data, NULL, a->buffers.data);
+    gt_graph_prepare(st->graphs[i], spec.batch);
+  }
+  gt_free(runs);
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+static gt_micro_batch samples_of(const judge *j, size_t micro, size_t copy, size_t share) {
+  const size_t first = micro * j->micro_samples + copy * share;
+  return (gt_micro_batch){j->x + first * j->sample_bytes, j->y + first, share};
+}
+
+static void forward(judge *j, size_t k, size_t micro) {
+  const stage *s = &j->stages[j->parts[k].of];
+  const size_t share = j->micro_samples / s->copies, out = share * j->parts[k].output_bytes;
+  for (size_t i = 0; i < s->copies; i++) {
+    const gt_micro_batch batch = samples_of(j, micro, i, share);
+    gt_metrics metrics;
+    if (k > 0) {
+      const size_t in = share * j->parts[k - 1].output_bytes;
+      memcpy(gt_graph_span_input(s->graphs[i], k, 0), j->parts[k - 1].output + i * in, in);
+    }
+    gt_graph_forward(s->graphs[i], k, 0, &batch, true, &metrics);
+    memcpy(j->parts[k].output + i * out, gt_graph_span_output(s->graphs[i], k, 0), out);
+  }
+}
+
+static void backward(judge *j, size_t k, size_t micro) {
+  const stage *s = &j->stages[j->parts[k].of];
+  const size_t share = j->micro_samples / s->copies, out = share * j->parts[k].output_bytes;
+  for (size_t i = 0; i < s->copies; i++) {
+    const gt_micro_batch batch = samples_of(j, micro, i, share);
+    if (k + 1 < j->nparts)
+      memcpy(gt_graph_span_output_gradient(s->graphs[i], k, 0), j->parts[k].gradient + i * out,
+             out);
+    gt_graph_backward(s->graphs[i], k, 0, &batch, micro == 0);
+    if (k > 0) {
+      const size_t in = share * j->parts[k - 1].output_bytes;
+      memcpy(j->parts[k - 1].gradient + i * in, gt_graph_span_input_gradient(s->graphs[i], k, 0),
+             in);
+    }
+  }
+}
+
+/* y = the mean over the stage's copies of gradients that begin at `offset`. */
+static void mean_of(const judge *j, size_t s, size_t offset, gt_vec y) {
+  const stage *st = &j->stages[s];
+  const float *grads[COPIES];
+  int64_t samples[COPIES];
+  for (size_t i = 0; i < st->copies; i++) {
+    grads[i] = gt_graph_arrays(st->graphs[i])->grads.data + offset;
+    samples[i] = (int64_t)(j->micros * j->micro_samples / st->copies);
+  }
+  if (st->copies == 1)
+    memcpy(y.data, grads[0], y.n * sizeof(float));
+  else
+    gt_vec_mean(y, grads, samples, st->copies);
+}
+
+static size_t stage_of(const judge *j, size_t operation) {
+  size_t k = 0;
+  while (operation >= j->spans[k].end) k++;
+  return j->parts[k].of;
+}
+
+/* The borrowed weights are the owner's first tensor, which begins at `offset`. */
+static void add_borrowed(const judge *j, size_t s, size_t offset) {
+  const gt_arrays *a = gt_graph_arrays(j->whole);
+  size_t t = 0;
+  while (a->views[t].offset != offset) t++;
+  float *sum = GT_NEW_ARRAY(float, a->views[t].count);
+  const gt_vec other = gt_vec_of(sum, a->views[t].count);
+  mean_of(j, s, offset, other);
+  for (size_t i = 0; i < other.n; i++) a->grads.data[offset + i] += sum[i];
+  gt_free(sum);
+}
+
+static void sum_up(const judge *j) {
+  const gt_vec grads = gt_graph_arrays(j->whole)->grads;
+  const size_t n = gt_graph_operations(j->whole);
+  size_t *offsets = GT_NEW_ARRAY(size_t, n);
+  for (size_t i = 0, offset = 0; i < n; offset += gt_graph_operation(j->whole, i++).params) {
+    offsets[i] = offset;
+    mean_of(j, stage_of(j, i), offset,
+            gt_vec_range(grads, offset, gt_graph_operation(j->whole, i).params));
+  }
+  for (size_t i = 0; i < n; i++) {
+    const size_t owner = gt_graph_operation(j->whole, i).borrows;
+    if (owner < n && stage_of(j, owner) != stage_of(j, i))
+      add_borrowed(j, stage_of(j, i), offsets[owner]);
+  }
+  gt_free(offsets);
+  for (size_t i = 0; j->micros > 1 && i < grads.n; i++) grads.data[i] *= 1.0F / (float)j->micros;
+}
+
+static void step(judge *j, int64_t number) {
+  const gt_arrays *a = gt_graph_arrays(j->whole);
+  gt_loader_batch(j->loader, &j->order, number, j->x, j->y);
+  for (size_t micro = 0; micro < j->micros; micro++) {
+    for (size_t k = 0; k < j->nparts; k++) forward(j, k, micro);
+    for (size_t k = j->nparts; k-- > 0;) backward(j, k, micro);
+  }
+  for (size_t s = 0; s < j->nstages; s++)
+    for (size_t i = 0; i < j->stages[s].copies; i++) gt_graph_gradients_end(j->stages[s].graphs[i]);
+  sum_up(j);
+  gt_optim_step(j->optim, a->params, a->grads, gt_vec_of(NULL, a->params.n));
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static void open_data(judge *j) {
+  const size_t region = gt_data_first(j->job), batch = (size_t)j->job->train.batch;
+  done(gt_dataset_open(&j->dataset, gt_data_path(j->job, region)));
+  const gt_dataset_info *d = gt_dataset_describe(j->dataset);
+  done(gt_loader_create(&j->loader, j->dataset, GT_SPLIT_TRAIN, NULL, d->ntrain));
+  j->order = (gt_order){
+      .seed = j->job->seed, .region = region, .n = d->ntrain, .batch = batch, .whole = true};
+  j->sample_bytes = d->h * d->w * d->c * sizeof(float);
+  j->x = gt_alloc(batch, j->sample_bytes);
+  j->y = GT_NEW_ARRAY(int32_t, batch);
+  j->micros = (size_t)j->job->pipeline.micro_batches;
+  j->micro_samples = batch / j->micros;
+}
+
+static void open_optim(judge *j) {
+  const gt_arrays *a = gt_graph_arrays(j->whole);
+  const gt_job *job = j->job;
+  const gt_optim_spec spec = {.kind = job->train.optimizer.name,
+                              .nesterov = job->train.optimizer.nesterov,
+                              .schedule = {.kind = job->train.schedule.name,
+                                           .lr = job->train.optimizer.lr,
+                                           .gamma = job->train.schedule.gamma,
+                                           .lr_min = job->train.schedule.lr_min,
+                                           .warmup_steps = job->train.schedule.warmup_steps,
+                                           .step_every = job->train.schedule.step_every,
+                                           .total_steps = job->train.until.steps},
+                              .momentum = job->train.optimizer.momentum,
+                              .weight_decay = job->train.optimizer.weight_decay,
+                              .beta1 = job->train.optimizer.beta1,
+                              .beta2 = job->train.optimizer.beta2,
+                              .epsilon = job->train.optimizer.epsilon,
+                              .clip = job->train.clip,
+                              .tensors = a->views,
+                              .ntensors = a->nviews};
+  must(job->train.until.steps > 0, "train.until needs steps");
+  done(gt_optim_create(&j->optim, &spec, a->params.n, true));
+}
+
+static void open_judge(judge *j) {
+  open_data(j);
+  const gt_graph_spec spec = spec_of(j);
+  done(gt_graph_create(&j->whole, &spec));
+  gt_graph_init(j->whole, j->job->seed);
+  open_parts(j);
+  j->stages = GT_NEW_ARRAY(stage, j->nstages);
+  for (size_t s = 0; s < j->nstages; s++) open_stage(j, s);
+  open_optim(j);
+}
+
+static void close_judge(judge *j) {
+  for (size_t s = 0; s < j->nstages; s++)
+    for (size_t i = 0; i < j->stages[s].copies; i++) gt_graph_close(j->stages[s].graphs[i]);
+  for (size_t k = 0; k < j->nparts; k++) {
+    gt_free(j->parts[k].output);
+    gt_free(j->parts[k].gradient);
+  }
+  void *owned[] = {j->stages, j->parts, j->spans, j->x, j->y};
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
+  gt_optim_close(j->optim);
+  gt_graph_close(j->whole);
+  gt_loader_close(j->loader);
+  gt_dataset_close(j->dataset);
+  gt_job_close(j->job);
+}
+
+int main(int argc, char **argv) {
+  judge j = {0};
+  char hex[GT_SHA256_HEX];
+  if (argc < 2) return 2;
+  done(gt_job_load(&j.job, argv[1], (const char *const *)argv + 2, (size_t)argc - 2));
+  open_judge(&j);
+  for (int64_t i = 0; i < j.job->train.until.steps; i++) step(&j, i);
+  const gt_vec params = gt_graph_arrays(j.whole)->params;
+  gt_sha256_hex(params.data, params.n * sizeof(float), hex);
+  puts(hex);
+  close_judge(&j);
+  return 0;
+}

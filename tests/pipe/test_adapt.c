@@ -1,0 +1,376 @@
+/* The adapter in simulated steps: it follows a link that changes for long, leaves one that swings
+   or is noisy alone, is never more than 1 % behind the plan of the start, and goes on from a saved
+   state as if nothing had been. */
+#include "geotrain/pipe_adapt.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STAGES  4
+#define REGIONS 2
+#define LINKS   (REGIONS * REGIONS)
+
+/* Four stages over two regions and back, each way alike. */
+typedef struct {
+  gt_pipe_problem problem;
+  gt_pipe_span spans[STAGES];
+  gt_pipe_hop hops[STAGES];
+  gt_pipe_wan wan;
+  gt_link_spec links[LINKS];
+  gt_pipe_schedule *plan;
+  gt_pipe_adapt *adapt;
+  /* of all steps: as adapted, by the plan */
+  double adapted_s, planned_s;
+  size_t switches;
+  int64_t step;
+  gt_rng rng;
+} world;
+
+static const size_t regions[STAGES] = {0, 1, 1, 0};
+
+static void set_rate(world *w, double rate_bps) {
+  for (size_t i = 0; i < LINKS; i++)
+    w->links[i] = (gt_link_spec){.bandwidth_bps = rate_bps, .latency_s = 0.025, .back_s = 0.025};
+}
+
+static gt_pipe_schedule *best_of(const world *w, size_t variants) {
+  const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .seed = 1, .variants = variants};
+  gt_pipe_schedule *s;
+  assert_int_equal(gt_pipe_make(&s, GT_PIPE_AUTO, &w->problem, &search), GT_OK);
+  return s;
+}
+
+static gt_pipe_adapt *new_adapt(const world *w) {
+  const gt_pipe_adapt_spec spec = {
+      .problem = &w->problem, .schedule = w->plan, .search = {.seed = 1, .variants = 200}};
+  return gt_pipe_adapt_create(&spec);
+}
+
+static void open_world(world *w, size_t micros, double rate_bps) {
+  *w = (world){.problem = {.stages = STAGES,
+                           .chunks = 1,
+                           .micros = micros,
+                           .spans = w->spans,
+                           .ahead = w->hops,
+                           .back = w->hops,
+                           .wan = &w->wan},
+               .wan = {.nregions = REGIONS, .region = regions, .links = w->links, .seed = 1},
+               .rng = gt_rng_make(1, GT_RNG_TEST, micros, 0)};
+  for (size_t k = 0; k < STAGES; k++)
+    w->spans[k] = (gt_pipe_span){0.02, 0.02, 0.02, 1, 1, 270000, 0};
+  set_rate(w, rate_bps);
+  w->plan = best_of(w, 200);
+  w->adapt = new_adapt(w);
+}
+
+static void close_world(world *w) {
+  gt_pipe_adapt_close(w->adapt);
+  gt_pipe_schedule_close(w->plan);
+}
+
+static double period(const world *w, const gt_pipe_schedule *s) {
+  gt_pipe_result r;
+  assert_int_equal(gt_pipe_evaluate(&r, s, &w->problem, GT_PIPE_STEADY), GT_OK);
+  const double found = gt_seconds(r.period);
+  gt_pipe_result_close(&r);
+  return found;
+}
+
+/* One step at this rate, of which the measurement is off by up to `noise`. */
+static bool step(world *w, double rate_bps, double noise) {
+  gt_pipe_cost costs[LINKS];
+  gt_link_spec planned[LINKS];
+  memcpy(planned, w->links, sizeof planned);
+  set_rate(w, rate_bps);
+  w->adapted_s += period(w, gt_pipe_adapt_schedule(w->adapt));
+  w->planned_s += period(w, w->plan);
+  memcpy(w->links, planned, sizeof planned);
+  for (size_t i = 0; i < LINKS; i++)
+    costs[i] = (gt_pipe_cost){rate_bps * (1 + noise * (2 * gt_rng_uniform(&w->rng) - 1)), 0.025};
+  const bool switched = gt_pipe_adapt_step(w->adapt, costs, true);
+  w->switches += switched;
+  w->step++;
+  return switched;
+}
+
+/* ---- a link that stays ----------------------------------------------------------------------- */
+
+static void noise_changes_nothing(void **unused) {
+  (void)unused;
+  for (size_t micros = 8; micros <= 16; micros += 8) {
+    world w;
+    open_world(&w, micros, 50e6);
+    for (int i = 0; i < 400; i++) step(&w, 50e6, 0.1);
+    assert_int_equal(w.switches, 0);
+    assert_true(w.adapted_s == w.planned_s);
+    close_world(&w);
+  }
+}
+
+/* The link has an eighth of its rate from now on.  After some steps the order is the best for it,
+   and stays. */
+static void lasting_change_is_followed(void **unused) {
+  (void)unused;
+  world w;
+  int seen = 0;
+  open_world(&w, 16, 100e6);
+  for (int i = 0; i < 200; i++) step(&w, 100e6, 0.1);
+  assert_int_equal(w.switches, 0);
+  while (w.switches == 0 && seen < 60) {
+    step(&w, 12.5e6, 0.1);
+    seen++;
+  }
+  assert_true(seen > GT_PIPE_ADAPT_STEPS && seen <= GT_PIPE_ADAPT_REST);
+  for (int i = 0; i < 100; i++) assert_false(step(&w, 12.5e6, 0.1));
+  const gt_pipe_adapt_reason why = gt_pipe_adapt_why(w.adapt);
+  assert_true(why.before_s > GT_PIPE_ADAPT_GAIN * why.after_s && !why.back);
+  assert_true(why.planned.rate_bps == 100e6 && fabs(why.found.rate_bps / 12.5e6 - 1) < 0.1);
+  set_rate(&w, 12.5e6);
+  gt_pipe_schedule *best = best_of(&w, 0);
+  assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.02 * period(&w, best));
+  assert_true(period(&w, w.plan) > 1.1 * period(&w, best));
+  gt_pipe_schedule_close(best);
+  set_rate(&w, 100e6);
+  close_world(&w);
+}
+
+/* When the link is as planned again, so is the order, 20 steps after the first switch or later. */
+static void plan_returns(void **unused) {
+  (void)unused;
+  world w;
+  int away = 0;
+  open_world(&w, 16, 100e6);
+  for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
+  while (w.switches == 0) step(&w, 12.5e6, 0);
+  while (w.switches == 1 && away < 60) {
+    step(&w, 100e6, 0);
+    away++;
+  }
+  char plan[GT_SHA256_HEX], order[GT_SHA256_HEX];
+  gt_pipe_hash(w.plan, plan);
+  gt_pipe_hash(gt_pipe_adapt_schedule(w.adapt), order);
+  assert_string_equal(order, plan);
+  assert_true(away <= GT_PIPE_ADAPT_PAST);
+  close_world(&w);
+}
+
+/* ---- a link that swings ---------------------------------------------------------------------- */
+
+/* A link that changes with time: rates in turn, each for as long as so many steps take at best. */
+typedef struct {
+  double rates[2], best_s[2]; /* best_s: of a step */
+  int half;
+} wave;
+
+static wave wave_of(size_t micros, const double rates[2], int half) {
+  wave v = {{rates[0], rates[1]}, {0, 0}, half};
+  world at[2];
+  for (int i = 0; i < 2; i++) open_world(&at[i], micros, rates[i]);
+  for (int i = 0; i < 2; i++)
+    v.best_s[i] = fmin(period(&at[i], at[i].plan), period(&at[i], at[!i].plan));
+  for (int i = 0; i < 2; i++) close_world(&at[i]);
+  return v;
+}
+
+static double rate_at(const wave *v, double t_s) {
+  return v->rates[fmod(t_s, v->half * (v->best_s[0] + v->best_s[1])) >= v->half * v->best_s[0]];
+}
+
+/* When a step that begins at t_s ends: in each phase it goes on at the pace of the phase.  paces_s:
+   of a step in each. */
+static double end_of_step(const wave *v, const double paces_s[2], double t_s) {
+  const double cycle_s = v->half * (v->best_s[0] + v->best_s[1]), first_s = v->half * v->best_s[0];
+  for (double left = 1;;) {
+    const double at_s = fmod(t_s, cycle_s);
+    const bool second = at_s >= first_s;
+    const double phase_s = (second ? cycle_s : first_s) - at_s + 1e-9, pace_s = paces_s[second];
+    if (left * pace_s <= phase_s) return t_s + left * pace_s;
+    left -= phase_s / pace_s;
+    t_s += phase_s;
+  }
+}
+
+static void find_paces(world *w, const wave *v, const gt_pipe_schedule *order, double paces_s[2]) {
+  for (int i = 0; i < 2; i++) {
+    set_rate(w, v->rates[i]);
+    paces_s[i] = period(w, order);
+  }
+  set_rate(w, v->rates[0]);
+}
+
+static int steps_in(const wave *v, const double paces_s[2], double until_s) {
+  int steps = 0;
+  for (double t_s = 0; (t_s = end_of_step(v, paces_s, t_s)) <= until_s;) steps++;
+  return steps;
+}
+
+/* A step by the order in force, whose cost is that of its middle; returns its end. */
+static double step_of_wave(world *w, const wave *v, double t_s) {
+  double paces_s[2];
+  find_paces(w, v, gt_pipe_adapt_schedule(w->adapt), paces_s);
+  const double end_s = end_of_step(v, paces_s, t_s);
+  step(w, rate_at(v, (t_s + end_s) / 2), 0.02);
+  return end_s;
+}
+
+/* Square waves of all lengths, from and to the planned rate. */
+static void waves_cost_little(void **unused) {
+  (void)unused;
+  static const int halves[] = {1, 4, 13, 20, 40, 60};
+  static const double rates[][2] = {{100e6, 12.5e6}, {12.5e6, 100e6}, {30e6, 200e6}};
+  for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+    for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+      const int steps = 240;
+      const wave v = wave_of(r == 0 ? 16 : 8, rates[r], halves[h]);
+      world w;
+      open_world(&w, r == 0 ? 16 : 8, rates[r][0]);
+      double paces_s[2], end_s = 0;
+      while (w.step < steps) end_s = step_of_wave(&w, &v, end_s);
+      find_paces(&w, &v, w.plan, paces_s);
+      const int kept = steps_in(&v, paces_s, end_s), best = steps_in(&v, v.best_s, end_s);
+      if (steps < 0.99 * kept || steps < 0.9 * best)
+        fail_msg("%g and %g bit/s, %d steps each: %d steps, by the plan %d, at best %d",
+                 rates[r][0], rates[r][1], halves[h], steps, kept, best);
+      close_world(&w);
+    }
+}
+
+/* ---- agreement, state ------------------------------------------------------------------------ */
+
+/* What one region alone has chosen is dropped, and may be chosen again later. */
+static void one_region_decides_nothing(void **unused) {
+  (void)unused;
+  world w;
+  gt_pipe_cost costs[LINKS];
+  size_t chosen = 0;
+  open_world(&w, 16, 100e6);
+  for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
+  for (size_t i = 0; i < LINKS; i++) costs[i] = (gt_pipe_cost){12.5e6, 0.025};
+  const gt_pipe_schedule *order = gt_pipe_adapt_schedule(w.adapt);
+  for (int i = 0; i < 40; i++) {
+    assert_false(gt_pipe_adapt_step(w.adapt, costs, false));
+    chosen += gt_pipe_adapt_mark(w.adapt) != 0;
+    assert_ptr_equal(gt_pipe_adapt_schedule(w.adapt), order);
+  }
+  assert_true(chosen >= 1 && chosen <= 2);
+  close_world(&w);
+}
+
+/* A copy, as a file would have it. */
+static gt_state copy_of(const gt_state *from) {
+  gt_state to = {.owns_data = true};
+  for (size_t i = 0; i < from->n; i++) {
+    const gt_state_item *item = &from->items[i];
+    void *data = gt_alloc(item->count + 1, gt_type_size(item->type));
+    memcpy(data, item->data, item->count * gt_type_size(item->type));
+    gt_state_add(&to, "", item->name, item->type, data, item->count);
+  }
+  return to;
+}
+
+static gt_state saved(const world *w) {
+  gt_state state = {0};
+  gt_pipe_adapt_save(w->adapt, &state);
+  gt_state copy = copy_of(&state);
+  gt_state_close(&state);
+  return copy;
+}
+
+/* Rates of a random walk between 5 and 200 Mbit/s. */
+static double walk(gt_rng *rng, double rate_bps) {
+  const double next = rate_bps * exp(0.5 * gt_rng_normal(rng));
+  return fmin(200e6, fmax(5e6, next));
+}
+
+/* Two adapters in the same steps, one of which is saved, closed and loaded again and again, also
+   while an order waits: the same orders at all times. */
+static void saved_state_goes_on(void **unused) {
+  (void)unused;
+  world w, again;
+  double rate_bps = 100e6;
+  size_t waited = 0;
+  gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
+  open_world(&w, 16, 100e6);
+  open_world(&again, 16, 100e6);
+  for (int k = 0; k < 300; k++) {
+    if (k % 7 == 0) rate_bps = walk(&rng, rate_bps);
+    step(&w, rate_bps, 0.05);
+    step(&again, rate_bps, 0.05);
+    assert_true(w.adapted_s == again.adapted_s);
+    const int64_t mark = gt_pipe_adapt_mark(w.adapt);
+    if (k % 5 > 0 && mark == 0) continue;
+    waited += mark != 0;
+    gt_state state = saved(&again);
+    gt_pipe_adapt_close(again.adapt);
+    again.adapt = new_adapt(&again);
+    assert_int_equal(gt_pipe_adapt_load(again.adapt, &state), GT_OK);
+    gt_state_close(&state);
+    assert_int_equal(gt_pipe_adapt_mark(again.adapt), mark);
+  }
+  assert_true(waited >= 2 && w.switches >= 2);
+  assert_true(w.adapted_s <= 1.01 * w.planned_s);
+  close_world(&w);
+  close_world(&again);
+}
+
+/* Another plan of the start: the state of the old one is not used. */
+static void other_plan_begins_anew(void **unused) {
+  (void)unused;
+  world w, other;
+  open_world(&w, 16, 100e6);
+  open_world(&other, 8, 100e6);
+  for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
+  while (w.switches == 0) step(&w, 12.5e6, 0);
+  gt_state state = saved(&w);
+  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state), GT_OK);
+  assert_true(period(&other, gt_pipe_adapt_schedule(other.adapt)) == period(&other, other.plan));
+  gt_state_close(&state);
+  close_world(&w);
+  close_world(&other);
+}
+
+static void damaged_state_is_refused(void **unused) {
+  (void)unused;
+  world w;
+  open_world(&w, 16, 100e6);
+  for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
+  while (w.switches == 0) step(&w, 12.5e6, 0);
+  static const char *const items[] = {"found", "why", "counts"};
+  for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+    gt_state state = saved(&w);
+    const gt_state_item *item = gt_state_find(&state, "adapt/", items[i]);
+    gt_pipe_adapt *fresh = new_adapt(&w);
+    *(int64_t *)item->data = INT64_MIN;
+    if (i == 0) memcpy(item->data, (int64_t *)item->data + 1, sizeof(int64_t));
+    if (i == 1) *(double *)item->data = 7;
+    assert_int_equal(gt_pipe_adapt_load(fresh, &state), GT_ERR_CKPT);
+    assert_non_null(strstr(gt_error_text(), items[i]));
+    gt_pipe_adapt_close(fresh);
+    gt_state_close(&state);
+  }
+  close_world(&w);
+}
+
+static int no_leak(void **unused) {
+  (void)unused;
+  assert_int_equal(gt_alloc_alive(), 0);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(noise_changes_nothing, no_leak),
+      cmocka_unit_test_teardown(lasting_change_is_followed, no_leak),
+      cmocka_unit_test_teardown(plan_returns, no_leak),
+      cmocka_unit_test_teardown(waves_cost_little, no_leak),
+      cmocka_unit_test_teardown(one_region_decides_nothing, no_leak),
+      cmocka_unit_test_teardown(saved_state_goes_on, no_leak),
+      cmocka_unit_test_teardown(other_plan_begins_anew, no_leak),
+      cmocka_unit_test_teardown(damaged_state_is_refused, no_leak),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

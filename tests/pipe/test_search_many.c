@@ -1,0 +1,39 @@
+/* labels: full, timeout: 900 */
+/* The search for a pipeline against all pipelines of 1,000 small problems; its time for 48
+   operations on 100 devices. */
+#include "world_search.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static void many(void **state) {
+  (void)state;
+  ws_compare(0, 1000, 0.3);
+}
+
+static void a_hundred_devices(void **state) {
+  (void)state;
+  static const size_t sites[] = {1, 2, 4, 5};
+  for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+    search_world w;
+    gt_pipe_search_result r;
+    ws_large(&w, sites[i], 100 / sites[i]);
+    const clock_t began = clock();
+    if (gt_pipe_search_run(&r, &w.problem) != GT_OK) fail_msg("%s", gt_error_text());
+    const double took_s = (double)(clock() - began) / CLOCKS_PER_SEC;
+    print_message(
+        "48 operations, 100 devices, %zu regions: %zu pipelines, %zu simulations, a period "
+        "of %.4g s, %.2f s of CPU\n",
+        sites[i], r.looked, r.simulated, r.found[0].period_s, took_s);
+    gt_pipe_search_close(&r);
+    if (took_s > 5) fail_msg("%.1f s for 100 devices; at most 5 s are needed", took_s);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_hundred_devices), cmocka_unit_test(many)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/* What a region of a pipeline that follows the network says and accepts: one PS, its events by
+   hand, in the middle of three regions a - b - c. */
+#include "geotrain/pipe_job.h"
+#include "geotrain/ps.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define REGIONS 3
+#define SELF    1
+#define MICROS  4
+#define SENT    64
+
+typedef struct {
+  size_t peer;
+  int64_t value, detail;
+} told;
+
+typedef struct {
+  gt_pipe_job pipe;
+  gt_job job;
+  gt_job_region regions[REGIONS];
+  gt_pipe_place places[REGIONS];
+  gt_pipe_span spans[REGIONS];
+  gt_pipe_hop hops[REGIONS];
+  gt_link_spec links[REGIONS * REGIONS];
+  size_t region[REGIONS];
+  gt_ps_stage stage;
+  gt_optim *optim;
+  gt_ps *ps;
+  told told[SENT]; /* messages of kind STRATEGY */
+  size_t ntold, orders;
+} hand;
+
+static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                      size_t bytes, uint64_t cookie) {
+  hand *h = ctx;
+  (void)payload, (void)bytes, (void)cookie;
+  if (head->kind == GT_MSG_STRATEGY)
+    h->told[h->ntold++ % SENT] = (told){peer, (int64_t)head->value, (int64_t)head->detail};
+}
+
+static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
+  (void)worker;
+  ((hand *)ctx)->orders += order->kind == GT_PS_TRAIN;
+}
+
+static void host_taken(void *ctx, size_t worker) {
+  (void)ctx, (void)worker;
+}
+
+static void host_note(void *ctx, gt_ps_note note, double a, double b) {
+  (void)ctx, (void)note, (void)a, (void)b;
+}
+
+static void open_pipe(hand *h) {
+  static const char *const names[REGIONS] = {"a", "b", "c"};
+  for (size_t s = 0; s < REGIONS; s++) {
+    h->regions[s].name = (char *)(uintptr_t)names[s];
+    h->places[s] = (gt_pipe_place){s, 0, 1};
+    h->spans[s] = (gt_pipe_span){0.02, 0.02, 0.02, 1, 1, 250000, 0};
+    h->region[s] = s;
+  }
+  for (size_t i = 0; i < REGIONS * REGIONS; i++)
+    h->links[i] = (gt_link_spec){.bandwidth_bps = 1e8, .latency_s = 0.05, .back_s = 0.05};
+  h->job.regions = h->regions;
+  h->job.nregions = REGIONS;
+  h->pipe = (gt_pipe_job){.job = &h->job,
+                          .layout = {.nregions = REGIONS,
+                                     .stages = REGIONS,
+                                     .chunks = 1,
+                                     .micros = MICROS,
+                                     .micro_samples = 1,
+                                     .places = h->places,
+                                     .adapts = true},
+                          .wan = {.nregions = REGIONS, .region = h->region, .links = h->links}};
+  h->pipe.problem = (gt_pipe_problem){.stages = REGIONS,
+                                      .chunks = 1,
+                                      .micros = MICROS,
+                                      .spans = h->spans,
+                                      .ahead = h->hops,
+                                      .back = h->hops,
+                                      .wan = &h->pipe.wan};
+  assert_int_equal(gt_pipe_make(&h->pipe.layout.schedule, GT_PIPE_1F1B, &h->pipe.problem, NULL),
+                   GT_OK);
+}
+
+static void open_hand(hand *h) {
+  static const double weights[REGIONS] = {1, 0, 0};
+  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.1}};
+  *h = (hand){.stage = {.workers = 1, .judges = true, .counts = true}};
+  open_pipe(h);
+  assert_int_equal(gt_optim_create(&h->optim, &sgd, 8, false), GT_OK);
+  const gt_ps_spec spec = {.nregions = REGIONS,
+                           .self = SELF,
+                           .nworkers = 1,
+                           .strategy = &gt_sync_stages,
+                           .stages = &h->stage,
+                           .nstages = 1,
+                           .adapts = &h->pipe,
+                           .weights = weights,
+                           .options = {.period = 1, .scale = 1},
+                           .params = gt_vec_of(NULL, 8),
+                           .grads = gt_vec_of(NULL, 8),
+                           .optim = h->optim,
+                           .order = {.n = 100, .batch = 1, .whole = true},
+                           .until = {.steps = 10},
+                           .outbox = 1,
+                           .window = 1,
+                           .heartbeat = GT_SECOND,
+                           .keepalive = GT_NEVER / 2,
+                           .nonfinite_limit = 1,
+                           .host = {.ctx = h,
+                                    .send = host_send,
+                                    .order = host_order,
+                                    .taken = host_taken,
+                                    .note = host_note}};
+  h->ps = gt_ps_create(&spec);
+  gt_ps_start(h->ps, 0);
+  gt_ps_ready(h->ps, 0, 0);
+  assert_int_equal(h->orders, 1);
+}
+
+static void close_hand(hand *h) {
+  gt_ps_close(h->ps);
+  gt_optim_close(h->optim);
+  gt_pipe_schedule_close(h->pipe.layout.schedule);
+}
+
+/* A note of kind k about q. */
+static int64_t note(int64_t k, int64_t q) {
+  return -1 - k - 5 * q;
+}
+
+static gt_status hears(hand *h, size_t from, int64_t value, int64_t detail, gt_ns now) {
+  const gt_frame_header head = {
+      .kind = GT_MSG_STRATEGY, .value = (uint64_t)value, .detail = (uint64_t)detail};
+  return gt_ps_message(h->ps, from, &head, NULL, now);
+}
+
+static void refuses(hand *h, size_t from, int64_t value, int64_t detail, const char *words) {
+  assert_int_equal(hears(h, from, value, detail, 5 * GT_SECOND), GT_ERR_FAULT);
+  if (!strstr(gt_error_text(), words))
+    fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
+}
+
+static void says(const hand *h, size_t at, size_t peer, int64_t value) {
+  assert_true(at < h->ntold);
+  assert_int_equal(h->told[at].peer, peer);
+  assert_int_equal(h->told[at].value, value);
+}
+
+static int64_t packed(float rate_bps, float latency_s) {
+  const float of[2] = {rate_bps, latency_s};
+  int64_t word;
+  memcpy(&word, of, sizeof word);
+  return word;
+}
+
+static void costs(int64_t word, double rate_bps, double latency_s) {
+  float of[2];
+  memcpy(of, &word, sizeof of);
+  if (fabs(of[0] - rate_bps) > 1e-5 * rate_bps || fabs(of[1] - latency_s) > 1e-5 * latency_s)
+    fail_msg("told %g bit/s and %g s, needed %g and %g", of[0], of[1], rate_bps, latency_s);
+}
+
+/* Three messages of 125,000 bytes at 1 Mbit/s, 100 ms away there and back: two follow each other,
+   one comes later; the acknowledgement of the last has waited, and those two count.  To the other
+   neighbour nothing is sent. */
+static void costs_of_a_step(void **unused) {
+  (void)unused;
+  hand h;
+  const gt_frame_header head = {.kind = GT_MSG_ACTIVATION}, score = {.detail = 1};
+  const gt_ns ms = GT_SECOND / 1000;
+  open_hand(&h);
+  says(&h, 0, 0, note(1, 0));
+  says(&h, 1, 2, note(1, 0));
+  assert_int_equal(hears(&h, 2, note(2, 0), h.told[1].detail, 100 * ms), GT_OK);
+  gt_ps_posted(h.ps, 2, &head, 125000, 200 * ms);
+  gt_ps_posted(h.ps, 2, &head, 125000, 300 * ms);
+  gt_ps_posted(h.ps, 2, &score, 125000, 300 * ms); /* of an evaluation: not acknowledged */
+  assert_int_equal(hears(&h, 2, note(0, 0), 1, 1300 * ms), GT_OK);
+  assert_int_equal(hears(&h, 2, note(0, 0), 2, 2300 * ms), GT_OK);
+  gt_ps_posted(h.ps, 2, &head, 125000, 4000 * ms);
+  assert_int_equal(hears(&h, 2, note(0, 0), 3, 5500 * ms), GT_OK);
+  const size_t before = h.ntold;
+  const gt_ps_push push = {.samples = 1, .loss_sum = 1};
+  gt_ps_gradient(h.ps, 0, &push, NULL, 6000 * ms);
+  /* step 1: of both neighbours to both, then that no order is chosen, then the step itself */
+  static const int64_t values[] = {-1 - 3 - 5 * 1,
+                                   -1 - 3 - 5 * 1,
+                                   -1 - 3 - 5 * 5,
+                                   -1 - 3 - 5 * 5,
+                                   -1 - 4 - 5 * 1,
+                                   -1 - 4 - 5 * 1,
+                                   1,
+                                   1};
+  for (size_t i = 0; i < 8; i++) says(&h, before + i, i % 2 ? 2 : 0, values[i]);
+  assert_int_equal(h.ntold, before + 8);
+  costs(h.told[before].detail, 0, 0);
+  costs(h.told[before + 2].detail, 1e6, 0.05);
+  assert_int_equal(h.told[before + 4].detail, 0);
+  close_hand(&h);
+}
+
+static void what_others_tell_is_checked(void **unused) {
+  (void)unused;
+  hand h;
+  const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
+  open_hand(&h);
+  gt_ps_posted(h.ps, 0, &head, 1000, 1);
+  refuses(&h, 0, note(0, 0), 0, "the next one that was sent");
+  refuses(&h, 0, note(0, 0), 2, "the next one that was sent");
+  refuses(&h, 2, note(0, 0), 1, "the next one that was sent");
+  assert_int_equal(hears(&h, 0, note(0, 0), 1, 5 * GT_SECOND), GT_OK);
+  refuses(&h, 0, note(0, 0), 1, "the next one that was sent");
+  refuses(&h, 0, note(0, 1), 2, "one that there is");
+  refuses(&h, 0, note(2, 0), 6 * GT_SECOND, "one that has been");
+  refuses(&h, 0, note(3, 4), packed(1, 1), "one that it uses"); /* from a to c */
+  refuses(&h, 0, note(3, 6), packed(1, 1), "one that it uses"); /* there are three */
+  refuses(&h, 0, note(3, 2), packed(NAN, 1), "one that is finite");
+  refuses(&h, 0, note(3, 2), packed(1, -1), "one that is finite");
+  assert_int_equal(hears(&h, 0, note(3, 2), packed(1e6F, 0.1F), 5 * GT_SECOND), GT_OK);
+  refuses(&h, 0, note(4, 0), -1, "0 or more");
+  refuses(&h, 0, note(4, 2), 1, "one that there is");
+  refuses(&h, 0, INT64_MIN, 1, "is needed");
+  close_hand(&h);
+}
+
+/* Nobody measures, so nothing changes; the step goes on. */
+static void silent_links_change_nothing(void **unused) {
+  (void)unused;
+  hand h;
+  open_hand(&h);
+  const gt_pipe_schedule *order = gt_ps_schedule(h.ps);
+  for (int64_t k = 1; k <= 5; k++) {
+    const gt_ps_push push = {.samples = 1, .loss_sum = 1};
+    gt_ps_gradient(h.ps, 0, &push, NULL, k * GT_SECOND);
+    assert_int_equal(hears(&h, 0, k, 0, k * GT_SECOND), GT_OK);
+    assert_int_equal(h.orders, k);
+    assert_int_equal(hears(&h, 2, k, 0, k * GT_SECOND), GT_OK);
+    assert_int_equal(h.orders, k + 1);
+  }
+  assert_ptr_equal(gt_ps_schedule(h.ps), order);
+  close_hand(&h);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(costs_of_a_step),
+      cmocka_unit_test(what_others_tell_is_checked),
+      cmocka_unit_test(silent_links_change_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* A deterministic world of several copies of a pipeline in one process: every region is a PS with
+   one worker and one stage, and links delay messages at random, so that control overtakes data.
+   What the PSs must come to is computed without any of them. */
+#ifndef GEOTRAIN_TESTS_PS_WORLD_COPIES_H
+#define GEOTRAIN_TESTS_PS_WORLD_COPIES_H
+
+#include "world_host.h"
+
+#define C_COPIES  3
+#define C_PLACES  3
+#define C_REGIONS 9
+#define C_PARAMS  5
+#define C_BUFFERS 2
+#define C_FLOATS  (C_PARAMS + C_BUFFERS)
+#define C_RING    256
+#define C_SAVES   1024
+#define C_ROUNDS  1024
+
+typedef struct {
+  size_t copies, places;
+  int64_t steps[C_COPIES], checkpoint_every, period, eval_every;
+  bool averages;     /* sma, else ssgd */
+  int64_t bad_every; /* one of so many pushes is not finite; 0: none */
+  double rounds;     /* chance of a round that a region opens at an event */
+  uint64_t seed;
+} c_spec;
+
+typedef struct {
+  gt_frame_header head;
+  float body[C_FLOATS];
+  size_t bytes;
+  uint64_t cookie;
+  gt_ns departs, at; /* departs: GT_NEVER: it has */
+} c_frame;
+
+/* One direction, and one kind of messages: first in, first out. */
+typedef struct {
+  c_frame frames[C_RING];
+  size_t head, count;
+  gt_ns delay, free, last;
+} c_link;
+
+typedef struct {
+  int64_t round;
+  bool durable;
+  gt_state state;
+} c_save;
+
+struct c_world;
+typedef struct {
+  struct c_world *world;
+  size_t id, copy, place;
+  size_t mates[C_PLACES], twins[C_COPIES];
+  gt_ps_stage stage;
+  gt_ps_range params_range, buffers_range;
+  gt_ps *ps;
+  gt_optim *optim;
+  float params[C_PARAMS], grads[C_PARAMS], buffers[C_BUFFERS], snapshot[C_FLOATS];
+  enum { C_STARTING, C_IDLE, C_TRAINING, C_EVALUATING, C_PUSHED } work;
+  gt_ns ready, written_at;
+  int64_t batch, writing;
+  float pushed[C_PARAMS], after[C_BUFFERS];
+  c_save saves[C_SAVES];
+  size_t nsaves;
+} c_region;
+
+typedef struct c_world {
+  c_spec spec;
+  size_t n;
+  gt_ns now;
+  gt_rng rng;
+  double weights[C_COPIES];
+  c_region regions[C_REGIONS];
+  c_link links[C_REGIONS][C_REGIONS][2]; /* control, data */
+  int64_t rounds_at[C_COPIES][C_ROUNDS]; /* steps of a copy's checkpoints; -1: none yet */
+  int64_t newest;
+  /* checkpoints while the strategy held the region; rounds of another copy that waited for a step;
+     acknowledgements that came before the own checkpoint */
+  int64_t held, waited, late;
+} c_world;
+
+/* What the worker pushes for a batch. */
+gt_ps_push c_push(const c_world *w, const c_region *r, int64_t batch, const float *params,
+                  const float *buffers, float *grads, float *after);
+/* A gradient of this batch is not finite in some region of the copy. */
+bool c_dropped(const c_world *w, size_t copy, int64_t batch);
+void c_begin(const c_region *r, float *params, float *buffers);
+gt_optim *c_optim(void);
+
+c_world *c_open(const c_spec *spec);
+void c_open_ps(c_world *w, c_region *r);
+/* Workers come up, links are quiet. */
+void c_quiet(c_world *w);
+void c_drop(c_region *r);
+void c_forget(c_region *r, size_t save);
+void c_close(c_world *w);
+gt_ps_view c_look(const c_world *w, size_t region);
+bool c_all_in(const c_world *w, gt_ps_phase phase);
+void c_print(const c_world *w);
+#define c_check(w, condition)                                                                      \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      c_print(w);                                                                                  \
+      fail_msg("%s does not hold", #condition);                                                    \
+    }                                                                                              \
+  } while (0)
+void c_step(c_world *w);
+/* Until every region is complete, or every one has stopped. */
+void c_run(c_world *w);
+/* All regions are lost, and come back from the newest round that is whole everywhere. */
+void c_crash(c_world *w);
+
+#endif

@@ -1,0 +1,120 @@
+/* A simulated pipeline over three regions that follows the network: planned for links that are as
+   planned, it keeps its order; planned for faster links, all regions change it after the same steps
+   to the same one, once, and are faster than with the plan. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "geotrain/sim.h"
+#include "geotrain/sim_shape.h"
+
+#define REGIONS   3
+#define DECISIONS 8
+
+typedef struct {
+  int64_t step;
+  char choice[64], why[300];
+} decision;
+
+/* Of each region, in this test's simulation. */
+static decision decisions[REGIONS][DECISIONS];
+static size_t ndecisions[REGIONS];
+
+static void decided(size_t region, int64_t step, const char *what, const char *choice,
+                    const char *why) {
+  assert_string_equal(what, "pipeline.schedule");
+  assert_true(ndecisions[region] < DECISIONS);
+  decision *d = &decisions[region][ndecisions[region]++];
+  d->step = step;
+  snprintf(d->choice, sizeof d->choice, "%s", choice);
+  snprintf(d->why, sizeof d->why, "%s", why);
+}
+
+static void must(gt_status status) {
+  if (status != GT_OK) fail_msg("%s", gt_error_text());
+}
+
+static gt_job *job_of(double mbit, bool adapt) {
+  char text[2048];
+  gt_job *job = NULL;
+  snprintf(
+      text, sizeof text,
+      "name: law\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 128}\n"
+      "data: {path: none.h5}\n"
+      "train: {until: {steps: 100}, batch: 48, optimizer: {name: sgd, lr: 0.1}, eval_every: "
+      "{epochs: 0}}\n"
+      "regions: [{name: a, ranks: 3, samples: 960}, {name: b, ranks: 3}, {name: c, ranks: 2}]\n"
+      "pipeline: {stages: [{region: a, last: transformer.h.0}, {region: b, workers: 2, last: "
+      "transformer.h.1}, {region: c, last: transformer.h.2}, {region: a}], micro_batches: 12, "
+      "adapt: %s}\n"
+      "compute: {step: 4 s}\ncheckpoint: {every: {steps: 30}}\n"
+      "wan: {default: {bandwidth: %g Mbit/s, latency: 15 ms}}\n",
+      adapt ? "true" : "false", mbit);
+  must(gt_job_parse(&job, "test", text));
+  return job;
+}
+
+/* Seconds of a run over links of `mbit`, planned for links of `planned`. */
+static double run(double planned, double mbit, bool adapt) {
+  gt_job *plan = job_of(planned, adapt), *job = job_of(mbit, adapt);
+  gt_links *links = NULL;
+  gt_sim_shape shape;
+  gt_pipe_job *pipe = NULL;
+  gt_sim *sim = NULL;
+  gt_sim_totals totals;
+  memset(ndecisions, 0, sizeof ndecisions);
+  must(gt_links_create(&links, job));
+  must(gt_sim_shape_of(&shape, plan));
+  must(gt_sim_shape_pipe(&pipe, plan, &shape));
+  const gt_sim_spec spec = {.job = job,
+                            .links = links,
+                            .parameters = shape.parameters,
+                            .buffers = shape.buffers,
+                            .samples = shape.samples,
+                            .pipe = pipe,
+                            .decided = decided};
+  must(gt_sim_run(&sim, &spec));
+  gt_sim_look(sim, &totals);
+  assert_int_equal(totals.samples, 100 * 48);
+  gt_sim_close(sim);
+  gt_pipe_job_close(pipe);
+  gt_sim_shape_close(&shape);
+  gt_links_close(links);
+  gt_job_close(plan);
+  gt_job_close(job);
+  return totals.train_s;
+}
+
+static void as_planned(void **unused) {
+  (void)unused;
+  const double kept = run(20, 20, false), followed = run(20, 20, true);
+  for (size_t r = 0; r < REGIONS; r++) assert_int_equal(ndecisions[r], 0);
+  if (followed > 1.005 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
+}
+
+static void slower_than_planned(void **unused) {
+  (void)unused;
+  const double kept = run(20, 2.5, false), followed = run(20, 2.5, true);
+  assert_int_equal(ndecisions[0], 1);
+  for (size_t r = 1; r < REGIONS; r++) {
+    assert_int_equal(ndecisions[r], 1);
+    assert_int_equal(decisions[r][0].step, decisions[0][0].step);
+    assert_string_equal(decisions[r][0].choice, decisions[0][0].choice);
+    assert_string_equal(decisions[r][0].why, decisions[0][0].why);
+  }
+  assert_non_null(strstr(decisions[0][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
+  if (followed > 0.99 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
+  assert_true(run(20, 2.5, true) == followed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(as_planned),
+      cmocka_unit_test(slower_than_planned),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
