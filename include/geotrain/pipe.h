@@ -72,7 +72,7 @@ typedef struct {
 size_t gt_pipe_stage_of(size_t stages, size_t span);
 size_t gt_pipe_span_of(size_t stages, size_t chunk, size_t stage);
 /* Activations in flight that keep a span busy until the first gradient is back (k_s in
-   docs/pipeline.md): 1 + ceil((F and B of all later spans + all hops there and back) / F), at most
+   docs/pipeline-schedules.md): 1 + ceil((F and B of all later spans + all hops there and back) / F), at most
    `micros` and what the memory of its stage holds, at least 1. */
 size_t gt_pipe_depth(const gt_pipe_problem *problem, size_t span);
 

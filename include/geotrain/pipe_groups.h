@@ -2,7 +2,7 @@
    groups for a pipeline's stages.  Layer 5.  Numbers only: no MPI, no files.  Everything is local.
    Grouping of devices in two levels is SpanTrain's (its abstract gives no method); average linkage
    is Sokal's and Michener's UPGMA (1958); distances and thresholds are geotrain's.
-   docs/pipeline.md, "Groups and stages". */
+   docs/pipeline-search.md. */
 #ifndef GEOTRAIN_PIPE_GROUPS_H
 #define GEOTRAIN_PIPE_GROUPS_H
 

@@ -1,6 +1,6 @@
 /* pipe: cuts a model into pipeline stages and gives them devices.  Layer 5.  Numbers only: no MPI,
    no files.  Everything is local.  SpanTrain chooses its stages by a performance model and gives no
-   equation: model and search are geotrain's (docs/pipeline.md, "Groups and stages"). */
+   equation: model and search are geotrain's (docs/pipeline-search.md). */
 #ifndef GEOTRAIN_PIPE_STAGES_H
 #define GEOTRAIN_PIPE_STAGES_H
 

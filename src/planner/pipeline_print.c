@@ -130,9 +130,10 @@ static void print_schedules(FILE *to, const gt_planner_pipeline *p) {
               gt_seconds(s->makespan), 100 * s->bubble, chosen ? "chosen" : "", s->slots,
               MB * (double)s->memory);
   }
-  fprintf(to,
-          "period: from step to step; waits: its share in which the busiest stage waits; makespan: "
-          "of the\nfirst step; bubble: the same share of its cost (docs/pipeline.md)\n\n");
+  fprintf(
+      to,
+      "period: from step to step; waits: its share in which the busiest stage waits; makespan: "
+      "of the\nfirst step; bubble: the same share of its cost (docs/pipeline-schedules.md)\n\n");
 }
 
 /* ---- traffic and cost ------------------------------------------------------------------------ */
