@@ -266,21 +266,21 @@ const job_key gt_job_keys[] = {
      .meaning = "smallest number of workers that a plan may choose"},
     {"regions[].ranks_max", KEY_INT, PLANNED, IN_REGION(ranks_max), .min = 1, .max = 1e6,
      .meaning = "largest number of workers that a plan may choose"},
-    {"pipeline.stages", KEY_MAPS, KEY_OPTIONAL | KEY_AUTO, AT(pipeline.stages),
+    {"pipeline.stages", KEY_MAPS, KEY_OPTIONAL | KEY_AUTO | KEY_ON_RESUME, AT(pipeline.stages),
      COUNT(pipeline.nstages), .auto_offset = offsetof(gt_job, pipeline.search),
      .item_size = sizeof(gt_job_stage), .min = 1, .max = 1024,
      .meaning =
          "a list of stages, in the model's order: the model is cut into them; train.batch is "
          "then the batch of a step of the whole pipeline, and sync.strategy is none, or "
          "with pipeline.copies ssgd or sma; auto: `geotrain plan` finds them"},
-    {"pipeline.stages[].region", KEY_STRING, KEY_REQUIRED, IN_STAGE(region),
+    {"pipeline.stages[].region", KEY_STRING, KEY_REQUIRED | KEY_ON_RESUME, IN_STAGE(region),
      .meaning = "name of its region"},
-    {"pipeline.stages[].workers", KEY_INT, 0, IN_STAGE(workers), .fallback = "1", .min = 1,
-     .max = 65535,
+    {"pipeline.stages[].workers", KEY_INT, KEY_ON_RESUME, IN_STAGE(workers), .fallback = "1",
+     .min = 1, .max = 65535,
      .meaning = "workers of the region that share the samples of its micro-batches; the stages of "
                 "a region have all its workers"},
-    {"pipeline.stages[].last", KEY_STRINGS, KEY_OPTIONAL | KEY_FILLED | KEY_SINGLE, IN_STAGE(last),
-     .count_offset = offsetof(gt_job_stage, nlast),
+    {"pipeline.stages[].last", KEY_STRINGS, KEY_OPTIONAL | KEY_FILLED | KEY_SINGLE | KEY_ON_RESUME,
+     IN_STAGE(last), .count_offset = offsetof(gt_job_stage, nlast),
      .meaning = "it ends behind the last operation with this name, or whose name begins with it "
                 "and a dot; two names in a folded pipeline, whose stages have two parts of the "
                 "model; the last part needs none; without any: parts of equal multiply-adds a "

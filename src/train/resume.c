@@ -193,18 +193,51 @@ void gt_server_remove_final_model(const gt_server *s, int64_t round) {
     gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 
-/* What a region's file holds depends on whether it trains, and where the model is cut on the number
-   of parts of a stage. */
-static gt_status same_kinds(const gt_server *s, const char *job_yaml) {
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_stage(const gt_job_stage *a, const gt_job_stage *b) {
+  bool same = strcmp(a->region, b->region) == 0 && a->workers == b->workers && a->nlast == b->nlast;
+  for (size_t i = 0; same && i < a->nlast; i++) same = same_text(a->last[i], b->last[i]);
+  return same;
+}
+
+static bool same_stages(const gt_job *a, const gt_job *b) {
+  bool same = a->pipeline.nstages == b->pipeline.nstages && gt_job_chunks(a) == gt_job_chunks(b);
+  for (size_t i = 0; same && i < a->pipeline.nstages; i++)
+    same = same_stage(&a->pipeline.stages[i], &b->pipeline.stages[i]);
+  return same;
+}
+
+/* The samples are counted where the first stage is; what copies exchange is of the same ranges. */
+static gt_status may_recut(const gt_job *here, const gt_job *there) {
+  if ((here->pipeline.nstages == 0) != (there->pipeline.nstages == 0))
+    return GT_FAIL(GT_ERR_CKPT,
+                   "its job has %s pipeline and this one has %s; a resume may not "
+                   "change that",
+                   there->pipeline.nstages ? "a" : "no", here->pipeline.nstages ? "one" : "none");
+  if (here->pipeline.nstages == 0) return GT_OK;
+  const char *first = here->pipeline.stages[0].region, *before = there->pipeline.stages[0].region;
+  if (strcmp(first, before) != 0)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "pipeline.stages begins in region %s there and in region %s here; a resume may "
+                   "cut the model in other places, and not move its first stage to another region",
+                   before, first);
+  if (gt_job_copies(here) > 1 && !same_stages(here, there))
+    return GT_FAIL(GT_ERR_CKPT, "pipeline.stages are others there, and with pipeline.copies a "
+                                "resume may not change them");
+  return GT_OK;
+}
+
+/* What a region's file holds depends on whether it trains, and on the stages.  *recut: where the
+   model is cut may have changed. */
+static gt_status same_kinds(const gt_server *s, const char *job_yaml, bool *recut) {
   const gt_job *here = s->run->job;
   gt_job *there = NULL;
   gt_status status = gt_job_parse(&there, "job.yaml of the checkpoint", job_yaml);
-  if (status == GT_OK && gt_job_chunks(here) != gt_job_chunks(there))
-    status =
-        GT_FAIL(GT_ERR_CKPT,
-                "pipeline.schedule is %s there and %s here, and one of them is folded, which "
-                "cuts the model in other places; a resume may not change the cut",
-                gt_pipe_names[there->pipeline.schedule], gt_pipe_names[here->pipeline.schedule]);
+  *recut = status == GT_OK && !same_stages(here, there);
+  if (status == GT_OK) status = may_recut(here, there);
   for (size_t r = 0; status == GT_OK && r < here->nregions; r++)
     if (gt_job_trains(here, r) != gt_job_trains(there, r))
       status = GT_FAIL(GT_ERR_CKPT,
@@ -215,22 +248,25 @@ static gt_status same_kinds(const gt_server *s, const char *job_yaml) {
   return status == GT_ERR_JOB ? GT_OK : status;
 }
 
-static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {
+static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   char model[GT_SHA256_HEX], text[512];
+  bool recut;
   gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
   if (text[0])
     return GT_FAIL(
         GT_ERR_JOB,
         "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, "
-        "prices, plan, log, slurm and a pipeline's schedule, micro_batches, memory and adapt only",
+        "prices, plan, log, slurm and a pipeline's stages, schedule, micro_batches, memory and "
+        "adapt only",
         text);
-  GT_TRY(same_kinds(s, info->job_yaml));
+  GT_TRY(same_kinds(s, info->job_yaml, &recut));
   gt_graph_hash(s->run->model, model);
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model,
                    info->model_hash, gt_model_names[s->run->job->model.name], model);
   GT_TRY(gt_setup_check_data(s->run, state));
+  if (s->stages) GT_TRY(gt_recut(s, info, state, !recut));
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));

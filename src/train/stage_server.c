@@ -16,8 +16,10 @@ struct gt_server_stages {
     gt_resident used;
     gt_stage_area area;
   } * workers;
-  const void *arrived;   /* payload of the message that is being handled */
-  gt_phase_times *saved; /* of each worker, borrowed by a checkpoint */
+  const void *arrived; /* payload of the message that is being handled */
+  /* Borrowed by a checkpoint: the phases of each worker, and where the region's part lies. */
+  gt_phase_times *saved;
+  int64_t *params_at, *buffers_at;
 };
 
 static void must(gt_status status) {
@@ -193,17 +195,25 @@ void gt_server_stages_account(gt_server_stages *g, bool training) {
   gt_ps_passes_account(g->passes, training);
 }
 
-/* A checkpoint has the phases of all workers, one after the other. */
+static const gt_region_part *own_part(const gt_server *s) {
+  return &s->run->pipe->parts[s->run->roles.region_id];
+}
+
+/* A checkpoint has the phases of all workers, one after the other, and says where in the model the
+   region's part lies. */
 void gt_server_stages_save(gt_server_stages *g, gt_state *state) {
   const size_t n = gt_ps_passes_workers(g->passes);
   for (size_t w = 0; w < n; w++) g->saved[w] = gt_ps_passes_phases(g->passes, w);
   gt_state_add(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES);
+  gt_recut_save(own_part(g->server), g->params_at, g->buffers_at, state);
 }
 
-/* Older checkpoints do not have it. */
+/* Older checkpoints do not have it.  With another number of workers it is of no use: phases then
+   begin anew. */
 gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
   const size_t n = gt_ps_passes_workers(g->passes);
-  if (!gt_state_find(state, "train/", "phases")) return GT_OK;
+  const gt_state_item *saved = gt_state_find(state, "train/", "phases");
+  if (!saved || saved->count != n * GT_NPHASES) return GT_OK;
   GT_TRY(gt_state_get(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES));
   for (size_t w = 0; w < n; w++) gt_ps_passes_had(g->passes, w, &g->saved[w]);
   return GT_OK;
@@ -219,6 +229,8 @@ gt_server_stages *gt_server_stages_open(gt_server *s) {
   g->layout = run->pipe->layout;
   g->workers = gt_alloc(workers, sizeof *g->workers);
   g->saved = GT_NEW_ARRAY(gt_phase_times, workers);
+  g->params_at = gt_recut_places(&own_part(s)->params);
+  g->buffers_at = gt_recut_places(&own_part(s)->buffers);
   const gt_ps_passes_spec spec = {
       .job = run->pipe->job,
       .region = run->roles.region_id,
@@ -237,6 +249,8 @@ void gt_server_stages_close(gt_server_stages *g) {
   for (size_t w = 0; w < gt_plane_ps_workers(g->server->plane); w++)
     gt_stage_area_close(&g->workers[w].area);
   gt_free(g->saved);
+  gt_free(g->params_at);
+  gt_free(g->buffers_at);
   gt_free(g->workers);
   gt_free(g);
 }

@@ -61,17 +61,13 @@ train "the judge with other micro-batches" 2 judge.yaml --run-dir judge3 --resum
 ended "the judge with other micro-batches" 0 'goes on from round 2'
 check "resume, other micro-batches: the parameters" same "$(weights micros)" "$(weights judge3)"
 check "resume, other micro-batches: they are others" test "$(weights micros)" != "$(weights judge)"
-resumed cut --set pipeline.stages.0.last=transformer.h.0.mlp
-ended "resume, another cut" 2 'pipeline.stages.0.last is \[transformer.h.0\] there and \[transformer.h.0.mlp\] here; a resume may change'
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east}, {region: west}, {region: east}' "$link" |
   sed 's/ranks: 2}, {name: west/ranks: 3}, {name: west/' >plain.yaml
 train "stages without names" 5 plain.yaml --run-dir plain --set pipeline.schedule=auto
 ended "stages without names" 0
 check "stages without names: the judge's parameters" same "$(weights plain)" "$(weights judge)"
-train "resume, folded" 5 plain.yaml --run-dir plain --resume --set pipeline.schedule=zb-v --set train.until.steps=14
-ended "resume, folded" 4 'pipeline.schedule is auto there and zb-v here, and one of them is folded, which cuts the model in other places; a resume may not change the cut'
 train "resume, stages less" 2 judge.yaml --run-dir four --resume --set pipeline.schedule=gpipe
-ended "resume, stages less" 2 'pipeline.stages is a list of 4 there and a list of 1 here|regions is a list of 2 there and a list of 1 here'
+ended "resume, stages less" 2 'regions is a list of 2 there and a list of 1 here'
 
 # ---- whole models and parts ----------------------------------------------------------------------
 

@@ -1,0 +1,76 @@
+# timeout: 300
+# processors: 2
+# A resume that cuts the model in other places or moves stages to other regions: each region takes
+# what it lacks from the other regions' files of the round, with the optimizer's arrays.  The
+# parameters at the end are those of one worker with the whole model.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
+
+train "the judge" 2 judge.yaml --run-dir judge --set pipeline.schedule=gpipe
+ended "the judge" 0
+train "four stages" 6 four.yaml --run-dir four --set pipeline.schedule=1f1b
+ended "four stages" 0
+
+# at ROUND FROM TO: a copy of a run as it was when that round was its newest one.
+at() {
+  local round
+  rm -rf "$3" && cp -r "$2" "$3" && rm -f "$3/summary.json" "$3/final.h5"
+  for round in $(rounds "$3"); do [ "$round" -le "$1" ] || rm -r "$3/ckpt/$round"; done
+}
+# recut NAME RANKS FROM ROUND OPTIONS...: the run NAME goes on from that round of FROM.
+recut() {
+  local name=$1 ranks=$2
+  at "$4" "$3" "$name"
+  shift 4
+  train "$name" "$ranks" four.yaml --run-dir "$name" --resume "$@"
+}
+judged() {
+  ended "$1" 0 'cuts the model in other places than round'
+  check "$1: the parameters" same "$(weights "$1")" "$(weights judge)"
+  check "$1: the test loss" same "$(field "$1" test_loss)" "$(field judge test_loss)"
+}
+
+recut moved 6 four 1 --set 'pipeline.stages=[{region: east, last: transformer.h.0.attn}, {region: west, last: transformer.h.2.attn}, {region: west, last: transformer.h.2}, {region: east}]' --set pipeline.schedule=zb-h1
+judged moved
+recut back 6 moved 2 --set pipeline.schedule=auto
+judged back
+recut fewer 5 four 2 --set 'regions.1.ranks=2' --set 'pipeline.stages=[{region: east, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}]'
+judged fewer
+recut folded 6 four 1 --set pipeline.schedule=zb-v --set 'pipeline.stages=[{region: east}, {region: east}, {region: west}, {region: west}]'
+judged folded
+recut unfolded 6 folded 2 --set pipeline.schedule=zb-h2
+judged unfolded
+recut "virtual" 6 four 1 --clock virtual --set 'pipeline.stages=[{region: east, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: west, last: transformer.h.3.attn}, {region: east}]'
+judged "virtual"
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+recut first 6 four 1 --set 'pipeline.stages=[{region: west, last: transformer.h.0}, {region: east, last: transformer.h.2}, {region: east, last: transformer.h.3.attn}, {region: west}]'
+ended "another first region" 4 'pipeline.stages begins in region east there and in region west here'
+at 1 four none
+train "no pipeline" 6 four.yaml --run-dir none --resume --set pipeline=null
+ended "no pipeline" 4 'its job has a pipeline and this one has none'
+
+# The ranks of west do not see what east has written, as with a disk in each region.
+at 1 four apart
+cat >apart.sh <<SH
+#!/bin/bash
+[ "\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}" -lt 3 ] || mount --bind /dev/null "$PWD/apart/ckpt/1/east.h5" || exit 99
+exec "$GEOTRAIN" "\$@"
+SH
+cat >boxed.sh <<SH
+#!/bin/bash
+exec unshare --mount $PWD/apart.sh "\$@"
+SH
+chmod +x apart.sh boxed.sh
+if unshare --mount true 2>/dev/null; then
+  outer=$GEOTRAIN
+  GEOTRAIN=$PWD/boxed.sh
+  train "apart" 6 four.yaml --run-dir apart --resume --set pipeline.stages.0.last=transformer.h.0.attn
+  GEOTRAIN=$outer
+  ended "the file of another region is not there" 4 'region west needs .*apart/ckpt/1/east.h5 of region east; copy it there'
+else
+  skip "the file of another region is not there" "no mount namespace can be made here"
+fi
+finish
