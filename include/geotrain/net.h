@@ -59,6 +59,12 @@ void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
                  void (*progress)(void *), void *context);
 
+/* Watches a call that blocks, inside MPI or the file system: after `limit_s`, of which time in which
+   the process was stopped is no part, prints one line "waited N s in NAME" and ends the process with
+   `code`.  One call at a time.  Local. */
+void gt_watch_begin(const char *name, double limit_s, gt_status code);
+void gt_watch_end(void);
+
 /* ---- roles ----------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -88,6 +88,7 @@ gt_status gt_ckpt_parts_put(gt_ckpt_parts *parts, bool buffers, size_t at, const
                             size_t n) {
   check_place(parts, buffers, at, n);
   if (n == 0) return GT_OK;
+  gt_failpoint("ckpt.part");
   errno = 0;
   const gt_ckpt_silence before = gt_ckpt_be_silent();
   const bool ok =

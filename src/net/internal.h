@@ -20,13 +20,6 @@ bool gt_patience_over(gt_patience *p);
 /* The longest sleep after the time waited so far: short while an answer is likely. */
 gt_ns gt_patience_cap(const gt_patience *p);
 
-/* ---- the watchdog ---------------------------------------------------------------------------- */
-
-/* Watches a call that blocks inside MPI: after `limit_s`, prints one line "waited N s in NAME" and
-   ends the process with 5. */
-void gt_watch_begin(const char *name, double limit_s);
-void gt_watch_end(void);
-
 /* ---- launch ---------------------------------------------------------------------------------- */
 
 /* gt_launch_check for an MPI library of this name; reads_pmi: it supports PMI-1 or PMI-2 as well as

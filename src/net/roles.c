@@ -167,7 +167,7 @@ static MPI_Comm split(int color, int key, const char *name, double limit_s) {
   MPI_Comm comm;
   GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
   gt_wait_all(&request, 1, "the other ranks before communicators are made", limit_s, NULL, NULL);
-  gt_watch_begin(name, limit_s);
+  gt_watch_begin(name, limit_s, GT_ERR_LOST);
   GT_MPI(MPI_Comm_split(MPI_COMM_WORLD, color, key, &comm));
   gt_watch_end();
   return comm;
@@ -206,7 +206,7 @@ static void free_comm(MPI_Comm *comm) {
 
 void gt_roles_close(gt_roles *roles, double limit_s) {
   if (!roles || roles->world == MPI_COMM_NULL) return;
-  gt_watch_begin("MPI_Comm_free", limit_s);
+  gt_watch_begin("MPI_Comm_free", limit_s, GT_ERR_LOST);
   free_comm(&roles->ps);
   free_comm(&roles->region);
   gt_watch_end();

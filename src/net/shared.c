@@ -98,7 +98,7 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
   GT_MPI(MPI_Comm_rank(region, &rank));
   GT_MPI(MPI_Comm_size(region, &size));
   *s = (gt_shared){.window = MPI_WIN_NULL, .nworkers = (size_t)size - 1, .n = *n};
-  gt_watch_begin("the shared memory of a region", SETUP_LIMIT_S);
+  gt_watch_begin("the shared memory of a region", SETUP_LIMIT_S, GT_ERR_LOST);
   /* GEOTRAIN_LOCAL_PLANE=messages: no shared memory, as between nodes; for tests, and if shared
      memory is scarce. */
   const char *forced = getenv("GEOTRAIN_LOCAL_PLANE");
@@ -117,7 +117,7 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
 
 void gt_shared_close(gt_shared *s, double limit_s) {
   if (s->window == MPI_WIN_NULL) return;
-  gt_watch_begin("the end of a region's shared memory", limit_s);
+  gt_watch_begin("the end of a region's shared memory", limit_s, GT_ERR_LOST);
   GT_MPI(MPI_Win_unlock_all(s->window));
   GT_MPI(MPI_Win_free(&s->window));
   gt_watch_end();

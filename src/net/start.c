@@ -1,5 +1,4 @@
-/* Start and end of a rank: initialisation, finalisation, and the watchdog for calls that block
-   inside MPI. */
+/* Start and end of a rank: initialisation, finalisation, and the watchdog for calls that block. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -21,6 +20,7 @@ static struct {
   bool running, done;
   char name[96];
   double limit_s;
+  gt_status code;
 } watch;
 
 /* Waits until the watched call ends, one tick at most. */
@@ -47,16 +47,17 @@ static void *watch_main(void *unused) {
   }
   if (!watch.done) {
     gt_log(GT_LOG_ERROR, "waited %g s in %s", watch.limit_s, watch.name);
-    _exit(GT_ERR_LOST);
+    _exit((int)watch.code);
   }
   pthread_mutex_unlock(&watch.lock);
   return NULL;
 }
 
-void gt_watch_begin(const char *name, double limit_s) {
+void gt_watch_begin(const char *name, double limit_s, gt_status code) {
   gt_watch_end();
   snprintf(watch.name, sizeof watch.name, "%s", name);
   watch.limit_s = limit_s;
+  watch.code = code;
   watch.done = false;
   pthread_mutex_init(&watch.lock, NULL);
   pthread_condattr_t attr;
@@ -111,7 +112,7 @@ void gt_net_start(double limit_s) {
      process. */
   (void)signal(SIGPIPE, SIG_IGN);
   prefer_eager_frames();
-  gt_watch_begin("MPI_Init", limit_s);
+  gt_watch_begin("MPI_Init", limit_s, GT_ERR_LOST);
   int provided = MPI_THREAD_SINGLE;
   int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
   gt_watch_end();
@@ -128,7 +129,7 @@ void gt_net_finalize(double limit_s) {
   MPI_Request request;
   GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
   gt_wait_all(&request, 1, "the end of the other ranks", limit_s, NULL, NULL);
-  gt_watch_begin("MPI_Finalize", limit_s);
+  gt_watch_begin("MPI_Finalize", limit_s, GT_ERR_LOST);
   GT_MPI(MPI_Finalize());
   gt_watch_end();
 }

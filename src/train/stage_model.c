@@ -42,6 +42,20 @@ static void must(gt_status status) {
              gt_error_text());
 }
 
+/* The thread that runs the region writes, so a disk that does not answer would hold it.  Its limit
+   is half of what its workers and other regions wait for a silent server. */
+static void begin_write(const gt_stage_model *m) {
+  const gt_job *job = m->server->run->job;
+  const double local = job->limits.local_s, wan = job->limits.wan_patience_s,
+               least = local < wan ? local : wan;
+  gt_watch_begin("the write of final.h5 to the run directory", least / 2, GT_ERR_CKPT);
+}
+
+static void end_write(gt_status status) {
+  gt_watch_end();
+  must(status);
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /* Parameters and buffers no longer change, so they are sent from where they are.  A piece has
@@ -66,7 +80,9 @@ void gt_stage_model_send(gt_server *s, uint64_t cookie) {
 static void open_file(gt_stage_model *m) {
   const gt_run *run = m->server->run;
   const gt_arrays *whole = gt_graph_arrays(run->model);
-  if (!m->file) must(gt_ckpt_parts_open(&m->file, run->run_dir, whole->params.n, whole->buffers.n));
+  if (m->file) return;
+  begin_write(m);
+  end_write(gt_ckpt_parts_open(&m->file, run->run_dir, whole->params.n, whole->buffers.n));
 }
 
 /* The floats [at, at + n) of a region's parameters or buffers, to where they are in the model; the
@@ -79,10 +95,11 @@ static void put(gt_stage_model *m, const gt_part_ranges *ranges, bool buffers, s
                  end = at + n < r->own + r->count ? at + n : r->own + r->count,
                  place = r->whole + (first - r->own);
     if (first >= end) continue;
-    if (share == 1)
-      must(gt_ckpt_parts_put(m->file, buffers, place, data + (first - at), end - first));
-    else
-      must(gt_ckpt_parts_average(m->file, buffers, place, data + (first - at), end - first, share));
+    const float *from = data + (first - at);
+    begin_write(m);
+    end_write(share == 1
+                  ? gt_ckpt_parts_put(m->file, buffers, place, from, end - first)
+                  : gt_ckpt_parts_average(m->file, buffers, place, from, end - first, share));
   }
 }
 
@@ -181,7 +198,8 @@ void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,
   info.mean_of = 1;
   info.region[0] = '\0';
   gt_setup_save_data(m->server->run, &rest);
-  must(gt_ckpt_parts_finish(m->file, &info, &rest));
+  begin_write(m);
+  end_write(gt_ckpt_parts_finish(m->file, &info, &rest));
   gt_state_close(&rest);
   memcpy(params_sha256, info.params_sha256, GT_SHA256_HEX);
 }

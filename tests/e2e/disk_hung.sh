@@ -1,7 +1,8 @@
 # labels: quick
 # processors: 1
 # A disk that does not answer ends the run with 4 and a message that names the round: under the
-# virtual clock, where the region waits for it, and under the real clock when training has ended.
+# virtual clock, where the region waits for it, and under the real clock when training has ended;
+# so does one that does not answer while the final model of a pipeline is written in parts.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -21,4 +22,10 @@ ended virtual 4 'waited [0-9]+ s for checkpoint round 2 of region west to be wri
 check "virtual: the round before is there" test -s virtual/ckpt/1/west.h5
 hangs real
 ended real 4 'waited [0-9]+ s for checkpoint round 2 of region west to be written to real'
+
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
+LIMIT=40 run parts -n 1 env GEOTRAIN_FAILPOINT=ckpt.part:2:hang "$GEOTRAIN" train four.yaml --run-dir parts "${limits[@]}" --set pipeline.schedule=1f1b : \
+  -n 5 "$GEOTRAIN" train four.yaml --run-dir parts "${limits[@]}" --set pipeline.schedule=1f1b
+ended parts 4 'waited 3 s in the write of final.h5 to the run directory'
+check "parts: the round before is there" test -s parts/ckpt/2/west.h5
 finish

@@ -34,7 +34,7 @@ static int in_child(void (*body)(void), char *text, size_t size) {
 
 static void hang(void) {
   gt_log_identity("shanghai rank 2", true);
-  gt_watch_begin("MPI_Init", 0.2);
+  gt_watch_begin("MPI_Init", 0.2, GT_ERR_LOST);
   sleep(20);
 }
 
@@ -50,7 +50,7 @@ static void hang_ends_with_5(void **state) {
 
 static void finish_in_time(void) {
   for (int i = 0; i < 20; i++) {
-    gt_watch_begin("MPI_Comm_split", 0.5);
+    gt_watch_begin("MPI_Comm_split", 0.5, GT_ERR_LOST);
     gt_watch_end();
   }
   gt_sleep(GT_SECOND * 7 / 10);
