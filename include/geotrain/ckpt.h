@@ -87,6 +87,19 @@ char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
    file says ...", "it ends after 1200 of 8000 bytes") and what is needed. */
 gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
 void gt_ckpt_info_close(gt_ckpt_info *info);
+/* A file whose model is read range by range, so that nobody needs memory for all of it. */
+typedef struct gt_ckpt_source gt_ckpt_source;
+/* Checks the file as gt_ckpt_read does; *state has everything but model/params and model/buffers.
+   The caller closes *out; after an error all three are empty.  Errors as gt_ckpt_read. */
+gt_status gt_ckpt_source_open(gt_ckpt_source **out, const char *path, gt_ckpt_info *info,
+                              gt_state *state);
+/* Takes NULL. */
+void gt_ckpt_source_close(gt_ckpt_source *source);
+/* Floats of the model's parameters, or else of its buffers. */
+size_t gt_ckpt_source_floats(const gt_ckpt_source *source, bool buffers);
+/* Reads n of them from `at` on.  GT_ERR_CKPT: there are not as many, or HDF5 cannot read them. */
+gt_status gt_ckpt_source_get(const gt_ckpt_source *source, bool buffers, size_t at, float *data,
+                             size_t n);
 /* The rounds (ascending) for which RUN_DIR has a file of this region, valid or not, at most max;
    returns their number. */
 size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, size_t max);

@@ -219,10 +219,15 @@ static gt_status parse_block(const char *path, const char block[CKPT_BLOCK],
   return GT_OK;
 }
 
-static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
+/* What the user block promises: the SHA-256 and size of what is behind it.  The file has that
+   size. */
+typedef struct {
+  char block[CKPT_BLOCK], hex[GT_SHA256_HEX];
+  size_t bytes;
+} promise;
+
+static gt_status read_promise(int fd, promise *p, const char *path) {
   struct stat at;
-  char block[CKPT_BLOCK], promised[GT_SHA256_HEX], found[GT_SHA256_HEX];
-  size_t bytes = 0;
   if (fstat(fd, &at) != 0) return unreadable(path);
   if (!S_ISREG(at.st_mode))
     return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; a checkpoint is needed", path);
@@ -230,29 +235,60 @@ static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
   if (size < CKPT_BLOCK)
     return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; a checkpoint has more than %d", path,
                    size, CKPT_BLOCK);
-  GT_TRY(read_bytes(fd, path, (unsigned char *)block, CKPT_BLOCK));
-  GT_TRY(parse_block(path, block, promised, &bytes));
-  if (size - CKPT_BLOCK < bytes)
+  GT_TRY(read_bytes(fd, path, (unsigned char *)p->block, CKPT_BLOCK));
+  GT_TRY(parse_block(path, p->block, p->hex, &p->bytes));
+  if (size - CKPT_BLOCK < p->bytes)
     return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed",
-                   path, size, bytes + CKPT_BLOCK);
-  if (size - CKPT_BLOCK > bytes)
+                   path, size, p->bytes + CKPT_BLOCK);
+  if (size - CKPT_BLOCK > p->bytes)
     return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; it says that it has %zu", path, size,
-                   bytes + CKPT_BLOCK);
-  file->bytes = GT_NEW_ARRAY(unsigned char, size);
-  file->size = size;
-  memcpy(file->bytes, block, CKPT_BLOCK);
-  GT_TRY(read_bytes(fd, path, file->bytes + CKPT_BLOCK, bytes));
-  gt_sha256_hex(file->bytes + CKPT_BLOCK, bytes, found);
-  if (strcmp(found, promised) != 0)
-    return GT_FAIL(GT_ERR_CKPT, "%s: its SHA-256 is %s, the file says %s; it is damaged", path,
-                   found, promised);
+                   p->bytes + CKPT_BLOCK);
   return GT_OK;
+}
+
+static gt_status keeps(const promise *p, const char *found, const char *path) {
+  if (strcmp(found, p->hex) == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "%s: its SHA-256 is %s, the file says %s; it is damaged", path, found,
+                 p->hex);
+}
+
+static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
+  promise p;
+  char found[GT_SHA256_HEX];
+  GT_TRY(read_promise(fd, &p, path));
+  file->size = p.bytes + CKPT_BLOCK;
+  file->bytes = GT_NEW_ARRAY(unsigned char, file->size);
+  memcpy(file->bytes, p.block, CKPT_BLOCK);
+  GT_TRY(read_bytes(fd, path, file->bytes + CKPT_BLOCK, p.bytes));
+  gt_sha256_hex(file->bytes + CKPT_BLOCK, p.bytes, found);
+  return keeps(&p, found, path);
+}
+
+/* Opening a FIFO of that name must not block. */
+static int open_to_read(const char *path) {
+  return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static gt_status check_open(int fd, const char *path) {
+  promise p;
+  char found[GT_SHA256_HEX];
+  size_t bytes = 0;
+  GT_TRY(read_promise(fd, &p, path));
+  GT_TRY(hash_open(fd, path, found, &bytes));
+  return keeps(&p, found, path);
+}
+
+gt_status gt_ckpt_file_check(const char *path) {
+  int fd = open_to_read(path);
+  if (fd < 0) return unreadable(path);
+  const gt_status status = check_open(fd, path);
+  close(fd);
+  return status;
 }
 
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path) {
   *file = (gt_ckpt_file){0};
-  /* opening a FIFO of that name must not block */
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int fd = open_to_read(path);
   if (fd < 0) return unreadable(path);
   gt_status status = read_open(fd, file, path);
   close(fd);

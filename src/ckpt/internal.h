@@ -34,12 +34,22 @@ typedef struct {
 } gt_ckpt_silence;
 gt_ckpt_silence gt_ckpt_be_silent(void);
 void gt_ckpt_speak(gt_ckpt_silence before);
+/* ---- parts.c ---- */
+/* Moves n floats between memory and an open dataset (an hid_t), from `at` on; false: HDF5 refused. */
+bool gt_ckpt_move(int64_t set, size_t at, void *data, size_t n, bool reads);
+
 /* ---- unpack.c ---- */
 /* Reads the image of a file whose seal is valid; `path` is for messages.  On failure *info and
    *state are empty. */
 gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info,
                                gt_state *state);
 
+/* The same of an open HDF5 file (an hid_t, negative: HDF5 could not open it), without the arrays of
+   the model. */
+gt_status gt_ckpt_file_decode(int64_t file, const char *path, gt_ckpt_info *info, gt_state *state);
+
+#define CKPT_PARAMS  "model/params"
+#define CKPT_BUFFERS "model/buffers"
 /* The dataset with the text of the resolved job, which may exceed the size limit of an HDF5
    attribute. */
 #define CKPT_JOB_DATASET "job.yaml"
@@ -71,6 +81,8 @@ gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int6
 gt_status gt_ckpt_file_finish(const char *temporary, const char *folder, const char *final);
 /* Reads a file and checks its seal; the caller frees file->bytes, which is NULL on failure. */
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
+/* Checks the seal of a file that is too large for memory. */
+gt_status gt_ckpt_file_check(const char *path);
 
 /* ---- writer.c ---- */
 

@@ -51,8 +51,8 @@ gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t np
   p->file = gt_ckpt_create_file(p->temporary);
   p->made = p->file >= 0;
   if (p->made) {
-    p->params = create_set(p->file, "model/params", nparams);
-    p->buffers = create_set(p->file, "model/buffers", nbuffers);
+    p->params = create_set(p->file, CKPT_PARAMS, nparams);
+    p->buffers = create_set(p->file, CKPT_BUFFERS, nbuffers);
   }
   gt_ckpt_speak(before);
   if (p->params >= 0 && p->buffers >= 0) {
@@ -64,8 +64,7 @@ gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t np
   return status;
 }
 
-/* Moves n floats between memory and the dataset, from `at` on. */
-static bool move(hid_t set, size_t at, void *data, size_t n, bool reads) {
+bool gt_ckpt_move(int64_t set, size_t at, void *data, size_t n, bool reads) {
   hsize_t start = at, count = n;
   hid_t memory = H5Screate_simple(1, &count, NULL), space = H5Dget_space(set);
   bool ok = H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL) >= 0;
@@ -92,7 +91,7 @@ gt_status gt_ckpt_parts_put(gt_ckpt_parts *parts, bool buffers, size_t at, const
   errno = 0;
   const gt_ckpt_silence before = gt_ckpt_be_silent();
   const bool ok =
-      move(buffers ? parts->buffers : parts->params, at, (void *)(uintptr_t)data, n, false);
+      gt_ckpt_move(buffers ? parts->buffers : parts->params, at, (void *)(uintptr_t)data, n, false);
   gt_ckpt_speak(before);
   return ok ? GT_OK : refused(parts, "written");
 }
@@ -107,9 +106,9 @@ gt_status gt_ckpt_parts_average(gt_ckpt_parts *parts, bool buffers, size_t at, c
   const gt_ckpt_silence before = gt_ckpt_be_silent();
   for (size_t i = 0, some; ok && i < n; i += some) {
     some = n - i < READ_AT_ONCE ? n - i : READ_AT_ONCE;
-    ok = move(set, at + i, mean, some, true);
+    ok = gt_ckpt_move(set, at + i, mean, some, true);
     for (size_t k = 0; k < some; k++) mean[k] += (float)share * (data[i + k] - mean[k]);
-    ok = ok && move(set, at + i, mean, some, false);
+    ok = ok && gt_ckpt_move(set, at + i, mean, some, false);
   }
   gt_ckpt_speak(before);
   gt_free(mean);
@@ -123,7 +122,7 @@ static bool hash_params(const gt_ckpt_parts *p, char hex[GT_SHA256_HEX]) {
   bool ok = true;
   for (size_t at = 0, n; ok && at < p->nparams; at += n) {
     n = p->nparams - at < READ_AT_ONCE ? p->nparams - at : READ_AT_ONCE;
-    ok = move(p->params, at, part, n, true);
+    ok = gt_ckpt_move(p->params, at, part, n, true);
     gt_sha256_add(hash, part, n * sizeof *part);
   }
   gt_sha256_end(hash, hex);

@@ -12,6 +12,7 @@ typedef struct {
   const char *path;
   gt_state *state;
   gt_ckpt_info *info;
+  bool without_model; /* leaves the arrays of the model out */
 } reading;
 
 static gt_status get_number(const reading *r, hid_t image, const char *name, hid_t memory,
@@ -122,10 +123,15 @@ static gt_status get_item(const reading *r, hid_t set, const char *name) {
 
 static gt_status walk(const reading *r, hid_t group, const char *prefix, int depth);
 
+static gt_status take_dataset(const reading *r, hid_t set, const char *name) {
+  if (strcmp(name, CKPT_JOB_DATASET) == 0) return get_job(r, set);
+  const bool model = strcmp(name, CKPT_PARAMS) == 0 || strcmp(name, CKPT_BUFFERS) == 0;
+  return model && r->without_model ? GT_OK : get_item(r, set, name);
+}
+
 static gt_status take_object(const reading *r, hid_t object, const char *name, int depth) {
   H5I_type_t kind = H5Iget_type(object);
-  if (kind == H5I_DATASET)
-    return strcmp(name, CKPT_JOB_DATASET) == 0 ? get_job(r, object) : get_item(r, object, name);
+  if (kind == H5I_DATASET) return take_dataset(r, object, name);
   if (kind == H5I_GROUP && depth < MAX_DEPTH) return walk(r, object, name, depth + 1);
   return GT_FAIL(GT_ERR_CKPT, "%s: '%s' is neither a dataset nor a group of at most %d levels",
                  r->path, name, MAX_DEPTH);
@@ -175,18 +181,26 @@ gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ck
                                gt_state *state) {
   *info = (gt_ckpt_info){0};
   *state = (gt_state){.owns_data = true};
-  H5E_auto2_t print;
-  void *print_data;
-  H5Eget_auto2(H5E_DEFAULT, &print, &print_data);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  const gt_ckpt_silence before = gt_ckpt_be_silent();
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fapl_core(access, 1u << 20, 0);
   H5Pset_file_image(access, file->bytes, file->size);
   hid_t image = H5Fopen("geotrain-checkpoint", H5F_ACC_RDONLY, access);
-  gt_status status = read_image(&(reading){path, state, info}, image);
+  gt_status status = read_image(&(reading){path, state, info, false}, image);
   if (image >= 0) H5Fclose(image);
   H5Pclose(access);
-  H5Eset_auto2(H5E_DEFAULT, print, print_data);
+  gt_ckpt_speak(before);
+  if (status != GT_OK) {
+    gt_state_close(state);
+    gt_ckpt_info_close(info);
+  }
+  return status;
+}
+
+gt_status gt_ckpt_file_decode(int64_t file, const char *path, gt_ckpt_info *info, gt_state *state) {
+  *info = (gt_ckpt_info){0};
+  *state = (gt_state){.owns_data = true};
+  const gt_status status = read_image(&(reading){path, state, info, true}, file);
   if (status != GT_OK) {
     gt_state_close(state);
     gt_ckpt_info_close(info);

@@ -166,28 +166,30 @@ static gt_status open_folder(gt_run *run) {
 /* ---- model ----------------------------------------------------------------------------------- */
 
 /* An array of the whole model, of which a region with stages takes its ranges. */
-static gt_status take_init(const gt_state *state, const char *name, const gt_part_ranges *part,
+static gt_status take_init(const gt_ckpt_source *from, bool buffers, const gt_part_ranges *part,
                            size_t whole, gt_vec to) {
-  if (!part) return gt_state_get(state, "model/", name, GT_TYPE_F32, to.data, to.n);
-  float *all = GT_NEW_ARRAY(float, whole + 1);
-  const gt_status status = gt_state_get(state, "model/", name, GT_TYPE_F32, all, whole);
-  for (size_t i = 0; status == GT_OK && i < part->n; i++) {
+  const size_t have = gt_ckpt_source_floats(from, buffers);
+  if (have != whole)
+    return GT_FAIL(GT_ERR_CKPT, "train.init has %zu %s, and the model %zu", have,
+                   buffers ? "buffers" : "parameters", whole);
+  if (!part) return gt_ckpt_source_get(from, buffers, 0, to.data, to.n);
+  for (size_t i = 0; i < part->n; i++) {
     const gt_part_range *r = &part->ranges[i];
-    if (r->count > 0) memcpy(to.data + r->own, all + r->whole, r->count * sizeof *all);
+    GT_TRY(gt_ckpt_source_get(from, buffers, r->whole, to.data + r->own, r->count));
   }
-  gt_free(all);
-  return status;
+  return GT_OK;
 }
 
 /* train.init: takes only the parameters (and buffers) of a checkpoint of the same model. */
 static gt_status read_init(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph), *whole = gt_graph_arrays(run->model);
   const gt_region_part *part = run->pipe ? &run->pipe->parts[run->roles.region_id] : NULL;
-  gt_ckpt_info info = {0};
-  gt_state state = {0};
+  gt_ckpt_source *from;
+  gt_ckpt_info info;
+  gt_state state;
   char model[GT_SHA256_HEX];
   const char *path = run->job->train.init;
-  gt_status status = gt_ckpt_read(path, &info, &state);
+  gt_status status = gt_ckpt_source_open(&from, path, &info, &state);
   gt_graph_hash(run->model, model);
   if (status == GT_OK && strcmp(model, info.model_hash) != 0)
     status =
@@ -199,10 +201,10 @@ static gt_status read_init(const gt_run *run) {
                      "of the pipeline's run, is needed",
                      path, info.region);
   if (status == GT_OK)
-    status = take_init(&state, "params", part ? &part->params : NULL, whole->params.n, a->params);
+    status = take_init(from, false, part ? &part->params : NULL, whole->params.n, a->params);
   if (status == GT_OK)
-    status =
-        take_init(&state, "buffers", part ? &part->buffers : NULL, whole->buffers.n, a->buffers);
+    status = take_init(from, true, part ? &part->buffers : NULL, whole->buffers.n, a->buffers);
+  gt_ckpt_source_close(from);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return status;

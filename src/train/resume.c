@@ -173,11 +173,13 @@ void gt_server_remove_newer(const gt_server *s, int64_t round) {
 /* The lead's final model is of the same job and round: no region has anything left to train. */
 static bool made_again(const gt_server *s, int64_t round) {
   char path[1300];
-  gt_ckpt_info info = {0};
-  gt_state state = {0};
+  gt_ckpt_source *model;
+  gt_ckpt_info info;
+  gt_state state;
   gt_ckpt_final_model_path(path, sizeof path, s->run->run_dir, NULL);
-  bool same = gt_ckpt_read(path, &info, &state) == GT_OK && info.round == round &&
+  bool same = gt_ckpt_source_open(&model, path, &info, &state) == GT_OK && info.round == round &&
               strcmp(info.job_yaml, s->run->resolved) == 0;
+  gt_ckpt_source_close(model);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return same;

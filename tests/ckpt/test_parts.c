@@ -65,6 +65,52 @@ static void test_parts_become_one_file(void **unused) {
   gt_state_close(&rest);
 }
 
+static void flip_byte(const char *path, long at) {
+  FILE *file = fopen(path, "r+b");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, at, SEEK_SET), 0);
+  const int byte = fgetc(file);
+  assert_int_equal(fseek(file, at, SEEK_SET), 0);
+  fputc(byte ^ 1, file);
+  fclose(file);
+}
+
+/* Of the file that the test before has written. */
+static void test_ranges_are_read(void **unused) {
+  (void)unused;
+  gt_ckpt_source *source;
+  gt_ckpt_info info;
+  gt_state state;
+  char path[256];
+  float x[1000];
+  int64_t extra = 0;
+  gt_ckpt_final_model_path(path, sizeof path, folder, NULL);
+  assert_int_equal(gt_ckpt_source_open(&source, path, &info, &state), GT_OK);
+  assert_int_equal(gt_ckpt_source_floats(source, false), FLOATS);
+  assert_int_equal(gt_ckpt_source_floats(source, true), OTHERS);
+  assert_int_equal(gt_state_get(&state, "data/", "extra", GT_TYPE_I64, &extra, 1), GT_OK);
+  assert_int_equal(extra, 5);
+  assert_string_equal(info.job_yaml, "name: parts\n");
+  assert_null(gt_state_find(&state, "model/", "params"));
+  for (size_t at = 0; at + 1000 <= FLOATS; at += 69000) {
+    assert_int_equal(gt_ckpt_source_get(source, false, at, x, 1000), GT_OK);
+    for (size_t i = 0; i < 1000; i++) assert_true(x[i] == value_of(false, at + i));
+  }
+  assert_int_equal(gt_ckpt_source_get(source, true, 7, x, OTHERS - 7), GT_OK);
+  for (size_t i = 7; i < OTHERS; i++) assert_true(x[i - 7] == value_of(true, i));
+  assert_int_equal(gt_ckpt_source_get(source, true, OTHERS, x, 0), GT_OK);
+  assert_int_equal(gt_ckpt_source_get(source, true, 8, x, OTHERS - 7), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "37 floats of model/buffers; 30 from 8 on are needed"));
+  gt_ckpt_source_close(source);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  flip_byte(path, 100000);
+  assert_int_equal(gt_ckpt_source_open(&source, path, &info, &state), GT_ERR_CKPT);
+  assert_null(source);
+  assert_non_null(strstr(gt_error_text(), "it is damaged"));
+  flip_byte(path, 100000);
+}
+
 /* Equal parts keep their bits; others have their weighted mean. */
 static void test_parts_are_averaged(void **unused) {
   (void)unused;
@@ -133,6 +179,7 @@ static void test_nothing_is_left(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts_become_one_file),
+      cmocka_unit_test(test_ranges_are_read),
       cmocka_unit_test(test_parts_are_averaged),
       cmocka_unit_test(test_what_is_not_finished_is_removed),
       cmocka_unit_test(test_nothing_is_left),
