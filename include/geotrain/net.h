@@ -25,6 +25,8 @@ void gt_mpi_check(int error, const char *call);
 gt_status gt_launch_check(void);
 /* Whether this process prints messages that all processes started together would print.  Local. */
 bool gt_launch_first(void);
+/* The number of processes according to the launcher; 0: not given.  Local. */
+int gt_launch_tasks(void);
 
 /* MPI_Init_thread under a watchdog; MPI errors return codes.  Collective over the world. */
 void gt_net_start(double limit_s);

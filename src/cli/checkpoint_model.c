@@ -61,16 +61,6 @@ static gt_status load(const gt_graph *graph, const char *path, const gt_state *s
   return GT_FAIL(status, "%s: %s", path, reason);
 }
 
-static gt_status check_hash(const gt_graph *graph, const char *path, const gt_ckpt_info *info) {
-  char hash[GT_SHA256_HEX];
-  gt_graph_hash(graph, hash);
-  if (strcmp(hash, info->model_hash) == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT,
-                 "%s: its model %s has hash %.12s, this program's has %.12s; the version that "
-                 "wrote it is needed",
-                 path, info->model, info->model_hash, hash);
-}
-
 /* The options of the model are in the job that trained it. */
 static gt_status create_with_options(gt_graph **graph, gt_graph_spec *spec, const char *path,
                                      const gt_ckpt_info *info) {
@@ -96,26 +86,39 @@ gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info) {
                  path, info->region, info->model);
 }
 
-gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
-                                  const gt_state *state, const gt_sample_shape *shape,
-                                  size_t batch_max) {
-  gt_graph *graph;
+gt_status gt_cli_checkpoint_graph(gt_graph **out, const char *path, const gt_ckpt_info *info,
+                                  size_t params, gt_graph_spec *spec) {
   const gt_model *model = gt_model_find(info->model);
   if (!model)
     return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path,
                    info->model);
   GT_TRY(gt_cli_checkpoint_whole(path, info));
-  const gt_state_item *params = gt_state_find(state, "", "model/params");
-  gt_graph_spec spec = {
-      .model = info->model,
-      .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
-      .shape = *shape,
-      .batch_max = batch_max,
-      .kernels = gt_kernels_find("auto")};
+  spec->model = info->model;
+  spec->options = (gt_model_options){.parameters = model->sized ? (int64_t)params : 0};
+  spec->kernels = gt_kernels_find("auto");
   const bool optional = model->embeds || model->recurrent || model->decodes;
-  GT_TRY(optional ? create_with_options(&graph, &spec, path, info)
-                  : gt_graph_create(&graph, &spec));
-  gt_status status = check_hash(graph, path, info);
+  return optional ? create_with_options(out, spec, path, info) : gt_graph_create(out, spec);
+}
+
+gt_status gt_cli_checkpoint_hash(const gt_graph *graph, const char *path,
+                                 const gt_ckpt_info *info) {
+  char hash[GT_SHA256_HEX];
+  gt_graph_hash(graph, hash);
+  if (strcmp(hash, info->model_hash) == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "%s: its model %s has hash %.12s, this program's has %.12s; the version that "
+                 "wrote it is needed",
+                 path, info->model, info->model_hash, hash);
+}
+
+gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
+                                  const gt_state *state, const gt_sample_shape *shape,
+                                  size_t batch_max) {
+  gt_graph *graph;
+  const gt_state_item *params = gt_state_find(state, "", "model/params");
+  gt_graph_spec spec = {.shape = *shape, .batch_max = batch_max};
+  GT_TRY(gt_cli_checkpoint_graph(&graph, path, info, params ? params->count : 0, &spec));
+  gt_status status = gt_cli_checkpoint_hash(graph, path, info);
   if (status == GT_OK) status = load(graph, path, state);
   if (status == GT_OK)
     *out = graph;

@@ -17,6 +17,12 @@ gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t
 /* GT_ERR_CKPT: the file is the checkpoint of a region with stages of a pipeline, which holds only a
    part of the model. */
 gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info);
+/* Creates the graph of its model, with `params` parameters, as *spec says; model, options and
+   kernels are set here.  Errors as gt_cli_checkpoint_model. */
+gt_status gt_cli_checkpoint_graph(gt_graph **out, const char *path, const gt_ckpt_info *info,
+                                  size_t params, gt_graph_spec *spec);
+/* GT_ERR_CKPT: the definition of the whole model differs from that of the trained one. */
+gt_status gt_cli_checkpoint_hash(const gt_graph *graph, const char *path, const gt_ckpt_info *info);
 /* Builds the model for samples of this shape and batches of at most batch_max (0: arrays only),
    with its parameters and buffers in place.  The caller closes *out.  GT_ERR_CKPT: this program has
    no such model, its definition differs from that of the trained model, or the file holds a part of

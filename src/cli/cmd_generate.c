@@ -10,15 +10,18 @@
 
 #include "checkpoint_model.h"
 #include "geotrain/data_text.h"
+#include "geotrain/net.h"
 #include "options.h"
 #include "run_model.h"
 #include "sample.h"
+#include "text_stages.h"
 
 #define USAGE                                                                                      \
   "usage: geotrain generate CHECKPOINT|RUN_DIR [REGION] --prompt TEXT [--tokens N] [--temperature" \
   " X] [--top K] [--seed S]"
 
 enum { TOKENS = 256, TOKENS_MAX = 1000000 };
+#define START_LIMIT_S 300.0
 
 typedef struct {
   const char *prompt;
@@ -28,9 +31,10 @@ typedef struct {
 
 /* ---- generating ------------------------------------------------------------------------------ */
 
-/* A model, its vocabulary, and the text so far. */
+/* A model, here or in parts on several ranks, its vocabulary, and the text so far. */
 typedef struct {
   gt_graph *graph;
+  gt_text_stages *stages;
   gt_tokens *tokens;
   size_t T;     /* positions of the model */
   int32_t *ids; /* all so far */
@@ -40,13 +44,19 @@ typedef struct {
   gt_rng rng;
 } writer;
 
+/* The logits of the id behind position `last` of the window. */
+static const float *logits_of(writer *w, size_t last) {
+  if (w->stages) return gt_text_stages_logits(w->stages, w->window, last);
+  return gt_graph_infer(w->graph, w->window, 1) + last * gt_graph_outputs(w->graph);
+}
+
 /* The id behind the last T at most. */
 static gt_status next_id(writer *w, const gt_cli_sampling *sampling) {
-  const size_t count = w->n < w->T ? w->n : w->T, V = gt_graph_outputs(w->graph);
+  const size_t count = w->n < w->T ? w->n : w->T;
   size_t id;
   memcpy(w->window, w->ids + w->n - count, count * sizeof *w->ids);
-  const float *logits = gt_graph_infer(w->graph, w->window, 1);
-  GT_TRY(gt_cli_sample(&id, logits + (count - 1) * V, V, sampling, &w->rng, w->candidates));
+  const float *logits = logits_of(w, count - 1);
+  GT_TRY(gt_cli_sample(&id, logits, gt_tokens_count(w->tokens), sampling, &w->rng, w->candidates));
   w->ids[w->n++] = (int32_t)id;
   return GT_OK;
 }
@@ -111,6 +121,15 @@ static gt_status open_writer(writer *w, const char *path, const gt_ckpt_info *in
   return GT_OK;
 }
 
+static void close_writer(writer *w) {
+  gt_free(w->candidates);
+  gt_free(w->window);
+  gt_free(w->ids);
+  gt_tokens_close(w->tokens);
+  gt_graph_close(w->graph);
+  gt_text_stages_close(w->stages);
+}
+
 static gt_status generate(const char *named, const char *region, const request *r) {
   char path[4096];
   gt_ckpt_info info;
@@ -122,11 +141,43 @@ static gt_status generate(const char *named, const char *region, const request *
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   if (status == GT_OK) status = write_text(&w, r);
-  gt_free(w.candidates);
-  gt_free(w.window);
-  gt_free(w.ids);
-  gt_tokens_close(w.tokens);
-  gt_graph_close(w.graph);
+  close_writer(&w);
+  return status;
+}
+
+/* ---- several ranks --------------------------------------------------------------------------- */
+
+/* Collective; all ranks get the same status. */
+static gt_status open_parts(writer *w, const char *named, const char *region) {
+  char path[4096];
+  gt_ckpt_source *from = NULL;
+  gt_ckpt_info info = {0};
+  gt_state state = {0};
+  gt_sample_shape shape = {0};
+  gt_status status = gt_cli_run_model(path, sizeof path, named, region);
+  if (status == GT_OK) status = gt_ckpt_source_open(&from, path, &info, &state);
+  if (status == GT_OK) status = gt_cli_checkpoint_whole(path, &info);
+  if (status == GT_OK) status = open_tokens(&w->tokens, path, &info, &state);
+  if (status == GT_OK) status = gt_cli_checkpoint_shape(path, &info, &shape);
+  status = gt_text_stages_open(&w->stages, status, path, from, &info, &shape);
+  gt_ckpt_source_close(from);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  if (status == GT_OK) w->T = gt_text_stages_positions(w->stages);
+  return status;
+}
+
+/* Rank 0 writes, the others compute their parts. */
+static gt_status generate_in_parts(const char *named, const char *region, const request *r) {
+  writer w = {0};
+  gt_net_start(START_LIMIT_S);
+  gt_status status = open_parts(&w, named, region);
+  if (status == GT_OK) {
+    if (gt_launch_first()) status = write_text(&w, r);
+    gt_text_stages_serve(w.stages);
+  }
+  close_writer(&w);
+  gt_net_finalize(START_LIMIT_S);
   return status;
 }
 
@@ -170,23 +221,36 @@ static gt_status take(request *r, int option, const char *text) {
   }
 }
 
-gt_status gt_cmd_generate(int argc, char **argv) {
+static gt_status read_request(request *r, int argc, char **argv) {
   static const struct option options[] = {
       {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
       {"temperature", required_argument, NULL, 't'}, {"top", required_argument, NULL, 'k'},
       {"seed", required_argument, NULL, 's'},        {0}};
-  request r = {.tokens = TOKENS, .seed = 1, .sampling = {.temperature = 0.8}};
+  *r = (request){.tokens = TOKENS, .seed = 1, .sampling = {.temperature = 0.8}};
   opterr = 0;
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     if (option == '?') return gt_option_refused(argc, argv, "generate");
-    GT_TRY(take(&r, option, optarg));
+    GT_TRY(take(r, option, optarg));
   }
   const int given = argc - optind;
   if (given != 1 && given != 2)
     return GT_FAIL(GT_ERR_JOB, "generate: %d files are given; " USAGE, given);
-  if (!r.prompt || !r.prompt[0])
+  if (!r->prompt || !r->prompt[0])
     return GT_FAIL(GT_ERR_JOB,
                    "generate: --prompt is %s; a text that the model continues is needed",
-                   r.prompt ? "empty" : "missing");
-  return generate(argv[optind], given == 2 ? argv[optind + 1] : NULL, &r);
+                   r->prompt ? "empty" : "missing");
+  return GT_OK;
+}
+
+gt_status gt_cmd_generate(int argc, char **argv) {
+  request r;
+  gt_status status = read_request(&r, argc, argv);
+  if (status == GT_OK) status = gt_launch_check();
+  if (status == GT_OK) {
+    const char *named = argv[optind], *region = argc - optind == 2 ? argv[optind + 1] : NULL;
+    status =
+        gt_launch_tasks() > 1 ? generate_in_parts(named, region, &r) : generate(named, region, &r);
+  }
+  if (status != GT_OK && gt_launch_first()) gt_log(GT_LOG_ERROR, "%s", gt_error_text());
+  return status;
 }

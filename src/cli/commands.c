@@ -187,7 +187,7 @@ const gt_command gt_commands[] = {
      "the model, job, region, round, step and version.  OUT is replaced if it exists.\n"
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or of another version.\n"},
-    {"generate", "continue a text with a run's model or a checkpoint's", gt_cmd_generate, false,
+    {"generate", "continue a text with a run's model or a checkpoint's", gt_cmd_generate, true,
      "geotrain generate RUN_DIR [REGION] --prompt TEXT [--tokens N] [--temperature X] [--top K]\n"
      "                  [--seed S]\n"
      "geotrain generate CHECKPOINT --prompt TEXT ...\n"
@@ -195,7 +195,8 @@ const gt_command gt_commands[] = {
      "Prints TEXT and what the model writes behind it.  The model is that of a run or a file, as\n"
      "for `geotrain eval`: a gpt, trained on a text of `geotrain data import text`, whose\n"
      "vocabulary is in the file.  It sees as many of the last tokens as its samples had in\n"
-     "training.\n"
+     "training.  With mpirun -n N each of N ranks reads and computes a part of the model, for one\n"
+     "that fits no machine; the text is the same.\n"
      "\n"
      "  --tokens N       tokens that are added; default: 256\n"
      "  --temperature X  logits are divided by it: below 1, the probable becomes more so; 0: "

@@ -27,8 +27,6 @@ gt_ns gt_patience_cap(const gt_patience *p);
 gt_status gt_launch_fits(const char *library, bool reads_pmi);
 /* Whether srun started this process directly, not an mpirun inside the allocation. */
 bool gt_launch_by_srun(void);
-/* The number of processes according to the launcher; 0: not given.  Local. */
-int gt_launch_tasks(void);
 /* The command to start this many ranks with the launcher that started this process: "srun -n 4",
    "mpirun -n 4"; returns buf.  Local. */
 char *gt_launch_advice(char *buf, size_t size, int ranks);

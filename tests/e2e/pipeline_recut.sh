@@ -44,6 +44,15 @@ judged unfolded
 recut "virtual" 6 four 1 --clock virtual --set 'pipeline.stages=[{region: east, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: west, last: transformer.h.3.attn}, {region: east}]'
 judged "virtual"
 
+# ---- the final model on several ranks -------------------------------------------------------------
+
+"$GEOTRAIN" generate back --prompt apple --tokens 30 --temperature 2 --seed 3 >one 2>err
+for n in 3 5; do
+  run "written in $n parts" -n $n "$GEOTRAIN" generate back --prompt apple --tokens 30 --temperature 2 --seed 3
+  ended "written in $n parts" 0
+  check "written in $n parts: the text" cmp -s one out
+done
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 recut first 6 four 1 --set 'pipeline.stages=[{region: west, last: transformer.h.0}, {region: east, last: transformer.h.2}, {region: east, last: transformer.h.3.attn}, {region: west}]'

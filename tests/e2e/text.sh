@@ -43,6 +43,15 @@ for data in bytes pairs; do
   check "$data: a long prompt" same "$(continued $data --prompt "$verse$verse${verse% }" --tokens 24 --temperature 0 | cut -c 135-144)" ' the quick'
   check "$data: a checkpoint of a region" same "$(continued "$data/ckpt/$(newest_round $data)/west.h5" --prompt 'the lazy' --tokens 4 --top 1 | cut -c 1-12)" 'the lazy dog'
 done
+# Parts of the model on several ranks write the same text.
+for n in 2 3 5; do
+  LIMIT=60 run "in $n parts" -n $n "$GEOTRAIN" generate pairs --prompt 'dog' --temperature 2 --seed 7 --tokens 40
+  ended "in $n parts" 0
+  check "in $n parts" same "$(cat out)" "$(continued pairs --prompt 'dog' --temperature 2 --seed 7 --tokens 40)"
+done
+LIMIT=60 run "a missing file on several ranks" -n 3 "$GEOTRAIN" generate nowhere --prompt 'dog'
+ended "a missing file on several ranks" 4 'nowhere'
+check "a missing file on several ranks: one message" same "$(grep -c nowhere err)" 1
 check "one more byte a token" same "$(continued bytes --prompt 'x' --tokens 20 --temperature 0 | wc -c)" 22
 check "no tokens" same "$(continued bytes --prompt 'as it is' --tokens 0)" 'as it is'
 continued pairs --prompt 'dog' --temperature 3 --seed 7 >one
