@@ -71,7 +71,7 @@ refused "samples beyond the context" 3 'samples are 25 ids each, so 24 positions
 refused "heads that do not divide the width" 2 'model.width is 32 and model.heads 3; a width that is a multiple' --run-dir bad --set model.heads=3
 refused "heads for lenet5" 2 'model.heads is given and model.name is lenet5; it is for model.name gpt, gpt-tiny, gpt-small, gpt-124m only' --run-dir bad --set 'model={name: lenet5, heads: 4}'
 
-train "kernels ref" 5 job.yaml --run-dir ref --set train.kernels=ref
+LIMIT=150 train "kernels ref" 5 job.yaml --run-dir ref --set train.kernels=ref
 ended "kernels ref" 0
 check "kernels ref learn" below "$(field ref test_perplexity)" 1.5
 train "async, asgd-ga, bf16, untied" 5 job.yaml --run-dir async --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}' --set train.precision=bf16 --set model.untied=true

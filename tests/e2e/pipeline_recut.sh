@@ -58,7 +58,7 @@ done
 recut first 6 four 1 --set 'pipeline.stages=[{region: west, last: transformer.h.0}, {region: east, last: transformer.h.2}, {region: east, last: transformer.h.3.attn}, {region: west}]'
 ended "another first region" 4 'pipeline.stages begins in region east there and in region west here'
 at 1 four none
-train "no pipeline" 6 four.yaml --run-dir none --resume --set pipeline=null
+train "no pipeline" 6 four.yaml --run-dir none --resume --set pipeline=null --set sync.strategy=none
 ended "no pipeline" 4 'its job has a pipeline and this one has none'
 
 # The ranks of west do not see what east has written, as with a disk in each region.
