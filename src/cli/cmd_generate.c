@@ -226,7 +226,7 @@ static gt_status read_request(request *r, int argc, char **argv) {
       {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
       {"temperature", required_argument, NULL, 't'}, {"top", required_argument, NULL, 'k'},
       {"seed", required_argument, NULL, 's'},        {0}};
-  *r = (request){.tokens = TOKENS, .seed = 1, .sampling = {.temperature = 0.8}};
+  *r = (request){.prompt = "", .tokens = TOKENS, .seed = 1, .sampling = {.temperature = 0.8}};
   opterr = 0;
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     if (option == '?') return gt_option_refused(argc, argv, "generate");
@@ -235,11 +235,10 @@ static gt_status read_request(request *r, int argc, char **argv) {
   const int given = argc - optind;
   if (given != 1 && given != 2)
     return GT_FAIL(GT_ERR_JOB, "generate: %d files are given; " USAGE, given);
-  if (!r->prompt || !r->prompt[0])
-    return GT_FAIL(GT_ERR_JOB,
-                   "generate: --prompt is %s; a text that the model continues is needed",
-                   r->prompt ? "empty" : "missing");
-  return GT_OK;
+  if (r->prompt[0]) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "generate: --prompt is empty or missing; a text that the model continues is "
+                 "needed");
 }
 
 gt_status gt_cmd_generate(int argc, char **argv) {

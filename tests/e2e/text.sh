@@ -68,8 +68,8 @@ refuses() {
   code=$?
   ended "$name" "$want" "$words"
 }
-refuses "no prompt" 2 'generate: --prompt is missing; a text that the model continues is needed' bytes
-refuses "an empty prompt" 2 'generate: --prompt is empty' bytes --prompt ''
+refuses "no prompt" 2 'generate: --prompt is empty or missing; a text that the model continues is needed' bytes
+refuses "an empty prompt" 2 'generate: --prompt is empty or missing' bytes --prompt ''
 refuses "no model" 2 'generate: 0 files are given; usage: geotrain generate' --prompt x
 refuses "no such file" 4 'nowhere.h5' nowhere.h5 --prompt x
 refuses "a negative temperature" 2 'generate: --temperature is `-1`; a number, 0 or more, is needed' bytes --prompt x --temperature -1
