@@ -61,6 +61,12 @@
   X(GT_LABELS_KEEP, "keep")                                                                        \
   X(GT_LABELS_SEND, "send")
 
+/* pipeline.adapt: what follows the network; "true": the order of the passes alone. */
+#define GT_ADAPTS(X)                                                                               \
+  X(GT_ADAPT_NOTHING, "false")                                                                     \
+  X(GT_ADAPT_ORDER, "true")                                                                        \
+  X(GT_ADAPT_MICRO_BATCHES, "micro_batches")
+
 /* data.partition.by: src/data/partition.c.  The values are used as keys of random numbers: add new
    ones at the end. */
 #define GT_PARTITIONS(X)                                                                           \
@@ -132,6 +138,7 @@ typedef enum { GT_KERNEL_TABLES(GT_FAMILY_CONSTANT) } gt_kernels_id;
 typedef enum { GT_SCHEDULES(GT_FAMILY_CONSTANT) } gt_lr_kind;
 typedef enum { GT_PIPES(GT_FAMILY_CONSTANT) } gt_pipe_kind;
 typedef enum { GT_LABELS(GT_FAMILY_CONSTANT) } gt_labels;
+typedef enum { GT_ADAPTS(GT_FAMILY_CONSTANT) } gt_adapt;
 typedef enum { GT_PARTITIONS(GT_FAMILY_CONSTANT) } gt_part_kind;
 typedef enum { GT_AUGMENTS(GT_FAMILY_CONSTANT) } gt_augment;
 typedef enum { GT_PRECISIONS(GT_FAMILY_CONSTANT) } gt_precision;
@@ -147,7 +154,7 @@ typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 
 /* The names in the order of the constants, NULL after the last. */
-extern const char *const gt_pipe_names[], *const gt_labels_names[];
+extern const char *const gt_pipe_names[], *const gt_labels_names[], *const gt_adapt_names[];
 extern const char *const gt_strategy_names[],
     *const gt_model_names[], *const gt_optimizer_names[],
                                  *const gt_kernels_names[],

@@ -63,11 +63,8 @@ gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t np
 /* Writes n floats of the parameters, or else of the buffers, from `at` on. */
 gt_status gt_ckpt_parts_put(gt_ckpt_parts *parts, bool buffers, size_t at, const float *data,
                             size_t n);
-/* Moves what has been put there by `share`, from 0 to 1, towards n floats of `data`: what is equal
-   stays as it is.  Of parts with weights w1, w2.. that are put and then averaged with w2 / (w1 + w2)
-   and so on the file has the weighted mean.  Errors as gt_ckpt_parts_put. */
-gt_status gt_ckpt_parts_average(gt_ckpt_parts *parts, bool buffers, size_t at, const float *data,
-                                size_t n, double share);
+/* Reads n floats of what has been put there back into `data`.  Errors as gt_ckpt_parts_put. */
+gt_status gt_ckpt_parts_get(gt_ckpt_parts *parts, bool buffers, size_t at, float *data, size_t n);
 /* Adds what else belongs to it, seals it and makes it durable.  info->params_sha256 is written:
    that of the parameters, read back in their order. */
 gt_status gt_ckpt_parts_finish(gt_ckpt_parts *parts, gt_ckpt_info *info, const gt_state *rest);

@@ -92,6 +92,9 @@ bool gt_topology_broadcasts(gt_topology topology);
    fastest (up to 8 regions); with more regions, each is followed by its nearest unused one. */
 void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
                        size_t hub, size_t *next);
+/* The same for n of the regions: hub and next count these from 0. */
+void gt_topology_place_among(gt_topology topology, const gt_links *links, const size_t *regions,
+                             size_t n, size_t bytes, size_t hub, size_t *next);
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
 /* Called after the collectives have been closed by their owners. */
@@ -101,7 +104,7 @@ void gt_exchange_close(gt_exchange *x);
 
 typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
 
-/* Training starts or resumes. */
+/* Training starts or resumes, or what an owner of a collective has waited for is there. */
 void gt_exchange_start(gt_exchange *x);
 /* The outbox of the region has room again. */
 void gt_exchange_room(gt_exchange *x, size_t region);

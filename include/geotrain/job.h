@@ -28,6 +28,7 @@ typedef struct {
   /* extra time of each of the first steps after an idle wait (ps.h: GT_RESUME_WAIT,
      GT_RESUME_STEPS) */
   double resume_s;
+  double pass_s;         /* of each pass of a pipeline, beside the time of its samples */
   double update_s;       /* time in which the PS applies a step */
   double apply_s;        /* time in which the PS applies a message */
   double encode_s;       /* time in which the PS prepares a message */
@@ -178,7 +179,7 @@ typedef struct {
     gt_pipe_kind schedule;
     gt_labels labels;
     double memory_bytes; /* of a worker; 0: any */
-    bool adapt;          /* the order of passes follows the network */
+    gt_adapt adapt;      /* what follows the network */
   } pipeline;
   struct {
     gt_local local;

@@ -186,7 +186,8 @@ typedef struct {
   uint32_t flags;                          /* not used by net */
   /* Where in its own area the worker writes its output; 0 bytes: there is none. */
   uint64_t out, out_bytes;
-  uint32_t npieces, reserved;
+  uint32_t npieces;
+  uint32_t shape; /* of its micro-batches (pipe_job.h); not used by net */
   gt_pass_piece pieces[GT_PASS_PIECES];
 } gt_pass_msg; /* 304 bytes */
 
@@ -291,8 +292,8 @@ const float *gt_plane_ps_reduced(gt_plane_ps *plane);
    of its orders; then nothing is copied. */
 float *gt_plane_ps_home(const gt_plane_ps *plane);
 /* Space for a model (nparams, nbuffers floats) that workers read while the live model changes.
-   Orders with these `params` and `buffers` send no arrays if memory is shared, and copy nothing
-   otherwise.  The contents must not change until all workers with such an order have answered. */
+   Orders with these `params` and `buffers` send no arrays if memory is shared (a PASS copies the
+   buffers, which its worker may change), and copy nothing otherwise.  The contents must not change until all workers with such an order have answered. */
 typedef struct {
   float *params, *buffers;
 } gt_plane_snapshot;

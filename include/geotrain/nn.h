@@ -101,6 +101,10 @@ typedef struct {
   /* gt_graph_adopt will bring all arrays before a pass: until then they have sizes only. */
   bool lent;
   size_t micros;
+  /* Of a graph with slots: activations lie in this block of gt_graph_bytes or more, 64-byte aligned
+     and borrowed, which other graphs use, too: before the first pass after one of another graph,
+     gt_graph_return.  NULL: the graph has its own. */
+  float *memory;
 } gt_graph_spec;
 
 /* A spec with the job's model and options, borrowed from the job.  The caller sets the other
@@ -131,6 +135,9 @@ const gt_arrays *gt_graph_arrays(const gt_graph *graph);
    gradients: in the gradient of an embedding, a step writes only the rows of its own batch and of
    the previous one, because the others are already zero. */
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
+/* Another graph has used the memory or the gradients: what earlier passes of this one have left
+   there is lost. */
+void gt_graph_return(gt_graph *graph);
 /* Sets the initial parameters of the model's source, from random numbers keyed by (seed, tensor):
    the same on every rank. */
 void gt_graph_init(gt_graph *graph, uint64_t seed);
@@ -285,6 +292,8 @@ float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
 /* The same where params and grads are a part of the model's, and `norm` is that of the whole
    gradient. */
 float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc, double norm);
+/* The next gt_optim_step is one of these: its gradient is a part of the model's, of this norm. */
+void gt_optim_norm(gt_optim *optim, double norm);
 /* What the norm is formed of: `squares` of each tensor (gt_optim_tensors of them), the root of
    whose sum, in their order, is the norm.  Without data nothing is written. */
 size_t gt_optim_tensors(const gt_optim *optim);

@@ -1,8 +1,9 @@
 /* pipe_adapt: follows the network while a pipeline runs: from what is measured of the links it
-   decides when the stages go on in another order.  Layer 5.  Numbers only, local; the same input
-   gives the same decisions, so every region decides for itself, and all switch only if all have
-   decided alike.  Places of stages, micro-batches and slots stay as planned, so the parameters of
-   the run do too.
+   decides when the stages go on in another order, or where it may also with another number of
+   micro-batches, which is an order of more or fewer of them.  Layer 5.  Numbers only, local; the
+   same input gives the same decisions, so every region decides for itself, and all switch only if
+   all have decided alike.  Places of stages and slots stay as planned; if micro-batches do, the
+   parameters of the run do too.
 
    Thresholds are geotrain's choice: a link that costs 1.25 times as much, or as little, as the plan
    was judged with, for 3 steps; a gain of more than 5 %; 20 steps from switch to switch; and never
@@ -29,9 +30,15 @@ typedef struct {
 } gt_pipe_cost;
 
 typedef struct {
-  const gt_pipe_problem *problem;   /* as planned, with links; borrowed */
+  const gt_pipe_problem *problem; /* as planned, with links; borrowed */
+  /* The same pipeline with other numbers of micro-batches, each another one; copied, but what they
+     point to is borrowed. */
+  const gt_pipe_problem *others;
+  size_t nothers;
   const gt_pipe_schedule *schedule; /* the plan of the start, sound for it; borrowed */
-  gt_pipe_search search;            /* its aim is the period, whatever it says */
+  /* Its aim is the period, whatever it says; variants are for the problem, others have as many
+     passes in all. */
+  gt_pipe_search search;
 } gt_pipe_adapt_spec;
 
 typedef struct gt_pipe_adapt gt_pipe_adapt;
@@ -67,8 +74,8 @@ typedef struct {
 } gt_pipe_adapt_reason;
 gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt);
 
-/* Names "adapt/...".  What is saved with another plan of the start is not used: the run goes on as
-   at its beginning.  GT_ERR_CKPT: an order is not sound. */
+/* Names "adapt/...".  What is saved with another plan of the start, or in numbers of micro-batches
+   that there are no problems of now, is not used: the run goes on as at its beginning.  GT_ERR_CKPT: an order is not sound. */
 void gt_pipe_adapt_save(gt_pipe_adapt *adapt, gt_state *state);
 gt_status gt_pipe_adapt_load(gt_pipe_adapt *adapt, const gt_state *state);
 

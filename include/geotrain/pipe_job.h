@@ -31,7 +31,12 @@ typedef struct {
 /* Everything is owned by it, except `job`. */
 typedef struct gt_pipe_job {
   const gt_job *job;
-  size_t copy;     /* of the pipeline */
+  size_t copy; /* of the pipeline */
+  /* With pipeline.adapt micro_batches: the same pipeline with other numbers of micro-batches, to
+     which a run may change.  Else none. */
+  struct gt_pipe_job **others;
+  size_t nothers;
+  size_t variants; /* that `auto` tries; 0: as many as usual */
   gt_graph *graph; /* the model, sizes only: names and sizes of its operations */
   gt_span *spans;  /* stages x chunks: operations of each span */
   gt_pipe_layout layout;
@@ -59,9 +64,17 @@ typedef struct gt_pipe_job {
    GT_ERR_JOB names the key and says what is needed: a stage ends where the model cannot be cut, has
    no operation, or more workers than its operations allow; a tied head is in another region than
    the embedding; pipeline.memory is too small for the schedule; `auto` needs times, which compute
-   does not say.  Other errors as gt_graph_create and gt_links_create. */
+   does not say; the number of micro-batches may change, and the model keeps statistics of them.  Other errors as gt_graph_create and gt_links_create. */
 gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model);
 void gt_pipe_job_close(gt_pipe_job *pipe);
+/* The shapes of its micro-batches: 0 is the one of the job, the others follow in the order of their
+   numbers of micro-batches.  Every rank has the same. */
+size_t gt_pipe_job_shapes(const gt_pipe_job *pipe);
+const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape);
+/* The numbers of micro-batches that a run may have, ascending: "2, 4, 8 or 16".  Returns text. */
+char *gt_pipe_job_shapes_text(const gt_pipe_job *pipe, char *text, size_t size);
+/* The shape with so many micro-batches; none is a bug of the caller. */
+size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micros);
 /* The same for a further copy of the pipeline (gt_job_copies), in its regions. */
 gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
                                 size_t copy);
@@ -72,7 +85,7 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
 
 /* How long a pass of `samples` samples takes on a worker (from 0, of the span's stage), by compute:
    the time of a training step of these samples in its region, times the span's share of the model's
-   multiply-adds in this pass.  The virtual clock, compute.emulate and predictions all use it.  0 if
+   multiply-adds in this pass, and compute.pass (of BW twice: it is B and W).  The virtual clock, compute.emulate and predictions all use it.  0 if
    it is not timed. */
 gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, size_t samples,
                        size_t worker);
@@ -82,7 +95,8 @@ gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage);
 /* Bytes on the wire from one region to another in a training step: outputs, gradients, and labels
    if they are sent, with the headers of their frames. */
 size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to);
-/* What a worker of the stage needs with this schedule, which is sound for the pipeline. */
+/* What a worker of the stage needs with this schedule, which is sound for the pipeline: enough for
+   each of its shapes.  Slots are those of the shape that needs the most for them. */
 gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
                               size_t stage);
 /* Bytes of a worker of the stage: all that it needs, with the schedule of the layout. */

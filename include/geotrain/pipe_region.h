@@ -88,6 +88,9 @@ typedef struct {
   size_t region;
   int64_t first_step;    /* number of the first step, 0 or more */
   size_t forward_micros; /* the most micro-batches of an evaluation */
+  /* The numbers of micro-batches of a step are so many, or as many as there are if that is more
+     (gt_pipe_region_number); the same in all regions, and in all state machines of a region. */
+  size_t stride;
   gt_pipe_region_host host;
 } gt_pipe_region_spec;
 
@@ -107,6 +110,12 @@ gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t ste
 /* Training steps that begin from now on run this schedule (borrowed), which is sound.  No worker is
    in a step. */
 gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule *schedule);
+/* Where several state machines of a region, with layouts of the same stages, take turns: the next
+   step of all workers is `step`; others have made those before it.  No worker is in a step.  What
+   has come of this step stays. */
+gt_status gt_pipe_region_skip(gt_pipe_region *region, int64_t step);
+/* Something has come of a step that has not begun. */
+bool gt_pipe_region_early(const gt_pipe_region *region);
 /* The worker's pass has ended: its input has been read and its output written. */
 gt_status gt_pipe_region_done(gt_pipe_region *region, size_t worker);
 /* A packet for this region has arrived, whole.  Writes its buffer and at. */
@@ -118,8 +127,8 @@ gt_status gt_pipe_region_departed(gt_pipe_region *region, size_t worker, size_t 
 
 /* ---- for the host ---------------------------------------------------------------------------- */
 
-/* The number of a packet's micro-batch on the wire: step x n + micro, n: the micro-batches of a
-   step, or of the longest evaluation if it has more; and back. */
+/* The number of a packet's micro-batch on the wire: step x n + micro, n: the stride, the
+   micro-batches of a step or of the longest evaluation, whichever is more; and back. */
 uint64_t gt_pipe_region_number(const gt_pipe_region *region, int64_t step, uint32_t micro);
 void gt_pipe_region_of_number(const gt_pipe_region *region, uint64_t number, int64_t *step,
                               uint32_t *micro);

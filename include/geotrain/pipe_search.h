@@ -28,7 +28,8 @@ typedef struct {
   /* From a stage's last pass to its next step: local_s, and its share of the parameters times
      update_s. */
   double local_s, update_s;
-  bool starts; /* it may have the first stage, which reads the data */
+  double fixed_s; /* of each pass, beside the time of its samples */
+  bool starts;    /* it may have the first stage, which reads the data */
 } gt_pipe_site;
 
 /* All borrowed. */

@@ -164,7 +164,7 @@ typedef struct {
        samples, what the others answer is not used.  A region without such a stage has no score. */
   const gt_ps_stage *stages;
   size_t nstages;
-  gt_ps_copies copies; /* all 0: the regions hold one copy; else a mesh, without wan_bytes_limit */
+  gt_ps_copies copies; /* all 0: the regions hold one copy */
   /* Micro-batches of a step of stages.  Workers push sums over them, of which the step takes the
      mean, once all sums are added: so the bits do not depend on where a tied head is.  0: 1. */
   size_t micros;
@@ -175,7 +175,7 @@ typedef struct {
      NULL: it stays. */
   const struct gt_pipe_job *adapts;
   gt_topology topology;
-  const size_t *next;    /* as in gt_exchange_spec */
+  const size_t *next;    /* as in gt_exchange_spec; of copies, among the twins of each region */
   const size_t *workers; /* likewise */
   size_t piece;          /* likewise; 0: a frame */
   const double *weights; /* nregions */
@@ -233,6 +233,10 @@ void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double by
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
 /* The schedule in force, with `adapts`; else NULL. */
 const struct gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
+#define GT_PS_CHANGES_TEXT ((size_t)512)
+/* How it has changed so far, in words: "the order of passes changed 2 times; 8 micro-batches, from
+   step 31 on 16".  Returns text. */
+char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 /* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
    the other regions are told. */
 void gt_ps_round_unsound(gt_ps *ps);

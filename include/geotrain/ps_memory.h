@@ -18,8 +18,8 @@ typedef struct {
 
 /* modelled: links are emulated, or the clock is virtual. */
 gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, bool modelled);
-/* Bytes of the largest message between regions: a piece of a region's part of the model, or what a
-   stage sends of a micro-batch. */
+/* Bytes of the largest message between regions: a piece of a region's part of the model, of several
+   copies all of the part, or what a stage sends of a micro-batch. */
 size_t gt_ps_stages_message_max(const gt_pipe_job *pipe);
 
 #endif

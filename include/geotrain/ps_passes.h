@@ -28,8 +28,9 @@ typedef struct {
   /* A packet for another region.  cookie: 0, or gt_ps_passes_departed follows. */
   void (*send)(void *ctx, size_t region, const gt_frame_header *head, const gt_pipe_packet *packet,
                uint64_t cookie);
-  /* The packet that has arrived goes to its landing buffer now; its bytes are not 0. */
-  void (*land)(void *ctx, const gt_pipe_packet *packet);
+  /* The packet that has arrived goes to its landing buffer now, of this shape; its bytes are not
+     0. */
+  void (*land)(void *ctx, size_t shape, const gt_pipe_packet *packet);
   /* The PS's time; and how long the PS has held a worker since its last push (gt_ps_held). */
   gt_ns (*clock)(void *ctx);
   gt_ns (*held)(void *ctx, size_t worker);
@@ -57,7 +58,7 @@ gt_status gt_ps_passes_done(gt_ps_passes *passes, size_t worker, gt_ns compute, 
    this PS's clock (head->sequence is by the sender's); GT_NEVER: not known. */
 gt_status gt_ps_passes_message(gt_ps_passes *passes, const gt_frame_header *head, gt_ns sent);
 gt_status gt_ps_passes_departed(gt_ps_passes *passes, uint64_t cookie);
-/* Steps from now on run this schedule (gt_pipe_region_reorder). */
+/* Steps from now on run this schedule (gt_pipe_region_reorder), in its number of micro-batches. */
 gt_status gt_ps_passes_reorder(gt_ps_passes *passes, const gt_pipe_schedule *schedule);
 /* The run ends: no more passes are ordered, and what still comes is ignored. */
 void gt_ps_passes_end(gt_ps_passes *passes);
@@ -74,12 +75,16 @@ void gt_ps_passes_had(gt_ps_passes *passes, size_t worker, const gt_phase_times 
 void gt_ps_passes_means(const gt_ps_passes *passes, double phase_s[GT_NPHASES]);
 /* Workers of the region. */
 size_t gt_ps_passes_workers(const gt_ps_passes *passes);
-/* The stage of a worker, and its samples of a micro-batch. */
+/* The stage of a worker; its samples of a micro-batch as they are now, and of a step. */
 size_t gt_ps_passes_stage(const gt_ps_passes *passes, size_t worker);
 size_t gt_ps_passes_share(const gt_ps_passes *passes, size_t worker);
+size_t gt_ps_passes_samples(const gt_ps_passes *passes, size_t worker);
+/* The shape of the micro-batches (gt_pipe_job_shape) of steps that begin now. */
+size_t gt_ps_passes_shape(const gt_ps_passes *passes);
 /* What the worker does or waits for (gt_pipe_region_text). */
 char *gt_ps_passes_text(const gt_ps_passes *passes, size_t worker, char *text, size_t size);
-/* How long a pass of a worker (from 0, of its region) takes by the job; 0: no time is given. */
+/* How long a pass of a worker (from 0, of its region) takes by the job, with micro-batches of its
+   shape; 0: no time is given. */
 gt_ns gt_ps_pass_time(const gt_pipe_job *job, size_t worker, size_t span, gt_pass_kind kind);
 
 #endif

@@ -212,6 +212,8 @@ typedef struct {
   bool unwritten; /* summary.json is not written */
   const char *version, *kernels, *precision, *blas_core, *model;
   int64_t parameters, resumes;
+  /* how a pipeline that follows the network has changed, in words; NULL: there is none */
+  const char *adapted;
   const gt_plan_result *plan; /* NULL: the job had no plan */
   const gt_cost_result *cost; /* NULL: no price is known */
 } gt_summary;

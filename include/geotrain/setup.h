@@ -61,8 +61,12 @@ typedef struct {
   size_t nstages;
   gt_plane_part *workers; /* what each worker of this region has */
   gt_plane_range *ranges; /* behind them */
-  size_t ntest;           /* test samples of the region with the first stage */
-  size_t first;           /* that region */
+  /* On a worker: its graph for each shape of micro-batches (gt_pipe_job_shape), of which the first
+     is the run's; several use the same memory, one after the other. */
+  gt_graph **graphs;
+  float *memory;
+  size_t ntest; /* test samples of the region with the first stage */
+  size_t first; /* that region */
 } gt_run_pipe;
 
 /* What one rank knows of its run.  Made by gt_setup_open; gt_setup_close frees everything except

@@ -49,6 +49,8 @@ void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
 /* As in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
+/* As `adapted` there; NULL: no pipeline follows the network. */
+const char *gt_sim_adapted(const gt_sim *sim, char *text, size_t size);
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 

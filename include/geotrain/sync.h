@@ -49,6 +49,13 @@ typedef struct {
      was applied (spoilt: nregions), or dropped, because the gradient of the region `spoilt`, the
      first of such regions, was not finite. */
   void (*made)(void *ctx, size_t spoilt);
+  /* Copies of a pipeline, and a mean gradient that is clipped by the norm of all its stages.  What
+     the strategy is about to apply is this region's part of it, of which the regions with the other
+     parts are told; it is told once, before `norm` gives its norm.  False: not all parts are known
+     yet; when they may be, the strategy's collective is `changed`.  Both NULL: the norm is that of
+     the region's own gradient, or what gt_optim_norm says. */
+  void (*tell_squares)(void *ctx, gt_vec mean);
+  bool (*norm)(void *ctx, double *norm);
 } gt_sync_host;
 
 /* Options of strategies.  Each strategy uses those that the job's keys give it. */
@@ -73,8 +80,8 @@ typedef struct {
   gt_sync_options options;
   /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
   bool singly;
-  /* gt_sync_stages: it makes no steps, the host does, or another strategy, when host.made says
-     so. */
+  /* gt_sync_stages: it makes no steps, the host does, or another strategy, within host.made or later
+     (with `owners` by the norm of all regions, gt_optim_norm). */
   bool made_elsewhere;
   gt_vec params, buffers;
   gt_optim *optim;

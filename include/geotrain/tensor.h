@@ -114,6 +114,8 @@ void gt_arena_plan(gt_arena *arena);
 size_t gt_arena_offset(const gt_arena *arena, size_t ticket);
 /* Plans, and allocates the block, which is zero. */
 void gt_arena_commit(gt_arena *arena);
+/* Plans, and uses this block of gt_arena_bytes or more, borrowed and 64-byte aligned. */
+void gt_arena_commit_at(gt_arena *arena, float *block);
 /* The 64-byte aligned place of a ticket; owned by the arena. */
 float *gt_arena_at(const gt_arena *arena, size_t ticket);
 /* Of the block, as planned. */

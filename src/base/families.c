@@ -12,6 +12,7 @@ const char *const gt_kernels_names[] = {GT_KERNEL_TABLES(NAME) NULL};
 const char *const gt_schedule_names[] = {GT_SCHEDULES(NAME) NULL};
 const char *const gt_pipe_names[] = {GT_PIPES(NAME) NULL};
 const char *const gt_labels_names[] = {GT_LABELS(NAME) NULL};
+const char *const gt_adapt_names[] = {GT_ADAPTS(NAME) NULL};
 const char *const gt_partition_names[] = {GT_PARTITIONS(NAME) NULL};
 const char *const gt_augment_names[] = {GT_AUGMENTS(NAME) NULL};
 const char *const gt_precision_names[] = {GT_PRECISIONS(NAME) NULL};

@@ -96,23 +96,14 @@ gt_status gt_ckpt_parts_put(gt_ckpt_parts *parts, bool buffers, size_t at, const
   return ok ? GT_OK : refused(parts, "written");
 }
 
-gt_status gt_ckpt_parts_average(gt_ckpt_parts *parts, bool buffers, size_t at, const float *data,
-                                size_t n, double share) {
-  const hid_t set = buffers ? parts->buffers : parts->params;
-  float *mean = GT_NEW_ARRAY(float, READ_AT_ONCE);
-  bool ok = true;
+gt_status gt_ckpt_parts_get(gt_ckpt_parts *parts, bool buffers, size_t at, float *data, size_t n) {
   check_place(parts, buffers, at, n);
+  if (n == 0) return GT_OK;
   errno = 0;
   const gt_ckpt_silence before = gt_ckpt_be_silent();
-  for (size_t i = 0, some; ok && i < n; i += some) {
-    some = n - i < READ_AT_ONCE ? n - i : READ_AT_ONCE;
-    ok = gt_ckpt_move(set, at + i, mean, some, true);
-    for (size_t k = 0; k < some; k++) mean[k] += (float)share * (data[i + k] - mean[k]);
-    ok = ok && gt_ckpt_move(set, at + i, mean, some, false);
-  }
+  const bool ok = gt_ckpt_move(buffers ? parts->buffers : parts->params, at, data, n, true);
   gt_ckpt_speak(before);
-  gt_free(mean);
-  return ok ? GT_OK : refused(parts, "written");
+  return ok ? GT_OK : refused(parts, "read");
 }
 
 /* The parameters as they are on disk: the file is what the summary refers to. */

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "geotrain/data.h"
 #include "geotrain/plan_job.h"
+#include "geotrain/ps.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_choose.h"
 #include "geotrain/sim_shape.h"
@@ -122,6 +123,7 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
 static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape,
                       const gt_sim *sim, double wall_s, const gt_cost_result *cost) {
   gt_sim_totals t;
+  char adapted[GT_PS_CHANGES_TEXT];
   gt_sim_look(sim, &t);
   if (shape->assumed)
     printf("no data set is at hand: the model takes its usual samples, regions hold what "
@@ -151,6 +153,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                         .blas_core = "none",
                         .model = gt_model_names[job->model.name],
                         .parameters = (int64_t)shape->parameters,
+                        .adapted = gt_sim_adapted(sim, adapted, sizeof adapted),
                         .cost = cost};
   return show_table(o, job, sim, &summary);
 }

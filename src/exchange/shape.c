@@ -7,6 +7,7 @@
 
 typedef struct {
   const gt_links *links;
+  const size_t *regions; /* n, in the links; NULL: the first n */
   size_t n;
   double bits; /* of a message */
 } map;
@@ -14,6 +15,10 @@ typedef struct {
 /* Seconds that a message takes, on the slower of the two directions. */
 static double cost(const map *m, size_t a, size_t b) {
   double most = 0;
+  if (m->regions) {
+    a = m->regions[a];
+    b = m->regions[b];
+  }
   for (int back = 0; back < 2; back++) {
     const gt_link_spec *link = &gt_links_from(m->links, back ? b : a)[back ? a : b];
     const double rate = gt_link_goodput(link),
@@ -172,13 +177,18 @@ static void make_ring(const map *m, size_t *next) {
 
 void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
                        size_t hub, size_t *next) {
-  const map m = {.links = links, .n = nregions, .bits = 8 * (double)bytes};
+  gt_topology_place_among(topology, links, NULL, nregions, bytes, hub, next);
+}
+
+void gt_topology_place_among(gt_topology topology, const gt_links *links, const size_t *regions,
+                             size_t n, size_t bytes, size_t hub, size_t *next) {
+  const map m = {.links = links, .regions = regions, .n = n, .bits = 8 * (double)bytes};
   if (topology == GT_TOPOLOGY_TREE)
     make_tree(&m, next);
   else if (topology == GT_TOPOLOGY_RING)
     make_ring(&m, next);
   else
-    for (size_t r = 0; r < nregions; r++) next[r] = hub < nregions ? hub : best_hub(&m);
+    for (size_t r = 0; r < n; r++) next[r] = hub < n ? hub : best_hub(&m);
 }
 
 const char *gt_topology_name(gt_topology topology) {

@@ -125,25 +125,21 @@ gt_status gt_job_check_between(const gt_job *job, const char *source) {
         "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so that "
         "nothing is exchanged by a strategy; none, or pipeline.copies, is needed",
         source, gt_strategy_names[strategy]);
-  if (several && strategy != GT_STRATEGY_SSGD && strategy != GT_STRATEGY_SMA)
+  if (several && strategy == GT_STRATEGY_NONE)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.strategy is %s, and copies of a pipeline are kept equal by ssgd or "
-                   "sma, others are not built; one of these is needed",
-                   source, gt_strategy_names[strategy]);
+                   "%s: sync.strategy is none and there is pipeline.copies, which nothing would "
+                   "keep equal; another strategy is needed",
+                   source);
   if (several && job->pipeline.adapt)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.adapt is true and there is pipeline.copies, whose order of passes "
+                   "%s: pipeline.adapt is %s and there is pipeline.copies, whose order of passes "
                    "does not follow the network; false, or no copies, is needed",
-                   source);
-  if (several && job->train.clip > 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: train.clip is %g and there is pipeline.copies, for which the norm of all "
-                   "stages is not built; 0, or no copies, is needed",
-                   source, job->train.clip);
-  if (several && job->limits.wan_bytes > 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: limits.wan_bytes is %g and there is pipeline.copies, for which the limit "
-                   "is not built; one of the two is needed",
-                   source, job->limits.wan_bytes);
+                   source, gt_adapt_names[job->pipeline.adapt]);
+  if (several && job->sync.topology == GT_TOPOLOGY_AUTO)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.topology is auto and there is pipeline.copies, whose way is not chosen "
+        "by simulation; mesh, hub, tree or ring is needed",
+        source);
   return GT_OK;
 }

@@ -39,6 +39,7 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
                       .eval_samples_per_s = said(own->eval_samples_per_s, all->eval_samples_per_s),
                       .local_s = said(own->local_s, all->local_s),
                       .resume_s = said(own->resume_s, all->resume_s),
+                      .pass_s = said(own->pass_s, all->pass_s),
                       .update_s = said(own->update_s, all->update_s),
                       .apply_s = said(own->apply_s, all->apply_s),
                       .encode_s = said(own->encode_s, all->encode_s),

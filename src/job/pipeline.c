@@ -141,7 +141,8 @@ static gt_status check_sync(const gt_job *job, const char *source) {
         "%s: sync.local is %s and there is a pipeline, whose workers go in step; sync is "
         "needed",
         source, gt_local_names[job->sync.local]);
-  if (job->sync.topology != GT_TOPOLOGY_MESH || job->sync.central)
+  const bool way = job->sync.topology != GT_TOPOLOGY_MESH && job->pipeline.ncopies == 0;
+  if (way || job->sync.central)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: %s is %s and there is a pipeline, which has its own ways; the key is not "
                    "needed",
@@ -213,6 +214,12 @@ static gt_status check_one_reads(const gt_job *job, const char *source) {
 
 /* Stages that are to be found: the rest is the search's. */
 static gt_status check_search(const gt_job *job, const char *source) {
+  if (job->pipeline.ncopies > 0)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: pipeline.stages is auto and there is pipeline.copies, whose places are those "
+        "of stages; a list of stages, or no copies, is needed",
+        source);
   GT_TRY(check_one_reads(job, source));
   GT_TRY(check_batch(job, source));
   GT_TRY(check_sync(job, source));

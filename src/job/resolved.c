@@ -151,10 +151,12 @@ static void write_never(job_node *map, const gt_job *job) {
   if (e->epochs <= 0 && e->steps == 0) gt_job_node_put(map, "train.eval_every.epochs", scalar("0"));
 }
 
-/* Whether the job at `base` has the list that the row needs. */
+/* Whether the job at `base` has the list that the row needs.  In an item of a list `base` is the
+   item, and such a row is there if it has a value. */
 static bool has_list(const job_key *row, const void *base) {
   size_t n = 1;
-  const job_key *list = row->with ? gt_job_key_find(row->with) : NULL;
+  const bool of_job = !strchr(row->path, '[');
+  const job_key *list = row->with && of_job ? gt_job_key_find(row->with) : NULL;
   if (list) memcpy(&n, member(base, list->count_offset), sizeof n);
   return n > 0 || is_auto(list, base);
 }

@@ -70,6 +70,15 @@
        .max = 1e6,                                                                                 \
        .meaning =                                                                                  \
            "extra time of each of the first 8 steps after a worker has waited 5 ms or more"},      \
+      {prefix "pass",                                                                              \
+       KEY_TIME,                                                                                   \
+       KEY_OPTIONAL,                                                                               \
+       in(member pass_s),                                                                          \
+       .max = 1e6,                                                                                 \
+       .with = "pipeline.stages",                                                                  \
+       .meaning =                                                                                  \
+           "time of each F, B and W of a pipeline beside that of its samples, whose number "       \
+           "it does not depend on"},                                                               \
       {prefix "update", KEY_TIME,                                                                  \
        KEY_OPTIONAL,    in(member update_s),                                                       \
        .max = 1e6,      .meaning = "time in which the parameter server applies a step"},           \
@@ -271,8 +280,8 @@ const job_key gt_job_keys[] = {
      .item_size = sizeof(gt_job_stage), .min = 1, .max = 1024,
      .meaning =
          "a list of stages, in the model's order: the model is cut into them; train.batch is "
-         "then the batch of a step of the whole pipeline, and sync.strategy is none, or "
-         "with pipeline.copies ssgd or sma; auto: `geotrain plan` finds them"},
+         "then the batch of a step of the whole pipeline, and sync.strategy is none without "
+         "pipeline.copies; auto: `geotrain plan` finds them"},
     {"pipeline.stages[].region", KEY_STRING, KEY_REQUIRED | KEY_ON_RESUME, IN_STAGE(region),
      .meaning = "name of its region"},
     {"pipeline.stages[].workers", KEY_INT, KEY_ON_RESUME, IN_STAGE(workers), .fallback = "1",
@@ -301,10 +310,11 @@ const job_key gt_job_keys[] = {
      .values = gt_pipe_names, OF_PIPELINE,
      .meaning = "order of the passes of each stage; zb-v: a folded pipeline; auto: the best of "
                 "many, by the times of compute and of the links"},
-    {"pipeline.adapt", KEY_BOOL, KEY_ON_RESUME, AT(pipeline.adapt), .fallback = "false",
-     OF_PIPELINE,
+    {"pipeline.adapt", KEY_CHOICE, KEY_ON_RESUME, AT(pipeline.adapt), .fallback = "false",
+     .values = gt_adapt_names, OF_PIPELINE,
      .meaning = "true: the order of the passes follows the network, by what is measured of the "
-                "links; workers then have as many slots as pipeline.memory allows"},
+                "links; workers then have as many slots as pipeline.memory allows; micro_batches: "
+                "their number does, too, and so the last bits of the parameters"},
     {"pipeline.labels", KEY_CHOICE, 0, AT(pipeline.labels), .fallback = "keep",
      .values = gt_labels_names, OF_PIPELINE,
      .meaning = "keep: labels stay in the region of the first stage, where the last one must be, "

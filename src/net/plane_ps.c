@@ -221,7 +221,7 @@ static gt_place place_params(gt_plane_ps *plane, port *p, const float *params) {
 
 static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const float *buffers) {
   p->order.place = place_params(plane, p, params);
-  if (plane->nbuffers && p->order.place != GT_PLACE_SNAPSHOT)
+  if (plane->nbuffers && (p->order.place != GT_PLACE_SNAPSHOT || p->order.kind == GT_ORDER_PASS))
     memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
 }
 

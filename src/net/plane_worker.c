@@ -195,6 +195,7 @@ static void find_arrays(gt_plane_worker *plane) {
   if (plane->order.place == GT_PLACE_COMMON) plane->params = plane->mean.common.params;
   if (plane->order.place != GT_PLACE_SNAPSHOT) return;
   plane->params = gt_shared_snapshot(&plane->shared).params;
+  if (plane->order.kind == GT_ORDER_PASS) return; /* its own buffers: it may be one of a step */
   plane->buffers = gt_shared_snapshot(&plane->shared).buffers;
 }
 

@@ -87,6 +87,7 @@ static gt_status complete(gt_graph *graph, const gt_graph_spec *spec) {
   graph->slots = spec->slots;
   graph->micros = spec->micros ? spec->micros : 1;
   graph->fused = spec->fused;
+  graph->memory = spec->memory;
   gt_graph_link(graph);
   gt_graph_digest(graph);
   GT_TRY(gt_graph_narrow(graph, spec));
@@ -152,6 +153,10 @@ void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers
   adopt(&graph->arrays.params, &graph->lent_params, params);
   adopt(&graph->arrays.grads, &graph->lent_grads, grads);
   adopt(&graph->arrays.buffers, &graph->lent_buffers, buffers);
+}
+
+void gt_graph_return(gt_graph *graph) {
+  for (size_t i = 0; i < graph->nops; i++) graph->ops[i].nonzero.n = GT_ROWS_ANY;
 }
 
 static void close_tensors(gt_tensors *t) {

@@ -301,6 +301,7 @@ struct gt_graph {
   float *shared;              /* (shared_floats): memory of slots in use within a pass only */
   size_t shared_floats;
   gt_arena *arena;
+  float *memory;                   /* of the arena, lent; NULL: its own */
   const gt_prepared_ops *prepared; /* NULL: none */
   gt_prepared_context *context;    /* of `prepared`; NULL until a layer is prepared */
   float *work;

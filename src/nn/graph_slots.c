@@ -290,7 +290,10 @@ static void assign_shared(gt_graph *graph, const tickets *t) {
 
 static void allocate(gt_graph *graph, plan *plans, const tickets *t) {
   if (graph->sizes_only) return;
-  gt_arena_commit(graph->arena);
+  if (graph->memory)
+    gt_arena_commit_at(graph->arena, graph->memory);
+  else
+    gt_arena_commit(graph->arena);
   assign_shared(graph, t);
   for (size_t s = 0; s < graph->nspans; s++) {
     if (!graph->spans[s].runs) continue;

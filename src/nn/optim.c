@@ -14,6 +14,8 @@ struct gt_optim {
   gt_optim_spec spec;
   size_t n;
   int64_t steps;
+  bool told; /* the next step is clipped by `norm` */
+  double norm;
   float *state[GT_OPTIM_STATES];
   double parts[PARTS]; /* parts of the schedule, as saved */
 };
@@ -90,8 +92,15 @@ static float share_of(const gt_optim_spec *spec, double norm) {
   return spec->clip > 0 && isfinite(norm) && norm > spec->clip ? (float)(spec->clip / norm) : 1;
 }
 
+void gt_optim_norm(gt_optim *optim, double norm) {
+  optim->told = true;
+  optim->norm = norm;
+}
+
 float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
-  return gt_optim_step_of(optim, params, grads, acc, norm_of(optim, grads));
+  const double norm = optim->told ? optim->norm : norm_of(optim, grads);
+  optim->told = false;
+  return gt_optim_step_of(optim, params, grads, acc, norm);
 }
 
 float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc, double norm) {

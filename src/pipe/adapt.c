@@ -11,20 +11,6 @@
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-static double period_of(gt_pipe_adapt *a, const gt_pipe_schedule *schedule,
-                        const gt_pipe_cost *costs) {
-  for (size_t i = 0; i < a->n * a->n; i++) {
-    const size_t other = i % a->n * a->n + i / a->n;
-    if (a->bytes[i] > 0)
-      a->links[i] = (gt_link_spec){.bandwidth_bps = costs[i].rate_bps,
-                                   .latency_s = costs[i].latency_s,
-                                   .back_s = costs[other].latency_s};
-  }
-  const gt_pipe_run_spec spec = {
-      .problem = &a->measured, .schedule = schedule, .steps = GT_PIPE_STEADY};
-  return gt_seconds(gt_pipe_run_steps(&spec).period);
-}
-
 static gt_pipe_schedule *order_of(const gt_pipe_adapt *a, int64_t which) {
   return which ? a->found : a->start;
 }
@@ -49,7 +35,7 @@ static double period_then(gt_pipe_adapt *a, const gt_pipe_schedule *order, int64
   if (step > first &&
       memcmp(costs, gt_pipe_adapt_recent(a, step - 1), a->n * a->n * sizeof *costs) == 0)
     return before_s;
-  return period_of(a, order, costs);
+  return gt_pipe_adapt_period(a, order, costs);
 }
 
 void gt_pipe_adapt_look_back(gt_pipe_adapt *a, size_t which) {
@@ -158,15 +144,10 @@ static bool was_worse(gt_pipe_adapt *a) {
 
 /* The best order by these costs; one that is known, if it is as good. */
 static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs, double *period_s) {
-  gt_pipe_search search = a->search;
-  gt_pipe_schedule *best;
-  search.aim = GT_PIPE_PERIOD;
-  period_of(a, a->start, costs); /* sets the links */
-  if (gt_pipe_make(&best, GT_PIPE_AUTO, &a->measured, &search) != GT_OK)
-    gt_bug("no schedule for the pipeline: %s", gt_error_text());
-  *period_s = period_of(a, best, costs);
+  gt_pipe_schedule *best = gt_pipe_adapt_best(a, costs);
+  *period_s = gt_pipe_adapt_period(a, best, costs);
   for (int64_t which = a->found != NULL; which >= 0; which--) {
-    const double s = period_of(a, order_of(a, which), costs);
+    const double s = gt_pipe_adapt_period(a, order_of(a, which), costs);
     if (s > AS_GOOD * *period_s) continue;
     if (best != a->found) gt_pipe_schedule_close(best);
     best = order_of(a, which);
@@ -181,7 +162,8 @@ static bool pays(gt_pipe_adapt *a, gt_pipe_schedule *order, double before_s, dou
   if (before_s <= GT_PIPE_ADAPT_GAIN * after_s) return false;
   const past own = past_of(a, current(a)), others = past_of(a, order);
   const double steps = GT_PIPE_ADAPT_REST,
-               loss = loss_of(period_of(a, order, a->planned), period_of(a, a->start, a->planned));
+               loss = loss_of(gt_pipe_adapt_period(a, order, a->planned),
+                              gt_pipe_adapt_period(a, a->start, a->planned));
   return others.steps + steps * before_s / after_s > own.steps + steps &&
          affords(a, fmax(loss, others.worst));
 }
@@ -216,7 +198,7 @@ static void search(gt_pipe_adapt *a) {
   gt_pipe_cost *costs = GT_NEW_ARRAY(gt_pipe_cost, a->n * a->n);
   double after_s;
   gt_pipe_adapt_costs(a, costs);
-  const double before_s = period_of(a, current(a), costs);
+  const double before_s = gt_pipe_adapt_period(a, current(a), costs);
   gt_pipe_schedule *order = find_order(a, costs, &after_s);
   const bool fresh = order != a->start && order != a->found;
   if (order != current(a) && pays(a, order, before_s, after_s))
@@ -291,7 +273,7 @@ bool gt_pipe_adapt_uses(const gt_pipe_adapt *adapt, size_t from, size_t to) {
 
 /* A message has a byte at least, so that a link that is used has a cost. */
 static void find_bytes(gt_pipe_adapt *a) {
-  const gt_pipe_problem *p = &a->problem;
+  const gt_pipe_problem *p = a->problems;
   for (size_t k = 0; k + 1 < p->stages * p->chunks; k++) {
     const size_t x = p->wan->region[gt_pipe_stage_of(p->stages, k)],
                  y = p->wan->region[gt_pipe_stage_of(p->stages, k + 1)];
@@ -313,14 +295,21 @@ static gt_pipe_schedule *copy_of(const gt_pipe_schedule *schedule) {
   return copy;
 }
 
+/* The most passes of a step. */
+static size_t passes_of(const gt_pipe_adapt_spec *spec) {
+  const gt_pipe_problem *p = spec->problem;
+  size_t micros = p->micros;
+  for (size_t i = 0; i < spec->nothers; i++)
+    if (spec->others[i].micros > micros) micros = spec->others[i].micros;
+  return 3 * p->stages * p->chunks * micros;
+}
+
 gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
-  const gt_pipe_schedule *schedule = spec->schedule;
-  const size_t n = spec->problem->wan->nregions,
-               passes = 3 * schedule->stages * schedule->chunks * schedule->micros;
+  const size_t n = spec->problem->wan->nregions, passes = passes_of(spec);
   gt_pipe_adapt *a = GT_NEW(gt_pipe_adapt);
-  *a = (gt_pipe_adapt){.problem = *spec->problem,
+  *a = (gt_pipe_adapt){.problems = GT_NEW_ARRAY(gt_pipe_problem, 1 + spec->nothers),
+                       .nproblems = 1 + spec->nothers,
                        .search = spec->search,
-                       .measured = *spec->problem,
                        .wan = *spec->problem->wan,
                        .links = GT_NEW_ARRAY(gt_link_spec, n * n),
                        .n = n,
@@ -334,13 +323,14 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
                        .codes = {GT_NEW_ARRAY(int64_t, passes), GT_NEW_ARRAY(int64_t, passes)}};
   memcpy(a->links, spec->problem->wan->links, n * n * sizeof *a->links);
   a->wan.links = a->links;
-  a->measured.wan = &a->wan;
-  a->start = copy_of(schedule);
+  a->problems[0] = *spec->problem;
+  for (size_t i = 0; i < spec->nothers; i++) a->problems[1 + i] = spec->others[i];
+  a->start = copy_of(spec->schedule);
   gt_pipe_hash(a->start, a->hash);
   find_bytes(a);
   for (size_t i = 0; i < n * n; i++)
     if (a->bytes[i] > 0)
-      a->planned[i] = a->last[i] = gt_pipe_adapt_planned(a->problem.wan, i / n, i % n);
+      a->planned[i] = a->last[i] = gt_pipe_adapt_planned(spec->problem->wan, i / n, i % n);
   gt_pipe_adapt_refer(a, a->planned);
   memcpy(a->weighted, a->reference, n * n * sizeof *a->weighted);
   return a;
@@ -352,8 +342,8 @@ void gt_pipe_adapt_close(gt_pipe_adapt *adapt) {
     gt_pipe_schedule_close(adapt->next);
   gt_pipe_schedule_close(adapt->found);
   gt_pipe_schedule_close(adapt->start);
-  void *owned[] = {adapt->links, adapt->bytes,  adapt->reference, adapt->weighted, adapt->planned,
-                   adapt->last,  adapt->recent, adapt->codes[0],  adapt->codes[1]};
+  void *owned[] = {adapt->problems, adapt->links, adapt->bytes,  adapt->reference, adapt->weighted,
+                   adapt->planned,  adapt->last,  adapt->recent, adapt->codes[0],  adapt->codes[1]};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
   gt_free(adapt);
 }

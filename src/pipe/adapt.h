@@ -1,5 +1,5 @@
-/* What the files of the adapter share: adapt_costs.c knows the links, adapt.c decides, adapt_state.c
-   saves. */
+/* What the files of the adapter share: adapt_costs.c knows the links, adapt_search.c the orders,
+   adapt.c decides, adapt_state.c saves. */
 #ifndef GEOTRAIN_PIPE_ADAPT_INTERNAL_H
 #define GEOTRAIN_PIPE_ADAPT_INTERNAL_H
 
@@ -26,11 +26,11 @@ typedef struct {
 #define ADAPT_WHY 9 /* numbers of a reason */
 
 struct gt_pipe_adapt {
-  gt_pipe_problem problem; /* as planned */
+  /* As planned, for each number of micro-batches; the first one is that of the start. */
+  gt_pipe_problem *problems;
+  size_t nproblems;
   gt_pipe_search search;
-  /* The same with measured links. */
-  gt_pipe_problem measured;
-  gt_pipe_wan wan;
+  gt_pipe_wan wan; /* the same with measured links */
   gt_link_spec *links;
   size_t n;      /* regions */
   double *bytes; /* n x n: of the largest message on the link; 0: it is not used */
@@ -52,6 +52,13 @@ struct gt_pipe_adapt {
   int64_t *codes[2];
 };
 
+/* The problem with so many micro-batches; NULL: there is none. */
+static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *a, size_t micros) {
+  for (size_t i = 0; i < a->nproblems; i++)
+    if (a->problems[i].micros == micros) return &a->problems[i];
+  return NULL;
+}
+
 /* ---- adapt_costs.c --------------------------------------------------------------------------- */
 
 gt_pipe_cost gt_pipe_adapt_planned(const gt_pipe_wan *wan, size_t from, size_t to);
@@ -67,6 +74,14 @@ void gt_pipe_adapt_refer(gt_pipe_adapt *adapt, const gt_pipe_cost *costs);
 static inline gt_pipe_cost *gt_pipe_adapt_recent(const gt_pipe_adapt *a, int64_t step) {
   return &a->recent[(size_t)(step % GT_PIPE_ADAPT_PAST) * a->n * a->n];
 }
+
+/* ---- adapt_search.c -------------------------------------------------------------------------- */
+
+/* Seconds from step to step, in a long run. */
+double gt_pipe_adapt_period(gt_pipe_adapt *adapt, const gt_pipe_schedule *schedule,
+                            const gt_pipe_cost *costs);
+/* The best order by these costs; the caller's. */
+gt_pipe_schedule *gt_pipe_adapt_best(gt_pipe_adapt *adapt, const gt_pipe_cost *costs);
 
 /* ---- adapt.c --------------------------------------------------------------------------------- */
 

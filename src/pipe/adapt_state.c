@@ -20,6 +20,19 @@ static size_t encode(const gt_pipe_schedule *schedule, int64_t *codes) {
   return n;
 }
 
+static size_t micro_of(int64_t code) {
+  return (size_t)code & ((1 << MICRO_BITS) - 1);
+}
+
+/* An order has every micro-batch. */
+static size_t micros_of(const gt_state_item *item) {
+  size_t most = 0;
+  for (size_t i = 0; i < item->count; i++)
+    if (micro_of(((const int64_t *)item->data)[i]) > most)
+      most = micro_of(((const int64_t *)item->data)[i]);
+  return most + 1;
+}
+
 static gt_status decode(const gt_pipe_adapt *a, const gt_state *state, const char *name,
                         gt_pipe_schedule **out) {
   const gt_pipe_schedule *start = a->start;
@@ -29,20 +42,21 @@ static gt_status decode(const gt_pipe_adapt *a, const gt_state *state, const cha
   if (!item || item->type != GT_TYPE_I64)
     return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is missing, or no list of numbers", name);
   if (item->count == 0) return GT_OK;
-  gt_pipe_schedule *s = gt_pipe_schedule_create(start->stages, start->chunks, start->micros);
+  const gt_pipe_problem *problem = gt_pipe_adapt_problem(a, micros_of(item));
+  gt_pipe_schedule *s = gt_pipe_schedule_create(start->stages, start->chunks, problem->micros);
   gt_status status = GT_OK;
   for (size_t i = 0; i < item->count && status == GT_OK; i++) {
     const int64_t code = ((const int64_t *)item->data)[i];
-    const size_t micro = (size_t)code & ((1 << MICRO_BITS) - 1),
+    const size_t micro = micro_of(code),
                  span = (size_t)(code >> MICRO_BITS) & ((1 << SPAN_BITS) - 1);
     const int64_t kind = code >> (MICRO_BITS + SPAN_BITS);
-    if (kind < GT_PASS_F || kind > GT_PASS_BW || span >= spans || micro >= start->micros)
+    if (kind < GT_PASS_F || kind > GT_PASS_BW || span >= spans)
       status = GT_FAIL(GT_ERR_CKPT, PREFIX "%s has pass %lld, which is none of this pipeline", name,
                        (long long)code);
     else
       gt_pipe_add(s, (gt_pass_kind)kind, span, micro);
   }
-  if (status == GT_OK && gt_pipe_check(s, &a->problem) != GT_OK)
+  if (status == GT_OK && gt_pipe_check(s, problem) != GT_OK)
     status = GT_FAIL(GT_ERR_CKPT, PREFIX "%s is no sound order: %s", name, gt_error_text());
   if (status == GT_OK)
     *out = s;
@@ -103,6 +117,19 @@ static gt_pipe_schedule *own(const gt_pipe_adapt *a, gt_pipe_schedule *schedule)
   return same;
 }
 
+/* The plan of the start is this one, and what is saved is of numbers of micro-batches that are
+   allowed now. */
+static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
+  static const char *const orders[] = {"found", "next"};
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    const gt_state_item *item = gt_state_find(state, PREFIX, orders[i]);
+    if (item && item->type == GT_TYPE_I64 && item->count > 0 &&
+        !gt_pipe_adapt_problem(a, micros_of(item)))
+      return false;
+  }
+  return true;
+}
+
 static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
   gt_pipe_schedule *next;
   GT_TRY(decode(a, state, "found", &a->found));
@@ -119,7 +146,7 @@ gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state) {
   char hash[GT_SHA256_HEX] = "";
   if (!gt_state_find(state, PREFIX, "start")) return GT_OK;
   GT_TRY(gt_state_get(state, PREFIX, "start", GT_TYPE_U8, hash, sizeof hash - 1));
-  if (strcmp(hash, a->hash) != 0) return GT_OK;
+  if (strcmp(hash, a->hash) != 0 || !is_own(a, state)) return GT_OK;
   GT_TRY(gt_state_get(state, PREFIX, "counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS));
   GT_TRY(gt_state_get(state, PREFIX, "progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS));
   GT_TRY(gt_state_get(state, PREFIX, "reference", GT_TYPE_F64, a->reference, links));

@@ -15,8 +15,8 @@ static void find_places(gt_pipe_job *p) {
   *l = (gt_pipe_layout){.nregions = job->nregions,
                         .stages = job->pipeline.nstages,
                         .chunks = gt_job_chunks(job),
-                        .micros = (size_t)job->pipeline.micro_batches,
-                        .micro_samples = (size_t)(job->train.batch / job->pipeline.micro_batches)};
+                        .micros = l->micros,
+                        .micro_samples = (size_t)job->train.batch / l->micros};
   l->places = GT_NEW_ARRAY(gt_pipe_place, l->stages);
   for (size_t s = 0; s < l->stages; s++) {
     const size_t workers = (size_t)job->pipeline.stages[s].workers,
@@ -77,11 +77,13 @@ static gt_status check_kind(const gt_pipe_job *p, gt_pipe_kind kind) {
                    p->layout.chunks);
   if (kind != GT_PIPE_AUTO || p->timed) return GT_OK;
   const bool adapts = p->layout.adapts;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s, and compute says nothing of region %s; add what a step takes, as in "
-                 "--set 'compute.step=10 ms', or a profile of `geotrain probe`, or %s",
-                 p->job->name, adapts ? "pipeline.adapt is true" : "pipeline.schedule is auto",
-                 untimed(p->job), adapts ? "leave it out" : "choose a schedule such as 1f1b");
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: %s is %s, and compute says nothing of region %s; add what a step takes, as in "
+      "--set 'compute.step=10 ms', or a profile of `geotrain probe`, or %s",
+      p->job->name, adapts ? "pipeline.adapt" : "pipeline.schedule",
+      adapts ? gt_adapt_names[p->job->pipeline.adapt] : "auto", untimed(p->job),
+      adapts ? "leave it out" : "choose a schedule such as 1f1b");
 }
 
 /* Of the fixed kinds that fit, the one with the least period takes the place of *out, which does not
@@ -143,7 +145,8 @@ static gt_status search_within(gt_pipe_schedule **out, const gt_pipe_job *pipe,
 }
 
 gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, gt_pipe_kind kind) {
-  const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .seed = pipe->job->seed};
+  const gt_pipe_search search = {
+      .aim = GT_PIPE_PERIOD, .variants = pipe->variants, .seed = pipe->job->seed};
   gt_pipe_problem problem = pipe->problem;
   *out = NULL;
   GT_TRY(check_kind(pipe, kind));
@@ -164,6 +167,17 @@ static size_t more(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
+bool gt_pipe_job_fewer_slots(gt_pipe_job *p) {
+  gt_pipe_layout *l = &p->layout;
+  bool fewer = false;
+  for (size_t s = 0; s < l->stages; s++) {
+    const bool spare = l->slots[s] > gt_pipe_slots(l->schedule, s);
+    l->slots[s] -= spare;
+    fewer |= spare;
+  }
+  return fewer;
+}
+
 /* If the schedule may change in the run, a worker has as many slots as fit, and no fewer than this
    schedule needs. */
 static gt_status find_slots(gt_pipe_job *p) {
@@ -176,20 +190,14 @@ static gt_status find_slots(gt_pipe_job *p) {
                  most = p->slots_most ? (size_t)p->slots_most[s] : l->chunks * l->micros;
     l->slots[s] = l->adapts ? more(needed, most) : needed;
   }
-  for (bool fewer = l->adapts; fewer && gt_pipe_job_exceeds(p, l->schedule, &stage, &need);) {
-    fewer = false;
-    for (size_t s = 0; s < l->stages; s++) {
-      const bool spare = l->slots[s] > gt_pipe_slots(l->schedule, s);
-      l->slots[s] -= spare;
-      fewer |= spare;
-    }
-  }
+  for (bool fewer = l->adapts; fewer && gt_pipe_job_exceeds(p, l->schedule, &stage, &need);)
+    fewer = gt_pipe_job_fewer_slots(p);
   return gt_pipe_job_check_memory(p, l->schedule, p->job->pipeline.schedule);
 }
 
 static gt_status find_schedule(gt_pipe_job *p) {
   gt_pipe_layout *l = &p->layout;
-  l->adapts = p->job->pipeline.adapt;
+  l->adapts = p->job->pipeline.adapt != GT_ADAPT_NOTHING;
   if (l->adapts) GT_TRY(check_kind(p, GT_PIPE_AUTO));
   GT_TRY(gt_pipe_job_schedule(&l->schedule, p, p->job->pipeline.schedule));
   return find_slots(p);
@@ -250,12 +258,14 @@ static gt_status find_all(gt_pipe_job *p, const gt_graph_spec *model) {
   return find_schedule(p);
 }
 
-gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
-                                size_t copy) {
+gt_status gt_pipe_job_open_shape(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
+                                 const gt_pipe_job_form *form) {
   gt_pipe_job *p = GT_NEW(gt_pipe_job);
-  *p = (gt_pipe_job){.job = job, .copy = copy};
+  *p = (gt_pipe_job){.job = job,
+                     .copy = form->copy,
+                     .variants = form->variants,
+                     .layout = {.micros = form->micros}};
   *out = NULL;
-  if (job->pipeline.nstages == 0) gt_bug("job %s has no pipeline", job->name);
   const gt_status status = find_all(p, model);
   if (status == GT_OK)
     *out = p;
@@ -264,15 +274,13 @@ gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_g
   return status;
 }
 
-gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model) {
-  return gt_pipe_job_open_copy(out, job, model, 0);
-}
-
 void gt_pipe_job_close(gt_pipe_job *pipe) {
   if (!pipe) return;
-  void *owned[] = {pipe->spans,      pipe->holds,    pipe->sample_s,   pipe->problem_spans,
-                   pipe->hops,       pipe->regions,  pipe->link_specs, pipe->access_bps,
-                   pipe->slots_most, pipe->update_s, pipe->owners,     pipe->agree_s};
+  void *owned[] = {pipe->spans,    pipe->holds,      pipe->sample_s,   pipe->problem_spans,
+                   pipe->hops,     pipe->regions,    pipe->link_specs, pipe->access_bps,
+                   pipe->update_s, pipe->slots_most, pipe->owners,     pipe->agree_s,
+                   pipe->others};
+  for (size_t i = 0; i < pipe->nothers; i++) gt_pipe_job_close(pipe->others[i]);
   gt_pipe_layout_close(&pipe->layout);
   gt_graph_close(pipe->graph);
   gt_links_close(pipe->links);

@@ -22,8 +22,9 @@ static bool reads(const gt_pipe_job *p, size_t stage) {
   return false;
 }
 
-gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
-                              size_t stage) {
+/* Of this shape alone. */
+static gt_pipe_need own_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
+                             size_t stage) {
   const gt_pipe_holds *h = &pipe->holds[stage];
   gt_pipe_layout with = pipe->layout;
   with.schedule = (gt_pipe_schedule *)(uintptr_t)schedule;
@@ -38,6 +39,31 @@ gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *s
       .areas = gt_pipe_out_all(&with, stage).bytes + gt_pipe_landing_all(&with, stage).bytes,
       .samples = reads(pipe, stage) ? (size_t)pipe->job->train.batch * pipe->sample_bytes : 0};
   n.samples += n.slots * with.micro_samples / with.places[stage].workers * with.label_bytes;
+  return n;
+}
+
+static size_t most(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Shapes use the same memory, one after the other. */
+static void widen(gt_pipe_need *n, const gt_pipe_need *other) {
+  if (other->scratch + other->slots * other->slot > n->scratch + n->slots * n->slot) {
+    n->scratch = other->scratch;
+    n->slots = other->slots;
+    n->slot = other->slot;
+  }
+  n->areas = most(n->areas, other->areas);
+  n->samples = most(n->samples, other->samples);
+}
+
+gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
+                              size_t stage) {
+  gt_pipe_need n = own_need(pipe, schedule, stage);
+  for (size_t i = 0; i < pipe->nothers; i++) {
+    const gt_pipe_need other = own_need(pipe->others[i], pipe->others[i]->layout.schedule, stage);
+    widen(&n, &other);
+  }
   n.all = n.arrays + n.scratch + n.slots * n.slot + n.areas + n.samples;
   return n;
 }

@@ -41,13 +41,14 @@ static void find_times(gt_pipe_job *p) {
   if (!p->timed) memset(p->sample_s, 0, KINDS * n * sizeof *p->sample_s);
 }
 
-/* Seconds of a pass, which is not BW. */
+/* Seconds of a pass, which is not BW: a part that is always the same, and that of the samples. */
 static double pass_s(const gt_pipe_job *p, size_t span, size_t kind, size_t samples,
                      size_t worker) {
   const gt_pipe_place *at = gt_pipe_job_place(p, span);
   const gt_job_compute c = gt_job_compute_of(p->job, at->region);
-  return (double)samples * p->sample_s[KINDS * span + kind] /
-         gt_job_worker_speed(p->job, at->region, &c, at->first_worker + worker);
+  if (!p->timed) return 0;
+  return c.pass_s + (double)samples * p->sample_s[KINDS * span + kind] /
+                        gt_job_worker_speed(p->job, at->region, &c, at->first_worker + worker);
 }
 
 gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, size_t samples,

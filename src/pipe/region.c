@@ -130,6 +130,33 @@ gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule 
   return GT_OK;
 }
 
+gt_status gt_pipe_region_skip(gt_pipe_region *region, int64_t step) {
+  for (size_t i = 0; i < region->nworkers; i++) {
+    const gt_pipe_worker *w = &region->workers[i];
+    if (w->stage != GT_PIPE_NONE && (w->runs || step <= w->step))
+      return GT_FAIL(
+          GT_ERR_FAULT, "worker %zu of region %zu cannot go on with step %lld: it has %s %lld", i,
+          region->self, (long long)step, w->runs ? "not ended" : "ended", (long long)w->step);
+  }
+  for (size_t i = 0; i < region->nworkers; i++) region->workers[i].step = step - 1;
+  return GT_OK;
+}
+
+static bool has_early(const gt_pipe_worker *w, const gt_pipe_side *side) {
+  for (size_t i = 0; i < side->count; i++)
+    if (side->held[i].used && side->held[i].step > w->step) return true;
+  return false;
+}
+
+bool gt_pipe_region_early(const gt_pipe_region *region) {
+  for (size_t i = 0; i < region->nworkers; i++) {
+    const gt_pipe_worker *w = &region->workers[i];
+    for (size_t q = 0; w->stage != GT_PIPE_NONE && q < 2 * region->layout->chunks; q++)
+      if (has_early(w, &w->in[q])) return true;
+  }
+  return false;
+}
+
 /* ---- create and close ------------------------------------------------------------------------ */
 
 static void open_worker(gt_pipe_region *region, size_t stage, size_t replica, int64_t first_step) {
@@ -145,6 +172,10 @@ static void open_worker(gt_pipe_region *region, size_t stage, size_t replica, in
                         .slot_of = GT_NEW_ARRAY(size_t, l->chunks * l->micros)};
   for (size_t i = 0; i < l->chunks * l->micros; i++) w->slot_of[i] = GT_PIPE_NONE;
   gt_pipe_sides_open(region, w);
+}
+
+static size_t more(size_t a, size_t b) {
+  return a > b ? a : b;
 }
 
 static void open_workers(gt_pipe_region *region, int64_t first_step) {
@@ -177,6 +208,7 @@ gt_status gt_pipe_region_create(gt_pipe_region **out, const gt_pipe_region_spec 
   region->schedule = spec->layout->schedule;
   region->self = spec->region;
   region->forward_micros = spec->forward_micros;
+  region->stride = more(spec->stride, more(spec->forward_micros, spec->layout->micros));
   region->host = spec->host;
   open_workers(region, spec->first_step);
   *out = region;
@@ -201,19 +233,14 @@ void gt_pipe_region_close(gt_pipe_region *region) {
 
 /* ---- for the host ---------------------------------------------------------------------------- */
 
-static uint64_t stride(const gt_pipe_region *region) {
-  return region->forward_micros > region->layout->micros ? region->forward_micros
-                                                         : region->layout->micros;
-}
-
 uint64_t gt_pipe_region_number(const gt_pipe_region *region, int64_t step, uint32_t micro) {
-  return (uint64_t)step * stride(region) + micro;
+  return (uint64_t)step * region->stride + micro;
 }
 
 void gt_pipe_region_of_number(const gt_pipe_region *region, uint64_t number, int64_t *step,
                               uint32_t *micro) {
-  *step = (int64_t)(number / stride(region));
-  *micro = (uint32_t)(number % stride(region));
+  *step = (int64_t)(number / region->stride);
+  *micro = (uint32_t)(number % region->stride);
 }
 
 size_t gt_pipe_region_stalls(const gt_pipe_region *region) {

@@ -69,6 +69,7 @@ struct gt_pipe_region {
   const gt_pipe_layout *layout;
   const gt_pipe_schedule *schedule; /* in force; borrowed */
   size_t self, forward_micros, stalls, nworkers;
+  size_t stride; /* of the numbers of micro-batches, from step to step */
   gt_pipe_region_host host;
   gt_pipe_worker *workers;
   gt_pipe_piece *pieces; /* for orders */

@@ -38,7 +38,8 @@ static gt_status check_site(const gt_pipe_site *site, size_t s) {
       return GT_FAIL(GT_ERR_JOB,
                      "worker %zu of region %zu has a power of %g; more than 0 is needed", w, s,
                      site->power[w]);
-  if (!(site->memory_bytes > 0) || !is_amount(site->local_s) || !is_amount(site->update_s))
+  if (!(site->memory_bytes > 0) || !is_amount(site->local_s) || !is_amount(site->update_s) ||
+      !is_amount(site->fixed_s))
     return GT_FAIL(GT_ERR_JOB,
                    "region %zu has %g bytes of memory a worker, and updates take %g and %g s; more "
                    "than 0 bytes, and times of 0 or more, are needed",

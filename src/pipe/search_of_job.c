@@ -133,6 +133,7 @@ static gt_status find_site(gt_pipe_job_search *s, size_t r) {
       .memory_bytes = job->pipeline.memory_bytes > 0 ? job->pipeline.memory_bytes : INFINITY,
       .local_s = c.local_s,
       .update_s = c.update_s,
+      .fixed_s = c.pass_s,
       .starts = gt_job_reads(job, r)};
   return GT_OK;
 }

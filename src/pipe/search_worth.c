@@ -112,8 +112,10 @@ static double unit_of(const gt_pipe_search_problem *p, const gt_pipe_found *f, s
 }
 
 static void pose_span(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found *f, size_t k) {
-  const double unit = unit_of(p, f, gt_pipe_stage_of(f->stages, k));
+  const size_t stage = gt_pipe_stage_of(f->stages, k);
+  const double unit = unit_of(p, f, stage);
   gt_pipe_span *s = &q->spans[k];
+  s->forward_s = s->backward_s = s->weight_s = p->sites[f->places[stage].region].fixed_s;
   for (size_t i = begin_of(f, k); i < f->ends[k]; i++) {
     const gt_pipe_operation *o = &p->pieces[i].work;
     s->forward_s += unit * o->forward_s;

@@ -10,6 +10,7 @@ static void speed_up(gt_job_compute *c, double speed) {
   c->eval_samples_per_s *= speed;
   c->step_s /= speed;
   c->local_s /= speed;
+  c->pass_s /= speed;
   c->update_s /= speed;
   c->apply_s /= speed;
   c->encode_s /= speed;

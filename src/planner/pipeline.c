@@ -50,7 +50,6 @@ static gt_status try_kind(gt_planner_schedule *s, const gt_planner_pipeline *p) 
 }
 
 static gt_status compare(gt_planner_pipeline *p) {
-  while (gt_pipe_names[p->nschedules]) p->nschedules++;
   p->schedules = GT_NEW_ARRAY(gt_planner_schedule, p->nschedules);
   for (size_t i = 0; i < p->nschedules; i++) {
     gt_planner_schedule *s = &p->schedules[i];
@@ -63,33 +62,75 @@ static gt_status compare(gt_planner_pipeline *p) {
   return GT_OK;
 }
 
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static gt_status look_at_copy(gt_planner_pipeline *p, size_t copy) {
+  gt_planner_copy *of = &p->copies[copy];
+  p->pipe = of->pipe = p->pipes[copy];
+  p->result = (gt_pipe_result){0};
+  p->schedules = NULL;
+  gt_status status =
+      gt_pipe_evaluate(&p->result, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY);
+  if (status == GT_OK) status = compare(p);
+  of->result = p->result;
+  of->schedules = p->schedules;
+  of->period_s = gt_seconds(p->result.period);
+  return status;
+}
+
+static gt_status look_at_copies(gt_planner_pipeline *p) {
+  while (gt_pipe_names[p->nschedules]) p->nschedules++;
+  p->ncopies = gt_job_copies(p->job);
+  p->copies = GT_NEW_ARRAY(gt_planner_copy, p->ncopies);
+  for (size_t c = 0; c < p->ncopies; c++) GT_TRY(look_at_copy(p, c));
+  *p = gt_planner_pipeline_copy(p, 0);
+  return GT_OK;
+}
+
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Steps of the run: a step takes train.batch samples, the last one of a pass what is left. */
-static int64_t steps_of(const gt_planner_pipeline *p) {
+/* Steps of a copy: a step takes train.batch samples, the last one of a pass what is left. */
+static int64_t steps_of(const gt_planner_pipeline *p, size_t copy) {
   const gt_job_interval *until = &p->job->train.until;
   const double batch = p->job->train.batch,
-               samples = (double)p->shape.samples[p->pipe->layout.places[0].region];
+               samples = (double)p->shape.samples[gt_job_stage_region(p->job, copy, 0)];
   if (until->steps > 0) return until->steps;
   if (until->samples > 0) return (int64_t)ceil((double)until->samples / batch);
   return (int64_t)ceil(until->epochs * ceil(samples / batch));
 }
 
-static void find_run(gt_planner_pipeline *p) {
+static gt_status find_step(gt_planner_pipeline *p) {
   const size_t n = p->job->nregions;
-  p->steps = steps_of(p);
-  p->wall_s = (double)p->steps * gt_seconds(p->result.period);
   p->step_bytes = GT_NEW_ARRAY(double, n *n);
   p->bytes = GT_NEW_ARRAY(double, n *n);
-  for (size_t i = 0; i < n * n; i++) {
+  if (p->ncopies > 1) return gt_planner_pipeline_exchange(p);
+  for (size_t i = 0; i < n * n; i++)
     p->step_bytes[i] = (double)gt_pipe_job_bytes(p->pipe, i / n, i % n);
-    p->bytes[i] = p->step_bytes[i] * (double)p->steps;
+  return GT_OK;
+}
+
+static void find_run(gt_planner_pipeline *p) {
+  const size_t n = p->job->nregions;
+  for (size_t c = 0; c < p->ncopies; c++) {
+    gt_planner_copy *of = &p->copies[c];
+    of->steps = steps_of(p, c);
+    if (of->steps > p->steps) p->steps = of->steps;
+    p->wall_s = fmax(p->wall_s, (double)of->steps * of->period_s);
   }
+  for (size_t i = 0; i < n * n; i++) p->bytes[i] = p->step_bytes[i] * (double)p->steps;
   gt_plan_job_cost(&p->cost, p->job, &p->prices, p->wall_s, p->bytes);
 }
 
+double gt_planner_pipeline_period_s(const gt_planner_pipeline *p) {
+  double most = 0;
+  for (size_t c = 0; c < p->ncopies; c++) most = fmax(most, p->copies[c].period_s);
+  return most;
+}
+
 double gt_planner_pipeline_rate(const gt_planner_pipeline *p) {
-  return p->job->train.batch / gt_seconds(p->result.period);
+  double sum = 0;
+  for (size_t c = 0; c < p->ncopies; c++) sum += p->job->train.batch / p->copies[c].period_s;
+  return sum;
 }
 
 double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p) {
@@ -101,17 +142,12 @@ double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p) {
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static gt_status make(gt_planner_pipeline *p) {
-  if (gt_job_copies(p->job) > 1)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.copies is given, and plans of several copies are not built; "
-                   "`geotrain simulate` predicts the run",
-                   p->job->name);
   GT_TRY(gt_cost_check(p->job, "to plan it"));
   GT_TRY(gt_job_prices_of(&p->prices, p->job));
   GT_TRY(gt_sim_shape_of(&p->shape, p->job));
-  GT_TRY(gt_sim_shape_pipe(&p->pipe, p->job, &p->shape));
-  GT_TRY(gt_pipe_evaluate(&p->result, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY));
-  GT_TRY(compare(p));
+  GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));
+  GT_TRY(look_at_copies(p));
+  GT_TRY(find_step(p));
   find_run(p);
   return GT_OK;
 }
@@ -129,10 +165,13 @@ void gt_planner_pipeline_close(gt_planner_pipeline *p) {
   if (!p) return;
   gt_plan_job_cost_close(&p->cost);
   gt_job_prices_close(&p->prices);
-  gt_pipe_result_close(&p->result);
-  gt_pipe_job_close(p->pipe);
+  for (size_t c = 0; c < p->ncopies; c++) {
+    gt_pipe_result_close(&p->copies[c].result);
+    gt_free(p->copies[c].schedules);
+  }
+  gt_free(p->copies);
+  gt_sim_pipes_close(p->pipes, p->job);
   gt_sim_shape_close(&p->shape);
-  gt_free(p->schedules);
   gt_free(p->step_bytes);
   gt_free(p->bytes);
   gt_free(p);

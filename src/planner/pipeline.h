@@ -19,13 +19,27 @@ typedef struct {
   size_t slots, memory; /* the most of any stage; bytes of a worker */
 } gt_planner_schedule;
 
+/* One of the copies of the pipeline. */
+typedef struct {
+  gt_pipe_job *pipe;     /* of gt_planner_pipeline.pipes */
+  gt_pipe_result result; /* of its schedule, alone */
+  gt_planner_schedule *schedules;
+  int64_t steps;   /* of the run */
+  double period_s; /* with what the copies exchange */
+} gt_planner_copy;
+
 struct gt_planner_pipeline {
   const gt_job *job;
   gt_sim_shape shape;
+  gt_pipe_job **pipes; /* of all copies */
+  gt_planner_copy *copies;
+  size_t ncopies;
+  /* Of the copy that is looked at, the first one: those of `copies`. */
   gt_pipe_job *pipe;
   gt_pipe_result result; /* of the job's schedule */
   gt_planner_schedule *schedules;
   size_t nschedules;
+  int64_t measured_from, measured_to; /* of several copies: steps whose time and bytes are known */
   gt_job_prices prices;
   /* Of the whole run; bytes [from, to], with those of one step in step_bytes. */
   int64_t steps;
@@ -34,9 +48,20 @@ struct gt_planner_pipeline {
   gt_cost_result cost;
 };
 
-/* Samples a second, and bytes of a step on all links. */
+/* From step to step of the slowest copy; samples a second of all copies, and bytes of a step of each
+   on all links. */
+double gt_planner_pipeline_period_s(const gt_planner_pipeline *p);
 double gt_planner_pipeline_rate(const gt_planner_pipeline *p);
 double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p);
+
+/* pipeline_copies.c: finds periods and bytes of a step of several copies, which are open.  Errors as
+   gt_sim_run. */
+gt_status gt_planner_pipeline_exchange(gt_planner_pipeline *p);
+/* The plan as it is seen of one copy; it borrows everything and is not closed. */
+gt_planner_pipeline gt_planner_pipeline_copy(const gt_planner_pipeline *p, size_t copy);
+/* A heading with the copy's regions; and the table of all copies. */
+void gt_planner_pipeline_print_copy(FILE *to, const gt_planner_pipeline *p, size_t copy);
+void gt_planner_pipeline_print_copies(FILE *to, const gt_planner_pipeline *p);
 
 /* pipeline_phases.c: the mean time of a stage in a phase (gt_phase) in a step, its key in records;
    and the table of all. */

@@ -109,23 +109,37 @@ static json_t *cost(const gt_planner_pipeline *p) {
                    number(c->machine_hours), "assumed", (int)c->assumed, "missing_prices", missing);
 }
 
+static json_t *copies(const gt_planner_pipeline *p) {
+  json_t *out = json_array();
+  for (size_t c = 0; c < p->ncopies && p->ncopies > 1; c++) {
+    const gt_planner_pipeline one = gt_planner_pipeline_copy(p, c);
+    const gt_planner_copy *of = &p->copies[c];
+    json_array_append_new(
+        out, json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "alone_s",
+                       number(gt_seconds(of->result.period)), "period_s", number(of->period_s),
+                       "steps", (json_int_t)of->steps, "stages", stages(&one), "servers",
+                       gt_planner_pipeline_servers(&one), "schedules", schedules(&one)));
+  }
+  return out;
+}
+
 json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
   const gt_job *job = p->job;
   const gt_pipe_layout *l = &p->pipe->layout;
   char hash[GT_SHA256_HEX];
   gt_pipe_hash(l->schedule, hash);
   return json_pack(
-      "{s:s,s:s,s:o,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:b,s:o,s:o,s:o,s:o,s:o}",
+      "{s:s,s:s,s:o,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o}",
       "job", job->name, "model", gt_model_names[job->model.name], "parameters",
       whole(p->shape.parameters), "schedule", gt_pipe_names[job->pipeline.schedule],
       "schedule_sha256", hash, "batch", job->train.batch, "micro_batches", whole(l->micros),
-      "micro_samples", whole(l->micro_samples), "period_s", number(gt_seconds(p->result.period)),
+      "micro_samples", whole(l->micro_samples), "period_s", number(gt_planner_pipeline_period_s(p)),
       "makespan_s", number(gt_seconds(p->result.makespan)), "bubble", number(p->result.bubble),
       "period_bubble", number(p->result.period_bubble), "samples_per_s",
       number(gt_planner_pipeline_rate(p)), "steps", (json_int_t)p->steps, "wall_s",
       number(p->wall_s), "samples_assumed", (int)p->shape.assumed, "stages", stages(p), "servers",
-      gt_planner_pipeline_servers(p), "schedules", schedules(p), "links", links(p), "cost",
-      cost(p));
+      gt_planner_pipeline_servers(p), "schedules", schedules(p), "copies", copies(p), "links",
+      links(p), "cost", cost(p));
 }
 
 gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name) {

@@ -12,6 +12,7 @@ void gt_planner_pipeline_print_servers(FILE *to, const gt_planner_pipeline *p) {
   fprintf(to, "%-12s %9s %9s %9s %9s %10s %9s\n", "server of", "arrays", "optimizer", "workers'",
           "frames", "checkpoint", "all");
   for (size_t r = 0; r < p->job->nregions; r++) {
+    if (gt_job_copy_of(p->job, r) != p->pipe->copy) continue;
     const gt_ps_need n = need_of(p, r);
     fprintf(to, "%-12.12s %9.4g %9.4g %9.4g %9.4g %10.4g %9.4g\n", p->job->regions[r].name,
             MB * (double)n.arrays, MB * (double)n.optimizer, MB * (double)n.workers,
@@ -24,6 +25,7 @@ void gt_planner_pipeline_print_servers(FILE *to, const gt_planner_pipeline *p) {
 json_t *gt_planner_pipeline_servers(const gt_planner_pipeline *p) {
   json_t *out = json_array();
   for (size_t r = 0; r < p->job->nregions; r++) {
+    if (gt_job_copy_of(p->job, r) != p->pipe->copy) continue;
     const gt_ps_need n = need_of(p, r);
     json_array_append_new(
         out,

@@ -22,14 +22,24 @@ static int name_width(const gt_planner_pipeline *p) {
 }
 
 static void print_head(FILE *to, const gt_planner_pipeline *p) {
+  char numbers[128];
   const gt_pipe_layout *l = &p->pipe->layout;
-  fprintf(to,
-          "%s: %s, %zu parameters; %zu stages%s in %zu region%s, schedule %s; a step: %d samples, "
-          "%zu micro-batch%s of %zu\n\n",
-          p->job->name, gt_model_names[p->job->model.name], p->shape.parameters, l->stages,
-          l->chunks == 2 ? ", folded," : "", l->nregions, l->nregions == 1 ? "" : "s",
-          gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micros,
-          l->micros == 1 ? "" : "es", l->micro_samples);
+  const size_t regions = l->nregions / p->ncopies;
+  char copies[48] = "";
+  if (p->ncopies > 1) snprintf(copies, sizeof copies, ", %zu copies", p->ncopies);
+  fprintf(
+      to,
+      "%s: %s, %zu parameters; %zu stages%s in %zu region%s%s, schedule %s; a step: %d samples, "
+      "%zu micro-batch%s of %zu\n\n",
+      p->job->name, gt_model_names[p->job->model.name], p->shape.parameters, l->stages,
+      l->chunks == 2 ? ", folded," : "", regions, regions == 1 ? "" : "s", copies,
+      gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micros,
+      l->micros == 1 ? "" : "es", l->micro_samples);
+  if (gt_pipe_job_shapes(p->pipe) > 1)
+    fprintf(to,
+            "a step may have %s micro-batches (pipeline.adapt: %s); memory is for the largest\n\n",
+            gt_pipe_job_shapes_text(p->pipe, numbers, sizeof numbers),
+            gt_adapt_names[p->job->pipeline.adapt]);
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */
@@ -169,14 +179,23 @@ static void print_run(FILE *to, const gt_planner_pipeline *p) {
     fprintf(to, "not in it: the price of %s\n", c->missing[i]);
 }
 
-void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t columns) {
-  print_head(to, p);
+static void print_pipeline(FILE *to, const gt_planner_pipeline *p, size_t columns) {
   print_stages(to, p);
   print_memory(to, p);
   gt_planner_pipeline_print_servers(to, p);
   print_drawing(to, p, columns);
   gt_planner_pipeline_print_phases(to, p);
   print_schedules(to, p);
+}
+
+void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t columns) {
+  print_head(to, p);
+  for (size_t c = 0; c < p->ncopies; c++) {
+    const gt_planner_pipeline one = gt_planner_pipeline_copy(p, c);
+    if (p->ncopies > 1) gt_planner_pipeline_print_copy(to, p, c);
+    print_pipeline(to, &one, columns);
+  }
+  if (p->ncopies > 1) gt_planner_pipeline_print_copies(to, p);
   print_links(to, p);
   print_run(to, p);
 }

@@ -52,11 +52,16 @@ struct ps_adapt {
 /* ---- open and close -------------------------------------------------------------------------- */
 
 /* More than can be under way: all packets of a step, from each worker to each. */
-static size_t packets_of(const gt_pipe_layout *l) {
-  size_t most = 1;
+static size_t packets_of(const gt_pipe_job *pipe) {
+  const gt_pipe_layout *l = &pipe->layout;
+  size_t most = 1, micros = 0;
   for (size_t s = 0; s < l->stages; s++)
     if (l->places[s].workers > most) most = l->places[s].workers;
-  return 4 * l->stages * l->chunks * l->micros * most;
+  for (size_t i = 0; i < gt_pipe_job_shapes(pipe); i++) {
+    const size_t m = gt_pipe_job_shape(pipe, i)->layout.micros;
+    if (m > micros) micros = m;
+  }
+  return 4 * l->stages * l->chunks * micros * most;
 }
 
 /* Passes are not ordered while an order is looked for: a large pipeline tries fewer of them.  A
@@ -66,17 +71,27 @@ static size_t variants_of(const gt_pipe_layout *l) {
   return variants > GT_PIPE_VARIANTS ? GT_PIPE_VARIANTS : variants < 50 ? 50 : variants;
 }
 
+static gt_pipe_adapt *adapt_of(const gt_pipe_job *pipe) {
+  gt_pipe_problem *others = GT_NEW_ARRAY(gt_pipe_problem, pipe->nothers);
+  for (size_t i = 0; i < pipe->nothers; i++) others[i] = pipe->others[i]->problem;
+  const gt_pipe_adapt_spec spec = {
+      .problem = &pipe->problem,
+      .others = others,
+      .nothers = pipe->nothers,
+      .schedule = pipe->layout.schedule,
+      .search = {.seed = pipe->job->seed, .variants = variants_of(&pipe->layout)}};
+  gt_pipe_adapt *adapt = gt_pipe_adapt_create(&spec);
+  gt_free(others);
+  return adapt;
+}
+
 void gt_ps_adapt_open(gt_ps *ps) {
   const gt_pipe_job *pipe = ps->spec.adapts;
   const size_t n = ps->spec.nregions;
   if (!pipe) return;
-  const gt_pipe_adapt_spec spec = {
-      .problem = &pipe->problem,
-      .schedule = pipe->layout.schedule,
-      .search = {.seed = pipe->job->seed, .variants = variants_of(&pipe->layout)}};
   struct ps_adapt *a = ps->adapt = GT_NEW(struct ps_adapt);
-  a->adapt = gt_pipe_adapt_create(&spec);
-  a->capacity = packets_of(&pipe->layout);
+  a->adapt = adapt_of(pipe);
+  a->capacity = packets_of(pipe);
   a->ways = GT_NEW_ARRAY(way, n);
   a->links = GT_NEW_ARRAY(gt_pipe_cost, n * n);
   for (size_t i = 0; i < 2; i++) {
@@ -113,17 +128,22 @@ static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
   gt_ps_tell_peer(ps, peer, -1 - kind - NOTES * (int64_t)of, detail);
 }
 
+/* Of an evaluation. */
+static bool is_score(const gt_frame_header *head) {
+  return head->detail & 1;
+}
+
 void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now) {
   struct ps_adapt *a = ps->adapt;
   ps->peers[ps->spec.self].wan_bytes += bytes;
-  if (!a || head->detail != 0) return;
+  if (!a || is_score(head)) return;
   way *w = &a->ways[peer];
   w->sent[(size_t)w->nsent++ % a->capacity] = (sent_message){now, 8 * bytes};
 }
 
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now) {
   ps->now = now;
-  if (ps->adapt && head->detail == 0 && !gt_ps_frozen(ps))
+  if (ps->adapt && !is_score(head) && !gt_ps_frozen(ps))
     note(ps, peer, NOTE_ACK, 0, ++ps->adapt->ways[peer].landed);
 }
 
@@ -294,6 +314,10 @@ static bool all_alike(const gt_ps *ps, size_t half) {
   return true;
 }
 
+static void set_micros(gt_ps *ps) {
+  ps->stages.micros = gt_pipe_adapt_schedule(ps->adapt->adapt)->micros;
+}
+
 static const char *rate_text(char *text, size_t size, double bps) {
   if (bps > 0) return gt_format_rate(text, size, bps);
   snprintf(text, size, "any rate");
@@ -303,10 +327,13 @@ static const char *rate_text(char *text, size_t size, double bps) {
 static void say(gt_ps *ps, bool taken) {
   const gt_pipe_job *pipe = ps->spec.adapts;
   const gt_pipe_adapt_reason why = gt_pipe_adapt_why(ps->adapt->adapt);
-  char hash[GT_SHA256_HEX], choice[64], reason[400], found[32], planned[32], here[32], there[32];
+  char hash[GT_SHA256_HEX], choice[96], reason[400], found[32], planned[32], here[32], there[32];
   if (!ps->spec.host.decided) return;
   gt_pipe_hash(gt_pipe_adapt_schedule(ps->adapt->adapt), hash);
-  snprintf(choice, sizeof choice, "%.12s from step %lld on", hash, (long long)ps->totals.steps + 1);
+  const int used = snprintf(choice, sizeof choice, "%.12s from step %lld on", hash,
+                            (long long)ps->totals.steps + 1);
+  if (pipe->nothers > 0)
+    snprintf(choice + used, sizeof choice - (size_t)used, ", %zu micro-batches", ps->stages.micros);
   if (taken)
     snprintf(reason, sizeof reason,
              "%s to %s has %s and %s one way, planned were %s and %s; a step takes %.4g s instead "
@@ -329,16 +356,26 @@ void gt_ps_adapt_made(gt_ps *ps) {
   const bool told = a->marks[half][ps->spec.self] != 0;
   find_links(a, ps->spec.nregions, half);
   const bool other = gt_pipe_adapt_step(a->adapt, a->links, all_alike(ps, half));
-  if (other) ps->spec.host.reorder(ps->spec.host.ctx, gt_pipe_adapt_schedule(a->adapt));
+  if (other) {
+    const size_t from = ps->stages.micros;
+    set_micros(ps);
+    gt_ps_changes_add(ps, ps->totals.steps + 1, from, ps->stages.micros);
+    ps->spec.host.reorder(ps->spec.host.ctx, gt_pipe_adapt_schedule(a->adapt));
+  }
   if (told) say(ps, other);
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
 void gt_ps_adapt_save(gt_ps *ps, gt_state *state) {
-  if (ps->adapt) gt_pipe_adapt_save(ps->adapt->adapt, state);
+  if (!ps->adapt) return;
+  gt_pipe_adapt_save(ps->adapt->adapt, state);
+  gt_ps_changes_save(ps, state);
 }
 
 gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
-  return ps->adapt ? gt_pipe_adapt_load(ps->adapt->adapt, state) : GT_OK;
+  if (!ps->adapt) return GT_OK;
+  GT_TRY(gt_pipe_adapt_load(ps->adapt->adapt, state));
+  set_micros(ps);
+  return gt_ps_changes_load(ps, state);
 }

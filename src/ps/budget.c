@@ -4,7 +4,8 @@
    posts counts from that moment, even if it has not left yet.
    Activations of a pipeline are not asked for, because a step that has begun must end: each region
    says with every step what it has posted (STRATEGY), and the run stops after the first step that
-   has gone beyond the limit (over_wan_limit, rounds.c). */
+   has gone beyond the limit (over_wan_limit, rounds.c).  With several copies of a pipeline this is
+   so for what they exchange, too; regions of other copies know it from the next PING. */
 #include <math.h>
 
 #include "internal.h"
@@ -13,7 +14,7 @@
 #define AHEAD  8.0 /* 1/AHEAD of a region's equal share of what is left is allowed in advance */
 
 static bool limited(const gt_ps *ps) {
-  return ps->spec.wan_bytes_limit > 0 && ps->spec.nregions > 1;
+  return ps->spec.wan_bytes_limit > 0 && ps->spec.nregions > 1 && ps->spec.copies.ntwins == 0;
 }
 
 double gt_ps_committed(const gt_ps *ps) {

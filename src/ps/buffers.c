@@ -37,13 +37,18 @@ void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
   }
 }
 
-/* The region's buffers have just become those of a worker that began before the exchanges in `m`:
-   the same changes are applied to them.  Adding the changes of both could make a variance
+/* Floats of the region's buffers have just become those of a worker that began before the exchanges
+   in `m`: the same changes are applied to them.  Adding the changes of both could make a variance
    negative. */
+static void move(gt_ps *ps, const ps_moved *m, size_t offset, size_t count) {
+  const gt_vec y = gt_vec_range(ps->spec.buffers, offset, count);
+  if (!m->any) return;
+  gt_vec_scale(y, m->keep);
+  gt_vec_axpy(y, 1, gt_vec_range(m->add, offset, count));
+}
+
 static void catch_up(gt_ps *ps, const ps_moved *m, const float *buffers) {
-  if (!m->any || !buffers) return;
-  gt_vec_scale(ps->spec.buffers, m->keep);
-  gt_vec_axpy(ps->spec.buffers, 1, m->add);
+  if (buffers) move(ps, m, 0, ps->spec.buffers.n);
 }
 
 /* The region's buffers become those of a worker. */
@@ -64,4 +69,8 @@ void gt_ps_buffers_mean(gt_ps *ps) {
   else
     gt_vec_mean(ps->spec.buffers, ps->parts.buffers, ps->parts.samples, ps->parts.n);
   catch_up(ps, &ps->moved[0], ps->parts.buffers[0]);
+}
+
+void gt_ps_buffers_again(gt_ps *ps, size_t offset, size_t count) {
+  move(ps, &ps->moved[0], offset, count);
 }

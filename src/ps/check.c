@@ -75,9 +75,10 @@ static gt_status check_told(const gt_ps *ps, size_t from, const gt_frame_header 
   const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
   const size_t mate = ps->mates.of[from];
   if (gt_ps_frozen(ps)) return GT_OK;
-  if (has_numbers(head))
-    return gt_sync_check_numbers(ps->sync, mate, value, head->range,
-                                 (size_t)head->message_bytes / sizeof(double));
+  const size_t numbers = has_numbers(head) ? (size_t)head->message_bytes / sizeof(double) : 0;
+  if (numbers > 0 && ps->norm.of_means)
+    return gt_ps_norm_check(ps, from, value, head->range, numbers);
+  if (numbers > 0) return gt_sync_check_numbers(ps->sync, mate, value, head->range, numbers);
   return ps->adapt && value < 0 ? gt_ps_adapt_check(ps, from, value, detail)
                                 : gt_sync_check_control(ps->sync, mate, value, detail);
 }

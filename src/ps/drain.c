@@ -69,9 +69,12 @@ void gt_ps_drain(gt_ps *ps) {
   if (ps->between) gt_sync_on_drain(ps->between, ps->now);
 }
 
+static bool strategies_drained(const gt_ps *ps) {
+  return gt_sync_drained(ps->sync) && (!ps->between || gt_sync_drained(ps->between));
+}
+
 static bool drained(const gt_ps *ps) {
-  return gt_sync_drained(ps->sync) && (!ps->between || gt_sync_drained(ps->between)) &&
-         gt_exchange_drained(ps->exchange);
+  return strategies_drained(ps) && gt_exchange_drained(ps->exchange);
 }
 
 static bool training_over(const gt_ps *ps) {
@@ -95,7 +98,7 @@ void gt_ps_end_check(gt_ps *ps) {
     tell_done(ps);
   }
   if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 &&
-      ps->unacknowledged == 0 && gt_exchange_settled(ps->exchange)) {
+      ps->unacknowledged == 0 && strategies_drained(ps) && gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);

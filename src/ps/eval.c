@@ -77,9 +77,10 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
   e->samples = ps->totals.samples;
   e->began = ps->now;
   for (size_t w = 0; w < ps->spec.nworkers; w++) ps->workers[w].has_snapshot = false;
-  if (ps->spec.nstages) { /* nothing changes them before all have evaluated */
+  if (ps->spec.nstages) {
     e->params = params;
     e->buffers = buffers;
+    gt_ps_stages_lend(ps, &e->params, &e->buffers);
   } else {
     gt_vec_copy(e->params = ps->spec.snapshot, params);
     gt_vec_copy(e->buffers = ps->spec.snapshot_buffers, buffers);

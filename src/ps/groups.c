@@ -24,14 +24,20 @@ static void close_group(ps_group *g) {
 
 void gt_ps_groups_open(gt_ps *ps) {
   const gt_ps_copies *c = &ps->spec.copies;
-  if (c->ntwins && (ps->spec.nstages == 0 || ps->spec.topology != GT_TOPOLOGY_MESH ||
-                    ps->spec.wan_bytes_limit > 0))
-    gt_bug("copies of a pipeline need stages, a mesh, and no limit on bytes");
+  if (c->ntwins && (ps->spec.nstages == 0 || gt_topology_singly(ps->spec.topology)))
+    gt_bug("copies of a pipeline need stages, and no region that makes all steps");
   open_group(&ps->mates, ps, c->mates, c->nmates);
   open_group(&ps->twins, ps, c->twins, c->ntwins);
+  if (!ps->spec.next) return;
+  ps->next = GT_NEW_ARRAY(size_t, ps->twins.n);
+  for (size_t i = 0; i < ps->twins.n; i++) {
+    ps->next[i] = ps->twins.of[ps->spec.next[ps->twins.regions[i]]];
+    if (ps->next[i] == PS_NONE) gt_bug("next to region %zu is none of its group", i);
+  }
 }
 
 void gt_ps_groups_close(gt_ps *ps) {
+  gt_free(ps->next);
   close_group(&ps->mates);
   close_group(&ps->twins);
 }

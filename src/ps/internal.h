@@ -1,7 +1,7 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   groups, batches, buffers, stages, look, links, budget, outbox, adapt, eval, rounds, drain, local,
-   state, ps.
+   groups, batches, buffers, stages, look, links, budget, outbox, norm, changes, adapt, eval, rounds,
+   drain, local, state, ps.
    ps.c has the events, and ends each by doing what the event has made possible, so no other file
    calls the loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
@@ -120,7 +120,36 @@ typedef struct {
     int64_t round, steps;
     gt_status code;
   } deferred;
+  size_t micros; /* micro-batches of a step, as they are now */
 } ps_stages;
+
+/* The squares of a mate's tensors. */
+typedef struct {
+  int64_t
+      told; /* the newest round of means whose squares are all there; -1: not heard since a resume
+                 */
+  size_t tensors, got; /* got: of the next round */
+  double *squares[2];  /* tensors, of the last two rounds: [round % 2] */
+} ps_squares;
+
+/* Gradients that are clipped by the norm of all stages. */
+typedef struct {
+  size_t *owners; /* spec.nowners: among the mates */
+  bool of_means;  /* of the means of several copies; the rest is for them */
+  int64_t taken;  /* rounds whose norm the strategy has */
+  ps_squares *of; /* of each mate */
+  size_t *counts; /* of each: tensors whose squares have been added */
+} ps_norm;
+
+/* As they are saved. */
+#define CHANGES_TOLD 12
+typedef struct {
+  int64_t all; /* of the order of passes */
+  /* Of these with another number of micro-batches; those of which there is the first step and the
+     number. */
+  int64_t others, told, steps[CHANGES_TOLD], micros[CHANGES_TOLD];
+} ps_changes;
+#define PS_CHANGES (sizeof(ps_changes) / sizeof(int64_t))
 
 /* Bytes under limits.wan_bytes; unused without a limit. */
 typedef struct {
@@ -171,6 +200,7 @@ struct gt_ps {
   gt_sync *between; /* of several copies of a pipeline: what keeps them equal; else NULL */
   ps_group mates;   /* regions of `sync` */
   ps_group twins;   /* regions of the exchange, and of `between` */
+  size_t *next;     /* spec.next among the twins; NULL: there is none */
   gt_exchange *exchange;
   size_t unit; /* messages of one exchange on a link */
   bool singly; /* the strategy gets every worker's gradient */
@@ -187,6 +217,8 @@ struct gt_ps {
   ps_moved *moved; /* async: of each worker; sync: of all of the step */
   size_t nmoved;
   ps_stages stages;
+  ps_norm norm;
+  ps_changes changes;
   struct ps_adapt *adapt;      /* NULL: the order of passes stays */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
@@ -255,12 +287,18 @@ void gt_ps_buffers_moved(void *ps, float keep, float share, gt_vec other);
    exchanges made since then are applied again. */
 void gt_ps_buffers_take(gt_ps *ps, size_t worker);
 void gt_ps_buffers_mean(gt_ps *ps);
+/* With stages: to floats of them that have just become what workers pushed, the changes are applied
+   again. */
+void gt_ps_buffers_again(gt_ps *ps, size_t offset, size_t count);
 
 /* stages.c */
 void gt_ps_stages_open(gt_ps *ps);
 void gt_ps_stages_close(gt_ps *ps);
 /* The stage of the worker; NULL: there are no stages. */
 const gt_ps_stage *gt_ps_stage_of(const gt_ps *ps, size_t worker);
+/* The model that all workers read in a step or an evaluation.  It becomes a copy of it where other
+   copies of the pipeline may change the region's meanwhile. */
+void gt_ps_stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers);
 /* spec.grads become the gradient of the step, the region's buffers those after it, from what the
    workers have pushed. */
 void gt_ps_stages_grads(gt_ps *ps);
@@ -284,6 +322,11 @@ gt_link_view gt_ps_link_view(void *ps, size_t peer);
 void gt_ps_measured_save(ps_peer *p, const char *prefix, gt_state *state);
 gt_status gt_ps_measured_load(gt_ps *ps, ps_peer *p, const char *prefix, const gt_state *state);
 
+/* changes.c: the steps from this one on have another order, of so many micro-batches instead of
+   `from`.  load: once the number that is in force is known. */
+void gt_ps_changes_add(gt_ps *ps, int64_t step, size_t from, size_t micros);
+void gt_ps_changes_save(gt_ps *ps, gt_state *state);
+gt_status gt_ps_changes_load(gt_ps *ps, const gt_state *state);
 /* adapt.c; without an adapter they do nothing, and check and note are not called. */
 void gt_ps_adapt_open(gt_ps *ps);
 void gt_ps_adapt_close(gt_ps *ps);
@@ -321,6 +364,9 @@ size_t gt_ps_inflight(const gt_ps *ps); /* messages */
 void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
 /* `tell` of a gt_sync_host. */
 void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail);
+/* The n numbers from `first` on of those that belong to `value`. */
+void gt_ps_tell_numbers(gt_ps *ps, size_t peer, int64_t value, size_t first, const double *numbers,
+                        size_t n);
 void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
@@ -334,6 +380,20 @@ double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 
 /* A message of the region is not finite: it is dropped and counted. */
 void gt_ps_spoilt(gt_ps *ps, size_t from);
+
+/* norm.c */
+void gt_ps_norm_open(gt_ps *ps);
+void gt_ps_norm_close(gt_ps *ps);
+/* `tell_squares` and `norm` of a gt_sync_host. */
+void gt_ps_norm_tell(void *ps, gt_vec mean);
+bool gt_ps_norm_take(void *ps, double *norm);
+void gt_ps_norm_tell_again(gt_ps *ps); /* after a resume */
+/* Of means: a message of kind STRATEGY with numbers; GT_ERR_FAULT: it cannot be right. */
+gt_status gt_ps_norm_check(const gt_ps *ps, size_t from, int64_t round, size_t first, size_t n);
+void gt_ps_norm_note(gt_ps *ps, size_t from, int64_t round, size_t first, const void *numbers,
+                     size_t n);
+void gt_ps_norm_save(gt_ps *ps, gt_state *state);
+gt_status gt_ps_norm_load(gt_ps *ps, const gt_state *state);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);

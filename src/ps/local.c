@@ -4,14 +4,14 @@
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Orders the worker to train on its batch. */
-static void issue(gt_ps *ps, size_t worker) {
+/* Orders the worker to train on its batch, with this model. */
+static void issue_with(gt_ps *ps, size_t worker, gt_vec params, gt_vec buffers) {
   ps_worker *w = &ps->workers[worker];
   gt_ps_order o = {.kind = GT_PS_TRAIN,
                    .first = w->batch,
                    .wan_wait = gt_ps_held_total(ps) - w->held_mark,
-                   .params = ps->spec.params,
-                   .buffers = ps->spec.buffers,
+                   .params = params,
+                   .buffers = buffers,
                    .step = ps->step,
                    .workers = ps->step_workers,
                    .common = !ps->spec.local_async};
@@ -20,6 +20,10 @@ static void issue(gt_ps *ps, size_t worker) {
   ps->spec.host.order(ps->spec.host.ctx, worker, &o);
   w->state = W_COMPUTING;
   w->since = ps->now;
+}
+
+static void issue(gt_ps *ps, size_t worker) {
+  issue_with(ps, worker, ps->spec.params, ps->spec.buffers);
 }
 
 /* who: a worker, or -1 - p: of region p. */
@@ -237,7 +241,9 @@ static void stages_issue(gt_ps *ps) {
     ps->workers[i].batch = number;
     ps->workers[i].has_batch = true;
   }
-  for (size_t i = 0; i < ps->spec.nworkers; i++) issue(ps, i);
+  gt_vec params = ps->spec.params, buffers = ps->spec.buffers;
+  gt_ps_stages_lend(ps, &params, &buffers);
+  for (size_t i = 0; i < ps->spec.nworkers; i++) issue_with(ps, i, params, buffers);
 }
 
 static void stages_pump(gt_ps *ps) {

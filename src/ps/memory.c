@@ -17,19 +17,21 @@ size_t gt_ps_stages_message_max(const gt_pipe_job *pipe) {
   const gt_pipe_layout *l = &pipe->layout;
   size_t most = 0;
   for (size_t r = 0; r < l->nregions; r++) {
-    const size_t all = floats_of(pipe, r, false) + floats_of(pipe, r, true),
-                 piece = (all < GT_MODEL_PIECE ? all : GT_MODEL_PIECE) * sizeof(float);
-    if (piece > most) most = piece;
+    const size_t all = floats_of(pipe, r, false) + floats_of(pipe, r, true);
+    const bool whole = all < GT_MODEL_PIECE || gt_job_copies(pipe->job) > 1;
+    const size_t message = (whole ? all : GT_MODEL_PIECE) * sizeof(float);
+    if (message > most) most = message;
   }
-  for (size_t span = 0; span < l->stages * l->chunks; span++)
-    if (l->micro_samples * gt_pipe_sample_bytes(l, span, false) > most)
-      most = l->micro_samples * gt_pipe_sample_bytes(l, span, false);
+  for (size_t i = 0; i < gt_pipe_job_shapes(pipe); i++) {
+    const gt_pipe_layout *shape = &gt_pipe_job_shape(pipe, i)->layout;
+    for (size_t span = 0; span < l->stages * l->chunks; span++)
+      if (shape->micro_samples * gt_pipe_sample_bytes(shape, span, false) > most)
+        most = shape->micro_samples * gt_pipe_sample_bytes(shape, span, false);
+  }
   return most;
 }
 
-/* What leaves for other regions from a worker's area, and lands in it. */
-static size_t passing(const gt_pipe_job *p, size_t stage) {
-  const gt_pipe_layout *l = &p->layout;
+static size_t passing_of(const gt_pipe_layout *l, size_t stage) {
   size_t sum = gt_pipe_landing_all(l, stage).bytes;
   for (size_t chunk = 0; chunk < l->chunks; chunk++)
     for (int gradient = 0; gradient < 2; gradient++) {
@@ -41,6 +43,16 @@ static size_t passing(const gt_pipe_job *p, size_t stage) {
       if (l->places[to].region != l->places[stage].region) sum += out.count * out.bytes;
     }
   return sum;
+}
+
+/* What leaves for other regions from a worker's area, and lands in it: of one shape at a time. */
+static size_t passing(const gt_pipe_job *p, size_t stage) {
+  size_t most = 0;
+  for (size_t i = 0; i < gt_pipe_job_shapes(p); i++) {
+    const size_t sum = passing_of(&gt_pipe_job_shape(p, i)->layout, stage);
+    if (sum > most) most = sum;
+  }
+  return most;
 }
 
 /* A worker's gradients and buffers; its arrays are parameters, gradients and buffers. */

@@ -78,38 +78,6 @@ static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *li
   return messages < 1 ? 1 : messages > 64 ? 64 : (size_t)messages;
 }
 
-static gt_topology topology_of(const gt_job *job) {
-  return job->sync.central ? GT_TOPOLOGY_CENTRAL : job->sync.topology;
-}
-
-gt_status gt_ps_check_way(const gt_job *job) {
-  const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
-  if (job->sync.central && !strategy->waits)
-    return GT_FAIL(GT_ERR_JOB,
-                   "sync.central is %s and sync.strategy %s, with which no region waits for "
-                   "another; ssgd or sma is needed",
-                   job->sync.central, strategy->name);
-  if (!strategy->sends || strategy->waits || job->sync.topology == GT_TOPOLOGY_AUTO ||
-      gt_topology_broadcasts(job->sync.topology))
-    return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "sync.strategy %s sends what no other region waits for, and sync.topology %s has "
-                 "rounds only; mesh, hub or tree is needed",
-                 strategy->name, gt_topology_names[job->sync.topology]);
-}
-
-gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters) {
-  const char *name = job->sync.central ? job->sync.central : job->sync.hub;
-  gt_wiring wiring = {.topology = topology_of(job)};
-  if (wiring.topology == GT_TOPOLOGY_MESH) return wiring;
-  size_t hub = 0;
-  while (hub < job->nregions && !(name && strcmp(job->regions[hub].name, name) == 0)) hub++;
-  wiring.next = GT_NEW_ARRAY(size_t, job->nregions);
-  gt_topology_place(wiring.topology, links, job->nregions, parameters * sizeof(float), hub,
-                    wiring.next);
-  return wiring;
-}
-
 size_t *gt_ps_workers_of(const gt_job *job) {
   if (!job->sync.central) return NULL;
   size_t *workers = GT_NEW_ARRAY(size_t, job->nregions);
@@ -131,13 +99,13 @@ static int64_t period_of(const gt_job *job, size_t region) {
   return period < PERIOD_MAX / unit ? period * unit : PERIOD_MAX;
 }
 
-static gt_sync_options options_of(const gt_job *job, size_t region) {
-  return (gt_sync_options){
-      .period = period_of(job, region),
-      .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)gt_job_training(job) : 1.0,
-      .average = job->sync.scale == GT_SCALE_AVERAGE,
-      .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
-      .halves = job->sync.merge == GT_MERGE_HALF};
+/* senders: whose updates a region adds, itself too. */
+static gt_sync_options options_of(const gt_job *job, size_t region, size_t senders) {
+  return (gt_sync_options){.period = period_of(job, region),
+                           .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)senders : 1.0,
+                           .average = job->sync.scale == GT_SCALE_AVERAGE,
+                           .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
+                           .halves = job->sync.merge == GT_MERGE_HALF};
 }
 
 static gt_ps_interval interval(const gt_job_interval *i) {
@@ -204,7 +172,7 @@ gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *sa
                          .ntwins = n,
                          .weights = weights,
                          .strategy = gt_sync_of(job->sync.strategy),
-                         .options = options_of(job, region)};
+                         .options = options_of(job, region, n)};
   for (size_t r = 0; r < job->nregions; r++)
     if (gt_job_copy_of(job, r) == gt_job_copy_of(job, region)) mates[copies.nmates++] = r;
   for (size_t c = 0; c < n; c++) {
@@ -231,7 +199,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .nworkers = gt_job_workers(job, region),
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
-                      .options = options_of(job, region),
+                      .options = options_of(job, region, gt_job_training(job)),
                       .outbox = (size_t)job->wan.outbox,
                       .window = window_of(job, region, links, parameters * sizeof(float)),
                       .order = *order,

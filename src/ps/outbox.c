@@ -304,15 +304,19 @@ static void host_tell(void *ctx, size_t mate, int64_t value, int64_t detail) {
   gt_ps_tell_peer(ps, ps->mates.regions[mate], value, detail);
 }
 
-static void host_tell_numbers(void *ctx, size_t mate, int64_t value, size_t first,
-                              const double *numbers, size_t n) {
-  gt_ps *ps = ctx;
-  const size_t peer = ps->mates.regions[mate];
+void gt_ps_tell_numbers(gt_ps *ps, size_t peer, int64_t value, size_t first, const double *numbers,
+                        size_t n) {
   const gt_frame_header head = {.kind = GT_MSG_STRATEGY,
                                 .round = (uint32_t)ps->round,
                                 .value = (uint64_t)value,
                                 .range = (uint32_t)first};
   ps->spec.host.send(ps->spec.host.ctx, peer, &head, numbers, n * sizeof *numbers, 0);
+}
+
+static void host_tell_numbers(void *ctx, size_t mate, int64_t value, size_t first,
+                              const double *numbers, size_t n) {
+  gt_ps *ps = ctx;
+  gt_ps_tell_numbers(ps, ps->mates.regions[mate], value, first, numbers, n);
 }
 
 static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
@@ -333,14 +337,14 @@ gt_sync_host gt_ps_sync_host(gt_ps *ps) {
                         .made = gt_ps_stages_made};
 }
 
-/* No worker computes while what keeps copies equal changes parameters and buffers. */
 gt_sync_host gt_ps_between_host(gt_ps *ps) {
   return (gt_sync_host){.ctx = ps,
                         .hold = between_hold,
                         .release = between_release,
                         .timer = host_timer,
                         .decided = host_decided,
-                        .link = host_link};
+                        .link = host_link,
+                        .moved = gt_ps_buffers_moved};
 }
 
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {

@@ -5,16 +5,26 @@
 /* The step or evaluation that a worker is in. */
 typedef struct {
   gt_ps_order order;
+  bool runs;  /* it has not ended */
   bool begun; /* its first pass has been ordered */
   gt_ns compute, wait;
   int64_t step; /* the number of its next one, for the state machine */
   size_t stage;
 } worker_passes;
 
+/* The state machine of the steps with micro-batches of one shape. */
+typedef struct {
+  gt_ps_passes *passes;
+  const gt_pipe_job *job;
+  gt_pipe_region *region;
+  size_t number;
+} shape;
+
 struct gt_ps_passes {
   gt_ps_passes_spec spec;
-  const gt_pipe_layout *layout;
-  gt_pipe_region *region;
+  shape *shapes;
+  size_t nshapes;
+  const shape *now; /* of steps that begin */
   worker_passes *workers;
   size_t nworkers;
   gt_pass_times *times;
@@ -41,33 +51,47 @@ static gt_ns held(const gt_ps_passes *g, size_t worker) {
 }
 
 static void order_pass(void *ctx, size_t worker, const gt_pipe_order *pass) {
-  gt_ps_passes *g = ctx;
+  const shape *s = ctx;
+  gt_ps_passes *g = s->passes;
   worker_passes *w = &g->workers[worker];
   const gt_ps_passes_host *host = &g->spec.host;
   const bool begins = !w->begun;
   w->begun = true;
   gt_pass_times_begins(g->times, worker, pass->kind, g->sent, now(g));
   host->pass(host->ctx, worker, &w->order, pass, begins,
-             gt_ps_pass_time(g->spec.job, worker, pass->span, pass->kind));
+             gt_ps_pass_time(s->job, worker, pass->span, pass->kind));
 }
 
 static void end_step(void *ctx, size_t worker) {
-  gt_ps_passes *g = ctx;
+  gt_ps_passes *g = ((const shape *)ctx)->passes;
+  g->workers[worker].runs = false;
   gt_pass_times_ends(g->times, worker, now(g));
   g->spec.host.end(g->spec.host.ctx, worker, &g->workers[worker].order);
+}
+
+/* Other regions have begun the step in another shape than this one. */
+static gt_status check_shape(const gt_ps_passes *g) {
+  for (size_t i = 0; i < g->nshapes; i++)
+    if (&g->shapes[i] != g->now && gt_pipe_region_early(g->shapes[i].region))
+      return GT_FAIL(GT_ERR_FAULT,
+                     "a step has %zu micro-batches here, and another region has sent some of %zu",
+                     g->now->job->layout.micros, g->shapes[i].job->layout.micros);
+  return GT_OK;
 }
 
 gt_status gt_ps_passes_order(gt_ps_passes *g, size_t worker, const gt_ps_order *order) {
   worker_passes *w = &g->workers[worker];
   if (g->ended) return GT_OK;
+  GT_TRY(check_shape(g));
   w->order = *order;
+  w->runs = true;
   w->begun = false;
   w->compute = w->wait = 0;
   gt_pass_times_ordered(g->times, worker, order->kind == GT_PS_EVAL, held(g, worker), now(g));
-  const size_t samples = g->layout->micro_samples;
+  const size_t samples = g->now->job->layout.micro_samples;
   const size_t micros =
       order->kind == GT_PS_EVAL ? ((size_t)order->count + samples - 1) / samples : 0;
-  return gt_pipe_region_step(g->region, worker, w->step++, micros);
+  return gt_pipe_region_step(g->now->region, worker, w->step++, micros);
 }
 
 gt_status gt_ps_passes_done(gt_ps_passes *g, size_t worker, gt_ns compute, gt_ns wait) {
@@ -75,11 +99,29 @@ gt_status gt_ps_passes_done(gt_ps_passes *g, size_t worker, gt_ns compute, gt_ns
   w->compute += compute;
   w->wait += wait;
   gt_pass_times_made(g->times, worker, compute, now(g));
-  return g->ended ? GT_OK : gt_pipe_region_done(g->region, worker);
+  return g->ended ? GT_OK : gt_pipe_region_done(g->now->region, worker);
+}
+
+/* The next step of all workers may be one of this shape. */
+static gt_status follow(const gt_ps_passes *g, const shape *s) {
+  for (size_t w = 0; w < g->nworkers; w++)
+    if (g->workers[w].runs || g->workers[w].step != g->workers[0].step)
+      return GT_FAIL(GT_ERR_FAULT,
+                     "a step cannot go over to %zu micro-batches while worker %zu is in one of %zu",
+                     s->job->layout.micros, w, g->now->job->layout.micros);
+  return gt_pipe_region_skip(s->region, g->workers[0].step);
 }
 
 gt_status gt_ps_passes_reorder(gt_ps_passes *g, const gt_pipe_schedule *schedule) {
-  return gt_pipe_region_reorder(g->region, schedule);
+  const shape *s = &g->shapes[gt_pipe_job_shape_of(g->spec.job, schedule->micros)];
+  if (s != g->now) GT_TRY(follow(g, s));
+  GT_TRY(gt_pipe_region_reorder(s->region, schedule));
+  g->now = s;
+  return GT_OK;
+}
+
+size_t gt_ps_passes_shape(const gt_ps_passes *g) {
+  return g->now->number;
 }
 
 void gt_ps_passes_timed(gt_ps_passes *g, size_t worker, gt_ns *compute, gt_ns *wait) {
@@ -131,23 +173,35 @@ size_t gt_ps_passes_stage(const gt_ps_passes *g, size_t worker) {
 }
 
 char *gt_ps_passes_text(const gt_ps_passes *g, size_t worker, char *text, size_t size) {
-  return gt_pipe_region_text(g->region, worker, text, size);
+  return gt_pipe_region_text(g->now->region, worker, text, size);
 }
 
 size_t gt_ps_passes_share(const gt_ps_passes *g, size_t worker) {
-  return g->layout->micro_samples / g->layout->places[g->workers[worker].stage].workers;
+  const gt_pipe_layout *l = &g->now->job->layout;
+  return l->micro_samples / l->places[g->workers[worker].stage].workers;
+}
+
+size_t gt_ps_passes_samples(const gt_ps_passes *g, size_t worker) {
+  return gt_ps_passes_share(g, worker) * g->now->job->layout.micros;
 }
 
 /* ---- other regions --------------------------------------------------------------------------- */
 
+/* In a frame's detail: 1: of an evaluation; the shape is behind it.  In cookies: shape, worker and
+   buffer. */
+#define SCORE       1
+#define SHAPE_SHIFT 48
+#define SHAPE_MOST  ((uint64_t)1 << 12)
+
 static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
-  const gt_ps_passes *g = ctx;
+  const shape *s = ctx;
+  const gt_ps_passes *g = s->passes;
   const gt_ps_passes_host *host = &g->spec.host;
   const gt_frame_header head = {.kind = p->gradient ? GT_MSG_ACT_GRADIENT : GT_MSG_ACTIVATION,
                                 .round = 0,
                                 .sequence = (uint64_t)now(g),
-                                .value = gt_pipe_region_number(g->region, p->step, p->micro),
-                                .detail = p->forward_only,
+                                .value = gt_pipe_region_number(s->region, p->step, p->micro),
+                                .detail = p->forward_only | (uint64_t)s->number << SCORE,
                                 .range = p->span,
                                 .flags = GT_FRAME_ROUTED,
                                 .route = {.origin = (uint16_t)g->spec.region,
@@ -156,48 +210,64 @@ static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
                                           .destination_rank = (uint16_t)(p->to_worker + 1),
                                           .offset = p->first,
                                           .count = p->count}};
-  const uint64_t cookie =
-      GT_PASSES_COOKIE | (uint64_t)p->from_worker << 32 | (uint64_t)(uint32_t)p->buffer;
+  const uint64_t cookie = GT_PASSES_COOKIE | (uint64_t)s->number << SHAPE_SHIFT |
+                          (uint64_t)p->from_worker << 32 | (uint64_t)(uint32_t)p->buffer;
   host->send(host->ctx, region, &head, p, p->bytes == 0 ? 0 : cookie);
 }
 
 gt_status gt_ps_passes_departed(gt_ps_passes *g, uint64_t cookie) {
   const uint64_t at = cookie & ~GT_PASSES_COOKIE;
   if (g->ended) return GT_OK;
-  return gt_pipe_region_departed(g->region, (size_t)(at >> 32), (size_t)(at & UINT32_MAX));
+  return gt_pipe_region_departed(g->shapes[at >> SHAPE_SHIFT].region,
+                                 (size_t)(at >> 32 & UINT16_MAX), (size_t)(at & UINT32_MAX));
 }
 
 static void land(void *ctx, const gt_pipe_packet *p) {
-  const gt_ps_passes *g = ctx;
-  if (p->bytes > 0) g->spec.host.land(g->spec.host.ctx, p);
+  const shape *s = ctx;
+  const gt_ps_passes_host *host = &s->passes->spec.host;
+  if (p->bytes > 0) host->land(host->ctx, s->number, p);
 }
 
 /* What the header says of the stages that a span's message goes between. */
-static gt_pipe_packet packet_of(const gt_ps_passes *g, const gt_frame_header *head) {
-  const size_t spans = g->layout->stages * g->layout->chunks;
+static gt_pipe_packet packet_of(const shape *s, const gt_frame_header *head) {
+  const gt_pipe_layout *l = &s->job->layout;
+  const size_t spans = l->stages * l->chunks;
   const bool gradient = head->kind == GT_MSG_ACT_GRADIENT;
   const size_t to = head->range, from = gradient ? to + 1 : to - 1;
   gt_pipe_packet p = {.gradient = gradient,
-                      .forward_only = head->detail != 0,
+                      .forward_only = head->detail & SCORE,
                       .span = head->range,
                       .first = (size_t)head->route.offset,
                       .count = (size_t)head->route.count,
                       .bytes = (size_t)head->message_bytes,
                       .from_stage = GT_PIPE_NONE,
                       .to_stage = GT_PIPE_NONE};
-  gt_pipe_region_of_number(g->region, head->value, &p.step, &p.micro);
-  if (to < spans) p.to_stage = gt_pipe_stage_of(g->layout->stages, to);
-  if (from < spans) p.from_stage = gt_pipe_stage_of(g->layout->stages, from);
+  gt_pipe_region_of_number(s->region, head->value, &p.step, &p.micro);
+  if (to < spans) p.to_stage = gt_pipe_stage_of(l->stages, to);
+  if (from < spans) p.from_stage = gt_pipe_stage_of(l->stages, from);
   p.from_worker = (size_t)head->route.origin_rank - 1;
   p.to_worker = (size_t)head->route.destination_rank - 1;
   return p;
 }
 
+/* A region that has heard of all others begins the next step; in another shape, if they have agreed
+   on it.  Here they may not yet have all been heard of. */
+static gt_status find_shape(const gt_ps_passes *g, const gt_frame_header *head, const shape **s) {
+  const uint64_t number = head->detail >> SCORE;
+  if (number >= g->nshapes)
+    return GT_FAIL(GT_ERR_FAULT, "it has micro-batches of shape %llu; there are %zu",
+                   (unsigned long long)number, g->nshapes);
+  *s = &g->shapes[number];
+  return *s == g->now ? GT_OK : follow(g, *s);
+}
+
 gt_status gt_ps_passes_message(gt_ps_passes *g, const gt_frame_header *head, gt_ns sent) {
+  const shape *s;
   if (g->ended) return GT_OK;
-  gt_pipe_packet packet = packet_of(g, head);
+  GT_TRY(find_shape(g, head, &s));
+  gt_pipe_packet packet = packet_of(s, head);
   g->sent = sent;
-  const gt_status status = gt_pipe_region_message(g->region, &packet);
+  const gt_status status = gt_pipe_region_message(s->region, &packet);
   g->sent = GT_NEVER;
   return status;
 }
@@ -212,24 +282,50 @@ static size_t workers_of(const gt_pipe_layout *l, size_t region) {
   return n;
 }
 
+static size_t more(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Micro-batches of an evaluation. */
+static size_t scored(const gt_ps_passes *g, const gt_pipe_job *job) {
+  return (g->spec.test_samples + job->layout.micro_samples - 1) / job->layout.micro_samples;
+}
+
+static gt_status open_shapes(gt_ps_passes *g) {
+  size_t stride = 0;
+  g->nshapes = gt_pipe_job_shapes(g->spec.job);
+  if (g->nshapes > SHAPE_MOST) gt_bug("micro-batches have %zu shapes", g->nshapes);
+  g->shapes = GT_NEW_ARRAY(shape, g->nshapes);
+  g->now = g->shapes;
+  for (size_t i = 0; i < g->nshapes; i++) {
+    const gt_pipe_job *job = gt_pipe_job_shape(g->spec.job, i);
+    stride = more(stride, more(job->layout.micros, scored(g, job)));
+    g->shapes[i] = (shape){.passes = g, .job = job, .number = i};
+  }
+  for (size_t i = 0; i < g->nshapes; i++) {
+    shape *s = &g->shapes[i];
+    const gt_pipe_region_spec region = {.layout = &s->job->layout,
+                                        .region = g->spec.region,
+                                        .forward_micros = scored(g, s->job),
+                                        .stride = stride,
+                                        .host = {s, order_pass, send, land, end_step}};
+    GT_TRY(gt_pipe_region_create(&s->region, &region));
+  }
+  return GT_OK;
+}
+
 gt_status gt_ps_passes_open(gt_ps_passes **out, const gt_ps_passes_spec *spec) {
   const gt_pipe_layout *l = &spec->job->layout;
   const size_t workers = workers_of(l, spec->region);
   gt_ps_passes *g = GT_NEW(gt_ps_passes);
   g->spec = *spec;
-  g->layout = l;
   g->workers = GT_NEW_ARRAY(worker_passes, workers);
   g->nworkers = workers;
   g->times = gt_pass_times_create(workers);
   g->held = GT_NEW_ARRAY(gt_ns, workers);
   g->sent = GT_NEVER;
   for (size_t w = 0; w < workers; w++) g->workers[w].stage = gt_pipe_stage_at(l, spec->region, w);
-  const gt_pipe_region_spec region = {
-      .layout = l,
-      .region = spec->region,
-      .forward_micros = (spec->test_samples + l->micro_samples - 1) / l->micro_samples,
-      .host = {g, order_pass, send, land, end_step}};
-  const gt_status status = gt_pipe_region_create(&g->region, &region);
+  const gt_status status = open_shapes(g);
   if (status != GT_OK) {
     gt_ps_passes_close(g);
     g = NULL;
@@ -240,8 +336,9 @@ gt_status gt_ps_passes_open(gt_ps_passes **out, const gt_ps_passes_spec *spec) {
 
 void gt_ps_passes_close(gt_ps_passes *g) {
   if (!g) return;
-  gt_pipe_region_close(g->region);
+  for (size_t i = 0; i < g->nshapes; i++) gt_pipe_region_close(g->shapes[i].region);
   gt_pass_times_close(g->times);
+  gt_free(g->shapes);
   gt_free(g->held);
   gt_free(g->workers);
   gt_free(g);

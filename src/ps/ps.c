@@ -31,13 +31,14 @@ static void open_exchange(gt_ps *ps) {
       .inflight = spec->outbox + spec->window,
       .with_memory = spec->params.data != NULL,
       .topology = spec->topology,
-      .next = spec->next,
+      .next = ps->next,
       .workers = spec->workers,
       .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
       .host = gt_ps_exchange_host(ps)};
   ps->exchange = gt_exchange_create(&way);
 }
 
+/* Gradients of means are clipped by what keeps the copies equal, others by the mates. */
 static void open_strategies(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   gt_sync_env env = {.nregions = ps->mates.n,
@@ -48,8 +49,8 @@ static void open_strategies(gt_ps *ps) {
                      .params = spec->params,
                      .buffers = spec->buffers,
                      .optim = spec->optim,
-                     .owners = spec->owners,
-                     .nowners = spec->nowners,
+                     .owners = ps->norm.owners,
+                     .nowners = ps->norm.of_means ? 0 : spec->nowners,
                      .exchange = ps->exchange,
                      .made_elsewhere = spec->copies.ntwins > 0,
                      .host = gt_ps_sync_host(ps)};
@@ -60,7 +61,12 @@ static void open_strategies(gt_ps *ps) {
   env.weights = spec->copies.weights;
   env.options = spec->copies.options;
   env.made_elsewhere = false;
+  env.nowners = 0;
   env.host = gt_ps_between_host(ps);
+  if (ps->norm.of_means) {
+    env.host.tell_squares = gt_ps_norm_tell;
+    env.host.norm = gt_ps_norm_take;
+  }
   ps->between = gt_sync_create(spec->copies.strategy, &env);
 }
 
@@ -78,6 +84,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   gt_ps_buffers_open(ps);
   gt_ps_stages_open(ps);
+  gt_ps_norm_open(ps);
   gt_ps_adapt_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
@@ -113,6 +120,7 @@ void gt_ps_close(gt_ps *ps) {
   gt_ps_budget_close(ps);
   gt_ps_stages_close(ps);
   gt_ps_adapt_close(ps);
+  gt_ps_norm_close(ps);
   gt_ps_buffers_close(ps);
   gt_ps_groups_close(ps);
   gt_free(ps->pool);
@@ -164,7 +172,10 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   gt_exchange_start(ps->exchange);
   if (ps->phase != GT_PS_TRAINING) gt_ps_drain(ps);
   gt_ps_eval_check(ps);
-  if (ps->resumed) gt_ps_tell_joined(ps);
+  if (ps->resumed) {
+    gt_ps_norm_tell_again(ps);
+    gt_ps_tell_joined(ps);
+  }
   gt_ps_tick(ps, now);
 }
 
@@ -262,7 +273,9 @@ static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head
   const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
   const size_t mate = ps->mates.of[from];
   if (n == 0 && ps->spec.nstages) ps->peers[from].wan_bytes = (double)head->sequence;
-  if (n > 0)
+  if (n > 0 && ps->norm.of_means)
+    gt_ps_norm_note(ps, from, value, head->range, payload, n);
+  else if (n > 0)
     gt_sync_on_numbers(ps->sync, ps->now, mate, value, head->range, payload, n);
   else if (ps->adapt && value < 0)
     gt_ps_adapt_note(ps, from, value, detail);

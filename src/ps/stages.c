@@ -103,6 +103,7 @@ void gt_ps_stages_open(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   if ((spec->nstages > 0) != (spec->strategy->on_spoilt != NULL))
     gt_bug("%zu stages, and strategy %s", spec->nstages, spec->strategy->name);
+  ps->stages.micros = spec->micros;
   if (spec->nstages == 0) return;
   if (spec->nworkers == 0 || spec->local_async || spec->ranking || spec->until.steps <= 0 ||
       !in_steps(&spec->until) || !in_steps(&spec->eval_every) || !in_steps(&spec->checkpoint_every))
@@ -124,6 +125,15 @@ const gt_ps_stage *gt_ps_stage_of(const gt_ps *ps, size_t worker) {
 }
 
 /* ---- a step ---------------------------------------------------------------------------------- */
+
+/* A worker takes them with its first pass, which may come long after the order. */
+void gt_ps_stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers) {
+  if (!ps->between || ps->between->ops->between_steps) return;
+  gt_vec_copy(ps->spec.snapshot, *params);
+  gt_vec_copy(ps->spec.snapshot_buffers, *buffers);
+  *params = ps->spec.snapshot;
+  *buffers = ps->spec.snapshot_buffers;
+}
 
 typedef const float *(*pushed_fn)(const ps_worker *w);
 
@@ -185,7 +195,7 @@ void gt_ps_stages_grads(gt_ps *ps) {
     else
       set_mean(ps, y);
   }
-  if (ps->spec.micros > 1) gt_vec_scale(ps->spec.grads, 1.0F / (float)ps->spec.micros);
+  if (ps->stages.micros > 1) gt_vec_scale(ps->spec.grads, 1.0F / (float)ps->stages.micros);
 }
 
 void gt_ps_stages_buffers(gt_ps *ps) {
@@ -193,6 +203,7 @@ void gt_ps_stages_buffers(gt_ps *ps) {
     const ps_run *run = &ps->stages.buffers[i];
     collect(ps, run, pushed_buffers);
     set_mean(ps, gt_vec_range(ps->spec.buffers, run->offset, run->count));
+    gt_ps_buffers_again(ps, run->offset, run->count);
   }
 }
 

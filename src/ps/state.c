@@ -67,6 +67,7 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
   gt_optim_save(ps->spec.optim, "", state);
   gt_sync_save(ps->sync, state);
   if (ps->between) gt_sync_save(ps->between, state);
+  gt_ps_norm_save(ps, state);
   gt_ps_adapt_save(ps, state);
 }
 
@@ -230,6 +231,7 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(gt_optim_load(ps->spec.optim, "", state));
   GT_TRY(gt_sync_load(ps->sync, state));
   if (ps->between) GT_TRY(gt_sync_load(ps->between, state));
+  GT_TRY(gt_ps_norm_load(ps, state));
   GT_TRY(gt_ps_adapt_load(ps, state));
   load_phase(ps);
   gt_ps_eval_again(ps);

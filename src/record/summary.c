@@ -88,6 +88,7 @@ static json_t *summary_of(const gt_summary *s) {
     json_object_set_new(root, "test_perplexity", gt_json_number(s->test_perplexity));
   json_object_set_new(root, "params_sha256",
                       gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
+  if (s->adapted) json_object_set_new(root, "adapted", gt_json_text(s->adapted));
   json_object_set_new(root, "regions", regions_of(s));
   json_object_set_new(root, "links", links_of(s));
   if (s->links_left_out > 0)

@@ -67,6 +67,7 @@ static void take_head(gt_summary_file *f) {
                    .model = text_of(root, "model"),
                    .parameters = whole_of(root, "parameters"),
                    .resumes = whole_of(root, "resumes"),
+                   .adapted = json_string_value(json_object_get(root, "adapted")),
                    .links_left_out = (size_t)whole_of(root, "links_left_out")};
   if (json_is_string(hash))
     snprintf(f->summary.params_sha256, sizeof f->summary.params_sha256, "%s",

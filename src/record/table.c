@@ -322,6 +322,18 @@ static gt_region_traffic total_of(const gt_summary *s) {
   return all;
 }
 
+/* In as many lines as it needs.  NULL: nothing. */
+static void print_adapted(FILE *to, const char *text) {
+  int column = text ? fprintf(to, "pipeline      ") : 0;
+  while (text && *text) {
+    const size_t word = strcspn(text, " ");
+    if (column + 1 + (int)word > LINE_WIDTH) column = fprintf(to, "\n%14s", "") - 1;
+    column += fprintf(to, " %.*s", (int)word, text);
+    text += word + strspn(text + word, " ");
+  }
+  if (column > 0) fputc('\n', to);
+}
+
 static void print_totals(FILE *to, const gt_summary *s) {
   char rate[32], tokens[32], samples[CELL], ranks[64] = "";
   gt_region_traffic all = total_of(s);
@@ -347,6 +359,7 @@ static void print_totals(FILE *to, const gt_summary *s) {
             regions_tell(s) ? "see the regions" : "nothing was evaluated");
   fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n",
           (double)all.bytes_sent * 1e-6, all.messages, (double)all.bytes_other * 1e-6);
+  print_adapted(to, s->adapted);
 }
 
 /* Lost work has a cost, too. */

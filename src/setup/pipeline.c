@@ -156,6 +156,16 @@ static void say_labels(const gt_run *run) {
              l->label_bytes, run->data.text ? "; those of a text are the text itself" : "");
 }
 
+static void say_shapes(const gt_run *run) {
+  char numbers[128];
+  if (gt_pipe_job_shapes(run->pipe->job) > 1)
+    gt_log_job(GT_LOG_INFO,
+               "a step may have %s micro-batches (pipeline.adapt: %s): they change the last bits "
+               "of the parameters",
+               gt_pipe_job_shapes_text(run->pipe->job, numbers, sizeof numbers),
+               gt_adapt_names[run->job->pipeline.adapt]);
+}
+
 gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   gt_pipe_job *job;
@@ -176,6 +186,7 @@ gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {
   open_stages(run);
   open_workers(run->pipe);
   say_labels(run);
+  say_shapes(run);
   return GT_OK;
 }
 
@@ -189,6 +200,10 @@ void gt_setup_close_pipeline(gt_run_pipe *pipe) {
     gt_free((void *)(uintptr_t)pipe->stages[i].params);
     gt_free((void *)(uintptr_t)pipe->stages[i].buffers);
   }
+  for (size_t i = 1; pipe->graphs && i < gt_pipe_job_shapes(pipe->job); i++)
+    gt_graph_close(pipe->graphs[i]);
+  gt_free(pipe->graphs);
+  gt_free(pipe->memory);
   gt_free(pipe->workers);
   gt_free(pipe->ranges);
   gt_free(pipe->parts);
@@ -208,27 +223,71 @@ static bool is_fused(const gt_pipe_layout *layout, size_t stage) {
   return true;
 }
 
+static size_t own_stage(const gt_run *run) {
+  return gt_pipe_stage_at(run->pipe->layout, run->roles.region_id,
+                          (size_t)run->roles.region_rank - 1);
+}
+
+/* What a worker runs, with micro-batches of this shape. */
+static void set_shape(gt_graph_spec *spec, const gt_run *run, size_t shape) {
+  const gt_pipe_layout *l = &gt_pipe_job_shape(run->pipe->job, shape)->layout;
+  const size_t stage = own_stage(run);
+  spec->slots = l->slots[stage];
+  spec->micros = l->micros;
+  spec->fused = is_fused(l, stage);
+  spec->batch = spec->batch_max = l->micro_samples / l->places[stage].workers;
+}
+
+/* The most floats of any shape. */
+static gt_status find_memory(const gt_run *run, gt_graph_spec spec, size_t *floats) {
+  spec.sizes_only = true;
+  *floats = 1;
+  for (size_t i = 0; i < gt_pipe_job_shapes(run->pipe->job); i++) {
+    gt_graph *graph;
+    set_shape(&spec, run, i);
+    GT_TRY(gt_graph_create(&graph, &spec));
+    const size_t n = gt_graph_bytes(graph) / sizeof(float);
+    if (n > *floats) *floats = n;
+    gt_graph_close(graph);
+  }
+  return GT_OK;
+}
+
+static gt_status open_graphs(gt_run *run, gt_graph_spec *spec) {
+  gt_run_pipe *pipe = run->pipe;
+  const size_t n = gt_pipe_job_shapes(pipe->job);
+  size_t floats;
+  pipe->graphs = GT_NEW_ARRAY(gt_graph *, n);
+  if (n > 1) {
+    GT_TRY(find_memory(run, *spec, &floats));
+    spec->memory = pipe->memory = GT_NEW_ARRAY(float, floats);
+  }
+  for (size_t i = 0; i < n; i++) {
+    set_shape(spec, run, i);
+    GT_TRY(gt_graph_create(&pipe->graphs[i], spec));
+    if (i == 0) run->graph = pipe->graphs[0];
+  }
+  return GT_OK;
+}
+
 gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec) {
   const gt_run_pipe *pipe = run->pipe;
   const gt_part_ranges *own = &pipe->parts[run->roles.region_id].params;
   gt_span *spans = GT_NEW_ARRAY(gt_span, own->n);
   bool *runs = GT_NEW_ARRAY(bool, own->n);
+  gt_status status;
   spec.spans = spans;
   spec.runs = runs;
   spec.nspans = own->n;
   for (size_t i = 0; i < own->n; i++) spans[i] = pipe->job->spans[own->ranges[i].span];
-  if (!run->roles.is_ps) {
-    const size_t stage =
-        gt_pipe_stage_at(pipe->layout, run->roles.region_id, (size_t)run->roles.region_rank - 1);
+  if (run->roles.is_ps) {
+    status = gt_graph_create(&run->graph, &spec);
+  } else {
     for (size_t i = 0; i < own->n; i++)
-      runs[i] = gt_pipe_stage_of(pipe->layout->stages, own->ranges[i].span) == stage;
-    spec.slots = pipe->layout->slots[stage];
-    spec.micros = pipe->layout->micros;
-    spec.fused = is_fused(pipe->layout, stage);
+      runs[i] = gt_pipe_stage_of(pipe->layout->stages, own->ranges[i].span) == own_stage(run);
     spec.lent = true; /* the plane has them */
-    spec.batch = spec.batch_max = pipe->layout->micro_samples / pipe->layout->places[stage].workers;
+    status = open_graphs(run, &spec);
   }
-  const gt_status status = gt_graph_create(&run->graph, &spec);
   gt_free(spans);
   gt_free(runs);
   return status;

@@ -43,8 +43,8 @@ void gt_sim_stages_message(sim_region *r, const gt_frame_header *head) {
   gt_ps_landed(r->ps, head->from, head, gt_timeline_now(r->timeline));
 }
 
-static void land(void *ctx, const gt_pipe_packet *packet) {
-  (void)ctx, (void)packet;
+static void land(void *ctx, size_t shape, const gt_pipe_packet *packet) {
+  (void)ctx, (void)shape, (void)packet;
 }
 
 static gt_ns host_clock(void *ctx) {
@@ -92,8 +92,8 @@ void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec) {
                                      .judges = s == judge};
   gt_ps_set_stages(spec, r->stages, n, &r->order);
   spec->micros = l->micros;
-  spec->owners = r->sim->spec.pipe->owners;
-  spec->nowners = r->sim->spec.job->train.clip > 0 ? r->sim->spec.pipe->nowners : 0;
+  spec->owners = r->pipe->owners;
+  spec->nowners = r->sim->spec.job->train.clip > 0 ? r->pipe->nowners : 0;
   spec->copies = r->copies;
   spec->adapts = l->adapts ? r->pipe : NULL;
 }
@@ -113,6 +113,6 @@ bool gt_sim_stages_pass(sim_region *r, size_t worker, gt_ps_push *push) {
   }
   gt_ps_passes_timed(r->passes, worker, &push->compute, &push->wait);
   if (r->orders[worker].kind == GT_PS_TRAIN)
-    push->samples = (int64_t)(gt_ps_passes_share(r->passes, worker) * r->pipe->layout.micros);
+    push->samples = (int64_t)gt_ps_passes_samples(r->passes, worker);
   return false;
 }

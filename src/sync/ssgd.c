@@ -1,13 +1,18 @@
 /* ssgd: at every step the regions average their gradients before any continues.  A round is a
    step.  Synchronous SGD (Chen et al. 2016), with a weighted mean over the regions that still make
    steps.  Every region's optimizer makes the same step; or one region's does, and the others get
-   its parameters: then its optimizer alone has state. */
+   its parameters: then its optimizer alone has state.
+
+   Where a region has a part of the model only (copies of a pipeline) and the mean is clipped by the
+   norm of all parts, it waits for that once the round is complete. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
   gt_allreduce *steps;
-  gt_vec grads; /* the own gradient until its round is applied; no data with env.singly */
+  gt_vec grads;      /* the own gradient until its round is applied; no data with env.singly */
+  gt_vec mean;       /* host.norm: of a complete round, until the norm is known */
+  int64_t unclipped; /* 1: it is there */
 } ssgd;
 
 static void make_step(gt_sync *s, gt_vec mean) {
@@ -21,18 +26,40 @@ static void take_step(gt_sync *s, gt_vec params) {
   gt_optim_count(s->env.optim);
 }
 
+static void keep_mean(gt_sync *s, gt_vec mean) {
+  ssgd *a = (ssgd *)s;
+  gt_vec_copy(a->mean, mean);
+  a->unclipped = 1;
+  s->env.host.tell_squares(s->env.host.ctx, a->mean);
+}
+
+/* Makes the step of a mean that waits for its norm; false: it still does. */
+static bool clip_mean(gt_sync *s) {
+  ssgd *a = (ssgd *)s;
+  double norm;
+  if (!a->unclipped) return true;
+  if (!s->env.host.norm(s->env.host.ctx, &norm)) return false;
+  gt_optim_norm(s->env.optim, norm);
+  a->unclipped = 0;
+  make_step(s, a->mean);
+  return true;
+}
+
 /* Makes the steps of complete rounds, then holds or releases the workers. */
 static void advance(void *ctx) {
-  gt_allreduce *r = ((ssgd *)ctx)->steps;
+  ssgd *a = ctx;
+  const gt_sync *s = ctx;
   gt_vec mean;
   float share;
-  while (gt_allreduce_next(r, &mean, &share)) {
-    if (gt_allreduce_answered(r))
+  while (clip_mean(ctx) && gt_allreduce_next(a->steps, &mean, &share)) {
+    if (gt_allreduce_answered(a->steps))
       take_step(ctx, mean);
+    else if (s->env.host.norm)
+      keep_mean(ctx, mean);
     else
       make_step(ctx, mean);
   }
-  gt_sync_hold_while(ctx, gt_allreduce_holds(r));
+  gt_sync_hold_while(ctx, a->unclipped || gt_allreduce_holds(a->steps));
 }
 
 static void ssgd_open(gt_sync *s) {
@@ -44,6 +71,7 @@ static void ssgd_open(gt_sync *s) {
                                    .ctx = s};
   const size_t n = s->env.params.n;
   a->grads = s->env.singly ? gt_vec_of(NULL, n) : gt_sync_vec(s, n);
+  a->mean = s->env.host.norm ? gt_sync_vec(s, n) : gt_vec_of(NULL, n);
   a->steps = gt_allreduce_open(s->env.exchange, &spec, a->grads, gt_vec_of(NULL, 0));
 }
 
@@ -51,6 +79,7 @@ static void ssgd_close(gt_sync *s) {
   ssgd *a = (ssgd *)s;
   gt_allreduce_close(a->steps);
   gt_free(a->grads.data);
+  gt_free(a->mean.data);
 }
 
 static void ssgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
@@ -72,6 +101,10 @@ static void ssgd_on_drain(gt_sync *s, gt_ns now) {
   advance(s);
 }
 
+static bool ssgd_drained(const gt_sync *s) {
+  return !((const ssgd *)s)->unclipped;
+}
+
 static bool keeps_grads(const gt_sync *s) {
   return !s->env.singly && gt_allreduce_waiting(((const ssgd *)s)->steps);
 }
@@ -80,12 +113,18 @@ static void ssgd_save(gt_sync *s, gt_state *state) {
   ssgd *a = (ssgd *)s;
   gt_allreduce_save(a->steps, state);
   if (keeps_grads(s)) gt_sync_save_vec(state, "grads", a->grads);
+  if (!s->env.host.norm) return;
+  gt_sync_save_count(state, "unclipped", &a->unclipped);
+  if (a->unclipped) gt_sync_save_vec(state, "mean", a->mean);
 }
 
 static gt_status ssgd_load(gt_sync *s, const gt_state *state) {
   ssgd *a = (ssgd *)s;
   GT_TRY(gt_allreduce_load(a->steps, state));
-  return keeps_grads(s) ? gt_sync_load_vec(state, "grads", a->grads) : GT_OK;
+  if (keeps_grads(s)) GT_TRY(gt_sync_load_vec(state, "grads", a->grads));
+  if (!s->env.host.norm) return GT_OK;
+  GT_TRY(gt_sync_load_count(state, "unclipped", &a->unclipped));
+  return a->unclipped ? gt_sync_load_vec(state, "mean", a->mean) : GT_OK;
 }
 
 extern const gt_sync_ops gt_sync_ssgd;
@@ -103,6 +142,7 @@ const gt_sync_ops gt_sync_ssgd = {
     .on_gradient = ssgd_on_gradient,
     .on_part = ssgd_on_part,
     .on_drain = ssgd_on_drain,
+    .drained = ssgd_drained,
     .save = ssgd_save,
     .load = ssgd_load,
 };

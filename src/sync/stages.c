@@ -55,13 +55,11 @@ static double norm_of(const stages *a, int64_t step) {
   return sqrt(sum);
 }
 
+/* The step, or what its maker needs to know of it. */
 static void apply(stages *a, int64_t step) {
   const gt_sync_env *env = &a->base.env;
-  if (env->nowners == 0)
-    gt_sync_step(&a->base, a->grads);
-  else
-    gt_optim_step_of(env->optim, env->params, a->grads, gt_vec_of(NULL, env->params.n),
-                     norm_of(a, step));
+  if (env->nowners > 0) gt_optim_norm(env->optim, norm_of(a, step));
+  if (!env->made_elsewhere) gt_sync_step(&a->base, a->grads);
 }
 
 /* Makes the step that all have told, if there is one, then holds or releases the workers. */
@@ -70,7 +68,7 @@ static void advance(gt_sync *s) {
   const gt_sync_host *host = &s->env.host;
   if (all_told(a)) {
     const size_t spoilt = spoilt_by(a, a->applied + 1);
-    if (spoilt == s->env.nregions && !s->env.made_elsewhere) apply(a, a->applied + 1);
+    if (spoilt == s->env.nregions) apply(a, a->applied + 1);
     a->applied++;
     host->made(host->ctx, spoilt);
   }

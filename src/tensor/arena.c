@@ -16,7 +16,7 @@ typedef struct {
 struct gt_arena {
   span *spans;
   size_t n, capacity, total;
-  bool planned;
+  bool planned, lent;
   float *block;
 };
 
@@ -84,6 +84,13 @@ void gt_arena_commit(gt_arena *arena) {
   if (!arena->block) arena->block = GT_NEW_ARRAY(float, arena->total ? arena->total : 1);
 }
 
+void gt_arena_commit_at(gt_arena *arena, float *block) {
+  gt_arena_plan(arena);
+  if (arena->block) gt_bug("an arena that has its block was given another");
+  arena->lent = true;
+  arena->block = block;
+}
+
 size_t gt_arena_offset(const gt_arena *arena, size_t ticket) {
   if (!arena->planned || ticket >= arena->n)
     gt_bug("an arena has no place %zu (%zu reserved, %s)", ticket, arena->n,
@@ -105,7 +112,7 @@ size_t gt_arena_bytes(const gt_arena *arena) {
 
 void gt_arena_close(gt_arena *arena) {
   if (!arena) return;
-  gt_free(arena->block);
+  if (!arena->lent) gt_free(arena->block);
   gt_free(arena->spans);
   gt_free(arena);
 }

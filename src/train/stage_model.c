@@ -1,7 +1,7 @@
 /* The final model of a pipeline.  Regions send their parts in pieces; the lead writes each piece to
    the file as it comes, so that no rank holds the whole model.  Of several copies of the pipeline it
-   is the mean: parts of further copies are held until they are whole and it is their turn, in region
-   order, so that the mean does not depend on which came first. */
+   is the mean, with the bits of data parallelism (mean.c): parts of further copies are held until
+   all copies of a part are here, and then added in region order. */
 #include "ending.h"
 #include "geotrain/ps_ending.h"
 #include "stages.h"
@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#define AT_ONCE ((size_t)1 << 18) /* floats */
+
 struct gt_stage_model {
   const gt_server *server;
   gt_ckpt_parts *file; /* NULL: nothing has been written */
   size_t *taken;       /* of each region: floats that have come */
-  float **held;        /* of each region: its part, if it waits for its turn */
-  bool *averaged;      /* of each region: its part is in the file */
+  float **held;        /* of each region: its part, if an earlier one has the same stages */
+  bool *whole;         /* of each region: its part is here */
 };
 
 gt_stage_model *gt_stage_model_open(const gt_server *s) {
@@ -22,7 +24,7 @@ gt_stage_model *gt_stage_model_open(const gt_server *s) {
   m->server = s;
   m->taken = GT_NEW_ARRAY(size_t, s->run->job->nregions);
   m->held = GT_NEW_ARRAY(float *, s->run->job->nregions);
-  m->averaged = GT_NEW_ARRAY(bool, s->run->job->nregions);
+  m->whole = GT_NEW_ARRAY(bool, s->run->job->nregions);
   return m;
 }
 
@@ -31,7 +33,7 @@ void gt_stage_model_close(gt_stage_model *m) {
   gt_ckpt_parts_close(m->file);
   for (size_t r = 0; r < m->server->run->job->nregions; r++) gt_free(m->held[r]);
   gt_free(m->held);
-  gt_free(m->averaged);
+  gt_free(m->whole);
   gt_free(m->taken);
   gt_free(m);
 }
@@ -85,21 +87,17 @@ static void open_file(gt_stage_model *m) {
   end_write(gt_ckpt_parts_open(&m->file, run->run_dir, whole->params.n, whole->buffers.n));
 }
 
-/* The floats [at, at + n) of a region's parameters or buffers, to where they are in the model; the
-   mean of what is there moves towards them by `share` (1: they take its place). */
+/* The floats [at, at + n) of a region's parameters or buffers, to where they are in the model. */
 static void put(gt_stage_model *m, const gt_part_ranges *ranges, bool buffers, size_t at, size_t n,
-                const float *data, double share) {
+                const float *data) {
   for (size_t i = 0; i < ranges->n; i++) {
     const gt_part_range *r = &ranges->ranges[i];
     const size_t first = at > r->own ? at : r->own,
                  end = at + n < r->own + r->count ? at + n : r->own + r->count,
                  place = r->whole + (first - r->own);
     if (first >= end) continue;
-    const float *from = data + (first - at);
     begin_write(m);
-    end_write(share == 1
-                  ? gt_ckpt_parts_put(m->file, buffers, place, from, end - first)
-                  : gt_ckpt_parts_average(m->file, buffers, place, from, end - first, share));
+    end_write(gt_ckpt_parts_put(m->file, buffers, place, data + (first - at), end - first));
   }
 }
 
@@ -109,33 +107,100 @@ static size_t floats_of(const gt_region_part *part) {
 
 /* ---- several copies -------------------------------------------------------------------------- */
 
-/* The weight of the region's part in the mean of it and of those before it; 0: they are not all in
-   the file. */
-static double share_of(const gt_stage_model *m, size_t region) {
-  const gt_server *s = m->server;
-  double sum = s->weights[region];
-  for (size_t c = 0; c < gt_job_copies(s->run->job); c++) {
-    const size_t twin = gt_job_twin(s->run->job, region, c);
-    if (twin >= region) continue;
-    if (!m->averaged[twin]) return 0;
-    sum += s->weights[twin];
-  }
-  return s->weights[region] / sum;
+/* The parameters or the buffers that the region `first` and those with the same stages have. */
+typedef struct {
+  gt_stage_model *m;
+  size_t first;
+  bool buffers;
+  float *here, *mean; /* AT_ONCE */
+} group;
+
+/* A piece of them: n floats from float `own` of the part on, which is float `at` of the model. */
+typedef struct {
+  size_t own, at, n;
+} piece;
+
+static bool is_twin(const gt_stage_model *m, size_t a, size_t b) {
+  const gt_job *job = m->server->run->job;
+  return gt_job_twin(job, a, gt_job_copy_of(job, b)) == b;
 }
 
-/* Averages the parts whose turn it is. */
-static void average(gt_stage_model *m) {
-  const gt_run *run = m->server->run;
-  for (size_t r = 0; r < run->job->nregions; r++) {
-    const gt_region_part *part = &run->pipe->parts[r];
-    const double share = m->held[r] && m->taken[r] == floats_of(part) ? share_of(m, r) : 0;
-    if (share <= 0) continue;
-    put(m, &part->params, false, 0, part->params.floats, m->held[r], share);
-    put(m, &part->buffers, true, 0, part->buffers.floats, m->held[r] + part->params.floats, share);
+/* What a further region of the group has of the piece. */
+static const float *held_of(const group *g, size_t region, const piece *p) {
+  const gt_region_part *part = &g->m->server->run->pipe->parts[region];
+  return g->m->held[region] + (g->buffers ? part->params.floats : 0) + p->own;
+}
+
+static bool differs(const group *g, const piece *p) {
+  bool same = true;
+  for (size_t r = g->first + 1; r < g->m->server->run->job->nregions; r++)
+    if (is_twin(g->m, g->first, r))
+      same = same && memcmp(g->here, held_of(g, r, p), p->n * sizeof(float)) == 0;
+  return !same;
+}
+
+static bool average(const group *g, const piece *p) {
+  const double *weights = g->m->server->weights;
+  const gt_vec mean = gt_vec_of(g->mean, p->n);
+  gt_vec_zero(mean);
+  gt_vec_axpy(mean, (float)weights[g->first], gt_vec_of(g->here, p->n));
+  for (size_t r = g->first + 1; r < g->m->server->run->job->nregions; r++)
+    if (is_twin(g->m, g->first, r))
+      gt_vec_axpy(mean, (float)weights[r], gt_vec_of((float *)(uintptr_t)held_of(g, r, p), p->n));
+  begin_write(g->m);
+  end_write(gt_ckpt_parts_put(g->m->file, g->buffers, p->at, g->mean, p->n));
+  return false;
+}
+
+/* Reads back what is in the file, piece by piece, until `each` is true; false: it never was. */
+static bool go_through(const group *g, bool (*each)(const group *g, const piece *p)) {
+  const gt_region_part *part = &g->m->server->run->pipe->parts[g->first];
+  const gt_part_ranges *ranges = g->buffers ? &part->buffers : &part->params;
+  for (size_t i = 0; i < ranges->n; i++) {
+    const gt_part_range *r = &ranges->ranges[i];
+    for (size_t done = 0; done < r->count;) {
+      const size_t left = r->count - done;
+      const piece p = {r->own + done, r->whole + done, left < AT_ONCE ? left : AT_ONCE};
+      begin_write(g->m);
+      end_write(gt_ckpt_parts_get(g->m->file, g->buffers, p.at, g->here, p.n));
+      if (each(g, &p)) return true;
+      done += p.n;
+    }
+  }
+  return false;
+}
+
+/* The part of `first` is in the file, and those of its twins are held.  What is equal in all copies
+   stays as it is. */
+static void settle(gt_stage_model *m, size_t first) {
+  group g = {.m = m, .first = first};
+  g.here = GT_NEW_ARRAY(float, AT_ONCE);
+  g.mean = GT_NEW_ARRAY(float, AT_ONCE);
+  for (size_t buffers = 0; buffers < 2; buffers++) {
+    g.buffers = buffers != 0;
+    if (go_through(&g, differs)) go_through(&g, average);
+  }
+  for (size_t r = first + 1; r < m->server->run->job->nregions; r++) {
+    if (!is_twin(m, first, r)) continue;
     gt_free(m->held[r]);
     m->held[r] = NULL;
-    m->averaged[r] = true;
   }
+  gt_free(g.here);
+  gt_free(g.mean);
+}
+
+/* The region's part is here: settles its group if it was the last one. */
+static void came(gt_stage_model *m, size_t region) {
+  const gt_run *run = m->server->run;
+  size_t first = run->job->nregions;
+  bool all = gt_job_copies(run->job) > 1;
+  m->whole[region] = true;
+  for (size_t r = run->job->nregions; r-- > 0;) {
+    if (!is_twin(m, region, r)) continue;
+    all = all && m->whole[r];
+    first = r;
+  }
+  if (all) settle(m, first);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -145,10 +210,9 @@ void gt_stage_model_own(gt_stage_model *m) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   const gt_region_part *part = &run->pipe->parts[run->roles.region_id];
   open_file(m);
-  put(m, &part->params, false, 0, a->params.n, a->params.data, 1);
-  put(m, &part->buffers, true, 0, a->buffers.n, a->buffers.data, 1);
-  m->averaged[run->roles.region_id] = true;
-  average(m);
+  put(m, &part->params, false, 0, a->params.n, a->params.data);
+  put(m, &part->buffers, true, 0, a->buffers.n, a->buffers.data);
+  came(m, run->roles.region_id);
 }
 
 static void take_piece(gt_stage_model *m, size_t peer, size_t at, size_t n, const void *payload) {
@@ -158,9 +222,9 @@ static void take_piece(gt_stage_model *m, size_t peer, size_t at, size_t n, cons
     if (!m->held[peer]) m->held[peer] = GT_NEW_ARRAY(float, floats_of(part));
     memcpy(m->held[peer] + at, payload, n * sizeof(float));
   } else if (at < params) {
-    put(m, &part->params, false, at, n, payload, 1);
+    put(m, &part->params, false, at, n, payload);
   } else {
-    put(m, &part->buffers, true, at - params, n, payload, 1);
+    put(m, &part->buffers, true, at - params, n, payload);
   }
 }
 
@@ -183,8 +247,7 @@ bool gt_stage_model_take(gt_stage_model *m, size_t peer, const gt_frame_header *
   take_piece(m, peer, at, n, payload);
   m->taken[peer] += n;
   if (m->taken[peer] < all) return false;
-  m->averaged[peer] = !part->again;
-  average(m);
+  came(m, peer);
   return true;
 }
 

@@ -14,7 +14,7 @@ struct gt_server_stages {
     bool busy;   /* makes a pass */
     gt_ns since; /* wall time of its last order */
     gt_resident used;
-    gt_stage_area area;
+    gt_stage_area *areas; /* of each shape of micro-batches */
   } * workers;
   const void *arrived; /* payload of the message that is being handled */
   /* Borrowed by a checkpoint: the phases of each worker, and where the region's part lies. */
@@ -39,6 +39,11 @@ static size_t output_bytes(const gt_pipe_layout *l, const gt_pipe_order *o) {
   return gt_pipe_sample_bytes(l, gradient ? o->span - 1 : o->span, gradient);
 }
 
+/* Where the buffers of steps that begin now are. */
+static const gt_stage_area *area_of(const gt_server_stages *g, size_t worker) {
+  return &g->workers[worker].areas[gt_ps_passes_shape(g->passes)];
+}
+
 static void name_input(const gt_server_stages *g, size_t worker, const gt_pipe_order *o,
                        gt_pass_msg *pass) {
   if (o->npieces > GT_PASS_PIECES)
@@ -47,7 +52,7 @@ static void name_input(const gt_server_stages *g, size_t worker, const gt_pipe_o
   for (size_t i = 0; i < o->npieces; i++) {
     const gt_pipe_piece *piece = &o->pieces[i];
     const size_t from = piece->landed ? worker : piece->worker, each = input_bytes(g->layout, o);
-    const gt_stage_area *area = &g->workers[from].area;
+    const gt_stage_area *area = area_of(g, from);
     const size_t *at = piece->landed ? area->landing : area->out;
     pass->pieces[i] = (gt_pass_piece){.from = at[piece->buffer] + piece->at * each,
                                       .to = piece->first * each,
@@ -78,12 +83,13 @@ static void order_pass(void *ctx, size_t worker, const gt_ps_order *of, const gt
                                  .span = o->span,
                                  .micro = o->micro,
                                  .slot = (uint32_t)o->slot,
+                                 .shape = (uint32_t)gt_ps_passes_shape(g->passes),
                                  .flags = (begins ? GT_STAGE_BEGIN : 0) |
                                           (o->first ? GT_STAGE_WEIGHT : 0) |
                                           (of->kind == GT_PS_EVAL ? GT_STAGE_SCORE : 0)}};
   name_input(g, worker, o, &order.pass);
   if (o->out != GT_PIPE_NONE) {
-    order.pass.out = g->workers[worker].area.out[o->out];
+    order.pass.out = area_of(g, worker)->out[o->out];
     order.pass.out_bytes = gt_ps_passes_share(g->passes, worker) * output_bytes(g->layout, o);
   }
   give(g, worker, &order, of, cost);
@@ -140,7 +146,7 @@ static void send(void *ctx, size_t region, const gt_frame_header *head, const gt
   const uint8_t *payload = NULL;
   if (p->bytes > 0)
     payload = gt_plane_ps_area(s->plane, p->from_worker) +
-              g->workers[p->from_worker].area.out[p->buffer] + p->at * (p->bytes / p->count);
+              area_of(g, p->from_worker)->out[p->buffer] + p->at * (p->bytes / p->count);
   const gt_ns now = gt_server_now(s);
   gt_gateway_send(s->gateway, region, head, payload, p->bytes, cookie, now);
   gt_ps_posted(s->ps, region, head, (double)gt_message_wire_bytes(head, p->bytes), now);
@@ -150,10 +156,11 @@ void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie) {
   must(gt_ps_passes_departed(g->passes, cookie));
 }
 
-static void land(void *ctx, const gt_pipe_packet *p) {
+static void land(void *ctx, size_t shape, const gt_pipe_packet *p) {
   const gt_server_stages *g = ctx;
   memcpy(gt_plane_ps_area(g->server->plane, p->to_worker) +
-             g->workers[p->to_worker].area.landing[p->buffer] + p->at * (p->bytes / p->count),
+             g->workers[p->to_worker].areas[shape].landing[p->buffer] +
+             p->at * (p->bytes / p->count),
          g->arrived, p->bytes);
 }
 
@@ -221,6 +228,21 @@ gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+static gt_stage_area *open_areas(const gt_server_stages *g, size_t worker) {
+  const gt_pipe_job *pipe = g->server->run->pipe->job;
+  const size_t n = gt_pipe_job_shapes(pipe), stage = gt_ps_passes_stage(g->passes, worker);
+  gt_stage_area *areas = GT_NEW_ARRAY(gt_stage_area, n);
+  for (size_t i = 0; i < n; i++)
+    areas[i] = gt_stage_area_of(&gt_pipe_job_shape(pipe, i)->layout, stage);
+  return areas;
+}
+
+static void close_areas(const gt_server_stages *g, gt_stage_area *areas) {
+  for (size_t i = 0; i < gt_pipe_job_shapes(g->server->run->pipe->job); i++)
+    gt_stage_area_close(&areas[i]);
+  gt_free(areas);
+}
+
 gt_server_stages *gt_server_stages_open(gt_server *s) {
   const gt_run *run = s->run;
   const size_t workers = (size_t)run->roles.region_size - 1;
@@ -238,8 +260,7 @@ gt_server_stages *gt_server_stages_open(gt_server *s) {
       .host = {g, order_pass, order_end, send, land, server_clock, server_held}};
   must(gt_ps_passes_open(&g->passes, &spec));
   if (gt_ps_schedule(s->ps)) gt_server_stages_reorder(g, gt_ps_schedule(s->ps));
-  for (size_t w = 0; w < workers; w++)
-    g->workers[w].area = gt_stage_area_of(g->layout, gt_ps_passes_stage(g->passes, w));
+  for (size_t w = 0; w < workers; w++) g->workers[w].areas = open_areas(g, w);
   return g;
 }
 
@@ -247,7 +268,7 @@ void gt_server_stages_close(gt_server_stages *g) {
   if (!g) return;
   gt_ps_passes_close(g->passes);
   for (size_t w = 0; w < gt_plane_ps_workers(g->server->plane); w++)
-    gt_stage_area_close(&g->workers[w].area);
+    close_areas(g, g->workers[w].areas);
   gt_free(g->saved);
   gt_free(g->params_at);
   gt_free(g->buffers_at);

@@ -9,11 +9,14 @@ typedef struct {
   gt_run *run;
   const gt_clock_ops *clock;
   gt_plane_worker *plane;
-  const gt_pipe_layout *layout;
   size_t number, stage, replica; /* of the region's workers; of the stage's */
-  size_t share;                  /* samples of a micro-batch */
-  bool judges;                   /* it has the loss */
-  gt_loader *train, *test;       /* NULL: the stage reads no samples */
+  /* As micro-batches are now: their shape, the graph for it, this worker's samples of each. */
+  const gt_pipe_job *shape;
+  const gt_pipe_layout *layout;
+  gt_graph *graph;
+  size_t share;
+  bool judges;             /* it has the loss */
+  gt_loader *train, *test; /* NULL: the stage reads no samples */
   /* The samples of a step, or of one micro-batch of an evaluation. */
   char *x;
   int32_t *y;
@@ -93,12 +96,27 @@ static void join_labels(const stage_worker *w, const gt_pass_msg *p, const char 
 
 /* Each order may have its parameters at a different address. */
 static void adopt(const stage_worker *w) {
-  gt_graph_adopt(w->run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane),
+  gt_graph_adopt(w->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane),
                  gt_plane_worker_buffers(w->plane));
 }
 
+static void take_shape(stage_worker *w, size_t number) {
+  w->shape = gt_pipe_job_shape(w->run->pipe->job, number);
+  w->layout = &w->shape->layout;
+  w->graph = w->run->pipe->graphs[number];
+  w->share = w->layout->micro_samples / w->layout->places[w->stage].workers;
+}
+
+/* From this step on micro-batches have another shape. */
+static void change_shape(stage_worker *w, size_t number) {
+  if (w->graph == w->run->pipe->graphs[number]) return;
+  take_shape(w, number);
+  gt_graph_return(w->graph);
+  adopt(w);
+}
+
 static void take_input(const stage_worker *w, const gt_pass_msg *p, size_t span) {
-  gt_graph *graph = w->run->graph;
+  gt_graph *graph = w->graph;
   char *to = p->kind == GT_PASS_F ? gt_graph_span_input(graph, span, p->slot)
                                   : gt_graph_span_output_gradient(graph, span, p->slot);
   for (size_t i = 0; i < p->npieces; i++)
@@ -109,7 +127,7 @@ static void take_input(const stage_worker *w, const gt_pass_msg *p, size_t span)
 }
 
 static void give_output(const stage_worker *w, const gt_pass_msg *p, size_t span) {
-  const gt_graph *graph = w->run->graph;
+  const gt_graph *graph = w->graph;
   char *to = (char *)gt_plane_worker_area(w->plane) + p->out;
   if (p->out_bytes == 0) return;
   if (p->kind != GT_PASS_F)
@@ -130,13 +148,13 @@ static void forward(stage_worker *w, const gt_pass_msg *p, size_t span, const gt
                     bool train) {
   gt_metrics m = {0};
   take_labels(w, p, batch);
-  if (batch->n > 0) gt_graph_forward(w->run->graph, span, p->slot, batch, train, &m);
+  if (batch->n > 0) gt_graph_forward(w->graph, span, p->slot, batch, train, &m);
   if (gt_setup_span_judges(w->run->pipe, p->span)) add(&w->sum, &m);
 }
 
 static void compute(stage_worker *w, const gt_order_msg *order) {
   const gt_pass_msg *p = &order->pass;
-  gt_graph *graph = w->run->graph;
+  gt_graph *graph = w->graph;
   const size_t span = gt_setup_own_span(w->run, p->span);
   const bool judges = gt_setup_span_judges(w->run->pipe, p->span);
   if (p->flags & GT_STAGE_SCORE) {
@@ -166,13 +184,14 @@ static void compute(stage_worker *w, const gt_order_msg *order) {
 
 static gt_ns cost_of(const stage_worker *w, const gt_pass_msg *p) {
   return w->run->job->compute_emulate
-             ? gt_ps_pass_time(w->run->pipe->job, w->number, p->span, (gt_pass_kind)p->kind)
+             ? gt_ps_pass_time(w->shape, w->number, p->span, (gt_pass_kind)p->kind)
              : 0;
 }
 
 static void pass(stage_worker *w, const gt_order_msg *order) {
   const gt_pass_msg *p = &order->pass;
   const gt_ns from = gt_now();
+  change_shape(w, p->shape);
   if (order->with_params) adopt(w);
   if (p->flags & GT_STAGE_BEGIN) {
     w->sum = (gt_metrics){0};
@@ -204,15 +223,15 @@ static const gt_ps_stage *own_stage(const stage_worker *w) {
 
 /* The gradient is a sum over the micro-batches; the PS makes a mean of it.  Is it finite? */
 static bool finish_gradient(const stage_worker *w) {
-  const gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
+  const gt_vec grads = gt_graph_arrays(w->graph)->grads;
   const gt_ps_stage *own = own_stage(w);
   bool finite = true;
-  gt_graph_gradients_end(w->run->graph);
+  gt_graph_gradients_end(w->graph);
   for (size_t i = 0; i < own->nparams; i++) {
     const gt_vec part = gt_vec_range(grads, own->params[i].offset, own->params[i].count);
     finite = finite && gt_vec_finite(part);
   }
-  return finite && gt_vec_finite(gt_graph_arrays(w->run->graph)->buffers);
+  return finite && gt_vec_finite(gt_graph_arrays(w->graph)->buffers);
 }
 
 static void push_gradient(stage_worker *w, const gt_order_msg *order) {
@@ -295,23 +314,42 @@ static gt_status open_samples(stage_worker *w) {
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
+/* Samples whose labels are here at a time. */
+static size_t most_labels(const stage_worker *w) {
+  const gt_pipe_job *pipe = w->run->pipe->job;
+  size_t most = 0;
+  for (size_t i = 0; i < gt_pipe_job_shapes(pipe); i++) {
+    const gt_pipe_layout *l = &gt_pipe_job_shape(pipe, i)->layout;
+    const size_t n = l->slots[w->stage] * l->micro_samples / l->places[w->stage].workers;
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+/* Prepares the graphs of all shapes, so that no step allocates; the job's comes first. */
+static void prepare(stage_worker *w) {
+  for (size_t i = gt_pipe_job_shapes(w->run->pipe->job); i-- > 0;) {
+    take_shape(w, i);
+    adopt(w);
+    gt_graph_on_progress(w->graph, gt_plane_worker_progress, w->plane);
+    gt_graph_prepare(w->graph, w->share);
+  }
+}
+
 gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
   const gt_pipe_layout *layout = run->pipe->layout;
-  stage_worker w = {
-      .run = run, .clock = clock, .layout = layout, .number = (size_t)run->roles.region_rank - 1};
+  stage_worker w = {.run = run, .clock = clock, .number = (size_t)run->roles.region_rank - 1};
   w.stage = gt_pipe_stage_at(layout, run->roles.region_id, w.number);
   w.replica = w.number - layout->places[w.stage].first_worker;
-  w.share = layout->micro_samples / layout->places[w.stage].workers;
   w.label_bytes = layout->label_bytes;
-  if (w.label_bytes > 0) w.labels = gt_alloc(layout->slots[w.stage] * w.share, w.label_bytes);
+  if (w.label_bytes > 0) w.labels = gt_alloc(most_labels(&w), w.label_bytes);
+  take_shape(&w, 0);
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, w.number);
   const gt_plane_size size = gt_train_plane_size(run);
   w.plane = gt_plane_worker_create(run->roles.region, &size);
   gt_status status = open_samples(&w);
   if (status == GT_OK) {
-    adopt(&w);
-    gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
-    gt_graph_prepare(run->graph, w.share);
+    prepare(&w);
     status = loop(&w);
   }
   gt_plane_worker_close(w.plane, run->end_limit_s);

@@ -30,13 +30,22 @@ void gt_stage_area_close(gt_stage_area *area) {
   *area = (gt_stage_area){0};
 }
 
-size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region) {
+static size_t largest(const gt_pipe_layout *layout, size_t region) {
   size_t most = 0;
   for (size_t stage = 0; stage < layout->stages; stage++) {
     if (layout->places[stage].region != region) continue;
     gt_stage_area area = gt_stage_area_of(layout, stage);
     if (area.bytes > most) most = area.bytes;
     gt_stage_area_close(&area);
+  }
+  return most;
+}
+
+size_t gt_stage_area_max(const gt_pipe_job *pipe, size_t region) {
+  size_t most = 0;
+  for (size_t i = 0; i < gt_pipe_job_shapes(pipe); i++) {
+    const size_t bytes = largest(&gt_pipe_job_shape(pipe, i)->layout, region);
+    if (bytes > most) most = bytes;
   }
   return most;
 }

@@ -22,8 +22,9 @@ typedef struct {
 
 gt_stage_area gt_stage_area_of(const gt_pipe_layout *layout, size_t stage);
 void gt_stage_area_close(gt_stage_area *area);
-/* The largest of the areas of the region's workers. */
-size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region);
+/* The largest of the areas of the region's workers, over all shapes of micro-batches: they use it
+   one after the other. */
+size_t gt_stage_area_max(const gt_pipe_job *pipe, size_t region);
 
 /* ---- on a PS (stage_server.c) ---------------------------------------------------------------- */
 

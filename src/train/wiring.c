@@ -40,7 +40,7 @@ static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
   memcpy(&d.topology, item->data, (n + 1) * sizeof(int64_t));
   *there = true;
   if (d.topology >= 0 && d.topology < (int64_t)GT_WIRING_KINDS) s->wiring = wiring_of(&d, n);
-  if (s->wiring.topology == d.topology && gt_wiring_sound(&s->wiring, n)) return GT_OK;
+  if (s->wiring.topology == d.topology && gt_ps_wiring_sound(run->job, &s->wiring)) return GT_OK;
   return GT_FAIL(
       GT_ERR_CKPT,
       "checkpoint round %lld of region %s: state \"train/topology\" is no topology of %zu "
@@ -51,7 +51,7 @@ static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
 /* On the lead. */
 static gt_status decide(gt_server *s, int64_t round) {
   const gt_run *run = s->run;
-  const gt_arrays *a = gt_graph_arrays(run->graph);
+  const gt_arrays *a = gt_graph_arrays(run->model);
   bool there;
   s->wired_by = BY_CHECKPOINT;
   GT_TRY(kept_wiring(s, round, &there));

@@ -169,7 +169,7 @@ gt_plane_size gt_train_plane_size(const gt_run *run) {
       .nparams = a->params.n,
       .nbuffers = a->buffers.n,
       .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0,
-      .nactivations = run->pipe ? gt_stage_area_max(run->pipe->layout, run->roles.region_id) : 0,
+      .nactivations = run->pipe ? gt_stage_area_max(run->pipe->job, run->roles.region_id) : 0,
       .parts = run->pipe ? run->pipe->workers : NULL};
 }
 

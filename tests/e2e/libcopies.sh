@@ -10,3 +10,25 @@ copies_job() {
 copies_job '{name: east, ranks: 2}, {name: london, ranks: 2}' 'stages: [{region: east}], copies: [{regions: london}]' >one.yaml
 copies_job '{name: east, ranks: 2}, {name: london, ranks: 2}, {name: west, ranks: 2}, {name: paris, ranks: 2}' \
   'stages: [{region: east, last: [transformer.h.0, lm_head]}, {region: west, last: [transformer.h.1, transformer.h.2]}], copies: [{regions: [london, paris]}]' >two.yaml
+
+# law NAME JUDGE RANKS JOB ARGUMENTS...: the run ends with the parameters of the run JUDGE.
+law() {
+  local name=$1 judge=$2 ranks=$3 job=$4 dir
+  dir=law-$(tr -c 'a-z0-9\n' - <<<"$name")
+  shift 4
+  train "$name" "$ranks" "$job" --run-dir "$dir" "$@"
+  ended "$name" 0
+  check "$name: the parameters" same "$(weights "$dir")" "$(weights "$judge")"
+  check "$name: the samples" same "$(field "$dir" samples)" "$(field "$judge" samples)"
+}
+
+# parallel NAME ARGUMENTS...: the same with copies of one stage, which are data parallelism.
+parallel() {
+  local name=$1 dir
+  dir=data-$(tr -c 'a-z0-9\n' - <<<"$name")
+  shift
+  sed '/^pipeline: /d' "${ONE:-one.yaml}" >data.yaml
+  train "$name: data parallel" "${RANKS:-4}" data.yaml --run-dir "$dir" --clock virtual --set model.untied=true "$@"
+  ended "$name: data parallel" 0
+  law "$name: copies of one stage" "$dir" "${RANKS:-4}" "${ONE:-one.yaml}" --clock virtual --set model.untied=true --set pipeline.schedule=gpipe --set pipeline.micro_batches=1 "$@"
+}

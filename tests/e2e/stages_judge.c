@@ -1,7 +1,8 @@
-/* stages_judge JOB.yaml [KEY=VALUE...]: trains the model of a job with a pipeline in this process
-   and prints the SHA-256 of the parameters: what a run of the job must end with, whatever its
-   schedule, regions and messages.  It uses the model, the data and the optimizer, and nothing of
-   pipelines, parameter servers and MPI.
+/* stages_judge JOB.yaml [STEP:MICROS...] [KEY=VALUE...]: trains the model of a job with a pipeline
+   in this process and prints the SHA-256 of the parameters: what a run of the job must end with,
+   whatever its schedule, regions and messages.  From step STEP on (from 1; ascending) steps have
+   MICROS micro-batches; before that, as many as the job says.  It uses the model, the data and the
+   optimizer, and nothing of pipelines, parameter servers and MPI.
 
    A stage of d workers is d copies of its part of the model.  Micro-batches go through all stages
    one after the other, forward and back; each copy has an equal run of their samples and adds up
@@ -32,6 +33,14 @@ typedef struct {
   char *output, *gradient; /* of the micro-batch: its output, and the gradient of that */
 } part;
 
+/* From step `from` on, counted from 0. */
+typedef struct {
+  int64_t from;
+  size_t micros, micro_samples;
+  stage *stages;
+  part *parts;
+} shape;
+
 typedef struct {
   gt_job *job;
   gt_dataset *dataset;
@@ -39,7 +48,11 @@ typedef struct {
   gt_order order;
   char *x;
   int32_t *y;
-  size_t sample_bytes, micros, micro_samples;
+  size_t sample_bytes;
+  shape *shapes;
+  size_t nshapes;
+  /* Those of the step. */
+  size_t micros, micro_samples;
   gt_graph *whole; /* parameters, gradients and buffers of the whole model */
   gt_optim *optim;
   size_t nstages, nparts;
@@ -75,10 +88,8 @@ static size_t end_of(const judge *j, const char *name) {
 
 /* Stages go forward through the model, and with two names each back again. */
 static void open_parts(judge *j) {
-  const size_t n = j->nstages = j->job->pipeline.nstages, chunks = gt_job_chunks(j->job);
-  j->nparts = n * chunks;
+  const size_t n = j->nstages;
   j->parts = GT_NEW_ARRAY(part, j->nparts);
-  j->spans = GT_NEW_ARRAY(gt_span, j->nparts);
   for (size_t k = 0, first = 0; k < j->nparts; first = j->spans[k++].end) {
     const size_t of = k < n ? k : 2 * n - 1 - k;
     const gt_job_stage *s = &j->job->pipeline.stages[of];
@@ -218,8 +229,18 @@ static void sum_up(const judge *j) {
   for (size_t i = 0; j->micros > 1 && i < grads.n; i++) grads.data[i] *= 1.0F / (float)j->micros;
 }
 
+/* Steps of this shape follow; each has gradients of its own. */
+static void take_shape(judge *j, const shape *s) {
+  j->micros = s->micros;
+  j->micro_samples = s->micro_samples;
+  j->stages = s->stages;
+  j->parts = s->parts;
+}
+
 static void step(judge *j, int64_t number) {
   const gt_arrays *a = gt_graph_arrays(j->whole);
+  for (size_t i = 0; i < j->nshapes; i++)
+    if (j->shapes[i].from == number) take_shape(j, &j->shapes[i]);
   gt_loader_batch(j->loader, &j->order, number, j->x, j->y);
   for (size_t micro = 0; micro < j->micros; micro++) {
     for (size_t k = 0; k < j->nparts; k++) forward(j, k, micro);
@@ -243,8 +264,20 @@ static void open_data(judge *j) {
   j->sample_bytes = d->h * d->w * d->c * sizeof(float);
   j->x = gt_alloc(batch, j->sample_bytes);
   j->y = GT_NEW_ARRAY(int32_t, batch);
-  j->micros = (size_t)j->job->pipeline.micro_batches;
-  j->micro_samples = batch / j->micros;
+}
+
+/* [STEP:MICROS...]: returns how many there are. */
+static size_t read_shapes(judge *j, char **words, size_t n) {
+  size_t read = 0;
+  j->shapes = GT_NEW_ARRAY(shape, 1 + n);
+  for (; read < n && !strchr(words[read], '='); read++) {
+    long long from;
+    shape *s = &j->shapes[1 + read];
+    must(sscanf(words[read], "%lld:%zu", &from, &s->micros) == 2 && from > 0, words[read]);
+    s->from = from - 1;
+  }
+  j->nshapes = 1 + read;
+  return read;
 }
 
 static void open_optim(judge *j) {
@@ -271,25 +304,44 @@ static void open_optim(judge *j) {
   done(gt_optim_create(&j->optim, &spec, a->params.n, true));
 }
 
+static void open_shape(judge *j, shape *of) {
+  must((size_t)j->job->train.batch % of->micros == 0, "the micro-batches do not divide the batch");
+  of->micro_samples = (size_t)j->job->train.batch / of->micros;
+  take_shape(j, of);
+  open_parts(j);
+  j->stages = of->stages = GT_NEW_ARRAY(stage, j->nstages);
+  of->parts = j->parts;
+  for (size_t s = 0; s < j->nstages; s++) open_stage(j, s);
+}
+
 static void open_judge(judge *j) {
   open_data(j);
   const gt_graph_spec spec = spec_of(j);
   done(gt_graph_create(&j->whole, &spec));
   gt_graph_init(j->whole, j->job->seed);
-  open_parts(j);
-  j->stages = GT_NEW_ARRAY(stage, j->nstages);
-  for (size_t s = 0; s < j->nstages; s++) open_stage(j, s);
+  j->nstages = j->job->pipeline.nstages;
+  j->nparts = j->nstages * gt_job_chunks(j->job);
+  j->spans = GT_NEW_ARRAY(gt_span, j->nparts);
+  j->shapes[0].micros = (size_t)j->job->pipeline.micro_batches;
+  for (size_t i = 0; i < j->nshapes; i++) open_shape(j, &j->shapes[i]);
   open_optim(j);
 }
 
-static void close_judge(judge *j) {
+static void close_shape(judge *j, shape *of) {
+  take_shape(j, of);
   for (size_t s = 0; s < j->nstages; s++)
     for (size_t i = 0; i < j->stages[s].copies; i++) gt_graph_close(j->stages[s].graphs[i]);
   for (size_t k = 0; k < j->nparts; k++) {
     gt_free(j->parts[k].output);
     gt_free(j->parts[k].gradient);
   }
-  void *owned[] = {j->stages, j->parts, j->spans, j->x, j->y};
+  gt_free(j->stages);
+  gt_free(j->parts);
+}
+
+static void close_judge(judge *j) {
+  for (size_t i = 0; i < j->nshapes; i++) close_shape(j, &j->shapes[i]);
+  void *owned[] = {j->shapes, j->spans, j->x, j->y};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
   gt_optim_close(j->optim);
   gt_graph_close(j->whole);
@@ -302,7 +354,8 @@ int main(int argc, char **argv) {
   judge j = {0};
   char hex[GT_SHA256_HEX];
   if (argc < 2) return 2;
-  done(gt_job_load(&j.job, argv[1], (const char *const *)argv + 2, (size_t)argc - 2));
+  const size_t read = read_shapes(&j, argv + 2, (size_t)argc - 2);
+  done(gt_job_load(&j.job, argv[1], (const char *const *)argv + 2 + read, (size_t)argc - 2 - read));
   open_judge(&j);
   for (int64_t i = 0; i < j.job->train.until.steps; i++) step(&j, i);
   const gt_vec params = gt_graph_arrays(j.whole)->params;

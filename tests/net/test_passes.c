@@ -1,7 +1,7 @@
 /* ranks: 2 4; processors: 1; wraps: gt_panic */
 /* Passes of a pipeline in the local plane: a chain of workers whose inputs are pieces of several
-   activation areas, in shared memory and by messages; the PS knows what every byte must be.  What
-   cannot be is refused. */
+   activation areas, in shared memory and by messages; the PS knows what every byte must be.  In every fifth step
+   parameters are in the snapshot, which nobody changes.  What cannot be is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,6 +91,7 @@ typedef struct {
   uint32_t done[WORKERS], updates[WORKERS], sums[WORKERS];
   gt_order_msg orders[WORKERS];
   bool busy[WORKERS];
+  int64_t lent; /* the step whose parameters are in the snapshot */
 } server;
 
 static size_t below(server *s, size_t n) {
@@ -155,15 +156,41 @@ static void foresee(server *s, size_t worker, const gt_pass_msg *pass, size_t n)
     s->areas[worker][pass->out + i] = output_at(s->input, n, s->sums[worker], i);
 }
 
+static bool is_lent(const gt_order_msg *order) {
+  return order->step % 5 == 4;
+}
+
+/* All workers have answered the orders of the last step that was lent. */
+static void lend(server *s, const gt_order_msg *order) {
+  const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
+  for (size_t i = 0; s->lent != order->step && i < NPARAMS; i++)
+    snapshot.params[i] = param_at(order->step, i);
+  for (size_t i = 0; s->lent != order->step && i < NBUFFERS; i++)
+    snapshot.buffers[i] = -param_at(order->step, i);
+  s->lent = order->step;
+}
+
+static void stayed(const server *s, const gt_order_msg *order) {
+  const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
+  for (size_t i = 0; is_lent(order) && i < NBUFFERS; i++)
+    assert_true(snapshot.buffers[i] == -param_at(order->step, i));
+}
+
 static void give(server *s, size_t worker) {
   float params[NPARAMS], buffers[NBUFFERS];
   gt_order_msg *order = &s->orders[worker];
+  const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   for (size_t i = 0; i < NPARAMS; i++) params[i] = param_at(order->step, i);
   for (size_t i = 0; i < NBUFFERS; i++) buffers[i] = -param_at(order->step, i);
   if (below(s, 16) == 0)
     gt_plane_ps_order(s->plane, worker, &(gt_order_msg){.kind = GT_ORDER_KEEPALIVE}, NULL, NULL);
   s->busy[worker] = true;
-  gt_plane_ps_order(s->plane, worker, order, params, buffers);
+  if (order->with_params && is_lent(order)) {
+    lend(s, order);
+    gt_plane_ps_order(s->plane, worker, order, snapshot.params, snapshot.buffers);
+  } else {
+    gt_plane_ps_order(s->plane, worker, order, params, buffers);
+  }
 }
 
 static void order_pass(server *s, size_t worker) {
@@ -219,6 +246,7 @@ static void on_push(void *context, size_t worker, const gt_push_msg *push, float
     assert_int_equal(pass->kind, UPDATE);
     for (size_t i = 0; i < NPARAMS; i++) assert_true(grads[i] == grad_at(worker, pass->micro, i));
     assert_true(buffers[NBUFFERS - 1] == (float)pass->micro);
+    stayed(s, &s->orders[worker]);
     gt_plane_ps_taken(s->plane, worker);
     s->updates[worker]++;
     return;

@@ -12,12 +12,17 @@
 
 #define STAGES  4
 #define REGIONS 2
+#define OTHERS  3
 #define LINKS   (REGIONS * REGIONS)
 
 /* Four stages over two regions and back, each way alike. */
 typedef struct {
   gt_pipe_problem problem;
   gt_pipe_span spans[STAGES];
+  /* With other numbers of micro-batches, if that may change. */
+  gt_pipe_problem others[OTHERS];
+  gt_pipe_span other_spans[OTHERS][STAGES];
+  size_t nothers;
   gt_pipe_hop hops[STAGES];
   gt_pipe_wan wan;
   gt_link_spec links[LINKS];
@@ -45,9 +50,19 @@ static gt_pipe_schedule *best_of(const world *w, size_t variants) {
 }
 
 static gt_pipe_adapt *new_adapt(const world *w) {
-  const gt_pipe_adapt_spec spec = {
-      .problem = &w->problem, .schedule = w->plan, .search = {.seed = 1, .variants = 200}};
+  const gt_pipe_adapt_spec spec = {.problem = &w->problem,
+                                   .others = w->others,
+                                   .nothers = w->nothers,
+                                   .schedule = w->plan,
+                                   .search = {.seed = 1, .variants = 200}};
   return gt_pipe_adapt_create(&spec);
+}
+
+/* Of an order of any number of micro-batches. */
+static const gt_pipe_problem *problem_of(const world *w, const gt_pipe_schedule *s) {
+  for (size_t i = 0; i < w->nothers; i++)
+    if (w->others[i].micros == s->micros) return &w->others[i];
+  return &w->problem;
 }
 
 static void open_world(world *w, size_t micros, double rate_bps) {
@@ -74,7 +89,7 @@ static void close_world(world *w) {
 
 static double period(const world *w, const gt_pipe_schedule *s) {
   gt_pipe_result r;
-  assert_int_equal(gt_pipe_evaluate(&r, s, &w->problem, GT_PIPE_STEADY), GT_OK);
+  assert_int_equal(gt_pipe_evaluate(&r, s, problem_of(w, s), GT_PIPE_STEADY), GT_OK);
   const double found = gt_seconds(r.period);
   gt_pipe_result_close(&r);
   return found;
@@ -239,6 +254,103 @@ static void waves_cost_little(void **unused) {
     }
 }
 
+/* ---- the number of micro-batches ------------------------------------------------------------- */
+
+/* 8 micro-batches that may become 4, 16 or 32; a pass takes 4 ms beside its samples, which takes the
+   more the more there are; over a slow link workers wait, and there more of them cost nothing. */
+static void open_numbers(world *w, double rate_bps) {
+  static const size_t numbers[OTHERS] = {4, 16, 32};
+  open_world(w, 8, rate_bps);
+  close_world(w);
+  for (size_t i = 0; i <= OTHERS; i++) {
+    const size_t m = i < OTHERS ? numbers[i] : 8;
+    gt_pipe_span *spans = i < OTHERS ? w->other_spans[i] : w->spans;
+    const double s = 0.004 + 0.16 / (double)m;
+    for (size_t k = 0; k < STAGES; k++)
+      spans[k] = (gt_pipe_span){s, s, s, 1, 1, 270000 * 8.0 / (double)m, 0};
+    if (i == OTHERS) continue;
+    w->others[i] = w->problem;
+    w->others[i].micros = m;
+    w->others[i].spans = spans;
+  }
+  w->nothers = OTHERS;
+  w->plan = best_of(w, 200);
+  w->adapt = new_adapt(w);
+}
+
+/* The least period of any number at this rate, and the number. */
+static double best_period(world *w, double rate_bps, size_t *micros) {
+  const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .seed = 1, .variants = 200};
+  gt_link_spec planned[LINKS];
+  double least_s = INFINITY;
+  memcpy(planned, w->links, sizeof planned);
+  set_rate(w, rate_bps);
+  for (size_t i = 0; i <= OTHERS; i++) {
+    gt_pipe_schedule *s;
+    assert_int_equal(
+        gt_pipe_make(&s, GT_PIPE_AUTO, i < OTHERS ? &w->others[i] : &w->problem, &search), GT_OK);
+    if (period(w, s) < least_s) *micros = s->micros;
+    least_s = fmin(least_s, period(w, s));
+    gt_pipe_schedule_close(s);
+  }
+  memcpy(w->links, planned, sizeof planned);
+  return least_s;
+}
+
+static size_t micros_of(const world *w) {
+  return gt_pipe_adapt_schedule(w->adapt)->micros;
+}
+
+/* Noise changes nothing.  When the link has an eighth of its rate, more micro-batches are better
+   than the best order of as many; when it is as planned again, fewer are. */
+static void the_number_follows(void **unused) {
+  (void)unused;
+  world w;
+  size_t fast, slow;
+  open_numbers(&w, 200e6);
+  const double fast_s = best_period(&w, 200e6, &fast), slow_s = best_period(&w, 25e6, &slow);
+  for (int i = 0; i < 200; i++) step(&w, 200e6, 0.1);
+  assert_int_equal(w.switches, 0);
+  for (int i = 0; i < 60; i++) step(&w, 25e6, 0.02);
+  const size_t more = micros_of(&w);
+  assert_true(w.switches == 1 && more > fast && slow > fast);
+  set_rate(&w, 25e6);
+  assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.02 * slow_s);
+  gt_pipe_schedule *own = best_of(&w, 200);
+  assert_true(period(&w, own) > 1.05 * slow_s);
+  gt_pipe_schedule_close(own);
+  set_rate(&w, 200e6);
+  for (int i = 0; i < 100; i++) step(&w, 200e6, 0.02);
+  assert_true(w.switches == 2 && micros_of(&w) < more);
+  assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.05 * fast_s);
+  close_world(&w);
+}
+
+/* As waves_cost_little.  The best that is known has the best number in each half, at once; by the
+   plan 8 micro-batches are 20 % slower than that over the slow link, as 32 are over the fast one, so
+   that little is allowed in 240 steps. */
+static void waves_of_numbers_cost_little(void **unused) {
+  (void)unused;
+  static const int halves[] = {3, 13, 30, 60};
+  const double rates[2] = {200e6, 25e6};
+  for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+    const int steps = 240;
+    world w;
+    size_t micros;
+    double paces_s[2], end_s = 0;
+    open_numbers(&w, rates[0]);
+    const wave v = {{rates[0], rates[1]},
+                    {best_period(&w, rates[0], &micros), best_period(&w, rates[1], &micros)},
+                    halves[h]};
+    while (w.step < steps) end_s = step_of_wave(&w, &v, end_s);
+    find_paces(&w, &v, w.plan, paces_s);
+    const int kept = steps_in(&v, paces_s, end_s), best = steps_in(&v, v.best_s, end_s);
+    if (steps < 0.99 * kept || steps < 0.88 * best)
+      fail_msg("%d steps each: %d steps, by the plan %d, at best %d", halves[h], steps, kept, best);
+    close_world(&w);
+  }
+}
+
 /* ---- agreement, state ------------------------------------------------------------------------ */
 
 /* What one region alone has chosen is dropped, and may be chosen again later. */
@@ -287,34 +399,68 @@ static double walk(gt_rng *rng, double rate_bps) {
 }
 
 /* Two adapters in the same steps, one of which is saved, closed and loaded again and again, also
-   while an order waits: the same orders at all times. */
+   while an order waits: the same orders at all times.  Returns how many numbers of micro-batches
+   they have had. */
+static size_t go_on_from_states(world *again, world *w) {
+  double rate_bps = 100e6;
+  size_t waited = 0, numbers = 1, last = micros_of(w);
+  gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
+  for (int k = 0; k < 300; k++) {
+    if (k % 7 == 0) rate_bps = walk(&rng, rate_bps);
+    step(w, rate_bps, 0.05);
+    step(again, rate_bps, 0.05);
+    assert_true(w->adapted_s == again->adapted_s);
+    numbers += micros_of(w) != last;
+    last = micros_of(w);
+    const int64_t mark = gt_pipe_adapt_mark(w->adapt);
+    if (k % 5 > 0 && mark == 0) continue;
+    waited += mark != 0;
+    gt_state state = saved(again);
+    gt_pipe_adapt_close(again->adapt);
+    again->adapt = new_adapt(again);
+    assert_int_equal(gt_pipe_adapt_load(again->adapt, &state), GT_OK);
+    gt_state_close(&state);
+    assert_int_equal(gt_pipe_adapt_mark(again->adapt), mark);
+  }
+  assert_true(waited >= 2 && w->switches >= 2);
+  assert_true(w->adapted_s <= 1.01 * w->planned_s);
+  return numbers;
+}
+
 static void saved_state_goes_on(void **unused) {
   (void)unused;
   world w, again;
-  double rate_bps = 100e6;
-  size_t waited = 0;
-  gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
   open_world(&w, 16, 100e6);
   open_world(&again, 16, 100e6);
-  for (int k = 0; k < 300; k++) {
-    if (k % 7 == 0) rate_bps = walk(&rng, rate_bps);
-    step(&w, rate_bps, 0.05);
-    step(&again, rate_bps, 0.05);
-    assert_true(w.adapted_s == again.adapted_s);
-    const int64_t mark = gt_pipe_adapt_mark(w.adapt);
-    if (k % 5 > 0 && mark == 0) continue;
-    waited += mark != 0;
-    gt_state state = saved(&again);
-    gt_pipe_adapt_close(again.adapt);
-    again.adapt = new_adapt(&again);
-    assert_int_equal(gt_pipe_adapt_load(again.adapt, &state), GT_OK);
-    gt_state_close(&state);
-    assert_int_equal(gt_pipe_adapt_mark(again.adapt), mark);
-  }
-  assert_true(waited >= 2 && w.switches >= 2);
-  assert_true(w.adapted_s <= 1.01 * w.planned_s);
+  assert_int_equal(go_on_from_states(&again, &w), 1);
   close_world(&w);
   close_world(&again);
+  open_numbers(&w, 100e6);
+  open_numbers(&again, 100e6);
+  assert_true(go_on_from_states(&again, &w) > 1);
+  close_world(&w);
+  close_world(&again);
+}
+
+/* A number of micro-batches that is not allowed any more: the run goes on by the plan. */
+static void other_numbers_begin_anew(void **unused) {
+  (void)unused;
+  world w, other;
+  open_numbers(&w, 200e6);
+  open_numbers(&other, 200e6);
+  for (int i = 0; i < 60; i++) step(&w, 200e6, 0);
+  while (micros_of(&w) == 8) step(&w, 25e6, 0);
+  gt_state state = saved(&w);
+  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state), GT_OK);
+  assert_int_equal(micros_of(&other), micros_of(&w));
+  gt_pipe_adapt_close(other.adapt);
+  other.nothers = 0;
+  other.adapt = new_adapt(&other);
+  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state), GT_OK);
+  assert_int_equal(micros_of(&other), 8);
+  gt_state_close(&state);
+  close_world(&w);
+  close_world(&other);
 }
 
 /* Another plan of the start: the state of the old one is not used. */
@@ -367,9 +513,12 @@ int main(void) {
       cmocka_unit_test_teardown(lasting_change_is_followed, no_leak),
       cmocka_unit_test_teardown(plan_returns, no_leak),
       cmocka_unit_test_teardown(waves_cost_little, no_leak),
+      cmocka_unit_test_teardown(the_number_follows, no_leak),
+      cmocka_unit_test_teardown(waves_of_numbers_cost_little, no_leak),
       cmocka_unit_test_teardown(one_region_decides_nothing, no_leak),
       cmocka_unit_test_teardown(saved_state_goes_on, no_leak),
       cmocka_unit_test_teardown(other_plan_begins_anew, no_leak),
+      cmocka_unit_test_teardown(other_numbers_begin_anew, no_leak),
       cmocka_unit_test_teardown(damaged_state_is_refused, no_leak),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -541,6 +541,48 @@ static void an_order_is_replaced_between_steps(void **unused) {
   close_hand(&h);
 }
 
+/* Another state machine has made steps 5 to 8; what comes of step 9 before it begins stays. */
+static void steps_of_others_are_skipped(void **unused) {
+  (void)unused;
+  hand h;
+  open_hand(&h, 1);
+  step(&h, 1, FIRST_STEP, 0);
+  says(gt_pipe_region_skip(h.region, 9), GT_ERR_FAULT,
+       "worker 1 of region 1 cannot go on with step 9: it has not ended 5");
+  close_hand(&h);
+  open_hand(&h, 1);
+  assert_int_equal(gt_pipe_region_skip(h.region, 9), GT_OK);
+  assert_false(gt_pipe_region_early(h.region));
+  refuses(&h, activation(1, 0, 8), "the worker has ended that step");
+  takes(&h, activation(1, 0, 9));
+  assert_true(gt_pipe_region_early(h.region) && h.passes == 0);
+  assert_int_equal(gt_pipe_region_skip(h.region, 9), GT_OK);
+  says(gt_pipe_region_skip(h.region, 8), GT_ERR_FAULT,
+       "worker 1 of region 1 cannot go on with step 8: it has ended 8");
+  step(&h, 1, 9, 0);
+  assert_false(gt_pipe_region_early(h.region));
+  assert_true(h.passes == 1 && h.order.kind == GT_PASS_F && h.order.step == 9);
+  close_hand(&h);
+}
+
+static void numbers_have_a_stride(void **unused) {
+  (void)unused;
+  hand h = {.layout = two_stages()};
+  gt_pipe_region_spec spec = {.layout = &h.layout, .forward_micros = FORWARD_MOST};
+  int64_t number;
+  uint32_t micro;
+  for (int wide = 0; wide < 2; wide++) {
+    spec.stride = wide ? 100 : 7;
+    assert_int_equal(gt_pipe_region_create(&h.region, &spec), GT_OK);
+    const uint64_t found = gt_pipe_region_number(h.region, 6, 2);
+    assert_int_equal(found, wide ? 602 : 6 * FORWARD_MOST + 2);
+    gt_pipe_region_of_number(h.region, found, &number, &micro);
+    assert_true(number == 6 && micro == 2);
+    gt_pipe_region_close(h.region);
+  }
+  gt_pipe_layout_close(&h.layout);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(packets_from_and_to_the_wrong_place),
                                      cmocka_unit_test(packets_of_the_wrong_size),
@@ -552,6 +594,8 @@ int main(void) {
                                      cmocka_unit_test(readers_say_so),
                                      cmocka_unit_test(buffers_by_hand),
                                      cmocka_unit_test(layouts_that_are_refused),
-                                     cmocka_unit_test(an_order_is_replaced_between_steps)};
+                                     cmocka_unit_test(an_order_is_replaced_between_steps),
+                                     cmocka_unit_test(steps_of_others_are_skipped),
+                                     cmocka_unit_test(numbers_have_a_stride)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

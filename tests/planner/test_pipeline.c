@@ -92,6 +92,53 @@ static void other_schedules(void **state) {
   gt_job_close(job);
 }
 
+/* Two copies of one stage: a step takes 400 ms, and every eighth one, or every one, sends the model
+   there and back at once, which takes its bytes over the link and 25 ms. */
+static gt_planner_pipeline *plan_of_copies(gt_job **job, const char *sync) {
+  char all[2048];
+  snprintf(all, sizeof all,
+           "name: copied\nseed: 2\nmodel: {name: gpt-tiny, layers: 4, width: 32}\n"
+           "train: {until: {epochs: 2}, batch: 16, optimizer: {lr: 0.1}}\n"
+           "regions: [{name: east, ranks: 2, samples: 160}, {name: west, ranks: 2, samples: 320}]\n"
+           "pipeline: {stages: [{region: east}], copies: [{regions: west}], micro_batches: 1}\n"
+           "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"
+           "compute: {step: 400 ms}\nplan: {start: 0 s, billing: 1 ms}\nsync: {%s}\n",
+           sync);
+  if (gt_job_parse(job, "copied.yaml", all) != GT_OK) fail_msg("%s", gt_error_text());
+  return plan_of(*job);
+}
+
+static void several_copies(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_job *often_job, *seldom_job;
+  gt_planner_pipeline *often = plan_of_copies(&often_job, "strategy: ssgd"),
+                      *seldom = plan_of_copies(&seldom_job, "strategy: sma, period: 8");
+  const double model = (double)often->shape.parameters * 4, seconds = model * 8 / 100e6;
+  assert_int_equal(often->ncopies, 2);
+  for (size_t c = 0; c < 2; c++) {
+    const double more = often->copies[c].period_s - 0.4;
+    assert_true(gt_seconds(often->copies[c].result.period) == 0.4);
+    assert_int_equal(often->copies[c].steps, c ? 40 : 20);
+    if (more < 0.025 + seconds || more > 0.025 + 1.1 * seconds) fail_msg("%g s more", more);
+    if (fabs(8 * (seldom->copies[c].period_s - 0.4) / more - 1) > 0.01)
+      fail_msg("%g and %g s", seldom->copies[c].period_s, more);
+  }
+  for (size_t i = 1; i < 3; i++) {
+    assert_true(often->step_bytes[i] > model && often->step_bytes[i] < 1.01 * model);
+    assert_true(near(8 * seldom->step_bytes[i], often->step_bytes[i]));
+    assert_true(near(often->bytes[i], 40 * often->step_bytes[i]));
+  }
+  assert_true(near(often->wall_s, 40 * often->copies[1].period_s));
+  assert_true(near(gt_planner_pipeline_rate(often),
+                   16 / often->copies[0].period_s + 16 / often->copies[1].period_s));
+  gt_planner_pipeline_close(often);
+  gt_planner_pipeline_close(seldom);
+  gt_job_close(often_job);
+  gt_job_close(seldom_job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
 static void refusals(void **state) {
   (void)state;
   gt_planner_pipeline *p = NULL;
@@ -193,8 +240,10 @@ static void drawn(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(figures), cmocka_unit_test(other_schedules), cmocka_unit_test(refusals),
-      cmocka_unit_test(printed), cmocka_unit_test(as_json),         cmocka_unit_test(drawn),
+      cmocka_unit_test(figures),        cmocka_unit_test(other_schedules),
+      cmocka_unit_test(several_copies), cmocka_unit_test(refusals),
+      cmocka_unit_test(printed),        cmocka_unit_test(as_json),
+      cmocka_unit_test(drawn),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,31 @@ static void test_steps_of_a_pipeline(void **state) {
   gt_job_close(job);
 }
 
+/* Updates of copies, not of all regions, are divided by their number. */
+static void test_options_of_copies(void **state) {
+  (void)state;
+  static const int64_t samples[4] = {300, 0, 100, 0};
+  gt_job *job = NULL;
+  const gt_status status = gt_job_parse(
+      &job, "test",
+      "name: copies\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+      "train: {batch: 8, until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
+      "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}, {name: c, ranks: 2}, {name: d, ranks: "
+      "2}]\n"
+      "pipeline: {stages: [{region: a, last: c3}, {region: b}], labels: send, micro_batches: 2,\n"
+      "  schedule: gpipe, copies: [{regions: [c, d]}]}\n"
+      "sync: {strategy: asgd-ga, period: 3, scale: mean}\n");
+  if (status != GT_OK) fail_msg("%s", gt_error_text());
+  gt_ps_copies of = gt_ps_copies_of(job, 3, samples);
+  assert_ptr_equal(of.strategy, gt_sync_of(GT_STRATEGY_ASGD_GA));
+  assert_true(of.options.scale == 0.5 && of.options.period == 3);
+  assert_true(of.nmates == 2 && of.mates[0] == 2 && of.mates[1] == 3);
+  assert_true(of.ntwins == 2 && of.twins[0] == 1 && of.twins[1] == 3);
+  assert_true(of.weights[0] == 0.75 && of.weights[1] == 0.25);
+  gt_ps_copies_close(&of);
+  gt_job_close(job);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_period),
@@ -128,6 +153,7 @@ int main(void) {
       cmocka_unit_test(test_longest_period),
       cmocka_unit_test(test_other_options),
       cmocka_unit_test(test_steps_of_a_pipeline),
+      cmocka_unit_test(test_options_of_copies),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

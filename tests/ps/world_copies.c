@@ -22,9 +22,27 @@ bool c_dropped(const c_world *w, size_t copy, int64_t batch) {
   return false;
 }
 
+bool c_free(const c_spec *spec) {
+  return !gt_sync_of(spec->strategy)->waits;
+}
+
+bool c_followed(const c_spec *spec) {
+  return c_free(spec) && spec->topology == GT_TOPOLOGY_MESH;
+}
+
+/* What is sent is added to: numbers of which sums do not round. */
+static bool c_exact(const c_spec *spec) {
+  return gt_sync_of(spec->strategy)->sends == GT_MSG_UPDATE && c_free(spec);
+}
+
+static float c_grad(const c_world *w, size_t region, int64_t batch, size_t j, float param) {
+  if (c_exact(&w->spec)) return (float)c_draw(w, region, batch, j, 2049) / 1024 - 1;
+  return 0.1f * param + c_float(w, region, batch, j);
+}
+
 gt_ps_push c_push(const c_world *w, const c_region *r, int64_t batch, const float *params,
                   const float *buffers, float *grads, float *after) {
-  for (size_t j = 0; j < C_PARAMS; j++) grads[j] = 0.1f * params[j] + c_float(w, r->id, batch, j);
+  for (size_t j = 0; j < C_PARAMS; j++) grads[j] = c_grad(w, r->id, batch, j, params[j]);
   for (size_t j = 0; j < C_BUFFERS; j++)
     after[j] = 0.9f * buffers[j] + c_float(w, r->id, batch, 500 + j);
   gt_ps_push push = {.samples = 10, .buffers = after, .nonfinite = c_bad(w, r->id, batch)};
@@ -33,16 +51,45 @@ gt_ps_push c_push(const c_world *w, const c_region *r, int64_t batch, const floa
 }
 
 void c_begin(const c_region *r, float *params, float *buffers) {
-  for (size_t j = 0; j < C_PARAMS; j++) params[j] = 1 - 0.1f * (float)(j + r->place);
+  for (size_t j = 0; j < C_PARAMS; j++) params[j] = 1 - 0.125f * (float)(j + r->place);
   for (size_t j = 0; j < C_BUFFERS; j++) buffers[j] = (float)j;
 }
 
-gt_optim *c_optim(void) {
+static const gt_view c_tensors[C_TENSORS] = {{.offset = 0, .count = 3},
+                                             {.offset = 3, .count = C_PARAMS - 3}};
+
+/* Without momentum where nobody waits, so that steps need no state. */
+gt_optim *c_optim(const c_world *w) {
   gt_optim *optim;
-  const gt_optim_spec sgd = {
-      .kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.1}, .momentum = 0.9};
+  const bool is_free = c_free(&w->spec);
+  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
+                             .schedule = {.kind = GT_LR_CONSTANT, .lr = is_free ? 0.125 : 0.1},
+                             .momentum = is_free ? 0 : 0.9,
+                             .clip = w->spec.clip,
+                             .tensors = c_tensors,
+                             .ntensors = C_TENSORS};
   assert_int_equal(gt_optim_create(&optim, &sgd, C_PARAMS, true), GT_OK);
   return optim;
+}
+
+/* The first tensors of all places, then the second ones in the other order, as in a folded
+   pipeline. */
+static size_t c_owner(const c_spec *s, size_t i) {
+  return i < s->places ? i : 2 * s->places - 1 - i;
+}
+
+double c_norm(const c_world *w, const gt_optim *optim, const float *const *parts) {
+  const c_spec *s = &w->spec;
+  double squares[C_PLACES][C_TENSORS], sum = 0;
+  if (!(s->clip > 0)) return 0;
+  for (size_t p = 0; p < s->places; p++)
+    gt_optim_squares(optim, gt_vec_of((float *)(uintptr_t)parts[p], C_PARAMS), squares[p]);
+  for (size_t i = 0; i < C_TENSORS * s->places; i++) sum += squares[c_owner(s, i)][i / s->places];
+  return sqrt(sum);
+}
+
+bool c_same(const void *x, const void *y, size_t bytes) {
+  return memcmp(x, y, bytes) == 0;
 }
 
 /* ---- what a PS is served with ---------------------------------------------------------------- */
@@ -51,16 +98,21 @@ static void c_send(void *ctx, size_t peer, const gt_frame_header *head, const vo
                    size_t bytes, uint64_t cookie) {
   c_region *r = ctx;
   c_world *w = r->world;
-  c_link *link = &w->links[r->id][peer][payload != NULL];
+  const bool data = gt_msg_is_data(head->kind);
+  c_link *link = &w->links[r->id][peer][data];
   assert_true(peer < w->n && peer != r->id && bytes <= C_FLOATS * sizeof(float));
   assert_true(link->count < C_RING);
-  const gt_ns begins = link->free > w->now && payload ? link->free : w->now;
-  c_frame f = {.head = *head, .bytes = bytes, .cookie = cookie, .departs = GT_NEVER};
+  const gt_ns begins = link->free > w->now && data ? link->free : w->now;
+  c_frame f = {
+      .head = *head, .bytes = bytes, .cookie = cookie, .begins = begins, .departs = GT_NEVER};
   f.head.message_bytes = bytes;
   f.at = begins + link->delay + (gt_ns)gt_rng_below(&w->rng, (uint64_t)link->delay);
-  if (payload) {
-    memcpy(f.body, payload, bytes);
-    f.departs = link->free = begins + 1 + (gt_ns)gt_rng_below(&w->rng, (uint64_t)W_MS);
+  if (payload) memcpy(f.body, payload, bytes);
+  w->bytes += data ? (double)gt_message_wire_bytes(head, bytes) : 0;
+  if (data) {
+    /* a model waits for others to leave, so that a newer one replaces it */
+    const gt_ns most = w->spec.strategy == GT_STRATEGY_AMA ? 8 * W_MS : W_MS;
+    f.departs = link->free = begins + 1 + (gt_ns)gt_rng_below(&w->rng, (uint64_t)most);
     f.at += f.departs - begins;
   }
   /* data is not ahead of what was sent before it */
@@ -71,6 +123,27 @@ static void c_send(void *ctx, size_t peer, const gt_frame_header *head, const vo
   link->frames[(link->head + link->count++) % C_RING] = f;
 }
 
+/* A model that has not begun to leave. */
+static bool c_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                      const void *payload, uint64_t new_cookie) {
+  c_region *r = ctx;
+  c_world *w = r->world;
+  c_link *link = &w->links[r->id][peer][1];
+  for (size_t i = 0; i < link->count; i++) {
+    c_frame *f = &link->frames[(link->head + i) % C_RING];
+    if (f->cookie != cookie) continue;
+    if (f->departs == GT_NEVER || f->begins <= w->now) return false;
+    const uint64_t bytes = f->head.message_bytes;
+    f->head = *head;
+    f->head.message_bytes = bytes;
+    f->cookie = new_cookie;
+    memcpy(f->body, payload, f->bytes);
+    w->replaced++;
+    return true;
+  }
+  return false;
+}
+
 static void c_order(void *ctx, size_t index, const gt_ps_order *o) {
   c_region *r = ctx;
   c_world *w = r->world;
@@ -79,6 +152,15 @@ static void c_order(void *ctx, size_t index, const gt_ps_order *o) {
   r->ready = w->now + 1 + (gt_ns)gt_rng_below(&w->rng, 2 * (uint64_t)W_MS);
   r->work = o->kind == GT_PS_TRAIN ? C_TRAINING : C_EVALUATING;
   r->batch = o->first;
+  r->lent_params = o->params.data;
+  r->lent_buffers = o->buffers.data;
+  memcpy(r->lent, r->lent_params, C_PARAMS * sizeof(float));
+  memcpy(r->lent + C_PARAMS, r->lent_buffers, C_BUFFERS * sizeof(float));
+  if (o->kind == GT_PS_TRAIN) {
+    r->train = o->first;
+    r->keep[r->train % 2] = 1;
+    memset(r->add[r->train % 2], 0, sizeof r->add[0]);
+  }
   c_check(w,
           o->kind != GT_PS_TRAIN || (!c_look(w, r->id).held && o->first == c_look(w, r->id).steps));
 }
@@ -109,7 +191,8 @@ static void c_checkpoint(void *ctx, int64_t round) {
   gt_state_add(&lent, "model/", "params", GT_TYPE_F32, r->params, C_PARAMS);
   gt_state_add(&lent, "model/", "buffers", GT_TYPE_F32, r->buffers, C_BUFFERS);
   gt_ps_save(r->ps, w->now, &lent);
-  r->saves[r->nsaves++] = (c_save){.round = round, .state = w_deep_copy(&lent)};
+  r->saves[r->nsaves] = (c_save){.round = round, .state = w_deep_copy(&lent)};
+  memcpy(r->saves[r->nsaves++].seen, r->seen, sizeof r->seen);
   gt_state_close(&lent);
   if (round > w->newest) w->newest = round;
   r->writing = round;
@@ -130,47 +213,55 @@ static void c_note(void *ctx, gt_ps_note note, double a, double b) {
 void c_open_ps(c_world *w, c_region *r) {
   const c_spec *s = &w->spec;
   c_begin(r, r->params, r->buffers);
-  r->optim = c_optim();
-  const gt_ps_spec spec = {
-      .nregions = w->n,
-      .self = r->id,
-      .nworkers = 1,
-      .strategy = &gt_sync_stages,
-      .stages = &r->stage,
-      .nstages = 1,
-      .copies = {.mates = r->mates,
-                 .nmates = s->places,
-                 .twins = r->twins,
-                 .ntwins = s->copies,
-                 .weights = w->weights,
-                 .strategy = gt_sync_of(s->averages ? GT_STRATEGY_SMA : GT_STRATEGY_SSGD),
-                 .options = {.period = s->period, .scale = 1}},
-      .topology = GT_TOPOLOGY_MESH,
-      .options = {.period = 1, .scale = 1},
-      .outbox = 2,
-      .window = 2,
-      .params = gt_vec_of(r->params, C_PARAMS),
-      .grads = gt_vec_of(r->grads, C_PARAMS),
-      .buffers = gt_vec_of(r->buffers, C_BUFFERS),
-      .optim = r->optim,
-      .order = {.seed = s->seed, .region = r->id, .n = 100, .batch = 10},
-      .until = {.steps = s->steps[r->copy]},
-      .eval_every = {.steps = s->eval_every},
-      .checkpoint_every = {.steps = s->checkpoint_every},
-      .test_samples = s->eval_every ? 10 : 0,
-      .snapshot = gt_vec_of(r->snapshot, C_PARAMS),
-      .snapshot_buffers = gt_vec_of(r->snapshot + C_PARAMS, C_BUFFERS),
-      .nonfinite_limit = 1000,
-      .heartbeat = 10 * W_MS,
-      .keepalive = 50 * W_MS,
-      .round = w->newest,
-      .host = {.ctx = r,
-               .send = c_send,
-               .order = c_order,
-               .taken = c_taken,
-               .checkpoint = c_checkpoint,
-               .whole = c_whole,
-               .note = c_note}};
+  r->optim = c_optim(w);
+  r->judge = c_optim(w);
+  const gt_ps_spec spec = {.nregions = w->n,
+                           .self = r->id,
+                           .nworkers = 1,
+                           .strategy = &gt_sync_stages,
+                           .stages = &r->stage,
+                           .nstages = 1,
+                           .copies = {.mates = r->mates,
+                                      .nmates = s->places,
+                                      .twins = r->twins,
+                                      .ntwins = s->copies,
+                                      .weights = w->weights,
+                                      .strategy = gt_sync_of(s->strategy),
+                                      .options = {.period = s->period,
+                                                  .scale = s->means ? 1 / (double)s->copies : 1,
+                                                  .gradients = s->gradients}},
+                           .owners = w->owners[r->copy],
+                           .nowners = s->clip > 0 ? C_TENSORS * s->places : 0,
+                           .topology = s->topology,
+                           .next = s->topology == GT_TOPOLOGY_MESH ? NULL : r->next,
+                           .piece = 3,
+                           .wan_bytes_limit = s->wan_limit,
+                           .options = {.period = 1, .scale = 1},
+                           .outbox = 2,
+                           .window = 2,
+                           .params = gt_vec_of(r->params, C_PARAMS),
+                           .grads = gt_vec_of(r->grads, C_PARAMS),
+                           .buffers = gt_vec_of(r->buffers, C_BUFFERS),
+                           .optim = r->optim,
+                           .order = {.seed = s->seed, .region = r->id, .n = 100, .batch = 10},
+                           .until = {.steps = s->steps[r->copy]},
+                           .eval_every = {.steps = s->eval_every},
+                           .checkpoint_every = {.steps = s->checkpoint_every},
+                           .test_samples = s->eval_every ? 10 : 0,
+                           .snapshot = gt_vec_of(r->snapshot, C_PARAMS),
+                           .snapshot_buffers = gt_vec_of(r->snapshot + C_PARAMS, C_BUFFERS),
+                           .nonfinite_limit = 1000,
+                           .heartbeat = 10 * W_MS,
+                           .keepalive = 50 * W_MS,
+                           .round = w->newest,
+                           .host = {.ctx = r,
+                                    .send = c_send,
+                                    .replace = c_replace,
+                                    .order = c_order,
+                                    .taken = c_taken,
+                                    .checkpoint = c_checkpoint,
+                                    .whole = c_whole,
+                                    .note = c_note}};
   r->ps = gt_ps_create(&spec);
 }
 
@@ -184,6 +275,16 @@ void c_quiet(c_world *w) {
     for (size_t k = 0; k < w->n; k++)
       for (size_t d = 0; d < 2; d++) w->links[i][k][d] = (c_link){.delay = w->links[i][k][d].delay};
   }
+}
+
+/* The hub is in the last copy; a tree is a chain with copy 0 at its root. */
+static size_t c_next(const c_spec *s, size_t place, size_t copy) {
+  const size_t last = s->copies - 1;
+  const size_t next = s->topology == GT_TOPOLOGY_HUB    ? last
+                      : s->topology == GT_TOPOLOGY_RING ? (copy + 1) % s->copies
+                      : copy > 0                        ? copy - 1
+                                                        : 0;
+  return place * s->copies + next;
 }
 
 static void c_place(c_world *w, size_t i) {
@@ -204,6 +305,7 @@ static void c_place(c_world *w, size_t i) {
                            .judges = r->place == 0};
   for (size_t p = 0; p < w->spec.places; p++) r->mates[p] = p * copies + r->copy;
   for (size_t c = 0; c < copies; c++) r->twins[c] = r->place * copies + c;
+  for (size_t k = 0; k < w->n; k++) r->next[k] = c_next(&w->spec, k / copies, k % copies);
 }
 
 static c_world *c_current;
@@ -229,8 +331,13 @@ c_world *c_open(const c_spec *spec) {
     for (size_t k = 0; k < w->n; k++)
       for (size_t d = 0; d < 2; d++) w->links[i][k][d].delay = delays[gt_rng_below(&w->rng, 3)];
   for (size_t i = 0; i < w->n; i++) c_place(w, i);
+  for (size_t c = 0; c < spec->copies; c++)
+    for (size_t i = 0; i < C_TENSORS * spec->places; i++)
+      w->owners[c][i] = c_owner(spec, i) * spec->copies + c;
   c_quiet(w);
   for (size_t i = 0; i < w->n; i++) c_open_ps(w, &w->regions[i]);
+  for (size_t i = 0; i < w->n; i++)
+    c_begin(&w->regions[i], w->regions[i].must, w->regions[i].must + C_PARAMS);
   for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
   return w;
 }
@@ -238,6 +345,7 @@ c_world *c_open(const c_spec *spec) {
 void c_drop(c_region *r) {
   gt_ps_close(r->ps);
   gt_optim_close(r->optim);
+  gt_optim_close(r->judge);
 }
 
 void c_close(c_world *w) {
@@ -261,9 +369,10 @@ bool c_all_in(const c_world *w, gt_ps_phase phase) {
 }
 
 void c_print(const c_world *w) {
-  fprintf(stderr, "seed %llu, %zu copies of %zu regions, %s, at %.3f s\n",
+  fprintf(stderr, "seed %llu, %zu copies of %zu regions, %s over a %s, clip %g, at %.3f s\n",
           (unsigned long long)w->spec.seed, w->spec.copies, w->spec.places,
-          w->spec.averages ? "sma" : "ssgd", gt_seconds(w->now));
+          gt_strategy_names[w->spec.strategy], gt_topology_names[w->spec.topology], w->spec.clip,
+          gt_seconds(w->now));
   for (size_t i = 0; i < w->n; i++) {
     const gt_ps_view v = c_look(w, i);
     fprintf(stderr,

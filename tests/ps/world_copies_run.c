@@ -1,5 +1,61 @@
 /* The world of world_copies.h: its events, crashes and resumes. */
+#include <math.h>
+
 #include "world_copies.h"
+
+/* ---- where nobody waits ---------------------------------------------------------------------- */
+
+/* The region has used what has arrived: an update, or a model. */
+void c_hear(c_world *w, c_region *r, size_t from, const gt_frame_header *head, const float *body) {
+  const c_spec *s = &w->spec;
+  const gt_ps_view v = c_look(w, r->id);
+  const bool frozen = v.stop_code != GT_OK || v.phase == GT_PS_STOPPED;
+  if (!c_followed(s) || !gt_msg_is_data(head->kind)) return;
+  if (frozen || (int64_t)head->sequence <= r->seen[from]) return;
+  r->seen[from] = (int64_t)head->sequence;
+  w->meanwhile += r->work == C_TRAINING;
+  const gt_vec all = gt_vec_of((float *)(uintptr_t)body, C_FLOATS);
+  const gt_vec params = gt_vec_of(r->must, C_PARAMS), theirs = gt_vec_range(all, 0, C_PARAMS);
+  if (head->kind == GT_MSG_UPDATE) {
+    const double rate = s->gradients ? -gt_optim_lr(r->judge) : 1;
+    gt_vec_axpy(params, (float)((s->means ? 1 / (double)s->copies : 1) * rate), theirs);
+    return;
+  }
+  const float share = (float)w->weights[w->regions[from].copy];
+  gt_vec_lerp(params, share, theirs);
+  for (size_t j = 0; j < C_BUFFERS; j++) {
+    float *b = &r->must[C_PARAMS + j];
+    *b += share * (body[C_PARAMS + j] - *b);
+    float *add = &r->add[r->train % 2][j];
+    *add = *add * (1 - share) + share * body[C_PARAMS + j];
+  }
+  r->keep[r->train % 2] *= 1 - share;
+}
+
+/* The step that the region has made, clipped by the norm of its copy's gradient. */
+static void c_made(c_world *w, c_region *r) {
+  const float *parts[C_PLACES];
+  const int64_t batch = r->made;
+  for (size_t p = 0; p < w->spec.places; p++) parts[p] = w->regions[r->mates[p]].gave[batch % 2];
+  gt_optim_step_of(r->judge, gt_vec_of(r->must, C_PARAMS),
+                   gt_vec_of((float *)(uintptr_t)parts[r->place], C_PARAMS),
+                   gt_vec_of(NULL, C_PARAMS), c_norm(w, r->judge, parts));
+  for (size_t j = 0; j < C_BUFFERS; j++)
+    r->must[C_PARAMS + j] = r->after[j] * r->keep[batch % 2] + r->add[batch % 2][j];
+}
+
+void c_follow(c_world *w, c_region *r) {
+  const gt_ps_view v = c_look(w, r->id);
+  if (!c_followed(&w->spec)) return;
+  c_check(w, v.steps <= r->made + 1);
+  if (v.steps > r->made && v.nonfinite == r->bad) c_made(w, r);
+  r->made = v.steps;
+  r->bad = v.nonfinite;
+  c_check(w, c_same(r->params, r->must, sizeof r->params));
+  for (size_t j = 0; j < C_BUFFERS; j++)
+    c_check(w, fabsf(r->buffers[j] - r->must[C_PARAMS + j]) < 1e-4f);
+  memcpy(r->must + C_PARAMS, r->buffers, sizeof r->buffers); /* rounding does not add up */
+}
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -12,7 +68,11 @@ static void c_answer(c_world *w, c_region *r) {
     const gt_ps_push push = {.samples = 1, .correct = 1, .loss_sum = 1};
     gt_ps_evaluated(r->ps, 0, &push, w->now);
   } else {
-    const gt_ps_push push = c_push(w, r, r->batch, r->params, r->buffers, r->pushed, r->after);
+    c_check(w, c_same(r->lent_params, r->lent, sizeof r->params));
+    c_check(w, c_same(r->lent_buffers, r->lent + C_PARAMS, sizeof r->buffers));
+    const gt_ps_push push =
+        c_push(w, r, r->batch, r->lent_params, r->lent_buffers, r->pushed, r->after);
+    memcpy(r->gave[r->batch % 2], r->pushed, sizeof r->pushed);
     r->work = C_PUSHED;
     gt_ps_gradient(r->ps, 0, &push, r->pushed, w->now);
   }
@@ -24,6 +84,7 @@ static void c_arrive(c_world *w, size_t a, size_t b, c_link *link) {
   link->count--;
   const gt_ps_view v = c_look(w, b);
   if (v.phase == GT_PS_STOPPED) return; /* it has gone home */
+  c_hear(w, &w->regions[b], a, &f.head, f.body);
   w->late += f.head.kind == GT_MSG_ACK && (int64_t)f.head.round > v.round;
   if (gt_ps_message(w->regions[b].ps, a, &f.head, f.body, w->now) != GT_OK) {
     c_print(w);
@@ -43,7 +104,7 @@ static void c_earlier(c_event *best, c_event e) {
   if (e.at < best->at) *best = e;
 }
 
-static c_event c_next(c_world *w) {
+static c_event c_soonest(c_world *w) {
   c_event best = {.at = GT_NEVER};
   for (size_t a = 0; a < w->n; a++) {
     const c_region *r = &w->regions[a];
@@ -71,7 +132,7 @@ static void c_depart(c_world *w, size_t a, size_t b, c_link *link) {
 }
 
 void c_step(c_world *w) {
-  const c_event e = c_next(w);
+  const c_event e = c_soonest(w);
   c_region *r = &w->regions[e.a];
   c_check(w, e.kind != E_NONE);
   if (e.at > w->now) w->now = e.at;
@@ -86,6 +147,7 @@ void c_step(c_world *w) {
     gt_ps_written(r->ps, round, w->now);
   }
   if (e.kind == E_TICK) gt_ps_tick(r->ps, w->now);
+  c_follow(w, e.kind == E_ARRIVE ? &w->regions[e.b] : r);
   if (gt_rng_uniform(&w->rng) < w->spec.rounds)
     gt_ps_last_round(w->regions[gt_rng_below(&w->rng, w->n)].ps, w->now);
 }
@@ -109,6 +171,9 @@ static c_save *c_save_of(c_region *r, int64_t round) {
 static void c_load(c_world *w, c_region *r, int64_t round) {
   while (r->nsaves && r->saves[r->nsaves - 1].round > round) c_forget(r, r->nsaves - 1);
   c_open_ps(w, r);
+  c_begin(r, r->must, r->must + C_PARAMS);
+  r->made = r->bad = 0;
+  memset(r->seen, 0, sizeof r->seen);
   if (round == 0) return;
   const gt_state *state = &c_save_of(r, round)->state;
   assert_int_equal(gt_state_get(state, "model/", "params", GT_TYPE_F32, r->params, C_PARAMS),
@@ -116,6 +181,11 @@ static void c_load(c_world *w, c_region *r, int64_t round) {
   assert_int_equal(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, r->buffers, C_BUFFERS),
                    GT_OK);
   if (gt_ps_load(r->ps, w->now, state) != GT_OK) fail_msg("%s", gt_error_text());
+  memcpy(r->must, r->params, sizeof r->params);
+  memcpy(r->must + C_PARAMS, r->buffers, sizeof r->buffers);
+  memcpy(r->seen, c_save_of(r, round)->seen, sizeof r->seen);
+  r->made = c_look(w, r->id).steps;
+  r->bad = c_look(w, r->id).nonfinite;
 }
 
 void c_crash(c_world *w) {

@@ -482,12 +482,15 @@ static void test_plan_and_cost_come_back(void **unused) {
               c->regions[1].egress_usd == 2 && c->regions[0].ps_usd == 0.25);
   assert_string_equal(c->regions[1].name, "us");
   assert_string_equal(c->missing[0], "PS of eu");
+  assert_null(gt_summary_of(file)->adapted);
   gt_summary_close(file);
   s.plan = NULL;
   s.cost = NULL;
+  s.adapted = "nothing changed";
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);
   assert_int_equal(gt_summary_read(&file, folder), GT_OK);
   assert_true(!gt_summary_of(file)->plan && !gt_summary_of(file)->cost);
+  assert_string_equal(gt_summary_of(file)->adapted, "nothing changed");
   gt_summary_close(file);
 }
 

@@ -119,6 +119,20 @@ static void test_table(void **unused) {
     assert_true(strchr(line, '\n') - line <= 100);
   free(text);
 
+  /* What has followed the network takes as many lines as it needs. */
+  s.adapted = "the order of passes changed 4 times; 8 micro-batches, from step 31 on 16, from step "
+              "1075 on 32, from step 2075 on 8";
+  to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "\npipeline       the order of passes changed 4 times; 8 "
+                               "micro-batches, from step 31 on 16, from step\n               1075 "
+                               "on 32, from step 2075 on 8\n"));
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+    assert_true(strchr(line, '\n') - line <= 100);
+  free(text);
+  s.adapted = NULL;
+
   /* Without a mean model and links (strategy none, one region) no empty table is printed. */
   s.nlinks = 0;
   s.test_accuracy = NAN;

@@ -1,6 +1,7 @@
 /* A simulated pipeline over three regions that follows the network: planned for links that are as
    planned, it keeps its order; planned for faster links, all regions change it after the same steps
-   to the same one, once, and are faster than with the plan. */
+   to the same one, once, and are faster than with the plan; if they may change the number of
+   micro-batches, too, they are faster still. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,13 @@ static void must(gt_status status) {
   if (status != GT_OK) fail_msg("%s", gt_error_text());
 }
 
-static gt_job *job_of(double mbit, bool adapt) {
+/* What the plan and the run have in common. */
+typedef struct {
+  const char *adapt;
+  int micros;
+} kind;
+
+static gt_job *job_of(double mbit, kind k) {
   char text[2048];
   gt_job *job = NULL;
   snprintf(
@@ -49,18 +56,18 @@ static gt_job *job_of(double mbit, bool adapt) {
       "{epochs: 0}}\n"
       "regions: [{name: a, ranks: 3, samples: 960}, {name: b, ranks: 3}, {name: c, ranks: 2}]\n"
       "pipeline: {stages: [{region: a, last: transformer.h.0}, {region: b, workers: 2, last: "
-      "transformer.h.1}, {region: c, last: transformer.h.2}, {region: a}], micro_batches: 12, "
+      "transformer.h.1}, {region: c, last: transformer.h.2}, {region: a}], micro_batches: %d, "
       "adapt: %s}\n"
       "compute: {step: 4 s}\ncheckpoint: {every: {steps: 30}}\n"
       "wan: {default: {bandwidth: %g Mbit/s, latency: 15 ms}}\n",
-      adapt ? "true" : "false", mbit);
+      k.micros, k.adapt, mbit);
   must(gt_job_parse(&job, "test", text));
   return job;
 }
 
 /* Seconds of a run over links of `mbit`, planned for links of `planned`. */
-static double run(double planned, double mbit, bool adapt) {
-  gt_job *plan = job_of(planned, adapt), *job = job_of(mbit, adapt);
+static double run(double planned, double mbit, kind k) {
+  gt_job *plan = job_of(planned, k), *job = job_of(mbit, k);
   gt_links *links = NULL;
   gt_sim_shape shape;
   gt_pipe_job *pipe = NULL;
@@ -89,32 +96,54 @@ static double run(double planned, double mbit, bool adapt) {
   return totals.train_s;
 }
 
+static const kind keeps = {"false", 12}, follows = {"true", 12};
+
 static void as_planned(void **unused) {
   (void)unused;
-  const double kept = run(20, 20, false), followed = run(20, 20, true);
+  const double kept = run(20, 20, keeps), followed = run(20, 20, follows);
   for (size_t r = 0; r < REGIONS; r++) assert_int_equal(ndecisions[r], 0);
   if (followed > 1.005 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
 }
 
+static void all_decide_alike(size_t n) {
+  assert_int_equal(ndecisions[0], n);
+  for (size_t r = 1; r < REGIONS; r++) {
+    assert_int_equal(ndecisions[r], n);
+    for (size_t i = 0; i < n; i++) {
+      assert_int_equal(decisions[r][i].step, decisions[0][i].step);
+      assert_string_equal(decisions[r][i].choice, decisions[0][i].choice);
+      assert_string_equal(decisions[r][i].why, decisions[0][i].why);
+    }
+  }
+}
+
 static void slower_than_planned(void **unused) {
   (void)unused;
-  const double kept = run(20, 2.5, false), followed = run(20, 2.5, true);
-  assert_int_equal(ndecisions[0], 1);
-  for (size_t r = 1; r < REGIONS; r++) {
-    assert_int_equal(ndecisions[r], 1);
-    assert_int_equal(decisions[r][0].step, decisions[0][0].step);
-    assert_string_equal(decisions[r][0].choice, decisions[0][0].choice);
-    assert_string_equal(decisions[r][0].why, decisions[0][0].why);
-  }
+  const double kept = run(20, 2.5, keeps), followed = run(20, 2.5, follows);
+  all_decide_alike(1);
   assert_non_null(strstr(decisions[0][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
   if (followed > 0.99 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
-  assert_true(run(20, 2.5, true) == followed);
+  assert_true(run(20, 2.5, follows) == followed);
+}
+
+/* From 4 micro-batches to more, which is better than another order of 4. */
+static void more_micro_batches(void **unused) {
+  (void)unused;
+  const kind order = {"true", 4}, number = {"micro_batches", 4};
+  const double ordered = run(20, 2.5, order), followed = run(20, 2.5, number);
+  all_decide_alike(1);
+  const char *micros = strstr(decisions[0][0].choice, " micro-batches");
+  assert_non_null(micros);
+  assert_true(micros[-1] != '4' || micros[-2] != ' ');
+  if (followed > 0.97 * ordered) fail_msg("%.6f s, with 4 %.6f s", followed, ordered);
+  assert_true(run(20, 2.5, number) == followed);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(as_planned),
       cmocka_unit_test(slower_than_planned),
+      cmocka_unit_test(more_micro_batches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,86 @@
+/* By which way the regions of a job exchange: what a job may ask for, and which region is next to
+   which.  Of several copies of a pipeline, regions with the same stages have a way of their own. */
+#include <string.h>
+
+#include "geotrain/ps_of_job.h"
+
+static gt_topology topology_of(const gt_job *job) {
+  return job->sync.central ? GT_TOPOLOGY_CENTRAL : job->sync.topology;
+}
+
+gt_status gt_ps_check_way(const gt_job *job) {
+  const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
+  if (job->sync.central && !strategy->waits)
+    return GT_FAIL(GT_ERR_JOB,
+                   "sync.central is %s and sync.strategy %s, with which no region waits for "
+                   "another; ssgd or sma is needed",
+                   job->sync.central, strategy->name);
+  if (!strategy->sends || strategy->waits || job->sync.topology == GT_TOPOLOGY_AUTO ||
+      gt_topology_broadcasts(job->sync.topology))
+    return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "sync.strategy %s sends what no other region waits for, and sync.topology %s has "
+                 "rounds only; mesh, hub or tree is needed",
+                 strategy->name, gt_topology_names[job->sync.topology]);
+}
+
+/* The region that the job names as hub; nregions: none. */
+static size_t hub_of(const gt_job *job) {
+  const char *name = job->sync.central ? job->sync.central : job->sync.hub;
+  size_t hub = 0;
+  while (hub < job->nregions && !(name && strcmp(job->regions[hub].name, name) == 0)) hub++;
+  return hub;
+}
+
+/* The region has its place in the pipeline's first copy. */
+static bool is_first(const gt_job *job, size_t region) {
+  return gt_job_copy_of(job, region) == 0;
+}
+
+/* The twins of a region of the first copy.  The hub of all is in the copy of the job's hub. */
+static void place_twins(const gt_job *job, const gt_links *links, size_t bytes, size_t region,
+                        size_t *next) {
+  const size_t n = gt_job_copies(job), hub = hub_of(job);
+  size_t *twins = GT_NEW_ARRAY(size_t, n), *among = GT_NEW_ARRAY(size_t, n);
+  for (size_t c = 0; c < n; c++) twins[c] = gt_job_twin(job, region, c);
+  gt_topology_place_among(topology_of(job), links, twins, n, bytes,
+                          hub < job->nregions ? gt_job_copy_of(job, hub) : n, among);
+  for (size_t c = 0; c < n; c++) next[twins[c]] = twins[among[c]];
+  gt_free(twins);
+  gt_free(among);
+}
+
+gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters) {
+  const size_t bytes = parameters * sizeof(float);
+  gt_wiring wiring = {.topology = topology_of(job)};
+  if (wiring.topology == GT_TOPOLOGY_MESH) return wiring;
+  wiring.next = GT_NEW_ARRAY(size_t, job->nregions);
+  if (gt_job_copies(job) == 1)
+    gt_topology_place(wiring.topology, links, job->nregions, bytes, hub_of(job), wiring.next);
+  else
+    for (size_t r = 0; r < job->nregions; r++)
+      if (is_first(job, r)) place_twins(job, links, bytes, r, wiring.next);
+  return wiring;
+}
+
+/* Of the twins of a region of the first copy. */
+static bool twins_sound(const gt_job *job, const gt_wiring *wiring, size_t region) {
+  const size_t n = gt_job_copies(job);
+  gt_wiring among = {.topology = wiring->topology, .next = GT_NEW_ARRAY(size_t, n)};
+  for (size_t c = 0; c < n; c++) {
+    const size_t next = wiring->next[gt_job_twin(job, region, c)];
+    size_t d = 0;
+    while (d < n && gt_job_twin(job, region, d) != next) d++;
+    among.next[c] = d;
+  }
+  const bool sound = gt_wiring_sound(&among, n);
+  gt_wiring_close(&among);
+  return sound;
+}
+
+bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring) {
+  if (gt_job_copies(job) == 1 || !wiring->next) return gt_wiring_sound(wiring, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++)
+    if (is_first(job, r) && !twins_sound(job, wiring, r)) return false;
+  return wiring->topology != GT_TOPOLOGY_MESH;
+}

@@ -1,0 +1,231 @@
+/* The numbers of micro-batches that a pipeline may change to: which there are, that each can be
+   run, what memory is planned for all of them; what a pass takes beside its samples; the refusal of
+   models with running statistics. */
+#include "geotrain/pipe_job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STAGES 3
+
+/* 24 samples a step.  Each stage's workers get samples of 2, 3, 4, 6 or 12 micro-batches. */
+static gt_job *job_of(const char *adapt, int micros, const char *more) {
+  char text[2048];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: small\nseed: 3\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 8}\n"
+           "data: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 24, optimizer: {lr: 0.1}}\n"
+           "regions: [{name: east, ranks: 4}, {name: west, ranks: 3}]\n"
+           "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\n"
+           "compute: {step: 0.1 s%s}\n"
+           "pipeline: {stages: [{region: east, workers: 2, last: transformer.h.0}, {region: west, "
+           "workers: 2, last: transformer.h.2}, {region: east}], micro_batches: %d, adapt: %s}\n",
+           more, micros, adapt);
+  if (gt_job_parse(&job, "small.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static gt_graph_spec model_of(const gt_job *job) {
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = (gt_sample_shape){1, 1, 9, 256, 256};
+  spec.text = true;
+  spec.kernels = gt_kernels_find("ref");
+  return spec;
+}
+
+static gt_pipe_job *open_pipe(const gt_job *job) {
+  gt_pipe_job *p = NULL;
+  const gt_graph_spec model = model_of(job);
+  if (gt_pipe_job_open(&p, job, &model) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+static void says(const gt_pipe_job *p, const char *numbers) {
+  char text[64];
+  assert_string_equal(gt_pipe_job_shapes_text(p, text, sizeof text), numbers);
+}
+
+static void all_that_divide(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("micro_batches", 6, "");
+  gt_pipe_job *p = open_pipe(job);
+  says(p, "2, 3, 4, 6 or 12");
+  assert_int_equal(gt_pipe_job_shapes(p), 5);
+  assert_ptr_equal(gt_pipe_job_shape(p, 0), p);
+  for (size_t i = 0; i < 5; i++) {
+    const gt_pipe_job *shape = gt_pipe_job_shape(p, i);
+    const gt_pipe_layout *l = &shape->layout;
+    assert_int_equal(gt_pipe_job_shape_of(p, l->micros), i);
+    assert_int_equal(l->micros * l->micro_samples, 24);
+    assert_int_equal(shape->problem.micros, l->micros);
+    assert_true(l->adapts);
+    if (gt_pipe_layout_check(l) != GT_OK) fail_msg("%s", gt_error_text());
+  }
+  gt_pipe_job_close(p);
+  job->pipeline.adapt = GT_ADAPT_ORDER;
+  p = open_pipe(job);
+  says(p, "6");
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+/* No more than four times as many, or as few. */
+static void not_too_far(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("micro_batches", 12, "");
+  gt_pipe_job *p = open_pipe(job);
+  says(p, "3, 4, 6 or 12");
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+  job = job_of("micro_batches", 2, "");
+  p = open_pipe(job);
+  says(p, "1, 2, 3, 4 or 6");
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t most_of(const gt_pipe_job *p) {
+  size_t most = 0;
+  for (size_t s = 0; s < STAGES; s++)
+    if (gt_pipe_job_memory(p, s) > most) most = gt_pipe_job_memory(p, s);
+  return most;
+}
+
+/* Of each part the most of any shape: slots and scratch are one block. */
+static void memory_is_for_the_largest(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("micro_batches", 6, "");
+  gt_pipe_job *p = open_pipe(job);
+  for (size_t s = 0; s < STAGES; s++) {
+    const gt_pipe_need all = gt_pipe_job_need(p, p->layout.schedule, s);
+    size_t block = 0, areas = 0;
+    for (size_t i = 0; i < gt_pipe_job_shapes(p); i++) {
+      gt_pipe_job alone = *gt_pipe_job_shape(p, i);
+      alone.nothers = 0;
+      const gt_pipe_need n = gt_pipe_job_need(&alone, alone.layout.schedule, s);
+      assert_int_equal(n.arrays, all.arrays);
+      assert_int_equal(n.slots, alone.layout.micros);
+      if (n.scratch + n.slots * n.slot > block) block = n.scratch + n.slots * n.slot;
+      if (n.areas > areas) areas = n.areas;
+    }
+    assert_int_equal(all.scratch + all.slots * all.slot, block);
+    assert_int_equal(all.areas, areas);
+    assert_int_equal(all.all, all.arrays + block + areas + all.samples);
+  }
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+static bool has(const gt_pipe_job *p, size_t micros) {
+  for (size_t i = 0; i < gt_pipe_job_shapes(p); i++)
+    if (gt_pipe_job_shape(p, i)->layout.micros == micros) return true;
+  return false;
+}
+
+/* With enough for all of them, and with enough for the job's own alone. */
+static void what_does_not_fit_is_left_out(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("micro_batches", 12, "");
+  gt_pipe_job *p = open_pipe(job);
+  const size_t all = most_of(p);
+  gt_pipe_job_close(p);
+  job->pipeline.memory_bytes = (double)all;
+  p = open_pipe(job);
+  says(p, "3, 4, 6 or 12");
+  assert_true(most_of(p) <= all);
+  gt_pipe_job_close(p);
+  job->pipeline.adapt = GT_ADAPT_NOTHING;
+  job->pipeline.memory_bytes = 0;
+  job->pipeline.schedule = GT_PIPE_1F1B;
+  p = open_pipe(job);
+  const size_t least = most_of(p);
+  assert_true(least < all);
+  gt_pipe_job_close(p);
+  job->pipeline.adapt = GT_ADAPT_MICRO_BATCHES;
+  job->pipeline.schedule = GT_PIPE_AUTO;
+  /* split gradients need more than those of 1F1B */
+  for (job->pipeline.memory_bytes = (double)least; job->pipeline.memory_bytes < (double)all;
+       job->pipeline.memory_bytes *= 1.05) {
+    const gt_graph_spec model = model_of(job);
+    if (gt_pipe_job_open(&p, job, &model) != GT_OK) continue;
+    assert_true((double)most_of(p) <= job->pipeline.memory_bytes);
+    assert_true(has(p, 12) && !has(p, 3));
+    gt_pipe_job_close(p);
+    break;
+  }
+  assert_true(job->pipeline.memory_bytes < (double)all);
+  gt_job_close(job);
+}
+
+/* ---- times and refusals ---------------------------------------------------------------------- */
+
+static void a_pass_takes_more_than_its_samples(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("false", 6, ""), *more = job_of("false", 6, ", pass: 3 ms");
+  gt_pipe_job *p = open_pipe(job), *q = open_pipe(more);
+  const gt_ns ms = GT_SECOND / 1000;
+  for (size_t k = 0; k < STAGES; k++)
+    for (size_t n = 1; n <= 4; n++) {
+      static const gt_pass_kind kinds[] = {GT_PASS_F, GT_PASS_B, GT_PASS_W, GT_PASS_BW};
+      for (size_t i = 0; i < 4; i++) {
+        const gt_ns extra =
+            gt_pipe_job_time(q, k, kinds[i], n, 0) - gt_pipe_job_time(p, k, kinds[i], n, 0);
+        assert_in_range(extra, (kinds[i] == GT_PASS_BW ? 6 : 3) * ms - 2,
+                        (kinds[i] == GT_PASS_BW ? 6 : 3) * ms + 2);
+      }
+    }
+  assert_true(q->problem.spans[1].forward_s > p->problem.spans[1].forward_s + 0.0029);
+  gt_pipe_job_close(p);
+  gt_pipe_job_close(q);
+  gt_job_close(job);
+  gt_job_close(more);
+}
+
+static void statistics_are_refused(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("micro_batches", 6, "");
+  gt_pipe_job *p = NULL;
+  job->model.name = GT_MODEL_RESNET18;
+  job->model.layers = job->model.width = job->model.heads = job->model.context = 0;
+  for (size_t s = 0; s < STAGES; s++) job->pipeline.stages[s].workers = 1;
+  static char *const names[] = {"layer1", "layer2"};
+  for (size_t s = 0; s < 2; s++) {
+    gt_free(job->pipeline.stages[s].last[0]);
+    job->pipeline.stages[s].last[0] = gt_strdup(names[s]);
+  }
+  gt_graph_spec model = model_of(job);
+  model.shape = (gt_sample_shape){32, 32, 3, 10, 0};
+  model.text = false;
+  assert_int_equal(gt_pipe_job_open(&p, job, &model), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "small: pipeline.adapt is micro_batches, and bn1 keeps statistics of "
+                      "micro-batches, which depend on their size; false, true or another model is "
+                      "needed");
+  assert_null(p);
+  gt_job_close(job);
+}
+
+static int no_leak(void **unused) {
+  (void)unused;
+  assert_int_equal(gt_alloc_alive(), 0);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(all_that_divide, no_leak),
+      cmocka_unit_test_teardown(not_too_far, no_leak),
+      cmocka_unit_test_teardown(memory_is_for_the_largest, no_leak),
+      cmocka_unit_test_teardown(what_does_not_fit_is_left_out, no_leak),
+      cmocka_unit_test_teardown(a_pass_takes_more_than_its_samples, no_leak),
+      cmocka_unit_test_teardown(statistics_are_refused, no_leak),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
