@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # The workers of a region evaluate together: one, two and three of them give the same figures to the
 # bit for the same model, in shared memory, by messages, under both clocks and with both local
 # planes; a stop and a lost worker during an evaluation end the run as usual.

@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # train.precision bf16 if it is available; a line with the reason, and float32, if the kernels, the
 # CPU or the environment have none.  The record has the precision of the workers, not of their
