@@ -167,7 +167,12 @@ static gt_status open_parts(writer *w, const char *named, const char *region) {
   return status;
 }
 
-/* Rank 0 writes, the others compute their parts. */
+static void say(gt_status status) {
+  if (status != GT_OK && gt_launch_first()) gt_log(GT_LOG_ERROR, "%s", gt_error_text());
+}
+
+/* Rank 0 writes, the others compute their parts.  Rank 0 says what failed before any rank ends: the
+   launcher kills the others when one ends with an error. */
 static gt_status generate_in_parts(const char *named, const char *region, const request *r) {
   writer w = {0};
   gt_net_start(START_LIMIT_S);
@@ -176,6 +181,7 @@ static gt_status generate_in_parts(const char *named, const char *region, const 
     if (gt_launch_first()) status = write_text(&w, r);
     gt_text_stages_serve(w.stages);
   }
+  say(status);
   close_writer(&w);
   gt_net_finalize(START_LIMIT_S);
   return status;
@@ -245,11 +251,9 @@ gt_status gt_cmd_generate(int argc, char **argv) {
   request r;
   gt_status status = read_request(&r, argc, argv);
   if (status == GT_OK) status = gt_launch_check();
-  if (status == GT_OK) {
-    const char *named = argv[optind], *region = argc - optind == 2 ? argv[optind + 1] : NULL;
-    status =
-        gt_launch_tasks() > 1 ? generate_in_parts(named, region, &r) : generate(named, region, &r);
-  }
-  if (status != GT_OK && gt_launch_first()) gt_log(GT_LOG_ERROR, "%s", gt_error_text());
+  const char *named = argv[optind], *region = argc - optind == 2 ? argv[optind + 1] : NULL;
+  if (status == GT_OK && gt_launch_tasks() > 1) return generate_in_parts(named, region, &r);
+  if (status == GT_OK) status = generate(named, region, &r);
+  say(status);
   return status;
 }
