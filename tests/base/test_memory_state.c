@@ -12,6 +12,12 @@
 
 #include <cmocka.h>
 
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#define GT_THREAD_SANITIZER
+#endif
+#endif
+
 static void memory_is_zeroed_and_aligned(void **unused) {
   (void)unused;
   for (size_t n = 0; n < 300; n += 7) {
@@ -42,7 +48,10 @@ static void reserved_memory_is_zeroed_and_not_there(void **unused) {
   unsigned char *m = gt_reserve(large, 1);
   memset(m + large / 2, 1, large / 8);
   const size_t grown = gt_resident_now() - before;
-  assert_true(grown >= large / 8 && grown < large / 4);
+  assert_true(grown >= large / 8);
+#ifndef GT_THREAD_SANITIZER /* which keeps memory of its own for what is touched */
+  assert_true(grown < large / 4);
+#endif
   /* the kernel counts pages of each CPU apart, and adds them up now and then */
   assert_true(gt_resident_peak() + ((size_t)4 << 20) >= before + large / 8);
   assert_true(m[0] == 0 && m[large / 2] == 1 && m[large - 1] == 0);

@@ -19,8 +19,9 @@ ranks=8
 
 sed -i 's/name: cosine/name: constant/; s/eval_every: {steps: 6}/eval_every: {steps: 7}/; s/keep: 9/keep: 2/; s/latency: 5 ms/latency: 1 ms/; s/step: 24 ms/step: 6 ms/' two.yaml
 
-# step_of RUN: the step of its newest round.
-step_of() { sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' "$1/east.jsonl" | tail -n 1; }
+# step_of RUN: the last step of which a copy has a checkpoint; copies that do not wait for each other
+# are at different steps.
+step_of() { cat "$1"/*.jsonl | sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' | sort -n | tail -n 1; }
 
 # drill NAME WORDS...: the run goes on to its end 20 steps after the last disturbance.
 drill() {

@@ -11,6 +11,7 @@ cat >bin/srun <<'SH'
 [ "$1" != --mpi=list ] || { echo pmix; exit 0; }
 cp "${SLURM_HOSTFILE:-/dev/null}" seen
 echo "${SLURM_EXPORT_ENV-}" >export
+[ -z "${SRUN_RECORDS:-}" ] || echo "$SRUN_RECORDS" >>run/east.jsonl
 sleep "${SRUN_TAKES:-0}"
 exit "${SRUN_ENDS:-0}"
 SH
@@ -88,6 +89,20 @@ ended "the first of slurm/chain.sbatch" 0
 check "the first of slurm/chain.sbatch numbers the next" same "$(cat asked)" "--parsable --dependency=afterany:1 slurm/chain.sbatch 2"
 link 20
 check "the last of slurm/chain.sbatch submits none" test ! -e asked
+
+# ---- srun crashes at the end of a heterogeneous step: the run's files tell how it ended ------------
+export GEOTRAIN_REQUEUE=no
+stopped='{"event":"stopped","code":75}'
+# crashed NAME SRUN-ENDS RECORD CODE WORDS
+crashed() {
+  SRUN_ENDS=$2 SRUN_RECORDS=$3 SLURM_HET_SIZE=2 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=2 steps
+  ended "$1" "$4" "$5"
+}
+for ends in 134 137 139; do
+  crashed "srun ends with $ends after a stop" $ends "$stopped" 75 'the checkpoint is written'
+  crashed "srun ends with $ends before an end" $ends '' $ends "ended with code $ends"
+done
+unset GEOTRAIN_REQUEUE
 
 # ---- slurm/submit --chain: what another attempt would not change is the last of it ------------------------------------------------------
 "$GEOTRAIN_SOURCE/slurm/submit" --geotrain "$GEOTRAIN" job.yaml --chain 3 --run-dir "$PWD/chain" --dry-run >chain.sbatch 2>err
