@@ -1,11 +1,10 @@
 /* Reference tasks: the work of training, in sizes that fit any CPU's caches and take about a
    millisecond on one core.  Their times give the power of a device. */
-#include <math.h>
-
 #include "fleet.h"
 
-#define TASK_S  0.2 /* for each task, on average */
-#define REPEATS 5   /* at least */
+#define TASK_S  0.2  /* for each task, on average */
+#define REPEATS 5    /* at least */
+#define TURNS   4096 /* at most */
 
 const char *const gt_probe_tasks[GT_PROBE_TASKS] = {"product", "product, bf16", "convolution",
                                                     "attention", "LSTM cell"};
@@ -154,20 +153,21 @@ static void run(const bench *b, int task) {
 }
 
 /* The tasks take turns, so that what disturbs one for a while disturbs all.  The first turn finds
-   cold caches and does not count. */
+   cold caches and does not count.  Medians, because workers of a host do not begin and end together,
+   and the least times would be those of the last worker when the others are gone. */
 void gt_probe_reference(double times_s[GT_PROBE_TASKS]) {
+  static double each[GT_PROBE_TASKS][TURNS];
+  size_t n = 0;
   bench b;
   open_bench(&b);
-  for (int task = 0; task < GT_PROBE_TASKS; task++) {
-    times_s[task] = INFINITY;
-    run(&b, task);
-  }
+  for (int task = 0; task < GT_PROBE_TASKS; task++) run(&b, task);
   const gt_ns end = gt_now() + gt_from_seconds(TASK_S * GT_PROBE_TASKS);
-  for (int turn = 0; turn < REPEATS || gt_now() < end; turn++)
+  for (; n < REPEATS || (n < TURNS && gt_now() < end); n++)
     for (int task = 0; task < GT_PROBE_TASKS; task++) {
       const gt_ns from = gt_now();
       run(&b, task);
-      times_s[task] = fmin(times_s[task], gt_seconds(gt_now() - from));
+      each[task][n] = gt_seconds(gt_now() - from);
     }
+  for (int task = 0; task < GT_PROBE_TASKS; task++) times_s[task] = gt_probe_median(each[task], n);
   close_bench(&b);
 }
