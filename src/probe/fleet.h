@@ -12,7 +12,7 @@
 /* ---- devices --------------------------------------------------------------------------------- */
 
 /* fleet_power.c: times of the reference tasks on this rank, s each, the median of the repeats in
-   about 200 ms a task.  Without bf16 its task is computed in float32, as training would.  Local. */
+   about 600 ms a task.  Without bf16 its task is computed in float32, as training would.  Local. */
 void gt_probe_reference(double times_s[GT_PROBE_TASKS]);
 extern const char *const gt_probe_tasks[GT_PROBE_TASKS]; /* names */
 /* fleet_memory.c: bytes that programs can still get on this host, below `root` ("" or a folder that

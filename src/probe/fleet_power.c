@@ -2,7 +2,7 @@
    millisecond on one core.  Their times give the power of a device. */
 #include "fleet.h"
 
-#define TASK_S  0.2  /* for each task, on average */
+#define TASK_S  0.6  /* for each task, on average */
 #define REPEATS 5    /* at least */
 #define TURNS   4096 /* at most */
 
