@@ -117,6 +117,9 @@ static void report(const options *o, const gt_graph *graph, const gt_choices *ch
   printf("  rate      %.1f GFLOP/s (%.3f GFLOP a step)\n", rate, flops);
   printf("  peak      %.1f GFLOP/s f32 multiply-adds: %.0f %% of it\n", peak_gflops(),
          100 * rate / peak_gflops());
+  if (o->precision == GT_BF16 && peak_bf16_gflops() > 0)
+    printf("  of bf16   %.1f GFLOP/s bf16 multiply-adds: %.0f %% of it\n", peak_bf16_gflops(),
+           100 * rate / peak_bf16_gflops());
   printf("  memory    %.0f MB resident at most; %.0f MB activations and scratch\n",
          (double)use.ru_maxrss / 1e3, (double)gt_graph_bytes(graph) / 1e6);
   if (choices->n)
