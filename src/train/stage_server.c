@@ -215,15 +215,21 @@ void gt_server_stages_save(gt_server_stages *g, gt_state *state) {
   gt_recut_save(own_part(g->server), g->params_at, g->buffers_at, state);
 }
 
-/* Older checkpoints do not have it.  With another number of workers it is of no use: phases then
+/* Older checkpoints do not have phases.  With another number of workers they are of no use, and
    begin anew. */
-gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
+static gt_status load_phases(gt_server_stages *g, const gt_state *state) {
   const size_t n = gt_ps_passes_workers(g->passes);
   const gt_state_item *saved = gt_state_find(state, "train/", "phases");
   if (!saved || saved->count != n * GT_NPHASES) return GT_OK;
   GT_TRY(gt_state_get(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES));
   for (size_t w = 0; w < n; w++) gt_ps_passes_had(g->passes, w, &g->saved[w]);
   return GT_OK;
+}
+
+gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
+  const gt_pipe_schedule *in_force = gt_ps_schedule(g->server->ps);
+  if (in_force) gt_server_stages_reorder(g, in_force);
+  return load_phases(g, state);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -259,7 +265,6 @@ gt_server_stages *gt_server_stages_open(gt_server *s) {
       .test_samples = run->pipe->ntest,
       .host = {g, order_pass, order_end, send, land, server_clock, server_held}};
   must(gt_ps_passes_open(&g->passes, &spec));
-  if (gt_ps_schedule(s->ps)) gt_server_stages_reorder(g, gt_ps_schedule(s->ps));
   for (size_t w = 0; w < workers; w++) g->workers[w].areas = open_areas(g, w);
   return g;
 }

@@ -61,6 +61,7 @@ gt_resident gt_server_stages_used(const gt_server_stages *g, size_t worker);
 const gt_ps_passes *gt_server_stages_passes(const gt_server_stages *g);
 void gt_server_stages_account(gt_server_stages *g, bool training);
 void gt_server_stages_save(gt_server_stages *g, gt_state *state);
+/* Behind gt_ps_load: steps go on in the order that was in force. */
 gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state);
 
 /* ---- what a PS tells of them (stage_phases.c) ------------------------------------------------ */

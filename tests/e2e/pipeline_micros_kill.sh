@@ -1,0 +1,47 @@
+# labels: full
+# timeout: 400
+# processors: 2
+# pipeline.adapt micro_batches: a run that is killed before, between and after its changes of the
+# number has the same changes and parameters as one that is not.  With several workers in a stage,
+# with labels that travel and under the real clock, too, the parameters are those of one process that
+# uses the same numbers.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libmicros.sh"
+
+train "a fall" 6 micros.yaml --run-dir fall --clock virtual
+ended "a fall" 0
+judged "a fall" fall micros.yaml
+
+# Checkpoints are made every 20 steps.  A run killed at its second one goes on from the first: here
+# in turn from step 20, before any change, from 40, with 6 micro-batches, and from 60, with 12.
+resume=()
+for from in 0 20 40; do
+  GEOTRAIN_FAILPOINT=ckpt.done:2 train "from step $from" 6 micros.yaml --run-dir killed --clock virtual ${resume[@]+"${resume[@]}"}
+  ended "killed, from step $from" 137
+  resume=(--resume)
+done
+check "killed: behind a change" test -n "$(numbers killed east)"
+train "resumed" 6 micros.yaml --run-dir killed --clock virtual --resume
+ended "resumed" 0
+check "resumed: the parameters" same "$(weights killed)" "$(weights fall)"
+check "resumed: the same changes" same "$(changes killed east | sort -u)" "$(changes fall east | sort -u)"
+check "resumed: in both regions" same "$(changes killed west | sort -u)" "$(changes fall west | sort -u)"
+
+# Two workers in stage 1, so that 8 micro-batches of 3 samples cannot be.
+sed 's/{name: west, ranks: 3}/{name: west, ranks: 4}/; s/{region: west, last: transformer.h.1}/{region: west, workers: 2, last: transformer.h.1}/' micros.yaml >two.yaml
+train "two workers" 7 two.yaml --run-dir two --clock virtual
+ended "two workers" 0 'a step may have 1, 2, 3, 4, 6 or 12 micro-batches'
+judged "two workers" two two.yaml
+
+sed 's/adapt: micro_batches/adapt: micro_batches, labels: send/; s/{region: west, last: transformer.h.1}/{region: east, last: transformer.h.1}/; s/, {region: east}\]/, {region: west}]/; s/context: 16}/context: 16, untied: true}/; s/micro_batches: 4/micro_batches: 2/' micros.yaml >sent.yaml
+train "labels sent" 6 sent.yaml --run-dir sent --clock virtual
+ended "labels sent" 0 'labels leave region east'
+judged "labels sent" sent sent.yaml
+
+train "real clock" 6 micros.yaml --run-dir real --set compute.emulate=true
+ended "real clock" 0
+judged "real clock" real micros.yaml
+finish
