@@ -21,6 +21,7 @@ for word; do
       ;;
   esac
 done
+[ "$full" = no ] || export GEOTRAIN_TESTS=full # more cases in the tests (tests/cases.h)
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
 slots=$((cores + (cores + 1) / 2)) # of CTest: what runs ranks mostly waits

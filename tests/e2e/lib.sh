@@ -5,6 +5,7 @@
 export GEOTRAIN_DRILL="$$-$RANDOM$RANDOM" # every rank of this script carries it in its environment
 program=$(readlink -f "$GEOTRAIN")
 export LC_ALL=C
+[ "${GEOTRAIN_TESTS:-quick}" = full ] && full=yes || full=no # of tests/run.sh --full
 checks=0 failures=0 skips=0 code=0 launcher=
 
 ok() {

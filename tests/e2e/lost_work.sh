@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # Work lost by kills is paid for: a run that was killed twice after its checkpoint costs the time
 # and bytes of all its starts.

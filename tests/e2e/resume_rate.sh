@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # The learning rate of a run that resumes with other workers or a longer end: it continues at its
 # value, and reaches its end when the run does.

@@ -1,6 +1,6 @@
 # labels: quick
 # processors: 1
-# Every strategy's jobs, with two regions and with three uneven ones, on a small data set: they end
+# Every strategy's jobs, with two regions or three uneven ones (GEOTRAIN_TESTS=full: with both), on a small data set: they end
 # with 0, the bytes on each link are exactly those of the rule, and the regions' models are equal
 # where they must be.
 set -uo pipefail
@@ -14,7 +14,12 @@ few=(--set data.path=data.h5 --set train.until.epochs=1 --set train.batch=32 --s
 losses() { sed -n '/"regions": \[/,/\]/s/^ *"test_loss": \([^,]*\),*$/\1/p' "$1/summary.json"; }
 
 for strategy in ssgd asgd asgd-ga ama sma none; do
-  for regions in 2 3; do
+  case $full,$strategy in
+    yes,*) sizes='2 3' ;;
+    *,asgd | *,ama | *,none) sizes=2 ;;
+    *) sizes=3 ;;
+  esac
+  for regions in $sizes; do
     name=$strategy-$regions
     ranks=$((regions == 2 ? 4 : 8))
     sets=()

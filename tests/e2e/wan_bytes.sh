@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # The bytes on the WAN are exactly proportional to 1/period: 64 steps are a whole number of
 # exchanges with each of these periods.

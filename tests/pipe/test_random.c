@@ -1,5 +1,6 @@
-/* 10,000 random pipelines: schedules end, hold memory, and the evaluator's times are those of a
+/* 10,000 random pipelines (a quarter of them in the quick run): schedules end, hold memory, and the evaluator's times are those of a
    second computation, from the definitions alone; the same input gives the same output. */
+#include "cases.h"
 #include "world.h"
 
 #include <math.h>
@@ -9,7 +10,6 @@
 
 #include <cmocka.h>
 
-#define CASES      10000
 #define WAN_EVERY  4 /* every fourth pipeline is over links */
 #define MICROS_MAX 8
 #define VARIANTS   4
@@ -219,7 +219,8 @@ static void all_schedules_are_sound(void **unused) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   size_t made = 0, refused = 0;
   int64_t alive = gt_alloc_alive();
-  for (size_t i = 0; i < CASES; i++) {
+  const size_t n = cases(10000, 2500);
+  for (size_t i = 0; i < n; i++) {
     any_case c;
     make_case(&c, &rng, i);
     for (gt_pipe_kind kind = 0; gt_pipe_names[kind]; kind++) {
@@ -233,7 +234,7 @@ static void all_schedules_are_sound(void **unused) {
   }
   assert_int_equal(gt_alloc_alive(), alive);
   /* the cases are neither all easy nor all refused */
-  assert_true(made > 2 * CASES && refused > CASES / 10);
+  assert_true(made > 2 * n && refused > n / 10);
 }
 
 int main(void) {

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
 #include "internal.h"
 
 #define BEGIN                                                                                      \
@@ -391,12 +392,12 @@ static void judge_jobs(void (*make)(random_job *), int most) {
 
 static void test_brute_force(void **state) {
   (void)state;
-  judge_jobs(make_job, 15);
+  judge_jobs(make_job, (int)cases(15, 5));
 }
 
 static void test_brute_force_of_wider_jobs(void **state) {
   (void)state;
-  judge_jobs(make_wider_job, 15);
+  judge_jobs(make_wider_job, (int)cases(15, 5));
 }
 
 /* Sets of long runs are compared by forecasts from a smaller part of the run than the plan's

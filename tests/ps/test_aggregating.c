@@ -1,9 +1,8 @@
 /* Regions without workers, which only aggregate: runs end, nothing is lost or doubled, all have the
    same model, and the bits are those of the other regions alone; over stops, crashes, longer
    trainings and limits of bytes. */
+#include "cases.h"
 #include "world_laws.h"
-
-#define SEEDS 16
 
 /* The last one or two regions only aggregate.  hub: the last is the hub; otherwise the topology and
    the places are at random, without sync.central. */
@@ -27,7 +26,7 @@ static void for_all(a_law *law) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     if (!gt_sync_find(*name)->sends) continue;
     for (int k = 0; k < 4; k++)
-      for (uint64_t seed = 0; seed < SEEDS; seed++) {
+      for (uint64_t seed = 0; seed < cases(16, 6); seed++) {
         w_spec s = some_aggregate(*name, k % 2, 9000 + seed, k / 2);
         law(&s);
       }

@@ -8,6 +8,7 @@
    round; a stop, also by limits.wan_bytes, or a crash changes nothing of the result.  All this is so
    over every topology, but for the order of the sums of a tree and a ring.  What workers read of the
    model does not change until they have answered. */
+#include "cases.h"
 #include "world_copies.h"
 
 static int64_t held, waited, late, replaced, meanwhile, stops, crashes, dropped, clipped;
@@ -218,7 +219,7 @@ static void finish(c_world *w) {
 
 static void test_bits(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 300; seed++) {
+  for (uint64_t seed = 0; seed < cases(300, 100); seed++) {
     const c_spec s = random_spec(seed);
     c_world *w = c_open(&s);
     c_run(w);
@@ -244,7 +245,7 @@ static void stop(c_world *w, gt_rng *rng) {
 
 static void test_interruptions(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 1500; seed++) {
+  for (uint64_t seed = 0; seed < cases(1500, 400); seed++) {
     const c_spec s = random_spec(10000 + seed);
     gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 6, 0);
     c_world *w = c_open(&s);
@@ -275,7 +276,8 @@ static void test_interruptions(void **state) {
 static void test_wan_bytes(void **state) {
   (void)state;
   size_t ended = 0;
-  for (uint64_t seed = 0; seed < 200; seed++) {
+  const size_t n = cases(200, 60);
+  for (uint64_t seed = 0; seed < n; seed++) {
     c_spec s = random_spec(20000 + seed);
     gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 7, 0);
     s.wan_limit = 200 + (double)gt_rng_below(&rng, 4000);
@@ -292,7 +294,7 @@ static void test_wan_bytes(void **state) {
     check_end(w);
     finish(w);
   }
-  assert_true(ended > 50 && ended < 200);
+  assert_true(ended > n / 4 && ended < n);
 }
 
 /* Data comes from twins alone, and news of a step from mates. */

@@ -3,6 +3,7 @@
    is dropped in all; gradients are clipped by the norm of all; every region's checkpoint of a round
    is of the same step, whoever opens it and whenever; a stop or a crash changes nothing of the
    result; an evaluation is one pass of all. */
+#include "cases.h"
 #include "world_stages.h"
 
 static int64_t within, waited, stops, crashes, dropped, clipped;
@@ -43,7 +44,8 @@ static void check_end(const s_world *w) {
 
 static void test_bits(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 600; seed++) {
+  const size_t n = cases(600, 200);
+  for (uint64_t seed = 0; seed < n; seed++) {
     s_spec s = random_spec(seed);
     s.nregions = 1 + (size_t)(seed % S_REGIONS);
     s_world *w = s_open(&s);
@@ -58,7 +60,7 @@ static void test_bits(void **state) {
     }
     finish(w);
   }
-  assert_true(dropped > 0 && clipped > 1000);
+  assert_true(dropped > 0 && clipped > (int64_t)n);
 }
 
 /* After every so many steps in every region, never after the last; a region without a stage that
@@ -137,7 +139,8 @@ static void test_the_end(void **state) {
 static void test_limit(void **state) {
   (void)state;
   int64_t ended = 0;
-  for (uint64_t seed = 0; seed < 300; seed++) {
+  const size_t n = cases(300, 100);
+  for (uint64_t seed = 0; seed < n; seed++) {
     s_spec s = random_spec(3000 + seed);
     s.bad_every = 10;
     s.nonfinite_limit = 1 + (int)(seed % 3);
@@ -155,7 +158,7 @@ static void test_limit(void **state) {
     ended += first.phase == GT_PS_STOPPED;
     finish(w);
   }
-  assert_true(ended > 100);
+  assert_true(ended > (int64_t)n / 3);
 }
 
 /* ---- rounds, stops, crashes ------------------------------------------------------------------ */
@@ -194,7 +197,7 @@ static void stop(s_world *w, gt_rng *rng) {
 
 static void test_interruptions(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 3000; seed++) {
+  for (uint64_t seed = 0; seed < cases(3000, 1000); seed++) {
     const s_spec s = random_spec(10000 + seed);
     gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 6, 0);
     s_world *w = s_open(&s);

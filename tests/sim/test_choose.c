@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
 #include "world_dice.h"
 
 #define SHARE 1e-3 /* by which the choice may take more than the best */
@@ -46,7 +47,7 @@ static void check_all(uint64_t seed, const dice_spec *d) {
 
 static void check_sizes(bool access, const char *strategy) {
   static const size_t parameters[] = {61706, 700000, 3000000};
-  for (uint64_t seed = 0; seed < 12; seed++)
+  for (uint64_t seed = 0; seed < cases(12, 4); seed++)
     check_all(seed, &(dice_spec){.n = 2 + seed % 3,
                                  .parameters = parameters[seed % 3],
                                  .access = access,
@@ -140,7 +141,7 @@ static double simulated_s(const gt_job *job, const gt_wiring *wiring) {
 /* A simulation of the job goes by the way that is chosen, and none of the others is sooner. */
 static void test_simulation_takes_it(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 20; seed++) {
+  for (uint64_t seed = 0; seed < cases(20, 6); seed++) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
     gt_job *job = dice_throw(&rng, &(dice_spec){.n = 5, .access = seed % 2 == 1});
     gt_wiring_choice c;

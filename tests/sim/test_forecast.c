@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
 #include "geotrain/sim.h"
 
 #define REGIONS    4
@@ -257,8 +258,8 @@ static void show(const char *what, double *values, size_t n) {
 
 static void test_random_jobs(void **state) {
   (void)state;
-  size_t n = number("GEOTRAIN_FORECAST_JOBS", 12), from = number("GEOTRAIN_FORECAST_FROM", 1),
-         outside = 0, wide = 0, why = 0;
+  size_t n = number("GEOTRAIN_FORECAST_JOBS", cases(12, 4)),
+         from = number("GEOTRAIN_FORECAST_FROM", 1), outside = 0, wide = 0, why = 0;
   bool list = getenv("GEOTRAIN_FORECAST_LIST") != NULL;
   double *v[4];
   for (size_t k = 0; k < 4; k++) v[k] = GT_NEW_ARRAY(double, n);

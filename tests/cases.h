@@ -1,0 +1,20 @@
+/* How many random cases a test tries: all of them with GEOTRAIN_TESTS=full, as `tests/run.sh --full`
+   sets it, else as many as the quick run has time for. */
+#ifndef GEOTRAIN_TESTS_CASES_H
+#define GEOTRAIN_TESTS_CASES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline bool all_cases(void) {
+  const char *tests = getenv("GEOTRAIN_TESTS");
+  return tests && strcmp(tests, "full") == 0;
+}
+
+static inline size_t cases(size_t all, size_t quick) {
+  return all_cases() ? all : quick;
+}
+
+#endif
