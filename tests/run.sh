@@ -166,7 +166,7 @@ stage "clang-format" format
 if stage "build, sanitizers (build/asan)" build asan -DCMAKE_C_COMPILER=gcc; then
   # The quick run leaves out what takes 40 s and more with sanitizers: others run the same kernels
   # and searches.  Kernels run with the CPU's own instruction set only.
-  long='nn\.test_resnet|planner\.test_plan|pipe\.test_adapt|pipe\.test_search'
+  long='nn\.test_resnet|nn\.test_gpt|planner\.test_plan|pipe\.test_adapt|pipe\.test_search'
   heavy=(-LE "mpi|full|e2e|isa" -E "^($long)\$")
   [ "$full" = no ] || heavy=(-LE "mpi|full|e2e")
   tests "unit tests, sanitizers" build/asan "${heavy[@]}"
