@@ -84,8 +84,8 @@ static gt_exchange_need need_of_sums(size_t children, size_t up, size_t n) {
                             .saved = (up + (children > 1 ? children - 1 : 0)) * n};
 }
 
-/* An update of every other region is joined here, and passed on where there is another neighbour.  A
-   checkpoint has those that are not complete. */
+/* An update of every other region is joined here, and passed on where there is another neighbour.
+   A checkpoint has those that are not complete. */
 static gt_exchange_need need_of_updates(size_t others, size_t neighbours, size_t n) {
   return (gt_exchange_need){.kept = others * n,
                             .bodies = (1 + (neighbours > 1 ? others : 0)) * n,
