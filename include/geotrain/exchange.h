@@ -96,6 +96,29 @@ void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregi
 void gt_topology_place_among(gt_topology topology, const gt_links *links, const size_t *regions,
                              size_t n, size_t bytes, size_t hub, size_t *next);
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* What is sent through a collective: contributions to rounds, updates, or models, of which a newer
+   one replaces one that has not left. */
+typedef enum { GT_CAST_ROUNDS, GT_CAST_UPDATES, GT_CAST_MODELS } gt_cast;
+
+/* Floats that a collective of messages of n floats keeps in a region, where one message is on its
+   way on each link. */
+typedef struct {
+  size_t kept;   /* means, and what has come and waits */
+  size_t bodies; /* payloads of the host, with those that its pool has from the start */
+  size_t saved;  /* of what is kept and sent, that a checkpoint has */
+} gt_exchange_need;
+
+/* Of topology, next, nregions, self, inflight and piece in spec; the rest is not read.  Not of
+   `central`. */
+gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast, size_t n);
+
+/* Bodies of whole messages that a host has from the start where messages are not pieces: two more
+   than may be under way, because a replacing message is posted even if all earlier ones have begun
+   to leave, and one to fill. */
+#define GT_EXCHANGE_SPARE ((size_t)3)
+
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
 /* Called after the collectives have been closed by their owners. */
 void gt_exchange_close(gt_exchange *x);

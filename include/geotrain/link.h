@@ -306,8 +306,10 @@ static inline size_t gt_header_bytes(const gt_frame_header *head) {
 size_t gt_link_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
 /* Payload of the largest frame where messages have at most so many bytes. */
 size_t gt_link_frame_payload(size_t payload_max);
-/* Memory for a peer: slots in both directions, and a message that is put together. */
-size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max);
+/* Memory for a peer: slots in both directions, and room to put a message together if the largest
+   that comes from it, of `coming` bytes, is more than a frame. */
+size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max,
+                            size_t coming);
 
 /* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);

@@ -106,6 +106,8 @@ typedef struct gt_sync_ops {
   bool needs_all;     /* a lost message (not finite) cannot be compensated: the run ends */
   bool between_steps; /* parameters change between steps only, never while workers compute */
   bool lockstep;      /* all regions apply all steps: learning rates must be equal */
+  /* arrays as large as the parameters that it keeps, and of these the most that a checkpoint has */
+  size_t keeps, saves;
   /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   size_t size;
   void (*open)(gt_sync *s);  /* allocates its vectors, opens its collectives; may be NULL */

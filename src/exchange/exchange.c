@@ -65,6 +65,11 @@ size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
              : 0;
 }
 
+gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
+  const gt_topology_ops *topology = gt_topology_of(spec->topology);
+  return topology->need ? topology->need(spec, cast, n) : (gt_exchange_need){0};
+}
+
 size_t gt_exchange_unit(const gt_exchange *x) {
   size_t most = 1;
   for (const gt_collective *c = x->first; c && x->topology->unit; c = c->next) {

@@ -196,6 +196,8 @@ typedef struct gt_topology_ops {
   /* The most messages that the region posts at a time, and the floats of each; NULL: all of the
      collective's, to every other region. */
   gt_posts (*at_once)(const gt_collective *c, size_t region);
+  /* As gt_exchange_need_of; NULL: it is not known. */
+  gt_exchange_need (*need)(const gt_exchange_spec *spec, gt_cast cast, size_t n);
   const gt_allreduce_ops *allreduce;
   const gt_broadcast_ops *broadcast; /* NULL: it has none */
 } gt_topology_ops;

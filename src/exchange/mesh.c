@@ -133,8 +133,18 @@ static const gt_broadcast_ops mesh_broadcast = {
     .receive = broadcast_receive,
 };
 
+/* Contributions of all others wait here, and those of the fast ones to the next round.  A
+   checkpoint has the own one and, if the last is missing, the others. */
+static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
+  const size_t others = spec->nregions - 1, waiting = others > 0 ? 2 * others - 1 : 0;
+  return (gt_exchange_need){.kept = cast == GT_CAST_ROUNDS ? (1 + waiting) * n : 0,
+                            .bodies = (spec->inflight + GT_EXCHANGE_SPARE) * n,
+                            .saved = cast == GT_CAST_ROUNDS ? others * n : n};
+}
+
 const gt_topology_ops gt_topology_mesh = {
     .name = "mesh",
+    .need = need,
     .allreduce = &mesh_allreduce,
     .broadcast = &mesh_broadcast,
 };

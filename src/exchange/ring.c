@@ -265,8 +265,16 @@ static gt_posts at_once(const gt_collective *c, size_t region) {
   return (gt_posts){1, c->n / c->x->spec.nregions + 1};
 }
 
+/* The mean; a chunk that is taken, one that waits, two that are sent. */
+static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
+  (void)cast;
+  const size_t chunk = n / spec->nregions + 1;
+  return (gt_exchange_need){.kept = n + 2 * chunk, .bodies = 2 * chunk, .saved = chunk};
+}
+
 const gt_topology_ops gt_topology_ring = {
     .name = "ring",
+    .need = need,
     .routed = true,
     .unit = unit,
     .at_once = at_once,

@@ -69,8 +69,46 @@ static gt_posts at_once(const gt_collective *c, size_t region) {
   return (gt_posts){children > up ? children : up, c->n < x->spec.piece ? c->n : x->spec.piece};
 }
 
+/* Children and parent of the region. */
+static size_t children_of(const gt_exchange_spec *spec) {
+  size_t children = 0;
+  for (size_t r = 0; r < spec->nregions; r++)
+    children += r != spec->self && spec->next[r] == spec->self;
+  return children;
+}
+
+/* A sum goes up once and the mean down once, to all children; their sums may wait here. */
+static gt_exchange_need need_of_sums(size_t children, size_t up, size_t n) {
+  return (gt_exchange_need){.kept = (1 + children) * n,
+                            .bodies = (up + (children > 0)) * n,
+                            .saved = (up + (children > 1 ? children - 1 : 0)) * n};
+}
+
+/* An update of every other region is joined here, and passed on where there is another neighbour.
+   A checkpoint has those that are not complete. */
+static gt_exchange_need need_of_updates(size_t others, size_t neighbours, size_t n) {
+  return (gt_exchange_need){.kept = others * n,
+                            .bodies = (1 + (neighbours > 1 ? others : 0)) * n,
+                            .saved = (1 + others) * n};
+}
+
+/* The last model of every region is kept, and each neighbour is sent copies of its own. */
+static gt_exchange_need need_of_models(size_t others, size_t neighbours, size_t n) {
+  return (gt_exchange_need){
+      .kept = (1 + 2 * others) * n, .bodies = neighbours * n, .saved = (neighbours + others) * n};
+}
+
+static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
+  const size_t children = children_of(spec), others = spec->nregions - 1;
+  const size_t up = spec->next[spec->self] != spec->self;
+  if (cast == GT_CAST_ROUNDS) return need_of_sums(children, up, n);
+  return cast == GT_CAST_UPDATES ? need_of_updates(others, children + up, n)
+                                 : need_of_models(others, children + up, n);
+}
+
 const gt_topology_ops gt_topology_hub = {
     .name = "hub",
+    .need = need,
     .routed = true,
     .open = tree_open,
     .close = tree_close,
@@ -82,6 +120,7 @@ const gt_topology_ops gt_topology_hub = {
 
 const gt_topology_ops gt_topology_tree = {
     .name = "tree",
+    .need = need,
     .routed = true,
     .open = tree_open,
     .close = tree_close,

@@ -22,8 +22,9 @@ size_t gt_link_frame_payload(size_t payload_max) {
   return least < GT_FRAME_PAYLOAD_MAX ? least : GT_FRAME_PAYLOAD_MAX;
 }
 
-size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max) {
+size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max,
+                            size_t coming) {
   const size_t payload = gt_link_frame_payload(payload_max),
                frames = gt_link_window(spec, modelled, payload) + GT_LINK_POSTED;
-  return frames * (payload + GT_FRAME_HEADER_MAX) + (payload_max > payload ? payload_max : 0);
+  return frames * (payload + GT_FRAME_HEADER_MAX) + (coming > payload ? payload_max : 0);
 }

@@ -6,12 +6,11 @@
 
 #include "internal.h"
 
-/* Two more than may be under way: a replacing model is posted even if all earlier messages have
-   begun to leave. */
 static void open_outboxes(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   ps->unit = gt_exchange_unit(ps->exchange);
-  const size_t capacity = gt_ps_inflight(ps) + 2, full = spec->params.n + spec->buffers.n;
+  const size_t capacity = gt_ps_inflight(ps) + GT_EXCHANGE_SPARE - 1,
+               full = spec->params.n + spec->buffers.n;
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
     ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));

@@ -92,6 +92,7 @@ const gt_sync_ops gt_sync_asgd = {
     .name = "asgd",
     .source = "Cloudless-Training (2023), ASGD",
     .sends = GT_MSG_UPDATE,
+    .keeps = 1,
     .size = sizeof(asgd),
     .open = asgd_open,
     .close = asgd_close,

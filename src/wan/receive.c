@@ -77,9 +77,12 @@ static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *hea
 }
 
 /* The buffer is allocated for the first message of several frames: a peer that sends none needs no
-   memory.  It is freed after a message that is large and comes once (a model at the end). */
+   memory.  Messages at the end of the run come once, from every region: a buffer for one of them is
+   as large as it, and freed after it. */
 static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
-  if (!r->message) r->message = gt_alloc(g->message_max, 1);
+  if (!r->message)
+    r->message =
+        gt_alloc(gt_msg_is_last(head->kind) ? (size_t)head->message_bytes : g->message_max, 1);
   r->head = *head;
   r->assembling = true;
   r->have = 0;

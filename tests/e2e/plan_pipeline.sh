@@ -43,7 +43,9 @@ for s in p["stages"]:
     assert f["bubble_s"] > 0 and f["transfer_s"] > 0
 assert [r["region"] for r in p["servers"]] == ["east", "west"]
 for r in p["servers"]:
-    assert r["memory_bytes"] == sum(v for k, v in r.items() if k.endswith("_bytes") and k != "memory_bytes")
+    always = sum(r[k + "_bytes"] for k in ("arrays", "optimizer", "workers", "frames", "exchange"))
+    assert r["memory_bytes"] == always + max(r["checkpoint_bytes"], r["ending_bytes"]), r
+    assert r["exchange_bytes"] == 0, r
 PY
 check "servers' memory is shown" same "$(grep -cE '^(east|west) +([0-9.]+ +){5}[0-9.]+$' plan.txt)" 2
 
