@@ -21,8 +21,8 @@ typedef struct {
   double train_s;
 } look;
 
-/* The job without evaluations, checkpoints and limits, whose copies keep the plans of their start; it
-   borrows everything. */
+/* The job without evaluations, checkpoints and limits, whose copies keep the plans of their start;
+   it borrows everything. */
 static gt_job short_job(const gt_planner_pipeline *p, int64_t steps) {
   gt_job job = *p->job;
   job.train.until = (gt_job_interval){.steps = steps};

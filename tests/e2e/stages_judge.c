@@ -1,9 +1,9 @@
 /* stages_judge JOB.yaml [[COPY/]STEP:MICROS...] [KEY=VALUE...]: trains the model of a job with a
    pipeline in this process and prints the SHA-256 of the parameters: what a run of the job must end
-   with, whatever its schedule, regions and messages.  From step STEP on (from 1; ascending) steps of
-   copy COPY (from 1; without it, of the first) have MICROS micro-batches; before that, as many as
-   the job says.  It uses the model, the data and the optimizer, and nothing of pipelines, parameter
-   servers and MPI.
+   with, whatever its schedule, regions and messages.  From step STEP on (from 1; ascending) steps
+   of copy COPY (from 1; without it, of the first) have MICROS micro-batches; before that, as many
+   as the job says.  It uses the model, the data and the optimizer, and nothing of pipelines,
+   parameter servers and MPI.
 
    A stage of d workers is d copies of its part of the model.  Micro-batches go through all stages
    one after the other, forward and back; each copy has an equal run of their samples and adds up
@@ -14,8 +14,8 @@
 
    Of several copies of the pipeline (ssgd, sma; without running statistics) each has a model and
    samples of its own.  With ssgd all make the step with the weighted mean of their gradients, added
-   in the order of the copies; with sma each makes its own, and every sync.period steps and at the end
-   all models become their mean. */
+   in the order of the copies; with sma each makes its own, and every sync.period steps and at the
+   end all models become their mean. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,8 +280,7 @@ static void average(judge *copies, size_t n, gt_vec (*of)(const judge *j)) {
   gt_free(sum);
 }
 
-static void step(judge *copies, size_t n, int64_t number) {
-  const gt_job *job = copies[0].job;
+static void step(const gt_job *job, judge *copies, size_t n, int64_t number) {
   const bool models = job->sync.strategy == GT_STRATEGY_SMA,
              last = number + 1 == job->train.until.steps;
   for (size_t c = 0; c < n; c++) compute(&copies[c], number);
@@ -313,8 +312,7 @@ static void open_samples(judge *j, const gt_dataset_info *infos) {
   gt_free(own);
 }
 
-static void open_data(judge *copies, size_t n) {
-  const gt_job *job = copies[0].job;
+static void open_data(const gt_job *job, judge *copies, size_t n) {
   gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, job->nregions);
   double samples = 0;
   for (size_t c = 0; c < n; c++) {
@@ -430,9 +428,9 @@ static void train(gt_job *job, char **words, size_t nwords) {
     copies[c] = (judge){.job = job, .copy = c, .region = gt_job_stage_region(job, c, 0)};
     read_shapes(&copies[c], words, nwords);
   }
-  open_data(copies, n);
+  open_data(job, copies, n);
   for (size_t c = 0; c < n; c++) open_judge(&copies[c]);
-  for (int64_t i = 0; i < job->train.until.steps; i++) step(copies, n, i);
+  for (int64_t i = 0; i < job->train.until.steps; i++) step(job, copies, n, i);
   const gt_vec params = params_of(copies);
   gt_sha256_hex(params.data, params.n * sizeof(float), hex);
   puts(hex);

@@ -256,8 +256,8 @@ static void silent_links_change_nothing(void **unused) {
   close_hand(&h);
 }
 
-/* To its copy alone it tells of the links, and hears of them from there; the next step begins when the
-   twin's gradient is there, too. */
+/* To its copy alone it tells of the links, and hears of them from there; the next step begins when
+   the twin's gradient is there, too. */
 static void copies_measure_for_themselves(void **unused) {
   (void)unused;
   static const size_t mates[] = {0, 1, 2}, twins[] = {SELF, TWIN};

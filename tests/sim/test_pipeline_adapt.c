@@ -174,8 +174,8 @@ static void more_micro_batches(void **unused) {
   assert_true(run(20, 2.5, number) == followed);
 }
 
-/* The link of the second copy is slower than planned; what the first one waits for it is nothing that
-   another order of its own passes could change. */
+/* The link of the second copy is slower than planned; what the first one waits for it is nothing
+   that another order of its own passes could change. */
 static void one_of_two_copies(const char *adapt, const char *strategy, int micros) {
   const kind kept = {"false", micros, strategy}, with = {adapt, micros, strategy};
   const double keeps_s = run(20, 2.5, kept), follows_s = run(20, 2.5, with);
