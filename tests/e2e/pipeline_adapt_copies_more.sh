@@ -26,6 +26,7 @@ for strategy in ssgd sma; do
   ended "$strategy" 0
   check "$strategy: the first copy changes" test "$(changes $strategy east)" != ""
   check "$strategy: the second copy changes" test "$(changes $strategy london)" != ""
+  check "$strategy: not as the first" test "$(changes $strategy london)" != "$(changes $strategy east)"
   judged_copies "$strategy" $strategy both.yaml sync.strategy=$strategy
   check "$strategy: as without it" same "$(weights $strategy)" "$(weights $strategy-kept)"
   check "$strategy: it is faster" faster $strategy $strategy-kept 1.02
@@ -58,6 +59,7 @@ for strategy in ssgd sma; do
     ended "$name" 0
     check "$name: those of the first copy change" test -n "$(numbers $dir east)"
     check "$name: those of the second copy change" test -n "$(numbers $dir london)"
+    check "$name: not as the first" test "$(changes $dir london)" != "$(changes $dir east)"
     judged_copies "$name" $dir both-micros.yaml sync.strategy=$strategy train.clip=$clip
     simulated "$name" $dir both-micros.yaml "${with[@]}"
   done
@@ -86,6 +88,21 @@ killed "killed, ssgd" both.yaml ssgd
 killed "killed, sma" both.yaml sma --set sync.strategy=sma
 killed "killed, numbers, ssgd" both-micros.yaml ssgd-numbers-0
 killed "killed, numbers, sma" both-micros.yaml sma-numbers-0 --set sync.strategy=sma
+
+# Stopped at any moment, which loses no work; where one copy is in the middle of a step it begins this
+# step again, later, so that changes may come at other steps: those of the record.
+for strategy in ssgd sma; do
+  with=(--clock virtual --set sync.strategy=$strategy)
+  start 8 both-micros.yaml --run-dir stopped-$strategy "${with[@]}"
+  wait_round stopped-$strategy 1
+  kill -TERM "$(rank_pid 4)" 2>/dev/null
+  wait_end "$strategy, stopped" 60
+  gone "$strategy, stopped"
+  ended "$strategy, stopped" 75 '--resume'
+  train "$strategy, stopped and resumed" 8 both-micros.yaml --run-dir stopped-$strategy --resume "${with[@]}"
+  ended "$strategy, stopped and resumed" 0 'goes on from round'
+  judged_copies "$strategy, stopped and resumed" stopped-$strategy both-micros.yaml sync.strategy=$strategy
+done
 
 # A resume may turn it on and off.
 for first in true false; do
