@@ -304,6 +304,10 @@ bool gt_job_reads(const gt_job *job, size_t region);
 size_t gt_job_copies(const gt_job *job);
 /* The copy that the region is of; gt_job_copies(job) in a job that is not checked: of none. */
 size_t gt_job_copy_of(const gt_job *job, size_t region);
+#define GT_COPY_TEXT ((size_t)192)
+/* Its name for people, "copy 2 (london, paris)"; "..." takes the place of names for which
+   there is no room; size: 16 or more.  Returns text. */
+char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size);
 /* The region that has in `copy` the stages that `region` has in its own. */
 size_t gt_job_twin(const gt_job *job, size_t region, size_t copy);
 /* The region of a copy that has the stage. */

@@ -233,9 +233,9 @@ void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double by
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
 /* The schedule in force, with `adapts`; else NULL. */
 const struct gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
-#define GT_PS_CHANGES_TEXT ((size_t)512)
 /* How it has changed so far, in words: "the order of passes changed 2 times; 8 micro-batches, from
-   step 31 on 16".  Returns text. */
+   step 31 on 16", of one of several copies behind its name.  Empty without `adapts`, and in regions
+   that do not hold the first stage.  Returns text. */
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 /* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
    the other regions are told. */

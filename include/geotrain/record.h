@@ -48,6 +48,9 @@ typedef struct {
   double lost_s;
   int64_t earlier_starts;
   char warning[128]; /* text from gt_trend_collapsed; "": none */
+  /* how the pipeline has changed that follows the network, and whose first stage is here; "": there
+     is none */
+  char adapted[640];
 } gt_region_result;
 
 /* The training loss of a region over time, in parts of equal shares of the training; initialised to
@@ -217,6 +220,9 @@ typedef struct {
   const gt_plan_result *plan; /* NULL: the job had no plan */
   const gt_cost_result *cost; /* NULL: no price is known */
 } gt_summary;
+
+/* The `adapted` of a summary of these regions; the caller frees it.  NULL: no region has any. */
+char *gt_adapted_text(const gt_region_result *regions, size_t nregions);
 
 /* Writes DIR/summary.json under a temporary name, fsyncs and renames it.  Links are sorted by
    region, whatever their order here.  If clock is "virtual", CPU seconds are null, and two runs

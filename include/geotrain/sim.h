@@ -21,8 +21,8 @@ typedef struct {
   const gt_wiring *wiring;    /* by which regions exchange; NULL: as the job says (gt_wiring_of) */
   /* What a region decides at run time, as for its record: after how many of its steps, and
      gt_ps_host.decided.  NULL: it is not said. */
-  void (*decided)(size_t region, int64_t step, const char *what, const char *choice,
-                  const char *why);
+  void (*decided)(const gt_job *job, size_t region, int64_t step, const char *what,
+                  const char *choice, const char *why);
 } gt_sim_spec;
 
 typedef struct gt_sim gt_sim;
@@ -49,8 +49,6 @@ void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
 /* As in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
-/* As `adapted` there; NULL: no pipeline follows the network. */
-const char *gt_sim_adapted(const gt_sim *sim, char *text, size_t size);
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 

@@ -75,10 +75,13 @@ static gt_status show_table(const simulate_options *o, const gt_job *job, const 
   for (size_t r = 0; r < n; r++) gt_sim_region(sim, r, &regions[r]);
   look_at_links(told, sim, n);
   gt_link_result *links = links_told(told, sim, summary);
+  char *adapted = gt_adapted_text(regions, n);
+  summary->adapted = adapted;
   summary->regions = regions;
   summary->nregions = n;
   summary->unwritten = !o->out;
   gt_status status = write_and_print(o, summary);
+  gt_free(adapted);
   gt_free(links);
   gt_told_close(told);
   gt_free(regions);
@@ -123,7 +126,6 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
 static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape,
                       const gt_sim *sim, double wall_s, const gt_cost_result *cost) {
   gt_sim_totals t;
-  char adapted[GT_PS_CHANGES_TEXT];
   gt_sim_look(sim, &t);
   if (shape->assumed)
     printf("no data set is at hand: the model takes its usual samples, regions hold what "
@@ -153,7 +155,6 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                         .blas_core = "none",
                         .model = gt_model_names[job->model.name],
                         .parameters = (int64_t)shape->parameters,
-                        .adapted = gt_sim_adapted(sim, adapted, sizeof adapted),
                         .cost = cost};
   return show_table(o, job, sim, &summary);
 }
@@ -202,9 +203,13 @@ static size_t data_of(const gt_job *job, size_t region) {
 }
 
 /* All regions of a pipeline decide alike. */
-static void say_decision(size_t region, int64_t step, const char *what, const char *choice,
-                         const char *why) {
-  if (region == 0) printf("step %" PRId64 ": %s is %s: %s\n", step, what, choice, why);
+static void say_decision(const gt_job *job, size_t region, int64_t step, const char *what,
+                         const char *choice, const char *why) {
+  const size_t copy = gt_job_copy_of(job, region);
+  char text[GT_COPY_TEXT];
+  if (region != gt_job_stage_region(job, copy, 0)) return;
+  if (gt_job_copies(job) > 1) printf("%s, ", gt_job_copy_text(job, copy, text, sizeof text));
+  printf("step %" PRId64 ": %s is %s: %s\n", step, what, choice, why);
 }
 
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,

@@ -78,6 +78,19 @@ size_t gt_job_stage_region(const gt_job *job, size_t copy, size_t stage) {
   return gt_job_twin(job, job->pipeline.stages[stage].id, copy);
 }
 
+char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "copy %zu (", copy + 1);
+  for (size_t place = 0, n = places(job); place < n; place++) {
+    const char *name = job->regions[gt_job_twin(job, region_at(job, place), copy)].name,
+               *before = place == 0 ? "" : ", ";
+    const bool fits = used + strlen(before) + strlen(name) + sizeof ", ...)" <= size;
+    used += (size_t)snprintf(text + used, size - used, "%s%s", before, fits ? name : "...");
+    if (!fits) break;
+  }
+  snprintf(text + used, size - used, ")");
+  return text;
+}
+
 bool gt_job_has_first(const gt_job *job, size_t region) {
   size_t place;
   return look_up(job, region, &place) < gt_job_copies(job) && place == 0;
@@ -130,11 +143,6 @@ gt_status gt_job_check_between(const gt_job *job, const char *source) {
                    "%s: sync.strategy is none and there is pipeline.copies, which nothing would "
                    "keep equal; another strategy is needed",
                    source);
-  if (several && job->pipeline.adapt)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.adapt is %s and there is pipeline.copies, whose order of passes "
-                   "does not follow the network; false, or no copies, is needed",
-                   source, gt_adapt_names[job->pipeline.adapt]);
   if (several && job->sync.topology == GT_TOPOLOGY_AUTO)
     return GT_FAIL(
         GT_ERR_JOB,

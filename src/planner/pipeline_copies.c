@@ -21,13 +21,15 @@ typedef struct {
   double train_s;
 } look;
 
-/* The job without evaluations, checkpoints and limits; it borrows everything. */
+/* The job without evaluations, checkpoints and limits, whose copies keep the plans of their start;
+   it borrows everything. */
 static gt_job short_job(const gt_planner_pipeline *p, int64_t steps) {
   gt_job job = *p->job;
   job.train.until = (gt_job_interval){.steps = steps};
   job.train.eval_every = (gt_job_interval){0};
   job.checkpoint.every = (gt_job_interval){0};
   job.limits.wan_bytes = 0;
+  job.pipeline.adapt = GT_ADAPT_NOTHING;
   return job;
 }
 
@@ -139,5 +141,10 @@ void gt_planner_pipeline_print_copies(FILE *to, const gt_planner_pipeline *p) {
           strategy, (long long)p->measured_from + 1, (long long)p->measured_to);
   if (gt_job_key_used("sync.period", strategy) && p->job->sync.period > PERIOD_MAX)
     fprintf(to, "exchanges every %lld steps are not in it\n", (long long)p->job->sync.period);
+  if (p->job->pipeline.adapt != GT_ADAPT_NOTHING)
+    fprintf(to,
+            "pipeline.adapt is %s: each copy follows its own links; these are the plans of the "
+            "start\n",
+            gt_adapt_names[p->job->pipeline.adapt]);
   fprintf(to, "\n");
 }

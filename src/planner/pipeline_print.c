@@ -22,7 +22,6 @@ static int name_width(const gt_planner_pipeline *p) {
 }
 
 static void print_head(FILE *to, const gt_planner_pipeline *p) {
-  char numbers[128];
   const gt_pipe_layout *l = &p->pipe->layout;
   const size_t regions = l->nregions / p->ncopies;
   char copies[48] = "";
@@ -35,6 +34,11 @@ static void print_head(FILE *to, const gt_planner_pipeline *p) {
       l->chunks == 2 ? ", folded," : "", regions, regions == 1 ? "" : "s", copies,
       gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micros,
       l->micros == 1 ? "" : "es", l->micro_samples);
+}
+
+/* Memory may allow other numbers to another copy. */
+static void print_shapes(FILE *to, const gt_planner_pipeline *p) {
+  char numbers[128];
   if (gt_pipe_job_shapes(p->pipe) > 1)
     fprintf(to,
             "a step may have %s micro-batches (pipeline.adapt: %s); memory is for the largest\n\n",
@@ -180,6 +184,7 @@ static void print_run(FILE *to, const gt_planner_pipeline *p) {
 }
 
 static void print_pipeline(FILE *to, const gt_planner_pipeline *p, size_t columns) {
+  print_shapes(to, p);
   print_stages(to, p);
   print_memory(to, p);
   gt_planner_pipeline_print_servers(to, p);

@@ -128,6 +128,12 @@ static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
   gt_ps_tell_peer(ps, peer, -1 - kind - NOTES * (int64_t)of, detail);
 }
 
+/* To all other regions of the pipeline. */
+static void note_all(gt_ps *ps, int kind, size_t of, int64_t detail) {
+  for (size_t i = 0; i < ps->mates.n; i++)
+    if (i != ps->mates.self) note(ps, ps->mates.regions[i], kind, of, detail);
+}
+
 /* Of an evaluation. */
 static bool is_score(const gt_frame_header *head) {
   return head->detail & 1;
@@ -233,11 +239,9 @@ void gt_ps_adapt_tell(gt_ps *ps) {
     if (!a->ways[q].used) continue;
     const int64_t word = packed(taken(&a->ways[q]));
     a->costs[half][self * n + q] = unpacked(word);
-    for (size_t p = 0; p < n; p++)
-      if (p != self) note(ps, p, NOTE_COST, 2 * q + half, word);
+    note_all(ps, NOTE_COST, 2 * q + half, word);
   }
-  for (size_t p = 0; p < n; p++)
-    if (p != self) note(ps, p, NOTE_MARK, half, a->marks[half][self]);
+  note_all(ps, NOTE_MARK, half, a->marks[half][self]);
 }
 
 /* ---- notes of others ------------------------------------------------------------------------- */
@@ -309,8 +313,8 @@ static void find_links(struct ps_adapt *a, size_t n, size_t half) {
 
 static bool all_alike(const gt_ps *ps, size_t half) {
   const int64_t *marks = ps->adapt->marks[half];
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (marks[p] != marks[ps->spec.self]) return false;
+  for (size_t i = 0; i < ps->mates.n; i++)
+    if (marks[ps->mates.regions[i]] != marks[ps->spec.self]) return false;
   return true;
 }
 

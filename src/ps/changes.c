@@ -37,11 +37,27 @@ gt_status gt_ps_changes_load(gt_ps *ps, const gt_state *state) {
   return GT_OK;
 }
 
+/* The region speaks for those of its pipeline. */
+static bool has_first(const gt_ps *ps) {
+  for (size_t i = 0; i < ps->spec.nstages; i++)
+    if (ps->spec.stages[i].counts) return true;
+  return false;
+}
+
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size) {
   const ps_changes *c = &ps->changes;
-  size_t used = (size_t)snprintf(text, size, "the order of passes changed %" PRId64 " time%s",
-                                 c->all, c->all == 1 ? "" : "s");
-  if (!ps->spec.adapts || ps->spec.adapts->nothers == 0) return text;
+  const gt_pipe_job *pipe = ps->spec.adapts;
+  char copy[GT_COPY_TEXT];
+  size_t used = 0;
+  text[0] = '\0';
+  if (!pipe || !has_first(ps)) return text;
+  if (gt_job_copies(pipe->job) > 1)
+    used = (size_t)snprintf(text, size,
+                            "%s: ", gt_job_copy_text(pipe->job, pipe->copy, copy, sizeof copy));
+  used +=
+      (size_t)snprintf(text + used, size - used, "the order of passes changed %" PRId64 " time%s",
+                       c->all, c->all == 1 ? "" : "s");
+  if (pipe->nothers == 0) return text;
   used += (size_t)snprintf(text + used, size - used, "; %zu micro-batches", ps->spec.micros);
   for (int64_t i = 0; i < c->told && used + 48 < size; i++)
     used += (size_t)snprintf(text + used, size - used, ", from step %" PRId64 " on %" PRId64,

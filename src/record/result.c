@@ -43,6 +43,7 @@ static const field region_fields[] = {
     FIELD(gt_region_result, ps_cpu_s, NUMBER),
     FIELD(gt_region_result, nonfinite, INT64),
     FIELD(gt_region_result, warning, TEXT_IF),
+    FIELD(gt_region_result, adapted, TEXT_IF),
     FIELD(gt_region_result, earlier_starts, INT64_IF),
     FIELD(gt_region_result, lost_s, NUMBER_IF),
     FIELD(gt_region_result, test_perplexity, NUMBER_IF),

@@ -156,14 +156,22 @@ static void say_labels(const gt_run *run) {
              l->label_bytes, run->data.text ? "; those of a text are the text itself" : "");
 }
 
+/* Memory may allow other numbers to another copy. */
 static void say_shapes(const gt_run *run) {
-  char numbers[128];
-  if (gt_pipe_job_shapes(run->pipe->job) > 1)
-    gt_log_job(GT_LOG_INFO,
-               "a step may have %s micro-batches (pipeline.adapt: %s): they change the last bits "
-               "of the parameters",
-               gt_pipe_job_shapes_text(run->pipe->job, numbers, sizeof numbers),
-               gt_adapt_names[run->job->pipeline.adapt]);
+  const gt_job *job = run->job;
+  const size_t region = run->roles.region_id, copies = gt_job_copies(job);
+  char numbers[128], copy[GT_COPY_TEXT], line[512];
+  if (gt_pipe_job_shapes(run->pipe->job) == 1) return;
+  snprintf(line, sizeof line,
+           "a step may have %s micro-batches (pipeline.adapt: %s): they change the last bits of "
+           "the parameters",
+           gt_pipe_job_shapes_text(run->pipe->job, numbers, sizeof numbers),
+           gt_adapt_names[job->pipeline.adapt]);
+  if (copies == 1)
+    gt_log_job(GT_LOG_INFO, "%s", line);
+  else if (run->roles.is_ps && region == gt_job_stage_region(job, run->pipe->job->copy, 0))
+    gt_log(GT_LOG_INFO, "%s: %s", gt_job_copy_text(job, run->pipe->job->copy, copy, sizeof copy),
+           line);
 }
 
 gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {

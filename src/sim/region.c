@@ -70,7 +70,7 @@ static void host_decided(void *ctx, const char *what, const char *choice, const 
   const sim_region *r = ctx;
   gt_ps_view v;
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
-  r->sim->spec.decided(r->id, v.steps, what, choice, why);
+  r->sim->spec.decided(r->sim->spec.job, r->id, v.steps, what, choice, why);
 }
 
 static void host_reorder(void *ctx, const gt_pipe_schedule *schedule) {

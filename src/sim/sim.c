@@ -141,11 +141,6 @@ void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result) {
   *result = sim->regions[region].result;
 }
 
-const char *gt_sim_adapted(const gt_sim *sim, char *text, size_t size) {
-  const gt_pipe_job *pipe = sim->regions[0].pipe;
-  return pipe && pipe->layout.adapts ? gt_ps_changes_text(sim->regions[0].ps, text, size) : NULL;
-}
-
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result) {
   const sim_region *r = &sim->regions[from];
   if (r->links)

@@ -95,11 +95,12 @@ void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec) {
   spec->owners = r->pipe->owners;
   spec->nowners = r->sim->spec.job->train.clip > 0 ? r->pipe->nowners : 0;
   spec->copies = r->copies;
-  spec->adapts = l->adapts ? r->pipe : NULL;
+  spec->adapts = r->sim->spec.job->pipeline.adapt != GT_ADAPT_NOTHING ? r->pipe : NULL;
 }
 
 void gt_sim_stages_result(sim_region *r) {
   gt_region_result *result = &r->result;
+  gt_ps_changes_text(r->ps, result->adapted, sizeof result->adapted);
   gt_ps_passes_means(r->passes, result->phase_s);
   result->wan_wait_s += result->phase_s[GT_PHASE_TRANSFER];
   result->local_wait_s -= result->phase_s[GT_PHASE_TRANSFER];

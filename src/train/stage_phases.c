@@ -45,6 +45,7 @@ double gt_server_stages_transfer_s(const gt_server *s) {
 
 void gt_server_stages_result(const gt_server *s, gt_region_result *r) {
   if (!s->stages) return;
+  gt_ps_changes_text(s->ps, r->adapted, sizeof r->adapted);
   gt_ps_passes_means(gt_server_stages_passes(s->stages), r->phase_s);
   r->wan_wait_s += r->phase_s[GT_PHASE_TRANSFER];
   r->local_wait_s -= r->phase_s[GT_PHASE_TRANSFER];

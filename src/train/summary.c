@@ -60,7 +60,6 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
 gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
   const gt_run *run = s->run;
   const gt_build_texts *build = &run->builds[run->job->nregions];
-  char adapted[GT_PS_CHANGES_TEXT];
   double elapsed = gt_server_elapsed(s);
   size_t P = gt_graph_arrays(run->model)->params.n;
   const char **isas = GT_NEW_ARRAY(const char *, run->job->nregions);
@@ -89,8 +88,8 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
                     .model = gt_model_names[run->job->model.name],
                     .parameters = (int64_t)P,
                     .resumes = s->resumes};
-  if (run->pipe && run->pipe->layout->adapts)
-    sum.adapted = gt_ps_changes_text(s->ps, adapted, sizeof adapted);
+  char *adapted = gt_adapted_text(g->regions, run->job->nregions);
+  sum.adapted = adapted;
   s->clock->summarise(s, &sum);
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += g->regions[r].samples;
   sum.samples_per_s = (double)sum.samples / elapsed;
@@ -100,5 +99,6 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
   gt_live_end(s->live);
   const gt_status status = publish(s, g, &sum, elapsed);
   gt_free(isas);
+  gt_free(adapted);
   return status;
 }

@@ -1,15 +1,21 @@
-/* stages_judge JOB.yaml [STEP:MICROS...] [KEY=VALUE...]: trains the model of a job with a pipeline
-   in this process and prints the SHA-256 of the parameters: what a run of the job must end with,
-   whatever its schedule, regions and messages.  From step STEP on (from 1; ascending) steps have
-   MICROS micro-batches; before that, as many as the job says.  It uses the model, the data and the
-   optimizer, and nothing of pipelines, parameter servers and MPI.
+/* stages_judge JOB.yaml [[COPY/]STEP:MICROS...] [KEY=VALUE...]: trains the model of a job with a
+   pipeline in this process and prints the SHA-256 of the parameters: what a run of the job must end
+   with, whatever its schedule, regions and messages.  From step STEP on (from 1; ascending) steps
+   of copy COPY (from 1; without it, of the first) have MICROS micro-batches; before that, as many
+   as the job says.  It uses the model, the data and the optimizer, and nothing of pipelines,
+   parameter servers and MPI.
 
    A stage of d workers is d copies of its part of the model.  Micro-batches go through all stages
    one after the other, forward and back; each copy has an equal run of their samples and adds up
    its gradients in their order.  At the end of the step the gradient of a stage is the mean over
    its copies, in their order; to that of a tensor that another stage borrows (a tied head) the
    other's is added; the sum over micro-batches becomes their mean.  Then the step is made as
-   without a pipeline. */
+   without a pipeline.
+
+   Of several copies of the pipeline (ssgd, sma; without running statistics) each has a model and
+   samples of its own.  With ssgd all make the step with the weighted mean of their gradients, added
+   in the order of the copies; with sma each makes its own, and every sync.period steps and at the
+   end all models become their mean. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +24,7 @@
 #include "geotrain/job.h"
 #include "geotrain/nn_span.h"
 
-enum { COPIES = 8 };
+enum { COPIES = 8, PIPELINES = 8 };
 
 /* Of a stage. */
 typedef struct {
@@ -43,6 +49,8 @@ typedef struct {
 
 typedef struct {
   gt_job *job;
+  size_t copy, region; /* of the pipeline; region: that has its data */
+  float share;         /* in means over copies */
   gt_dataset *dataset;
   gt_loader *loader;
   gt_order order;
@@ -237,8 +245,8 @@ static void take_shape(judge *j, const shape *s) {
   j->parts = s->parts;
 }
 
-static void step(judge *j, int64_t number) {
-  const gt_arrays *a = gt_graph_arrays(j->whole);
+/* The gradient of a step. */
+static void compute(judge *j, int64_t number) {
   for (size_t i = 0; i < j->nshapes; i++)
     if (j->shapes[i].from == number) take_shape(j, &j->shapes[i]);
   gt_loader_batch(j->loader, &j->order, number, j->x, j->y);
@@ -249,35 +257,93 @@ static void step(judge *j, int64_t number) {
   for (size_t s = 0; s < j->nstages; s++)
     for (size_t i = 0; i < j->stages[s].copies; i++) gt_graph_gradients_end(j->stages[s].graphs[i]);
   sum_up(j);
-  gt_optim_step(j->optim, a->params, a->grads, gt_vec_of(NULL, a->params.n));
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static gt_vec params_of(const judge *j) {
+  return gt_graph_arrays(j->whole)->params;
+}
+
+static gt_vec grads_of(const judge *j) {
+  return gt_graph_arrays(j->whole)->grads;
+}
+
+/* All vectors become their mean. */
+static void average(judge *copies, size_t n, gt_vec (*of)(const judge *j)) {
+  const size_t floats = of(copies).n;
+  float *sum = GT_NEW_ARRAY(float, floats);
+  const gt_vec mean = gt_vec_of(sum, floats);
+  gt_vec_set_scaled(mean, copies[0].share, of(copies));
+  for (size_t c = 1; c < n; c++) gt_vec_axpy(mean, copies[c].share, of(&copies[c]));
+  for (size_t c = 0; c < n; c++) gt_vec_copy(of(&copies[c]), mean);
+  gt_free(sum);
+}
+
+static void step(const gt_job *job, judge *copies, size_t n, int64_t number) {
+  const bool models = job->sync.strategy == GT_STRATEGY_SMA,
+             last = number + 1 == job->train.until.steps;
+  for (size_t c = 0; c < n; c++) compute(&copies[c], number);
+  if (n > 1 && !models) average(copies, n, grads_of);
+  for (size_t c = 0; c < n; c++)
+    gt_optim_step(copies[c].optim, params_of(&copies[c]), grads_of(&copies[c]),
+                  gt_vec_of(NULL, params_of(&copies[c]).n));
+  if (n > 1 && models && (last || (number + 1) % job->sync.period == 0))
+    average(copies, n, params_of);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static void open_data(judge *j) {
-  const size_t region = gt_data_first(j->job), batch = (size_t)j->job->train.batch;
-  done(gt_dataset_open(&j->dataset, gt_data_path(j->job, region)));
+static void open_samples(judge *j, const gt_dataset_info *infos) {
+  const size_t batch = (size_t)j->job->train.batch;
   const gt_dataset_info *d = gt_dataset_describe(j->dataset);
-  done(gt_loader_create(&j->loader, j->dataset, GT_SPLIT_TRAIN, NULL, d->ntrain));
-  j->order = (gt_order){
-      .seed = j->job->seed, .region = region, .n = d->ntrain, .batch = batch, .whole = true};
+  size_t *files = GT_NEW_ARRAY(size_t, j->job->nregions), n;
+  uint32_t *own;
+  done(gt_data_files(j->job, infos, files));
+  done(gt_data_part(j->job, files, j->region, gt_dataset_labels(j->dataset, GT_SPLIT_TRAIN),
+                    d->ntrain, &own, &n));
+  done(gt_loader_create(&j->loader, j->dataset, GT_SPLIT_TRAIN, own, n));
+  j->order =
+      (gt_order){.seed = j->job->seed, .region = j->region, .n = n, .batch = batch, .whole = true};
   j->sample_bytes = d->h * d->w * d->c * sizeof(float);
   j->x = gt_alloc(batch, j->sample_bytes);
   j->y = GT_NEW_ARRAY(int32_t, batch);
+  gt_free(files);
+  gt_free(own);
 }
 
-/* [STEP:MICROS...]: returns how many there are. */
-static size_t read_shapes(judge *j, char **words, size_t n) {
-  size_t read = 0;
-  j->shapes = GT_NEW_ARRAY(shape, 1 + n);
-  for (; read < n && !strchr(words[read], '='); read++) {
-    long long from;
-    shape *s = &j->shapes[1 + read];
-    must(sscanf(words[read], "%lld:%zu", &from, &s->micros) == 2 && from > 0, words[read]);
-    s->from = from - 1;
+static void open_data(const gt_job *job, judge *copies, size_t n) {
+  gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, job->nregions);
+  double samples = 0;
+  for (size_t c = 0; c < n; c++) {
+    done(gt_dataset_open(&copies[c].dataset, gt_data_path(job, copies[c].region)));
+    infos[copies[c].region] = *gt_dataset_describe(copies[c].dataset);
   }
-  j->nshapes = 1 + read;
-  return read;
+  for (size_t c = 0; c < n; c++) {
+    open_samples(&copies[c], infos);
+    samples += (double)copies[c].order.n;
+  }
+  for (size_t c = 0; c < n; c++) {
+    const bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
+    const double share = by_samples ? (double)copies[c].order.n / samples : 1.0 / (double)n;
+    copies[c].share = (float)share;
+  }
+  gt_free(infos);
+}
+
+/* Of the first n words, those that are [COPY/]STEP:MICROS, of this copy. */
+static void read_shapes(judge *j, char **words, size_t n) {
+  j->shapes = GT_NEW_ARRAY(shape, 1 + n);
+  j->nshapes = 1;
+  for (size_t i = 0; i < n; i++) {
+    const char *behind = strchr(words[i], '/');
+    const size_t copy = behind ? strtoul(words[i], NULL, 10) : 1;
+    long long from;
+    size_t micros;
+    must(sscanf(behind ? behind + 1 : words[i], "%lld:%zu", &from, &micros) == 2 && from > 0,
+         words[i]);
+    if (copy == j->copy + 1) j->shapes[j->nshapes++] = (shape){.from = from - 1, .micros = micros};
+  }
 }
 
 static void open_optim(judge *j) {
@@ -315,10 +381,11 @@ static void open_shape(judge *j, shape *of) {
 }
 
 static void open_judge(judge *j) {
-  open_data(j);
   const gt_graph_spec spec = spec_of(j);
   done(gt_graph_create(&j->whole, &spec));
   gt_graph_init(j->whole, j->job->seed);
+  must(gt_job_copies(j->job) == 1 || gt_graph_arrays(j->whole)->buffers.n == 0,
+       "copies of a model with running statistics");
   j->nstages = j->job->pipeline.nstages;
   j->nparts = j->nstages * gt_job_chunks(j->job);
   j->spans = GT_NEW_ARRAY(gt_span, j->nparts);
@@ -347,20 +414,37 @@ static void close_judge(judge *j) {
   gt_graph_close(j->whole);
   gt_loader_close(j->loader);
   gt_dataset_close(j->dataset);
-  gt_job_close(j->job);
+}
+
+/* words: those of the shapes, of all copies. */
+static void train(gt_job *job, char **words, size_t nwords) {
+  judge copies[PIPELINES] = {0};
+  const size_t n = gt_job_copies(job);
+  char hex[GT_SHA256_HEX];
+  must(n <= PIPELINES, "too many copies");
+  must(n == 1 || job->sync.strategy == GT_STRATEGY_SSGD || job->sync.strategy == GT_STRATEGY_SMA,
+       "copies that do not wait for each other");
+  for (size_t c = 0; c < n; c++) {
+    copies[c] = (judge){.job = job, .copy = c, .region = gt_job_stage_region(job, c, 0)};
+    read_shapes(&copies[c], words, nwords);
+  }
+  open_data(job, copies, n);
+  for (size_t c = 0; c < n; c++) open_judge(&copies[c]);
+  for (int64_t i = 0; i < job->train.until.steps; i++) step(job, copies, n, i);
+  const gt_vec params = params_of(copies);
+  gt_sha256_hex(params.data, params.n * sizeof(float), hex);
+  puts(hex);
+  for (size_t c = 0; c < n; c++) close_judge(&copies[c]);
 }
 
 int main(int argc, char **argv) {
-  judge j = {0};
-  char hex[GT_SHA256_HEX];
+  gt_job *job;
+  size_t words = 0;
   if (argc < 2) return 2;
-  const size_t read = read_shapes(&j, argv + 2, (size_t)argc - 2);
-  done(gt_job_load(&j.job, argv[1], (const char *const *)argv + 2 + read, (size_t)argc - 2 - read));
-  open_judge(&j);
-  for (int64_t i = 0; i < j.job->train.until.steps; i++) step(&j, i);
-  const gt_vec params = gt_graph_arrays(j.whole)->params;
-  gt_sha256_hex(params.data, params.n * sizeof(float), hex);
-  puts(hex);
-  close_judge(&j);
+  const size_t n = (size_t)argc - 2;
+  while (words < n && !strchr(argv[2 + words], '=')) words++;
+  done(gt_job_load(&job, argv[1], (const char *const *)argv + 2 + words, n - words));
+  train(job, argv + 2, words);
+  gt_job_close(job);
   return 0;
 }

@@ -373,6 +373,34 @@ static void copies_are_read(void **state) {
   gt_job_close(job);
 }
 
+static void copies_may_adapt(void **state) {
+  (void)state;
+  static const char *const adapts[] = {"pipeline.adapt=true", "pipeline.adapt=micro_batches"};
+  for (size_t i = 0; i < COUNT(adapts); i++) {
+    gt_job *job =
+        job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma", adapts[i]}, 5);
+    assert_int_equal(job->pipeline.adapt, i == 0 ? GT_ADAPT_ORDER : GT_ADAPT_MICRO_BATCHES);
+    check_round_trip(job);
+    gt_job_close(job);
+  }
+}
+
+static void is_called(const gt_job *job, size_t copy, size_t size, const char *name) {
+  char text[GT_COPY_TEXT];
+  assert_string_equal(gt_job_copy_text(job, copy, text, size), name);
+}
+
+static void copies_have_names(void **state) {
+  (void)state;
+  gt_job *job = job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma"}, 4);
+  is_called(job, 0, GT_COPY_TEXT, "copy 1 (east, west)");
+  is_called(job, 1, GT_COPY_TEXT, "copy 2 (north, south)");
+  is_called(job, 1, 24, "copy 2 (north, ...)");
+  is_called(job, 1, 20, "copy 2 (north, ...)");
+  is_called(job, 1, 18, "copy 2 (...)");
+  gt_job_close(job);
+}
+
 static void wrong_copies(void **state) {
   (void)state;
   static const struct {
@@ -398,9 +426,6 @@ static void wrong_copies(void **state) {
        "sync.strategy is none and there is pipeline.copies, which nothing would keep equal; "
        "another "
        "strategy is needed"},
-      {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "pipeline.adapt=true"},
-       "pipeline.adapt is true and there is pipeline.copies, whose order of passes does not follow "
-       "the network; false, or no copies, is needed"},
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.topology=auto"},
        "sync.topology is auto and there is pipeline.copies, whose way is not chosen by simulation; "
        "mesh, hub, tree or ring is needed"},
@@ -474,6 +499,8 @@ int main(void) {
       cmocka_unit_test(wrong_searches),
       cmocka_unit_test(what_a_pipeline_fixes),
       cmocka_unit_test(copies_are_read),
+      cmocka_unit_test(copies_may_adapt),
+      cmocka_unit_test(copies_have_names),
       cmocka_unit_test(wrong_copies),
       cmocka_unit_test(keys_without_stages),
       cmocka_unit_test(wrong_values),

@@ -1,5 +1,6 @@
 /* What a region of a pipeline that follows the network says and accepts: one PS, its events by
-   hand, in the middle of three regions a - b - c. */
+   hand, in the middle of three regions a - b - c; and the same in one of two copies, whose others
+   are d - e - f. */
 #include "geotrain/pipe_job.h"
 #include "geotrain/ps.h"
 
@@ -10,8 +11,10 @@
 
 #include <cmocka.h>
 
-#define REGIONS 3
+#define STAGES  3 /* one in each region of a copy */
+#define REGIONS 6
 #define SELF    1
+#define TWIN    4
 #define MICROS  4
 #define SENT    64
 
@@ -24,11 +27,11 @@ typedef struct {
   gt_pipe_job pipe;
   gt_job job;
   gt_job_region regions[REGIONS];
-  gt_pipe_place places[REGIONS];
-  gt_pipe_span spans[REGIONS];
-  gt_pipe_hop hops[REGIONS];
+  gt_pipe_place places[STAGES];
+  gt_pipe_span spans[STAGES];
+  gt_pipe_hop hops[STAGES];
   gt_link_spec links[REGIONS * REGIONS];
-  size_t region[REGIONS];
+  size_t region[STAGES], n; /* n: regions */
   gt_ps_stage stage;
   gt_optim *optim;
   gt_ps *ps;
@@ -58,27 +61,27 @@ static void host_note(void *ctx, gt_ps_note note, double a, double b) {
 }
 
 static void open_pipe(hand *h) {
-  static const char *const names[REGIONS] = {"a", "b", "c"};
-  for (size_t s = 0; s < REGIONS; s++) {
-    h->regions[s].name = (char *)(uintptr_t)names[s];
+  static const char *const names[REGIONS] = {"a", "b", "c", "d", "e", "f"};
+  for (size_t r = 0; r < h->n; r++) h->regions[r].name = (char *)(uintptr_t)names[r];
+  for (size_t s = 0; s < STAGES; s++) {
     h->places[s] = (gt_pipe_place){s, 0, 1};
     h->spans[s] = (gt_pipe_span){0.02, 0.02, 0.02, 1, 1, 250000, 0};
     h->region[s] = s;
   }
-  for (size_t i = 0; i < REGIONS * REGIONS; i++)
+  for (size_t i = 0; i < h->n * h->n; i++)
     h->links[i] = (gt_link_spec){.bandwidth_bps = 1e8, .latency_s = 0.05, .back_s = 0.05};
   h->job.regions = h->regions;
-  h->job.nregions = REGIONS;
+  h->job.nregions = h->n;
   h->pipe = (gt_pipe_job){.job = &h->job,
-                          .layout = {.nregions = REGIONS,
-                                     .stages = REGIONS,
+                          .layout = {.nregions = h->n,
+                                     .stages = STAGES,
                                      .chunks = 1,
                                      .micros = MICROS,
                                      .micro_samples = 1,
                                      .places = h->places,
                                      .adapts = true},
-                          .wan = {.nregions = REGIONS, .region = h->region, .links = h->links}};
-  h->pipe.problem = (gt_pipe_problem){.stages = REGIONS,
+                          .wan = {.nregions = h->n, .region = h->region, .links = h->links}};
+  h->pipe.problem = (gt_pipe_problem){.stages = STAGES,
                                       .chunks = 1,
                                       .micros = MICROS,
                                       .spans = h->spans,
@@ -89,14 +92,16 @@ static void open_pipe(hand *h) {
                    GT_OK);
 }
 
-static void open_hand(hand *h) {
-  static const double weights[REGIONS] = {1, 0, 0};
+static void open_hand(hand *h, gt_ps_copies copies) {
+  static const double weights[REGIONS] = {1};
   const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.1}};
-  *h = (hand){.stage = {.workers = 1, .judges = true, .counts = true}};
+  *h = (hand){.stage = {.workers = 1, .judges = true, .counts = true},
+              .n = copies.ntwins > 0 ? REGIONS : STAGES};
   open_pipe(h);
   assert_int_equal(gt_optim_create(&h->optim, &sgd, 8, false), GT_OK);
-  const gt_ps_spec spec = {.nregions = REGIONS,
+  const gt_ps_spec spec = {.nregions = h->n,
                            .self = SELF,
+                           .copies = copies,
                            .nworkers = 1,
                            .strategy = &gt_sync_stages,
                            .stages = &h->stage,
@@ -124,6 +129,8 @@ static void open_hand(hand *h) {
   gt_ps_ready(h->ps, 0, 0);
   assert_int_equal(h->orders, 1);
 }
+
+static const gt_ps_copies one_copy = {0};
 
 static void close_hand(hand *h) {
   gt_ps_close(h->ps);
@@ -176,7 +183,7 @@ static void costs_of_a_step(void **unused) {
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION}, score = {.detail = 1};
   const gt_ns ms = GT_SECOND / 1000;
-  open_hand(&h);
+  open_hand(&h, one_copy);
   says(&h, 0, 0, note(1, 0));
   says(&h, 1, 2, note(1, 0));
   assert_int_equal(hears(&h, 2, note(2, 0), h.told[1].detail, 100 * ms), GT_OK);
@@ -211,7 +218,7 @@ static void what_others_tell_is_checked(void **unused) {
   (void)unused;
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
-  open_hand(&h);
+  open_hand(&h, one_copy);
   gt_ps_posted(h.ps, 0, &head, 1000, 1);
   refuses(&h, 0, note(0, 0), 0, "the next one that was sent");
   refuses(&h, 0, note(0, 0), 2, "the next one that was sent");
@@ -235,7 +242,7 @@ static void what_others_tell_is_checked(void **unused) {
 static void silent_links_change_nothing(void **unused) {
   (void)unused;
   hand h;
-  open_hand(&h);
+  open_hand(&h, one_copy);
   const gt_pipe_schedule *order = gt_ps_schedule(h.ps);
   for (int64_t k = 1; k <= 5; k++) {
     const gt_ps_push push = {.samples = 1, .loss_sum = 1};
@@ -249,11 +256,50 @@ static void silent_links_change_nothing(void **unused) {
   close_hand(&h);
 }
 
+/* To its copy alone it tells of the links, and hears of them from there; the next step begins when
+   the twin's gradient is there, too. */
+static void copies_measure_for_themselves(void **unused) {
+  (void)unused;
+  static const size_t mates[] = {0, 1, 2}, twins[] = {SELF, TWIN};
+  static const double weights[] = {0.5, 0.5};
+  const gt_ps_copies two = {.mates = mates,
+                            .nmates = STAGES,
+                            .twins = twins,
+                            .ntwins = 2,
+                            .weights = weights,
+                            .strategy = gt_sync_of(GT_STRATEGY_SSGD),
+                            .options = {.period = 1, .scale = 1}};
+  hand h;
+  open_hand(&h, two);
+  says(&h, 0, 0, note(1, 0));
+  says(&h, 1, 2, note(1, 0));
+  assert_int_equal(h.ntold, 2);
+  for (size_t other = STAGES; other < REGIONS; other++) {
+    refuses(&h, other, note(1, 0), GT_SECOND, "is of the same copy of the pipeline is needed");
+    refuses(&h, other, note(4, 0), 1, "is of the same copy of the pipeline is needed");
+  }
+  const gt_ps_push push = {.samples = 1, .loss_sum = 1};
+  gt_ps_gradient(h.ps, 0, &push, NULL, 6 * GT_SECOND);
+  for (size_t i = 2; i < h.ntold; i++) assert_int_equal(h.told[i].peer, i % 2 ? 2 : 0);
+  assert_int_equal(h.ntold, 2 + 8); /* two costs, the order, the step, to both */
+  assert_int_equal(hears(&h, 0, 1, 0, 7 * GT_SECOND), GT_OK);
+  assert_int_equal(hears(&h, 2, 1, 0, 8 * GT_SECOND), GT_OK);
+  assert_int_equal(h.orders, 1);
+  const gt_frame_header update = {
+      .kind = GT_MSG_UPDATE, .value = 1, .sequence = 1, .message_bytes = 8 * sizeof(float)};
+  assert_int_equal(gt_ps_message(h.ps, TWIN, &update, NULL, 9 * GT_SECOND), GT_OK);
+  assert_int_equal(h.orders, 2);
+  assert_int_equal(h.ntold, 2 + 8 + 2); /* echoes of the next step */
+  for (size_t i = 10; i < 12; i++) says(&h, i, i % 2 ? 2 : 0, note(1, 0));
+  close_hand(&h);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(costs_of_a_step),
       cmocka_unit_test(what_others_tell_is_checked),
       cmocka_unit_test(silent_links_change_nothing),
+      cmocka_unit_test(copies_measure_for_themselves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,6 +166,7 @@ static gt_region_result region_of(int i) {
                         .train_loss = NAN,
                         .nonfinite = 3,
                         .warning = "it guesses",
+                        .adapted = "nothing changed",
                         .earlier_starts = 3,
                         .lost_s = 12.5};
   snprintf(r.name, sizeof r.name, i ? "chongqing" : "shanghai");
@@ -373,7 +374,7 @@ static void test_summary(void **unused) {
                 "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
                 "test_accuracy test_loss test_auc test_recall20 test_mrr20 idle_s wall_s "
                 "train_loss emulation_cpu_s "
-                "ps_cpu_s nonfinite warning earlier_starts lost_s update_s wire_s split");
+                "ps_cpu_s nonfinite warning adapted earlier_starts lost_s update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
                 "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured "
                 "payload_bytes bytes_lost kinds");
@@ -494,6 +495,20 @@ static void test_plan_and_cost_come_back(void **unused) {
   gt_summary_close(file);
 }
 
+/* Regions that have none are left out. */
+static void test_adapted(void **unused) {
+  (void)unused;
+  gt_region_result regions[3] = {
+      {.adapted = "copy 1: a"}, {.workers = 1}, {.adapted = "copy 2: b"}};
+  char *text = gt_adapted_text(regions, 3);
+  assert_string_equal(text, "copy 1: a; copy 2: b");
+  gt_free(text);
+  text = gt_adapted_text(regions, 2);
+  assert_string_equal(text, "copy 1: a");
+  gt_free(text);
+  assert_null(gt_adapted_text(regions + 1, 1));
+}
+
 /* summary.json of three regions under the virtual clock, without its own wall_s.  Real times
    (`noise`), the folder and the order of the reports differ in each call. */
 static void virtual_summary(char *text, size_t size, const char *name, int noise) {
@@ -595,6 +610,7 @@ int main(void) {
       cmocka_unit_test(test_kinds_round_trip),
       cmocka_unit_test(test_improper_results_are_refused),
       cmocka_unit_test(test_kind_names),
+      cmocka_unit_test(test_adapted),
       cmocka_unit_test(test_summary),
       cmocka_unit_test(test_plan_and_cost_come_back),
       cmocka_unit_test(test_virtual_summary_repeats),

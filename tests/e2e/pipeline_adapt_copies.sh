@@ -1,0 +1,35 @@
+# labels: quick
+# timeout: 120
+# processors: 2
+# pipeline.adapt with several copies: each follows its own links.  The second changes its order, and
+# with micro_batches their number, while the first keeps its plan; the parameters are those of one
+# process with the same numbers, to the bit; and a simulation has the same times.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libcopies.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libmicros.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libadaptcopies.sh"
+
+train "ssgd" 8 both.yaml --run-dir ssgd --clock virtual
+ended "ssgd" 0
+check "ssgd: the first copy keeps its order" same "$(count ssgd)" 0
+judged_copies "ssgd" ssgd both.yaml
+simulated "ssgd" ssgd both.yaml
+check "ssgd: the simulation says whose order it is" grep -q '^copy 2 (london, paris), step [0-9]*: pipeline.schedule is ' sim.out
+check "ssgd: the record says whose order it is" grep -q '"event":"decision".*"copy":"copy 2 (london, paris)"' ssgd/paris.jsonl
+check "ssgd: the summary has both" grep -qF '"adapted": "copy 1 (east, west): the order of passes changed 0 times; copy 2 (london, paris): the order of passes changed 1 time",' ssgd/summary.json
+check "ssgd: the table has both" grep -q '^pipeline       copy 1 (east, west): the order of passes changed 0 times; copy 2 ' out
+
+train "numbers" 8 both-micros.yaml --run-dir numbers --clock virtual --set sync.strategy=sma
+ended "numbers" 0 'copy 2 \(london, paris\): a step may have 1, 2, 3, 4, 6 or 8 micro-batches'
+check "numbers: those of the first copy stay" same "$(numbers numbers east)" ""
+check "numbers: those of the second change" test -n "$(numbers numbers london)"
+judged_copies "numbers" numbers both-micros.yaml sync.strategy=sma
+simulated "numbers" numbers both-micros.yaml --set sync.strategy=sma
+check "numbers: the summary has both" grep -q '"adapted": "copy 1 (east, west): .*; 2 micro-batches; copy 2 (london, paris): .*; 2 micro-batches, from step ' numbers/summary.json
+"$GEOTRAIN" plan both-micros.yaml >plan.out 2>&1
+check "plan: the numbers of each copy" same "$(grep -cx 'a step may have 1, 2, 3, 4, 6 or 8 micro-batches (pipeline.adapt: micro_batches); memory is for the largest' plan.out)" 2
+check "plan: each copy follows its own links" grep -q 'pipeline.adapt is micro_batches: each copy follows its own links' plan.out
+finish
