@@ -28,6 +28,7 @@ typedef struct {
   size_t left;  /* units of F, B and W of this step; BW is two */
   gt_ns first, last;
   gt_ns since; /* where nothing runs: the end of what ran last */
+  gt_ns wake;  /* the last that was asked for */
 } stage_run;
 
 struct gt_pipe_run {
@@ -35,6 +36,7 @@ struct gt_pipe_run {
   const gt_pipe_problem *problem;
   const gt_pipe_schedule *schedule;
   stage_run *stages;
+  uint64_t *marked;  /* bits of the stages that are to be asked for a pass */
   gt_ns (*took)[4];  /* of each span and kind of pass */
   gt_pipe_way *ways; /* of the messages to each span, outputs first */
   gt_ns *due;        /* messages by place; 0: unknown */
@@ -69,8 +71,21 @@ static const gt_pipe_way *way_of(const gt_pipe_run *run, const gt_pipe_message *
   return &run->ways[message->gradient * spans + message->span];
 }
 
+/* Something has happened by which the stage may begin a pass. */
+static void mark(gt_pipe_run *run, size_t stage) {
+  run->marked[stage / 64] |= UINT64_C(1) << stage % 64;
+}
+
 static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
-  gt_pipe_arrived(&run->stages[way_of(run, message)->to].progress, message);
+  const size_t to = way_of(run, message)->to;
+  gt_pipe_arrived(&run->stages[to].progress, message);
+  mark(run, to);
+}
+
+/* When the message is expected, which a chooser may ask for. */
+static void expect(gt_pipe_run *run, const gt_pipe_message *message, gt_ns at) {
+  run->due[gt_pipe_message_place(run->schedule, message)] = at;
+  if (run->spec.choose) mark(run, way_of(run, message)->to);
 }
 
 static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
@@ -99,7 +114,7 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
     last = left == 0;
     gt_ns arrive = gt_link_step(link, way->link, &run->up[way->from_region], bytes, now).arrive;
     if (last || passes) push(run, arrive, last ? LAST : FRAME, place, bytes);
-    if (last) run->due[place] = arrive;
+    if (last) expect(run, &message, arrive);
   }
 }
 
@@ -169,8 +184,7 @@ static void begin(gt_pipe_run *run, size_t s, gt_ns now) {
   gt_pipe_begun(&stage->progress);
   push(run, end, ENDED, s, 0);
   if (run->spec.choose && gt_pipe_sends(run->schedule, &stage->pass, &message))
-    run->due[gt_pipe_message_place(run->schedule, &message)] =
-        end + gt_from_seconds(gt_pipe_way_s(way_of(run, &message)));
+    expect(run, &message, end + gt_from_seconds(gt_pipe_way_s(way_of(run, &message))));
 }
 
 static void ask(gt_pipe_run *run, size_t s, gt_ns now) {
@@ -181,6 +195,21 @@ static void ask(gt_pipe_run *run, size_t s, gt_ns now) {
   if (!pass) return;
   stage->pass = *pass;
   begin(run, s, now);
+}
+
+/* In the order of stages.  A mark that is made meanwhile counts in this round if it is of a later
+   stage, else when something happens next. */
+static void ask_marked(gt_pipe_run *run, gt_ns now) {
+  const size_t words = (run->schedule->stages + 63) / 64;
+  for (size_t w = 0; w < words; w++) {
+    uint64_t done = 0, left;
+    while ((left = run->marked[w] & ~done) != 0) {
+      const uint64_t first = left & (~left + 1);
+      done = first | (first - 1);
+      run->marked[w] &= ~first;
+      ask(run, 64 * w + (size_t)__builtin_ctzll(first), now);
+    }
+  }
 }
 
 static gt_ns update_time(const gt_pipe_run *run, size_t s) {
@@ -202,6 +231,7 @@ static void pass_ended(gt_pipe_run *run, size_t s, gt_ns now) {
   stage_run *stage = &run->stages[s];
   gt_pipe_message message;
   stage->busy = false;
+  mark(run, s);
   stage->since = now;
   stage->left -= stage->pass.kind == GT_PASS_BW ? 2 : 1;
   if (gt_pipe_sends(run->schedule, &stage->pass, &message)) send(run, &message, now);
@@ -221,6 +251,7 @@ static void updated(gt_pipe_run *run, size_t s, gt_ns now) {
   phases_of(run, s)[GT_PHASE_STEP_END] += now - update_time(run, s) - stage->since;
   stage->since = now;
   stage->busy = false;
+  mark(run, s);
   if (step + 1 < run->spec.steps)
     stage->left = units(run);
   else
@@ -239,6 +270,7 @@ static void happen(gt_pipe_run *run, const gt_heap_entry *e) {
     updated(run, e->b, e->at);
     break;
   case WAKE:
+    mark(run, e->b);
     break;
   case ON_LINK:
     give_to_link(run, e->b, e->at);
@@ -264,7 +296,7 @@ static void go(gt_pipe_run *run) {
     gt_heap_entry e = gt_heap_pop(&run->events);
     happen(run, &e);
     if (run->events.n > 0 && run->events.at[0].at == e.at) continue;
-    for (size_t s = 0; s < run->schedule->stages; s++) ask(run, s, e.at);
+    ask_marked(run, e.at);
   }
 }
 
@@ -303,8 +335,11 @@ static void open_spans(gt_pipe_run *run) {
 static void open_stages(gt_pipe_run *run) {
   const gt_pipe_schedule *s = run->schedule;
   run->stages = GT_NEW_ARRAY(stage_run, s->stages);
-  for (size_t i = 0; i < s->stages; i++)
+  run->marked = GT_NEW_ARRAY(uint64_t, (s->stages + 63) / 64);
+  for (size_t i = 0; i < s->stages; i++) {
     run->stages[i] = (stage_run){.progress = gt_pipe_progress_open(s, i), .left = units(run)};
+    mark(run, i);
+  }
 }
 
 static gt_pipe_run_times times_of(const gt_pipe_run *run) {
@@ -324,8 +359,8 @@ static void close_run(gt_pipe_run *run) {
     gt_landing_close(&run->down[i]);
   gt_pipe_together_close(&run->together);
   gt_heap_close(&run->events);
-  void *owned[] = {run->stages, run->took, run->ways, run->due,   run->sent,
-                   run->links,  run->up,   run->down, run->finish};
+  void *owned[] = {run->stages, run->marked, run->took, run->ways, run->due,
+                   run->sent,   run->links,  run->up,   run->down, run->finish};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
 }
 
@@ -362,5 +397,8 @@ gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt
 }
 
 void gt_pipe_run_wake(gt_pipe_run *run, size_t stage, gt_ns at) {
-  if (run->problem->wan) push(run, at, WAKE, stage, 0);
+  mark(run, stage); /* until then it may choose otherwise whenever something happens */
+  if (!run->problem->wan || run->stages[stage].wake == at) return;
+  run->stages[stage].wake = at;
+  push(run, at, WAKE, stage, 0);
 }
