@@ -75,8 +75,9 @@ typedef struct {
 gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt);
 
 /* Names "adapt/...".  What is saved with another plan of the start, or in numbers of micro-batches
-   that there are no problems of now, is not used: the run goes on as at its beginning.  GT_ERR_CKPT: an order is not sound. */
+   that there are no problems of now, is not used: *used is false, and the run goes on as at its
+   beginning.  GT_ERR_CKPT: an order is not sound. */
 void gt_pipe_adapt_save(gt_pipe_adapt *adapt, gt_state *state);
-gt_status gt_pipe_adapt_load(gt_pipe_adapt *adapt, const gt_state *state);
+gt_status gt_pipe_adapt_load(gt_pipe_adapt *adapt, const gt_state *state, bool *used);
 
 #endif

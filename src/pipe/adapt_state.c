@@ -141,12 +141,14 @@ static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
   return GT_OK;
 }
 
-gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state) {
+gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state, bool *used) {
   const size_t links = a->n * a->n, costs = sizeof(gt_pipe_cost) / sizeof(double);
   char hash[GT_SHA256_HEX] = "";
+  *used = true;
   if (!gt_state_find(state, PREFIX, "start")) return GT_OK;
   GT_TRY(gt_state_get(state, PREFIX, "start", GT_TYPE_U8, hash, sizeof hash - 1));
-  if (strcmp(hash, a->hash) != 0 || !is_own(a, state)) return GT_OK;
+  *used = strcmp(hash, a->hash) == 0 && is_own(a, state);
+  if (!*used) return GT_OK;
   GT_TRY(gt_state_get(state, PREFIX, "counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS));
   GT_TRY(gt_state_get(state, PREFIX, "progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS));
   GT_TRY(gt_state_get(state, PREFIX, "reference", GT_TYPE_F64, a->reference, links));

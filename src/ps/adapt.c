@@ -47,6 +47,7 @@ struct ps_adapt {
   gt_pipe_cost *costs[2];
   int64_t *marks[2];
   gt_pipe_cost *links; /* of the step that is made */
+  bool anew;           /* what a checkpoint has of it is of no use now, which is still to be said */
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -122,6 +123,52 @@ const gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps) {
   return ps->adapt ? gt_pipe_adapt_schedule(ps->adapt->adapt) : NULL;
 }
 
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+/* The order that is in force from the next step on. */
+static void tell_choice(gt_ps *ps, const char *why) {
+  char hash[GT_SHA256_HEX], choice[96];
+  if (!ps->spec.host.decided) return;
+  gt_pipe_hash(gt_pipe_adapt_schedule(ps->adapt->adapt), hash);
+  const int used = snprintf(choice, sizeof choice, "%.12s from step %lld on", hash,
+                            (long long)ps->totals.steps + 1);
+  if (ps->spec.adapts->nothers > 0)
+    snprintf(choice + used, sizeof choice - (size_t)used, ", %zu micro-batches", ps->stages.micros);
+  ps->spec.host.decided(ps->spec.host.ctx, "pipeline.schedule", choice, why);
+}
+
+static const char *rate_text(char *text, size_t size, double bps) {
+  if (bps > 0) return gt_format_rate(text, size, bps);
+  snprintf(text, size, "any rate");
+  return text;
+}
+
+static void say(gt_ps *ps, bool taken) {
+  const gt_pipe_job *pipe = ps->spec.adapts;
+  const gt_pipe_adapt_reason why = gt_pipe_adapt_why(ps->adapt->adapt);
+  char reason[400], found[32], planned[32], here[32], there[32];
+  if (taken)
+    snprintf(reason, sizeof reason,
+             "%s to %s has %s and %s one way, planned were %s and %s; a step takes %.4g s instead "
+             "of %.4g s%s",
+             pipe->job->regions[why.from].name, pipe->job->regions[why.to].name,
+             rate_text(found, sizeof found, why.found.rate_bps),
+             gt_format_time(here, sizeof here, why.found.latency_s),
+             rate_text(planned, sizeof planned, why.planned.rate_bps),
+             gt_format_time(there, sizeof there, why.planned.latency_s), why.after_s, why.before_s,
+             why.back ? ", by the plan of the start" : "");
+  else
+    snprintf(reason, sizeof reason, "regions have not all found the same order; it stays");
+  tell_choice(ps, reason);
+}
+
+static void say_anew(gt_ps *ps) {
+  ps->adapt->anew = false;
+  tell_choice(ps,
+              "the checkpoint has orders of another plan, or of numbers of micro-batches that a "
+              "step may not have now; the plan of the start is followed");
+}
+
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
@@ -187,6 +234,7 @@ static void acknowledged(const gt_ps *ps, way *w) {
 void gt_ps_adapt_begin(gt_ps *ps) {
   const gt_ns clock = gt_ps_clock(ps), now = clock > ps->now ? clock : ps->now;
   struct ps_adapt *a = ps->adapt;
+  if (a && a->anew) say_anew(ps);
   for (size_t p = 0; a && p < ps->spec.nregions; p++) {
     if (!a->ways[p].used) continue;
     const gt_pipe_cost last = gt_pipe_adapt_cost(a->adapt, ps->spec.self, p);
@@ -322,37 +370,6 @@ static void set_micros(gt_ps *ps) {
   ps->stages.micros = gt_pipe_adapt_schedule(ps->adapt->adapt)->micros;
 }
 
-static const char *rate_text(char *text, size_t size, double bps) {
-  if (bps > 0) return gt_format_rate(text, size, bps);
-  snprintf(text, size, "any rate");
-  return text;
-}
-
-static void say(gt_ps *ps, bool taken) {
-  const gt_pipe_job *pipe = ps->spec.adapts;
-  const gt_pipe_adapt_reason why = gt_pipe_adapt_why(ps->adapt->adapt);
-  char hash[GT_SHA256_HEX], choice[96], reason[400], found[32], planned[32], here[32], there[32];
-  if (!ps->spec.host.decided) return;
-  gt_pipe_hash(gt_pipe_adapt_schedule(ps->adapt->adapt), hash);
-  const int used = snprintf(choice, sizeof choice, "%.12s from step %lld on", hash,
-                            (long long)ps->totals.steps + 1);
-  if (pipe->nothers > 0)
-    snprintf(choice + used, sizeof choice - (size_t)used, ", %zu micro-batches", ps->stages.micros);
-  if (taken)
-    snprintf(reason, sizeof reason,
-             "%s to %s has %s and %s one way, planned were %s and %s; a step takes %.4g s instead "
-             "of %.4g s%s",
-             pipe->job->regions[why.from].name, pipe->job->regions[why.to].name,
-             rate_text(found, sizeof found, why.found.rate_bps),
-             gt_format_time(here, sizeof here, why.found.latency_s),
-             rate_text(planned, sizeof planned, why.planned.rate_bps),
-             gt_format_time(there, sizeof there, why.planned.latency_s), why.after_s, why.before_s,
-             why.back ? ", by the plan of the start" : "");
-  else
-    snprintf(reason, sizeof reason, "regions have not all found the same order; it stays");
-  ps->spec.host.decided(ps->spec.host.ctx, "pipeline.schedule", choice, reason);
-}
-
 void gt_ps_adapt_made(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return;
@@ -379,7 +396,9 @@ void gt_ps_adapt_save(gt_ps *ps, gt_state *state) {
 
 gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
   if (!ps->adapt) return GT_OK;
-  GT_TRY(gt_pipe_adapt_load(ps->adapt->adapt, state));
+  bool used;
+  GT_TRY(gt_pipe_adapt_load(ps->adapt->adapt, state, &used));
+  ps->adapt->anew = !used;
   set_micros(ps);
   return gt_ps_changes_load(ps, state);
 }

@@ -30,6 +30,16 @@ check "resumed: the parameters" same "$(weights killed)" "$(weights fall)"
 check "resumed: the same changes" same "$(changes killed east | sort -u)" "$(changes fall east | sort -u)"
 check "resumed: in both regions" same "$(changes killed west | sort -u)" "$(changes fall west | sort -u)"
 
+# A resume with another plan goes on by that, and says so, or its record would not have what its steps
+# have had.  The learning rate must not depend on the steps that are asked for.
+constant=train.schedule.name=constant
+train "another plan: before" 6 micros.yaml --run-dir other --clock virtual --set train.until.steps=40 --set $constant
+ended "another plan: before" 0
+check "another plan: before, a change" test -n "$(numbers other east)"
+train "another plan" 6 micros.yaml --run-dir other --clock virtual --resume --set train.until.steps=60 --set $constant --set pipeline.micro_batches=3
+ended "another plan" 0 'step 40: pipeline.schedule is [0-9a-f]* from step 41 on, 3 micro-batches now: the checkpoint has orders of another plan'
+judged "another plan" other micros.yaml train.until.steps=60 $constant
+
 # Two workers in stage 1, so that 8 micro-batches of 3 samples cannot be.
 sed 's/{name: west, ranks: 3}/{name: west, ranks: 4}/; s/{region: west, last: transformer.h.1}/{region: west, workers: 2, last: transformer.h.1}/' micros.yaml >two.yaml
 train "two workers" 7 two.yaml --run-dir two --clock virtual

@@ -415,10 +415,12 @@ static size_t go_on_from_states(world *again, world *w) {
     const int64_t mark = gt_pipe_adapt_mark(w->adapt);
     if (k % 5 > 0 && mark == 0) continue;
     waited += mark != 0;
+    bool used;
     gt_state state = saved(again);
     gt_pipe_adapt_close(again->adapt);
     again->adapt = new_adapt(again);
-    assert_int_equal(gt_pipe_adapt_load(again->adapt, &state), GT_OK);
+    assert_int_equal(gt_pipe_adapt_load(again->adapt, &state, &used), GT_OK);
+    assert_true(used);
     gt_state_close(&state);
     assert_int_equal(gt_pipe_adapt_mark(again->adapt), mark);
   }
@@ -450,13 +452,16 @@ static void other_numbers_begin_anew(void **unused) {
   open_numbers(&other, 200e6);
   for (int i = 0; i < 60; i++) step(&w, 200e6, 0);
   while (micros_of(&w) == 8) step(&w, 25e6, 0);
+  bool used;
   gt_state state = saved(&w);
-  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state), GT_OK);
+  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state, &used), GT_OK);
+  assert_true(used);
   assert_int_equal(micros_of(&other), micros_of(&w));
   gt_pipe_adapt_close(other.adapt);
   other.nothers = 0;
   other.adapt = new_adapt(&other);
-  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state), GT_OK);
+  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state, &used), GT_OK);
+  assert_false(used);
   assert_int_equal(micros_of(&other), 8);
   gt_state_close(&state);
   close_world(&w);
@@ -471,8 +476,10 @@ static void other_plan_begins_anew(void **unused) {
   open_world(&other, 8, 100e6);
   for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
   while (w.switches == 0) step(&w, 12.5e6, 0);
+  bool used;
   gt_state state = saved(&w);
-  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state), GT_OK);
+  assert_int_equal(gt_pipe_adapt_load(other.adapt, &state, &used), GT_OK);
+  assert_false(used);
   assert_true(period(&other, gt_pipe_adapt_schedule(other.adapt)) == period(&other, other.plan));
   gt_state_close(&state);
   close_world(&w);
@@ -487,13 +494,14 @@ static void damaged_state_is_refused(void **unused) {
   while (w.switches == 0) step(&w, 12.5e6, 0);
   static const char *const items[] = {"found", "why", "counts"};
   for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+    bool used;
     gt_state state = saved(&w);
     const gt_state_item *item = gt_state_find(&state, "adapt/", items[i]);
     gt_pipe_adapt *fresh = new_adapt(&w);
     *(int64_t *)item->data = INT64_MIN;
     if (i == 0) memcpy(item->data, (int64_t *)item->data + 1, sizeof(int64_t));
     if (i == 1) *(double *)item->data = 7;
-    assert_int_equal(gt_pipe_adapt_load(fresh, &state), GT_ERR_CKPT);
+    assert_int_equal(gt_pipe_adapt_load(fresh, &state, &used), GT_ERR_CKPT);
     assert_non_null(strstr(gt_error_text(), items[i]));
     gt_pipe_adapt_close(fresh);
     gt_state_close(&state);
