@@ -150,12 +150,27 @@ static void drop_same(gt_pipe_candidates *c) {
   c->n = kept;
 }
 
+/* The best by their bounds.  The dynamic programme pairs what lies before a fold with what lies
+   behind it in one way only, and other cuts may have a lower bound. */
+static void keep_best(gt_pipe_candidates *c) {
+  qsort(c->found, c->n, sizeof *c->found, by_bound);
+  gt_pipe_candidates_keep(c, GT_PIPE_SIMULATED);
+  for (size_t i = 0, n = c->n; i < n; i++) {
+    gt_pipe_found f = gt_pipe_found_copy(&c->found[i]);
+    if (gt_pipe_near_lower(c->problem, &f))
+      gt_pipe_candidates_add(c, &f);
+    else
+      gt_pipe_found_close(&f);
+  }
+  qsort(c->found, c->n, sizeof *c->found, by_bound);
+  gt_pipe_candidates_keep(c, GT_PIPE_SIMULATED);
+}
+
 static size_t choose(gt_pipe_candidates *c) {
   const gt_pipe_search_problem *p = c->problem;
   const double effort = p->effort > 0 ? p->effort : 1;
-  size_t simulated = c->n < GT_PIPE_SIMULATED ? c->n : GT_PIPE_SIMULATED;
-  qsort(c->found, c->n, sizeof *c->found, by_bound);
-  gt_pipe_candidates_keep(c, simulated);
+  keep_best(c);
+  size_t simulated = c->n;
   simulate(c, simulated, effort * PASSES_FIRST);
   keep_different(c);
   for (size_t i = 0; i < c->n; i++) {

@@ -95,10 +95,16 @@ typedef struct {
 
 /* All candidates of a problem.  The caller keeps none of them, then frees `found`. */
 void gt_pipe_candidates_find(gt_pipe_candidates *candidates, const gt_pipe_search_problem *problem);
+/* Adds *found, which is the candidates' then, or closes it: it is none, or is there already. */
+void gt_pipe_candidates_add(gt_pipe_candidates *candidates, gt_pipe_found *found);
 /* Closes all but the first n. */
 void gt_pipe_candidates_keep(gt_pipe_candidates *candidates, size_t n);
 
 /* ---- search_near.c: pipelines that differ a little ------------------------------------------- */
+
+/* Moves one cut after the other as long as that lowers the bound of *found, without simulations.
+   Returns whether it is another one now. */
+bool gt_pipe_near_lower(const gt_pipe_search_problem *problem, gt_pipe_found *found);
 
 /* Replaces *found by better ones that differ from it in one cut, in a worker that is of the
    neighbouring stage, or in the number of micro-batches, as long as there are any, and `budget`

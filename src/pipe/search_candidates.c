@@ -165,6 +165,10 @@ void gt_pipe_candidates_find(gt_pipe_candidates *candidates,
   add_chunks(candidates, 2);
 }
 
+void gt_pipe_candidates_add(gt_pipe_candidates *candidates, gt_pipe_found *found) {
+  add(candidates, found);
+}
+
 void gt_pipe_candidates_keep(gt_pipe_candidates *candidates, size_t n) {
   while (candidates->n > n) gt_pipe_found_close(&candidates->found[--candidates->n]);
 }

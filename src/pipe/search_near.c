@@ -99,6 +99,35 @@ static bool move_micros(near_search *n) {
   return better;
 }
 
+/* Takes `tried` in place of *found if its bound is lower; closes it otherwise. */
+static bool lowers(const gt_pipe_search_problem *problem, gt_pipe_found *found,
+                   gt_pipe_found *tried) {
+  if (!gt_pipe_found_allowed(problem, tried) || !gt_pipe_found_bound(problem, tried) ||
+      tried->bound_s >= found->bound_s) {
+    gt_pipe_found_close(tried);
+    return false;
+  }
+  gt_pipe_found_close(found);
+  *found = *tried;
+  return true;
+}
+
+bool gt_pipe_near_lower(const gt_pipe_search_problem *problem, gt_pipe_found *found) {
+  const size_t cuts = found->stages * found->chunks - 1;
+  bool other = false;
+  for (bool lower = true; lower;) {
+    lower = false;
+    for (size_t k = 0; k < cuts; k++)
+      for (size_t up = 0; up < 2; up++) {
+        gt_pipe_found tried = gt_pipe_found_copy(found);
+        tried.ends[k] += up ? 1 : SIZE_MAX; /* one less */
+        lower |= lowers(problem, found, &tried);
+      }
+    other |= lower;
+  }
+  return other;
+}
+
 size_t gt_pipe_near_improve(const gt_pipe_search_problem *problem, gt_pipe_found *found,
                             size_t variants, size_t budget) {
   near_search n = {problem, found, variants, budget, 1};

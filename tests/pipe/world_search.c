@@ -10,8 +10,7 @@
 #include <cmocka.h>
 
 #define WITHIN   1.02
-#define WORST    1.05 /* of the few that are not within that */
-#define VARIANTS 200  /* of each simulation, of the choice and of all others */
+#define VARIANTS 200 /* of each simulation, of the choice and of all others */
 
 /* ---- a problem ------------------------------------------------------------------------------- */
 
@@ -195,7 +194,7 @@ double ws_best(const search_world *w, double below_s, size_t variants, size_t *s
 
 void ws_compare(uint64_t seed, size_t cases, double effort) {
   search_world w;
-  size_t solved = 0, all = 0, same = 0, beyond = 0;
+  size_t solved = 0, all = 0, same = 0;
   double worst = 1;
   for (uint64_t i = 0; i < cases; i++) {
     gt_pipe_search_result r;
@@ -213,11 +212,9 @@ void ws_compare(uint64_t seed, size_t cases, double effort) {
     solved += status == GT_OK;
     same += status == GT_OK && !(best_s < chosen_s);
     worst = fmax(worst, status == GT_OK ? chosen_s / best_s : 1);
-    if (status == GT_OK && chosen_s > best_s * WITHIN) {
-      beyond++;
+    if (status == GT_OK && chosen_s > best_s * WITHIN)
       print_error("case %zu: %.6g s were found, and %.6g s are possible\n", (size_t)i, chosen_s,
                   best_s);
-    }
     gt_pipe_search_close(&r);
   }
   print_message(
@@ -225,5 +222,5 @@ void ws_compare(uint64_t seed, size_t cases, double effort) {
       "and at worst one of %.4f times its period\n",
       solved, cases, all, same, worst);
   assert_true(solved > cases / 2);
-  assert_true(worst <= WORST && beyond <= cases / 500);
+  assert_true(worst <= WITHIN);
 }
