@@ -17,6 +17,7 @@
 #define GT_PIPE_ADAPT_RATIO  1.25 /* of weighted to planned cost, or its inverse */
 #define GT_PIPE_ADAPT_STEPS  3    /* beyond the ratio, one after the other */
 #define GT_PIPE_ADAPT_GAIN   1.05 /* period before / period after */
+#define GT_PIPE_ADAPT_BETTER 1.02 /* the same, of an order that is never worse than the plan */
 #define GT_PIPE_ADAPT_REST   20   /* steps from one switch to the next */
 #define GT_PIPE_ADAPT_PAST   40   /* steps that are looked back at */
 /* of the steps that the plan of the start would have made in the same time; half of what is

@@ -1,5 +1,4 @@
-/* The adapter: costs of links in, another order of the passes out.  It knows two orders, the plan of
-   the start and the one that was found last. */
+/* The adapter: costs of links in, another order of the passes out. */
 #include "adapt.h"
 
 #include <math.h>
@@ -11,12 +10,8 @@
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-static gt_pipe_schedule *order_of(const gt_pipe_adapt *a, int64_t which) {
-  return which ? a->found : a->start;
-}
-
 static gt_pipe_schedule *current(const gt_pipe_adapt *a) {
-  return order_of(a, a->counts.away);
+  return a->orders[a->counts.force];
 }
 
 /* Steps of which recent costs are known. */
@@ -26,6 +21,11 @@ static int64_t known(const gt_pipe_adapt *a) {
 
 static double *period_at(gt_pipe_adapt *a, int64_t which, int64_t step) {
   return &a->periods[which][step % GT_PIPE_ADAPT_PAST];
+}
+
+/* By the costs of the last step. */
+static double period_now(gt_pipe_adapt *a, int64_t which) {
+  return *period_at(a, which, a->counts.seen - 1);
 }
 
 /* The period by the costs of a step; those of the step before it are often the same. */
@@ -38,55 +38,89 @@ static double period_then(gt_pipe_adapt *a, const gt_pipe_schedule *order, int64
   return gt_pipe_adapt_period(a, order, costs);
 }
 
-void gt_pipe_adapt_look_back(gt_pipe_adapt *a, size_t which) {
+void gt_pipe_adapt_look_back(gt_pipe_adapt *a, adapt_order which) {
   const int64_t first = a->counts.seen - known(a);
   double before_s = 0;
   for (int64_t k = first; k < a->counts.seen; k++) {
-    before_s = period_then(a, order_of(a, (int64_t)which), k, first, before_s);
-    *period_at(a, (int64_t)which, k) = before_s;
+    before_s = period_then(a, a->orders[which], k, first, before_s);
+    *period_at(a, which, k) = before_s;
   }
 }
 
-/* The step that was made: the order in force compared with the plan of the start. */
+static void count(adapt_progress *progress, double took_s, double period_s) {
+  progress->start += took_s / period_s;
+  progress->behind += took_s / period_s - 1;
+}
+
+/* The step that was made: the order in force compared with the plan of the start, and with the
+   better one. */
 static void account(gt_pipe_adapt *a) {
   const int64_t step = a->counts.seen - 1, first = a->counts.seen - known(a);
-  for (int64_t which = 0; which <= (a->found != NULL); which++) {
+  for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
     const double before_s = step > 0 ? *period_at(a, which, step - 1) : 0;
-    *period_at(a, which, step) = period_then(a, order_of(a, which), step, first, before_s);
+    if (a->orders[which])
+      *period_at(a, which, step) = period_then(a, a->orders[which], step, first, before_s);
   }
-  const double took = *period_at(a, a->counts.away, step), start = took / *period_at(a, 0, step);
+  const double took = period_now(a, a->counts.force);
   a->took[step % GT_PIPE_ADAPT_PAST] = took;
-  a->progress.start += start;
-  a->progress.behind += start - 1;
+  count(&a->progress, took, period_now(a, ADAPT_START));
+  if (a->orders[ADAPT_BETTER]) count(&a->since, took, period_now(a, ADAPT_BETTER));
 }
 
-/* Steps that the plan of the start gains while another order makes one. */
-static double loss_of(double period_s, double start_s) {
-  return period_s / start_s - 1;
+/* ---- what an order may lose ------------------------------------------------------------------ */
+
+/* Steps that the plan of the start, and the better one, gain while an order makes one. */
+typedef struct {
+  double start, better; /* 0: there is none */
+} loss;
+
+static double loss_of(double period_s, double other_s) {
+  return period_s / other_s - 1;
 }
 
-/* It would not be too far behind if an order were left that loses so much a step. */
-static bool affords(const gt_pipe_adapt *a, double loss) {
-  return loss <= 0 || a->progress.behind + LAG * loss <= GT_PIPE_ADAPT_BEHIND * a->progress.start;
+static loss loss_at(gt_pipe_adapt *a, double period_s, int64_t step) {
+  return (loss){loss_of(period_s, *period_at(a, ADAPT_START, step)),
+                a->orders[ADAPT_BETTER] ? loss_of(period_s, *period_at(a, ADAPT_BETTER, step)) : 0};
+}
+
+static loss loss_as_planned(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
+  const gt_pipe_schedule *better = a->orders[ADAPT_BETTER];
+  const double s = gt_pipe_adapt_period(a, order, a->planned);
+  return (loss){loss_of(s, gt_pipe_adapt_period(a, a->orders[ADAPT_START], a->planned)),
+                better ? loss_of(s, gt_pipe_adapt_period(a, better, a->planned)) : 0};
+}
+
+static loss larger(loss x, loss y) {
+  return (loss){fmax(x.start, y.start), fmax(x.better, y.better)};
+}
+
+static bool within(const adapt_progress *progress, double lost) {
+  return lost <= 0 || progress->behind + LAG * lost <= GT_PIPE_ADAPT_BEHIND * progress->start;
+}
+
+/* The run would not be too far behind if an order were left that loses so much a step. */
+static bool affords(const gt_pipe_adapt *a, loss lost) {
+  return within(&a->progress, lost.start) && within(&a->since, lost.better);
 }
 
 /* ---- the past -------------------------------------------------------------------------------- */
 
 /* What an order would have done in the time of the recent steps. */
 typedef struct {
-  double steps, worst; /* that it would have made; its largest loss, or 0 */
+  double steps; /* that it would have made */
+  loss worst;   /* the largest */
 } past;
 
 static past past_of(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
   const int64_t first = a->counts.seen - known(a);
-  past p = {0};
+  int64_t which = 0;
+  past p = {0, {-1, -1}}; /* nothing loses less */
   double s = 0;
+  while (which < ADAPT_ORDERS && order != a->orders[which]) which++;
   for (int64_t k = first; k < a->counts.seen; k++) {
-    s = order == a->start   ? *period_at(a, 0, k)
-        : order == a->found ? *period_at(a, 1, k)
-                            : period_then(a, order, k, first, s);
+    s = which < ADAPT_ORDERS ? *period_at(a, which, k) : period_then(a, order, k, first, s);
     p.steps += a->took[k % GT_PIPE_ADAPT_PAST] / s;
-    p.worst = fmax(p.worst, loss_of(s, *period_at(a, 0, k)));
+    p.worst = larger(p.worst, loss_at(a, s, k));
   }
   return p;
 }
@@ -119,26 +153,40 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
                                        .back = back};
 }
 
+/* The order that a run returns to: of the plan of the start and the better one, the faster one over
+   the links of the last step. */
+static adapt_order home(gt_pipe_adapt *a) {
+  const bool better =
+      a->orders[ADAPT_BETTER] && period_now(a, ADAPT_BETTER) <= period_now(a, ADAPT_START);
+  return better ? ADAPT_BETTER : ADAPT_START;
+}
+
 /* An order that loses too much is left at once. */
 static bool fell_behind(gt_pipe_adapt *a) {
-  const int64_t step = a->counts.seen - 1;
-  if (!a->counts.away) return false;
-  const double period_s = *period_at(a, 1, step), start_s = *period_at(a, 0, step);
-  if (affords(a, loss_of(period_s, start_s))) return false;
-  choose(a, a->start, a->last, period_s, start_s, true);
+  if (a->counts.force == ADAPT_START) return false;
+  const double period_s = period_now(a, a->counts.force);
+  const adapt_order to = home(a);
+  if (affords(a, loss_at(a, period_s, a->counts.seen - 1)) || to == a->counts.force) return false;
+  choose(a, a->orders[to], a->last, period_s, period_now(a, to), true);
   gt_pipe_adapt_refer(a, a->last);
   return true;
 }
 
-/* The other order that is known would have been better on the whole: a link that swings faster than
+/* Another order that is known would have been better on the whole: a link that swings faster than
    orders may change is met with the order that is best on the whole. */
 static bool was_worse(gt_pipe_adapt *a) {
-  if (!a->found || a->counts.seen < GT_PIPE_ADAPT_PAST) return false;
-  gt_pipe_schedule *other = order_of(a, !a->counts.away);
-  const past own = past_of(a, current(a)), others = past_of(a, other);
-  if (others.steps <= GT_PIPE_ADAPT_GAIN * own.steps || !affords(a, others.worst)) return false;
-  choose(a, other, a->last, *period_at(a, a->counts.away, a->counts.seen - 1),
-         *period_at(a, !a->counts.away, a->counts.seen - 1), false);
+  if (a->counts.seen < GT_PIPE_ADAPT_PAST) return false;
+  double most = GT_PIPE_ADAPT_GAIN * past_of(a, current(a)).steps;
+  int64_t to = a->counts.force;
+  for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
+    if (which == a->counts.force || !a->orders[which]) continue;
+    const past others = past_of(a, a->orders[which]);
+    if (others.steps <= most || !affords(a, others.worst)) continue;
+    most = others.steps;
+    to = which;
+  }
+  if (to == a->counts.force) return false;
+  choose(a, a->orders[to], a->last, period_now(a, a->counts.force), period_now(a, to), false);
   return true;
 }
 
@@ -146,11 +194,12 @@ static bool was_worse(gt_pipe_adapt *a) {
 static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs, double *period_s) {
   gt_pipe_schedule *best = gt_pipe_adapt_best(a, costs);
   *period_s = gt_pipe_adapt_period(a, best, costs);
-  for (int64_t which = a->found != NULL; which >= 0; which--) {
-    const double s = gt_pipe_adapt_period(a, order_of(a, which), costs);
+  for (int64_t which = ADAPT_ORDERS - 1; which >= 0; which--) {
+    if (!a->orders[which]) continue;
+    const double s = gt_pipe_adapt_period(a, a->orders[which], costs);
     if (s > AS_GOOD * *period_s) continue;
-    if (best != a->found) gt_pipe_schedule_close(best);
-    best = order_of(a, which);
+    if (gt_pipe_adapt_is_fresh(a, best)) gt_pipe_schedule_close(best);
+    best = a->orders[which];
     *period_s = fmin(s, *period_s);
   }
   return best;
@@ -161,11 +210,9 @@ static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs,
 static bool pays(gt_pipe_adapt *a, gt_pipe_schedule *order, double before_s, double after_s) {
   if (before_s <= GT_PIPE_ADAPT_GAIN * after_s) return false;
   const past own = past_of(a, current(a)), others = past_of(a, order);
-  const double steps = GT_PIPE_ADAPT_REST,
-               loss = loss_of(gt_pipe_adapt_period(a, order, a->planned),
-                              gt_pipe_adapt_period(a, a->start, a->planned));
+  const double steps = GT_PIPE_ADAPT_REST;
   return others.steps + steps * before_s / after_s > own.steps + steps &&
-         affords(a, fmax(loss, others.worst));
+         affords(a, larger(loss_as_planned(a, order), others.worst));
 }
 
 static double middle_period(gt_pipe_adapt *a, int64_t which) {
@@ -175,23 +222,45 @@ static double middle_period(gt_pipe_adapt *a, int64_t which) {
   return fmax(fmin(x, y), fmin(fmax(x, y), z));
 }
 
-/* The other order that is known pays by the last three steps: nothing has to be searched. */
+/* Another order that is known pays by the last three steps: nothing has to be searched. */
 static bool other_pays(gt_pipe_adapt *a) {
-  if (!a->found || a->counts.seen < GT_PIPE_ADAPT_STEPS) return false;
-  const double before_s = middle_period(a, a->counts.away),
-               after_s = middle_period(a, !a->counts.away);
-  gt_pipe_schedule *other = order_of(a, !a->counts.away);
-  if (!pays(a, other, before_s, after_s)) return false;
-  choose(a, other, a->last, before_s, after_s, false);
+  if (a->counts.seen < GT_PIPE_ADAPT_STEPS) return false;
+  const double before_s = middle_period(a, a->counts.force);
+  double least_s = INFINITY;
+  int64_t to = a->counts.force;
+  for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
+    if (which == a->counts.force || !a->orders[which]) continue;
+    const double after_s = middle_period(a, which);
+    if (after_s >= least_s || !pays(a, a->orders[which], before_s, after_s)) continue;
+    least_s = after_s;
+    to = which;
+  }
+  if (to == a->counts.force) return false;
+  choose(a, a->orders[to], a->last, before_s, least_s, false);
   gt_pipe_adapt_refer(a, a->last);
   return true;
 }
 
 /* Makes it the order that was found last, which is not in force. */
 static void keep(gt_pipe_adapt *a, gt_pipe_schedule *order) {
-  gt_pipe_schedule_close(a->found);
-  a->found = order;
-  gt_pipe_adapt_look_back(a, 1);
+  gt_pipe_schedule_close(a->orders[ADAPT_FOUND]);
+  a->orders[ADAPT_FOUND] = order;
+  gt_pipe_adapt_look_back(a, ADAPT_FOUND);
+}
+
+/* Over the links as planned another number of micro-batches may be a little better than that of the
+   job.  If it has been as good as the plan over all links of late, and better on the whole, it takes
+   the place of the plan. */
+static bool improve(gt_pipe_adapt *a) {
+  if (a->counts.force != ADAPT_START || a->orders[ADAPT_BETTER]) return false;
+  if (!a->best) a->best = gt_pipe_adapt_best(a, a->planned);
+  const past own = past_of(a, current(a)), others = past_of(a, a->best);
+  if (others.worst.start > 0 || loss_as_planned(a, a->best).start > 0 ||
+      others.steps <= GT_PIPE_ADAPT_BETTER * own.steps)
+    return false;
+  choose(a, a->best, a->last, period_now(a, ADAPT_START), gt_pipe_adapt_period(a, a->best, a->last),
+         false);
+  return true;
 }
 
 static void search(gt_pipe_adapt *a) {
@@ -200,13 +269,14 @@ static void search(gt_pipe_adapt *a) {
   gt_pipe_adapt_costs(a, costs);
   const double before_s = gt_pipe_adapt_period(a, current(a), costs);
   gt_pipe_schedule *order = find_order(a, costs, &after_s);
-  const bool fresh = order != a->start && order != a->found;
+  const bool fresh = gt_pipe_adapt_is_fresh(a, order);
   if (order != current(a) && pays(a, order, before_s, after_s))
     choose(a, order, costs, before_s, after_s, false);
-  else if (fresh && !a->counts.away && before_s > GT_PIPE_ADAPT_GAIN * after_s)
+  else if (fresh && a->counts.force != ADAPT_FOUND && before_s > GT_PIPE_ADAPT_GAIN * after_s)
     keep(a, order); /* it may pay later */
   else if (fresh)
     gt_pipe_schedule_close(order);
+  if (!a->next) improve(a);
   gt_pipe_adapt_refer(a, costs);
   gt_free(costs);
 }
@@ -223,21 +293,30 @@ int64_t gt_pipe_adapt_mark(const gt_pipe_adapt *adapt) {
   return mark > 0 ? mark : 1;
 }
 
+/* The better order takes the place of the plan. */
+static void replace_plan(gt_pipe_adapt *a) {
+  a->orders[ADAPT_BETTER] = a->best;
+  a->best = NULL;
+  a->since = a->progress;
+  gt_pipe_adapt_look_back(a, ADAPT_BETTER);
+}
+
 /* Puts the order that waits in force. */
 static bool settle(gt_pipe_adapt *a, bool all) {
   gt_pipe_schedule *next = a->next;
-  const bool fresh = next != a->start && next != a->found;
   if (!next) return false;
+  const bool fresh = gt_pipe_adapt_is_fresh(a, next);
   a->next = NULL;
-  if (fresh) gt_pipe_schedule_close(all ? a->found : next);
   a->counts.rested = 0;
-  if (!all) return false;
-  a->counts.away = next != a->start;
-  a->why = a->next_why;
-  if (fresh) {
-    a->found = next;
-    gt_pipe_adapt_look_back(a, 1);
+  if (!all) {
+    if (fresh) gt_pipe_schedule_close(next);
+    return false;
   }
+  if (next == a->best) replace_plan(a);
+  if (fresh) keep(a, next);
+  a->counts.force = ADAPT_START;
+  while (a->orders[a->counts.force] != next) a->counts.force++;
+  a->why = a->next_why;
   return true;
 }
 
@@ -320,13 +399,14 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
                        .last = GT_NEW_ARRAY(gt_pipe_cost, n * n),
                        .recent = GT_NEW_ARRAY(gt_pipe_cost, GT_PIPE_ADAPT_PAST * n * n),
                        .counts = {.rested = GT_PIPE_ADAPT_REST},
-                       .codes = {GT_NEW_ARRAY(int64_t, passes), GT_NEW_ARRAY(int64_t, passes)}};
+                       .codes = {GT_NEW_ARRAY(int64_t, passes), GT_NEW_ARRAY(int64_t, passes),
+                                 GT_NEW_ARRAY(int64_t, passes)}};
   memcpy(a->links, spec->problem->wan->links, n * n * sizeof *a->links);
   a->wan.links = a->links;
   a->problems[0] = *spec->problem;
   for (size_t i = 0; i < spec->nothers; i++) a->problems[1 + i] = spec->others[i];
-  a->start = copy_of(spec->schedule);
-  gt_pipe_hash(a->start, a->hash);
+  a->orders[ADAPT_START] = copy_of(spec->schedule);
+  gt_pipe_hash(a->orders[ADAPT_START], a->hash);
   find_bytes(a);
   for (size_t i = 0; i < n * n; i++)
     if (a->bytes[i] > 0)
@@ -338,12 +418,12 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
 
 void gt_pipe_adapt_close(gt_pipe_adapt *adapt) {
   if (!adapt) return;
-  if (adapt->next != adapt->start && adapt->next != adapt->found)
-    gt_pipe_schedule_close(adapt->next);
-  gt_pipe_schedule_close(adapt->found);
-  gt_pipe_schedule_close(adapt->start);
-  void *owned[] = {adapt->problems, adapt->links, adapt->bytes,  adapt->reference, adapt->weighted,
-                   adapt->planned,  adapt->last,  adapt->recent, adapt->codes[0],  adapt->codes[1]};
+  if (gt_pipe_adapt_is_fresh(adapt, adapt->next)) gt_pipe_schedule_close(adapt->next);
+  gt_pipe_schedule_close(adapt->best);
+  for (size_t i = 0; i < ADAPT_ORDERS; i++) gt_pipe_schedule_close(adapt->orders[i]);
+  void *owned[] = {adapt->problems, adapt->links,    adapt->bytes,   adapt->reference,
+                   adapt->weighted, adapt->planned,  adapt->last,    adapt->recent,
+                   adapt->codes[0], adapt->codes[1], adapt->codes[2]};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
   gt_free(adapt);
 }

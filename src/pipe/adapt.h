@@ -6,19 +6,23 @@
 #include "geotrain/pipe_adapt.h"
 #include "internal.h"
 
+/* The orders that are known: the plan of the start; the one that was found last; one that is better
+   than the plan over all links that there have been, and as planned, and takes its place. */
+typedef enum { ADAPT_START, ADAPT_FOUND, ADAPT_BETTER, ADAPT_ORDERS } adapt_order;
+
 /* As they are saved. */
 typedef struct {
   int64_t rested; /* steps since the last switch */
   int64_t off;    /* steps in a row in which a link was beyond the ratio */
   int64_t seen;   /* steps of which there are costs */
-  int64_t away;   /* 1: the order in force is `found` */
+  int64_t force;  /* adapt_order */
 } adapt_counts;
 #define ADAPT_COUNTS (sizeof(adapt_counts) / sizeof(int64_t))
 
 /* In steps, because links change with time and not with steps: what counts is how many steps an
    order would have made in the time that the steps have taken. */
 typedef struct {
-  double start;  /* that the plan of the start would have made */
+  double start;  /* that the order of comparison would have made */
   double behind; /* fewer than that; negative: more */
 } adapt_progress;
 #define ADAPT_PROGRESS (sizeof(adapt_progress) / sizeof(double))
@@ -39,17 +43,20 @@ struct gt_pipe_adapt {
   double *reference, *weighted;
   gt_pipe_cost *planned, *last, *recent;
   adapt_counts counts;
-  adapt_progress progress;
-  /* The plan of the start; the order that was found last (NULL: none); the one that waits (NULL:
-     none), which may be one of these. */
-  gt_pipe_schedule *start, *found, *next;
-  /* Periods of start and found, by the costs of each of these steps; of the order in force. */
-  double periods[2][GT_PIPE_ADAPT_PAST], took[GT_PIPE_ADAPT_PAST];
+  /* Against the plan of the start; against the better one, since it took its place. */
+  adapt_progress progress, since;
+  /* NULL: there is none. */
+  gt_pipe_schedule *orders[ADAPT_ORDERS];
+  /* The best order as planned, which may become the better one (NULL: not looked for); the order
+     that waits (NULL: none), which may be any of these. */
+  gt_pipe_schedule *best, *next;
+  /* Of the known orders, by the costs of each of these steps; of the order in force. */
+  double periods[ADAPT_ORDERS][GT_PIPE_ADAPT_PAST], took[GT_PIPE_ADAPT_PAST];
   gt_pipe_adapt_reason why, next_why;
   double saved_why[ADAPT_WHY];
   char hash[GT_SHA256_HEX]; /* of the plan of the start */
-  /* Orders as numbers, for saving. */
-  int64_t *codes[2];
+  /* Orders as numbers, for saving: found, next, better. */
+  int64_t *codes[3];
 };
 
 /* The problem with so many micro-batches; NULL: there is none. */
@@ -57,6 +64,13 @@ static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *
   for (size_t i = 0; i < a->nproblems; i++)
     if (a->problems[i].micros == micros) return &a->problems[i];
   return NULL;
+}
+
+/* The adapter does not know it yet. */
+static inline bool gt_pipe_adapt_is_fresh(const gt_pipe_adapt *a, const gt_pipe_schedule *order) {
+  bool known = order == a->best;
+  for (size_t i = 0; i < ADAPT_ORDERS; i++) known = known || order == a->orders[i];
+  return !known;
 }
 
 /* ---- adapt_costs.c --------------------------------------------------------------------------- */
@@ -85,7 +99,7 @@ gt_pipe_schedule *gt_pipe_adapt_best(gt_pipe_adapt *adapt, const gt_pipe_cost *c
 
 /* ---- adapt.c --------------------------------------------------------------------------------- */
 
-/* Finds the periods of recent steps of start (0) or found (1). */
-void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, size_t which);
+/* Finds the periods of recent steps of an order that is known. */
+void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, adapt_order which);
 
 #endif

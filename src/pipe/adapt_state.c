@@ -35,7 +35,7 @@ static size_t micros_of(const gt_state_item *item) {
 
 static gt_status decode(const gt_pipe_adapt *a, const gt_state *state, const char *name,
                         gt_pipe_schedule **out) {
-  const gt_pipe_schedule *start = a->start;
+  const gt_pipe_schedule *start = a->orders[ADAPT_START];
   const gt_state_item *item = gt_state_find(state, PREFIX, name);
   const size_t spans = start->stages * start->chunks;
   *out = NULL;
@@ -87,6 +87,11 @@ static gt_status load_why(gt_pipe_adapt *a, const gt_state *state) {
 
 /* ---- saving and loading ---------------------------------------------------------------------- */
 
+static void save_order(gt_state *state, const char *name, const gt_pipe_schedule *order,
+                       int64_t *codes) {
+  gt_state_add(state, PREFIX, name, GT_TYPE_I64, codes, encode(order, codes));
+}
+
 void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
   const size_t links = a->n * a->n, costs = sizeof(gt_pipe_cost) / sizeof(double);
   gt_state_add(state, PREFIX, "start", GT_TYPE_U8, a->hash, sizeof a->hash - 1);
@@ -97,30 +102,35 @@ void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
   gt_state_add(state, PREFIX, "last", GT_TYPE_F64, a->last, costs * links);
   gt_state_add(state, PREFIX, "recent", GT_TYPE_F64, a->recent, costs * links * GT_PIPE_ADAPT_PAST);
   gt_state_add(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST);
-  gt_state_add(state, PREFIX, "found", GT_TYPE_I64, a->codes[0], encode(a->found, a->codes[0]));
+  gt_state_add(state, PREFIX, "since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS);
+  save_order(state, "found", a->orders[ADAPT_FOUND], a->codes[0]);
+  save_order(state, "better", a->orders[ADAPT_BETTER] ? a->orders[ADAPT_BETTER] : a->best,
+             a->codes[2]);
   save_why(&a->next_why, a->saved_why);
   gt_state_add(state, PREFIX, "why", GT_TYPE_F64, a->saved_why, ADAPT_WHY);
-  gt_state_add(state, PREFIX, "next", GT_TYPE_I64, a->codes[1], encode(a->next, a->codes[1]));
+  save_order(state, "next", a->next, a->codes[1]);
 }
 
 /* The order itself, where it is known already. */
 static gt_pipe_schedule *own(const gt_pipe_adapt *a, gt_pipe_schedule *schedule) {
-  char hash[GT_SHA256_HEX], found[GT_SHA256_HEX];
-  gt_pipe_schedule *same = NULL;
+  char hash[GT_SHA256_HEX], other[GT_SHA256_HEX];
   if (!schedule) return NULL;
   gt_pipe_hash(schedule, hash);
-  if (strcmp(hash, a->hash) == 0) same = a->start;
-  if (a->found) gt_pipe_hash(a->found, found);
-  if (!same && a->found && strcmp(hash, found) == 0) same = a->found;
-  if (!same) return schedule;
-  gt_pipe_schedule_close(schedule);
-  return same;
+  for (size_t i = 0; i <= ADAPT_ORDERS; i++) {
+    gt_pipe_schedule *same = i < ADAPT_ORDERS ? a->orders[i] : a->best;
+    if (!same) continue;
+    gt_pipe_hash(same, other);
+    if (strcmp(hash, other) != 0) continue;
+    gt_pipe_schedule_close(schedule);
+    return same;
+  }
+  return schedule;
 }
 
 /* The plan of the start is this one, and what is saved is of numbers of micro-batches that are
    allowed now. */
 static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
-  static const char *const orders[] = {"found", "next"};
+  static const char *const orders[] = {"found", "better", "next"};
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
     const gt_state_item *item = gt_state_find(state, PREFIX, orders[i]);
     if (item && item->type == GT_TYPE_I64 && item->count > 0 &&
@@ -130,14 +140,30 @@ static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
   return true;
 }
 
+/* The best order as planned: once there is progress since then, it has the plan's place.  Checkpoints
+   of before there were better orders have neither. */
+static gt_status load_better(gt_pipe_adapt *a, const gt_state *state) {
+  if (!gt_state_find(state, PREFIX, "better")) return GT_OK;
+  GT_TRY(gt_state_get(state, PREFIX, "since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS));
+  GT_TRY(decode(a, state, "better", &a->best));
+  if (a->since.start > 0) {
+    a->orders[ADAPT_BETTER] = a->best;
+    a->best = NULL;
+  }
+  return GT_OK;
+}
+
 static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
+  static const char *const names[] = {"start", "found", "better"};
   gt_pipe_schedule *next;
-  GT_TRY(decode(a, state, "found", &a->found));
+  GT_TRY(decode(a, state, "found", &a->orders[ADAPT_FOUND]));
+  GT_TRY(load_better(a, state));
   GT_TRY(decode(a, state, "next", &next));
   a->next = own(a, next);
-  if (a->counts.away && !a->found) return GT_FAIL(GT_ERR_CKPT, PREFIX "found is empty");
-  gt_pipe_adapt_look_back(a, 0);
-  if (a->found) gt_pipe_adapt_look_back(a, 1);
+  if (!a->orders[a->counts.force])
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is empty", names[a->counts.force]);
+  for (adapt_order which = ADAPT_START; which < ADAPT_ORDERS; which++)
+    if (a->orders[which]) gt_pipe_adapt_look_back(a, which);
   return GT_OK;
 }
 
@@ -156,8 +182,8 @@ gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state, bool *used
   GT_TRY(gt_state_get(state, PREFIX, "last", GT_TYPE_F64, a->last, costs * links));
   GT_TRY(gt_state_get(state, PREFIX, "recent", GT_TYPE_F64, a->recent,
                       costs * links * GT_PIPE_ADAPT_PAST));
-  if (a->counts.rested < 0 || a->counts.off < 0 || a->counts.seen < 0 || a->counts.away < 0 ||
-      a->counts.away > 1)
+  if (a->counts.rested < 0 || a->counts.off < 0 || a->counts.seen < 0 || a->counts.force < 0 ||
+      a->counts.force >= ADAPT_ORDERS)
     return GT_FAIL(GT_ERR_CKPT, PREFIX "counts has a number that cannot be");
   GT_TRY(gt_state_get(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST));
   GT_TRY(load_why(a, state));

@@ -32,6 +32,7 @@ typedef struct {
   double adapted_s, planned_s;
   size_t switches;
   int64_t step;
+  bool better; /* an order that had taken the plan's place was saved */
   gt_rng rng;
 } world;
 
@@ -301,8 +302,9 @@ static size_t micros_of(const world *w) {
   return gt_pipe_adapt_schedule(w->adapt)->micros;
 }
 
-/* Noise changes nothing.  When the link has an eighth of its rate, more micro-batches are better
-   than the best order of as many; when it is as planned again, fewer are. */
+/* Noise changes nothing.  When the link has an eighth of its rate, first a number is taken that is
+   better than the plan over both links, then one of which there are more, which is worse as planned;
+   when the link is as planned again, fewer are better. */
 static void the_number_follows(void **unused) {
   (void)unused;
   world w;
@@ -313,7 +315,7 @@ static void the_number_follows(void **unused) {
   assert_int_equal(w.switches, 0);
   for (int i = 0; i < 60; i++) step(&w, 25e6, 0.02);
   const size_t more = micros_of(&w);
-  assert_true(w.switches == 1 && more > fast && slow > fast);
+  assert_true(w.switches == 2 && more > fast && slow > fast);
   set_rate(&w, 25e6);
   assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.02 * slow_s);
   gt_pipe_schedule *own = best_of(&w, 200);
@@ -321,14 +323,14 @@ static void the_number_follows(void **unused) {
   gt_pipe_schedule_close(own);
   set_rate(&w, 200e6);
   for (int i = 0; i < 100; i++) step(&w, 200e6, 0.02);
-  assert_true(w.switches == 2 && micros_of(&w) < more);
-  assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.05 * fast_s);
+  assert_true(w.switches == 3 && micros_of(&w) == fast);
+  assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.01 * fast_s);
   close_world(&w);
 }
 
 /* As waves_cost_little.  The best that is known has the best number in each half, at once; by the
    plan 8 micro-batches are 20 % slower than that over the slow link, as 32 are over the fast one, so
-   that little is allowed in 240 steps. */
+   that little is allowed in 240 steps.  16 are a little better than the plan over both. */
 static void waves_of_numbers_cost_little(void **unused) {
   (void)unused;
   static const int halves[] = {3, 13, 30, 60};
@@ -345,7 +347,7 @@ static void waves_of_numbers_cost_little(void **unused) {
     while (w.step < steps) end_s = step_of_wave(&w, &v, end_s);
     find_paces(&w, &v, w.plan, paces_s);
     const int kept = steps_in(&v, paces_s, end_s), best = steps_in(&v, v.best_s, end_s);
-    if (steps < 0.99 * kept || steps < 0.88 * best)
+    if (steps < 0.99 * kept || steps < 0.9 * best)
       fail_msg("%d steps each: %d steps, by the plan %d, at best %d", halves[h], steps, kept, best);
     close_world(&w);
   }
@@ -384,11 +386,14 @@ static gt_state copy_of(const gt_state *from) {
   return to;
 }
 
-static gt_state saved(const world *w) {
+static gt_state saved(world *w) {
   gt_state state = {0};
   gt_pipe_adapt_save(w->adapt, &state);
   gt_state copy = copy_of(&state);
   gt_state_close(&state);
+  const gt_state_item *since = gt_state_find(&copy, "adapt/", "since");
+  assert_non_null(since);
+  w->better |= *(const double *)since->data > 0;
   return copy;
 }
 
@@ -439,9 +444,35 @@ static void saved_state_goes_on(void **unused) {
   close_world(&again);
   open_numbers(&w, 100e6);
   open_numbers(&again, 100e6);
-  assert_true(go_on_from_states(&again, &w) > 1);
+  assert_true(go_on_from_states(&again, &w) > 1 && again.better);
   close_world(&w);
   close_world(&again);
+}
+
+/* A checkpoint of before orders could take the plan's place has no such order. */
+static void older_state_goes_on(void **unused) {
+  (void)unused;
+  world w;
+  open_world(&w, 16, 100e6);
+  for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
+  while (w.switches == 0) step(&w, 12.5e6, 0);
+  bool used;
+  gt_state state = saved(&w), older = {0};
+  for (size_t i = 0; i < state.n; i++) {
+    const gt_state_item *item = &state.items[i];
+    if (strstr(item->name, "better") || strstr(item->name, "since")) continue;
+    gt_state_add(&older, "", item->name, item->type, item->data, item->count);
+  }
+  assert_int_equal(older.n, state.n - 2);
+  gt_pipe_adapt *fresh = new_adapt(&w);
+  assert_int_equal(gt_pipe_adapt_load(fresh, &older, &used), GT_OK);
+  assert_true(used);
+  assert_true(period(&w, gt_pipe_adapt_schedule(fresh)) ==
+              period(&w, gt_pipe_adapt_schedule(w.adapt)));
+  gt_pipe_adapt_close(fresh);
+  gt_state_close(&older);
+  gt_state_close(&state);
+  close_world(&w);
 }
 
 /* A number of micro-batches that is not allowed any more: the run goes on by the plan. */
@@ -525,6 +556,7 @@ int main(void) {
       cmocka_unit_test_teardown(waves_of_numbers_cost_little, no_leak),
       cmocka_unit_test_teardown(one_region_decides_nothing, no_leak),
       cmocka_unit_test_teardown(saved_state_goes_on, no_leak),
+      cmocka_unit_test_teardown(older_state_goes_on, no_leak),
       cmocka_unit_test_teardown(other_plan_begins_anew, no_leak),
       cmocka_unit_test_teardown(other_numbers_begin_anew, no_leak),
       cmocka_unit_test_teardown(damaged_state_is_refused, no_leak),
