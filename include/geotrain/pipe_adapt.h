@@ -7,7 +7,8 @@
 
    Thresholds are geotrain's choice: a link that costs 1.25 times as much, or as little, as the plan
    was judged with, for 3 steps; a gain of more than 5 %; 20 steps from switch to switch; and never
-   more than 1 % behind the plan of the start. */
+   more than 1 % behind the plan of the start.  An order that is better than the plan over all links
+   that there have been, by 2 %, takes its place. */
 #ifndef GEOTRAIN_PIPE_ADAPT_H
 #define GEOTRAIN_PIPE_ADAPT_H
 
@@ -65,8 +66,8 @@ int64_t gt_pipe_adapt_mark(const gt_pipe_adapt *adapt);
 const gt_pipe_schedule *gt_pipe_adapt_schedule(const gt_pipe_adapt *adapt);
 
 /* Why the order in force was chosen: the link whose cost had changed most, and the period before and
-   after by what is measured.  back: it is the plan of the start, because another one fell behind
-   it. */
+   after by what is measured.  back: it is the plan of the start, or the order that has taken its
+   place, because another one fell behind it. */
 typedef struct {
   size_t from, to;
   gt_pipe_cost planned, found; /* rate 0: unlimited */

@@ -6,124 +6,6 @@
 #include <string.h>
 
 #define AS_GOOD 1.01 /* an order that is known is taken if it is as good as a new one */
-#define LAG     2    /* steps until a bad order is left: measured, told */
-
-/* ---- periods --------------------------------------------------------------------------------- */
-
-static gt_pipe_schedule *current(const gt_pipe_adapt *a) {
-  return a->orders[a->counts.force];
-}
-
-/* Steps of which recent costs are known. */
-static int64_t known(const gt_pipe_adapt *a) {
-  return a->counts.seen < GT_PIPE_ADAPT_PAST ? a->counts.seen : GT_PIPE_ADAPT_PAST;
-}
-
-static double *period_at(gt_pipe_adapt *a, int64_t which, int64_t step) {
-  return &a->periods[which][step % GT_PIPE_ADAPT_PAST];
-}
-
-/* By the costs of the last step. */
-static double period_now(gt_pipe_adapt *a, int64_t which) {
-  return *period_at(a, which, a->counts.seen - 1);
-}
-
-/* The period by the costs of a step; those of the step before it are often the same. */
-static double period_then(gt_pipe_adapt *a, const gt_pipe_schedule *order, int64_t step,
-                          int64_t first, double before_s) {
-  const gt_pipe_cost *costs = gt_pipe_adapt_recent(a, step);
-  if (step > first &&
-      memcmp(costs, gt_pipe_adapt_recent(a, step - 1), a->n * a->n * sizeof *costs) == 0)
-    return before_s;
-  return gt_pipe_adapt_period(a, order, costs);
-}
-
-void gt_pipe_adapt_look_back(gt_pipe_adapt *a, adapt_order which) {
-  const int64_t first = a->counts.seen - known(a);
-  double before_s = 0;
-  for (int64_t k = first; k < a->counts.seen; k++) {
-    before_s = period_then(a, a->orders[which], k, first, before_s);
-    *period_at(a, which, k) = before_s;
-  }
-}
-
-static void count(adapt_progress *progress, double took_s, double period_s) {
-  progress->start += took_s / period_s;
-  progress->behind += took_s / period_s - 1;
-}
-
-/* The step that was made: the order in force compared with the plan of the start, and with the
-   better one. */
-static void account(gt_pipe_adapt *a) {
-  const int64_t step = a->counts.seen - 1, first = a->counts.seen - known(a);
-  for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
-    const double before_s = step > 0 ? *period_at(a, which, step - 1) : 0;
-    if (a->orders[which])
-      *period_at(a, which, step) = period_then(a, a->orders[which], step, first, before_s);
-  }
-  const double took = period_now(a, a->counts.force);
-  a->took[step % GT_PIPE_ADAPT_PAST] = took;
-  count(&a->progress, took, period_now(a, ADAPT_START));
-  if (a->orders[ADAPT_BETTER]) count(&a->since, took, period_now(a, ADAPT_BETTER));
-}
-
-/* ---- what an order may lose ------------------------------------------------------------------ */
-
-/* Steps that the plan of the start, and the better one, gain while an order makes one. */
-typedef struct {
-  double start, better; /* 0: there is none */
-} loss;
-
-static double loss_of(double period_s, double other_s) {
-  return period_s / other_s - 1;
-}
-
-static loss loss_at(gt_pipe_adapt *a, double period_s, int64_t step) {
-  return (loss){loss_of(period_s, *period_at(a, ADAPT_START, step)),
-                a->orders[ADAPT_BETTER] ? loss_of(period_s, *period_at(a, ADAPT_BETTER, step)) : 0};
-}
-
-static loss loss_as_planned(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
-  const gt_pipe_schedule *better = a->orders[ADAPT_BETTER];
-  const double s = gt_pipe_adapt_period(a, order, a->planned);
-  return (loss){loss_of(s, gt_pipe_adapt_period(a, a->orders[ADAPT_START], a->planned)),
-                better ? loss_of(s, gt_pipe_adapt_period(a, better, a->planned)) : 0};
-}
-
-static loss larger(loss x, loss y) {
-  return (loss){fmax(x.start, y.start), fmax(x.better, y.better)};
-}
-
-static bool within(const adapt_progress *progress, double lost) {
-  return lost <= 0 || progress->behind + LAG * lost <= GT_PIPE_ADAPT_BEHIND * progress->start;
-}
-
-/* The run would not be too far behind if an order were left that loses so much a step. */
-static bool affords(const gt_pipe_adapt *a, loss lost) {
-  return within(&a->progress, lost.start) && within(&a->since, lost.better);
-}
-
-/* ---- the past -------------------------------------------------------------------------------- */
-
-/* What an order would have done in the time of the recent steps. */
-typedef struct {
-  double steps; /* that it would have made */
-  loss worst;   /* the largest */
-} past;
-
-static past past_of(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
-  const int64_t first = a->counts.seen - known(a);
-  int64_t which = 0;
-  past p = {0, {-1, -1}}; /* nothing loses less */
-  double s = 0;
-  while (which < ADAPT_ORDERS && order != a->orders[which]) which++;
-  for (int64_t k = first; k < a->counts.seen; k++) {
-    s = which < ADAPT_ORDERS ? *period_at(a, which, k) : period_then(a, order, k, first, s);
-    p.steps += a->took[k % GT_PIPE_ADAPT_PAST] / s;
-    p.worst = larger(p.worst, loss_at(a, s, k));
-  }
-  return p;
-}
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
@@ -153,21 +35,57 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
                                        .back = back};
 }
 
+/* It has been as good as the plan over all links of late, and is as planned, and would have been
+   better by this factor on the whole. */
+static bool is_better(gt_pipe_adapt *a, const gt_pipe_schedule *order, double gain) {
+  const adapt_past plan = gt_pipe_past_of(a, a->orders[ADAPT_START]),
+                   others = gt_pipe_past_of(a, order);
+  return others.worst.start <= 0 && gt_pipe_loss_planned(a, order).start <= 0 &&
+         others.steps > gain * plan.steps;
+}
+
+/* Chooses the best order over these links if it is better than the plan: it takes its place. */
+static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
+  gt_pipe_schedule_close(a->best);
+  a->best = gt_pipe_adapt_best(a, costs);
+  if (!is_better(a, a->best, gain)) return false;
+  choose(a, a->best, a->last, adapt_now(a, a->counts.force),
+         gt_pipe_adapt_period(a, a->best, a->last), a->counts.force != ADAPT_START);
+  return true;
+}
+
+/* For links that swing: as planned, and halfway to what they are now, in logarithms.  Searches take
+   time, and what is looked back at must have changed since the last ones. */
+static bool improve_between(gt_pipe_adapt *a, const gt_pipe_cost *now) {
+  if (a->orders[ADAPT_BETTER] || a->counts.seen < a->looked + GT_PIPE_ADAPT_PAST) return false;
+  a->looked = a->counts.seen;
+  if (improve(a, a->planned, GT_PIPE_ADAPT_BETTER)) return true;
+  gt_pipe_cost *between = GT_NEW_ARRAY(gt_pipe_cost, a->n * a->n);
+  for (size_t i = 0; i < a->n * a->n; i++)
+    between[i] = (gt_pipe_cost){sqrt(now[i].rate_bps * a->planned[i].rate_bps),
+                                sqrt(now[i].latency_s * a->planned[i].latency_s)};
+  const bool found = improve(a, between, GT_PIPE_ADAPT_BETTER);
+  gt_free(between);
+  return found;
+}
+
 /* The order that a run returns to: of the plan of the start and the better one, the faster one over
    the links of the last step. */
 static adapt_order home(gt_pipe_adapt *a) {
   const bool better =
-      a->orders[ADAPT_BETTER] && period_now(a, ADAPT_BETTER) <= period_now(a, ADAPT_START);
+      a->orders[ADAPT_BETTER] && adapt_now(a, ADAPT_BETTER) <= adapt_now(a, ADAPT_START);
   return better ? ADAPT_BETTER : ADAPT_START;
 }
 
 /* An order that loses too much is left at once. */
 static bool fell_behind(gt_pipe_adapt *a) {
   if (a->counts.force == ADAPT_START) return false;
-  const double period_s = period_now(a, a->counts.force);
+  const double period_s = adapt_now(a, a->counts.force);
   const adapt_order to = home(a);
-  if (affords(a, loss_at(a, period_s, a->counts.seen - 1)) || to == a->counts.force) return false;
-  choose(a, a->orders[to], a->last, period_s, period_now(a, to), true);
+  if (gt_pipe_affords(a, gt_pipe_loss_at(a, period_s, a->counts.seen - 1)) || to == a->counts.force)
+    return false;
+  if (!improve_between(a, a->last))
+    choose(a, a->orders[to], a->last, period_s, adapt_now(a, to), true);
   gt_pipe_adapt_refer(a, a->last);
   return true;
 }
@@ -176,17 +94,17 @@ static bool fell_behind(gt_pipe_adapt *a) {
    orders may change is met with the order that is best on the whole. */
 static bool was_worse(gt_pipe_adapt *a) {
   if (a->counts.seen < GT_PIPE_ADAPT_PAST) return false;
-  double most = GT_PIPE_ADAPT_GAIN * past_of(a, current(a)).steps;
+  double most = GT_PIPE_ADAPT_GAIN * gt_pipe_past_of(a, adapt_current(a)).steps;
   int64_t to = a->counts.force;
   for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
     if (which == a->counts.force || !a->orders[which]) continue;
-    const past others = past_of(a, a->orders[which]);
-    if (others.steps <= most || !affords(a, others.worst)) continue;
+    const adapt_past others = gt_pipe_past_of(a, a->orders[which]);
+    if (others.steps <= most || !gt_pipe_affords(a, others.worst)) continue;
     most = others.steps;
     to = which;
   }
   if (to == a->counts.force) return false;
-  choose(a, a->orders[to], a->last, period_now(a, a->counts.force), period_now(a, to), false);
+  choose(a, a->orders[to], a->last, adapt_now(a, a->counts.force), adapt_now(a, to), false);
   return true;
 }
 
@@ -209,16 +127,16 @@ static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs,
    would not lose too much if the links were again as they have been, or as planned. */
 static bool pays(gt_pipe_adapt *a, gt_pipe_schedule *order, double before_s, double after_s) {
   if (before_s <= GT_PIPE_ADAPT_GAIN * after_s) return false;
-  const past own = past_of(a, current(a)), others = past_of(a, order);
+  const adapt_past own = gt_pipe_past_of(a, adapt_current(a)), others = gt_pipe_past_of(a, order);
   const double steps = GT_PIPE_ADAPT_REST;
   return others.steps + steps * before_s / after_s > own.steps + steps &&
-         affords(a, larger(loss_as_planned(a, order), others.worst));
+         gt_pipe_affords(a, gt_pipe_loss_larger(gt_pipe_loss_planned(a, order), others.worst));
 }
 
 static double middle_period(gt_pipe_adapt *a, int64_t which) {
   const int64_t last = a->counts.seen - 1;
-  const double x = *period_at(a, which, last), y = *period_at(a, which, last - 1),
-               z = *period_at(a, which, last - 2);
+  const double x = *adapt_at(a, which, last), y = *adapt_at(a, which, last - 1),
+               z = *adapt_at(a, which, last - 2);
   return fmax(fmin(x, y), fmin(fmax(x, y), z));
 }
 
@@ -248,35 +166,20 @@ static void keep(gt_pipe_adapt *a, gt_pipe_schedule *order) {
   gt_pipe_adapt_look_back(a, ADAPT_FOUND);
 }
 
-/* Over the links as planned another number of micro-batches may be a little better than that of the
-   job.  If it has been as good as the plan over all links of late, and better on the whole, it takes
-   the place of the plan. */
-static bool improve(gt_pipe_adapt *a) {
-  if (a->counts.force != ADAPT_START || a->orders[ADAPT_BETTER]) return false;
-  if (!a->best) a->best = gt_pipe_adapt_best(a, a->planned);
-  const past own = past_of(a, current(a)), others = past_of(a, a->best);
-  if (others.worst.start > 0 || loss_as_planned(a, a->best).start > 0 ||
-      others.steps <= GT_PIPE_ADAPT_BETTER * own.steps)
-    return false;
-  choose(a, a->best, a->last, period_now(a, ADAPT_START), gt_pipe_adapt_period(a, a->best, a->last),
-         false);
-  return true;
-}
-
 static void search(gt_pipe_adapt *a) {
   gt_pipe_cost *costs = GT_NEW_ARRAY(gt_pipe_cost, a->n * a->n);
   double after_s;
   gt_pipe_adapt_costs(a, costs);
-  const double before_s = gt_pipe_adapt_period(a, current(a), costs);
+  const double before_s = gt_pipe_adapt_period(a, adapt_current(a), costs);
   gt_pipe_schedule *order = find_order(a, costs, &after_s);
   const bool fresh = gt_pipe_adapt_is_fresh(a, order);
-  if (order != current(a) && pays(a, order, before_s, after_s))
+  if (order != adapt_current(a) && pays(a, order, before_s, after_s))
     choose(a, order, costs, before_s, after_s, false);
   else if (fresh && a->counts.force != ADAPT_FOUND && before_s > GT_PIPE_ADAPT_GAIN * after_s)
     keep(a, order); /* it may pay later */
   else if (fresh)
     gt_pipe_schedule_close(order);
-  if (!a->next) improve(a);
+  if (!a->next && a->counts.force == ADAPT_START) improve_between(a, costs);
   gt_pipe_adapt_refer(a, costs);
   gt_free(costs);
 }
@@ -301,6 +204,14 @@ static void replace_plan(gt_pipe_adapt *a) {
   gt_pipe_adapt_look_back(a, ADAPT_BETTER);
 }
 
+/* The better order has turned out to be no better over other links: the plan has its place again. */
+static void restore_plan(gt_pipe_adapt *a) {
+  gt_pipe_schedule *order = a->orders[ADAPT_BETTER];
+  a->orders[ADAPT_BETTER] = NULL;
+  a->since = (adapt_progress){0};
+  keep(a, order);
+}
+
 /* Puts the order that waits in force. */
 static bool settle(gt_pipe_adapt *a, bool all) {
   gt_pipe_schedule *next = a->next;
@@ -314,6 +225,7 @@ static bool settle(gt_pipe_adapt *a, bool all) {
   }
   if (next == a->best) replace_plan(a);
   if (fresh) keep(a, next);
+  if (next == a->orders[ADAPT_START] && a->counts.force == ADAPT_BETTER) restore_plan(a);
   a->counts.force = ADAPT_START;
   while (a->orders[a->counts.force] != next) a->counts.force++;
   a->why = a->next_why;
@@ -323,17 +235,20 @@ static bool settle(gt_pipe_adapt *a, bool all) {
 bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured, bool all) {
   gt_pipe_adapt *a = adapt;
   gt_pipe_adapt_measure(a, measured);
-  account(a);
+  gt_pipe_adapt_account(a);
   a->counts.rested++;
   const bool other = settle(a, all);
   if (fell_behind(a) || a->counts.rested < GT_PIPE_ADAPT_REST || was_worse(a) || other_pays(a))
     return other;
-  if (a->counts.off >= GT_PIPE_ADAPT_STEPS) search(a);
+  if (a->counts.off >= GT_PIPE_ADAPT_STEPS)
+    search(a);
+  else if (a->counts.seen == GT_PIPE_ADAPT_STEPS && a->nproblems > 1)
+    improve(a, a->planned, GT_PIPE_ADAPT_GAIN); /* the job's number may be far from the best one */
   return other;
 }
 
 const gt_pipe_schedule *gt_pipe_adapt_schedule(const gt_pipe_adapt *adapt) {
-  return current(adapt);
+  return adapt_current(adapt);
 }
 
 gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt) {
@@ -399,6 +314,7 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
                        .last = GT_NEW_ARRAY(gt_pipe_cost, n * n),
                        .recent = GT_NEW_ARRAY(gt_pipe_cost, GT_PIPE_ADAPT_PAST * n * n),
                        .counts = {.rested = GT_PIPE_ADAPT_REST},
+                       .looked = -GT_PIPE_ADAPT_PAST,
                        .codes = {GT_NEW_ARRAY(int64_t, passes), GT_NEW_ARRAY(int64_t, passes),
                                  GT_NEW_ARRAY(int64_t, passes)}};
   memcpy(a->links, spec->problem->wan->links, n * n * sizeof *a->links);

@@ -1,5 +1,5 @@
 /* What the files of the adapter share: adapt_costs.c knows the links, adapt_search.c the orders,
-   adapt.c decides, adapt_state.c saves. */
+   adapt_past.c what they take, adapt.c decides, adapt_state.c saves. */
 #ifndef GEOTRAIN_PIPE_ADAPT_INTERNAL_H
 #define GEOTRAIN_PIPE_ADAPT_INTERNAL_H
 
@@ -45,6 +45,7 @@ struct gt_pipe_adapt {
   adapt_counts counts;
   /* Against the plan of the start; against the better one, since it took its place. */
   adapt_progress progress, since;
+  int64_t looked; /* steps that had been seen when a better order was looked for */
   /* NULL: there is none. */
   gt_pipe_schedule *orders[ADAPT_ORDERS];
   /* The best order as planned, which may become the better one (NULL: not looked for); the order
@@ -97,9 +98,46 @@ double gt_pipe_adapt_period(gt_pipe_adapt *adapt, const gt_pipe_schedule *schedu
 /* The best order by these costs; the caller's. */
 gt_pipe_schedule *gt_pipe_adapt_best(gt_pipe_adapt *adapt, const gt_pipe_cost *costs);
 
-/* ---- adapt.c --------------------------------------------------------------------------------- */
+/* ---- adapt_past.c ---------------------------------------------------------------------------- */
+
+static inline gt_pipe_schedule *adapt_current(const gt_pipe_adapt *a) {
+  return a->orders[a->counts.force];
+}
+
+/* The period of an order that is known, by the costs of one of the last steps. */
+static inline double *adapt_at(gt_pipe_adapt *a, int64_t which, int64_t step) {
+  return &a->periods[which][step % GT_PIPE_ADAPT_PAST];
+}
+
+/* By those of the last step. */
+static inline double adapt_now(gt_pipe_adapt *a, int64_t which) {
+  return *adapt_at(a, which, a->counts.seen - 1);
+}
 
 /* Finds the periods of recent steps of an order that is known. */
 void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, adapt_order which);
+/* A step was made: compares the order in force with the plan of the start and the better one. */
+void gt_pipe_adapt_account(gt_pipe_adapt *adapt);
+
+/* Steps that the plan of the start, and the better one, gain while an order makes one; better is 0
+   if there is none. */
+typedef struct {
+  double start, better;
+} adapt_loss;
+
+adapt_loss gt_pipe_loss_larger(adapt_loss x, adapt_loss y);
+/* Of an order with this period over the links of a recent step. */
+adapt_loss gt_pipe_loss_at(gt_pipe_adapt *adapt, double period_s, int64_t step);
+/* Over the links as planned. */
+adapt_loss gt_pipe_loss_planned(gt_pipe_adapt *adapt, const gt_pipe_schedule *order);
+/* The run would not be too far behind if an order were left that loses so much a step. */
+bool gt_pipe_affords(const gt_pipe_adapt *adapt, adapt_loss lost);
+
+/* What an order would have done in the time of the recent steps. */
+typedef struct {
+  double steps;     /* that it would have made */
+  adapt_loss worst; /* the largest of a step */
+} adapt_past;
+adapt_past gt_pipe_past_of(gt_pipe_adapt *adapt, const gt_pipe_schedule *order);
 
 #endif

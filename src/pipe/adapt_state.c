@@ -103,6 +103,7 @@ void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
   gt_state_add(state, PREFIX, "recent", GT_TYPE_F64, a->recent, costs * links * GT_PIPE_ADAPT_PAST);
   gt_state_add(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST);
   gt_state_add(state, PREFIX, "since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS);
+  gt_state_add(state, PREFIX, "looked", GT_TYPE_I64, &a->looked, 1);
   save_order(state, "found", a->orders[ADAPT_FOUND], a->codes[0]);
   save_order(state, "better", a->orders[ADAPT_BETTER] ? a->orders[ADAPT_BETTER] : a->best,
              a->codes[2]);
@@ -140,11 +141,12 @@ static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
   return true;
 }
 
-/* The best order as planned: once there is progress since then, it has the plan's place.  Checkpoints
+/* What was looked for last: once there is progress since then, it has the plan's place.  Checkpoints
    of before there were better orders have neither. */
 static gt_status load_better(gt_pipe_adapt *a, const gt_state *state) {
   if (!gt_state_find(state, PREFIX, "better")) return GT_OK;
   GT_TRY(gt_state_get(state, PREFIX, "since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS));
+  GT_TRY(gt_state_get(state, PREFIX, "looked", GT_TYPE_I64, &a->looked, 1));
   GT_TRY(decode(a, state, "better", &a->best));
   if (a->since.start > 0) {
     a->orders[ADAPT_BETTER] = a->best;

@@ -156,7 +156,7 @@ static void say(gt_ps *ps, bool taken) {
              gt_format_time(here, sizeof here, why.found.latency_s),
              rate_text(planned, sizeof planned, why.planned.rate_bps),
              gt_format_time(there, sizeof there, why.planned.latency_s), why.after_s, why.before_s,
-             why.back ? ", by the plan of the start" : "");
+             why.back ? "; the order before it had fallen behind" : "");
   else
     snprintf(reason, sizeof reason, "regions have not all found the same order; it stays");
   tell_choice(ps, reason);
