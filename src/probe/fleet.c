@@ -13,7 +13,7 @@ static double power_of(const gt_probe_state *p, const double *times_s) {
 static void measure_devices(gt_probe_state *p) {
   gt_probe_meet(p, "the other ranks before the reference tasks");
   if (!p->run.roles.is_ps) {
-    gt_probe_reference(p->own.task_s);
+    gt_probe_reference(p->own.task_s, (size_t)p->run.roles.world_rank);
     p->own.power = power_of(p, p->own.task_s);
   }
   p->own.memory_bytes = gt_probe_memory("");

@@ -3,6 +3,8 @@
 #ifndef GEOTRAIN_PROBE_FLEET_H
 #define GEOTRAIN_PROBE_FLEET_H
 
+#include <sched.h>
+
 #include "geotrain/nn_span.h"
 #include "prober.h"
 
@@ -11,9 +13,21 @@
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-/* fleet_power.c: times of the reference tasks on this rank, s each, the median of the repeats in
-   about 600 ms a task.  Without bf16 its task is computed in float32, as training would.  Local. */
-void gt_probe_reference(double times_s[GT_PROBE_TASKS]);
+/* fleet_cores.c: the cores on which this rank may run, by which it goes in turns.  Ranks of a host
+   with `places` in a row have different cores, as far as there are enough.  Local; without the
+   right to choose a core nothing happens. */
+typedef struct {
+  cpu_set_t allowed;
+  size_t n, first;
+} gt_probe_cores;
+void gt_probe_cores_open(gt_probe_cores *cores, size_t place);
+void gt_probe_cores_take(const gt_probe_cores *cores, size_t turn);
+void gt_probe_cores_close(const gt_probe_cores *cores); /* any of them again */
+
+/* fleet_power.c: times of the reference tasks on this rank, s each: the mean of 12 medians, each of
+   the repeats in about 50 ms a task on one of its cores; place: as above.  Without bf16 its task is
+   computed in float32, as training would.  Local. */
+void gt_probe_reference(double times_s[GT_PROBE_TASKS], size_t place);
 extern const char *const gt_probe_tasks[GT_PROBE_TASKS]; /* names */
 /* fleet_memory.c: bytes that programs can still get on this host, below `root` ("" or a folder that
    has proc and sys): the least of MemAvailable and the limits of this process's control groups; 0:

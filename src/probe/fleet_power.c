@@ -1,10 +1,13 @@
 /* Reference tasks: the work of training, in sizes that fit any CPU's caches and take about a
    millisecond on one core.  Their times give the power of a device. */
+#include <string.h>
+
 #include "fleet.h"
 
-#define TASK_S  0.6  /* for each task, on average */
-#define REPEATS 5    /* at least */
-#define TURNS   4096 /* at most */
+#define BLOCKS  12   /* one core after the other */
+#define TASK_S  0.05 /* of a block, for each task, on average */
+#define REPEATS 3    /* of a block, at least */
+#define TURNS   512  /* at most */
 
 const char *const gt_probe_tasks[GT_PROBE_TASKS] = {"product", "product, bf16", "convolution",
                                                     "attention", "LSTM cell"};
@@ -155,19 +158,32 @@ static void run(const bench *b, int task) {
 /* The tasks take turns, so that what disturbs one for a while disturbs all.  The first turn finds
    cold caches and does not count.  Medians, because workers of a host do not begin and end together,
    and the least times would be those of the last worker when the others are gone. */
-void gt_probe_reference(double times_s[GT_PROBE_TASKS]) {
+static void run_block(const bench *b, gt_ns end, double times_s[GT_PROBE_TASKS]) {
   static double each[GT_PROBE_TASKS][TURNS];
   size_t n = 0;
-  bench b;
-  open_bench(&b);
-  for (int task = 0; task < GT_PROBE_TASKS; task++) run(&b, task);
-  const gt_ns end = gt_now() + gt_from_seconds(TASK_S * GT_PROBE_TASKS);
+  for (int task = 0; task < GT_PROBE_TASKS; task++) run(b, task);
   for (; n < REPEATS || (n < TURNS && gt_now() < end); n++)
     for (int task = 0; task < GT_PROBE_TASKS; task++) {
       const gt_ns from = gt_now();
-      run(&b, task);
+      run(b, task);
       each[task][n] = gt_seconds(gt_now() - from);
     }
   for (int task = 0; task < GT_PROBE_TASKS; task++) times_s[task] = gt_probe_median(each[task], n);
+}
+
+void gt_probe_reference(double times_s[GT_PROBE_TASKS], size_t place) {
+  bench b;
+  gt_probe_cores cores;
+  open_bench(&b);
+  gt_probe_cores_open(&cores, place);
+  memset(times_s, 0, GT_PROBE_TASKS * sizeof *times_s);
+  const gt_ns from = gt_now();
+  for (size_t block = 0; block < BLOCKS; block++) {
+    double of[GT_PROBE_TASKS];
+    gt_probe_cores_take(&cores, block);
+    run_block(&b, from + gt_from_seconds((double)(block + 1) * TASK_S * GT_PROBE_TASKS), of);
+    for (int task = 0; task < GT_PROBE_TASKS; task++) times_s[task] += of[task] / BLOCKS;
+  }
+  gt_probe_cores_close(&cores);
   close_bench(&b);
 }

@@ -114,12 +114,41 @@ static void test_reference(void **unused) {
   (void)unused;
   double times_s[GT_PROBE_TASKS];
   const int64_t alive = gt_alloc_alive();
-  gt_probe_reference(times_s);
+  cpu_set_t before, after;
+  assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  gt_probe_reference(times_s, 1);
+  assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+  assert_true(CPU_EQUAL(&before, &after));
   for (int task = 0; task < GT_PROBE_TASKS; task++) {
     print_message("%s: %.3f ms\n", gt_probe_tasks[task], 1e3 * times_s[task]);
     assert_true(times_s[task] > 1e-6 && times_s[task] < 1);
   }
   assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* Two ranks with places in a row go through the same cores, on a different one in each turn. */
+static void test_cores(void **unused) {
+  (void)unused;
+  gt_probe_cores one, other;
+  cpu_set_t before, now, then;
+  assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  gt_probe_cores_open(&one, 6);
+  gt_probe_cores_open(&other, 7);
+  assert_int_equal(one.n, CPU_COUNT(&before));
+  for (size_t turn = 0; turn < 2 * one.n; turn++) {
+    gt_probe_cores_take(&one, turn);
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    gt_probe_cores_take(&other, turn);
+    assert_int_equal(sched_getaffinity(0, sizeof then, &then), 0);
+    assert_true(CPU_COUNT(&now) == 1 && CPU_COUNT(&then) == 1);
+    assert_true(one.n == 1 || !CPU_EQUAL(&now, &then));
+    gt_probe_cores_take(&one, turn + one.n);
+    assert_int_equal(sched_getaffinity(0, sizeof then, &then), 0);
+    assert_true(CPU_EQUAL(&now, &then));
+  }
+  gt_probe_cores_close(&other);
+  assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+  assert_true(CPU_EQUAL(&now, &before));
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
@@ -323,9 +352,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_points),      cmocka_unit_test(test_rounds),
       cmocka_unit_test(test_memory),      cmocka_unit_test(test_reference),
-      cmocka_unit_test(test_small_fleet), cmocka_unit_test(test_large_fleet),
-      cmocka_unit_test(test_passes),      cmocka_unit_test(test_operations),
-      cmocka_unit_test(test_report),
+      cmocka_unit_test(test_cores),       cmocka_unit_test(test_small_fleet),
+      cmocka_unit_test(test_large_fleet), cmocka_unit_test(test_passes),
+      cmocka_unit_test(test_operations),  cmocka_unit_test(test_report),
   };
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }
