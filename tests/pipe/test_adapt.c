@@ -403,6 +403,34 @@ static double walk(gt_rng *rng, double rate_bps) {
   return fmin(200e6, fmax(5e6, next));
 }
 
+/* An order has the plan's place. */
+static bool has_better(world *w) {
+  w->better = false;
+  gt_state state = saved(w);
+  gt_state_close(&state);
+  return w->better;
+}
+
+/* What was better than the plan as planned and over a faster link is worse over a slower one: the
+   plan has its place again. */
+static void better_order_loses_its_place(void **unused) {
+  (void)unused;
+  world w;
+  open_numbers(&w, 50e6);
+  for (int i = 0; i < 10; i++) step(&w, 100e6, 0);
+  assert_true(has_better(&w) && micros_of(&w) != 8);
+  for (int i = 0; i < 5; i++) step(&w, 12e6, 0);
+  assert_true(!has_better(&w) && micros_of(&w) == 8);
+  double kept = 0; /* steps by the plan in the same time */
+  for (int i = 0; i < 200; i++) {
+    const double adapted_s = w.adapted_s, planned_s = w.planned_s;
+    step(&w, i / 20 % 2 ? 100e6 : 12e6, 0.02);
+    kept += (w.adapted_s - adapted_s) / (w.planned_s - planned_s);
+  }
+  assert_true(200 >= 0.99 * kept);
+  close_world(&w);
+}
+
 /* Two adapters in the same steps, one of which is saved, closed and loaded again and again, also
    while an order waits: the same orders at all times.  Returns how many numbers of micro-batches
    they have had. */
@@ -556,6 +584,7 @@ int main(void) {
       cmocka_unit_test_teardown(the_number_follows, no_leak),
       cmocka_unit_test_teardown(waves_of_numbers_cost_little, no_leak),
       cmocka_unit_test_teardown(one_region_decides_nothing, no_leak),
+      cmocka_unit_test_teardown(better_order_loses_its_place, no_leak),
       cmocka_unit_test_teardown(saved_state_goes_on, no_leak),
       cmocka_unit_test_teardown(older_state_goes_on, no_leak),
       cmocka_unit_test_teardown(other_plan_begins_anew, no_leak),
