@@ -245,9 +245,11 @@ void gt_ps_adapt_begin(gt_ps *ps) {
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Two float32, the same number in every region. */
+/* Two float32, the same number in every region.  Volatile because gcc 12 takes a pair of doubles for
+   its float32 where it sees both conversions (-O2, two lanes of a vector). */
 static int64_t packed(gt_pipe_cost cost) {
-  const float of[2] = {(float)cost.rate_bps, (float)cost.latency_s};
+  const volatile float rate = (float)cost.rate_bps, latency = (float)cost.latency_s;
+  const float of[2] = {rate, latency};
   int64_t word;
   memcpy(&word, of, sizeof word);
   return word;

@@ -3,6 +3,7 @@
    are d - e - f. */
 #include "geotrain/pipe_job.h"
 #include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -214,6 +215,35 @@ static void costs_of_a_step(void **unused) {
   close_hand(&h);
 }
 
+/* What a region has measured counts for itself as it does for those to whom it tells it, in float32,
+   to the bit: else regions could choose different orders. */
+static void costs_are_those_that_are_told(void **unused) {
+  (void)unused;
+  hand h;
+  const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
+  const gt_ps_push push = {.samples = 1, .loss_sum = 1};
+  gt_state state = {0};
+  open_hand(&h, one_copy);
+  assert_int_equal(hears(&h, 2, note(2, 0), h.told[1].detail, GT_SECOND / 7), GT_OK);
+  gt_ps_posted(h.ps, 2, &head, 250000, GT_SECOND);
+  assert_int_equal(hears(&h, 2, note(0, 0), 1, 2 * GT_SECOND), GT_OK);
+  const size_t before = h.ntold;
+  gt_ps_gradient(h.ps, 0, &push, NULL, 3 * GT_SECOND);
+  for (size_t peer = 0; peer < STAGES; peer += 2)
+    assert_int_equal(hears(&h, peer, 1, 0, 3 * GT_SECOND), GT_OK);
+  gt_ps_save(h.ps, 3 * GT_SECOND, &state);
+  const gt_state_item *last = gt_state_find(&state, "adapt/", "last");
+  float sent[2];
+  memcpy(sent, &h.told[before + 2].detail, sizeof sent);
+  costs(h.told[before + 2].detail, 2e6 / 0.9, 0.5 / 7); /* neither is a float32 */
+  for (size_t i = 0; i < 2; i++) {
+    const double own = ((const double *)last->data)[2 * (SELF * h.n + 2) + i];
+    if (own != sent[i]) fail_msg("number %zu is %.17g, and %.17g is told", i, own, sent[i]);
+  }
+  gt_state_close(&state);
+  close_hand(&h);
+}
+
 static void what_others_tell_is_checked(void **unused) {
   (void)unused;
   hand h;
@@ -297,6 +327,7 @@ static void copies_measure_for_themselves(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(costs_of_a_step),
+      cmocka_unit_test(costs_are_those_that_are_told),
       cmocka_unit_test(what_others_tell_is_checked),
       cmocka_unit_test(silent_links_change_nothing),
       cmocka_unit_test(copies_measure_for_themselves),
