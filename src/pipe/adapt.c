@@ -36,19 +36,19 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
 }
 
 /* It has been as good as the plan over all links of late, and is as planned, and would have been
-   better on the whole. */
-static bool is_better(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
+   better by this factor on the whole. */
+static bool is_better(gt_pipe_adapt *a, const gt_pipe_schedule *order, double gain) {
   const adapt_past plan = gt_pipe_past_of(a, a->orders[ADAPT_START]),
                    others = gt_pipe_past_of(a, order);
   return others.worst.start <= 0 && gt_pipe_loss_planned(a, order).start <= 0 &&
-         others.steps > GT_PIPE_ADAPT_BETTER * plan.steps;
+         others.steps > gain * plan.steps;
 }
 
 /* Chooses the best order over these links if it is better than the plan: it takes its place. */
-static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
+static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
   gt_pipe_schedule_close(a->best);
   a->best = gt_pipe_adapt_best(a, costs);
-  if (!is_better(a, a->best)) return false;
+  if (!is_better(a, a->best, gain)) return false;
   choose(a, a->best, a->last, adapt_now(a, a->counts.force),
          gt_pipe_adapt_period(a, a->best, a->last), a->counts.force != ADAPT_START);
   return true;
@@ -59,12 +59,12 @@ static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
 static bool improve_between(gt_pipe_adapt *a, const gt_pipe_cost *now) {
   if (a->orders[ADAPT_BETTER] || a->counts.seen < a->looked + GT_PIPE_ADAPT_PAST) return false;
   a->looked = a->counts.seen;
-  if (improve(a, a->planned)) return true;
+  if (improve(a, a->planned, GT_PIPE_ADAPT_BETTER)) return true;
   gt_pipe_cost *between = GT_NEW_ARRAY(gt_pipe_cost, a->n * a->n);
   for (size_t i = 0; i < a->n * a->n; i++)
     between[i] = (gt_pipe_cost){sqrt(now[i].rate_bps * a->planned[i].rate_bps),
                                 sqrt(now[i].latency_s * a->planned[i].latency_s)};
-  const bool found = improve(a, between);
+  const bool found = improve(a, between, GT_PIPE_ADAPT_BETTER);
   gt_free(between);
   return found;
 }
@@ -240,7 +240,10 @@ bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured, bool
   const bool other = settle(a, all);
   if (fell_behind(a) || a->counts.rested < GT_PIPE_ADAPT_REST || was_worse(a) || other_pays(a))
     return other;
-  if (a->counts.off >= GT_PIPE_ADAPT_STEPS) search(a);
+  if (a->counts.off >= GT_PIPE_ADAPT_STEPS)
+    search(a);
+  else if (a->counts.seen == GT_PIPE_ADAPT_STEPS && a->nproblems > 1)
+    improve(a, a->planned, GT_PIPE_ADAPT_GAIN); /* the job's number may be far from the best one */
   return other;
 }
 

@@ -2,7 +2,7 @@
 # timeout: 120
 # processors: 2
 # pipeline.adapt with several copies: each follows its own links.  The second changes its order, and
-# with micro_batches their number, while the first keeps its plan; the parameters are those of one
+# with micro_batches their number, while the first keeps its own; the parameters are those of one
 # process with the same numbers, to the bit; and a simulation has the same times.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -24,11 +24,11 @@ check "ssgd: the table has both" grep -q '^pipeline       copy 1 (east, west): t
 
 train "numbers" 8 both-micros.yaml --run-dir numbers --clock virtual --set sync.strategy=sma
 ended "numbers" 0 'copy 2 \(london, paris\): a step may have 1, 2, 3, 4, 6 or 8 micro-batches'
-check "numbers: those of the first copy stay" same "$(numbers numbers east)" ""
-check "numbers: those of the second change" test -n "$(numbers numbers london)"
+check "numbers: 2 is changed at the start, and the first copy keeps what it then has" same "$(numbers numbers east | cut -d : -f 1)" 5
+check "numbers: those of the second change again" test "$(numbers numbers london | wc -l)" -ge 2
 judged_copies "numbers" numbers both-micros.yaml sync.strategy=sma
 simulated "numbers" numbers both-micros.yaml --set sync.strategy=sma
-check "numbers: the summary has both" grep -q '"adapted": "copy 1 (east, west): .*; 2 micro-batches; copy 2 (london, paris): .*; 2 micro-batches, from step ' numbers/summary.json
+check "numbers: the summary has both" grep -q '"adapted": "copy 1 (east, west): .* 1 time; 2 micro-batches, from step 5 on [0-9]*; copy 2 (london, paris): .* times; 2 micro-batches, from step 5 on [0-9]*, from step ' numbers/summary.json
 "$GEOTRAIN" plan both-micros.yaml >plan.out 2>&1
 check "plan: the numbers of each copy" same "$(grep -cx 'a step may have 1, 2, 3, 4, 6 or 8 micro-batches (pipeline.adapt: micro_batches); memory is for the largest' plan.out)" 2
 check "plan: each copy follows its own links" grep -q 'pipeline.adapt is micro_batches: each copy follows its own links' plan.out
