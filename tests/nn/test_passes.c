@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cases.h"
 #include "graph.h"
 
 enum { SPANS = 6, MICROS = 6, SLOTS = 4, BATCH = 4, STEPS = 3 };
@@ -496,7 +497,7 @@ static void same_bits_in_any_order(void **state) {
   (void)state;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (size_t b = 0; b < BENCHES; b++)
-      for (int again = 0; again < 3; again++) {
+      for (size_t again = 0; again < cases(3, 1); again++) {
         if (!gt_kernels_find(tables[t]) || (benches[b].large && (again > 0 || t != 1))) continue;
         check_laws(&benches[b], tables[t], GT_F32);
       }

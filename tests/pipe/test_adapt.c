@@ -1,6 +1,7 @@
 /* The adapter in simulated steps: it follows a link that changes for long, leaves one that swings
    or is noisy alone, is never more than 1 % behind the plan of the start, and goes on from a saved
    state as if nothing had been. */
+#include "cases.h"
 #include "geotrain/pipe_adapt.h"
 
 #include <math.h>
@@ -240,6 +241,7 @@ static void waves_cost_little(void **unused) {
   static const double rates[][2] = {{100e6, 12.5e6}, {12.5e6, 100e6}, {30e6, 200e6}};
   for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
     for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+      if (h != 1 + 2 * r && !all_cases()) continue;
       const int steps = 240;
       const wave v = wave_of(r == 0 ? 16 : 8, rates[r], halves[h]);
       world w;
@@ -336,6 +338,7 @@ static void waves_of_numbers_cost_little(void **unused) {
   static const int halves[] = {3, 13, 30, 60};
   const double rates[2] = {200e6, 25e6};
   for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+    if (h != 1 && !all_cases()) continue;
     const int steps = 240;
     world w;
     size_t micros;

@@ -1,6 +1,7 @@
 /* The stages of a region as a run would drive them: pass times are those of the evaluation; random
    pipelines over several regions end, and no buffer is reused before it has been read; packets that
    cannot come are refused. */
+#include "cases.h"
 #include "world.h"
 #include "world_region.h"
 
@@ -11,7 +12,6 @@
 
 #include <cmocka.h>
 
-#define CASES      4000
 #define WAN_CASES  400
 #define MICROS_MAX 8
 #define VARIANTS   2
@@ -237,8 +237,9 @@ static void random_pipelines_end(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   const int64_t alive = gt_alloc_alive();
+  const size_t most = cases(4000, 1000);
   size_t sent = 0, early = 0, full_out = 0, full_landing = 0, stalls = 0;
-  for (size_t i = 0; i < CASES; i++) {
+  for (size_t i = 0; i < most; i++) {
     any_case c;
     make_case(&c, &rng, i);
     const r_world r = run_case(&c, i, false);
@@ -253,8 +254,8 @@ static void random_pipelines_end(void **unused) {
   }
   assert_int_equal(gt_alloc_alive(), alive);
   /* what is to be tested does happen */
-  assert_true(sent > 20 * CASES && early > CASES / 4);
-  assert_true(full_out > CASES && full_landing > CASES && stalls > CASES / 100);
+  assert_true(sent > 20 * most && early > most / 4);
+  assert_true(full_out > most && full_landing > most && stalls > most / 100);
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /* The search for a pipeline: against all pipelines of small problems (more in
    test_search_many.c); what must be so in any pipeline; refusals. */
+#include "cases.h"
 #include "world_search.h"
 
 #include <math.h>
@@ -10,11 +11,9 @@
 
 #include <cmocka.h>
 
-#define CASES 100
-
 static void small(void **state) {
   (void)state;
-  ws_compare(0, CASES, 0.3);
+  ws_compare(0, cases(100, 20), 0.3);
 }
 
 /* ---- what must be so ------------------------------------------------------------------------- */
@@ -23,7 +22,7 @@ static void laws(void **state) {
   (void)state;
   search_world w;
   const int64_t alive = gt_alloc_alive();
-  for (uint64_t seed = 0; seed < 60; seed++) {
+  for (uint64_t seed = 0; seed < cases(60, 20); seed++) {
     gt_pipe_search_result r, again;
     ws_draw(&w, 5000 + seed);
     w.problem.effort = 0.01;

@@ -392,7 +392,7 @@ static void judge_jobs(void (*make)(random_job *), int most) {
 
 static void test_brute_force(void **state) {
   (void)state;
-  judge_jobs(make_job, (int)cases(15, 5));
+  judge_jobs(make_job, (int)cases(15, 4));
 }
 
 static void test_brute_force_of_wider_jobs(void **state) {

@@ -100,7 +100,7 @@ static void check_many(uint64_t seed, const dice_spec *d) {
 
 static void test_many_regions(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 6; seed++)
+  for (uint64_t seed = 0; seed < cases(6, 2); seed++)
     check_many(seed,
                &(dice_spec){.n = 9 + 2 * seed, .parameters = 700000, .access = seed % 2 == 1});
 }

@@ -1,0 +1,25 @@
+/* The main function of a program of tests: calls the main function of the test file that the first
+   argument names.  GT_TESTS is a list of TEST(test_<thing>), which CMake writes. */
+#include <stdio.h>
+#include <string.h>
+
+#define TEST(thing) int main_of_##thing(void);
+#include GT_TESTS
+#undef TEST
+
+#define TEST(thing) {#thing, main_of_##thing},
+static const struct {
+  const char *name;
+  int (*run)(void);
+} tests[] = {
+#include GT_TESTS
+};
+
+int main(int argc, char **argv) {
+  const size_t ntests = sizeof tests / sizeof *tests;
+  for (size_t i = 0; argc == 2 && i < ntests; i++)
+    if (strcmp(argv[1], tests[i].name) == 0) return tests[i].run();
+  fprintf(stderr, "usage: %s TEST, where TEST is one of\n", argv[0]);
+  for (size_t i = 0; i < ntests; i++) fprintf(stderr, "  %s\n", tests[i].name);
+  return 2;
+}
