@@ -1,142 +1,253 @@
 #!/usr/bin/env bash
-# Runs the checks.  Without options: those that every change must pass, in under ten minutes on two
-# cores.  --full adds a build and tests with the second compiler, the sanitizers over everything,
-# the fault drills, the fuzzers and, on x86-64, a build for arm64 under QEMU.  Build folders are
-# kept, so a second run only rebuilds changes.  When run as root, it installs Slurm's daemons for
-# the tests on a private Slurm, if the machine has no Slurm of its own; --slurm: even then.
+# Runs the checks.
+#
+#   bash tests/run.sh [--full] [--stage NAME]... [--again] [--slurm]
+#
+# Without options: the checks that every change must pass, 15 minutes of CPU time.  --full adds more
+# cases of each test, a build and tests with the second compiler, the sanitizers over everything, the
+# fault drills, the fuzzers, ThreadSanitizer and, on x86-64, a build for arm64 under QEMU.
+# --stage NAME runs one stage: gcc, lint, format, asan, and with --full clang, asan-ranks, drills,
+# fuzz, tsan, arm64.
+#
+# A check that passed on this very tree (files, compilers, packages, CPU, options) is remembered in
+# build/checks and not repeated, so an interrupted run continues; --again repeats everything.  A
+# failure does not stop the other checks.  Build folders are kept: a second run rebuilds only changes.
+# As root, the packages that are missing are installed; Slurm's daemons for the tests on a private
+# Slurm only if the machine has no Slurm of its own, or with --slurm.
 set -uo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$GEOTRAIN_ROOT"
 . jobs/install
 
-full=no slurm=no
-for word; do
-  case $word in
+quick_stages=(gcc lint format asan)
+full_stages=("${quick_stages[@]}" clang asan-ranks drills fuzz tsan arm64)
+usage() {
+  echo "usage: tests/run.sh [--full] [--stage NAME]... [--again] [--slurm]; stages: ${quick_stages[*]}, with --full also ${full_stages[*]:4}" >&2
+  exit 2
+}
+
+full=no slurm=no again=no chosen=()
+while [ $# -gt 0 ]; do
+  case $1 in
     --full) full=yes ;;
     --slurm) slurm=yes ;;
-    *)
-      echo "usage: tests/run.sh [--full] [--slurm]" >&2
-      exit 2
-      ;;
+    --again) again=yes ;;
+    --stage) [ $# -ge 2 ] || usage && chosen+=("$2") && shift ;;
+    *) usage ;;
   esac
+  shift
 done
+stages=("${quick_stages[@]}")
+[ "$full" = no ] || stages=("${full_stages[@]}")
+for word in ${chosen[@]+"${chosen[@]}"}; do
+  [[ " ${stages[*]} " == *" $word "* ]] || usage
+done
+[ ${#chosen[@]} -eq 0 ] || stages=("${chosen[@]}")
 [ "$full" = no ] || export GEOTRAIN_TESTS=full # more cases in the tests (tests/cases.h)
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
 slots=$((cores + (cores + 1) / 2)) # of CTest: what runs ranks mostly waits
 export LC_ALL=C
-target= # of a build: all
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # shellcheck disable=SC2046 # a word a line
 export $(grep '^[A-Z]' jobs/mpi.env)
 passed=0 failed=0 skipped=0 failures=()
 
-# stage NAME COMMAND...: runs it, prints its time and its output if it fails, counts it as one check.
-stage() {
-  local name=$1 start=$SECONDS log
+# ---- what is remembered ------------------------------------------------------------------------------------------------------------
+
+# The tree, the tools and the machine, as one hash.
+here() {
+  {
+    if git rev-parse --git-dir >/dev/null 2>&1; then
+      git ls-files -co --exclude-standard -z
+    else
+      find . -path ./build -prune -o -type f -print0
+    fi | LC_ALL=C sort -z | xargs -0 sha256sum 2>/dev/null
+    gcc --version
+    clang --version
+    mpirun --version
+    packages_wanted tests bench slurm | xargs dpkg-query -W
+    grep -m 1 '^flags' /proc/cpuinfo || uname -m
+    echo "$full"
+  } 2>/dev/null | sha256sum | cut -c 1-16
+}
+
+# Lines of $memory: date, step, test or "-".
+remember() { printf '%s\t%s\t%s\n' "$(date '+%F %T')" "$1" "${2:--}" >>"$memory"; }
+remembered() { awk -F '\t' -v step="$1" '$2 == step && $3 == "-" { found = 1 } END { exit !found }' "$memory"; }
+known=0 # checks that were not repeated
+oldest=
+
+recall() { # STEP [COUNT]: counts checks as passed that are remembered
+  passed=$((passed + ${2:-1})) known=$((known + ${2:-1}))
+  local date
+  date=$(awk -F '\t' -v step="$1" '$2 == step { print $1; exit }' "$memory")
+  [[ -n $oldest && $oldest < $date ]] || oldest=$date
+}
+
+# ---- steps ------------------------------------------------------------------------------------------------------------------------
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Sets $cpu: the CPU seconds of everything that has ended.
+clock() {
+  times >"$scratch/times" # in a subshell they would be the subshell's
+  cpu=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += 60 * t[1] + t[2] } printf "%d", s + 0.5 }' "$scratch/times")
+}
+
+begin() {
+  clock
+  began=$SECONDS began_cpu=$cpu
+}
+
+say() { # WORD NAME: a step's line, with its time since `begin`
+  clock
+  printf '%-5s %4ds %5ds CPU  %s\n' "$1" $((SECONDS - began)) $((cpu - began_cpu)) "$2"
+}
+
+# step NAME COMMAND...: runs it, prints its output if it fails, counts it as one check.
+step() {
+  local name=$1 log=$scratch/log
   shift
-  log=$(mktemp)
+  begin
   if "$@" >"$log" 2>&1; then
     passed=$((passed + 1))
-    printf 'ok    %4ds  %s\n' $((SECONDS - start)) "$name"
-    rm -f "$log"
+    say ok "$name"
     return 0
   fi
   failed=$((failed + 1))
   failures+=("$name")
   tail -n 120 "$log" | cut -c 1-400
-  printf 'FAIL  %4ds  %s\n' $((SECONDS - start)) "$name"
-  rm -f "$log"
+  say FAIL "$name"
   return 1
 }
 
-# tests NAME BUILD CTEST-WORDS...: runs CTest and counts each of its tests.
+# once NAME COMMAND...: a step that is not repeated on the same tree.
+once() {
+  if remembered "$1"; then recall "$1" && printf 'ok    remembered        %s\n' "$1" && return; fi
+  step "$@" && remember "$1"
+}
+
+# tests NAME BUILD CTEST-WORDS...: runs those of CTest's tests that are not remembered, and counts each.
 tests() {
-  local name=$1 build=$2 start=$SECONDS log total lost left
+  local name=$1 build=$2 log=$scratch/log todo numbers have total lost left new
   shift 2
-  log=$(mktemp)
-  ctest --test-dir "$build" -j "$slots" --output-on-failure --no-tests=error "$@" >"$log" 2>&1
-  local code=$?
-  read -r lost total < <(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log") || true
-  if [ -z "${total:-}" ]; then # CTest itself failed: no test found, or no build
-    total=1 lost=1
+  begin
+  ctest --test-dir "$build" -N "$@" | sed -nE 's/^ *Test +#[0-9]+: ([^ ]+).*/\1/p' | awk '{ print NR "\t" $1 }' >"$log" # -I counts what the words select
+  total=$(wc -l <"$log")
+  if [ "$total" -eq 0 ]; then
+    failed=$((failed + 1)) && failures+=("$name: CTest finds no test in $build") && say FAIL "$name" && return 1
   fi
-  left=$(grep -c '\*\*\*Skipped' "$log")
-  passed=$((passed + total - lost - left)) failed=$((failed + lost)) skipped=$((skipped + left))
-  if [ "$code" -ne 0 ]; then
+  todo=$(awk -F '\t' -v step="$name" -v memory="$memory" 'FILENAME == memory { if ($2 == step) have[$3] = 1; next } !($2 in have) { print $1 }' "$memory" "$log")
+  numbers=$(wc -w <<<"$todo")
+  have=$((total - numbers))
+  [ "$have" -eq 0 ] || recall "$name" "$have"
+  lost=0 left=0
+  if [ "$numbers" -gt 0 ]; then
+    todo=${todo//$'\n'/,}
+    ctest --test-dir "$build" -j "$slots" --output-on-failure "$@" -I "${todo%%,*},${todo%%,*},,$todo" 2>&1 | tee "$log" |
+      while IFS= read -r line; do
+        if [[ $line =~ ^\ *[0-9]+/[0-9]+\ Test\ +#[0-9]+:\ ([^\ ]+)\ .*\ Passed\  ]]; then remember "$name" "${BASH_REMATCH[1]}"; fi
+      done
+    read -r lost new < <(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log") || true
+    if [ "${new:-0}" -ne "$numbers" ]; then # CTest itself failed
+      failures+=("$name: CTest ran ${new:-0} of $numbers tests")
+      lost=$((numbers - ${new:-0} + lost))
+    fi
+    left=$(grep -c '\*\*\*Skipped' "$log")
+    passed=$((passed + numbers - lost - left)) failed=$((failed + lost)) skipped=$((skipped + left))
+  fi
+  if [ "$lost" -gt 0 ]; then
     tail -n 200 "$log"
-    while read -r test; do failures+=("$name: $test"); done < <(sed -nE '/^The following tests FAILED/,$s/^[[:space:]]*[0-9]+ - ([^ ]+) \(.*/\1/p' "$log")
-    [ "$lost" -gt 0 ] || { failed=$((failed + 1)) && failures+=("$name: ctest ended with $code"); }
+    while read -r new; do failures+=("$name: $new"); done < <(sed -nE '/^The following tests FAILED/,$s/^[[:space:]]*[0-9]+ - ([^ ]+) \(.*/\1/p' "$log")
   fi
-  printf '%-5s %4ds  %s: %d of %d tests%s\n' "$([ "$code" -eq 0 ] && echo ok || echo FAIL)" $((SECONDS - start)) "$name" $((total - lost - left)) "$total" \
-    "$([ "$left" -eq 0 ] || echo ", $left skipped")"
-  sed -nE '/^The following tests did not run/,/^$/s/^[[:space:]]*[0-9]+ - ([^ ]+) \(Skipped\)/skip         \1/p' "$log"
-  rm -f "$log"
+  say "$([ "$lost" -eq 0 ] && echo ok || echo FAIL)" "$name: $((total - lost - left)) of $total tests$([ "$have" -eq 0 ] || echo ", $have remembered")$([ "$left" -eq 0 ] || echo ", $left skipped")"
+  sed -nE '/^The following tests did not run/,/^$/s/^[[:space:]]*[0-9]+ - ([^ ]+) \(Skipped\)/skip                    \1/p' "$log"
+  [ "$lost" -eq 0 ]
 }
 
-build() { # preset [cmake words]; $target: not all of it
-  cmake --preset "$@" && cmake --build "build/$1" -j "$cores" --target "${target:-all}"
-}
-
-sources() { find src include tests bench -name '*.[ch]' | LC_ALL=C sort; }
+# build PRESET COMPILER [TARGET]
+build() { cmake --preset "$1" ${2:+-DCMAKE_C_COMPILER="$2"} && cmake --build "build/$1" -j "$cores" --target "${3:-all}"; }
 
 format() {
-  sources | xargs -P "$cores" -n 20 clang-format --dry-run -Werror 2>&1 | sed -n 's/^\([^:]*\):.*clang-format-violations.*/not formatted: clang-format -i \1/p' | uniq
-  [ "${PIPESTATUS[1]}" -eq 0 ]
+  find src include tests bench -name '*.[ch]' | LC_ALL=C sort |
+    xargs -P "$cores" -n 20 clang-format --dry-run -Werror 2>&1 | sed -n 's/^\([^:]*\):.*clang-format-violations.*/not formatted: clang-format -i \1/p' | uniq
+  [ "${PIPESTATUS[2]}" -eq 0 ]
 }
 
-# The commands of build/dev without options that only gcc has.
-clang_commands() {
-  mkdir -p build/dev/clang
-  sed 's/ -fno-predictive-commoning//' build/dev/compile_commands.json >build/dev/clang/compile_commands.json
+lint() { build_commands && tests/lint build/dev $([ "$full" = no ] || echo --deep); }
+build_commands() { [ -e build/dev/compile_commands.json ] || cmake --preset dev -DCMAKE_C_COMPILER=gcc; }
+
+# ---- stages -----------------------------------------------------------------------------------------------------------------------
+
+# What has ranks, and the kernels as the optimizer leaves them; the other unit tests run under the sanitizers.
+gcc_stage() {
+  step "build, gcc (build/dev)" build dev gcc rank_tests &&
+    tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$'
 }
 
-# One file per process, because the analyzer of clang 14 mistakes va_lists from the second file on.
-# Large files come first, so that the last of them does not run alone at the end.  A stamp for each
-# file skips what has not changed; a changed header or rule renews all.  Most of the time depends on
-# the analyzer's depth: the quick run follows 10,000 nodes per function (a tenth of the time), the
-# full run has no limit.
-tidy() {
-  local stamps=build/dev/tidy stale=() file stamp newest depth=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=10000)
-  [ "$full" = no ] || { depth=() && stamps=build/dev/tidy-full; }
-  mkdir -p "$stamps"
-  clang_commands
-  newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs -r ls -t | head -n 1)
-  for file in $(find src -name '*.c' -printf '%s %p\n' | sort -rn | cut -d ' ' -f 2); do
-    grep -qF "/$file\"" build/dev/clang/compile_commands.json || continue # of another version of oneDNN
-    stamp=$stamps/${file//\//.}
-    if [ ! "$stamp" -nt "$file" ] || [ ! "$stamp" -nt "$newest" ]; then stale+=("$file"); fi
-  done
-  [ ${#stale[@]} -eq 0 ] && return 0
-  printf '%s\n' "${stale[@]}" | stamps=$stamps xargs -P "$cores" -n 1 bash -c \
-    'file=${*: -1}; clang-tidy --quiet -p build/dev/clang "$@" || exit 1; touch "$stamps/${file//\//.}"' tidy "${depth[@]}"
+lint_stage() { once "clang-tidy and clang's warnings" lint; }
+
+format_stage() { once "clang-format" format; }
+
+# The quick run leaves out of these what takes longest: networks and the tests of kernels at each
+# instruction set, which `gcc` runs.
+asan_stage() {
+  local apart=(-LE '^(mpi|full|e2e|tree)$')
+  [ "$full" = yes ] || apart=(-LE '^(mpi|full|e2e|tree|isa)$' -E '^nn\.test_(resnet|gpt)$')
+  step "build, sanitizers (build/asan)" build asan gcc unit_tests &&
+    tests "unit tests, sanitizers" build/asan "${apart[@]}"
 }
 
-# The second compiler checks every file with the commands of build/dev, for its warnings; --full
-# also builds with it.  The stamp of an entry holds its command: an entry is stale if its command
-# has changed, or if its file or any header is newer.
-clang_reads() {
-  local stamps=build/dev/clang stale=() entries=0 object command stamp newest
-  clang_commands
-  newest=$(find include src tests bench -name '*.h' -print0 | xargs -0 -r ls -t | head -n 1)
-  while read -r object command; do
-    entries=$((entries + 1)) stamp=$stamps/${object//\//.}
-    if [ ! "$stamp" -nt "${command##* }" ] || [ ! "$stamp" -nt "$newest" ] || [ "$(<"$stamp")" != "$command" ]; then
-      stale+=("$stamp" "$command")
-    fi
-  done < <(sed -nE 's/^ *"command": "(.*)",?$/\1/p' build/dev/clang/compile_commands.json |
-    sed -E 's/\\(.)/\1/g; s/^([^ -][^ ]* )+/clang /; s/(.*) -o ([^ ]+) -c (.*)/\2 \1 -fsyntax-only \3/')
-  [ "$entries" -gt 0 ] || { echo "build/dev/compile_commands.json has no commands" && return 1; }
-  [ ${#stale[@]} -eq 0 ] && return 0
-  printf '%s\0' "${stale[@]}" | xargs -0 -P "$cores" -n 2 bash -c 'eval "$2" && printf "%s\n" "$2" >"$1"' clang_reads
+clang_stage() {
+  step "build, clang (build/dev-clang)" build dev-clang clang &&
+    tests "tests, clang" build/dev-clang -LE '^full$'
+}
+
+asan-ranks_stage() {
+  step "build of ranks, sanitizers (build/asan)" build asan gcc &&
+    tests "MPI and end-to-end tests, sanitizers" build/asan -L '^(mpi|e2e)$' -LE '^full$'
+}
+
+drills_stage() {
+  step "build of drills, gcc (build/dev)" build dev gcc &&
+    tests "drills, gcc" build/dev -L '^full$'
+}
+
+fuzz_stage() {
+  step "build, fuzzers (build/fuzz)" build fuzz clang && tests "fuzzers" build/fuzz -L '^fuzz$'
+}
+
+# ThreadSanitizer checks the C memory model, not that of one CPU, so it finds orders that only x86
+# allows.  clang, because gcc selects a function's copies for several CPUs before the sanitizer is
+# initialised.
+tsan_stage() {
+  step "build, ThreadSanitizer (build/tsan)" build tsan clang thread_tests &&
+    tests "threads, ThreadSanitizer" build/tsan -L '^threads$'
+}
+
+# A CPU with other instructions and an unsigned char; QEMU does not reorder memory accesses as an
+# Arm CPU may.  wan.test_emulate compares times, and one whole run of five ranks stands for all
+# end-to-end tests, because QEMU takes 10 to 50 times as long; so tests have their quick cases.
+arm64_stage() {
+  [ "$(uname -m)" = x86_64 ] || return 0
+  step "arm64 libraries (build/sysroot-aarch64)" tests/aarch64/sysroot &&
+    step "build, aarch64 (build/aarch64)" build aarch64 '' || return 1
+  export GEOTRAIN_TESTS=quick
+  tests "unit and MPI tests, aarch64 under QEMU" build/aarch64 -LE '^(full|e2e)$' -E '^wan\.test_emulate'
+  tests "a whole run, aarch64 under QEMU" build/aarch64 -R '^e2e\.train_basic$'
+  [ "$full" = no ] || export GEOTRAIN_TESTS=full
 }
 
 finish() {
   local failure
   for failure in ${failures[@]+"${failures[@]}"}; do echo "failed: $failure"; done
-  echo "total ${SECONDS}s"
+  [ "$known" -eq 0 ] || echo "$known of these results are remembered, the oldest from $oldest; tests/run.sh --again repeats them"
+  clock
+  echo "total ${SECONDS}s, ${cpu}s CPU"
   echo "$passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
   [ "$failed" -eq 0 ]
   exit
@@ -153,49 +264,23 @@ fi
 if [ "$full" = yes ]; then groups+=(bench); fi # PyTorch judges exports
 if [ "$full" = yes ] && [ "$(id -u)" -eq 0 ]; then groups+=(netem); fi # its test is one of the drills
 if [ "$full" = yes ] && [ "$(uname -m)" = x86_64 ]; then groups+=(aarch64); fi
-stage "packages" install_packages "${groups[@]}" || finish
+step "packages" install_packages "${groups[@]}" || finish
 
-if stage "build, gcc (build/dev)" build dev -DCMAKE_C_COMPILER=gcc; then
-  stage "clang-tidy" tidy
-  stage "clang's warnings" clang_reads
-  tests "tests, gcc" build/dev -LE full
-fi
-stage "clang-format" format
+mkdir -p build/checks
+memory=build/checks/$(here)
+[ "$again" = no ] || rm -f "$memory"
+touch "$memory"
+find build/checks -type f -mtime +30 -delete
 
-[ "$full" = yes ] || target=unit_tests
-if stage "build, sanitizers (build/asan)" build asan -DCMAKE_C_COMPILER=gcc; then
-  # The quick run leaves out what takes 40 s and more with sanitizers: others run the same kernels
-  # and searches.  Kernels run with the CPU's own instruction set only.
-  long='nn\.test_resnet|nn\.test_gpt|planner\.test_plan|pipe\.test_adapt|pipe\.test_search'
-  heavy=(-LE "mpi|full|e2e|isa" -E "^($long)\$")
-  [ "$full" = no ] || heavy=(-LE "mpi|full|e2e")
-  tests "unit tests, sanitizers" build/asan "${heavy[@]}"
-fi
-
-if [ "$full" = yes ]; then
-  if stage "build, clang (build/dev-clang)" build dev-clang -DCMAKE_C_COMPILER=clang; then
-    tests "tests, clang" build/dev-clang -LE full
+for name in "${stages[@]}"; do
+  at=stage:$name
+  if remembered "$at"; then
+    recall "$at" "$(awk -F '\t' -v at="$at" '$2 == at { print $4 }' "$memory" | tail -n 1)"
+    printf 'ok    remembered        all of %s\n' "$name"
+    continue
   fi
-  if [ -d build/asan ]; then tests "MPI and end-to-end tests, sanitizers" build/asan -L "mpi|e2e" -LE full; fi
-  if [ -d build/dev ]; then tests "drills, gcc" build/dev -L full; fi
-  if stage "build, fuzzers (build/fuzz)" build fuzz -DCMAKE_C_COMPILER=clang; then
-    tests "fuzzers" build/fuzz -L fuzz
-  fi
-  # ThreadSanitizer checks the C memory model, not that of one CPU, so it finds orders that only x86
-  # allows.  clang, because gcc selects a function's copies for several CPUs before the sanitizer is
-  # initialised.
-  target=thread_tests
-  if stage "build, ThreadSanitizer (build/tsan)" build tsan -DCMAKE_C_COMPILER=clang; then
-    tests "threads, ThreadSanitizer" build/tsan -L threads
-  fi
-  target=
-  # A CPU with other instructions and an unsigned char; QEMU does not reorder memory accesses as an
-  # Arm CPU may. wan.test_emulate compares times, and one whole run of five ranks stands for all
-  # end-to-end tests, because QEMU takes 10 to 50 times as long.
-  if [ "$(uname -m)" = x86_64 ] && stage "arm64 libraries (build/sysroot-aarch64)" tests/aarch64/sysroot &&
-    stage "build, aarch64 (build/aarch64)" build aarch64; then
-    tests "unit and MPI tests, aarch64 under QEMU" build/aarch64 -LE "full|e2e" -E '^wan\.test_emulate'
-    tests "a whole run, aarch64 under QEMU" build/aarch64 -R '^e2e\.train_basic$'
-  fi
-fi
+  was_passed=$passed was_failed=$failed
+  "${name}_stage"
+  [ "$failed" -gt "$was_failed" ] || printf '%s\t%s\t-\t%d\n' "$(date '+%F %T')" "$at" $((passed - was_passed)) >>"$memory"
+done
 finish

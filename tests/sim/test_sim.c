@@ -40,14 +40,18 @@ typedef struct {
 
 static const int64_t samples[] = {1000, 1000, 1000};
 
+static void open_spec(fixture *f) {
+  assert_int_equal(gt_links_create(&f->links, f->job), GT_OK);
+  f->spec = (gt_sim_spec){.job = f->job,
+                          .links = f->links,
+                          .parameters = PARAMETERS,
+                          .buffers = BUFFERS,
+                          .samples = samples};
+}
+
 static fixture open_fixture(const char *strategy, int period, int steps, const char *more) {
   fixture f = {.job = job_of(strategy, period, steps, more)};
-  assert_int_equal(gt_links_create(&f.links, f.job), GT_OK);
-  f.spec = (gt_sim_spec){.job = f.job,
-                         .links = f.links,
-                         .parameters = PARAMETERS,
-                         .buffers = BUFFERS,
-                         .samples = samples};
+  open_spec(&f);
   return f;
 }
 
@@ -216,10 +220,21 @@ static void test_forecasts(void **state) {
   }
 }
 
+/* Of two regions, because a million seconds of their signs of life are simulated. */
 static void test_stuck(void **state) {
   (void)state;
   gt_sim *sim = NULL;
-  fixture f = open_fixture("sma", 8, 100, ", outages: [{between: [a, b], from: 0 s, for: 1e8 s}]");
+  fixture f = {0};
+  assert_int_equal(
+      gt_job_parse(&f.job, "test",
+                   "name: stuck\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+                   "train: {until: {steps: 100}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
+                   "regions: [{name: a, ranks: 2, samples: 1000}, {name: b, ranks: 2, samples: "
+                   "1000}]\nsync: {strategy: sma, period: 8}\ncompute: {step: 10 ms}\n"
+                   "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}, "
+                   "outages: [{between: [a, b], from: 0 s, for: 1e8 s}]}\n"),
+      GT_OK);
+  open_spec(&f);
   assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_LIMIT);
   assert_non_null(strstr(gt_error_text(), "nothing moves any more"));
   close_fixture(&f);
