@@ -61,11 +61,13 @@ static inline void sample_open(sample *s, int64_t round) {
                            .samples = 60032,
                            .elapsed_s = 12.375,
                            .shape = {28, 28, 1, 10},
-                           .features = 5382};
+                           .features = 5382,
+                           .doubtful = 1};
   s->info.job_yaml = (char *)"name: lenet-2-regions\nseed: 1\n";
   snprintf(s->info.job_name, sizeof s->info.job_name, "lenet-2-regions");
   snprintf(s->info.region, sizeof s->info.region, "shanghai");
   snprintf(s->info.model, sizeof s->info.model, "lenet5");
+  snprintf(s->info.kernels, sizeof s->info.kernels, "plain");
   memset(s->info.model_hash, 'a', 64);
 }
 
@@ -84,6 +86,7 @@ static inline bool holds_round(const char *path, int64_t round) {
     same = info.round == round && info.step == 938 + round && info.samples == 60032 &&
            info.elapsed_s == 12.375 &&
            memcmp(info.shape, want.info.shape, sizeof info.shape) == 0 && info.features == 5382 &&
+           info.doubtful == 1 && strcmp(info.kernels, "plain") == 0 &&
            strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
            strcmp(info.job_name, want.info.job_name) == 0 && strcmp(info.region, "shanghai") == 0 &&
            strcmp(info.model, "lenet5") == 0 &&

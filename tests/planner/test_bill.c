@@ -141,6 +141,45 @@ static void test_what_machines_are_billed_for(void **state) {
   gt_job_close(p.job);
 }
 
+/* ---- lower bounds ---------------------------------------------------------------------------- */
+
+/* No run is faster than the busiest link, or the busiest access, carries the bytes of all runs. */
+static void assert_wan_takes(const char *east, double seconds) {
+  static const gt_plan_device devices[] = {{2, 1, 0.5}};
+  static const gt_plan_region regions[] = {{.devices = devices, .ndevices = 1, .samples = 64},
+                                           {.devices = devices, .ndevices = 1, .samples = 64}};
+  static const double power[] = {1, 1};
+  const gt_plan_problem problem = {.regions = regions, .nregions = 2};
+  gt_sim_traffic links[4] = {{0}};
+  int64_t samples[] = {64, 64};
+  char text[1024];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
+           "optimizer: {lr: 0.02}}\nwan: {default: {bandwidth: 80 Mbit/s, latency: 1 ms}}\n"
+           "sync: {strategy: asgd}\n"
+           "regions:\n  - {name: east, ranks: 2%s}\n  - {name: west, ranks: 2}\n",
+           east);
+  if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  links[1].bytes_sent = 1e8; /* east to west */
+  links[2].bytes_sent = 5e7;
+  gt_planner_pool pools[] = {{.first = 0, .n = 1}, {.first = 1, .n = 1}};
+  gt_planner p = {.job = job, .pools = pools, .ncounts = 2, .shape = {.samples = samples}};
+  gt_planner_candidate c = {.strategy = GT_STRATEGY_ASGD, .factor = 1};
+  c.everything.forecast = (gt_sim_forecast){.links = links, .nregions = 2, .part = 1};
+  gt_planner_bill b = {.p = &p, .c = &c, .problem = &problem, .power = power};
+  assert_int_equal(gt_planner_bill_least_open(&b), GT_OK);
+  near(b.wan_s, seconds);
+  gt_planner_bill_least_close(&b);
+  gt_job_close(job);
+}
+
+static void test_no_run_is_faster_than_its_bytes(void **state) {
+  (void)state;
+  assert_wan_takes("", 8 * 1e8 / 80e6);
+  assert_wan_takes(", access: 20 Mbit/s", 8 * 1e8 / 20e6);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_list_has_each_set_once),
@@ -148,6 +187,7 @@ int main(void) {
       cmocka_unit_test(test_what_may_be_better),
       cmocka_unit_test(test_what_is_wanted_least),
       cmocka_unit_test(test_what_machines_are_billed_for),
+      cmocka_unit_test(test_no_run_is_faster_than_its_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,17 +140,27 @@ static void test_options_of_strategies(void **state) {
   gt_planner_close(p);
 }
 
-/* The factor for strategy and period, else for the strategy with any period, else 1. */
-static void test_factors(void **state) {
-  (void)state;
-  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, sma, asgd], periods: [4, 8], "
-                                  "samples_factor: [{strategy: asgd-ga, "
-                                  "period: 8, factor: 1.5}, {strategy: asgd-ga, factor: 1.25}, "
-                                  "{strategy: asgd, factor: 2}]}\n");
+static void assert_factors(const char *own_and_any) {
+  char text[2048];
+  snprintf(text, sizeof text,
+           JOB GA "plan: {strategies: [asgd-ga, sma, asgd], periods: [4, 8], "
+                  "samples_factor: [%s, {strategy: asgd, factor: 2}]}\n",
+           own_and_any);
+  gt_planner *p = open_job(text);
   const double needed[] = {1.25, 1.5, 1, 1, 2};
   assert_labels(p, "asgd-ga 4/asgd-ga 8/sma 4/sma 8/asgd");
   for (size_t i = 0; i < 5; i++) assert_true(p->candidates[i].factor == needed[i]);
   gt_planner_close(p);
+}
+
+/* The factor for strategy and period, else for the strategy with any period, else 1; in any order of
+   the list. */
+static void test_factors(void **state) {
+  (void)state;
+#define OWN "{strategy: asgd-ga, period: 8, factor: 1.5}"
+#define ANY "{strategy: asgd-ga, factor: 1.25}"
+  assert_factors(OWN ", " ANY);
+  assert_factors(ANY ", " OWN);
 }
 
 /* A job whose regions exchange nothing can be planned only with other strategies. */

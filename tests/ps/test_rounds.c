@@ -308,6 +308,27 @@ static void test_whoever_is_first_opens(void **state) {
   w_close(w);
 }
 
+/* A round opens with the step that completes its interval. */
+static void test_a_round_opens_with_the_last_step_of_its_interval(void **state) {
+  (void)state;
+  static const struct {
+    gt_ps_interval every;
+    int64_t steps;
+  } intervals[] = {{{.steps = 4}, 4}, {{.samples = 20}, 4}, {{.epochs = 0.5}, 6}};
+  for (size_t k = 0; k < sizeof intervals / sizeof intervals[0]; k++) {
+    w_spec spec = w_random("none", k % 2, 1, 4100);
+    spec.until.epochs = 2;
+    spec.samples[0] = 60;
+    spec.batch = 5;
+    spec.workers[0] = 1;
+    spec.checkpoint_every = intervals[k].every;
+    world *w = w_open(&spec);
+    while (w_look(w, 0).round == 0) w_check(w, w_step(w));
+    w_check(w, w_look(w, 0).steps == intervals[k].steps);
+    w_close(w);
+  }
+}
+
 /* ---- resumes that change the job ------------------------------------------------------------- */
 
 static void finish_with_round(world *w) {
@@ -404,6 +425,7 @@ int main(void) {
       cmocka_unit_test(test_crashes_at_any_event),
       cmocka_unit_test(test_an_interval_at_most_is_lost),
       cmocka_unit_test(test_whoever_is_first_opens),
+      cmocka_unit_test(test_a_round_opens_with_the_last_step_of_its_interval),
       cmocka_unit_test(test_a_longer_end),
       cmocka_unit_test(test_a_longer_end_midway),
       cmocka_unit_test(test_other_workers),

@@ -162,6 +162,23 @@ static void test_an_update_is_at_most_a_period(void **state) {
   w_close(w);
 }
 
+/* A run that has drained and is made longer by a resume accumulates whole periods again. */
+static void test_a_longer_run_accumulates_again(void **state) {
+  (void)state;
+  const w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .period = 3, .scale = 1, .outbox = 4};
+  float grads[W_PARAMS] = {1};
+  world *w = w_open(&spec);
+  gt_sync *sync = w->regions[0].sync;
+  gt_sync_on_gradient(sync, 0, gt_vec_of(grads, W_PARAMS), W_SAMPLES);
+  gt_sync_on_drain(sync, 0);
+  assert_int_equal(w->links[0][1].posted, 1);
+  for (int64_t step = 1; step <= 6; step++) {
+    gt_sync_on_gradient(sync, 0, gt_vec_of(grads, W_PARAMS), W_SAMPLES);
+    assert_int_equal(w->links[0][1].posted, 1 + step / 3);
+  }
+  w_close(w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_asgd),
@@ -170,6 +187,7 @@ int main(void) {
       cmocka_unit_test(test_shares_of_an_average),
       cmocka_unit_test(test_slow_links_and_an_outbox_of_one),
       cmocka_unit_test(test_an_update_is_at_most_a_period),
+      cmocka_unit_test(test_a_longer_run_accumulates_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

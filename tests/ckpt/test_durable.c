@@ -1,0 +1,121 @@
+/* wraps: fsync rename.  The order in which a checkpoint becomes durable: the bytes of the file, its
+   name, the names in its folder, the name of that folder; and what a failure of each leaves. */
+#include "fixture.h"
+
+#include <errno.h>
+
+static char folder[64];
+
+/* Calls since begin_calls: F fsync of a file, D of a directory, R rename. */
+static char calls[16];
+static size_t ncalls, fails_at; /* fails_at: the number of the call that fails; 0: none */
+static off_t synced;            /* size of the file at its fsync */
+
+int __real_fsync(int fd);
+int __real_rename(const char *from, const char *to);
+int __wrap_fsync(int fd);
+int __wrap_rename(const char *from, const char *to);
+
+/* In the writer's thread: no assertion here. */
+static bool note_call(char what) {
+  if (ncalls + 1 == sizeof calls) abort();
+  calls[ncalls++] = what;
+  calls[ncalls] = '\0';
+  if (ncalls != fails_at) return true;
+  errno = EIO;
+  return false;
+}
+
+int __wrap_fsync(int fd) {
+  struct stat at;
+  if (fstat(fd, &at) != 0) return -1;
+  if (!S_ISDIR(at.st_mode)) synced = at.st_size;
+  return note_call(S_ISDIR(at.st_mode) ? 'D' : 'F') ? __real_fsync(fd) : -1;
+}
+
+int __wrap_rename(const char *from, const char *to) {
+  return note_call('R') ? __real_rename(from, to) : -1;
+}
+
+static void begin_calls(size_t fails) {
+  ncalls = 0;
+  calls[0] = '\0';
+  fails_at = fails;
+  synced = -1;
+}
+
+/* Writes a round in a run directory of its own; `path`: its file. */
+static gt_status write_one(const char *run, char path[256]) {
+  char run_dir[128];
+  gt_ckpt_writer *writer;
+  snprintf(run_dir, sizeof run_dir, "%s/%s", folder, run);
+  gt_ckpt_path(path, 256, run_dir, 1, "shanghai");
+  assert_int_equal(gt_ckpt_writer_create(&writer, run_dir, "shanghai"), GT_OK);
+  const gt_status status = write_round(writer, 1);
+  gt_ckpt_writer_close(writer);
+  return status;
+}
+
+static void test_a_round_becomes_durable_in_order(void **unused) {
+  (void)unused;
+  char path[256];
+  struct stat at;
+  begin_calls(0);
+  assert_int_equal(write_one("good", path), GT_OK);
+  assert_string_equal(calls, "FRDD");
+  assert_int_equal(stat(path, &at), 0);
+  assert_int_equal(at.st_size, synced); /* nothing was written after the fsync */
+  assert_true(holds_round(path, 1));
+}
+
+/* Whatever fails, the status says so; a file has its name only after its bytes are durable. */
+static void test_a_failure_is_reported(void **unused) {
+  (void)unused;
+  static const char *const order[] = {"F", "FR", "FRD", "FRDD"};
+  for (size_t fails = 1; fails <= 4; fails++) {
+    char run[16], path[256];
+    snprintf(run, sizeof run, "bad-%zu", fails);
+    begin_calls(fails);
+    assert_int_equal(write_one(run, path), GT_ERR_CKPT);
+    assert_string_equal(calls, order[fails - 1]);
+    assert_non_null(strstr(gt_error_text(), strerror(EIO)));
+    assert_int_equal(access(path, F_OK), fails <= 2 ? -1 : 0);
+  }
+}
+
+static void test_a_model_in_parts_becomes_durable_in_order(void **unused) {
+  (void)unused;
+  static const float x[3] = {1, 2, 3};
+  gt_ckpt_parts *parts;
+  gt_ckpt_info info = {.job_yaml = (char *)(uintptr_t) "name: durable\n", .mean_of = 2};
+  const gt_state rest = {0};
+  char path[256];
+  struct stat at;
+  gt_ckpt_final_model_path(path, sizeof path, folder, NULL);
+  assert_int_equal(gt_ckpt_parts_open(&parts, folder, 3, 0), GT_OK);
+  assert_int_equal(gt_ckpt_parts_put(parts, false, 0, x, 3), GT_OK);
+  begin_calls(0);
+  assert_int_equal(gt_ckpt_parts_finish(parts, &info, &rest), GT_OK);
+  assert_string_equal(calls, "FRD");
+  assert_int_equal(stat(path, &at), 0);
+  assert_int_equal(at.st_size, synced);
+  gt_ckpt_parts_close(parts);
+}
+
+static void test_nothing_is_left(void **unused) {
+  (void)unused;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_round_becomes_durable_in_order),
+      cmocka_unit_test(test_a_failure_is_reported),
+      cmocka_unit_test(test_a_model_in_parts_becomes_durable_in_order),
+      cmocka_unit_test(test_nothing_is_left),
+  };
+  folder_create(folder);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  folder_remove(folder);
+  return failed;
+}

@@ -1,0 +1,204 @@
+/* One region of an exchange, event by event: the turns of models that wait for room, and the rounds
+   that a region catches up with after a resume. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "geotrain/exchange.h"
+
+#define REGIONS 4
+#define FLOATS  2
+#define SELF    0
+#define POSTS   16
+
+static const double weights[REGIONS] = {0.25, 0.25, 0.25, 0.25};
+static const size_t hub[REGIONS] = {SELF, SELF, SELF, SELF};
+
+/* Region SELF. */
+typedef struct {
+  gt_exchange *exchange;
+  gt_allreduce *rounds;
+  gt_broadcast *models;
+  float own[FLOATS], scratch[FLOATS];
+  gt_payload payload;
+  size_t places[REGIONS]; /* messages for which there is room */
+  size_t to[POSTS];       /* of each message that was posted */
+  gt_frame_header heads[POSTS];
+  size_t nposts;
+  float mean[FLOATS], share; /* of the last round */
+  int64_t applied;           /* rounds */
+} region;
+
+/* ---- host ------------------------------------------------------------------------------------ */
+
+static gt_payload *host_payload(void *ctx, size_t n) {
+  region *r = ctx;
+  r->payload.vec = gt_vec_of(r->scratch, n);
+  return &r->payload;
+}
+
+static bool host_room(void *ctx, size_t to, size_t messages) {
+  return messages <= ((const region *)ctx)->places[to];
+}
+
+static void host_post(void *ctx, const gt_exchange_message *message) {
+  region *r = ctx;
+  for (size_t i = 0; i < message->nto; i++) {
+    assert_true(r->nposts < POSTS);
+    r->heads[r->nposts] = message->head;
+    r->to[r->nposts++] = message->to[i];
+    r->places[message->to[i]]--;
+  }
+}
+
+static void host_taken(void *ctx, size_t from) {
+  (void)ctx;
+  fail_msg("a message of region %zu was held", from);
+}
+
+static void take_means(void *ctx) {
+  region *r = ctx;
+  gt_vec mean;
+  while (gt_allreduce_next(r->rounds, &mean, &r->share)) {
+    memcpy(r->mean, mean.data, sizeof r->mean);
+    r->applied++;
+  }
+}
+
+static void nothing(void *ctx) {
+  (void)ctx;
+}
+
+static void take_model(void *ctx, size_t origin, gt_vec body) {
+  (void)ctx;
+  assert_float_equal(body.data[0], (float)origin, 0);
+}
+
+static gt_collective_spec spec_of(region *r, gt_msg_kind kind, void (*changed)(void *ctx)) {
+  return (gt_collective_spec){
+      .owner = "test/", .kind = kind, .changed = changed, .received = take_model, .ctx = r};
+}
+
+static void open_region(region *r, gt_topology topology, size_t nregions) {
+  *r = (region){.own = {7, 8}};
+  for (size_t i = 0; i < REGIONS; i++) r->places[i] = POSTS;
+  const gt_exchange_spec spec = {.nregions = nregions,
+                                 .self = SELF,
+                                 .weights = weights,
+                                 .inflight = POSTS,
+                                 .with_memory = true,
+                                 .topology = topology,
+                                 .next = topology == GT_TOPOLOGY_MESH ? NULL : hub,
+                                 .piece = FLOATS,
+                                 .host = {.ctx = r,
+                                          .payload = host_payload,
+                                          .room = host_room,
+                                          .post = host_post,
+                                          .taken = host_taken}};
+  r->exchange = gt_exchange_create(&spec);
+}
+
+static void close_region(region *r) {
+  gt_allreduce_close(r->rounds);
+  gt_broadcast_close(r->models);
+  gt_exchange_close(r->exchange);
+}
+
+/* A message of a region, whose floats are its number. */
+static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bool routed) {
+  float body[FLOATS] = {(float)from, (float)from};
+  gt_frame_header head = {.kind = (uint8_t)kind, .value = value, .from = (uint16_t)from};
+  if (routed) {
+    head.flags = GT_FRAME_ROUTED;
+    head.route = (gt_frame_route){.origin = (uint16_t)from, .count = FLOATS};
+  }
+  assert_int_equal(gt_exchange_check(r->exchange, from, &head), GT_OK);
+  assert_true(gt_exchange_receive(r->exchange, from, &head, gt_vec_of(body, FLOATS)));
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* There is room for one message at region 3: the next model leaves. */
+static void assert_next_model_there(region *r, size_t origin, uint64_t value) {
+  const size_t before = r->nposts;
+  r->places[3] = 1;
+  gt_exchange_room(r->exchange, 3);
+  assert_int_equal(r->nposts, before + 1);
+  assert_int_equal(r->to[before], 3);
+  assert_int_equal(r->heads[before].route.origin, origin);
+  assert_int_equal(r->heads[before].value, value);
+}
+
+/* A region that sends often does not keep the models of others from a slow link. */
+static void test_models_take_turns(void **state) {
+  (void)state;
+  region r;
+  open_region(&r, GT_TOPOLOGY_HUB, REGIONS);
+  const gt_collective_spec spec = spec_of(&r, GT_MSG_STATE, nothing);
+  r.models = gt_broadcast_open(r.exchange, &spec, FLOATS, true);
+  r.places[3] = 0;
+  receive(&r, 1, GT_MSG_STATE, 1, true);
+  receive(&r, 2, GT_MSG_STATE, 1, true);
+  assert_next_model_there(&r, 1, 1);
+  receive(&r, 1, GT_MSG_STATE, 2, true);
+  assert_next_model_there(&r, 2, 1);
+  receive(&r, 2, GT_MSG_STATE, 2, true);
+  assert_next_model_there(&r, 1, 2);
+  assert_next_model_there(&r, 2, 2);
+  close_region(&r);
+}
+
+static void open_rounds(region *r) {
+  open_region(r, GT_TOPOLOGY_MESH, 3);
+  const gt_collective_spec spec = spec_of(r, GT_MSG_UPDATE, take_means);
+  r->rounds = gt_allreduce_open(r->exchange, &spec, gt_vec_of(r->own, FLOATS), gt_vec_of(NULL, 0));
+}
+
+/* Regions 0 and 1 were done after round 1 and make steps again, region 2 has made round 2 alone:
+   region 0 takes round 2 without a word of region 1, which holds its workers as region 0 does. */
+static void test_a_resume_ends_old_rounds_without_those_that_were_done(void **state) {
+  (void)state;
+  region before, r;
+  gt_state saved = {0};
+  open_rounds(&before);
+  gt_allreduce_contribute(before.rounds);
+  take_means(&before);
+  receive(&before, 1, GT_MSG_UPDATE, 1, false);
+  receive(&before, 2, GT_MSG_UPDATE, 1, false);
+  assert_int_equal(before.applied, 1);
+  gt_allreduce_leave(before.rounds);
+  gt_allreduce_save(before.rounds, &saved);
+
+  open_rounds(&r);
+  assert_int_equal(gt_allreduce_load(r.rounds, &saved), GT_OK);
+  gt_exchange_start(r.exchange);
+  receive(&r, 2, GT_MSG_UPDATE, 2, false);
+  gt_exchange_peer(r.exchange, 1, GT_PEER_REJOINED, &(int64_t){1});
+  assert_true(gt_allreduce_holds(r.rounds));
+  assert_int_equal(r.applied, 0);
+  gt_exchange_peer(r.exchange, 2, GT_PEER_JOINED, &(int64_t){2});
+  assert_int_equal(r.applied, 1);
+  assert_float_equal(r.mean[0], 2, 0);
+  assert_float_equal(r.share, 0, 0);
+  assert_false(gt_allreduce_holds(r.rounds));
+  gt_state_close(&saved);
+  close_region(&r);
+  close_region(&before);
+}
+
+static void test_nothing_is_left_allocated(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_models_take_turns),
+      cmocka_unit_test(test_a_resume_ends_old_rounds_without_those_that_were_done),
+      cmocka_unit_test(test_nothing_is_left_allocated),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
