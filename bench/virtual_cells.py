@@ -112,6 +112,8 @@ JOBS.update({
     # Two workers share the stage in the middle.
     "wide": stages("{name: east, ranks: 3}, {name: west, ranks: 3}", "stages: [{region: east, workers: 1, last: transformer.h.0}, "
                    "{region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}]", LINK),
+    # Two workers share each stage, and the first and the last stage a tied parameter.
+    "twos": stages("{name: east, ranks: 5}", "stages: [{region: east, workers: 2, last: transformer.h.1}, {region: east, workers: 2}]", ""),
     # The loss is in another region than the data.
     "sent": stages("{name: west, ranks: 3}, {name: east, ranks: 2}",
                    "stages: [{region: east, last: transformer.h.1}, {region: west, workers: 2}], labels: send", ROUGH),
@@ -144,6 +146,10 @@ LARGE = ("model={name: gpt, layers: 2, width: 128, heads: 4, context: 16}", "dat
          "train.optimizer={name: adamw, lr: 0.01}", "checkpoint.every={steps: 3}", "sync.period=2")
 # A fourth region that only aggregates, at the hub.
 AGGREGATES = ("regions.3.ranks=1", "data.partition.shares=[4, 3, 2, 0]", "sync.topology=hub", "sync.hub=sydney")
+# A model with normalisations, whose statistics travel, too.
+STATISTICS = ("model.name=resnet18", "data={path: few.h5, partition: {by: shares, shares: [2, 1]}}", "train.batch=2", "train.until={steps: 2}",
+              "regions=[{name: london, ranks: 3}, {name: mumbai, ranks: 2, compute: {samples_per_s: 1}}]", "wan={default: {bandwidth: 1 Gbit/s, latency: 9 ms}}",
+              "checkpoint={every: {steps: 1}, keep: 9}", "sync.period=1")
 ADAPT = ("train.until={steps: 60}", "train.eval_every={steps: 25}", "checkpoint.every={steps: 15}", "compute.step=240 ms", "compute.pass=700 us",
          "model.width=32")
 
@@ -204,8 +210,11 @@ def option_cells():
     ]
     for name, strategy, sets in options:
         yield Cell(name, "3", 8, ("train.until={steps: 24}", *sync(strategy, *sets)))
+    for strategy, local in (("ama", "async"), ("sma", "sync")):
+        yield Cell(f"statistics/{strategy}", "3", 5, sync(strategy, "sync.local=" + local, *STATISTICS))
     for strategy in ("ssgd", "asgd-ga"):
-        yield Cell(f"messages/{strategy}", "3", 8, sync(strategy, "train.until={steps: 24}"), env=(("GEOTRAIN_LOCAL_PLANE", "messages"),))
+        yield Cell(f"messages/{strategy}", "3", 8, sync(strategy, "train.until={steps: 24}"),
+                   env=(("GEOTRAIN_LOCAL_PLANE", "messages"),))
 
 
 def stop_cells():
@@ -225,6 +234,7 @@ def pipeline_cells():
     yield Cell("stages/rough", "rough", 6, ("pipeline.schedule=zb-h2",))
     yield Cell("stages/folded", "folded", 4, ("pipeline.schedule=zb-v",))
     yield Cell("stages/wide", "wide", 6, ("pipeline.schedule=zb-h1", "train.clip=0.2"))
+    yield Cell("stages/twos", "twos", 5, ("pipeline.schedule=1f1b",))
     yield Cell("stages/sent", "sent", 5, ("pipeline.schedule=zb-h1", "model.untied=true"))
     adapt = ("pipeline.schedule=1f1b", "wan.links=[{between: [east, west], trace: fall.csv, latency: 2 ms}]", *ADAPT)
     yield Cell("adapt/order", "stages", 6, ("pipeline.adapt=true", "pipeline.micro_batches=12", *adapt))
@@ -236,7 +246,8 @@ def replica_cells():
         yield Cell(f"replicas/{strategy}", "replicas", 8, sync(strategy, "sync.period=3", "pipeline.schedule=zb-v"))
     uneven = ("data.partition.shares=[1, 2, 0, 0]", "train.until={epochs: 0.6}", "train.eval_every={steps: 0}")
     for strategy in ("ssgd", "sma"):
-        yield Cell(f"replicas/{strategy}/uneven", "replicas", 8, sync(strategy, "sync.period=3", "pipeline.schedule=zb-v", "train.clip=0.2", *uneven))
+        yield Cell(f"replicas/{strategy}/uneven", "replicas", 8,
+                   sync(strategy, "sync.period=3", "pipeline.schedule=zb-v", "train.clip=0.2", *uneven))
     for strategy, topology in (("ssgd", "hub"), ("asgd-ga", "hub"), ("sma", "tree"), ("asgd", "tree"), ("ssgd", "ring"), ("sma", "ring")):
         yield Cell(f"replicas/{strategy}/{topology}", "single", 8,
                    sync(strategy, "sync.period=3", "sync.topology=" + topology, "pipeline.schedule=gpipe"))
