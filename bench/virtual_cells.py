@@ -148,7 +148,8 @@ LARGE = ("model={name: gpt, layers: 2, width: 128, heads: 4, context: 16}", "dat
 AGGREGATES = ("regions.3.ranks=1", "data.partition.shares=[4, 3, 2, 0]", "sync.topology=hub", "sync.hub=sydney")
 # A model with normalisations, whose statistics travel, too.
 STATISTICS = ("model.name=resnet18", "data={path: few.h5, partition: {by: shares, shares: [2, 1]}}", "train.batch=2", "train.until={steps: 2}",
-              "regions=[{name: london, ranks: 3}, {name: mumbai, ranks: 2, compute: {samples_per_s: 1}}]", "wan={default: {bandwidth: 1 Gbit/s, latency: 9 ms}}",
+              "regions=[{name: london, ranks: 3}, {name: mumbai, ranks: 2, compute: {samples_per_s: 1}}]",
+              "wan={default: {bandwidth: 1 Gbit/s, latency: 9 ms}}",
               "checkpoint={every: {steps: 1}, keep: 9}", "sync.period=1")
 ADAPT = ("train.until={steps: 60}", "train.eval_every={steps: 25}", "checkpoint.every={steps: 15}", "compute.step=240 ms", "compute.pass=700 us",
          "model.width=32")
