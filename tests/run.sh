@@ -245,6 +245,10 @@ arm64_stage() {
 finish() {
   local failure
   for failure in ${failures[@]+"${failures[@]}"}; do echo "failed: $failure"; done
+  if [ -n "${tree:-}" ] && [ "$(here)" != "$tree" ]; then
+    echo "the tree has changed during this run: its results are not remembered"
+    rm -f "$memory"
+  fi
   [ "$known" -eq 0 ] || echo "$known of these results are remembered, the oldest from $oldest; tests/run.sh --again repeats them"
   clock
   echo "total ${SECONDS}s, ${cpu}s CPU"
@@ -267,7 +271,8 @@ if [ "$full" = yes ] && [ "$(uname -m)" = x86_64 ]; then groups+=(aarch64); fi
 step "packages" install_packages "${groups[@]}" || finish
 
 mkdir -p build/checks
-memory=build/checks/$(here)
+tree=$(here)
+memory=build/checks/$tree
 [ "$again" = no ] || rm -f "$memory"
 touch "$memory"
 find build/checks -type f -mtime +30 -delete
