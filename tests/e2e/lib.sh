@@ -191,8 +191,8 @@ wait_file() {
 }
 
 # data FILE: a small data set that lenet5 can learn.  With few test samples: to score 1000 of them in
-# each region takes as long as 60 steps.
-data() { "$GEOTRAIN" data synth "$1" --test 100 >/dev/null || fail "data synth $1"; }
+# each region takes as long as 60 steps.  Scripts that train on few or none may set $data_train.
+data() { "$GEOTRAIN" data synth "$1" --train "${data_train:-4000}" --test 100 >/dev/null || fail "data synth $1"; }
 
 # job FILE: two regions of two ranks, synchronous throughout, so that its bits do not depend on
 # timing; a checkpoint round every 10 steps.
