@@ -10,7 +10,7 @@ awk 'BEGIN {
   for (i = 0; i < 4000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
 }' >words.txt
 check "a text is imported" "$GEOTRAIN" data import text words.txt words.h5 --length 24
-data images.h5
+data_train=400 data images.h5
 
 cat >job.yaml <<'YAML'
 name: words
@@ -69,8 +69,14 @@ train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=130
 ended "resumed" 0 'perplexity'
 refused "images for gpt" 3 'images of .* model gpt takes ids' --run-dir bad --set data.path=images.h5
 refused "samples beyond the context" 3 'samples are 25 ids each, so 24 positions; with model.context 20, 2 to 21 ids are needed' --run-dir bad --set model.context=20
-refused "heads that do not divide the width" 2 'model.width is 32 and model.heads 3; a width that is a multiple' --run-dir bad --set model.heads=3
-refused "heads for lenet5" 2 'model.heads is given and model.name is lenet5; it is for model.name gpt, gpt-tiny, gpt-small, gpt-124m only' --run-dir bad --set 'model={name: lenet5, heads: 4}'
+# unfit NAME WORDS ARGUMENTS...: by the check before a run, which reads the job as ranks do.
+unfit() {
+  "$GEOTRAIN" info job.yaml --check "${@:3}" >out 2>err
+  code=$?
+  ended "$1" 2 "$2"
+}
+unfit "heads that do not divide the width" 'model.width is 32 and model.heads 3; a width that is a multiple' --set model.heads=3
+unfit "heads for lenet5" 'model.heads is given and model.name is lenet5; it is for model.name gpt, gpt-tiny, gpt-small, gpt-124m only' --set 'model={name: lenet5, heads: 4}'
 
 # A guess among 17 letters has a perplexity of 17.
 train "kernels ref" 4 job.yaml --run-dir ref --set train.kernels=ref --set regions.0.ranks=2 "${fewer[@]}"
