@@ -13,7 +13,7 @@ change() {
   sed -e "$2" job.yaml >bad.yaml
   cmp -s job.yaml bad.yaml && fail "$1" "the change did not take"
 }
-# mistake NAME SED-SCRIPT WORD...: the job with a change; --full: through the launcher, as launched.
+# mistake NAME SED-SCRIPT WORD...: the job with a change, read without ranks (--full: as launched).
 mistake() {
   [ $full = no ] || { launched "$@" && return; }
   local name=$1

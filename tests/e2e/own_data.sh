@@ -65,8 +65,10 @@ mv kept.h5 whole-3.h5
 
 # ---- given by the job ----------------------------------------------------------------------------
 
-train "given by the job" 6 job.yaml --run-dir given "${own[@]}" --set 'data.mean=[0.5]' --set 'data.std=[0.25]'
+# In a run in which two regions share a file.
+train "given by the job" 6 job.yaml --run-dir given --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5 --set 'data.mean=[0.5]' --set 'data.std=[0.25]'
 ended "given by the job" 0
+check "two share a file: every sample is somebody's" same "$(samples given)" "450 450 150"
 check "nothing is formed then" same "$(grep -c 'files differ' err)" 0
 "$GEOTRAIN" export "$(newest given)" given.safetensors >/dev/null
 check "it is what the model was given" grep -qa '"mean":"0.5","std":"0.25"' given.safetensors
@@ -77,9 +79,6 @@ ended "half of it" 2 'data.mean has 1 numbers and data.std 0; one a channel in b
 
 # ---- shared by some ------------------------------------------------------------------------------
 
-train "two share a file" 6 job.yaml --run-dir some --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5
-ended "two share a file" 0
-check "every sample is somebody's" same "$(samples some)" "450 450 150"
 cp whole.h5 copy.h5
 train "a copy is the same file" 6 job.yaml --run-dir copy "${own[@]}" --set 'data.partition.shares=[1, 2, 1]' --set regions.0.data.path=whole.h5 --set regions.1.data.path=copy.h5
 ended "a copy is the same file" 0 'regions east and west read the same training samples \(whole.h5, copy.h5\): they are divided between them$'

@@ -35,7 +35,7 @@ name: four
 seed: 9
 model: {name: lenet5}
 data: {path: data.h5, partition: {by: shares, shares: [4, 3, 2, 1]}}
-train: {until: {epochs: 0.3}, batch: 32, optimizer: {name: adam, lr: 0.001}, eval_every: {epochs: 0}}
+train: {until: {epochs: 0.2}, batch: 32, optimizer: {name: adam, lr: 0.001}, eval_every: {epochs: 0}}
 regions:
   - {name: n, ranks: 2, compute: {speed: 0.5}}
   - {name: e, ranks: 2}
