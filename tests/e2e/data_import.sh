@@ -67,6 +67,7 @@ ended "an unknown format" 2 'did you mean libfm'
 
 # ---- augmentation ---------------------------------------------------------------------------------------------------------------------
 
+data_train=400
 job job.yaml
 hash_of() { # RUN WORDS...
   local run=$1

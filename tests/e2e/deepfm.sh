@@ -21,7 +21,7 @@ mkdir clicks
 clicks 2000 1 >clicks/clicks.train.libfm
 clicks 400 2 >clicks/clicks.test.libfm
 check "clicks are imported" "$GEOTRAIN" data import libfm clicks clicks.h5
-data images.h5
+data_train=400 data images.h5
 
 cat >job.yaml <<'YAML'
 name: clicks
@@ -59,21 +59,31 @@ refused() {
   train "$name" 5 job.yaml "$@"
   ended "$name" "$want" "$words"
 }
+# checked NAME CODE WORDS ARGUMENTS...: the same by the check before a run (--full: by the run, too).
+checked() {
+  local name=$1 want=$2 words=$3
+  shift 3
+  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
+  code=$?
+  ended "$name" "$want" "$words"
+  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
+}
 refused "resumed with other widths" 2 'model.mlp is \[16, 8\] there and \[16, 9\] here' --run-dir run --resume --set 'model.mlp=[16, 9]' --set train.until.steps=170
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=200
 ended "resumed" 0 'auc'
-refused "images for deepfm" 3 'images of .* model deepfm takes ids' --run-dir bad --set data.path=images.h5
-refused "ids for lenet5" 3 '3 ids each, below 50; model lenet5 takes images' --run-dir bad --set 'model={name: lenet5}'
-refused "widths for lenet5" 2 'model.embedding is given and model.name is lenet5' --run-dir bad --set model.name=lenet5
+checked "images for deepfm" 3 'images of .* model deepfm takes ids' --set data.path=images.h5
+checked "ids for lenet5" 3 '3 ids each, below 50; model lenet5 takes images' --set 'model={name: lenet5}'
+checked "widths for lenet5" 2 'model.embedding is given and model.name is lenet5' --set model.name=lenet5
 "$GEOTRAIN" eval "$(last run)" images.h5 2>err
 check "images for its checkpoint: exit 3" same "$?" 3
 
+one=(--set 'regions=[{name: east, ranks: 2}]' --set checkpoint=null) # a worker has what is tested
 for kernels in ref blas; do
-  train "kernels $kernels" 5 job.yaml --run-dir "$kernels" --set train.kernels=$kernels
+  train "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
   ended "kernels $kernels" 0
   check "kernels $kernels learn" above "$(field "$kernels" test_auc)" 0.95
 done
-train "async, asgd-ga" 5 job.yaml --run-dir async --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
+train "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
 ended "async, asgd-ga" 0
 check "async, asgd-ga learn" above "$(field async test_auc)" 0.9
 finish

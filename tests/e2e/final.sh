@@ -21,7 +21,7 @@ plainly() {
 }
 
 job job.yaml
-sed -i 's/strategy: sma, period: 4/strategy: asgd-ga, period: 7/' job.yaml
+sed -i 's/strategy: sma, period: 4/strategy: asgd-ga, period: 7/; s/{steps: 60}/{steps: 20}/' job.yaml
 start 4 job.yaml --run-dir long --set train.until.steps=1000000
 wait_round long 1
 plainly "eval before the end" eval long data.h5
@@ -63,9 +63,9 @@ first=$(field run params_sha256)
 train "a resume of what is complete" 4 job.yaml --run-dir run --resume
 ended "a resume of what is complete" 0 'complete already'
 check "a resume of what is complete: the same again" same "$(sha run/final.h5 params)" "$first"
-GEOTRAIN_FAILPOINT=ckpt.begin train "killed in a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=90
+GEOTRAIN_FAILPOINT=ckpt.begin train "killed in a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=30
 check "a longer run: it is gone" [ ! -e run/final.h5 ]
-train "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=90
+train "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=30
 ended "a longer run" 0
 check "a longer run: its own" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 

@@ -10,7 +10,7 @@ cat >job.yaml <<'YAML'
 name: isa
 model: {name: lenet5}
 data: {path: few.h5}
-train: {until: {steps: 3}, batch: 8, optimizer: {name: sgd, lr: 0.01}, eval_every: {epochs: 0}}
+train: {until: {steps: 2}, batch: 8, optimizer: {name: sgd, lr: 0.01}, eval_every: {epochs: 0}}
 regions: [{name: east, ranks: 2}, {name: west, ranks: 2}]
 sync: {local: sync, strategy: ssgd}
 wan: {emulate: true, links: [{between: [east, west], bandwidth: 1 Gbit/s, latency: 1 ms}]}

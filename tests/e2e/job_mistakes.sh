@@ -5,29 +5,45 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+data_train=400
 job job.yaml
 
-# mistake NAME SED-SCRIPT WORD...: the job with a change.
+# change NAME SED-SCRIPT: bad.yaml is the job with a change.
+change() {
+  sed -e "$2" job.yaml >bad.yaml
+  cmp -s job.yaml bad.yaml && fail "$1" "the change did not take"
+}
+# mistake NAME SED-SCRIPT WORD...: the job with a change, read without ranks (--full: as launched).
 mistake() {
-  local name=$1 script=$2
+  [ $full = no ] || { launched "$@" && return; }
+  local name=$1
+  change "$1" "$2"
   shift 2
-  sed -e "$script" job.yaml >bad.yaml
-  cmp -s job.yaml bad.yaml && fail "$name" "the change did not take"
+  "$GEOTRAIN" info bad.yaml >out 2>err </dev/null
+  code=$?
+  ended "$name" 2 "$@"
+  check "$name: said once" same "$(grep -c '^geotrain: ' err)" 1
+}
+# launched NAME SED-SCRIPT WORD...: the same by train, of which every rank reads the job.
+launched() {
+  local name=$1
+  change "$1" "$2"
+  shift 2
   train "$name" 4 bad.yaml --run-dir run
   ended "$name" 2 "$@"
   check "$name: said once" same "$(grep -c '^geotrain: ' err)" 1
   check "$name: leaves no run directory" test ! -e run
 }
 
-mistake "an unknown key" 's/period: 4/perod: 4/' 'bad.yaml' 'perod' 'period'
+launched "an unknown key" 's/period: 4/perod: 4/' 'bad.yaml' 'perod' 'period'
 mistake "an unknown strategy" 's/strategy: sma/strategy: smaa/' 'sync.strategy' 'sma'
 mistake "an option of other strategies" 's/period: 4/exchange: gradient/' 'sync.exchange' 'sma' 'asgd, asgd-ga'
 mistake "a number out of range" 's/period: 4/period: 0/' 'sync.period' '0' '1'
 mistake "a wrong unit" 's/1 Gbit\/s/1 parsec/' 'bandwidth' 'parsec'
 mistake "a missing key" '/^model/d' 'model.name'
-mistake "not YAML" 's/\[east, west\]/[east, west/' 'bad.yaml'
+launched "not YAML" 's/\[east, west\]/[east, west/' 'bad.yaml'
 mistake "a link to nowhere" 's/\[east, west\]/[east, wst]/' 'wst' 'west'
-mistake "two ends of training" 's/{steps: 60}/{steps: 60, epochs: 1}/' 'train.until'
+launched "two ends of training" 's/{steps: 60}/{steps: 60, epochs: 1}/' 'train.until'
 
 auto='regions.0.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it'
 sed -e 's/east, ranks: 2/east, ranks: auto, devices: [{type: a, count: 2}]/' job.yaml >auto.yaml
@@ -40,7 +56,7 @@ code=$?
 ended "ranks that a plan resolves, slurm/submit" 2 "auto.yaml: $auto"
 mistake "a negative price" 's/east, ranks: 2/east, ranks: 2, price: -1/' 'regions.0.price is -1; 0 or more is needed'
 mistake "no devices" 's/east, ranks: 2/east, ranks: 2, devices: []/' 'regions.0.devices is an empty list'
-mistake "a region without data" '/^data:/d; s/, ranks: 2/, ranks: 2, samples: 100/' 'region east has no data set'
+launched "a region without data" '/^data:/d; s/, ranks: 2/, ranks: 2, samples: 100/' 'region east has no data set'
 
 train "an unknown --set" 4 job.yaml --run-dir run --set sync.perod=2
 ended "an unknown --set" 2 'sync.perod' 'period'

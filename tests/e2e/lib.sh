@@ -8,6 +8,10 @@ export LC_ALL=C
 [ "${GEOTRAIN_TESTS:-quick}" = full ] && full=yes || full=no # of tests/run.sh --full
 checks=0 failures=0 skips=0 code=0 launcher=
 
+# pause SECONDS: as sleep, without a process.
+exec {never}<> <(:) # a pipe into which nothing is written
+pause() { read -rt "$1" -u "$never" || true; }
+
 ok() {
   checks=$((checks + 1))
   printf 'ok    %4ds  %s\n' "$SECONDS" "$1"
@@ -37,10 +41,12 @@ skip() {
 
 # Process ids of this script's ranks that are alive (without zombies).
 living() {
-  local file p
-  for file in $(grep -slzFx "GEOTRAIN_DRILL=$GEOTRAIN_DRILL" /proc/[0-9]*/environ); do
-    p=${file#/proc/}
-    [ "$(readlink "/proc/${p%/environ}/exe" 2>/dev/null)" = "$program" ] && echo "${p%/environ}"
+  local p found=()
+  for p in /proc/[0-9]*; do [ "$p/exe" -ef "$program" ] && found+=("$p/environ"); done
+  [ ${#found[@]} -eq 0 ] && return
+  for p in $(grep -slzFx "GEOTRAIN_DRILL=$GEOTRAIN_DRILL" "${found[@]}"); do
+    p=${p#/proc/}
+    echo "${p%/environ}"
   done
 }
 
@@ -56,7 +62,7 @@ none_living() {
   local i
   for i in $(seq 50); do
     [ -z "$(living)" ] && return 0
-    sleep 0.1
+    pause 0.1
   done
   return 1
 }
@@ -95,7 +101,7 @@ launch() {
 # wait_end NAME SECONDS: waits for the launcher, at most that long; its exit code is in $code.
 wait_end() {
   local limit=$((SECONDS + $2))
-  { while kill -0 "$launcher" && [ "$SECONDS" -lt "$limit" ]; do sleep 0.05; done; } 2>/dev/null
+  { while kill -0 "$launcher" && [ "$SECONDS" -lt "$limit" ]; do pause 0.05; done; } 2>/dev/null
   if kill -0 "$launcher" 2>/dev/null; then
     fail "$1: ends" "still there after $2 s: $(tail -n 5 err | tr '\n' ' ')"
     kill -KILL "$launcher" 2>/dev/null
@@ -168,7 +174,7 @@ wait_round() {
     newest=$(newest_round "$1")
     if [ -n "$newest" ] && [ "$newest" -ge "$2" ] && [ -e "$1/ckpt/$newest/east.h5" ] && [ -e "$1/ckpt/$newest/west.h5" ]; then return 0; fi
     kill -0 "$launcher" 2>/dev/null || break
-    sleep 0.05
+    pause 0.05
   done
   fail "$1: round $2" "it did not come: $(tail -n 3 err)"
   return 1
@@ -179,13 +185,14 @@ wait_file() {
   local i
   for i in $(seq 1200); do
     [ -s "$1" ] && return 0
-    sleep 0.05
+    pause 0.05
   done
   fail "$1" "it did not come: $(tail -n 3 err)"
 }
 
-# data FILE: a small data set that lenet5 can learn.
-data() { "$GEOTRAIN" data synth "$1" >/dev/null || fail "data synth $1"; }
+# data FILE: a small data set that lenet5 can learn.  With few test samples: to score 1000 of them in
+# each region takes as long as 60 steps.  Scripts that train on few or none may set $data_train.
+data() { "$GEOTRAIN" data synth "$1" --train "${data_train:-4000}" --test 100 >/dev/null || fail "data synth $1"; }
 
 # job FILE: two regions of two ranks, synchronous throughout, so that its bits do not depend on
 # timing; a checkpoint round every 10 steps.

@@ -7,6 +7,11 @@ awk 'BEGIN { srand(2); print "time_s,bandwidth,latency"
   for (i = 0; i <= 200; i++) printf "%g,%g Mbit/s,\n", i / 5, 20 * (0.9 + 0.2 * rand()) }' >noise.csv
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}' '[{between: [east, west], trace: fall.csv, latency: 2 ms}]' |
   sed 's/width: 16/width: 32/; s/micro_batches: 6/micro_batches: 24, adapt: true/; s/step: 24 ms/step: 240 ms/; s/until: {steps: 12}/until: {steps: 120}/; s/eval_every: {steps: 6}/eval_every: {steps: 50}/; s/every: {steps: 5}/every: {steps: 20}/' >adapt.yaml
+# soon NAME STEPS: the job in fewer steps, with a trace NAME.csv that falls as early.
+soon() {
+  printf 'time_s,bandwidth,latency\n0,20 Mbit/s,\n1,2.5 Mbit/s,\n10000,0,\n' >"$1.csv"
+  sed -i "s/until: {steps: 120}/until: {steps: $2}/; s/eval_every: {steps: 50}/eval_every: {steps: 20}/; s/trace: fall.csv/trace: $1.csv/" adapt.yaml
+}
 
 seconds() { field "$1" virtual_s; }
 # The steps after which the order has changed, and the orders, as this region has recorded them.

@@ -1,5 +1,6 @@
 # Shared by the end-to-end scripts of pipelines: a small text and jobs of GPT in stages.  Sourced after
-# lib.sh.
+# lib.sh; $pipeline_steps has the steps of a run, between evaluations and between checkpoints.
+read -r steps_all steps_eval steps_saved <<<"${pipeline_steps:-12 6 5}"
 awk 'BEGIN {
   srand(1); n = split("apple banana cherry orange quince", words, " ")
   for (i = 0; i < 3000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
@@ -14,17 +15,17 @@ seed: 3
 model: {name: gpt, layers: 4, width: 16, heads: 2, context: 16}
 data: {path: words.h5}
 train:
-  until: {steps: 12}
+  until: {steps: $steps_all}
   batch: 24
   optimizer: {name: adamw, lr: 0.01}
   schedule: {name: cosine, warmup_steps: 4}
-  eval_every: {steps: 6}
+  eval_every: {steps: $steps_eval}
   choices: rule
 regions: [$1]
 pipeline: {stages: [$2], micro_batches: 6}
 wan: {emulate: true, links: $3}
 compute: {step: 24 ms}
-checkpoint: {every: {steps: 5}, keep: 9}
+checkpoint: {every: {steps: $steps_saved}, keep: 9}
 limits: {wan_patience: 30 s, local: 30 s}
 YAML
 }

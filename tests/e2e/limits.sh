@@ -6,6 +6,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml
+sed -i 's/batch: 16/batch: 4/' job.yaml # the time of a run is that of the WAN
 train "wan_bytes" 4 job.yaml --run-dir bytes --set limits.wan_bytes=2MB --set train.until.steps=2000
 ended "wan_bytes" 6 'limits.wan_bytes'
 check "wan_bytes: a checkpoint" test -n "$(newest_round bytes)"
@@ -22,10 +23,11 @@ for local in "sync sma" "async asgd"; do
   check "$2 that diverges: a checkpoint" test -n "$(newest_round "wild-$2")"
 done
 
+long=(--set train.until.steps=200 --set 'wan.links.0.latency=10 ms')
 # killed NAME RANK: one rank dies during training.
 killed() {
   local name=$1 rank=$2 since
-  start 4 job.yaml --run-dir "killed-$rank" --set train.until.steps=400
+  start 4 job.yaml --run-dir "killed-$rank" "${long[@]}"
   wait_round "killed-$rank" 2
   since=$SECONDS
   kill -KILL "$(rank_pid "$rank")"
@@ -33,9 +35,9 @@ killed() {
   gone "$name"
   ended "$name" 137
   check "$name: all gone long before the deadlines of 30 s" test $((SECONDS - since)) -le 20
-  train "$name: resume" 4 job.yaml --run-dir "killed-$rank" --resume --set train.until.steps=400
+  train "$name: resume" 4 job.yaml --run-dir "killed-$rank" --resume "${long[@]}"
   ended "$name: resume" 0
-  check "$name: samples of a whole run" same "$(field "killed-$rank" samples)" $((2 * 400 * 16))
+  check "$name: samples of a whole run" same "$(field "killed-$rank" samples)" $((2 * 200 * 4))
 }
 killed "a worker killed" 1
 killed "a PS killed" 2

@@ -20,12 +20,12 @@ reviews() {
   }'
 }
 mkdir reviews
-reviews 2000 1 >reviews/imdb_train.tsv
+reviews 1600 1 >reviews/imdb_train.tsv
 reviews 400 2 | gzip >reviews/imdb_test.tsv.gz
 check "reviews are imported" "$GEOTRAIN" data import imdb reviews reviews.h5 --length 10
 "$GEOTRAIN" data info reviews.h5 >info
-for word in 'name +reviews$' '1 x 1 x 10 int32' 'features +14$' 'classes +2$' 'train +2000$' 'test +400$' 'vocabulary +[0-9a-f]{64}$'; do check "reviews: $word" grep -qE "$word" info; done
-data images.h5
+for word in 'name +reviews$' '1 x 1 x 10 int32' 'features +14$' 'classes +2$' 'train +1600$' 'test +400$' 'vocabulary +[0-9a-f]{64}$'; do check "reviews: $word" grep -qE "$word" info; done
+data_train=400 data images.h5
 
 cat >job.yaml <<'YAML'
 name: reviews
@@ -64,15 +64,21 @@ refused() {
   train "$name" 5 job.yaml "$@"
   ended "$name" "$want" "$words"
 }
+# checked NAME CODE WORDS ARGUMENTS...: the same by the check before a run (--full: by the run, too).
+checked() {
+  local name=$1 want=$2 words=$3
+  shift 3
+  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
+  code=$?
+  ended "$name" "$want" "$words"
+  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
+}
 refused "resumed with another width" 2 'model.hidden is 16 there and 17 here' --run-dir run --resume --set model.hidden=17 --set train.until.steps=250
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=280
 ended "resumed" 0 'auc'
-refused "images for lstm" 3 'images of .* model lstm takes ids' --run-dir bad --set data.path=images.h5
-refused "reviews for gpt" 3 'samples are 10 ids with a label of 2 classes; model gpt predicts the next id of a text' --run-dir bad --set 'model={name: gpt}'
-"$GEOTRAIN" info job.yaml --check --set 'model={name: gpt}' >out 2>err
-code=$?
-ended "reviews for gpt, checked before" 3 'samples are 10 ids with a label of 2 classes'
-refused "a width for lenet5" 2 'model.hidden is given and model.name is lenet5; it is for model.name lstm, niser only' --run-dir bad --set 'model={name: lenet5, hidden: 4}'
+checked "images for lstm" 3 'images of .* model lstm takes ids' --set data.path=images.h5
+checked "reviews for gpt" 3 'samples are 10 ids with a label of 2 classes; model gpt predicts the next id of a text' --set 'model={name: gpt}'
+checked "a width for lenet5" 2 'model.hidden is given and model.name is lenet5; it is for model.name lstm, niser only' --set 'model={name: lenet5, hidden: 4}'
 
 # Regions with reviews of their own need the same words.
 mkdir other && sed 's/w1/v1/' reviews/imdb_train.tsv >other/imdb_train.tsv && cp reviews/imdb_test.tsv.gz other
@@ -80,12 +86,13 @@ mkdir other && sed 's/w1/v1/' reviews/imdb_train.tsv >other/imdb_train.tsv && cp
 refused "another vocabulary" 3 'features, vocabulary [0-9a-f]{8} \(other.h5\), region east .*; all regions need the same' --run-dir bad \
   --set regions.1.data.path=other.h5
 
+one=(--set 'regions=[{name: east, ranks: 2}]' --set checkpoint=null) # a worker has what is tested
 for kernels in ref blas; do
-  train "kernels $kernels" 5 job.yaml --run-dir "$kernels" --set train.kernels=$kernels
+  train "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
   ended "kernels $kernels" 0
   check "kernels $kernels learn" above "$(field "$kernels" test_accuracy)" 0.93
 done
-train "async, asgd-ga" 5 job.yaml --run-dir async --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
+train "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
 ended "async, asgd-ga" 0
 check "async, asgd-ga learn" above "$(field async test_accuracy)" 0.9
 finish

@@ -22,7 +22,7 @@ sessions 400 2 | gzip >sessions/test.txt.gz
 check "sessions are imported" "$GEOTRAIN" data import sessions sessions sessions.h5 --length 6
 "$GEOTRAIN" data info sessions.h5 >info
 for word in 'name +sessions$' '1 x 1 x 6 int32' 'features +61$' 'classes +60$' 'test +400$'; do check "sessions: $word" grep -qE "$word" info; done
-data images.h5
+data_train=400 data images.h5
 
 cat >job.yaml <<'YAML'
 name: sessions
@@ -66,18 +66,28 @@ refused() {
   train "$name" 5 job.yaml "$@"
   ended "$name" "$want" "$words"
 }
+# checked NAME CODE WORDS ARGUMENTS...: the same by the check before a run (--full: by the run, too).
+checked() {
+  local name=$1 want=$2 words=$3
+  shift 3
+  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
+  code=$?
+  ended "$name" "$want" "$words"
+  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
+}
 refused "resumed with another scale" 2 'model.scale is 12 there and 16 here' --run-dir run --resume --set model.scale=16 --set train.until.steps=170
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=180
 ended "resumed" 0 'recall@20'
-refused "images for niser" 3 'images of .* model niser takes ids' --run-dir bad --set data.path=images.h5
-refused "a scale for lenet5" 2 'model.scale is given and model.name is lenet5; it is for model.name niser only' --run-dir bad --set 'model={name: lenet5, scale: 4}'
+checked "images for niser" 3 'images of .* model niser takes ids' --set data.path=images.h5
+checked "a scale for lenet5" 2 'model.scale is given and model.name is lenet5; it is for model.name niser only' --set 'model={name: lenet5, scale: 4}'
 
+one=(--set 'regions=[{name: east, ranks: 2}]' --set checkpoint=null) # a worker has what is tested
 for kernels in ref blas; do
-  train "kernels $kernels" 5 job.yaml --run-dir "$kernels" --set train.kernels=$kernels
+  train "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
   ended "kernels $kernels" 0
   check "kernels $kernels learn" above "$(field "$kernels" test_recall20)" 0.9
 done
-train "async, asgd-ga" 5 job.yaml --run-dir async --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
+train "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
 ended "async, asgd-ga" 0
 check "async, asgd-ga learn" above "$(field async test_recall20)" 0.9
 finish

@@ -6,48 +6,60 @@
 # gives the results of train --clock virtual, and plan what a step of it takes.  More strategies,
 # options and topologies are in pipeline_copies_more.sh.
 set -uo pipefail
+pipeline_steps='8 4 3'
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libcopies.sh"
 
 ssgd=(--set sync.strategy=ssgd)
 sma=(--set sync.strategy=sma)
-ama=(--set sync.strategy=ama)
 # The copies make different numbers of steps; with sma the last rounds have the steps of one.
-uneven=(--set 'train.until={epochs: 0.6}' --set train.eval_every.steps=0)
-for strategy in ssgd sma; do
-  declare -n with=$strategy
-  train "$strategy: judge" 4 one.yaml --run-dir judge-$strategy --clock virtual --set pipeline.schedule=gpipe "${with[@]}"
-  ended "$strategy: judge" 0
-  law "$strategy: two stages, virtual clock" judge-$strategy 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${with[@]}"
-  law "$strategy: two stages" judge-$strategy 8 two.yaml --set pipeline.schedule=auto "${with[@]}"
-  train "$strategy: uneven, judge" 4 one.yaml --run-dir uneven-$strategy --clock virtual --set pipeline.schedule=gpipe "${with[@]}" "${uneven[@]}" --set data.partition.shares=[1,2]
-  ended "$strategy: uneven, judge" 0
-  law "$strategy: uneven" uneven-$strategy 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${with[@]}" "${uneven[@]}" --set data.partition.shares=[1,2,0,0]
+uneven=(--set 'train.until={epochs: 0.4}' --set train.eval_every.steps=0)
+two_uneven=("${uneven[@]}" --set data.partition.shares=[1,2,0,0])
+costs=(--set compute.local='100 us' --set compute.update='500 us' --set compute.apply='700 us' --set compute.encode='300 us' --set compute.checkpoint='100 Mbit/s')
 
-  parallel "$strategy" "${with[@]}"
-done
-check "ssgd and sma differ" test "$(weights judge-ssgd)" != "$(weights judge-sma)"
-GEOTRAIN_LOCAL_PLANE=messages law "messages" judge-sma 8 two.yaml --set pipeline.schedule=zb-v "${sma[@]}"
+# judge NAME ARGUMENTS...: copies of one stage.
+judge() {
+  train "$1: judge" 4 one.yaml --run-dir "judge-$1" --clock virtual --set pipeline.schedule=gpipe "${@:2}"
+  ended "$1: judge" 0
+}
+# simulated NAME RUN ARGUMENTS...: as in simulate_pipeline.sh; the second copy's loss is not in the lead.
+simulated() {
+  local said
+  "$GEOTRAIN" simulate two.yaml "${costs[@]}" --set pipeline.schedule=zb-v "${@:3}" --out "$2-sim" >said 2>&1 || fail "$1: simulate" "$(tail -n 1 said)"
+  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$2" "$2-sim" 1e-4) && ok "$1: simulate: $said" || fail "$1: simulate" "$said"
+}
 
-# simulate: as in simulate_pipeline.sh; the second copy's loss is not in the lead.
-costs=(--set compute.local='100 us' --set compute.update='500 us' --set compute.apply='700 us' --set compute.encode='300 us' --set compute.checkpoint='100 Mbit/s' --set pipeline.schedule=zb-v)
-for strategy in ssgd sma ama; do
-  declare -n with=$strategy
-  train "$strategy: simulate" 8 two.yaml --run-dir sim-$strategy --clock virtual "${with[@]}" "${costs[@]}"
-  ended "$strategy: simulate" 0
-  "$GEOTRAIN" simulate two.yaml "${with[@]}" "${costs[@]}" --out sim-$strategy-said >said 2>&1 || fail "$strategy: simulate" "$(tail -n 1 said)"
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" sim-$strategy sim-$strategy-said 1e-4) && ok "$strategy: simulate: $said" || fail "$strategy: simulate" "$said"
-done
-
-# Where nobody waits, bits depend on when messages arrive: nothing may shift them.
-parallel "asgd-ga" --set sync.strategy=asgd-ga --set train.eval_every.steps=0 --set checkpoint.every.steps=1000
+judge ssgd "${ssgd[@]}"
+law "ssgd: two stages, virtual clock" judge-ssgd 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${ssgd[@]}" "${costs[@]}"
+simulated ssgd law-ssgd--two-stages--virtual-clock "${ssgd[@]}"
+judge sma "${sma[@]}" "${uneven[@]}" --set data.partition.shares=[1,2]
+law "sma: uneven" judge-sma 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${sma[@]}" "${two_uneven[@]}" "${costs[@]}"
+simulated sma law-sma--uneven "${sma[@]}" "${two_uneven[@]}"
+GEOTRAIN_LOCAL_PLANE=messages law "messages" judge-sma 8 two.yaml --set pipeline.schedule=zb-v "${sma[@]}" "${two_uneven[@]}"
+train "ama: simulate" 8 two.yaml --run-dir sim-ama --clock virtual --set pipeline.schedule=zb-v --set sync.strategy=ama "${costs[@]}"
+ended "ama: simulate" 0
+simulated ama sim-ama --set sync.strategy=ama
 
 # Clipped by the norm of all stages of the mean.
-train "clipped: judge" 4 one.yaml --run-dir clipped --clock virtual --set pipeline.schedule=gpipe "${ssgd[@]}" --set train.clip=0.2
-ended "clipped: judge" 0
-check "clipped: it matters" test "$(weights clipped)" != "$(weights judge-ssgd)"
-law "clipped: two stages" clipped 8 two.yaml --set pipeline.schedule=zb-v "${ssgd[@]}" --set train.clip=0.2
+judge clipped "${ssgd[@]}" --set train.clip=0.2
+check "clipped: it matters" test "$(weights judge-clipped)" != "$(weights judge-ssgd)"
+law "clipped: two stages" judge-clipped 8 two.yaml --set pipeline.schedule=auto "${ssgd[@]}" --set train.clip=0.2
+
+if [ $full = yes ]; then
+  law "ssgd: two stages" judge-ssgd 8 two.yaml --set pipeline.schedule=auto "${ssgd[@]}"
+  judge ssgd-uneven "${ssgd[@]}" "${uneven[@]}" --set data.partition.shares=[1,2]
+  law "ssgd: uneven" judge-ssgd-uneven 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${ssgd[@]}" "${two_uneven[@]}"
+  judge sma-even "${sma[@]}"
+  law "sma: two stages, virtual clock" judge-sma-even 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${sma[@]}"
+  law "sma: two stages" judge-sma-even 8 two.yaml --set pipeline.schedule=auto "${sma[@]}"
+fi
+
+parallel "ssgd" "${ssgd[@]}"
+parallel "sma" "${sma[@]}"
+check "ssgd and sma differ" test "$(weights data-ssgd)" != "$(weights data-sma)"
+# Where nobody waits, bits depend on when messages arrive: nothing may shift them.
+parallel "asgd-ga" --set sync.strategy=asgd-ga --set train.eval_every.steps=0 --set checkpoint.every.steps=1000
 
 # The plan's period is what a simulated run takes from step to step.
 simulated_s() { "$GEOTRAIN" simulate two.yaml --set train.eval_every.steps=0 --set checkpoint.every.steps=1000 --set pipeline.schedule=zb-v --set train.until.steps="$1" --out said-"$1" >/dev/null 2>&1 && field said-"$1" wall_s; }

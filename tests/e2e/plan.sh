@@ -165,7 +165,7 @@ check "nothing is left beside the written job" same "$(find . -name '*.tmp-*')" 
 cat >four.yaml <<'YAML'
 name: four
 model: {name: dummy, parameters: 1000000}
-train: {until: {samples: 2000000}, batch: 64, optimizer: {name: sgd, lr: 0.02}}
+train: {until: {samples: 100000}, batch: 64, optimizer: {name: sgd, lr: 0.02}}
 regions:
   - {name: n, ranks: auto, price: 2, ps_price: 0.1, samples: 600000, devices: [{type: v, count: 16, power: 400}, {type: t, count: 8, power: 150, price: 0.5}]}
   - {name: e, ranks: auto, price: 2, ps_price: 0.1, samples: 300000, devices: [{type: v, count: 8, power: 400}, {type: t, count: 8, power: 150, price: 0.5}]}

@@ -104,9 +104,14 @@ ended "partly" 0 'without workers of east, PS of east, egress of east: no price 
 check "partly: nothing to compare the cost with" \
   "$python" -c 'import json; p = json.load(open("partly/summary.json"))["plan"]["cost"]; assert p["predicted"] is None and p["error_percent"] is None and p["measured"] > 0'
 
-# Refused in one sentence before the run starts.
+# Refused in one sentence before the run starts; simulate reads the same section.
 refused() { # NAME WORDS OPTIONS...
-  virtual "$1" "${@:3}"
+  if [ $full = yes ] || [ "$1" = place ]; then
+    virtual "$1" "${@:3}"
+  else
+    "$GEOTRAIN" simulate job.yaml "${@:3}" >out 2>err
+    code=$?
+  fi
   ended "$1" 2 "$2"
   check "$1: no run" [ ! -e "$1" ]
 }

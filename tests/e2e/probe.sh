@@ -159,7 +159,7 @@ lab() {
 far() {
   local name=$1
   shift
-  run "$name" --mca plm_rsh_agent "$PWD/agent" --host "${hosts[0]}:2,${hosts[1]}:2" -n 4 "$GEOTRAIN" probe "$@"
+  run "$name" --mca btl self,vader,tcp --mca plm_rsh_agent "$PWD/agent" --host "${hosts[0]}:2,${hosts[1]}:2" -n 4 "$GEOTRAIN" probe "$@"
 }
 
 trap unlab EXIT

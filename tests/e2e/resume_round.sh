@@ -5,13 +5,14 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 poison() { "$GEOTRAIN_HELPERS/e2e.poison" "$@" || fail "poison $*"; }
-ends=(--set train.until.steps=60 --set checkpoint.keep=6)
+ends=(--set checkpoint.keep=6)
 
 job job.yaml
+sed -i 's/{steps: 60}/{steps: 36}/; s/every: {steps: 10}/every: {steps: 6}/' job.yaml
 train "undisturbed" 4 job.yaml --run-dir whole
 ended "undisturbed" 0
 sha=$(field whole params_sha256)
-train "a run" 4 job.yaml --run-dir run --set train.until.steps=40 --set checkpoint.keep=6
+train "a run" 4 job.yaml --run-dir run --set train.until.steps=24 --set checkpoint.keep=6
 ended "a run" 0
 newest=$(newest_round run)
 
@@ -40,7 +41,7 @@ check "older files are damaged: the model of a whole run" same "$(field copy par
 
 if strace -f -o /dev/null true 2>/dev/null; then
   fresh
-  run "how often a file is read" -n 4 strace -ff -e trace=openat -o trace "$GEOTRAIN" train job.yaml --run-dir copy --resume \
+  run "how often a file is read" -n 4 strace -ff --seccomp-bpf -e trace=openat -o trace "$GEOTRAIN" train job.yaml --run-dir copy --resume \
     "${ends[@]}" --set train.choices=measure
   ended "how often a file is read" 0
   check "how often a file is read: once" same "$(cat trace.* | grep -c "copy/ckpt/$newest/west.h5\", O_RDONLY")" 1
@@ -57,7 +58,8 @@ fresh
 poison copy 2 west model/params inf
 truncate -s 3000 copy/ckpt/1/east.h5
 rm copy/ckpt/4/east.h5
-for round in 1 2 4 77; do
+# The message lists the others, so that one number stands for all.
+for round in $([ $full = no ] || echo 1 4 77) 2; do
   train "round $round is named" 4 job.yaml --run-dir copy --resume-round $round "${ends[@]}"
   ended "round $round is named" 4 "--resume-round $round: copy holds no such round .* those that are: $(rounds run | sort -rn | grep -v '^[124]$' | tr '\n' ' ' | sed 's/ $//; s/ /, /g')\$"
 done
@@ -73,10 +75,10 @@ ended "two rounds are named" 2 'region west was started with --resume-round 5, r
 # The run diverges and is stopped: the round from before that stays, though keep is one.
 fresh
 for region in east west; do poison copy "$newest" $region optim/momentum 3e38; done
-train "astray" 4 job.yaml --run-dir copy --resume --set train.until.steps=60 --set checkpoint.keep=1
+train "astray" 4 job.yaml --run-dir copy --resume --set checkpoint.keep=1
 ended "astray" 6 'not finite' "round $((newest + 1)) holds .*--resume-round N"
 check "astray: the round before stays" [ -e "copy/ckpt/$newest/east.h5" -a -e "copy/ckpt/$newest/west.h5" ]
 check "astray: what it went to stays too" same "$(newest_round copy)" $((newest + 1))
-train "astray: resume" 4 job.yaml --run-dir copy --resume --set train.until.steps=60 --set checkpoint.keep=1
+train "astray: resume" 4 job.yaml --run-dir copy --resume --set checkpoint.keep=1
 ended "astray: resume" 6 'gave nothing but gradients that are not finite' "goes on from round $newest"
 finish

@@ -60,15 +60,18 @@ law() {
 }
 
 ns=1e-9
-for schedule in gpipe 1f1b zb-h1 auto; do
+for schedule in gpipe $([ $full = no ] || echo 1f1b zb-h1) auto; do
   law "four stages, $schedule" 6 four.yaml $ns pipeline.schedule=$schedule
 done
-law "rough, zb-h2" 6 rough.yaml $ns pipeline.schedule=zb-h2
-law "rough, epochs" 6 rough.yaml $ns "train.until={epochs: 0.5}" "train.eval_every={epochs: 0.2}"
+law "rough, epochs, zb-h2" 6 rough.yaml $ns pipeline.schedule=zb-h2 "train.until={epochs: 0.4}" "train.eval_every={epochs: 0.15}"
 law "the lead has no loss" 5 behind.yaml 1e-4 pipeline.schedule=1f1b
 law "folded" 4 folded.yaml $ns pipeline.schedule=zb-v
-law "wide" 6 wide.yaml $ns pipeline.schedule=zb-h1
-law "clipped" 6 rough.yaml $ns pipeline.schedule=zb-h1 train.clip=0.5
+law "wide, clipped" 6 wide.yaml $ns pipeline.schedule=zb-h1 train.clip=0.5
+if [ $full = yes ]; then
+  law "rough, zb-h2" 6 rough.yaml $ns pipeline.schedule=zb-h2
+  law "wide" 6 wide.yaml $ns pipeline.schedule=zb-h1
+  law "rough, clipped" 6 rough.yaml $ns pipeline.schedule=zb-h1 train.clip=0.5
+fi
 law "labels" 5 sent.yaml $ns pipeline.schedule=zb-h1
 law "one region" 3 two.yaml $ns pipeline.schedule=1f1b
 

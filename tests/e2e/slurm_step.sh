@@ -3,6 +3,7 @@
 # and scontrol are scripts here.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+data_train=400
 job job.yaml
 
 mkdir bin

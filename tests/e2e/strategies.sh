@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
 
-"$GEOTRAIN" data synth data.h5 >/dev/null || fail "data synth"
+"$GEOTRAIN" data synth data.h5 --train 800 --test 100 >/dev/null || fail "data synth"
 few=(--set data.path=data.h5 --set train.until.epochs=1 --set train.batch=32 --set train.eval_every.epochs=0 --set checkpoint.every.epochs=0)
 
 # losses RUN: the test loss of each region's own model.
@@ -26,7 +26,7 @@ for strategy in ssgd asgd asgd-ga ama sma none; do
     case $strategy in asgd | asgd-ga) sets=(--set sync.scale=sum) ;; esac
     train "$name" "$ranks" "$GEOTRAIN_SOURCE/jobs/$strategy-$regions-regions.yaml" --run-dir "$name" "${few[@]}" "${sets[@]}"
     ended "$name" 0
-    check "$name: every sample was seen once" same "$(field "$name" samples)" 4000
+    check "$name: every sample was seen once" same "$(field "$name" samples)" 800
     check "$name: bytes of each link" as_the_rule_says "$name" "$strategy" 8 $((regions * (regions - 1)))
     check "$name: every region has a result" same "$(losses "$name" | wc -l)" "$regions"
     # Updates that all regions apply in full give one model except for the order of additions;

@@ -4,6 +4,7 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 submit=$GEOTRAIN_SOURCE/slurm/submit
+data_train=400
 job job.yaml
 
 mkdir bin

@@ -8,7 +8,7 @@ set -uo pipefail
 clock_of() { "$GEOTRAIN" info "$1/plan.yaml" --flat | awk -F= '$1 == "slurm.time" { printf "%d-%02d:%02d:%02d", $2 / 86400, $2 % 86400 / 3600, $2 % 3600 / 60, $2 % 60 }'; }
 cluster_up
 slurm_job job.yaml
-sed -i "s/steps: 400/steps: 300/" job.yaml
+sed -i "s/steps: 400/steps: 300/; s/batch: 16/batch: 4/" job.yaml
 echo 'log: {every: 300 ms}' >>job.yaml # how often a progress event is recorded, too
 undisturbed job.yaml
 
