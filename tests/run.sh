@@ -185,8 +185,10 @@ build_commands() { [ -e build/dev/compile_commands.json ] || cmake --preset dev 
 
 # What has ranks, and the kernels as the optimizer leaves them; the other unit tests run under the sanitizers.
 gcc_stage() {
+  local same=() # the tests at AVX2 repeat those at the CPU's own instruction set
+  grep -q '^flags.* avx512f' /proc/cpuinfo || same=(-E '\.avx2$')
   step "build, gcc (build/dev)" build dev gcc rank_tests &&
-    tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$'
+    tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
 }
 
 lint_stage() { once "clang-tidy and clang's warnings" lint; }
@@ -197,7 +199,7 @@ format_stage() { once "clang-format" format; }
 # instruction set, which `gcc` runs.
 asan_stage() {
   local apart=(-LE '^(mpi|full|e2e|tree)$')
-  [ "$full" = yes ] || apart=(-LE '^(mpi|full|e2e|tree|isa)$' -E '^nn\.test_(resnet|gpt)$')
+  [ "$full" = yes ] || apart=(-LE '^(mpi|full|e2e|tree|isa)$' -E '^nn\.test_(resnet|gpt|niser|lstm|passes)$')
   step "build, sanitizers (build/asan)" build asan gcc unit_tests &&
     tests "unit tests, sanitizers" build/asan "${apart[@]}"
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "internal.h"
 
 static char file[64];
@@ -257,11 +258,13 @@ static void many_regions(void **state) {
     used +=
         (size_t)snprintf(text + used, room - used, "- {name: r%zu, ranks: 11, samples: 7680}\n", i);
   gt_job *job = NULL;
-  if (gt_job_parse(&job, "many", text) != GT_OK) fail_msg("%s", gt_error_text());
-  assert_int_equal(job->nregions, n);
-  assert_int_equal(gt_job_ranks(job), 11 * 65535);
-  assert_string_equal(job->regions[n - 1].name, "r65534");
-  gt_job_close(job);
+  if (all_cases()) {
+    if (gt_job_parse(&job, "many", text) != GT_OK) fail_msg("%s", gt_error_text());
+    assert_int_equal(job->nregions, n);
+    assert_int_equal(gt_job_ranks(job), 11 * 65535);
+    assert_string_equal(job->regions[n - 1].name, "r65534");
+    gt_job_close(job);
+  }
   snprintf(text + used, room - used, "- {name: r, ranks: 11, samples: 7680}\n");
   assert_int_equal(gt_job_parse(&job, "many", text), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), "many: regions has 65536 entries; at most 65535 are needed");

@@ -219,7 +219,7 @@ static void all_schedules_are_sound(void **unused) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   size_t made = 0, refused = 0;
   int64_t alive = gt_alloc_alive();
-  const size_t n = cases(10000, 2500);
+  const size_t n = cases(10000, 1000);
   for (size_t i = 0; i < n; i++) {
     any_case c;
     make_case(&c, &rng, i);

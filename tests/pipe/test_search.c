@@ -13,7 +13,7 @@
 
 static void small(void **state) {
   (void)state;
-  ws_compare(0, cases(100, 20), 0.3);
+  ws_compare(0, cases(100, 12), 0.3);
 }
 
 /* ---- what must be so ------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static void laws(void **state) {
   (void)state;
   search_world w;
   const int64_t alive = gt_alloc_alive();
-  for (uint64_t seed = 0; seed < cases(60, 20); seed++) {
+  for (uint64_t seed = 0; seed < cases(60, 12); seed++) {
     gt_pipe_search_result r, again;
     ws_draw(&w, 5000 + seed);
     w.problem.effort = 0.01;

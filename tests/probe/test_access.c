@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
 #include "internal.h"
 
 #define N_MAX     6
@@ -310,7 +311,7 @@ static void test_nothing_shared(void **unused) {
   links_of(&w, 100 * M);
   w.link[1] = 10 * M;
   gt_rng rng = gt_rng_make(2, GT_RNG_COMPUTE, 0, 0);
-  for (int k = 0; k < 200; k++) {
+  for (size_t k = 0; k < cases(200, 40); k++) {
     wan said = probed(&w, 0.1, &rng);
     for (size_t r = 0; r < 4; r++) assert_true(said.up[r] == 0);
     for (size_t i = 0; i < 16; i++)

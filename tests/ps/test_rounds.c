@@ -8,7 +8,7 @@
 typedef void w_law(w_spec *spec);
 
 static void for_all(w_law *law, int all, uint64_t seed) {
-  const int seeds = (int)cases((size_t)all, (size_t)all / 3);
+  const int seeds = (int)cases((size_t)all, (size_t)all / 6);
   static const size_t regions[] = {1, 2, 3, 5};
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++)

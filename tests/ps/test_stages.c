@@ -44,7 +44,7 @@ static void check_end(const s_world *w) {
 
 static void test_bits(void **state) {
   (void)state;
-  const size_t n = cases(600, 200);
+  const size_t n = cases(600, 100);
   for (uint64_t seed = 0; seed < n; seed++) {
     s_spec s = random_spec(seed);
     s.nregions = 1 + (size_t)(seed % S_REGIONS);
@@ -139,7 +139,7 @@ static void test_the_end(void **state) {
 static void test_limit(void **state) {
   (void)state;
   int64_t ended = 0;
-  const size_t n = cases(300, 100);
+  const size_t n = cases(300, 50);
   for (uint64_t seed = 0; seed < n; seed++) {
     s_spec s = random_spec(3000 + seed);
     s.bad_every = 10;
@@ -197,7 +197,7 @@ static void stop(s_world *w, gt_rng *rng) {
 
 static void test_interruptions(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < cases(3000, 1000); seed++) {
+  for (uint64_t seed = 0; seed < cases(3000, 400); seed++) {
     const s_spec s = random_spec(10000 + seed);
     gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 6, 0);
     s_world *w = s_open(&s);

@@ -258,7 +258,7 @@ static void show(const char *what, double *values, size_t n) {
 
 static void test_random_jobs(void **state) {
   (void)state;
-  size_t n = number("GEOTRAIN_FORECAST_JOBS", cases(12, 4)),
+  size_t n = number("GEOTRAIN_FORECAST_JOBS", cases(12, 2)),
          from = number("GEOTRAIN_FORECAST_FROM", 1), outside = 0, wide = 0, why = 0;
   bool list = getenv("GEOTRAIN_FORECAST_LIST") != NULL;
   double *v[4];

