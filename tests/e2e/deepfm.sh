@@ -52,22 +52,6 @@ check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE 
 check "export builds it, too" "$GEOTRAIN" export "$(last run)" clicks.safetensors
 check "with PyTorch's names" grep -qa '"mlp.4.weight"' clicks.safetensors
 
-# refused NAME CODE WORDS ARGUMENTS...: train refuses the job with these words.
-refused() {
-  local name=$1 want=$2 words=$3
-  shift 3
-  train "$name" 5 job.yaml "$@"
-  ended "$name" "$want" "$words"
-}
-# checked NAME CODE WORDS ARGUMENTS...: the same by the check before a run (--full: by the run, too).
-checked() {
-  local name=$1 want=$2 words=$3
-  shift 3
-  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
-  code=$?
-  ended "$name" "$want" "$words"
-  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
-}
 refused "resumed with other widths" 2 'model.mlp is \[16, 8\] there and \[16, 9\] here' --run-dir run --resume --set 'model.mlp=[16, 9]' --set train.until.steps=170
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=200
 ended "resumed" 0 'auc'

@@ -158,6 +158,25 @@ ended() {
   ok "$name: exit $want$([ $# -gt 0 ] && printf ', says %s' "$*")"
 }
 
+# refused NAME CODE WORDS ARGUMENTS...: train on 5 ranks refuses job.yaml with these words.
+refused() {
+  local name=$1 want=$2 words=$3
+  shift 3
+  train "$name" 5 job.yaml "$@"
+  ended "$name" "$want" "$words"
+}
+
+# checked NAME CODE WORDS ARGUMENTS...: `info --check` refuses job.yaml with these words; with --full,
+# train does, too.
+checked() {
+  local name=$1 want=$2 words=$3
+  shift 3
+  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
+  code=$?
+  ended "$name" "$want" "$words"
+  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
+}
+
 # ---- what a run leaves ------------------------------------------------------------------------------------------------------------
 
 # field RUN KEY: the first value of a key in summary.json.

@@ -57,22 +57,6 @@ check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE 
 check "export builds it, too" "$GEOTRAIN" export "$(last run)" reviews.safetensors
 check "with PyTorch's names" grep -qa '"lstm.weight_hh_l0"' reviews.safetensors
 
-# refused NAME CODE WORDS ARGUMENTS...: train refuses the job with these words.
-refused() {
-  local name=$1 want=$2 words=$3
-  shift 3
-  train "$name" 5 job.yaml "$@"
-  ended "$name" "$want" "$words"
-}
-# checked NAME CODE WORDS ARGUMENTS...: the same by the check before a run (--full: by the run, too).
-checked() {
-  local name=$1 want=$2 words=$3
-  shift 3
-  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
-  code=$?
-  ended "$name" "$want" "$words"
-  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
-}
 refused "resumed with another width" 2 'model.hidden is 16 there and 17 here' --run-dir run --resume --set model.hidden=17 --set train.until.steps=250
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=280
 ended "resumed" 0 'auc'

@@ -59,22 +59,6 @@ check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE 
 check "export builds it, too" "$GEOTRAIN" export "$(last run)" sessions.safetensors
 check "with SR-GNN's names" grep -qa '"gnn.linear_edge_out.weight"' sessions.safetensors
 
-# refused NAME CODE WORDS ARGUMENTS...: train refuses the job with these words.
-refused() {
-  local name=$1 want=$2 words=$3
-  shift 3
-  train "$name" 5 job.yaml "$@"
-  ended "$name" "$want" "$words"
-}
-# checked NAME CODE WORDS ARGUMENTS...: the same by the check before a run (--full: by the run, too).
-checked() {
-  local name=$1 want=$2 words=$3
-  shift 3
-  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
-  code=$?
-  ended "$name" "$want" "$words"
-  [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
-}
 refused "resumed with another scale" 2 'model.scale is 12 there and 16 here' --run-dir run --resume --set model.scale=16 --set train.until.steps=170
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=180
 ended "resumed" 0 'recall@20'
