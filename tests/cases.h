@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,12 @@ static inline bool all_cases(void) {
 
 static inline size_t cases(size_t all, size_t quick) {
   return all_cases() ? all : quick;
+}
+
+/* Events from one at which a test stops, crashes or resumes a world to the next: each case begins at
+   another event, `case % stride(quick)`, so that a quick run comes to all of them in some case. */
+static inline int64_t stride(int64_t quick) {
+  return all_cases() ? 1 : quick;
 }
 
 #endif

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "internal.h"
 #include "world.h"
 
-#define ROUNDS 2000
+static int rounds; /* how many damaged texts */
 
 static char file[64];
 
@@ -60,7 +61,7 @@ static void damaged_files(void **state) {
   static char whole[8192], text[8192];
   size_t size = read_quickstart(whole, sizeof whole), good = 0;
   gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < rounds; i++) {
     memcpy(text, whole, size);
     size_t n = w_damage(text, size, &rng);
     FILE *to = fopen(file, "wb");
@@ -70,7 +71,7 @@ static void damaged_files(void **state) {
     load_and_judge(NULL, 0, &good);
   }
   /* Damage inside comments leaves a valid file; most other damage does not. */
-  assert_in_range(good, 1, ROUNDS - 1);
+  assert_in_range(good, 1, rounds - 1);
 }
 
 static void damaged_sets(void **state) {
@@ -94,7 +95,7 @@ static void damaged_sets(void **state) {
   static char whole[8192];
   size_t size = read_quickstart(whole, sizeof whole), good = 0;
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
-  for (int i = 0; i < ROUNDS / 2; i++) {
+  for (int i = 0; i < rounds / 2; i++) {
     char text[256] = "";
     const char *set = sets[gt_rng_below(&rng, sizeof sets / sizeof *sets)];
     size_t n = strlen(set);
@@ -108,7 +109,7 @@ static void damaged_sets(void **state) {
     const char *given = text;
     load_and_judge(&given, 1, &good);
   }
-  assert_in_range(good, 1, ROUNDS / 2 - 1);
+  assert_in_range(good, 1, rounds / 2 - 1);
 }
 
 static int teardown(void **state) {
@@ -118,6 +119,7 @@ static int teardown(void **state) {
 }
 
 int main(void) {
+  rounds = (int)cases(2000, 1000);
   snprintf(file, sizeof file, "test-fuzz-%ld.yaml", (long)getpid());
   const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_files),
                                      cmocka_unit_test(damaged_sets)};

@@ -145,7 +145,7 @@ static void random_times(world *w, gt_rng *rng, size_t chunks) {
 static void times_over_links(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
-  for (size_t i = 0; i < WAN_CASES; i++) {
+  for (size_t i = 0; i < cases(WAN_CASES, WAN_CASES / 2); i++) {
     world w;
     gt_link_spec links[9];
     double access[3], agree_s[9];
@@ -237,7 +237,7 @@ static void random_pipelines_end(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   const int64_t alive = gt_alloc_alive();
-  const size_t most = cases(4000, 1000);
+  const size_t most = cases(4000, 500);
   size_t sent = 0, early = 0, full_out = 0, full_landing = 0, stalls = 0;
   for (size_t i = 0; i < most; i++) {
     any_case c;

@@ -13,7 +13,7 @@
 
 static void small(void **state) {
   (void)state;
-  ws_compare(0, cases(100, 12), 0.3);
+  ws_compare(0, cases(100, 6), 0.3);
 }
 
 /* ---- what must be so ------------------------------------------------------------------------- */

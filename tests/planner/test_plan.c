@@ -404,7 +404,7 @@ static void test_brute_force_of_wider_jobs(void **state) {
    figures. */
 static void test_long_runs(void **state) {
   (void)state;
-  const size_t samples = cases(200000, 50000);
+  const size_t samples = cases(200000, 20000);
   char region[256];
   snprintf(region, sizeof region,
            "ranks: auto, samples: %zu, ps_price: 0.01, devices: [{type: A, count: 2, power: 50, "

@@ -418,19 +418,19 @@ static double off_by(const wan *w, const wan *said, bool equal) {
 }
 
 static void assert_near_enough(bool both_ways, bool equal, double most) {
-  enum { CASES = 300 };
-  double off[CASES];
+  double off[300];
+  const size_t n = cases(sizeof off / sizeof *off, 100);
   gt_rng rng = gt_rng_make(3, GT_RNG_COMPUTE, both_ways, 0);
-  for (int k = 0; k < CASES; k++) {
+  for (size_t k = 0; k < n; k++) {
     wan w = random_wan(&rng, both_ways), said = probed(&w, 0.03, &rng);
     off[k] = off_by(&w, &said, equal);
   }
-  qsort(off, CASES, sizeof *off, by_value);
+  qsort(off, n, sizeof *off, by_value);
   print_message("%s, %s, %s: off by %.1f%% in the median, %.1f%% in 19 of 20, %.1f%% at most\n",
                 evenly ? "TCP" : "emulated", both_ways ? "one rate both ways" : "a rate each way",
-                equal ? "equal messages" : "streams as measured", 100 * off[CASES / 2],
-                100 * off[CASES * 19 / 20], 100 * off[CASES - 1]);
-  assert_true(off[CASES / 2] < 0.04 && off[CASES * 19 / 20] < most);
+                equal ? "equal messages" : "streams as measured", 100 * off[n / 2],
+                100 * off[n * 19 / 20], 100 * off[n - 1]);
+  assert_true(off[n / 2] < 0.04 && off[n * 19 / 20] < most);
 }
 
 /* Emulated links take turns at the receiver's access, as they do in a simulation, frame by frame;

@@ -245,7 +245,7 @@ static void stop(c_world *w, gt_rng *rng) {
 
 static void test_interruptions(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < cases(1500, 200); seed++) {
+  for (uint64_t seed = 0; seed < cases(1500, 100); seed++) {
     const c_spec s = random_spec(10000 + seed);
     gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 6, 0);
     c_world *w = c_open(&s);
@@ -263,7 +263,7 @@ static void test_interruptions(void **state) {
     check_end(w);
     finish(w);
   }
-  const int64_t least = all_cases() ? 100 : 20;
+  const int64_t least = all_cases() ? 100 : 8;
   assert_true(stops > least && crashes > least);
   /* all cases were there */
   print_message("held %lld, waited %lld, late %lld, replaced %lld, meanwhile %lld\n",

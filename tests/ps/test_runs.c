@@ -1,8 +1,9 @@
 /* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and
    fast links: runs end, no batch is lost or doubled. */
+#include "cases.h"
 #include "world_laws.h"
 
-#define SEEDS 12
+#define SEEDS cases(12, 6)
 static const size_t regions[] = {1, 2, 3, 5};
 
 typedef void w_law(w_spec *spec);
@@ -12,7 +13,7 @@ static void for_all(w_law *law) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++)
       for (size_t r = 0; r < 4; r++)
-        for (int k = 0; k < SEEDS; k++) {
+        for (size_t k = 0; k < SEEDS; k++) {
           w_spec spec = w_random(*name, async, regions[r], seed++);
           w_place(&spec);
           law(&spec);

@@ -60,8 +60,8 @@ static void test_restart_at_every_event(void **state) {
         spec.gradients = spec.halves = variant == 3;
         spec.optim = w_sgd(0.05, 0.9);
         world *quiet = w_run(&spec);
-        const int64_t apart = all_cases() ? 1 : 4;
-        for (int64_t event = (int64_t)variant % apart; event <= quiet->events; event += apart) {
+        for (int64_t event = (int64_t)variant % stride(8); event <= quiet->events;
+             event += stride(8)) {
           world *w = disturbed(&spec, event, false);
           assert_same_models(quiet, w);
           assert_int_equal(quiet->events, w->events);
@@ -111,7 +111,7 @@ static void test_crash_at_every_event_of_an_asynchronous_run(void **state) {
       spec.gradients = spec.halves = s % 2;
       spec.optim = w_sgd(0.02, 0);
       world *quiet = w_run(&spec);
-      for (int64_t event = 0; event <= quiet->events; event++) {
+      for (int64_t event = (int64_t)n % stride(3); event <= quiet->events; event += stride(3)) {
         world *w = disturbed(&spec, event, true);
         for (size_t i = 0; n < 2 && i < spec.nregions; i++) {
           for (size_t j = 0; j < W_PARAMS; j++) {

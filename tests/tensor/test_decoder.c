@@ -1,6 +1,7 @@
 /* The operations of a decoder: kernels blas and auto against ref, over random shapes; GELU against
    float64; the ends of the range.  ref itself is tested in tests/nn (finite differences in
    float64). */
+#include "cases.h"
 #include "numbers.h"
 
 static const char *const fast[] = {"blas", "auto"};
@@ -121,7 +122,7 @@ static void attention(void **state) {
   static const size_t lengths[] = {1, 2, 63, 64, 65, 127, 128, 129, 200};
   enum { NLENGTHS = sizeof lengths / sizeof *lengths };
   for (size_t k = 0; k < NFAST; k++)
-    for (size_t round = 0; round < 54; round++) {
+    for (size_t round = 0; round < cases(54, 27); round++) {
       gt_attention_shape s = {.T = lengths[round % NLENGTHS], .heads = between(1, 4)};
       s.D = s.heads * (round < 9 ? 64 : round < 18 ? 16 * between(1, 3) : between(1, 40));
       attention_case(gt_kernels_find(fast[k]), &s, between(1, 2), round % 2 ? 1.0F : 12.0F);
