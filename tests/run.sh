@@ -3,7 +3,7 @@
 #
 #   bash tests/run.sh [--full] [--stage NAME]... [--again] [--slurm]
 #
-# Without options: the checks that every change must pass, about 20 minutes of CPU time.  --full adds more
+# Without options: the checks that every change must pass, about 15 minutes of CPU time.  --full adds more
 # cases of each test, a build and tests with the second compiler, the sanitizers over everything, the
 # fault drills, the fuzzers, ThreadSanitizer and, on x86-64, a build for arm64 under QEMU.
 # --stage NAME runs one stage: gcc, lint, format, asan, and with --full clang, asan-ranks, drills,
