@@ -18,8 +18,8 @@ static inline size_t cases(size_t all, size_t quick) {
   return all_cases() ? all : quick;
 }
 
-/* Events from one at which a test stops, crashes or resumes a world to the next: each case begins at
-   another event, `case % stride(quick)`, so that a quick run comes to all of them in some case. */
+/* Distance of the events at which a test stops or crashes a world.  A test of several worlds begins
+   at event `number of the world % stride(quick)`, so that the quick run tries every offset. */
 static inline int64_t stride(int64_t quick) {
   return all_cases() ? 1 : quick;
 }

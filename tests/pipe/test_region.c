@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#define WAN_CASES  400
 #define MICROS_MAX 8
 #define VARIANTS   2
 
@@ -144,8 +143,9 @@ static void random_times(world *w, gt_rng *rng, size_t chunks) {
 /* Random pipelines over links that several stages share, with limited access and jitter. */
 static void times_over_links(void **unused) {
   (void)unused;
+  const size_t wans = cases(400, 200);
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
-  for (size_t i = 0; i < cases(WAN_CASES, WAN_CASES / 2); i++) {
+  for (size_t i = 0; i < wans; i++) {
     world w;
     gt_link_spec links[9];
     double access[3], agree_s[9];

@@ -266,7 +266,7 @@ static void test_passes(void **unused) {
   gt_graph_prepare(cut, 16);
   gt_probe_passes_of(cut, spans, n, &(gt_micro_batch){x, labels, 16}, passes);
   double step_s = INFINITY, sum_s = 0;
-  for (size_t i = 0; i < cases(200, 20); i++) {
+  for (size_t i = 0; i < cases(200, 50); i++) {
     const gt_ns from = gt_now();
     gt_graph_step(whole, x, labels, 16, true, &m);
     step_s = fmin(step_s, gt_seconds(gt_now() - from) / 16);

@@ -268,7 +268,7 @@ static void test_a_crash_at_every_event_changes_no_bit(void **state) {
     s.until.steps = 6;
     s.write_s = 0.02;
     world *quiet = run(&s);
-    for (int64_t event = (int64_t)k % stride(4); event < quiet->events; event += stride(4)) {
+    for (int64_t event = (int64_t)k % stride(2); event < quiet->events; event += stride(2)) {
       world *w = w_open(&s);
       for (int64_t i = 0; i < event; i++) w_check(w, w_step(w));
       w_crash(w);

@@ -263,7 +263,7 @@ static void test_interruptions(void **state) {
     check_end(w);
     finish(w);
   }
-  const int64_t least = all_cases() ? 100 : 8;
+  const int64_t least = all_cases() ? 100 : 10;
   assert_true(stops > least && crashes > least);
   /* all cases were there */
   print_message("held %lld, waited %lld, late %lld, replaced %lld, meanwhile %lld\n",

@@ -3,17 +3,17 @@
 #include "cases.h"
 #include "world_laws.h"
 
-#define SEEDS cases(12, 6)
 static const size_t regions[] = {1, 2, 3, 5};
 
 typedef void w_law(w_spec *spec);
 
 static void for_all(w_law *law) {
+  const size_t seeds = cases(12, 6);
   uint64_t seed = 100;
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++)
       for (size_t r = 0; r < 4; r++)
-        for (size_t k = 0; k < SEEDS; k++) {
+        for (size_t k = 0; k < seeds; k++) {
           w_spec spec = w_random(*name, async, regions[r], seed++);
           w_place(&spec);
           law(&spec);
