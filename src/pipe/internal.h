@@ -20,6 +20,12 @@ typedef struct {
   gt_pipe_search search;
   gt_pipe_schedule *schedule; /* owned; NULL: none yet */
   gt_pipe_worth worth;
+  /* All that were offered: a search makes the same schedule again and again. */
+  struct {
+    uint64_t mark; /* the first 64 bits of its hash */
+    gt_pipe_worth worth;
+  } * offered;
+  size_t noffered, capacity;
 } gt_pipe_best;
 
 typedef struct {

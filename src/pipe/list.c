@@ -40,6 +40,7 @@ static gt_pipe_schedule *found(const gt_pipe_ops *ops, const gt_pipe_problem *pr
       gt_pipe_schedule_close(s);
   }
   ops->search(&best);
+  gt_free(best.offered);
   return best.schedule;
 }
 

@@ -1,4 +1,5 @@
 /* The receiver's access: by hand, and laws over random frames. */
+#include "cases.h"
 #include "scratch.h"
 
 #include <math.h>
@@ -115,7 +116,7 @@ static void no_more_passes_than_the_rate(void **unused) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   frame frames[MOST];
   gt_access down;
-  for (int turn = 0; turn < 20; turn++) {
+  for (int turn = 0; turn < (int)cases(20, 7); turn++) {
     size_t n = make(&rng, frames, &down, 0.5 + (double)gt_rng_below(&rng, 100) / 40);
     check_rate(frames, n, down.rate_bps);
     for (size_t i = 0; i < n; i++) {

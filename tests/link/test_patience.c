@@ -1,5 +1,6 @@
 /* The links of a job: how long a region waits for a sign of life of another (by the link from that
    region, not the one to it), and a large matrix. */
+#include "cases.h"
 #include "geotrain/link.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ static gt_job *full_matrix(size_t n) {
 /* The time grows with the number of links, not with its square. */
 static void a_large_matrix(void **state) {
   (void)state;
-  const size_t n = 200;
+  const size_t n = cases(200, 100);
   gt_links *links = NULL;
   gt_job *job = full_matrix(n);
   const clock_t start = clock();

@@ -425,12 +425,13 @@ static void better_order_loses_its_place(void **unused) {
   for (int i = 0; i < 5; i++) step(&w, 12e6, 0);
   assert_true(!has_better(&w) && micros_of(&w) == 8);
   double kept = 0; /* steps by the plan in the same time */
-  for (int i = 0; i < 200; i++) {
+  const int steps = (int)cases(200, 80);
+  for (int i = 0; i < steps; i++) {
     const double adapted_s = w.adapted_s, planned_s = w.planned_s;
     step(&w, i / 20 % 2 ? 100e6 : 12e6, 0.02);
     kept += (w.adapted_s - adapted_s) / (w.planned_s - planned_s);
   }
-  assert_true(200 >= 0.99 * kept);
+  assert_true(steps >= 0.99 * kept);
   close_world(&w);
 }
 
@@ -441,7 +442,7 @@ static size_t go_on_from_states(world *again, world *w) {
   double rate_bps = 100e6;
   size_t waited = 0, numbers = 1, last = micros_of(w);
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
-  for (int k = 0; k < (all_cases() ? 300 : 150); k++) {
+  for (int k = 0; k < (int)cases(300, 100); k++) {
     if (k % 7 == 0) rate_bps = walk(&rng, rate_bps);
     step(w, rate_bps, 0.05);
     step(again, rate_bps, 0.05);

@@ -1,5 +1,6 @@
 /* Elastic scheduling against a separate brute force, written from the definition in plan.h; the
    rule of load power; the WAN; errors. */
+#include "cases.h"
 #include "geotrain/plan.h"
 
 #include <math.h>
@@ -10,10 +11,9 @@
 
 #include <cmocka.h>
 
-#define INSTANCES 10000
-#define REGIONS   3
-#define TYPES     3
-#define SETS      125 /* 5^3 */
+#define REGIONS 3
+#define TYPES   3
+#define SETS    125 /* 5^3 */
 
 /* ---- brute force ----------------------------------------------------------------------------- */
 
@@ -257,7 +257,8 @@ static void assert_sound(const gt_plan_problem *p, const gt_plan_answer *a, cons
 static void a_plan_costs_what_brute_force_finds(void **unused) {
   (void)unused;
   int planned = 0, fastest = 0, inexact = 0;
-  for (uint64_t seed = 0; seed < INSTANCES; seed++) {
+  const int instances = (int)cases(10000, 3000);
+  for (uint64_t seed = 0; seed < (uint64_t)instances; seed++) {
     instance in;
     random_instance(&in, seed);
     const gt_plan_problem *p = &in.problem;
@@ -284,9 +285,9 @@ static void a_plan_costs_what_brute_force_finds(void **unused) {
     inexact += !a.exact;
   }
   print_message("%d instances: %d plans, %d of them the fastest within a budget, %d not proven\n",
-                INSTANCES, planned, fastest, inexact);
+                instances, planned, fastest, inexact);
   assert_int_equal(inexact, 0);
-  assert_true(planned > INSTANCES / 2 && planned < INSTANCES && fastest > INSTANCES / 20);
+  assert_true(planned > instances / 2 && planned < instances && fastest > instances / 20);
 }
 
 /* ---- individual cases ------------------------------------------------------------------------ */

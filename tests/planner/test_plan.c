@@ -61,7 +61,7 @@ static void open_plan_of(plan *t, const char *job, setting with) {
 }
 
 static void open_plan(plan *t, const char *job) {
-  open_plan_of(t, job, (setting){.sets_most = -1});
+  open_plan_of(t, job, (setting){.sets_most = -1, .max_events = 100000});
 }
 
 static void close_plan(plan *t) {
@@ -468,11 +468,11 @@ static void test_gap_with_a_budget(void **state) {
   static const char *const regions =
       "\nregions:\n  - {name: east, place: aws:london, ps_price: 0, ranks: auto, samples: 90000, "
       "devices: [{type: A, "
-      "count: 400, power: 50, price: 1}, {type: B, "
-      "count: 300, power: 71, price: 1.5}]}\n  - {name: west, place: aws:sydney, ps_price: 0, "
+      "count: 40, power: 50, price: 1}, {type: B, "
+      "count: 30, power: 71, price: 1.5}]}\n  - {name: west, place: aws:sydney, ps_price: 0, "
       "ranks: auto, samples: "
-      "70000, devices: [{type: A, count: 400, "
-      "power: 50, price: 1}, {type: B, count: 300, power: 71, price: 1.5}]}\n";
+      "70000, devices: [{type: A, count: 40, "
+      "power: 50, price: 1}, {type: B, count: 30, power: 71, price: 1.5}]}\n";
   char job[2048];
   snprintf(job, sizeof job,
            BEGIN SMALL "sync: {local: sync, strategy: sma, period: 8}\nplan: {budget: 4}%s",

@@ -265,7 +265,7 @@ static void test_a_crash_at_every_event_changes_no_bit(void **state) {
     w_spec s = three(names[k]);
     s.outbox = s.window = 1;
     s.checkpoint_every.steps = 1;
-    s.until.steps = 6;
+    s.until.steps = (int64_t)cases(6, 4);
     s.write_s = 0.02;
     world *quiet = run(&s);
     for (int64_t event = (int64_t)k % stride(2); event < quiet->events; event += stride(2)) {

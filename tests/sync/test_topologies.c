@@ -204,7 +204,7 @@ static void test_a_crash_at_every_event_changes_no_bit(void **state) {
         spec.strategy = synchronous[n];
         place(&spec, all[k], s);
         world *quiet = w_run(&spec);
-        for (int64_t event = worlds++ % stride(4); event <= quiet->events; event += stride(4)) {
+        for (int64_t event = worlds++ % stride(6); event <= quiet->events; event += stride(6)) {
           world *w = crashed(&spec, event);
           assert_same_models(quiet, w);
           w_close(w);
@@ -215,6 +215,7 @@ static void test_a_crash_at_every_event_changes_no_bit(void **state) {
 
 static void test_a_crash_at_every_event_loses_no_update(void **state) {
   (void)state;
+  int64_t worlds = 0;
   for (size_t k = 0; k < 2; k++)
     for (size_t s = 0; s < sizeof crash_specs / sizeof crash_specs[0]; s++) {
       w_spec spec = crash_specs[s];
@@ -222,7 +223,7 @@ static void test_a_crash_at_every_event_loses_no_update(void **state) {
       spec.optim = w_sgd(0.02, 0);
       place(&spec, all[k], s);
       world *quiet = w_run(&spec);
-      for (int64_t event = (int64_t)k % stride(2); event <= quiet->events; event += stride(2)) {
+      for (int64_t event = worlds++ % stride(3); event <= quiet->events; event += stride(3)) {
         world *w = crashed(&spec, event);
         for (size_t i = 0; i < spec.nregions; i++)
           for (size_t j = 0; j < W_PARAMS; j++) {
