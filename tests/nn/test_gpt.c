@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cases.h"
 #include "graph.h"
 #include "ref64.h"
 
@@ -145,11 +146,12 @@ static void check_model(const char *table, const sizes *s, size_t n, size_t coun
 static void every_gradient(void **state) {
   (void)state;
   for (size_t t = 0; t < ntables; t++) {
-    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 9, false}, 3, 200);
-    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 6, true}, 3, 200);
-    check_model(tables[t], &(sizes){5, 1, 6, 1, 3, 1, false}, 2, 1000);
-    check_model(tables[t], &(sizes){40, 9, 33, 1, 1, 12, true}, 2, 24);    /* odd sizes */
-    check_model(tables[t], &(sizes){37, 130, 24, 1, 2, 140, false}, 2, 6); /* blocks of 64 */
+    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 9, false}, 3, cases(200, 60));
+    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 6, true}, 3, cases(200, 60));
+    check_model(tables[t], &(sizes){5, 1, 6, 1, 3, 1, false}, 2, cases(1000, 300));
+    check_model(tables[t], &(sizes){40, 9, 33, 1, 1, 12, true}, 2, cases(24, 8)); /* odd sizes */
+    check_model(tables[t], &(sizes){37, 130, 24, 1, 2, 140, false}, 2,
+                cases(6, 2)); /* blocks of 64 */
   }
 }
 
@@ -461,8 +463,8 @@ static void learns_to_repeat(void **state) {
                               .epsilon = 1e-8,
                               .weight_decay = 0.01};
   static int32_t ids[B * (T + 1)];
-  const char *const learners[] = {"blas", "auto"}; /* ref takes too long */
-  for (size_t t = 0; t < 2; t++) {
+  const char *const learners[] = {"auto", "blas"}; /* ref takes too long */
+  for (size_t t = 0; t < cases(2, 1); t++) {
     gt_graph *graph = gpt(learners[t], &s, B, GT_F32);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;

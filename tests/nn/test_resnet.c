@@ -212,7 +212,7 @@ static void gradients(void **state) {
   probe probes[UNITS];
   pick_samples(params, arrays, buffers);
   double *x64 = doubles(gt_vec_of(x, N * 432));
-  const size_t apart = cases(1, 5); /* units are looked at */
+  const size_t apart = cases(1, 9); /* units are looked at */
   for (size_t u = 0; u < UNITS; u += apart) probes[u] = make_probe(arrays, params, buffers, u);
   const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL),
                later = loss64(params, after, arrays->buffers.n, 0, NULL);
