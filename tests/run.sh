@@ -44,7 +44,11 @@ for word in ${chosen[@]+"${chosen[@]}"}; do
   [[ " ${stages[*]} " == *" $word "* ]] || usage
 done
 [ ${#chosen[@]} -eq 0 ] || stages=("${chosen[@]}")
-[ "$full" = no ] || export GEOTRAIN_TESTS=full # more cases in the tests (tests/cases.h)
+# More cases in the tests (tests/cases.h), once: of what has ranks and of the kernels in `gcc`, of the
+# rest in `clang`.
+more=quick
+[ "$full" = no ] || more=full
+export GEOTRAIN_TESTS=quick
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
 slots=$((cores + (cores + 1) / 2)) # of CTest: what runs ranks mostly waits
@@ -188,7 +192,7 @@ gcc_stage() {
   local same=() # the tests at AVX2 repeat those at the CPU's own instruction set
   grep -q '^flags.* avx512f' /proc/cpuinfo || same=(-E '\.avx2$')
   step "build, gcc (build/dev)" build dev gcc rank_tests &&
-    tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
+    GEOTRAIN_TESTS=$more tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
 }
 
 lint_stage() { once "clang-tidy and clang's warnings" lint; }
@@ -205,8 +209,9 @@ asan_stage() {
 }
 
 clang_stage() {
-  step "build, clang (build/dev-clang)" build dev-clang clang &&
-    tests "tests, clang" build/dev-clang -LE '^full$'
+  step "build, clang (build/dev-clang)" build dev-clang clang || return 1
+  GEOTRAIN_TESTS=$more tests "unit tests, clang" build/dev-clang -LE '^(mpi|full|e2e)$'
+  tests "MPI and end-to-end tests, clang" build/dev-clang -L '^(mpi|e2e)$' -LE '^full$'
 }
 
 asan-ranks_stage() {
@@ -216,7 +221,7 @@ asan-ranks_stage() {
 
 drills_stage() {
   step "build of drills, gcc (build/dev)" build dev gcc &&
-    tests "drills, gcc" build/dev -L '^full$'
+    GEOTRAIN_TESTS=$more tests "drills, gcc" build/dev -L '^full$'
 }
 
 fuzz_stage() {
@@ -233,15 +238,13 @@ tsan_stage() {
 
 # A CPU with other instructions and an unsigned char; QEMU does not reorder memory accesses as an
 # Arm CPU may.  wan.test_emulate compares times, and one whole run of five ranks stands for all
-# end-to-end tests, because QEMU takes 10 to 50 times as long; so tests have their quick cases.
+# end-to-end tests, because QEMU takes 10 to 50 times as long.
 arm64_stage() {
   [ "$(uname -m)" = x86_64 ] || return 0
   step "arm64 libraries (build/sysroot-aarch64)" tests/aarch64/sysroot &&
     step "build, aarch64 (build/aarch64)" build aarch64 '' || return 1
-  export GEOTRAIN_TESTS=quick
   tests "unit and MPI tests, aarch64 under QEMU" build/aarch64 -LE '^(full|e2e)$' -E '^wan\.test_emulate'
   tests "a whole run, aarch64 under QEMU" build/aarch64 -R '^e2e\.train_basic$'
-  [ "$full" = no ] || export GEOTRAIN_TESTS=full
 }
 
 finish() {

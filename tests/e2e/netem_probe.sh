@@ -65,12 +65,6 @@ $lab block west south >/dev/null 2>&1 || fail "block" "the link cannot be cut"
 lab_probe "a cut link" --link-limit "5 s"
 ended "a cut link" 7 'NO-GO.*(west.*south|south.*west)'
 
-mkdir -p closed && mount -o bind,ro closed closed 2>/dev/null
-$lab unblock west south >/dev/null 2>&1
-lab_probe "a read-only directory" --run-dir closed/run
-umount closed 2>/dev/null
-ended "a read-only directory" 7 'NO-GO' 'closed/run|Read-only'
-
 # ---- links that share their region's access ---------------------------------------------------------------------------------------
 
 # Exchanges of 8 MB with negligible computing between them: the time of an exchange depends on the

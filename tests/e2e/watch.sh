@@ -71,7 +71,7 @@ ended "resumed" 0
 wait "$watch"
 check "watched to the end: exit 0" same "$(cat watch.code)" 0
 check "watched to the end: the resume" seen watch.out '  resumed 1x$'
-check "watched to the end: done" seen watch.out '^done: [0-9.]+ s  .* samples  accuracy 0\.[0-9]+  resumed 1x$'
+check "watched to the end: done" seen watch.out '^done: [0-9.]+ s  .* samples  accuracy [01]\.[0-9]+  resumed 1x$'
 check "watched to the end: the table" seen watch.out '^drill: lenet5, .* real clock$'
 check "watched to the end: silent on stderr" same "$(cat watch.err)" ""
 check "the table is the run's" same "$(sed -n '/^region  /,$p' watch.out)" "$(sed -n '/^region  /,$p' out)"
