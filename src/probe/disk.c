@@ -13,7 +13,7 @@
 
 /* The length of the part of the path that already exists. */
 static int existing(const char *path) {
-  char part[1024];
+  char part[1200];
   int n = snprintf(part, sizeof part, "%s", path);
   while (n > 0) {
     part[n] = '\0';
@@ -24,23 +24,28 @@ static int existing(const char *path) {
   return 0;
 }
 
-void gt_probe_disk_before(gt_probe_state *p) {
-  p->kept = existing(p->options->run_dir ? p->options->run_dir : "runs");
+/* Where checkpoints of a run in this directory are written. */
+static void folder_of(char folder[1200], const char *run_dir) {
+  snprintf(folder, 1200, "%s/ckpt", run_dir);
 }
 
-/* Removes folders from the end of the path that the probe made and that are empty. */
-static void remove_folders(const char *path, int kept) {
+void gt_probe_disk_before(gt_probe_state *p) {
+  char folder[1200] = "runs"; /* the run's own is new */
+  if (p->options->run_dir) folder_of(folder, p->options->run_dir);
+  p->kept = existing(folder);
+}
+
+/* From the end of the path, while they are empty; another region may have removed some. */
+void gt_probe_disk_after(gt_probe_state *p) {
   char part[1200];
-  int n = snprintf(part, sizeof part, "%s", path);
-  while (n > kept && rmdir(part) == 0) {
+  if (!p->run.run_dir[0]) return;
+  folder_of(part, p->run.run_dir);
+  int n = (int)strlen(part);
+  while (n > p->kept && (rmdir(part) == 0 || errno == ENOENT)) {
     while (n > 0 && part[n - 1] != '/') n--;
     while (n > 0 && part[n - 1] == '/') n--;
     part[n] = '\0';
   }
-}
-
-void gt_probe_disk_after(gt_probe_state *p) {
-  if (p->run.run_dir[0]) remove_folders(p->run.run_dir, p->kept);
 }
 
 static bool write_all(int fd, size_t bytes) {
@@ -111,8 +116,7 @@ void gt_probe_disk(gt_probe_state *p) {
     snprintf(run->run_dir, sizeof run->run_dir, "%s%s",
              p->options->run_dir ? p->options->run_dir : "runs/",
              p->options->run_dir ? "" : run->job->name);
-  snprintf(folder, sizeof folder, "%s/ckpt", run->run_dir);
-  int before = existing(folder);
+  folder_of(folder, run->run_dir);
   const bool made = gt_setup_make_folders(folder, part, sizeof part);
   gt_status status =
       made ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
@@ -121,5 +125,4 @@ void gt_probe_disk(gt_probe_state *p) {
   p->own.checkpoint_s = gt_seconds(gt_now() - from);
   if (status != GT_OK)
     snprintf(p->own.checkpoint_error, sizeof p->own.checkpoint_error, "%.399s", gt_error_text());
-  remove_folders(folder, before);
 }

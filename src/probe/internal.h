@@ -96,7 +96,7 @@ typedef struct {
   size_t noperations;
   char operations_error[GT_ERROR_TEXT_MAX]; /* why they are not */
   double limit_s;                           /* for any wait in the probe */
-  int kept; /* length of the part of the run directory's path that existed before */
+  int kept; /* length of the part of the checkpoint folder's path that existed before */
   char data_error[GT_ERROR_TEXT_MAX], folder_error[GT_ERROR_TEXT_MAX];
   /* on rank 0 */
   gt_probe_rank *ranks;     /* all of the world */

@@ -1,6 +1,6 @@
 # labels: full
 # timeout: 900
-# processors: all
+# processors: 2
 # The memory of a pipeline's ranks is what was planned: a GPT that does not fit into
 # pipeline.memory in one place trains as stages, and no rank uses 10 % more or less than its plan
 # says, also where each runs under a control group that would not let it, where the ranks of a region

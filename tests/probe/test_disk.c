@@ -9,8 +9,10 @@
 
 static char folder[] = "/tmp/geotrain-disk-XXXXXX";
 
-/* The result for a PS of a run in this directory. */
-static gt_probe_rank try(const char *run_dir, const char *error) {
+static void nobody(void) {}
+
+/* The result for a PS of a run in this directory; `other` happens before its test. */
+static gt_probe_rank try_beside(const char *run_dir, const char *error, void (*other)(void)) {
   const gt_probe_options options = {.run_dir = run_dir};
   gt_probe_state *p = w_found("[{name: east, ranks: 2}]", "{}");
   p->options = &options;
@@ -18,11 +20,16 @@ static gt_probe_rank try(const char *run_dir, const char *error) {
   p->run.roles.is_ps = true;
   snprintf(p->folder_error, sizeof p->folder_error, "%s", error);
   gt_probe_disk_before(p);
+  other();
   gt_probe_disk(p);
   gt_probe_disk_after(p);
   const gt_probe_rank found = p->own;
   w_close(p);
   return found;
+}
+
+static gt_probe_rank try(const char *run_dir, const char *error) {
+  return try_beside(run_dir, error, nobody);
 }
 
 static const char *in_folder(char path[256], const char *name) {
@@ -62,6 +69,20 @@ static void test_one_that_is_there(void **unused) {
   assert_int_equal(rmdir(path), 0);
 }
 
+static void make_folders(void) {
+  char path[256];
+  assert_int_equal(mkdir(in_folder(path, "run"), 0777), 0);
+  assert_int_equal(mkdir(in_folder(path, "run/ckpt"), 0777), 0);
+}
+
+/* Another region has made the folders first. */
+static void test_one_of_two_regions(void **unused) {
+  (void)unused;
+  char path[256];
+  assert_string_equal(try_beside(in_folder(path, "run"), "", make_folders).checkpoint_error, "");
+  assert_int_equal(entries(folder), 0);
+}
+
 static void test_one_that_cannot_be(void **unused) {
   (void)unused;
   char file[256], path[256], needed[400];
@@ -97,6 +118,7 @@ static int remove_folder(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
-      cmocka_unit_test(test_one_that_cannot_be), cmocka_unit_test(test_not_tried_twice)};
+      cmocka_unit_test(test_one_of_two_regions), cmocka_unit_test(test_one_that_cannot_be),
+      cmocka_unit_test(test_not_tried_twice)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
