@@ -195,7 +195,7 @@ gcc_stage() {
     GEOTRAIN_TESTS=$more tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
 }
 
-lint_stage() { once "clang-tidy and clang's warnings" lint; }
+lint_stage() { once "clang-tidy" lint; }
 
 format_stage() { once "clang-format" format; }
 
