@@ -24,7 +24,8 @@ train "one worker" 2 one.yaml --run-dir one "${memory[@]}"
 ended "one worker has not enough memory" 2 'pipeline.memory is 200 MiB'
 
 # near DIRECTORY [LEAST]: every rank's peak, less what it had before its model, is within 10 % of its
-# plan, or between LEAST of it and 10 % more.
+# plan, or between LEAST of it and 10 % more.  The code and the buffers of OpenBLAS and MPI, which the
+# first steps touch, are in no plan: up to 12 MB.
 near() {
   /usr/bin/python3 - "$1" "${2:-0.9}" <<'PY'
 import glob, json, sys
@@ -35,7 +36,7 @@ for name in sorted(glob.glob(sys.argv[1] + "/*.jsonl")):
         used = r["peak_bytes"] - r["start_bytes"]
         line = f"{name}: {r['rank']}: planned {r['planned_bytes'] / 1e6:.1f} MB, used {used / 1e6:.1f} MB, {100 * used / r['planned_bytes'] - 100:+.1f} %"
         print("      " + line)
-        if not float(sys.argv[2]) <= used / r["planned_bytes"] <= 1.1: bad.append(line)
+        if not float(sys.argv[2]) * r["planned_bytes"] <= used <= max(1.1 * r["planned_bytes"], r["planned_bytes"] + 12e6): bad.append(line)
         assert r["planned_bytes"] > 60e6, line
 sys.exit(1 if bad else 0)
 PY
