@@ -165,7 +165,8 @@ tests() {
     passed=$((passed + numbers - lost - left)) failed=$((failed + lost)) skipped=$((skipped + left))
   fi
   if [ "$lost" -gt 0 ]; then
-    tail -n 200 "$log"
+    # the output of each that failed, then CTest's list
+    awk '/^ *[0-9]+\/[0-9]+ Test +#/ { shown = /\*\*\*/ && !/\*\*\*Skipped/ } / Start +[0-9]+: / { shown = 0 } /^[0-9]+% tests passed/ { shown = 1 } shown' "$log" | cut -c 1-400
     while read -r new; do failures+=("$name: $new"); done < <(sed -nE '/^The following tests FAILED/,$s/^[[:space:]]*[0-9]+ - ([^ ]+) \(.*/\1/p' "$log")
   fi
   say "$([ "$lost" -eq 0 ] && echo ok || echo FAIL)" "$name: $((total - lost - left)) of $total tests$([ "$have" -eq 0 ] || echo ", $have remembered")$([ "$left" -eq 0 ] || echo ", $left skipped")"

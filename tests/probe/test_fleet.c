@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cases.h"
 #include "fleet.h"
 #include "geotrain/job_fleet.h"
 #include "world.h"
@@ -264,16 +263,21 @@ static void test_passes(void **unused) {
   gt_graph_init(whole, 1);
   gt_graph_init(cut, 1);
   gt_graph_prepare(cut, 16);
-  gt_probe_passes_of(cut, spans, n, &(gt_micro_batch){x, labels, 16}, passes);
-  double step_s = INFINITY, sum_s = 0;
-  for (size_t i = 0; i < cases(200, 50); i++) {
-    const gt_ns from = gt_now();
-    gt_graph_step(whole, x, labels, 16, true, &m);
-    step_s = fmin(step_s, gt_seconds(gt_now() - from) / 16);
-  }
-  for (size_t k = 0; k < n; k++) {
-    assert_true(passes[k].forward_s > 0 && passes[k].input_s >= 0 && passes[k].weight_s >= 0);
-    sum_s += passes[k].forward_s + passes[k].input_s + passes[k].weight_s;
+  /* Beside other work both are too long now and then: the shortest are compared. */
+  double step_s = INFINITY, sum_s = INFINITY;
+  for (int turn = 0; turn < 40 && !(sum_s > step_s / 2 && sum_s < 2 * step_s); turn++) {
+    double sum = 0;
+    gt_probe_passes_of(cut, spans, n, &(gt_micro_batch){x, labels, 16}, passes);
+    for (size_t k = 0; k < n; k++) {
+      assert_true(passes[k].forward_s > 0 && passes[k].input_s >= 0 && passes[k].weight_s >= 0);
+      sum += passes[k].forward_s + passes[k].input_s + passes[k].weight_s;
+    }
+    sum_s = fmin(sum_s, sum);
+    for (int i = 0; i < 20; i++) {
+      const gt_ns from = gt_now();
+      gt_graph_step(whole, x, labels, 16, true, &m);
+      step_s = fmin(step_s, gt_seconds(gt_now() - from) / 16);
+    }
   }
   print_message("a sample: %.2f us in a step, %.2f us in %zu spans\n", 1e6 * step_s, 1e6 * sum_s,
                 n);
