@@ -5,7 +5,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml
-sed -i -e 's/{steps: 60}/{steps: 150}/' -e 's/lr: 0.02, momentum: 0.9/lr: 0.1, momentum: 0/' job.yaml
+sed -i -e 's/{steps: 60}/{steps: 300}/' -e 's/lr: 0.02, momentum: 0.9/lr: 0.1, momentum: 0/' job.yaml
 said() { cat out "$1"/*.jsonl | grep -c 'in the last 20 % of the training'; }
 
 train "a rate of 2" 4 job.yaml --run-dir broken --set train.optimizer.lr=2
