@@ -66,17 +66,17 @@ ended "with the profile" 0
 # The access of east limits its links when all are used, though not alone; the other regions are
 # slowed by it and have no access limit.
 sed -E -e 's/  - \{name: west, ranks: 2\}/&\n  - {name: north, ranks: 2}/' -e 's/shares: \[1, 1\]/shares: [1, 1, 1]/' \
-  -e 's/links: .*/default: {bandwidth: 20 Mbit\/s, latency: 10 ms}\n  links: [{between: [north, west], bandwidth: 8 Mbit\/s, latency: 60 ms}]/' \
+  -e 's/links: .*/default: {bandwidth: 20 Mbit\/s, latency: 10 ms}\n  links: [{between: [north, west], bandwidth: 20 Mbit\/s, latency: 60 ms}]/' \
   -e 's/(name: east, ranks: 2)/\1, access: 24 Mbit\/s/' quick.yaml >three.yaml
 probe "three regions" 6 three.yaml --out three.profile
 ended "three regions" 0 '^GO$' 'region east: its links share'
-link "north to west" "$(measured north west)" 60 8
+link "north to west" "$(measured north west)" 60 20
 access=$(sed -nE '/- name: east$/{n; s/^ *access: ([0-9.e+]+) Mbit.s/\1/p}' three.profile)
 check "access of east: ${access:-?} of 24 Mbit/s" near "${access:-0}" 24
 check "and of nobody else" same "$(grep -c '^ *access: ' three.profile)" 1
 link "east to west beside an access" "$(profiled east west three.profile)" 10 20
 link "north to east beside an access" "$(profiled north east three.profile)" 10 20
-link "west to north" "$(profiled west north three.profile)" 60 8
+link "west to north" "$(profiled west north three.profile)" 60 20
 check "six directions in the profile" same "$(grep -c 'from: ' three.profile)" 6
 
 # ---- reasons --------------------------------------------------------------------------------------------------------------------
