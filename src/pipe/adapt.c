@@ -2,7 +2,6 @@
 #include "adapt.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define AS_GOOD 1.01 /* an order that is known is taken if it is as good as a new one */
@@ -186,13 +185,10 @@ static void search(gt_pipe_adapt *a) {
 
 /* ---- agreement ------------------------------------------------------------------------------- */
 
-/* The first 15 digits of the order's hash; a zero is a one. */
+/* The first 60 bits of the order's hash; a zero is a one. */
 int64_t gt_pipe_adapt_mark(const gt_pipe_adapt *adapt) {
-  char hex[GT_SHA256_HEX];
   if (!adapt->next) return 0;
-  gt_pipe_hash(adapt->next, hex);
-  hex[15] = '\0';
-  const int64_t mark = strtoll(hex, NULL, 16);
+  const int64_t mark = (int64_t)(gt_pipe_mark(adapt->next) >> 4);
   return mark > 0 ? mark : 1;
 }
 

@@ -1,8 +1,6 @@
 /* The best of several schedules for a problem. */
 #include "internal.h"
 
-#include <stdlib.h>
-
 static gt_ns aim_of(const gt_pipe_best *best, const gt_pipe_run_times *times) {
   switch (best->search.aim) {
   case GT_PIPE_COST:
@@ -27,16 +25,9 @@ static gt_pipe_worth simulate(const gt_pipe_best *best, const gt_pipe_schedule *
   return (gt_pipe_worth){aim_of(best, &times), times.makespan};
 }
 
-static uint64_t mark_of(const gt_pipe_schedule *schedule) {
-  char hex[GT_SHA256_HEX];
-  gt_pipe_hash(schedule, hex);
-  hex[16] = '\0';
-  return strtoull(hex, NULL, 16);
-}
-
 /* By simulation, once for each schedule. */
 static gt_pipe_worth worth_of(gt_pipe_best *best, const gt_pipe_schedule *schedule) {
-  const uint64_t mark = mark_of(schedule);
+  const uint64_t mark = gt_pipe_mark(schedule);
   for (size_t i = 0; i < best->noffered; i++)
     if (best->offered[i].mark == mark) return best->offered[i].worth;
   const gt_pipe_worth worth = simulate(best, schedule);

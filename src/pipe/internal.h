@@ -20,9 +20,9 @@ typedef struct {
   gt_pipe_search search;
   gt_pipe_schedule *schedule; /* owned; NULL: none yet */
   gt_pipe_worth worth;
-  /* All that were offered: a search makes the same schedule again and again. */
+  /* What has been offered: a search makes the same schedules again and again. */
   struct {
-    uint64_t mark; /* the first 64 bits of its hash */
+    uint64_t mark;
     gt_pipe_worth worth;
   } * offered;
   size_t noffered, capacity;
@@ -37,6 +37,8 @@ typedef struct {
   void (*search)(gt_pipe_best *best);
 } gt_pipe_ops;
 
+/* The first 64 bits of the schedule's hash. */
+uint64_t gt_pipe_mark(const gt_pipe_schedule *schedule);
 bool gt_pipe_better(const gt_pipe_worth *a, const gt_pipe_worth *b);
 /* Takes the schedule, and keeps it if it is better than the best.  Returns what it is worth. */
 gt_pipe_worth gt_pipe_offer(gt_pipe_best *best, gt_pipe_schedule *schedule);

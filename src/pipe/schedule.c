@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ROUNDING 1e-9
@@ -86,4 +87,11 @@ void gt_pipe_hash(const gt_pipe_schedule *schedule, char hex[GT_SHA256_HEX]) {
   }
   gt_sha256_hex(bytes, 4 * numbers, hex);
   gt_free(bytes);
+}
+
+uint64_t gt_pipe_mark(const gt_pipe_schedule *schedule) {
+  char hex[GT_SHA256_HEX];
+  gt_pipe_hash(schedule, hex);
+  hex[16] = '\0';
+  return strtoull(hex, NULL, 16);
 }
