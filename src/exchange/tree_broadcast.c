@@ -238,7 +238,7 @@ static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *h
   if (++o->got < (int64_t)c->pieces) return true;
   o->got = 0;
   o->value = (int64_t)head->value;
-  if (b->replace && gt_vec_finite(o->next)) {
+  if (b->replace) { /* also a non-finite one: its origin's DONE counts it, in every region */
     give_body(c, &o->last);
     gt_vec_copy(o->last, o->next);
     make_due(c, head->route.origin, head, from);

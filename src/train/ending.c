@@ -4,6 +4,7 @@
 #include "geotrain/ps_ending.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct gt_server_ending {
@@ -22,9 +23,19 @@ struct gt_server_ending {
   size_t nlinks;
   gt_final_model final; /* on the lead, or on every region if each ends with its own model */
   bool alone;           /* each region ends with its own model */
+  bool *bad_loss;       /* nregions, on the lead: the loss of its own model is not finite */
+  bool own_bad_loss, mean_bad_loss;
+  bool
+      own_known; /* the region's own model has been evaluated, or there is nothing to evaluate on */
+  gt_status code; /* of the run */
   char params_sha256[GT_SHA256_HEX];
   bool concluded, published;
 };
+
+/* Without samples (a region of a pipeline that does not score) there is no accuracy either. */
+static bool is_bad_loss(const gt_ps_score *score) {
+  return isfinite(score->accuracy) && !isfinite(score->loss);
+}
 
 static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
 
@@ -37,16 +48,19 @@ void gt_server_ending_close(gt_server_ending *e) {
   gt_free(e->links);
   gt_free(e->report);
   gt_free(e->sent);
+  gt_free(e->bad_loss);
   gt_free(e);
 }
 
 /* ---- the final model ------------------------------------------------------------------------- */
 
-/* If regions keep their own models, each model is a file before it is reported. */
+/* If regions keep their own models, each model is a file before it is reported, unless it is not
+   finite. */
 static bool own_file_durable(gt_server_ending *e) {
+  const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
   if (!e->final.writer) {
-    const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
     gt_ps_view v;
+    if (e->own_bad_loss || !gt_vec_finite(a->params) || !gt_vec_finite(a->buffers)) return true;
     gt_ps_look(e->server->ps, gt_server_now(e->server), &v);
     gt_final_model_begin(&e->final, e->server, e->server->run->region,
                          &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
@@ -82,7 +96,7 @@ static void send_report(void *ctx, uint64_t cookie) {
   gt_server_link_results(e->server, links);
   e->report = gt_result_encode(&own, links, s->run->job->nregions - 1);
   gt_free(links);
-  gt_frame_header head = {.kind = GT_MSG_REPORT};
+  gt_frame_header head = {.kind = GT_MSG_REPORT, .value = e->own_bad_loss};
   gt_gateway_send(s->gateway, 0, &head, e->report, strlen(e->report), cookie, gt_server_now(s));
 }
 
@@ -137,6 +151,7 @@ static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *
     gt_panic(GT_ERR_FAULT, "region %s was asked for no message of %llu bytes",
              e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
   memcpy(&e->mean_score, payload, sizeof e->mean_score);
+  e->mean_bad_loss = is_bad_loss(&e->mean_score);
   gt_ending_evaluated(&e->ending);
 }
 
@@ -164,7 +179,21 @@ static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header 
     gt_panic(GT_ERR_FAULT,
              "region %s sent the result of region %s with %zu links; its own with %zu is needed",
              region, result->name, count, n - 1);
+  if (head->value > 1)
+    gt_panic(GT_ERR_FAULT, "the result of region %s has value %llu; expected 0 or 1", region,
+             (unsigned long long)head->value);
+  e->bad_loss[peer] = head->value == 1;
   e->nlinks += count;
+}
+
+/* How the lead ended the run. */
+static void take_bye(gt_server_ending *e, const gt_frame_header *head) {
+  if (head->value != GT_OK && head->value != GT_ERR_LIMIT)
+    gt_panic(GT_ERR_FAULT, "region %s ended the run with code %llu; expected 0 or %d",
+             e->server->run->job->regions[0].name, (unsigned long long)head->value, GT_ERR_LIMIT);
+  if (head->value == GT_ERR_LIMIT)
+    e->code = GT_FAIL(GT_ERR_LIMIT, "region %s ended the run: a final model is not finite",
+                      e->server->run->job->regions[0].name);
 }
 
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
@@ -178,26 +207,60 @@ void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_h
   } else if (head->kind == GT_MSG_MODEL)
     take_model(e, peer, head, payload);
   if (head->kind == GT_MSG_REPORT) take_result(e, peer, head, payload);
+  if (head->kind == GT_MSG_BYE) take_bye(e, head);
   gt_ending_message(&e->ending, head->kind);
   if (head->kind == GT_MSG_MODEL && !e->server->run->roles.is_lead) score_mean(e);
 }
 
 /* ---- the lead -------------------------------------------------------------------------------- */
 
+/* What is not finite at the end, as the run's error; GT_OK: nothing. */
+static gt_status check_final(const gt_server_ending *e) {
+  const gt_job *job = e->server->run->job;
+  const size_t bad = e->parts ? gt_stage_model_bad(e->parts) : e->models.bad;
+  size_t loss = 0;
+  while (loss < job->nregions && !e->bad_loss[loss]) loss++;
+  char what[200] = "";
+  if (bad < job->nregions)
+    snprintf(what, sizeof what, "the final model of region %s", job->regions[bad].name);
+  else if (loss < job->nregions)
+    snprintf(what, sizeof what, "the test loss of the final model of region %s",
+             job->regions[loss].name);
+  else if (e->alone || e->parts)
+    return GT_OK;
+  else if (!gt_vec_finite(e->mean))
+    snprintf(what, sizeof what, "the mean of the regions' final models");
+  else if (e->mean_bad_loss)
+    snprintf(what, sizeof what, "the test loss of the mean of the regions' final models");
+  else
+    return GT_OK;
+  return GT_FAIL(GT_ERR_LIMIT,
+                 "%s is not finite: there is no final model.  Try a lower learning rate "
+                 "(train.optimizer.lr); checkpoints are in %s/ckpt (--resume-round N)",
+                 what, e->server->run->run_dir);
+}
+
 static void conclude(void *ctx) {
-  ((gt_server_ending *)ctx)->concluded = true;
+  gt_server_ending *e = ctx;
+  e->code = check_final(e);
+  if (e->code == GT_OK && !e->alone) begin_whole_file(e);
+  e->concluded = true;
+}
+
+static void summarise(const gt_server_ending *e) {
+  const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score,
+                           e->params_sha256};
+  gt_status status = gt_server_summarise(e->server, &all);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
 /* The lead's last action, once the model that the summary refers to is durable. */
 static bool publish_all(gt_server_ending *e) {
   gt_server *s = e->server;
-  gt_frame_header bye = {.kind = GT_MSG_BYE};
+  const gt_frame_header bye = {.kind = GT_MSG_BYE, .value = e->code};
   if (e->published) return true;
-  if (!e->parts && !gt_final_model_durable(&e->final, e->server)) return false;
-  const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score,
-                           e->params_sha256};
-  gt_status status = gt_server_summarise(s, &all);
-  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  if (e->final.writer && !gt_final_model_durable(&e->final, e->server)) return false;
+  if (e->code == GT_OK) summarise(e);
   for (size_t p = 1; p < s->run->job->nregions; p++)
     gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
   return e->published = true;
@@ -208,16 +271,20 @@ static bool publish_all(gt_server_ending *e) {
 static void own_evaluated(void *ctx, const gt_ps_score *score) {
   gt_server_ending *e = ctx;
   e->own = *score;
+  e->own_bad_loss = is_bad_loss(score);
+  e->own_known = true;
   gt_ending_evaluated(&e->ending);
 }
 
 static void mean_evaluated(void *ctx, const gt_ps_score *score) {
   gt_server_ending *e = ctx;
   e->mean_score = *score;
+  e->mean_bad_loss = is_bad_loss(score);
   gt_ending_evaluated(&e->ending);
 }
 
 static void settle_all(gt_server_ending *e) {
+  e->bad_loss[0] = e->own_bad_loss;
   gt_server_result(e->server, &e->own, &e->regions[0]);
   gt_server_link_results(e->server, e->links + e->nlinks);
   e->nlinks += e->server->run->job->nregions - 1;
@@ -225,7 +292,6 @@ static void settle_all(gt_server_ending *e) {
     e->mean = gt_model_mean_finish(&e->models);
     gt_sha256_hex(e->mean.data, e->models.nparams * sizeof(float), e->params_sha256);
   }
-  if (!e->alone) begin_whole_file(e);
 }
 
 /* The model of a pipeline has been scored by the region that has its last stage. */
@@ -248,6 +314,7 @@ static bool evaluate(void *ctx, bool mean) {
     gt_stage_model_own(e->parts);
   else if (e->ending.lead)
     gt_model_mean_begin(&e->models, a->params, a->buffers);
+  if (mean && check_final(e) != GT_OK) return false;
   if (mean && s->run->pipe) {
     e->mean_score = found_by(&e->regions[gt_setup_judge(s->run->pipe)]);
     return false;
@@ -282,6 +349,8 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   gt_ending_open(&e->ending, &hooks, e, s->ps, s->run->roles.is_lead, n - 1);
   e->own = e->mean_score = unknown;
+  e->own_known = gt_train_tests(s->run) == 0;
+  e->bad_loss = GT_NEW_ARRAY(bool, n);
   gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
   if (pipe && s->run->roles.is_lead) e->parts = gt_stage_model_open(s);
   e->regions = GT_NEW_ARRAY(gt_region_result, n);
@@ -293,7 +362,9 @@ void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie) {
   gt_ending_departed(&e->ending, cookie);
 }
 
-bool gt_server_ending_step(gt_server_ending *e, gt_ns now) {
-  if (e->alone && !own_file_durable(e)) return false;
-  return gt_ending_step(&e->ending, now) && (!e->concluded || publish_all(e));
+bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code) {
+  if (e->alone && e->own_known && !own_file_durable(e)) return false;
+  if (!gt_ending_step(&e->ending, now) || (e->concluded && !publish_all(e))) return false;
+  *code = e->code;
+  return true;
 }

@@ -14,8 +14,9 @@ void gt_server_ending_close(gt_server_ending *e);
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                               const void *payload);
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
-/* Advances as far as possible; true when the run is over. */
-bool gt_server_ending_step(gt_server_ending *e, gt_ns now);
+/* Advances as far as possible; true when the run is over.  *code is then GT_OK, or GT_ERR_LIMIT with
+   a text if a region's final model, or its loss, is not finite. */
+bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code);
 
 /* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
 typedef struct {
@@ -25,6 +26,7 @@ typedef struct {
   gt_vec params, buffers;
   gt_vec mean;
   size_t next;   /* the next region to be added */
+  size_t bad;    /* the first region whose model is not finite; nregions: none */
   bool *seen;    /* nregions */
   float **early; /* models that arrived before their turn */
   /* owned: the model that the others are compared with; NULL: this region's own, or with parts no
@@ -56,6 +58,8 @@ void gt_stage_model_close(gt_stage_model *m); /* takes NULL */
 void gt_stage_model_own(gt_stage_model *m);
 bool gt_stage_model_take(gt_stage_model *m, size_t peer, const gt_frame_header *head,
                          const void *payload);
+/* The first region whose part is not finite; the number of regions: none. */
+size_t gt_stage_model_bad(const gt_stage_model *m);
 /* All parts are written: the file is made durable; of: steps and samples of the run. */
 void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,
                            char params_sha256[GT_SHA256_HEX]);

@@ -72,9 +72,16 @@ void gt_server_watch_regions(const gt_server *s, gt_ns now) {
 bool gt_server_over(gt_server *s, gt_ns now, gt_status *code) {
   gt_ps_view v;
   gt_ps_look(s->ps, now, &v);
-  *code = v.phase == GT_PS_STOPPED ? v.stop_code : GT_OK;
-  return v.phase == GT_PS_STOPPED ||
-         (v.phase == GT_PS_COMPLETE && gt_server_ending_step(s->ending, now));
+  if (v.phase == GT_PS_STOPPED) {
+    *code = v.stop_code;
+    if (v.stop_code == GT_ERR_LIMIT)
+      *code = GT_FAIL(GT_ERR_LIMIT,
+                      "a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in "
+                      "%s say which); a checkpoint was written",
+                      s->run->run_dir);
+    return true;
+  }
+  return v.phase == GT_PS_COMPLETE && gt_server_ending_step(s->ending, now, code);
 }
 
 void gt_server_end_workers(gt_server *s, gt_status status) {

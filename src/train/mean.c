@@ -10,6 +10,7 @@ void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const do
   *m = (gt_model_mean){.nregions = nregions,
                        .self = self,
                        .weights = weights,
+                       .bad = nregions,
                        .nparams = nparams,
                        .nbuffers = nbuffers};
   m->early = GT_NEW_ARRAY(float *, nregions);
@@ -26,6 +27,7 @@ void gt_model_mean_close(gt_model_mean *m) {
 }
 
 static void add(gt_model_mean *m, gt_vec params, gt_vec buffers) {
+  if (m->bad == m->nregions && !(gt_vec_finite(params) && gt_vec_finite(buffers))) m->bad = m->next;
   float share = (float)m->weights[m->next++];
   gt_vec_axpy(gt_vec_range(m->mean, 0, m->nparams), share, params);
   gt_vec_axpy(gt_vec_range(m->mean, m->nparams, m->nbuffers), share, buffers);

@@ -24,11 +24,6 @@ static void say(const gt_run *run, gt_status status) {
             "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s "
             "--resume\n",
             run->run_dir);
-  else if (status == GT_ERR_LIMIT)
-    fprintf(stderr,
-            "geotrain: a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in "
-            "%s say which); a checkpoint was written\n",
-            run->run_dir);
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }

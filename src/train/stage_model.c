@@ -17,11 +17,13 @@ struct gt_stage_model {
   size_t *taken;       /* of each region: floats that have come */
   float **held;        /* of each region: its part, if an earlier one has the same stages */
   bool *whole;         /* of each region: its part is here */
+  size_t bad;          /* the first region whose part is not finite; nregions: none */
 };
 
 gt_stage_model *gt_stage_model_open(const gt_server *s) {
   gt_stage_model *m = GT_NEW(gt_stage_model);
   m->server = s;
+  m->bad = s->run->job->nregions;
   m->taken = GT_NEW_ARRAY(size_t, s->run->job->nregions);
   m->held = GT_NEW_ARRAY(float *, s->run->job->nregions);
   m->whole = GT_NEW_ARRAY(bool, s->run->job->nregions);
@@ -99,6 +101,14 @@ static void put(gt_stage_model *m, const gt_part_ranges *ranges, bool buffers, s
     begin_write(m);
     end_write(gt_ckpt_parts_put(m->file, buffers, place, data + (first - at), end - first));
   }
+}
+
+static void check_finite(gt_stage_model *m, size_t region, const float *data, size_t n) {
+  if (region < m->bad && !gt_vec_finite(gt_vec_of((float *)(uintptr_t)data, n))) m->bad = region;
+}
+
+size_t gt_stage_model_bad(const gt_stage_model *m) {
+  return m->bad;
 }
 
 static size_t floats_of(const gt_region_part *part) {
@@ -210,6 +220,8 @@ void gt_stage_model_own(gt_stage_model *m) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   const gt_region_part *part = &run->pipe->parts[run->roles.region_id];
   open_file(m);
+  check_finite(m, run->roles.region_id, a->params.data, a->params.n);
+  check_finite(m, run->roles.region_id, a->buffers.data, a->buffers.n);
   put(m, &part->params, false, 0, a->params.n, a->params.data);
   put(m, &part->buffers, true, 0, a->buffers.n, a->buffers.data);
   came(m, run->roles.region_id);
@@ -244,6 +256,7 @@ bool gt_stage_model_take(gt_stage_model *m, size_t peer, const gt_frame_header *
         run->job->regions[peer].name, (unsigned long long)head->message_bytes,
         (unsigned long long)head->value, n, at);
   open_file(m);
+  check_finite(m, peer, payload, n);
   take_piece(m, peer, at, n, payload);
   m->taken[peer] += n;
   if (m->taken[peer] < all) return false;
