@@ -200,7 +200,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* float64 that a control message has at most */
-#define GT_PROTOCOL_VERSION   6
+#define GT_PROTOCOL_VERSION   7
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -210,8 +210,8 @@ typedef enum {
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
   GT_MSG_ACK, /* value: the last applied sequence */
-  /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; answered
-     by PONG with the same value; also the heartbeat */
+  /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; range: a
+     number that changes while it works; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PING,
   GT_MSG_PONG,
   /* value: checkpoint round opened; detail: exit code to stop with, or 0; sequence, between regions
@@ -224,13 +224,13 @@ typedef enum {
   /* After a resume; value: the sender's newest all-reduce round; detail: its last data sequence;
      sequence: GT_JOINED_ACTIVE, _DONE or _LATE. */
   GT_MSG_JOINED,
-  GT_MSG_BYE,
+  GT_MSG_BYE, /* value: the exit code of the run */
   /* value and detail: of the strategy's own meaning; or value and a payload of float64, of which
      range says the number of the first */
   GT_MSG_STRATEGY,
   /* bulk: framed like data, and sent in one order with it; neither numbered, acknowledged nor
      resent */
-  GT_MSG_REPORT = 32, /* a region's result, JSON */
+  GT_MSG_REPORT = 32, /* a region's result, JSON; value: 1: its test loss is not finite */
   GT_MSG_MODEL,       /* a region's final model */
   /* Of a pipeline, always with a route: what the origin's span sends to the next span, and the
      gradient of that, which comes back.  value: step x micro-batches + micro-batch; range: the

@@ -75,6 +75,9 @@ typedef struct {
   /* Bytes of the training's traffic that have left, over all resumes, including parts of messages
      that were cut off.  NULL: those of the messages that have left. */
   double (*left)(void *ctx);
+  /* A number that changes while this region's workers or disk work or its bytes travel; asked for
+     with each heartbeat.  NULL: gt_ps_still is 0. */
+  uint64_t (*advance)(void *ctx);
   /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient
      buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);

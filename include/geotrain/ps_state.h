@@ -35,7 +35,25 @@ typedef struct {
   double done;      /* share of the training done */
 } gt_ps_view;
 
+/* What ends a wait for other regions. */
+typedef enum {
+  GT_WAIT_ROUND,    /* the region's checkpoint of round `want`; it has `have` */
+  GT_WAIT_ACK,      /* its acknowledgement of `want` messages */
+  GT_WAIT_MESSAGES, /* its messages up to number `want`; `have` came */
+  GT_WAIT_DONE,     /* its DONE */
+  GT_WAIT_EXCHANGE  /* what the strategy waits for, from any region */
+} gt_ps_wait_kind;
+typedef struct {
+  gt_ps_wait_kind kind;
+  size_t peer; /* the number of regions: not known */
+  int64_t have, want;
+} gt_ps_wait;
+
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+/* For how long the heartbeats of all regions have said that nothing moves.  0 if a region is
+   silent. */
+gt_ns gt_ps_still(const gt_ps *ps);
+gt_ps_wait gt_ps_waits_for(const gt_ps *ps);
 void gt_ps_loss_reset(gt_ps *ps);
 
 /* The share of the training that is done, 0 to 1. */

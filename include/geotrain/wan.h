@@ -13,6 +13,7 @@ typedef struct gt_gateway gt_gateway;
 
 typedef struct {
   size_t nregions, self;
+  const char *const *names;  /* nregions, for error messages; copied, the texts borrowed */
   const gt_link_spec *links; /* nregions: the direction self -> peer; [self] unused; borrowed */
   /* Rate of this region in each direction, shared by its links; 0: unlimited; only for modelled
      links. */
@@ -36,6 +37,10 @@ typedef struct {
      Not called for cookie 0. */
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
 } gt_gateway_events;
+
+/* A message of the peer cannot be right: ends the run (GT_ERR_LOST) with the region's name. */
+_Noreturn void gt_gateway_refuse(const gt_gateway *gateway, size_t peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Collective over ps_comm, whose ranks are region ids. */
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,

@@ -86,10 +86,12 @@ static void allow(gt_ps *ps, size_t region) {
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
-/* PING: value this PS's clock, detail the bytes it has posted, sequence the samples it has seen. */
+/* PING: value this PS's clock, detail the bytes it has posted, sequence the samples it has seen,
+   range the number of advance.c. */
 void gt_ps_heartbeat(gt_ps *ps, size_t peer) {
   gt_frame_header head = {.kind = GT_MSG_PING,
                           .round = (uint32_t)ps->round,
+                          .range = ps->advance.number,
                           .value = (uint64_t)ps->now,
                           .sequence = (uint64_t)ps->totals.samples,
                           .detail = (uint64_t)gt_ps_committed(ps)};

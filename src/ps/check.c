@@ -25,13 +25,16 @@ static gt_status check_round(int64_t round, int64_t least, int64_t most) {
                  (long long)round, (long long)least, (long long)most);
 }
 
-static gt_status check_numbers(const gt_frame_header *head, const char *what, int64_t applied) {
-  int64_t value = (int64_t)head->value, last = (int64_t)head->detail;
-  if (value >= 0 && last >= applied) return GT_OK;
-  return GT_FAIL(
-      GT_ERR_FAULT,
-      "a region that %s names step or round %lld and message %lld; 0 and %lld or more are needed",
-      what, (long long)value, (long long)last, (long long)applied);
+/* `detail` is the last message that the region has sent.  Those that are not acknowledged fit in its
+   outbox. */
+static gt_status check_numbers(const gt_frame_header *head, const char *what, const ps_peer *peer) {
+  const int64_t value = (int64_t)head->value, last = (int64_t)head->detail,
+                least = peer->applied_seq, most = least + (int64_t)peer->capacity;
+  if (value >= 0 && last >= least && last <= most) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT,
+                 "a region that %s names step or round %lld and message %lld; expected a step or "
+                 "round of 0 or more and a message from %lld to %lld",
+                 what, (long long)value, (long long)last, (long long)least, (long long)most);
 }
 
 static gt_status check_code(uint64_t code) {
@@ -110,7 +113,8 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   const uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head)
                          : has_numbers(head)        ? head->message_bytes
                                                     : 0;
-  const size_t ranges = ranged ? gt_ps_dones(ps) : has_numbers(head) ? SIZE_MAX : 1;
+  const bool any_range = has_numbers(head) || head->kind == GT_MSG_PING;
+  const size_t ranges = ranged ? gt_ps_dones(ps) : any_range ? SIZE_MAX : 1;
   if (head->codec != 0 || head->range >= ranges)
     return GT_FAIL(GT_ERR_FAULT,
                    "a message of kind %u has codec %u and range %u; codec 0 and a range below %zu "
@@ -134,12 +138,12 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   case GT_MSG_WRITTEN:
     return check_round(value, 0, newest);
   case GT_MSG_DONE:
-    GT_TRY(check_numbers(head, "is done", ps->peers[from].applied_seq));
+    GT_TRY(check_numbers(head, "is done", &ps->peers[from]));
     return check_step(ps, from, value);
   case GT_MSG_STRATEGY:
     return check_told(ps, from, head);
   case GT_MSG_JOINED:
-    return check_numbers(head, "resumes", ps->peers[from].applied_seq);
+    return check_numbers(head, "resumes", &ps->peers[from]);
   default:
     return gt_msg_is_data(head->kind) ? check_data(ps, from, head) : GT_OK;
   }

@@ -1,6 +1,6 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   groups, batches, buffers, stages, look, links, budget, outbox, norm, changes, adapt, eval, rounds,
+   groups, batches, buffers, stages, look, links, advance, budget, outbox, norm, changes, adapt, eval, rounds,
    drain, local, state, ps.
    ps.c has the events, and ends each by doing what the event has made possible, so no other file
    calls the loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
@@ -74,6 +74,8 @@ typedef struct {
   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
   double wan_bytes;
   int64_t samples; /* likewise */
+  uint32_t advance;    /* the number that its last heartbeat carried (advance.c) */
+  int64_t still_pings; /* heartbeats of it since any region's number changed */
   gt_ns last_ack;
   ps_measured measured;
   gt_ns rate_at, rtt_at; /* when the link's rate and round trip were last measured */
@@ -237,6 +239,11 @@ struct gt_ps {
   double loss_sum;
   int64_t loss_samples;
   gt_ps_score last_eval;
+  struct {
+    uint64_t seen;   /* what host.advance returned last */
+    uint32_t number; /* goes out with heartbeats */
+    int64_t beats;   /* heartbeats of this region since any region's number changed */
+  } advance;
   unsigned holders; /* strategies that hold the workers: bits */
   bool held;
   gt_ns held_since, held_total;
@@ -338,6 +345,10 @@ gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t
 void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail);
 void gt_ps_adapt_save(gt_ps *ps, gt_state *state);
 gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state);
+
+/* advance.c */
+void gt_ps_advance_beat(gt_ps *ps); /* once for each heartbeat of this region */
+void gt_ps_advance_ping(gt_ps *ps, size_t from, uint32_t number);
 
 /* budget.c */
 void gt_ps_budget_open(gt_ps *ps);

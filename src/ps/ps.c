@@ -245,6 +245,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
 static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   bool goes_on;
+  gt_ps_advance_ping(ps, from, head->range);
   p->wan_bytes = (double)head->detail;
   p->samples = (int64_t)head->sequence;
   uint64_t allowed = gt_ps_budget_ping(ps, from, &goes_on);
@@ -379,6 +380,7 @@ void gt_ps_tick(gt_ps *ps, gt_ns now) {
   ring_timers(ps);
   if (now >= ps->heartbeat_at) {
     ps->heartbeat_at = now + ps->spec.heartbeat;
+    gt_ps_advance_beat(ps);
     for (size_t p = 0; p < ps->spec.nregions; p++)
       if (p != ps->spec.self) gt_ps_heartbeat(ps, p);
   }

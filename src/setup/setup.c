@@ -324,10 +324,14 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
   const gt_job *job = run->job;
   size_t self = run->roles.region_id;
   double *streams = GT_NEW_ARRAY(double, job->nregions);
-  for (size_t p = 0; p < job->nregions; p++)
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  for (size_t p = 0; p < job->nregions; p++) {
+    names[p] = job->regions[p].name;
     streams[p] =
         gt_link_stream_bps(&gt_links_from(run->links, p)[self], job->regions[p].access_bps);
+  }
   gt_gateway_spec spec = {.nregions = job->nregions,
+                          .names = names,
                           .self = self,
                           .links = gt_links_from(run->links, self),
                           .access_bps = job->regions[self].access_bps,
@@ -337,6 +341,7 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                           .seed = job->seed,
                           .payload_max = payload_max};
   gt_gateway *gateway = gt_gateway_create(run->roles.ps, &spec, events);
+  gt_free(names);
   gt_free(streams);
   return gateway;
 }

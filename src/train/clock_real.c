@@ -204,6 +204,7 @@ static void look_after(gt_server *s, gt_ns now) {
     gt_ps_stop(s->ps, GT_STOPPED, now);
   }
   if (now >= gt_ps_next(s->ps)) gt_ps_tick(s->ps, now);
+  gt_server_watch_advance(s);
   if (s->stages) keep_alive(s, now);
   gt_server_progress(s, now, false);
 }

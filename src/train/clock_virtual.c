@@ -227,6 +227,7 @@ static void handle(gt_server *s, const gt_event *e) {
     break;
   case GT_EVENT_TICK:
     gt_ps_tick(s->ps, gt_timeline_now(v->timeline));
+    gt_server_watch_advance(s);
     break;
   }
   gt_server_account(s, gt_timeline_now(v->timeline));

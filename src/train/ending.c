@@ -148,8 +148,9 @@ static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *
                        const void *payload) {
   if (head->kind != GT_MSG_REPORT || peer != e->server->run->tester ||
       head->message_bytes != sizeof e->mean_score)
-    gt_panic(GT_ERR_FAULT, "region %s was asked for no message of %llu bytes",
-             e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
+    gt_gateway_refuse(e->server->gateway, peer,
+                      "kind %u with %llu bytes; expected the score of the mean model, %zu bytes",
+                      head->kind, (unsigned long long)head->message_bytes, sizeof e->mean_score);
   memcpy(&e->mean_score, payload, sizeof e->mean_score);
   e->mean_bad_loss = is_bad_loss(&e->mean_score);
   gt_ending_evaluated(&e->ending);
@@ -162,8 +163,9 @@ static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *
   const size_t floats = e->models.nparams + e->models.nbuffers;
   if (head->message_bytes != floats * sizeof(float) ||
       !gt_model_mean_add(&e->models, peer, payload))
-    gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one",
-             e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
+    gt_gateway_refuse(e->server->gateway, peer,
+                      "a final model has %llu bytes, or is a second one; expected one of %zu",
+                      (unsigned long long)head->message_bytes, floats * sizeof(float));
 }
 
 static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header *head,
@@ -171,17 +173,17 @@ static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header 
   const char *region = e->server->run->job->regions[peer].name;
   gt_region_result *result = &e->regions[peer];
   size_t n = e->server->run->job->nregions, count = 0;
-  if (result->name[0]) gt_panic(GT_ERR_FAULT, "region %s sent its result twice", region);
+  if (result->name[0]) gt_gateway_refuse(e->server->gateway, peer, "it sent its result before");
   if (gt_result_decode(payload, head->message_bytes, result, e->links + e->nlinks,
                        n * n - e->nlinks, &count) != GT_OK)
-    gt_panic(GT_ERR_FAULT, "the result of region %s: %s", region, gt_error_text());
+    gt_gateway_refuse(e->server->gateway, peer, "its result: %s", gt_error_text());
   if (strcmp(result->name, region) != 0 || count != n - 1)
-    gt_panic(GT_ERR_FAULT,
-             "region %s sent the result of region %s with %zu links; its own with %zu is needed",
-             region, result->name, count, n - 1);
+    gt_gateway_refuse(e->server->gateway, peer,
+                      "it is the result of region %s with %zu links; expected its own with %zu",
+                      result->name, count, n - 1);
   if (head->value > 1)
-    gt_panic(GT_ERR_FAULT, "the result of region %s has value %llu; expected 0 or 1", region,
-             (unsigned long long)head->value);
+    gt_gateway_refuse(e->server->gateway, peer, "its result has value %llu; expected 0 or 1",
+                      (unsigned long long)head->value);
   e->bad_loss[peer] = head->value == 1;
   e->nlinks += count;
 }
@@ -189,8 +191,8 @@ static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header 
 /* How the lead ended the run. */
 static void take_bye(gt_server_ending *e, const gt_frame_header *head) {
   if (head->value != GT_OK && head->value != GT_ERR_LIMIT)
-    gt_panic(GT_ERR_FAULT, "region %s ended the run with code %llu; expected 0 or %d",
-             e->server->run->job->regions[0].name, (unsigned long long)head->value, GT_ERR_LIMIT);
+    gt_gateway_refuse(e->server->gateway, 0, "BYE has code %llu; expected 0 or %d",
+                      (unsigned long long)head->value, GT_ERR_LIMIT);
   if (head->value == GT_ERR_LIMIT)
     e->code = GT_FAIL(GT_ERR_LIMIT, "region %s ended the run: a final model is not finite",
                       e->server->run->job->regions[0].name);
@@ -360,6 +362,23 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
 
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie) {
   gt_ending_departed(&e->ending, cookie);
+}
+
+bool gt_server_ending_writes(const gt_server_ending *e) {
+  return e && e->final.writer && !e->final.durable;
+}
+
+void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size) {
+  const gt_job *job = e->server->run->job;
+  size_t p = 1;
+  while (p < job->nregions && e->regions[p].name[0]) p++;
+  if (e->asked)
+    snprintf(text, size, "the score of the mean model from region %s",
+             job->regions[e->server->run->tester].name);
+  else if (e->ending.lead && p < job->nregions)
+    snprintf(text, size, "the final model and the result of region %s", job->regions[p].name);
+  else
+    snprintf(text, size, "the end of the run from region %s", job->regions[0].name);
 }
 
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code) {

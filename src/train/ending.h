@@ -14,6 +14,10 @@ void gt_server_ending_close(gt_server_ending *e);
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                               const void *payload);
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
+/* The final model is being written. */
+bool gt_server_ending_writes(const gt_server_ending *e);
+/* What this region, which is COMPLETE, waits for from another, in text[size]. */
+void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size);
 /* Advances as far as possible; true when the run is over.  *code is then GT_OK, or GT_ERR_LIMIT with
    a text if a region's final model, or its loss, is not finite. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code);

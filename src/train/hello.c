@@ -18,8 +18,7 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
   /* refused later; its other fields may have a different layout */
   if (h->protocol != GT_PROTOCOL_VERSION) h->nrounds = 0;
   if (h->nrounds < 0 || h->nrounds > GT_MAX_ROUNDS)
-    gt_panic(GT_ERR_FAULT, "the greeting of region %s names %lld rounds",
-             s->run->job->regions[peer].name, (long long)h->nrounds);
+    gt_gateway_refuse(s->gateway, peer, "HELLO names %lld rounds", (long long)h->nrounds);
   char *const texts[] = {h->job, h->traces, h->data, h->model, h->weights};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i][GT_SHA256_HEX - 1] = '\0';
   h->error[sizeof h->error - 1] = '\0';

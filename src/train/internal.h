@@ -74,6 +74,7 @@ struct gt_server {
   double data_received; /* bytes of the training's traffic, including headers */
   double rate_samples, rate_bps, rate_in_bps;
   double patience_s[GT_MAX_REGIONS];
+  uint64_t beats_at_work; /* heartbeats at which workers or the disk were at work */
   bool stop_told, whole_marked, write_slow;
   gt_ns writing_since; /* wall time */
 };
@@ -168,6 +169,11 @@ bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t 
 void gt_server_account(gt_server *s, gt_ns now);
 /* now: wall time.  Panics (GT_ERR_LOST) for a region that has been silent for too long. */
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
+/* `advance` of a gt_ps_host. */
+uint64_t gt_server_advance(void *server);
+/* Panics (GT_ERR_LOST) if nothing has moved between the regions for too long: it names what this
+   region waits for. */
+void gt_server_watch_advance(const gt_server *s);
 /* Checks the PS and advances the end of the run.  True when the run is over; code: its exit
    status. */
 bool gt_server_over(gt_server *s, gt_ns now, gt_status *code);

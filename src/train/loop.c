@@ -1,5 +1,8 @@
 /* Shared by the loops of both clocks: how a push is passed to the PS, how long another region may
    be silent, and when the run is over. */
+#include <math.h>
+#include <stdio.h>
+
 #include "ending.h"
 #include "stages.h"
 
@@ -67,6 +70,78 @@ void gt_server_watch_regions(const gt_server *s, gt_ns now) {
                "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s",
                s->patience_s[p], s->run->job->regions[p].name);
   }
+}
+
+static bool any_at_work(const gt_server *s) {
+  gt_ns since;
+  int64_t batch;
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
+    if (gt_server_at_work(s, w, &since, &batch)) return true;
+  return s->written_round != 0 || gt_server_ending_writes(s->ending);
+}
+
+/* Everything that it adds up grows only. */
+uint64_t gt_server_advance(void *server) {
+  gt_server *s = server;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  if (any_at_work(s)) s->beats_at_work++;
+  uint64_t sum = s->beats_at_work + (uint64_t)(v.batches + v.round + v.whole_round + v.phase);
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
+      if (k != GT_MSG_PING && k != GT_MSG_PONG) sum += (uint64_t)rows[k].wire_bytes;
+  }
+  return sum;
+}
+
+static void name_wait(const gt_server *s, char *text, size_t size) {
+  const gt_ps_wait w = gt_ps_waits_for(s->ps);
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  const char *peer = w.peer < s->run->job->nregions ? s->run->job->regions[w.peer].name : "";
+  const long long have = w.have, want = w.want;
+  if (v.phase == GT_PS_COMPLETE)
+    gt_server_ending_waits_for(s->ending, text, size);
+  else if (w.kind == GT_WAIT_ROUND)
+    snprintf(text, size, "checkpoint round %lld of region %s (it has %lld)", want, peer, have);
+  else if (w.kind == GT_WAIT_ACK)
+    snprintf(text, size, "the acknowledgement of %lld messages by region %s", want, peer);
+  else if (w.kind == GT_WAIT_MESSAGES)
+    snprintf(text, size, "message %lld of region %s, which is done (%lld came)", want, peer, have);
+  else if (w.kind == GT_WAIT_DONE)
+    snprintf(text, size, "the end of the training of region %s", peer);
+  else
+    snprintf(text, size, "the next messages of the other regions (%s)",
+             gt_strategy_names[s->run->job->sync.strategy]);
+}
+
+/* Seconds without any advance that are too long: limits.wan_patience, or longer for slow links. */
+static double patience_of(const gt_server *s) {
+  const gt_link_spec *links = gt_links_from(s->run->links, s->run->roles.region_id);
+  double most_s = s->run->job->limits.wan_patience_s, latency_s = 0;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    most_s = fmax(most_s, s->patience_s[p]);
+    latency_s = fmax(latency_s, links[p].latency_s);
+  }
+  /* A region that only waits for the end lets one that knows more speak first. */
+  const bool waits_for_end = v.phase == GT_PS_COMPLETE && !s->run->roles.is_lead;
+  return (most_s + 2 * latency_s) * (waits_for_end ? 1.5 : 1);
+}
+
+void gt_server_watch_advance(const gt_server *s) {
+  const double still_s = gt_seconds(gt_ps_still(s->ps));
+  char text[200];
+  if (still_s < patience_of(s)) return;
+  name_wait(s, text, sizeof text);
+  gt_panic(
+      GT_ERR_LOST,
+      "waited %.0f s (limits.wan_patience), in which nothing moved between the regions, for %s",
+      still_s, text);
 }
 
 bool gt_server_over(gt_server *s, gt_ns now, gt_status *code) {

@@ -96,9 +96,8 @@ static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
                        gt_ns now) {
   gt_server *s = ctx;
-  const char *region = s->run->job->regions[peer].name, *why = untimely(s, peer, head->kind);
-  if (why)
-    gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
+  const char *why = untimely(s, peer, head->kind);
+  if (why) gt_gateway_refuse(s->gateway, peer, "a message of kind %u %s", head->kind, why);
   if (gt_msg_is_traffic(head->kind)) {
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
@@ -109,7 +108,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_server_ending_message(s->ending, peer, head, payload);
   else if (gt_ps_message(s->ps, peer, head, payload, now) != GT_OK)
-    gt_panic(GT_ERR_FAULT, "a message of region %s: %s", region, gt_error_text());
+    gt_gateway_refuse(s->gateway, peer, "%s", gt_error_text());
 }
 
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
@@ -190,6 +189,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
                            .send = host_send,
                            .replace = host_replace,
                            .left = host_left,
+                           .advance = gt_server_advance,
                            .order = host_order,
                            .taken = host_taken,
                            .reduced = host_reduced,

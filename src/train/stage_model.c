@@ -249,12 +249,10 @@ bool gt_stage_model_take(gt_stage_model *m, size_t peer, const gt_frame_header *
   const gt_frame_header due = gt_ending_piece(part->params.floats, all, at, &n);
   if (head->value != at || head->detail != due.detail || head->message_bytes != n * sizeof(float) ||
       (at == all && all > 0))
-    gt_panic(
-        GT_ERR_FAULT,
-        "region %s sent %llu bytes of its model from float %llu on, and %zu floats from %zu on "
-        "are needed",
-        run->job->regions[peer].name, (unsigned long long)head->message_bytes,
-        (unsigned long long)head->value, n, at);
+    gt_gateway_refuse(m->server->gateway, peer,
+                      "%llu bytes of its model from float %llu on; expected %zu floats from %zu on",
+                      (unsigned long long)head->message_bytes, (unsigned long long)head->value, n,
+                      at);
   open_file(m);
   check_finite(m, peer, payload, n);
   take_piece(m, peer, at, n, payload);

@@ -174,9 +174,7 @@ void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head, 
   const gt_ns sent = g->server->clock->here(g->server, head->from, (gt_ns)head->sequence);
   const gt_status status = gt_ps_passes_message(g->passes, head, sent);
   g->arrived = NULL;
-  if (status != GT_OK)
-    gt_panic(GT_ERR_FAULT, "a message of region %s: %s",
-             g->server->run->job->regions[head->from].name, gt_error_text());
+  if (status != GT_OK) gt_gateway_refuse(g->server->gateway, head->from, "%s", gt_error_text());
   gt_ps_landed(g->server->ps, head->from, head, now);
 }
 

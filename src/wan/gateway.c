@@ -35,6 +35,8 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
   gt_gateway *g = GT_NEW(gt_gateway);
   g->nregions = spec->nregions;
   g->self = spec->self;
+  g->names = GT_NEW_ARRAY(const char *, g->nregions);
+  memcpy(g->names, spec->names, g->nregions * sizeof *g->names);
   g->timing = spec->emulate && !spec->virtual_clock ? &gt_timing_emulated : &gt_timing_direct;
   g->events = *events;
   g->ops = &gt_transport_mpi;
@@ -58,11 +60,9 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
     g->receivers[peer].heard = gt_now();
     if (spec->stream_bps) g->receivers[peer].stream_bps = spec->stream_bps[peer];
   }
-  gt_transport_spec transport = {.nregions = g->nregions,
-                                 .self = g->self,
-                                 .windows = windows,
-                                 .frame_bytes =
-                                     g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES};
+  g->wire_max = g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES;
+  const gt_transport_spec transport = {
+      .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->wire_max};
   g->transport = g->ops->open(ps_comm, &transport);
   gt_free(windows);
   return g;
@@ -88,6 +88,7 @@ void gt_gateway_close(gt_gateway *gateway, double limit_s) {
     gt_free(s->memory);
     gt_free(gateway->receivers[peer].message);
   }
+  gt_free(gateway->names);
   gt_free(gateway->senders);
   gt_free(gateway->receivers);
   gt_free(gateway);

@@ -157,6 +157,8 @@ typedef struct gt_agreement gt_agreement;
 struct gt_gateway {
   size_t nregions, self, frame_max, message_max; /* payload bytes */
   gt_gateway_events events;
+  const char **names; /* nregions */
+  size_t wire_max;    /* bytes of the longest frame with its header */
   const gt_transport_ops *ops;
   gt_transport *transport;
   const gt_timing_ops *timing;

@@ -2,6 +2,8 @@
    the model are held. */
 #include "internal.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *route_fault(const gt_frame_header *head) {
@@ -34,14 +36,23 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
   return gt_msg_is_traffic(head->kind) || gt_msg_is_last(head->kind) ? NULL : "is of no known kind";
 }
 
-static _Noreturn void refuse(size_t peer, const gt_frame_header *head, size_t bytes,
-                             const char *fault) {
-  gt_panic(GT_ERR_FAULT,
-           "a frame of %zu bytes from region %zu %s (kind %u, from %u, sequence %llu, %u of %llu "
-           "bytes at %llu)",
-           bytes, peer, fault, head->kind, head->from, (unsigned long long)head->sequence,
-           head->frame_bytes, (unsigned long long)head->message_bytes,
-           (unsigned long long)head->frame_offset);
+void gt_gateway_refuse(const gt_gateway *g, size_t peer, const char *format, ...) {
+  char text[GT_ERROR_TEXT_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  gt_panic(GT_ERR_LOST, "a message of region %s was refused: %s", g->names[peer], text);
+}
+
+static _Noreturn void refuse(const gt_gateway *g, size_t peer, const gt_frame_header *head,
+                             size_t bytes, const char *fault) {
+  gt_gateway_refuse(g, peer,
+                    "a frame of %zu bytes %s (kind %u, from %u, sequence %llu, %u of %llu bytes at "
+                    "%llu)",
+                    bytes, fault, head->kind, head->from, (unsigned long long)head->sequence,
+                    head->frame_bytes, (unsigned long long)head->message_bytes,
+                    (unsigned long long)head->frame_offset);
 }
 
 gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes) {
@@ -55,7 +66,7 @@ gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes) {
 void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes) {
   gt_frame_header head = gt_receive_header(frame, bytes);
   const char *fault = header_fault(g, peer, &head, bytes);
-  if (fault) refuse(peer, &head, bytes, fault);
+  if (fault) refuse(g, peer, &head, bytes, fault);
 }
 
 /* Activations are not numbered: value, range and route tell them apart. */
@@ -98,7 +109,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
   gt_receiver *r = &g->receivers[peer];
   if (!gt_msg_is_control(head->kind)) {
     const char *fault = sequel_fault(r, head);
-    if (fault) refuse(peer, head, gt_header_bytes(head) + (size_t)head->frame_bytes, fault);
+    if (fault) refuse(g, peer, head, gt_header_bytes(head) + (size_t)head->frame_bytes, fault);
   }
   if (head->frame_bytes == head->message_bytes) {
     g->events.on_message(g->events.ctx, peer, head, payload, now);
@@ -122,7 +133,7 @@ static gt_held_frame *copy_of(gt_gateway *g, size_t peer, const uint8_t *frame, 
     g->spare = h->next;
   else {
     h = GT_NEW(gt_held_frame);
-    h->frame = gt_alloc(g->frame_max + GT_FRAME_HEADER_MAX, 1);
+    h->frame = gt_alloc(g->wire_max, 1);
   }
   h->next = NULL;
   h->arrive = arrive;
@@ -215,6 +226,9 @@ bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now) {
   size_t bytes;
   for (const uint8_t *frame; (frame = g->ops->receive(g->transport, peer, &bytes)) != NULL;
        moved = true) {
+    if (bytes > g->wire_max) /* so the transport has not received it */
+      gt_gateway_refuse(g, peer, "a frame has %zu bytes; the longest of this job has %zu", bytes,
+                        g->wire_max);
     g->timing->arrive(g, peer, frame, bytes, now);
     g->ops->release(g->transport, peer);
   }

@@ -1,5 +1,6 @@
-/* The MPI transport: one frame is one message between PS ranks.  Receives are posted in advance and
-   completed in the order posted. */
+/* The MPI transport: one frame is one message between PS ranks.  A message is matched first
+   (MPI_Improbe) and received only if it fits: Open MPI writes one that is longer than its receive
+   past the end of the buffer.  Receives complete in the order of the messages. */
 #include "internal.h"
 
 #define FRAME_TAG 7
@@ -10,7 +11,8 @@ typedef struct {
   size_t window;
   uint8_t *buffers[POSTED];
   MPI_Request receives[POSTED];
-  size_t next; /* the receive that completes next */
+  size_t sizes[POSTED]; /* bytes of each message */
+  size_t next, posted;  /* the receive that completes next, and how many there are */
 } lane;
 
 struct gt_transport {
@@ -19,10 +21,23 @@ struct gt_transport {
   lane *lanes; /* nregions; [self] unused */
 };
 
-static void post(gt_transport *t, size_t peer, size_t i) {
+/* Begins to receive the next message; false: none is there.  One that is too long is left alone: it
+   is refused. */
+static bool post(gt_transport *t, size_t peer) {
   lane *l = &t->lanes[peer];
-  GT_MPI(MPI_Irecv(l->buffers[i], (int)t->frame_bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm,
-                   &l->receives[i]));
+  const size_t i = (l->next + l->posted) % POSTED;
+  int there = 0, count = 0;
+  MPI_Message message;
+  MPI_Status status;
+  GT_MPI(MPI_Improbe((int)peer, FRAME_TAG, t->comm, &there, &message, &status));
+  if (!there) return false;
+  GT_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
+  l->sizes[i] = (size_t)count;
+  l->receives[i] = MPI_REQUEST_NULL;
+  if (l->sizes[i] <= t->frame_bytes)
+    GT_MPI(MPI_Imrecv(l->buffers[i], count, MPI_BYTE, &message, &l->receives[i]));
+  l->posted++;
+  return true;
 }
 
 static gt_transport *mpi_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
@@ -38,10 +53,7 @@ static gt_transport *mpi_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
     l->window = spec->windows[peer];
     l->sends = GT_NEW_ARRAY(MPI_Request, l->window);
     for (size_t i = 0; i < l->window; i++) l->sends[i] = MPI_REQUEST_NULL;
-    for (size_t i = 0; i < POSTED; i++) {
-      l->buffers[i] = gt_alloc(spec->frame_bytes, 1);
-      post(t, peer, i);
-    }
+    for (size_t i = 0; i < POSTED; i++) l->buffers[i] = gt_alloc(spec->frame_bytes, 1);
   }
   return t;
 }
@@ -60,19 +72,18 @@ static bool mpi_sent(gt_transport *t, size_t peer, size_t slot) {
 
 static const void *mpi_receive(gt_transport *t, size_t peer, size_t *bytes) {
   lane *l = &t->lanes[peer];
-  int arrived = 0, count = 0;
-  MPI_Status status;
-  GT_MPI(MPI_Test(&l->receives[l->next], &arrived, &status));
-  if (!arrived) return NULL;
-  GT_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
-  *bytes = (size_t)count;
-  return l->buffers[l->next];
+  int arrived = 0;
+  while (l->posted < POSTED && post(t, peer)) continue;
+  if (l->posted == 0) return NULL;
+  GT_MPI(MPI_Test(&l->receives[l->next], &arrived, MPI_STATUS_IGNORE));
+  *bytes = l->sizes[l->next];
+  return arrived ? l->buffers[l->next] : NULL;
 }
 
 static void mpi_release(gt_transport *t, size_t peer) {
   lane *l = &t->lanes[peer];
-  post(t, peer, l->next);
   l->next = (l->next + 1) % POSTED;
+  l->posted--;
 }
 
 /* Frames that are no longer wanted must still be received, or their senders would wait. */
@@ -85,12 +96,9 @@ static void drop_arrivals(void *context) {
   }
 }
 
+/* No receive is under way: every peer has waited for its sends. */
 static void close_lane(lane *l) {
-  for (size_t i = 0; i < POSTED; i++) {
-    GT_MPI(MPI_Cancel(&l->receives[i]));
-    GT_MPI(MPI_Wait(&l->receives[i], MPI_STATUS_IGNORE)); /* of a cancelled receive: local */
-    gt_free(l->buffers[i]);
-  }
+  for (size_t i = 0; i < POSTED; i++) gt_free(l->buffers[i]);
   gt_free(l->sends);
 }
 
@@ -103,6 +111,7 @@ static void mpi_close(gt_transport *t, double limit_s) {
   MPI_Request barrier;
   GT_MPI(MPI_Ibarrier(t->comm, &barrier));
   gt_wait_all(&barrier, 1, "the other regions to close their links", limit_s, drop_arrivals, t);
+  drop_arrivals(t);
   for (size_t peer = 0; peer < t->nregions; peer++) {
     if (peer != t->self) close_lane(&t->lanes[peer]);
   }

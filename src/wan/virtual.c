@@ -70,8 +70,8 @@ static bool reclaim(gt_gateway *g, size_t peer, gt_ns now) {
 
 static void take_clock_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes) {
   if (bytes - GT_FRAME_HEADER_BYTES != gt_agreement_bytes(g->agreement))
-    gt_panic(GT_ERR_FAULT, "region %zu sent a clock frame of %zu bytes", peer,
-             bytes - GT_FRAME_HEADER_BYTES);
+    gt_gateway_refuse(g, peer, "a clock frame has %zu bytes; expected %zu", bytes,
+                      GT_FRAME_HEADER_BYTES + gt_agreement_bytes(g->agreement));
   gt_agreement_read(g->agreement, peer, frame + GT_FRAME_HEADER_BYTES);
 }
 
@@ -79,10 +79,10 @@ static gt_ns stamp_of(const gt_gateway *g, size_t peer, const uint8_t *stamp) {
   gt_ns arrive, safe = gt_agreement_safe(g->agreement);
   memcpy(&arrive, stamp, sizeof arrive);
   if (arrive < safe)
-    gt_panic(GT_ERR_FAULT,
-             "a frame of region %zu arrives at %.9f s, after all regions had agreed that nothing "
-             "does before %.9f s",
-             peer, gt_seconds(arrive), gt_seconds(safe));
+    gt_gateway_refuse(g, peer,
+                      "a frame arrives at %.9f s, after all regions had agreed that nothing does "
+                      "before %.9f s",
+                      gt_seconds(arrive), gt_seconds(safe));
   return arrive;
 }
 

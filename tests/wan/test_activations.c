@@ -141,6 +141,7 @@ static void open_side(side *s, timing how, MPI_Comm comm) {
   const gt_link_spec links[2] = {link_of, link_of};
   const gt_ns delay = gt_link_delay_min(&link_of), delays[4] = {0, delay, delay, 0};
   const gt_gateway_spec spec = {.nregions = 2,
+                                .names = (const char *const[]){"a", "b"},
                                 .self = (size_t)rank,
                                 .links = links,
                                 .emulate = how == EMULATED,

@@ -58,6 +58,7 @@ static void open_side(side *s, double mbit, double latency_s, double jitter_s, s
   gt_link_spec link = {.bandwidth_bps = mbit * 1e6, .latency_s = latency_s, .jitter_s = jitter_s},
                links[2] = {link, link};
   gt_gateway_spec spec = {.nregions = 2,
+                          .names = (const char *const[]){"a", "b"},
                           .self = (size_t)rank,
                           .links = links,
                           .emulate = true,

@@ -115,6 +115,7 @@ static void check_ledger(const side *s, size_t peer) {
 static gt_gateway *open_gateway(side *s, size_t payload_max) {
   gt_link_spec links[8] = {{0}};
   gt_gateway_spec spec = {.nregions = (size_t)size,
+                          .names = (const char *const[]){"a", "b", "c", "d", "e", "f", "g", "h"},
                           .self = (size_t)rank,
                           .links = links,
                           .seed = 1,

@@ -183,6 +183,7 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   double streams[REGIONS];
   for (size_t p = 0; p < REGIONS; p++) streams[p] = stream_of(sc, p);
   gt_gateway_spec spec = {.nregions = REGIONS,
+                          .names = (const char *const[]){"a", "b", "c"},
                           .self = (size_t)rank,
                           .links = sc->links[rank],
                           .access_bps = sc->access_bps[rank],
