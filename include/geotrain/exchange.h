@@ -21,6 +21,10 @@ typedef struct gt_payload {
   int refs;
 } gt_payload;
 
+/* What messages are posted for.  Where updates are forwarded, these and the region's own have an
+   outbox each, so that neither starves the other. */
+typedef enum { GT_ROOM_ANY, GT_ROOM_OWN, GT_ROOM_FORWARDED } gt_room_use;
+
 /* A message to post: the n floats of `payload` from `first` on. */
 typedef struct {
   gt_payload *payload;
@@ -39,8 +43,8 @@ typedef struct {
   /* Returns a body of n floats to fill and post; its contents are undefined.  Never fails if every
      region to which it will be posted has room, or the message may replace another. */
   gt_payload *(*payload)(void *ctx, size_t n);
-  /* The region's outbox has room for this many more messages. */
-  bool (*room)(void *ctx, size_t region, size_t messages);
+  /* The region's outbox has room for this many more messages, to which `use` applies. */
+  bool (*room)(void *ctx, size_t region, size_t messages, gt_room_use use);
   /* limits.wan_bytes allows so many more messages of so many floats.  False: gt_exchange_room is
      called as soon as it does, or the run ends.  NULL: there is no limit. */
   bool (*afford)(void *ctx, size_t messages, size_t floats);

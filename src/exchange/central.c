@@ -81,7 +81,7 @@ static bool can_answer(const gt_collective *c) {
   size_t copies = 0;
   for (size_t i = 0; i + 1 < x->spec.nregions; i++) {
     const size_t region = x->others[i];
-    if (!gt_exchange_room_at(x, &region, 1, copies_for(x, region))) return false;
+    if (!gt_exchange_room_at(x, &region, 1, copies_for(x, region), GT_ROOM_ANY)) return false;
     copies += copies_for(x, region);
   }
   return gt_exchange_affords(x, copies, c->n);

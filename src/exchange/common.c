@@ -19,10 +19,11 @@ void gt_exchange_remove(gt_collective *c) {
   gt_free(c);
 }
 
-bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages) {
+bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
+                         gt_room_use use) {
   const gt_exchange_host *host = &x->spec.host;
   for (size_t i = 0; i < n; i++)
-    if (!host->room(host->ctx, regions[i], messages)) {
+    if (!host->room(host->ctx, regions[i], messages, use)) {
       x->full = regions[i];
       return false;
     }
@@ -38,7 +39,7 @@ bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats) {
 
 bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
                           size_t floats) {
-  return gt_exchange_room_at(x, regions, n, messages) &&
+  return gt_exchange_room_at(x, regions, n, messages, GT_ROOM_ANY) &&
          gt_exchange_affords(x, n * messages, floats);
 }
 

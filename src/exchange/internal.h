@@ -77,10 +77,11 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
 void gt_exchange_remove(gt_collective *c);
 /* Each of the regions has room for so many messages; true where there is none.  If not, x->full is
    the first that has none. */
-bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages);
+bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
+                         gt_room_use use);
 /* limits.wan_bytes allows them.  If not, x->full is nregions. */
 bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats);
-/* Both: so many messages of so many floats can be posted to each of the regions. */
+/* Both (GT_ROOM_ANY): so many messages of so many floats can be posted to each of the regions. */
 bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
                           size_t floats);
 /* GT_ERR_FAULT, unless the route says the n floats from offset on. */

@@ -1,6 +1,8 @@
 /* Broadcast over a hub or a tree: a region forwards each message to its other neighbours.  Updates
    are forwarded piece by piece as soon as every other neighbour has room, and are acknowledged only
-   then, so the outbox of their origin bounds the messages under way.  Models are forwarded whole,
+   then, so the outbox of their origin bounds the messages under way.  The region's own updates have
+   an outbox of their own (GT_ROOM_OWN) and take turns with them: the next one waits until an update
+   of each region whose updates wait has been forwarded.  Models are forwarded whole,
    to each neighbour at its own pace; a model that has not begun to leave is replaced by a newer
    one. */
 #include "tree.h"
@@ -16,6 +18,8 @@ typedef struct {
   int64_t samples; /* of the last whole message */
   /* the pieces; the last whole message, if models are forwarded */
   gt_vec next, last;
+  bool waits;  /* its next piece found no room */
+  bool passed; /* an update of it has been forwarded since the region's own last one */
 } origin;
 
 typedef struct {
@@ -173,7 +177,10 @@ static bool casts_room(const gt_broadcast *b) {
   const casts *c = (const casts *)b;
   gt_exchange *x = x_of(c);
   if (b->replace) return gt_exchange_affords(x, x->tree.nneighbours * c->pieces, each_of(c));
-  return gt_exchange_can_post(x, x->tree.neighbours, x->tree.nneighbours, c->pieces, each_of(c));
+  for (size_t r = 0; r < x->spec.nregions; r++)
+    if (c->origins[r].waits && !c->origins[r].passed) return false;
+  return gt_exchange_room_at(x, x->tree.neighbours, x->tree.nneighbours, c->pieces, GT_ROOM_OWN) &&
+         gt_exchange_affords(x, x->tree.nneighbours * c->pieces, each_of(c));
 }
 
 /* A model that has not been sent yet is overwritten. */
@@ -189,6 +196,7 @@ static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_head
   casts *c = of(b);
   const gt_exchange *x = x_of(c);
   if (!b->replace) {
+    for (size_t r = 0; r < x->spec.nregions; r++) c->origins[r].passed = false;
     post_whole(c, x->spec.self, payload, head, x->tree.neighbours, x->tree.nneighbours);
     return;
   }
@@ -202,8 +210,11 @@ static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_head
 static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_exchange *x = x_of(c);
   const size_t nto = all_but(c, from);
+  origin *o = &c->origins[head->route.origin];
   if (nto == 0) return true;
-  if (!gt_exchange_can_post(x, c->to, nto, 1, body.n)) return false;
+  o->waits = !gt_exchange_room_at(x, c->to, nto, 1, GT_ROOM_FORWARDED);
+  if (o->waits || !gt_exchange_affords(x, nto, body.n)) return false;
+  o->passed |= o->got + 1 == (int64_t)c->pieces;
   gt_exchange_message message =
       piece_of(c, head->route.origin, (int64_t)(head->route.offset / x->spec.piece), head);
   message.payload = gt_exchange_body(x, body.n);

@@ -52,6 +52,7 @@ typedef struct {
 typedef struct {
   ps_message *messages;               /* oldest first */
   size_t n, places, capacity, queued; /* places: that there are yet, of the capacity */
+  size_t own; /* queued messages whose origin is this region, where messages have an origin */
   uint64_t next_id;
   /* applied: taken by the exchange, and acknowledged */
   int64_t sent_seq, applied_seq, received_seq;
@@ -73,7 +74,7 @@ typedef struct {
   int64_t late_ack;     /* an acknowledgement; 0: none */
   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
   double wan_bytes;
-  int64_t samples; /* likewise */
+  int64_t samples;     /* likewise */
   uint32_t advance;    /* the number that its last heartbeat carried (advance.c) */
   int64_t still_pings; /* heartbeats of it since any region's number changed */
   gt_ns last_ack;

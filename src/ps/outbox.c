@@ -45,15 +45,31 @@ static bool has_place(const gt_ps *ps, size_t peer) {
   return has_places(ps, peer, 1);
 }
 
-static bool host_room(void *ctx, size_t member, size_t messages) {
+static bool is_own(const gt_ps *ps, const ps_message *m) {
+  return m->head.route.origin == ps->twins.self;
+}
+
+/* Messages that are forwarded and those of the region itself each have an outbox of their own.  With
+   a single place those that need it at several peers would be served in an unfair order. */
+static bool host_room(void *ctx, size_t member, size_t messages, gt_room_use use) {
   const gt_ps *ps = ctx;
-  return has_places(ps, ps->twins.regions[member], messages);
+  const size_t peer = ps->twins.regions[member], outbox = ps->spec.outbox;
+  const ps_peer *p = &ps->peers[peer];
+  if (use == GT_ROOM_OWN)
+    return p->own + messages <= outbox * ps->unit &&
+           p->n + messages <= gt_ps_inflight(ps) + outbox * ps->unit;
+  if (use == GT_ROOM_FORWARDED)
+    return p->queued - p->own + messages <= (outbox > 1 ? outbox : 2) * ps->unit &&
+           p->n + messages <= gt_ps_inflight(ps);
+  return has_places(ps, peer, messages);
 }
 
 /* There may be room for the exchange's messages to the region. */
 static void room_at(gt_ps *ps, size_t region) {
   const size_t member = ps->twins.of[region];
-  if (member != PS_NONE && has_place(ps, region)) gt_exchange_room(ps->exchange, member);
+  if (member != PS_NONE &&
+      (host_room(ps, member, 1, GT_ROOM_OWN) || host_room(ps, member, 1, GT_ROOM_FORWARDED)))
+    gt_exchange_room(ps->exchange, member);
 }
 
 static bool host_afford(void *ctx, size_t messages, size_t floats) {
@@ -124,6 +140,7 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
                     .behind = p->queued > 0,
                     .posted = ps->now};
   p->queued++;
+  p->own += is_own(ps, m);
   ps->unacknowledged++;
   payload->refs++;
   unpark(ps, peer);
@@ -204,6 +221,7 @@ void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
     if (p->messages[i].id == cookie && !p->messages[i].departed) {
       p->messages[i].departed = true;
       p->queued--;
+      p->own -= is_own(ps, &p->messages[i]);
       gt_ps_budget_left(ps, wire_bytes(&p->messages[i]));
       room_at(ps, peer);
       break;
@@ -219,6 +237,7 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
     ps_message *m = &p->messages[gone++];
     if (!m->departed) { /* its acknowledgement overtook the news that it had left */
       p->queued--;
+      p->own -= is_own(ps, m);
       gt_ps_budget_left(ps, wire_bytes(m));
     }
     gt_ps_measure_rate(ps, p, m);

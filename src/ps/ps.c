@@ -9,7 +9,7 @@
 static void open_outboxes(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   ps->unit = gt_exchange_unit(ps->exchange);
-  const size_t capacity = gt_ps_inflight(ps) + GT_EXCHANGE_SPARE - 1,
+  const size_t capacity = gt_ps_inflight(ps) + ps->spec.outbox * ps->unit + GT_EXCHANGE_SPARE - 1,
                full = spec->params.n + spec->buffers.n;
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;

@@ -371,7 +371,7 @@ bool gt_server_ending_writes(const gt_server_ending *e) {
 void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size) {
   const gt_job *job = e->server->run->job;
   size_t p = 1;
-  while (p < job->nregions && e->regions[p].name[0]) p++;
+  while (p < job->nregions && e->regions[p].name[0] && (e->parts || e->models.seen[p])) p++;
   if (e->asked)
     snprintf(text, size, "the score of the mean model from region %s",
              job->regions[e->server->run->tester].name);

@@ -40,7 +40,8 @@ static gt_payload *host_payload(void *ctx, size_t n) {
   return &r->payload;
 }
 
-static bool host_room(void *ctx, size_t to, size_t messages) {
+static bool host_room(void *ctx, size_t to, size_t messages, gt_room_use use) {
+  (void)use;
   return messages <= ((const region *)ctx)->places[to];
 }
 

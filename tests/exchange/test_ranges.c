@@ -116,7 +116,8 @@ static gt_payload *host_payload(void *ctx, size_t n) {
   return &m->payload;
 }
 
-static bool host_room(void *ctx, size_t to, size_t messages) {
+static bool host_room(void *ctx, size_t to, size_t messages, gt_room_use use) {
+  (void)use;
   return wire_to(ctx, to)->under_way + messages <= PLACES;
 }
 

@@ -188,7 +188,7 @@ static void test_control(void **state) {
       {{.kind = GT_MSG_REPORT}, "kind 32"},
       {{.kind = 255}, "kind 255"},
       {{.kind = GT_MSG_PING, .codec = 1}, "codec 1"},
-      {{.kind = GT_MSG_PING, .range = 1}, "range 1"},
+      {{.kind = GT_MSG_PONG, .range = 1}, "range 1"},
       {{.kind = GT_MSG_PING, .message_bytes = 8}, "8 bytes"},
       {{.kind = GT_MSG_PONG, .value = UINT64_C(1) << 62}, "PING"},
       {{.kind = GT_MSG_ACK, .value = 1000}, "1000"},
@@ -201,8 +201,10 @@ static void test_control(void **state) {
       {{.kind = GT_MSG_WRITTEN, .value = UINT64_MAX}, "round -1"},
       {{.kind = GT_MSG_DONE, .value = UINT64_MAX}, "-1"},
       {{.kind = GT_MSG_DONE, .detail = UINT64_MAX}, "-1"},
+      {{.kind = GT_MSG_DONE, .detail = 200}, "message 200"},
       {{.kind = GT_MSG_JOINED, .value = UINT64_MAX}, "-1"},
       {{.kind = GT_MSG_JOINED, .detail = UINT64_MAX}, "-1"},
+      {{.kind = GT_MSG_JOINED, .detail = 200}, "message 200"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused(w, &bad[i].head, bad[i].words);
   w_close(w);

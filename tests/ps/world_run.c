@@ -228,9 +228,11 @@ static void w_written(world *w, w_region *r) {
 
 void w_check_bounds(world *w) {
   bool replaces = strcmp(w->spec.strategy, "ama") == 0;
-  const size_t unit = w->spec.topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
-  const size_t outbox = w->spec.outbox * unit, window = w->spec.window * unit,
-               resent = w->restarts ? outbox + window + 2 : 0;
+  const bool forwards = w->spec.topology != GT_TOPOLOGY_MESH; /* in outboxes of their own */
+  const size_t unit = forwards ? (W_MODEL + W_PIECE - 1) / W_PIECE : 1;
+  const size_t forwarded = w->spec.outbox > 1 ? w->spec.outbox : 2;
+  const size_t outbox = (w->spec.outbox + (forwards ? forwarded : 0)) * unit,
+               window = w->spec.window * unit, resent = w->restarts ? outbox + window + 2 : 0;
   for (size_t i = 0; i < w->n; i++) {
     for (size_t k = 0; k < w->n; k++) {
       if (i == k) continue;

@@ -67,7 +67,8 @@ static size_t w_waiting(const w_link *link) {
   return link->count - link->flying;
 }
 
-static bool w_room(void *ctx, size_t peer, size_t messages) {
+static bool w_room(void *ctx, size_t peer, size_t messages, gt_room_use use) {
+  (void)use;
   w_region *r = ctx;
   const world *w = r->world;
   assert_true(peer < w->spec.nregions && peer != r->id);
