@@ -1,5 +1,6 @@
 /* An HDF5 image back to a state list.  The image is not trusted: types, ranks, names and sizes are
    all checked. */
+#include "geotrain/data_h5.h"
 #include "internal.h"
 
 #include <hdf5.h>
@@ -102,6 +103,26 @@ static bool item_type(hid_t type, gt_type *out, hid_t *memory) {
   return false;
 }
 
+/* A data set holds all that it declares, as checkpoints are written, so that reading it takes no more
+   memory than the file has bytes. */
+static gt_status check_set(const reading *r, hid_t set, const char *name) {
+  GT_TRY(gt_data_h5_check_layout(GT_ERR_CKPT, set, r->path, name));
+  hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
+  const bool chunked = H5Pget_layout(plist) == H5D_CHUNKED;
+  const hssize_t points = H5Sget_simple_extent_npoints(space);
+  hsize_t bytes = H5Tget_size(type);
+  const bool overflow = points < 0 || __builtin_mul_overflow(bytes, (hsize_t)points, &bytes);
+  H5Pclose(plist);
+  H5Sclose(space);
+  H5Tclose(type);
+  if (!overflow && !chunked && (bytes == 0 || H5Dget_storage_size(set) >= bytes)) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "%s: '%s' declares %llu bytes and the file holds %llu of them; expected all, "
+                 "without compression",
+                 r->path, name, (unsigned long long)bytes,
+                 (unsigned long long)H5Dget_storage_size(set));
+}
+
 static gt_status get_item(const reading *r, hid_t set, const char *name) {
   hid_t type = H5Dget_type(set), space = H5Dget_space(set), memory = H5I_INVALID_HID;
   gt_type ours = GT_TYPE_U8;
@@ -124,6 +145,7 @@ static gt_status get_item(const reading *r, hid_t set, const char *name) {
 static gt_status walk(const reading *r, hid_t group, const char *prefix, int depth);
 
 static gt_status take_dataset(const reading *r, hid_t set, const char *name) {
+  GT_TRY(check_set(r, set, name));
   if (strcmp(name, CKPT_JOB_DATASET) == 0) return get_job(r, set);
   const bool model = strcmp(name, CKPT_PARAMS) == 0 || strcmp(name, CKPT_BUFFERS) == 0;
   return model && r->without_model ? GT_OK : get_item(r, set, name);
@@ -153,7 +175,10 @@ static gt_status walk(const reading *r, hid_t group, const char *prefix, int dep
     if ((size_t)total >= sizeof link)
       return GT_FAIL(GT_ERR_CKPT, "%s: the name '%s' has %d bytes; %zu are allowed", r->path, name,
                      total, sizeof link - 1);
-    hid_t object = H5Oopen(group, link, H5P_DEFAULT);
+    bool met;
+    hid_t access = gt_data_h5_inside(H5P_LINK_ACCESS, &met), object = H5Oopen(group, link, access);
+    H5Pclose(access);
+    if (met) return gt_data_h5_leads_out(GT_ERR_CKPT, r->path, name);
     if (object < 0) return GT_FAIL(GT_ERR_CKPT, "%s: HDF5 could not open '%s'", r->path, name);
     status = take_object(r, object, name, depth);
     H5Oclose(object);

@@ -3,6 +3,8 @@
 
 #include "internal.h"
 
+#include <hdf5.h>
+
 static char folder[64], path[256];
 static unsigned char *whole;
 static size_t size;
@@ -19,7 +21,7 @@ static void assert_refused(const char *needle) {
   gt_state state;
   assert_int_equal(gt_ckpt_read(path, &info, &state), GT_ERR_CKPT);
   assert_non_null(strstr(gt_error_text(), path));
-  assert_non_null(strstr(gt_error_text(), needle));
+  if (!strstr(gt_error_text(), needle)) fail_msg("%s: expected \"%s\"", gt_error_text(), needle);
   assert_null(info.job_yaml);
   assert_int_equal(state.n, 0);
 }
@@ -120,6 +122,107 @@ static void test_sealed_nonsense(void **unused) {
   assert_refused("'region' is missing");
 }
 
+/* ---- sealed files that would pull in others -------------------------------------------------- */
+
+#define SECRET "/etc/hostname" /* any file that the reader can read */
+
+static void to_external_storage(hid_t model) {
+  const hsize_t n = 2;
+  hid_t space = H5Screate_simple(1, &n, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_external(plist, SECRET, 0, n * sizeof(float));
+  H5Dclose(H5Dcreate2(model, "params", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT));
+  H5Pclose(plist);
+  H5Sclose(space);
+}
+
+static void to_external_link(hid_t model) {
+  H5Lcreate_external(SECRET, "/x", model, "params", H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static void to_virtual(hid_t model) {
+  const hsize_t n = 2;
+  hid_t space = H5Screate_simple(1, &n, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_virtual(plist, space, SECRET, "/x", space);
+  H5Dclose(H5Dcreate2(model, "params", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT));
+  H5Pclose(plist);
+  H5Sclose(space);
+}
+
+/* 8 GB, of which the file holds nothing. */
+static void to_nothing(hid_t model) {
+  const hsize_t n = 2000000000;
+  hid_t space = H5Screate_simple(1, &n, NULL);
+  H5Dclose(
+      H5Dcreate2(model, "params", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Sclose(space);
+}
+
+/* The same in one compressed chunk. */
+static void to_chunk(hid_t model) {
+  const hsize_t n = 400000000;
+  hid_t space = H5Screate_simple(1, &n, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(plist, 1, &n);
+  H5Pset_deflate(plist, 9);
+  H5Dclose(H5Dcreate2(model, "params", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT));
+  H5Pclose(plist);
+  H5Sclose(space);
+}
+
+static void reseal(void) {
+  gt_ckpt_file file;
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  fseek(f, 0, SEEK_END);
+  file.size = (size_t)ftell(f);
+  rewind(f);
+  file.bytes = gt_alloc(file.size, 1);
+  assert_int_equal(fread(file.bytes, 1, file.size, f), file.size);
+  fclose(f);
+  gt_ckpt_seal(&file);
+  put_file(file.bytes, file.size);
+  gt_free(file.bytes);
+}
+
+static void test_other_files(void **unused) {
+  (void)unused;
+  static const struct {
+    void (*make)(hid_t model);
+    const char *words;
+  } cases[] = {{to_external_storage, "stored in another file"},
+               {to_external_link, "an external link"},
+               {to_virtual, "stored in other files"},
+               {to_nothing, "declares 8000000000 bytes and the file holds 0"},
+               {to_chunk, "declares 1600000000 bytes and the file holds 0"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    gt_ckpt_source *source;
+    gt_ckpt_info info;
+    gt_state state;
+    put_file(whole, size);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t model = H5Gopen2(file, "model", H5P_DEFAULT);
+    assert_true(model >= 0 && H5Ldelete(model, "params", H5P_DEFAULT) >= 0);
+    cases[i].make(model);
+    H5Gclose(model);
+    H5Fclose(file);
+    reseal();
+    assert_refused(cases[i].words);
+    assert_int_equal(gt_ckpt_source_open(&source, path, &info, &state), GT_ERR_CKPT);
+    assert_non_null(strstr(gt_error_text(), cases[i].words));
+  }
+}
+
+/* A whole group in another file. */
+static void test_group_of_another_file(void **unused) {
+  (void)unused;
+  put_file(whole, size);
+  hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  assert_true(H5Ldelete(file, "optim", H5P_DEFAULT) >= 0);
+  H5Lcreate_external(SECRET, "/", file, "optim", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  reseal();
+  assert_refused("an external link");
+}
+
 static int prepare(void **unused) {
   (void)unused;
   gt_ckpt_writer *writer;
@@ -151,9 +254,14 @@ static void test_nothing_is_left(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bit_flips),       cmocka_unit_test(test_truncations),
-      cmocka_unit_test(test_sealed_nonsense), cmocka_unit_test(test_features_may_be_absent),
-      cmocka_unit_test(test_sentences),       cmocka_unit_test(test_nothing_is_left),
+      cmocka_unit_test(test_bit_flips),
+      cmocka_unit_test(test_truncations),
+      cmocka_unit_test(test_sealed_nonsense),
+      cmocka_unit_test(test_features_may_be_absent),
+      cmocka_unit_test(test_sentences),
+      cmocka_unit_test(test_other_files),
+      cmocka_unit_test(test_group_of_another_file),
+      cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, prepare, finish);
 }
