@@ -130,12 +130,16 @@ gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t
 /* Which of the files written by a split contain the test samples (always all of them): every file,
    the first or the last. */
 typedef enum { GT_TESTS_ALL, GT_TESTS_FIRST, GT_TESTS_LAST } gt_tests;
+/* Whether `out` may be written: GT_ERR_JOB if it is the file `input` (NULL: none), or, unless `force`,
+   if it exists and is no HDF5 file. */
+gt_status gt_data_check_output(const char *out, const char *input, bool force);
 /* Splits PATH/NAME.h5 into FOLDER/NAME-1.h5 and so on, one file per region of `p`, with its samples
-   and with their mean and std.  folder NULL: beside the file.  `wrote` is called after each file.
+   and with their mean and std.  folder NULL: beside the file.  All of them may be written
+   (gt_data_check_output), or none is.  `wrote` is called after each file.
    Errors as for gt_dataset_open, gt_partition_part and gt_data_import; files already written
    remain. */
 gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder,
-                        void (*wrote)(const char *path));
+                        bool force, void (*wrote)(const char *path));
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 

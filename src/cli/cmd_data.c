@@ -22,7 +22,8 @@ static const char usage[] =
     "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares "
     "A,B,...] [--alpha A]\n"
     "                           [--seed N] [--test all|first|last] [--to FOLDER]\n"
-    "       geotrain data info FILE.h5\n";
+    "       geotrain data info FILE.h5\n"
+    "import, synth and split overwrite HDF5 files; others only with --force.\n";
 
 static gt_status print_usage(void) {
   printf("%sformats:", usage);
@@ -103,12 +104,14 @@ take_options(int argc, char **argv, const struct option *options, const char *kn
 typedef struct {
   gt_text_options text;
   double test_share;
+  bool force;
 } import_options;
 
 static gt_status take_import_option(void *context, const struct option *option, const char *text) {
   import_options *o = context;
   uint64_t value;
   if (option->val == 'o') return o->text.vocabulary_of = text, GT_OK;
+  if (option->val == 'f') return o->force = true, GT_OK;
   if (option->val == 't') {
     char *end;
     o->text.test_share = &o->test_share;
@@ -137,11 +140,12 @@ static gt_status import(int argc, char **argv) {
                                           {"length", required_argument, NULL, 'l'},
                                           {"vocabulary-of", required_argument, NULL, 'o'},
                                           {"test-share", required_argument, NULL, 't'},
+                                          {"force", no_argument, NULL, 'f'},
                                           {NULL, 0, NULL, 0}};
-  import_options o = {{0}, 0};
+  import_options o = {{0}, 0, false};
   gt_text_found found = {0};
   GT_TRY(take_options(argc, argv, options,
-                      "--vocabulary, --length, --vocabulary-of and --test-share",
+                      "--vocabulary, --length, --vocabulary-of, --test-share and --force",
                       take_import_option, &o));
   const int words = argc - optind;
   const bool files = words > 0 && gt_data_format_takes_files(argv[optind]);
@@ -149,6 +153,8 @@ static gt_status import(int argc, char **argv) {
     return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; %s are needed", words,
                    files ? "text FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
   const char *out = argv[argc - 1];
+  for (int i = optind + 1; i < argc - 1; i++) GT_TRY(gt_data_check_output(out, argv[i], o.force));
+  GT_TRY(gt_data_check_output(out, o.text.vocabulary_of, o.force));
   GT_TRY(gt_data_import_text(argv[optind], (const char *const *)argv + optind + 1,
                              (size_t)words - 2, out, &o.text, &found));
   if (files) say_text(&found);
@@ -157,9 +163,16 @@ static gt_status import(int argc, char **argv) {
 
 /* ---- synth ----------------------------------------------------------------------------------- */
 
+typedef struct {
+  gt_synth_spec spec;
+  bool force;
+} synth_options;
+
 static gt_status take_synth_option(void *context, const struct option *option, const char *text) {
-  gt_synth_spec *spec = context;
+  synth_options *o = context;
+  gt_synth_spec *spec = &o->spec;
   uint64_t value;
+  if (option->val == 'f') return o->force = true, GT_OK;
   GT_TRY(parse_count("synth", option->name, text, &value));
   switch (option->val) {
   case 't':
@@ -180,18 +193,17 @@ static gt_status take_synth_option(void *context, const struct option *option, c
 
 static gt_status synth(int argc, char **argv) {
   static const struct option options[] = {
-      {"train", required_argument, NULL, 't'},
-      {"test", required_argument, NULL, 'e'},
-      {"classes", required_argument, NULL, 'c'},
-      {"seed", required_argument, NULL, 's'},
-      {NULL, 0, NULL, 0},
+      {"train", required_argument, NULL, 't'},   {"test", required_argument, NULL, 'e'},
+      {"classes", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
+      {"force", no_argument, NULL, 'f'},         {NULL, 0, NULL, 0},
   };
-  gt_synth_spec spec = gt_synth_default();
-  GT_TRY(take_options(argc, argv, options, "--train, --test, --classes and --seed",
-                      take_synth_option, &spec));
+  synth_options o = {gt_synth_default(), false};
+  GT_TRY(take_options(argc, argv, options, "--train, --test, --classes, --seed and --force",
+                      take_synth_option, &o));
   if (argc - optind != 1)
     return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; OUT.h5 is needed", argc - optind);
-  GT_TRY(gt_data_synth(argv[optind], &spec));
+  GT_TRY(gt_data_check_output(argv[optind], NULL, o.force));
+  GT_TRY(gt_data_synth(argv[optind], &o.spec));
   return said(argv[optind]);
 }
 
@@ -205,6 +217,7 @@ typedef struct {
   size_t nshares;
   gt_tests tests;
   const char *folder;
+  bool force;
 } split_options;
 
 static void say_written(const char *path) {
@@ -271,6 +284,9 @@ static gt_status take_option(void *context, const struct option *option, const c
     GT_TRY(parse_word(option->name, text, tests, 3, &word));
     o->tests = (gt_tests)word;
     return GT_OK;
+  case 'f':
+    o->force = true;
+    return GT_OK;
   default:
     o->folder = text;
     return GT_OK;
@@ -279,14 +295,19 @@ static gt_status take_option(void *context, const struct option *option, const c
 
 static gt_status split_as(split_options *o, int argc, char **argv) {
   static const struct option options[] = {
-      {"regions", required_argument, NULL, 'r'}, {"by", required_argument, NULL, 'b'},
-      {"shares", required_argument, NULL, 'h'},  {"alpha", required_argument, NULL, 'a'},
-      {"seed", required_argument, NULL, 's'},    {"test", required_argument, NULL, 'e'},
-      {"to", required_argument, NULL, 'o'},      {NULL, 0, NULL, 0},
+      {"regions", required_argument, NULL, 'r'},
+      {"by", required_argument, NULL, 'b'},
+      {"shares", required_argument, NULL, 'h'},
+      {"alpha", required_argument, NULL, 'a'},
+      {"seed", required_argument, NULL, 's'},
+      {"test", required_argument, NULL, 'e'},
+      {"to", required_argument, NULL, 'o'},
+      {"force", no_argument, NULL, 'f'},
+      {NULL, 0, NULL, 0},
   };
   GT_TRY(take_options(argc, argv, options,
-                      "--regions, --by, --shares, --alpha, --seed, --test and --to", take_option,
-                      o));
+                      "--regions, --by, --shares, --alpha, --seed, --test, --to and --force",
+                      take_option, o));
   if (argc - optind != 1)
     return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);
   if (o->partition.nregions == 0)
@@ -295,7 +316,7 @@ static gt_status split_as(split_options *o, int argc, char **argv) {
     return GT_FAIL(GT_ERR_JOB, "data split --shares has %zu numbers; %zu are needed, one a region",
                    o->nshares, o->partition.nregions);
   o->partition.shares = o->shares;
-  return gt_data_split(argv[optind], &o->partition, o->tests, o->folder, say_written);
+  return gt_data_split(argv[optind], &o->partition, o->tests, o->folder, o->force, say_written);
 }
 
 static gt_status split(int argc, char **argv) {

@@ -83,10 +83,22 @@ static bool has_tests(gt_tests tests, size_t region, size_t nregions) {
   return tests == GT_TESTS_ALL || region == (tests == GT_TESTS_FIRST ? 0 : nregions - 1);
 }
 
+static gt_status check_outputs(const char *path, const gt_partition *p, const char *folder,
+                               bool force) {
+  gt_status status = GT_OK;
+  for (size_t r = 0; r < p->nregions && status == GT_OK; r++) {
+    char *name = name_of(path, folder, r);
+    status = gt_data_check_output(name, path, force);
+    gt_free(name);
+  }
+  return status;
+}
+
 gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder,
-                        void (*wrote)(const char *path)) {
+                        bool force, void (*wrote)(const char *path)) {
   gt_dataset *from;
   gt_status status = GT_OK;
+  GT_TRY(check_outputs(path, p, folder, force));
   GT_TRY(gt_dataset_open(&from, path));
   const gt_dataset_info *d = gt_dataset_describe(from);
   for (size_t r = 0; r < p->nregions && status == GT_OK; r++) {

@@ -181,7 +181,7 @@ static void test_vocabulary_in_file(void **state) {
   assert_int_equal(import(0, 2), GT_OK);
   assert_int_equal(gt_data_split(scratch("f.h5"),
                                  &(gt_partition){.kind = GT_PART_SHARES, .nregions = 2, .seed = 1},
-                                 GT_TESTS_ALL, NULL, wrote),
+                                 GT_TESTS_ALL, NULL, false, wrote),
                    GT_OK);
   for (size_t i = 0; i < 2; i++) {
     const char *path = scratch(i == 0 ? "f.h5" : "f-2.h5");

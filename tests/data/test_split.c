@@ -3,6 +3,7 @@
 #include "scratch.h"
 
 #include <hdf5.h>
+#include <unistd.h>
 
 enum { TRAIN = 90, TEST = 20, PARTS = 3, VALUES = 6 * 6 };
 
@@ -19,7 +20,7 @@ static void wrote(const char *path) {
 static gt_status split(const char *path, gt_part_kind kind, gt_tests tests) {
   const gt_partition p = {.kind = kind, .nregions = PARTS, .shares = shares, .alpha = 1, .seed = 5};
   nwritten = 0;
-  return gt_data_split(path, &p, tests, NULL, wrote);
+  return gt_data_split(path, &p, tests, NULL, false, wrote);
 }
 
 static gt_dataset *open_file(const char *path) {
@@ -176,18 +177,41 @@ static void test_refused(void **state) {
   const char *path = make();
   const int entries = scratch_entries();
   nwritten = 0;
-  assert_failed(gt_data_split(path, &p, GT_TESTS_ALL, NULL, wrote), GT_ERR_DATA,
+  assert_failed(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_ERR_DATA,
                 "4 different labels for 5 regions");
-  assert_failed(
-      gt_data_split(path, &(gt_partition){.nregions = 2}, GT_TESTS_ALL, scratch("none"), wrote),
-      GT_ERR_DATA, "none/whole-1.h5: cannot be written (No such file or directory)");
+  assert_failed(gt_data_split(path, &(gt_partition){.nregions = 2}, GT_TESTS_ALL, scratch("none"),
+                              false, wrote),
+                GT_ERR_DATA, "none/whole-1.h5: cannot be written (No such file or directory)");
   assert_true(scratch_entries() == entries && nwritten == 0);
   assert_nothing_alive();
 }
 
+/* Of files that are no data sets none is overwritten, and none of the parts is written. */
+static void test_other_files_stay(void **state) {
+  (void)state;
+  const gt_partition p = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 5};
+  const char *path = make(), *second = scratch("whole-2.h5");
+  unlink(scratch("whole-1.h5"));
+  scratch_write(second, "a text", 6);
+  nwritten = 0;
+  assert_failed(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_ERR_JOB,
+                "whole-2.h5 exists and is no HDF5 file, so it is not overwritten");
+  assert_int_equal(nwritten, 0);
+  assert_int_equal(access(scratch("whole-1.h5"), F_OK), -1);
+  assert_failed(gt_data_check_output(second, second, true), GT_ERR_JOB,
+                "is an input and the output");
+  assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, true, wrote), GT_OK);
+  assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_OK);
+  assert_nothing_alive();
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_floats),
-                                     cmocka_unit_test(test_ids),   cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_tests), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes),
+                                     cmocka_unit_test(test_floats),
+                                     cmocka_unit_test(test_ids),
+                                     cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_tests),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_other_files_stay)};
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

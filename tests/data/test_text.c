@@ -304,7 +304,7 @@ static void test_shared(void **state) {
   snprintf(hash, sizeof hash, "%s", gt_dataset_describe(dataset)->vocabulary_sha256);
   gt_dataset_close(dataset);
   check_hash("verse.h5", hash);
-  assert_int_equal(gt_data_split(first, &two, GT_TESTS_ALL, NULL, ignore), GT_OK);
+  assert_int_equal(gt_data_split(first, &two, GT_TESTS_ALL, NULL, false, ignore), GT_OK);
   check_hash("verse-2.h5", hash);
   put(verse + 40, sizeof verse - 41);
   assert_int_equal(import_as("other.h5", &uses, &found), GT_OK);

@@ -240,7 +240,7 @@ static void test_make_files(void **unused) {
     assert_true(mkdir(w_path("here"), 0777) == 0 && mkdir(w_path("there"), 0777) == 0);
     synth("here/data.h5", 1, N, 8);
     synth("there/data.h5", 2, OTHER, 8);
-    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, wrote) != GT_OK)
+    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, false, wrote) != GT_OK)
       fail_msg("%s", gt_error_text());
   }
   w_meet();
