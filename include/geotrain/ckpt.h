@@ -83,6 +83,10 @@ char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
    gt_state_close) and *info.  GT_ERR_CKPT names the file, what was found ("its SHA-256 is ..., the
    file says ...", "it ends after 1200 of 8000 bytes") and what is needed. */
 gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
+/* The same of the region's file of a round, RUN_DIR/ckpt/<round>/<region>.h5.  GT_ERR_CKPT also if it
+   is the file of another round or region. */
+gt_status gt_ckpt_read_round(const char *run_dir, int64_t round, const char *region,
+                             gt_ckpt_info *info, gt_state *state);
 void gt_ckpt_info_close(gt_ckpt_info *info);
 /* A file whose model is read range by range, so that nobody needs memory for all of it. */
 typedef struct gt_ckpt_source gt_ckpt_source;

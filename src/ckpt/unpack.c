@@ -248,3 +248,17 @@ gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state) {
   gt_free(file.bytes);
   return status;
 }
+
+gt_status gt_ckpt_read_round(const char *run_dir, int64_t round, const char *region,
+                             gt_ckpt_info *info, gt_state *state) {
+  char path[PATH_MAX];
+  GT_TRY(gt_ckpt_read(gt_ckpt_path(path, sizeof path, run_dir, round, region), info, state));
+  if (info->round == round && strcmp(info->region, region) == 0) return GT_OK;
+  gt_status status =
+      GT_FAIL(GT_ERR_CKPT,
+              "%s: it is the file of round %lld of region %s; expected round %lld of region %s",
+              path, (long long)info->round, info->region, (long long)round, region);
+  gt_state_close(state);
+  gt_ckpt_info_close(info);
+  return status;
+}

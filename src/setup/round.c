@@ -18,9 +18,9 @@ void gt_setup_close_kept(gt_kept *kept) {
   *kept = (gt_kept){0};
 }
 
-/* The verdict on the file; the reason in kept->why if it is not sound. */
-static gt_round_verdict judge(gt_kept *kept, const char *path) {
-  if (gt_ckpt_read(path, &kept->info, &kept->state) != GT_OK) {
+/* The verdict on the file, which could be read or not; the reason in kept->why if it is not sound. */
+static gt_round_verdict judge(gt_kept *kept, gt_status read, const char *path) {
+  if (read != GT_OK) {
     snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());
     return GT_ROUND_DAMAGED;
   }
@@ -35,13 +35,12 @@ static gt_round_verdict judge(gt_kept *kept, const char *path) {
 
 gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round) {
   gt_kept *kept = &run->kept;
+  const char *run_dir = run->options->run_dir ? run->options->run_dir : run->run_dir;
   char path[1300];
   if (kept->round == round) return kept->verdict;
   gt_setup_close_kept(kept);
-  kept->verdict =
-      judge(kept, gt_ckpt_path(path, sizeof path,
-                               run->options->run_dir ? run->options->run_dir : run->run_dir, round,
-                               run->region));
+  const gt_status read = gt_ckpt_read_round(run_dir, round, run->region, &kept->info, &kept->state);
+  kept->verdict = judge(kept, read, gt_ckpt_path(path, sizeof path, run_dir, round, run->region));
   kept->round = round;
   return kept->verdict;
 }

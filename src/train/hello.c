@@ -1,6 +1,7 @@
 /* The handshake of the PS ranks: compares by name what must agree, and finds the round to resume
    from by messages alone. */
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -54,8 +55,14 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   return GT_OK;
 }
 
-/* Checks that only this region can make: a round of its files was whole everywhere, or the initial
-   weights could not be read. */
+static bool has_final_model(const gt_run *run) {
+  char path[1300];
+  return access(gt_ckpt_final_model_path(path, sizeof path, run->run_dir, NULL), F_OK) == 0 ||
+         access(gt_ckpt_final_model_path(path, sizeof path, run->run_dir, run->region), F_OK) == 0;
+}
+
+/* There is no round to go on from.  Checks that only this region can make: a round was whole
+   everywhere, or a final model would be replaced, or the initial weights could not be read. */
 static gt_status may_begin(const gt_server *s, const gt_hello *own) {
   const gt_run *run = s->run;
   char path[1300];
@@ -65,6 +72,16 @@ static gt_status may_begin(const gt_server *s, const gt_hello *own) {
         "%s was whole in every region, and another region has lost it; restore its files or begin "
         "in another --run-dir",
         gt_ckpt_path(path, sizeof path, run->run_dir, own->rounds[own->nrounds - 1], run->region));
+  if (gt_ckpt_was_whole(run->run_dir, run->region))
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s/ckpt: a checkpoint was whole in every region, and all its rounds are lost; "
+                   "restore them or begin in another --run-dir",
+                   run->run_dir);
+  if (run->options->resume != GT_RESUME_NO && has_final_model(run))
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s holds a final model and no checkpoint to go on from; restore %s/ckpt or "
+                   "begin in another --run-dir",
+                   run->run_dir, run->run_dir);
   if (run->init_missing)
     return GT_FAIL(GT_ERR_CKPT,
                    "train.init %s cannot be read, and there is no checkpoint to go on from",

@@ -122,6 +122,24 @@ static void test_sealed_nonsense(void **unused) {
   assert_refused("'region' is missing");
 }
 
+/* In the folder of another round, under the name of another region. */
+static void test_wrong_place(void **unused) {
+  (void)unused;
+  gt_ckpt_info info;
+  gt_state state;
+  put_file(whole, size);
+  assert_int_equal(gt_ckpt_read_round(folder, 3, "shanghai", &info, &state), GT_OK);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  char other[256], there[256];
+  snprintf(other, sizeof other, "%s/ckpt/4", folder);
+  snprintf(there, sizeof there, "%s/ckpt/3", folder);
+  assert_int_equal(rename(there, other), 0);
+  assert_int_equal(gt_ckpt_read_round(folder, 4, "shanghai", &info, &state), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "round 3 of region shanghai; expected round 4"));
+  assert_int_equal(rename(other, there), 0);
+}
+
 /* ---- sealed files that would pull in others -------------------------------------------------- */
 
 #define SECRET "/etc/hostname" /* any file that the reader can read */
@@ -254,13 +272,10 @@ static void test_nothing_is_left(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bit_flips),
-      cmocka_unit_test(test_truncations),
-      cmocka_unit_test(test_sealed_nonsense),
-      cmocka_unit_test(test_features_may_be_absent),
-      cmocka_unit_test(test_sentences),
-      cmocka_unit_test(test_other_files),
-      cmocka_unit_test(test_group_of_another_file),
+      cmocka_unit_test(test_bit_flips),       cmocka_unit_test(test_truncations),
+      cmocka_unit_test(test_sealed_nonsense), cmocka_unit_test(test_features_may_be_absent),
+      cmocka_unit_test(test_sentences),       cmocka_unit_test(test_wrong_place),
+      cmocka_unit_test(test_other_files),     cmocka_unit_test(test_group_of_another_file),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, prepare, finish);

@@ -50,6 +50,32 @@ ended "one file missing" 0
 check "one file missing: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
 rm -rf copy
 
+# A file in the folder of another round, or of another region, is none of its place.
+cp -r run copy
+cp "copy/ckpt/$((newest - 1))/east.h5" "copy/ckpt/$newest/east.h5"
+damaged "the file of another round" "ckpt/$newest/east.h5: it is the file of round $((newest - 1)) of region east; expected round $newest of region east"
+rm -rf copy
+cp -r run copy
+mv "copy/ckpt/$newest/east.h5" x && mv "copy/ckpt/$newest/west.h5" "copy/ckpt/$newest/east.h5" && mv x "copy/ckpt/$newest/west.h5"
+damaged "two regions' files swapped" "it is the file of round $newest of region west; expected round $newest of region east"
+rm -rf copy
+cp -r run copy
+cp -r "copy/ckpt/$newest" copy/ckpt/99
+damaged "a round copied to another number" "expected round 99"
+rm -rf copy
+
+# Training does not begin again where a checkpoint or a final model was.
+cp -r run copy
+rm -rf copy/ckpt/[0-9]*
+train "all rounds are lost" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
+ended "all rounds are lost" 4 'copy/ckpt: a checkpoint was whole in every region, and all its rounds are lost'
+check "all rounds are lost: the final model stays" cmp -s run/final.h5 copy/final.h5
+rm -rf copy/ckpt
+train "the folder is lost" 4 job.yaml --run-dir copy --resume
+ended "the folder is lost" 4 'copy holds a final model and no checkpoint to go on from'
+check "the folder is lost: the final model stays" cmp -s run/final.h5 copy/final.h5
+rm -rf copy
+
 cp -r run copy
 for file in copy/ckpt/*/west.h5; do printf 'damaged!' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none; done
 train "every round damaged" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
