@@ -77,6 +77,18 @@ void gt_ckpt_remove_final_model(const char *run_dir, const char *region);
    first: "final-a.h5, ckpt/7/a.h5, ckpt/7/b.h5 and 12 more", or "nothing". */
 char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
 
+/* ---- whose the run directory is -------------------------------------------------------------- */
+
+/* Takes RUN_DIR/<region>.lock for this process.  GT_ERR_JOB names the process that has it.  That of
+   a killed run does not count: on the same host at once, elsewhere once it has not counted for 20 s,
+   which this call then waits; a requeued Slurm job takes over its own at once.  A thread counts in
+   the file until gt_ckpt_lock_release, which removes it. */
+typedef struct gt_ckpt_lock gt_ckpt_lock;
+gt_status gt_ckpt_lock_take(gt_ckpt_lock **out, const char *run_dir, const char *region);
+/* Another process has taken it over, for example while this one was suspended. */
+bool gt_ckpt_lock_lost(gt_ckpt_lock *lock);
+void gt_ckpt_lock_release(gt_ckpt_lock *lock); /* takes NULL */
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Reads and checks a file: user block, size, SHA-256, then HDF5.  Fills *state (owned, close with

@@ -137,6 +137,9 @@ gt_region_plan *gt_setup_regions(const gt_job *job);
 /* Makes the missing folders of the path.  False: `part` names the folder that cannot be made, errno
    says why.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
+/* Checks the contents of the run directory: a run resumes only on request, and is never overwritten.
+   GT_ERR_JOB, or GT_ERR_CKPT if there is nothing to resume. */
+gt_status gt_setup_check_folder(const gt_run *run);
 /* The spec of the run's graph, of which a probe makes another one, too.  It borrows from the run.
    Local; after gt_setup_open. */
 gt_graph_spec gt_setup_graph_spec(const gt_run *run);

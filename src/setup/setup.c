@@ -127,9 +127,7 @@ static gt_status make_run_dir(const char *path) {
   return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written");
 }
 
-/* Checks the contents of the folder named by the option: a run resumes only on request, and is
-   never overwritten. */
-static gt_status check_folder(const gt_run *run) {
+gt_status gt_setup_check_folder(const gt_run *run) {
   char path[1200];
   snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
   int64_t round;
@@ -144,20 +142,29 @@ static gt_status check_folder(const gt_run *run) {
   return GT_OK;
 }
 
+/* runs/NAME-TIME, with a number behind it if another run of this second has that already.  If it
+   cannot be made, make_run_dir says why. */
+static void name_folder(gt_run *run) {
+  char stamp[32], part[sizeof run->run_dir];
+  const time_t now = time(NULL);
+  strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime(&now));
+  gt_setup_make_folders("runs", part, sizeof part);
+  const int length =
+      snprintf(run->run_dir, sizeof run->run_dir, "runs/%s-%s", run->job->name, stamp);
+  for (int i = 2; mkdir(run->run_dir, 0777) != 0 && errno == EEXIST && i < 1000; i++)
+    snprintf(run->run_dir + length, sizeof run->run_dir - (size_t)length, "-%d", i);
+}
+
 static gt_status open_folder(gt_run *run) {
   if (run->options->run_dir)
     snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
-  else if (run->roles.world_rank == 0) {
-    char stamp[32];
-    time_t now = time(NULL);
-    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime(&now));
-    snprintf(run->run_dir, sizeof run->run_dir, "runs/%s-%s", run->job->name, stamp);
-  }
+  else if (run->roles.world_rank == 0)
+    name_folder(run);
   MPI_Request request;
   GT_MPI(
       MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
   gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
-  gt_status status = run->roles.is_ps ? check_folder(run) : GT_OK;
+  gt_status status = run->roles.is_ps ? gt_setup_check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
   if (run->roles.is_ps) status = make_run_dir(run->run_dir);
   return agree(run, status);

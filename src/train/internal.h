@@ -36,6 +36,7 @@ struct gt_server {
   gt_plane_ps *plane;
   gt_ps *ps;
   gt_optim *optim;
+  gt_ckpt_lock *lock; /* of the run directory */
   gt_ckpt_writer *writer;
   gt_record *record;
   gt_live *live;

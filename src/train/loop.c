@@ -146,6 +146,9 @@ void gt_server_watch_advance(const gt_server *s) {
 
 bool gt_server_over(gt_server *s, gt_ns now, gt_status *code) {
   gt_ps_view v;
+  if (gt_ckpt_lock_lost(s->lock))
+    gt_panic(GT_ERR_CKPT, "another run has taken over the run directory %s (%s/%s.lock)",
+             s->run->run_dir, s->run->run_dir, s->run->region);
   gt_ps_look(s->ps, now, &v);
   if (v.phase == GT_PS_STOPPED) {
     *code = v.stop_code;

@@ -304,7 +304,10 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   s->started = gt_server_now(s);
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
   open_gateway(s);
-  gt_status status = gt_ckpt_writer_create(&s->writer, run->run_dir, run->region);
+  gt_status status = gt_ckpt_lock_take(&s->lock, run->run_dir, run->region);
+  if (status == GT_OK)
+    status = gt_setup_check_folder(run); /* again, now that nobody writes there */
+  if (status == GT_OK) status = gt_ckpt_writer_create(&s->writer, run->run_dir, run->region);
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_rounds(s, &own);
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
@@ -329,6 +332,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
 
 void gt_server_close(gt_server *s) {
   gt_ckpt_writer_close(s->writer);
+  gt_ckpt_lock_release(s->lock);
   gt_record_close(s->record);
   gt_live_close(s->live);
   gt_server_ending_close(s->ending);
