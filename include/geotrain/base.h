@@ -202,6 +202,8 @@ typedef struct {
 typedef struct {
   gt_state_item *items;
   size_t n, capacity;
+  uint32_t *slots; /* nslots: a hash table of the names: number of an item and 1; 0: free */
+  size_t nslots;
   bool owns_data; /* items' data are freed with the list */
 } gt_state;
 

@@ -18,30 +18,66 @@ size_t gt_type_size(gt_type type) {
   return sizes[type];
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* FNV-1a of a name in two parts. */
+static size_t hash_of(const char *prefix, const char *name) {
+  const char *const parts[] = {prefix, name};
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (int i = 0; i < 2; i++)
+    for (const char *c = parts[i]; *c; c++)
+      hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+  return (size_t)(hash ^ (hash >> 32));
+}
+
+static bool is_called(const gt_state_item *item, const char *prefix, const char *name) {
+  const size_t head = strlen(prefix);
+  return strncmp(item->name, prefix, head) == 0 && strcmp(item->name + head, name) == 0;
+}
+
+/* The slot of the name, or the free one where it belongs. */
+static size_t slot_of(const gt_state *state, const char *prefix, const char *name) {
+  size_t at = hash_of(prefix, name) & (state->nslots - 1);
+  while (state->slots[at] && !is_called(&state->items[state->slots[at] - 1], prefix, name))
+    at = (at + 1) & (state->nslots - 1);
+  return at;
+}
+
+/* Keeps the table at most half full. */
+static void make_slots(gt_state *state) {
+  if (2 * (state->n + 1) <= state->nslots) return;
+  gt_free(state->slots);
+  state->nslots = state->nslots ? 2 * state->nslots : 64;
+  state->slots = GT_NEW_ARRAY(uint32_t, state->nslots);
+  for (size_t i = 0; i < state->n; i++)
+    state->slots[slot_of(state, "", state->items[i].name)] = (uint32_t)i + 1;
+}
+
 /* Names come from the program.  A name that is too long or already in the list is a bug: a
    checkpoint would lose state. */
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data,
                   size_t count) {
   if (strlen(prefix) + strlen(name) >= sizeof(((gt_state_item *)0)->name))
     gt_bug("the name of state item \"%s%s\" is longer than 95 bytes", prefix, name);
-  if (gt_state_find(state, prefix, name))
-    gt_bug("state item \"%s%s\" is added twice", prefix, name);
+  make_slots(state);
+  const size_t slot = slot_of(state, prefix, name);
+  if (state->slots[slot]) gt_bug("state item \"%s%s\" is added twice", prefix, name);
   GT_GROW(state->items, state->n, state->capacity, 16);
   gt_state_item *item = &state->items[state->n++];
   snprintf(item->name, sizeof item->name, "%s%s", prefix, name);
   item->type = type;
   item->count = count;
   item->data = data;
+  state->slots[slot] = (uint32_t)state->n;
 }
 
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name) {
-  size_t head = strlen(prefix);
-  for (size_t i = 0; i < state->n; i++) {
-    const gt_state_item *item = &state->items[i];
-    if (strncmp(item->name, prefix, head) == 0 && strcmp(item->name + head, name) == 0) return item;
-  }
-  return NULL;
+  if (state->n == 0) return NULL;
+  const uint32_t number = state->slots[slot_of(state, prefix, name)];
+  return number ? &state->items[number - 1] : NULL;
 }
+
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,
                        void *data, size_t count) {
@@ -63,5 +99,6 @@ void gt_state_close(gt_state *state) {
     for (size_t i = 0; i < state->n; i++) gt_free(state->items[i].data);
   }
   gt_free(state->items);
+  gt_free(state->slots);
   *state = (gt_state){0};
 }

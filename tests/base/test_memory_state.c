@@ -137,6 +137,25 @@ static void state_that_does_not_fit_is_refused_by_name(void **unused) {
   gt_state_close(&state);
 }
 
+/* With a search through the list for each name this would take minutes. */
+static void a_very_long_list(void **unused) {
+  (void)unused;
+  int64_t alive = gt_alloc_alive();
+  gt_state state = {0};
+  char name[16];
+  for (int i = 0; i < 200000; i++) {
+    snprintf(name, sizeof name, "%d", i);
+    gt_state_add(&state, "list/", name, GT_TYPE_U8, NULL, (size_t)i);
+  }
+  for (int i = 0; i < 200000; i++) {
+    snprintf(name, sizeof name, "t/%d", i);
+    assert_true(gt_state_find(&state, "lis", name)->count == (size_t)i);
+  }
+  assert_null(gt_state_find(&state, "list/", "200000"));
+  gt_state_close(&state);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
 static void a_long_list_keeps_order_and_frees_what_it_owns(void **unused) {
   (void)unused;
   int64_t alive = gt_alloc_alive();
@@ -193,6 +212,7 @@ int main(void) {
       cmocka_unit_test(memory_that_cannot_be_had_ends_the_process),
       cmocka_unit_test(state_is_found_by_its_whole_name),
       cmocka_unit_test(state_that_does_not_fit_is_refused_by_name),
+      cmocka_unit_test(a_very_long_list),
       cmocka_unit_test(a_long_list_keeps_order_and_frees_what_it_owns),
       cmocka_unit_test(a_name_that_is_added_twice_is_a_bug),
       cmocka_unit_test(types_have_their_sizes),
