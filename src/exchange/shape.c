@@ -137,7 +137,7 @@ static void try_rings(search *s, size_t placed, double slowest, double sum) {
     for (size_t i = 0; i < placed; i++) s->best[i] = s->order[i];
     return;
   }
-  for (size_t r = 1; r < m->n; r++) {
+  for (size_t r = 1; r < m->n && placed < EXACT; r++) { /* m->n is EXACT at most */
     if (s->used[r]) continue;
     const double seconds = cost(m, s->order[placed - 1], r);
     s->used[r] = true;

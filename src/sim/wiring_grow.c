@@ -5,11 +5,12 @@
 
 #include "wiring.h"
 
+/* n is WIRING_EXACT at most. */
 static void add(wiring_list *list, double bound, const size_t *at, size_t n) {
   GT_GROW(list->all, list->n, list->capacity, 1024);
   wiring_candidate *c = &list->all[list->n++];
   c->bound = bound;
-  for (size_t i = 0; i < n; i++) c->at[i] = (uint8_t)at[i];
+  for (size_t i = 0; i < n && i < WIRING_EXACT; i++) c->at[i] = (uint8_t)at[i];
 }
 
 /* ---- trees ----------------------------------------------------------------------------------- */
