@@ -336,10 +336,20 @@ static gt_status check_scale(const gt_job *job, const char *source) {
                  source);
 }
 
-gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
-  if (strlen(job->name) > NAME_MAX_LETTERS)
+/* The name of the job is that of a folder under runs/. */
+static gt_status check_job_name(const char *name, const char *source) {
+  if (strlen(name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source,
-                   strlen(job->name), NAME_MAX_LETTERS);
+                   strlen(name), NAME_MAX_LETTERS);
+  if (name[0] != '.' && !strchr(name, '/')) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: name is \"%s\"; it is the name of a folder: no slash, and no dot at its "
+                 "beginning",
+                 source, name);
+}
+
+gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
+  GT_TRY(check_job_name(job->name, source));
   GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));

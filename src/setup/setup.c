@@ -156,6 +156,11 @@ static void name_folder(gt_run *run) {
 }
 
 static gt_status open_folder(gt_run *run) {
+  gt_status status = GT_OK;
+  if (run->options->run_dir && strlen(run->options->run_dir) >= sizeof run->run_dir)
+    status = GT_FAIL(GT_ERR_JOB, "--run-dir has %zu letters; at most %zu are possible",
+                     strlen(run->options->run_dir), sizeof run->run_dir - 1);
+  GT_TRY(agree(run, status));
   if (run->options->run_dir)
     snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
   else if (run->roles.world_rank == 0)
@@ -164,7 +169,7 @@ static gt_status open_folder(gt_run *run) {
   GT_MPI(
       MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
   gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
-  gt_status status = run->roles.is_ps ? gt_setup_check_folder(run) : GT_OK;
+  status = run->roles.is_ps ? gt_setup_check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
   if (run->roles.is_ps) status = make_run_dir(run->run_dir);
   return agree(run, status);

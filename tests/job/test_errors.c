@@ -218,6 +218,11 @@ static void across_keys(void **state) {
       "@: compute has samples_per_s and step; one of them is needed");
   set("regions.1.name=Shanghai",
       "@: regions.0 and regions.1 are both named Shanghai; different names are needed");
+  set("name=../../esc",
+      "@: name is \"../../esc\"; it is the name of a folder: no slash, and no dot at "
+      "its beginning");
+  set("name=a/b",
+      "@: name is \"a/b\"; it is the name of a folder: no slash, and no dot at its beginning");
   set("regions.1.name=a/b", "@: regions.1.name is \"a/b\"; a name for files is needed: letters, "
                             "digits, dot, dash and underscore, a letter or digit first");
   set("regions.1.name=..", "@: regions.1.name is \"..\"; a name for files is needed: letters, "
