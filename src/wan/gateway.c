@@ -19,6 +19,8 @@ static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec
   size_t stride =
       (g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   s->spec = spec->links[peer];
+  s->spec.noutages = 0; /* they begin with the run */
+  s->noutages = spec->links[peer].noutages;
   s->link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
   s->slots = GT_NEW_ARRAY(gt_slot, window);
@@ -69,8 +71,11 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
 }
 
 void gt_gateway_begin(gt_gateway *gateway, gt_ns now) {
-  for (size_t peer = 0; peer < gateway->nregions; peer++)
-    if (!gateway->senders[peer].link_loaded) gateway->senders[peer].link.origin = now;
+  for (size_t peer = 0; peer < gateway->nregions; peer++) {
+    gt_sender *s = &gateway->senders[peer];
+    s->spec.noutages = s->noutages;
+    if (!s->link_loaded) s->link.origin = now;
+  }
 }
 
 void gt_gateway_close(gt_gateway *gateway, double limit_s) {

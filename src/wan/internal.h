@@ -83,6 +83,7 @@ typedef struct {
   size_t window;
   uint64_t filled, told, launched, freed;
   gt_link_spec spec;
+  size_t noutages; /* of it, once the run has begun */
   gt_link_state link;
   bool link_loaded; /* from a checkpoint: traces and outages continue there */
   gt_ledger_row ledger[GT_LEDGER_KINDS];

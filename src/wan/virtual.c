@@ -192,6 +192,7 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   gateway->up.rate_bps = gateway->landing.access.rate_bps = gateway->access_bps;
   for (size_t p = 0; p < n; p++) {
     gt_sender *s = &gateway->senders[p];
+    s->spec.noutages = s->noutages;
     if (s->link_loaded) continue;
     s->link = gt_link_start(gateway->seed, gateway->self, p, 0);
     s->wire = s->wire_until = 0; /* the greetings travelled in real time */

@@ -90,6 +90,35 @@ static void send(side *s, gt_msg_kind kind, const void *payload, size_t bytes, u
   gt_gateway_send(s->g, 1 - (size_t)rank, &head, payload, bytes, cookie, gt_now());
 }
 
+/* An outage from the start of the run holds what is sent then, and not the greetings before it. */
+static void outage_at_the_start(void **state) {
+  (void)state;
+  const gt_link_outage outage = {.from_s = 0, .for_s = 0.5};
+  const gt_link_spec link = {
+      .bandwidth_bps = 1e9, .latency_s = 0.001, .outages = &outage, .noutages = 1};
+  const gt_link_spec links[2] = {link, link};
+  const gt_gateway_spec spec = {.nregions = 2,
+                                .names = (const char *const[]){"a", "b"},
+                                .self = (size_t)rank,
+                                .links = links,
+                                .emulate = true,
+                                .seed = 1,
+                                .payload_max = 1000};
+  side s = {0};
+  const gt_gateway_events events = {&s, on_message, on_departed};
+  s.g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
+  const gt_ns from = gt_now();
+  send(&s, GT_MSG_HELLO, NULL, 0, 0);
+  run_until(&s, 0, 1, 0);
+  assert_true(gt_now() - from < GT_SECOND / 2);
+  gt_gateway_begin(s.g, gt_now());
+  const gt_ns begun = gt_now();
+  send(&s, GT_MSG_PING, NULL, 0, 0);
+  run_until(&s, 0, 2, 0);
+  assert_true(gt_now() - begun > GT_SECOND * 2 / 5);
+  gt_gateway_close(s.g, LIMIT_S);
+}
+
 #define EXCHANGES 10
 
 static int by_value(const void *a, const void *b) {
@@ -266,6 +295,7 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(outage_at_the_start),
       cmocka_unit_test(exchange_time),
       cmocka_unit_test(throughput),
       cmocka_unit_test(control_overtakes),
