@@ -220,6 +220,7 @@ void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_h
 static gt_status check_final(const gt_server_ending *e) {
   const gt_job *job = e->server->run->job;
   const size_t bad = e->parts ? gt_stage_model_bad(e->parts) : e->models.bad;
+  const bool of_mean = !e->alone && !e->parts;
   size_t loss = 0;
   while (loss < job->nregions && !e->bad_loss[loss]) loss++;
   char what[200] = "";
@@ -228,11 +229,9 @@ static gt_status check_final(const gt_server_ending *e) {
   else if (loss < job->nregions)
     snprintf(what, sizeof what, "the test loss of the final model of region %s",
              job->regions[loss].name);
-  else if (e->alone || e->parts)
-    return GT_OK;
-  else if (!gt_vec_finite(e->mean))
+  else if (of_mean && !gt_vec_finite(e->mean))
     snprintf(what, sizeof what, "the mean of the regions' final models");
-  else if (e->mean_bad_loss)
+  else if (of_mean && e->mean_bad_loss)
     snprintf(what, sizeof what, "the test loss of the mean of the regions' final models");
   else
     return GT_OK;
