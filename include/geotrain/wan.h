@@ -113,6 +113,8 @@ void gt_gateway_propose(gt_gateway *gateway, gt_ns next);
 /* True when all regions have spoken: every frame that arrives before *safe is here.  Does not
    wait. */
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);
+/* A region that has not spoken; the number of regions: all have. */
+size_t gt_gateway_missing(const gt_gateway *gateway);
 /* Sends a sign of life to the regions that wait for this one. */
 void gt_gateway_alive(gt_gateway *gateway);
 

@@ -255,7 +255,17 @@ static void agree(gt_server *s, gt_ns next) {
         at = gt_timeline_at(v->timeline);
   gt_ns acts = next > busy ? next : busy;
   gt_gateway_propose(s->gateway, link < acts ? (link > at ? link : at) : acts);
-  while (!gt_gateway_agreed(s->gateway, &v->safe)) look_around(s, &backoff);
+  const gt_ns from = gt_now();
+  while (!gt_gateway_agreed(s->gateway, &v->safe)) {
+    const size_t missing = gt_gateway_missing(s->gateway);
+    look_around(s, &backoff);
+    /* what another region does between two of its words has limits of its own */
+    if (gt_seconds(gt_now() - from) >= s->run->end_limit_s && missing < s->run->job->nregions)
+      gt_panic(GT_ERR_LOST,
+               "waited %.0f s (2 limits.local + limits.wan_patience) for region %s to say the time "
+               "of its next event (--clock virtual)",
+               s->run->end_limit_s, s->run->job->regions[missing].name);
+  }
 }
 
 static void begin(gt_server *s) {

@@ -33,6 +33,12 @@ static gt_status differs(const gt_server *s, size_t peer, const char *what, cons
       s->run->job->regions[peer].name, what, s->run->region, there, here);
 }
 
+/* Statuses with which a region can refuse to begin. */
+static bool is_refusal(uint32_t status) {
+  return status == GT_ERR_JOB || status == GT_ERR_DATA || status == GT_ERR_CKPT ||
+         status == GT_ERR_FAULT;
+}
+
 static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   const gt_hello *h = &s->hellos[peer];
   if (h->protocol != GT_PROTOCOL_VERSION)
@@ -40,6 +46,9 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
                    "region %s speaks protocol %u, this is protocol %d; all regions need the same "
                    "version of geotrain",
                    s->run->job->regions[peer].name, h->protocol, GT_PROTOCOL_VERSION);
+  if (h->status != GT_OK && !is_refusal(h->status))
+    return GT_FAIL(GT_ERR_LOST, "region %s: HELLO has status %u, which is none",
+                   s->run->job->regions[peer].name, h->status);
   if (h->status != GT_OK)
     return GT_FAIL((gt_status)h->status, "region %s: %.500s", s->run->job->regions[peer].name,
                    h->error);

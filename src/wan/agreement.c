@@ -109,14 +109,17 @@ void gt_agreement_write(const gt_agreement *a, bool alive, uint8_t *word) {
   memcpy(word + sizeof round + sizeof a->own.next, a->own.sent, a->nregions * sizeof *a->own.sent);
 }
 
-void gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word) {
+/* Nobody can be further: the next round needs this region's word in the one before it. */
+bool gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word) {
   int64_t round;
   memcpy(&round, word, sizeof round);
-  if (round == 0) return;
+  if (round == 0) return true;
+  if (round < a->own.round || round > a->own.round + 1) return false;
   promise *p = &a->promises[2 * region + (size_t)(round & 1)];
   p->round = round;
   memcpy(&p->next, word + sizeof round, sizeof p->next);
   memcpy(p->sent, word + sizeof round + sizeof p->next, a->nregions * sizeof *p->sent);
+  return true;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -139,9 +142,15 @@ static gt_ns work_out(const gt_agreement *a) {
   return safe;
 }
 
+size_t gt_agreement_missing(const gt_agreement *a) {
+  size_t r = 0;
+  while (r < a->nregions && (r == a->self || a->ended[r] || said_by(a, r)->round == a->own.round))
+    r++;
+  return r;
+}
+
 bool gt_agreement_reached(gt_agreement *a, gt_ns *safe) {
-  for (size_t r = 0; r < a->nregions; r++)
-    if (r != a->self && !a->ended[r] && said_by(a, r)->round != a->own.round) return false;
+  if (gt_agreement_missing(a) < a->nregions) return false;
   *safe = a->safe = work_out(a);
   for (size_t r = 0; r < a->nregions; r++)
     if (r != a->self && !a->ended[r] && said_by(a, r)->next == GT_NEVER) a->ended[r] = true;

@@ -227,7 +227,10 @@ bool gt_agreement_takes_part(const gt_agreement *a, size_t region);
 size_t gt_agreement_bytes(const gt_agreement *a);
 void gt_agreement_write(const gt_agreement *a, bool alive, uint8_t *word);
 /* Another region's word, of this round or the next. */
-void gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word);
+/* False: it cannot be a word of the round that is open, or of the next. */
+bool gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word);
+/* The first region whose word is missing in the open round; nregions: none. */
+size_t gt_agreement_missing(const gt_agreement *a);
 /* True when all that take part have spoken: all frames that arrive before *safe have been sent. */
 bool gt_agreement_reached(gt_agreement *a, gt_ns *safe);
 /* The result of the last round. */

@@ -72,7 +72,8 @@ static void take_clock_frame(gt_gateway *g, size_t peer, const uint8_t *frame, s
   if (bytes - GT_FRAME_HEADER_BYTES != gt_agreement_bytes(g->agreement))
     gt_gateway_refuse(g, peer, "a clock frame has %zu bytes; expected %zu", bytes,
                       GT_FRAME_HEADER_BYTES + gt_agreement_bytes(g->agreement));
-  gt_agreement_read(g->agreement, peer, frame + GT_FRAME_HEADER_BYTES);
+  if (!gt_agreement_read(g->agreement, peer, frame + GT_FRAME_HEADER_BYTES))
+    gt_gateway_refuse(g, peer, "a clock frame is of no round that can be open");
 }
 
 static gt_ns stamp_of(const gt_gateway *g, size_t peer, const uint8_t *stamp) {
@@ -163,6 +164,10 @@ void gt_gateway_propose(gt_gateway *gateway, gt_ns next) {
 
 void gt_gateway_alive(gt_gateway *gateway) {
   tell_all(gateway, true);
+}
+
+size_t gt_gateway_missing(const gt_gateway *gateway) {
+  return gt_agreement_missing(gateway->agreement);
 }
 
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe) {

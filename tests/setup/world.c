@@ -40,8 +40,7 @@ void w_end_alone(gt_run *run) {
 void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful,
                    gt_state *state) {
   gt_ckpt_writer *writer;
-  gt_ckpt_info info = {
-      .job_yaml = (char[]){"name: setup\n"}, .round = round, .doubtful = doubtful};
+  gt_ckpt_info info = {.job_yaml = (char[]){"name: setup\n"}, .round = round, .doubtful = doubtful};
   snprintf(info.region, sizeof info.region, "%s", region);
   if (gt_ckpt_writer_create(&writer, run_dir, region) != GT_OK) fail_msg("%s", gt_error_text());
   if (gt_ckpt_write(writer, &info, state) != GT_OK) fail_msg("%s", gt_error_text());
