@@ -201,6 +201,7 @@ static void test_other_files_stay(void **state) {
   assert_failed(gt_data_check_output(second, second, true), GT_ERR_JOB,
                 "is an input and the output");
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, true, wrote), GT_OK);
+  nwritten = 0;
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_OK);
   assert_nothing_alive();
 }

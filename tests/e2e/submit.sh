@@ -68,7 +68,7 @@ ended "lists" 0 '^#SBATCH --array=0-3$'
 check "lists: a run for each" same "$(ls -d lists/*/ | tr -d '\n')" "lists/1_1-4/lists/1_1-8/lists/2_1-4/lists/2_1-8/"
 check "lists: their values" same "$("$GEOTRAIN" info lists/2_1-8/submitted.yaml --flat | grep -E '^(data.partition.shares|sync.period=)' | paste -sd' ')" \
   "data.partition.shares.0=2 data.partition.shares.1=1 sync.period=8"
-submits job.yaml --run-dir dots --sweep name=..,b
+submits job.yaml --run-dir dots --sweep train.init=..,b
 check "a value of dots stays inside" same "$(ls dots)" "$(printf '_.\nb\nsbatch.sh\nslurm-jobs')"
 
 # ---- an sbatch that refuses ----------------------------------------------------------------------------------------------------------
