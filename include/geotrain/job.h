@@ -264,6 +264,9 @@ typedef struct {
     char **prologue; /* lines of shell, copied to the script unchanged */
     size_t nprologue;
   } slurm;
+  /* Set by gt_job_load.  The hash of the job file; and that of the file which began the run, if
+     this one is the job.yaml of a run directory, else "". */
+  char sha256[GT_SHA256_HEX], began_sha256[GT_SHA256_HEX];
 } gt_job;
 
 /* Reads, overrides, fills in defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with
@@ -280,6 +283,16 @@ gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const 
                               const char *regions_csv);
 /* Same as gt_job_load for the text of a resolved job, as in a checkpoint; errors name `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
+/* Reads the job with which a run resumes: job.yaml of its run directory, at `path`, with sets.
+   `named` is the job file of this start, with the same sets.  GT_ERR_JOB lists the keys, with both
+   values, in which `named` differs, unless it is the unchanged file that began the run, whose
+   differences are the sets of that start.  The caller owns *out. */
+gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_path,
+                          const char *path, const char *const *sets, size_t nsets);
+/* The first line of a run's job.yaml, followed by gt_job.began_sha256. */
+#define GT_JOB_BEGAN "# began with the job file of sha256 "
+/* True if `named` was read from the job file that began the run, or from the run's own job.yaml. */
+bool gt_job_began(const gt_job *run, const gt_job *named);
 void gt_job_close(gt_job *job);
 /* Whether the value of a choice has this key: "sync.period", "asgd-ga".  True if the key depends on
    no choice. */
@@ -361,6 +374,11 @@ const gt_job_link **gt_job_link_table(const gt_job *job);
    slurm, and pipeline.schedule, micro_batches, memory and adapt). */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
                        size_t size);
+/* "a resume may change ... only" */
+extern const char gt_job_on_resume[];
+/* Prints what `named` changes of a run's job as the values of --set, one on a line; nothing if
+   gt_job_began.  GT_ERR_JOB: a resume may not change it. */
+gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run);
 /* The job with this text has a pipeline, each copy over several regions, so that the checkpoint of a
    region holds a part of the model. */
 bool gt_job_in_parts(const char *yaml);

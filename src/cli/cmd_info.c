@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "geotrain/job.h"
@@ -62,7 +63,7 @@ static void print_kernels(void) {
 
 /* The options of the command line. */
 typedef struct {
-  const char *path, *out; /* NULL: not given */
+  const char *path, *out, *resume; /* NULL: not given */
   bool flat, measure, check;
   const char **sets;
   size_t nsets;
@@ -76,6 +77,18 @@ static gt_status check_places(const gt_job *job) {
   return status;
 }
 
+/* What the job changes of the run in a run directory. */
+static gt_status print_changes(const gt_job *job, const char *run_dir) {
+  char path[4096];
+  gt_job *run = NULL;
+  snprintf(path, sizeof path, "%s/job.yaml", run_dir);
+  if (access(path, F_OK) != 0) return GT_OK;
+  GT_TRY(gt_job_load(&run, path, NULL, 0));
+  const gt_status status = gt_job_run_sets(stdout, job, run);
+  gt_job_close(run);
+  return status;
+}
+
 static gt_status print_job(const options *o) {
   gt_job *job = NULL;
   GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
@@ -86,8 +99,10 @@ static gt_status print_job(const options *o) {
     gt_job_close(job);
     return status;
   }
-  char *text = o->flat || o->measure ? NULL : gt_job_resolved(job);
-  if (o->measure)
+  char *text = o->flat || o->measure || o->resume ? NULL : gt_job_resolved(job);
+  if (o->resume)
+    status = print_changes(job, o->resume);
+  else if (o->measure)
     status = gt_cli_measure_job(job, o->out);
   else if (o->flat)
     gt_job_flat(job, stdout);
@@ -102,7 +117,8 @@ static gt_status read_options(options *o, int argc, char **argv) {
   static const struct option known[] = {
       {"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2},
       {"measure", no_argument, NULL, 3},   {"out", required_argument, NULL, 4},
-      {"check", no_argument, NULL, 5},     {NULL, 0, NULL, 0}};
+      {"check", no_argument, NULL, 5},     {"resume", required_argument, NULL, 6},
+      {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -111,6 +127,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
     if (option == 3) o->measure = true;
     if (option == 4) o->out = optarg;
     if (option == 5) o->check = true;
+    if (option == 6) o->resume = optarg;
     if (option == '?') return gt_option_refused(argc, argv, "info");
   }
   if (argc - optind > 1)
@@ -121,6 +138,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
                        : o->flat    ? "--flat prints"
                        : o->measure ? "--measure times the products of"
                        : o->check   ? "--check tries"
+                       : o->resume  ? "--resume compares"
                                     : NULL;
   if (!o->path && of_job)
     return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`",

@@ -15,7 +15,8 @@ const gt_command gt_commands[] = {
      "  --set key=value       overrides a key of the job, for example sync.period=4 (`geotrain\n"
      "                        help job` lists the keys)\n"
      "  --resume[=DIR|auto]   continues from the newest checkpoint round that is whole and\n"
-     "                        finite in every region\n"
+     "                        finite in every region, with the job of the run (DIR/job.yaml) and\n"
+     "                        this start's --set\n"
      "  --resume-round N      continues from round N; newer rounds are removed when training\n"
      "                        begins. Exit 4 if round N is not whole and finite in every region;\n"
      "                        the message lists the rounds that are\n"
@@ -209,7 +210,8 @@ const gt_command gt_commands[] = {
      "Exit 4: the model is not there, damaged, of another version, or no model of text.\n"},
     {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
      false,
-     "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE]] [--set key=value]...]\n"
+     "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE] | --resume RUN_DIR]\n"
+     "                         [--set key=value]...]\n"
      "\n"
      "Prints version, compiler, kernels, the core that OpenBLAS picked, CPU, instruction set,\n"
      "models (size, kernels, source), strategies and optimizers.  With a job file: prints the\n"
@@ -222,6 +224,9 @@ const gt_command gt_commands[] = {
      "              (regions.0.name=eu); seconds, bit/s and bytes without unit\n"
      "  --check     also checks that the model takes the data set (if it can be read here), and\n"
      "              that the regions can share it\n"
+     "  --resume RUN_DIR\n"
+     "              prints, as values of --set, what JOB.yaml changes of the run; fails if a resume\n"
+     "              may not change it; nothing if the run began with this very file\n"
      "  --measure   times the ways to compute each product of the model on this machine, with\n"
      "              the job's batch, and prints the choices\n"
      "  --out FILE  writes the choices to FILE, for train.choices, so that runs repeat to the\n"

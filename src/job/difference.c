@@ -1,4 +1,4 @@
-/* The first key in which two resolved jobs differ. */
+/* The keys in which two resolved jobs differ: the first, or all. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,9 +6,14 @@
 
 typedef struct {
   bool for_resume;
+  FILE *sets; /* if not NULL, all differences are printed here */
+  bool all;   /* all differences are appended to text */
   char *text;
   size_t size;
+  size_t more; /* keys for which the text had no space */
 } finding;
+
+#define REST_MAX ((size_t)24) /* letters kept for " and N more" */
 
 /* train.until counts as one key, whichever of its keys is used; so do the other keys that a resume
    may change. */
@@ -54,10 +59,48 @@ static void value_text(const job_node *node, char *buf, size_t size) {
 static bool differ(finding *f, const job_node *here, const job_node *there, const char *path,
                    const char *pattern);
 
+/* Appends "KEY: OLD -> NEW". */
+static void list(finding *f, const char *path, const char *before, const char *now) {
+  char item[JOB_PATH_MAX + 400];
+  const size_t used = strlen(f->text);
+  const int length =
+      snprintf(item, sizeof item, "%s%s: %s -> %s", used ? ", " : "", path, before, now);
+  if (f->more || used + (size_t)length + REST_MAX >= f->size)
+    f->more++;
+  else
+    memcpy(f->text + used, item, (size_t)length + 1);
+}
+
+/* Prints the value of --set that makes a key what it is here. */
+static void print_set(FILE *to, const job_node *here, const char *path) {
+  job_node *map = gt_job_node_new(NODE_MAP, NULL, NULL);
+  if (!here) {
+    fprintf(to, "%s=null\n", path);
+  } else {
+    job_node *value = gt_job_node_copy(here);
+    gt_free(value->key);
+    value->key = gt_strdup("v");
+    gt_job_node_add(map, value);
+    char *text = gt_job_yaml_emit(map, true);
+    fprintf(to, "%s=%s", path, text + strlen("v: "));
+    gt_free(text);
+  }
+  gt_job_node_close(map);
+}
+
+/* Returns whether the search ends here. */
 static bool say(finding *f, const job_node *here, const job_node *there, const char *path) {
+  if (f->sets) {
+    print_set(f->sets, here, path);
+    return false;
+  }
   char h[160], t[160];
   value_text(here, h, sizeof h);
   value_text(there, t, sizeof t);
+  if (f->all) {
+    list(f, path, t, h);
+    return false;
+  }
   snprintf(f->text, f->size, "%s is %s there and %s here", *path ? path : "the job", t, h);
   return true;
 }
@@ -115,16 +158,42 @@ static bool differ(finding *f, const job_node *here, const job_node *there, cons
   return strcmp(here->text, there->text) != 0 && say(f, here, there, path);
 }
 
-void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
-                       size_t size) {
-  finding f = {for_resume, text, size};
-  text[0] = '\0';
+const char gt_job_on_resume[] =
+    "a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, prices, plan, log, "
+    "slurm and a pipeline's stages, schedule, micro_batches, memory and adapt only";
+
+static void compare(finding *f, const char *here, const char *there) {
   job_node *a = NULL, *b = NULL;
+  f->text[0] = '\0';
   if (gt_job_yaml_parse(&a, "here", here, strlen(here)) != GT_OK ||
       gt_job_yaml_parse(&b, "there", there, strlen(there)) != GT_OK)
-    snprintf(text, size, "a job is not YAML: %s", gt_error_text());
+    snprintf(f->text, f->size, "a job is not YAML: %s", gt_error_text());
   else
-    differ(&f, a, b, "", "");
+    differ(f, a, b, "", "");
   gt_job_node_close(a);
   gt_job_node_close(b);
+  const size_t used = strlen(f->text);
+  if (f->more) snprintf(f->text + used, f->size - used, " and %zu more", f->more);
+}
+
+void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
+                       size_t size) {
+  finding f = {.for_resume = for_resume, .text = text, .size = size};
+  compare(&f, here, there);
+}
+
+gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run) {
+  char *now = gt_job_resolved(named), *before = gt_job_resolved(run), text[512] = "";
+  finding f = {.sets = to, .text = text, .size = sizeof text};
+  gt_job_difference(now, before, true, text, sizeof text);
+  const bool fits = !text[0];
+  if (fits && !gt_job_began(run, named)) compare(&f, now, before);
+  gt_free(now);
+  gt_free(before);
+  return fits ? GT_OK : GT_FAIL(GT_ERR_JOB, "%s; %s", text, gt_job_on_resume);
+}
+
+void gt_job_changes(const char *now, const char *before, char *text, size_t size) {
+  finding f = {.all = true, .text = text, .size = size};
+  compare(&f, now, before);
 }

@@ -49,8 +49,9 @@ bool gt_job_node_null(const job_node *node);
 /* Text to tree.  Errors begin with SOURCE:LINE.  *out is written on success and is owned by the
    caller. */
 gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text, size_t size);
-/* Tree to text that parses to the same tree; the caller frees it. */
-char *gt_job_yaml_emit(const job_node *root);
+/* Tree to text that parses to the same tree; the caller frees it.  one_line: a line for each key of
+   the top level. */
+char *gt_job_yaml_emit(const job_node *root, bool one_line);
 
 /* ---- the table of keys (schema.c) ------------------------------------------------------------ */
 
@@ -163,6 +164,8 @@ gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source, 
 /* Replaces the regions in the tree by the rows of a CSV file.  Removes the keys that refer to the
    old regions: links, matrix, outages, shares. */
 gt_status gt_job_regions(job_node *root, const char *path);
+/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are equal. */
+void gt_job_changes(const char *now, const char *before, char *text, size_t size);
 /* A region's name is also used in file names.  `where`: "regions.0.name". */
 gt_status gt_job_check_name(const char *name, const char *source, const char *where);
 /* Checks that involve several keys. */

@@ -181,7 +181,7 @@ job_node *gt_job_tree(const gt_job *job, bool bare) {
 
 char *gt_job_resolved(const gt_job *job) {
   job_node *root = gt_job_tree(job, false);
-  char *text = gt_job_yaml_emit(root);
+  char *text = gt_job_yaml_emit(root, false);
   gt_job_node_close(root);
   return text;
 }

@@ -204,10 +204,11 @@ static bool emit_scalar(yaml_emitter_t *to, const char *text) {
                                            (int)strlen(text), 1, 1, style));
 }
 
-static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top) {
+/* one_line: everything below the top level. */
+static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top, bool one_line) {
   yaml_event_t event;
   if (node->kind == NODE_SCALAR) return emit_scalar(to, node->text);
-  bool flow = !top && fits_line(node), map = node->kind == NODE_MAP;
+  bool flow = !top && (one_line || fits_line(node)), map = node->kind == NODE_MAP;
   int made =
       map ? yaml_mapping_start_event_initialize(
                 &event, NULL, NULL, 1, flow ? YAML_FLOW_MAPPING_STYLE : YAML_BLOCK_MAPPING_STYLE)
@@ -215,7 +216,7 @@ static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top) {
                 &event, NULL, NULL, 1, flow ? YAML_FLOW_SEQUENCE_STYLE : YAML_BLOCK_SEQUENCE_STYLE);
   bool ok = emit(to, &event, made);
   for (size_t i = 0; ok && i < node->n; i++)
-    ok = (!map || emit_scalar(to, node->items[i]->key)) && emit_node(to, node->items[i], false);
+    ok = (!map || emit_scalar(to, node->items[i]->key)) && emit_node(to, node->items[i], false, one_line);
   return ok && emit(to, &event,
                     map ? yaml_mapping_end_event_initialize(&event)
                         : yaml_sequence_end_event_initialize(&event));
@@ -223,7 +224,7 @@ static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top) {
 
 /* libyaml can only run out of memory here, which ends the process everywhere else, too.  An empty
    text is rejected by its reader. */
-char *gt_job_yaml_emit(const job_node *root) {
+char *gt_job_yaml_emit(const job_node *root, bool one_line) {
   yaml_emitter_t to;
   yaml_event_t event;
   sink s = {0};
@@ -234,7 +235,7 @@ char *gt_job_yaml_emit(const job_node *root) {
   yaml_emitter_set_unicode(&to, 1);
   bool ok = emit(&to, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING)) &&
             emit(&to, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) &&
-            emit_node(&to, root, true) &&
+            emit_node(&to, root, true, one_line) &&
             emit(&to, &event, yaml_document_end_event_initialize(&event, 1)) &&
             emit(&to, &event, yaml_stream_end_event_initialize(&event));
   if (!ok && s.text) s.text[0] = '\0';

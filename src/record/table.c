@@ -362,8 +362,9 @@ static void print_totals(FILE *to, const gt_summary *s) {
   print_adapted(to, s->adapted);
 }
 
-/* Lost work has a cost, too. */
-static void print_lost(FILE *to, const gt_summary *s) {
+/* What earlier starts used after their last checkpoint has a cost, too: work that was lost, or the
+   end of a complete run. */
+static void print_earlier(FILE *to, const gt_summary *s) {
   double seconds = 0, bytes = 0;
   int64_t starts = 0;
   for (size_t i = 0; i < s->nregions; i++) {
@@ -373,9 +374,8 @@ static void print_lost(FILE *to, const gt_summary *s) {
   for (size_t i = 0; i < s->nlinks; i++) bytes += (double)s->links[i].bytes_lost;
   if (seconds < 0.05 && bytes < 5000) return;
   fprintf(to,
-          "lost           %.1f s and %.2f MB, in %" PRId64
-          " earlier start%s: work behind the last checkpoint of each%s\n",
-          seconds, bytes * 1e-6, starts, starts == 1 ? "" : "s", s->cost ? "; in the cost" : "");
+          "earlier starts %" PRId64 ", with %.1f s and %.2f MB after the last checkpoint of each%s\n",
+          starts, seconds, bytes * 1e-6, s->cost ? "; in the cost" : "");
 }
 
 static void print_warnings(FILE *to, const gt_summary *s) {
@@ -395,7 +395,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_wan(to, s);
   fputc('\n', to);
   print_totals(to, s);
-  print_lost(to, s);
+  print_earlier(to, s);
   print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);
   if (s->plan) gt_print_plan(to, s->plan);

@@ -4,6 +4,10 @@
 
 #include "geotrain/setup.h"
 
+/* job.c: reads the job; a resume takes that of the run directory.  Collective over MPI_COMM_WORLD;
+   GT_ERR_JOB: the ranks' jobs differ, or the job file changes the run's job. */
+gt_status gt_setup_open_job(gt_run *run);
+
 /* data.c: opens the region's data set, and settles which of its samples belong to the region and
    how images are normalised.  Collective over the world; GT_ERR_DATA and GT_ERR_JOB name the region
    and its values. */

@@ -18,49 +18,6 @@ static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
 
-/* ---- job ------------------------------------------------------------------------------------- */
-
-/* Sends rank 0's resolved job to all; a rank with a different one names the first difference. */
-static gt_status compare_jobs(gt_run *run) {
-  if (!run->resolved) gt_bug("the job was agreed on but not resolved");
-  int rank, length = (int)strlen(run->resolved);
-  MPI_Request request;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
-  char *theirs = GT_NEW_ARRAY(char, (size_t)length + 1);
-  if (rank == 0) memcpy(theirs, run->resolved, (size_t)length);
-  GT_MPI(MPI_Ibcast(theirs, length, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
-  gt_status status = GT_OK;
-  if (strcmp(theirs, run->resolved) != 0) {
-    char text[512];
-    gt_job_difference(run->resolved, theirs, false, text, sizeof text);
-    status = GT_FAIL(GT_ERR_JOB,
-                     "rank %d was started with another job (%s) than rank 0: %s; all ranks need "
-                     "the same job and --set options",
-                     rank, run->options->job_path, text);
-  }
-  gt_free(theirs);
-  return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
-}
-
-static gt_status open_job(gt_run *run) {
-  const gt_setup_options *o = run->options;
-  gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
-  if (status == GT_OK) status = gt_job_check_run(run->job);
-  run->start_limit_s = run->end_limit_s = 120;
-  if (status == GT_OK) {
-    run->resolved = gt_job_resolved(run->job);
-    run->start_limit_s = run->job->limits.local_s > run->job->limits.wan_patience_s
-                             ? run->job->limits.local_s
-                             : run->job->limits.wan_patience_s;
-    run->end_limit_s = 2 * run->job->limits.local_s + run->job->limits.wan_patience_s;
-  }
-  GT_TRY(gt_agree(MPI_COMM_WORLD, status, run->start_limit_s));
-  return compare_jobs(run);
-}
-
 static void warn(const char *text) {
   gt_log(GT_LOG_WARN, "%s", text);
 }
@@ -366,7 +323,7 @@ static gt_status open_prices(gt_run *run) {
 gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
   *run = (gt_run){.options = options,
                   .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
-  GT_TRY(open_job(run));
+  GT_TRY(gt_setup_open_job(run));
   GT_TRY(open_roles(run));
   GT_TRY(gt_setup_open_machine(run));
   GT_TRY(open_links(run));

@@ -198,10 +198,6 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links);
 /* planned.c: the job's prediction next to the measured figures; false: the job has none. */
 bool gt_train_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
-/* job_file.c: writes job.yaml through a temporary name, because regions may share the folder.
-   Local. */
-gt_status gt_train_write_job(const gt_run *run);
-
 /* worker.c */
 /* The buffer sizes of the region's plane. */
 gt_plane_size gt_train_plane_size(const gt_run *run);

@@ -321,7 +321,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
      left nothing that blocks the next one. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
   if (status == GT_OK) gt_server_remove_final_model(s, round);
-  if (status == GT_OK && gt_train_write_job(run) != GT_OK)
+  if (status == GT_OK && gt_setup_write_job(run) != GT_OK)
     gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK) gt_server_stages_say_memory(s);

@@ -29,7 +29,7 @@ killed() {
 killed first 1.5
 killed second 0.8
 train "the rest" 4 job.yaml --run-dir run --resume=auto
-ended "the rest" 0 '^lost +[0-9.]+ s and [0-9.]+ MB, in 2 earlier starts'
+ended "the rest" 0 '^earlier starts 2, with [0-9.]+ s and [0-9.]+ MB after the last checkpoint'
 cat >check.py <<'PY'
 import json, math
 s = json.load(open("run/summary.json"))

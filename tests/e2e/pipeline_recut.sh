@@ -32,15 +32,16 @@ judged() {
   check "$1: the test loss" same "$(field "$1" test_loss)" "$(field judge test_loss)"
 }
 
+first='pipeline.stages=[{region: east, last: transformer.h.0}, {region: west, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}]'
 recut moved 6 four 1 --set 'pipeline.stages=[{region: east, last: transformer.h.0.attn}, {region: west, last: transformer.h.2.attn}, {region: west, last: transformer.h.2}, {region: east}]' --set pipeline.schedule=zb-h1
 judged moved
-recut back 6 moved 2 --set pipeline.schedule=auto
+recut back 6 moved 2 --set "$first" --set pipeline.schedule=auto
 judged back
 recut fewer 5 four 2 --clock virtual --set 'regions.1.ranks=2' --set 'pipeline.stages=[{region: east, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}]'
 judged fewer
 recut folded 6 four 1 --set pipeline.schedule=zb-v --set 'pipeline.stages=[{region: east}, {region: east}, {region: west}, {region: west}]'
 judged folded
-recut unfolded 6 folded 2 --set pipeline.schedule=zb-h2
+recut unfolded 6 folded 2 --set "$first" --set pipeline.schedule=zb-h2
 judged unfolded
 if [ $full = yes ]; then
   recut "virtual" 6 four 1 --clock virtual --set 'pipeline.stages=[{region: east, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: west, last: transformer.h.3.attn}, {region: east}]'

@@ -14,6 +14,7 @@ ended "auto in a folder without a run" 0 'from the beginning'
 first=$(field run params_sha256)
 train "auto when finished" 4 job.yaml --run-dir run --resume=auto --set checkpoint.keep=4
 ended "auto when finished" 0 'complete already'
+check "auto when finished: nothing was lost" same "$(grep -c '^lost' out)" 0
 check "auto when finished: the same model" same "$(field run params_sha256)" "$first"
 
 # The newest rounds lack the file of one region, and the last one has half a file: the round before
@@ -75,6 +76,32 @@ if [ $full = yes ]; then
   check "more for one region: both regions' models are the same" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' unlike/summary.json | sort -u | wc -l)" 1
 fi
 
+# A run that began with --set goes on with them, whether the job file or that of the run is named, and
+# a run that is complete stays as it is.
+for named in job.yaml begun/job.yaml; do
+  train "begun with --set, $named" 4 $named --run-dir begun --resume
+  ended "begun with --set, $named" 0 'complete already'
+  check "begun with --set, $named: samples" same "$(field begun samples)" $((2 * 14 * 16))
+done
+
+# A job file that changes the run's job: its changes are listed, unless --set gives them.
+sed -e 's/{steps: 40}/{steps: 44}/' -e 's/period: 4/period: 5/' -e 's/keep: 2/keep: 3/' job.yaml >changed.yaml
+cp run/job.yaml before.yaml
+train "a changed job file" 4 changed.yaml --run-dir run --resume
+ended "a changed job file" 2 'changed.yaml is not the job of the run \(run/job.yaml\): ' 'train.until.steps: 40 -> 44' 'sync.period: 4 -> 5' 'checkpoint.keep: 4 -> 3' '--set'
+train "a changed job file, some by --set" 4 changed.yaml --run-dir run --resume=auto --set train.until.steps=40 --set checkpoint.keep=4
+ended "a changed job file, some by --set" 2 'run/job.yaml\): sync.period: 4 -> 5; give'
+check "a changed job file: the run's job stays" cmp -s before.yaml run/job.yaml
+train "a changed job file, all by --set" 4 changed.yaml --run-dir run --resume --set train.until.steps=40 --set checkpoint.keep=4 --set sync.period=4
+ended "a changed job file, all by --set" 0 'complete already'
+(cat job.yaml && echo '# as before') >remark.yaml
+train "a remark" 4 remark.yaml --run-dir begun --resume --set train.until.steps=14 --set train.init=begin.h5
+ended "a remark" 0 'complete already'
+check "what a file changes" same "$("$GEOTRAIN" info changed.yaml --set sync.period=4 --resume run)" "$(printf 'train.until.steps=44\ncheckpoint.keep=3')"
+"$GEOTRAIN" info changed.yaml --resume run >out 2>err
+code=$?
+ended "what a file may not change" 2 'sync.period is 4 there and 5 here; a resume may change'
+
 cp run/job.yaml before.yaml
 train "a changed key" 4 job.yaml --run-dir run --resume --set sync.period=5
 ended "a changed key" 2 'sync.period' '4' '5'
@@ -87,21 +114,20 @@ ended "a changed learning rate" 2 'train.optimizer.lr'
 train "longer" 4 job.yaml --run-dir run --resume --set train.until.steps=60 --set limits.local=20s --set checkpoint.every.steps=20
 ended "longer" 0
 check "longer: samples" same "$(field run samples)" $((2 * 60 * 16))
-check "longer: resumes are counted" same "$(field run resumes)" 2
+check "longer: resumes are counted" same "$(field run resumes)" 3
 train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=60
 check "longer: model of a whole run" same "$(field run params_sha256)" "$(field whole params_sha256)"
 
 "$GEOTRAIN" data synth less.h5 --train 2000 --test 100 >/dev/null || fail "data synth less.h5"
 sed -e 's/{steps: 40}/{epochs: 2}/' -e 's/data.h5/less.h5/' -e 's/every: {steps: 10}/every: {steps: 5}/' job.yaml >both.yaml
 sed -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' both.yaml >five.yaml
-sed -e 's/{name: west, ranks: 2}/{name: west, ranks: 4}/' both.yaml >six.yaml
 start 5 five.yaml --run-dir moved
 wait_round moved 2
 kill -USR1 "$launcher"
 wait_end "stopped with 1 + 2 and 1 + 1" 60
 gone "stopped with 1 + 2 and 1 + 1"
 ended "stopped with 1 + 2 and 1 + 1" 75
-train "resumed with 1 + 1 and 1 + 3" 6 six.yaml --run-dir moved --resume
+train "resumed with 1 + 1 and 1 + 3" 6 five.yaml --run-dir moved --resume --set regions.0.ranks=2 --set regions.1.ranks=4
 ended "resumed with 1 + 1 and 1 + 3" 0
 check "other workers: every sample was seen once" same "$(field moved samples)" 4000
 

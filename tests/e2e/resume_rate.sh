@@ -45,7 +45,7 @@ train "2 workers" 3 two.yaml --run-dir two
 ended "2 workers" 0
 half=$(middle two)
 at_half two more "$half"
-train "2 workers, then 4" 5 four.yaml --run-dir more --resume
+train "2 workers, then 4" 5 two.yaml --run-dir more --resume --set regions.0.ranks=5
 ended "2 workers, then 4" 0 'was for 125 steps: it goes on at'
 spread "2 workers, then 4" more 125 4
 check "2 workers, then 4: what comes after the middle is trained" [ "$(scores "more/ckpt/$(newest_round more)/east.h5")" != "$(scores "more/ckpt/$half/east.h5")" ]
@@ -57,14 +57,14 @@ ended "2 workers again" 0
 check "2 workers again: the same model" same "$(field again params_sha256)" "$(field two params_sha256)"
 check "2 workers again: no word of the schedule" same "$(cat out err again/east.jsonl | grep -c schedule)" 0
 at_half more more2 $((half + 1))
-train "4 workers again" 5 four.yaml --run-dir more2 --resume
+train "4 workers again" 5 two.yaml --run-dir more2 --resume
 ended "4 workers again" 0
 check "4 workers again: the same model" same "$(field more2 params_sha256)" "$(field more params_sha256)"
 
 train "4 workers" 5 four.yaml --run-dir four
 ended "4 workers" 0
 at_half four fewer "$(middle four)"
-train "4 workers, then 2" 3 two.yaml --run-dir fewer --resume
+train "4 workers, then 2" 3 four.yaml --run-dir fewer --resume --set regions.0.ranks=3
 ended "4 workers, then 2" 0 'was for 63 steps: it goes on at'
 spread "4 workers, then 2" fewer 63 2
 
@@ -80,16 +80,14 @@ ended "longer when finished" 0 'rises from 0 to 0.05, as of a run of which 50.0 
 sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/strategy: sma, period: 4/strategy: ssgd/' -e 's/momentum: 0.9}/momentum: 0.9}, schedule: {name: cosine}/' \
   -e 's/keep: 2/keep: 50/' job.yaml >both.yaml
 echo "$emulated" >>both.yaml
-sed -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' both.yaml >more_east.yaml
 train "lockstep" 4 both.yaml --run-dir both
 ended "lockstep" 0
 at_half both other "$(middle both)"
-sed -e 's/{name: west, ranks: 2}/{name: west, ranks: 3}/' more_east.yaml >more_both.yaml
-train "lockstep, other workers everywhere" 6 more_both.yaml --run-dir other --resume
+train "lockstep, other workers everywhere" 6 both.yaml --run-dir other --resume --set regions.0.ranks=3 --set regions.1.ranks=3
 ended "lockstep, other workers everywhere" 0 'was for 125 steps: it goes on at'
 check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other/summary.json | sort -u | wc -l)" 1
 at_half both other1 "$(middle both)"
-train "lockstep, other workers in a region" 5 more_east.yaml --run-dir other1 --resume
+train "lockstep, other workers in a region" 5 both.yaml --run-dir other1 --resume --set regions.0.ranks=3
 ended "lockstep, other workers in a region" 0
 check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other1/summary.json | sort -u | wc -l)" 1
 finish
