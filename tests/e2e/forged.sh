@@ -5,6 +5,7 @@
 # here; tests/e2e/forged_random.sh tries many.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 # the library comes before ASan's
 
 data data.h5
 cat >job.yaml <<'YAML'

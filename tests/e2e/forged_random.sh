@@ -6,6 +6,7 @@
 # never by a crash or not at all.  COUNT and SEED in the environment choose how many and which.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 # the library comes before ASan's
 
 data data.h5
 cat >job.yaml <<'YAML'
