@@ -114,11 +114,13 @@ static gt_status print_job(const options *o) {
 }
 
 static gt_status read_options(options *o, int argc, char **argv) {
-  static const struct option known[] = {
-      {"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2},
-      {"measure", no_argument, NULL, 3},   {"out", required_argument, NULL, 4},
-      {"check", no_argument, NULL, 5},     {"resume", required_argument, NULL, 6},
-      {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"set", required_argument, NULL, 1},
+                                        {"flat", no_argument, NULL, 2},
+                                        {"measure", no_argument, NULL, 3},
+                                        {"out", required_argument, NULL, 4},
+                                        {"check", no_argument, NULL, 5},
+                                        {"resume", required_argument, NULL, 6},
+                                        {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {

@@ -11,13 +11,15 @@ static gt_status read_profile(gt_job_fleet **out, const char *path) {
   gt_status status = gt_job_yaml_parse(&profile, path, text, size);
   gt_free(text);
   GT_TRY(status);
-  gt_job_prune(profile);
+  status = gt_job_prune(profile, path, false);
   const job_node *section = gt_job_node_find(profile, "fleet", strlen("fleet"));
-  status = section ? gt_job_fleet_of_profile(out, path, section)
-                   : GT_FAIL(GT_ERR_JOB,
-                             "%s: has no section fleet; a profile is needed that `geotrain probe "
-                             "JOB.yaml --fleet` wrote, or a folder with devices.csv and links.csv",
-                             path);
+  if (status == GT_OK)
+    status = section
+                 ? gt_job_fleet_of_profile(out, path, section)
+                 : GT_FAIL(GT_ERR_JOB,
+                           "%s: has no section fleet; a profile is needed that `geotrain probe "
+                           "JOB.yaml --fleet` wrote, or a folder with devices.csv and links.csv",
+                           path);
   gt_job_node_close(profile);
   return status;
 }

@@ -21,6 +21,7 @@ typedef struct job_node {
   char *text;    /* if a scalar */
   bool plain;    /* a scalar without quotes; only then "null" means no value */
   bool from_set; /* given by --set */
+  size_t line;   /* in the file; 0: from elsewhere */
   struct job_node **items;
   size_t n, capacity;
 } job_node;
@@ -138,6 +139,8 @@ char *gt_job_key_owners(char *buf, size_t size, const job_key *row);
 /* GT_ERR_JOB names a key that is given, and that the chosen value does not have, or whose list is
    missing.  The tree has passed gt_job_values and has no defaults yet. */
 gt_status gt_job_check_owners(job_node *root, const char *source);
+/* Warns of each key that is not at its default and that the chosen value does not have. */
+void gt_job_warn_unused(const gt_job *job, void tell(const char *));
 /* Removes the keys that gt_job_check_owners would refuse. */
 void gt_job_drop_foreign(job_node *root);
 /* "a" + "b" is "a.b"; "" + "b" is "b". */
@@ -147,8 +150,13 @@ void gt_job_path_join(char *buf, size_t size, const char *map, const char *key);
 
 /* --set a.b=value. */
 gt_status gt_job_set(job_node *root, const char *assignment);
-/* Removes keys whose value is null. */
-void gt_job_prune(job_node *node);
+/* nulls.c.  Removes keys whose value is `null`.  GT_ERR_JOB names the line, the key and the probable
+   cause if a key has no value, and an unknown key that is null.  of_job: the tree is a job, or has
+   the keys of one. */
+gt_status gt_job_prune(job_node *root, const char *source, bool of_job);
+/* The same for the value of --set, at a path and its pattern; the value itself may be null. */
+gt_status gt_job_prune_value(job_node *value, const char *source, const char *path,
+                             const char *pattern);
 /* Checks for unknown keys, types and ranges.  Afterwards every scalar is plain: a number in base
    units, true or false. */
 gt_status gt_job_values(job_node *root, const char *source);

@@ -43,12 +43,14 @@ typedef struct {
 
 static gt_status load_tree(gt_job **out, job_node *root, const char *path, const extras *more) {
   gt_job *job = NULL;
-  gt_job_prune(root);
+  GT_TRY(gt_job_prune(root, path, true));
   bool empty = gt_job_node_null(root);
   if (more->regions && root->kind == NODE_MAP) GT_TRY(gt_job_regions(root, more->regions));
   for (size_t i = 0; i < more->nsets && !empty; i++) {
     GT_TRY(gt_job_set(root, more->sets[i]));
-    gt_job_prune(root); /* "sync=null" removes the whole map; a later --set may set a key in it */
+    GT_TRY(gt_job_prune(
+        root, path,
+        true)); /* "sync=null" removes the whole map; a later --set may set a key in it */
   }
   GT_TRY(gt_job_values(root, path));
   GT_TRY(gt_job_check_owners(root, path));

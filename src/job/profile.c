@@ -196,7 +196,7 @@ static gt_status read_profile(const char *path, job_node **profile, bool *fleet)
   gt_status status = gt_job_yaml_parse(profile, path, text, size);
   gt_free(text);
   GT_TRY(status);
-  gt_job_prune(*profile);
+  GT_TRY(gt_job_prune(*profile, path, false));
   if ((*profile)->kind != NODE_MAP)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: is no mapping of keys; a profile that `geotrain probe` wrote is needed",

@@ -23,10 +23,14 @@
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
 #define MODELS(set)     .choice = "model.name", .having = (set)
+#define OPTIMIZERS(set) .choice = "train.optimizer.name", .having = (set)
+#define SCHEDULES(set)  .choice = "train.schedule.name", .having = (set)
 #define OF_PIPELINE     .with = "pipeline.stages"
 #define DECODERS                                                                                   \
   (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
 #define UPDATES  (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
+#define SGD      OF(GT_OPTIMIZER_SGD)
+#define ADAMS    (OF(GT_OPTIMIZER_ADAM) | OF(GT_OPTIMIZER_ADAMW))
 #define PERIODIC (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
 
 /* The cost of work, for all regions and for one. */
@@ -166,28 +170,30 @@ const job_key gt_job_keys[] = {
      .values = gt_optimizer_names, .meaning = "rule of the local update"},
     {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr),
      .max = 1e6, .meaning = "learning rate"},
-    {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.momentum),
-     .fallback = "0", .max = 1, .meaning = "sgd: factor by which the last step is kept"},
-    {"train.optimizer.nesterov", KEY_BOOL, 0, AT(train.optimizer.nesterov), .fallback = "false",
-     .meaning = "sgd: use Nesterov's momentum"},
+    {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX | KEY_LENIENT,
+     AT(train.optimizer.momentum), .fallback = "0", .max = 1, OPTIMIZERS(SGD),
+     .meaning = "factor by which the last step is kept"},
+    {"train.optimizer.nesterov", KEY_BOOL, KEY_LENIENT, AT(train.optimizer.nesterov),
+     .fallback = "false", OPTIMIZERS(SGD), .meaning = "use Nesterov's momentum"},
     {"train.optimizer.weight_decay", KEY_REAL, 0, AT(train.optimizer.weight_decay), .fallback = "0",
      .max = 1e6, .meaning = "weight decay: pulls parameters towards zero"},
-    {"train.optimizer.beta1", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta1), .fallback = "0.9",
-     .max = 1, .meaning = "adam, adamw: decay rate of the mean"},
-    {"train.optimizer.beta2", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta2),
-     .fallback = "0.999", .max = 1, .meaning = "adam, adamw: decay rate of the square"},
-    {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN, AT(train.optimizer.epsilon),
-     .fallback = "1e-08", .max = 1, .meaning = "adam, adamw: added to the root"},
+    {"train.optimizer.beta1", KEY_REAL, KEY_BELOW_MAX | KEY_LENIENT, AT(train.optimizer.beta1),
+     .fallback = "0.9", .max = 1, OPTIMIZERS(ADAMS), .meaning = "decay rate of the mean"},
+    {"train.optimizer.beta2", KEY_REAL, KEY_BELOW_MAX | KEY_LENIENT, AT(train.optimizer.beta2),
+     .fallback = "0.999", .max = 1, OPTIMIZERS(ADAMS), .meaning = "decay rate of the square"},
+    {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN | KEY_LENIENT, AT(train.optimizer.epsilon),
+     .fallback = "1e-08", .max = 1, OPTIMIZERS(ADAMS), .meaning = "added to the root"},
     {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant",
      .values = gt_schedule_names, .meaning = "how the learning rate changes after warm-up"},
     {"train.schedule.warmup_steps", KEY_I64, 0, AT(train.schedule.warmup_steps), .fallback = "0",
      .max = 1e15, .meaning = "steps over which the rate rises from 0"},
-    {"train.schedule.step_every", KEY_I64, 0, AT(train.schedule.step_every), .fallback = "0",
-     .max = 1e15, .meaning = "step: steps between two decreases of the rate"},
-    {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN, AT(train.schedule.gamma), .fallback = "0.1",
-     .max = 1, .meaning = "step: factor of each decrease"},
-    {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6,
-     .meaning = "cosine: rate at the end"},
+    {"train.schedule.step_every", KEY_I64, KEY_LENIENT, AT(train.schedule.step_every),
+     .fallback = "0", .max = 1e15, SCHEDULES(OF(GT_LR_STEP)),
+     .meaning = "steps between two decreases of the rate"},
+    {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN | KEY_LENIENT, AT(train.schedule.gamma),
+     .fallback = "0.1", .max = 1, SCHEDULES(OF(GT_LR_STEP)), .meaning = "factor of each decrease"},
+    {"train.schedule.lr_min", KEY_REAL, KEY_LENIENT, AT(train.schedule.lr_min), .fallback = "0",
+     .max = 1e6, SCHEDULES(OF(GT_LR_COSINE)), .meaning = "rate at the end"},
     {"train.clip", KEY_REAL, 0, AT(train.clip), .fallback = "0", .max = 1e6,
      .meaning = "largest Euclidean norm of the gradient that a step applies; a longer one is "
                 "scaled to it; 0: any"},

@@ -88,7 +88,7 @@ static void drop_others(job_node *parent, const job_node *node, const char *patt
     if (parent->items[i] != node) gt_job_node_remove(parent, i);
 }
 
-static gt_status walk(job_node *root, const char *words, job_node *value) {
+static gt_status walk(job_node *root, const char *source, const char *words, job_node *value) {
   char path[JOB_PATH_MAX] = "", pattern[JOB_PATH_MAX] = "", rest[JOB_PATH_MAX];
   snprintf(rest, sizeof rest, "%s", words);
   job_node *at = root, *parent = root;
@@ -98,8 +98,9 @@ static gt_status walk(job_node *root, const char *words, job_node *value) {
     parent = at;
     GT_TRY(step(&at, path, pattern, word));
   }
-  drop_others(parent, at, pattern, value);
   mark(value);
+  GT_TRY(gt_job_prune_value(value, source, path, pattern));
+  drop_others(parent, at, pattern, value);
   replace(at, value);
   return GT_OK;
 }
@@ -127,7 +128,7 @@ gt_status gt_job_set(job_node *root, const char *assignment) {
   snprintf(source, sizeof source, "--set %s", words);
   job_node *value = NULL;
   GT_TRY(gt_job_yaml_parse(&value, source, equals + 1, strlen(equals + 1)));
-  gt_status status = walk(root, words, value);
+  gt_status status = walk(root, source, words, value);
   if (status != GT_OK) gt_job_node_close(value);
   return status;
 }

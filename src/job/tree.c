@@ -99,12 +99,3 @@ bool gt_job_node_null(const job_node *node) {
     if (strcmp(node->text, nulls[i]) == 0) return true;
   return false;
 }
-
-void gt_job_prune(job_node *node) {
-  for (size_t i = node->n; i-- > 0;) {
-    if (node->kind == NODE_MAP && gt_job_node_null(node->items[i]))
-      gt_job_node_remove(node, i);
-    else
-      gt_job_prune(node->items[i]);
-  }
-}

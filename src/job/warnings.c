@@ -8,16 +8,6 @@
 
 typedef void say(const char *text);
 
-static void warn_momentum(const gt_job *job, say *tell) {
-  char text[256];
-  if (job->train.optimizer.momentum <= 0 || job->train.optimizer.name == GT_OPTIMIZER_SGD) return;
-  snprintf(text, sizeof text,
-           "train.optimizer.momentum is %g and does nothing: it is sgd's, and train.optimizer.name "
-           "is %s (which has beta1, beta2)",
-           job->train.optimizer.momentum, gt_optimizer_names[job->train.optimizer.name]);
-  tell(text);
-}
-
 static void warn_gradient(const gt_job *job, say *tell) {
   char text[256];
   if (job->sync.exchange != GT_EXCHANGED_GRADIENT || job->train.optimizer.name == GT_OPTIMIZER_SGD)
@@ -67,7 +57,7 @@ static void warn_aggregating(const gt_job *job, say *tell) {
 }
 
 void gt_job_warn(const gt_job *job, say *tell) {
-  warn_momentum(job, tell);
+  gt_job_warn_unused(job, tell);
   warn_gradient(job, tell);
   warn_emulation(job, tell);
   warn_aggregating(job, tell);

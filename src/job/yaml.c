@@ -42,6 +42,7 @@ static gt_status read_scalar(reader *r, const yaml_event_t *event, const char *k
         r->source, event->start_mark.line + 1);
   *out = gt_job_node_new(NODE_SCALAR, key, text);
   (*out)->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  (*out)->line = event->start_mark.line + 1;
   return GT_OK;
 }
 
@@ -216,7 +217,8 @@ static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top, bool o
                 &event, NULL, NULL, 1, flow ? YAML_FLOW_SEQUENCE_STYLE : YAML_BLOCK_SEQUENCE_STYLE);
   bool ok = emit(to, &event, made);
   for (size_t i = 0; ok && i < node->n; i++)
-    ok = (!map || emit_scalar(to, node->items[i]->key)) && emit_node(to, node->items[i], false, one_line);
+    ok = (!map || emit_scalar(to, node->items[i]->key)) &&
+         emit_node(to, node->items[i], false, one_line);
   return ok && emit(to, &event,
                     map ? yaml_mapping_end_event_initialize(&event)
                         : yaml_sequence_end_event_initialize(&event));

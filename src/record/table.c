@@ -374,7 +374,8 @@ static void print_earlier(FILE *to, const gt_summary *s) {
   for (size_t i = 0; i < s->nlinks; i++) bytes += (double)s->links[i].bytes_lost;
   if (seconds < 0.05 && bytes < 5000) return;
   fprintf(to,
-          "earlier starts %" PRId64 ", with %.1f s and %.2f MB after the last checkpoint of each%s\n",
+          "earlier starts %" PRId64
+          ", with %.1f s and %.2f MB after the last checkpoint of each%s\n",
           starts, seconds, bytes * 1e-6, s->cost ? "; in the cost" : "");
 }
 

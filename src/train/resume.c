@@ -255,8 +255,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
   char model[GT_SHA256_HEX], text[512];
   bool recut;
   gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
-  if (text[0])
-    return GT_FAIL(GT_ERR_JOB, "%s; %s", text, gt_job_on_resume);
+  if (text[0]) return GT_FAIL(GT_ERR_JOB, "%s; %s", text, gt_job_on_resume);
   GT_TRY(same_kinds(s, info->job_yaml, &recut));
   gt_graph_hash(s->run->model, model);
   if (strcmp(model, info->model_hash) != 0)

@@ -50,6 +50,32 @@ static void set(const char *assignment, const char *expected) {
   refused(base, assignment, expected);
 }
 
+#define REMOVE "give a value, or remove the key; # begins a comment unless in quotes"
+
+/* A key without a value is not the same as one that is null. */
+static void no_values(void **state) {
+  (void)state;
+  with("sync: {strategy:sma, period:2}\n",
+       "@:8: sync.strategy:sma has no value; a space must follow the colon: strategy: sma");
+  with("wan: {emulate: true,\n  jitter:5 ms}\n",
+       "@:9: wan.jitter:5 ms has no value; a space must follow the colon: jitter: 5 ms");
+  with("checkpoint: {keep: 0,9}\n",
+       "@:8: checkpoint.9 has no value; a decimal point instead of a comma: keep: 0.9");
+  with("sync:\n  perod:\n", "@:9: sync.perod has no value; " REMOVE);
+  with("slurm:\n", "@:8: slurm has no value; " REMOVE);
+  with("wan:\n  links: [{between: [shanghai, chongqing], loss: }]\n",
+       "@:9: wan.links.0.loss has no value; " REMOVE);
+  with("sync: {perod: null}\n", "@: unknown key sync.perod; did you mean sync.period?");
+  with("wan: {links: [{between: [shanghai, chongqing], los: ~}]}\n",
+       "@: unknown key wan.links.0.los; did you mean wan.links.0.loss?");
+  set("train.until={steps:1}", "--set train.until: train.until.steps:1 has no value; a space must "
+                               "follow the colon: steps: 1");
+  set("slurm.account=#1", "--set slurm.account has no value; # begins a comment unless in quotes, "
+                          "as in slurm.account='\"#1\"'");
+  set("train.until={stpes: null}", "--set train.until: unknown key train.until.stpes; did you mean "
+                                   "train.until.steps?");
+}
+
 static void keys(void **state) {
   (void)state;
   with("sync: {perod: 8}\n", "@: unknown key sync.perod; did you mean sync.period?");
@@ -438,10 +464,10 @@ static int teardown(void **state) {
 int main(void) {
   snprintf(file, sizeof file, "test-errors-%ld.yaml", (long)getpid());
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(keys),        cmocka_unit_test(values),  cmocka_unit_test(units),
-      cmocka_unit_test(across_keys), cmocka_unit_test(links),   cmocka_unit_test(outages),
-      cmocka_unit_test(work),        cmocka_unit_test(missing), cmocka_unit_test(slurm),
-      cmocka_unit_test(text),        cmocka_unit_test(files),
+      cmocka_unit_test(no_values), cmocka_unit_test(keys),        cmocka_unit_test(values),
+      cmocka_unit_test(units),     cmocka_unit_test(across_keys), cmocka_unit_test(links),
+      cmocka_unit_test(outages),   cmocka_unit_test(work),        cmocka_unit_test(missing),
+      cmocka_unit_test(slurm),     cmocka_unit_test(text),        cmocka_unit_test(files),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

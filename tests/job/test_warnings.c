@@ -49,8 +49,18 @@ static void nothing_to_tell(void **state) {
 static void each_is_told(void **state) {
   (void)state;
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1, momentum: 0.9}}\n", 0,
-         "train.optimizer.momentum is 0.9 and does nothing: it is sgd's, and train.optimizer.name "
-         "is adam (which has beta1, beta2)\n");
+         "train.optimizer.momentum is 0.9 and does nothing: train.optimizer.name is adam; it is "
+         "for sgd only\n");
+  expect(
+      "train: {until: {steps: 9}, optimizer: {lr: 0.1, beta2: 0.99}, schedule: {lr_min: 0.01}}\n"
+      "sync: {strategy: ssgd, period: 4}\n",
+      0,
+      "train.optimizer.beta2 is 0.99 and does nothing: train.optimizer.name is sgd; it is for "
+         "adam, adamw only\n"
+      "train.schedule.lr_min is 0.01 and does nothing: train.schedule.name is constant; it is for "
+         "cosine only\n"
+      "sync.period is 4 and does nothing: sync.strategy is ssgd; it is for asgd-ga, ama, sma "
+         "only\n");
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1}}\nsync: {exchange: "
          "gradient}\n",
          0,
