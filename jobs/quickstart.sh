@@ -57,7 +57,7 @@ geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 if [ ! -s "$data" ]; then
   # The import writes a temporary file first, with its process id in the name: so an existing data set
   # is whole, and the file that a stop leaves is known.
-  trap 'kill "$!" 2>/dev/null; wait "$!" || true; rm -f "$data.$!.tmp"; exit 130' INT TERM HUP
+  trap 'kill "$!" 2>/dev/null; wait "$!" || true; rm -f "${data%/*}/.${data##*/}.tmp-$!-"*; exit 130' INT TERM HUP
   "$geotrain" data import mnist "$images" "$data" &
   wait "$!"
   trap - INT TERM HUP

@@ -220,6 +220,23 @@ gt_status gt_state_get(const gt_state *state, const char *prefix, const char *na
                        void *data, size_t count);
 void gt_state_close(gt_state *state);
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Creates and opens, for reading and writing, a file of its own for what will be renamed to `path`:
+   ".NAME.tmp-PID-RANDOM" in the same folder.  Removes files of that kind that have not been written
+   for an hour.  Returns the descriptor, or -1 with errno; `temporary` receives the path. */
+int gt_temporary_create(char *temporary, size_t size, const char *path);
+/* True if gt_temporary_create gives such a name for a file NAME. */
+bool gt_temporary_is(const char *name, const char *of);
+/* Returns false with errno. */
+bool gt_write_all(int fd, const void *bytes, size_t size);
+/* Makes the name of a file or folder durable: syncs the folder that has it.  Returns false with
+   errno. */
+bool gt_name_sync(const char *path);
+/* Replaces a file, or creates it, as a whole: a crash leaves the old contents or the new ones.
+   Returns false with errno. */
+bool gt_file_replace(const char *path, const void *bytes, size_t size);
+
 /* ---- drills ---------------------------------------------------------------------------------- */
 
 /* A fail point for tests.  If GEOTRAIN_FAILPOINT is "name" or "name:K", the process kills itself

@@ -121,8 +121,8 @@ gt_status gt_setup_open(gt_run *run, const gt_setup_options *options);
 /* Also accepts a *run that is all 0 with roles of MPI_COMM_NULL.  Collective over the world. */
 void gt_setup_close(gt_run *run);
 
-/* Writes the run directory's job.yaml: gt_job_load_run reads it.  Through a temporary name, because
-   regions may share the folder.  Local; GT_ERR_CKPT. */
+/* Writes the run directory's job.yaml: gt_job_load_run reads it.  Regions may share the folder.
+   Local; GT_ERR_CKPT. */
 gt_status gt_setup_write_job(const gt_run *run);
 
 /* ---- the pipeline, local ---- */

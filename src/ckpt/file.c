@@ -30,15 +30,8 @@ static gt_status refused(const char *what, const char *path) {
                  strerror(errno));
 }
 
-/* The name of a directory is durable when its parent is synced.  File systems that cannot sync a
-   directory return EINVAL; nothing more can be done there. */
-static gt_status sync_directory(const char *path) {
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return refused("made durable (open of the directory)", path);
-  int failed = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP;
-  gt_status status = failed ? refused("made durable (fsync of the directory)", path) : GT_OK;
-  close(fd);
-  return status;
+static gt_status sync_name(const char *path) {
+  return gt_name_sync(path) ? GT_OK : refused("made durable (fsync of its directory)", path);
 }
 
 static char *mark_path(char *buf, size_t size, const char *run_dir, const char *region) {
@@ -47,13 +40,12 @@ static char *mark_path(char *buf, size_t size, const char *run_dir, const char *
 }
 
 gt_status gt_ckpt_mark_whole(const char *run_dir, const char *region) {
-  char path[PATH_MAX], folder[PATH_MAX];
+  char path[PATH_MAX];
   int fd =
       open(mark_path(path, sizeof path, run_dir, region), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return refused("made (open)", path);
   close(fd);
-  snprintf(folder, sizeof folder, "%s/ckpt", run_dir);
-  return sync_directory(folder);
+  return sync_name(path);
 }
 
 bool gt_ckpt_was_whole(const char *run_dir, const char *region) {
@@ -63,25 +55,18 @@ bool gt_ckpt_was_whole(const char *run_dir, const char *region) {
 
 /* Another region may remove an empty folder between our mkdir and our open; then both are
    repeated. */
-static gt_status open_temporary(const char *folder, const char *temporary, int *fd) {
+static gt_status open_temporary(const char *folder, const char *final, char *temporary, size_t size,
+                                int *fd) {
   for (int attempt = 0;; attempt++) {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return refused("begun (mkdir)", folder);
-    *fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    *fd = gt_temporary_create(temporary, size, final);
     if (*fd >= 0) return GT_OK;
-    if (errno != ENOENT || attempt == 10) return refused("begun (open)", temporary);
+    if (errno != ENOENT || attempt == 10) return refused("begun (open)", final);
   }
 }
 
 static gt_status write_bytes(int fd, const char *path, const unsigned char *bytes, size_t size) {
-  while (size > 0) {
-    ssize_t n = write(fd, bytes, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = ENOSPC;
-    if (n <= 0) return refused("written", path);
-    bytes += n;
-    size -= (size_t)n;
-  }
-  return GT_OK;
+  return gt_write_all(fd, bytes, size) ? GT_OK : refused("written", path);
 }
 
 /* Writes to the open temporary file and closes it. */
@@ -102,12 +87,8 @@ static gt_status fill_temporary(int fd, const char *path, const gt_ckpt_file *fi
   return status;
 }
 
-/* The folder of a file, and the parent of that folder. */
-static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const char *run_dir,
-                         int64_t round) {
-  bool of_round = round != CKPT_NO_ROUND;
-  snprintf(parent, PATH_MAX, of_round ? "%s/ckpt" : "%s", run_dir);
-  if (of_round)
+static void name_folder(char folder[PATH_MAX], const char *run_dir, int64_t round) {
+  if (round != CKPT_NO_ROUND)
     snprintf(folder, PATH_MAX, "%s/ckpt/%lld", run_dir, (long long)round);
   else
     snprintf(folder, PATH_MAX, "%s", run_dir);
@@ -115,27 +96,23 @@ static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const cha
 
 gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round,
                              const char *name) {
-  char parent[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX + 512], final[PATH_MAX + 512];
-  name_folders(parent, folder, run_dir, round);
-  int length =
-      snprintf(temporary, sizeof temporary, "%s/.%s.h5.tmp-%ld", folder, name, (long)getpid());
-  if (length < 0 || length >= PATH_MAX)
-    return GT_FAIL(GT_ERR_CKPT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  char folder[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX + 512];
+  name_folder(folder, run_dir, round);
   snprintf(final, sizeof final, "%s/%s.h5", folder, name);
 
   gt_failpoint("ckpt.begin");
   int fd = -1;
-  gt_status status = open_temporary(folder, temporary, &fd);
+  gt_status status = open_temporary(folder, final, temporary, sizeof temporary, &fd);
   if (status == GT_OK) status = fill_temporary(fd, temporary, file);
   if (status == GT_OK && rename(temporary, final) != 0) status = refused("renamed", final);
   if (status != GT_OK) {
-    unlink(temporary);
+    if (fd >= 0) unlink(temporary);
     rmdir(folder); /* only succeeds if the folder is empty */
     return status;
   }
   gt_failpoint("ckpt.renamed");
-  GT_TRY(sync_directory(folder));
-  GT_TRY(sync_directory(parent));
+  GT_TRY(sync_name(final));
+  if (round != CKPT_NO_ROUND) GT_TRY(sync_name(folder));
   gt_failpoint("ckpt.done");
   return GT_OK;
 }
@@ -170,13 +147,13 @@ static gt_status seal_open(int fd, const char *path) {
   return fsync(fd) == 0 ? GT_OK : refused("made durable (fsync)", path);
 }
 
-gt_status gt_ckpt_file_finish(const char *temporary, const char *folder, const char *final) {
+gt_status gt_ckpt_file_finish(const char *temporary, const char *final) {
   int fd = open(temporary, O_RDWR | O_CLOEXEC);
   if (fd < 0) return refused("sealed (open)", temporary);
   gt_status status = seal_open(fd, temporary);
   if (close(fd) != 0 && status == GT_OK) status = refused("made durable (close)", temporary);
   if (status == GT_OK && rename(temporary, final) != 0) status = refused("renamed", final);
-  return status == GT_OK ? sync_directory(folder) : status;
+  return status == GT_OK ? sync_name(final) : status;
 }
 
 /* ---- reading ---- */

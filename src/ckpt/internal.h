@@ -78,7 +78,7 @@ gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int6
                              const char *name);
 /* Seals a file on disk, whose user block is empty, makes it durable and gives it its name in the
    folder.  On failure `temporary` stays. */
-gt_status gt_ckpt_file_finish(const char *temporary, const char *folder, const char *final);
+gt_status gt_ckpt_file_finish(const char *temporary, const char *final);
 /* Reads a file and checks its seal; the caller frees file->bytes, which is NULL on failure. */
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 /* Checks the seal of a file that is too large for memory. */
@@ -97,7 +97,7 @@ gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_c
 /* All numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
 int64_t *gt_ckpt_folders(const char *run_dir, size_t *n);
 
-/* A temporary file of `region` is named ".<region>.h5.tmp-<pid>". */
+/* A temporary file (gt_temporary_create) for "<region>.h5". */
 bool gt_ckpt_is_temporary(const char *name, const char *region);
 /* The number in the name of a round's folder, or -1 for any other name. */
 int64_t gt_ckpt_round_of(const char *name);

@@ -11,10 +11,10 @@
 #define READ_AT_ONCE ((size_t)1 << 18) /* floats */
 
 struct gt_ckpt_parts {
-  char folder[PATH_MAX], temporary[PATH_MAX + 64], final[PATH_MAX + 64];
+  char temporary[PATH_MAX], final[PATH_MAX + 64];
   hid_t file, params, buffers; /* negative: not open */
   size_t nparams, nbuffers;
-  bool made, finished;
+  bool finished;
 };
 
 static gt_status refused(const gt_ckpt_parts *p, const char *what) {
@@ -43,14 +43,18 @@ gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t np
   *p = (gt_ckpt_parts){
       .file = -1, .params = -1, .buffers = -1, .nparams = nparams, .nbuffers = nbuffers};
   *out = NULL;
-  snprintf(p->folder, sizeof p->folder, "%s", run_dir);
-  snprintf(p->temporary, sizeof p->temporary, "%s/.final.h5.tmp-%ld", p->folder, (long)getpid());
-  gt_ckpt_final_model_path(p->final, sizeof p->final, p->folder, NULL);
+  gt_ckpt_final_model_path(p->final, sizeof p->final, run_dir, NULL);
+  const int fd = gt_temporary_create(p->temporary, sizeof p->temporary, p->final);
+  if (fd < 0) {
+    gt_free(p);
+    return GT_FAIL(GT_ERR_CKPT, "%s/final.h5: the final model could not be begun: %s", run_dir,
+                   strerror(errno));
+  }
+  close(fd);
   const gt_ckpt_silence before = gt_ckpt_be_silent();
   errno = 0;
   p->file = gt_ckpt_create_file(p->temporary);
-  p->made = p->file >= 0;
-  if (p->made) {
+  if (p->file >= 0) {
     p->params = create_set(p->file, CKPT_PARAMS, nparams);
     p->buffers = create_set(p->file, CKPT_BUFFERS, nbuffers);
   }
@@ -138,7 +142,7 @@ gt_status gt_ckpt_parts_finish(gt_ckpt_parts *parts, gt_ckpt_info *info, const g
   ok = close_file(parts) && ok;
   gt_ckpt_speak(before);
   if (!ok) return refused(parts, "completed");
-  GT_TRY(gt_ckpt_file_finish(parts->temporary, parts->folder, parts->final));
+  GT_TRY(gt_ckpt_file_finish(parts->temporary, parts->final));
   parts->finished = true;
   return GT_OK;
 }
@@ -148,6 +152,6 @@ void gt_ckpt_parts_close(gt_ckpt_parts *parts) {
   const gt_ckpt_silence before = gt_ckpt_be_silent();
   close_file(parts);
   gt_ckpt_speak(before);
-  if (parts->made && !parts->finished) unlink(parts->temporary);
+  if (!parts->finished) unlink(parts->temporary);
   gt_free(parts);
 }

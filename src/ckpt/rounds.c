@@ -24,13 +24,9 @@ int64_t gt_ckpt_round_of(const char *name) {
 }
 
 bool gt_ckpt_is_temporary(const char *name, const char *region) {
-  static const char mark[] = ".h5.tmp-";
-  size_t length = strlen(region);
-  if (name[0] != '.' || strncmp(name + 1, region, length) != 0 ||
-      strncmp(name + 1 + length, mark, sizeof mark - 1) != 0)
-    return false;
-  const char *pid = name + 1 + length + sizeof mark - 1;
-  return *pid && strspn(pid, "0123456789") == strlen(pid);
+  char of[NAME_MAX + 4];
+  snprintf(of, sizeof of, "%s.h5", region);
+  return gt_temporary_is(name, of);
 }
 
 static DIR *open_ckpt(const char *run_dir) {

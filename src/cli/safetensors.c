@@ -62,25 +62,11 @@ static bool put_all(FILE *file, const char *text, const gt_safetensor *tensors, 
   return ok && fflush(file) == 0 && fsync(fileno(file)) == 0;
 }
 
-/* The new name is durable once its folder is on the disk; some file systems cannot sync a folder
-   and return EINVAL. */
-static bool sync_folder(const char *path) {
-  char *folder = gt_strdup(path), *slash = strrchr(folder, '/');
-  if (slash) slash[slash == folder ? 1 : 0] = 0;
-  const int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  gt_free(folder);
-  if (fd < 0) return false;
-  const bool ok = fsync(fd) == 0 || errno == EINVAL;
-  const int reason = errno;
-  close(fd);
-  errno = reason;
-  return ok;
-}
-
 /* Writes the file under its temporary name and renames it. */
-static gt_status publish(const char *path, const char *temporary, const char *text,
-                         const gt_safetensor *tensors, size_t n) {
-  const int fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+static gt_status publish(const char *path, const char *text, const gt_safetensor *tensors,
+                         size_t n) {
+  char temporary[4096];
+  const int fd = gt_temporary_create(temporary, sizeof temporary, path);
   FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
   if (!file) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", path, strerror(errno));
   bool ok = put_all(file, text, tensors, n);
@@ -91,7 +77,7 @@ static gt_status publish(const char *path, const char *temporary, const char *te
     unlink(temporary);
     return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", path, strerror(reason));
   }
-  if (!sync_folder(path))
+  if (!gt_name_sync(path))
     return GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", path,
                    strerror(errno));
   return GT_OK;
@@ -99,12 +85,9 @@ static gt_status publish(const char *path, const char *temporary, const char *te
 
 gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n,
                                const gt_safetensor_note *notes, size_t nnotes) {
-  const size_t size = strlen(path) + 32;
-  char *text = header(tensors, n, notes, nnotes), *temporary = gt_alloc(size, 1);
+  char *text = header(tensors, n, notes, nnotes);
   if (!text) gt_bug("jansson made no header for %s", path);
-  snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
-  const gt_status status = publish(path, temporary, text, tensors, n);
-  gt_free(temporary);
+  const gt_status status = publish(path, text, tensors, n);
   free(text);
   return status;
 }

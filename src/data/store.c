@@ -70,9 +70,8 @@ gt_status gt_data_check_output(const char *out, const char *input, bool force) {
                  out);
 }
 
-/* Gives a clear message for a missing folder, and never overwrites an existing temporary file. */
-static gt_status create_file(gt_data_store *s) {
-  int fd = open(s->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+static gt_status create_file(gt_data_store *s, size_t size) {
+  int fd = gt_temporary_create(s->temporary, size, s->path);
   if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", s->path, strerror(errno));
   close(fd);
   /* The format of HDF5 1.8 has metadata checksums, so HDF5 detects damage before it uses the
@@ -89,13 +88,12 @@ static gt_status create_file(gt_data_store *s) {
 gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_data_shape *shape) {
   gt_data_h5_quiet();
   gt_data_store *s = GT_NEW(gt_data_store);
-  size_t size = strlen(path) + 32;
+  const size_t size = strlen(path) + 64;
   *s = (gt_data_store){.file = -1, .x = {-1, -1}, .y = {-1, -1}, .shape = *shape};
   s->path = gt_strdup(path);
   s->temporary = gt_alloc(size, 1);
-  snprintf(s->temporary, size, "%s.%ld.tmp", path, (long)getpid());
   if (!shape->features) s->histogram = GT_NEW_ARRAY(uint64_t, shape->c * 256);
-  gt_status status = create_file(s);
+  gt_status status = create_file(s, size);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TRAIN);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TEST);
   *out = status == GT_OK ? s : NULL;
@@ -250,11 +248,10 @@ static gt_status write_attributes(gt_data_store *s, const char *name, size_t cla
   return ok ? GT_OK : failed(s, "writing attributes");
 }
 
-static bool sync_path(const char *path, int flags) {
-  int fd = open(path, flags | O_CLOEXEC);
+static bool sync_file(const char *path) {
+  int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
-  /* Some file systems cannot sync a directory and return EINVAL; nothing more can be done there. */
-  bool ok = fsync(fd) == 0 || (errno == EINVAL && (flags & O_DIRECTORY));
+  bool ok = fsync(fd) == 0;
   int reason = errno;
   close(fd);
   errno = reason;
@@ -263,18 +260,14 @@ static bool sync_path(const char *path, int flags) {
 
 /* fsync, rename, fsync of the folder. */
 static gt_status publish(gt_data_store *s) {
-  if (!sync_path(s->temporary, O_RDWR))
+  if (!sync_file(s->temporary))
     return GT_FAIL(GT_ERR_DATA, "%s: cannot be made durable (%s)", s->path, strerror(errno));
   if (rename(s->temporary, s->path) != 0)
     return GT_FAIL(GT_ERR_DATA, "%s: cannot be given its name (%s)", s->path, strerror(errno));
   s->finished = true;
-  char *folder = gt_strdup(s->path), *slash = strrchr(folder, '/');
-  if (slash) slash[slash == folder ? 1 : 0] = 0;
-  bool ok = sync_path(slash ? folder : ".", O_RDONLY | O_DIRECTORY);
-  gt_free(folder);
-  return ok ? GT_OK
-            : GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", s->path,
-                      strerror(errno));
+  return gt_name_sync(s->path) ? GT_OK
+                               : GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)",
+                                         s->path, strerror(errno));
 }
 
 static void close_sets(gt_data_store *s) {

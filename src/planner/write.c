@@ -60,33 +60,14 @@ static gt_status text_of(char **text, const gt_planner *p) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static gt_status refused(const char *path, const char *what) {
-  return GT_FAIL(GT_ERR_JOB, "plan: %s could not be %s: %s", path, what, strerror(errno));
-}
-
-static gt_status fill(const char *path, const char *text) {
-  FILE *file = fopen(path, "w");
-  if (!file) return refused(path, "opened");
-  bool good = fputs(text, file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
-  int error = errno;
-  if (fclose(file) == 0 && good) return GT_OK;
-  if (!good) errno = error;
-  return refused(path, "written");
-}
-
 gt_status gt_planner_put(const char *path, const char *text) {
-  char temporary[PATH_MAX];
   gt_job *again = NULL;
-  int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
-  if (length < 0 || (size_t)length >= sizeof temporary)
-    return GT_FAIL(GT_ERR_JOB, "plan: --write names a path of more than %d bytes", PATH_MAX - 32);
   /* the file is replaced only if the new text loads */
-  gt_status status = gt_job_parse(&again, path, text);
+  GT_TRY(gt_job_parse(&again, path, text));
   gt_job_close(again);
-  if (status == GT_OK) status = fill(temporary, text);
-  if (status == GT_OK && rename(temporary, path) != 0) status = refused(path, "put in place");
-  if (status != GT_OK) unlink(temporary);
-  return status;
+  return gt_file_replace(path, text, strlen(text))
+             ? GT_OK
+             : GT_FAIL(GT_ERR_JOB, "plan: %s could not be written: %s", path, strerror(errno));
 }
 
 gt_status gt_planner_write(const gt_planner *p, const char *path) {

@@ -62,32 +62,22 @@ static bool write_all(int fd, size_t bytes) {
   return ok;
 }
 
-static bool sync_folder(const char *path) {
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  /* some file systems do not support it */
-  bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
-  close(fd);
-  return ok;
-}
-
 /* Writes, syncs, renames, syncs the folder; removes both names in any case. */
 static gt_status write_file(const char *folder, const char *region, size_t bytes) {
-  char path[1400], temporary[1420];
+  char path[1400], temporary[1500];
   snprintf(path, sizeof path, "%s/%s.probe", folder, region);
-  snprintf(temporary, sizeof temporary, "%s.tmp", path);
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int fd = gt_temporary_create(temporary, sizeof temporary, path);
   bool ok = fd >= 0 && write_all(fd, bytes) && fsync(fd) == 0;
   int error = errno;
   if (fd >= 0 && close(fd) != 0 && ok) {
     ok = false;
     error = errno;
   }
-  if (ok && (rename(temporary, path) != 0 || !sync_folder(folder))) {
+  if (ok && (rename(temporary, path) != 0 || !gt_name_sync(path))) {
     ok = false;
     error = errno;
   }
-  unlink(temporary);
+  if (fd >= 0) unlink(temporary);
   unlink(path);
   return ok ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(error));
 }

@@ -104,18 +104,13 @@ static void put_profile(FILE *f, const gt_probe_state *p) {
 }
 
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path) {
-  char temporary[1200];
-  snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
-  FILE *f = fopen(temporary, "w");
-  bool ok = f != NULL;
-  if (f) {
-    put_profile(f, p);
-    ok = !ferror(f);
-    if (fclose(f) != 0) ok = false;
-  }
-  if (ok && rename(temporary, path) == 0) return GT_OK;
-  gt_status status =
-      GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(errno));
-  unlink(temporary);
-  return status;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (f) put_profile(f, p);
+  const bool ok = f && fclose(f) == 0 && gt_file_replace(path, text, size);
+  const int reason = errno;
+  free(text);
+  return ok ? GT_OK
+            : GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(reason));
 }

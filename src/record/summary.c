@@ -112,51 +112,17 @@ static json_t *summary_of(const gt_summary *s) {
   return root;
 }
 
-static gt_status refused(const char *path, const char *what) {
-  return GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be %s: %s", path, what, strerror(errno));
-}
-
-static gt_status fill(int fd, const char *path, const char *text, size_t size) {
-  while (size > 0) {
-    ssize_t n = write(fd, text, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = ENOSPC;
-    if (n <= 0) return refused(path, "written");
-    text += n;
-    size -= (size_t)n;
-  }
-  return fsync(fd) == 0 ? GT_OK : refused(path, "made durable");
-}
-
-static gt_status replace(const char *run_dir, const char *text) {
-  char temporary[PATH_MAX], final[PATH_MAX];
-  snprintf(final, sizeof final, "%s/summary.json", run_dir);
-  int length =
-      snprintf(temporary, sizeof temporary, "%s/.summary.json.tmp-%ld", run_dir, (long)getpid());
-  if (length < 0 || (size_t)length >= sizeof temporary)
-    return GT_FAIL(GT_ERR_FAULT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return refused(final, "opened");
-  gt_status status = fill(fd, final, text, strlen(text));
-  if (close(fd) != 0 && status == GT_OK) status = refused(final, "closed");
-  if (status == GT_OK && rename(temporary, final) != 0) status = refused(final, "renamed");
-  if (status != GT_OK) unlink(temporary);
-  int dir = status == GT_OK ? open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-  if (dir >= 0) {
-    if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP)
-      status = refused(final, "made durable");
-    close(dir);
-  }
-  return status;
-}
-
 gt_status gt_summary_write(const char *run_dir, const gt_summary *summary) {
   json_t *root = summary_of(summary);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   json_decref(root);
   if (!text)
     return GT_FAIL(GT_ERR_FAULT, "%s/summary.json: the summary is not a JSON object", run_dir);
-  gt_status status = replace(run_dir, text);
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/summary.json", run_dir);
+  const bool ok = gt_file_replace(path, text, strlen(text));
   free(text);
-  return status;
+  return ok ? GT_OK
+            : GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be written: %s", path,
+                      strerror(errno));
 }

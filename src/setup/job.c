@@ -109,16 +109,8 @@ gt_status gt_setup_open_job(gt_run *run) {
 }
 
 gt_status gt_setup_write_job(const gt_run *run) {
-  char path[1200], temporary[1300];
-  job_path(path, sizeof path, run->run_dir);
-  snprintf(temporary, sizeof temporary, "%s.tmp-%s-%ld", path, run->region, (long)getpid());
-  char *text = write_text(run);
-  FILE *f = fopen(temporary, "w");
-  bool ok = f && fputs(text, f) >= 0;
-  if (f && fclose(f) != 0) ok = false;
+  char path[1200], *text = write_text(run);
+  const bool ok = gt_file_replace(job_path(path, sizeof path, run->run_dir), text, strlen(text));
   gt_free(text);
-  if (ok && rename(temporary, path) == 0) return GT_OK;
-  gt_status status = GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(errno));
-  unlink(temporary);
-  return status;
+  return ok ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(errno));
 }

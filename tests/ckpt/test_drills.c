@@ -94,7 +94,7 @@ static void test_child_without_failpoint_succeeds(void **unused) {
 static void test_sweep_is_careful(void **unused) {
   (void)unused;
   static const char *const names[] = {".shanghai.h5.tmp-12", ".shanghai.h5.tmp-",
-                                      ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12",
+                                      ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12-0",
                                       "shanghai.h5.tmp-12"};
   char run[64], path[256];
   gt_ckpt_writer *writer;

@@ -17,7 +17,7 @@ tree() {
   rm -rf top started
   mkdir -p top/build/release top/datasets
   cp -r "$GEOTRAIN_SOURCE/jobs" top/
-  stand_in top/build/release/geotrain 'echo part >"$5.$$.tmp"; touch "$HERE/started"; exec sleep 30'
+  stand_in top/build/release/geotrain 'echo part >"${5%/*}/.${5##*/}.tmp-$$-0"; touch "$HERE/started"; exec sleep 30'
   echo data >top/datasets/fashion-mnist.h5
 }
 
@@ -46,10 +46,10 @@ done
 
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   tree
-  mv top/datasets/fashion-mnist.h5 top/datasets/fashion-mnist.h5.1.tmp # of another import
+  mv top/datasets/fashion-mnist.h5 top/datasets/.fashion-mnist.h5.tmp-1-0 # of another import
   interrupted
   check "stopped while it imports: 130" same "$code" 130
-  check "stopped while it imports: its own file goes, another's stays" same "$(ls top/datasets)" fashion-mnist.h5.1.tmp
+  check "stopped while it imports: its own file goes, another's stays" same "$(ls -A top/datasets)" .fashion-mnist.h5.tmp-1-0
 else
   skip "stopped while it imports" "there are no images in /usr/share/datasets/fashion-mnist"
 fi

@@ -1,0 +1,111 @@
+/* Files that replace others: written under a temporary name, made durable, then renamed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "geotrain/base.h"
+
+#define LEFTOVER_S 3600 /* a temporary file that nobody has written for so long is a leftover */
+
+/* The length of the folder part of a path; 0: the current folder. */
+static int folder_length(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return !slash ? 0 : slash == path ? 1 : (int)(slash - path);
+}
+
+bool gt_temporary_is(const char *name, const char *of) {
+  static const char mark[] = ".tmp-";
+  const size_t length = strlen(of);
+  if (name[0] != '.' || strncmp(name + 1, of, length) != 0 ||
+      strncmp(name + 1 + length, mark, sizeof mark - 1) != 0)
+    return false;
+  const char *rest = name + length + sizeof mark;
+  const size_t digits = strspn(rest, "0123456789");
+  if (digits == 0 || (rest[digits] && rest[digits] != '-')) return false;
+  return rest[digits + strspn(rest + digits, "-0123456789abcdef")] == '\0';
+}
+
+/* What a killed process has left of the same file. */
+static void remove_leftovers(const char *folder, const char *name) {
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    struct stat at;
+    if (gt_temporary_is(entry->d_name, name) &&
+        fstatat(dirfd(dir), entry->d_name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode) &&
+        time(NULL) - at.st_mtime > LEFTOVER_S)
+      unlinkat(dirfd(dir), entry->d_name, 0);
+  }
+  if (dir) closedir(dir);
+}
+
+int gt_temporary_create(char *temporary, size_t size, const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  char folder[4096];
+  const int length = folder_length(path);
+  snprintf(folder, sizeof folder, "%.*s", length ? length : 1, length ? path : ".");
+  remove_leftovers(folder, name);
+  for (int attempt = 0; attempt < 100; attempt++) {
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) return -1;
+    const int used = snprintf(temporary, size, "%.*s%s.%s.tmp-%ld-%016" PRIx64, length, path,
+                              length > 1 || (length == 1 && path[0] != '/') ? "/" : "", name,
+                              (long)getpid(), random);
+    if (used < 0 || (size_t)used >= size) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    const int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+bool gt_write_all(int fd, const void *bytes, size_t size) {
+  const char *at = bytes;
+  while (size > 0) {
+    const ssize_t n = write(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = ENOSPC;
+    if (n <= 0) return false;
+    at += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+bool gt_name_sync(const char *path) {
+  char folder[4096];
+  const int length = folder_length(path);
+  snprintf(folder, sizeof folder, "%.*s", length ? length : 1, length ? path : ".");
+  const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  /* File systems that cannot sync a folder refuse; nothing more can be done there. */
+  const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
+  const int reason = errno;
+  close(fd);
+  errno = reason;
+  return ok;
+}
+
+bool gt_file_replace(const char *path, const void *bytes, size_t size) {
+  char temporary[4096];
+  const int fd = gt_temporary_create(temporary, sizeof temporary, path);
+  if (fd < 0) return false;
+  bool ok = gt_write_all(fd, bytes, size) && fsync(fd) == 0;
+  int reason = errno;
+  if (close(fd) != 0 && ok) ok = false, reason = errno;
+  if (ok && rename(temporary, path) != 0) ok = false, reason = errno;
+  if (!ok) {
+    unlink(temporary);
+    errno = reason;
+    return false;
+  }
+  return gt_name_sync(path);
+}
