@@ -9,7 +9,9 @@
 static void open_outboxes(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   ps->unit = gt_exchange_unit(ps->exchange);
-  const size_t capacity = gt_ps_inflight(ps) + ps->spec.outbox * ps->unit + GT_EXCHANGE_SPARE - 1,
+  /* Messages that are forwarded have an outbox of their own; in a mesh there are none. */
+  const size_t own = gt_ps_inflight(ps) + GT_EXCHANGE_SPARE - 1,
+               capacity = own + ps->spec.outbox * ps->unit,
                full = spec->params.n + spec->buffers.n;
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
@@ -17,7 +19,7 @@ static void open_outboxes(gt_ps *ps) {
     ps->peers[p].written = ps->peers[p].round = spec->round;
   }
   if (spec->nregions > 1 && gt_ps_strategy(ps)->sends && ps->unit == 1)
-    for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, full)->refs = 1;
+    for (size_t i = 0; i <= own; i++) gt_ps_payload(ps, full)->refs = 1;
   for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
 }
 
