@@ -71,8 +71,9 @@ static gt_status take_job(gt_run *run) {
   gt_job *job;
   if (access(job_path(path, sizeof path, o->run_dir), F_OK) != 0) return GT_OK;
   GT_TRY(gt_job_load_run(&job, run->job, o->job_path, path, o->sets, o->nsets));
-  /* A file of other text that says the same is from now on the one that began the run. */
-  if (!gt_job_began(job, run->job)) memcpy(job->began_sha256, run->job->sha256, GT_SHA256_HEX);
+  /* A run directory of an earlier version does not say which file began the run. */
+  if (!gt_job_began(job, run->job) && !job->began_sha256[0])
+    memcpy(job->began_sha256, run->job->sha256, GT_SHA256_HEX);
   gt_job_close(run->job);
   run->job = job;
   return settle(run);
