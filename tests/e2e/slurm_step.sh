@@ -105,6 +105,28 @@ for ends in 134 137 139; do
 done
 unset GEOTRAIN_REQUEUE
 
+# ---- a busy slurmctld is not a job that is gone ----------------------------------------------------
+cp bin/scontrol scontrol
+cat >bin/scontrol <<'SH'
+#!/usr/bin/env bash
+echo "$*" >>"$CONTROL"
+[ "$(wc -l <"$CONTROL")" -gt "${BUSY:-0}" ] || { echo "slurm_load_jobs error: Socket timed out on send/recv operation" >&2; exit 1; }
+case $* in '-o show job'*) echo 'JobId=1 JobState=RUNNING Requeue=1' ;; esac
+SH
+export CONTROL=$PWD/control GEOTRAIN_ASK_PAUSE=0
+for busy in 0 3 9; do
+  rm -f control
+  BUSY=$busy bash -c '. "$GEOTRAIN_SOURCE/slurm/steps"; geotrain_lead=/dev/null geotrain_how=stopped; geotrain_requeue .' >out 2>err
+  code=$?
+  if [ $busy = 9 ]; then
+    ended "busy $busy times" 0 'scontrol was asked five times: .*timed out' 'is not requeued, because Slurm does not answer'
+  else
+    ended "busy $busy times" 0 'stopped; the job is requeued'
+    check "busy $busy times: requeued" same "$(tail -n 1 control)" 'requeue 1'
+  fi
+done
+mv scontrol bin/scontrol
+
 # ---- slurm/submit --chain: what another attempt would not change is the last of it ------------------------------------------------------
 "$GEOTRAIN_SOURCE/slurm/submit" --geotrain "$GEOTRAIN" job.yaml --chain 3 --run-dir "$PWD/chain" --dry-run >chain.sbatch 2>err
 mkdir chain

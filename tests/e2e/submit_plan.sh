@@ -61,7 +61,25 @@ chmod +x bin/squeue
 submits "again, while it runs" --again run
 ended "again, while it runs" 2 'job 70 of .*/run has not ended'
 check "again, while it runs: nothing is submitted" [ ! -e sent ]
-rm bin/squeue
+printf '#!/bin/sh\necho "slurm_load_jobs error: Socket timed out on send/recv operation" >&2\necho >>asked\nexit 1\n' >bin/squeue
+export GEOTRAIN_ASK_PAUSE=0
+submits "again, Slurm is busy" --again run
+ended "again, Slurm is busy" 5 'squeue was asked five times: .*timed out' 'whether job [0-9]+ of .*/run has ended is not known, so nothing is submitted'
+check "again, Slurm is busy: asked five times" same "$(wc -l <asked)" 5
+check "again, Slurm is busy: nothing is submitted" [ ! -e sent ]
+printf '#!/bin/sh\necho "slurm_load_jobs error: Invalid job id specified" >&2\nexit 1\n' >bin/squeue
+# What submitted.yaml changes of the run that has begun is checked before anything is submitted.
+cp run/submitted.yaml submitted && cp run/submitted.yaml run/job.yaml
+sed -i 's/seed: .*/seed: 99/' run/submitted.yaml
+submits "again, another seed" --again run
+ended "again, another seed" 2 'seed is .* there and 99 here; a resume may change'
+check "again, another seed: nothing is submitted" [ ! -e sent ]
+sed 's/keep: .*}/keep: 7}/; s/keep: [0-9]*$/keep: 7/' submitted >run/submitted.yaml
+submits "again, another keep" --again run --dry-run
+submits "again, another keep" --again run
+ended "again, another keep" 0 'is resumed with --set checkpoint.keep=7' 'submitted as job 77'
+cp submitted run/submitted.yaml
+rm sent
 submits "again" --again run
 ended "again" 0 'submitted as job 77'
 
