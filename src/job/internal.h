@@ -139,8 +139,9 @@ char *gt_job_key_owners(char *buf, size_t size, const job_key *row);
 /* GT_ERR_JOB names a key that is given, and that the chosen value does not have, or whose list is
    missing.  The tree has passed gt_job_values and has no defaults yet. */
 gt_status gt_job_check_owners(job_node *root, const char *source);
-/* Warns of each key that is not at its default and that the chosen value does not have. */
-void gt_job_warn_unused(const gt_job *job, void tell(const char *));
+/* The chosen value, if it does not have this key and the key is one that does nothing then; else
+   NULL. */
+const char *gt_job_key_idle(job_node *root, const job_key *row);
 /* Removes the keys that gt_job_check_owners would refuse. */
 void gt_job_drop_foreign(job_node *root);
 /* "a" + "b" is "a.b"; "" + "b" is "b". */
@@ -174,6 +175,8 @@ gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source, 
 gt_status gt_job_regions(job_node *root, const char *path);
 /* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are equal. */
 void gt_job_changes(const char *now, const char *before, char *text, size_t size);
+/* Prints them as the values of --set that make the second job from the first, one on a line. */
+void gt_job_print_sets(FILE *to, const char *now, const char *before);
 /* A region's name is also used in file names.  `where`: "regions.0.name". */
 gt_status gt_job_check_name(const char *name, const char *source, const char *where);
 /* Checks that involve several keys. */

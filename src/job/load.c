@@ -96,29 +96,6 @@ gt_status gt_job_parse(gt_job **out, const char *source, const char *text) {
   return load_text(out, source, text, strlen(text), &none);
 }
 
-bool gt_job_began(const gt_job *run, const gt_job *named) {
-  return strcmp(named->sha256, run->began_sha256) == 0 || strcmp(named->sha256, run->sha256) == 0;
-}
-
-gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_path,
-                          const char *path, const char *const *sets, size_t nsets) {
-  gt_job *run = NULL;
-  GT_TRY(gt_job_load(&run, path, sets, nsets));
-  char *before = gt_job_resolved(run), *now = gt_job_resolved(named), text[640] = "";
-  if (!gt_job_began(run, named)) gt_job_changes(now, before, text, sizeof text);
-  gt_free(before);
-  gt_free(now);
-  if (!text[0]) {
-    *out = run;
-    return GT_OK;
-  }
-  gt_job_close(run);
-  return GT_FAIL(GT_ERR_JOB,
-                 "%.120s is not the job of the run (%.120s): %s; give these keys by --set, or name "
-                 "%.120s to resume the run as it is",
-                 named_path, path, text, path);
-}
-
 int gt_job_ranks(const gt_job *job) {
   int ranks = 0;
   for (size_t i = 0; i < job->nregions; i++) ranks += job->regions[i].ranks;

@@ -67,19 +67,8 @@ gt_status gt_job_check_owners(job_node *root, const char *source) {
   return GT_OK;
 }
 
-void gt_job_warn_unused(const gt_job *job, void tell(const char *)) {
-  char text[512], owners[128];
-  job_node *root = gt_job_tree(job, false);
-  for (size_t i = 0; i < gt_job_nkeys; i++) {
-    const job_key *row = &gt_job_keys[i];
-    const job_node *node = row->flags & KEY_LENIENT ? gt_job_node_at(root, row->path, NULL) : NULL;
-    if (!node || is_used(root, row) || strcmp(node->text, row->fallback) == 0) continue;
-    snprintf(text, sizeof text, "%s is %s and does nothing: %s is %s; it is for %s only", row->path,
-             node->text, row->choice, chosen(root, row),
-             gt_job_key_owners(owners, sizeof owners, row));
-    tell(text);
-  }
-  gt_job_node_close(root);
+const char *gt_job_key_idle(job_node *root, const job_key *row) {
+  return row->flags & KEY_LENIENT && !is_used(root, row) ? chosen(root, row) : NULL;
 }
 
 void gt_job_drop_foreign(job_node *root) {

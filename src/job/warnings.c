@@ -8,6 +8,22 @@
 
 typedef void say(const char *text);
 
+/* Keys that are not at their default and that the chosen value does not have. */
+static void warn_idle(const gt_job *job, say *tell) {
+  char text[512], owners[128];
+  job_node *root = gt_job_tree(job, false);
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    const char *chosen = gt_job_key_idle(root, row);
+    const job_node *node = chosen ? gt_job_node_at(root, row->path, NULL) : NULL;
+    if (!node || strcmp(node->text, row->fallback) == 0) continue;
+    snprintf(text, sizeof text, "%s is %s and does nothing: %s is %s; it is for %s only", row->path,
+             node->text, row->choice, chosen, gt_job_key_owners(owners, sizeof owners, row));
+    tell(text);
+  }
+  gt_job_node_close(root);
+}
+
 static void warn_gradient(const gt_job *job, say *tell) {
   char text[256];
   if (job->sync.exchange != GT_EXCHANGED_GRADIENT || job->train.optimizer.name == GT_OPTIMIZER_SGD)
@@ -57,7 +73,7 @@ static void warn_aggregating(const gt_job *job, say *tell) {
 }
 
 void gt_job_warn(const gt_job *job, say *tell) {
-  gt_job_warn_unused(job, tell);
+  warn_idle(job, tell);
   warn_gradient(job, tell);
   warn_emulation(job, tell);
   warn_aggregating(job, tell);

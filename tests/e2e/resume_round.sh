@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 poison() { "$GEOTRAIN_HELPERS/e2e.poison" "$@" || fail "poison $*"; }
-ends=(--set checkpoint.keep=6)
+ends=(--set checkpoint.keep=6 --set train.until.steps=36) # the run itself ends at 24
 
 job job.yaml
 sed -i 's/{steps: 60}/{steps: 36}/; s/every: {steps: 10}/every: {steps: 6}/' job.yaml
@@ -75,7 +75,7 @@ ended "two rounds are named" 2 'region west was started with --resume-round 5, r
 # The run diverges and is stopped: the round from before that stays, though keep is one.
 fresh
 for region in east west; do poison copy "$newest" $region optim/momentum 3e38; done
-train "astray" 4 job.yaml --run-dir copy --resume --set checkpoint.keep=1
+train "astray" 4 job.yaml --run-dir copy --resume --set train.until.steps=36 --set checkpoint.keep=1
 ended "astray" 6 'not finite' "round $((newest + 1)) holds .*--resume-round N"
 check "astray: the round before stays" [ -e "copy/ckpt/$newest/east.h5" -a -e "copy/ckpt/$newest/west.h5" ]
 check "astray: what it went to stays too" same "$(newest_round copy)" $((newest + 1))

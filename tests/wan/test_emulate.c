@@ -110,6 +110,8 @@ static void outage_at_the_start(void **state) {
   const gt_ns from = gt_now();
   send(&s, GT_MSG_HELLO, NULL, 0, 0);
   run_until(&s, 0, 1, 0);
+  /* What begins must not be under way: as at the start of a run, greetings have left before. */
+  for (bool large; gt_gateway_next(s.g, &large) != GT_NEVER;) gt_gateway_poll(s.g, gt_now());
   assert_true(gt_now() - from < GT_SECOND / 2);
   gt_gateway_begin(s.g, gt_now());
   const gt_ns begun = gt_now();
