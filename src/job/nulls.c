@@ -48,7 +48,7 @@ static gt_status prune(job_node *node, const char *source, const char *path, con
       gt_job_path_join(under, sizeof under, pattern, child->key);
     else if (pattern)
       snprintf(under, sizeof under, "%.*s[]", (int)(sizeof under - 3), pattern);
-    if (node->kind == NODE_MAP && gt_job_node_null(child)) {
+    if (child->key && gt_job_node_null(child)) {
       if (!*child->text) return no_value(node, i, source, in);
       if (pattern && (strpbrk(child->key, ".[") || !is_known(under)))
         return gt_job_key_unknown(source, path, pattern, child->key);

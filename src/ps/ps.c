@@ -11,8 +11,7 @@ static void open_outboxes(gt_ps *ps) {
   ps->unit = gt_exchange_unit(ps->exchange);
   /* Messages that are forwarded have an outbox of their own; in a mesh there are none. */
   const size_t own = gt_ps_inflight(ps) + GT_EXCHANGE_SPARE - 1,
-               capacity = own + ps->spec.outbox * ps->unit,
-               full = spec->params.n + spec->buffers.n;
+               capacity = own + ps->spec.outbox * ps->unit, full = spec->params.n + spec->buffers.n;
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
     ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));

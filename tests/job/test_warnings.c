@@ -56,11 +56,11 @@ static void each_is_told(void **state) {
       "sync: {strategy: ssgd, period: 4}\n",
       0,
       "train.optimizer.beta2 is 0.99 and does nothing: train.optimizer.name is sgd; it is for "
-         "adam, adamw only\n"
+      "adam, adamw only\n"
       "train.schedule.lr_min is 0.01 and does nothing: train.schedule.name is constant; it is for "
-         "cosine only\n"
+      "cosine only\n"
       "sync.period is 4 and does nothing: sync.strategy is ssgd; it is for asgd-ga, ama, sma "
-         "only\n");
+      "only\n");
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1}}\nsync: {exchange: "
          "gradient}\n",
          0,
