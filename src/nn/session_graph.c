@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-/* Of a session's T ids, the first that is not padding. */
-static size_t start_of(const int32_t *ids, size_t T) {
-  size_t t = 0;
-  while (t < T && ids[t] == GT_PADDING) t++;
-  return t;
-}
-
 size_t gt_session_graph_floats(size_t N, size_t T) {
   return (2 * N + 2 + 6 * N * T + 15) / 16 * 16;
 }
@@ -49,13 +42,17 @@ static void add_edge(gt_session_graph *g, size_t first, uint32_t from, uint32_t 
   g->in[to] += 1.0F;
 }
 
+/* Padding may be anywhere among a session's T ids. */
 static void read_session(gt_session_graph *g, size_t i, const int32_t *ids, size_t T) {
   const size_t edges = g->E;
+  bool begun = false;
   g->first[i] = g->last[i] = (uint32_t)g->M;
-  for (size_t begin = start_of(ids, T), t = begin; t < T; t++) {
+  for (size_t t = 0; t < T; t++) {
+    if (ids[t] == GT_PADDING) continue;
     const uint32_t node = node_of(g, g->first[i], ids[t]);
-    if (t > begin) add_edge(g, edges, g->last[i], node);
+    if (begun) add_edge(g, edges, g->last[i], node);
     g->last[i] = node;
+    begun = true;
   }
 }
 

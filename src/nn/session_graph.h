@@ -22,7 +22,7 @@ typedef struct {
 
 /* Floats of memory for N sessions of T items. */
 size_t gt_session_graph_floats(size_t N, size_t T);
-/* Reads samples (N,T) of ids, GT_PADDING in front of short ones.  The graph is in `memory`. */
+/* Reads samples (N,T) of ids; GT_PADDING is skipped wherever it stands.  The graph is in `memory`. */
 gt_session_graph gt_session_graph_read(float *memory, const int32_t *samples, size_t N, size_t T);
 /* The graph that was last read there. */
 gt_session_graph gt_session_graph_at(float *memory, size_t N, size_t T);
