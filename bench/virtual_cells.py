@@ -13,7 +13,7 @@ LIMIT_REACHED = 6  # exit code of geotrain
 
 # Parts: (suffix of the line's name, or None: no line; words of the command line; exit code).
 ROUND = (("", (), 0), ("+resumed", ("--resume-round", "1"), 0))
-LIMIT = ((None, ("--set", "limits.wan_bytes=3MB"), LIMIT_REACHED), ("+resumed", ("--resume",), 0))
+LIMIT = ((None, ("--set", "limits.wan_bytes=3MB"), LIMIT_REACHED), ("+resumed", ("--resume", "--set", "limits.wan_bytes=null"), 0))
 LONGER = (("", ("--set", "train.until={steps: 11}"), 0), ("+resumed", ("--resume", "--set", "train.until={steps: 20}"), 0))
 
 

@@ -89,8 +89,10 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
    it is not timed. */
 gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, size_t samples,
                        size_t worker);
+/* The share of the model's parameters that the stages of a region have. */
+double gt_pipe_job_update_share(const gt_pipe_job *pipe, size_t region);
 /* From the end of a stage's last pass to its next parameters: compute.local, and compute.update
-   times the stage's share of the parameters. */
+   times its region's share of the parameters, which a server updates together. */
 gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage);
 /* Bytes on the wire from one region to another in a training step: outputs, gradients, and labels
    if they are sent, with the headers of their frames. */

@@ -26,9 +26,11 @@ typedef struct {
 
 /* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs:
    the order of events of a run under the virtual clock and of a simulation. Times begin at 0.  The
-   job outlives it. */
+   job outlives it.  update_share: the region's share of the parameters, by which compute.update is
+   multiplied (gt_pipe_job_update_share); 1 without a pipeline. */
 typedef struct gt_timeline gt_timeline;
-gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers);
+gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers,
+                                double update_share);
 void gt_timeline_close(gt_timeline *timeline);
 /* The PS's clock.  The PS does one thing at a time, so this may be later than the event that it
    handles. */

@@ -78,16 +78,23 @@ static size_t params_of(const gt_pipe_job *p, size_t first, size_t end) {
   return params;
 }
 
-static double update_s(const gt_pipe_job *p, size_t stage) {
+double gt_pipe_job_update_share(const gt_pipe_job *p, size_t region) {
   const gt_pipe_layout *l = &p->layout;
-  const gt_job_compute c = gt_job_compute_of(p->job, l->places[stage].region);
   const size_t all = params_of(p, 0, gt_graph_operations(p->graph));
   size_t own = 0;
-  for (size_t chunk = 0; chunk < l->chunks; chunk++) {
-    const gt_span *span = &p->spans[gt_pipe_span_of(l->stages, chunk, stage)];
-    own += params_of(p, span->first, span->end);
+  for (size_t stage = 0; stage < l->stages; stage++) {
+    for (size_t chunk = 0; l->places[stage].region == region && chunk < l->chunks; chunk++) {
+      const gt_span *span = &p->spans[gt_pipe_span_of(l->stages, chunk, stage)];
+      own += params_of(p, span->first, span->end);
+    }
   }
-  return c.local_s + (all > 0 ? c.update_s * (double)own / (double)all : 0);
+  return all > 0 ? (double)own / (double)all : 0;
+}
+
+static double update_s(const gt_pipe_job *p, size_t stage) {
+  const size_t region = p->layout.places[stage].region;
+  const gt_job_compute c = gt_job_compute_of(p->job, region);
+  return c.local_s + c.update_s * gt_pipe_job_update_share(p, region);
 }
 
 gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage) {

@@ -148,8 +148,7 @@ static double tied_bytes(const gt_pipe_search_problem *p, const gt_pipe_found *f
 static bool pose_stage(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found *f,
                        size_t stage) {
   const gt_pipe_site *site = &p->sites[f->places[stage].region];
-  const double share = share_of(p, f, stage), all = parameters_of(p, 0, p->npieces),
-               most = (double)(f->chunks * f->micros);
+  const double share = share_of(p, f, stage), most = (double)(f->chunks * f->micros);
   double parameters = 0, held = 0, tied = 0;
   for (size_t c = 0; c < f->chunks; c++) {
     const size_t k = gt_pipe_span_of(f->stages, c, stage);
@@ -159,13 +158,26 @@ static bool pose_stage(posed *q, const gt_pipe_search_problem *p, const gt_pipe_
       held += p->pieces[i].work.activation_bytes + p->pieces[i].work.kept_bytes;
   }
   q->regions[stage] = f->places[stage].region;
-  q->update_s[stage] = site->local_s + (all > 0 ? site->update_s * parameters / all : 0);
   q->slots[stage] = most;
   if (site->memory_bytes == INFINITY) return true;
   const double room = site->memory_bytes - p->copies * parameters - tied - share * p->scratch_bytes;
   if (room < share * held * (double)f->chunks) return false;
   if (share * held * most > room) q->slots[stage] = floor(room / (share * held));
   return true;
+}
+
+/* A server updates all parameters of its region at once. */
+static void pose_updates(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found *f) {
+  const double all = parameters_of(p, 0, p->npieces);
+  for (size_t stage = 0; stage < f->stages; stage++) {
+    const size_t region = f->places[stage].region;
+    const gt_pipe_site *site = &p->sites[region];
+    double own = 0;
+    for (size_t k = 0; k < f->stages * f->chunks; k++)
+      if (f->places[gt_pipe_stage_of(f->stages, k)].region == region)
+        own += parameters_of(p, begin_of(f, k), f->ends[k]);
+    q->update_s[stage] = site->local_s + (all > 0 ? site->update_s * own / all : 0);
+  }
 }
 
 /* Regions tell each other that their gradient is there (gt_pipe_problem); the squares that they tell
@@ -193,6 +205,7 @@ static bool pose(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found 
   pose_agreement(q);
   for (size_t k = 0; k < n; k++) pose_span(q, p, f, k);
   for (size_t s = 0; s < f->stages; s++) fits = pose_stage(q, p, f, s) && fits;
+  pose_updates(q, p, f);
   q->wan.region = q->regions;
   q->problem = (gt_pipe_problem){.stages = f->stages,
                                  .chunks = f->chunks,

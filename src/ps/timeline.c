@@ -21,11 +21,13 @@ struct gt_timeline {
   size_t nworkers;
 };
 
-gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers) {
+gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers,
+                                double update_share) {
   gt_timeline *t = GT_NEW(gt_timeline);
   t->job = job;
   t->order = *order;
   t->cost = gt_job_compute_of(job, (size_t)order->region);
+  t->cost.update_s *= update_share;
   t->nworkers = nworkers;
   t->workers = GT_NEW_ARRAY(timeline_worker, nworkers);
   for (size_t w = 0; w < nworkers; w++) t->workers[w].due = GT_NEVER;

@@ -162,7 +162,8 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
                              : gt_ps_optim_of(job, id, sim->spec.samples);
   GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, id, r->parameters), false));
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
-  r->timeline = gt_timeline_create(job, &r->order, nworkers);
+  r->timeline =
+      gt_timeline_create(job, &r->order, nworkers, pipe ? gt_pipe_job_update_share(pipe, id) : 1);
   gt_sim_wires_open(r, &wire_hooks);
   if (pipe) GT_TRY(gt_sim_stages_open(r));
   r->ps = make_ps(r);

@@ -30,7 +30,10 @@ static void *virtual_open(const gt_server *s) {
   virtual_clock *v = GT_NEW(virtual_clock);
   v->nworkers = (size_t)s->run->roles.region_size - 1;
   v->workers = GT_NEW_ARRAY(virtual_worker, v->nworkers);
-  v->timeline = gt_timeline_create(s->run->job, &s->run->order, v->nworkers);
+  const gt_run *run = s->run;
+  const double share =
+      run->pipe ? gt_pipe_job_update_share(run->pipe->job, run->roles.region_id) : 1;
+  v->timeline = gt_timeline_create(run->job, &run->order, v->nworkers, share);
   return v;
 }
 

@@ -81,7 +81,7 @@ for strategy in ssgd sma; do
   done
   train "limited-$strategy" 8 "${words[@]}" --run-dir limited-$strategy --set limits.wan_bytes=5MB
   ended "limited-$strategy" 6 'limits.wan_bytes'
-  train "limited-$strategy" 8 "${words[@]}" --run-dir limited-$strategy --resume
+  train "limited-$strategy" 8 "${words[@]}" --run-dir limited-$strategy --resume --set limits.wan_bytes=null
   ended "limited-$strategy" 0 'goes on from round'
   check "$strategy: the same bits after a limit" same "$(field limited-$strategy params_sha256)" "$(field whole-$strategy params_sha256)"
 done

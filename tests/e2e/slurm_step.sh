@@ -13,7 +13,7 @@ cat >bin/srun <<'SH'
 cp "${SLURM_HOSTFILE:-/dev/null}" seen
 echo "${SLURM_EXPORT_ENV-}" >export
 [ -z "${SRUN_RECORDS:-}" ] || echo "$SRUN_RECORDS" >>run/east.jsonl
-sleep "${SRUN_TAKES:-0}"
+while [ -n "${SRUN_AFTER-}" ] && ! grep -q "$SRUN_AFTER" err; do sleep 0.1; done
 exit "${SRUN_ENDS:-0}"
 SH
 cat >bin/scontrol <<'SH'
@@ -70,7 +70,8 @@ by 'Intel MPI' 'Intel(R) MPI Library for Linux* OS, Version 2021.13' \
 
 # ---- a step that ends while a signal waits for its ranks ---------------------------------------------------------------------------------
 mkdir -p run
-SRUN_TAKES=1.5 SRUN_ENDS=3 bash -c '. "$GEOTRAIN_SOURCE/slurm/steps"; (sleep 0.7; kill -USR1 $$) & geotrain_step job.yaml run' >out 2>err
+rm -f seen
+SRUN_AFTER='USR1 came' SRUN_ENDS=3 bash -c '. "$GEOTRAIN_SOURCE/slurm/steps"; (until [ -e seen ]; do sleep 0.1; done; kill -USR1 $$) & geotrain_step job.yaml run' >out 2>err
 code=$?
 ended "a step that ends beside a signal" 3 'USR1 came' 'a data set cannot be used'
 
