@@ -13,6 +13,7 @@ cat >bin/sbatch <<'SH'
 [ ! -e "$HERE/full" ] || { echo "sbatch: error: no" >&2; exit 1; }
 [ ! -s "$HERE/room" ] || [ "$(grep -c . "$HERE/asked")" -lt "$(cat "$HERE/room")" ] || { echo "sbatch: error: too many" >&2; exit 1; }
 echo "$*" >>"$HERE/asked"
+while [ -e "$HERE/busy" ]; do sleep 0.1; done
 cp "${@: -1}" "$HERE/sent" && echo $((76 + $(grep -c . "$HERE/asked")))
 SH
 for other in scancel scontrol; do printf '#!/bin/sh\necho "%s $*" >>"$HERE/told"\n' $other >bin/$other; done
@@ -97,6 +98,45 @@ submits job.yaml --run-dir chain2 --chain 3
 ended "a chain that has no room" 1 'sbatch refused'
 check "a chain that has no room: none of it is left" same "$(cat told 2>&1) $(left chain2)" "scancel 77 78 "
 rm room
+
+# ---- two submissions to one run directory --------------------------------------------------------------------------------------------
+printf "#!/bin/sh\n" >bin/squeue # no job lives
+chmod +x bin/squeue
+# first WORDS...: a submission that sbatch keeps waiting.
+first() {
+  : >asked
+  : >busy
+  "$submit" --geotrain "$GEOTRAIN" "$@" >first.out 2>first.err </dev/null &
+  first=$!
+  until [ -s asked ]; do sleep 0.1; done
+}
+second() { # WORDS...
+  "$submit" --geotrain "$GEOTRAIN" "$@" >out 2>err </dev/null
+  code=$?
+}
+first job.yaml --run-dir both
+second job.yaml --run-dir both
+ended "two submissions to one folder" 2 "process $first on $(hostname) is submitting $PWD/both; wait for it to end"
+rm busy
+wait "$first"
+check "two submissions: the first goes on" same "$? $(grep -c . asked) $(grep -c . both/slurm-jobs)" "0 1 1"
+first --again both
+second --again both
+ended "two --again" 2 "process $first on $(hostname) is submitting $PWD/both"
+pkill -KILL -P "$first"
+kill -KILL "$first"
+wait "$first" 2>/dev/null
+rm busy
+second --again both
+ended "the submission before was killed" 0
+check "nothing is left of the locks" same "$(find both -name '.submit*')" ""
+ln -s 'elsewhere 0-0 pid:[1] 5 7' both/.submit
+second --again both
+ended "a submission on another host" 2 'process 5 on elsewhere is submitting'
+touch -h -d '11 minutes ago' both/.submit
+second --again both
+ended "one that is ten minutes old" 0
+rm bin/squeue
 
 # ---- what cannot begin ---------------------------------------------------------------------------------------------------------------
 refused "a model that there is not" 'model.name is "resnet50"' job.yaml --run-dir no --set model.name=resnet50
