@@ -51,6 +51,10 @@ void gt_on_bug(void (*handler)(const char *text));
     if (gt_try_status != GT_OK) return gt_try_status;                                              \
   } while (0)
 
+/* The index of the first control character of a UTF-8 text (line breaks and tabs too), by which a
+   text from a file could drive a terminal; `size` if there is none. */
+size_t gt_control_find(const char *text, size_t size);
+
 /* ---- log ------------------------------------------------------------------------------------- */
 
 typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_level;
@@ -236,6 +240,11 @@ bool gt_name_sync(const char *path);
 /* Replaces a file, or creates it, as a whole: a crash leaves the old contents or the new ones.
    Returns false with errno. */
 bool gt_file_replace(const char *path, const void *bytes, size_t size);
+/* Whether a command may write `out`.  GT_ERR_JOB if it is its own `input` (NULL: none), or if it
+   exists with other contents than a file of this `kind` ("HDF5"; NULL: any contents are replaced),
+   of which `is_kind` is the judge. */
+gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
+                                bool (*is_kind)(const char *path));
 
 /* ---- drills ---------------------------------------------------------------------------------- */
 

@@ -109,3 +109,19 @@ bool gt_file_replace(const char *path, const void *bytes, size_t size) {
   }
   return gt_name_sync(path);
 }
+
+gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
+                                bool (*is_kind)(const char *path)) {
+  struct stat there, given;
+  /* what else may be wrong is said when it is written */
+  if (stat(out, &there) != 0 || S_ISDIR(there.st_mode)) return GT_OK;
+  if (input && stat(input, &given) == 0 && there.st_dev == given.st_dev &&
+      there.st_ino == given.st_ino)
+    return GT_FAIL(GT_ERR_JOB, "%s is an input and the output; name another file as the output",
+                   out);
+  if (!kind || (S_ISREG(there.st_mode) && (there.st_size == 0 || is_kind(out)))) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s exists and is no %s file, so it is not overwritten: name another output, or "
+                 "add --force",
+                 out, kind);
+}

@@ -9,12 +9,27 @@
 static void (*bug_handler)(const char *text);
 static _Thread_local char last_error[GT_ERROR_TEXT_MAX];
 
-/* An error is kept on one line: texts from libraries may contain line breaks, and errors go into
-   logs and records. */
-static void flatten(char *text) {
-  for (char *c = text; *c; c++) {
-    if (*c == '\n' || *c == '\r' || *c == '\t') *c = ' ';
+static bool is_c1(unsigned char c) {
+  return c >= 0x80 && c <= 0x9f;
+}
+
+size_t gt_control_find(const char *text, size_t size) {
+  const unsigned char *c = (const unsigned char *)text;
+  for (size_t i = 0; i < size; i++) {
+    if (c[i] < 0x20 || c[i] == 0x7f || is_c1(c[i])) return i;
+    if (c[i] == 0xc2 && i + 1 < size && is_c1(c[i + 1])) return i;
+    if (c[i] >= 0xc0)
+      for (int k = 0; k < 3 && i + 1 < size && (c[i + 1] & 0xc0) == 0x80; k++) i++;
   }
+  return size;
+}
+
+/* An error is kept on one line, for logs and records, and what it quotes from files does not reach a
+   terminal as a command. */
+static void flatten(char *text) {
+  const size_t size = strlen(text);
+  for (size_t i = 0; (i += gt_control_find(text + i, size - i)) < size; i++)
+    text[i] = strchr("\n\r\t", text[i]) ? ' ' : '?';
 }
 
 static const char *base_name(const char *path) {

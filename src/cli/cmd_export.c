@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "checkpoint_model.h"
 #include "run_model.h"
@@ -13,7 +12,7 @@
 #include "options.h"
 
 #define RUNNING_VAR ".running_var"
-#define USAGE       "usage: geotrain export CHECKPOINT|RUN_DIR [REGION] OUT.safetensors"
+#define USAGE       "usage: geotrain export CHECKPOINT|RUN_DIR [REGION] OUT.safetensors [--force]"
 
 /* The tensors of a file and their memory. */
 typedef struct {
@@ -112,13 +111,6 @@ static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_in
   return status;
 }
 
-/* Whether the new file would overwrite the checkpoint. */
-static bool same_file(const char *a, const char *b) {
-  struct stat of_a, of_b;
-  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-         of_a.st_ino == of_b.st_ino;
-}
-
 static gt_status export(const char *path, const gt_ckpt_info *info, const gt_state *state,
                         const char *to) {
   gt_sample_shape shape;
@@ -139,22 +131,23 @@ static gt_status export(const char *path, const gt_ckpt_info *info, const gt_sta
 }
 
 gt_status gt_cmd_export(int argc, char **argv) {
-  static const struct option options[] = {{0}};
+  static const struct option options[] = {{"force", no_argument, NULL, 'f'}, {0}};
   char path[4096];
   gt_ckpt_info info;
   gt_state state;
   opterr = 0;
-  if (getopt_long(argc, argv, "", options, NULL) != -1)
-    return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
+  bool force = false;
+  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (o != 'f')
+      return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
+    force = true;
+  }
   const int given = argc - optind;
   if (given != 2 && given != 3)
     return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, given);
   const char *to = argv[argc - 1];
   GT_TRY(gt_cli_run_model(path, sizeof path, argv[optind], given == 3 ? argv[optind + 1] : NULL));
-  if (same_file(path, to))
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "export: %s is the checkpoint itself; another name for what is written is needed", to);
+  GT_TRY(gt_output_may_replace(to, path, force ? NULL : "safetensors", gt_safetensors_is));
   GT_TRY(gt_ckpt_read(path, &info, &state));
   const gt_status status = export(path, &info, &state, to);
   gt_state_close(&state);

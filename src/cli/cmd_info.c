@@ -102,6 +102,8 @@ static gt_status print_job(const options *o) {
   char *text = o->flat || o->measure || o->resume ? NULL : gt_job_resolved(job);
   if (o->resume)
     status = print_changes(job, o->resume);
+  else if (o->measure && o->out && gt_output_may_replace(o->out, o->path, NULL, NULL) != GT_OK)
+    status = GT_ERR_JOB;
   else if (o->measure)
     status = gt_cli_measure_job(job, o->out);
   else if (o->flat)

@@ -250,6 +250,8 @@ static size_t sweep(const placement_options *o, const placement_sites *s,
 static gt_status placement(const placement_options *o) {
   placement_sites sites;
   if (o->plot) GT_TRY(gt_placement_can_plot());
+  for (size_t i = 0; o->csv && i < o->nfiles; i++)
+    GT_TRY(gt_output_may_replace(o->csv, o->files[i], NULL, NULL));
   gt_status status = gt_placement_sites(&sites, o);
   if (status == GT_OK) {
     placement_result *results = GT_NEW_ARRAY(placement_result, 2 * o->clouds.n * o->functions.n *

@@ -113,6 +113,8 @@ static gt_status search_pipeline(const gt_job_words *words, const plan_options *
 
 static gt_status plan(const gt_job_words *words, const plan_options *o) {
   gt_job *job = NULL;
+  if (o->write) GT_TRY(gt_output_may_replace(o->write, words->path, NULL, NULL));
+  if (o->svg) GT_TRY(gt_output_may_replace(o->svg, words->path, NULL, NULL));
   GT_TRY(gt_job_load_regions(&job, words->path, words->sets, words->nsets, o->regions_csv));
   const bool piped = job->pipeline.nstages > 0, search = job->pipeline.search;
   const gt_status status = piped ? plan_pipeline(job, o) : GT_OK;

@@ -38,6 +38,7 @@ gt_status gt_cmd_probe(int argc, char **argv) {
   o.job_path = words.path;
   o.sets = words.sets;
   o.nsets = words.nsets;
+  if (status == GT_OK && o.out) status = gt_output_may_replace(o.out, o.job_path, NULL, NULL);
   if (status == GT_OK) status = gt_launch_check();
   if (status == GT_OK)
     status = gt_probe(&o);

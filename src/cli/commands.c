@@ -178,14 +178,15 @@ const gt_command gt_commands[] = {
      "                affinity), at most OMP_NUM_THREADS.  The figures are the same to the bit.\n"},
     {"export", "write a run's model or a checkpoint's as safetensors, with PyTorch's names",
      gt_cmd_export, false,
-     "geotrain export RUN_DIR [REGION] OUT.safetensors\n"
-     "geotrain export CHECKPOINT OUT.safetensors\n"
+     "geotrain export RUN_DIR [REGION] OUT.safetensors [--force]\n"
+     "geotrain export CHECKPOINT OUT.safetensors [--force]\n"
      "\n"
      "RUN_DIR stands for the run's final model, as for `geotrain eval`; CHECKPOINT is its file,\n"
      "or a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.  Parameters and buffers\n"
      "have the names and layouts of PyTorch (convolutions K,C,R,S; linear layers after images\n"
      "read C,H,W), so load_state_dict of the same model reads them.  The file's metadata have\n"
-     "the model, job, region, round, step and version.  OUT is replaced if it exists.\n"
+     "the model, job, region, round, step and version.  OUT is replaced if it is such a file,\n"
+     "and any other file only with --force.\n"
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or of another version.\n"},
     {"generate", "continue a text with a run's model or a checkpoint's", gt_cmd_generate, true,

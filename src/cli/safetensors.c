@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -90,4 +91,17 @@ gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, s
   const gt_status status = publish(path, text, tensors, n);
   free(text);
   return status;
+}
+
+bool gt_safetensors_is(const char *path) {
+  uint64_t length;
+  char first = 0;
+  FILE *file = fopen(path, "rbe");
+  const bool read =
+      file && fread(&length, sizeof length, 1, file) == 1 && fread(&first, 1, 1, file) == 1;
+  struct stat at;
+  const bool fits =
+      read && fstat(fileno(file), &at) == 0 && length <= (uint64_t)at.st_size - sizeof length;
+  if (file) fclose(file);
+  return fits && first == '{';
 }

@@ -3,6 +3,8 @@
 #ifndef GEOTRAIN_CLI_SAFETENSORS_H
 #define GEOTRAIN_CLI_SAFETENSORS_H
 
+#include <stdbool.h>
+
 #include "geotrain/tensor.h"
 
 typedef enum { GT_SAFETENSOR_F32, GT_SAFETENSOR_I64 } gt_safetensor_type;
@@ -27,5 +29,8 @@ typedef struct {
    that case. */
 gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n,
                                const gt_safetensor_note *notes, size_t nnotes);
+
+/* Whether a file begins as one of safetensors does: the length of its header, then the header. */
+bool gt_safetensors_is(const char *path);
 
 #endif

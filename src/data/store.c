@@ -55,19 +55,13 @@ static gt_status create_split(gt_data_store *s, gt_split split) {
   return status;
 }
 
-gt_status gt_data_check_output(const char *out, const char *input, bool force) {
-  struct stat there, given;
-  if (stat(out, &there) != 0) return GT_OK; /* what else may be wrong is said when it is written */
-  if (input && stat(input, &given) == 0 && there.st_dev == given.st_dev &&
-      there.st_ino == given.st_ino)
-    return GT_FAIL(GT_ERR_JOB, "%s is an input and the output; name another file as the output",
-                   out);
+static bool is_hdf5(const char *path) {
   gt_data_h5_quiet();
-  if (force || there.st_size == 0 || (S_ISREG(there.st_mode) && H5Fis_hdf5(out) > 0)) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s exists and is no HDF5 file, so it is not overwritten: name another output, or "
-                 "add --force",
-                 out);
+  return H5Fis_hdf5(path) > 0;
+}
+
+gt_status gt_data_check_output(const char *out, const char *input, bool force) {
+  return gt_output_may_replace(out, input, force ? NULL : "HDF5", is_hdf5);
 }
 
 static gt_status create_file(gt_data_store *s, size_t size) {

@@ -29,9 +29,14 @@ gt_status gt_job_csv_open(job_csv *csv, const char *path, const char *needed) {
   GT_TRY(gt_job_read_file(path, needed, &csv->text, &size));
   /* skips a byte order mark, as spreadsheets write it */
   csv->next = strncmp(csv->text, "\xef\xbb\xbf", 3) == 0 ? csv->text + 3 : csv->text;
-  if (strlen(csv->text) == size) return GT_OK;
+  size_t at = 0, line = 1;
+  while ((at += gt_control_find(csv->text + at, size - at)) < size &&
+         memchr("\t\r\n", csv->text[at], 3))
+    line += csv->text[at++] == '\n';
+  if (at == size) return GT_OK;
   gt_job_csv_close(csv);
-  return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; %s is needed", path, needed);
+  return GT_FAIL(GT_ERR_JOB, "%s:%zu: has a control character in it; %s is needed", path, line,
+                 needed);
 }
 
 bool gt_job_csv_line(job_csv *csv, const char **fields, size_t max, size_t *n) {

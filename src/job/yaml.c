@@ -26,16 +26,10 @@ static gt_status next(reader *r, yaml_event_t *event) {
                  problem, p->context ? " " : "", p->context ? p->context : "");
 }
 
-static bool control_character(const char *text, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return true;
-  return false;
-}
-
 static gt_status read_scalar(reader *r, const yaml_event_t *event, const char *key,
                              job_node **out) {
   const char *text = (const char *)event->data.scalar.value;
-  if (control_character(text, event->data.scalar.length))
+  if (gt_control_find(text, event->data.scalar.length) < event->data.scalar.length)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s:%zu: a value has a control character or a line break in it; one line of text is needed",
@@ -57,7 +51,7 @@ static gt_status read_key(reader *r, const yaml_event_t *event, const job_node *
                    line);
   const char *text = (const char *)event->data.scalar.value;
   size_t length = event->data.scalar.length;
-  if (length == 0 || length >= size || control_character(text, length))
+  if (length == 0 || length >= size || gt_control_find(text, length) < length)
     return GT_FAIL(GT_ERR_JOB,
                    "%s:%zu: a key is empty, too long or has a control character; a word is needed",
                    r->source, line);

@@ -33,6 +33,14 @@ static void an_error_is_one_line_and_bounded(void **unused) {
   assert_null(strchr(gt_error_text(), '\n'));
 }
 
+/* What it quotes: an escape, a bell, a delete, CSI in UTF-8 and alone; letters of other alphabets
+   stay. */
+static void an_error_has_no_control_characters(void **unused) {
+  (void)unused;
+  GT_FAIL(GT_ERR_JOB, "a\x1b[2J\x07\x7f b\xc2\x9b c\x9b\td \xc3\x9b\xe2\x82\x9b\xf0\x9f\x98\x80\n");
+  assert_string_equal(gt_error_text(), "a?[2J?? b?? c? d \xc3\x9b\xe2\x82\x9b\xf0\x9f\x98\x80 ");
+}
+
 static void a_fault_names_its_place(void **unused) {
   (void)unused;
   gt_fail(GT_ERR_FAULT, "/some/where/loop.c", 12, "the queue is upside down");
@@ -112,6 +120,7 @@ int main(void) {
       cmocka_unit_test(an_error_keeps_its_text_and_code),
       cmocka_unit_test(an_error_may_quote_the_last_one),
       cmocka_unit_test(an_error_is_one_line_and_bounded),
+      cmocka_unit_test(an_error_has_no_control_characters),
       cmocka_unit_test(a_fault_names_its_place),
       cmocka_unit_test(try_returns_a_failure_only),
       cmocka_unit_test(lines_carry_who_speaks),

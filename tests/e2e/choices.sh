@@ -36,6 +36,8 @@ train "resume" 4 job.yaml --run-dir measured --resume --set train.until.steps=9
 ended "resume" 0 'by the way that each pass is computed \(the checkpoint\)'
 check "of the checkpoint is recorded" same "$(how measured)" checkpoint
 
+"$GEOTRAIN" info job.yaml --measure --out job.yaml 2>words
+check "the job file is not what --measure writes" grep -q 'job.yaml is an input and the output' words
 "$GEOTRAIN" info job.yaml --measure --out file 2>words
 check "info --measure writes a file" grep -q "^machine " file
 check "info --measure says what it did" grep -q "5 layers measured in .* --set train.choices=file computes so" words

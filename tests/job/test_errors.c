@@ -192,6 +192,8 @@ static void values(void **state) {
   set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break "
                              "in it; one line of text is needed");
   set("regions.0.ranks=0", "--set: regions.0.ranks is 0; 1 or more (or auto) is needed");
+  set("data.path=\"\\u009b31m\"", "--set data.path:1: a value has a control character or a line "
+                                  "break in it; one line of text is needed");
   set("regions=[]", "--set: regions is an empty list; 1 or more entries are needed");
   set("regions=[5]", "--set: regions.0 is \"5\"; a mapping is needed");
 }

@@ -365,7 +365,8 @@ static void mistakes_in_csv_files(void **state) {
     refused(folder, cases[i].devices ? devices_file : links_file, cases[i].expected);
   }
   put(devices_file, DLINE, strlen(DLINE) + 1);
-  refused(folder, devices_file, ": has a zero byte in it; a CSV file of devices is needed");
+  refused(folder, devices_file,
+          ":2: has a control character in it; a CSV file of devices is needed");
   put(devices_file, DLINE, strlen(DLINE));
   unlink(links_file);
   refused(folder, links_file, ": cannot be opened: No such file or directory");

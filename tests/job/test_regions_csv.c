@@ -145,7 +145,9 @@ static void mistakes(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
-  refused("name,ranks\0", 11, ": has a zero byte in it; a CSV file of regions is needed");
+  refused("name,ranks\0", 11, ":1: has a control character in it; a CSV file of regions is needed");
+  refused("name,ranks\r\n\ta,2\r\nb\x1b]0;x\x07,2\r\n", 29,
+          ":3: has a control character in it; a CSV file of regions is needed");
   unlink(csv);
   gt_job *job = NULL;
   assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, "nothing.csv"), GT_ERR_JOB);
