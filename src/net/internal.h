@@ -101,9 +101,16 @@ static inline size_t gt_padded_bytes(size_t nbytes) {
   return (nbytes + 63) / 64 * 64;
 }
 
-/* window is MPI_WIN_NULL if the region spans several nodes; arrays are then sent as messages. */
+/* A rank's shared memory, as this process sees it. */
 typedef struct {
-  MPI_Win window;
+  void *base;
+  size_t bytes;
+} gt_mapping;
+
+/* segments has one entry per rank of the region; NULL if the region spans several nodes or the node
+   has too little shared memory: arrays are then sent as messages. */
+typedef struct {
+  gt_mapping *segments;
   size_t nworkers;
   gt_plane_size n;
 } gt_shared;
@@ -149,9 +156,9 @@ static inline size_t gt_chunks(size_t nparams) {
   return (nparams + GT_CHUNK_FLOATS - 1) / GT_CHUNK_FLOATS;
 }
 
-/* Both collective over region. */
+/* Collective over region. */
 void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *size);
-void gt_shared_close(gt_shared *s, double limit_s);
+void gt_shared_close(gt_shared *s);
 /* The arrays of a worker rank (1 or more), at addresses of this process. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
 /* The bell of a rank, or NULL. */

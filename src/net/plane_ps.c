@@ -59,7 +59,7 @@ static void post_push(gt_plane_ps *plane, size_t worker) {
 static void post_grads(gt_plane_ps *plane, size_t worker) {
   port *p = &plane->ports[worker];
   p->grads_posted = true;
-  if (plane->shared.window != MPI_WIN_NULL) return;
+  if (plane->shared.segments) return;
   gt_part_receive(&p->part, p->grads, p->buffers, rank_of(worker), GT_TAG_GRADS, plane->comm,
                   p->grads_requests);
 }
@@ -72,7 +72,7 @@ static MPI_Request *null_requests(int n) {
 
 /* Finds or allocates the arrays for the worker's gradients and parameters. */
 static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
-  if (plane->shared.window != MPI_WIN_NULL) {
+  if (plane->shared.segments) {
     p->arrays = gt_shared_segment(&plane->shared, rank);
     p->bell = gt_shared_bell(&plane->shared, rank);
     p->grads = p->arrays.grads;
@@ -87,7 +87,7 @@ static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
 }
 
 static void open_snapshot(gt_plane_ps *plane) {
-  if (plane->shared.window != MPI_WIN_NULL)
+  if (plane->shared.segments)
     plane->snapshot = gt_shared_snapshot(&plane->shared);
   else
     plane->snapshot = (gt_plane_snapshot){GT_NEW_ARRAY(float, plane->nparams + 1),
@@ -97,9 +97,8 @@ static void open_snapshot(gt_plane_ps *plane) {
 static void open_areas(gt_plane_ps *plane) {
   plane->areas = GT_NEW_ARRAY(uint8_t *, plane->nworkers);
   for (size_t w = 0; w < plane->nworkers; w++)
-    plane->areas[w] = plane->shared.window == MPI_WIN_NULL
-                          ? gt_reserve(plane->shared.n.nactivations, 1)
-                          : plane->ports[w].arrays.activations;
+    plane->areas[w] = plane->shared.segments == NULL ? gt_reserve(plane->shared.n.nactivations, 1)
+                                                     : plane->ports[w].arrays.activations;
 }
 
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
@@ -148,7 +147,7 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
     cancel(&p->push_request);
     cancel(&p->rest_request);
     for (int i = 0; i < p->ngrads; i++) cancel(&p->grads_requests[i]);
-    if (plane->shared.window == MPI_WIN_NULL) {
+    if (!plane->shared.segments) {
       gt_free(p->grads);
       gt_free(p->buffers);
       gt_free(p->scores);
@@ -158,12 +157,12 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
     gt_free(p->grads_requests);
     gt_free(p->order_requests);
   }
-  if (plane->shared.window == MPI_WIN_NULL) {
+  if (!plane->shared.segments) {
     gt_free(plane->snapshot.params);
     gt_free(plane->snapshot.buffers);
   }
   gt_mean_close(&plane->mean);
-  gt_shared_close(&plane->shared, limit_s);
+  gt_shared_close(&plane->shared);
   gt_free(plane->areas);
   gt_free(plane->ports);
   gt_free(plane);
@@ -253,8 +252,7 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
                 NULL);
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
-  if (order->with_params && plane->shared.window != MPI_WIN_NULL)
-    place_arrays(plane, p, params, buffers);
+  if (order->with_params && plane->shared.segments != NULL) place_arrays(plane, p, params, buffers);
   /* Also needed without arrays: the PS must finish reading the worker's arrays before the worker
      may write them again. */
   gt_shared_sync(&plane->shared);
@@ -262,7 +260,7 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm,
                    &p->order_requests[0]));
   gt_bell_ring(p->bell);
-  if (plane->shared.window != MPI_WIN_NULL) return;
+  if (plane->shared.segments) return;
   if (order->with_params) send_arrays(plane, worker, params, buffers);
   if (order->kind == GT_ORDER_PASS)
     gt_pass_send(&p->order.pass, plane->areas, rank, plane->comm,
@@ -291,7 +289,7 @@ static void finish_order(port *p) {
 
 /* Scores or an output follow the header; in shared memory they are already there. */
 static bool has_rest(const gt_plane_ps *plane, const gt_push_msg *push) {
-  if (plane->shared.window != MPI_WIN_NULL) return false;
+  if (plane->shared.segments) return false;
   return (push->kind == GT_PUSH_EVAL && push->scores > 0) ||
          (push->kind == GT_PUSH_PASS && push->out_bytes > 0);
 }

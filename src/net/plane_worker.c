@@ -40,7 +40,7 @@ static gt_segment own_arrays(const gt_plane_size *n) {
 /* Where the pieces of passes are found. */
 static void open_areas(gt_plane_worker *plane) {
   const gt_shared *s = &plane->shared;
-  if (s->window == MPI_WIN_NULL) {
+  if (!s->segments) {
     plane->staging = gt_reserve(gt_pass_staging(s->n.nactivations), 1);
     return;
   }
@@ -57,8 +57,8 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n)
   gt_shared_open(&plane->shared, region, n);
   plane->bell = gt_shared_bell(&plane->shared, rank);
   plane->ps_bell = gt_shared_bell(&plane->shared, 0);
-  plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(n)
-                                                       : gt_shared_segment(&plane->shared, rank);
+  plane->arrays =
+      plane->shared.segments == NULL ? own_arrays(n) : gt_shared_segment(&plane->shared, rank);
   open_areas(plane);
   plane->part = gt_part_of(n, (size_t)rank - 1, plane->whole);
   plane->params = plane->arrays.params;
@@ -77,7 +77,7 @@ void gt_plane_worker_close(gt_plane_worker *plane, double limit_s) {
   gt_wait_all(&plane->signal_request, 1, "the PS to take a signal", limit_s, NULL, NULL);
   gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", limit_s, NULL,
               NULL);
-  if (plane->shared.window == MPI_WIN_NULL) {
+  if (!plane->shared.segments) {
     gt_free(plane->arrays.grads);
     gt_free(plane->arrays.params);
     gt_free(plane->arrays.buffers);
@@ -87,7 +87,7 @@ void gt_plane_worker_close(gt_plane_worker *plane, double limit_s) {
   gt_free(plane->areas);
   gt_free(plane->staging);
   gt_mean_close(&plane->mean);
-  gt_shared_close(&plane->shared, limit_s);
+  gt_shared_close(&plane->shared);
   gt_free(plane->push_requests);
   gt_free(plane->array_requests);
   gt_free(plane);
@@ -136,7 +136,7 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
   GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm,
                    &plane->push_requests[0]));
   gt_bell_ring(plane->ps_bell);
-  if (plane->shared.window != MPI_WIN_NULL) return;
+  if (plane->shared.segments) return;
   if (push->kind == GT_PUSH_EVAL && push->scores > 0)
     GT_MPI(MPI_Isend(plane->arrays.scores, (int)push->scores, MPI_FLOAT, 0, GT_TAG_SCORES,
                      plane->comm, &plane->push_requests[1]));
@@ -191,7 +191,7 @@ static void find_arrays(gt_plane_worker *plane) {
   const gt_segment *own = &plane->arrays;
   plane->params = own->params;
   plane->buffers = own->buffers;
-  if (plane->shared.window == MPI_WIN_NULL) return;
+  if (!plane->shared.segments) return;
   if (plane->order.place == GT_PLACE_COMMON) plane->params = plane->mean.common.params;
   if (plane->order.place != GT_PLACE_SNAPSHOT) return;
   plane->params = gt_shared_snapshot(&plane->shared).params;
@@ -222,7 +222,7 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
   gt_shared_sync(&plane->shared);
   gt_mean_begin(&plane->mean, &plane->order);
   if (plane->order.with_params) find_arrays(plane);
-  if (plane->shared.window == MPI_WIN_NULL) receive_arrays(plane, limit_s);
+  if (!plane->shared.segments) receive_arrays(plane, limit_s);
   *order = plane->order;
 }
 
@@ -230,7 +230,7 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
 void gt_plane_worker_progress(void *context) {
   gt_plane_worker *plane = context;
   gt_mean_work(&plane->mean);
-  if (plane->shared.window != MPI_WIN_NULL) return; /* only headers are messages */
+  if (plane->shared.segments) return; /* only headers are messages */
   int flag;
   GT_MPI(MPI_Iprobe(0, GT_TAG_ORDER, plane->comm, &flag, MPI_STATUS_IGNORE));
 }

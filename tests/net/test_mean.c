@@ -268,7 +268,7 @@ static void a_chunk_that_is_claimed_is_left_alone(void **state) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   gt_mean_close(&m);
-  gt_shared_close(&s, LIMIT_S);
+  gt_shared_close(&s);
 }
 
 int main(void) {
