@@ -32,9 +32,7 @@ bool gt_final_model_durable(gt_final_model *f, gt_server *s) {
                waited, s->run->region, s->run->run_dir);
     if (!s->clock->wait(s)) return false;
   }
-  if (result != GT_OK)
-    gt_panic(result, "%s; the last checkpoint is whole, and --resume makes the final model again",
-             gt_error_text());
+  gt_server_must_write(s, result);
   return f->durable = true;
 }
 

@@ -110,6 +110,8 @@ gt_status gt_server_settle_round(gt_server *s, int64_t *round);
 /* The current description for a file of this run, without mean_of and params_sha256. job_yaml is
    borrowed. */
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
+/* Ends the run if a file of the run directory could not be written, and says what is left of it. */
+void gt_server_must_write(const gt_server *s, gt_status result);
 /* Wall seconds after which a disk counts as lost if the run can do nothing else. */
 double gt_server_write_limit(const gt_server *s);
 /* Before training: removes a final model that this start will write again. round: the one resumed

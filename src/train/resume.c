@@ -112,10 +112,20 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
   s->write_slow = true;
 }
 
+void gt_server_must_write(const gt_server *s, gt_status result) {
+  gt_ps_view v;
+  if (result == GT_OK) return;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  if (v.whole_round > 0)
+    gt_panic(result, "%s; checkpoint round %lld is whole, and --resume goes on from it",
+             gt_error_text(), (long long)v.whole_round);
+  gt_panic(result, "%s; no checkpoint is whole yet, and --resume begins anew", gt_error_text());
+}
+
 void gt_server_written(gt_server *s, gt_status result, gt_ns now) {
   int64_t round = s->written_round;
   s->written_round = 0;
-  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
+  gt_server_must_write(s, result);
   gt_ps_written(s->ps, round, now);
 }
 

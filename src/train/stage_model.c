@@ -40,12 +40,6 @@ void gt_stage_model_close(gt_stage_model *m) {
   gt_free(m);
 }
 
-static void must(gt_status status) {
-  if (status != GT_OK)
-    gt_panic(status, "%s; the last checkpoint is whole, and --resume makes the final model again",
-             gt_error_text());
-}
-
 /* The thread that runs the region writes, so a disk that does not answer would hold it.  Its limit
    is half of what its workers and other regions wait for a silent server. */
 static void begin_write(const gt_stage_model *m) {
@@ -55,9 +49,9 @@ static void begin_write(const gt_stage_model *m) {
   gt_watch_begin("the write of final.h5 to the run directory", least / 2, GT_ERR_CKPT);
 }
 
-static void end_write(gt_status status) {
+static void end_write(const gt_stage_model *m, gt_status status) {
   gt_watch_end();
-  must(status);
+  gt_server_must_write(m->server, status);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -86,7 +80,7 @@ static void open_file(gt_stage_model *m) {
   const gt_arrays *whole = gt_graph_arrays(run->model);
   if (m->file) return;
   begin_write(m);
-  end_write(gt_ckpt_parts_open(&m->file, run->run_dir, whole->params.n, whole->buffers.n));
+  end_write(m, gt_ckpt_parts_open(&m->file, run->run_dir, whole->params.n, whole->buffers.n));
 }
 
 /* The floats [at, at + n) of a region's parameters or buffers, to where they are in the model. */
@@ -99,7 +93,7 @@ static void put(gt_stage_model *m, const gt_part_ranges *ranges, bool buffers, s
                  place = r->whole + (first - r->own);
     if (first >= end) continue;
     begin_write(m);
-    end_write(gt_ckpt_parts_put(m->file, buffers, place, data + (first - at), end - first));
+    end_write(m, gt_ckpt_parts_put(m->file, buffers, place, data + (first - at), end - first));
   }
 }
 
@@ -158,7 +152,7 @@ static bool average(const group *g, const piece *p) {
     if (is_twin(g->m, g->first, r))
       gt_vec_axpy(mean, (float)weights[r], gt_vec_of((float *)(uintptr_t)held_of(g, r, p), p->n));
   begin_write(g->m);
-  end_write(gt_ckpt_parts_put(g->m->file, g->buffers, p->at, g->mean, p->n));
+  end_write(g->m, gt_ckpt_parts_put(g->m->file, g->buffers, p->at, g->mean, p->n));
   return false;
 }
 
@@ -172,7 +166,7 @@ static bool go_through(const group *g, bool (*each)(const group *g, const piece 
       const size_t left = r->count - done;
       const piece p = {r->own + done, r->whole + done, left < AT_ONCE ? left : AT_ONCE};
       begin_write(g->m);
-      end_write(gt_ckpt_parts_get(g->m->file, g->buffers, p.at, g->here, p.n));
+      end_write(g->m, gt_ckpt_parts_get(g->m->file, g->buffers, p.at, g->here, p.n));
       if (each(g, &p)) return true;
       done += p.n;
     }
@@ -273,7 +267,7 @@ void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,
   info.region[0] = '\0';
   gt_setup_save_data(m->server->run, &rest);
   begin_write(m);
-  end_write(gt_ckpt_parts_finish(m->file, &info, &rest));
+  end_write(m, gt_ckpt_parts_finish(m->file, &info, &rest));
   gt_state_close(&rest);
   memcpy(params_sha256, info.params_sha256, GT_SHA256_HEX);
 }

@@ -21,6 +21,12 @@ trap end EXIT
 # are needed during writing, but not for nine.
 train "full disk" 4 job.yaml --run-dir small/run --set checkpoint.keep=9 --set train.until.steps=200
 ended "full disk" 4 'small/run/(ckpt/|east.jsonl|west.jsonl)' 'No space left on device'
+# What a message says of the rounds is true.
+whole() { ls -d small/run/ckpt/[0-9]* 2>/dev/null | grep -c .; }
+if grep -q 'checkpoint could not be written' err; then
+  if [ "$(whole)" -gt 1 ]; then told='checkpoint round [0-9]+ is whole, and --resume goes on'; else told='no checkpoint is whole yet, and --resume begins anew'; fi
+  check "full disk: what is left is said" grep -qE "$told" err
+fi
 check "full disk: no summary" test ! -e small/run/summary.json
 newest=$(newest_round small/run)
 check "full disk: earlier rounds are there" test "${newest:-0}" -ge 2
