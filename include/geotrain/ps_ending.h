@@ -6,8 +6,9 @@
 #include "geotrain/ps.h"
 
 /* What a region does when its PS is COMPLETE: it evaluates its model, sends the model and then its
-   result to the lead, and waits for BYE.  The lead waits for those of all others and for its own
-   checkpoint, opens one last round, evaluates the mean when the round is whole, and concludes. */
+   result to the lead, and waits for BYE.  The lead opens the last round when the one under way is
+   whole, waits for the models and results of all others and for that round, evaluates the mean, and
+   concludes. */
 typedef struct {
   /* begins, of the region's own model or of the mean; false: there is no test set */
   bool (*evaluate)(void *ctx, bool mean);

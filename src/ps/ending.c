@@ -52,13 +52,15 @@ static void report(gt_ending *e) {
   if (!e->lead) e->hooks->send_model(e->ctx, COOKIE_MODEL);
 }
 
-static void gather(gt_ending *e, gt_ns now) {
+/* The lead opens the last round before everything else: scores and models may take long, and a run
+   that is killed meanwhile has to repeat no step. */
+static void begin(gt_ending *e, gt_ns now) {
   gt_ps_view v;
   gt_ps_look(e->ps, now, &v);
-  if (e->nmodels < e->others || e->nreports < e->others || v.round != v.whole_round) return;
-  gt_ps_last_round(e->ps, now);
+  if (e->lead && v.round != v.whole_round) return;
+  if (e->lead) gt_ps_last_round(e->ps, now);
   e->last_round = v.round + 1;
-  e->stage = LAST_ROUND;
+  evaluate(e, false, EVALUATING_OWN);
 }
 
 static void last_round(gt_ending *e, gt_ns now) {
@@ -75,13 +77,13 @@ static void conclude(gt_ending *e) {
 static void step(gt_ending *e, gt_ns now) {
   switch (e->stage) {
   case BEGIN:
-    evaluate(e, false, EVALUATING_OWN);
+    begin(e, now);
     break;
   case EVALUATING_OWN:
     if (e->evaluated) report(e);
     break;
   case GATHERING:
-    gather(e, now);
+    if (e->nmodels == e->others && e->nreports == e->others) e->stage = LAST_ROUND;
     break;
   case LAST_ROUND:
     last_round(e, now);

@@ -69,6 +69,20 @@ train "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=3
 ended "a longer run" 0
 check "a longer run: its own" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 
+# A kill while models travel to the lead, for 5 s here: training is not repeated, although it was
+# shorter than the checkpoints' interval.
+alone=(--set sync.strategy=none --set checkpoint.every.steps=1000)
+train "undisturbed" 4 job.yaml --run-dir undisturbed "${alone[@]}"
+start 4 job.yaml --run-dir travels "${alone[@]}" --set wan.links.0.bandwidth=400kbit/s
+wait_round travels 1
+check "models travel: the run is not at its end" [ ! -e travels/summary.json ]
+for rank in 0 1 2 3; do kill -KILL "$(rank_pid $rank)"; done
+wait_end "models travel" 30
+train "models travel, resumed" 4 job.yaml --run-dir travels --resume
+ended "models travel, resumed" 0 'complete already'
+check "models travel, resumed: no step is made again" same "$(grep -c '"event":"eval"' travels/east.jsonl) $(grep '"event":"resumed"' -A 1 travels/east.jsonl | grep -o '"step":20' | tail -n 1)" "0 \"step\":20"
+check "models travel, resumed: the same model" same "$(field travels params_sha256)" "$(field undisturbed params_sha256)"
+
 # A kill while it is written: the summary does not name it, and a resume writes it.
 rounds=$(rounds run | wc -l)
 cp -r run half && rm half/final.h5 half/summary.json
