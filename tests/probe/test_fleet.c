@@ -116,12 +116,14 @@ static void test_reference(void **unused) {
   const int64_t alive = gt_alloc_alive();
   cpu_set_t before, after;
   assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  const gt_ns began = gt_now();
   gt_probe_reference(times_s, 1);
+  const double all_s = gt_seconds(gt_now() - began);
   assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
   assert_true(CPU_EQUAL(&before, &after));
   for (int task = 0; task < GT_PROBE_TASKS; task++) {
     print_message("%s: %.3f ms\n", gt_probe_tasks[task], 1e3 * times_s[task]);
-    assert_true(times_s[task] > 1e-6 && times_s[task] < 1);
+    assert_true(times_s[task] > 1e-6 && times_s[task] < all_s); /* seconds, on every machine */
   }
   assert_int_equal(gt_alloc_alive(), alive);
 }
