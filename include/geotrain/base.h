@@ -255,8 +255,8 @@ void gt_failpoint(const char *name);
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* SIGUSR1, SIGTERM and SIGINT request a stop from now on.  gt_stop_requested returns the number of
-   the first such signal, or 0. */
+/* SIGUSR1, SIGTERM, SIGINT and SIGHUP request a stop from now on; SIGHUP not if the process ignores
+   it.  gt_stop_requested returns the number of the first such signal, or 0. */
 void gt_stop_install(void);
 int gt_stop_requested(void);
 

@@ -25,10 +25,13 @@ void gt_print_commands(FILE *to) {
               "usage: geotrain COMMAND [arguments]\n\n");
   for (const gt_command *c = gt_commands; c->name; c++)
     fprintf(to, "  %-9s %s\n", c->name, c->summary);
-  fprintf(to, "\nExit codes: 0 done, 1 a fault of geotrain, 2 usage or job file, 3 data, 4 "
-              "checkpoint, 5 a peer or link was lost,\n"
-              "6 a limit ended the run, 7 probe says NO-GO, 75 stopped by a signal with a "
-              "checkpoint written.\n");
+  fprintf(to,
+          "\nExit codes: 0 done, 1 a fault of geotrain, 2 usage or job file, 3 data, 4 "
+          "checkpoint, 5 a peer or link was lost,\n"
+          "6 a limit ended the run, 7 probe says NO-GO, 75 stopped by a signal with a "
+          "checkpoint written.\n"
+          "After SIGTERM, Ctrl-C and SIGHUP, mpirun and srun return codes of their own (1, 129, "
+          "137).\n");
 }
 
 gt_status gt_cmd_help(int argc, char **argv) {

@@ -199,10 +199,7 @@ static void keep_alive(gt_server *s, gt_ns now) {
 }
 
 static void look_after(gt_server *s, gt_ns now) {
-  if (gt_stop_requested() && !s->stop_told) {
-    s->stop_told = true;
-    gt_ps_stop(s->ps, GT_STOPPED, now);
-  }
+  if (gt_stop_requested()) gt_server_stop(s, now);
   if (now >= gt_ps_next(s->ps)) gt_ps_tick(s->ps, now);
   gt_server_watch_advance(s);
   if (s->stages) keep_alive(s, now);

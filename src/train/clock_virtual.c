@@ -240,10 +240,7 @@ static void handle(gt_server *s, const gt_event *e) {
    region has promised to the others. */
 static void look_after(gt_server *s) {
   virtual_clock *v = s->clock_state;
-  if ((gt_stop_requested() || v->stop_asked) && !s->stop_told) {
-    s->stop_told = true;
-    gt_ps_stop(s->ps, GT_STOPPED, gt_timeline_now(v->timeline));
-  }
+  if (gt_stop_requested() || v->stop_asked) gt_server_stop(s, gt_timeline_now(v->timeline));
   gt_server_progress(s, gt_timeline_now(v->timeline), false);
 }
 

@@ -189,6 +189,9 @@ void gt_server_learnt(gt_server *s, const gt_ps_push *push);
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
 /* Writes the record's first line of this start; round: the one resumed from, 0: none. */
 void gt_server_started(const gt_server *s, int64_t round);
+/* Tells the PS once that a signal stops the run.  If the launcher may have got the signal, too, it
+   may kill the ranks before they end: the lead says so. */
+void gt_server_stop(gt_server *s, gt_ns now);
 /* Writes the record's last line of a run that ends with a checkpoint: code 75 or 6. */
 void gt_server_stopped(const gt_server *s, gt_status code);
 

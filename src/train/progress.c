@@ -1,5 +1,6 @@
 /* The lead's live line, and the record lines of every region for its start, progress and stop. */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "stages.h"
@@ -141,6 +142,21 @@ void gt_server_started(const gt_server *s, int64_t round) {
       run->job->log.every_s, "round", 'i', round, "resumes", 'i', s->resumes, "precision", 's',
       b->precision, "kernels", 's', b->kernels, "blas_core", 's', b->blas_core, "samples", 'i',
       v.samples, "wan_bytes_to", 'j', bytes_to(s, bytes), NULL));
+}
+
+static const char *signal_name(int number) {
+  return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
+}
+
+void gt_server_stop(gt_server *s, gt_ns now) {
+  if (s->stop_told) return;
+  s->stop_told = true;
+  if (gt_stop_requested() != 0 && gt_stop_requested() != SIGUSR1)
+    gt_log_job(GT_LOG_WARN,
+               "%s: the run stops with a checkpoint; if its launcher kills it first, go on from "
+               "the newest whole round with --run-dir %s --resume=auto",
+               signal_name(gt_stop_requested()), s->run->run_dir);
+  gt_ps_stop(s->ps, GT_STOPPED, now);
 }
 
 void gt_server_stopped(const gt_server *s, gt_status code) {

@@ -1,4 +1,5 @@
 /* One run from MPI_Init to MPI_Finalize. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "stages.h"
@@ -13,6 +14,12 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
   return status;
 }
 
+/* Open MPI's mpirun returns 1 whatever its ranks return if it got the signal itself. */
+#define LAUNCHERS_CODE " (exit code 75; mpirun returns 1 if the signal was sent to mpirun)"
+static bool by_launcher(void) {
+  return gt_stop_requested() != 0 && gt_stop_requested() != SIGUSR1;
+}
+
 /* Prints the one error message of a run that could not start or did not end with 0. */
 static void say(const gt_run *run, gt_status status) {
   int rank;
@@ -22,8 +29,8 @@ static void say(const gt_run *run, gt_status status) {
   if (status == GT_STOPPED)
     fprintf(stderr,
             "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s "
-            "--resume\n",
-            run->run_dir);
+            "--resume%s\n",
+            run->run_dir, by_launcher() ? LAUNCHERS_CODE : "");
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }

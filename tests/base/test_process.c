@@ -75,6 +75,27 @@ static void the_first_signal_is_kept(void **unused) {
   assert_int_equal(gt_stop_requested(), SIGTERM);
 }
 
+/* What gt_stop_requested returns in a child that raises the signal; minus the signal if that ends
+   the child. */
+static int signal_to_child(int number, bool ignored) {
+  pid_t child = fork();
+  if (child == 0) {
+    signal(number, ignored ? SIG_IGN : SIG_DFL);
+    gt_stop_install();
+    raise(number);
+    _exit(gt_stop_requested());
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void a_closed_terminal_stops_the_run(void **unused) {
+  (void)unused;
+  assert_int_equal(signal_to_child(SIGHUP, false), SIGHUP);
+  assert_int_equal(signal_to_child(SIGHUP, true), 0); /* nohup */
+}
+
 /* Passes "write" three times in a child with GEOTRAIN_FAILPOINT set to `armed`: the number of
    passes that it survived, or -1 if it died in another way. */
 static int passes_survived(const char *armed) {
@@ -138,6 +159,7 @@ int main(void) {
       cmocka_unit_test(the_clock_goes_on),
       cmocka_unit_test(a_sleep_is_never_short_and_can_be_precise),
       cmocka_unit_test(a_signal_does_not_shorten_a_sleep),
+      cmocka_unit_test(a_closed_terminal_stops_the_run),
       cmocka_unit_test(the_first_signal_is_kept),
       cmocka_unit_test(a_failpoint_kills_at_its_pass),
       cmocka_unit_test(a_broken_invariant_ends_the_process),
