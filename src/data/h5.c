@@ -44,12 +44,27 @@ char *gt_data_h5_reason(char *buf, size_t size) {
   return buf;
 }
 
+/* What datasets/get imports; the file that it makes is NAME.h5. */
+static const char *const published[] = {"mnist", "fashion-mnist", "cifar10",   "frappe",
+                                        "imdb",  "shakespeare",   "diginetica"};
+
+static gt_status missing(const char *path, int error) {
+  const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+  for (size_t i = 0; error == ENOENT && i < sizeof published / sizeof *published; i++) {
+    const size_t n = strlen(published[i]);
+    if (strncmp(file, published[i], n) == 0 && strcmp(file + n, ".h5") == 0)
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: cannot be opened (%s); `datasets/get %s` fetches and imports it", path,
+                     strerror(error), published[i]);
+  }
+  return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path,
+                 strerror(error));
+}
+
 /* Finds the system's own errors first, since HDF5 reports them badly. */
 static gt_status check_readable(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path,
-                   strerror(errno));
+  if (fd < 0) return missing(path, errno);
   struct stat st;
   int failed = fstat(fd, &st);
   close(fd);

@@ -110,13 +110,37 @@ else
   skip "URLs" "there is no curl"
 fi
 
+# ---- a data set that is missing ----------------------------------------------------------------------------------------------------
+
+names=$(bash "$script" --help | sed -n 's/^  NAME *//p' | sed 's/,/ /g; s/ or / /')
+check "seven data sets" same "$(wc -w <<<"$names")" 7
+for name in $names; do
+  "$GEOTRAIN" data info "datasets/$name.h5" >out 2>err
+  code=$?
+  ended "$name is missing" 3 "datasets/$name.h5: cannot be opened \(.*\); .datasets/get $name. fetches and imports it"
+done
+"$GEOTRAIN" data info datasets/my-mnist.h5 >out 2>err
+code=$?
+ended "another file is missing" 3 'cannot be opened \(.*\); an HDF5 data set is needed'
+
 # ---- the real files, where Debian's package has them --------------------------------------------------------------------------------
 
 real=/usr/share/datasets/fashion-mnist
+mkdir offline
+printf '#!/bin/sh\nexit 6\n' | tee offline/curl >offline/wget
+chmod +x offline/*
 if [ -e "$real/train-images-idx3-ubyte.gz" ]; then
   get fashion-mnist --from "$real" --to real
   ended "the real Fashion-MNIST" 0
   check "the real Fashion-MNIST: nothing but its import is said" same "$(cat err)" "wrote real/fashion-mnist.h5 (52.6 MiB)"
+  (
+    PATH=$PWD/offline:$PATH # a download would fail
+    get fashion-mnist --to package
+    exit "$code"
+  )
+  code=$?
+  ended "Debian's package without a network" 0 "taking the files of Debian's dataset-fashion-mnist"
+  check "Debian's package: as with --from" same "$(sha256sum <real/fashion-mnist.h5)" "$(sha256sum <package/fashion-mnist.h5)"
   mkdir damaged && cp "$real"/* damaged && truncate -s -9 damaged/t10k-images-idx3-ubyte.gz
   left=
   get fashion-mnist --from damaged --to to

@@ -57,4 +57,16 @@ job job.yaml
 (unset GEOTRAIN; exec prefix/share/geotrain/slurm/submit job.yaml --dry-run) >out 2>err
 code=$?
 ended "submit as installed" 0 "^GEOTRAIN=$PWD/prefix/bin/geotrain\$" "^. $PWD/prefix/share/geotrain/slurm/steps\$"
+
+# datasets/get finds the installed program, and writes where the user is.
+mkdir idx
+printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\2abcdabcd' | tee idx/train-images-idx3-ubyte >idx/t10k-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\2\0\1' | tee idx/train-labels-idx1-ubyte >idx/t10k-labels-idx1-ubyte
+before=$(find prefix | sort)
+PATH=/usr/bin:/bin prefix/share/geotrain/datasets/get mnist --from idx --no-check >out 2>err
+code=$?
+ended "datasets/get as installed" 0 '^datasets/mnist.h5$'
+"$GEOTRAIN" data info datasets/mnist.h5 >info 2>&1
+check "datasets/get as installed: the data set is here" grep -q '^name  *mnist$' info
+check "datasets/get as installed: nothing is written in the prefix" same "$(find prefix | sort)" "$before"
 finish
