@@ -125,8 +125,9 @@ typedef struct {
 /* A stage of a pipeline that this region holds.  Workers [first_worker, first_worker + workers)
    compute the gradient of the same ranges of the flat arrays, each over its share of the samples.
    Their gradients and buffers lie where they lie in the flat arrays; nothing but the stage's ranges
-   is read of them.  Parameters that an earlier stage has, too, have the sum of the gradients of
-   both; no two stages have the same buffers. */
+   is read of them.  Parameters that two stages have get the sum of the gradients of both: where the
+   stages have as many workers, worker by worker before the mean, and worker i of both has the same
+   samples.  No three stages have the same parameters, no two the same buffers. */
 typedef struct {
   size_t first_worker, workers;
   const gt_ps_range *params, *buffers; /* borrowed like the rest of the spec */

@@ -100,18 +100,17 @@ typedef struct {
 } ps_group;
 #define PS_NONE SIZE_MAX
 
-/* Floats of a stage's ranges: written by it, or added to what an earlier stage has written. */
+/* Floats that one stage has, or the same two stages (later: PS_NONE or the second one). */
 typedef struct {
-  size_t stage, offset, count;
-  bool added;
+  size_t stage, later, offset, count;
 } ps_run;
 
 /* Of a region with stages. */
 typedef struct {
   ps_run *params, *buffers;
   size_t nparams, nbuffers;
-  size_t *of; /* nworkers: the stage of each */
-  float *sum; /* as large as the longest run that several workers add */
+  size_t *of;  /* nworkers: the stage of each */
+  float *sums; /* a block for each worker of a stage; NULL: no two stages have the same floats */
   /* The strategy has the step's gradient, and has told the other regions of it.  made: it has then
      applied the step, or dropped it because of the region `spoilt`. */
   bool given, made;

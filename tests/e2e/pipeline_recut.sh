@@ -86,4 +86,33 @@ if unshare --mount true 2>/dev/null; then
 else
   skip "the file of another region is not there" "no mount namespace can be made here"
 fi
+
+# ---- several workers a stage ----------------------------------------------------------------------
+
+# Every layer has two workers, wherever it is: the tied head with the embedding, and without.
+pipeline_job '{name: east, ranks: 5}, {name: west, ranks: 3}' '{region: east, workers: 2, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 2}' "$link" >four.yaml
+together='pipeline.stages=[{region: east, workers: 2, last: [transformer.h.0, lm_head]}, {region: west, workers: 2, last: [transformer.h.1, transformer.h.2]}]'
+train "the judge of two workers" 3 four.yaml --run-dir judge-twos --clock virtual --set regions='[{name: east, ranks: 3}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2}]'
+ended "the judge of two workers" 0
+train "two workers a stage" 8 four.yaml --run-dir twos --clock virtual
+ended "two workers a stage" 0
+recut joined 6 twos 1 --clock virtual --set regions.0.ranks=3 --set "$together"
+recut parted 8 joined 2 --clock virtual --set regions.0.ranks=5 --set 'pipeline.stages=[{region: east, workers: 2, last: transformer.h.1}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 2}]'
+for run in twos joined parted; do
+  check "$run: the parameters" same "$(weights $run)" "$(weights judge-twos)"
+done
+
+# NISER's scores borrow the items: the same bits in one stage and in two.
+mkdir sessions
+awk 'BEGIN { for (i = 0; i < 240; i++) { for (t = 0; t < 5; t++) printf "%d ", 1 + (7 * i + t) % 40; print "" } }' >sessions/all_train_seq.txt
+head -40 sessions/all_train_seq.txt >sessions/test.txt
+"$GEOTRAIN" data import sessions sessions sessions.h5 >data.log 2>&1 || fail "sessions" "$(cat data.log)"
+sed 's/^model: .*/model: {name: niser, hidden: 8}/; s/words.h5/sessions.h5/' four.yaml >niser.yaml
+alone=(--set regions='[{name: east, ranks: 3}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2}]')
+apart=(--set regions='[{name: east, ranks: 5}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2, last: linear_transform}, {region: east, workers: 2}]')
+train "items in one stage" 3 niser.yaml --run-dir items --clock virtual "${alone[@]}"
+ended "items in one stage" 0
+train "items in two stages" 5 niser.yaml --run-dir items-apart --clock virtual "${apart[@]}"
+ended "items in two stages" 0
+check "items in two stages: the parameters" same "$(weights items-apart)" "$(weights items)"
 finish

@@ -9,8 +9,8 @@
    one after the other, forward and back; each copy has an equal run of their samples and adds up
    its gradients in their order.  At the end of the step the gradient of a stage is the mean over
    its copies, in their order; to that of a tensor that another stage borrows (a tied head) the
-   other's is added; the sum over micro-batches becomes their mean.  Then the step is made as
-   without a pipeline.
+   other's is added, copy by copy before the mean if both stages have as many; the sum over
+   micro-batches becomes their mean.  Then the step is made as without a pipeline.
 
    Of several copies of the pipeline (ssgd, sma; without running statistics) each has a model and
    samples of its own.  With ssgd all make the step with the weighted mean of their gradients, added
@@ -207,16 +207,29 @@ static size_t stage_of(const judge *j, size_t operation) {
   return j->parts[k].of;
 }
 
-/* The borrowed weights are the owner's first tensor, which begins at `offset`. */
-static void add_borrowed(const judge *j, size_t s, size_t offset) {
+static gt_vec grads_at(const stage *s, size_t copy, size_t offset, size_t n) {
+  return gt_vec_range(gt_graph_arrays(s->graphs[copy])->grads, offset, n);
+}
+
+/* Stage s borrows weights of another: the owner's first tensor, which begins at `offset`. */
+static void add_borrowed(const judge *j, size_t owner, size_t s, size_t offset) {
   const gt_arrays *a = gt_graph_arrays(j->whole);
+  const size_t copies = j->stages[s].copies;
   size_t t = 0;
   while (a->views[t].offset != offset) t++;
-  float *sum = GT_NEW_ARRAY(float, a->views[t].count);
-  const gt_vec other = gt_vec_of(sum, a->views[t].count);
-  mean_of(j, s, offset, other);
-  for (size_t i = 0; i < other.n; i++) a->grads.data[offset + i] += sum[i];
-  gt_free(sum);
+  const gt_vec both = gt_vec_range(a->grads, offset, a->views[t].count);
+  float *mean = GT_NEW_ARRAY(float, both.n);
+  if (j->stages[owner].copies == copies) {
+    /* in the borrower's gradients, of which a step writes all */
+    for (size_t c = 0; c < copies; c++)
+      gt_vec_axpy(grads_at(&j->stages[s], c, offset, both.n), 1,
+                  grads_at(&j->stages[owner], c, offset, both.n));
+    mean_of(j, s, offset, both);
+  } else {
+    mean_of(j, s, offset, gt_vec_of(mean, both.n));
+    gt_vec_axpy(both, 1, gt_vec_of(mean, both.n));
+  }
+  gt_free(mean);
 }
 
 static void sum_up(const judge *j) {
@@ -231,7 +244,7 @@ static void sum_up(const judge *j) {
   for (size_t i = 0; i < n; i++) {
     const size_t owner = gt_graph_operation(j->whole, i).borrows;
     if (owner < n && stage_of(j, owner) != stage_of(j, i))
-      add_borrowed(j, stage_of(j, i), offsets[owner]);
+      add_borrowed(j, stage_of(j, owner), stage_of(j, i), offsets[owner]);
   }
   gt_free(offsets);
   for (size_t i = 0; j->micros > 1 && i < grads.n; i++) grads.data[i] *= 1.0F / (float)j->micros;

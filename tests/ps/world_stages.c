@@ -40,7 +40,9 @@ gt_ps_push s_push(const s_world *w, const s_region *r, size_t worker, int64_t ba
     for (size_t j = stage->buffers[i].offset;
          j < stage->buffers[i].offset + stage->buffers[i].count; j++)
       after[j] = 0.9f * buffers[j] + s_float(w, r->id, worker, batch, 500 + j);
-  gt_ps_push push = {.samples = (int64_t)s_draw(w, r->id, worker, batch, 900, 5) + first,
+  /* that of the same worker of a stage with as many */
+  const size_t index = worker - stage->first_worker;
+  gt_ps_push push = {.samples = (int64_t)s_draw(w, r->id, index, batch, 900, 5) + first,
                      .loss_sum = (double)s_float(w, r->id, worker, batch, 901),
                      .buffers = after,
                      .nonfinite = s_bad(w, r->id, worker, batch)};
@@ -135,33 +137,70 @@ void s_begin(const s_region *r, s_after *a) {
   for (size_t j = 0; j < S_BUFFERS; j++) a->buffers[j] = (float)j;
 }
 
-/* The stage's part of a step: its gradients are added to `grads`, its buffers are written. */
-static void s_stage_step(const s_world *w, const s_region *r, size_t k, int64_t batch,
-                         const s_after *now, s_after *then, float *grads) {
-  const gt_ps_stage *stage = &r->shape.stages[k];
-  static float all[S_WORKERS][S_PARAMS], after[S_WORKERS][S_BUFFERS];
-  float mean[S_PARAMS], buffers[S_BUFFERS];
-  const float *parts[S_WORKERS], *others[S_WORKERS];
+/* What the workers of a region have pushed for a step. */
+typedef struct {
+  float grads[S_WORKERS][S_PARAMS], buffers[S_WORKERS][S_BUFFERS];
   int64_t samples[S_WORKERS];
-  for (size_t i = 0; i < stage->workers; i++) {
+} s_pushed;
+
+/* Of the numbers of a stage's workers. */
+static float s_mean(const float *numbers, const int64_t *samples, size_t n) {
+  const float *each[S_WORKERS];
+  float mean;
+  for (size_t i = 0; i < n; i++) each[i] = numbers + i;
+  if (n == 1) return numbers[0];
+  gt_vec_mean(gt_vec_of(&mean, 1), each, samples, n);
+  return mean;
+}
+
+static bool s_has(const gt_ps_range *ranges, size_t n, size_t at) {
+  for (size_t i = 0; i < n; i++)
+    if (ranges[i].offset <= at && at < ranges[i].offset + ranges[i].count) return true;
+  return false;
+}
+
+/* Stages with as many workers add their gradients worker by worker, others their means. */
+static float s_gradient(const s_shape *shape, const s_pushed *all, size_t j) {
+  float numbers[S_WORKERS], sum = -0.0f; /* -0 + x is x, whatever its sign */
+  const int64_t *samples = NULL;
+  size_t n = 0;
+  for (size_t k = 0; k < shape->nstages; k++) {
+    const gt_ps_stage *stage = &shape->stages[k];
+    if (!s_has(stage->params, stage->nparams, j)) continue;
+    const bool alike = n == stage->workers;
+    if (n > 0 && !alike) sum += s_mean(numbers, samples, n);
+    n = stage->workers;
+    samples = all->samples + stage->first_worker;
+    for (size_t i = 0; i < n; i++)
+      numbers[i] = all->grads[stage->first_worker + i][j] + (alike ? numbers[i] : -0.0f);
+  }
+  return n > 0 ? sum + s_mean(numbers, samples, n) : sum;
+}
+
+static float s_buffer(const s_shape *shape, const s_pushed *all, size_t j) {
+  size_t k = 0;
+  while (!s_has(shape->stages[k].buffers, shape->stages[k].nbuffers, j)) k++;
+  const gt_ps_stage *stage = &shape->stages[k];
+  float numbers[S_WORKERS];
+  for (size_t i = 0; i < stage->workers; i++) numbers[i] = all->buffers[stage->first_worker + i][j];
+  return s_mean(numbers, all->samples + stage->first_worker, stage->workers);
+}
+
+/* The region's part of a step: its gradient and its buffers. */
+static void s_region_step(const s_world *w, const s_region *r, int64_t batch, const s_after *now,
+                          s_after *then, float *grads) {
+  static s_pushed all;
+  const s_shape *shape = &r->shape;
+  for (size_t i = 0; i < shape->nworkers; i++) {
+    const gt_ps_stage *stage = &shape->stages[s_stage_of(shape, i)];
     const gt_ps_push push =
-        s_push(w, r, stage->first_worker + i, batch, now->params, now->buffers, all[i], after[i]);
-    parts[i] = all[i];
-    others[i] = after[i];
-    samples[i] = push.samples;
+        s_push(w, r, i, batch, now->params, now->buffers, all.grads[i], all.buffers[i]);
+    all.samples[i] = push.samples;
     if (stage->counts) then->samples += push.samples;
     if (stage->judges) then->loss_sum += push.loss_sum;
   }
-  const bool one = stage->workers == 1;
-  if (!one) gt_vec_mean(gt_vec_of(mean, S_PARAMS), parts, samples, stage->workers);
-  if (!one) gt_vec_mean(gt_vec_of(buffers, S_BUFFERS), others, samples, stage->workers);
-  const float *g = one ? all[0] : mean, *b = one ? after[0] : buffers;
-  for (size_t i = 0; i < stage->nparams; i++)
-    for (size_t c = 0; c < stage->params[i].count; c++)
-      grads[stage->params[i].offset + c] += g[stage->params[i].offset + c];
-  for (size_t i = 0; i < stage->nbuffers; i++)
-    for (size_t c = 0; c < stage->buffers[i].count; c++)
-      then->buffers[stage->buffers[i].offset + c] = b[stage->buffers[i].offset + c];
+  for (size_t j = 0; j < shape->nparams; j++) grads[j] = s_gradient(shape, &all, j);
+  for (size_t j = 0; j < shape->nbuffers; j++) then->buffers[j] = s_buffer(shape, &all, j);
 }
 
 static bool s_dropped(const s_world *w, int64_t batch) {
@@ -183,12 +222,8 @@ static double s_norm(const s_world *w, gt_optim *const *optims, float grads[][S_
 
 static void s_judge_step(s_world *w, gt_optim *const *optims, int64_t batch) {
   static float grads[S_REGIONS][S_PARAMS];
-  for (size_t i = 0; i < w->n; i++) {
-    const s_region *r = &w->regions[i];
-    for (size_t j = 0; j < S_PARAMS; j++) grads[i][j] = -0.0f; /* -0 + x is x, whatever its sign */
-    for (size_t k = 0; k < r->shape.nstages; k++)
-      s_stage_step(w, r, k, batch, &w->after[i][batch], &w->after[i][batch + 1], grads[i]);
-  }
+  for (size_t i = 0; i < w->n; i++)
+    s_region_step(w, &w->regions[i], batch, &w->after[i][batch], &w->after[i][batch + 1], grads[i]);
   const double norm = s_norm(w, optims, grads);
   w->clipped += w->spec.clip > 0 && norm > w->spec.clip;
   for (size_t i = 0; i < w->n; i++) {
