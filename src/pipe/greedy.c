@@ -37,13 +37,47 @@ static double held(const greedy *g, size_t stage) {
   return sum;
 }
 
-/* Room is left for the later chunks of one micro-batch: the oldest one can always go on. */
+/* What the stage holds of a micro-batch, or with `ahead` what it will need for later chunks. */
+static double part(const greedy *g, size_t stage, size_t micro, bool ahead) {
+  const gt_pipe_problem *problem = g->problem;
+  double sum = 0.0;
+  for (size_t c = 0; c < problem->chunks; c++) {
+    const size_t k = gt_pipe_span_of(problem->stages, c, stage), *const begun = g->begun[k];
+    const gt_pipe_span *span = &problem->spans[k];
+    if (micro >= begun[GT_PASS_F])
+      sum += ahead ? span->activation : 0;
+    else if (!ahead && micro >= begun[GT_PASS_W])
+      sum += span->activation * (micro >= begun[GT_PASS_B] ? 1 : span->weight_share);
+  }
+  return sum;
+}
+
+/* Micro-batches that have begun can go on in their order, each with the room that is left and what
+   older ones have given back. */
+static bool is_safe(const greedy *g, size_t stage, double left) {
+  const size_t *begun = g->begun[gt_pipe_span_of(g->problem->stages, 0, stage)];
+  for (size_t micro = begun[GT_PASS_W]; micro < begun[GT_PASS_F]; micro++) {
+    if (part(g, stage, micro, true) > left) return false;
+    left += part(g, stage, micro, false);
+  }
+  return true;
+}
+
+/* Room for F of the chunk, so that the oldest micro-batch can always go on: for one in each later
+   chunk, too, or if the span fills the stage, as much as there is. */
 static bool has_room(const greedy *g, size_t stage, size_t chunk) {
   const gt_pipe_problem *problem = g->problem;
-  double sum = held(g, stage);
+  const size_t k = gt_pipe_span_of(problem->stages, chunk, stage);
+  const double left = gt_pipe_limit(problem, stage) - held(g, stage),
+               own = problem->spans[k].activation;
+  double sum = 0.0;
   for (size_t c = chunk; c < problem->chunks; c++)
     sum += problem->spans[gt_pipe_span_of(problem->stages, c, stage)].activation;
-  return sum <= gt_pipe_limit(problem, stage);
+  if (sum <= left || own > left || !g->rules[k].fill) return sum <= left;
+  g->begun[k][GT_PASS_F]++;
+  const bool safe = is_safe(g, stage, left - own);
+  g->begun[k][GT_PASS_F]--;
+  return safe;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

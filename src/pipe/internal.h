@@ -125,6 +125,7 @@ typedef struct {
   double gap;   /* W fills a gap of at least this share of its time */
   double bias;  /* B is taken if it is ready no later than F plus this share of F's time */
   size_t depth; /* at most this many micro-batches between F and B */
+  bool fill;    /* F takes all the room with which the oldest micro-batches can go on */
 } gt_pipe_rule;
 
 /* A schedule by rules (one a span), the caller's. */

@@ -184,6 +184,25 @@ static void auto_is_never_behind(void **unused) {
   }
 }
 
+/* Two stages of two chunks, 6 micro-batches; a stage holds two chunks.  If F of a first chunk waited
+   for room in the later one, too, micro-batches would come one after the other: 1,116 s without
+   latency, 7,116 s with 250 s each way.  These of auto are the least there are. */
+static void folded_with_two_slots(void **unused) {
+  (void)unused;
+  static const struct { double delay_s, makespan_s; } rows[] = {{0, 996}, {250, 4496}};
+  static const size_t variants[] = {0, 50};
+  for (size_t i = 0; i < 4; i++) {
+    world w;
+    w_alike(&w, 2, 2, 6, 20, 22, 18, rows[i / 2].delay_s);
+    w_limit(&w, 2);
+    const gt_pipe_search search = {.variants = variants[i % 2]};
+    gt_pipe_result r = w_run(&w, GT_PIPE_AUTO, &search);
+    near_to(gt_seconds(r.makespan), rows[i / 2].makespan_s, 1e-9);
+    for (size_t s = 0; s < 2; s++) assert_true(r.stages[s].peak <= 2);
+    gt_pipe_result_close(&r);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_published_bubbles),
                                      cmocka_unit_test(auto_on_the_published_row),
@@ -194,6 +213,7 @@ int main(void) {
                                      cmocka_unit_test(a_table_over_latencies),
                                      cmocka_unit_test(less_memory_over_latency),
                                      cmocka_unit_test(depths_by_hand),
-                                     cmocka_unit_test(auto_is_never_behind)};
+                                     cmocka_unit_test(auto_is_never_behind),
+                                     cmocka_unit_test(folded_with_two_slots)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
