@@ -16,7 +16,8 @@
    is (x / 255 - mean[c]) / std[c]; the root's float32 attributes `mean` and `std` (C) are those of
    the training images.  `x` may also be float32, which is not scaled, or int32 (N,1,1,F): F ids per
    sample, each below the root's attribute `features`.  If ids are words, the data set `vocabulary`
-   lists them, and the root's attribute `vocabulary_sha256` is their hash.  If they are the tokens
+   lists them, and the root's attribute `vocabulary_sha256` is their hash.  The root's attribute
+   `class_names`, if it is there, has the name of each class.  If they are the tokens
    of a text, the data set `merges` defines them (data_text.h); the samples are then windows, whose
    labels are their own ids, each one place later, and y is 0. */
 typedef struct gt_dataset gt_dataset;
@@ -24,6 +25,20 @@ typedef struct gt_dataset gt_dataset;
 typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
 
 typedef enum { GT_INPUT_BYTES, GT_INPUT_FLOATS, GT_INPUT_IDS } gt_input;
+
+/* The names of n classes, class 0 first: texts that end with a NUL, one behind the other, `bytes`
+   in all.  n 0: the classes have no names. */
+typedef struct {
+  char *text;
+  size_t n, bytes, room; /* room: bytes allocated */
+} gt_class_names;
+/* The first class that two lists of n names, as above, name differently, and both names, which
+   point into the lists; false: there is none. */
+typedef struct {
+  size_t class;
+  const char *a, *b;
+} gt_class_difference;
+bool gt_class_names_differ(const char *a, const char *b, size_t n, gt_class_difference *out);
 
 typedef struct {
   char name[64];
@@ -33,8 +48,12 @@ typedef struct {
   bool text; /* IDS: tokens of a text */
   /* IDS of words or tokens: SHA-256 of the data set's vocabulary; else "" */
   char vocabulary_sha256[65];
+  /* SHA-256 of the names of classes, "" if the file has none, and their bytes */
+  char class_names_sha256[65];
+  size_t class_names_bytes;
+  const char *class_names; /* the names themselves, borrowed; NULL: none, or not known here */
   /* SHA-256 of what must agree between regions: shape, classes, input type, features,
-     vocabulary, mean, std */
+     vocabulary, mean, std.  Names of classes may also be missing, so they are not part of it. */
   char schema_sha256[65];
   /* SHA-256 of all training labels and of the first, middle and last training sample */
   char samples_sha256[65];
@@ -48,8 +67,14 @@ gt_status gt_dataset_open(gt_dataset **out, const char *path);
 gt_dataset *gt_dataset_empty(const gt_dataset_info *like);
 void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
+/* The names of the classes, owned by the data set. */
+const gt_class_names *gt_dataset_class_names(const gt_dataset *dataset);
 /* The labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
+/* Tells, one sentence each, what in a valid file of images is probably not intended: channels first,
+   almost constant images, mean or std in other units.  Call it before gt_dataset_normalise.
+   GT_ERR_DATA: the first training images cannot be read. */
+gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));
 /* IDS of a text: its tokens, owned by the data set; else NULL. */
 const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
 /* The c means and standard deviations of the input (0 and 1 unless it is uint8); owned by the data
@@ -155,9 +180,12 @@ size_t gt_data_namesake(const gt_job *job, size_t region);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
    region that reads those of region r; r itself if that has no data.  infos, files: one entry per
    region.  GT_ERR_DATA names the
-   regions if shape, classes or type differ, or if regions with the same path found different
-   samples there, which only data.partition.by file allows. */
+   regions if shape, classes, their names or type differ, or if regions with the same path found
+   different samples there, which only data.partition.by file allows. */
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files);
+/* The first region whose classes have other names than those of an earlier one; nregions: none.  Only
+   then gt_data_files reads infos[].class_names, of the regions with names. */
+size_t gt_data_renamed(const gt_job *job, const gt_dataset_info *infos);
 /* The samples of `region`, as from gt_partition_part.  A file that several regions read is divided
    among these only, by data.partition.by and their shares (by file: at random).  A region that is
    the only reader of its file gets all samples.  labels[n]: of the region's file. */

@@ -30,7 +30,8 @@ static gt_status print_usage(void) {
   for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
   fputs(
       "\nFiles may be gzip (.gz) or plain:\n"
-      "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
+      "  mnist  the four idx files of MNIST, Fashion-MNIST or the like, or of one set of EMNIST;\n"
+      "         class-names.txt, also for cifar and imdb: the name of each class, one a line\n"
       "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of "
       "CIFAR-10,\n"
       "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
@@ -345,10 +346,18 @@ static void print_classes(gt_dataset *dataset) {
   for (size_t i = 0; i < info->ntrain; i++) counts[2 * train[i]]++;
   for (size_t i = 0; i < info->ntest; i++) counts[2 * test[i] + 1]++;
   printf("\n%-12s %10s %10s\n", "label", "train", "test");
-  for (size_t k = 0; k < info->classes && info->classes <= CLASSES_LISTED; k++)
-    printf("%-12zu %10zu %10zu\n", k, counts[2 * k], counts[2 * k + 1]);
+  const char *name = info->class_names;
+  for (size_t k = 0; k < info->classes && info->classes <= CLASSES_LISTED; k++) {
+    printf("%-12zu %10zu %10zu%s%s\n", k, counts[2 * k], counts[2 * k + 1], name ? "  " : "",
+           name ? name : "");
+    if (name) name += strlen(name) + 1;
+  }
   printf("%-12s %10zu %10zu\n", "all", info->ntrain, info->ntest);
   gt_free(counts);
+}
+
+static void warn(const char *text) {
+  gt_log(GT_LOG_WARN, "%s", text);
 }
 
 static gt_status info(int argc, char **argv) {
@@ -375,8 +384,9 @@ static gt_status info(int argc, char **argv) {
   if (d->vocabulary_sha256[0]) printf("%-12s %s\n", "vocabulary", d->vocabulary_sha256);
   printf("%-12s %s\n", "sha256", d->schema_sha256);
   if (!d->text) print_classes(dataset);
+  const gt_status status = gt_dataset_doubts(dataset, warn);
   gt_dataset_close(dataset);
-  return GT_OK;
+  return status;
 }
 
 gt_status gt_cmd_data(int argc, char **argv) {

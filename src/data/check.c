@@ -22,6 +22,10 @@ gt_status gt_dataset_check_root(gt_dataset *d) {
     return GT_FAIL(GT_ERR_DATA, "%s: classes is %lld; 2 to %d are needed", d->path,
                    (long long)classes, MAX_CLASSES);
   d->info.classes = (size_t)classes;
+  GT_TRY(gt_class_names_read(&d->class_names, d->file, d->path, d->info.classes));
+  gt_class_names_hash(&d->class_names, d->info.class_names_sha256);
+  d->info.class_names_bytes = d->class_names.bytes;
+  d->info.class_names = d->class_names.text;
   return GT_OK;
 }
 

@@ -10,6 +10,7 @@ gt_dataset *gt_dataset_empty(const gt_dataset_info *like) {
   d->path = gt_strdup("");
   d->info = *like;
   d->info.ntrain = d->info.ntest = 0;
+  d->info.class_names = NULL;
   d->mean = GT_NEW_ARRAY(float, like->c);
   d->std = GT_NEW_ARRAY(float, like->c);
   return d;
@@ -28,11 +29,16 @@ void gt_dataset_close(gt_dataset *d) {
   gt_free(d->mean);
   gt_free(d->path);
   gt_tokens_close(d->tokens);
+  gt_free(d->class_names.text);
   gt_free(d);
 }
 
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *d) {
   return &d->info;
+}
+
+const gt_class_names *gt_dataset_class_names(const gt_dataset *d) {
+  return &d->class_names;
 }
 
 const gt_tokens *gt_dataset_tokens(const gt_dataset *d) {

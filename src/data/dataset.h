@@ -2,6 +2,7 @@
 #ifndef GEOTRAIN_DATA_DATASET_H
 #define GEOTRAIN_DATA_DATASET_H
 
+#include "class_names.h"
 #include "tokens.h"
 
 /* Ids and their number are int32. */
@@ -13,6 +14,7 @@ struct gt_dataset {
   uint64_t file_bytes;
   gt_dataset_info info;
   gt_tokens *tokens; /* NULL: no text */
+  gt_class_names class_names;
   float *mean, *std;
   int32_t *labels[2];
 };

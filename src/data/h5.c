@@ -154,6 +154,40 @@ char *gt_data_h5_type_name(hid_t type, char *buf, size_t size) {
   return buf;
 }
 
+/* The first filter of the data set that this HDF5 does not have: its name as stored, "filter" if it
+   has none, and its number; false: it has all. */
+static bool lacks_filter(hid_t dset, char *name, size_t size, H5Z_filter_t *id) {
+  hid_t plist = H5Dget_create_plist(dset);
+  const int n = H5Pget_nfilters(plist);
+  bool lacks = false;
+  for (int i = 0; i < n && !lacks; i++) {
+    unsigned flags, config;
+    size_t values = 0;
+    name[0] = 0;
+    *id = H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, size, name, &config);
+    lacks = *id >= 0 && H5Zfilter_avail(*id) <= 0;
+  }
+  gt_data_h5_close(plist);
+  for (char *p = name; lacks && *p; p++)
+    if (*p < ' ' || *p > '~') *p = '?';
+  if (lacks && !name[0]) snprintf(name, size, "filter");
+  return lacks;
+}
+
+/* Of a failed read, for the reason that HDF5 gave. */
+static gt_status unreadable(hid_t dset, const char *path, const char *name, size_t row,
+                            const char *reason) {
+  char filter[64];
+  H5Z_filter_t id;
+  if (lacks_filter(dset, filter, sizeof filter, &id))
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: %s is compressed with %s (HDF5 filter %d), which this program's HDF5 does "
+                   "not have; write it again with gzip, or without compression: in h5py "
+                   "create_dataset(..., compression=\"gzip\")",
+                   path, name, filter, (int)id);
+  return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be read at row %zu (%s)", path, name, row, reason);
+}
+
 gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type,
                                size_t first, size_t count, void *out) {
   char reason[256];
@@ -168,9 +202,7 @@ gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, h
   if (!ok) gt_data_h5_reason(reason, sizeof reason);
   gt_data_h5_close(memory_space);
   gt_data_h5_close(file_space);
-  if (!ok)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be read at row %zu (%s)", path, name, first, reason);
-  return GT_OK;
+  return ok ? GT_OK : unreadable(dset, path, name, first, reason);
 }
 
 size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes) {

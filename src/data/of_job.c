@@ -40,15 +40,62 @@ static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
          strcmp(a->vocabulary_sha256, b->vocabulary_sha256) == 0;
 }
 
+/* What to do where regions differ in something that can be numbered in more than one way; "": their
+   data differ in kind. */
+static const char *advice(const gt_dataset_info *a, const gt_dataset_info *b) {
+  if (a->h != b->h || a->w != b->w || a->c != b->c || a->input != b->input || a->text != b->text)
+    return "";
+  if (a->text) return ": import one of them, and the others with --vocabulary-of that file";
+  if (a->input == GT_INPUT_IDS)
+    return ": number ids and labels alike everywhere; import all data together, then use "
+           "`geotrain data split`";
+  return ": number the classes alike everywhere; name them all, in one order, in class-names.txt "
+         "of "
+         "each folder, and import again";
+}
+
 static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   char here[128], there[128];
   const size_t first = gt_data_first(job);
   if (same_shape(&infos[first], &infos[region])) return GT_OK;
   return GT_FAIL(
       GT_ERR_DATA,
-      "region %s has samples of %s (%s), region %s of %s (%s); all regions need the same",
+      "region %s has samples of %s (%s), region %s of %s (%s); all regions need the same%s",
       job->regions[region].name, describe(&infos[region], there), gt_data_path(job, region),
-      job->regions[first].name, describe(&infos[first], here), gt_data_path(job, first));
+      job->regions[first].name, describe(&infos[first], here), gt_data_path(job, first),
+      advice(&infos[first], &infos[region]));
+}
+
+/* The first region whose classes have names; nregions: none has. */
+static size_t first_named(const gt_job *job, const gt_dataset_info *infos) {
+  size_t r = 0;
+  while (r < job->nregions && !infos[r].class_names_sha256[0]) r++;
+  return r;
+}
+
+size_t gt_data_renamed(const gt_job *job, const gt_dataset_info *infos) {
+  const size_t first = first_named(job, infos);
+  size_t r = first;
+  while (r < job->nregions &&
+         (!infos[r].class_names_sha256[0] ||
+          strcmp(infos[r].class_names_sha256, infos[first].class_names_sha256) == 0))
+    r++;
+  return r;
+}
+
+static gt_status check_names(const gt_job *job, const gt_dataset_info *infos) {
+  const size_t region = gt_data_renamed(job, infos), first = first_named(job, infos);
+  gt_class_difference d = {0};
+  if (region == job->nregions) return GT_OK;
+  gt_class_names_differ(infos[first].class_names, infos[region].class_names, infos[first].classes,
+                        &d);
+  return GT_FAIL(GT_ERR_DATA,
+                 "regions %s and %s number their classes differently: class %zu is `%s` in %s (%s) "
+                 "and `%s` in %s (%s); number them alike: name them all, in one order, in "
+                 "class-names.txt of each folder, and import again",
+                 job->regions[first].name, job->regions[region].name, d.class, d.a,
+                 job->regions[first].name, gt_data_path(job, first), d.b, job->regions[region].name,
+                 gt_data_path(job, region));
 }
 
 /* The same path may be different files on different machines, but only if the job says so
@@ -68,10 +115,12 @@ static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, siz
 }
 
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files) {
+  for (size_t r = 0; r < job->nregions; r++)
+    if (gt_job_reads(job, r)) GT_TRY(check_shape(job, infos, r));
+  GT_TRY(check_names(job, infos));
   for (size_t r = 0; r < job->nregions; r++) {
     files[r] = r;
     if (!gt_job_reads(job, r)) continue;
-    GT_TRY(check_shape(job, infos, r));
     GT_TRY(check_path(job, infos, r));
     files[r] = gt_data_first(job);
     while (!gt_job_reads(job, files[r]) ||

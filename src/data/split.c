@@ -74,6 +74,7 @@ static gt_status write_part(gt_dataset *from, const char *path, const uint32_t *
   gt_status status = copy(from, to, GT_SPLIT_TRAIN, samples, n);
   if (status == GT_OK) status = copy(from, to, GT_SPLIT_TEST, NULL, ntest);
   if (status == GT_OK) status = gt_data_store_copy_vocabulary(to, from);
+  if (status == GT_OK) status = gt_data_store_class_names(to, gt_dataset_class_names(from));
   if (status == GT_OK) status = gt_data_store_finish(to, d->name, d->classes);
   gt_data_store_close(to);
   return status;

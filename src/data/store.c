@@ -233,6 +233,11 @@ gt_status gt_data_store_copy_vocabulary(gt_data_store *s, const gt_dataset *from
              : failed(s, "writing attributes");
 }
 
+gt_status gt_data_store_class_names(gt_data_store *s, const gt_class_names *names) {
+  return gt_class_names_write(names, s->file) ? GT_OK
+                                              : failed(s, "writing the names of the classes");
+}
+
 static gt_status write_attributes(gt_data_store *s, const char *name, size_t classes) {
   int64_t schema = GT_DATASET_SCHEMA, count = (int64_t)classes;
   bool ok =

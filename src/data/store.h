@@ -3,7 +3,7 @@
 #ifndef GEOTRAIN_DATA_STORE_H
 #define GEOTRAIN_DATA_STORE_H
 
-#include "h5.h"
+#include "class_names.h"
 #include "tokens.h"
 
 typedef struct gt_data_store gt_data_store;
@@ -34,6 +34,8 @@ gt_status gt_data_store_vocabulary(gt_data_store *store, const char *words, size
 gt_status gt_data_store_tokens(gt_data_store *store, const gt_tokens *tokens);
 /* Copies the vocabulary of another file, if it has one. */
 gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *from);
+/* Writes the names of the classes, if there are any. */
+gt_status gt_data_store_class_names(gt_data_store *store, const gt_class_names *names);
 /* Writes the attributes, makes the file durable and renames it. */
 gt_status gt_data_store_finish(gt_data_store *store, const char *name, size_t classes);
 /* Frees the store; removes an unfinished file.  Accepts NULL. */

@@ -72,10 +72,26 @@ static void warn_aggregating(const gt_job *job, say *tell) {
   }
 }
 
+/* Images are divided by 255 before mean and std apply. */
+static void warn_units(const gt_job *job, say *tell) {
+  char text[256];
+  for (size_t i = 0; i < job->data.nmean; i++) {
+    const double mean = job->data.mean[i], std = job->data.std[i];
+    if (mean >= 0 && mean <= 1 && std <= 1) continue;
+    snprintf(text, sizeof text,
+             "data.mean has %g and data.std %g, where images are 0 to 1: both are in units of 255, "
+             "as %.4g and %.4g",
+             mean, std, mean / 255, std / 255);
+    tell(text);
+    return;
+  }
+}
+
 void gt_job_warn(const gt_job *job, say *tell) {
   warn_idle(job, tell);
   warn_gradient(job, tell);
   warn_emulation(job, tell);
+  warn_units(job, tell);
   warn_aggregating(job, tell);
   warn_warmup(job, "", job->train.until.steps, tell);
 }

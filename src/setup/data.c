@@ -77,6 +77,26 @@ static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
   return norm;
 }
 
+/* The names of all regions' classes, which the refusal needs if some differ: sets
+   infos[].class_names, which point into the result; the caller frees it. */
+static char *share_names(const gt_run *run, gt_dataset_info *infos) {
+  const size_t n = run->job->nregions;
+  size_t most = 0;
+  for (size_t r = 0; r < n; r++) {
+    infos[r].class_names = NULL; /* of another process */
+    if (infos[r].class_names_bytes > most) most = infos[r].class_names_bytes;
+  }
+  if (gt_data_renamed(run->job, infos) == n) return NULL;
+  char *own = gt_alloc(most, 1);
+  if (reads(run) && run->data.class_names_bytes > 0)
+    memcpy(own, run->data.class_names, run->data.class_names_bytes);
+  char *all = gather(run, own, most);
+  gt_free(own);
+  for (size_t r = 0; r < n; r++)
+    if (infos[r].class_names_bytes > 0) infos[r].class_names = all + r * most;
+  return all;
+}
+
 /* The text's merges, one behind the other. */
 static const int64_t *merges_of(const gt_run *run, size_t *n) {
   const gt_tokens *tokens = gt_dataset_tokens(run->dataset);
@@ -122,6 +142,22 @@ static void say_shared(const gt_job *job, const size_t *files) {
   }
 }
 
+/* Logs that some regions name their classes and others do not: nothing compares these. */
+static void say_unnamed(const gt_job *job, const gt_dataset_info *infos) {
+  size_t with = job->nregions, without = job->nregions;
+  for (size_t r = job->nregions; r-- > 0;)
+    if (gt_job_reads(job, r)) *(infos[r].class_names_sha256[0] ? &with : &without) = r;
+  if (with == job->nregions || without == job->nregions) return;
+  gt_log_job(GT_LOG_WARN,
+             "the classes have names in the data of region %s and none in those of region %s: that "
+             "they are numbered alike is not checked",
+             job->regions[with].name, job->regions[without].name);
+}
+
+static void warn(const char *text) {
+  gt_log(GT_LOG_WARN, "%s", text);
+}
+
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
@@ -131,6 +167,9 @@ static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
                           run->data.ntrain, &run->part, &run->npart);
   if (status == GT_OK) say_shared(run->job, files);
+  if (status == GT_OK) say_unnamed(run->job, infos);
+  if (status == GT_OK && run->roles.is_ps && reads(run) && files[region] == region)
+    status = gt_dataset_doubts(run->dataset, warn);
   run->order = (gt_order){.seed = run->job->seed,
                           .region = region,
                           .n = run->npart,
@@ -249,6 +288,7 @@ static gt_status open_batches(gt_run *run, const gt_dataset_info *infos) {
 gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
+  char *names = share_names(run, infos);
   while (run->tester < run->job->nregions && infos[run->tester].ntest == 0) run->tester++;
   if (!all_read(run->job)) {
     float *norm = first_norm(run, infos);
@@ -257,6 +297,7 @@ gt_status gt_setup_open_data(gt_run *run) {
     share_merges(run, infos);
   }
   gt_status status = agree(run, divide(run, infos));
+  gt_free(names);
   if (status == GT_OK) status = settle_normalisation(run, infos);
   if (status == GT_OK && run->job->pipeline.nstages > 0)
     status = agree(run, open_batches(run, infos));

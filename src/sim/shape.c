@@ -21,12 +21,19 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
 
 /* ---- from a data set ------------------------------------------------------------------------- */
 
+static void warn(const char *text) {
+  gt_log(GT_LOG_WARN, "%s", text);
+}
+
 /* Opens every file once. */
 static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
   for (size_t r = 0; r < job->nregions; r++) {
     if (!gt_job_reads(job, r)) continue;
     const size_t first = gt_data_namesake(job, r);
-    if (first == r) GT_TRY(gt_dataset_open(&opened[r], gt_data_path(job, r)));
+    if (first == r) {
+      GT_TRY(gt_dataset_open(&opened[r], gt_data_path(job, r)));
+      GT_TRY(gt_dataset_doubts(opened[r], warn));
+    }
     infos[r] = *gt_dataset_describe(opened[first]);
   }
   return GT_OK;

@@ -68,13 +68,20 @@ static void assert_record(gt_loader *loader, gt_dataset *dataset, size_t sample,
                     ((float)pixel(salt, record, h, w, c) / 255.0F - mean[c]) / std[c]);
 }
 
+/* As published, with an empty line at the end. */
 static void test_cifar10(void **state) {
+  static const char names[] =
+      "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
   (void)state;
   gt_dataset *dataset;
   gt_loader *train, *test;
   write_folder();
+  scratch_write(in("batches.meta.txt"), names, sizeof names - 1);
   assert_int_equal(gt_data_import("cifar", in(""), scratch("c.h5")), GT_OK);
+  unlink(in("batches.meta.txt"));
   assert_int_equal(gt_dataset_open(&dataset, scratch("c.h5")), GT_OK);
+  assert_int_equal(gt_dataset_class_names(dataset)->n, 10);
+  assert_memory_equal(gt_dataset_class_names(dataset)->text, "airplane\0automobile", 20);
   const gt_dataset_info *info = gt_dataset_describe(dataset);
   assert_string_equal(info->name, "c");
   assert_true(info->ntrain == N1 + N3 && info->ntest == NTEST && info->classes == 10);

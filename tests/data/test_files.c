@@ -141,6 +141,33 @@ static void refused(const gt_job *job, const char *sentence) {
   assert_failed(gt_data_files(job, infos, files), GT_ERR_DATA, sentence);
 }
 
+/* Region r's classes have these names, the three of them one behind the other. */
+static void name(size_t r, const char *names) {
+  infos[r].class_names = names;
+  infos[r].class_names_bytes = 12;
+  gt_sha256_hex(names, 12, infos[r].class_names_sha256);
+}
+
+/* Names are compared where there are some. */
+static void test_class_names(void **state) {
+  static const char order[12] = "cat\0dog\0owl", other[12] = "cat\0owl\0dog";
+  size_t files[4];
+  set_up(state);
+  gt_job *job = load("file", "c.h5", "d.h5");
+  name(1, order);
+  name(3, order);
+  assert_int_equal(gt_data_renamed(job, infos), 4);
+  assert_int_equal(gt_data_files(job, infos, files), GT_OK);
+  name(3, other);
+  assert_int_equal(gt_data_renamed(job, infos), 3);
+  refused(job,
+          "regions b and d number their classes differently: class 1 is `dog` in b (common.h5) "
+          "and `owl` in d (d.h5); number them alike: name them all, in one order, in "
+          "class-names.txt of each folder, and import again");
+  gt_job_close(job);
+  assert_nothing_alive();
+}
+
 static void test_refused(void **state) {
   set_up(state);
   gt_job *job = load("shares", "own.h5", NULL);
@@ -157,6 +184,9 @@ static void test_refused(void **state) {
   infos[2].h = 4;
   infos[2].classes = 4;
   refused(job, "region c has samples of 4 x 5 x 1 uint8 of 4 classes (own.h5)");
+  refused(job,
+          "all regions need the same: number the classes alike everywhere; name them all, in one "
+          "order, in class-names.txt of each folder, and import again");
   infos[2].classes = 3;
   strcpy(infos[2].vocabulary_sha256, "0123456789");
   refused(job,
@@ -180,6 +210,6 @@ int main(void) {
       cmocka_unit_test(test_all_one_file), cmocka_unit_test(test_some_own),
       cmocka_unit_test(test_pairs),        cmocka_unit_test(test_by_file),
       cmocka_unit_test(test_kinds),        cmocka_unit_test(test_pipeline),
-      cmocka_unit_test(test_refused)};
+      cmocka_unit_test(test_class_names),  cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,15 @@ static void nothing_to_tell(void **state) {
          "");
 }
 
+static void units_are_told(void **state) {
+  (void)state;
+#define UNTIL "train: {until: {steps: 9}, " SGD "}\n"
+  expect(UNTIL "data.mean: [0.5]\ndata.std: [1]\n", 0, "");
+  expect(UNTIL "data.mean: [0.5, 128]\ndata.std: [0.25, 64]\n", 0,
+         "data.mean has 128 and data.std 64, where images are 0 to 1: both are in units of 255, as "
+         "0.502 and 0.251\n");
+}
+
 static void each_is_told(void **state) {
   (void)state;
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1, momentum: 0.9}}\n", 0,
@@ -81,6 +90,7 @@ static void each_is_told(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_to_tell),
+                                     cmocka_unit_test(units_are_told),
                                      cmocka_unit_test(each_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ enum {
 typedef struct {
   const char *name;
   size_t label_bytes, classes; /* the label is the last label byte */
-  const char *files[MAX_FILES + 1], *test;
+  const char *files[MAX_FILES + 1], *test, *class_names;
 } variant;
 
 static const variant variants[] = {
@@ -29,8 +29,9 @@ static const variant variants[] = {
      10,
      {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
       "data_batch_5.bin"},
-     "test_batch.bin"},
-    {"cifar-100", 2, 100, {"train.bin"}, "test.bin"},
+     "test_batch.bin",
+     "batches.meta.txt"},
+    {"cifar-100", 2, 100, {"train.bin"}, "test.bin", "fine_label_names.txt"},
 };
 
 typedef struct {
@@ -66,6 +67,16 @@ static gt_status open_variant(cifar *c, const variant *kind) {
                    "%s: %s is missing, with .gz and without; it is the test split of %s", c->folder,
                    kind->test, kind->name);
   return GT_OK;
+}
+
+/* A folder with some of the batches is a smaller training set, which may not be intended. */
+static void say_found(const cifar *c) {
+  size_t all = 0;
+  while (c->kind->files[all]) all++;
+  gt_log(c->nfiles[GT_SPLIT_TRAIN] < all ? GT_LOG_WARN : GT_LOG_INFO,
+         "%s: found %zu of the %zu training files of %s: %zu training and %zu test samples",
+         c->folder, c->nfiles[GT_SPLIT_TRAIN], all, c->kind->name, c->n[GT_SPLIT_TRAIN],
+         c->n[GT_SPLIT_TEST]);
 }
 
 static gt_status open_files(cifar *c) {
@@ -170,13 +181,16 @@ static gt_status convert(cifar *c, const char *out) {
   c->block = gt_alloc(BLOCK, record_bytes(c));
   c->images = gt_alloc(BLOCK, ITEM);
   GT_TRY(count_all(c));
+  say_found(c);
   const gt_data_shape shape = {.n = {c->n[0], c->n[1]}, .h = SIDE, .w = SIDE, .c = CHANNELS};
   GT_TRY(gt_data_store_create(&c->store, out, &shape));
   for (int s = 0; s < 2; s++)
     for (size_t i = 0, first = 0; i < c->nfiles[s]; first += c->records[s][i++])
       GT_TRY(copy_file(c, (gt_split)s, i, first));
+  size_t classes = c->kind->classes;
+  GT_TRY(gt_import_class_names(c->store, c->folder, c->kind->class_names, &classes));
   gt_import_name(c->folder, c->kind->name, name);
-  return gt_data_store_finish(c->store, name, c->kind->classes);
+  return gt_data_store_finish(c->store, name, classes);
 }
 
 gt_status gt_import_cifar(const char *source, const char *out) {

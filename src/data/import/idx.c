@@ -57,6 +57,10 @@ size_t gt_idx_dim(const gt_idx *idx, int i) {
   return idx->dims[i];
 }
 
+const char *gt_idx_path(const gt_idx *idx) {
+  return idx->path;
+}
+
 gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out) {
   size_t n = count * idx->item;
   int64_t got = gt_bytes_read(idx->file, out, n);

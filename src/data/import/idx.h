@@ -13,6 +13,8 @@ gt_status gt_idx_open(gt_idx **out, const char *path, int ndims);
 size_t gt_idx_dim(const gt_idx *idx, int i);
 /* Reads the next `count` items into out. */
 gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out);
+/* The path of the file; owned by idx. */
+const char *gt_idx_path(const gt_idx *idx);
 /* After the last item: checks that the file ends there and is complete (gzip: checksum). */
 gt_status gt_idx_end(gt_idx *idx);
 void gt_idx_close(gt_idx *idx);

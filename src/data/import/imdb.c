@@ -178,8 +178,10 @@ static gt_status convert(imdb *d, const char *out, size_t vocabulary) {
   GT_TRY(gt_data_store_create(&d->store, out, &shape));
   for (int s = 0; s < 2; s++) GT_TRY(copy_split(d, (gt_split)s, block));
   GT_TRY(store_words(d));
+  size_t classes = CLASSES;
+  GT_TRY(gt_import_class_names(d->store, d->folder, NULL, &classes));
   gt_import_name(d->folder, "imdb", name);
-  return gt_data_store_finish(d->store, name, CLASSES);
+  return gt_data_store_finish(d->store, name, classes);
 }
 
 gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options) {

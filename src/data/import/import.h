@@ -3,7 +3,7 @@
 #ifndef GEOTRAIN_DATA_IMPORT_IMPORT_H
 #define GEOTRAIN_DATA_IMPORT_IMPORT_H
 
-#include "geotrain/data.h"
+#include "store.h"
 
 /* NAME.c: each function reads `source` and writes the data set `out`. */
 gt_status gt_import_mnist(const char *source, const char *out);
@@ -18,5 +18,12 @@ gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
 /* name.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
    fallback if it has none. */
 void gt_import_name(const char *folder, const char *fallback, char name[64]);
+
+/* class_file.c: writes the names of the classes in FOLDER/class-names.txt, else in FOLDER/published
+   (NULL: none), gzip or plain: one a line, that of label 0 first.  *classes, which the labels need,
+   becomes their number.  Neither file: nothing.  GT_ERR_DATA: too few names, or as
+   gt_class_names_check. */
+gt_status gt_import_class_names(gt_data_store *store, const char *folder, const char *published,
+                                size_t *classes);
 
 #endif

@@ -1,0 +1,150 @@
+/* The names of classes: their check, and the attribute of a file that holds them. */
+#include "class_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gt_class_names_add(gt_class_names *names, const char *name) {
+  const size_t size = strlen(name) + 1;
+  if (names->bytes + size > names->room) {
+    names->room = 2 * (names->bytes + size);
+    char *text = gt_alloc(names->room, 1);
+    if (names->bytes > 0) memcpy(text, names->text, names->bytes);
+    gt_free(names->text);
+    names->text = text;
+  }
+  char *added = memcpy(names->text + names->bytes, name, size);
+  for (char *p = added; *p; p++) /* names are printed in messages and tables */
+    if ((unsigned char)*p < ' ' || *p == 127) *p = '?';
+  names->bytes += size;
+  names->n++;
+}
+
+void gt_class_names_hash(const gt_class_names *names, char hash[65]) {
+  hash[0] = 0;
+  if (names->n > 0) gt_sha256_hex(names->text, names->bytes, hash);
+}
+
+bool gt_class_names_differ(const char *a, const char *b, size_t n, gt_class_difference *out) {
+  for (size_t k = 0; k < n; k++, a += strlen(a) + 1, b += strlen(b) + 1)
+    if (strcmp(a, b) != 0) return *out = (gt_class_difference){k, a, b}, true;
+  return false;
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A name that two classes have; NULL: none. */
+static const char *repeated(const gt_class_names *names) {
+  const char **all = GT_NEW_ARRAY(const char *, names->n), *found = NULL;
+  const char *name = names->text;
+  for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1) all[k] = name;
+  qsort(all, names->n, sizeof *all, by_text);
+  for (size_t k = 1; k < names->n && !found; k++)
+    if (strcmp(all[k - 1], all[k]) == 0) found = all[k];
+  gt_free(all);
+  return found;
+}
+
+gt_status gt_class_names_check(const gt_class_names *names, const char *path) {
+  const char *name = names->text;
+  for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1)
+    if (!*name || strlen(name) > GT_CLASS_NAME_MAX)
+      return GT_FAIL(GT_ERR_DATA, "%s: the name of class %zu has %zu bytes; 1 to %d are needed",
+                     path, k, strlen(name), GT_CLASS_NAME_MAX);
+  if (names->bytes > GT_CLASS_NAMES_MAX)
+    return GT_FAIL(GT_ERR_DATA, "%s: the names of classes have %zu bytes; at most %d are allowed",
+                   path, names->bytes, GT_CLASS_NAMES_MAX);
+  if (names->n > 0 && (name = repeated(names)))
+    return GT_FAIL(GT_ERR_DATA, "%s: two classes have the name `%s`; each class needs its own",
+                   path, name);
+  return GT_OK;
+}
+
+/* ---- the attribute --------------------------------------------------------------------------- */
+
+static bool read_fixed(gt_class_names *names, hid_t attr, hid_t memory, size_t size, size_t n) {
+  char *rows = gt_alloc(n, size);
+  H5Tset_size(memory, size);
+  const bool ok = H5Aread(attr, memory, rows) >= 0;
+  for (size_t k = 0; ok && k < n; k++) gt_class_names_add(names, rows + k * size);
+  gt_free(rows);
+  return ok;
+}
+
+static bool read_variable(gt_class_names *names, hid_t attr, hid_t memory, size_t n) {
+  char **rows = GT_NEW_ARRAY(char *, n);
+  H5Tset_size(memory, H5T_VARIABLE);
+  const bool ok = H5Aread(attr, memory, (void *)rows) >= 0;
+  for (size_t k = 0; k < n; k++) {
+    if (ok) gt_class_names_add(names, rows[k] ? rows[k] : "");
+    H5free_memory(rows[k]);
+  }
+  gt_free((void *)rows);
+  return ok;
+}
+
+/* `type` is a string.  A fixed one may be longer than a name, as of any array of texts. */
+static gt_status read_names(gt_class_names *names, hid_t attr, hid_t type, const char *path,
+                            size_t n) {
+  char reason[256];
+  const bool variable = H5Tis_variable_str(type) > 0;
+  hid_t memory = H5Tcopy(H5T_C_S1);
+  H5Tset_cset(memory, H5Tget_cset(type));
+  const bool ok = variable ? read_variable(names, attr, memory, n)
+                           : read_fixed(names, attr, memory, H5Tget_size(type) + 1, n);
+  if (!ok) gt_data_h5_reason(reason, sizeof reason);
+  gt_data_h5_close(memory);
+  return ok ? gt_class_names_check(names, path)
+            : GT_FAIL(GT_ERR_DATA, "%s: the attribute `%s` cannot be read (%s)", path,
+                      GT_DATA_CLASS_NAMES, reason);
+}
+
+gt_status gt_class_names_read(gt_class_names *names, hid_t file, const char *path, size_t classes) {
+  char found[48];
+  *names = (gt_class_names){0};
+  if (H5Aexists(file, GT_DATA_CLASS_NAMES) <= 0) return GT_OK;
+  hid_t attr = H5Aopen(file, GT_DATA_CLASS_NAMES, H5P_DEFAULT), type = H5Aget_type(attr),
+        space = H5Aget_space(attr);
+  const hssize_t n = H5Sget_simple_extent_npoints(space);
+  gt_status status;
+  if (H5Tget_class(type) != H5T_STRING || n < 0 || (size_t)n != classes)
+    status = GT_FAIL(
+        GT_ERR_DATA,
+        "%s: the attribute `%s` is %s with %lld elements; %zu strings, one a class, are needed",
+        path, GT_DATA_CLASS_NAMES, gt_data_h5_type_name(type, found, sizeof found), (long long)n,
+        classes);
+  else
+    status = read_names(names, attr, type, path, classes);
+  gt_data_h5_close(space);
+  gt_data_h5_close(type);
+  gt_data_h5_close(attr);
+  return status;
+}
+
+bool gt_class_names_write(const gt_class_names *names, hid_t file) {
+  const hsize_t dims[1] = {names->n};
+  size_t width = 1;
+  const char *name = names->text;
+  if (names->n == 0) return true;
+  for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1)
+    if (strlen(name) > width) width = strlen(name);
+  char *rows = gt_alloc(names->n, width); /* filled with NULs */
+  name = names->text;
+  for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1)
+    memcpy(rows + k * width, name, strlen(name));
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, dims, NULL);
+  H5Tset_size(type, width);
+  H5Tset_strpad(type, H5T_STR_NULLPAD);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  hid_t attr = H5Acreate2(file, GT_DATA_CLASS_NAMES, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  const bool ok = attr >= 0 && H5Awrite(attr, type, rows) >= 0;
+  gt_data_h5_close(attr);
+  gt_data_h5_close(space);
+  gt_data_h5_close(type);
+  gt_free(rows);
+  return ok;
+}

@@ -1,0 +1,26 @@
+/* class_names: the names of a data set's classes, class 0 first, as an attribute of its file.
+   Local. */
+#ifndef GEOTRAIN_DATA_CLASS_NAMES_H
+#define GEOTRAIN_DATA_CLASS_NAMES_H
+
+#include "h5.h"
+
+#define GT_DATA_CLASS_NAMES "class_names"
+
+/* Bytes of one name, without its NUL, and of all names with theirs. */
+enum { GT_CLASS_NAME_MAX = 255, GT_CLASS_NAMES_MAX = 1 << 20 };
+
+/* Appends a copy of `name`; bytes that are not printed become `?`.  The caller frees names->text. */
+void gt_class_names_add(gt_class_names *names, const char *name);
+/* GT_ERR_DATA, naming `path` and the class: a name is empty, too long, or another class's, too. */
+gt_status gt_class_names_check(const gt_class_names *names, const char *path);
+/* The SHA-256 of all names; empty if there are none. */
+void gt_class_names_hash(const gt_class_names *names, char hash[65]);
+
+/* Reads the names of `classes` classes; none if the file has none.  The caller frees names->text,
+   also after an error.  GT_ERR_DATA names the file, what was found and what is needed. */
+gt_status gt_class_names_read(gt_class_names *names, hid_t file, const char *path, size_t classes);
+/* Writes them; false: HDF5 cannot. */
+bool gt_class_names_write(const gt_class_names *names, hid_t file);
+
+#endif
