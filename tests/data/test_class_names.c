@@ -106,6 +106,8 @@ static void test_attribute(void **state) {
   words[2] = "cat";
   set_attribute(path, text, 3, (const void *)words);
   assert_failed(gt_dataset_open(&dataset, path), GT_ERR_DATA, "s.h5: two classes have the name");
+  H5Tclose(text);
+  text = H5Tcopy(H5T_C_S1);
   H5Tset_size(text, 3);
   H5Tset_strpad(text, H5T_STR_NULLPAD);
   set_attribute(path, text, 3, "catdog\0\0\0");

@@ -84,6 +84,48 @@ train "a copy is the same file" 6 job.yaml --run-dir copy "${own[@]}" --set 'dat
 ended "a copy is the same file" 0 'regions east and west read the same training samples \(whole.h5, copy.h5\): they are divided between them$'
 check "each sample once" same "$(samples copy)" "300 600 150"
 
+# ---- classes numbered differently -------------------------------------------------------------------------------
+
+# idx FILE DIMENSIONS...: a header of idx; the bytes follow on stdin.
+idx() {
+  local file=$1 d
+  shift
+  { printf '\0\0\10\'"$#" && for d; do printf '\0\0\0\'"$(printf %o "$d")"; done && cat; } >"$file"
+}
+for r in 1 2; do
+  mkdir "m$r"
+  for split in train t10k; do
+    head -c $((28 * 28 * 30)) /dev/urandom | idx "m$r/$split-images-idx3-ubyte" 30 28 28
+    for i in $(seq 10); do printf '\0\1\2'; done | idx "m$r/$split-labels-idx1-ubyte" 30
+  done
+done
+printf 'cat\ndog\nowl\n' >m1/class-names.txt
+printf 'cat\nowl\ndog\nmouse\n' >m2/class-names.txt
+cat >named.yaml <<'YAML'
+name: named
+model: {name: lenet5}
+data: {partition: {by: file}}
+train: {until: {steps: 2}, batch: 5, optimizer: {lr: 0.02}}
+regions: [{name: east, ranks: 2, data: {path: m1.h5}}, {name: west, ranks: 2, data: {path: m2.h5}}]
+sync: {strategy: sma, period: 2}
+YAML
+named() {
+  for r in 1 2; do "$GEOTRAIN" data import mnist "m$r" "m$r.h5" >/dev/null; done
+  train "$1" 4 named.yaml --run-dir "named-$2"
+}
+named "other classes" a
+ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 4 classes \(m2.h5\).*; all regions need the same: number the classes alike everywhere; name them all, in one order, in class-names.txt of each folder, and import again'
+printf 'cat\nowl\ndog\n' >m2/class-names.txt
+named "another order" b
+ended "another order" 3 'regions east and west number their classes differently: class 1 is `dog` in east \(m1.h5\) and `owl` in west \(m2.h5\); number them alike'
+check "another order: said once" same "$(grep -c '^geotrain: ' err)" 1
+rm m2/class-names.txt
+named "names in one region" c
+ended "names in one region" 0 'the classes have names in the data of region east and none in those of region west'
+cp m1/class-names.txt m2
+named "one order" d
+ended "one order" 0
+
 # ---- without test samples ------------------------------------------------------------------------
 
 split --test last

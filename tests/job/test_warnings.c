@@ -46,13 +46,28 @@ static void nothing_to_tell(void **state) {
          "");
 }
 
+/* As expect, for images with this mean and std. */
+static void expect_norm(const char *mean, const char *std, const char *expected) {
+  const char *const sets[] = {mean, std};
+  gt_job *job = NULL;
+  if (gt_job_load(&job, "units.yaml", sets, 2) != GT_OK) fail_msg("%s", gt_error_text());
+  told[0] = '\0';
+  gt_job_warn(job, tell);
+  gt_job_close(job);
+  assert_string_equal(told, expected);
+}
+
 static void units_are_told(void **state) {
   (void)state;
-#define UNTIL "train: {until: {steps: 9}, " SGD "}\n"
-  expect(UNTIL "data.mean: [0.5]\ndata.std: [1]\n", 0, "");
-  expect(UNTIL "data.mean: [0.5, 128]\ndata.std: [0.25, 64]\n", 0,
-         "data.mean has 128 and data.std 64, where images are 0 to 1: both are in units of 255, as "
-         "0.502 and 0.251\n");
+  FILE *file = fopen("units.yaml", "w");
+  assert_non_null(file);
+  fprintf(file, "%strain: {until: {steps: 9}, " SGD "}\n", base);
+  assert_int_equal(fclose(file), 0);
+  expect_norm("data.mean=[0.5]", "data.std=[1]", "");
+  expect_norm("data.mean=[0.5, 128]", "data.std=[0.25, 64]",
+              "data.mean has 128 and data.std 64, where images are 0 to 1: both are in units of "
+              "255, as 0.502 and 0.251\n");
+  remove("units.yaml");
 }
 
 static void each_is_told(void **state) {
