@@ -70,10 +70,10 @@ typedef struct {
   gt_ns wire, wire_until; /* time in which frames were leaving; counted up to wire_until */
   uint32_t messages[SIM_KINDS];
   /* Bytes of messages of different sizes, without and with headers: of data (one kind crosses a
-     wire), of activations, of their gradients, and between strategies. */
+     wire), of activations, of their gradients, between strategies, and of models. */
   struct {
     uint64_t payload, wire;
-  } traffic[4];
+  } traffic[5];
   uint32_t report_bytes;
   bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
 } sim_wire;

@@ -12,6 +12,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
   spec.text = out->text;
   spec.labelled = !out->text && !out->assumed;
   spec.kernels = gt_kernels_find("ref");
+  spec.sizes_only = true;
   GT_TRY(gt_graph_create(&graph, &spec));
   out->parameters = gt_graph_arrays(graph)->params.n;
   out->buffers = gt_graph_arrays(graph)->buffers.n;

@@ -73,7 +73,13 @@ if [ $full = yes ]; then
   law "rough, clipped" 6 rough.yaml $ns pipeline.schedule=zb-h1 train.clip=0.5
 fi
 law "labels" 5 sent.yaml $ns pipeline.schedule=zb-h1
+# The part of region west is sent in two pieces of different sizes.
+law "a model in pieces" 6 four.yaml $ns pipeline.schedule=gpipe model.width=256 'train.until={steps: 2}'
 law "one region" 3 two.yaml $ns pipeline.schedule=1f1b
+
+# Sizes are all that a simulation needs of a model: 6.5 billion parameters within 4 GB.
+(ulimit -v 4000000 && "$GEOTRAIN" simulate four.yaml --set model.layers=32 --set model.width=4096 --set 'train.until={steps: 2}') >out 2>err
+check "a model larger than the memory: exit 0" same $? 0
 
 "$GEOTRAIN" simulate four.yaml --set train.batch=6000 >out 2>err
 check "too few samples: exit 2" same $? 2
