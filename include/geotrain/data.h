@@ -57,6 +57,8 @@ typedef struct {
   char schema_sha256[65];
   /* SHA-256 of all training labels and of the first, middle and last training sample */
   char samples_sha256[65];
+  /* the same of the test samples; "": there is none */
+  char tests_sha256[65];
 } gt_dataset_info;
 
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names

@@ -7,11 +7,14 @@
 
 /* What a region does when its PS is COMPLETE: it evaluates its model, sends the model and then its
    result to the lead, and waits for BYE.  The lead opens the last round when the one under way is
-   whole, waits for the models and results of all others and for that round, evaluates the mean, and
-   concludes. */
+   whole, waits for the models and results of all others and for that round, has the mean evaluated,
+   and concludes.  Every region that scores the mean (gt_ps_tests) gets it as a MODEL, and answers
+   with a REPORT. */
 typedef struct {
-  /* begins, of the region's own model or of the mean; false: there is no test set */
-  bool (*evaluate)(void *ctx, bool mean);
+  /* Begins the evaluations of the region's own model or, on the lead, of the mean.  Returns the
+     number that must end before the next stage: each by gt_ending_evaluated or by a REPORT.  0: there
+     is no test set. */
+  size_t (*evaluate)(void *ctx, bool mean);
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);
   void (*conclude)(void *ctx); /* the lead: the mean is evaluated; sends BYE to all */
@@ -24,8 +27,9 @@ typedef struct {
   const gt_ending_hooks *hooks;
   void *ctx;
   gt_ps *ps;
-  bool lead, bye, evaluated;
+  bool lead, bye;
   int stage;
+  size_t evaluations, evaluated;    /* begun in this stage; ended */
   size_t others, nmodels, nreports; /* the other regions; models and results received from them */
   int64_t last_round;
 } gt_ending;

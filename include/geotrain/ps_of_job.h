@@ -9,6 +9,24 @@
    results that are added chunk by chunk must not depend on who scored them. */
 size_t gt_ps_eval_chunk(size_t test_samples);
 
+/* The test set of a region. */
+typedef struct {
+  size_t samples; /* 0: it has none */
+  bool scores;    /* the region scores the mean model at the end of the run */
+} gt_ps_tests;
+/* Writes tests[nregions]; infos: of every region's data, all 0 for a region without data.  Every
+   different test set is scored once, by the first region that has it; with a strategy that sends
+   nothing, which has no mean model, only the first test set is.  A pipeline's model is scored where
+   its last stage is, and by no region here. */
+void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests *tests);
+
+/* The scores of the mean model on all test sets together; scores[r] is read if region r scores.
+   Means are weighted by test samples.  The AUC compares no samples of different test sets: it is the
+   mean of those that the test sets have.  With one test set: its score, to the bit; with none: NaN,
+   perplexity 0. */
+gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
+                               size_t nregions);
+
 /* The spec of the PS of region order->region; the caller fills in topology, next, workers, weights,
    vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the region;
    parameters: of the model. */

@@ -25,6 +25,12 @@ gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...);
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
+/* Of the mean model on a region's test set, as in gt_region_result; perplexity 0: not of texts. */
+typedef struct {
+  int64_t samples; /* of the test set; 0: the region does not score it, or is the only one */
+  double accuracy, loss, auc, recall20, mrr20, perplexity;
+} gt_mean_result;
+
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
    times are virtual, including wall_s. */
 typedef struct {
@@ -43,6 +49,7 @@ typedef struct {
   double test_auc;                             /* NaN: not a task with two labels */
   double test_recall20, test_mrr20;            /* NaN: not a recommender */
   double test_perplexity;                      /* 0: not of texts */
+  gt_mean_result mean; /* on the lead at the end, if regions have different test sets */
   int64_t nonfinite;
   /* time of earlier starts for lost work (after their last checkpoint); not in wall_s */
   double lost_s;

@@ -10,7 +10,7 @@
 #include "geotrain/net.h"
 #include "geotrain/nn.h"
 #include "geotrain/pipe_job.h"
-#include "geotrain/ps.h"
+#include "geotrain/ps_of_job.h"
 #include "geotrain/record.h"
 #include "geotrain/setup_options.h"
 #include "geotrain/wan.h"
@@ -88,9 +88,8 @@ typedef struct {
   size_t npart;
   int64_t *merges; /* of a text, in a region without data */
   size_t nmerges;
-  /* the first region with test samples; it scores the mean; nregions: no region has any */
-  size_t tester;
-  gt_graph *graph; /* what this rank has of the model */
+  gt_ps_tests *tests; /* nregions */
+  gt_graph *graph;    /* what this rank has of the model */
   /* The whole model: `graph`; with a pipeline, another one without memory.  Borrowed. */
   const gt_graph *model;
   gt_run_pipe *pipe; /* NULL: the job has no pipeline */

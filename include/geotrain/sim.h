@@ -8,6 +8,7 @@
 #include "geotrain/job.h"
 #include "geotrain/link.h"
 #include "geotrain/pipe_job.h"
+#include "geotrain/ps_of_job.h"
 #include "geotrain/record.h"
 
 typedef struct {
@@ -15,7 +16,7 @@ typedef struct {
   const gt_links *links;      /* of the job */
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
-  size_t test_samples;        /* on which each region evaluates; 0: no evaluation */
+  const gt_ps_tests *tests;   /* nregions; NULL: no region has a test set */
   const gt_pipe_job *pipe;    /* of a job with a pipeline, its first copy; else NULL */
   gt_pipe_job **pipes;        /* of all its copies (gt_job_copies); NULL: there is one */
   const gt_wiring *wiring;    /* by which regions exchange; NULL: as the job says (gt_wiring_of) */

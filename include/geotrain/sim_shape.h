@@ -5,13 +5,14 @@
 
 #include "geotrain/job.h"
 #include "geotrain/pipe_job.h"
+#include "geotrain/ps_of_job.h"
 
 typedef struct {
   size_t parameters, buffers; /* floats */
   gt_sample_shape sample;
-  bool text; /* as in gt_graph_spec */
-  size_t test_samples;
-  int64_t *samples; /* nregions; owned */
+  bool text;          /* as in gt_graph_spec */
+  int64_t *samples;   /* nregions; owned */
+  gt_ps_tests *tests; /* likewise */
   /* No data set is available: samples are those of regions[].samples, the model has its usual
      sample shape, and there is no evaluation. */
   bool assumed;

@@ -227,7 +227,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .parameters = shape.parameters,
                       .buffers = shape.buffers,
                       .samples = shape.samples,
-                      .test_samples = shape.test_samples};
+                      .tests = shape.tests};
   gt_wiring_choice choice = {0};
   gt_status status = gt_sim_shape_pipes(&spec.pipes, job, &shape);
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;

@@ -24,17 +24,18 @@ void gt_dataset_hash_schema(gt_dataset *d) {
   gt_free(text);
 }
 
-/* Hashes all labels and three samples as stored: cheap, and equal in practice only for copies of
-   one file. */
-static gt_status hash_samples(gt_dataset *d) {
-  const size_t n = d->info.ntrain, row = gt_dataset_row_bytes(d), labels = n * sizeof(int32_t),
-               at[3] = {0, n / 2, n - 1};
+/* Hashes all labels and three samples of a split as stored: cheap, and equal in practice only for
+   copies of one file. */
+static gt_status hash_samples(gt_dataset *d, gt_split split, char sha256[65]) {
+  const size_t n = gt_dataset_count(d, split), row = gt_dataset_row_bytes(d),
+               labels = n * sizeof(int32_t), at[3] = {0, n / 2, n - 1};
+  if (n == 0) return GT_OK;
   char *bytes = gt_alloc(labels + 3 * row, 1);
   gt_status status = GT_OK;
-  memcpy(bytes, d->labels[GT_SPLIT_TRAIN], labels);
+  memcpy(bytes, d->labels[split], labels);
   for (size_t i = 0; i < 3 && status == GT_OK; i++)
-    status = gt_dataset_read(d, GT_SPLIT_TRAIN, at[i], 1, bytes + labels + i * row);
-  gt_sha256_hex(bytes, labels + 3 * row, d->info.samples_sha256);
+    status = gt_dataset_read(d, split, at[i], 1, bytes + labels + i * row);
+  gt_sha256_hex(bytes, labels + 3 * row, sha256);
   gt_free(bytes);
   return status;
 }
@@ -50,7 +51,8 @@ static gt_status open_checked(gt_dataset *d) {
   GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TRAIN));
   GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TEST));
   gt_dataset_hash_schema(d);
-  return hash_samples(d);
+  GT_TRY(hash_samples(d, GT_SPLIT_TRAIN, d->info.samples_sha256));
+  return hash_samples(d, GT_SPLIT_TEST, d->info.tests_sha256);
 }
 
 gt_status gt_dataset_open(gt_dataset **out, const char *path) {

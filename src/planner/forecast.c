@@ -114,7 +114,7 @@ static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_pla
                       .parameters = p->shape.parameters,
                       .buffers = p->shape.buffers,
                       .samples = p->shape.samples,
-                      .test_samples = p->shape.test_samples};
+                      .tests = p->shape.tests};
   if (c->chosen) spec.wiring = &c->topology.of[c->topology.best].wiring;
   if (status == GT_OK) status = gt_sim_predict(out, &spec, p->max_events);
   gt_links_close(links);

@@ -15,7 +15,7 @@ void gt_ending_open(gt_ending *e, const gt_ending_hooks *hooks, void *ctx, gt_ps
 }
 
 void gt_ending_evaluated(gt_ending *e) {
-  e->evaluated = true;
+  e->evaluated++;
 }
 
 void gt_ending_departed(gt_ending *e, uint64_t cookie) {
@@ -30,6 +30,8 @@ void gt_ending_message(gt_ending *e, unsigned kind) {
     e->bye = true;
   else if (kind == GT_MSG_MODEL)
     e->nmodels++;
+  else if (e->stage == EVALUATING_MEAN)
+    e->evaluated++;
   else
     e->nreports++;
 }
@@ -42,8 +44,12 @@ gt_frame_header gt_ending_piece(size_t params, size_t all, size_t at, size_t *n)
 
 static void evaluate(gt_ending *e, bool mean, int stage) {
   e->stage = stage;
-  e->evaluated = false;
-  if (!e->hooks->evaluate(e->ctx, mean)) e->evaluated = true;
+  e->evaluated = 0;
+  e->evaluations = e->hooks->evaluate(e->ctx, mean);
+}
+
+static bool is_evaluated(const gt_ending *e) {
+  return e->evaluated >= e->evaluations;
 }
 
 /* The own model is evaluated. */
@@ -80,7 +86,7 @@ static void step(gt_ending *e, gt_ns now) {
     begin(e, now);
     break;
   case EVALUATING_OWN:
-    if (e->evaluated) report(e);
+    if (is_evaluated(e)) report(e);
     break;
   case GATHERING:
     if (e->nmodels == e->others && e->nreports == e->others) e->stage = LAST_ROUND;
@@ -89,7 +95,7 @@ static void step(gt_ending *e, gt_ns now) {
     last_round(e, now);
     break;
   case EVALUATING_MEAN:
-    if (e->evaluated) conclude(e);
+    if (is_evaluated(e)) conclude(e);
     break;
   case AWAITING_BYE:
     if (e->bye) e->stage = OVER;

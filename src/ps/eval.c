@@ -199,3 +199,31 @@ void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   /* what a stop cuts off is made after a resume */
   if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps);
 }
+
+/* ---- several test sets ----------------------------------------------------------------------- */
+
+/* Adds x to a mean, of which it is the share `part`; 1: x is the first. */
+static void add_part(double *mean, double x, double part) {
+  *mean = part < 1 ? *mean + (x - *mean) * part : x;
+}
+
+gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
+                               size_t nregions) {
+  gt_ps_score all = {NAN, NAN, NAN, NAN, NAN, 0};
+  double samples = 0, ranked = 0;
+  for (size_t r = 0; r < nregions; r++) {
+    const gt_ps_score *s = &scores[r];
+    const double n = (double)tests[r].samples;
+    if (!tests[r].scores) continue;
+    samples += n;
+    add_part(&all.loss, s->loss, n / samples);
+    add_part(&all.accuracy, s->accuracy, n / samples);
+    add_part(&all.recall20, s->recall20, n / samples);
+    add_part(&all.mrr20, s->mrr20, n / samples);
+    if (s->perplexity > 0) all.perplexity = exp(all.loss);
+    if (isnan(s->auc)) continue;
+    ranked += n;
+    add_part(&all.auc, s->auc, n / ranked);
+  }
+  return all;
+}

@@ -6,6 +6,23 @@
 
 #define PERIOD_MAX ((int64_t)1e15) /* as of sync.period */
 
+/* The first region with the same test set. */
+static size_t first_with(const gt_dataset_info *infos, size_t region) {
+  size_t r = 0;
+  while (strcmp(infos[r].tests_sha256, infos[region].tests_sha256) != 0) r++;
+  return r;
+}
+
+void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests *tests) {
+  const bool one = gt_sync_of(job->sync.strategy)->sends == 0;
+  bool more = job->pipeline.nstages == 0;
+  for (size_t r = 0; r < job->nregions; r++) {
+    tests[r].samples = infos[r].ntest;
+    tests[r].scores = more && infos[r].ntest > 0 && first_with(infos, r) == r;
+    if (tests[r].scores && one) more = false;
+  }
+}
+
 /* Steps that a region of `samples` samples will make; its learning-rate schedule ends with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   if (!gt_job_trains(job, region)) return 0;

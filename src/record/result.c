@@ -56,6 +56,16 @@ static const field split_fields[] = {
     NAMED("download_s", gt_region_result, split_download_s, NUMBER),
 };
 
+static const field mean_fields[] = {
+    NAMED("samples", gt_region_result, mean.samples, INT64),
+    NAMED("test_accuracy", gt_region_result, mean.accuracy, NUMBER),
+    NAMED("test_loss", gt_region_result, mean.loss, NUMBER),
+    NAMED("test_auc", gt_region_result, mean.auc, NUMBER),
+    NAMED("test_recall20", gt_region_result, mean.recall20, NUMBER),
+    NAMED("test_mrr20", gt_region_result, mean.mrr20, NUMBER),
+    NAMED("test_perplexity", gt_region_result, mean.perplexity, NUMBER_IF),
+};
+
 #define PHASE(constant, key, title)                                                                \
   {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},
 static const field phase_fields[] = {GT_PHASE_LIST(PHASE)};
@@ -148,6 +158,8 @@ json_t *gt_json_region(const gt_region_result *region) {
   json_object_set_new(object, "split", encode(split_fields, COUNT(split_fields), region));
   if (gt_phases_sum(region) > 0)
     json_object_set_new(object, "phases", encode(phase_fields, COUNT(phase_fields), region));
+  if (region->mean.samples > 0)
+    json_object_set_new(object, "mean_model", encode(mean_fields, COUNT(mean_fields), region));
   return object;
 }
 
@@ -219,9 +231,11 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
 
 gt_status gt_json_take_region(const json_t *from, gt_region_result *region) {
   *region = (gt_region_result){0};
-  const json_t *phases = json_object_get(from, "phases");
+  const json_t *phases = json_object_get(from, "phases"),
+               *mean = json_object_get(from, "mean_model");
   GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
   if (phases) GT_TRY(decode(phase_fields, COUNT(phase_fields), phases, region));
+  if (mean) GT_TRY(decode(mean_fields, COUNT(mean_fields), mean, region));
   return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
 }
 

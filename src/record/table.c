@@ -102,25 +102,33 @@ static void put_share(char *out, double seconds, double wall) {
 
 /* ---- regions ---- */
 
-/* The figure of a region that is shown: with two labels the AUC, of a recommender Recall@20. */
+/* The figure that is shown: with two labels the AUC, of a recommender Recall@20. */
 typedef struct {
   const char *title;
-  size_t offset; /* in gt_region_result */
+  size_t own, mean; /* of the region's model, and of the mean: offsets in gt_region_result */
+  size_t total;     /* offset in gt_summary */
 } merit;
 
-static double merit_of(const merit *m, const gt_region_result *r) {
+#define MERIT(title, name)                                                                         \
+  {                                                                                                \
+    title, offsetof(gt_region_result, test_##name), offsetof(gt_region_result, mean.name),         \
+        offsetof(gt_summary, test_##name)                                                          \
+  }
+
+static double number_at(const void *from, size_t offset) {
   double value;
-  memcpy(&value, (const char *)r + m->offset, sizeof value);
+  memcpy(&value, (const char *)from + offset, sizeof value);
   return value;
 }
 
 static merit shown_merit(const gt_summary *s) {
-  static const merit all[] = {{"auc", offsetof(gt_region_result, test_auc)},
-                              {"recall@20", offsetof(gt_region_result, test_recall20)}};
-  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+  static const merit all[] = {MERIT("auc", auc), MERIT("recall@20", recall20),
+                              MERIT("accuracy", accuracy)};
+  const size_t last = sizeof all / sizeof *all - 1;
+  for (size_t k = 0; k < last; k++)
     for (size_t i = 0; i < s->nregions; i++)
-      if (isfinite(merit_of(&all[k], &s->regions[i]))) return all[k];
-  return (merit){"accuracy", offsetof(gt_region_result, test_accuracy)};
+      if (isfinite(number_at(&s->regions[i], all[k].own))) return all[k];
+  return all[last];
 }
 
 static void print_regions(FILE *to, const gt_summary *s) {
@@ -140,9 +148,44 @@ static void print_regions(FILE *to, const gt_summary *s) {
     put_share(cell_at(&t, i, 5), r->wan_wait_s, r->wall_s);
     put_share(cell_at(&t, i, 6), r->local_wait_s, r->wall_s);
     put_share(cell_at(&t, i, 7), r->idle_s, r->wall_s);
-    put_number(cell_at(&t, i, 8), merit_of(&shown, r), 4);
+    put_number(cell_at(&t, i, 8), number_at(r, shown.own), 4);
     put_number(cell_at(&t, i, 9), r->test_loss, 3);
   }
+  table_print(to, &t);
+  gt_free(t.cells);
+}
+
+/* The regions that scored the mean model; 0: not more than one did. */
+static size_t scoring_regions(const gt_summary *s) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->nregions; i++) n += s->regions[i].mean.samples > 0;
+  return n;
+}
+
+static void put_mean(table *t, size_t row, const char *name, int64_t samples, double figure,
+                     double loss) {
+  put_name(cell_at(t, row, 0), name, NAME_WIDTH);
+  put_count(cell_at(t, row, 1), samples);
+  put_number(cell_at(t, row, 2), figure, 4);
+  put_number(cell_at(t, row, 3), loss, 3);
+}
+
+static void print_mean(FILE *to, const gt_summary *s) {
+  const merit shown = shown_merit(s);
+  const char *const heading[] = {"mean model", "test samples", shown.title, "loss"};
+  const size_t n = scoring_regions(s);
+  size_t row = 0;
+  int64_t all = 0;
+  if (n == 0) return;
+  table t = table_create(n + 1, 4, heading);
+  for (size_t i = 0; i < s->nregions; i++) {
+    const gt_region_result *r = &s->regions[i];
+    if (r->mean.samples == 0) continue;
+    put_mean(&t, row++, r->name, r->mean.samples, number_at(r, shown.mean), r->mean.loss);
+    all += r->mean.samples;
+  }
+  put_mean(&t, row, "all", all, number_at(s, shown.total), s->test_loss);
+  fputc('\n', to);
   table_print(to, &t);
   gt_free(t.cells);
 }
@@ -352,8 +395,8 @@ static void print_totals(FILE *to, const gt_summary *s) {
   if (s->test_perplexity > 0)
     snprintf(ranks, sizeof ranks, "perplexity %.3f  ", s->test_perplexity);
   if (isfinite(s->test_accuracy))
-    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, ranks,
-            s->test_loss);
+    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model%s)\n", s->test_accuracy, ranks,
+            s->test_loss, scoring_regions(s) > 0 ? ", on all test sets" : "");
   else
     fprintf(to, "test accuracy  -  (%s)\n",
             regions_tell(s) ? "see the regions" : "nothing was evaluated");
@@ -391,6 +434,7 @@ static void print_warnings(FILE *to, const gt_summary *s) {
 void gt_summary_print(FILE *to, const gt_summary *s) {
   print_head(to, s);
   print_regions(to, s);
+  print_mean(to, s);
   print_split(to, s);
   print_phases(to, s);
   print_wan(to, s);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 static gt_status agree(const gt_run *run, gt_status local) {
@@ -45,7 +44,8 @@ static void *gather(const gt_run *run, const void *own, size_t bytes) {
 static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
   const gt_dataset_info *own = &run->data;
   if (strcmp(own->schema_sha256, ps->schema_sha256) == 0 &&
-      strcmp(own->samples_sha256, ps->samples_sha256) == 0 && own->ntest == ps->ntest)
+      strcmp(own->samples_sha256, ps->samples_sha256) == 0 &&
+      strcmp(own->tests_sha256, ps->tests_sha256) == 0)
     return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
                  "rank %d finds another %s (%zu training samples) than the PS of its region %s "
@@ -289,7 +289,8 @@ gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
   char *names = share_names(run, infos);
-  while (run->tester < run->job->nregions && infos[run->tester].ntest == 0) run->tester++;
+  run->tests = GT_NEW_ARRAY(gt_ps_tests, run->job->nregions);
+  gt_ps_tests_of(run->job, infos, run->tests);
   if (!all_read(run->job)) {
     float *norm = first_norm(run, infos);
     if (!reads(run)) open_empty(run, &infos[gt_data_first(run->job)], norm);

@@ -340,6 +340,7 @@ void gt_setup_close(gt_run *run) {
   gt_dataset_close(run->dataset);
   gt_free(run->part);
   gt_free(run->merges);
+  gt_free(run->tests);
   gt_free(run->isas);
   gt_free(run->builds);
   for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);

@@ -8,6 +8,12 @@
 
 #define BYTES_A_LINK ((size_t)512) /* approximate length of a link's result, where none is made */
 
+static void look_at_links(sim_region *r) {
+  if (!r->links) r->links = GT_NEW_ARRAY(gt_link_result, r->sim->n);
+  for (size_t p = 0, n = 0; p < r->sim->n; p++)
+    if (p != r->id) gt_sim_wire_result(r, p, &r->links[n++]);
+}
+
 void gt_sim_end_result(sim_region *r) {
   gt_region_result *result = &r->result;
   gt_ps_view v;
@@ -36,14 +42,12 @@ void gt_sim_end_result(sim_region *r) {
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
   if (!r->sim->exact) return;
+  look_at_links(r);
   gt_time_split_batch(&r->split, &v, gt_ps_made_of(r->ps), &parts);
   result->split_train_s = parts.train;
   result->split_upload_s = parts.upload;
   result->split_aggregate_s = parts.aggregate;
   result->split_download_s = parts.download;
-  r->links = GT_NEW_ARRAY(gt_link_result, r->sim->n);
-  for (size_t p = 0, n = 0; p < r->sim->n; p++)
-    if (p != r->id) gt_sim_wire_result(r, p, &r->links[n++]);
 }
 
 /* ---- for gt_ending --------------------------------------------------------------------------- */
@@ -87,19 +91,29 @@ static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *scor
                  gt_timeline_now(r->timeline));
 }
 
-/* The first region that trains scores the mean for a lead that does not; a pipeline has no mean. */
-static bool evaluate(void *ctx, bool mean) {
-  sim_region *r = ctx;
-  if (mean) gt_sim_end_result(r);
-  if (r->sim->spec.test_samples == 0 || (mean && r->sim->spec.pipe)) return false;
-  if (gt_job_trains(r->sim->spec.job, r->id)) {
-    score(r, evaluated);
-    return true;
+static size_t evaluate_mean(sim_region *r) {
+  const gt_ps_tests *tests = r->sim->spec.tests;
+  size_t n = 0;
+  for (size_t p = 1; tests && p < r->sim->n; p++) {
+    if (!tests[p].scores) continue;
+    send(r, p, GT_MSG_MODEL, model_bytes(r), 0);
+    n++;
   }
-  if (!mean) return false;
-  r->asked = true;
-  send(r, gt_data_first(r->sim->spec.job), GT_MSG_MODEL, model_bytes(r), 0);
-  return true;
+  r->asked = n > 0;
+  if (!tests || !tests[0].scores) return n;
+  score(r, evaluated);
+  return n + 1;
+}
+
+static size_t evaluate(void *ctx, bool mean) {
+  sim_region *r = ctx;
+  if (mean) {
+    gt_sim_end_result(r);
+    return evaluate_mean(r);
+  }
+  if (gt_sim_tests(r->sim, r->id) == 0) return 0;
+  score(r, evaluated);
+  return 1;
 }
 
 static void send_score(void *ctx, const gt_ps_score *found) {
@@ -109,10 +123,7 @@ static void send_score(void *ctx, const gt_ps_score *found) {
 void gt_sim_end_message(sim_region *r, const gt_frame_header *head) {
   const unsigned kind = head->kind;
   if (r->passes && kind == GT_MSG_MODEL && head->detail > 0) return;
-  if (r->asked)
-    gt_ending_evaluated(&r->ending);
-  else
-    gt_ending_message(&r->ending, kind);
+  gt_ending_message(&r->ending, kind);
   if (kind == GT_MSG_MODEL && r->id != 0) score(r, send_score);
 }
 
@@ -127,12 +138,13 @@ static size_t report_bytes(const sim_region *r) {
 static void send_report(void *ctx, uint64_t cookie) {
   sim_region *r = ctx;
   gt_sim_end_result(r);
-  r->wires[0].report_bytes = (uint32_t)report_bytes(r);
-  send(r, 0, GT_MSG_REPORT, r->wires[0].report_bytes, cookie);
+  send(r, 0, GT_MSG_REPORT, report_bytes(r), cookie);
 }
 
+/* The lead's links have also carried the mean to the regions that score it. */
 static void say_good_bye(void *ctx) {
   sim_region *r = ctx;
+  if (r->asked && r->sim->exact) look_at_links(r);
   for (size_t p = 1; p < r->sim->n; p++) send(r, p, GT_MSG_BYE, 0, 0);
 }
 

@@ -70,11 +70,10 @@ typedef struct {
   gt_ns wire, wire_until; /* time in which frames were leaving; counted up to wire_until */
   uint32_t messages[SIM_KINDS];
   /* Bytes of messages of different sizes, without and with headers: of data (one kind crosses a
-     wire), of activations, of their gradients, between strategies, and of models. */
+     wire), of activations, of their gradients, between strategies, of models, and of results. */
   struct {
     uint64_t payload, wire;
-  } traffic[5];
-  uint32_t report_bytes;
+  } traffic[6];
   bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
 } sim_wire;
 
@@ -114,7 +113,7 @@ struct sim_region {
   uint64_t *ready;    /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
-  bool asked; /* the lead: another region scores the mean */
+  bool asked; /* the lead: some other region scores the mean */
   bool complete, ended;
   gt_time_split split;
   gt_region_result result; /* as sent to the lead */
@@ -163,6 +162,13 @@ static inline bool gt_sim_over(const gt_sim *sim) {
 }
 /* Handles the next event; *region: of which region it was. */
 gt_status gt_sim_step(gt_sim *sim, size_t *region);
+/* The test samples of an evaluation in which the region takes part; in a pipeline those of its
+   region that has the data. */
+static inline size_t gt_sim_tests(const gt_sim *sim, size_t region) {
+  const gt_pipe_job *pipe = sim->regions[region].pipe;
+  if (!sim->spec.tests || !gt_job_trains(sim->spec.job, region)) return 0;
+  return sim->spec.tests[pipe ? pipe->layout.places[0].region : region].samples;
+}
 /* A region's time, including skipped time. */
 static inline gt_ns gt_sim_now(const sim_region *r) {
   return gt_timeline_now(r->timeline) + r->sim->gone;

@@ -17,7 +17,8 @@ static size_t index_of(unsigned kind) {
 
 /* Its messages are not all of one size. */
 static bool is_counted(unsigned kind) {
-  return gt_msg_is_traffic(kind) || kind == GT_MSG_STRATEGY || kind == GT_MSG_MODEL;
+  return gt_msg_is_traffic(kind) || kind == GT_MSG_STRATEGY || kind == GT_MSG_MODEL ||
+         kind == GT_MSG_REPORT;
 }
 
 /* Index in the wire's traffic. */
@@ -25,6 +26,7 @@ static size_t traffic_of(unsigned kind) {
   if (kind == GT_MSG_ACTIVATION) return 1;
   if (kind == GT_MSG_ACT_GRADIENT) return 2;
   if (kind == GT_MSG_MODEL) return 4; /* of a pipeline: in pieces */
+  if (kind == GT_MSG_REPORT) return 5;
   return kind == GT_MSG_STRATEGY ? 3 : 0;
 }
 
@@ -36,15 +38,14 @@ void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_byt
   wire->traffic[traffic_of(kind)].wire += bytes + frames * header_bytes;
 }
 
-static size_t payload_bytes(const sim_wire *w, unsigned kind) {
-  if (kind == GT_MSG_HELLO) return GT_HELLO_BYTES;
-  return kind == GT_MSG_REPORT ? w->report_bytes : 0;
+static size_t payload_bytes(unsigned kind) {
+  return kind == GT_MSG_HELLO ? GT_HELLO_BYTES : 0;
 }
 
 static gt_kind_result kind_result(const sim_region *r, size_t peer, size_t kind_index) {
   const sim_wire *wire = &r->wires[peer];
   const unsigned kind = kinds[kind_index];
-  size_t payload = payload_bytes(wire, kind);
+  size_t payload = payload_bytes(kind);
   int64_t n = wire->messages[kind_index];
   gt_kind_result k = {
       .messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};

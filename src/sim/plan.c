@@ -100,7 +100,7 @@ static double one_evaluation(const stride *s, double events_per_s) {
     if (spec->nworkers == 0) continue;
     gt_job_compute c = gt_job_compute_of(sim->spec.job, r);
     most = fmax(most, gt_seconds(gt_cost_eval(sim->spec.job, &sim->regions[r].order, &c, 0,
-                                              (int64_t)sim->spec.test_samples)) /
+                                              (int64_t)gt_sim_tests(sim, r))) /
                           (double)spec->nworkers);
   }
   return most * events_per_s;

@@ -122,7 +122,7 @@ static gt_ps *make_ps(sim_region *r) {
   spec.params = spec.grads = gt_vec_of(NULL, r->parameters);
   spec.buffers = gt_vec_of(NULL, r->buffers);
   spec.optim = r->optim;
-  spec.test_samples = spec.nworkers > 0 ? sim->spec.test_samples : 0;
+  spec.test_samples = gt_sim_tests(sim, r->id);
   if (r->passes) gt_sim_stages_spec(r, &spec);
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;

@@ -63,13 +63,13 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
   gt_status status = open_files(job, opened, infos);
   if (status == GT_OK) status = gt_data_files(job, infos, files);
   if (status == GT_OK) status = divide(out, job, opened, files);
+  if (status == GT_OK) gt_ps_tests_of(job, infos, out->tests);
   for (size_t r = 0; r < n; r++) {
     const gt_dataset_info *d = &infos[r];
     if (gt_job_reads(job, r)) {
       *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
       out->text = d->text;
     }
-    if (infos[r].ntest > out->test_samples) out->test_samples = infos[r].ntest;
     gt_dataset_close(opened[r]);
   }
   gt_free(files);
@@ -120,7 +120,8 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job, gt_sample_shape 
 
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job) {
   gt_sample_shape shape = {0};
-  *out = (gt_sim_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions)};
+  *out = (gt_sim_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions),
+                        .tests = GT_NEW_ARRAY(gt_ps_tests, job->nregions)};
   gt_status status = is_told(job) ? from_job(out, job, &shape) : from_data(out, job, &shape);
   out->sample = shape;
   if (status == GT_OK) status = model_floats(out, job, &shape);
@@ -139,6 +140,7 @@ gt_status gt_sim_shape_check(const gt_job *job) {
 
 void gt_sim_shape_close(gt_sim_shape *shape) {
   gt_free(shape->samples);
+  gt_free(shape->tests);
   *shape = (gt_sim_shape){0};
 }
 

@@ -62,7 +62,7 @@ gt_status gt_sim_stages_open(sim_region *r) {
   const gt_ps_passes_spec passes = {
       .job = r->pipe,
       .region = r->id,
-      .test_samples = spec->test_samples,
+      .test_samples = gt_sim_tests(r->sim, r->id),
       .host = {r, order_pass, order_end, send, land, host_clock, host_held}};
   r->passing = GT_NEW_ARRAY(bool, gt_job_workers(spec->job, r->id));
   r->stages = GT_NEW_ARRAY(gt_ps_stage, r->pipe->layout.stages);

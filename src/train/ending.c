@@ -11,8 +11,10 @@ struct gt_server_ending {
   gt_server *server;
   gt_ending ending;
   gt_ps_score own;
-  gt_ps_score mean_score; /* on the lead, and on the region that scores the mean for it */
-  bool asked;             /* another region scores the mean, because this one has no test samples */
+  gt_ps_score mean_score; /* on the lead: over all test sets */
+  gt_ps_score *scores;    /* nregions: of the mean on the region's test set */
+  bool *awaited;          /* nregions, on the lead: the region scores the mean */
+  bool asked;             /* on the lead: some other region scores it */
   char *report;
   gt_stage_model *parts; /* on the lead of a pipeline, which has the rest of the models in a file */
   gt_model_mean models;  /* on the lead: models of all regions, added as they arrive */
@@ -24,7 +26,7 @@ struct gt_server_ending {
   gt_final_model final; /* on the lead, or on every region if each ends with its own model */
   bool alone;           /* each region ends with its own model */
   bool *bad_loss;       /* nregions, on the lead: the loss of its own model is not finite */
-  bool own_bad_loss, mean_bad_loss;
+  bool own_bad_loss;
   bool
       own_known; /* the region's own model has been evaluated, or there is nothing to evaluate on */
   gt_status code; /* of the run */
@@ -49,6 +51,8 @@ void gt_server_ending_close(gt_server_ending *e) {
   gt_free(e->report);
   gt_free(e->sent);
   gt_free(e->bad_loss);
+  gt_free(e->scores);
+  gt_free(e->awaited);
   gt_free(e);
 }
 
@@ -87,6 +91,11 @@ static void begin_whole_file(gt_server_ending *e) {
 
 /* ---- reports to the lead --------------------------------------------------------------------- */
 
+/* On the lead, whose links are the last ones. */
+static gt_link_result *own_links(const gt_server_ending *e) {
+  return e->links + e->nlinks - (e->server->run->job->nregions - 1);
+}
+
 static void send_report(void *ctx, uint64_t cookie) {
   gt_server_ending *e = ctx;
   gt_server *s = e->server;
@@ -116,44 +125,81 @@ static void send_model(void *ctx, uint64_t cookie) {
   gt_gateway_send(s->gateway, 0, &head, e->sent, n * sizeof(float), cookie, gt_server_now(s));
 }
 
-/* ---- the mean's score from another region ---------------------------------------------------- */
+/* ---- the mean's scores ----------------------------------------------------------------------- */
+
+static void mean_evaluated(void *ctx, const gt_ps_score *score) {
+  gt_server_ending *e = ctx;
+  e->scores[0] = *score;
+  gt_ending_evaluated(&e->ending);
+}
 
 static void send_score(void *ctx, const gt_ps_score *score) {
   gt_server_ending *e = ctx;
   gt_frame_header head = {.kind = GT_MSG_REPORT};
-  e->mean_score = *score;
-  gt_gateway_send(e->server->gateway, 0, &head, &e->mean_score, sizeof e->mean_score, 0,
-                  gt_server_now(e->server));
+  gt_ps_score *own = &e->scores[e->server->run->roles.region_id];
+  *own = *score;
+  gt_gateway_send(e->server->gateway, 0, &head, own, sizeof *own, 0, gt_server_now(e->server));
 }
 
-/* On the region that scores the mean; the model received from the lead is the mean. */
+/* On another region that scores the mean; the model received from the lead is the mean. */
 static void score_mean(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_vec model = gt_vec_of(e->models.early[0], a->params.n + a->buffers.n);
+  gt_failpoint("ending.score");
   gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n),
                  gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
 }
 
-/* On the lead. */
-static void ask_for_score(gt_server_ending *e) {
+/* On the lead: begins to score the mean on every different test set.  Returns their number. */
+static size_t score_everywhere(gt_server_ending *e) {
   gt_server *s = e->server;
-  gt_frame_header head = {.kind = GT_MSG_MODEL};
-  e->asked = true;
-  gt_gateway_send(s->gateway, s->run->tester, &head, e->mean.data, e->mean.n * sizeof(float), 0,
-                  gt_server_now(s));
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  const gt_frame_header head = {.kind = GT_MSG_MODEL};
+  size_t n = 0;
+  for (size_t r = 1; r < s->run->job->nregions; r++) {
+    if (!s->run->tests[r].scores) continue;
+    gt_gateway_send(s->gateway, r, &head, e->mean.data, e->mean.n * sizeof(float), 0,
+                    gt_server_now(s));
+    e->awaited[r] = e->asked = true;
+    n++;
+  }
+  if (!s->run->tests[0].scores) return n;
+  gt_ps_evaluate(s->ps, gt_vec_range(e->mean, 0, a->params.n),
+                 gt_vec_range(e->mean, a->params.n, a->buffers.n), mean_evaluated, e,
+                 gt_server_now(s));
+  return n + 1;
 }
 
 static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                        const void *payload) {
-  if (head->kind != GT_MSG_REPORT || peer != e->server->run->tester ||
-      head->message_bytes != sizeof e->mean_score)
+  if (head->message_bytes != sizeof *e->scores)
     gt_gateway_refuse(e->server->gateway, peer,
-                      "kind %u with %llu bytes; expected the score of the mean model, %zu bytes",
-                      head->kind, (unsigned long long)head->message_bytes, sizeof e->mean_score);
-  memcpy(&e->mean_score, payload, sizeof e->mean_score);
-  e->mean_bad_loss = is_bad_loss(&e->mean_score);
-  gt_ending_evaluated(&e->ending);
+                      "a report with %llu bytes; expected the score of the mean model, %zu bytes",
+                      (unsigned long long)head->message_bytes, sizeof *e->scores);
+  memcpy(&e->scores[peer], payload, sizeof *e->scores);
+  e->awaited[peer] = false;
+}
+
+/* The scores of the mean have arrived: makes their total. */
+static void total_scores(gt_server_ending *e) {
+  const size_t n = e->server->run->job->nregions;
+  const gt_ps_tests *tests = e->server->run->tests;
+  size_t sets = 0;
+  for (size_t r = 0; r < n; r++) sets += tests[r].scores;
+  e->mean_score = gt_ps_scores_total(e->scores, tests, n);
+  for (size_t r = 0; r < n; r++) {
+    const gt_ps_score *score = &e->scores[r];
+    e->regions[r].mean = (gt_mean_result){0};
+    if (sets > 1 && tests[r].scores)
+      e->regions[r].mean = (gt_mean_result){.samples = (int64_t)tests[r].samples,
+                                            .accuracy = score->accuracy,
+                                            .loss = score->loss,
+                                            .auc = score->auc,
+                                            .recall20 = score->recall20,
+                                            .mrr20 = score->mrr20,
+                                            .perplexity = score->perplexity};
+  }
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -200,15 +246,14 @@ static void take_bye(gt_server_ending *e, const gt_frame_header *head) {
 
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                               const void *payload) {
-  if (e->asked) {
-    take_score(e, peer, head, payload);
-    return;
-  }
   if (head->kind == GT_MSG_MODEL && e->parts) {
     if (!gt_stage_model_take(e->parts, peer, head, payload)) return;
   } else if (head->kind == GT_MSG_MODEL)
     take_model(e, peer, head, payload);
-  if (head->kind == GT_MSG_REPORT) take_result(e, peer, head, payload);
+  if (head->kind == GT_MSG_REPORT && e->awaited[peer])
+    take_score(e, peer, head, payload);
+  else if (head->kind == GT_MSG_REPORT)
+    take_result(e, peer, head, payload);
   if (head->kind == GT_MSG_BYE) take_bye(e, head);
   gt_ending_message(&e->ending, head->kind);
   if (head->kind == GT_MSG_MODEL && !e->server->run->roles.is_lead) score_mean(e);
@@ -231,7 +276,7 @@ static gt_status check_final(const gt_server_ending *e) {
              job->regions[loss].name);
   else if (of_mean && !gt_vec_finite(e->mean))
     snprintf(what, sizeof what, "the mean of the regions' final models");
-  else if (of_mean && e->mean_bad_loss)
+  else if (of_mean && is_bad_loss(&e->mean_score))
     snprintf(what, sizeof what, "the test loss of the mean of the regions' final models");
   else
     return GT_OK;
@@ -241,8 +286,11 @@ static gt_status check_final(const gt_server_ending *e) {
                  what, e->server->run->run_dir);
 }
 
+/* The lead's links have also carried the mean to the regions that score it. */
 static void conclude(void *ctx) {
   gt_server_ending *e = ctx;
+  if (!e->parts) total_scores(e);
+  if (e->asked) gt_server_link_results(e->server, own_links(e));
   e->code = check_final(e);
   if (e->code == GT_OK && !e->alone) begin_whole_file(e);
   e->concluded = true;
@@ -277,18 +325,11 @@ static void own_evaluated(void *ctx, const gt_ps_score *score) {
   gt_ending_evaluated(&e->ending);
 }
 
-static void mean_evaluated(void *ctx, const gt_ps_score *score) {
-  gt_server_ending *e = ctx;
-  e->mean_score = *score;
-  e->mean_bad_loss = is_bad_loss(score);
-  gt_ending_evaluated(&e->ending);
-}
-
 static void settle_all(gt_server_ending *e) {
   e->bad_loss[0] = e->own_bad_loss;
   gt_server_result(e->server, &e->own, &e->regions[0]);
-  gt_server_link_results(e->server, e->links + e->nlinks);
   e->nlinks += e->server->run->job->nregions - 1;
+  gt_server_link_results(e->server, own_links(e));
   if (!e->parts) {
     e->mean = gt_model_mean_finish(&e->models);
     gt_sha256_hex(e->mean.data, e->models.nparams * sizeof(float), e->params_sha256);
@@ -305,33 +346,27 @@ static gt_ps_score found_by(const gt_region_result *r) {
                        .perplexity = r->test_perplexity};
 }
 
-static bool evaluate(void *ctx, bool mean) {
+static size_t evaluate_mean(gt_server_ending *e) {
+  const gt_run_pipe *pipe = e->server->run->pipe;
+  settle_all(e);
+  if (check_final(e) != GT_OK) return 0;
+  if (!pipe) return score_everywhere(e);
+  e->mean_score = found_by(&e->regions[gt_setup_judge(pipe)]);
+  return 0;
+}
+
+static size_t evaluate(void *ctx, bool mean) {
   gt_server_ending *e = ctx;
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  if (mean)
-    settle_all(e);
-  else if (e->parts)
+  if (mean) return evaluate_mean(e);
+  if (e->parts)
     gt_stage_model_own(e->parts);
   else if (e->ending.lead)
     gt_model_mean_begin(&e->models, a->params, a->buffers);
-  if (mean && check_final(e) != GT_OK) return false;
-  if (mean && s->run->pipe) {
-    e->mean_score = found_by(&e->regions[gt_setup_judge(s->run->pipe)]);
-    return false;
-  }
-  if (mean && s->run->data.ntest == 0 && s->run->tester < s->run->job->nregions) {
-    ask_for_score(e);
-    return true;
-  }
-  if (gt_train_tests(s->run) == 0) return false;
-  if (mean)
-    gt_ps_evaluate(s->ps, gt_vec_range(e->mean, 0, a->params.n),
-                   gt_vec_range(e->mean, a->params.n, a->buffers.n), mean_evaluated, e,
-                   gt_server_now(s));
-  else
-    gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, e, gt_server_now(s));
-  return true;
+  if (gt_train_tests(s->run) == 0) return 0;
+  gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, e, gt_server_now(s));
+  return 1;
 }
 
 /* ---- interface ------------------------------------------------------------------------------- */
@@ -352,6 +387,8 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
   e->own = e->mean_score = unknown;
   e->own_known = gt_train_tests(s->run) == 0;
   e->bad_loss = GT_NEW_ARRAY(bool, n);
+  e->scores = GT_NEW_ARRAY(gt_ps_score, n);
+  e->awaited = GT_NEW_ARRAY(bool, n);
   gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
   if (pipe && s->run->roles.is_lead) e->parts = gt_stage_model_open(s);
   e->regions = GT_NEW_ARRAY(gt_region_result, n);
@@ -369,11 +406,11 @@ bool gt_server_ending_writes(const gt_server_ending *e) {
 
 void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size) {
   const gt_job *job = e->server->run->job;
-  size_t p = 1;
+  size_t p = 1, scorer = 1;
   while (p < job->nregions && e->regions[p].name[0] && (e->parts || e->models.seen[p])) p++;
-  if (e->asked)
-    snprintf(text, size, "the score of the mean model from region %s",
-             job->regions[e->server->run->tester].name);
+  while (scorer < job->nregions && !e->awaited[scorer]) scorer++;
+  if (scorer < job->nregions)
+    snprintf(text, size, "the score of the mean model from region %s", job->regions[scorer].name);
   else if (e->ending.lead && p < job->nregions)
     snprintf(text, size, "the final model and the result of region %s", job->regions[p].name);
   else

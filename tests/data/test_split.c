@@ -67,6 +67,8 @@ static void check_parts(const char *path, gt_part_kind kind) {
     assert_true(of->ntrain == n && of->ntest == d->ntest && of->classes == d->classes &&
                 of->features == d->features && of->input == d->input);
     assert_string_equal(of->name, d->name);
+    assert_string_equal(of->tests_sha256, d->tests_sha256);
+    assert_string_not_equal(of->tests_sha256, of->samples_sha256);
     for (size_t i = 0; i < n; i++) check_same(part, whole, GT_SPLIT_TRAIN, i, samples[i]);
     for (size_t i = 0; i < d->ntest; i++) check_same(part, whole, GT_SPLIT_TEST, i, i);
     gt_free(samples);
@@ -162,6 +164,7 @@ static void test_tests(void **state) {
       gt_loader *loader;
       const size_t ntest = gt_dataset_describe(part)->ntest;
       assert_int_equal(ntest, r == (k == 0 ? 0 : PARTS - 1) ? TEST : 0);
+      assert_int_equal(strlen(gt_dataset_describe(part)->tests_sha256), ntest > 0 ? 64 : 0);
       assert_int_equal(gt_loader_create(&loader, part, GT_SPLIT_TEST, NULL, 0), GT_OK);
       assert_int_equal(gt_loader_samples(loader), ntest);
       gt_loader_close(loader);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "geotrain/ps_of_job.h"
 #include "geotrain/ps_state.h"
 
 #define MOST     ((size_t)5)
@@ -466,6 +467,41 @@ static void nothing_is_allocated(void **state) {
   }
 }
 
+/* The total of several test sets is what one set of all samples has; the AUC is the mean of those
+   that there are. */
+static void test_sets_together(void **state) {
+  (void)state;
+  const gt_ps_score scores[] = {
+      {.loss = 1, .accuracy = 0.5, .auc = 0.9, .recall20 = NAN, .mrr20 = NAN},
+      {.loss = NAN, .accuracy = NAN, .auc = NAN}, /* it does not score */
+      {.loss = 3, .accuracy = 0.25, .auc = NAN, .recall20 = NAN, .mrr20 = NAN},
+      {.loss = 2, .accuracy = 1, .auc = 0.6, .recall20 = NAN, .mrr20 = NAN}};
+  const gt_ps_tests tests[] = {{40, true}, {70, false}, {120, true}, {20, true}};
+  gt_ps_score all = gt_ps_scores_total(scores, tests, 4);
+  assert_true(fabs(all.loss - (40 * 1.0 + 120 * 3 + 20 * 2) / 180) < 1e-15);
+  assert_true(fabs(all.accuracy - (20.0 + 30 + 20) / 180) < 1e-15);
+  assert_true(fabs(all.auc - (40 * 0.9 + 20 * 0.6) / 60) < 1e-15);
+  assert_true(isnan(all.recall20) && isnan(all.mrr20) && all.perplexity == 0);
+  const gt_ps_score texts[] = {{.loss = 1, .perplexity = exp(1)},
+                               {.loss = 2, .perplexity = exp(2)}},
+                    sessions[] = {{.auc = NAN, .recall20 = 0.5, .mrr20 = 0.25},
+                                  {.auc = NAN, .recall20 = 1, .mrr20 = 0.75}};
+  const gt_ps_tests two[] = {{30, true}, {10, true}};
+  assert_true(fabs(gt_ps_scores_total(texts, two, 2).perplexity - exp(1.25)) < 1e-14);
+  all = gt_ps_scores_total(sessions, two, 2);
+  assert_true(isnan(all.auc) && all.recall20 == 0.625 && all.mrr20 == 0.375);
+}
+
+static void one_test_set_has_its_score(void **state) {
+  (void)state;
+  const gt_ps_score scores[] = {{0}, {1.0 / 3, 0.1, 0.7, 0.3, 1.0 / 7, 0}};
+  const gt_ps_tests second[] = {{0, false}, {49, true}}, none[2] = {{0}};
+  const gt_ps_score all = gt_ps_scores_total(scores, second, 2),
+                    nothing = gt_ps_scores_total(scores, none, 2);
+  assert_memory_equal(&all, &scores[1], sizeof all);
+  assert_true(isnan(nothing.loss) && isnan(nothing.accuracy) && nothing.perplexity == 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_bits_however_many_score),
@@ -477,6 +513,8 @@ int main(void) {
       cmocka_unit_test(a_stop_ends_it_and_a_resume_makes_it),
       cmocka_unit_test(a_lost_worker_is_seen),
       cmocka_unit_test(nothing_is_allocated),
+      cmocka_unit_test(test_sets_together),
+      cmocka_unit_test(one_test_set_has_its_score),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,6 +146,55 @@ static void test_options_of_copies(void **state) {
   gt_job_close(job);
 }
 
+/* Every different test set is scored once, by the first region that has it. */
+static void test_scoring_regions(void **state) {
+  (void)state;
+  static const struct {
+    const char *sync;
+    const char *sets[REGIONS]; /* the hash of each region's test set; "": it has none */
+    bool scores[REGIONS];
+  } cases[] = {{"strategy: sma", {"a", "a", "a"}, {true, false, false}},
+               {"strategy: sma", {"a", "b", "a"}, {true, true, false}},
+               {"strategy: asgd", {"", "b", "c"}, {false, true, true}},
+               {"strategy: ssgd", {"", "b", "b"}, {false, true, false}},
+               {"strategy: ama", {"", "", ""}, {false, false, false}},
+               {"strategy: none", {"", "b", "c"}, {false, true, false}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    gt_job *job = job_of(cases[i].sync);
+    gt_dataset_info infos[REGIONS] = {0};
+    gt_ps_tests tests[REGIONS];
+    for (size_t r = 0; r < REGIONS; r++) {
+      infos[r].ntest = cases[i].sets[r][0] ? 10 + r : 0;
+      snprintf(infos[r].tests_sha256, sizeof infos[r].tests_sha256, "%s", cases[i].sets[r]);
+    }
+    gt_ps_tests_of(job, infos, tests);
+    for (size_t r = 0; r < REGIONS; r++) {
+      assert_int_equal(tests[r].samples, infos[r].ntest);
+      assert_int_equal(tests[r].scores, cases[i].scores[r]);
+    }
+    gt_job_close(job);
+  }
+}
+
+/* The region with the last stage scores the model of a pipeline. */
+static void test_pipelines_score_elsewhere(void **state) {
+  (void)state;
+  gt_job *job = NULL;
+  const gt_status status = gt_job_parse(
+      &job, "test",
+      "name: options\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+      "train: {batch: 8, until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
+      "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\n"
+      "pipeline: {stages: [{region: a, last: c3}, {region: b}], labels: send, micro_batches: 2,\n"
+      "  schedule: gpipe}\n");
+  if (status != GT_OK) fail_msg("%s", gt_error_text());
+  const gt_dataset_info infos[2] = {{.ntest = 10, .tests_sha256 = "a"}};
+  gt_ps_tests tests[2];
+  gt_ps_tests_of(job, infos, tests);
+  assert_true(tests[0].samples == 10 && !tests[0].scores && !tests[1].scores);
+  gt_job_close(job);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_period),
@@ -154,6 +203,8 @@ int main(void) {
       cmocka_unit_test(test_other_options),
       cmocka_unit_test(test_steps_of_a_pipeline),
       cmocka_unit_test(test_options_of_copies),
+      cmocka_unit_test(test_scoring_regions),
+      cmocka_unit_test(test_pipelines_score_elsewhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,6 +413,23 @@ static void test_summary(void **unused) {
   assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "wire_bytes")),
                    832);
   json_decref(root);
+  /* Regions with test sets of their own have scored the mean; these come back. */
+  const gt_mean_result mean = {300, 0.75, 0.5, 0.875, NAN, NAN, 0};
+  gt_summary_file *file;
+  regions[1].mean = mean;
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  root = json_load_file(path, 0, NULL);
+  region = json_array_get(json_object_get(root, "regions"), 1);
+  assert_keys(json_object_get(region, "mean_model"),
+              "samples test_accuracy test_loss test_auc test_recall20 test_mrr20");
+  assert_null(json_object_get(json_array_get(json_object_get(root, "regions"), 0), "mean_model"));
+  json_decref(root);
+  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  const gt_mean_result *back = &gt_summary_of(file)->regions[1].mean;
+  assert_true(back->samples == 300 && back->accuracy == 0.75 && back->loss == 0.5 &&
+              back->auc == 0.875 && isnan(back->recall20) && back->perplexity == 0);
+  assert_true(gt_summary_of(file)->regions[0].mean.samples == 0);
+  gt_summary_close(file);
   s.params_sha256[0] = '\0'; /* no mean model */
   s.virtual_s = 2.5;
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);

@@ -119,6 +119,25 @@ static void test_table(void **unused) {
     assert_true(strchr(line, '\n') - line <= 100);
   free(text);
 
+  /* Regions with different test sets score the mean each. */
+  gt_region_result scored[2];
+  memcpy(scored, regions, sizeof scored);
+  scored[0].mean = (gt_mean_result){.samples = 300, .accuracy = 0.9, .loss = 0.2};
+  scored[1].mean = (gt_mean_result){.samples = 100, .accuracy = 0.86, .loss = 0.6};
+  s.regions = scored;
+  to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "\n\n"
+                               "mean model   test samples  accuracy   loss\n"
+                               "shanghai              300    0.9000  0.200\n"
+                               "a-region-..           100    0.8600  0.600\n"
+                               "all                   400    0.8900  0.300\n"
+                               "\n"));
+  assert_non_null(strstr(text, "loss 0.300  (mean model, on all test sets)\n"));
+  free(text);
+  s.regions = regions;
+
   /* What has followed the network takes as many lines as it needs. */
   s.adapted = "the order of passes changed 4 times; 8 micro-batches, from step 31 on 16, from step "
               "1075 on 32, from step 2075 on 8";

@@ -66,6 +66,13 @@ static void check_parts(size_t n, int regions) {
   gt_free(seen);
 }
 
+/* Which regions score the mean, on all ranks. */
+static void check_scores(bool first, bool second) {
+  assert_int_equal(run.tests[0].scores, first);
+  assert_int_equal(run.tests[1].scores, second);
+  assert_int_equal(run.tests[run.roles.region_id].samples, run.data.ntest);
+}
+
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 static void test_one_file(void **unused) {
@@ -75,7 +82,7 @@ static void test_one_file(void **unused) {
   check_parts(N, 1);
   assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id &&
               run.order.n == run.npart && run.order.batch == 8);
-  assert_int_equal(run.tester, 0);
+  check_scores(true, false); /* one test set */
   end();
 }
 
@@ -122,15 +129,17 @@ static void test_ranks_that_see_another_file(void **unused) {
                     "regions a and b both name data.h5 and find other training samples there");
 }
 
-/* The first region that has test samples scores the mean. */
-static void test_tester(void **unused) {
+static void test_who_scores(void **unused) {
   (void)unused;
   opened(own_files(w_path("one-1.h5"), w_path("one-2.h5")), "partition: {by: file}");
-  assert_int_equal(run.tester, 1);
+  check_scores(false, true);
   assert_int_equal(run.data.ntest > 0, run.roles.region_id == 1);
   end();
   opened(own_files(w_path("one-1.h5"), w_path("one-1.h5")), "partition: {by: file}");
-  assert_int_equal(run.tester, 2);
+  check_scores(false, false);
+  end();
+  opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
+  check_scores(true, true);
   end();
 }
 
@@ -254,7 +263,7 @@ int main(void) {
       cmocka_unit_test(test_a_copy),
       cmocka_unit_test(test_files_that_do_not_fit),
       cmocka_unit_test(test_ranks_that_see_another_file),
-      cmocka_unit_test(test_tester),
+      cmocka_unit_test(test_who_scores),
       cmocka_unit_test(test_loader),
       cmocka_unit_test(test_files_that_differ),
       cmocka_unit_test(test_what_the_job_says),

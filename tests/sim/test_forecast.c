@@ -32,6 +32,7 @@ typedef struct {
 typedef struct {
   gt_job *job;
   gt_links *links;
+  gt_ps_tests tests[REGIONS];
   gt_sim_spec spec;
 } fixture;
 
@@ -47,12 +48,14 @@ static void open_fixture(fixture *f, const plot *p) {
   *f = (fixture){0};
   if (gt_job_parse(&f->job, "test", p->text) != GT_OK) fail_msg("%s\n%s", gt_error_text(), p->text);
   assert_int_equal(gt_links_create(&f->links, f->job), GT_OK);
+  for (size_t r = 0; r < f->job->nregions; r++)
+    f->tests[r] = (gt_ps_tests){p->test_samples, r == 0 && p->test_samples > 0};
   f->spec = (gt_sim_spec){.job = f->job,
                           .links = f->links,
                           .parameters = p->parameters,
                           .buffers = 10,
                           .samples = p->samples,
-                          .test_samples = p->test_samples};
+                          .tests = f->tests};
 }
 
 static void close_fixture(fixture *f) {

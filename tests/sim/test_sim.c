@@ -240,6 +240,47 @@ static void test_stuck(void **state) {
   close_fixture(&f);
 }
 
+/* At the end the mean travels once from the lead to each other region that scores it, also if the
+   lead scores it itself, and a score comes back; in a forecast as in the whole. */
+static void test_who_scores_the_mean(void **state) {
+  (void)state;
+  static const gt_ps_tests cases[][3] = {{{100, true}, {100, false}, {100, false}},
+                                         {{100, true}, {50, true}, {100, false}},
+                                         {{0, false}, {50, true}, {3000, true}},
+                                         {{100, true}, {0, false}, {0, false}}};
+  const double model = (double)gt_wire_bytes((PARAMETERS + BUFFERS) * sizeof(float)),
+               score = (double)gt_wire_bytes(sizeof(gt_ps_score));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f = open_fixture("sma", 8, 24, "");
+    gt_sim *sim = NULL;
+    gt_sim_forecast plain, x;
+    assert_int_equal(gt_sim_predict(&plain, &f.spec, 0), GT_OK);
+    f.spec.tests = cases[i];
+    assert_int_equal(gt_sim_predict(&x, &f.spec, 0), GT_OK);
+    assert_int_equal(gt_sim_run(&sim, &f.spec), GT_OK);
+    for (size_t r = 1; r < 3; r++) {
+      gt_link_result link;
+      int64_t models = 0;
+      gt_sim_link(sim, 0, r, &link);
+      for (size_t k = 0; k < GT_RESULT_KINDS; k++)
+        if (strcmp(link.kinds[k].kind, "model") == 0) models += link.kinds[k].messages;
+      assert_int_equal(models, cases[i][r].scores);
+      /* What else differs are signs of life, of 64 bytes, and digits of the results. */
+      const double there = x.links[r].bytes_other - plain.links[r].bytes_other,
+                   back = x.links[3 * r].bytes_other - plain.links[3 * r].bytes_other,
+                   scored = cases[i][r].scores;
+      assert_true(fabs(there - scored * model) <= 4 * 64);
+      assert_true(fmod(fabs(there - scored * model), 64) == 0);
+      assert_true(fabs(back - scored * score) <= 4 * 64 + 40);
+    }
+    assert_true(x.totals.bytes_sent == plain.totals.bytes_sent);
+    gt_sim_close(sim);
+    gt_sim_forecast_close(&x);
+    gt_sim_forecast_close(&plain);
+    close_fixture(&f);
+  }
+}
+
 static void test_refused(void **state) {
   (void)state;
   gt_sim *sim = NULL;
@@ -258,6 +299,7 @@ int main(void) {
                                      cmocka_unit_test(test_resumed),
                                      cmocka_unit_test(test_forecasts),
                                      cmocka_unit_test(test_stuck),
+                                     cmocka_unit_test(test_who_scores_the_mean),
                                      cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
