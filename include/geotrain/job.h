@@ -267,6 +267,7 @@ typedef struct {
   /* Set by gt_job_load.  The hash of the job file; and that of the file which began the run, if
      this one is the job.yaml of a run directory, else "". */
   char sha256[GT_SHA256_HEX], began_sha256[GT_SHA256_HEX];
+  char *source; /* the job file, or the `source` of gt_job_parse; NULL only in a job made by hand */
 } gt_job;
 
 /* Reads, overrides, fills in defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with
@@ -337,6 +338,10 @@ gt_status gt_job_check_ranks(const gt_job *job);
 /* Checks what a run needs but planning and simulation do not: ranks as numbers, and a data set.
    GT_ERR_JOB says what is missing. */
 gt_status gt_job_check_run(const gt_job *job);
+/* For errors that are found after a job was loaded, at the end of a command: returns `status`.  If it
+   is GT_ERR_JOB and the sentence begins with the job's name or with a key, it begins with the job
+   file then: "FILE: KEY ...".  job: or NULL, then nothing is done. */
+gt_status gt_job_blame(const gt_job *job, gt_status status);
 /* Warns, one sentence each, about settings that are valid but probably not intended: momentum with
    adam, emulation without links, a warm-up longer than the run.  `tell` gets text that is valid
    until it returns. */

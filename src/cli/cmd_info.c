@@ -89,16 +89,11 @@ static gt_status print_changes(const gt_job *job, const char *run_dir) {
   return status;
 }
 
-static gt_status print_job(const options *o) {
-  gt_job *job = NULL;
-  GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
+static gt_status print_loaded(const options *o, const gt_job *job) {
   gt_job_warn(job, gt_job_warning);
   gt_status status = check_places(job);
   if (status == GT_OK && o->check) status = gt_sim_shape_check(job);
-  if (status != GT_OK) {
-    gt_job_close(job);
-    return status;
-  }
+  if (status != GT_OK) return status;
   char *text = o->flat || o->measure || o->resume ? NULL : gt_job_resolved(job);
   if (o->resume)
     status = print_changes(job, o->resume);
@@ -111,6 +106,13 @@ static gt_status print_job(const options *o) {
   else
     fputs(text, stdout);
   gt_free(text);
+  return status;
+}
+
+static gt_status print_job(const options *o) {
+  gt_job *job = NULL;
+  GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
+  const gt_status status = gt_job_blame(job, print_loaded(o, job));
   gt_job_close(job);
   return status;
 }

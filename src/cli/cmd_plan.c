@@ -48,11 +48,22 @@ static gt_status take(void *ctx, int option, const char *argument) {
   return GT_OK;
 }
 
+/* The last line: what to do with the file that was written. */
+static gt_status say_written(const plan_options *o) {
+  gt_job *job = NULL;
+  if (!o->write || o->json) return GT_OK;
+  GT_TRY(gt_job_load(&job, o->write, NULL, 0));
+  printf("\nwrote %s; it is for %d ranks: mpirun -n %d geotrain train %s\n", o->write,
+         gt_job_ranks(job), gt_job_ranks(job), o->write);
+  gt_job_close(job);
+  return GT_OK;
+}
+
 static gt_status show(const gt_planner *p, const plan_options *o) {
   if (o->write) GT_TRY(gt_planner_write(p, o->write));
   if (o->json) return gt_planner_json(stdout, p);
   gt_planner_print(stdout, p);
-  return GT_OK;
+  return say_written(o);
 }
 
 static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
@@ -92,7 +103,7 @@ static gt_status show_search(const gt_planner_search *s, const plan_options *o) 
   if (o->svg) GT_TRY(gt_planner_pipeline_svg(gt_planner_search_pipeline(s), o->svg));
   if (o->json) return gt_planner_search_json(stdout, s);
   gt_planner_search_print(stdout, s, gt_terminal_width(stdout));
-  return GT_OK;
+  return say_written(o);
 }
 
 /* Its stages are found. */
@@ -117,10 +128,12 @@ static gt_status plan(const gt_job_words *words, const plan_options *o) {
   if (o->svg) GT_TRY(gt_output_may_replace(o->svg, words->path, NULL, NULL));
   GT_TRY(gt_job_load_regions(&job, words->path, words->sets, words->nsets, o->regions_csv));
   const bool piped = job->pipeline.nstages > 0, search = job->pipeline.search;
-  const gt_status status = piped ? plan_pipeline(job, o) : GT_OK;
+  gt_status status = piped    ? plan_pipeline(job, o)
+                     : search ? search_pipeline(words, o)
+                              : plan_ranks(words, o);
+  status = gt_job_blame(job, status);
   gt_job_close(job);
-  if (piped) return status;
-  return search ? search_pipeline(words, o) : plan_ranks(words, o);
+  return status;
 }
 
 gt_status gt_cmd_plan(int argc, char **argv) {

@@ -262,6 +262,7 @@ static gt_status with_job(const simulate_options *o) {
   if (status == GT_OK) status = gt_job_prices_of(&prices, job);
   if (status == GT_OK) status = gt_links_create(&links, job);
   if (status == GT_OK) status = simulate(o, job, &prices, links);
+  status = gt_job_blame(job, status);
   gt_job_prices_close(&prices);
   gt_links_close(links);
   gt_job_close(job);

@@ -151,8 +151,8 @@ static gt_status check_regions(const gt_job *job, const char *source) {
     ranks += job->regions[i].ranks;
   }
   if (ranks > INT_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: the regions have %lld ranks in all; at most %d are needed",
-                   source, (long long)ranks, INT_MAX);
+    return GT_FAIL(GT_ERR_JOB, "%s: regions have %lld ranks in all; at most %d are needed", source,
+                   (long long)ranks, INT_MAX);
   GT_TRY(check_names(job, source));
   return check_hosts(job, source);
 }

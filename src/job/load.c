@@ -70,6 +70,7 @@ static gt_status load_text(gt_job **out, const char *source, const char *text, s
   if (status == GT_OK) status = load_tree(out, root, source, more);
   gt_job_node_close(root);
   if (status != GT_OK) return status;
+  (*out)->source = gt_strdup(source);
   gt_sha256_hex(text, size, (*out)->sha256);
   if (sscanf(text, GT_JOB_BEGAN "%64[0-9a-f]", (*out)->began_sha256) != 1)
     (*out)->began_sha256[0] = '\0';
@@ -102,7 +103,7 @@ int gt_job_ranks(const gt_job *job) {
   return ranks;
 }
 
-gt_status gt_job_check_ranks(const gt_job *job) {
+static gt_status check_ranks(const gt_job *job) {
   for (size_t i = 0; i < job->nregions; i++)
     if (job->regions[i].ranks == 0)
       return GT_FAIL(GT_ERR_JOB,
@@ -114,17 +115,25 @@ gt_status gt_job_check_ranks(const gt_job *job) {
   return GT_OK;
 }
 
-gt_status gt_job_check_run(const gt_job *job) {
-  GT_TRY(gt_job_check_ranks(job));
+static gt_status check_run(const gt_job *job) {
+  GT_TRY(check_ranks(job));
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
     if (gt_job_reads(job, i) && !r->data_path &&
         (!job->data.path || job->data.partition.by == GT_PART_FILE))
       return GT_FAIL(GT_ERR_JOB,
-                     "region %s has no data set, only regions.%zu.samples; %s is needed", r->name,
-                     i, job->data.path ? "its own data.path" : "data.path");
+                     "data.path: region %s has no data set, only regions.%zu.samples; %s is needed",
+                     r->name, i, job->data.path ? "its own data.path" : "data.path");
   }
   return GT_OK;
+}
+
+gt_status gt_job_check_ranks(const gt_job *job) {
+  return gt_job_blame(job, check_ranks(job));
+}
+
+gt_status gt_job_check_run(const gt_job *job) {
+  return gt_job_blame(job, check_run(job));
 }
 
 bool gt_job_in_parts(const char *yaml) {

@@ -70,10 +70,11 @@ static gt_status check_sync(const gt_job *job, size_t region, const char *source
   const bool constant =
       job->train.schedule.name == GT_LR_CONSTANT && job->train.schedule.warmup_steps == 0;
   if (gt_job_training(job) == 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: ranks is 1 in every region, so that none trains; one with 2 or more is "
-                   "needed",
-                   source);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: regions[].ranks is 1 in every region, so that none trains; one with 2 or more is "
+        "needed",
+        source);
   if (job->sync.strategy == GT_STRATEGY_NONE)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.strategy is none, and region %s (ranks 1) only aggregates; a strategy "

@@ -175,5 +175,6 @@ void gt_job_close(gt_job *job) {
   if (!job) return;
   free_rows(job, "");
   gt_free(job->fleet);
+  gt_free(job->source);
   gt_free(job);
 }

@@ -132,10 +132,11 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
     size_t a = i / links->n, b = i % links->n;
     delay_min[i] = a == b ? 0 : gt_link_delay_min(&links->specs[i]);
     if (a != b && delay_min[i] <= 0)
-      return GT_FAIL(GT_ERR_JOB,
-                     "the link from %s to %s has no latency; under --clock virtual every pair of "
-                     "regions needs one above 0 (wan.links, wan.default)",
-                     job->regions[a].name, job->regions[b].name);
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "wan.links: the link from %s to %s has no latency; under --clock virtual every "
+          "pair of regions needs one above 0 (wan.links, wan.default)",
+          job->regions[a].name, job->regions[b].name);
   }
   return GT_OK;
 }

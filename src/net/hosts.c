@@ -18,7 +18,8 @@ static bool same_host(const char *pattern, size_t length, const char *host, size
 }
 
 static gt_status malformed(const char *text, const char *what) {
-  return GT_FAIL(GT_ERR_JOB, "hosts \"%s\": %s; names or a form like node[01-16,18] are needed",
+  return GT_FAIL(GT_ERR_JOB,
+                 "regions[].hosts has \"%s\": %s; names or a form like node[01-16,18] are needed",
                  text, what);
 }
 

@@ -80,7 +80,8 @@ static gt_status verdict(gt_probe_state *p) {
 /* ---- entry point ---- */
 
 /* The ranks do not fit the job, so no rank knows its role: nothing can be measured. */
-static gt_status refuse(gt_status status) {
+static gt_status refuse(const gt_probe_state *p, gt_status status) {
+  status = gt_job_blame(p->run.job, status);
   if (first_rank() && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
   return status;
 }
@@ -127,14 +128,14 @@ static bool can_go_on(gt_probe_state *p, gt_status status) {
 static gt_status check_whole(const gt_run *run) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "probe: the job has a pipeline (pipeline.stages), and probe measures steps of the "
+                 "pipeline.stages is given, and probe measures steps of the "
                  "whole model on every worker; a job without the key pipeline is needed");
 }
 
 static gt_status probe(gt_probe_state *p) {
   const gt_probe_options *o = p->options;
   gt_status status = reach(p);
-  if (status != GT_OK) return refuse(status);
+  if (status != GT_OK) return refuse(p, status);
   p->setup = (gt_setup_options){.job_path = o->job_path,
                                 .sets = o->sets,
                                 .nsets = o->nsets,
@@ -142,9 +143,9 @@ static gt_status probe(gt_probe_state *p) {
                                 .resume = GT_RESUME_AUTO};
   gt_probe_disk_before(p);
   status = gt_setup_open(&p->run, &p->setup);
-  if (!can_go_on(p, status)) return refuse(status);
+  if (!can_go_on(p, status)) return refuse(p, status);
   status = check_whole(&p->run);
-  if (status != GT_OK) return refuse(status);
+  if (status != GT_OK) return refuse(p, status);
   status = measure(p);
   gt_probe_meet(p, "the end of the other ranks' measurements");
   if (p->run.roles.is_ps) gt_probe_disk_after(p);

@@ -156,8 +156,8 @@ gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples) {
   for (size_t r = 0; r < job->nregions; r++)
     if (gt_job_reads(job, r) && samples[r] < job->train.batch)
       return GT_FAIL(GT_ERR_JOB,
-                     "region %s has %lld samples, and a step of the pipeline takes %d "
-                     "(train.batch); as many samples or more are needed",
+                     "train.batch: region %s has %lld samples, and a step of the pipeline takes "
+                     "%d; as many samples or more are needed",
                      job->regions[r].name, (long long)samples[r], job->train.batch);
   return GT_OK;
 }

@@ -211,7 +211,7 @@ static gt_status check_batches(const gt_run *run) {
                last = n % batch ? n % batch : batch;
   if (n == 0 || last >= least) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "region %s has %zu samples in batches of %zu (train.batch), the last of an epoch "
+                 "train.batch: region %s has %zu samples in batches of %zu, the last of an epoch "
                  "has %zu; of images of %zu x %zu model %s normalises "
                  "channels of a single value a sample, so %zu or more are needed in every batch: "
                  "another train.batch, or other samples",

@@ -31,10 +31,11 @@ static gt_status check(const gt_sim_spec *spec) {
     const gt_link_spec *links = gt_links_from(spec->links, a);
     for (size_t b = 0; b < job->nregions; b++)
       if (a != b && gt_link_delay_min(&links[b]) <= 0)
-        return GT_FAIL(GT_ERR_JOB,
-                       "the link from %s to %s has no latency; to simulate them every pair of "
-                       "regions needs one above 0 (wan.links, wan.default)",
-                       job->regions[a].name, job->regions[b].name);
+        return GT_FAIL(
+            GT_ERR_JOB,
+            "wan.links: the link from %s to %s has no latency; to simulate them every pair of "
+            "regions needs one above 0 (wan.links, wan.default)",
+            job->regions[a].name, job->regions[b].name);
   }
   return GT_OK;
 }

@@ -41,10 +41,13 @@ gt_status gt_train(const gt_train_options *options) {
   gt_stop_install();
   gt_net_start(120);
   gt_status status = gt_setup_open(&run, &options->setup);
+  if (status == GT_OK && !options->setup.run_dir)
+    gt_log_job(GT_LOG_INFO, "the run directory is %s (--run-dir names another)", run.run_dir);
   if (status == GT_OK)
     status = run.roles.is_ps ? serve(&run, clock, options->live)
              : run.pipe      ? gt_stage_worker_run(&run, clock)
                              : gt_worker_run(&run, clock);
+  status = gt_job_blame(run.job, status);
   say(&run, status);
   gt_setup_close(&run);
   gt_net_finalize(run.end_limit_s);

@@ -98,8 +98,9 @@ static void what_does_not_fit(void **state) {
           "data.partition.shares.1 is 3, and region hub (ranks 1) only aggregates; 0 is needed");
   refused("data.partition.shares=[2, 0, 0]",
           "data.partition.shares.2 is 0, and region b trains; a number above 0 is needed");
-  refused("regions=[{name: hub, ranks: 1}]",
-          "ranks is 1 in every region, so that none trains; one with 2 or more is needed");
+  refused(
+      "regions=[{name: hub, ranks: 1}]",
+      "regions[].ranks is 1 in every region, so that none trains; one with 2 or more is needed");
   refused("sync={strategy: none}",
           "sync.strategy is none, and region hub (ranks 1) only aggregates; a strategy that "
           "exchanges something is needed");

@@ -36,6 +36,7 @@ static void refused(const char *text, const char *set, const char *expected) {
   gt_status status = gt_job_load(&job, file, set ? &set : NULL, set ? 1 : 0);
   assert_null(job);
   assert_string_equal(gt_error_text(), full);
+  assert_true(strncmp(full, file, strlen(file)) == 0 || strncmp(full, "--set", 5) == 0);
   assert_int_equal(status, GT_ERR_JOB);
   assert_int_equal(gt_alloc_alive(), alive);
 }
@@ -463,13 +464,49 @@ static int teardown(void **state) {
   return 0;
 }
 
+/* A sentence about the job that other parts say after it was loaded. */
+static void blamed(const gt_job *job, const char *said, const char *expected) {
+  char full[256];
+  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
+           expected + (expected[0] == '@'));
+  assert_int_equal(gt_job_blame(job, GT_FAIL(GT_ERR_JOB, "%s", said)), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), full);
+}
+
+static void found_later(void **state) {
+  (void)state;
+  gt_job *job = NULL;
+  put(base, strlen(base));
+  assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_OK);
+  blamed(job, "train.batch is 3; 4 is needed", "@: train.batch is 3; 4 is needed");
+  blamed(job, "regions.12.ranks is auto", "@: regions.12.ranks is auto");
+  blamed(job, "regions.1 (a) has no data", "@: regions.1 (a) has no data");
+  blamed(job, "regions.0.devices.2 (cpu) has", "@: regions.0.devices.2 (cpu) has");
+  blamed(job, "data.partition.shares[1] is 0", "@: data.partition.shares[1] is 0");
+  blamed(job, "wan.links: the link is", "@: wan.links: the link is");
+  blamed(job, "compute says nothing", "@: compute says nothing");
+  blamed(job, "tiny: no plan is possible", "@: no plan is possible");
+  blamed(job, "plan: --svg draws", "plan: --svg draws");
+  blamed(job, "train.bitch is 3", "train.bitch is 3");
+  blamed(job, "1 rank was started", "1 rank was started");
+  blamed(job, "--out x cannot be made", "--out x cannot be made");
+  blamed(job, "rates.csv:2: rate is", "rates.csv:2: rate is");
+  blamed(NULL, "train.batch is 3", "train.batch is 3");
+  GT_FAIL(GT_ERR_DATA, "train.batch is 3");
+  assert_int_equal(gt_job_blame(job, GT_ERR_DATA), GT_ERR_DATA);
+  assert_string_equal(gt_error_text(), "train.batch is 3");
+  assert_int_equal(gt_job_blame(job, GT_OK), GT_OK);
+  gt_job_close(job);
+}
+
 int main(void) {
   snprintf(file, sizeof file, "test-errors-%ld.yaml", (long)getpid());
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_values), cmocka_unit_test(keys),        cmocka_unit_test(values),
-      cmocka_unit_test(units),     cmocka_unit_test(across_keys), cmocka_unit_test(links),
-      cmocka_unit_test(outages),   cmocka_unit_test(work),        cmocka_unit_test(missing),
-      cmocka_unit_test(slurm),     cmocka_unit_test(text),        cmocka_unit_test(files),
+      cmocka_unit_test(no_values),   cmocka_unit_test(keys),        cmocka_unit_test(values),
+      cmocka_unit_test(units),       cmocka_unit_test(across_keys), cmocka_unit_test(links),
+      cmocka_unit_test(outages),     cmocka_unit_test(work),        cmocka_unit_test(missing),
+      cmocka_unit_test(slurm),       cmocka_unit_test(text),        cmocka_unit_test(files),
+      cmocka_unit_test(found_later),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

@@ -266,9 +266,12 @@ static void found_later(void **state) {
   assert_int_equal(job->sync.strategy, GT_STRATEGY_NONE);
   assert_true(gt_job_reads(job, 0) && gt_job_reads(job, 1));
   assert_int_equal(gt_job_check_run(job), GT_ERR_JOB);
-  assert_string_equal(
-      gt_error_text(),
-      "pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml` finds the stages");
+  char text[256];
+  snprintf(text, sizeof text,
+           "%s: pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml` "
+           "finds the stages",
+           path);
+  assert_string_equal(gt_error_text(), text);
   check_round_trip(job);
   gt_job_close(job);
   job = job_with("pipeline: {stages: auto, micro_batches: 6, schedule: zb-h1}\n",

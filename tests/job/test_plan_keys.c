@@ -196,26 +196,30 @@ static void set_and_resume(void **state) {
   gt_job_close(other);
 }
 
+/* gt_job_check_run refuses the job with this sentence after the file's name; closes the job. */
+static void refused_by_run(gt_job *job, const char *expected) {
+  char sentence[256];
+  snprintf(sentence, sizeof sentence, "%s: %s", file, expected);
+  assert_int_equal(gt_job_check_run(job), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), sentence);
+  gt_job_close(job);
+}
+
 /* A run needs ranks as numbers and data; a plan does not. */
 static void runs_need_more(void **state) {
   (void)state;
-  gt_job *job = load(full, NULL, 0);
-  assert_int_equal(gt_job_check_run(job), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "regions.0.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it");
-  gt_job_close(job);
+  refused_by_run(load(full, NULL, 0),
+                 "regions.0.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it");
   static const char *const sets[] = {
       "regions.0.ranks=5", "data=null",
       "regions=[{name: a, ranks: 2, samples: 5}, {name: b, ranks: 2, samples: 6}]",
       "data.partition.by=file", "wan.links=null"};
-  job = load(full, sets, 1);
+  gt_job *job = load(full, sets, 1);
   assert_int_equal(gt_job_check_run(job), GT_OK);
   gt_job_close(job);
-  job = load(full, sets, 5);
-  assert_int_equal(gt_job_check_run(job), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "region a has no data set, only regions.0.samples; data.path is needed");
-  gt_job_close(job);
+  refused_by_run(
+      load(full, sets, 5),
+      "data.path: region a has no data set, only regions.0.samples; data.path is needed");
 }
 
 /* Values of a profile become those of compute; devices are used only for what these do not give. */

@@ -146,18 +146,20 @@ static void hosts(void **state) {
   plan[1].hosts = here;
   plan[0].hosts = here;
   snprintf(sentence, sizeof sentence,
-           "host %s is in the lists of a and b; GEOTRAIN_REGION must say which region its ranks "
+           "regions[].hosts: host %s is in the lists of a and b; GEOTRAIN_REGION must say which "
+           "region its ranks "
            "belong to",
            host);
   check_refused(plan, 2, sentence);
   plan[0].hosts = plan[1].hosts = there;
   snprintf(sentence, sizeof sentence,
-           "host %s is in no region's list of hosts; every host must be in one", host);
+           "regions[].hosts: host %s is in no region's list of hosts; every host must be in one",
+           host);
   check_refused(plan, 2, sentence);
   plan[1].hosts = broken;
-  check_refused(
-      plan, 2,
-      "hosts \"node[1\": a '[' has no ']'; names or a form like node[01-16,18] are needed");
+  check_refused(plan, 2,
+                "regions[].hosts has \"node[1\": a '[' has no ']'; names or a form like "
+                "node[01-16,18] are needed");
 }
 
 static void nothing_is_left_allocated(void **state) {
