@@ -86,7 +86,8 @@ static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job 
              job->job, word);
 }
 
-/* For a run with a pending job: it waits to begin, or to be requeued. */
+/* For a run with a pending job, requeued or the next of a chain: it waits to begin, or to be
+   resumed. */
 static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job,
                           size_t width) {
   char words[256];
@@ -94,9 +95,9 @@ static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_j
   if (v->state == GT_RUN_NOTHING)
     snprintf(w->text, sizeof w->text, "waits in the queue: %s", words);
   else if (v->state == GT_RUN_STOPPED)
-    put_both(w, "waits to be requeued: ", job, width);
+    put_both(w, "waits to be resumed: ", job, width);
   else
-    snprintf(w->text, sizeof w->text, "interrupted after step %lld; waits to be requeued: %s",
+    snprintf(w->text, sizeof w->text, "interrupted after step %lld; waits to be resumed: %s",
              (long long)v->progress.step, words);
 }
 
@@ -112,8 +113,8 @@ static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *
   else if (v->state == GT_RUN_NOTHING && submitted)
     snprintf(w->text, sizeof w->text, "job %s was submitted, nothing from it yet%s", job->job, why);
   else if (v->state == GT_RUN_STOPPED && job->state == GT_SQUEUE_UNKNOWN)
-    snprintf(w->text + used, sizeof w->text - used, "; waits to be %s%s",
-             submitted ? "requeued" : "resumed", submitted ? why : "");
+    snprintf(w->text + used, sizeof w->text - used, "; waits to be resumed%s",
+             submitted ? why : "");
 }
 
 static bool is_alive(const gt_run_view *v) {

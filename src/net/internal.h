@@ -30,6 +30,11 @@ bool gt_launch_by_srun(void);
 /* The command to start this many ranks with the launcher that started this process: "srun -n 4",
    "mpirun -n 4"; returns buf.  Local. */
 char *gt_launch_advice(char *buf, size_t size, int ranks);
+/* The name and version of this program's MPI library.  Returns buf. */
+char *gt_launch_library(char *buf, size_t size);
+/* GT_ERR_JOB: `tasks` processes were started, each a world of its own, and what starts one world of
+   the `needed` ranks; regions: "east 2, west 2"; library: as gt_launch_library. */
+gt_status gt_launch_apart(const char *library, int tasks, int needed, const char *regions);
 /* A rank started by Slurm's step daemon will end when the daemon is killed.  Local; Linux. */
 void gt_launch_follow(void);
 

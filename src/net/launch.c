@@ -80,6 +80,21 @@ gt_status gt_launch_fits(const char *library, bool reads_pmi) {
   return GT_OK;
 }
 
+/* Open MPI's mpirun knows nothing of the processes of another MPI: the mpirun that was called is the
+   wrong one. */
+gt_status gt_launch_apart(const char *library, int tasks, int needed, const char *regions) {
+  if (given("OMPI_COMM_WORLD_RANK") && strncmp(library, "Open MPI", strlen("Open MPI")) != 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "Open MPI's mpirun started %d processes, but this geotrain was built with %s, "
+                   "which makes a world of each; the job needs one of %d (%s): the mpirun of that "
+                   "MPI -n %d, by its path, or a geotrain that was built with Open MPI",
+                   tasks, library, needed, regions, needed);
+  return GT_FAIL(GT_ERR_JOB,
+                 "%d tasks were started, but each is a world of 1 rank, and the job needs one of "
+                 "%d (%s): srun --mpi=pmix, or mpirun -n %d",
+                 tasks, needed, regions, needed);
+}
+
 /* MPICH and its derivatives read PMI.  Open MPI does if it was built with a component for it; then
    the component's version is among its settings. */
 static bool reads_pmi(bool open_mpi) {
@@ -91,12 +106,18 @@ static bool reads_pmi(bool open_mpi) {
   return !open_mpi;
 }
 
-gt_status gt_launch_check(void) {
-  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+char *gt_launch_library(char *buf, size_t size) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
-  MPI_Get_library_version(library, &length);
+  MPI_Get_library_version(text, &length);
+  snprintf(buf, size, "%.*s", (int)strcspn(text, ",\n"), text);
+  return buf;
+}
+
+gt_status gt_launch_check(void) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  gt_launch_library(library, sizeof library);
   bool open_mpi = strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
-  library[strcspn(library, ",\n")] = '\0';
   return gt_launch_fits(library,
                         (given("PMI_RANK") || given("SLURM_MPI_TYPE")) && reads_pmi(open_mpi));
 }

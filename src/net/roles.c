@@ -48,16 +48,19 @@ static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *re
       if (!found && node && *node) GT_TRY(gt_hosts_contain(plan[r].hosts[h], node, &found));
       if (!found || *region == (int)r) continue;
       if (*region != UNSET)
-        return GT_FAIL(GT_ERR_JOB,
-                       "host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which "
-                       "region its ranks belong to",
-                       host, plan[*region].name, plan[r].name);
+        return GT_FAIL(
+            GT_ERR_JOB,
+            "regions[].hosts: host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which "
+            "region its ranks belong to",
+            host, plan[*region].name, plan[r].name);
       *region = (int)r;
     }
   }
   if (*region == UNSET)
-    return GT_FAIL(GT_ERR_JOB, "host %s is in no region's list of hosts; every host must be in one",
-                   host);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "regions[].hosts: host %s is in no region's list of hosts; every host must be in one",
+        host);
   return GT_OK;
 }
 
@@ -100,14 +103,11 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
                      plan[r].ranks);
   }
   if (world_size == needed) return GT_OK;
-  char list[512], advice[96];
+  char list[512], advice[96], library[MPI_MAX_LIBRARY_VERSION_STRING];
   list_regions(list, sizeof list, plan, nregions);
   int tasks = gt_launch_tasks();
   if (world_size == 1 && tasks > 1)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%d tasks were started, but each is a world of 1 rank, and the job needs one of "
-                   "%d (%s): srun --mpi=pmix, or mpirun -n %d",
-                   tasks, needed, list, needed);
+    return gt_launch_apart(gt_launch_library(library, sizeof library), tasks, needed, list);
   return GT_FAIL(GT_ERR_JOB, "%d rank%s started, but the job needs %d (%s): %s", world_size,
                  world_size == 1 ? " was" : "s were", needed, list,
                  gt_launch_advice(advice, sizeof advice, needed));

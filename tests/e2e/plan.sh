@@ -120,6 +120,9 @@ grep -qE 'sync.topology auto, with asgd-ga 8: mesh, [0-9.]+ s a round; hub at la
 plan table two.yaml --set 'plan.strategies=[asgd, asgd-ga]' --set 'plan.samples_factor=[{strategy: asgd, factor: 0.5}]'
 ended "a table" 0 '^asgd-ga 8 +5\+3 .* 5\+5 ' '^choice +' '^region ' '^large -> small ' 'ask Slurm for 0:03:00' 'at 0.5 times the samples'
 
+plan written two.yaml --write out.yaml
+ended "what to do with the written job" 0 '^wrote out.yaml; it is for 8 ranks: mpirun -n 8 geotrain train out.yaml$'
+
 json two.yaml --set sync.strategy=asgd --set 'wan.default.bandwidth=20 Mbit/s'
 says "where the WAN sets the pace sets shrink further" 'ranks(c["plan"]) < [5, 3] and sorted(c["wan_bound"]) == ["large", "small"] and abs(c["longer"]) < 0.01'
 

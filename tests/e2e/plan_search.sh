@@ -36,7 +36,7 @@ check "and has the same plan" cmp pasted.txt written.txt
 check "which the search printed, too" "$python" - plan.txt pasted.txt <<'PY'
 import sys
 search, plan = (open(name).read() for name in sys.argv[1:])
-assert search.endswith(plan)
+assert search.endswith(plan + "\nwrote found.yaml; it is for 6 ranks: mpirun -n 6 geotrain train found.yaml\n")
 PY
 "$GEOTRAIN" simulate found.yaml >simulated.txt 2>err
 check "it can be simulated" same $? 0

@@ -90,7 +90,7 @@ printf '21 1700000000\n22 1700000001\n' >stopped/slurm-jobs
 echo '22|PENDING|BeginTime|N/A' >stopped/answer
 queue stopped --once stopped >once.out
 check "requeued: exit 0" same $? 0
-check "requeued" seen once.out 'written; waits to be requeued: job 22 PENDING \(BeginTime\)$'
+check "requeued" seen once.out 'written; waits to be resumed: job 22 PENDING \(BeginTime\)$'
 check "squeue is asked for both jobs at once" same "$(grep -c 'j 21,22$' stopped/asked)" "$(wc -l <stopped/asked)"
 echo '22|TIMEOUT|TimeLimit|2031-01-01T10:00:00' >stopped/answer
 queue stopped --once stopped >once.out
@@ -99,7 +99,7 @@ check "not requeued" seen once.out 'job 22 has left the queue \(TIMEOUT\): submi
 echo error >stopped/answer
 queue stopped --once stopped >once.out
 check "the controller is down: exit 0" same $? 0
-check "the controller is down" seen once.out 'waits to be requeued; squeue does not answer$'
+check "the controller is down" seen once.out 'waits to be resumed; squeue does not answer$'
 sed -i 's/"code":75,"reason":"signal"/"code":6,"reason":"limit"/' stopped/east.jsonl
 echo >stopped/answer
 queue stopped stopped >once.out

@@ -128,12 +128,27 @@ static void advice(void **state) {
   check_advice("mpirun -n 5");
 }
 
+/* Worlds of one rank each: the advice is never the command that was typed. */
+static void apart(void **state) {
+  (void)state;
+  environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=0", NULL);
+  assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "Open MPI's mpirun started 4 processes, but this geotrain was built with "
+                      "MPICH Version: 4.0.2, which makes a world of each; the job needs one of 4 "
+                      "(a 2, b 2): the mpirun of that MPI -n 4, by its path, or a geotrain that "
+                      "was built with Open MPI");
+  environment("SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL);
+  assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "4 tasks were started, but each is a world of 1 rank, and the job needs one "
+                      "of 4 (a 2, b 2): srun --mpi=pmix, or mpirun -n 4");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_fits),
-      cmocka_unit_test(what_does_not),
-      cmocka_unit_test(one_speaks),
-      cmocka_unit_test(advice),
+      cmocka_unit_test(what_fits), cmocka_unit_test(what_does_not), cmocka_unit_test(one_speaks),
+      cmocka_unit_test(advice),    cmocka_unit_test(apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
