@@ -29,7 +29,7 @@ import cifar cifar
 refused "no test file" 'cifar: test_batch.bin is missing'
 record 5 >cifar/test_batch.bin
 import cifar cifar
-ended "cifar" 0 'wrote out.h5'
+ended "cifar" 0 'wrote out.h5' 'cifar: found 2 of the 5 training files of cifar-10: 4 training and 1 test samples'
 "$GEOTRAIN" data info out.h5 >info
 for word in 'name +cifar$' '32 x 32 x 3 uint8' 'classes +10$' 'train +4$' 'mean +0.250980 0.501961 0.752941$'; do check "cifar: $word" grep -qE "$word" info; done
 rm out.h5

@@ -141,6 +141,8 @@ if [ -e "$real/train-images-idx3-ubyte.gz" ]; then
   code=$?
   ended "Debian's package without a network" 0 "taking the files of Debian's dataset-fashion-mnist"
   check "Debian's package: as with --from" same "$(sha256sum <real/fashion-mnist.h5)" "$(sha256sum <package/fashion-mnist.h5)"
+  "$GEOTRAIN" data info real/fashion-mnist.h5 >info
+  check "the real Fashion-MNIST: its classes have names" grep -qE '^9 +6000 +1000  Ankle boot$' info
   mkdir damaged && cp "$real"/* damaged && truncate -s -9 damaged/t10k-images-idx3-ubyte.gz
   left=
   get fashion-mnist --from damaged --to to

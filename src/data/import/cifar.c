@@ -181,7 +181,6 @@ static gt_status convert(cifar *c, const char *out) {
   c->block = gt_alloc(BLOCK, record_bytes(c));
   c->images = gt_alloc(BLOCK, ITEM);
   GT_TRY(count_all(c));
-  say_found(c);
   const gt_data_shape shape = {.n = {c->n[0], c->n[1]}, .h = SIDE, .w = SIDE, .c = CHANNELS};
   GT_TRY(gt_data_store_create(&c->store, out, &shape));
   for (int s = 0; s < 2; s++)
@@ -190,7 +189,9 @@ static gt_status convert(cifar *c, const char *out) {
   size_t classes = c->kind->classes;
   GT_TRY(gt_import_class_names(c->store, c->folder, c->kind->class_names, &classes));
   gt_import_name(c->folder, c->kind->name, name);
-  return gt_data_store_finish(c->store, name, classes);
+  GT_TRY(gt_data_store_finish(c->store, name, classes));
+  say_found(c);
+  return GT_OK;
 }
 
 gt_status gt_import_cifar(const char *source, const char *out) {
