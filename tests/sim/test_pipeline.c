@@ -316,8 +316,8 @@ static void test_a_step_needs_its_samples(void **state) {
   fixture f = open_fixture("{name: a, ranks: 3, samples: 23}", plain, "1f1b", 1);
   gt_sim *sim = NULL;
   assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "region a has 23 samples, and a step of the pipeline takes "
-                                       "24 (train.batch); as many samples or more are needed");
+  assert_string_equal(gt_error_text(), "train.batch: region a has 23 samples, and a step of the "
+                                       "pipeline takes 24; as many samples or more are needed");
   close_fixture(&f);
 }
 

@@ -271,7 +271,7 @@ static void test_who_scores_the_mean(void **state) {
                    scored = cases[i][r].scores;
       assert_true(fabs(there - scored * model) <= 4 * 64);
       assert_true(fmod(fabs(there - scored * model), 64) == 0);
-      assert_true(fabs(back - scored * score) <= 4 * 64 + 40);
+      assert_true(fabs(back - scored * score) <= 8 * 64 + 40);
     }
     assert_true(x.totals.bytes_sent == plain.totals.bytes_sent);
     gt_sim_close(sim);
