@@ -177,6 +177,9 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
 size_t gt_data_first(const gt_job *job);
 /* The data file of a region: its own, or that of the job. */
 const char *gt_data_path(const gt_job *job, size_t region);
+/* Opens the data file of a region, and checks that data.augment suits it.  The caller closes *out,
+   which is NULL after an error.  Errors as gt_dataset_open; GT_ERR_JOB: data.augment. */
+gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
 /* The first region with the same path as this one; `region` itself if no earlier one has it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first

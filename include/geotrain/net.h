@@ -76,6 +76,10 @@ typedef struct {
   size_t nhosts;
 } gt_region_plan;
 
+/* Whether the host of this name, or Slurm's name of this node, is in the region's host lists.
+   Reads every list.  GT_ERR_JOB: one is malformed.  Local. */
+gt_status gt_region_has_host(const gt_region_plan *region, const char *host, bool *found);
+
 typedef struct {
   MPI_Comm world, region, ps; /* ps: MPI_COMM_NULL on workers; ps rank == region id */
   int world_rank, world_size;

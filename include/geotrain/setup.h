@@ -137,6 +137,9 @@ size_t gt_setup_own_span(const gt_run *run, size_t span);
 /* The input for the roles: one entry per region, in the job's order.  Names and hosts are borrowed
    from the job; the caller frees the array.  Local. */
 gt_region_plan *gt_setup_regions(const gt_job *job);
+/* Checks the file that train.choices names, if it names one: it can be read, holds choices, and the
+   job can use it.  GT_ERR_JOB.  Local. */
+gt_status gt_setup_check_choices(const gt_job *job);
 /* Makes the missing folders of the path.  False: `part` names the folder that cannot be made, errno
    says why.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);

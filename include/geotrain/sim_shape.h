@@ -3,6 +3,8 @@
 #ifndef GEOTRAIN_SIM_SHAPE_H
 #define GEOTRAIN_SIM_SHAPE_H
 
+#include <stdio.h>
+
 #include "geotrain/job.h"
 #include "geotrain/pipe_job.h"
 #include "geotrain/ps_of_job.h"
@@ -22,10 +24,13 @@ typedef struct {
    caller closes *out; after an error it is closed already.  GT_ERR_JOB, GT_ERR_DATA say what is
    missing. */
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
-/* Checks that the job's model fits its data, and that the regions can share the data; if some file
-   cannot be read here, only that the model exists.  GT_ERR_JOB, GT_ERR_DATA say what does not
-   fit. */
-gt_status gt_sim_shape_check(const gt_job *job);
+/* Opens the data of every region and prints a line for each to `to`.  Then checks that the samples
+   of all regions are alike, that the model takes them, that the regions can share them, and that the
+   pipeline can be cut.  elsewhere[nregions]: a file of this region that cannot be read here may be on
+   other machines; *naway receives the number of such files.  With one of them, the division is not
+   checked; if no file can be read, only the name of the model is.  GT_ERR_JOB, GT_ERR_DATA: the first
+   fault. */
+gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
 /* What gt_pipe_job_open and gt_pipe_job_search_open need of the job's model. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);

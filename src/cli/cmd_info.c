@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check_job.h"
 #include "cli.h"
 #include "geotrain/job.h"
 #include "geotrain/nn.h"
-#include "geotrain/sim_shape.h"
 #include "geotrain/tensor.h"
 #include "measure_job.h"
 #include "options.h"
@@ -64,7 +64,7 @@ static void print_kernels(void) {
 /* The options of the command line. */
 typedef struct {
   const char *path, *out, *resume; /* NULL: not given */
-  bool flat, measure, check;
+  bool flat, measure, check, check_here;
   const char **sets;
   size_t nsets;
 } options;
@@ -92,9 +92,11 @@ static gt_status print_changes(const gt_job *job, const char *run_dir) {
 static gt_status print_loaded(const options *o, const gt_job *job) {
   gt_job_warn(job, gt_job_warning);
   gt_status status = check_places(job);
-  if (status == GT_OK && o->check) status = gt_sim_shape_check(job);
-  if (status != GT_OK) return status;
-  char *text = o->flat || o->measure || o->resume ? NULL : gt_job_resolved(job);
+  const bool asked = o->flat || o->measure || o->resume; /* for something else than the job */
+  if (status == GT_OK && o->check)
+    status = gt_cli_check_job(job, o->check_here, asked ? stderr : stdout);
+  if (status != GT_OK || (o->check && !asked)) return status;
+  char *text = asked ? NULL : gt_job_resolved(job);
   if (o->resume)
     status = print_changes(job, o->resume);
   else if (o->measure && o->out && gt_output_may_replace(o->out, o->path, NULL, NULL) != GT_OK)
@@ -122,7 +124,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
                                         {"flat", no_argument, NULL, 2},
                                         {"measure", no_argument, NULL, 3},
                                         {"out", required_argument, NULL, 4},
-                                        {"check", no_argument, NULL, 5},
+                                        {"check", optional_argument, NULL, 5},
                                         {"resume", required_argument, NULL, 6},
                                         {NULL, 0, NULL, 0}};
   int option;
@@ -132,7 +134,12 @@ static gt_status read_options(options *o, int argc, char **argv) {
     if (option == 2) o->flat = true;
     if (option == 3) o->measure = true;
     if (option == 4) o->out = optarg;
-    if (option == 5) o->check = true;
+    if (option == 5) {
+      o->check = true;
+      o->check_here = optarg != NULL;
+      if (optarg && strcmp(optarg, "here") != 0)
+        return GT_FAIL(GT_ERR_JOB, "info: --check is \"%s\"; nothing or here is needed", optarg);
+    }
     if (option == 6) o->resume = optarg;
     if (option == '?') return gt_option_refused(argc, argv, "info");
   }

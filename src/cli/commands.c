@@ -213,7 +213,8 @@ const gt_command gt_commands[] = {
      "Exit 4: the model is not there, damaged, of another version, or no model of text.\n"},
     {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
      false,
-     "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE] | --resume RUN_DIR]\n"
+     "geotrain info [JOB.yaml [--check[=here]] [--flat | --measure [--out FILE] | --resume "
+     "RUN_DIR]\n"
      "                         [--set key=value]...]\n"
      "\n"
      "Prints version, compiler, kernels, the core that OpenBLAS picked, CPU, instruction set,\n"
@@ -225,8 +226,14 @@ const gt_command gt_commands[] = {
      "\n"
      "  --flat      for scripts: one line per value, path=value, with entries of lists by number\n"
      "              (regions.0.name=eu); seconds, bit/s and bytes without unit\n"
-     "  --check     also checks that the model takes the data set (if it can be read here), and\n"
-     "              that the regions can share it\n"
+     "  --check     checks instead whether the job can begin: prints a line for each region, "
+     "which\n"
+     "              says what its data are, then a verdict.  The model has to take the data, the\n"
+     "              regions to share them, and the files of train.choices and train.init to be\n"
+     "              valid.  Data that cannot be read are an error (exit 3), unless the hosts of\n"
+     "              their region are other machines: \"not checked here\"\n"
+     "  --check=here\n"
+     "              the same for a machine that need not have the files, before a plan sets ranks\n"
      "  --resume RUN_DIR\n"
      "              prints, as values of --set, what JOB.yaml changes of the run; fails if a "
      "resume\n"

@@ -9,6 +9,17 @@ const char *gt_data_path(const gt_job *job, size_t region) {
   return own ? own : job->data.path;
 }
 
+gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region) {
+  const char *path = gt_data_path(job, region);
+  GT_TRY(gt_dataset_open(out, path));
+  if (gt_dataset_describe(*out)->input != GT_INPUT_IDS || job->data.augment == GT_AUGMENT_NONE)
+    return GT_OK;
+  gt_dataset_close(*out);
+  *out = NULL;
+  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed",
+                 gt_augment_names[job->data.augment], path);
+}
+
 size_t gt_data_namesake(const gt_job *job, size_t region) {
   size_t r = 0;
   while (!gt_job_reads(job, r) || strcmp(gt_data_path(job, r), gt_data_path(job, region)) != 0) r++;

@@ -121,3 +121,15 @@ gt_status gt_hosts_contain(const char *text, const char *host, bool *found) {
     at = end + 1;
   }
 }
+
+gt_status gt_region_has_host(const gt_region_plan *region, const char *host, bool *found) {
+  const char *node = getenv("SLURMD_NODENAME");
+  *found = false;
+  for (size_t h = 0; h < region->nhosts; h++) {
+    bool own, slurm = false;
+    GT_TRY(gt_hosts_contain(region->hosts[h], host, &own));
+    if (node && *node) GT_TRY(gt_hosts_contain(region->hosts[h], node, &slurm));
+    *found = *found || own || slurm;
+  }
+  return GT_OK;
+}

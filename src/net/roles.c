@@ -38,23 +38,19 @@ static gt_status from_environment(const char *name, const gt_region_plan *plan, 
    every list, so that a malformed one is always reported. */
 static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *region) {
   char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
-  const char *node = getenv("SLURMD_NODENAME");
   int length;
   GT_MPI(MPI_Get_processor_name(host, &length));
   for (size_t r = 0; r < nregions; r++) {
-    for (size_t h = 0; h < plan[r].nhosts; h++) {
-      bool found;
-      GT_TRY(gt_hosts_contain(plan[r].hosts[h], host, &found));
-      if (!found && node && *node) GT_TRY(gt_hosts_contain(plan[r].hosts[h], node, &found));
-      if (!found || *region == (int)r) continue;
-      if (*region != UNSET)
-        return GT_FAIL(
-            GT_ERR_JOB,
-            "regions[].hosts: host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which "
-            "region its ranks belong to",
-            host, plan[*region].name, plan[r].name);
-      *region = (int)r;
-    }
+    bool found;
+    GT_TRY(gt_region_has_host(&plan[r], host, &found));
+    if (!found) continue;
+    if (*region != UNSET)
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "regions[].hosts: host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which "
+          "region its ranks belong to",
+          host, plan[*region].name, plan[r].name);
+    *region = (int)r;
   }
   if (*region == UNSET)
     return GT_FAIL(

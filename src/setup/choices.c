@@ -58,6 +58,33 @@ static gt_status same_file(const gt_run *run, const char *path, const char *text
                  run->roles.world_rank, run->region, path, own, first);
 }
 
+/* train.choices names a file. */
+static bool names_file(const gt_job *job) {
+  return strcmp(job->train.choices, "rule") != 0 && strcmp(job->train.choices, "measure") != 0;
+}
+
+static gt_status check_use(const gt_job *job) {
+  if (!names_file(job) || job->pipeline.nstages == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "train.choices is %s, and with a pipeline products are computed by the rule; "
+                 "rule is needed",
+                 job->train.choices);
+}
+
+gt_status gt_setup_check_choices(const gt_job *job) {
+  char *text = NULL;
+  bool found;
+  gt_choices all = {0};
+  GT_TRY(check_use(job));
+  if (!names_file(job)) return GT_OK;
+  gt_status status = read_file(job->train.choices, &text);
+  if (status == GT_OK && job->train.kernels == GT_KERNELS_AUTO)
+    status = gt_choices_parse(&all, job->train.choices, text, &found);
+  gt_choices_close(&all);
+  gt_free(text);
+  return status;
+}
+
 static gt_status open_file(const gt_run *run, char **text) {
   const char *path = run->job->train.choices;
   gt_status status = read_file(path, text);
@@ -257,18 +284,11 @@ static void settle(gt_run *run, bool named, const char *text) {
 
 gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
   const gt_job *job = run->job;
-  const bool by_rule = strcmp(job->train.choices, "rule") == 0,
-             named = !by_rule && strcmp(job->train.choices, "measure") != 0;
+  const bool by_rule = strcmp(job->train.choices, "rule") == 0, named = names_file(job);
   char *text = NULL;
-  gt_status status = GT_OK;
   run->choices_how = "rule";
-  if (named && run->pipe)
-    status = GT_FAIL(GT_ERR_JOB,
-                     "train.choices is %s, and with a pipeline products are computed by the rule; "
-                     "rule is needed",
-                     job->train.choices);
-  else if (named)
-    status = open_file(run, &text);
+  gt_status status = check_use(job);
+  if (status == GT_OK && named) status = open_file(run, &text);
   /* the workers of a pipeline have different layers and shares of a batch */
   const bool settled = by_rule || run->pipe || job->train.kernels != GT_KERNELS_AUTO ||
                        (!named && run->options->virtual_clock);

@@ -16,12 +16,9 @@ static bool reads(const gt_run *run) {
 
 static gt_status open_own(gt_run *run) {
   if (!reads(run)) return GT_OK;
-  const char *path = gt_data_path(run->job, run->roles.region_id);
-  GT_TRY(gt_dataset_open(&run->dataset, path));
+  GT_TRY(gt_data_open(&run->dataset, run->job, run->roles.region_id));
   run->data = *gt_dataset_describe(run->dataset);
-  if (run->data.input != GT_INPUT_IDS || run->job->data.augment == GT_AUGMENT_NONE) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed",
-                 gt_augment_names[run->job->data.augment], path);
+  return GT_OK;
 }
 
 /* Sends `bytes` of every PS, in region order, to all ranks.  Collective over the world; the caller

@@ -1,14 +1,16 @@
 /* What a job trains: floats of its model, samples of its regions. */
 #include "geotrain/sim_shape.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "geotrain/data.h"
 
-static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sample_shape *shape) {
+/* Of samples of this shape. */
+static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
   gt_graph *graph = NULL;
   gt_graph_spec spec = gt_graph_spec_of(job);
-  spec.shape = *shape;
+  spec.shape = out->sample;
   spec.text = out->text;
   spec.labelled = !out->text && !out->assumed;
   spec.kernels = gt_kernels_find("ref");
@@ -32,7 +34,7 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
     if (!gt_job_reads(job, r)) continue;
     const size_t first = gt_data_namesake(job, r);
     if (first == r) {
-      GT_TRY(gt_dataset_open(&opened[r], gt_data_path(job, r)));
+      GT_TRY(gt_data_open(&opened[r], job, r));
       GT_TRY(gt_dataset_doubts(opened[r], warn));
     }
     infos[r] = *gt_dataset_describe(opened[first]);
@@ -55,7 +57,13 @@ static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opene
   return GT_OK;
 }
 
-static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape *shape) {
+/* The samples of all regions are alike. */
+static void describe(gt_sim_shape *out, const gt_dataset_info *d) {
+  out->sample = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
+  out->text = d->text;
+}
+
+static gt_status from_data(gt_sim_shape *out, const gt_job *job) {
   const size_t n = job->nregions;
   gt_dataset **opened = GT_NEW_ARRAY(gt_dataset *, n);
   gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, n);
@@ -65,11 +73,7 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
   if (status == GT_OK) status = divide(out, job, opened, files);
   if (status == GT_OK) gt_ps_tests_of(job, infos, out->tests);
   for (size_t r = 0; r < n; r++) {
-    const gt_dataset_info *d = &infos[r];
-    if (gt_job_reads(job, r)) {
-      *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
-      out->text = d->text;
-    }
+    if (gt_job_reads(job, r)) describe(out, &infos[r]);
     gt_dataset_close(opened[r]);
   }
   gt_free(files);
@@ -80,12 +84,15 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
 
 /* ---- without one ----------------------------------------------------------------------------- */
 
+static bool can_read(const char *path) {
+  return path && access(path, R_OK) == 0;
+}
+
 /* Every file that the job names can be read here. */
 static bool is_here(const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++) {
     if (!gt_job_reads(job, r)) continue;
-    const char *path = gt_data_path(job, r);
-    if (!path || access(path, R_OK) != 0) return false;
+    if (!can_read(gt_data_path(job, r))) return false;
   }
   return true;
 }
@@ -102,10 +109,10 @@ static gt_status find_model(const gt_model **model, const gt_job *job) {
   return *model ? GT_OK : gt_model_unknown(gt_model_names[job->model.name]);
 }
 
-static gt_status from_job(gt_sim_shape *out, const gt_job *job, gt_sample_shape *shape) {
+static gt_status from_job(gt_sim_shape *out, const gt_job *job) {
   const gt_model *model = NULL;
   GT_TRY(find_model(&model, job));
-  *shape = model->usual;
+  out->sample = model->usual;
   out->assumed = true;
   for (size_t r = 0; r < job->nregions; r++) {
     out->samples[r] = job->regions[r].samples;
@@ -119,23 +126,100 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job, gt_sample_shape 
 }
 
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job) {
-  gt_sample_shape shape = {0};
   *out = (gt_sim_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions),
                         .tests = GT_NEW_ARRAY(gt_ps_tests, job->nregions)};
-  gt_status status = is_told(job) ? from_job(out, job, &shape) : from_data(out, job, &shape);
-  out->sample = shape;
-  if (status == GT_OK) status = model_floats(out, job, &shape);
+  gt_status status = is_told(job) ? from_job(out, job) : from_data(out, job);
+  if (status == GT_OK) status = model_floats(out, job);
   if (status != GT_OK) gt_sim_shape_close(out);
   return status;
 }
 
-gt_status gt_sim_shape_check(const gt_job *job) {
-  const gt_model *model = NULL;
-  gt_sim_shape shape;
-  if (!is_here(job)) return find_model(&model, job);
-  GT_TRY(gt_sim_shape_of(&shape, job));
-  gt_sim_shape_close(&shape);
+/* ---- a check before a run -------------------------------------------------------------------- */
+
+/* The files that could be opened, and the first error. */
+typedef struct {
+  const gt_job *job;
+  FILE *to;
+  gt_dataset **opened; /* per region */
+  gt_dataset_info *infos;
+  size_t nopened, naway;
+  gt_status status;
+  char why[GT_ERROR_TEXT_MAX];
+} check;
+
+/* Opens a region's file, and prints the region's line. */
+static void check_region(check *c, size_t r, bool elsewhere) {
+  const char *name = c->job->regions[r].name, *path = gt_data_path(c->job, r);
+  if (!gt_job_reads(c->job, r)) {
+    fprintf(c->to, "region %s: reads no data\n", name);
+    return;
+  }
+  if (elsewhere && !can_read(path)) {
+    c->naway++;
+    fprintf(c->to, "region %s: not checked here: %s\n", name, path ? path : "no data set is named");
+    return;
+  }
+  gt_dataset *same = c->opened[gt_data_namesake(c->job, r)];
+  gt_status status = same ? GT_OK : gt_data_open(&c->opened[r], c->job, r);
+  if (status == GT_OK && !same) status = gt_dataset_doubts(c->opened[r], warn);
+  if (status != GT_OK) {
+    if (c->status == GT_OK) snprintf(c->why, sizeof c->why, "%s", gt_error_text());
+    if (c->status == GT_OK) c->status = status;
+    fprintf(c->to, "region %s: %s\n", name, gt_error_text());
+    return;
+  }
+  const gt_dataset_info *d = &c->infos[r];
+  c->infos[r] = *gt_dataset_describe(same ? same : c->opened[r]);
+  c->nopened++;
+  fprintf(c->to, "region %s: %zu training and %zu test samples of %zu x %zu x %zu in %s\n", name,
+          d->ntrain, d->ntest, d->h, d->w, d->c, path);
+}
+
+/* Takes an unread file for like the first one that was read, so that the others are compared. */
+static void assume_away(check *c) {
+  size_t first = 0;
+  while (!c->infos[first].h) first++;
+  for (size_t r = 0; r < c->job->nregions; r++)
+    if (gt_job_reads(c->job, r) && !c->infos[r].h) c->infos[r] = c->infos[first];
+}
+
+/* The pipeline of a job whose ranks a plan has yet to set is not known. */
+static gt_status check_pipes(const gt_job *job, const gt_sim_shape *shape) {
+  gt_pipe_job **pipes = NULL;
+  if (job->pipeline.nstages == 0 || gt_job_check_ranks(job) != GT_OK) return GT_OK;
+  GT_TRY(gt_sim_shape_pipes(&pipes, job, shape));
+  gt_sim_pipes_close(pipes, job);
   return GT_OK;
+}
+
+static gt_status check_fit(check *c) {
+  const gt_model *model = NULL;
+  if (c->nopened == 0) return find_model(&model, c->job);
+  gt_sim_shape shape = {.samples = GT_NEW_ARRAY(int64_t, c->job->nregions)};
+  size_t *files = GT_NEW_ARRAY(size_t, c->job->nregions);
+  assume_away(c);
+  gt_status status = gt_data_files(c->job, c->infos, files);
+  if (status == GT_OK && c->naway == 0) status = divide(&shape, c->job, c->opened, files);
+  describe(&shape, &c->infos[gt_data_first(c->job)]);
+  if (status == GT_OK) status = model_floats(&shape, c->job);
+  if (status == GT_OK) status = check_pipes(c->job, &shape);
+  gt_free(files);
+  gt_sim_shape_close(&shape);
+  return status;
+}
+
+gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway) {
+  check c = {.job = job,
+             .to = to,
+             .opened = GT_NEW_ARRAY(gt_dataset *, job->nregions),
+             .infos = GT_NEW_ARRAY(gt_dataset_info, job->nregions)};
+  for (size_t r = 0; r < job->nregions; r++) check_region(&c, r, elsewhere[r]);
+  const gt_status status = c.status == GT_OK ? check_fit(&c) : GT_FAIL(c.status, "%s", c.why);
+  for (size_t r = 0; r < job->nregions; r++) gt_dataset_close(c.opened[r]);
+  gt_free(c.opened);
+  gt_free(c.infos);
+  *naway = c.naway;
+  return status;
 }
 
 void gt_sim_shape_close(gt_sim_shape *shape) {

@@ -1,0 +1,46 @@
+# labels: quick
+# `info --check` says of each region what its data are, then a verdict; what `train` refuses before it
+# begins is refused here with the same code.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+"$GEOTRAIN" data synth a.h5 --train 400 --test 50 >data.log 2>&1 || fail "data" "$(cat data.log)"
+cat >job.yaml <<YAML
+name: checked
+model: {name: lenet5}
+data: {path: a.h5}
+train: {until: {steps: 2}, batch: 8, optimizer: {name: sgd, lr: 0.1}}
+regions: [{name: east, ranks: 2}, {name: west, ranks: 2}]
+wan: {default: {bandwidth: 100 Mbit/s, latency: 5 ms}}
+YAML
+far='regions.1.data.path=none.h5'
+away=(--set "regions.0.hosts=[$(hostname)]" --set 'regions.1.hosts=[elsewhere]')
+
+# looked NAME CODE WORDS ARGUMENTS...
+looked() {
+  "$GEOTRAIN" info job.yaml "${@:4}" >out 2>err
+  code=$?
+  ended "$1" "$2" "$3"
+}
+looked "a job that can begin" 0 '' --check
+check "a line for each region, then the verdict" same "$(cat out)" "region east: 400 training and 50 test samples of 28 x 28 x 1 in a.h5
+region west: 400 training and 50 test samples of 28 x 28 x 1 in a.h5
+check: ok"
+looked "no data" 3 'none.h5' --check --set "$far"
+check "no data: the other region's line" grep -q '^region east: 400 training' out
+check "no data: no verdict of ok" same "$(grep -c '^check:' out)" 0
+looked "no data, although samples are given" 3 'none.h5' --check --set "$far" --set regions.0.samples=100 --set regions.1.samples=100
+looked "no data on other hosts" 0 '' --check --set "$far" "${away[@]}"
+check "no data on other hosts: not checked" grep -qx 'region west: not checked here: none.h5' out
+check "no data on other hosts: the verdict" grep -q '^check: ok as far as this machine can tell; data of 1 of 2 regions not checked$' out
+looked "no data on this host" 3 'none.h5' --check --set "$far" --set "regions.1.hosts=[$(hostname)]" --set 'regions.0.hosts=[elsewhere]'
+looked "no data on a machine that submits" 0 '' --check=here --set "$far"
+looked "a model for other data, though one file is away" 3 'deepfm takes ids' --check --set "$far" "${away[@]}" --set model.name=deepfm
+looked "no such check" 2 'nothing or here' --check=there
+
+echo 'nonsense' >choices
+looked "damaged choices" 2 'choices, line 1: "nonsense"' --check --set train.choices=choices
+looked "no choices" 2 'train.choices: no-choices cannot be opened' --check --set train.choices=no-choices
+looked "no initial model" 4 'no-model.h5' --check --set train.init=no-model.h5
+looked "no choices on a machine that submits" 0 "" --check=here --set train.choices=no-choices
+finish
