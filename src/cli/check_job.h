@@ -6,10 +6,10 @@
 
 #include "geotrain/job.h"
 
-/* Checks what `train` checks before it begins, without ranks.  Prints a line for each region to `to`,
-   then a verdict unless there is an error.  here: files that cannot be read here may be on other
-   machines, whatever the hosts of their region, and a plan may have yet to set ranks.  GT_ERR_JOB,
-   GT_ERR_DATA, GT_ERR_CKPT (train.init): the first fault.  Local. */
+/* Checks what `train` checks before it begins, without ranks. Prints a line for each region to
+   `to`, then a verdict unless there is an error. here: files that cannot be read here may be on
+   other machines, whatever the hosts of their region, and a plan may have yet to set ranks.
+   GT_ERR_JOB, GT_ERR_DATA, GT_ERR_CKPT (train.init): the first fault. Local. */
 gt_status gt_cli_check_job(const gt_job *job, bool here, FILE *to);
 
 #endif
