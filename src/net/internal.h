@@ -106,16 +106,11 @@ static inline size_t gt_padded_bytes(size_t nbytes) {
   return (nbytes + 63) / 64 * 64;
 }
 
-/* A rank's shared memory, as this process sees it. */
+/* segments are those of all ranks, mapped; NULL if the region spans several nodes or the node has too
+   little shared memory: arrays are then sent as messages. */
 typedef struct {
-  void *base;
-  size_t bytes;
-} gt_mapping;
-
-/* segments has one entry per rank of the region; NULL if the region spans several nodes or the node
-   has too little shared memory: arrays are then sent as messages. */
-typedef struct {
-  gt_mapping *segments;
+  char *segments;
+  size_t bytes; /* of all segments */
   size_t nworkers;
   gt_plane_size n;
 } gt_shared;
@@ -161,9 +156,10 @@ static inline size_t gt_chunks(size_t nparams) {
   return (nparams + GT_CHUNK_FLOATS - 1) / GT_CHUNK_FLOATS;
 }
 
-/* Collective over region. */
+/* Reserves what the ranks use of their segments, so that no access fails later: of gradients and
+   parameters only the ranges of size->parts.  Collective over region. */
 void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *size);
-void gt_shared_close(gt_shared *s);
+void gt_shared_close(gt_shared *s); /* local */
 /* The arrays of a worker rank (1 or more), at addresses of this process. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
 /* The bell of a rank, or NULL. */

@@ -214,7 +214,9 @@ static gt_place place_params(gt_plane_ps *plane, port *p, const float *params) {
   if (params == plane->snapshot.params) return GT_PLACE_SNAPSHOT;
   p->reads_common = place_common(plane, &p->order, params);
   if (p->reads_common) return GT_PLACE_COMMON;
-  memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
+  gt_plane_part own = p->part; /* no more than that is reserved */
+  own.nbuffers = 0;
+  gt_part_copy(&own, p->arrays.params, NULL, params, NULL);
   return GT_PLACE_OWN;
 }
 

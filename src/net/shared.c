@@ -24,19 +24,27 @@
 #define MPI_BYTES     ((double)(4 << 20))
 #define MPI_RANKS_MAX 64
 
+static size_t float_bytes(size_t nfloats) {
+  return gt_padded(nfloats) * sizeof(float);
+}
+
 /* Every rank has one segment.  It contains its bell; on a worker then gradients, parameters,
    buffers, scores and activations; on the PS the snapshot and the data common to the workers. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
-  const size_t params = gt_padded(s->n.nparams), buffers = gt_padded(s->n.nbuffers);
+  const size_t params = float_bytes(s->n.nparams), buffers = float_bytes(s->n.nbuffers);
   if (rank > 0)
-    return sizeof(gt_bell) +
-           (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float) +
+    return sizeof(gt_bell) + 2 * params + buffers + float_bytes(s->n.nscores) +
            gt_padded_bytes(s->n.nactivations);
-  size_t bytes = sizeof(gt_bell) + (2 * params + buffers + GT_LINE_FLOATS) * sizeof(float);
+  size_t bytes = sizeof(gt_bell) + 2 * params + buffers;
   if (s->nworkers > 1)
-    bytes += s->nworkers * sizeof(gt_announcement) + gt_chunks(s->n.nparams) * sizeof(gt_chunk) +
-             params * sizeof(float);
+    bytes +=
+        s->nworkers * sizeof(gt_announcement) + gt_chunks(s->n.nparams) * sizeof(gt_chunk) + params;
   return bytes;
+}
+
+/* The segments of all ranks are contiguous, in rank order; those of workers have equal sizes. */
+static size_t segment_start(const gt_shared *s, int rank) {
+  return rank == 0 ? 0 : segment_bytes(s, 0) + (size_t)(rank - 1) * segment_bytes(s, 1);
 }
 
 /* Collective over region: true when all its ranks are on one node. */
@@ -51,12 +59,12 @@ static bool one_node(MPI_Comm region) {
 }
 
 gt_bell *gt_shared_bell(const gt_shared *s, int rank) {
-  return s->segments ? s->segments[rank].base : NULL;
+  return s->segments ? (gt_bell *)(void *)(s->segments + segment_start(s, rank)) : NULL;
 }
 
 /* The address after the bell. */
 static void *arrays_base(const gt_shared *s, int rank) {
-  return (gt_bell *)s->segments[rank].base + 1;
+  return gt_shared_bell(s, rank) + 1;
 }
 
 gt_plane_snapshot gt_shared_snapshot(const gt_shared *s) {
@@ -102,17 +110,68 @@ static void clear(const gt_shared *s, MPI_Comm region, int rank) {
   gt_shared_sync(s);
 }
 
-/* ---- the segments ---------------------------------------------------------------------------- */
+/* ---- reservation ----------------------------------------------------------------------------- */
 
-/* What a rank offers to the others of its region. */
-typedef struct {
-  char name[48]; /* "": nothing could be reserved */
-  int error;     /* why */
-  uint64_t bytes;
-} offer;
+/* Takes pages now: a page that is missing at its first access ends a process with SIGBUS.  Returns 0
+   or an error number. */
+static int reserve(int fd, size_t at, size_t bytes) {
+  int error;
+  if (bytes == 0) return 0;
+  do error = posix_fallocate(fd, (off_t)at, (off_t)bytes);
+  while (error == EINTR);
+  return error;
+}
 
-/* Removes what a process has left that was killed between shm_open and shm_unlink, which are never
-   further apart than SETUP_LIMIT_S. */
+/* The stages of a pipeline form no mean of their gradients. */
+static int reserve_ps(const gt_shared *s, int fd) {
+  const size_t params = float_bytes(s->n.nparams), all = segment_bytes(s, 0);
+  if (!s->n.parts || s->nworkers < 2) return reserve(fd, 0, all);
+  const int error = reserve(fd, 0, all - 2 * params);
+  return error != 0 ? error : reserve(fd, all - params, params);
+}
+
+/* Gradients and parameters that the worker does not have take no memory. */
+static int reserve_worker(const gt_shared *s, int fd, int rank) {
+  const size_t start = segment_start(s, rank), arrays = start + sizeof(gt_bell),
+               params = float_bytes(s->n.nparams), rest = arrays + 2 * params;
+  gt_plane_range whole[2];
+  const gt_plane_part part = gt_part_of(&s->n, (size_t)rank - 1, whole);
+  int error = reserve(fd, start, sizeof(gt_bell));
+  for (size_t i = 0; error == 0 && i < part.nparams; i++) {
+    const size_t at = arrays + part.params[i].offset * sizeof(float),
+                 bytes = part.params[i].count * sizeof(float);
+    error = reserve(fd, at, bytes);
+    if (error == 0) error = reserve(fd, at + params, bytes);
+  }
+  return error != 0 ? error : reserve(fd, rest, start + segment_bytes(s, rank) - rest);
+}
+
+/* Whether there is room for MPI's own segments, which are not reserved.  A file system without a
+   limit has no blocks.  Returns 0 or an error number. */
+static int check_room(int fd) {
+  int ranks;
+  struct statvfs left;
+  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+  const double room = MPI_BYTES * (double)(ranks < MPI_RANKS_MAX ? ranks : MPI_RANKS_MAX);
+  if (fstatvfs(fd, &left) != 0 || left.f_blocks == 0) return 0;
+  return (double)left.f_bavail * (double)left.f_frsize < room ? ENOSPC : 0;
+}
+
+/* Reserves this rank's segment and maps those of all ranks. */
+static int map(gt_shared *s, int fd, int rank) {
+  int error = rank == 0 ? reserve_ps(s, fd) : reserve_worker(s, fd, rank);
+  if (error == 0) error = check_room(fd);
+  if (error != 0) return error;
+  void *segments = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (segments == MAP_FAILED) return errno;
+  s->segments = segments;
+  return 0;
+}
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+/* Removes the name that a process has left that was killed between shm_open and shm_unlink, which
+   are never further apart than SETUP_LIMIT_S. */
 static void remove_leftovers(void) {
   DIR *dir = opendir(PLACE);
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -125,60 +184,29 @@ static void remove_leftovers(void) {
   if (dir) closedir(dir);
 }
 
-/* Reserves the bytes, as a page that is missing later ends a process with SIGBUS, and leaves room for
-   MPI's own segments, which are not reserved.  Returns 0 or an error number. */
-static int reserve(int fd, uint64_t bytes) {
-  int ranks;
-  struct statvfs left;
-  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
-  int error;
-  do error = posix_fallocate(fd, 0, (off_t)bytes);
-  while (error == EINTR);
-  if (error != 0) return error;
-  const double room = MPI_BYTES * (double)(ranks < MPI_RANKS_MAX ? ranks : MPI_RANKS_MAX);
-  return fstatvfs(fd, &left) == 0 && (double)left.f_bavail * (double)left.f_frsize < room ? ENOSPC
-                                                                                          : 0;
-}
-
-static offer make_offer(uint64_t bytes) {
-  offer o = {.bytes = bytes};
+/* "": there is no object, and *error says why. */
+static int create(char *name, size_t size, int *error) {
   uint64_t random = 0;
   remove_leftovers();
-  if (getrandom(&random, sizeof random, 0) != sizeof random) return o.error = errno, o;
-  snprintf(o.name, sizeof o.name, "/" PREFIX "%ld-%016" PRIx64, (long)getpid(), random);
-  const int fd = shm_open(o.name, O_RDWR | O_CREAT | O_EXCL, 0600);
-  o.error = fd < 0 ? errno : reserve(fd, bytes);
-  if (fd >= 0) close(fd);
-  if (o.error == 0) return o;
-  if (fd >= 0) shm_unlink(o.name);
-  o.name[0] = '\0';
-  return o;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return *error = errno, -1;
+  snprintf(name, size, "/" PREFIX "%ld-%016" PRIx64, (long)getpid(), random);
+  const int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (fd >= 0) return fd;
+  *error = errno;
+  name[0] = '\0';
+  return -1;
 }
 
-static int map_offer(gt_mapping *m, const offer *o) {
-  const int fd = shm_open(o->name, O_RDWR, 0);
-  if (fd < 0) return errno;
-  m->base = mmap(NULL, o->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  const int error = m->base == MAP_FAILED ? errno : 0;
-  if (error != 0) m->base = NULL;
-  m->bytes = o->bytes;
-  close(fd);
+/* An error number of any rank; 0: all could. */
+static int worst_of(MPI_Comm region, int error) {
+  GT_MPI(MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_INT, MPI_MAX, region));
   return error;
 }
 
-static void unmap(gt_shared *s) {
-  for (size_t r = 0; r <= s->nworkers; r++)
-    if (s->segments[r].base) munmap(s->segments[r].base, s->segments[r].bytes);
-  gt_free(s->segments);
-  s->segments = NULL;
-}
-
 /* Once a region, by its PS. */
-static void say_why(const gt_shared *s, const offer *offers, int error) {
-  double bytes = 0;
+static void say_why(const gt_shared *s, int error) {
   char needed[32], has[32] = "unknown";
   struct statvfs at;
-  for (size_t r = 0; r <= s->nworkers; r++) bytes += (double)offers[r].bytes;
   if (statvfs(PLACE, &at) == 0)
     gt_format_size(has, sizeof has, (double)at.f_blocks * (double)at.f_frsize);
   gt_log(
@@ -186,28 +214,25 @@ static void say_why(const gt_shared *s, const offer *offers, int error) {
       "too little shared memory: this region needs %s of %s, whose size is %s (%s); its ranks "
       "exchange arrays by messages, with the same results but slower; make it larger (docker run "
       "--shm-size)",
-      gt_format_size(needed, sizeof needed, bytes), PLACE, has, strerror(error));
+      gt_format_size(needed, sizeof needed, (double)s->bytes), PLACE, has, strerror(error));
 }
 
-/* Collective over region: all its ranks map all segments, or none does. */
+/* Collective over region: all its ranks map all segments, or none does.  The object has a name only
+   until all ranks have it open, and pages only after that: a rank that is killed leaves no memory
+   behind. */
 static void map_all(gt_shared *s, MPI_Comm region, int rank) {
-  offer *offers = GT_NEW_ARRAY(offer, s->nworkers + 1);
-  const offer own = make_offer(segment_bytes(s, rank));
-  int error = 0;
-  GT_MPI(MPI_Allgather(&own, sizeof own, MPI_BYTE, offers, sizeof own, MPI_BYTE, region));
-  s->segments = GT_NEW_ARRAY(gt_mapping, s->nworkers + 1);
-  for (size_t r = 0; r <= s->nworkers; r++)
-    if (error == 0) error = offers[r].error;
+  char name[48] = "";
+  int error = 0, fd = rank == 0 ? create(name, sizeof name, &error) : -1;
+  GT_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, region));
   gt_failpoint("shared.named");
-  for (size_t r = 0; error == 0 && r <= s->nworkers; r++)
-    error = map_offer(&s->segments[r], &offers[r]);
-  GT_MPI(MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_INT, MPI_MAX, region));
-  if (own.error == 0) shm_unlink(own.name);
-  if (error != 0) {
-    if (rank == 0) say_why(s, offers, error);
-    unmap(s);
-  }
-  gt_free(offers);
+  if (rank > 0 && name[0] && (fd = shm_open(name, O_RDWR, 0)) < 0) error = errno;
+  error = worst_of(region, error);
+  if (rank == 0 && name[0]) shm_unlink(name);
+  if (error == 0) error = worst_of(region, map(s, fd, rank));
+  if (fd >= 0) close(fd);
+  if (error == 0) return;
+  if (rank == 0) say_why(s, error);
+  gt_shared_close(s);
 }
 
 void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
@@ -215,6 +240,7 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
   GT_MPI(MPI_Comm_rank(region, &rank));
   GT_MPI(MPI_Comm_size(region, &size));
   *s = (gt_shared){.nworkers = (size_t)size - 1, .n = *n};
+  s->bytes = segment_start(s, size);
   gt_watch_begin("the shared memory of a region", SETUP_LIMIT_S, GT_ERR_LOST);
   /* GEOTRAIN_LOCAL_PLANE=messages: no shared memory, as between nodes; for tests. */
   const char *forced = getenv("GEOTRAIN_LOCAL_PLANE");
@@ -226,7 +252,8 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
 }
 
 void gt_shared_close(gt_shared *s) {
-  if (s->segments) unmap(s);
+  if (s->segments) munmap(s->segments, s->bytes);
+  s->segments = NULL;
 }
 
 void gt_shared_sync(const gt_shared *s) {

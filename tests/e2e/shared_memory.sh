@@ -27,6 +27,20 @@ check "64 MiB for 70 MB: said once for each region without" grep -qE 'PS of regi
 check "64 MiB for 70 MB: at most once a region" test "$(grep -c 'too little shared memory' small.err)" -le 2
 check "64 MiB for 70 MB: the same bits" same "$(field small params_sha256)" "$(field enough params_sha256)"
 
+# Workers reserve what their stages have: 89 MB of gradients and parameters together, not each.
+cat >stages.yaml <<'YAML'
+name: stages
+model: {name: resnet18}
+data: {path: data.h5}
+train: {until: {steps: 1}, batch: 4, optimizer: {name: sgd, lr: 0.05}, eval_every: {epochs: 0}}
+regions: [{name: here, ranks: 5}]
+pipeline: {stages: [{region: here}, {region: here}, {region: here}, {region: here}], micro_batches: 2, schedule: 1f1b}
+sync: {strategy: none}
+YAML
+with 256 'train stages 5 stages.yaml --run-dir stages; cp err stages.err; echo "$code" >left'
+check "a pipeline: the run ends" same "$(cat left)" 0
+check "a pipeline: its region has room in 256 MiB" same "$(grep -c 'too little shared memory' stages.err)" 0
+
 with 512 'start 4 job.yaml --run-dir killed $words --set train.until.steps=100000; wait_file killed/east.jsonl; sleep 1; names >while
   for rank in 0 1 2 3; do kill -KILL "$(rank_pid $rank)"; done; wait_end killed 60; names >left'
 check "a run: its memory has no name" same "$(cat while)" 0
