@@ -178,7 +178,7 @@ static void remove_leftovers(void) {
     struct stat at;
     if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
         fstatat(dirfd(dir), entry->d_name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
-        at.st_uid == geteuid() && time(NULL) - at.st_mtime > 2 * SETUP_LIMIT_S)
+        at.st_uid == geteuid() && (double)(time(NULL) - at.st_mtime) > 2 * SETUP_LIMIT_S)
       unlinkat(dirfd(dir), entry->d_name, 0);
   }
   if (dir) closedir(dir);
