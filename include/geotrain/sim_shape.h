@@ -24,12 +24,12 @@ typedef struct {
    caller closes *out; after an error it is closed already.  GT_ERR_JOB, GT_ERR_DATA say what is
    missing. */
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
-/* Opens the data of every region and prints a line for each to `to`.  Then checks that the samples
-   of all regions are alike, that the model takes them, that the regions can share them, and that the
-   pipeline can be cut.  elsewhere[nregions]: a file of this region that cannot be read here may be on
-   other machines; *naway receives the number of such files.  With one of them, the division is not
-   checked; if no file can be read, only the name of the model is.  GT_ERR_JOB, GT_ERR_DATA: the first
-   fault. */
+/* Opens the data of every region and prints a line for each to `to`. Then checks that the samples
+   of all regions are alike, that the model takes them, that the regions can share them, and that
+   the pipeline can be cut. elsewhere[nregions]: a file of this region that cannot be read here may
+   be on other machines; *naway receives the number of such files. With one of them, the division is
+   not checked; if no file can be read, only the name of the model is. GT_ERR_JOB, GT_ERR_DATA: the
+   first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
 /* What gt_pipe_job_open and gt_pipe_job_search_open need of the job's model. */
