@@ -31,7 +31,7 @@ stopped() {
   wait_end "$name" 60
   gone "$name"
   if [ "$1" = the_launcher ] && [ "$open_mpi" = yes ] && [ "${signal:-USR1}" != USR1 ]; then
-    ended "$name" 1 "SIG$signal: the run stops with a checkpoint; .* --run-dir $run --resume=auto"
+    ended "$name" 1 "SIGTERM: the run stops with a checkpoint; .* --run-dir $run --resume=auto"
     check "$name: the last line says how to go on" grep -q -- "--run-dir $run --resume" <(tail -n 1 err)
   else
     ended "$name" 75 "--resume"
@@ -47,7 +47,7 @@ the_launcher() { echo "$launcher"; }
 # Open MPI's mpirun passes USR1 on; after TERM, INT and HUP it gives the ranks a second, and ends with
 # 1 whatever they return.
 open_mpi=no
-[[ $($MPIRUN --version 2>/dev/null) == *"Open MPI"* ]] && open_mpi=yes
+[[ $("${MPIRUN%% *}" --version 2>/dev/null) == *"Open MPI"* ]] && open_mpi=yes
 stopped "USR1 to the launcher" a the_launcher
 # Until mpirun has told the ranks of these, a short run may be over.
 short=("${steps[@]}")

@@ -35,7 +35,7 @@ timeout 30 tail --pid="$watcher" -f /dev/null
 kill "$watcher" 2>/dev/null && fail "watch" "it is still there 30 s after the job's end"
 wait "$watcher"
 check "watch: 0 when the run has ended" same "$?" 0
-check "watch: says that the run was requeued" grep -q 'requeue' watch.out
+check "watch: says that the run waits to be resumed" grep -q 'waits to be resumed' watch.out
 check "watch: ends with the table" grep -q 'test accuracy' watch.out
 "$GEOTRAIN" watch run --once >once.out 2>&1
 check "watch --once: 0 of a run that has ended" same "$?" 0
