@@ -47,7 +47,7 @@ the_launcher() { echo "$launcher"; }
 # Open MPI's mpirun passes USR1 on; after TERM, INT and HUP it gives the ranks a second, and ends with
 # 1 whatever they return.
 open_mpi=no
-[[ $("${MPIRUN%% *}" --version 2>/dev/null) == *"Open MPI"* ]] && open_mpi=yes
+"${MPIRUN%% *}" --version 2>/dev/null | grep -qE "Open MPI|OpenRTE" && open_mpi=yes
 stopped "USR1 to the launcher" a the_launcher
 # Until mpirun has told the ranks of these, a short run may be over.
 short=("${steps[@]}")
