@@ -78,8 +78,12 @@ law "a model in pieces" 6 four.yaml $ns pipeline.schedule=gpipe model.width=256 
 law "one region" 3 two.yaml $ns pipeline.schedule=1f1b
 
 # Sizes are all that a simulation needs of a model: 6.5 billion parameters within 4 GB.
-(ulimit -v 4000000 && "$GEOTRAIN" simulate four.yaml --set model.layers=32 --set model.width=4096 --set 'train.until={steps: 2}') >out 2>err
-check "a model larger than the memory: exit 0" same $? 0
+if (ulimit -v 4000000 && "$GEOTRAIN" --version) >/dev/null 2>&1; then
+  (ulimit -v 4000000 && "$GEOTRAIN" simulate four.yaml --set model.layers=32 --set model.width=4096 --set 'train.until={steps: 2}') >out 2>err
+  check "a model larger than the memory: exit 0" same $? 0
+else
+  skip "a model larger than the memory" "a program with sanitizers needs more address space"
+fi
 
 "$GEOTRAIN" simulate four.yaml --set train.batch=6000 >out 2>err
 check "too few samples: exit 2" same $? 2
