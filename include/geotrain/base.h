@@ -54,6 +54,8 @@ void gt_on_bug(void (*handler)(const char *text));
 /* The index of the first control character of a UTF-8 text (line breaks and tabs too), by which a
    text from a file could drive a terminal; `size` if there is none. */
 size_t gt_control_find(const char *text, size_t size);
+/* Makes it one line without control characters: line breaks and tabs become blanks, others `?`. */
+void gt_text_flatten(char *text);
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
@@ -63,6 +65,8 @@ typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_lev
    Called once, after roles are known.  `who` is copied. */
 void gt_log_identity(const char *who, bool speaks_for_job);
 void gt_log_threshold(gt_log_level level);
+/* gt_log of a warning, for functions that tell sentences. */
+void gt_log_warning(const char *text);
 /* A line on stderr from this rank: "geotrain: WHO: text".  Text without newline. */
 void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a line once per job: only on the rank with speaks_for_job. */

@@ -50,3 +50,7 @@ void gt_log_job(gt_log_level level, const char *format, ...) {
   print_line("", format, args);
   va_end(args);
 }
+
+void gt_log_warning(const char *text) {
+  gt_log(GT_LOG_WARN, "%s", text);
+}

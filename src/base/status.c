@@ -24,9 +24,7 @@ size_t gt_control_find(const char *text, size_t size) {
   return size;
 }
 
-/* An error is kept on one line, for logs and records, and what it quotes from files does not reach a
-   terminal as a command. */
-static void flatten(char *text) {
+void gt_text_flatten(char *text) {
   const size_t size = strlen(text);
   for (size_t i = 0; (i += gt_control_find(text + i, size - i)) < size; i++)
     text[i] = strchr("\n\r\t", text[i]) ? ' ' : '?';
@@ -48,7 +46,7 @@ gt_status gt_fail(gt_status code, const char *file, int line, const char *format
   if (code == GT_ERR_FAULT && length >= 0 && (size_t)length < sizeof text) {
     snprintf(text + length, sizeof text - (size_t)length, " (%s:%d)", base_name(file), line);
   }
-  flatten(text);
+  gt_text_flatten(text); /* it goes into logs and records, and may quote files */
   memcpy(last_error, text, sizeof text);
   return code;
 }

@@ -356,10 +356,6 @@ static void print_classes(gt_dataset *dataset) {
   gt_free(counts);
 }
 
-static void warn(const char *text) {
-  gt_log(GT_LOG_WARN, "%s", text);
-}
-
 static gt_status info(int argc, char **argv) {
   gt_dataset *dataset;
   struct stat st;
@@ -384,7 +380,7 @@ static gt_status info(int argc, char **argv) {
   if (d->vocabulary_sha256[0]) printf("%-12s %s\n", "vocabulary", d->vocabulary_sha256);
   printf("%-12s %s\n", "sha256", d->schema_sha256);
   if (!d->text) print_classes(dataset);
-  const gt_status status = gt_dataset_doubts(dataset, warn);
+  const gt_status status = gt_dataset_doubts(dataset, gt_log_warning);
   gt_dataset_close(dataset);
   return status;
 }

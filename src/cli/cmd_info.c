@@ -138,7 +138,8 @@ static gt_status read_options(options *o, int argc, char **argv) {
       o->check = true;
       o->check_here = optarg != NULL;
       if (optarg && strcmp(optarg, "here") != 0)
-        return GT_FAIL(GT_ERR_JOB, "info: --check is \"%s\"; nothing or here is needed", optarg);
+        return GT_FAIL(GT_ERR_JOB, "info: --check=%s is unknown; use --check or --check=here",
+                       optarg);
     }
     if (option == 6) o->resume = optarg;
     if (option == '?') return gt_option_refused(argc, argv, "info");

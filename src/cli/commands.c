@@ -26,7 +26,7 @@ const gt_command gt_commands[] = {
      "\n"
      "SIGUSR1 to mpirun or to any rank finishes the step, writes a checkpoint and exits with 75.\n"
      "After SIGTERM, Ctrl-C and SIGHUP, Open MPI's mpirun gives the ranks 1 s for it and exits\n"
-     "with 1; the last line says how to go on (docs/troubleshooting.md has other launchers).\n"
+     "with 1; the last line says how to continue (docs/troubleshooting.md has other launchers).\n"
      "GEOTRAIN_REGION in a rank's environment names its region; GEOTRAIN_LOCAL_PLANE=messages\n"
      "uses no shared memory in a region.\n"},
     {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)",

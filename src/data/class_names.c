@@ -13,9 +13,7 @@ void gt_class_names_add(gt_class_names *names, const char *name) {
     gt_free(names->text);
     names->text = text;
   }
-  char *added = memcpy(names->text + names->bytes, name, size);
-  for (char *p = added; *p; p++) /* names are printed in messages and tables */
-    if ((unsigned char)*p < ' ' || *p == 127) *p = '?';
+  gt_text_flatten(memcpy(names->text + names->bytes, name, size)); /* they are printed */
   names->bytes += size;
   names->n++;
 }

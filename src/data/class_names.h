@@ -10,7 +10,7 @@
 /* Bytes of one name, without its NUL, and of all names with theirs. */
 enum { GT_CLASS_NAME_MAX = 255, GT_CLASS_NAMES_MAX = 1 << 20 };
 
-/* Appends a copy of `name`; bytes that are not printed become `?`.  The caller frees names->text. */
+/* Appends a copy of `name`; without control characters (gt_text_flatten).  The caller frees names->text. */
 void gt_class_names_add(gt_class_names *names, const char *name);
 /* GT_ERR_DATA, naming `path` and the class: a name is empty, too long, or another class's, too. */
 gt_status gt_class_names_check(const gt_class_names *names, const char *path);

@@ -84,19 +84,12 @@ gt_status gt_data_h5_open(hid_t *file, const char *path) {
         GT_ERR_DATA,
         "%s: is not an HDF5 file; make one with `geotrain data import` or `geotrain data synth`",
         path);
-  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-#if H5_VERSION_GE(1, 10, 7)
-  /* parallel file systems are often mounted without locks; reading does not need one */
-  H5Pset_file_locking(access, 0, 1);
-#endif
-  *file = H5Fopen(path, H5F_ACC_RDONLY, access);
+  *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   if (*file < 0) {
     gt_data_h5_reason(reason, sizeof reason);
-    H5Pclose(access);
     return GT_FAIL(GT_ERR_DATA, "%s: HDF5 cannot open it (%s); a whole file is needed", path,
                    reason);
   }
-  H5Pclose(access);
   return GT_OK;
 }
 
@@ -168,8 +161,6 @@ static bool lacks_filter(hid_t dset, char *name, size_t size, H5Z_filter_t *id) 
     lacks = *id >= 0 && H5Zfilter_avail(*id) <= 0;
   }
   gt_data_h5_close(plist);
-  for (char *p = name; lacks && *p; p++)
-    if (*p < ' ' || *p > '~') *p = '?';
   if (lacks && !name[0]) snprintf(name, size, "filter");
   return lacks;
 }

@@ -61,8 +61,7 @@ static const char *advice(const gt_dataset_info *a, const gt_dataset_info *b) {
     return ": number ids and labels alike everywhere; import all data together, then use "
            "`geotrain data split`";
   return ": number the classes alike everywhere; name them all, in one order, in class-names.txt "
-         "of "
-         "each folder, and import again";
+         "of each folder, and import again";
 }
 
 static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {

@@ -151,10 +151,6 @@ static void say_unnamed(const gt_job *job, const gt_dataset_info *infos) {
              job->regions[with].name, job->regions[without].name);
 }
 
-static void warn(const char *text) {
-  gt_log(GT_LOG_WARN, "%s", text);
-}
-
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
@@ -166,7 +162,7 @@ static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   if (status == GT_OK) say_shared(run->job, files);
   if (status == GT_OK) say_unnamed(run->job, infos);
   if (status == GT_OK && run->roles.is_ps && reads(run) && files[region] == region)
-    status = gt_dataset_doubts(run->dataset, warn);
+    status = gt_dataset_doubts(run->dataset, gt_log_warning);
   run->order = (gt_order){.seed = run->job->seed,
                           .region = region,
                           .n = run->npart,

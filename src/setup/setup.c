@@ -18,10 +18,6 @@ static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
 
-static void warn(const char *text) {
-  gt_log(GT_LOG_WARN, "%s", text);
-}
-
 /* ---- roles ----------------------------------------------------------------------------------- */
 
 gt_region_plan *gt_setup_regions(const gt_job *job) {
@@ -47,7 +43,7 @@ static gt_status open_roles(gt_run *run) {
     gt_log_identity(who, run->roles.is_lead);
     char *map = gt_roles_map(&run->roles, plan);
     if (map) fputs(map, stderr);
-    if (run->roles.world_rank == 0) gt_job_warn(run->job, warn);
+    if (run->roles.world_rank == 0) gt_job_warn(run->job, gt_log_warning);
     gt_free(map);
   }
   gt_free(plan);
@@ -241,7 +237,8 @@ gt_graph_spec gt_setup_graph_spec(const gt_run *run) {
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
   if (run->roles.is_ps)
-    gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
+    gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n,
+                       gt_log_warning);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
   run->batch_max = run->order.batch > eval_batch(run) ? run->order.batch : eval_batch(run);
   gt_setup_open_precision(run, kernels);

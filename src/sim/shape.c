@@ -24,10 +24,6 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
 
 /* ---- from a data set ------------------------------------------------------------------------- */
 
-static void warn(const char *text) {
-  gt_log(GT_LOG_WARN, "%s", text);
-}
-
 /* Opens every file once. */
 static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
   for (size_t r = 0; r < job->nregions; r++) {
@@ -35,7 +31,7 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
     const size_t first = gt_data_namesake(job, r);
     if (first == r) {
       GT_TRY(gt_data_open(&opened[r], job, r));
-      GT_TRY(gt_dataset_doubts(opened[r], warn));
+      GT_TRY(gt_dataset_doubts(opened[r], gt_log_warning));
     }
     infos[r] = *gt_dataset_describe(opened[first]);
   }
@@ -161,7 +157,7 @@ static void check_region(check *c, size_t r, bool elsewhere) {
   }
   gt_dataset *same = c->opened[gt_data_namesake(c->job, r)];
   gt_status status = same ? GT_OK : gt_data_open(&c->opened[r], c->job, r);
-  if (status == GT_OK && !same) status = gt_dataset_doubts(c->opened[r], warn);
+  if (status == GT_OK && !same) status = gt_dataset_doubts(c->opened[r], gt_log_warning);
   if (status != GT_OK) {
     if (c->status == GT_OK) snprintf(c->why, sizeof c->why, "%s", gt_error_text());
     if (c->status == GT_OK) c->status = status;

@@ -148,12 +148,16 @@ static const char *signal_name(int number) {
   return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
 }
 
+bool gt_server_stopped_by_launcher(void) {
+  return gt_stop_requested() != 0 && gt_stop_requested() != SIGUSR1;
+}
+
 void gt_server_stop(gt_server *s, gt_ns now) {
   if (s->stop_told) return;
   s->stop_told = true;
-  if (gt_stop_requested() != 0 && gt_stop_requested() != SIGUSR1)
+  if (gt_server_stopped_by_launcher())
     gt_log_job(GT_LOG_WARN,
-               "%s: the run stops with a checkpoint; if its launcher kills it first, go on from "
+               "%s: the run stops with a checkpoint; if its launcher kills it first, continue from "
                "the newest whole round with --run-dir %s --resume=auto",
                signal_name(gt_stop_requested()), s->run->run_dir);
   gt_ps_stop(s->ps, GT_STOPPED, now);

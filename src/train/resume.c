@@ -117,9 +117,10 @@ void gt_server_must_write(const gt_server *s, gt_status result) {
   if (result == GT_OK) return;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   if (v.whole_round > 0)
-    gt_panic(result, "%s; checkpoint round %lld is whole, and --resume goes on from it",
+    gt_panic(result, "%s; checkpoint round %lld is whole, and --resume continues from it",
              gt_error_text(), (long long)v.whole_round);
-  gt_panic(result, "%s; no checkpoint is whole yet, and --resume begins anew", gt_error_text());
+  gt_panic(result, "%s; no checkpoint round is whole yet; --resume starts from the beginning",
+           gt_error_text());
 }
 
 void gt_server_written(gt_server *s, gt_status result, gt_ns now) {

@@ -1,5 +1,4 @@
 /* One run from MPI_Init to MPI_Finalize. */
-#include <signal.h>
 #include <stdio.h>
 
 #include "stages.h"
@@ -16,9 +15,6 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
 
 /* Open MPI's mpirun returns 1 whatever its ranks return if it got the signal itself. */
 #define LAUNCHERS_CODE " (exit code 75; mpirun returns 1 if the signal was sent to mpirun)"
-static bool by_launcher(void) {
-  return gt_stop_requested() != 0 && gt_stop_requested() != SIGUSR1;
-}
 
 /* Prints the one error message of a run that could not start or did not end with 0. */
 static void say(const gt_run *run, gt_status status) {
@@ -30,7 +26,7 @@ static void say(const gt_run *run, gt_status status) {
     fprintf(stderr,
             "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s "
             "--resume%s\n",
-            run->run_dir, by_launcher() ? LAUNCHERS_CODE : "");
+            run->run_dir, gt_server_stopped_by_launcher() ? LAUNCHERS_CODE : "");
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }

@@ -24,7 +24,7 @@ ended "full disk" 4 'small/run/(ckpt/|east.jsonl|west.jsonl)' 'No space left on 
 # What a message says of the rounds is true.
 whole() { ls -d small/run/ckpt/[0-9]* 2>/dev/null | grep -c .; }
 if grep -q 'checkpoint could not be written' err; then
-  if [ "$(whole)" -gt 1 ]; then told='checkpoint round [0-9]+ is whole, and --resume goes on'; else told='no checkpoint is whole yet, and --resume begins anew'; fi
+  if [ "$(whole)" -gt 1 ]; then told='checkpoint round [0-9]+ is whole, and --resume continues'; else told='no checkpoint round is whole yet; --resume starts from the beginning'; fi
   check "full disk: what is left is said" grep -qE "$told" err
 fi
 check "full disk: no summary" test ! -e small/run/summary.json

@@ -36,7 +36,7 @@ check "no data on other hosts: the verdict" grep -q '^check: ok as far as this m
 looked "no data on this host" 3 'none.h5' --check --set "$far" --set "regions.1.hosts=[$(hostname)]" --set 'regions.0.hosts=[elsewhere]'
 looked "no data on a machine that submits" 0 '' --check=here --set "$far"
 looked "a model for other data, though one file is away" 3 'deepfm takes ids' --check --set "$far" "${away[@]}" --set model.name=deepfm
-looked "no such check" 2 'nothing or here' --check=there
+looked "no such check" 2 'use --check or --check=here' --check=there
 
 echo 'nonsense' >choices
 looked "damaged choices" 2 'choices, line 1: "nonsense"' --check --set train.choices=choices
