@@ -72,11 +72,22 @@ void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(p
 /* Prints a line once per job: only on the rank with speaks_for_job. */
 void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* For a command that computes alone, and possibly for minutes: a line on stderr every 10 s.  Without
+   gt_progress_begin no line is ever due. */
+void gt_progress_begin(const char *what);
+/* Sets what the text of gt_progress_tell is a part of, as in "candidate 3 of 6: ". */
+void gt_progress_part(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool gt_progress_due(void);
+/* Prints a line "geotrain: WHAT: 20 s so far; PART text". */
+void gt_progress_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Zeroed memory, aligned to 64 bytes and counted.  Never returns NULL: if memory is not available,
-   the process prints an error and exits with code 1.  The caller frees it with gt_free (NULL is
-   allowed). */
+   the process prints an error and exits with code 1; so it does before it writes to more than the
+   host has free.  The caller frees it with gt_free (NULL is allowed). */
 void *gt_alloc(size_t count, size_t size);
 void gt_free(void *memory);
 /* A copy of `text` owned by the caller (gt_free); NULL gives NULL. */
@@ -105,6 +116,13 @@ void *gt_reserve(size_t count, size_t size);
    have been. */
 size_t gt_resident_now(void);
 size_t gt_resident_peak(void);
+
+/* Bytes that programs can still get on this host: the least of MemAvailable and the limits of this
+   process's control groups, below `root` ("", or a folder that has proc and sys). */
+double gt_memory_free(const char *root);
+/* Checks a need before memory is allocated for it; `what` begins the sentence, `free_bytes` is from
+   gt_memory_free.  `code`: more is needed than is free. */
+gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes);
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 

@@ -115,6 +115,9 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job);
    are zero until gt_graph_init.  The caller owns *out and closes it.  GT_ERR_JOB: invalid model,
    options or spans; GT_ERR_DATA: the model does not support such samples. */
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec);
+/* Finds the parameters of such a graph, and its bytes: parameters, gradients, buffers and what
+   gt_graph_bytes counts.  Allocates none of them.  Errors as gt_graph_create. */
+gt_status gt_graph_size(const gt_graph_spec *spec, size_t *parameters, size_t *bytes);
 void gt_graph_close(gt_graph *graph);
 /* Prepares the kernels for batches of exactly n samples, so that the first such step allocates
    nothing.  A step with another size prepares them itself. */

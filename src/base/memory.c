@@ -12,13 +12,15 @@
 #define ALIGNMENT ((size_t)64)
 #define HUGE_PAGE ((size_t)2 << 20)
 #define LARGE     (4 * HUGE_PAGE)
+#define LOOKED_AT ((size_t)256 << 20) /* compared with what is free */
 
 static atomic_int_least64_t alive, total;
 
 /* _Exit: other threads may hold locks that exit handlers need. */
 static _Noreturn void out_of_memory(size_t count, size_t size) {
-  fprintf(stderr, "geotrain: %zu x %zu bytes of memory are needed and cannot be had\n", count,
-          size);
+  char have[32];
+  fprintf(stderr, "geotrain: an array of %zu x %zu bytes does not fit into memory (%s free)\n",
+          count, size, gt_format_size(have, sizeof have, gt_memory_free("")));
   _Exit(GT_ERR_FAULT);
 }
 
@@ -40,7 +42,9 @@ void *gt_alloc(size_t count, size_t size) {
      address translations. */
   const size_t alignment = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
   bytes = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
-  void *memory = aligned_alloc(alignment, bytes);
+  /* Linux promises more memory than there is, and ends processes that then use it. */
+  const bool short_of = bytes >= LOOKED_AT && (double)bytes > gt_memory_free("");
+  void *memory = short_of ? NULL : aligned_alloc(alignment, bytes);
   if (!memory) out_of_memory(count, size);
   if (bytes >= LARGE) madvise(memory, bytes, MADV_HUGEPAGE);
   memset(memory, 0, bytes);

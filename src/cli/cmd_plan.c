@@ -140,6 +140,7 @@ gt_status gt_cmd_plan(int argc, char **argv) {
   plan_options o = {.margin = -1};
   gt_job_words words;
   gt_status status = gt_job_words_read(&words, argc, argv, options, take, &o);
+  gt_progress_begin("plan");
   if (status == GT_OK) status = plan(&words, &o);
   gt_free(words.sets);
   return status;

@@ -272,6 +272,7 @@ static gt_status with_job(const simulate_options *o) {
 gt_status gt_cmd_simulate(int argc, char **argv) {
   simulate_options o = {0};
   gt_status status = gt_job_words_read(&o.words, argc, argv, options, take, &o);
+  gt_progress_begin("simulate");
   if (status == GT_OK) status = with_job(&o);
   gt_free(o.words.sets);
   return status;

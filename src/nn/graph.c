@@ -138,6 +138,18 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   return GT_OK;
 }
 
+gt_status gt_graph_size(const gt_graph_spec *spec, size_t *parameters, size_t *bytes) {
+  gt_graph_spec sizes = *spec;
+  gt_graph *graph = NULL;
+  sizes.sizes_only = true;
+  const gt_status status = gt_graph_create(&graph, &sizes);
+  if (!graph) return status;
+  *parameters = graph->arrays.params.n;
+  *bytes = gt_graph_memory(graph).arrays + gt_graph_bytes(graph);
+  gt_graph_close(graph);
+  return GT_OK;
+}
+
 /* `data` NULL: the array stays as it is. */
 static void adopt(gt_vec *array, bool *lent, float *data) {
   if (!data) return;

@@ -101,7 +101,10 @@ gt_status gt_planner_open(gt_planner **out, const gt_planner_options *options) {
 }
 
 static gt_status plan(gt_planner *p) {
-  for (size_t i = 0; i < p->ncandidates; i++) GT_TRY(gt_planner_find(p, &p->candidates[i]));
+  for (size_t i = 0; i < p->ncandidates; i++) {
+    gt_progress_part("candidate %zu of %zu (%s): ", i + 1, p->ncandidates, p->candidates[i].label);
+    GT_TRY(gt_planner_find(p, &p->candidates[i]));
+  }
   GT_TRY(gt_planner_choose(p));
   gt_planner_add_notes(p);
   return GT_OK;

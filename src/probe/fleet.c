@@ -16,7 +16,7 @@ static void measure_devices(gt_probe_state *p) {
     gt_probe_reference(p->own.task_s, (size_t)p->run.roles.world_rank);
     p->own.power = power_of(p, p->own.task_s);
   }
-  p->own.memory_bytes = gt_probe_memory("");
+  p->own.memory_bytes = gt_memory_free("");
   gt_probe_meet(p, "the reference tasks");
 }
 

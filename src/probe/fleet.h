@@ -29,10 +29,6 @@ void gt_probe_cores_close(const gt_probe_cores *cores); /* any of them again */
    computed in float32, as training would.  Local. */
 void gt_probe_reference(double times_s[GT_PROBE_TASKS], size_t place);
 extern const char *const gt_probe_tasks[GT_PROBE_TASKS]; /* names */
-/* fleet_memory.c: bytes that programs can still get on this host, below `root` ("" or a folder that
-   has proc and sys): the least of MemAvailable and the limits of this process's control groups; 0:
-   unknown.  Local. */
-double gt_probe_memory(const char *root);
 
 /* fleet_passes.c: the runs of operations that a pipeline can cut apart; returns their number.
    `spans` (as many) may be NULL.  Local. */

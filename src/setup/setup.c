@@ -249,6 +249,7 @@ static gt_status open_model(gt_run *run) {
   gt_graph_spec spec = gt_setup_graph_spec(run);
   if (status == GT_OK) status = gt_setup_open_pipeline(run, &spec);
   GT_TRY(agree(run, status));
+  GT_TRY(gt_setup_check_memory(run, &spec));
   GT_TRY(gt_setup_open_choices(run, &spec));
   spec = gt_setup_graph_spec(run);
   if (run->roles.is_ps) run->all_choices = gt_setup_gather_choices(run);

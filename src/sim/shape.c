@@ -135,6 +135,7 @@ gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job) {
 /* The files that could be opened, and the first error. */
 typedef struct {
   const gt_job *job;
+  const bool *elsewhere; /* per region */
   FILE *to;
   gt_dataset **opened; /* per region */
   gt_dataset_info *infos;
@@ -179,13 +180,38 @@ static void assume_away(check *c) {
     if (gt_job_reads(c->job, r) && !c->infos[r].h) c->infos[r] = c->infos[first];
 }
 
-/* The pipeline of a job whose ranks a plan has yet to set is not known. */
-static gt_status check_pipes(const gt_job *job, const gt_sim_shape *shape) {
-  gt_pipe_job **pipes = NULL;
-  if (job->pipeline.nstages == 0 || gt_job_check_ranks(job) != GT_OK) return GT_OK;
-  GT_TRY(gt_sim_shape_pipes(&pipes, job, shape));
-  gt_sim_pipes_close(pipes, job);
+/* A worker of each region that may run here must fit into this machine's memory.  More than one may
+   have machines of their own. */
+static gt_status check_memory(const check *c, const gt_sim_shape *shape, gt_pipe_job **pipes) {
+  const gt_job *job = c->job;
+  const double free_bytes = gt_memory_free("");
+  gt_graph_spec spec = gt_sim_shape_spec(shape, job);
+  size_t parameters, bytes;
+  char what[256];
+  spec.batch_max = pipes ? 0 : (size_t)job->train.batch;
+  GT_TRY(gt_graph_size(&spec, &parameters, &bytes));
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (c->elsewhere[r] || (pipes && gt_job_workers(job, r) == 0)) continue;
+    if (pipes) {
+      const gt_pipe_job *pipe = pipes[gt_job_copy_of(job, r)];
+      bytes = gt_pipe_job_memory(pipe, gt_pipe_stage_at(&pipe->layout, r, 0));
+    }
+    snprintf(what, sizeof what, "model %s has %zu parameters, and a worker of region %s",
+             spec.model, parameters, job->regions[r].name);
+    GT_TRY(gt_memory_check(GT_ERR_JOB, what, (double)bytes, free_bytes));
+  }
   return GT_OK;
+}
+
+/* The pipeline of a job whose ranks a plan has yet to set is not known. */
+static gt_status check_model(const check *c, const gt_sim_shape *shape) {
+  gt_pipe_job **pipes = NULL;
+  const bool piped = c->job->pipeline.nstages > 0;
+  if (piped && gt_job_check_ranks(c->job) != GT_OK) return GT_OK;
+  GT_TRY(gt_sim_shape_pipes(&pipes, c->job, shape));
+  const gt_status status = check_memory(c, shape, pipes);
+  gt_sim_pipes_close(pipes, c->job);
+  return status;
 }
 
 static gt_status check_fit(check *c) {
@@ -198,7 +224,7 @@ static gt_status check_fit(check *c) {
   if (status == GT_OK && c->naway == 0) status = divide(&shape, c->job, c->opened, files);
   describe(&shape, &c->infos[gt_data_first(c->job)]);
   if (status == GT_OK) status = model_floats(&shape, c->job);
-  if (status == GT_OK) status = check_pipes(c->job, &shape);
+  if (status == GT_OK) status = check_model(c, &shape);
   gt_free(files);
   gt_sim_shape_close(&shape);
   return status;
@@ -206,6 +232,7 @@ static gt_status check_fit(check *c) {
 
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway) {
   check c = {.job = job,
+             .elsewhere = elsewhere,
              .to = to,
              .opened = GT_NEW_ARRAY(gt_dataset *, job->nregions),
              .infos = GT_NEW_ARRAY(gt_dataset_info, job->nregions)};

@@ -10,7 +10,8 @@
 #define EXACT_REGIONS ((size_t)64)
 #define FILLED_BPS    2000.0 /* signs of life take about 1 kbit/s of a direction */
 /* Virtual time; after so long with nothing but signs of life, the simulation is stuck. */
-#define STUCK (1000000 * GT_SECOND)
+#define STUCK        (1000000 * GT_SECOND)
+#define LOOKED_EVERY 65536 /* events */
 
 static gt_status check_pipe(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
@@ -68,11 +69,17 @@ static gt_status stuck(const gt_sim *sim) {
                  at);
 }
 
+static void tell_progress(const gt_sim *sim) {
+  if (!gt_progress_due()) return;
+  gt_progress_tell("%.3g s of the run, %.3g events", gt_seconds(sim->moved + sim->gone),
+                   (double)sim->events);
+}
+
 gt_status gt_sim_step(gt_sim *sim, size_t *region) {
   size_t first = gt_sim_agenda_first(&sim->agenda);
   if (sim->agenda.at[first] > sim->moved + STUCK) return stuck(sim);
   gt_sim_region_step(&sim->regions[first]);
-  sim->events++;
+  if (++sim->events % LOOKED_EVERY == 0) tell_progress(sim);
   *region = first;
   return GT_OK;
 }

@@ -6,7 +6,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,8 +87,12 @@ static void memory_is_counted_over_threads(void **unused) {
 /* The child's exit code shows that the process ended with an error message, not with a crash. */
 static void memory_that_cannot_be_had_ends_the_process(void **unused) {
   (void)unused;
-  const size_t impossible[][2] = {{SIZE_MAX, 2}, {SIZE_MAX, 1}, {(size_t)1 << 33, (size_t)1 << 33}};
-  for (size_t i = 0; i < 3; i++) {
+  /* Linux grants the last one, and would end the process while it is written. */
+  const size_t impossible[][2] = {{SIZE_MAX, 2},
+                                  {SIZE_MAX, 1},
+                                  {(size_t)1 << 33, (size_t)1 << 33},
+                                  {2 * (size_t)gt_memory_free(""), 1}};
+  for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
     pid_t child = fork();
     if (child == 0) {
       fclose(stderr);
@@ -99,6 +105,69 @@ static void memory_that_cannot_be_had_ends_the_process(void **unused) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
   }
+}
+
+/* A folder with files as below /proc and /sys. */
+static char root[] = "/tmp/geotrain-root-XXXXXX";
+
+static void make_folder(const char *path) {
+  char full[256];
+  snprintf(full, sizeof full, "%s%s", root, path);
+  assert_int_equal(mkdir(full, 0700), 0);
+}
+
+static void put(const char *path, const char *text) {
+  char full[256];
+  snprintf(full, sizeof full, "%s%s", root, path);
+  FILE *f = fopen(full, "w");
+  assert_non_null(f);
+  fputs(text, f);
+  fclose(f);
+}
+
+static void remove_all(void) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -r '%s'", root);
+  assert_int_equal(system(command), 0);
+}
+
+static void free_memory_is_below_every_limit(void **unused) {
+  (void)unused;
+  static const char *const folders[] = {"/proc",
+                                        "/proc/self",
+                                        "/sys",
+                                        "/sys/fs",
+                                        "/sys/fs/cgroup",
+                                        "/sys/fs/cgroup/a",
+                                        "/sys/fs/cgroup/a/b",
+                                        "/sys/fs/cgroup/memory",
+                                        "/sys/fs/cgroup/memory/c"};
+  assert_non_null(mkdtemp(root));
+  assert_true(gt_memory_free(root) > 1e6); /* that of the machine */
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) make_folder(folders[i]);
+  put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nMemFree: 1 kB\n");
+  assert_true(gt_memory_free(root) == 5000 * 1024);
+  put("/proc/self/cgroup", "0::/a/b\n");
+  put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  assert_true(gt_memory_free(root) == 5000 * 1024);
+  put("/sys/fs/cgroup/a/memory.max", "4000000\n");
+  assert_true(gt_memory_free(root) == 4000000);
+  put("/sys/fs/cgroup/a/b/memory.max", "3000000\n");
+  assert_true(gt_memory_free(root) == 3000000);
+  put("/proc/self/cgroup", "5:cpu,memory2:/a\n4:memory:/c\n1:name=x:/a\n");
+  put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "2000000\n");
+  assert_true(gt_memory_free(root) == 2000000);
+  put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  assert_true(gt_memory_free(root) == 2000000);
+  remove_all();
+}
+
+static void a_need_is_compared_with_what_is_free(void **unused) {
+  (void)unused;
+  assert_int_equal(gt_memory_check(GT_ERR_DATA, "a.h5", 5000, 5000), GT_OK);
+  assert_int_equal(gt_memory_check(GT_ERR_DATA, "a.h5", 0x3p30, 0x1p29), GT_ERR_DATA);
+  assert_non_null(strstr(gt_error_text(), "a.h5 needs 3.0 GiB of memory or more; host "));
+  assert_non_null(strstr(gt_error_text(), " has 512.0 MiB free"));
 }
 
 static void state_is_found_by_its_whole_name(void **unused) {
@@ -210,6 +279,8 @@ int main(void) {
       cmocka_unit_test(reserved_memory_is_zeroed_and_not_there),
       cmocka_unit_test(memory_is_counted_over_threads),
       cmocka_unit_test(memory_that_cannot_be_had_ends_the_process),
+      cmocka_unit_test(free_memory_is_below_every_limit),
+      cmocka_unit_test(a_need_is_compared_with_what_is_free),
       cmocka_unit_test(state_is_found_by_its_whole_name),
       cmocka_unit_test(state_that_does_not_fit_is_refused_by_name),
       cmocka_unit_test(a_very_long_list),

@@ -38,6 +38,16 @@ looked "no data on a machine that submits" 0 '' --check=here --set "$far"
 looked "a model for other data, though one file is away" 3 'deepfm takes ids' --check --set "$far" "${away[@]}" --set model.name=deepfm
 looked "no such check" 2 'use --check or --check=here' --check=there
 
+for _ in {1..200}; do echo 'to be or not to be that is the question'; done >words.txt
+"$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "text" "$(cat data.log)"
+huge=(--set data.path=words.h5 --set 'model={name: gpt, layers: 100, width: 65536}')
+looked "a model that no machine holds" 2 'model gpt has 5154079637504 parameters' --check "${huge[@]}"
+check "a model that no machine holds: its memory" grep -Eq 'and a worker of region east needs 37\.5 TiB of memory or more; host .* has .*iB free$' err
+looked "a huge model on a machine that submits" 0 '' --check=here "${huge[@]}"
+train "a model that no machine holds" 4 job.yaml "${huge[@]}" --run-dir huge
+ended "a model that no machine holds" 2 'training it with 4 ranks here needs 150.'
+check "a model that no machine holds: no run" test ! -e huge
+
 echo 'nonsense' >choices
 looked "damaged choices" 2 'choices, line 1: "nonsense"' --check --set train.choices=choices
 looked "no choices" 2 'train.choices: no-choices cannot be opened' --check --set train.choices=no-choices

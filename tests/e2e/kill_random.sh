@@ -12,17 +12,13 @@ kills=${DRILL_KILLS:-50}
 RANDOM=$seed
 echo "seed $seed"
 
-# From the records: the step of the last round of east, and the newest round of any region.
+# From the records: the step of the last round of east; the rounds that any region took, in order.
 step_of() { sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' "$1/east.jsonl" 2>/dev/null | sort -n | tail -n 1; }
-taken_of() {
-  local round
-  round=$(cat "$1"/east.jsonl "$1"/west.jsonl 2>/dev/null | sed -nE 's/.*"event":"checkpoint","round":([0-9]+).*/\1/p' | sort -n | tail -n 1)
-  echo "${round:-0}"
-}
+taken_of() { cat "$1"/east.jsonl "$1"/west.jsonl 2>/dev/null | sed -nE 's/.*"event":"checkpoint","round":([0-9]+).*/\1/p' | sort -nu; }
 
 # drill STRATEGY: kills the given number of times, then lets the run end.
 drill() {
-  local strategy=$1 n=0 steps=400000 at kept=0 before taken lost=0
+  local strategy=$1 n=0 steps=400000 at kept=0 taken=0 before after lost=0
   sed -e "s/strategy: sma/strategy: $strategy/" -e "s/{steps: 60}/{steps: $steps}/" -e 's/latency: 1 ms/latency: 0.1 ms/' job.yaml >"$strategy.yaml"
   rm -rf "$strategy"
   while [ "$n" -lt "$kills" ]; do
@@ -41,12 +37,15 @@ drill() {
     before=$kept
     kept=$(common "$strategy")
     [ "$kept" -lt "$before" ] && fail "$strategy: kill $n" "the newest whole round went from $before to $kept"
-    # The round that was being written may be lost; the one before it is whole everywhere.
-    taken=$(taken_of "$strategy")
-    if [ "$kept" -lt $((taken - 1)) ]; then
-      echo "      kill $n: round $taken was taken, $kept is the newest that is whole"
+    # The round that was being written may be lost; the one before it is whole everywhere.  Numbers of
+    # rounds that an earlier kill has lost are not used again.
+    after=$(taken_of "$strategy" | awk -v kept="$kept" -v taken="$taken" '$1 > kept && $1 > taken' | wc -l)
+    if [ "$after" -gt 1 ]; then
+      echo "      kill $n: $after rounds were taken after $kept, the newest that is whole"
       lost=$((lost + 1))
     fi
+    taken=$(taken_of "$strategy" | tail -n 1)
+    taken=${taken:-0}
     at=$(step_of "$strategy")
   done
   ok "$strategy: killed $n times; $kept rounds, step ${at:-0}"
@@ -54,7 +53,7 @@ drill() {
   steps=$((${at:-0} + 40))
   train "$strategy: last resume" 4 "$strategy.yaml" --run-dir "$strategy" --resume=auto --set "train.until.steps=$steps"
   ended "$strategy: last resume" 0
-  LIMIT=300 train "$strategy: undisturbed" 4 "$strategy.yaml" --run-dir "$strategy-whole" --set "train.until.steps=$steps"
+  LIMIT=$((300 + 4 * kills)) train "$strategy: undisturbed" 4 "$strategy.yaml" --run-dir "$strategy-whole" --set "train.until.steps=$steps"
   ended "$strategy: undisturbed" 0
   check "$strategy: model of the undisturbed run ($steps steps)" same "$(field "$strategy" params_sha256)" "$(field "$strategy-whole" params_sha256)"
   check "$strategy: samples of the undisturbed run" same "$(field "$strategy" samples)" "$(field "$strategy-whole" samples)"

@@ -1,4 +1,4 @@
-/* The fleet of a probe: who measures with whom, memory below limits, reference tasks, and a section
+/* The fleet of a probe: who measures with whom, reference tasks, and a section
    of the profile that is read back as it was measured. */
 #include <math.h>
 #include <stdio.h>
@@ -50,62 +50,6 @@ static void test_rounds(void **unused) {
   for (size_t n = 1; n <= 7; n++) check_rounds(point, n, n == 1 ? 0 : n - 1 + n % 2);
   gt_probe_points(hosts, 7, false, point);
   check_rounds(point, 7, 3);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static char root[] = "/tmp/geotrain-root-XXXXXX";
-
-static void make_folder(const char *path) {
-  char full[256];
-  snprintf(full, sizeof full, "%s%s", root, path);
-  assert_int_equal(mkdir(full, 0700), 0);
-}
-
-static void put(const char *path, const char *text) {
-  char full[256];
-  snprintf(full, sizeof full, "%s%s", root, path);
-  FILE *f = fopen(full, "w");
-  assert_non_null(f);
-  fputs(text, f);
-  fclose(f);
-}
-
-static void remove_all(void) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -r '%s'", root);
-  assert_int_equal(system(command), 0);
-}
-
-static void test_memory(void **unused) {
-  (void)unused;
-  static const char *const folders[] = {"/proc",
-                                        "/proc/self",
-                                        "/sys",
-                                        "/sys/fs",
-                                        "/sys/fs/cgroup",
-                                        "/sys/fs/cgroup/a",
-                                        "/sys/fs/cgroup/a/b",
-                                        "/sys/fs/cgroup/memory",
-                                        "/sys/fs/cgroup/memory/c"};
-  assert_non_null(mkdtemp(root));
-  assert_true(gt_probe_memory(root) > 1e6); /* that of the machine */
-  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) make_folder(folders[i]);
-  put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nMemFree: 1 kB\n");
-  assert_true(gt_probe_memory(root) == 5000 * 1024);
-  put("/proc/self/cgroup", "0::/a/b\n");
-  put("/sys/fs/cgroup/a/b/memory.max", "max\n");
-  assert_true(gt_probe_memory(root) == 5000 * 1024);
-  put("/sys/fs/cgroup/a/memory.max", "4000000\n");
-  assert_true(gt_probe_memory(root) == 4000000);
-  put("/sys/fs/cgroup/a/b/memory.max", "3000000\n");
-  assert_true(gt_probe_memory(root) == 3000000);
-  put("/proc/self/cgroup", "5:cpu,memory2:/a\n4:memory:/c\n1:name=x:/a\n");
-  put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "2000000\n");
-  assert_true(gt_probe_memory(root) == 2000000);
-  put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  assert_true(gt_probe_memory(root) == 2000000);
-  remove_all();
 }
 
 /* ---- reference tasks ------------------------------------------------------------------------- */
@@ -358,10 +302,10 @@ static int remove_file(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_points),      cmocka_unit_test(test_rounds),
-      cmocka_unit_test(test_memory),      cmocka_unit_test(test_reference),
-      cmocka_unit_test(test_cores),       cmocka_unit_test(test_small_fleet),
-      cmocka_unit_test(test_large_fleet), cmocka_unit_test(test_passes),
-      cmocka_unit_test(test_operations),  cmocka_unit_test(test_report),
+      cmocka_unit_test(test_reference),   cmocka_unit_test(test_cores),
+      cmocka_unit_test(test_small_fleet), cmocka_unit_test(test_large_fleet),
+      cmocka_unit_test(test_passes),      cmocka_unit_test(test_operations),
+      cmocka_unit_test(test_report),
   };
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -1,11 +1,11 @@
 /* The memory that programs can still get on a host. */
+#include "geotrain/base.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "fleet.h"
 
 /* The number at the begin of a file; INFINITY: the file has none ("max"), or is not there. */
 static double number_in(const char *path) {
@@ -62,8 +62,17 @@ static double limit(const char *root) {
   return least;
 }
 
-double gt_probe_memory(const char *root) {
+double gt_memory_free(const char *root) {
   const double least = fmin(available(root), limit(root));
   if (isfinite(least)) return least;
   return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
+gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes) {
+  char need[32], have[32], host[256] = "this host";
+  if (bytes <= free_bytes) return GT_OK;
+  if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = '\0';
+  return GT_FAIL(code, "%s needs %s of memory or more; host %s has %s free", what,
+                 gt_format_size(need, sizeof need, bytes), host,
+                 gt_format_size(have, sizeof have, free_bytes));
 }
