@@ -97,10 +97,6 @@ void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *
    schema_sha256 includes them.  Loaders created earlier keep the old values. */
 void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);
 
-/* `geotrain data`: SOURCE is the folder with the files of the format (docs/data-format.md), gzip or
-   plain.  OUT is written under a temporary name and then renamed.  GT_ERR_DATA names the file, what
-   was found and what is needed; GT_ERR_JOB: unknown format. */
-gt_status gt_data_import(const char *format, const char *source, const char *out);
 /* Options of formats of words, sessions and text; 0 or NULL: the format's default. */
 typedef struct {
   /* words that get an id: the most frequent ones of the training split; text: ids of tokens */
@@ -114,13 +110,14 @@ typedef struct {
 typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
 } gt_text_found;
-/* The same with options.  Formats of text take the n files `sources`, one behind the other; others
-   a folder.  found: written by formats of text; may be NULL.  GT_ERR_JOB also if an option is out
-   of range, or given for a format that has no such option. */
-gt_status gt_data_import_text(const char *format, const char *const *sources, size_t n,
-                              const char *out, const gt_text_options *options,
-                              gt_text_found *found);
-/* Whether gt_data_import_text takes several files for this format. */
+/* `geotrain data import`.  Formats of text take the n files `sources`, one behind the other; others
+   the folder with the files of the format (docs/data-format.md), gzip or plain.  OUT is written
+   under a temporary name and then renamed.  found: written by formats of text; may be NULL.
+   GT_ERR_DATA names the file, what was found and what is needed; GT_ERR_JOB: unknown format, or an
+   option that is out of range or that the format does not have. */
+gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
+                         const gt_text_options *options, gt_text_found *found);
+/* Whether gt_data_import takes several files for this format. */
 bool gt_data_format_takes_files(const char *format);
 const char *const *gt_data_formats(void);
 typedef struct {

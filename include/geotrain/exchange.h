@@ -84,7 +84,6 @@ void gt_wiring_close(gt_wiring *wiring);
 /* It can be: a hub or tree has one root, to which every region comes; a ring has all regions. */
 bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions);
 
-const char *gt_topology_name(gt_topology topology);
 /* Every worker's contribution goes to one region singly, which answers every worker. */
 bool gt_topology_singly(gt_topology topology);
 /* The topology has a broadcast; otherwise it has only an all-reduce. */

@@ -367,10 +367,8 @@ double gt_job_worker_speed(const gt_job *job, size_t region, const gt_job_comput
 /* samples/s of one worker on this device of the region, multiplied by compute.speed: from the
    profile, else compute, else the device itself; 0: not given anywhere. */
 double gt_job_device_power(const gt_job *job, size_t region, size_t device);
-/* The link from region a to region b (ids): the one in wan.links, else wan.default, else NULL:
-   unlimited. */
-const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
-/* The same for all pairs: nregions x nregions, row a, column b.  The caller frees the table; the
+/* Returns the links of all pairs, nregions x nregions, row a, column b: from region a to region b
+   the one in wan.links, else wan.default, else NULL: unlimited.  The caller frees the table; the
    job owns the links.  One pass over wan.links, of which there can be millions. */
 const gt_job_link **gt_job_link_table(const gt_job *job);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
@@ -454,8 +452,6 @@ gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, co
    is needed. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site,
                             const gt_rate_site *to, const gt_rate **out, size_t *n);
-/* Names of places in the order of their first use in the files; NULL after the last.  Borrowed. */
-const char *const *gt_catalogue_places(const gt_catalogue *catalogue);
 /* "vm_hour" and so on. */
 const char *gt_rate_name(gt_rate_kind kind);
 /* The rates that come with geotrain: jobs/prices in the current folder, else share/geotrain/prices

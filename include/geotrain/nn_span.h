@@ -22,12 +22,6 @@ size_t gt_graph_operations(const gt_graph *graph);
 gt_operation gt_graph_operation(const gt_graph *graph, size_t i);
 /* Floats of the parameters, or else of the buffers, that these operations own. */
 size_t gt_graph_span_floats(const gt_graph *graph, gt_span span, bool buffers);
-/* GT_ERR_JOB, one sentence naming the operation: the spans are not runs of operations that follow
-   each other from the model's first to its last; or a cut lies where an operation behind it needs
-   more than the output of the operation before it, or where the gradients of two readers, added
-   before they cross the cut, would give other bits than without the cut. */
-gt_status gt_graph_check_spans(const gt_graph *graph, const gt_span *spans, size_t n);
-
 /* Bytes as planned, also of a graph with sizes only. */
 typedef struct {
   size_t slot;   /* of a slot: over all spans that run here, what lives from pass to pass */

@@ -120,8 +120,6 @@ typedef struct {
   uint64_t seed;
 } gt_pipe_search;
 
-/* Where a kind of schedule comes from. */
-const char *gt_pipe_source(gt_pipe_kind kind);
 /* Chunks of a stage that the kind is for; 0: any number. */
 size_t gt_pipe_chunks(gt_pipe_kind kind);
 

@@ -59,13 +59,16 @@ typedef struct gt_pipe_job {
   double *access_bps, *slots_most, *update_s, *agree_s;
 } gt_pipe_job;
 
-/* The pipeline of a job that has one.  model: gt_graph_spec_of(job) with shape, text, kernels and
-   precision; its other fields are not read.  The caller closes *out; after an error it is NULL.
-   GT_ERR_JOB names the key and says what is needed: a stage ends where the model cannot be cut, has
-   no operation, or more workers than its operations allow; a tied head is in another region than
-   the embedding; pipeline.memory is too small for the schedule; `auto` needs times, which compute
-   does not say; the number of micro-batches may change, and the model keeps statistics of them.  Other errors as gt_graph_create and gt_links_create. */
-gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model);
+/* The pipeline of a job that has one, in the regions of this copy (gt_job_copies). model:
+   gt_graph_spec_of(job) with shape, text, kernels and precision; its other fields are not read.
+   The caller closes *out; after an error it is NULL.  GT_ERR_JOB names the key and says what is
+   needed: a stage ends where the model cannot be cut, has no operation, or more workers than its
+   operations allow; a tied head is in another region than the embedding; pipeline.memory is too
+   small for the schedule; `auto` needs times, which compute does not say; the number of
+   micro-batches may change, and the model keeps statistics of them.  Other errors as
+   gt_graph_create and gt_links_create. */
+gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
+                           size_t copy);
 void gt_pipe_job_close(gt_pipe_job *pipe);
 /* The shapes of its micro-batches: 0 is the one of the job, the others follow in the order of their
    numbers of micro-batches.  Every rank has the same. */
@@ -75,9 +78,6 @@ const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape);
 char *gt_pipe_job_shapes_text(const gt_pipe_job *pipe, char *text, size_t size);
 /* The shape with so many micro-batches; none is a bug of the caller. */
 size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micros);
-/* The same for a further copy of the pipeline (gt_job_copies), in its regions. */
-gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
-                                size_t copy);
 
 /* A schedule of this kind for the same pipeline, within pipeline.memory.  GT_ERR_JOB: it is for
    another number of spans a stage, needs more memory, or needs times.  The caller closes *out. */
@@ -91,9 +91,6 @@ gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, 
                        size_t worker);
 /* The share of the model's parameters that the stages of a region have. */
 double gt_pipe_job_update_share(const gt_pipe_job *pipe, size_t region);
-/* From the end of a stage's last pass to its next parameters: compute.local, and compute.update
-   times its region's share of the parameters, which a server updates together. */
-gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage);
 /* Bytes on the wire from one region to another in a training step: outputs, gradients, and labels
    if they are sent, with the headers of their frames. */
 size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to);

@@ -159,8 +159,6 @@ struct gt_sync {
 extern const gt_sync_ops gt_sync_stages;
 
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
-/* The one with this name (gt_strategy_names), or NULL. */
-const gt_sync_ops *gt_sync_find(const char *name);
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);
 void gt_sync_close(gt_sync *s);
 

@@ -265,8 +265,6 @@ typedef struct gt_kernels {
                           size_t N);
   void (*maxpool_backward)(float *dx, const float *dy, const uint32_t *index,
                            const gt_conv_shape *s, size_t N);
-  void (*avgpool_forward)(float *y, const float *x, const gt_conv_shape *s, size_t N);
-  void (*avgpool_backward)(float *dx, const float *dy, const gt_conv_shape *s, size_t N);
   /* y (B,O) = x (B,I) w^T + b */
   void (*linear_forward)(float *y, const float *x, const float *w, const float *b, size_t B,
                          size_t I, size_t O);
@@ -388,7 +386,7 @@ typedef struct gt_kernels {
   void (*attend_backward)(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
                           const float *gates, const float *alpha, const float *h, const float *w,
                           const gt_session_shape *s);
-  /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu",
+  /* The family of loops behind an operation ("conv", "maxpool", "linear", "relu",
      "norm", "mean", "embedding", "fm", "lstm", "layernorm", "gelu", "attention", "unit", "gru",
      "attend"; s: its shape or NULL): "ref", "blas", "direct", "fused", "sparse", "blocks". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);

@@ -156,8 +156,8 @@ static gt_status import(int argc, char **argv) {
   const char *out = argv[argc - 1];
   for (int i = optind + 1; i < argc - 1; i++) GT_TRY(gt_data_check_output(out, argv[i], o.force));
   GT_TRY(gt_data_check_output(out, o.text.vocabulary_of, o.force));
-  GT_TRY(gt_data_import_text(argv[optind], (const char *const *)argv + optind + 1,
-                             (size_t)words - 2, out, &o.text, &found));
+  GT_TRY(gt_data_import(argv[optind], (const char *const *)argv + optind + 1, (size_t)words - 2,
+                        out, &o.text, &found));
   if (files) say_text(&found);
   return said(out);
 }

@@ -163,10 +163,6 @@ size_t gt_text_stages_positions(const gt_text_stages *stages) {
   return stages->T;
 }
 
-size_t gt_text_stages_outputs(const gt_text_stages *stages) {
-  return stages->V;
-}
-
 /* ---- computing ------------------------------------------------------------------------------- */
 
 static void wait_for(MPI_Request *request, const char *what) {

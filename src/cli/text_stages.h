@@ -17,9 +17,8 @@ gt_status gt_text_stages_open(gt_text_stages **out, gt_status status, const char
                               const gt_sample_shape *shape);
 /* Takes NULL.  Local. */
 void gt_text_stages_close(gt_text_stages *stages);
-/* Positions T of the model, and V, its ids. */
+/* Positions T of the model; V below is its ids. */
 size_t gt_text_stages_positions(const gt_text_stages *stages);
-size_t gt_text_stages_outputs(const gt_text_stages *stages);
 /* On rank 0, while the others serve: the logits (V) of the id behind position `last` of the window
    (T+1), valid until the next call. */
 const float *gt_text_stages_logits(gt_text_stages *stages, const int32_t *window, size_t last);

@@ -191,10 +191,6 @@ void gt_topology_place_among(gt_topology topology, const gt_links *links, const 
     for (size_t r = 0; r < n; r++) next[r] = hub < n ? hub : best_hub(&m);
 }
 
-const char *gt_topology_name(gt_topology topology) {
-  return gt_topology_of(topology)->name;
-}
-
 bool gt_topology_singly(gt_topology topology) {
   return gt_topology_of(topology)->allreduce->part != NULL;
 }

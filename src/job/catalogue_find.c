@@ -50,10 +50,6 @@ gt_status gt_catalogue_site(const gt_catalogue *c, const char *where, const char
   return status;
 }
 
-const char *const *gt_catalogue_places(const gt_catalogue *c) {
-  return c->places.names;
-}
-
 /* ---- rates ----------------------------------------------------------------------------------- */
 
 /* 1: same name; 0: any; -1: another name. */

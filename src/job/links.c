@@ -71,15 +71,6 @@ const gt_job_link *gt_job_link_default(const gt_job *job) {
   return given ? l : NULL;
 }
 
-const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
-  for (size_t i = 0; i < job->wan.nlinks; i++) {
-    const gt_job_link *link = &job->wan.links[i];
-    if ((link->ia == a && link->ib == b) || (!link->from && link->ia == b && link->ib == a))
-      return link;
-  }
-  return gt_job_link_default(job);
-}
-
 const gt_job_link **gt_job_link_table(const gt_job *job) {
   const size_t n = job->nregions;
   const gt_job_link *otherwise = gt_job_link_default(job),

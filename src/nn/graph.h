@@ -164,10 +164,10 @@ typedef struct {
   gt_span_ends *slots; /* one for each slot */
 } gt_graph_span;
 
-extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu,
-    gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm,
-    gt_op_tokens, gt_op_layernorm, gt_op_gelu, gt_op_attention, gt_op_nodes, gt_op_gated_step,
-    gt_op_readout, gt_op_unit, gt_op_cosine;
+extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_linear, gt_op_relu, gt_op_inert,
+    gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm, gt_op_tokens,
+    gt_op_layernorm, gt_op_gelu, gt_op_attention, gt_op_nodes, gt_op_gated_step, gt_op_readout,
+    gt_op_unit, gt_op_cosine;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
@@ -178,7 +178,6 @@ gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_
 gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window,
                                     size_t stride, size_t pad);
 gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride);
-gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window, size_t stride);
 /* The mean over (H,W). */
 void gt_graph_add_mean(gt_graph *graph, const char *name);
 /* Takes its input as one row per sample: flattening (H,W,C) needs no operation. */

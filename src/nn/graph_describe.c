@@ -17,12 +17,11 @@ static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_
    once. */
 void gt_graph_describe(gt_graph *graph) {
   static const char *const kernels[][2] = {
-      {"conv", "conv"},           {"linear", "linear"},       {"maxpool", "pool"},
-      {"avgpool", "avgpool"},     {"mean", "avgpool"},        {"norm", "norm"},
-      {"relu", "relu"},           {"embedding", "embedding"}, {"fm", "fm"},
-      {"lstm", "lstm"},           {"layernorm", "layernorm"}, {"gelu", "gelu"},
-      {"attention", "attention"}, {"unit", "unit"},           {"gru", "gru"},
-      {"attend", "attend"}};
+      {"conv", "conv"},           {"linear", "linear"}, {"maxpool", "pool"},
+      {"mean", "avgpool"},        {"norm", "norm"},     {"relu", "relu"},
+      {"embedding", "embedding"}, {"fm", "fm"},         {"lstm", "lstm"},
+      {"layernorm", "layernorm"}, {"gelu", "gelu"},     {"attention", "attention"},
+      {"unit", "unit"},           {"gru", "gru"},       {"attend", "attend"}};
   graph->kernels_text[0] = '\0';
   for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
     for (size_t i = 0; i < graph->nops; i++) {

@@ -106,25 +106,6 @@ static gt_status check_cuts(const gt_graph *graph, const gt_span *span) {
   return ends(graph, span->end - 1) ? GT_OK : refuse_cut(graph, span->end - 1);
 }
 
-gt_status gt_graph_check_spans(const gt_graph *graph, const gt_span *spans, size_t n) {
-  size_t at = 0;
-  for (size_t i = 0; i < n; i++, at = spans[i - 1].end) {
-    if (spans[i].first != at)
-      return GT_FAIL(GT_ERR_JOB,
-                     "span %zu of model %s begins at operation %zu, and %s is operation %zu; a "
-                     "begin there is needed",
-                     i, graph->model, spans[i].first,
-                     at < graph->nops ? graph->ops[at].name : "its end", at);
-    GT_TRY(check_range(graph, &spans[i], i));
-    GT_TRY(check_cuts(graph, &spans[i]));
-  }
-  if (at == graph->nops) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "the spans of model %s end before operation %zu, %s; spans up to its last one, "
-                 "%s, are needed",
-                 graph->model, at, graph->ops[at].name, graph->ops[graph->nops - 1].name);
-}
-
 /* ---- a graph with the tensors of some spans ---- */
 
 static bool runs(const gt_graph_spec *spec, size_t i) {

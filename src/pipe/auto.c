@@ -1,5 +1,6 @@
 /* The best of many greedy schedules: the plain rules, those whose depth hides the hops, and rules
-   drawn at random, mostly near the best so far. */
+   drawn at random, mostly near the best so far.  W in gaps as in Qi et al. 2024 (arXiv
+   2401.10241). */
 #include "internal.h"
 
 #include <string.h>
@@ -93,7 +94,4 @@ static void search_best(gt_pipe_best *best) {
   gt_free(s.depth);
 }
 
-const gt_pipe_ops gt_pipe_auto = {
-    .name = "auto",
-    .source = "the best of many; W in gaps as in Qi et al. 2024, arXiv 2401.10241",
-    .search = search_best};
+const gt_pipe_ops gt_pipe_auto = {.name = "auto", .search = search_best};

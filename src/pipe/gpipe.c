@@ -1,4 +1,4 @@
-/* GPipe: all forward passes, then all backward passes. */
+/* GPipe (Huang et al. 2019, arXiv 1811.06965): all forward passes, then all backward passes. */
 #include "internal.h"
 
 static void order(gt_pipe_schedule *s) {
@@ -8,5 +8,4 @@ static void order(gt_pipe_schedule *s) {
   }
 }
 
-const gt_pipe_ops gt_pipe_gpipe = {
-    .name = "gpipe", .source = "Huang et al. 2019, arXiv 1811.06965", .chunks = 1, .order = order};
+const gt_pipe_ops gt_pipe_gpipe = {.name = "gpipe", .chunks = 1, .order = order};

@@ -29,7 +29,7 @@ typedef struct {
 } gt_pipe_best;
 
 typedef struct {
-  const char *name, *source;
+  const char *name;
   size_t chunks; /* 0: any number */
   /* Writes its passes to the empty schedule; NULL: it searches. */
   void (*order)(gt_pipe_schedule *schedule);

@@ -8,10 +8,6 @@ static const gt_pipe_ops *const tables[] = {GT_PIPES(TABLE)};
 
 #define KINDS (sizeof tables / sizeof *tables)
 
-const char *gt_pipe_source(gt_pipe_kind kind) {
-  return tables[kind]->source;
-}
-
 size_t gt_pipe_chunks(gt_pipe_kind kind) {
   return tables[kind]->chunks;
 }

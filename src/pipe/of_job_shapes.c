@@ -56,8 +56,8 @@ static gt_status add_shapes(gt_pipe_job *p, const gt_graph_spec *model) {
   return GT_OK;
 }
 
-gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
-                                size_t copy) {
+gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
+                           size_t copy) {
   const gt_pipe_job_form form = {.copy = copy, .micros = (size_t)job->pipeline.micro_batches};
   *out = NULL;
   if (job->pipeline.nstages == 0) gt_bug("job %s has no pipeline", job->name);
@@ -68,10 +68,6 @@ gt_status gt_pipe_job_open_copy(gt_pipe_job **out, const gt_job *job, const gt_g
   gt_pipe_job_close(*out);
   *out = NULL;
   return status;
-}
-
-gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model) {
-  return gt_pipe_job_open_copy(out, job, model, 0);
 }
 
 size_t gt_pipe_job_shapes(const gt_pipe_job *pipe) {

@@ -97,10 +97,6 @@ static double update_s(const gt_pipe_job *p, size_t stage) {
   return c.local_s + c.update_s * gt_pipe_job_update_share(p, region);
 }
 
-gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage) {
-  return gt_from_seconds(pipe->update_s[stage]);
-}
-
 /* ---- steps over regions ---------------------------------------------------------------------- */
 
 /* What a region tells of its gradient: that it is there, and with train.clip before it the squares

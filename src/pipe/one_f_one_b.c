@@ -1,4 +1,5 @@
-/* 1F1B: stage s runs p - s - 1 forward passes, then one forward and one backward pass in turn. */
+/* 1F1B (PipeDream, Harlap et al. 2018, arXiv 1806.03377; DAPPLE, Fan et al. 2021, arXiv
+   2007.01045): stage s runs p - s - 1 forward passes, then one forward and one backward pass in turn. */
 #include "internal.h"
 
 static void order(gt_pipe_schedule *s) {
@@ -12,8 +13,4 @@ static void order(gt_pipe_schedule *s) {
   }
 }
 
-const gt_pipe_ops gt_pipe_1f1b = {.name = "1f1b",
-                                  .source = "Harlap et al. 2018 (PipeDream), arXiv 1806.03377; "
-                                            "Fan et al. 2021 (DAPPLE), arXiv 2007.01045",
-                                  .chunks = 1,
-                                  .order = order};
+const gt_pipe_ops gt_pipe_1f1b = {.name = "1f1b", .chunks = 1, .order = order};

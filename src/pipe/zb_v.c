@@ -1,4 +1,4 @@
-/* ZB-V: a folded pipeline of two chunks a stage, with the memory of 1F1B; without a bubble where F,
+/* ZB-V (Qi et al. 2024, arXiv 2401.10241): a folded pipeline of two chunks a stage, with the memory of 1F1B; without a bubble where F,
    B and W take the same time.  The order needs 2 p - 1 micro-batches; of fewer, those that are not
    there are left out of it. */
 #include "internal.h"
@@ -63,7 +63,4 @@ static void order(gt_pipe_schedule *s) {
   }
 }
 
-const gt_pipe_ops gt_pipe_zb_v = {.name = "zb-v",
-                                  .source = "Qi et al. 2024, arXiv 2401.10241 (ZB-V)",
-                                  .chunks = 2,
-                                  .order = order};
+const gt_pipe_ops gt_pipe_zb_v = {.name = "zb-v", .chunks = 2, .order = order};

@@ -178,7 +178,7 @@ gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   gt_pipe_job *job;
   const size_t copy = gt_job_copy_of(run->job, run->roles.region_id);
-  GT_TRY(gt_pipe_job_open_copy(&job, run->job, model, copy));
+  GT_TRY(gt_pipe_job_open(&job, run->job, model, copy));
   run->pipe->job = job;
   run->pipe->layout = &job->layout;
   run->model = job->graph;

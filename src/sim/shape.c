@@ -264,12 +264,7 @@ gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job) {
 static gt_status open_copy(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape,
                            size_t copy) {
   const gt_graph_spec model = gt_sim_shape_spec(shape, job);
-  return gt_pipe_job_open_copy(out, job, &model, copy);
-}
-
-gt_status gt_sim_shape_pipe(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape) {
-  *out = NULL;
-  return job->pipeline.nstages > 0 ? open_copy(out, job, shape, 0) : GT_OK;
+  return gt_pipe_job_open(out, job, &model, copy);
 }
 
 gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape) {

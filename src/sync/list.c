@@ -1,8 +1,6 @@
 /* The list of strategies, and dispatch. */
 #include "internal.h"
 
-#include <string.h>
-
 #define DECLARE(constant, name, table) extern const gt_sync_ops table;
 #define TABLE(constant, name, table)   [constant] = &table,
 GT_STRATEGIES(DECLARE)
@@ -10,12 +8,6 @@ static const gt_sync_ops *const tables[] = {GT_STRATEGIES(TABLE)};
 
 const gt_sync_ops *gt_sync_of(gt_strategy strategy) {
   return tables[strategy];
-}
-
-const gt_sync_ops *gt_sync_find(const char *name) {
-  for (size_t i = 0; gt_strategy_names[i]; i++)
-    if (strcmp(gt_strategy_names[i], name) == 0) return tables[i];
-  return NULL;
 }
 
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {

@@ -32,14 +32,6 @@ static const char *family(const char *operation, const gt_conv_shape *s) {
   return gt_kernels_blas.family(operation, s);
 }
 
-static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
-  gt_kernels_blas.avgpool_forward(y, x, s, N);
-}
-
-static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s, size_t N) {
-  gt_kernels_blas.avgpool_backward(dx, dy, s, N);
-}
-
 static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                            size_t I, size_t O) {
   gt_kernels_blas.linear_forward(y, x, w, b, B, I, O);
@@ -82,7 +74,6 @@ static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
 #define OWN_SLOTS                                                                                  \
   .conv_work = conv_work, .conv_forward = conv_forward,                                            \
   .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,        \
-  .avgpool_forward = avgpool_forward, .avgpool_backward = avgpool_backward,                        \
   .linear_forward = linear_forward, .linear_backward_input = linear_backward_input,                \
   .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent,                  \
   .family = family, .prepared = gt_prepared_dnn, GT_FAST_SLOTS

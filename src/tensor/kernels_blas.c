@@ -61,14 +61,6 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
   }
 }
 
-static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
-  gt_kernels_ref.avgpool_forward(y, x, s, N);
-}
-
-static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s, size_t N) {
-  gt_kernels_ref.avgpool_backward(dx, dy, s, N);
-}
-
 static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                            size_t I, size_t O) {
   gt_fast_rows_fill(y, b, B, O);
@@ -96,8 +88,8 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
 /* What is computed by other loops than OpenBLAS's; all else is "blas". */
 static const char *family(const char *operation, const gt_conv_shape *s) {
   static const char *const others[][2] = {
-      {"embedding", "sparse"}, {"fm", "sparse"},       {"avgpool", "ref"}, {"norm", "fused"},
-      {"mean", "fused"},       {"layernorm", "fused"}, {"gelu", "fused"},  {"attention", "blocks"}};
+      {"embedding", "sparse"}, {"fm", "sparse"},  {"norm", "fused"},      {"mean", "fused"},
+      {"layernorm", "fused"},  {"gelu", "fused"}, {"attention", "blocks"}};
   (void)s;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(operation, others[i][0]) == 0) return others[i][1];
@@ -110,8 +102,6 @@ const gt_kernels gt_kernels_blas = {
     .conv_forward = conv_forward,
     .conv_backward_input = conv_backward_input,
     .conv_backward_weight = conv_backward_weight,
-    .avgpool_forward = avgpool_forward,
-    .avgpool_backward = avgpool_backward,
     .linear_forward = linear_forward,
     .linear_backward_input = linear_backward_input,
     .linear_backward_weight = linear_backward_weight,

@@ -108,36 +108,6 @@ static void maxpool_backward(float *dx, const float *dy, const uint32_t *index,
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) dx[index[o]] += dy[o];
 }
 
-/* The mean is over R x S and includes the zeros of the padding (PyTorch's default). */
-static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
-  const float share = 1.0f / (float)(s->R * s->S);
-  for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
-    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
-           n = o / s->C / s->Q / s->P;
-    float sum = 0.0f;
-    for (size_t r = 0; r < s->R; r++)
-      for (size_t t = 0; t < s->S; t++) {
-        size_t at;
-        if (tap(s, p, q, r, t, &at)) sum += x[n * s->H * s->W * s->C + at + c];
-      }
-    y[o] = sum * share;
-  }
-}
-
-static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s, size_t N) {
-  const float share = 1.0f / (float)(s->R * s->S);
-  memset(dx, 0, N * s->H * s->W * s->C * sizeof *dx);
-  for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
-    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
-           n = o / s->C / s->Q / s->P;
-    for (size_t r = 0; r < s->R; r++)
-      for (size_t t = 0; t < s->S; t++) {
-        size_t at;
-        if (tap(s, p, q, r, t, &at)) dx[n * s->H * s->W * s->C + at + c] += dy[o] * share;
-      }
-  }
-}
-
 static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                            size_t I, size_t O) {
   for (size_t n = 0; n < B; n++)
@@ -216,8 +186,6 @@ const gt_kernels gt_kernels_ref = {
     .conv_backward_weight = conv_backward_weight,
     .maxpool_forward = maxpool_forward,
     .maxpool_backward = maxpool_backward,
-    .avgpool_forward = avgpool_forward,
-    .avgpool_backward = avgpool_backward,
     .linear_forward = linear_forward,
     .linear_backward_input = linear_backward_input,
     .linear_backward_weight = linear_backward_weight,

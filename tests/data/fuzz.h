@@ -46,7 +46,7 @@ static inline void fuzz_import_as(const char *format, const char *source,
   char out[96];
   snprintf(out, sizeof out, "%s/out.h5", fuzz_folder);
   int64_t alive = gt_alloc_alive();
-  gt_status status = gt_data_import_text(format, &source, 1, out, options ? options : &none, NULL);
+  gt_status status = gt_data_import(format, &source, 1, out, options ? options : &none, NULL);
   if (status != GT_OK && (status != GT_ERR_DATA || gt_error_text()[0] == '\0')) abort();
   if (status == GT_OK) {
     gt_dataset *dataset = NULL;

@@ -77,7 +77,7 @@ static void test_cifar10(void **state) {
   gt_loader *train, *test;
   write_folder();
   scratch_write(in("batches.meta.txt"), names, sizeof names - 1);
-  assert_int_equal(gt_data_import("cifar", in(""), scratch("c.h5")), GT_OK);
+  assert_int_equal(import_from("cifar", in(""), scratch("c.h5")), GT_OK);
   unlink(in("batches.meta.txt"));
   assert_int_equal(gt_dataset_open(&dataset, scratch("c.h5")), GT_OK);
   assert_int_equal(gt_dataset_class_names(dataset)->n, 10);
@@ -112,7 +112,7 @@ static void test_cifar100(void **state) {
   empty_folder();
   scratch_gzip(in("train.bin.gz"), file, make(5, 270, 2));
   scratch_write(in("test.bin"), file, make(6, 10, 2));
-  assert_int_equal(gt_data_import("cifar", in(""), scratch("c.h5")), GT_OK);
+  assert_int_equal(import_from("cifar", in(""), scratch("c.h5")), GT_OK);
   assert_int_equal(gt_dataset_open(&dataset, scratch("c.h5")), GT_OK);
   assert_int_equal(gt_dataset_describe(dataset)->classes, 100);
   assert_int_equal(gt_loader_create(&train, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
@@ -125,7 +125,7 @@ static void test_cifar100(void **state) {
 static void refused(const char *said) {
   int entries = scratch_entries();
   int64_t alive = gt_alloc_alive();
-  assert_failed(gt_data_import("cifar", scratch("c"), scratch("bad.h5")), GT_ERR_DATA, said);
+  assert_failed(import_from("cifar", scratch("c"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
   assert_int_equal(gt_alloc_alive(), alive);
 }

@@ -25,7 +25,7 @@ static void write_folder(void) {
 static gt_status import(const char *names) {
   write_folder();
   scratch_write(scratch("m/class-names.txt"), names, strlen(names));
-  return gt_data_import("mnist", scratch("m"), scratch("m.h5"));
+  return import_from("mnist", scratch("m"), scratch("m.h5"));
 }
 
 /* The file has `classes` classes with these names, separated by commas; "": without names. */
@@ -51,7 +51,7 @@ static void ignore(const char *path) {
 static void test_folder(void **state) {
   (void)state;
   write_folder();
-  assert_int_equal(gt_data_import("mnist", scratch("m"), scratch("m.h5")), GT_OK);
+  assert_int_equal(import_from("mnist", scratch("m"), scratch("m.h5")), GT_OK);
   check_names(scratch("m.h5"), CLASSES, "");
   assert_int_equal(import("cat\nbig dog \r\nowl\nmouse\n\n"), GT_OK);
   check_names(scratch("m.h5"), 4, "cat,big dog,owl,mouse");

@@ -36,7 +36,7 @@ static void empty_folder(void) {
 }
 
 static gt_status import(void) {
-  return gt_data_import("mnist", scratch("e"), scratch("e.h5"));
+  return import_from("mnist", scratch("e"), scratch("e.h5"));
 }
 
 static void test_letters(void **state) {

@@ -193,7 +193,7 @@ static void test_import(void **state) {
   const char *out = scratch("m.h5");
   for (int zipped = 0; zipped < 2; zipped++) {
     write_folder(zipped);
-    assert_int_equal(gt_data_import("mnist", scratch("m/"), out), GT_OK);
+    assert_int_equal(import_from("mnist", scratch("m/"), out), GT_OK);
     check_imported(out);
     unlink(out);
     scratch_write(scratch("m/train-images-idx3-ubyte"), "x", 1); /* .gz takes precedence */
@@ -208,25 +208,25 @@ static void test_import_refused(void **state) {
   scratch_write(out, "old", 3);
   write_folder(true);
   int entries = scratch_entries();
-  assert_failed(gt_data_import("minst", scratch("m"), out), GT_ERR_JOB,
+  assert_failed(import_from("minst", scratch("m"), out), GT_ERR_JOB,
                 "`minst` is not known; one of mnist, cifar, libfm, imdb, text, sessions is needed; "
                 "did you mean mnist?");
-  assert_failed(gt_data_import("mnist", scratch("nowhere"), out), GT_ERR_DATA,
+  assert_failed(import_from("mnist", scratch("nowhere"), out), GT_ERR_DATA,
                 "nowhere: there is no such folder");
   size_t size = make_idx(big, NTRAIN - 1, 0, 0, 0);
   scratch_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+  assert_failed(import_from("mnist", scratch("m"), out), GT_ERR_DATA,
                 "train-images has 2000 samples but train-labels has 1999");
   size = make_idx(big, NTEST, W, H, 0);
   write_folder(true);
   size = make_idx(big, NTEST, W, H, 0);
   scratch_gzip(scratch("m/t10k-images.idx3-ubyte.gz"), big, size);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+  assert_failed(import_from("mnist", scratch("m"), out), GT_ERR_DATA,
                 "t10k-images are 7 x 5 but train-images 5 x 7");
   write_folder(true);
   size = make_idx(big, NTRAIN, H, W, 0);
   scratch_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size - 1);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+  assert_failed(import_from("mnist", scratch("m"), out), GT_ERR_DATA,
                 "ends after 69999 of 70000 bytes");
   /* the headers claim 4 G samples: rejected at the end of the file without allocating memory or
      disk */
@@ -235,9 +235,9 @@ static void test_import_refused(void **state) {
   size = make_idx(big, NTRAIN, 0, 0, 0);
   put32(big + 4, UINT32_MAX);
   scratch_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+  assert_failed(import_from("mnist", scratch("m"), out), GT_ERR_DATA,
                 "ends after 2000 of 4294967295 bytes");
-  assert_failed(gt_data_import("mnist", scratch("m"), scratch("no/m.h5")), GT_ERR_DATA,
+  assert_failed(import_from("mnist", scratch("m"), scratch("no/m.h5")), GT_ERR_DATA,
                 "No such file");
   assert_int_equal(scratch_entries(), entries);
   uint8_t *old = scratch_read(out, &size);

@@ -19,8 +19,8 @@ static void write_pair(const char *train, const char *test) {
 
 static gt_status import(uint64_t vocabulary, uint64_t length) {
   const char *folder = scratch("f");
-  return gt_data_import_text("imdb", &folder, 1, scratch("f.h5"),
-                             &(gt_text_options){.vocabulary = vocabulary, .length = length}, NULL);
+  return gt_data_import("imdb", &folder, 1, scratch("f.h5"),
+                        &(gt_text_options){.vocabulary = vocabulary, .length = length}, NULL);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ static const struct {
 static void refused(const char *said) {
   const int entries = scratch_entries();
   const int64_t alive = gt_alloc_alive();
-  assert_failed(gt_data_import("imdb", scratch("f"), scratch("bad.h5")), GT_ERR_DATA, said);
+  assert_failed(import_from("imdb", scratch("f"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
   assert_int_equal(gt_alloc_alive(), alive);
 }
@@ -289,11 +289,11 @@ static void test_options(void **state) {
                 "data import --length is 65537; 1 to 65536 is needed");
   const char *folder = scratch("f");
   const double share = 0.5;
-  assert_failed(gt_data_import_text("libfm", &folder, 1, scratch("bad.h5"),
-                                    &(gt_text_options){.length = 4}, NULL),
-                GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
-  assert_failed(gt_data_import_text("imdb", &folder, 1, scratch("bad.h5"),
-                                    &(gt_text_options){.test_share = &share}, NULL),
+  assert_failed(
+      gt_data_import("libfm", &folder, 1, scratch("bad.h5"), &(gt_text_options){.length = 4}, NULL),
+      GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
+  assert_failed(gt_data_import("imdb", &folder, 1, scratch("bad.h5"),
+                               &(gt_text_options){.test_share = &share}, NULL),
                 GT_ERR_JOB,
                 "data import --test-share is not an option of format imdb; --vocabulary and "
                 "--length are");

@@ -14,7 +14,7 @@ static void write_pair(const char *train, const char *test) {
 }
 
 static gt_status import(void) {
-  return gt_data_import("libfm", scratch("f"), scratch("f.h5"));
+  return import_from("libfm", scratch("f"), scratch("f.h5"));
 }
 
 static void assert_imported(size_t ntrain, size_t fields, size_t features, const int32_t *ids,
@@ -104,7 +104,7 @@ static const struct {
 static void refused(const char *said) {
   int entries = scratch_entries();
   int64_t alive = gt_alloc_alive();
-  assert_failed(gt_data_import("libfm", scratch("f"), scratch("bad.h5")), GT_ERR_DATA, said);
+  assert_failed(import_from("libfm", scratch("f"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
   assert_int_equal(gt_alloc_alive(), alive);
 }
@@ -134,7 +134,7 @@ static void test_files(void **state) {
   assert_int_equal(import(), GT_OK);
   unlink(scratch("f/clicks.train.libfm"));
   refused("f: NAME.train.libfm is missing, with .gz and without");
-  assert_failed(gt_data_import("libfm", scratch("nowhere"), scratch("bad.h5")), GT_ERR_DATA,
+  assert_failed(import_from("libfm", scratch("nowhere"), scratch("bad.h5")), GT_ERR_DATA,
                 "nowhere: there is no such folder (No such file");
 
   static char text[5000];

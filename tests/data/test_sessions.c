@@ -27,8 +27,8 @@ static void write_texts(const char *name, const char *train, const char *test) {
 }
 
 static gt_status import(uint64_t length) {
-  return gt_data_import_text("sessions", (const char *[]){scratch("s")}, 1, scratch("s.h5"),
-                             &(gt_text_options){.length = length}, NULL);
+  return gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("s.h5"),
+                        &(gt_text_options){.length = length}, NULL);
 }
 
 static void assert_samples(gt_split split, size_t n, size_t length, const int32_t *ids,
@@ -200,7 +200,7 @@ static void test_growing_list(void **state) {
 static void refused(const char *said) {
   const int entries = scratch_entries();
   const int64_t alive = gt_alloc_alive();
-  assert_failed(gt_data_import("sessions", scratch("s"), scratch("bad.h5")), GT_ERR_DATA, said);
+  assert_failed(import_from("sessions", scratch("s"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
   assert_int_equal(gt_alloc_alive(), alive);
 }
@@ -333,8 +333,8 @@ static void test_options(void **state) {
   (void)state;
   write_texts("train.txt", "1 2\n", good_test);
   assert_failed(import(65537), GT_ERR_JOB, "data import --length is 65537; 1 to 65536 is needed");
-  assert_failed(gt_data_import_text("sessions", (const char *[]){scratch("s")}, 1,
-                                    scratch("bad.h5"), &(gt_text_options){.vocabulary = 4}, NULL),
+  assert_failed(gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("bad.h5"),
+                               &(gt_text_options){.vocabulary = 4}, NULL),
                 GT_ERR_JOB,
                 "data import --vocabulary is not an option of format sessions; --length is");
   assert_int_equal(import(65536), GT_OK);

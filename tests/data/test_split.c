@@ -121,7 +121,7 @@ static void test_ids(void **state) {
   assert_int_equal(mkdir(folder, 0777), 0);
   scratch_write(scratch("clicks/c.train.libfm"), text[0], strlen(text[0]));
   scratch_write(scratch("clicks/c.test.libfm"), text[1], strlen(text[1]));
-  assert_int_equal(gt_data_import("libfm", folder, out), GT_OK);
+  assert_int_equal(import_from("libfm", folder, out), GT_OK);
   check_parts(out, GT_PART_SHARES);
 }
 

@@ -11,7 +11,7 @@ static const double no_tests = 0, half = 0.5;
 
 static gt_status import_as(const char *out, const gt_text_options *options, gt_text_found *found) {
   const char *file = scratch("t.txt");
-  return gt_data_import_text("text", &file, 1, scratch(out), options, found);
+  return gt_data_import("text", &file, 1, scratch(out), options, found);
 }
 
 static void put(const char *bytes, size_t n) {
@@ -102,7 +102,7 @@ static void test_files(void **state) {
   scratch_gzip(files[1], "efgh", 4);
   scratch_write(files[2], "", 0);
   const gt_text_options o = {.length = 7, .test_share = &no_tests};
-  assert_int_equal(gt_data_import_text("text", files, 3, scratch("three.h5"), &o, NULL), GT_OK);
+  assert_int_equal(gt_data_import("text", files, 3, scratch("three.h5"), &o, NULL), GT_OK);
   int32_t *x = samples("three.h5", GT_SPLIT_TRAIN, &n, &row);
   assert_int_equal(n, 1);
   for (int i = 0; i < 8; i++) assert_int_equal(x[i], 'a' + i);
@@ -366,10 +366,10 @@ static void test_files_refused(void **state) {
   (void)state;
   const char *file = scratch("nowhere.txt"), *folder = scratch("folder");
   const gt_text_options o = {.length = 4, .test_share = &no_tests};
-  assert_failed(gt_data_import_text("text", &file, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
+  assert_failed(gt_data_import("text", &file, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
                 "nowhere.txt: cannot be opened (No such file or directory)");
   mkdir(folder, 0777);
-  assert_failed(gt_data_import_text("text", &folder, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
+  assert_failed(gt_data_import("text", &folder, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
                 "folder: is a folder; a file of text is needed");
   size_t size;
   scratch_gzip(scratch("cut.gz"), verse, sizeof verse);

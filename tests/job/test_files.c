@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "../links.h"
 
 static char folder[64], job_file[128], matrix_file[128], profile_file[128];
 
@@ -86,7 +87,7 @@ static void refused(const char *more, const char *file, const char *expected) {
 #define MATRIX "wan: {matrix: m.csv}\n"
 
 static const gt_job_link *link_of(const gt_job *job, size_t from, size_t to) {
-  const gt_job_link *link = gt_job_link_between(job, from, to);
+  const gt_job_link *link = link_between(job, from, to);
   assert_non_null(link);
   return link;
 }
@@ -208,10 +209,10 @@ static void default_after_the_matrix(void **state) {
   gt_job *job = loaded(
       "wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
   assert_int_equal(job->wan.nlinks, 3); /* a to c, a to b, b to a */
-  assert_true(gt_job_link_between(job, 1, 0)->latency_s == 0.02 &&
-              gt_job_link_between(job, 0, 2)->latency_s == 0.008);
-  assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.007 &&
-              gt_job_link_between(job, 1, 2)->latency_s == 0.007);
+  assert_true(link_between(job, 1, 0)->latency_s == 0.02 &&
+              link_between(job, 0, 2)->latency_s == 0.008);
+  assert_true(link_between(job, 2, 0)->latency_s == 0.007 &&
+              link_between(job, 1, 2)->latency_s == 0.007);
   close_complete(job);
 }
 

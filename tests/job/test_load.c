@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "../links.h"
 
 static char file[64];
 
@@ -47,7 +48,7 @@ static void example_has_every_value(void **state) {
   assert_string_equal(job->regions[1].name, "chongqing");
   assert_int_equal(gt_job_ranks(job), 5);
   assert_int_equal(job->wan.nlinks, 1);
-  const gt_job_link *link = gt_job_link_between(job, 1, 0);
+  const gt_job_link *link = link_between(job, 1, 0);
   assert_ptr_equal(link, &job->wan.links[0]);
   assert_string_equal(link->b, "chongqing");
   assert_true(link->ia == 0 && link->ib == 1);
@@ -91,7 +92,7 @@ static void defaults_are_those_of_the_table(void **state) {
               job->limits.wan_bytes == 0);
   assert_int_equal(job->limits.nonfinite, 3);
   assert_true(job->log.every_s == 10);
-  assert_null(gt_job_link_between(job, 0, 1));
+  assert_null(link_between(job, 0, 1));
   gt_job_close(job);
 }
 
@@ -347,7 +348,7 @@ static gt_job *load_measured(const char *name, size_t regions, int ranks) {
   assert_true(job->wan.emulate);
   for (size_t i = 0; i < regions * regions; i++) {
     if (i / regions == i % regions) continue;
-    const gt_job_link *link = gt_job_link_between(job, i / regions, i % regions);
+    const gt_job_link *link = link_between(job, i / regions, i % regions);
     assert_non_null(link);
     assert_true(link->bandwidth_bps >= 20e6 && link->bandwidth_bps <= 2e9 &&
                 link->latency_s > 0.005 && link->latency_s < 0.2);
@@ -362,11 +363,11 @@ static void measured_jobs_have_every_link(void **state) {
   gt_job *aws = load_measured("aws-4-regions.yaml", 4, 8),
          *gaia = load_measured("gaia-11-regions.yaml", 11, 22);
   assert_int_equal(aws->wan.nlinks, 12);
-  assert_true(gt_job_link_between(aws, 0, 3)->bandwidth_bps == 24.9e6 &&
-              gt_job_link_between(aws, 3, 0)->bandwidth_bps == 25.1e6);
+  assert_true(link_between(aws, 0, 3)->bandwidth_bps == 24.9e6 &&
+              link_between(aws, 3, 0)->bandwidth_bps == 25.1e6);
   assert_int_equal(gaia->wan.nlinks, 110);
-  assert_true(gt_job_link_between(gaia, 1, 2)->bandwidth_bps == 1500e6 &&
-              gt_job_link_between(gaia, 2, 1)->bandwidth_bps == 1500e6);
+  assert_true(link_between(gaia, 1, 2)->bandwidth_bps == 1500e6 &&
+              link_between(gaia, 2, 1)->bandwidth_bps == 1500e6);
   gt_job_close(aws);
   gt_job_close(gaia);
   gt_job_close(load_measured("paper-2-regions.yaml", 2, 4));
@@ -389,7 +390,7 @@ static void wan_and_work(void **state) {
       "model={name: dummy, parameters: 11200000}"};
   int64_t alive = gt_alloc_alive();
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
-  const gt_job_link *ab = gt_job_link_between(job, 0, 1), *ba = gt_job_link_between(job, 1, 0);
+  const gt_job_link *ab = link_between(job, 0, 1), *ba = link_between(job, 1, 0);
   assert_ptr_equal(ab, &job->wan.links[0]);
   assert_ptr_equal(ba, &job->wan.links[1]);
   assert_null(ab->a);

@@ -11,6 +11,7 @@
 
 #include "cases.h"
 #include "internal.h"
+#include "../links.h"
 
 static char file[64];
 
@@ -110,8 +111,8 @@ static void plan_is_read(void **state) {
 static void default_link(void **state) {
   (void)state;
   gt_job *job = load(full, NULL, 0);
-  const gt_job_link *ab = gt_job_link_between(job, 0, 1), *ba = gt_job_link_between(job, 1, 0),
-                    *bc = gt_job_link_between(job, 1, 2);
+  const gt_job_link *ab = link_between(job, 0, 1), *ba = link_between(job, 1, 0),
+                    *bc = link_between(job, 1, 2);
   assert_ptr_equal(ab, &job->wan.links[0]);
   assert_ptr_equal(ba, bc);
   assert_true(bc->bandwidth_bps == 50e6 && bc->latency_s == 0.04 && bc->jitter_s == 0.001 &&
@@ -121,7 +122,7 @@ static void default_link(void **state) {
   gt_job_close(job);
   const char *nothing = "wan.default=null";
   job = load(full, &nothing, 1);
-  assert_null(gt_job_link_between(job, 1, 2));
+  assert_null(link_between(job, 1, 2));
   gt_job_close(job);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "../links.h"
 
 static char file[64], csv[64];
 
@@ -59,7 +60,7 @@ static void every_column(void **state) {
   assert_true(gt_job_compute_of(job, 2).step_s == 0.01);
   assert_true(job->wan.nlinks == 0 && job->wan.noutages == 0 && !job->wan.matrix &&
               job->data.partition.nshares == 0);
-  assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.025);
+  assert_true(link_between(job, 2, 0)->latency_s == 0.025);
   gt_job_close(job);
   assert_int_equal(gt_alloc_alive(), alive);
 }

@@ -37,20 +37,19 @@ static inline r64_extent r64_conv(double *y, const double *x, const double *w, c
 }
 
 static inline r64_extent r64_pool(double *y, const double *x, size_t n, r64_extent e, size_t window,
-                                  size_t stride, int mean) {
+                                  size_t stride) {
   const size_t p = (e.h - window) / stride + 1, q = (e.w - window) / stride + 1;
   for (size_t i = 0; i < n; i++)
     for (size_t oy = 0; oy < p; oy++)
       for (size_t ox = 0; ox < q; ox++)
         for (size_t c = 0; c < e.c; c++) {
-          double largest = -INFINITY, sum = 0.0;
+          double largest = -INFINITY;
           for (size_t r = 0; r < window; r++)
             for (size_t s = 0; s < window; s++) {
               const double v = x[((i * e.h + oy * stride + r) * e.w + ox * stride + s) * e.c + c];
               largest = fmax(largest, v);
-              sum += v;
             }
-          y[((i * p + oy) * q + ox) * e.c + c] = mean ? sum / (double)(window * window) : largest;
+          y[((i * p + oy) * q + ox) * e.c + c] = largest;
         }
   return (r64_extent){p, q, e.c};
 }
@@ -156,10 +155,10 @@ static inline double r64_lenet(const double *params, const double *x, const int3
   const size_t c = e.c;
   e = r64_conv(a, x, w, w + 25 * c * 6, n, e, 6, 5, 1, 2), w += 25 * c * 6 + 6;
   r64_relu(a, n * e.h * e.w * e.c);
-  e = r64_pool(b, a, n, e, 2, 2, 0);
+  e = r64_pool(b, a, n, e, 2, 2);
   e = r64_conv(a, b, w, w + 2400, n, e, 16, 5, 1, 0), w += 2416;
   r64_relu(a, n * e.h * e.w * e.c);
-  e = r64_pool(b, a, n, e, 2, 2, 0);
+  e = r64_pool(b, a, n, e, 2, 2);
   const size_t in = e.h * e.w * e.c;
   r64_linear(a, b, w, w + 120 * in, n, in, 120), w += 120 * in + 120;
   r64_relu(a, n * 120);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "geotrain/job.h"
+#include "../links.h"
 
 #define FLEETS  1000
 #define RANDOM  2000
@@ -289,7 +290,7 @@ static void check_cloud(const char *name, size_t regions, size_t ranks, gt_pipe_
     w.kind[i] = i / regions % 3 == 2;
     w.power[i] = w.kind[i] ? 50 : 100;
     for (size_t j = 0; j < w.fleet.n; j++) {
-      const gt_job_link *l = gt_job_link_between(job, i % regions, j % regions);
+      const gt_job_link *l = link_between(job, i % regions, j % regions);
       w.links[i * w.fleet.n + j] =
           i % regions == j % regions ? lan : link_of(l->latency_s, l->bandwidth_bps);
     }

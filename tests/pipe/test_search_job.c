@@ -66,7 +66,8 @@ static void check_found(const gt_pipe_job_search *s, const gt_pipe_found *f) {
   gt_job *job = job_with((const char *const *)sets, n);
   const gt_graph_spec model = model_of(job);
   gt_pipe_job *pipe = NULL;
-  if (gt_pipe_job_open(&pipe, job, &model) != GT_OK) fail_msg("%s: %s", sets[0], gt_error_text());
+  if (gt_pipe_job_open(&pipe, job, &model, 0) != GT_OK)
+    fail_msg("%s: %s", sets[0], gt_error_text());
   assert_int_equal(pipe->layout.stages, f->stages);
   assert_int_equal(pipe->layout.chunks, f->chunks);
   for (size_t k = 0; k < f->stages * f->chunks; k++)

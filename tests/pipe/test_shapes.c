@@ -41,7 +41,7 @@ static gt_graph_spec model_of(const gt_job *job) {
 static gt_pipe_job *open_pipe(const gt_job *job) {
   gt_pipe_job *p = NULL;
   const gt_graph_spec model = model_of(job);
-  if (gt_pipe_job_open(&p, job, &model) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_pipe_job_open(&p, job, &model, 0) != GT_OK) fail_msg("%s", gt_error_text());
   return p;
 }
 
@@ -155,7 +155,7 @@ static void what_does_not_fit_is_left_out(void **unused) {
   for (job->pipeline.memory_bytes = (double)least; job->pipeline.memory_bytes < (double)all;
        job->pipeline.memory_bytes *= all_cases() ? 1.05 : 1.2) {
     const gt_graph_spec model = model_of(job);
-    if (gt_pipe_job_open(&p, job, &model) != GT_OK) continue;
+    if (gt_pipe_job_open(&p, job, &model, 0) != GT_OK) continue;
     assert_true((double)most_of(p) <= job->pipeline.memory_bytes);
     assert_true(has(p, 12) && !has(p, 3));
     gt_pipe_job_close(p);
@@ -204,7 +204,7 @@ static void statistics_are_refused(void **unused) {
   gt_graph_spec model = model_of(job);
   model.shape = (gt_sample_shape){32, 32, 3, 10, 0};
   model.text = false;
-  assert_int_equal(gt_pipe_job_open(&p, job, &model), GT_ERR_JOB);
+  assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "small: pipeline.adapt is micro_batches, and bn1 keeps statistics of "
                       "micro-batches, which depend on their size; false, true or another model is "

@@ -3,6 +3,7 @@
    trainings and limits of bytes. */
 #include "cases.h"
 #include "world_laws.h"
+#include "../strategies.h"
 
 /* The last one or two regions only aggregate.  hub: the last is the hub; otherwise the topology and
    the places are at random, without sync.central. */
@@ -24,7 +25,7 @@ typedef void a_law(w_spec *spec);
 
 static void for_all(a_law *law) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
-    if (!gt_sync_find(*name)->sends) continue;
+    if (!sync_named(*name)->sends) continue;
     for (int k = 0; k < 4; k++)
       for (uint64_t seed = 0; seed < cases(16, 6); seed++) {
         w_spec s = some_aggregate(*name, k % 2, 9000 + seed, k / 2);
@@ -117,7 +118,7 @@ static void goes_on_longer(w_spec *spec) {
 }
 
 static double sent_by(const world *w) {
-  const size_t n = gt_sync_find(w->spec.strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS;
+  const size_t n = sync_named(w->spec.strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS;
   double sum = 0;
   for (size_t i = 0; i < w->n; i++)
     for (size_t k = 0; k < w->n; k++) sum += (double)w->links[i][k].data_sent;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "geotrain/ps_state.h"
+#include "../strategies.h"
 
 #define NPARAMS ((size_t)3)
 
@@ -51,7 +52,7 @@ static void create(fixture *f, int64_t steps) {
   gt_ps_spec spec = {
       .nregions = 2,
       .nworkers = 1,
-      .strategy = gt_sync_find("asgd"),
+      .strategy = sync_named("asgd"),
       .weights = weights,
       .options = {.period = 1, .scale = 1, .average = true},
       .outbox = 8,

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "geotrain/ps.h"
+#include "../strategies.h"
 
 #define WORKERS  ((size_t)2)
 #define NPARAMS  ((size_t)3)
@@ -59,7 +60,7 @@ static void begin(fixture *f, const char *strategy, size_t workers, bool async, 
   gt_ps_spec spec = {.nregions = 2,
                      .nworkers = workers,
                      .local_async = async,
-                     .strategy = gt_sync_find(strategy),
+                     .strategy = sync_named(strategy),
                      .weights = weights,
                      .options = {.period = period, .scale = 1},
                      .outbox = 2,

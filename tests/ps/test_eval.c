@@ -12,6 +12,7 @@
 
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_state.h"
+#include "../strategies.h"
 
 #define MOST     ((size_t)5)
 #define NPARAMS  ((size_t)3)
@@ -136,7 +137,7 @@ static void create_for(fixture *f, const char *strategy, size_t workers, bool as
   gt_ps_spec spec = {.nregions = 2,
                      .nworkers = workers,
                      .local_async = async,
-                     .strategy = gt_sync_find(strategy),
+                     .strategy = sync_named(strategy),
                      .weights = weights,
                      .options = {.period = 1, .scale = 1},
                      .outbox = 100,

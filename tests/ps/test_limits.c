@@ -1,6 +1,7 @@
 /* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for,
    and nothing is quiet about nonsense. */
 #include "world_laws.h"
+#include "../strategies.h"
 
 static w_spec two(const char *strategy, bool local_async) {
   w_spec s = {.strategy = strategy,
@@ -194,7 +195,7 @@ static void test_a_message_that_is_not_finite(void **state) {
       s.poison = 3;
       s.checkpoint_every.steps = 2; /* a round is often under way when it comes */
       world *w = w_open(&s);
-      bool sends = gt_sync_find(*name)->sends != 0;
+      bool sends = sync_named(*name)->sends != 0;
       w_run_until(w, w_lockstep(&s) ? GT_PS_STOPPED : GT_PS_COMPLETE);
       w_check(w, w_look(w, 1).nonfinite == sends && w->regions[1].nonfinite_messages == sends &&
                      w->regions[1].nonfinite == 0);
@@ -214,7 +215,7 @@ static void test_a_message_that_is_not_finite(void **state) {
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 static size_t sizeof_message(const w_spec *spec) {
-  return (gt_sync_find(spec->strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS) * sizeof(float);
+  return (sync_named(spec->strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS) * sizeof(float);
 }
 
 static double bytes_sent(const world *w) {

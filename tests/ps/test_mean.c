@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "geotrain/ps.h"
+#include "../strategies.h"
 
 #define MOST     ((size_t)5)
 #define NPARAMS  ((size_t)3)
@@ -60,7 +61,7 @@ static void begin(fixture *f, size_t workers, bool async, gt_ps_interval until,
       .nregions = 1,
       .nworkers = workers,
       .local_async = async,
-      .strategy = gt_sync_find("none"),
+      .strategy = sync_named("none"),
       .weights = &weight,
       .options = {.period = 1, .scale = 1},
       .outbox = 1,

@@ -2,6 +2,7 @@
    codec, range, length, numbers.  What cannot be is refused in one sentence, and nothing has
    changed. */
 #include "world_laws.h"
+#include "../strategies.h"
 
 static w_spec two(const char *strategy) {
   return (w_spec){.strategy = strategy,
@@ -14,7 +15,7 @@ static w_spec two(const char *strategy) {
 
 /* The next data message that region 1 may take of region 0. */
 static gt_frame_header good(const world *w) {
-  bool state = gt_sync_find(w->spec.strategy)->sends == GT_MSG_STATE;
+  bool state = sync_named(w->spec.strategy)->sends == GT_MSG_STATE;
   return (gt_frame_header){.kind = state ? GT_MSG_STATE : GT_MSG_UPDATE,
                            .sequence = 1 + (uint64_t)w->links[0][1].applied,
                            .value = 1 + (uint64_t)w->links[0][1].applied,
@@ -68,14 +69,14 @@ static void test_data(void **state) {
     float body[W_MODEL] = {0};
     assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &head, body, w->now), GT_OK);
     h = good(w), h.sequence = 2, h.value = 0;
-    if (gt_sync_find(names[i])->waits) refused(w, &h, "step or round 0");
+    if (sync_named(names[i])->waits) refused(w, &h, "step or round 0");
     w_close(w);
   }
 }
 
 /* The first piece that region 1 may take of region 0 over a hub. */
 static gt_frame_header routed(const char *strategy) {
-  const bool sum = gt_sync_find(strategy)->waits;
+  const bool sum = sync_named(strategy)->waits;
   return (gt_frame_header){.kind = GT_MSG_UPDATE,
                            .flags = GT_FRAME_ROUTED,
                            .sequence = 1,

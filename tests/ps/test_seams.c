@@ -1,6 +1,7 @@
 /* What a strategy may ask of the PS: timers, control messages to other regions, decisions for the
    record, and how the links were of late. */
 #include "world_run.h"
+#include "../strategies.h"
 
 static struct {
   int rang[GT_SYNC_TIMERS];
@@ -10,7 +11,7 @@ static struct {
 } seen[W_REGIONS];
 
 static const gt_sync_ops *asgd(void) {
-  return gt_sync_find("asgd");
+  return sync_named("asgd");
 }
 
 static w_spec two(const gt_sync_ops *ops) {

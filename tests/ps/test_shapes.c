@@ -104,7 +104,7 @@ static void open_world(world *w) {
   model.shape = (gt_sample_shape){1, 1, 9, 256, 256};
   model.text = true;
   model.kernels = gt_kernels_find("ref");
-  must(gt_pipe_job_open(&w->pipe, w->job, &model));
+  must(gt_pipe_job_open(&w->pipe, w->job, &model, 0));
   for (size_t r = 0; r < REGIONS; r++) {
     w->regions[r] = (region){.world = w, .id = r};
     const gt_ps_passes_spec spec = {

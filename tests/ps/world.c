@@ -77,7 +77,7 @@ void w_print(const world *w) {
   fprintf(stderr,
           "%s %s over %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, "
           "%lld events, %lld restarts\n",
-          s->strategy, s->local_async ? "async" : "sync", gt_topology_name(s->topology),
+          s->strategy, s->local_async ? "async" : "sync", gt_topology_names[s->topology],
           (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox, s->window,
           gt_seconds(w->now), (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {

@@ -1,5 +1,6 @@
 /* The world moves, crashes and comes back. */
 #include "world_run.h"
+#include "../strategies.h"
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
@@ -13,7 +14,7 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                      .self = r->id,
                      .nworkers = s->workers[r->id],
                      .local_async = s->local_async,
-                     .strategy = s->ops ? s->ops : gt_sync_find(s->strategy),
+                     .strategy = s->ops ? s->ops : sync_named(s->strategy),
                      .topology = s->topology,
                      .next = s->next,
                      .workers = s->workers,

@@ -66,7 +66,8 @@ static fixture open_fixture(const char *regions, const char *stages, const char 
   must(gt_job_parse(&f.job, "test", text));
   must(gt_links_create(&f.links, f.job));
   must(gt_sim_shape_of(&f.shape, f.job));
-  must(gt_sim_shape_pipe(&f.pipe, f.job, &f.shape));
+  const gt_graph_spec model = gt_sim_shape_spec(&f.shape, f.job);
+  must(gt_pipe_job_open(&f.pipe, f.job, &model, 0));
   f.spec = (gt_sim_spec){.job = f.job,
                          .links = f.links,
                          .parameters = f.shape.parameters,

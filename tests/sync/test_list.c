@@ -1,12 +1,13 @@
 /* The list of strategies; `none`; what is saved is needed. */
 #include "world_run.h"
+#include "../strategies.h"
 
 static void test_names_and_tables_agree(void **state) {
   (void)state;
   const char *const expected[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   size_t n = 0;
   for (const char *const *name = gt_strategy_names; *name; name++, n++) {
-    const gt_sync_ops *ops = gt_sync_find(*name);
+    const gt_sync_ops *ops = sync_named(*name);
     assert_non_null(ops);
     assert_string_equal(ops->name, *name);
     assert_string_equal(ops->name, expected[n]);
@@ -16,18 +17,18 @@ static void test_names_and_tables_agree(void **state) {
     assert_true(ops->size >= sizeof(gt_sync));
   }
   assert_int_equal(n, 6);
-  assert_null(gt_sync_find("sgd"));
-  assert_null(gt_sync_find(""));
+  assert_null(sync_named("sgd"));
+  assert_null(sync_named(""));
 }
 
 static void test_kinds_of_messages(void **state) {
   (void)state;
-  assert_int_equal(gt_sync_find("none")->sends, 0);
-  assert_int_equal(gt_sync_find("ssgd")->sends, GT_MSG_UPDATE);
-  assert_int_equal(gt_sync_find("asgd")->sends, GT_MSG_UPDATE);
-  assert_int_equal(gt_sync_find("asgd-ga")->sends, GT_MSG_UPDATE);
-  assert_int_equal(gt_sync_find("ama")->sends, GT_MSG_STATE);
-  assert_int_equal(gt_sync_find("sma")->sends, GT_MSG_STATE);
+  assert_int_equal(sync_named("none")->sends, 0);
+  assert_int_equal(sync_named("ssgd")->sends, GT_MSG_UPDATE);
+  assert_int_equal(sync_named("asgd")->sends, GT_MSG_UPDATE);
+  assert_int_equal(sync_named("asgd-ga")->sends, GT_MSG_UPDATE);
+  assert_int_equal(sync_named("ama")->sends, GT_MSG_STATE);
+  assert_int_equal(sync_named("sma")->sends, GT_MSG_STATE);
 }
 
 /* Alone, whatever the strategy, a region does what its optimizer does; so does every region under
@@ -111,7 +112,7 @@ static void test_load_needs_every_item(void **state) {
                    .outbox = 1,
                    .seed = 3};
     assert_true(most_items(&spec, 0) >= most[s]);
-    if (!gt_sync_find(spec.strategy)->waits) continue;
+    if (!sync_named(spec.strategy)->waits) continue;
     spec.topology = GT_TOPOLOGY_CENTRAL;
     for (size_t r = 0; r < 3; r++) spec.ranks[r] = 2;
     /* with a message in the inbox; with the own gradient, or one of two copies of an answer */

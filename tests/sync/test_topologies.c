@@ -41,7 +41,7 @@ static void assert_regions_agree(const world *w, bool buffers) {
   for (size_t i = 1; i < w->spec.nregions; i++) {
     if (memcmp(w->regions[0].params, w->regions[i].params, sizeof w->regions[0].params) != 0)
       fail_msg("%s over %s, seed %llu: regions 0 and %zu differ", w->spec.strategy,
-               gt_topology_name(w->spec.topology), (unsigned long long)w->spec.seed, i);
+               gt_topology_names[w->spec.topology], (unsigned long long)w->spec.seed, i);
     if (buffers)
       assert_memory_equal(w->regions[0].buffers, w->regions[i].buffers,
                           sizeof w->regions[0].buffers);

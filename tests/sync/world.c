@@ -1,5 +1,6 @@
 /* The world: what the PS does for a strategy, over links with random delays. */
 #include "world.h"
+#include "../strategies.h"
 
 gt_optim_spec w_sgd(double lr, double momentum) {
   return (gt_optim_spec){.kind = GT_OPTIMIZER_SGD,
@@ -189,7 +190,7 @@ gt_exchange *w_exchange(world *w, w_region *r) {
 }
 
 void w_create_strategy(world *w, w_region *r) {
-  const gt_sync_ops *ops = gt_sync_find(w->spec.strategy);
+  const gt_sync_ops *ops = sync_named(w->spec.strategy);
   assert_non_null(ops);
   assert_int_equal(gt_optim_create(&r->optim, &w->spec.optim, W_PARAMS, !w->spec.no_data), GT_OK);
   r->exchange = w_exchange(w, r);

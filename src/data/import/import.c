@@ -146,9 +146,8 @@ bool gt_data_format_takes_files(const char *format) {
   return false;
 }
 
-gt_status gt_data_import_text(const char *format, const char *const *sources, size_t n,
-                              const char *out, const gt_text_options *options,
-                              gt_text_found *found) {
+gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
+                         const gt_text_options *options, gt_text_found *found) {
   gt_text_found ignored;
   size_t i = 0;
   while (i < NFORMATS && strcmp(names[i], format) != 0) i++;
@@ -156,8 +155,4 @@ gt_status gt_data_import_text(const char *format, const char *const *sources, si
   GT_TRY(check_options(i, options));
   return formats[i].text ? import_text(i, sources, n, out, options, found ? found : &ignored)
                          : import_folder(i, sources[0], out, options);
-}
-
-gt_status gt_data_import(const char *format, const char *source, const char *out) {
-  return gt_data_import_text(format, &source, 1, out, &(gt_text_options){0}, NULL);
 }
