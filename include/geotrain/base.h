@@ -120,6 +120,9 @@ size_t gt_resident_peak(void);
 /* Bytes that programs can still get on this host: the least of MemAvailable and the limits of this
    process's control groups, below `root` ("", or a folder that has proc and sys). */
 double gt_memory_free(const char *root);
+/* Returns a hash of this process's host and control groups: processes with the same one share the
+   memory that is free. */
+uint64_t gt_memory_group(void);
 /* Checks a need before memory is allocated for it; `what` begins the sentence, `free_bytes` is from
    gt_memory_free.  `code`: more is needed than is free. */
 gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes);

@@ -1,4 +1,4 @@
-/* The memory that programs can still get on a host. */
+/* The memory that programs can still get on a host, and who shares it. */
 #include "geotrain/base.h"
 
 #include <inttypes.h>
@@ -66,6 +66,19 @@ double gt_memory_free(const char *root) {
   const double least = fmin(available(root), limit(root));
   if (isfinite(least)) return least;
   return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* FNV-1a. */
+uint64_t gt_memory_group(void) {
+  char text[4096] = "";
+  uint64_t hash = 0xcbf29ce484222325;
+  size_t n = 0;
+  FILE *file = fopen("/proc/self/cgroup", "re");
+  if (file) n = fread(text, 1, sizeof text / 2, file);
+  if (file) fclose(file);
+  gethostname(text + n, sizeof text - n - 1);
+  for (const char *c = text; *c; c++) hash = (hash ^ (uint8_t)*c) * 0x100000001b3;
+  return hash;
 }
 
 gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes) {

@@ -21,8 +21,8 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
    becomes that of the others. */
 char **gt_setup_gather_choices(gt_run *run);
 
-/* memory.c: whether what the ranks of each host need at least for the model fits into its free
-   memory; before it is allocated.  Collective over the world; GT_ERR_JOB: the least memory, and what
+/* memory.c: whether what the ranks of each host or control group need at least for the model fits
+   into its free memory; before it is allocated.  Collective over the world; GT_ERR_JOB: the least memory, and what
    is free. */
 gt_status gt_setup_check_memory(const gt_run *run, const gt_graph_spec *spec);
 

@@ -1,13 +1,12 @@
-/* Whether the ranks of this host fit into its memory, before they allocate the model. */
+/* Whether the ranks of a host, or of a control group there, fit into its memory, before they
+   allocate the model. */
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "geotrain/pipe_job.h"
 #include "internal.h"
 
 typedef struct {
-  char host[64];
+  uint64_t group;   /* of ranks that share memory */
   double need, has; /* bytes */
 } rank_memory;
 
@@ -34,13 +33,13 @@ static gt_status find_need(const gt_run *run, const gt_graph_spec *spec, size_t 
   return GT_OK;
 }
 
-static gt_status check_host(const rank_memory *own, const rank_memory *all, size_t n,
-                            const gt_graph_spec *spec, size_t parameters) {
+static gt_status check_group(const rank_memory *own, const rank_memory *all, size_t n,
+                             const gt_graph_spec *spec, size_t parameters) {
   double need = 0, has = own->has;
   size_t here = 0;
   char what[256];
   for (size_t i = 0; i < n; i++) {
-    if (strcmp(all[i].host, own->host) != 0) continue;
+    if (all[i].group != own->group) continue;
     here++;
     need += all[i].need;
     if (all[i].has < has) has = all[i].has;
@@ -53,15 +52,14 @@ static gt_status check_host(const rank_memory *own, const rank_memory *all, size
 gt_status gt_setup_check_memory(const gt_run *run, const gt_graph_spec *spec) {
   const gt_roles *roles = &run->roles;
   const int bytes = (int)sizeof(rank_memory);
-  rank_memory own = {.has = gt_memory_free("")};
+  rank_memory own = {.group = gt_memory_group(), .has = gt_memory_free("")};
   rank_memory *all = GT_NEW_ARRAY(rank_memory, (size_t)roles->world_size);
   size_t parameters = 0;
   MPI_Request request;
-  gethostname(own.host, sizeof own.host - 1);
   gt_status status = find_need(run, spec, &parameters, &own.need);
   GT_MPI(MPI_Iallgather(&own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, roles->world, &request));
   gt_wait_all(&request, 1, "the memory of all ranks", run->start_limit_s, NULL, NULL);
-  if (status == GT_OK) status = check_host(&own, all, (size_t)roles->world_size, spec, parameters);
+  if (status == GT_OK) status = check_group(&own, all, (size_t)roles->world_size, spec, parameters);
   gt_free(all);
   return gt_agree(roles->world, status, run->start_limit_s);
 }

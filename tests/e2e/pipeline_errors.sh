@@ -28,14 +28,14 @@ refused() {
   rm -rf refused
 }
 refused "choices of a file" 6 'train.choices is words.txt, and with a pipeline products are computed by the rule; rule is needed' --set train.choices=words.txt
-refused "a batch larger than the data" 6 'region east has 1146 samples, and a step of the pipeline takes 24000 \(train.batch\); as many samples or more are needed' --set train.batch=24000
+refused "a batch larger than the data" 6 'train.batch: region east has 1146 samples, and a step of the pipeline takes 24000; as many samples or more are needed' --set train.batch=24000
 refused "a rank too few" 5 '5 ranks were started, but the job needs 6 \(east 3, west 3\)'
 refused "a rank too many" 7 '7 ranks were started, but the job needs 6 \(east 3, west 3\)'
 refused "ranks that are not the stages'" 6 'the stages of pipeline.stages in region east have 2 workers, and regions.0.ranks is 2, of which 1 are workers' --set regions.0.ranks=2
 refused "micro-batches of a part of a sample" 6 'pipeline.micro_batches is 7 and train.batch 24; a number that divides the batch is needed' --set pipeline.micro_batches=7
 refused "a memory too small" 6 'pipeline.memory is .* a worker of stage 0 needs' --set pipeline.memory=1kB
 run "probe" -n 6 "$GEOTRAIN" probe four.yaml
-ended "probe" 2 'the job has a pipeline \(pipeline.stages\), and probe measures steps of the whole model on every worker; a job without the key pipeline is needed'
+ended "probe" 2 'four.yaml: pipeline.stages is given, and probe measures steps of the whole model on every worker; a job without the key pipeline is needed'
 check "probe: nothing was measured" same "$(grep -c 'probe: [cil]' err)$(ls profile.yaml 2>/dev/null)" 0
 
 # ---- resumes -------------------------------------------------------------------------------------
