@@ -74,20 +74,20 @@ void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((form
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* For a command that computes alone, and possibly for minutes: a line on stderr every 10 s.  Without
-   gt_progress_begin no line is ever due. */
+/* Starts the progress lines of a command of one process.  Without it gt_progress_tell prints
+   nothing. */
 void gt_progress_begin(const char *what);
-/* Sets what the text of gt_progress_tell is a part of, as in "candidate 3 of 6: ". */
+/* Sets the text before that of gt_progress_tell, as in "candidate 3 of 6: ". */
 void gt_progress_part(const char *format, ...) __attribute__((format(printf, 1, 2)));
-bool gt_progress_due(void);
-/* Prints a line "geotrain: WHAT: 20 s so far; PART text". */
+/* Prints "geotrain: WHAT: 20 s so far; PART text" on stderr, at most every 10 s. */
 void gt_progress_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Zeroed memory, aligned to 64 bytes and counted.  Never returns NULL: if memory is not available,
-   the process prints an error and exits with code 1; so it does before it writes to more than the
-   host has free.  The caller frees it with gt_free (NULL is allowed). */
+   the process prints an error and exits with code 1.  An array of 256 MiB or more is compared with
+   the host's free memory before it is written to.  The caller frees it with gt_free (NULL is
+   allowed). */
 void *gt_alloc(size_t count, size_t size);
 void gt_free(void *memory);
 /* A copy of `text` owned by the caller (gt_free); NULL gives NULL. */
@@ -120,11 +120,15 @@ size_t gt_resident_peak(void);
 /* Bytes that programs can still get on this host: the least of MemAvailable and the limits of this
    process's control groups, below `root` ("", or a folder that has proc and sys). */
 double gt_memory_free(const char *root);
-/* Returns a hash of this process's host and control groups: processes with the same one share the
-   memory that is free. */
-uint64_t gt_memory_group(void);
-/* Checks a need before memory is allocated for it; `what` begins the sentence, `free_bytes` is from
-   gt_memory_free.  `code`: more is needed than is free. */
+/* Memory that processes share: those with the same id.  INFINITY: no limit is known. */
+typedef struct {
+  uint64_t id;
+  double free_bytes;
+} gt_memory_pool;
+/* Finds the pools of this process: that of its host, and that of its control groups. */
+void gt_memory_pools(gt_memory_pool pools[2]);
+/* Compares a need with free memory before the memory is allocated.  Returns `code` if it exceeds
+   `free_bytes`; the error text begins with `what`. */
 gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes);
 
 /* ---- random numbers -------------------------------------------------------------------------- */

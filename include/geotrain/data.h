@@ -113,8 +113,8 @@ typedef struct {
 /* `geotrain data import`.  Formats of text take the n files `sources`, one behind the other; others
    the folder with the files of the format (docs/data-format.md), gzip or plain.  OUT is written
    under a temporary name and then renamed.  found: written by formats of text; may be NULL.
-   GT_ERR_DATA names the file, what was found and what is needed; GT_ERR_JOB: unknown format, or an
-   option that is out of range or that the format does not have. */
+   GT_ERR_DATA: the text names the file and the values found and expected.  GT_ERR_JOB: unknown
+   format, or an option that is out of range or that the format does not have. */
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
 /* Whether gt_data_import takes several files for this format. */

@@ -59,7 +59,7 @@ typedef struct gt_pipe_job {
   double *access_bps, *slots_most, *update_s, *agree_s;
 } gt_pipe_job;
 
-/* The pipeline of a job that has one, in the regions of this copy (gt_job_copies). model:
+/* The pipeline of a job that has one, in the regions of this copy (gt_job_copies).  model:
    gt_graph_spec_of(job) with shape, text, kernels and precision; its other fields are not read.
    The caller closes *out; after an error it is NULL.  GT_ERR_JOB names the key and says what is
    needed: a stage ends where the model cannot be cut, has no operation, or more workers than its

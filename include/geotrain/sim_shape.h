@@ -26,8 +26,8 @@ typedef struct {
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
 /* Opens the data of every region and prints a line for each to `to`. Then checks that the samples
    of all regions are alike, that the model takes them, that the regions can share them, that the
-   pipeline can be cut, and that a worker fits into the memory of this machine. elsewhere[nregions]: a file of this region that cannot be read here may
-   be on other machines; *naway receives the number of such files. With one of them, the division is
+   pipeline can be cut, and that each worker fits into the memory of this machine.
+   elsewhere[nregions]: a file of this region that cannot be read here may be on other machines; *naway receives the number of such files. With one of them, the division is
    not checked; if no file can be read, only the name of the model is. GT_ERR_JOB, GT_ERR_DATA: the
    first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);

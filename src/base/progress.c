@@ -1,4 +1,4 @@
-/* Progress of a command that computes for long: a line on stderr now and then. */
+/* Progress of a long command: a line on stderr every 10 s. */
 #include "geotrain/base.h"
 
 #include <stdarg.h>
@@ -23,13 +23,10 @@ void gt_progress_part(const char *format, ...) {
   va_end(args);
 }
 
-bool gt_progress_due(void) {
-  return progress.what[0] && gt_now() - progress.said >= EVERY;
-}
-
 void gt_progress_tell(const char *format, ...) {
   char text[160];
   va_list args;
+  if (!progress.what[0] || gt_now() - progress.said < EVERY) return;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);

@@ -17,7 +17,7 @@ gt_status gt_text_stages_open(gt_text_stages **out, gt_status status, const char
                               const gt_sample_shape *shape);
 /* Takes NULL.  Local. */
 void gt_text_stages_close(gt_text_stages *stages);
-/* Positions T of the model; V below is its ids. */
+/* Returns T, the positions of the model.  V below: the size of its vocabulary. */
 size_t gt_text_stages_positions(const gt_text_stages *stages);
 /* On rank 0, while the others serve: the logits (V) of the id behind position `last` of the window
    (T+1), valid until the next call. */

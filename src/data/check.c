@@ -5,8 +5,7 @@
 
 #include "dataset.h"
 
-#define MAX_CLASSES  1000000
-#define MANY_SAMPLES ((size_t)10000000) /* their memory is compared with what is free */
+#define MAX_CLASSES 1000000
 /* Deflate compresses at most 1032-fold: a file that claims more is damaged, and no memory is
    allocated for it. */
 #define MAX_COMPRESSION 1100ULL
@@ -201,11 +200,8 @@ static gt_status check_labels(gt_dataset *d, gt_split split) {
   char full[16], what[1200];
   size_t n = gt_dataset_count(d, split);
   snprintf(full, sizeof full, "/%s/y", group);
-  snprintf(what, sizeof what, "%s: the labels and the order of %zu samples of /%s", d->path, n,
-           group);
-  if (n > MANY_SAMPLES)
-    GT_TRY(
-        gt_memory_check(GT_ERR_DATA, what, 2.0 * sizeof(int32_t) * (double)n, gt_memory_free("")));
+  snprintf(what, sizeof what, "%s: reading %zu samples of /%s", d->path, n, group);
+  GT_TRY(gt_memory_check(GT_ERR_DATA, what, 2.0 * sizeof(int32_t) * (double)n, gt_memory_free("")));
   d->labels[split] = GT_NEW_ARRAY(int32_t, n);
   GT_TRY(
       gt_data_h5_read_rows(d->y[split], d->path, full, H5T_NATIVE_INT32, 0, n, d->labels[split]));

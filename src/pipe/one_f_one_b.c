@@ -1,5 +1,6 @@
 /* 1F1B (PipeDream, Harlap et al. 2018, arXiv 1806.03377; DAPPLE, Fan et al. 2021, arXiv
-   2007.01045): stage s runs p - s - 1 forward passes, then one forward and one backward pass in turn. */
+   2007.01045): stage s runs p - s - 1 forward passes, then one forward and one backward pass in
+   turn. */
 #include "internal.h"
 
 static void order(gt_pipe_schedule *s) {

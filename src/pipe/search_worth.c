@@ -323,7 +323,7 @@ double gt_pipe_search_period(const gt_pipe_search_problem *problem, const gt_pip
   gt_pipe_schedule *schedule = NULL;
   gt_pipe_result result = {0};
   double period_s = INFINITY;
-  if (gt_progress_due()) gt_progress_tell("pipelines of %zu stages are tried", found->stages);
+  gt_progress_tell("pipelines of %zu stages are tried", found->stages);
   if (pose(&q, problem, found) &&
       gt_pipe_make(&schedule, problem->kind, &q.problem, &search) == GT_OK &&
       gt_pipe_evaluate(&result, schedule, &q.problem, GT_PIPE_STEADY) == GT_OK)

@@ -1,4 +1,5 @@
-/* ZB-H1 (Qi et al. 2024, arXiv 2401.10241): the memory of 1F1B; W fills a part of the bubble at the end. */
+/* ZB-H1 (Qi et al. 2024, arXiv 2401.10241): the memory of 1F1B; W fills a part of the bubble at
+   the end. */
 #include "internal.h"
 
 static void order(gt_pipe_schedule *s) {

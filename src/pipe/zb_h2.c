@@ -1,4 +1,5 @@
-/* ZB-H2 (Qi et al. 2024, arXiv 2401.10241): up to twice the memory of 1F1B; without a bubble where F, B and W take the same time. */
+/* ZB-H2 (Qi et al. 2024, arXiv 2401.10241): up to twice the memory of 1F1B; without a bubble where F,
+   B and W take the same time. */
 #include "internal.h"
 
 static void order(gt_pipe_schedule *s) {

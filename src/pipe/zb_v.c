@@ -1,6 +1,6 @@
-/* ZB-V (Qi et al. 2024, arXiv 2401.10241): a folded pipeline of two chunks a stage, with the memory of 1F1B; without a bubble where F,
-   B and W take the same time.  The order needs 2 p - 1 micro-batches; of fewer, those that are not
-   there are left out of it. */
+/* ZB-V (Qi et al. 2024, arXiv 2401.10241): a folded pipeline of two chunks a stage, with the memory
+   of 1F1B; without a bubble where F, B and W take the same time.  The order needs 2 p - 1
+   micro-batches; with fewer, it leaves out those that do not exist. */
 #include "internal.h"
 
 typedef struct {

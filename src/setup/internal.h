@@ -21,9 +21,9 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
    becomes that of the others. */
 char **gt_setup_gather_choices(gt_run *run);
 
-/* memory.c: whether what the ranks of each host or control group need at least for the model fits
-   into its free memory; before it is allocated.  Collective over the world; GT_ERR_JOB: the least memory, and what
-   is free. */
+/* fits.c: compares the least memory that the ranks of a host, or of a control group, need for the
+   model with its free memory, before the model is allocated.  Collective over the world;
+   GT_ERR_JOB: the memory does not suffice. */
 gt_status gt_setup_check_memory(const gt_run *run, const gt_graph_spec *spec);
 
 /* pipeline.c.  Opens the job's pipeline, if it has one: model is the spec of the whole model.

@@ -180,8 +180,18 @@ static void assume_away(check *c) {
     if (gt_job_reads(c->job, r) && !c->infos[r].h) c->infos[r] = c->infos[first];
 }
 
-/* A worker of each region that may run here must fit into this machine's memory.  More than one may
-   have machines of their own. */
+/* The most bytes of a worker of the region. */
+static double worker_bytes(const gt_pipe_job *pipe, size_t region) {
+  size_t most = 0;
+  for (size_t w = 0; w < gt_job_workers(pipe->job, region); w++) {
+    const size_t bytes = gt_pipe_job_memory(pipe, gt_pipe_stage_at(&pipe->layout, region, w));
+    if (bytes > most) most = bytes;
+  }
+  return (double)most;
+}
+
+/* Compares each worker that may run here with this machine's free memory.  Workers are not added
+   up: they may have machines of their own. */
 static gt_status check_memory(const check *c, const gt_sim_shape *shape, gt_pipe_job **pipes) {
   const gt_job *job = c->job;
   const double free_bytes = gt_memory_free("");
@@ -191,14 +201,12 @@ static gt_status check_memory(const check *c, const gt_sim_shape *shape, gt_pipe
   spec.batch_max = pipes ? 0 : (size_t)job->train.batch;
   GT_TRY(gt_graph_size(&spec, &parameters, &bytes));
   for (size_t r = 0; r < job->nregions; r++) {
-    if (c->elsewhere[r] || (pipes && gt_job_workers(job, r) == 0)) continue;
-    if (pipes) {
-      const gt_pipe_job *pipe = pipes[gt_job_copy_of(job, r)];
-      bytes = gt_pipe_job_memory(pipe, gt_pipe_stage_at(&pipe->layout, r, 0));
-    }
+    if (c->elsewhere[r]) continue;
     snprintf(what, sizeof what, "model %s has %zu parameters, and a worker of region %s",
              spec.model, parameters, job->regions[r].name);
-    GT_TRY(gt_memory_check(GT_ERR_JOB, what, (double)bytes, free_bytes));
+    GT_TRY(gt_memory_check(GT_ERR_JOB, what,
+                           pipes ? worker_bytes(pipes[gt_job_copy_of(job, r)], r) : (double)bytes,
+                           free_bytes));
   }
   return GT_OK;
 }

@@ -70,7 +70,6 @@ static gt_status stuck(const gt_sim *sim) {
 }
 
 static void tell_progress(const gt_sim *sim) {
-  if (!gt_progress_due()) return;
   gt_progress_tell("%.3g s of the run, %.3g events", gt_seconds(sim->moved + sim->gone),
                    (double)sim->events);
 }

@@ -42,10 +42,10 @@ for _ in {1..200}; do echo 'to be or not to be that is the question'; done >word
 "$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "text" "$(cat data.log)"
 huge=(--set data.path=words.h5 --set 'model={name: gpt, layers: 100, width: 65536}')
 looked "a model that no machine holds" 2 'model gpt has 5154079637504 parameters' --check "${huge[@]}"
-check "a model that no machine holds: its memory" grep -Eq 'and a worker of region east needs 37\.5 TiB of memory or more; host .* has .*iB free$' err
+check "a model that no machine holds: its memory" grep -Eq 'and a worker of region east needs at least 37\.5 TiB of memory; expected at most the .*iB that host .* has free$' err
 looked "a huge model on a machine that submits" 0 '' --check=here "${huge[@]}"
 train "a model that no machine holds" 4 job.yaml "${huge[@]}" --run-dir huge
-ended "a model that no machine holds" 2 'training it with 4 ranks here needs 150.'
+ended "a model that no machine holds" 2 'training it with 4 ranks here needs at least 150\.'
 check "a model that no machine holds: no run" test ! -e huge
 
 echo 'nonsense' >choices

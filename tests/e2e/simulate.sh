@@ -137,7 +137,7 @@ grep -q 'limits.wan_bytes stops this run at .* (train would exit with 6)' limit.
 
 # What takes long says how far it is.  plan simulates parts of long runs, and seldom takes so long.
 if [ $full = yes ]; then
-  timeout -s INT 40 "$GEOTRAIN" simulate three.yaml --set train.until.steps=1000000000 >long.out 2>&1
+  timeout -s INT 25 "$GEOTRAIN" simulate three.yaml --set train.until.steps=1000000000 >long.out 2>&1
   check 'progress' grep -Eq '^geotrain: simulate: (1[0-9]|20) s so far; [0-9.e+]+ s of the run, [0-9.e+]+ events$' long.out
 fi
 

@@ -1,4 +1,4 @@
-/* The memory that programs can still get on a host, and who shares it. */
+/* Free memory of a host and of control groups. */
 #include "geotrain/base.h"
 
 #include <inttypes.h>
@@ -68,24 +68,29 @@ double gt_memory_free(const char *root) {
   return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* FNV-1a. */
-uint64_t gt_memory_group(void) {
-  char text[4096] = "";
+static uint64_t fnv1a(const char *text) {
   uint64_t hash = 0xcbf29ce484222325;
-  size_t n = 0;
-  FILE *file = fopen("/proc/self/cgroup", "re");
-  if (file) n = fread(text, 1, sizeof text / 2, file);
-  if (file) fclose(file);
-  gethostname(text + n, sizeof text - n - 1);
   for (const char *c = text; *c; c++) hash = (hash ^ (uint8_t)*c) * 0x100000001b3;
   return hash;
+}
+
+void gt_memory_pools(gt_memory_pool pools[2]) {
+  char text[4096] = "";
+  gethostname(text, sizeof text / 2);
+  pools[0] = (gt_memory_pool){fnv1a(text), available("")};
+  const size_t n = strlen(text);
+  FILE *file = fopen("/proc/self/cgroup", "re");
+  if (file) (void)!fread(text + n, 1, sizeof text - n - 1, file);
+  if (file) fclose(file);
+  pools[1] = (gt_memory_pool){fnv1a(text), limit("")};
 }
 
 gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes) {
   char need[32], have[32], host[256] = "this host";
   if (bytes <= free_bytes) return GT_OK;
   if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = '\0';
-  return GT_FAIL(code, "%s needs %s of memory or more; host %s has %s free", what,
-                 gt_format_size(need, sizeof need, bytes), host,
-                 gt_format_size(have, sizeof have, free_bytes));
+  return GT_FAIL(code,
+                 "%s needs at least %s of memory; expected at most the %s that host %s has free",
+                 what, gt_format_size(need, sizeof need, bytes),
+                 gt_format_size(have, sizeof have, free_bytes), host);
 }
