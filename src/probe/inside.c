@@ -1,7 +1,48 @@
-/* Messages inside a region, between its PS and each of its workers. */
+/* Messages inside a region, over MPI: between its PS and each of its workers and, for a fleet, between
+   its workers. */
+#include <math.h>
 #include <string.h>
 
 #include "internal.h"
+
+/* ---- pairs of workers: who stands for whom, and who meets whom in which round ---------------- */
+
+void gt_probe_points(const char (*hosts)[GT_PROBE_BOOT_ID], size_t n, bool all, size_t *point) {
+  for (size_t i = 0; i < n; i++) {
+    size_t first = all ? i : 0;
+    while (strcmp(hosts[first], hosts[i]) != 0) first++;
+    point[i] = first;
+  }
+}
+
+size_t gt_probe_point_rounds(const size_t *point, size_t n) {
+  size_t points = 0;
+  for (size_t i = 0; i < n; i++) points += point[i] == i;
+  return points < 2 ? 0 : points - 1 + points % 2;
+}
+
+size_t gt_probe_point_partner(const size_t *point, size_t n, size_t round, size_t self) {
+  size_t points = 0, own = 0;
+  if (point[self] != self) return n;
+  for (size_t i = 0; i < n; i++) {
+    if (i == self) own = points;
+    points += point[i] == i;
+  }
+  const size_t other = gt_probe_partner(points, round, own);
+  if (other >= points) return n;
+  size_t at = 0;
+  for (size_t i = 0; i < n; i++)
+    if (point[i] == i && at++ == other) return i;
+  return n;
+}
+
+size_t gt_probe_point_second(const size_t *point, size_t n, size_t first) {
+  for (size_t i = 0; i < n; i++)
+    if (i != first && point[i] == first) return i;
+  return n;
+}
+
+/* ---- between the PS and its workers ---------------------------------------------------------- */
 
 #define INSIDE_PINGS   20
 #define INSIDE_WORKERS 8
@@ -9,8 +50,10 @@
 #define INSIDE_LONG_S  0.1
 enum { TAG_THERE = 91, TAG_BACK };
 
-double gt_probe_exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room,
-                         size_t bytes) {
+/* One message in the region, answered with 64 bytes, between two of its ranks; `other` is the region
+   rank of the other one.  The one that asks sends `bytes` of room and gets the seconds of the round
+   trip, the other one 0.  Collective over the two. */
+static double exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room, size_t bytes) {
   const gt_roles *roles = &p->run.roles;
   uint64_t word[8] = {0};
   MPI_Request requests[2];
@@ -29,24 +72,24 @@ double gt_probe_exchange(const gt_probe_state *p, int other, bool asks, uint8_t 
   return 0;
 }
 
-static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_t bytes) {
-  return gt_probe_exchange(p, p->run.roles.is_ps ? worker : 0, p->run.roles.is_ps, room, bytes);
+static double with_worker(const gt_probe_state *p, int worker, uint8_t *room, size_t bytes) {
+  return exchange(p, p->run.roles.is_ps ? worker : 0, p->run.roles.is_ps, room, bytes);
 }
 
 /* The PS first sends the size of its next message; 0 ends the measurement. */
 static void inside_with(gt_probe_state *p, int worker, uint8_t *room) {
   double times[INSIDE_PINGS], latency, rate = 0;
   for (int i = 0; i < INSIDE_PINGS; i++)
-    times[i] = exchange(p, worker, room, GT_FRAME_HEADER_BYTES);
+    times[i] = with_worker(p, worker, room, GT_FRAME_HEADER_BYTES);
   latency = gt_probe_median(times, INSIDE_PINGS) / 2;
   for (size_t bytes = (size_t)1 << 20; bytes;) {
-    double best = exchange(p, worker, room, bytes), again = exchange(p, worker, room, bytes);
+    double best = with_worker(p, worker, room, bytes), again = with_worker(p, worker, room, bytes);
     if (again < best) best = again;
     double carried = best - latency > best / 2 ? best - latency : best / 2;
     if (carried > 0) rate = 8 * (double)bytes / carried;
     uint64_t next = best > INSIDE_LONG_S || bytes >= INSIDE_LARGEST ? 0 : 4 * bytes;
     memcpy(room, &next, sizeof next);
-    exchange(p, worker, room, GT_FRAME_HEADER_BYTES);
+    with_worker(p, worker, room, GT_FRAME_HEADER_BYTES);
     memcpy(&next, room, sizeof next);
     bytes = (size_t)next;
   }
@@ -69,4 +112,91 @@ void gt_probe_inside(gt_probe_state *p) {
   }
   gt_free(room);
   gt_probe_meet(p, "the measurement inside another region");
+}
+
+/* ---- between workers, one direction of a pair at a time -------------------------------------- */
+
+#define PAIR_PINGS    20
+#define PAIR_MESSAGES 3
+
+typedef struct {
+  gt_probe_state *p;
+  uint8_t *room;
+  size_t n, self; /* workers; n: this rank is none */
+  size_t *point;
+} region;
+
+/* From this worker to another one, or back; the sender keeps the times. */
+static void measure(const region *r, size_t other, bool sends) {
+  double small_s = INFINITY, large_s = INFINITY;
+  for (int i = 0; i < PAIR_PINGS; i++)
+    small_s =
+        fmin(small_s, exchange(r->p, (int)other + 1, sends, r->room, GT_PIPE_SMALL_BYTES) / 2);
+  for (int i = 0; i < PAIR_MESSAGES; i++)
+    large_s = fmin(large_s, exchange(r->p, (int)other + 1, sends, r->room, GT_PIPE_LARGE_BYTES));
+  if (!sends) return;
+  large_s -= small_s; /* of the answer */
+  r->p->pairs[other] = (gt_pipe_link){small_s, fmax(large_s, small_s)};
+}
+
+/* Until all ranks of the region have come. */
+static void meet(const region *r) {
+  MPI_Request request;
+  GT_MPI(MPI_Ibarrier(r->p->run.roles.region, &request));
+  gt_wait_all(&request, 1, "the messages of other workers", GT_PROBE_MEET_S, NULL, NULL);
+}
+
+/* Both directions with the partner of this step; n: none. */
+static void step(const region *r, size_t partner) {
+  for (int half = 0; half < 2; half++) {
+    meet(r);
+    if (partner < r->n) measure(r, partner, (r->self < partner) == (half == 0));
+  }
+}
+
+/* The partner on the same host, for a worker that stands for others, and for the first of these. */
+static size_t neighbour(const region *r) {
+  if (r->self >= r->n) return r->n;
+  const size_t first = r->point[r->self], second = gt_probe_point_second(r->point, r->n, first);
+  if (second == r->n) return r->n;
+  return r->self == first ? second : r->self == second ? first : r->n;
+}
+
+static void measure_region(region *r) {
+  const size_t rounds = gt_probe_point_rounds(r->point, r->n);
+  for (size_t round = 0; round < rounds; round++)
+    step(r, r->self < r->n ? gt_probe_point_partner(r->point, r->n, round, r->self) : r->n);
+  step(r, neighbour(r));
+}
+
+/* The boot ids of the region's workers decide who stands for whom. */
+static void open_region(region *r, gt_probe_state *p) {
+  const gt_roles *roles = &p->run.roles;
+  const size_t ranks = (size_t)roles->region_size;
+  char(*hosts)[GT_PROBE_BOOT_ID] = gt_alloc(ranks, sizeof *hosts);
+  MPI_Request request;
+  GT_MPI(MPI_Iallgather(p->own.kernel, GT_PROBE_BOOT_ID, MPI_CHAR, hosts, GT_PROBE_BOOT_ID,
+                        MPI_CHAR, roles->region, &request));
+  gt_wait_all(&request, 1, "the hosts of the region", p->limit_s, NULL, NULL);
+  *r = (region){.p = p,
+                .room = gt_alloc(GT_PIPE_LARGE_BYTES, 1),
+                .n = ranks - 1,
+                .self = roles->is_ps ? ranks - 1 : (size_t)roles->region_rank - 1};
+  r->point = GT_NEW_ARRAY(size_t, ranks);
+  gt_probe_points((const char(*)[GT_PROBE_BOOT_ID])hosts + 1, r->n,
+                  roles->world_size <= GT_PROBE_ALL_PAIRS, r->point);
+  gt_free(hosts);
+}
+
+void gt_probe_pairs(gt_probe_state *p) {
+  region r;
+  p->pairs = GT_NEW_ARRAY(gt_pipe_link, (size_t)p->run.roles.world_size);
+  open_region(&r, p);
+  for (size_t id = 0; id < p->run.job->nregions; id++) {
+    gt_probe_meet(p, "the messages inside another region");
+    if (id == p->run.roles.region_id) measure_region(&r);
+  }
+  gt_probe_meet(p, "the messages inside another region");
+  gt_free(r.room);
+  gt_free(r.point);
 }

@@ -3,8 +3,10 @@
 #ifndef GEOTRAIN_PROBE_INTERNAL_H
 #define GEOTRAIN_PROBE_INTERNAL_H
 
+#include <sched.h>
 #include <stdio.h>
 
+#include "geotrain/nn_span.h"
 #include "geotrain/pipe_groups.h"
 #include "geotrain/probe.h"
 #include "geotrain/setup.h"
@@ -113,13 +115,6 @@ typedef struct {
   int64_t steps;
 } gt_probe_tally;
 
-/* The work of a region, as means per worker; 0: not measured. */
-typedef struct {
-  double samples_per_s, eval_samples_per_s;
-  double local_s, resume_s; /* local_s: without the PS's update */
-  bool alike;               /* its workers differ by no more than their errors */
-} gt_probe_work;
-
 /* ranks.c: a barrier at which ranks sleep while they wait.  Collective over the world. */
 void gt_probe_meet(gt_probe_state *p, const char *what);
 /* Gathers all measurements on rank 0: p->ranks, p->all_links.  Collective over the world. */
@@ -127,23 +122,21 @@ void gt_probe_gather(gt_probe_state *p);
 /* On rank 0: the PS of a region, and the i-th worker of a region (NULL: none).  Local. */
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
 const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
-/* median.c: the median; 0 for no values.  Local. */
+/* The median; 0 for no values.  Local. */
 double gt_probe_median(double *values, size_t n); /* sorts them */
 
 /* host.c: the environment of this rank.  Collective over the PS ranks (addresses). */
 void gt_probe_host(gt_probe_state *p);
 /* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
-/* traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as
-   large as the model, at most 4 MiB. */
-typedef struct gt_probe_traffic gt_probe_traffic;
-gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params);
-/* Sends to every other region, if the previous message has left. */
-void gt_probe_traffic_send(gt_probe_traffic *t, gt_vec grads);
-bool gt_probe_traffic_poll(gt_probe_traffic *t);
-gt_ns gt_probe_traffic_next(const gt_probe_traffic *t, bool *large);
-/* Waits, limit_s at most, until all messages have arrived. */
-void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit_s);
+/* compute.c, local.  The kind of a worker's step with this number (from 0): not measured (caches are
+   cold), in direct succession, or after a pause. */
+typedef enum { GT_PROBE_COLD, GT_PROBE_WARM, GT_PROBE_PAUSED, GT_PROBE_PHASES } gt_probe_phase;
+gt_probe_phase gt_probe_phase_of(int64_t step);
+/* Whether the worker pauses before this step. */
+bool gt_probe_pause_before(int64_t step);
+/* Whether a worker has made enough steps, given their number and the seconds since the first. */
+bool gt_probe_enough(int64_t steps, double passed_s);
 /* links.c: collective over the world.  First messages come before anything else large is sent
    between the regions, as a connection's congestion window only grows at first. */
 void gt_probe_first_messages(gt_probe_state *p);
@@ -151,23 +144,55 @@ void gt_probe_links(gt_probe_state *p);
 /* inside.c: messages between the PS and the workers of a region, one region after another.
    Collective over the world. */
 void gt_probe_inside(gt_probe_state *p);
-/* inside.c: one message in the region, answered with 64 bytes, between two of its ranks; `other` is
-   the region rank of the other one.  The one that asks sends `bytes` of room and gets the seconds
-   of the round trip, the other one 0.  Collective over the two. */
-double gt_probe_exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room,
-                         size_t bytes);
 /* fleet.c: power and memory of the workers, and the messages between those of a region.  Collective
    over the world. */
 void gt_probe_fleet(gt_probe_state *p);
+/* fleet.c: the cores on which this rank may run, by which it goes in turns.  Ranks of a host
+   with `places` in a row have different cores, as far as there are enough.  Local; without the
+   right to choose a core nothing happens. */
+typedef struct {
+  cpu_set_t allowed;
+  size_t n, first;
+} gt_probe_cores;
+void gt_probe_cores_open(gt_probe_cores *cores, size_t place);
+void gt_probe_cores_take(const gt_probe_cores *cores, size_t turn);
+void gt_probe_cores_close(const gt_probe_cores *cores); /* any of them again */
+
+/* fleet.c: times of the reference tasks on this rank, s each: the mean of 12 medians, each of
+   the repeats in about 50 ms a task on one of its cores; place: as above.  Without bf16 its task is
+   computed in float32, as training would.  Local. */
+void gt_probe_reference(double times_s[GT_PROBE_TASKS], size_t place);
+extern const char *const gt_probe_tasks[GT_PROBE_TASKS]; /* names */
+
+/* fleet.c: the runs of operations that a pipeline can cut apart; returns their number.
+   `spans` (as many) may be NULL.  Local. */
+size_t gt_probe_spans(const gt_graph *graph, gt_span *spans);
+/* Times the passes of each of the graph's n spans, per sample of the batch, the best of several
+   turns within 2 s; the graph has one slot or more, and is prepared for the batch.  Local. */
+void gt_probe_passes_of(gt_graph *graph, const gt_span *spans, size_t n,
+                        const gt_micro_batch *batch, gt_probe_passes *passes);
+/* In a world of more ranks, one worker per host stands for all of them in the links. */
+#define GT_PROBE_ALL_PAIRS 64
+/* links.c: the partner of `self` in this round of a tournament of n (circle method); n: none.  Each
+   pair meets once in n - 1 rounds, or in n rounds if n is odd.  Local. */
+size_t gt_probe_partner(size_t n, size_t round, size_t self);
+/* inside.c: the worker that stands for each of n workers of a region in the links: itself, if
+   `all`, else the first one on the same host.  `hosts`: boot ids.  Local. */
+void gt_probe_points(const char (*hosts)[GT_PROBE_BOOT_ID], size_t n, bool all, size_t *point);
+/* Those that stand for themselves meet in pairs, as in a tournament: the number of rounds, and the
+   partner of `self` in a round; n: none.  Local. */
+size_t gt_probe_point_rounds(const size_t *point, size_t n);
+size_t gt_probe_point_partner(const size_t *point, size_t n, size_t round, size_t self);
+/* The first of the others for which `first` stands; n: none. */
+size_t gt_probe_point_second(const size_t *point, size_t n, size_t first);
+/* inside.c: between the workers of a region, one region after another; writes p->pairs.  Collective
+   over the world. */
+void gt_probe_pairs(gt_probe_state *p);
 /* fit.c: local. */
 void gt_probe_fit(gt_probe_link *link);
-/* work.c: local.  Computes a worker's figures from its steps: in direct succession (warm), and
+/* compute.c, local.  Computes a worker's figures from its steps: in direct succession (warm), and
    after a pause. */
 void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_probe_tally *paused);
-/* On rank 0.  Uses means: n workers together give n times samples_per_s. */
-gt_probe_work gt_probe_work_of(const gt_probe_state *p, size_t region);
-/* A worker's speed relative to that mean. */
-double gt_probe_work_share(const gt_probe_work *work, const gt_probe_rank *worker);
 /* access.c: local.  For n x n links (row: sender).  Reads bandwidth_bps and together, and the fit
    and sustained_bps if available; writes busy_bandwidth_bps, profile_bps and n accesses. */
 void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);

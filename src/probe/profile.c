@@ -1,6 +1,7 @@
 /* The profile: a fragment of a job in YAML that `profile: FILE` merges; the measurements precede it
    as comments. */
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,54 @@
 #include <unistd.h>
 
 #include "internal.h"
+
+/* ---- the work of a region -------------------------------------------------------------------- */
+
+#define ERRORS 3 /* standard errors: workers that differ by less count as equal */
+
+/* Means per worker; 0: not measured. */
+typedef struct {
+  double samples_per_s, eval_samples_per_s;
+  double local_s, resume_s; /* local_s: without the PS's update */
+  bool alike;               /* its workers differ by no more than their errors */
+} work_means;
+
+static bool are_alike(const gt_probe_state *p, size_t region, double mean) {
+  const gt_probe_rank *w;
+  for (int i = 0; (w = gt_probe_worker(p, region, i)); i++)
+    if (fabs(w->samples_per_s - mean) > ERRORS * w->rate_error * w->samples_per_s) return false;
+  return true;
+}
+
+static double over(double sum, int n) {
+  return n > 0 && sum > 0 ? sum / n : 0;
+}
+
+static work_means work_of(const gt_probe_state *p, size_t region) {
+  const gt_probe_rank *w;
+  work_means sum = {0};
+  int n = 0, paused = 0;
+  for (; (w = gt_probe_worker(p, region, n)); n++) {
+    sum.samples_per_s += w->samples_per_s;
+    sum.eval_samples_per_s += w->eval_samples_per_s;
+    sum.local_s += w->local_s - gt_probe_ps(p, region)->update_s;
+    sum.resume_s += w->resume_s;
+    paused += w->paused > 0;
+  }
+  double mean = over(sum.samples_per_s, n);
+  return (work_means){.samples_per_s = mean,
+                      .eval_samples_per_s = over(sum.eval_samples_per_s, n),
+                      .local_s = over(sum.local_s, n),
+                      .resume_s = over(sum.resume_s, paused),
+                      .alike = are_alike(p, region, mean)};
+}
+
+/* A worker's speed relative to that mean. */
+static double share_of(const work_means *work, const gt_probe_rank *worker) {
+  return work->alike ? 1 : worker->samples_per_s / work->samples_per_s;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* Writes one figure of a flow map; `between` is the separator before it. */
 __attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between,
@@ -25,17 +74,17 @@ static void put_time(FILE *f, const char **between, const char *key, double s) {
   if (s > 0) put(f, between, "%s: %.6g us", key, s * 1e6);
 }
 
-static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, const gt_probe_work *work) {
+static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, const work_means *work) {
   const gt_probe_rank *w;
   fprintf(f, ", measured: [");
   for (int i = 0; (w = gt_probe_worker(p, region, i)); i++)
-    fprintf(f, "%s%.6g", i ? ", " : "", gt_probe_work_share(work, w));
+    fprintf(f, "%s%.6g", i ? ", " : "", share_of(work, w));
   fprintf(f, "]");
 }
 
 static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   const gt_probe_rank *ps = gt_probe_ps(p, region);
-  const gt_probe_work work = gt_probe_work_of(p, region);
+  const work_means work = work_of(p, region);
   const char *between = "";
   fprintf(f, "  - name: %s\n", p->run.job->regions[region].name);
   if (p->access_bps[region] > 0)

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "fleet.h"
 #include "geotrain/ps_work_time.h"
+#include "internal.h"
 
 /* A worker. */
 typedef struct {

@@ -1,7 +1,20 @@
-/* The ranks of a probe: their barrier, and the collection of their measurements on rank 0. */
+/* The ranks of a probe: their barrier, the collection of their measurements on rank 0, and the median,
+   which is robust against a few disturbed measurements. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double gt_probe_median(double *values, size_t n) {
+  if (n == 0) return 0;
+  qsort(values, n, sizeof *values, by_value);
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
 
 void gt_probe_meet(gt_probe_state *p, const char *what) {
   MPI_Request request;

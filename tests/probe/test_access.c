@@ -17,7 +17,7 @@
 #define LATENCY_S 0.005
 #define STREAM_S  1.2
 #define M         1e6
-#define SHAPING   2 /* as in at_once.c */
+#define SHAPING   2 /* as in links.c */
 
 /* Regions, and links in bit/s; up and down: accesses, 0: none. */
 typedef struct {

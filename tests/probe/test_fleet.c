@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fleet.h"
 #include "geotrain/job_fleet.h"
 #include "world.h"
 

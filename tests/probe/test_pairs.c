@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "prober.h"
+#include "internal.h"
 
 #define MOST 64
 

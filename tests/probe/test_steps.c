@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "geotrain/ps_timeline.h"
-#include "compute.h"
+#include "internal.h"
 
 #define TURN 96
 
