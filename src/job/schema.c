@@ -33,69 +33,35 @@
 #define ADAMS    (OF(GT_OPTIMIZER_ADAM) | OF(GT_OPTIMIZER_ADAMW))
 #define PERIODIC (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
 
-/* The cost of work, for all regions and for one. */
-#define COMPUTE_ROWS(prefix, in, member)                                                           \
-  {prefix "samples_per_s",                                                                         \
-   KEY_REAL,                                                                                       \
-   KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                   \
-   in(member samples_per_s),                                                                       \
-   .max = 1e15,                                                                                    \
-   .meaning = "speed of one worker in training, for the virtual clock"},                           \
-      {prefix "step",                                                                              \
-       KEY_TIME,                                                                                   \
-       KEY_OPTIONAL | KEY_ABOVE_MIN,                                                               \
-       in(member step_s),                                                                          \
-       .max = 1e6,                                                                                 \
-       .meaning = "time of a full batch on one worker; instead of samples_per_s"},                 \
-      {prefix "speed",                                                                             \
-       KEY_REAL,                                                                                   \
-       KEY_OPTIONAL | KEY_ABOVE_MIN,                                                               \
-       in(member speed),                                                                           \
-       .max = 1,                                                                                   \
-       .meaning =                                                                                  \
-           "factor on the speed of the workers; under the real clock they are slowed down"},       \
-      {prefix "eval_samples_per_s",                                                                \
-       KEY_REAL,                                                                                   \
-       KEY_OPTIONAL | KEY_ABOVE_MIN,                                                               \
-       in(member eval_samples_per_s),                                                              \
-       .max = 1e15,                                                                                \
-       .meaning = "speed of one worker in evaluation; default: three times that of training"},     \
-      {prefix "local",                                                                             \
-       KEY_TIME,                                                                                   \
-       KEY_OPTIONAL,                                                                               \
-       in(member local_s),                                                                         \
-       .max = 1e6,                                                                                 \
-       .meaning =                                                                                  \
-           "time from a worker's gradient to its next parameters, without the server's own work"}, \
-      {prefix "resume",                                                                            \
-       KEY_TIME,                                                                                   \
-       KEY_OPTIONAL,                                                                               \
-       in(member resume_s),                                                                        \
-       .max = 1e6,                                                                                 \
-       .meaning =                                                                                  \
-           "extra time of each of the first 8 steps after a worker has waited 5 ms or more"},      \
-      {prefix "pass",                                                                              \
-       KEY_TIME,                                                                                   \
-       KEY_OPTIONAL,                                                                               \
-       in(member pass_s),                                                                          \
-       .max = 1e6,                                                                                 \
-       .with = "pipeline.stages",                                                                  \
-       .meaning =                                                                                  \
-           "time of each F, B and W of a pipeline beside that of its samples, whose number "       \
-           "it does not depend on"},                                                               \
-      {prefix "update", KEY_TIME,                                                                  \
-       KEY_OPTIONAL,    in(member update_s),                                                       \
-       .max = 1e6,      .meaning = "time in which the parameter server applies a step"},           \
-      {prefix "apply", KEY_TIME,                                                                   \
-       KEY_OPTIONAL,   in(member apply_s),                                                         \
-       .max = 1e6,     .meaning = "time in which the parameter server applies a message"},         \
-      {prefix "encode", KEY_TIME,                                                                  \
-       KEY_OPTIONAL,    in(member encode_s),                                                       \
-       .max = 1e6,      .meaning = "time in which the parameter server prepares a message"},       \
-  {                                                                                                \
-    prefix "checkpoint", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, in(member checkpoint_bps),        \
-        .meaning = "speed at which checkpoints are written"                                        \
-  }
+#define COMPUTE(key, type, flags, at, most, list, text)                                            \
+  { key, type, KEY_OPTIONAL | (flags), at, .max = (most), .with = (list), .meaning = (text) }
+/* The keys of a gt_job_compute, which all regions and one have. */
+#define COMPUTE_ROWS(p, in)                                                                        \
+  COMPUTE(p "samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.samples_per_s), 1e15, NULL,       \
+          "speed of one worker in training, for the virtual clock"),                               \
+      COMPUTE(p "step", KEY_TIME, KEY_ABOVE_MIN, in(compute.step_s), 1e6, NULL,                    \
+              "time of a full batch on one worker; instead of samples_per_s"),                     \
+      COMPUTE(p "speed", KEY_REAL, KEY_ABOVE_MIN, in(compute.speed), 1, NULL,                      \
+              "factor on the speed of the workers; under the real clock they are slowed down"),    \
+      COMPUTE(p "eval_samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.eval_samples_per_s),     \
+              1e15, NULL,                                                                          \
+              "speed of one worker in evaluation; default: three times that of training"),         \
+      COMPUTE(                                                                                     \
+          p "local", KEY_TIME, 0, in(compute.local_s), 1e6, NULL,                                  \
+          "time from a worker's gradient to its next parameters, without the server's own work"),  \
+      COMPUTE(p "resume", KEY_TIME, 0, in(compute.resume_s), 1e6, NULL,                            \
+              "extra time of each of the first 8 steps after a worker has waited 5 ms or more"),   \
+      COMPUTE(p "pass", KEY_TIME, 0, in(compute.pass_s), 1e6, "pipeline.stages",                   \
+              "time of each F, B and W of a pipeline beside that of its samples, whose number it " \
+              "does not depend on"),                                                               \
+      COMPUTE(p "update", KEY_TIME, 0, in(compute.update_s), 1e6, NULL,                            \
+              "time in which the parameter server applies a step"),                                \
+      COMPUTE(p "apply", KEY_TIME, 0, in(compute.apply_s), 1e6, NULL,                              \
+              "time in which the parameter server applies a message"),                             \
+      COMPUTE(p "encode", KEY_TIME, 0, in(compute.encode_s), 1e6, NULL,                            \
+              "time in which the parameter server prepares a message"),                            \
+      COMPUTE(p "checkpoint", KEY_RATE, KEY_ABOVE_MIN, in(compute.checkpoint_bps), 0, NULL,        \
+              "speed at which checkpoints are written")
 
 const job_key gt_job_keys[] = {
     {"name", KEY_STRING, KEY_REQUIRED, AT(name),
@@ -233,7 +199,7 @@ const job_key gt_job_keys[] = {
     {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
      .meaning = "rate of each direction of the region's access to the WAN, shared by its links; "
                 "default: unlimited"},
-    COMPUTE_ROWS("regions[].compute.", IN_REGION, compute.),
+    COMPUTE_ROWS("regions[].compute.", IN_REGION),
     {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
      IN_REGION(speeds), .count_offset = offsetof(gt_job_region, nspeeds), .max = 1,
      .meaning = "one number per worker, multiplied by speed"},
@@ -431,7 +397,7 @@ const job_key gt_job_keys[] = {
      .meaning = "begin of the outage, since the start of the run"},
     {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8,
      .meaning = "how long"},
-    COMPUTE_ROWS("compute.", AT, compute.),
+    COMPUTE_ROWS("compute.", AT),
     {"compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0", .max = 1,
      .meaning = "standard deviation of a step's time divided by its mean; seeded"},
     {"compute.emulate", KEY_BOOL, 0, AT(compute_emulate), .fallback = "false",
