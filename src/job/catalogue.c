@@ -1,5 +1,5 @@
-/* Catalogues: CSV files of cloud prices and links by place. */
-#include <ctype.h>
+/* Catalogues: CSV files of cloud prices and links by place; their names, and the most specific line of
+   a rate. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -8,22 +8,48 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "catalogue.h"
+#include "internal.h"
 
 enum { RATE, CLOUD, PLACE, TO_CLOUD, TO_PLACE, FROM_GB, VALUE, ASSUMED, FIELDS };
 
-static const char *const columns[FIELDS] = {"rate",     "cloud",   "place", "to_cloud",
-                                            "to_place", "from_gb", "value", "assumed"};
+static const job_column columns[FIELDS] = {
+    {.name = "rate"},     {.name = "cloud"},   {.name = "place"}, {.name = "to_cloud"},
+    {.name = "to_place"}, {.name = "from_gb"}, {.name = "value"}, {.name = "assumed"}};
+static const job_table table = {columns, FIELDS, ASSUMED, FIELDS,
+                                "rate,cloud,place,to_cloud,to_place,from_gb,value,assumed"};
 static const char *const rate_names[GT_RATES] = {
     "vm_hour",          "vm_step_s",    "vm_min_s",      "function_gb_s",
     "storage_gb_month", "read_request", "write_request", "list_request",
     "egress_gb",        "link_mbit_s",  "link_rtt_ms"};
 
+/* A line.  Texts point into the text of its file; "*": any; "" if the rate does not use the
+   field. */
+typedef struct {
+  gt_rate_kind kind;
+  const char *cloud, *place, *to_cloud, *to_place;
+  size_t layer; /* files read later override earlier ones */
+  gt_rate rate;
+} catalogue_row;
+
+typedef struct {
+  const char **names; /* NULL after the last */
+  size_t n, capacity;
+} name_list;
+
+struct gt_catalogue {
+  char *path;          /* as first given */
+  catalogue_row *rows; /* by key, then later layers first, then by tier */
+  gt_rate *rates;      /* copies from the rows, so that the tiers are contiguous */
+  size_t n, capacity, layers;
+  name_list clouds, places, texts, files; /* owns texts and files */
+};
+
 const char *gt_rate_name(gt_rate_kind kind) {
   return rate_names[kind];
 }
 
-bool gt_rate_has_to(gt_rate_kind kind) {
+/* Whether a rate goes from one site to another. */
+static bool has_to(gt_rate_kind kind) {
   return kind == GT_RATE_EGRESS_GB || kind == GT_RATE_LINK_MBIT_S || kind == GT_RATE_LINK_RTT_MS;
 }
 
@@ -50,28 +76,8 @@ static void know(name_list *list, const char *name) {
 typedef struct {
   const char *file;
   size_t line;
-  char *field[FIELDS];
+  const char *const *field;
 } csv_line;
-
-static char *trim(char *text) {
-  while (isspace((unsigned char)*text)) text++;
-  for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--) text[n - 1] = '\0';
-  return text;
-}
-
-/* Splits a line at its commas.  Returns the number of fields, FIELDS + 1 if there are too many. */
-static size_t cut(char *text, csv_line *line) {
-  static char nothing[] = "";
-  size_t n = 0;
-  for (size_t i = 0; i < FIELDS; i++) line->field[i] = nothing;
-  for (char *comma; text; text = comma ? comma + 1 : NULL) {
-    comma = strchr(text, ',');
-    if (comma) *comma = '\0';
-    if (n == FIELDS) return FIELDS + 1;
-    line->field[n++] = trim(text);
-  }
-  return n;
-}
 
 static gt_status read_kind(const csv_line *line, gt_rate_kind *kind) {
   for (size_t i = 0; i < GT_RATES; i++)
@@ -95,7 +101,7 @@ static gt_status read_number(const csv_line *line, size_t f, bool above_0, doubl
   bool number = end != text && !*end && isfinite(x) && !strpbrk(text, "xX");
   if (!number || x < 0 || (above_0 && x == 0))
     return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; a number, %s, is needed", line->file,
-                   line->line, columns[f], line->field[RATE], text,
+                   line->line, columns[f].name, line->field[RATE], text,
                    above_0 ? "more than 0" : "0 or more");
   *out = x;
   return GT_OK;
@@ -104,16 +110,16 @@ static gt_status read_number(const csv_line *line, size_t f, bool above_0, doubl
 /* Name fields: required if the rate uses them, otherwise they must be empty. */
 static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
   for (size_t f = CLOUD; f <= TO_PLACE; f++) {
-    bool needed = f <= PLACE || gt_rate_has_to(kind), given = *line->field[f] != '\0';
+    bool needed = f <= PLACE || has_to(kind), given = *line->field[f] != '\0';
     if (needed && !given)
       return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is empty; a name%s is needed", line->file,
-                     line->line, columns[f], line->field[RATE],
+                     line->line, columns[f].name, line->field[RATE],
                      f == CLOUD ? "" : ", or * for any,");
     if (given && !needed)
       return GT_FAIL(GT_ERR_JOB,
                      "%s:%zu: %s of %s is \"%.80s\"; it belongs to egress_gb and links only and is "
                      "to be empty",
-                     line->file, line->line, columns[f], line->field[RATE], line->field[f]);
+                     line->file, line->line, columns[f].name, line->field[RATE], line->field[f]);
   }
   if (strcmp(line->field[CLOUD], "*") == 0)
     return GT_FAIL(GT_ERR_JOB, "%s:%zu: cloud is *; the name of one is needed", line->file,
@@ -121,13 +127,7 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
   return GT_OK;
 }
 
-static gt_status read_line(const csv_line *line, size_t nfields, catalogue_row *row) {
-  if (nfields < ASSUMED || nfields > FIELDS)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s:%zu: has %s%zu fields; "
-                   "rate,cloud,place,to_cloud,to_place,from_gb,value,assumed are needed",
-                   line->file, line->line, nfields > FIELDS ? "more than " : "",
-                   nfields > FIELDS ? (size_t)FIELDS : nfields);
+static gt_status read_line(const csv_line *line, catalogue_row *row) {
   GT_TRY(read_kind(line, &row->kind));
   GT_TRY(check_names(line, row->kind));
   GT_TRY(read_number(line, VALUE, row->kind == GT_RATE_LINK_MBIT_S, &row->rate.value));
@@ -162,29 +162,17 @@ static void keep_row(gt_catalogue *c, const catalogue_row *row) {
   know(&c->places, row->place);
 }
 
-static bool is_header(const csv_line *line, size_t n) {
-  for (size_t f = 0; f < FIELDS; f++)
-    if (n != FIELDS || strcmp(line->field[f], columns[f]) != 0) return false;
-  return true;
-}
+typedef struct {
+  gt_catalogue *catalogue;
+  job_csv csv;
+} reader;
 
-static gt_status read_text(gt_catalogue *c, const char *file, char *text) {
-  csv_line line = {.file = file};
-  bool first = true;
-  for (char *at = text, *end; at; at = end ? end + 1 : NULL) {
-    catalogue_row row = {.layer = c->layers};
-    line.line++;
-    end = strchr(at, '\n');
-    if (end) *end = '\0';
-    at[strcspn(at, "#")] = '\0';
-    if (*trim(at) == '\0') continue;
-    size_t n = cut(at, &line);
-    bool header = first && is_header(&line, n);
-    first = false;
-    if (header) continue;
-    GT_TRY(read_line(&line, n, &row));
-    keep_row(c, &row);
-  }
+static gt_status on_row(void *ctx, const char *const *fields) {
+  reader *r = ctx;
+  const csv_line line = {r->csv.path, r->csv.line, fields};
+  catalogue_row row = {.layer = r->catalogue->layers};
+  GT_TRY(read_line(&line, &row));
+  keep_row(r->catalogue, &row);
   return GT_OK;
 }
 
@@ -196,8 +184,8 @@ static gt_status read_file(gt_catalogue *c, const char *path) {
   add_name(&c->texts, text);
   if (strlen(text) != size)
     return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of rates is needed", path);
-  /* skips a byte order mark, as spreadsheets write it */
-  return read_text(c, name, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text);
+  reader r = {c, gt_job_csv_of(name, text)};
+  return gt_job_csv_rows(&r.csv, &table, on_row, &r);
 }
 
 static int is_csv(const struct dirent *entry) {
@@ -226,7 +214,8 @@ static gt_status read_folder(gt_catalogue *c, const char *folder) {
 
 /* ---- order, and checks over several lines ---------------------------------------------------- */
 
-int gt_catalogue_compare(const catalogue_row *a, const catalogue_row *b) {
+/* By rate, cloud, place, to_cloud and to_place. */
+static int compare(const catalogue_row *a, const catalogue_row *b) {
   if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
   int order = strcmp(a->cloud, b->cloud);
   if (!order) order = strcmp(a->place, b->place);
@@ -236,7 +225,7 @@ int gt_catalogue_compare(const catalogue_row *a, const catalogue_row *b) {
 
 static int by_key_layer_tier(const void *a, const void *b) {
   const catalogue_row *x = a, *y = b;
-  int order = gt_catalogue_compare(x, y);
+  int order = compare(x, y);
   if (order) return order;
   if (x->layer != y->layer) return x->layer > y->layer ? -1 : 1;
   if (x->rate.from_gb != y->rate.from_gb) return x->rate.from_gb < y->rate.from_gb ? -1 : 1;
@@ -246,7 +235,7 @@ static int by_key_layer_tier(const void *a, const void *b) {
 static gt_status check_tiers(const gt_catalogue *c) {
   for (size_t i = 0; i < c->n; i++) {
     const catalogue_row *r = &c->rows[i];
-    bool first = i == 0 || gt_catalogue_compare(r - 1, r) != 0 || r[-1].layer != r->layer;
+    bool first = i == 0 || compare(r - 1, r) != 0 || r[-1].layer != r->layer;
     if (first && r->rate.from_gb > 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s:%zu: the first tier of this rate begins at %g GB; one from 0 is needed",
@@ -314,4 +303,97 @@ void gt_catalogue_close(gt_catalogue *c) {
   gt_free(c->rows);
   gt_free(c->path);
   gt_free(c);
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+static const char *find_name(const name_list *list, const char *name) {
+  for (size_t i = 0; i < list->n; i++)
+    if (strcmp(list->names[i], name) == 0) return list->names[i];
+  return NULL;
+}
+
+static gt_status has(const gt_catalogue *c, const name_list *list, const char *what,
+                     const char *where, const char *name) {
+  if (find_name(list, name)) return GT_OK;
+  const char *near = gt_nearest(name, list->names, list->n);
+  char known[GT_ERROR_TEXT_MAX / 2] = "";
+  for (size_t i = 0, at = 0; i < list->n && at + 70 < sizeof known; i++) {
+    snprintf(known + at, sizeof known - at, "%s%.64s", i ? ", " : "", list->names[i]);
+    at += strlen(known + at);
+  }
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s names the %s \"%.80s\", of which %s has no rates; one that it has is needed: %s%s%s%s",
+      where, what, name, c->path, known, near ? "; did you mean " : "", near ? near : "",
+      near ? "?" : "");
+}
+
+gt_status gt_catalogue_has_cloud(const gt_catalogue *c, const char *where, const char *cloud) {
+  return has(c, &c->clouds, "cloud", where, cloud);
+}
+
+gt_status gt_catalogue_has_place(const gt_catalogue *c, const char *where, const char *place) {
+  return has(c, &c->places, "place", where, place);
+}
+
+gt_status gt_catalogue_site(const gt_catalogue *c, const char *where, const char *text,
+                            gt_rate_site *out) {
+  const char *colon = strchr(text, ':');
+  if (!colon)
+    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; CLOUD:PLACE is needed, as in aws:london", where,
+                   text);
+  char *cloud = gt_strdup(text);
+  cloud[colon - text] = '\0';
+  gt_status status = gt_catalogue_has_cloud(c, where, cloud);
+  if (status == GT_OK) status = gt_catalogue_has_place(c, where, colon + 1);
+  if (status == GT_OK)
+    *out = (gt_rate_site){find_name(&c->clouds, cloud), find_name(&c->places, colon + 1)};
+  gt_free(cloud);
+  return status;
+}
+
+/* 1: same name; 0: any; -1: another name. */
+static int match(const char *pattern, const char *name) {
+  if (strcmp(pattern, name) == 0) return 1;
+  return strcmp(pattern, "*") == 0 ? 0 : -1;
+}
+
+/* How specific the match of a row is; negative: no match. */
+static int exactness(const catalogue_row *r, gt_rate_kind kind, gt_rate_site site,
+                     const gt_rate_site *to) {
+  if (r->kind != kind || strcmp(r->cloud, site.cloud) != 0) return -1;
+  int place = match(r->place, site.place), to_place = to ? match(r->to_place, to->place) : 0,
+      to_cloud = to ? match(r->to_cloud, to->cloud) : 0;
+  if (place < 0 || to_place < 0 || to_cloud < 0) return -1;
+  return 4 * to_place + 2 * to_cloud + place;
+}
+
+static gt_status missing(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site site,
+                         const gt_rate_site *to) {
+  const char *tier = kind == GT_RATE_EGRESS_GB ? "0" : "";
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: has no %s of %s at %s%s%s%s%s; a line `%s,%s,%s,%s,%s,%s,VALUE,` is needed, "
+                 "there or in a file of your own",
+                 c->path, gt_rate_name(kind), site.cloud, site.place, to ? " to " : "",
+                 to ? to->cloud : "", to ? " at " : "", to ? to->place : "", gt_rate_name(kind),
+                 site.cloud, site.place, to ? to->cloud : "", to ? to->place : "", tier);
+}
+
+gt_status gt_catalogue_rate(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site site,
+                            const gt_rate_site *to, const gt_rate **out, size_t *n) {
+  size_t best = c->n;
+  int exact = -1;
+  for (size_t i = 0; i < c->n; i++) { /* later layers come first */
+    int e = exactness(&c->rows[i], kind, site, to);
+    if (e > exact) exact = e, best = i;
+  }
+  if (best == c->n) return missing(c, kind, site, to);
+  size_t end = best + 1;
+  while (end < c->n && compare(&c->rows[best], &c->rows[end]) == 0 &&
+         c->rows[end].layer == c->rows[best].layer)
+    end++;
+  *out = &c->rates[best];
+  *n = end - best;
+  return GT_OK;
 }

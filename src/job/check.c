@@ -158,9 +158,9 @@ static gt_status check_regions(const gt_job *job, const char *source) {
 }
 
 static gt_status check_shares(const gt_job *job, const job_node *root, const char *source) {
-  const job_node *data = gt_job_node_find(root, "data", 4),
-                 *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
-  if (!partition || !gt_job_node_find(partition, "shares", 6)) return GT_OK;
+  const job_node *data = gt_job_node_child(root, "data"),
+                 *partition = data ? gt_job_node_child(data, "partition") : NULL;
+  if (!partition || !gt_job_node_child(partition, "shares")) return GT_OK;
   if (job->data.partition.nshares != job->nregions)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: data.partition.shares has %zu numbers; %zu are needed, one a region",
@@ -207,7 +207,7 @@ static gt_status check_figures(const gt_job_compute *c, const char *source, cons
 /* The list must have one number per worker. */
 static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list,
                                size_t n, const char *source, const char *key) {
-  if (!gt_job_node_find(compute, list, strlen(list)) || n + 1 == (size_t)r->ranks) return GT_OK;
+  if (!gt_job_node_child(compute, list) || n + 1 == (size_t)r->ranks) return GT_OK;
   if (r->ranks == 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: %s.%s is given and ranks is auto; a number of ranks is needed with it",
@@ -219,13 +219,13 @@ static gt_status check_workers(const job_node *compute, const gt_job_region *r, 
 
 static gt_status check_compute(const gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_figures(&job->compute, source, "compute"));
-  const job_node *regions = gt_job_node_find(root, "regions", 7);
+  const job_node *regions = gt_job_node_child(root, "regions");
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
     char key[48];
     snprintf(key, sizeof key, "regions.%zu.compute", i);
     GT_TRY(check_figures(&r->compute, source, key));
-    const job_node *compute = gt_job_node_find(regions->items[i], "compute", 7);
+    const job_node *compute = gt_job_node_child(regions->items[i], "compute");
     if (!compute) continue;
     GT_TRY(check_workers(compute, r, "speeds", r->nspeeds, source, key));
     GT_TRY(check_workers(compute, r, "measured", r->nmeasured, source, key));
@@ -234,8 +234,8 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
 }
 
 static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
-  const job_node *model = gt_job_node_find(root, "model", 5);
-  if (gt_job_node_find(model, "mlp", 3) && job->model.nmlp == 0)
+  const job_node *model = gt_job_node_child(root, "model");
+  if (gt_job_node_child(model, "mlp") && job->model.nmlp == 0)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "geotrain/job.h"
+#include "geotrain/job_fleet.h"
 
 #define JOB_PATH_MAX ((size_t)192)
 #define JOB_KEYS_MAX ((size_t)232) /* maximum number of rows in the table (checked in schema.c) */
@@ -32,6 +33,10 @@ void gt_job_node_add(job_node *parent, job_node *child);
 void gt_job_node_remove(job_node *parent, size_t index);
 /* The child of a map whose key is the first `length` characters of key, or NULL. */
 job_node *gt_job_node_find(const job_node *map, const char *key, size_t length);
+/* The child of a map with this key, or NULL; map may be NULL. */
+static inline job_node *gt_job_node_child(const job_node *map, const char *key) {
+  return map ? gt_job_node_find(map, key, strlen(key)) : NULL;
+}
 /* The node at a path of map keys "a.b.c", or NULL.  *parent (unless NULL) receives the map that
    holds it or would hold it; NULL if that does not exist. */
 job_node *gt_job_node_at(job_node *map, const char *path, job_node **parent);
@@ -253,7 +258,41 @@ gt_status gt_job_read_file(const char *path, const char *needed, char **text, si
 gt_status gt_job_find_file(char *buf, size_t size, const char *source, const char *key,
                            const char *name);
 
-/* A table in a CSV file.  Fields point into its text and are valid until it is closed. */
+/* ---- columns (csv.c) ------------------------------------------------------------------------- */
+
+typedef enum {
+  COLUMN_OTHER,  /* its owner reads it */
+  COLUMN_NAME,   /* char *, which the struct owns: 1 to 256 ASCII characters */
+  COLUMN_LABEL,  /* the same, or "" */
+  COLUMN_AMOUNT, /* double, > 0 */
+  COLUMN_SIZE,   /* double, bytes > 0; written with a unit */
+  COLUMN_TIME,   /* double, >= 0 or infinite */
+  COLUMN_PASS    /* double, s; written as a number of us */
+} column_type;
+
+typedef struct {
+  const char *name;
+  column_type type;
+  size_t offset; /* in the struct of a row */
+} job_column;
+
+#define JOB_COLUMNS_MAX 8
+
+typedef struct {
+  const job_column *columns;
+  size_t n, least, least_header; /* least numbers of fields in a line, and in one of names */
+  const char *needed;            /* for errors: the columns' names */
+} job_table;
+
+/* Whether the text is a value of this type; *out: the number, as written. */
+bool gt_job_column_accepts(column_type type, const char *text, double *out);
+/* The error if it is none.  `place` begins it, such as "FILE:3: power". */
+gt_status gt_job_column_no(column_type type, const char *place, const char *text);
+/* Reads a field into its place in the struct at `to`; GT_ERR_JOB as above. */
+gt_status gt_job_column_read(const job_column *column, const char *place, const char *text,
+                             void *to);
+
+/* A CSV file.  Fields point into its text and are valid until it is closed. */
 typedef struct {
   const char *path;
   char *text, *next;
@@ -262,10 +301,29 @@ typedef struct {
 
 /* `needed` describes the expected file in errors, as in "a CSV file of links". */
 gt_status gt_job_csv_open(job_csv *csv, const char *path, const char *needed);
+/* The same of a text that has been read. */
+job_csv gt_job_csv_of(const char *path, char *text);
 /* The next line that is not empty.  Sets *n to its number of fields, max + 1 if there are more than
    max; missing fields are empty.  False at the end. */
 bool gt_job_csv_line(job_csv *csv, const char **fields, size_t max, size_t *n);
+/* Calls on_row for each line of a table but the one that names its columns; stops at its first error.
+   GT_ERR_JOB names a line with another number of fields. */
+gt_status gt_job_csv_rows(job_csv *csv, const job_table *table,
+                          gt_status (*on_row)(void *ctx, const char *const *fields), void *ctx);
+/* Reads the fields of a line into the struct at `to`. */
+gt_status gt_job_csv_fill(const job_csv *csv, const job_table *table, const char *const *fields,
+                          void *to);
+/* gt_job_value_read of a field; the sentence begins with file and line. */
+gt_status gt_job_csv_value(const job_csv *csv, const job_key *row, const char *where,
+                           const char *text, char *buf, size_t size);
+/* "FILE:LINE" or "FILE:LINE: FIELD".  Returns buf. */
+const char *gt_job_csv_place(const job_csv *csv, const char *field, char buf[512]);
 void gt_job_csv_close(job_csv *csv);
+
+/* ---- fleets (fleet.c) ------------------------------------------------------------------------ */
+
+/* The section `fleet` of a profile; the caller closes it. */
+gt_status gt_job_fleet_of_profile(gt_job_fleet **out, const char *file, const job_node *section);
 
 /* The example at the end of `geotrain help job`. */
 extern const char gt_job_example[];

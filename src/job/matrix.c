@@ -11,14 +11,18 @@
 
 enum { FROM, TO, MBIT_S, MS, JITTER_MS, LOSS, FIELDS };
 
+static const job_column columns[FIELDS] = {{.name = "from"},      {.name = "to"},
+                                           {.name = "mbit_s"},    {.name = "ms"},
+                                           {.name = "jitter_ms"}, {.name = "loss"}};
+static const job_table table = {columns, FIELDS, JITTER_MS, JITTER_MS,
+                                "from,to,mbit_s,ms and, if need be, jitter_ms,loss"};
+/* The unit of a field, and its key below wan.links[]. */
 static const struct {
-  const char *name, *unit, *key, *row;
-} fields[FIELDS] = {{"from", "", "from", "wan.links[].from"},
-                    {"to", "", "to", "wan.links[].to"},
-                    {"mbit_s", " Mbit/s", "bandwidth", "wan.links[].bandwidth"},
-                    {"ms", " ms", "latency", "wan.links[].latency"},
-                    {"jitter_ms", " ms", "jitter", "wan.links[].jitter"},
-                    {"loss", "", "loss", "wan.links[].loss"}};
+  const char *unit, *key, *row;
+} values[FIELDS] = {[MBIT_S] = {" Mbit/s", "bandwidth", "wan.links[].bandwidth"},
+                    [MS] = {" ms", "latency", "wan.links[].latency"},
+                    [JITTER_MS] = {" ms", "jitter", "wan.links[].jitter"},
+                    [LOSS] = {"", "loss", "wan.links[].loss"}};
 
 /* A line of the file.  Fields point into the file's text; missing fields are empty. */
 typedef struct {
@@ -28,6 +32,7 @@ typedef struct {
 
 typedef struct {
   const char *file;
+  job_csv csv;
   const gt_job *job;
   job_name *names;
   row *rows;
@@ -38,31 +43,18 @@ typedef struct {
 
 /* A field converted to a value of wan.links, in base units. */
 static gt_status field_value(const matrix *m, const row *r, size_t f, char *buf, size_t size) {
-  char text[96], reason[GT_ERROR_TEXT_MAX - 128];
-  snprintf(text, sizeof text, "%.80s%s", r->field[f], fields[f].unit);
-  if (gt_job_value_read(gt_job_key_find(fields[f].row), fields[f].name, text, buf, size) == GT_OK)
-    return GT_OK;
-  snprintf(reason, sizeof reason, "%s", gt_error_text());
-  return GT_FAIL(GT_ERR_JOB, "%.256s:%zu: %s", m->file, r->line, reason);
+  const job_csv at = {.path = m->file, .line = r->line};
+  char text[96];
+  snprintf(text, sizeof text, "%.80s%s", r->field[f], values[f].unit);
+  return gt_job_csv_value(&at, gt_job_key_find(values[f].row), columns[f].name, text, buf, size);
 }
 
-static bool is_header(const row *r, size_t n) {
-  for (size_t f = 0; f < n; f++)
-    if (strcmp(r->field[f], fields[f].name) != 0) return false;
-  return true;
-}
-
-static gt_status check_row(const matrix *m, const row *r, size_t n) {
+static gt_status check_row(const matrix *m, const row *r) {
   char value[64];
-  if (n < JITTER_MS || n > FIELDS)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s:%zu: has %s%zu fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed",
-        m->file, r->line, n > FIELDS ? "more than " : "", n > FIELDS ? (size_t)FIELDS : n);
   for (size_t f = FROM; f <= TO; f++)
     if (!*r->field[f])
       return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is empty; the name of a region is needed", m->file,
-                     r->line, fields[f].name);
+                     r->line, columns[f].name);
   if (strcmp(r->field[FROM], r->field[TO]) == 0)
     return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; two regions are needed",
                    m->file, r->line, r->field[FROM]);
@@ -78,15 +70,12 @@ static void keep_row(matrix *m, row *r) {
   m->rows[m->n++] = *r;
 }
 
-static gt_status read_rows(matrix *m, job_csv *csv) {
-  row r = {0};
-  size_t n = 0;
-  for (bool first = true; gt_job_csv_line(csv, r.field, FIELDS, &n); first = false) {
-    r.line = csv->line;
-    if (first && n >= JITTER_MS && n <= FIELDS && is_header(&r, n)) continue;
-    GT_TRY(check_row(m, &r, n));
-    keep_row(m, &r);
-  }
+static gt_status on_row(void *ctx, const char *const *fields) {
+  matrix *m = ctx;
+  row r = {.line = m->csv.line};
+  memcpy(r.field, fields, sizeof r.field);
+  GT_TRY(check_row(m, &r));
+  keep_row(m, &r);
   return GT_OK;
 }
 
@@ -159,7 +148,7 @@ static gt_status add_link(const matrix *m, job_node *links, const row *r, size_t
   for (size_t f = MBIT_S; f < FIELDS; f++) {
     if (!*r->field[f]) continue;
     GT_TRY(field_value(m, r, f, value, sizeof value));
-    gt_job_node_add(link, gt_job_node_new(NODE_SCALAR, fields[f].key, value));
+    gt_job_node_add(link, gt_job_node_new(NODE_SCALAR, values[f].key, value));
   }
   return GT_OK;
 }
@@ -184,20 +173,20 @@ static gt_status add_links(const matrix *m, job_node *links) {
 
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source) {
   char path[4096 + JOB_PATH_MAX];
-  job_csv csv;
   if (job->nregions > REGIONS_MAX)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: wan.matrix is given and there are %zu regions; at most %zu are needed",
                    source, job->nregions, REGIONS_MAX);
   GT_TRY(gt_job_find_file(path, sizeof path, source, "wan.matrix", job->wan.matrix));
-  GT_TRY(gt_job_csv_open(&csv, path, "a CSV file of links"));
-  matrix m = {.file = path, .job = job, .names = gt_job_names(job)};
-  gt_status status = read_rows(&m, &csv);
+  matrix m = {.file = path, .job = job};
+  GT_TRY(gt_job_csv_open(&m.csv, path, "a CSV file of links"));
+  m.names = gt_job_names(job);
+  gt_status status = gt_job_csv_rows(&m.csv, &table, on_row, &m);
   if (status == GT_OK) status = sort_rows(&m);
   if (status == GT_OK) status = add_links(&m, gt_job_node_list(root, "wan.links"));
-  gt_job_node_drop(gt_job_node_find(root, "wan", 3), "matrix");
+  gt_job_node_drop(gt_job_node_child(root, "wan"), "matrix");
   gt_free(m.rows);
   gt_free(m.names);
-  gt_job_csv_close(&csv);
+  gt_job_csv_close(&m.csv);
   return status;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fleet.h"
+#include "internal.h"
 
 typedef struct {
   const char *file;
@@ -12,12 +12,8 @@ typedef struct {
   job_name *names;
 } merge;
 
-static job_node *child(const job_node *map, const char *key) {
-  return map ? gt_job_node_find(map, key, strlen(key)) : NULL;
-}
-
 static size_t id_of(const merge *m, const job_node *map, const char *key) {
-  return gt_job_name_id(m->names, m->job->nregions, child(map, key)->text);
+  return gt_job_name_id(m->names, m->job->nregions, gt_job_node_child(map, key)->text);
 }
 
 /* ---- allowed keys ---------------------------------------------------------------------------- */
@@ -50,18 +46,18 @@ static gt_status lacks(const merge *m, const char *list, size_t index, const cha
 }
 
 static gt_status check_region(const merge *m, const job_node *regions, size_t i) {
-  const job_node *region = regions->items[i], *name = child(region, "name"),
-                 *compute = child(region, "compute");
+  const job_node *region = regions->items[i], *name = gt_job_node_child(region, "name"),
+                 *compute = gt_job_node_child(region, "compute");
   char at[48];
   snprintf(at, sizeof at, "regions.%zu.", i);
   GT_TRY(only(m, region, region_keys, at));
   if (!name) return lacks(m, "regions", i, "name");
   for (size_t k = 0; k < i; k++)
-    if (strcmp(child(regions->items[k], "name")->text, name->text) == 0)
+    if (strcmp(gt_job_node_child(regions->items[k], "name")->text, name->text) == 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: regions.%zu and regions.%zu are both named %.80s; one is needed", m->file,
                      k, i, name->text);
-  if (child(compute, "samples_per_s") && child(compute, "step"))
+  if (gt_job_node_child(compute, "samples_per_s") && gt_job_node_child(compute, "step"))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: regions.%zu.compute has samples_per_s and step; one of them is needed",
                    m->file, i);
@@ -69,7 +65,8 @@ static gt_status check_region(const merge *m, const job_node *regions, size_t i)
 }
 
 static gt_status check_link(const merge *m, const job_node *links, size_t i) {
-  const job_node *link = links->items[i], *from = child(link, "from"), *to = child(link, "to");
+  const job_node *link = links->items[i], *from = gt_job_node_child(link, "from"),
+                 *to = gt_job_node_child(link, "to");
   char at[48];
   snprintf(at, sizeof at, "wan.links.%zu.", i);
   GT_TRY(only(m, link, link_keys, at));
@@ -79,8 +76,8 @@ static gt_status check_link(const merge *m, const job_node *links, size_t i) {
                    "%s: wan.links.%zu.from and to are both %.80s; two regions are needed", m->file,
                    i, from->text);
   for (size_t k = 0; k < i; k++)
-    if (strcmp(child(links->items[k], "from")->text, from->text) == 0 &&
-        strcmp(child(links->items[k], "to")->text, to->text) == 0)
+    if (strcmp(gt_job_node_child(links->items[k], "from")->text, from->text) == 0 &&
+        strcmp(gt_job_node_child(links->items[k], "to")->text, to->text) == 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: wan.links.%zu and wan.links.%zu both give the direction from %.80s to "
                      "%.80s; one is needed",
@@ -89,8 +86,9 @@ static gt_status check_link(const merge *m, const job_node *links, size_t i) {
 }
 
 static gt_status check(const merge *m, const job_node *profile) {
-  const job_node *wan = child(profile, "wan"), *regions = child(profile, "regions"),
-                 *links = child(wan, "links");
+  const job_node *wan = gt_job_node_child(profile, "wan"),
+                 *regions = gt_job_node_child(profile, "regions"),
+                 *links = gt_job_node_child(wan, "links");
   GT_TRY(only(m, profile, sections, ""));
   GT_TRY(only(m, wan, wan_keys, "wan."));
   for (size_t i = 0; regions && i < regions->n; i++) GT_TRY(check_region(m, regions, i));
@@ -108,7 +106,8 @@ static void put_copy(job_node *map, const job_node *value) {
 /* Measured values override those of the job, except speed and speeds: the user sets these to slow
    workers. */
 static void merge_compute(const merge *m, size_t id, const job_node *measured) {
-  job_node *region = child(m->root, "regions")->items[id], *own = child(region, "compute");
+  job_node *region = gt_job_node_child(m->root, "regions")->items[id],
+           *own = gt_job_node_child(region, "compute");
   if (!own) gt_job_node_add(region, own = gt_job_node_new(NODE_MAP, "compute", NULL));
   for (size_t i = 0; i < measured->n; i++) {
     const job_node *figure = measured->items[i];
@@ -123,8 +122,8 @@ static void merge_compute(const merge *m, size_t id, const job_node *measured) {
 
 /* The job's own value takes precedence, as for links. */
 static void merge_access(const merge *m, size_t id, const job_node *measured) {
-  job_node *region = child(m->root, "regions")->items[id];
-  if (!child(region, "access")) gt_job_node_add(region, gt_job_node_copy(measured));
+  job_node *region = gt_job_node_child(m->root, "regions")->items[id];
+  if (!gt_job_node_child(region, "access")) gt_job_node_add(region, gt_job_node_copy(measured));
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -145,10 +144,11 @@ static void split(job_node *links, job_node *link, const char *from, const char 
 static void merge_transport(job_node *links, size_t *at, size_t *back, const job_node *measured) {
   job_node *link = links->items[*at];
   for (size_t t = 0; t < sizeof transport / sizeof *transport; t++) {
-    const job_node *figure = child(measured, transport[t]);
-    if (!figure || child(link, transport[t])) continue;
-    if (child(link, "between")) {
-      split(links, link, child(measured, "from")->text, child(measured, "to")->text);
+    const job_node *figure = gt_job_node_child(measured, transport[t]);
+    if (!figure || gt_job_node_child(link, transport[t])) continue;
+    if (gt_job_node_child(link, "between")) {
+      split(links, link, gt_job_node_child(measured, "from")->text,
+            gt_job_node_child(measured, "to")->text);
       *back = links->n - 1;
     }
     put_copy(link, figure);
@@ -180,7 +180,7 @@ static void merge_links(const merge *m, const job_node *measured) {
    of keys does not know is removed. */
 static gt_status check_fleet(const char *path, job_node *profile, bool *there) {
   gt_job_fleet *fleet = NULL;
-  const job_node *section = child(profile, "fleet");
+  const job_node *section = gt_job_node_child(profile, "fleet");
   *there = section != NULL;
   if (!section) return GT_OK;
   GT_TRY(gt_job_fleet_of_profile(&fleet, path, section));
@@ -206,11 +206,11 @@ static gt_status read_profile(const char *path, job_node **profile, bool *fleet)
 }
 
 static void merge_all(const merge *m, const job_node *profile) {
-  const job_node *regions = child(profile, "regions"),
-                 *links = child(child(profile, "wan"), "links");
+  const job_node *regions = gt_job_node_child(profile, "regions"),
+                 *links = gt_job_node_child(gt_job_node_child(profile, "wan"), "links");
   for (size_t i = 0; regions && i < regions->n; i++) {
-    const job_node *compute = child(regions->items[i], "compute"),
-                   *access = child(regions->items[i], "access");
+    const job_node *compute = gt_job_node_child(regions->items[i], "compute"),
+                   *access = gt_job_node_child(regions->items[i], "access");
     size_t id = id_of(m, regions->items[i], "name");
     if (id == m->job->nregions) continue;
     if (access) merge_access(m, id, access);

@@ -32,14 +32,12 @@ typedef struct {
   size_t capacity;
 } table;
 
-/* "FILE:LINE" */
-static const char *place_of(const table *t, char buf[320]) {
-  snprintf(buf, 320, "%.290s:%zu", t->csv.path, t->csv.line);
-  return buf;
+static const char *place_of(const table *t, char buf[512]) {
+  return gt_job_csv_place(&t->csv, "", buf);
 }
 
 static gt_status read_column(table *t, size_t i, const char *word) {
-  char at[320], list[256] = "";
+  char at[512], list[256] = "";
   size_t c = 0;
   while (c < COLUMNS && strcmp(names[c], word) != 0) c++;
   for (size_t k = 0; k < COLUMNS; k++)
@@ -64,7 +62,7 @@ static gt_status read_column(table *t, size_t i, const char *word) {
 
 static gt_status read_header(table *t) {
   const char *fields[COLUMNS];
-  char at[320];
+  char at[512];
   bool has[COLUMNS] = {false};
   if (!gt_job_csv_line(&t->csv, fields, COLUMNS, &t->n))
     return GT_FAIL(GT_ERR_JOB,
@@ -86,15 +84,11 @@ static gt_status read_header(table *t) {
 }
 
 static gt_status read_field(table *t, job_node *region, size_t i, const char *text) {
-  char at[320], where[64], value[4096], reason[GT_ERROR_TEXT_MAX - 320];
+  char at[512], where[64], value[4096];
   size_t c = t->column[i];
   if (!*text && c > RANKS) return GT_OK;
   snprintf(where, sizeof where, "%s (column %zu)", names[c], i + 1);
-  gt_status status = gt_job_value_read(&t->rows[i], where, text, value, sizeof value);
-  if (status != GT_OK) {
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(status, "%s: %s", place_of(t, at), reason);
-  }
+  GT_TRY(gt_job_csv_value(&t->csv, &t->rows[i], where, text, value, sizeof value));
   for (const char *letter = text; *letter; letter++)
     if (*letter < ' ' || *letter > '~')
       return GT_FAIL(
@@ -113,7 +107,7 @@ static void remember(table *t, const char *name) {
 }
 
 static gt_status read_region(table *t, const char *const *fields, size_t n) {
-  char at[320];
+  char at[512];
   if (n != t->n)
     return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; %zu are needed, as the first line says",
                    place_of(t, at), n > t->n ? "more than " : "", n > t->n ? t->n : n, t->n);
@@ -126,9 +120,8 @@ static gt_status read_region(table *t, const char *const *fields, size_t n) {
     GT_TRY(read_field(t, region, i, fields[i]));
     if (t->column[i] == NAME) remember(t, fields[i]);
   }
-  const job_node *compute = gt_job_node_find(region, "compute", 7);
-  if (compute && gt_job_node_find(compute, "step", 4) &&
-      gt_job_node_find(compute, "samples_per_s", 13))
+  const job_node *compute = gt_job_node_child(region, "compute");
+  if (compute && gt_job_node_child(compute, "step") && gt_job_node_child(compute, "samples_per_s"))
     return GT_FAIL(GT_ERR_JOB, "%s: has step and samples_per_s; one of them is needed",
                    place_of(t, at));
   return GT_OK;
@@ -162,12 +155,12 @@ static gt_status read_table(table *t) {
 }
 
 static void drop_below(job_node *root, const char *map, const char *key) {
-  job_node *node = gt_job_node_find(root, map, strlen(map));
+  job_node *node = gt_job_node_child(root, map);
   if (node && node->kind == NODE_MAP) gt_job_node_drop(node, key);
 }
 
 static void replace(job_node *root, job_node *regions) {
-  job_node *data = gt_job_node_find(root, "data", 4);
+  job_node *data = gt_job_node_child(root, "data");
   gt_job_node_drop(root, "regions");
   gt_job_node_put(root, "regions", regions);
   drop_below(root, "wan", "links");

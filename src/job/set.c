@@ -22,7 +22,7 @@ static const char *entry_hint(char *buf, size_t size, const job_node *list, cons
                               const char *word) {
   buf[0] = '\0';
   for (size_t i = list->n; i-- > 0 && word[strspn(word, "0123456789")];) {
-    const job_node *name = gt_job_node_find(list->items[i], "name", 4);
+    const job_node *name = gt_job_node_child(list->items[i], "name");
     if (!name || name->kind != NODE_SCALAR) continue;
     bool same = strcmp(name->text, word) == 0;
     if (same || i == 0)

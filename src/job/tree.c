@@ -46,7 +46,7 @@ job_node *gt_job_node_at(job_node *map, const char *path, job_node **parent) {
   for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1)
     map = gt_job_node_find(map, path, (size_t)(dot - path));
   if (parent) *parent = map;
-  return map ? gt_job_node_find(map, path, strlen(path)) : NULL;
+  return map ? gt_job_node_child(map, path) : NULL;
 }
 
 void gt_job_node_put(job_node *map, const char *path, job_node *value) {
