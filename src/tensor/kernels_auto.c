@@ -69,17 +69,10 @@ static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
   return DNN_IS_FAST && I >= 32 && O >= 32;
 }
 
-/* The entries that `auto` and `dnn` have in common.  The tables differ in the layers that oneDNN
-   prepares. */
-#define OWN_SLOTS                                                                                  \
-  .conv_work = conv_work, .conv_forward = conv_forward,                                            \
-  .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,        \
-  .linear_forward = linear_forward, .linear_backward_input = linear_backward_input,                \
-  .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent,                  \
-  .family = family, .prepared = gt_prepared_dnn, GT_FAST_SLOTS
-
-const gt_kernels gt_kernels_auto = {
-    .name = "auto", .prepares_conv = prepares_conv, .prepares_linear = prepares_linear, OWN_SLOTS};
+/* The tables differ in the layers that oneDNN prepares. */
+const gt_kernels gt_kernels_auto = {GT_SLOTS(GT_SLOT_FAST) GT_OWN_SLOTS, .name = "auto",
+                                    .prepared = gt_prepared_dnn, .prepares_conv = prepares_conv,
+                                    .prepares_linear = prepares_linear};
 
 static bool always_conv(const gt_conv_spec *spec) {
   (void)spec;
@@ -93,5 +86,6 @@ static bool always_linear(size_t I, size_t O, gt_precision precision) {
   return true;
 }
 
-const gt_kernels gt_kernels_dnn = {
-    .name = "dnn", .prepares_conv = always_conv, .prepares_linear = always_linear, OWN_SLOTS};
+const gt_kernels gt_kernels_dnn = {GT_SLOTS(GT_SLOT_FAST) GT_OWN_SLOTS, .name = "dnn",
+                                   .prepared = gt_prepared_dnn, .prepares_conv = always_conv,
+                                   .prepares_linear = always_linear};

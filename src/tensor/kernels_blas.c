@@ -96,16 +96,4 @@ static const char *family(const char *operation, const gt_conv_shape *s) {
   return "blas";
 }
 
-const gt_kernels gt_kernels_blas = {
-    .name = "blas",
-    .conv_work = conv_work,
-    .conv_forward = conv_forward,
-    .conv_backward_input = conv_backward_input,
-    .conv_backward_weight = conv_backward_weight,
-    .linear_forward = linear_forward,
-    .linear_backward_input = linear_backward_input,
-    .linear_backward_weight = linear_backward_weight,
-    .softmax_xent = softmax_xent,
-    .family = family,
-    GT_FAST_SLOTS,
-};
+const gt_kernels gt_kernels_blas = {GT_SLOTS(GT_SLOT_FAST) GT_OWN_SLOTS, .name = "blas"};

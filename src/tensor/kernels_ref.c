@@ -1,8 +1,181 @@
-/* Kernels in plain loops: the reference for all faster kernels. */
+/* Kernels in plain loops, straight from their definitions: the reference for all faster kernels.
+   Losses, normalisation, embeddings, and the products. */
 #include <math.h>
 #include <string.h>
 
+#include "bf16.h"
 #include "kernels.h"
+
+/* ---- normalisation, means and losses, with sums in double ------------------------------------ */
+
+/* Mean and variance of channel c. */
+static void moments(const void *x, const gt_norm_shape *s, size_t c, double *mean, double *var) {
+  double sum = 0.0, squares = 0.0;
+  for (size_t m = 0; m < s->M; m++) sum += (double)gt_load1(x, m * s->C + c, s->type);
+  *mean = sum / (double)s->M;
+  for (size_t m = 0; m < s->M; m++) {
+    const double d = (double)gt_load1(x, m * s->C + c, s->type) - *mean;
+    squares += d * d;
+  }
+  *var = squares / (double)s->M;
+}
+
+static void channel(void *y, const void *x, const void *add, double a, double mean, double beta,
+                    const gt_norm_shape *s, size_t c) {
+  for (size_t m = 0; m < s->M; m++) {
+    const size_t i = m * s->C + c;
+    double v = a * ((double)gt_load1(x, i, s->type) - mean) + beta;
+    if (add) v += (double)gt_load1(add, i, s->type);
+    gt_store1(y, i, s->type, s->relu && v < 0.0 ? 0.0F : (float)v);
+  }
+}
+
+void gt_ref_norm_forward(void *y, const void *x, const void *add, const float *gamma,
+                         const float *beta, float *running_mean, float *running_var, float *saved,
+                         const gt_norm_shape *s, float *work) {
+  (void)work;
+  for (size_t c = 0; c < s->C; c++) {
+    double mean, var;
+    moments(x, s, c, &mean, &var);
+    const double inverse = 1.0 / sqrt(var + (double)s->epsilon),
+                 unbiased = s->M > 1 ? var * (double)s->M / (double)(s->M - 1) : var;
+    running_mean[c] += s->momentum * ((float)mean - running_mean[c]);
+    running_var[c] += s->momentum * ((float)unbiased - running_var[c]);
+    saved[c] = (float)mean;
+    saved[s->C + c] = (float)inverse;
+    channel(y, x, add, (double)gamma[c] * inverse, mean, (double)beta[c], s, c);
+  }
+}
+
+void gt_ref_norm_infer(void *y, const void *x, const void *add, const float *gamma,
+                       const float *beta, const float *running_mean, const float *running_var,
+                       const gt_norm_shape *s, float *work) {
+  (void)work;
+  for (size_t c = 0; c < s->C; c++)
+    channel(y, x, add, (double)gamma[c] / sqrt((double)running_var[c] + (double)s->epsilon),
+            (double)running_mean[c], (double)beta[c], s, c);
+}
+
+void gt_ref_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy,
+                          const void *dy2, const void *y, const void *x, const float *gamma,
+                          const float *beta, const float *saved, const gt_norm_shape *s,
+                          float *work) {
+  (void)beta;
+  (void)work;
+  void *dz = dadd ? dadd : dx;
+  for (size_t c = 0; c < s->C; c++) {
+    const double mean = (double)saved[c], inverse = (double)saved[s->C + c], M = (double)s->M;
+    double sum = 0.0, product = 0.0;
+    for (size_t m = 0; m < s->M; m++) {
+      const size_t i = m * s->C + c;
+      float d = gt_load1(dy, i, s->type);
+      if (dy2) d += gt_load1(dy2, i, s->type);
+      if (s->relu && !(gt_load1(y, i, s->type) > 0.0F)) d = 0.0F;
+      gt_store1(dz, i, s->type, d);
+      sum += (double)d;
+      product += (double)d * ((double)gt_load1(x, i, s->type) - mean) * inverse;
+    }
+    dbeta[c] = (float)sum;
+    dgamma[c] = (float)product;
+    for (size_t m = 0; m < s->M; m++) {
+      const size_t i = m * s->C + c;
+      const double hat = ((double)gt_load1(x, i, s->type) - mean) * inverse;
+      gt_store1(dx, i, s->type,
+                (float)((double)gamma[c] * inverse *
+                        ((double)gt_load1(dz, i, s->type) - sum / M - hat * product / M)));
+    }
+  }
+}
+
+void gt_ref_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW,
+                         size_t C) {
+  for (size_t n = 0; n < N; n++)
+    for (size_t c = 0; c < C; c++) {
+      double sum = 0.0;
+      for (size_t i = 0; i < HW; i++) sum += (double)gt_load1(x, (n * HW + i) * C + c, type);
+      y[n * C + c] = (float)(sum / (double)HW);
+    }
+}
+
+void gt_ref_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW,
+                          size_t C) {
+  for (size_t n = 0; n < N; n++)
+    for (size_t i = 0; i < HW; i++)
+      for (size_t c = 0; c < C; c++)
+        gt_store1(dx, (n * HW + i) * C + c, type, dy[n * C + c] / (float)HW);
+}
+
+/* log(1 + e^-|x|) + max(x, 0) - x label: no exponential overflows. */
+double gt_ref_logistic(float *dx, const float *x, const int32_t *labels, size_t B,
+                       size_t *correct) {
+  double total = 0.0;
+  for (size_t n = 0; n < B; n++) {
+    const double at = (double)x[n], e = exp(-fabs(at)),
+                 p = at >= 0.0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+    const double label = labels[n] ? 1.0 : 0.0;
+    total += log1p(e) + fmax(at, 0.0) - at * label;
+    *correct += !isnan(at) && (at > 0.0) == (labels[n] != 0);
+    if (dx) dx[n] = (float)((p - label) / (double)B);
+  }
+  return total;
+}
+
+/* ---- embeddings and factorization machines --------------------------------------------------- */
+
+void gt_ref_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K) {
+  for (size_t m = 0; m < M; m++)
+    for (size_t k = 0; k < K; k++) y[m * K + k] = w[(size_t)ids[m] * K + k];
+}
+
+void gt_ref_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
+                               size_t M, size_t K) {
+  for (size_t m = 0; m < M; m++)
+    for (size_t k = 0; k < K; k++)
+      dw[(size_t)ids[m] * K + k] += dy[m * K + k] + (dy2 ? dy2[m * K + k] : 0.0F);
+}
+
+void gt_ref_embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K) {
+  for (size_t m = 0; m < M; m++) memset(dw + (size_t)ids[m] * K, 0, K * sizeof *dw);
+}
+
+/* Pair by pair. */
+void gt_ref_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids,
+                       size_t N, size_t F, size_t K) {
+  for (size_t n = 0; n < N; n++) {
+    const float *vectors = v + n * F * K;
+    double sum = (double)b[0];
+    for (size_t f = 0; f < F; f++) sum += (double)w[ids[n * F + f]];
+    for (size_t f = 0; f < F; f++)
+      for (size_t g = f + 1; g < F; g++)
+        for (size_t k = 0; k < K; k++)
+          sum += (double)vectors[f * K + k] * (double)vectors[g * K + k];
+    y[n] = (float)sum;
+  }
+}
+
+void gt_ref_fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F,
+                              size_t K) {
+  for (size_t n = 0; n < N; n++)
+    for (size_t f = 0; f < F; f++)
+      for (size_t k = 0; k < K; k++) {
+        double others = 0.0;
+        for (size_t g = 0; g < F; g++)
+          if (g != f) others += (double)v[(n * F + g) * K + k];
+        dv[(n * F + f) * K + k] = (float)((double)dy[n] * others);
+      }
+}
+
+void gt_ref_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
+                               size_t F) {
+  double sum = 0.0;
+  for (size_t n = 0; n < N; n++) {
+    sum += (double)dy[n];
+    for (size_t f = 0; f < F; f++) dw[ids[n * F + f]] += dy[n];
+  }
+  db[0] = (float)sum;
+}
+
+/* ---- products, pooling, ReLU, softmax -------------------------------------------------------- */
 
 static size_t conv_work(const gt_conv_shape *s, size_t N) {
   (void)s;
@@ -81,7 +254,7 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
       }
 }
 
-static void maxpool_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
+void gt_ref_maxpool_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
                             size_t N) {
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
     size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
@@ -102,7 +275,7 @@ static void maxpool_forward(float *y, uint32_t *index, const float *x, const gt_
   }
 }
 
-static void maxpool_backward(float *dx, const float *dy, const uint32_t *index,
+void gt_ref_maxpool_backward(float *dx, const float *dy, const uint32_t *index,
                              const gt_conv_shape *s, size_t N) {
   memset(dx, 0, N * s->H * s->W * s->C * sizeof *dx);
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) dx[index[o]] += dy[o];
@@ -138,11 +311,11 @@ static void linear_backward_weight(float *dw, float *db, const float *dy, const 
 }
 
 /* Written so that a NaN stays a NaN. */
-static void relu_forward(float *y, const float *x, size_t n) {
+void gt_ref_relu_forward(float *y, const float *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 
-static void relu_backward(float *dx, const float *dy, const float *y, size_t n) {
+void gt_ref_relu_backward(float *dx, const float *dy, const float *y, size_t n) {
   for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
 }
 
@@ -178,47 +351,4 @@ static const char *family(const char *operation, const gt_conv_shape *s) {
   return "ref";
 }
 
-const gt_kernels gt_kernels_ref = {
-    .name = "ref",
-    .conv_work = conv_work,
-    .conv_forward = conv_forward,
-    .conv_backward_input = conv_backward_input,
-    .conv_backward_weight = conv_backward_weight,
-    .maxpool_forward = maxpool_forward,
-    .maxpool_backward = maxpool_backward,
-    .linear_forward = linear_forward,
-    .linear_backward_input = linear_backward_input,
-    .linear_backward_weight = linear_backward_weight,
-    .relu_forward = relu_forward,
-    .relu_backward = relu_backward,
-    .softmax_xent = softmax_xent,
-    .logistic = gt_ref_logistic,
-    .norm_forward = gt_ref_norm_forward,
-    .norm_infer = gt_ref_norm_infer,
-    .norm_backward = gt_ref_norm_backward,
-    .mean_forward = gt_ref_mean_forward,
-    .mean_backward = gt_ref_mean_backward,
-    .embedding_forward = gt_ref_embedding_forward,
-    .embedding_backward = gt_ref_embedding_backward,
-    .embedding_clear = gt_ref_embedding_clear,
-    .fm_forward = gt_ref_fm_forward,
-    .fm_backward_input = gt_ref_fm_backward_input,
-    .fm_backward_weight = gt_ref_fm_backward_weight,
-    .lstm_forward = gt_ref_lstm_forward,
-    .lstm_backward = gt_ref_lstm_backward,
-    .layernorm_forward = gt_ref_layernorm_forward,
-    .layernorm_backward_input = gt_ref_layernorm_backward_input,
-    .layernorm_backward_weight = gt_ref_layernorm_backward_weight,
-    .gelu_forward = gt_ref_gelu_forward,
-    .gelu_backward = gt_ref_gelu_backward,
-    .attention_forward = gt_ref_attention_forward,
-    .attention_backward = gt_ref_attention_backward,
-    .next_xent = gt_ref_next_xent,
-    .unit_forward = gt_ref_unit_forward,
-    .unit_backward = gt_ref_unit_backward,
-    .gru_forward = gt_ref_gru_forward,
-    .gru_backward = gt_ref_gru_backward,
-    .attend_forward = gt_ref_attend_forward,
-    .attend_backward = gt_ref_attend_backward,
-    .family = family,
-};
+const gt_kernels gt_kernels_ref = {GT_SLOTS(GT_SLOT_REF) GT_OWN_SLOTS, .name = "ref"};
