@@ -251,6 +251,28 @@ const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, co
    and what is needed. */
 gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,
                        void *data, size_t count);
+
+/* An array or number of an owner.  Tables of them list what is saved once, for both ways. */
+typedef struct {
+  const char *name; /* NULL: the field is left out */
+  gt_type type;
+  void *data; /* NULL: a vector without data (simulation), which is not loaded */
+  size_t count;
+} gt_state_field;
+
+/* One of the two: the list to save to, or the one to load from. */
+typedef struct {
+  gt_state *to;
+  const gt_state *from;
+} gt_state_way;
+
+/* Adds the n fields in their order (gt_state_add), or gets them (gt_state_get); stops at the first
+   error.  Never fails when it saves. */
+gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_field *fields,
+                          size_t n);
+/* The same for an array of fields. */
+#define GT_STATE_FIELDS(way, prefix, fields)                                                       \
+  gt_state_fields(way, prefix, fields, sizeof(fields) / sizeof *(fields))
 void gt_state_close(gt_state *state);
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -93,6 +93,16 @@ gt_status gt_state_get(const gt_state *state, const char *prefix, const char *na
   return GT_OK;
 }
 
+gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_field *fields,
+                          size_t n) {
+  for (const gt_state_field *f = fields; f < fields + n; f++)
+    if (f->name && way.to)
+      gt_state_add(way.to, prefix, f->name, f->type, f->data, f->count);
+    else if (f->name && f->data)
+      GT_TRY(gt_state_get(way.from, prefix, f->name, f->type, f->data, f->count));
+  return GT_OK;
+}
+
 void gt_state_close(gt_state *state) {
   if (!state) return;
   if (state->owns_data) {

@@ -170,28 +170,29 @@ static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_sta
   return GT_OK;
 }
 
+/* Steps and arrays. */
+static gt_status fields_of(gt_optim *optim, const char *prefix, gt_state_way way) {
+  gt_state_field fields[GT_OPTIM_STATES + 1] = {{"steps", GT_TYPE_I64, &optim->steps, 1}};
+  for (size_t i = 0; i < GT_OPTIM_STATES; i++)
+    if (uses(optim, i))
+      fields[i + 1] =
+          (gt_state_field){optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n};
+  return GT_STATE_FIELDS(way, prefix, fields);
+}
+
 void gt_optim_save(gt_optim *optim, const char *owner, gt_state *state) {
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%soptim/", owner);
-  gt_state_add(state, prefix, "steps", GT_TYPE_I64, &optim->steps, 1);
-  for (size_t i = 0; i < GT_OPTIM_STATES; i++)
-    if (uses(optim, i))
-      gt_state_add(state, prefix, optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
+  (void)fields_of(optim, prefix, (gt_state_way){.to = state});
   save_schedule(optim, prefix, state);
 }
 
 gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *state) {
-  int64_t steps = 0;
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%soptim/", owner);
-  GT_TRY(gt_state_get(state, prefix, "steps", GT_TYPE_I64, &steps, 1));
-  if (steps < 0)
-    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; 0 or more is needed", prefix, (long long)steps);
-  for (size_t i = 0; i < GT_OPTIM_STATES; i++)
-    if (optim->state[i])
-      GT_TRY(gt_state_get(state, prefix, optim->kind->states[i], GT_TYPE_F32, optim->state[i],
-                          optim->n));
-  GT_TRY(load_schedule(optim, prefix, state));
-  optim->steps = steps;
-  return GT_OK;
+  GT_TRY(fields_of(optim, prefix, (gt_state_way){.from = state}));
+  if (optim->steps < 0)
+    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; 0 or more is needed", prefix,
+                   (long long)optim->steps);
+  return load_schedule(optim, prefix, state);
 }

@@ -92,18 +92,31 @@ static void save_order(gt_state *state, const char *name, const gt_pipe_schedule
   gt_state_add(state, PREFIX, name, GT_TYPE_I64, codes, encode(order, codes));
 }
 
+/* What is saved as it is. */
+static gt_status fields_of(gt_pipe_adapt *a, gt_state_way way) {
+  const size_t links = a->n * a->n, costs = links * sizeof(gt_pipe_cost) / sizeof(double);
+  const gt_state_field fields[] = {{"counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS},
+                                   {"progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS},
+                                   {"reference", GT_TYPE_F64, a->reference, links},
+                                   {"weighted", GT_TYPE_F64, a->weighted, links},
+                                   {"last", GT_TYPE_F64, a->last, costs},
+                                   {"recent", GT_TYPE_F64, a->recent, costs * GT_PIPE_ADAPT_PAST},
+                                   {"took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST}};
+  return GT_STATE_FIELDS(way, PREFIX, fields);
+}
+
+/* Checkpoints of before there were better orders do not have these. */
+static gt_status better_fields(gt_pipe_adapt *a, gt_state_way way) {
+  const gt_state_field fields[] = {{"since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS},
+                                   {"looked", GT_TYPE_I64, &a->looked, 1}};
+  return GT_STATE_FIELDS(way, PREFIX, fields);
+}
+
 void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
-  const size_t links = a->n * a->n, costs = sizeof(gt_pipe_cost) / sizeof(double);
+  const gt_state_way way = {.to = state};
   gt_state_add(state, PREFIX, "start", GT_TYPE_U8, a->hash, sizeof a->hash - 1);
-  gt_state_add(state, PREFIX, "counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS);
-  gt_state_add(state, PREFIX, "progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS);
-  gt_state_add(state, PREFIX, "reference", GT_TYPE_F64, a->reference, links);
-  gt_state_add(state, PREFIX, "weighted", GT_TYPE_F64, a->weighted, links);
-  gt_state_add(state, PREFIX, "last", GT_TYPE_F64, a->last, costs * links);
-  gt_state_add(state, PREFIX, "recent", GT_TYPE_F64, a->recent, costs * links * GT_PIPE_ADAPT_PAST);
-  gt_state_add(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST);
-  gt_state_add(state, PREFIX, "since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS);
-  gt_state_add(state, PREFIX, "looked", GT_TYPE_I64, &a->looked, 1);
+  (void)fields_of(a, way);
+  (void)better_fields(a, way);
   save_order(state, "found", a->orders[ADAPT_FOUND], a->codes[0]);
   save_order(state, "better", a->orders[ADAPT_BETTER] ? a->orders[ADAPT_BETTER] : a->best,
              a->codes[2]);
@@ -141,12 +154,10 @@ static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
   return true;
 }
 
-/* What was looked for last: once there is progress since then, it has the plan's place.  Checkpoints
-   of before there were better orders have neither. */
+/* What was looked for last: once there is progress since then, it has the plan's place. */
 static gt_status load_better(gt_pipe_adapt *a, const gt_state *state) {
   if (!gt_state_find(state, PREFIX, "better")) return GT_OK;
-  GT_TRY(gt_state_get(state, PREFIX, "since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS));
-  GT_TRY(gt_state_get(state, PREFIX, "looked", GT_TYPE_I64, &a->looked, 1));
+  GT_TRY(better_fields(a, (gt_state_way){.from = state}));
   GT_TRY(decode(a, state, "better", &a->best));
   if (a->since.start > 0) {
     a->orders[ADAPT_BETTER] = a->best;
@@ -170,24 +181,16 @@ static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
 }
 
 gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state, bool *used) {
-  const size_t links = a->n * a->n, costs = sizeof(gt_pipe_cost) / sizeof(double);
   char hash[GT_SHA256_HEX] = "";
   *used = true;
   if (!gt_state_find(state, PREFIX, "start")) return GT_OK;
   GT_TRY(gt_state_get(state, PREFIX, "start", GT_TYPE_U8, hash, sizeof hash - 1));
   *used = strcmp(hash, a->hash) == 0 && is_own(a, state);
   if (!*used) return GT_OK;
-  GT_TRY(gt_state_get(state, PREFIX, "counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS));
-  GT_TRY(gt_state_get(state, PREFIX, "progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS));
-  GT_TRY(gt_state_get(state, PREFIX, "reference", GT_TYPE_F64, a->reference, links));
-  GT_TRY(gt_state_get(state, PREFIX, "weighted", GT_TYPE_F64, a->weighted, links));
-  GT_TRY(gt_state_get(state, PREFIX, "last", GT_TYPE_F64, a->last, costs * links));
-  GT_TRY(gt_state_get(state, PREFIX, "recent", GT_TYPE_F64, a->recent,
-                      costs * links * GT_PIPE_ADAPT_PAST));
+  GT_TRY(fields_of(a, (gt_state_way){.from = state}));
   if (a->counts.rested < 0 || a->counts.off < 0 || a->counts.seen < 0 || a->counts.force < 0 ||
       a->counts.force >= ADAPT_ORDERS)
     return GT_FAIL(GT_ERR_CKPT, PREFIX "counts has a number that cannot be");
-  GT_TRY(gt_state_get(state, PREFIX, "took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST));
   GT_TRY(load_why(a, state));
   return load_orders(a, state);
 }

@@ -225,6 +225,41 @@ static void state_that_does_not_fit_is_refused_by_name(void **unused) {
   gt_state_close(&state);
 }
 
+/* One table of fields is saved and loaded; what has no name is in neither, what has no data is not
+   loaded, and the first item that does not fit ends it. */
+static void fields_are_read_both_ways(void **unused) {
+  (void)unused;
+  int64_t steps = 3, hidden = 4;
+  float w[2] = {1, 2};
+  gt_state_field fields[] = {{"steps", GT_TYPE_I64, &steps, 1},
+                             {NULL, GT_TYPE_I64, &hidden, 1},
+                             {"w", GT_TYPE_F32, w, 2},
+                             {"simulated", GT_TYPE_F32, NULL, 9}};
+  gt_state state = {0};
+  assert_int_equal(GT_STATE_FIELDS((gt_state_way){.to = &state}, "a/", fields), GT_OK);
+  assert_int_equal(state.n, 3);
+  assert_string_equal(state.items[0].name, "a/steps");
+  assert_string_equal(state.items[1].name, "a/w");
+  assert_string_equal(state.items[2].name, "a/simulated");
+
+  int64_t loaded = 0, untouched = 5;
+  float x[2] = {0, 0};
+  gt_state_field to[] = {{"steps", GT_TYPE_I64, &loaded, 1},
+                         {NULL, GT_TYPE_I64, &untouched, 1},
+                         {"simulated", GT_TYPE_F32, NULL, 8},
+                         {"w", GT_TYPE_F32, x, 2}};
+  const gt_state_way load = {.from = &state};
+  assert_int_equal(GT_STATE_FIELDS(load, "a/", to), GT_OK);
+  assert_true(loaded == 3 && untouched == 5 && x[0] == 1 && x[1] == 2);
+
+  to[0].name = "stops";
+  x[0] = 7;
+  assert_int_equal(GT_STATE_FIELDS(load, "a/", to), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "\"a/stops\" is not there"));
+  assert_true(x[0] == 7);
+  gt_state_close(&state);
+}
+
 /* With a search through the list for each name this would take minutes. */
 static void a_very_long_list(void **unused) {
   (void)unused;
@@ -303,6 +338,7 @@ int main(void) {
       cmocka_unit_test(processes_of_a_host_share_its_memory),
       cmocka_unit_test(state_is_found_by_its_whole_name),
       cmocka_unit_test(state_that_does_not_fit_is_refused_by_name),
+      cmocka_unit_test(fields_are_read_both_ways),
       cmocka_unit_test(a_very_long_list),
       cmocka_unit_test(a_long_list_keeps_order_and_frees_what_it_owns),
       cmocka_unit_test(a_name_that_is_added_twice_is_a_bug),
