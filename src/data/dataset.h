@@ -31,10 +31,4 @@ void gt_dataset_hash_schema(gt_dataset *dataset);
 gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count,
                           void *out);
 
-/* check.c: each function stores what it has checked.  GT_ERR_DATA as for gt_dataset_open. */
-gt_status gt_dataset_check_root(gt_dataset *dataset);
-gt_status gt_dataset_check_split(gt_dataset *dataset, gt_split split);
-gt_status gt_dataset_check_input(gt_dataset *dataset);
-gt_status gt_dataset_check_values(gt_dataset *dataset, gt_split split);
-
 #endif

@@ -48,11 +48,4 @@ gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, h
 /* Number of rows to read at a time: about 4 MiB, and whole chunks if the data set is chunked. */
 size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes);
 
-/* Read attributes of `object`; each must have exactly the requested kind. */
-gt_status gt_data_h5_attr_int(hid_t object, const char *path, const char *name, int64_t *out);
-gt_status gt_data_h5_attr_text(hid_t object, const char *path, const char *name, char *out,
-                               size_t size);
-gt_status gt_data_h5_attr_floats(hid_t object, const char *path, const char *name, float *out,
-                                 size_t n);
-
 #endif

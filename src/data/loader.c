@@ -1,11 +1,152 @@
-/* Samples in memory as stored, and the batches made from them: bytes become floats through a table
-   of 256 entries per channel, floats and ids are copied. */
+/* Samples in memory as stored, their order, and the batches made from them: bytes become floats through
+   a table of 256 entries per channel, floats and ids are copied. */
 #include <string.h>
 
-#include "augment.h"
 #include "dataset.h"
-#include "order.h"
+#include "loader.h"
 
+/* ---- augmentation ---------------------------------------------------------------------------- */
+
+/* Random crop of the image in a border of 4, and horizontal flip (He et al., Deep Residual Learning
+   for Image Recognition, 2016, 4.2). */
+
+gt_rng gt_augment_rng(const gt_order *order, int64_t number) {
+  return gt_rng_make(order->seed, GT_RNG_AUGMENT, order->region, (uint64_t)number);
+}
+
+gt_augment_window gt_augment_draw(gt_rng *rng) {
+  gt_augment_window window;
+  window.top = (int)gt_rng_below(rng, 2 * GT_AUGMENT_BORDER + 1) - GT_AUGMENT_BORDER;
+  window.left = (int)gt_rng_below(rng, 2 * GT_AUGMENT_BORDER + 1) - GT_AUGMENT_BORDER;
+  window.flip = gt_rng_below(rng, 2) == 1;
+  return window;
+}
+
+/* The part of a row of the window that lies in the image: `count` pixels from column `from`, after
+   `before` pixels of border.  Counted from the first pixel of the output row; in a flipped window
+   this is the last column. */
+typedef struct {
+  size_t before, from, count;
+} span;
+
+static span span_of(size_t w, gt_augment_window window) {
+  int left = window.flip ? -window.left : window.left; /* in the mirrored image */
+  size_t off = (size_t)(left < 0 ? -left : left), inside = off < w ? w - off : 0;
+  span s = {.before = left < 0 ? (off < w ? off : w) : 0, .count = inside};
+  size_t from = left < 0 ? 0 : off; /* column in the mirrored image */
+  s.from = window.flip && inside > 0 ? w - 1 - from : from;
+  return s;
+}
+
+/* The row of the image for row y of the window, or -1. */
+static ptrdiff_t row_of(size_t y, size_t h, gt_augment_window window) {
+  ptrdiff_t row = (ptrdiff_t)y + window.top;
+  return row >= 0 && (size_t)row < h ? row : -1;
+}
+
+/* Writes n black pixels; returns the position after them. */
+static float *black(float *x, size_t n, const float *table, size_t c) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < c; k++) *x++ = table[k * 256];
+  return x;
+}
+
+/* Writes n pixels from `at` on, forwards or backwards; returns the position after them. */
+static float *look_up(float *x, const uint8_t *at, size_t n, const float *table, size_t c,
+                      bool backwards) {
+  const ptrdiff_t step = backwards ? -(ptrdiff_t)c : (ptrdiff_t)c;
+  for (size_t i = 0; i < n; i++, at += step)
+    for (size_t k = 0; k < c; k++) *x++ = table[k * 256 + at[k]];
+  return x;
+}
+
+void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t h, size_t w,
+                      size_t c, gt_augment_window window) {
+  const span s = span_of(w, window);
+  for (size_t y = 0; y < h; y++) {
+    ptrdiff_t row = row_of(y, h, window);
+    if (row < 0) {
+      x = black(x, w, table, c);
+      continue;
+    }
+    x = black(x, s.before, table, c);
+    if (s.count > 0)
+      x = look_up(x, bytes + ((size_t)row * w + s.from) * c, s.count, table, c, window.flip);
+    x = black(x, w - s.before - s.count, table, c);
+  }
+}
+
+void gt_augment_floats(float *x, const float *image, size_t h, size_t w, size_t c,
+                       gt_augment_window window) {
+  const span s = span_of(w, window);
+  memset(x, 0, h * w * c * sizeof *x);
+  for (size_t y = 0; y < h; y++, x += w * c) {
+    ptrdiff_t row = row_of(y, h, window);
+    if (row < 0) continue;
+    for (size_t i = 0; i < s.count; i++) {
+      size_t column = window.flip ? s.from - i : s.from + i;
+      memcpy(x + (s.before + i) * c, image + ((size_t)row * w + column) * c, c * sizeof *x);
+    }
+  }
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* The order of samples: a keyed Feistel permutation on the next power of two, repeated until the
+   result is below n (cycle walking: Black and Rogaway, Ciphers with Arbitrary Finite Domains,
+   CT-RSA 2002, method 2). */
+
+gt_permutation gt_order_permutation(const gt_order *order, int64_t epoch) {
+  gt_permutation p = {.n = order->n};
+  int bits = 0;
+  while (bits < 63 && ((size_t)1 << bits) < order->n) bits++;
+  p.left_bits = bits / 2;
+  p.right_bits = bits - p.left_bits;
+  gt_rng rng = gt_rng_make(order->seed, GT_RNG_ORDER, order->region, (uint64_t)epoch);
+  for (int r = 0; r < GT_ORDER_ROUNDS; r++) p.keys[r] = gt_rng_u64(&rng);
+  return p;
+}
+
+/* The round function.  Any function gives a permutation; this one mixes well (SplitMix64's
+   finalizer). */
+static uint64_t mix(uint64_t half, uint64_t key) {
+  uint64_t z = (half + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ key;
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* Each round changes one half by a function of the other, so it is invertible: a permutation of
+   0..2^bits-1. */
+static uint64_t feistel(const gt_permutation *p, uint64_t v) {
+  uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1,
+           right_mask = (UINT64_C(1) << p->right_bits) - 1;
+  uint64_t left = v >> p->right_bits, right = v & right_mask;
+  for (int r = 0; r < GT_ORDER_ROUNDS; r += 2) {
+    left ^= mix(right, p->keys[r]) & left_mask;
+    right ^= mix(left, p->keys[r + 1]) & right_mask;
+  }
+  return left << p->right_bits | right;
+}
+
+size_t gt_permutation_at(const gt_permutation *p, size_t i) {
+  /* A walk along the cycle from below n returns below n, and two starts never give the same result.
+     n is over half the domain: under 2 steps on average. */
+  uint64_t v = feistel(p, i);
+  while (v >= p->n) v = feistel(p, v);
+  return (size_t)v;
+}
+
+int64_t gt_order_batches_per_epoch(const gt_order *order) {
+  return (int64_t)((order->n + (order->whole ? 0 : order->batch - 1)) / order->batch);
+}
+
+size_t gt_order_batch_size(const gt_order *order, int64_t number) {
+  size_t first = (size_t)(number % gt_order_batches_per_epoch(order)) * order->batch;
+  return order->n - first < order->batch ? order->n - first : order->batch;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
 struct gt_loader {
   gt_input input;
   gt_augment augment;

@@ -1,11 +1,141 @@
-/* Encodes texts as tokens, and tokens as bytes. */
-#include "tokens.h"
-
+/* Texts as tokens: pairs of tokens by number, pieces across which no pair is merged, vocabularies,
+   encoding. */
 #include <stdio.h>
 #include <string.h>
 
-#include "pairs.h"
-#include "pieces.h"
+#include "tokens.h"
+
+/* ---- pairs, in a hash table with linear probing ---------------------------------------------- */
+
+enum { FIRST_SLOTS = 1024 };
+
+/* The slot of the pair: its own, or the empty one where it belongs. */
+static size_t pair_slot(const gt_pairs *p, uint64_t pair) {
+  const uint64_t hash = (pair + 1) * 0x9e3779b97f4a7c15U;
+  size_t at = (size_t)(hash ^ hash >> 32) & (p->nslots - 1);
+  while (p->keys[at] != 0 && p->keys[at] != pair + 1) at = (at + 1) & (p->nslots - 1);
+  return at;
+}
+
+const uint32_t *gt_pairs_find(const gt_pairs *p, uint64_t pair) {
+  if (p->nslots == 0) return NULL;
+  const size_t at = pair_slot(p, pair);
+  return p->keys[at] != 0 ? &p->values[at] : NULL;
+}
+
+static void put(gt_pairs *p, uint64_t pair, uint32_t value) {
+  const size_t at = pair_slot(p, pair);
+  p->keys[at] = pair + 1;
+  p->values[at] = value;
+}
+
+static void grow(gt_pairs *p) {
+  const gt_pairs old = *p;
+  p->nslots = old.nslots ? 2 * old.nslots : FIRST_SLOTS;
+  p->keys = GT_NEW_ARRAY(uint64_t, p->nslots);
+  p->values = GT_NEW_ARRAY(uint32_t, p->nslots);
+  for (size_t i = 0; i < old.nslots; i++)
+    if (old.keys[i] != 0) put(p, old.keys[i] - 1, old.values[i]);
+  gt_free(old.keys);
+  gt_free(old.values);
+}
+
+void gt_pairs_add(gt_pairs *p, uint64_t pair, uint32_t value) {
+  if (2 * (p->n + 1) >= p->nslots) grow(p);
+  put(p, pair, value);
+  p->n++;
+}
+
+void gt_pairs_close(gt_pairs *p) {
+  gt_free(p->keys);
+  gt_free(p->values);
+  *p = (gt_pairs){0};
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* Cuts texts at spaces and between letters, digits and signs, like the expression of GPT-2 (Radford
+   et al. 2019) without its rules for English. */
+
+typedef enum { BLANK, LETTER, DIGIT, SIGN } kind;
+
+/* Bytes of 128 and more are parts of letters in UTF-8, mostly. */
+static kind kind_of(char c) {
+  if (c == ' ' || (c >= '\t' && c <= '\r')) return BLANK;
+  if (c >= '0' && c <= '9') return DIGIT;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80) ? LETTER : SIGN;
+}
+
+/* The end of the run of one kind that begins at `at`. */
+static size_t run(const char *text, size_t at, size_t n) {
+  const kind first = kind_of(text[at]);
+  while (at < n && kind_of(text[at]) == first) at++;
+  return at;
+}
+
+size_t gt_piece_next(const char *text, size_t n) {
+  const size_t most = n < GT_PIECE_MAX + 1 ? n : GT_PIECE_MAX + 1;
+  size_t end = run(text, 0, most);
+  /* the last space before a word belongs to the word */
+  if (kind_of(text[0]) == BLANK && end < most && text[end - 1] == ' ')
+    end = end > 1 ? end - 1 : run(text, end, most);
+  return end < GT_PIECE_MAX ? end : GT_PIECE_MAX;
+}
+
+enum { FIRST = 1024 }; /* room */
+
+typedef struct {
+  gt_piece *pieces;
+  size_t n, capacity;
+  uint32_t *slots; /* 0, or 1 + a piece */
+  size_t nslots;   /* a power of two, more than twice the pieces */
+} table;
+
+/* The slot of the piece: its own, or the empty one where it belongs.  FNV-1a, linear probing. */
+static uint32_t *slot_of(const table *t, const char *text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3U;
+  for (size_t at = (size_t)(hash ^ hash >> 32);; at++) {
+    uint32_t *slot = &t->slots[at & (t->nslots - 1)];
+    if (*slot == 0) return slot;
+    const gt_piece *p = &t->pieces[*slot - 1];
+    if (p->length == length && memcmp(p->text, text, length) == 0) return slot;
+  }
+}
+
+static void make_slots(table *t, size_t nslots) {
+  gt_free(t->slots);
+  t->nslots = nslots;
+  t->slots = GT_NEW_ARRAY(uint32_t, nslots);
+  for (size_t i = 0; i < t->n; i++)
+    *slot_of(t, t->pieces[i].text, t->pieces[i].length) = (uint32_t)(i + 1);
+}
+
+static void count(table *t, const char *text, size_t length) {
+  uint32_t *slot = slot_of(t, text, length);
+  if (*slot > 0) {
+    t->pieces[*slot - 1].count++;
+    return;
+  }
+  GT_GROW(t->pieces, t->n, t->capacity, FIRST);
+  t->pieces[t->n] = (gt_piece){.text = text, .length = length, .count = 1};
+  *slot = (uint32_t)++t->n;
+  if (2 * (t->n + 1) >= t->nslots) make_slots(t, 2 * t->nslots);
+}
+
+gt_piece *gt_pieces_count(const char *text, size_t length, size_t *n) {
+  table t = {.pieces = GT_NEW_ARRAY(gt_piece, FIRST), .capacity = FIRST};
+  make_slots(&t, FIRST);
+  for (size_t at = 0, step; at < length; at += step) {
+    step = gt_piece_next(text + at, length - at);
+    count(&t, text + at, step);
+  }
+  gt_free(t.slots);
+  *n = t.n;
+  return t.pieces;
+}
+
+/* ---- vocabularies ---------------------------------------------------------------------------- */
 
 struct gt_tokens {
   size_t nmerges;
@@ -33,8 +163,6 @@ const char *gt_tokens_bytes(const gt_tokens *t, int32_t id, size_t *n) {
   *n = t->first[id + 1] - t->first[id];
   return t->bytes + t->first[id];
 }
-
-/* ---- creation -------------------------------------------------------------------------------- */
 
 /* Appends the bytes of the two tokens of merge k. */
 static gt_status join(gt_tokens *t, const char *path, size_t k) {

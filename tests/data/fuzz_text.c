@@ -1,7 +1,7 @@
 /* Any bytes as text, plain or gzip, give GT_ERR_DATA with a sentence or a data set, without crashes
    or leaks, and come back from their tokens.  The first bytes of the input are the options. */
 #include "fuzz.h"
-#include "merges.h"
+#include "import.h"
 
 /* What the tokens of the text stand for is the text. */
 static void round_trip(const char *text, size_t n, size_t vocabulary) {

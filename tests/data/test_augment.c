@@ -2,8 +2,7 @@
    outside the image are black, and all windows are equally likely. */
 #include "scratch.h"
 
-#include "augment.h"
-#include "order.h"
+#include "loader.h"
 #include "store.h"
 
 enum {

@@ -4,7 +4,7 @@
 
 #include <hdf5.h>
 
-#include "order.h"
+#include "loader.h"
 #include "store.h"
 
 enum { NTRAIN = 130, NTEST = 20, FIELDS = 4, FEATURES = 1000 };

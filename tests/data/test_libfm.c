@@ -2,7 +2,7 @@
    line. */
 #include "scratch.h"
 
-#include "libfm_text.h"
+#include "import.h"
 
 static const char good_test[] = "-1 0:1 9:1 5:1\n";
 

@@ -4,7 +4,7 @@
 #include <hdf5.h>
 #include <math.h>
 
-#include "order.h"
+#include "loader.h"
 
 /* Every n up to 300, and some around powers of two: each place holds one sample, each sample has
    one place. */

@@ -4,8 +4,8 @@
 
 #include <hdf5.h>
 
-#include "merges.h"
-#include "pieces.h"
+#include "import.h"
+#include "tokens.h"
 
 static const double no_tests = 0, half = 0.5;
 

@@ -1,11 +1,12 @@
 /* Reads files through zlib, which also reads plain files. */
-#include "bytes.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "bytes.h"
+#include "import.h"
 
 struct gt_bytes {
   gzFile file;
@@ -87,4 +88,16 @@ void gt_bytes_close(gt_bytes *b) {
   gzclose(b->file);
   gt_free(b->path);
   gt_free(b);
+}
+
+/* ---- the name of a folder -------------------------------------------------------------------- */
+
+void gt_import_name(const char *folder, const char *fallback, char name[64]) {
+  size_t end = strlen(folder);
+  while (end > 0 && folder[end - 1] == '/') end--;
+  size_t begin = end;
+  while (begin > 0 && folder[begin - 1] != '/') begin--;
+  snprintf(name, 64, "%.*s", (int)(end - begin < 63 ? end - begin : 63), folder + begin);
+  if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+    snprintf(name, 64, "%s", fallback);
 }

@@ -8,6 +8,9 @@
 /* NAME.c: each function reads `source` and writes the data set `out`. */
 gt_status gt_import_mnist(const char *source, const char *out);
 gt_status gt_import_cifar(const char *source, const char *out);
+/* Features that are ids: lines `label id:1 id:1 ...` (Rendle, Factorization Machines with libFM,
+   2012). */
+#define GT_LIBFM_MAX_FIELDS 65536
 gt_status gt_import_libfm(const char *source, const char *out);
 gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options);
 gt_status gt_import_sessions(const char *source, const char *out, const gt_text_options *options);
@@ -15,7 +18,12 @@ gt_status gt_import_sessions(const char *source, const char *out, const gt_text_
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
 
-/* name.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
+/* text.c.  A vocabulary of `count` ids, GT_TOKEN_BYTES or more; of fewer when no pair occurs twice any more.
+   Merges the most frequent pair of tokens inside pieces again and again; among equally frequent
+   ones that of the smallest left, then right token.  Never fails. */
+gt_tokens *gt_merges_learn(const char *text, size_t length, size_t count);
+
+/* bytes.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
    fallback if it has none. */
 void gt_import_name(const char *folder, const char *fallback, char name[64]);
 

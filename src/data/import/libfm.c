@@ -1,5 +1,4 @@
-/* Imports click data in libFM's text format: NAME.train.libfm and NAME.test.libfm, such as the
-   Frappe files of He and Chua (Neural Factorization Machines, SIGIR 2017). */
+/* Reads lines of any length word by word through a fixed buffer. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,15 +6,183 @@
 
 #include "dataset.h"
 #include "import.h"
-#include "libfm_text.h"
+#include "bytes.h"
 #include "store.h"
+
+/* ---- lines of words, through a fixed buffer -------------------------------------------------- */
+
+/* WORD: the longest valid word is 2147483645:1.000...; longer ones are rejected. */
+enum { BUFFER = 1 << 16, WORD = 40 };
+enum { END_OF_FILE = -1, FAILED = -2 };
+
+typedef struct {
+  gt_bytes *file;
+  size_t line, at, have; /* positions in buffer */
+  char word[WORD];
+  unsigned char buffer[BUFFER];
+} text_file;
+
+static gt_status open_text(text_file **out, const char *path) {
+  gt_bytes *file;
+  *out = NULL;
+  GT_TRY(gt_bytes_open(&file, path));
+  *out = GT_NEW(text_file);
+  (*out)->file = file;
+  return GT_OK;
+}
+
+static const char *path_text(const text_file *l) {
+  return gt_bytes_path(l->file);
+}
+
+static size_t line_text(const text_file *l) {
+  return l->line;
+}
+
+static gt_status rewind_text(text_file *l) {
+  l->line = l->at = l->have = 0;
+  return gt_bytes_rewind(l->file);
+}
+
+static void close_text(text_file *l) {
+  if (!l) return;
+  gt_bytes_close(l->file);
+  gt_free(l);
+}
+
+/* The next byte without consuming it, END_OF_FILE or FAILED. */
+static int peek(text_file *l) {
+  if (l->at < l->have) return l->buffer[l->at];
+  int64_t got = gt_bytes_read(l->file, l->buffer, BUFFER);
+  if (got < 0) return FAILED;
+  if (got < BUFFER && gt_bytes_whole(l->file) != GT_OK) return FAILED;
+  l->at = 0;
+  l->have = (size_t)got;
+  return got > 0 ? l->buffer[0] : END_OF_FILE;
+}
+
+static bool is_blank(int byte) {
+  return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
+/* Reads the next word of the line into l->word; empty at the end of the line, which is not
+   consumed. */
+static gt_status next_word(text_file *l) {
+  size_t n = 0;
+  int byte;
+  while (is_blank(byte = peek(l))) l->at++;
+  for (; byte >= 0 && byte != '\n' && !is_blank(byte); l->at++, byte = peek(l)) {
+    /* printable, since messages quote it */
+    if (n + 1 < WORD) l->word[n] = (char)(byte > ' ' && byte < 127 ? byte : '?');
+    n++;
+  }
+  if (byte == FAILED) return GT_ERR_DATA;
+  l->word[n < WORD ? n : WORD - 1] = 0;
+  if (n >= WORD)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: line %zu has a word of more than %d bytes, `%.16s...`; `label id:1 id:1 "
+                   "...` is needed",
+                   path_text(l), l->line, WORD - 1, l->word);
+  return GT_OK;
+}
+
+/* Reads a whole number written as 1, +1, -1 or 1.0.  Returns the text after it, NULL if there is
+   none or it is 2^32 or more. */
+static const char *take_number(const char *text, bool *negative, uint64_t *out) {
+  *negative = *text == '-';
+  if (*text == '-' || *text == '+') text++;
+  if (*text < '0' || *text > '9') return NULL;
+  for (*out = 0; *text >= '0' && *text <= '9'; text++)
+    if ((*out = *out * 10 + (uint64_t)(*text - '0')) > UINT32_MAX) return NULL;
+  return text;
+}
+
+static const char *skip_zeros(const char *text) {
+  if (*text == '.')
+    for (text++; *text == '0';) text++;
+  return text;
+}
+
+static gt_status parse_label(const text_file *l, int32_t *label) {
+  bool negative;
+  uint64_t value;
+  const char *rest = take_number(l->word, &negative, &value);
+  if (!rest || *skip_zeros(rest) || value > 1)
+    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; a label 1, 0 or -1 is needed",
+                   path_text(l), l->line, l->word);
+  *label = value == 1 && !negative;
+  return GT_OK;
+}
+
+static gt_status parse_field(const text_file *l, size_t field, int32_t *id) {
+  bool negative;
+  uint64_t value, one;
+  const char *rest = take_number(l->word, &negative, &value);
+  if (!strchr(l->word, ':'))
+    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; `id:1` is needed", path_text(l),
+                   field + 1, l->line, l->word);
+  if (!rest || *rest != ':' || negative || value >= GT_DATA_MAX_FEATURES)
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: the id in field %zu of line %zu is `%.*s`; a whole number from 0 to %d is needed",
+        path_text(l), field + 1, l->line, (int)strcspn(l->word, ":"), l->word,
+        GT_DATA_MAX_FEATURES - 1);
+  const char *end = take_number(rest + 1, &negative, &one);
+  if (!end || negative || one != 1 || *skip_zeros(end))
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: the value in field %zu of line %zu is `%s`; 1 is needed, as only "
+                   "categories (ids) are read",
+                   path_text(l), field + 1, l->line, rest + 1);
+  *id = (int32_t)value;
+  return GT_OK;
+}
+
+/* After an empty line: only blanks may follow up to the end of the file. */
+static gt_status expect_end(text_file *l) {
+  int byte;
+  while (is_blank(byte = peek(l)) || byte == '\n') l->at++;
+  if (byte == FAILED) return GT_ERR_DATA;
+  if (byte == END_OF_FILE) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: line %zu is empty, and others follow; `label id:1 id:1 ...` is needed",
+                 path_text(l), l->line);
+}
+
+/* Reads the label of the next line, 0 or 1, and its *fields ids into `ids`, which has room for
+   GT_LIBFM_MAX_FIELDS.  At the end of the file *more is false and nothing else is written.  Spaces
+   and carriage returns at the end of a line, and empty lines at the end of the file, are ignored.
+   GT_ERR_DATA names the file, the line, what was found and what is needed. */
+static gt_status next_text(text_file *l, bool *more, int32_t *label, int32_t *ids, size_t *fields) {
+  *more = false;
+  l->line++;
+  GT_TRY(next_word(l));
+  if (!l->word[0]) return expect_end(l);
+  GT_TRY(parse_label(l, label));
+  for (*fields = 0;; ++*fields) {
+    GT_TRY(next_word(l));
+    if (!l->word[0]) break;
+    if (*fields == GT_LIBFM_MAX_FIELDS)
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields; at most so many are read",
+                     path_text(l), l->line, GT_LIBFM_MAX_FIELDS);
+    GT_TRY(parse_field(l, *fields, &ids[*fields]));
+  }
+  if (*fields == 0)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: line %zu has a label and no fields; `label id:1 id:1 ...` is needed",
+                   path_text(l), l->line);
+  if (peek(l) == '\n') l->at++;
+  *more = true;
+  return GT_OK;
+}
+
+/* ---- the data set ---------------------------------------------------------------------------- */
 
 enum { BLOCK_BYTES = 1 << 20 };
 
 typedef struct {
   const char *folder;
   char *name; /* stem of the file names */
-  gt_libfm *files[2];
+  text_file *files[2];
   size_t n[2], fields;
   int32_t largest; /* largest id */
   int32_t *ids;    /* of one line */
@@ -72,7 +239,7 @@ static gt_status open_split(libfm *l, gt_split split) {
   snprintf(name, size, "%s.%s.libfm", l->name, gt_data_split_names[split]);
   path = gt_bytes_find(l->folder, name);
   if (path)
-    status = gt_libfm_open(&l->files[split], path);
+    status = open_text(&l->files[split], path);
   else
     status = GT_FAIL(GT_ERR_DATA, "%s: %s is missing, with .gz and without", l->folder, name);
   gt_free(path);
@@ -84,16 +251,16 @@ static gt_status open_split(libfm *l, gt_split split) {
 
 /* Reads the next line; every line of both files must have as many fields as the first. */
 static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label) {
-  gt_libfm *file = l->files[split];
+  text_file *file = l->files[split];
   size_t fields;
-  GT_TRY(gt_libfm_next(file, more, label, l->ids, &fields));
+  GT_TRY(next_text(file, more, label, l->ids, &fields));
   if (!*more) return GT_OK;
   if (l->fields == 0) l->fields = fields;
   if (fields != l->fields)
     return GT_FAIL(GT_ERR_DATA,
                    "%s: line %zu has %zu fields, but the first line of %s.train.libfm has %zu; all "
                    "need the same number",
-                   gt_libfm_path(file), gt_libfm_line(file), fields, l->name, l->fields);
+                   path_text(file), line_text(file), fields, l->name, l->fields);
   return GT_OK;
 }
 
@@ -109,17 +276,17 @@ static gt_status measure(libfm *l, gt_split split) {
     if (l->n[split] == UINT32_MAX)
       return GT_FAIL(GT_ERR_DATA,
                      "%s: has more than %u lines; a split holds at most so many samples",
-                     gt_libfm_path(l->files[split]), UINT32_MAX);
+                     path_text(l->files[split]), UINT32_MAX);
   }
   if (l->n[split] == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: has no lines; 1 or more `label id:1 id:1 ...` are needed",
-                   gt_libfm_path(l->files[split]));
-  return gt_libfm_rewind(l->files[split]);
+                   path_text(l->files[split]));
+  return rewind_text(l->files[split]);
 }
 
 static gt_status changed(const libfm *l, gt_split split) {
   return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again",
-                 gt_libfm_path(l->files[split]));
+                 path_text(l->files[split]));
 }
 
 static gt_status copy_split(libfm *l, gt_split split, size_t block) {
@@ -159,7 +326,7 @@ gt_status gt_import_libfm(const char *source, const char *out) {
   libfm l = {.folder = source};
   gt_status status = convert(&l, out);
   gt_data_store_close(l.store);
-  for (int s = 0; s < 2; s++) gt_libfm_close(l.files[s]);
+  for (int s = 0; s < 2; s++) close_text(l.files[s]);
   gt_free(l.labels);
   gt_free(l.block);
   gt_free(l.ids);

@@ -1,11 +1,228 @@
 /* Imports sessions of clicks, as in the data sets of SR-GNN (Wu et al. 2019) and NISER (Gupta et
    al. 2019): a sample is the last items of a session before one of its items, and this item is its
    label. */
+#include <stdio.h>
 #include <string.h>
 
 #include "import.h"
-#include "session_file.h"
+#include "lines.h"
+#include "pickle.h"
 #include "store.h"
+
+/* ---- files: a pickle, or a text, gzip or plain ----------------------------------------------- */
+
+#define GT_ITEMS_MAX 1000000 /* the highest number of an item; the lowest is 1 */
+
+/* A session of n items.  paired: the last is the target that the file has for the others. */
+typedef struct {
+  const int32_t *items; /* NULL: there are no more sessions */
+  size_t n;
+  bool paired;
+} clicks;
+
+typedef struct session_file session_file;
+
+typedef struct {
+  gt_status (*next)(session_file *f, clicks *session);
+  gt_status (*rewind)(session_file *f);
+} form;
+
+struct session_file {
+  char *path, where[64];
+  const form *form;
+  gt_lines *lines;
+  gt_pickle *pickle;
+  gt_pickle_list sessions, targets;
+  bool paired;
+  size_t at;      /* the next session of the pickle */
+  int32_t *items; /* of the last session */
+  size_t nitems, capacity;
+};
+
+static gt_status check_item(const session_file *f, int64_t item) {
+  if (item >= 1 && item <= GT_ITEMS_MAX) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%s: %s has item %lld; numbers from 1 to %d are needed", f->path,
+                 f->where, (long long)item, GT_ITEMS_MAX);
+}
+
+static void keep(session_file *f, int32_t item) {
+  GT_GROW(f->items, f->nitems, f->capacity, 64);
+  f->items[f->nitems++] = item;
+}
+
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+static const char *skip_blanks(const char *text) {
+  return text + strspn(text, " \t");
+}
+
+/* A printable piece of text, for messages. */
+static const char *quote(const char *text, char out[25]) {
+  snprintf(out, 25, "%.*s", (int)strcspn(text, " \t"), text);
+  for (char *p = out; *p; p++)
+    if (*p < ' ' || *p > '~') *p = '?';
+  return out;
+}
+
+/* Reads the number at *text, and moves behind it. */
+static gt_status take_item(session_file *f, const char **text) {
+  const char *end = *text;
+  char found[25];
+  int64_t item = 0;
+  for (; is_digit(*end); end++)
+    if (item <= GT_ITEMS_MAX) item = item * 10 + (*end - '0');
+  if (end == *text || (*end && *end != ' ' && *end != '\t') || item > GT_ITEMS_MAX || item < 1)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: %s has `%s`; numbers of items, 1 to %d, separated by blanks, are needed",
+                   f->path, f->where, quote(*text, found), GT_ITEMS_MAX);
+  keep(f, (int32_t)item);
+  *text = end;
+  return GT_OK;
+}
+
+static gt_status next_line(session_file *f, clicks *session) {
+  const char *text;
+  f->nitems = 0;
+  do {
+    GT_TRY(gt_lines_next(f->lines, &text));
+    if (!text) return GT_OK;
+    snprintf(f->where, sizeof f->where, "line %zu", gt_lines_number(f->lines));
+    for (text = skip_blanks(text); *text; text = skip_blanks(text)) GT_TRY(take_item(f, &text));
+  } while (f->nitems == 0);
+  *session = (clicks){.items = f->items, .n = f->nitems};
+  return GT_OK;
+}
+
+static gt_status rewind_lines(session_file *f) {
+  return gt_lines_rewind(f->lines);
+}
+
+static const form as_text = {next_line, rewind_lines};
+
+static gt_status wrong_form(const session_file *f, uint64_t offset, const char *found) {
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: byte %llu begins %s; a list of sessions, which are lists of numbers, is "
+                 "needed, or a pair of such a list and the list of their targets",
+                 f->path, (unsigned long long)offset, found);
+}
+
+/* Whether these are the sessions and their targets, not two sessions. */
+static bool is_pair(const gt_pickle *p, const gt_pickle_list *top) {
+  if (top->n != 2 || top->values[0] >= 0 || top->values[1] >= 0) return false;
+  const gt_pickle_list first = gt_pickle_list_of(p, top->values[0]);
+  return first.n > 0 && first.values[0] < 0;
+}
+
+static gt_status open_top(session_file *f) {
+  if (gt_pickle_top(f->pickle) >= 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: is the pickle of a number; one of sessions is needed",
+                   f->path);
+  f->sessions = gt_pickle_list_of(f->pickle, gt_pickle_top(f->pickle));
+  f->paired = is_pair(f->pickle, &f->sessions);
+  if (!f->paired) return GT_OK;
+  f->targets = gt_pickle_list_of(f->pickle, f->sessions.values[1]);
+  f->sessions = gt_pickle_list_of(f->pickle, f->sessions.values[0]);
+  if (f->sessions.n == f->targets.n) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%s: has %zu sessions but %zu targets; the same number is needed",
+                 f->path, f->sessions.n, f->targets.n);
+}
+
+/* Copies a value if it is the number of an item. */
+static gt_status copy_item(session_file *f, gt_pickle_value value) {
+  if (value < 0)
+    return wrong_form(f, gt_pickle_list_of(f->pickle, value).offset, "a list within a session");
+  GT_TRY(check_item(f, value));
+  keep(f, value);
+  return GT_OK;
+}
+
+static gt_status next_list(session_file *f, clicks *session) {
+  if (f->at == f->sessions.n) return GT_OK;
+  const gt_pickle_value value = f->sessions.values[f->at];
+  if (value >= 0) return wrong_form(f, f->sessions.offset, "a list that has numbers");
+  const gt_pickle_list list = gt_pickle_list_of(f->pickle, value);
+  f->nitems = 0;
+  snprintf(f->where, sizeof f->where, "session %zu, at byte %llu,", f->at + 1,
+           (unsigned long long)list.offset);
+  for (size_t i = 0; i < list.n; i++) GT_TRY(copy_item(f, list.values[i]));
+  if (f->paired) GT_TRY(copy_item(f, f->targets.values[f->at]));
+  keep(f, 0); /* so that an empty session has an address */
+  *session = (clicks){.items = f->items, .n = f->nitems - 1, .paired = f->paired};
+  f->at++;
+  return GT_OK;
+}
+
+static gt_status rewind_list(session_file *f) {
+  f->at = 0;
+  return GT_OK;
+}
+
+static const form as_pickle = {next_list, rewind_list};
+
+static gt_status read_pickle(session_file *f, gt_bytes *bytes) {
+  f->form = &as_pickle;
+  GT_TRY(gt_bytes_rewind(bytes));
+  GT_TRY(gt_pickle_read(&f->pickle, bytes));
+  return open_top(f);
+}
+
+static gt_status open_text(session_file *f) {
+  f->form = &as_text;
+  return gt_lines_open(&f->lines, f->path);
+}
+
+static gt_status open_form(session_file *f) {
+  gt_bytes *bytes;
+  uint8_t first = 0;
+  GT_TRY(gt_bytes_open(&bytes, f->path));
+  gt_status status = gt_bytes_read(bytes, &first, 1) < 0 ? GT_ERR_DATA : GT_OK;
+  const bool pickled = gt_pickle_begins(first);
+  if (status == GT_OK && pickled) status = read_pickle(f, bytes);
+  gt_bytes_close(bytes);
+  return status == GT_OK && !pickled ? open_text(f) : status;
+}
+
+static void close_file(session_file *f) {
+  if (!f) return;
+  gt_pickle_close(f->pickle);
+  gt_lines_close(f->lines);
+  gt_free(f->items);
+  gt_free(f->path);
+  gt_free(f);
+}
+
+/* A file whose first byte begins a pickle of a list or tuple is a pickle: a list of sessions, or a
+   pair of such a list and the list of their targets.  Others are texts: a session a line, numbers
+   separated by blanks.  GT_ERR_DATA names the file and what is wrong. */
+static gt_status open_file(session_file **out, const char *path) {
+  session_file *f = GT_NEW(session_file);
+  f->path = gt_strdup(path);
+  const gt_status status = open_form(f);
+  *out = status == GT_OK ? f : NULL;
+  if (status != GT_OK) close_file(f);
+  return status;
+}
+
+static const char *path_file(const session_file *f) {
+  return f->path;
+}
+
+static gt_status next_file(session_file *f, clicks *session) {
+  *session = (clicks){0};
+  return f->form->next(f, session);
+}
+
+static const char *where_file(const session_file *f) {
+  return f->where;
+}
+
+static gt_status rewind_file(session_file *f) {
+  return f->form->rewind(f);
+}
+
+/* ---- splits ---------------------------------------------------------------------------------- */
 
 enum { BLOCK_BYTES = 1 << 20 };
 #define MAX_SAMPLES 100000000 /* of a split: more means other data or a damaged file */
@@ -20,14 +237,12 @@ typedef struct {
   size_t length; /* items of a sample */
   int32_t items; /* the highest number */
   bool whole[2]; /* see file_kind; indexed by gt_split, as all that follow */
-  gt_session_file *files[2];
+  session_file *files[2];
   size_t n[2];
   int32_t *block, *labels;
   size_t filled, room, stored; /* samples: in the block; that fit; written before */
   gt_data_store *store;
 } sessions;
-
-/* ---- files ----------------------------------------------------------------------------------- */
 
 static const file_kind kinds[2][2] = {
     {{"train.txt", false}, {"all_train_seq.txt", true}},
@@ -42,29 +257,29 @@ static gt_status open_split(sessions *s, gt_split split) {
     return GT_FAIL(GT_ERR_DATA, "%s: %s is missing, with .gz and without", s->folder,
                    split == GT_SPLIT_TRAIN ? "train.txt or all_train_seq.txt" : kind->name);
   s->whole[split] = kind->whole;
-  const gt_status status = gt_session_file_open(&s->files[split], path);
+  const gt_status status = open_file(&s->files[split], path);
   gt_free(path);
   return status;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static bool has_prefixes(const sessions *s, gt_split split, const gt_session *session) {
+static bool has_prefixes(const sessions *s, gt_split split, const clicks *session) {
   return s->whole[split] && !session->paired;
 }
 
 /* The first item of a session that is a label; the last one always is. */
-static gt_status first_label(const sessions *s, gt_split split, const gt_session *session,
+static gt_status first_label(const sessions *s, gt_split split, const clicks *session,
                              size_t *first) {
   if (has_prefixes(s, split, session)) return *first = 1, GT_OK;
   *first = session->n - 1;
   if (session->n >= 2) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
                  "%s: %s has no item before its target; 1 or more in front of it are needed",
-                 gt_session_file_path(s->files[split]), gt_session_file_where(s->files[split]));
+                 path_file(s->files[split]), where_file(s->files[split]));
 }
 
-static int32_t highest(const gt_session *session) {
+static int32_t highest(const clicks *session) {
   int32_t highest = 0;
   for (size_t i = 0; i < session->n; i++)
     if (session->items[i] > highest) highest = session->items[i];
@@ -73,23 +288,22 @@ static int32_t highest(const gt_session *session) {
 
 /* First pass: counts the samples, and finds the highest number. */
 static gt_status measure(sessions *s, gt_split split) {
-  gt_session session;
+  clicks session;
   size_t first;
   for (;;) {
-    GT_TRY(gt_session_file_next(s->files[split], &session));
+    GT_TRY(next_file(s->files[split], &session));
     if (!session.items) break;
     GT_TRY(first_label(s, split, &session, &first));
     if (highest(&session) > s->items) s->items = highest(&session);
     if (session.n > first) s->n[split] += session.n - first;
     if (s->n[split] > MAX_SAMPLES)
       return GT_FAIL(GT_ERR_DATA, "%s: has more than %d samples up to %s; at most so many are read",
-                     gt_session_file_path(s->files[split]), MAX_SAMPLES,
-                     gt_session_file_where(s->files[split]));
+                     path_file(s->files[split]), MAX_SAMPLES, where_file(s->files[split]));
   }
   if (s->n[split] == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: has no session of 2 items; 1 or more such are needed",
-                   gt_session_file_path(s->files[split]));
-  return gt_session_file_rewind(s->files[split]);
+                   path_file(s->files[split]));
+  return rewind_file(s->files[split]);
 }
 
 static gt_status flush(sessions *s, gt_split split) {
@@ -113,15 +327,15 @@ static gt_status add_sample(sessions *s, gt_split split, const int32_t *items, s
 
 static gt_status changed(const sessions *s, gt_split split) {
   return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again",
-                 gt_session_file_path(s->files[split]));
+                 path_file(s->files[split]));
 }
 
 static gt_status copy_split(sessions *s, gt_split split) {
-  gt_session session;
+  clicks session;
   size_t label;
   s->stored = 0;
   for (;;) {
-    GT_TRY(gt_session_file_next(s->files[split], &session));
+    GT_TRY(next_file(s->files[split], &session));
     if (!session.items) break;
     GT_TRY(first_label(s, split, &session, &label));
     if (highest(&session) > s->items) return changed(s, split);
@@ -154,7 +368,7 @@ gt_status gt_import_sessions(const char *source, const char *out, const gt_text_
   sessions s = {.folder = source, .length = options->length};
   const gt_status status = convert(&s, out);
   gt_data_store_close(s.store);
-  for (int i = 0; i < 2; i++) gt_session_file_close(s.files[i]);
+  for (int i = 0; i < 2; i++) close_file(s.files[i]);
   gt_free(s.labels);
   gt_free(s.block);
   return status;
