@@ -311,21 +311,13 @@ struct gt_graph {
   void *gradients_context;
 };
 
-/* graph_export.c: another name of a tensor, under which it is exported once more. */
+/* graph_build.c: another name of a tensor, under which it is exported once more. */
 void gt_graph_alias(gt_graph *graph, const char *name, size_t param);
 /* graph_memory.c: plans the memory of activations and scratch, and allocates it unless the graph has
    sizes only. */
 void gt_graph_plan(gt_graph *graph);
-/* graph_link.c: finds the readers of each output. */
+/* graph_memory.c: finds the readers of each output. */
 void gt_graph_link(gt_graph *graph);
-/* Whether the operation writes its output over its input (back: the gradient of its input over the
-   gradient of its output). */
-bool gt_graph_in_place(const gt_graph *graph, size_t i, bool back);
-size_t gt_graph_output_floats(const gt_graph *graph, const gt_op *op);
-/* The floats of scratch that the operations which run here share. */
-size_t gt_graph_work_floats(const gt_graph *graph);
-/* graph_slots.c: plans the memory of slots. */
-void gt_graph_plan_slots(gt_graph *graph);
 /* graph_spans.c: checks the spans of the spec and keeps only their tensors. */
 gt_status gt_graph_narrow(gt_graph *graph, const gt_graph_spec *spec);
 /* Whether passes of the operation run here. */
@@ -333,14 +325,4 @@ bool gt_graph_runs(const gt_graph *graph, const gt_op *op);
 /* The part of the flat gradients that backward passes of an operation overwrite: not the rows of
    ids, and only the weights if they are borrowed. */
 gt_vec gt_graph_written(const gt_graph *graph, const gt_op *op);
-/* graph_run.c */
-gt_pass gt_graph_pass(gt_graph *graph, size_t i, size_t slot, const void *samples, size_t n,
-                      bool train);
-void gt_graph_progress(const gt_graph *graph);
-/* Ends the program if a pass over n samples is impossible. */
-void gt_graph_check_size(const gt_graph *graph, size_t n, bool train);
-/* graph_describe.c: fills kernels_text; and hash. */
-void gt_graph_describe(gt_graph *graph);
-void gt_graph_digest(gt_graph *graph);
-
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "graph.h"
+#include "models.h"
 
 gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name) {
   const gt_extent extent = gt_graph_extent(graph);
@@ -151,4 +152,19 @@ void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out) {
   for (size_t i = 0; i < graph->nops; i++)
     if (graph->ops[i].layer && gt_graph_runs(graph, &graph->ops[i]))
       gt_choices_add(out, &graph->ops[i].spec, batch * graph->ops[i].rows);
+}
+
+void gt_graph_alias(gt_graph *graph, const char *name, size_t param) {
+  graph->alias = graph->params.views[param];
+  graph->alias_of = param;
+  snprintf(graph->alias.name, sizeof graph->alias.name, "%s", name);
+}
+
+/* Larger widths are typing errors.  Products of widths within the limit do not overflow. */
+#define WIDTH_MAX 65536
+
+gt_status gt_model_check_width(const char *option, int64_t width, int64_t least) {
+  if (width >= least && width <= WIDTH_MAX) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "model.%s is %lld; 1 to %d is needed", option, (long long)width,
+                 WIDTH_MAX);
 }
