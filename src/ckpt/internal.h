@@ -20,13 +20,6 @@ typedef struct {
 /* Builds the image behind an empty user block; the caller frees file->bytes.  GT_ERR_CKPT names the
    item that HDF5 rejected. */
 gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, const gt_state *state);
-/* Writes the attributes, and an item, to an open HDF5 file (an hid_t); false: HDF5 refused. */
-bool gt_ckpt_put_info(int64_t file, const gt_ckpt_info *info);
-bool gt_ckpt_put_item(int64_t file, const gt_state_item *item);
-/* Creates an HDF5 file behind an empty user block, in memory for so many bytes, or on disk;
-   negative: HDF5 refused. */
-int64_t gt_ckpt_create_image(size_t bytes);
-int64_t gt_ckpt_create_file(const char *path);
 /* Silences HDF5's own messages; returns what gt_ckpt_speak needs to undo that. */
 typedef struct {
   int (*print)(int64_t stack, void *data);
@@ -34,7 +27,6 @@ typedef struct {
 } gt_ckpt_silence;
 gt_ckpt_silence gt_ckpt_be_silent(void);
 void gt_ckpt_speak(gt_ckpt_silence before);
-/* ---- parts.c ---- */
 /* Moves n floats between memory and an open dataset (an hid_t), from `at` on; false: HDF5 refused. */
 bool gt_ckpt_move(int64_t set, size_t at, void *data, size_t n, bool reads);
 
@@ -43,10 +35,6 @@ bool gt_ckpt_move(int64_t set, size_t at, void *data, size_t n, bool reads);
    *state are empty. */
 gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info,
                                gt_state *state);
-
-/* The same of an open HDF5 file (an hid_t, negative: HDF5 could not open it), without the arrays of
-   the model. */
-gt_status gt_ckpt_file_decode(int64_t file, const char *path, gt_ckpt_info *info, gt_state *state);
 
 #define CKPT_PARAMS  "model/params"
 #define CKPT_BUFFERS "model/buffers"
@@ -83,28 +71,5 @@ gt_status gt_ckpt_file_finish(const char *temporary, const char *final);
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 /* Checks the seal of a file that is too large for memory. */
 gt_status gt_ckpt_file_check(const char *path);
-
-/* ---- writer.c ---- */
-
-/* Creates a writer for files of this name, with its thread; creates and removes nothing on disk. */
-gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name);
-/* gt_ckpt_write with any round. */
-gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info,
-                               const gt_state *state);
-
-/* ---- rounds.c ---- */
-
-/* All numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
-int64_t *gt_ckpt_folders(const char *run_dir, size_t *n);
-
-/* A temporary file (gt_temporary_create) for "<region>.h5". */
-bool gt_ckpt_is_temporary(const char *name, const char *region);
-/* The number in the name of a round's folder, or -1 for any other name. */
-int64_t gt_ckpt_round_of(const char *name);
-/* Removes what a killed run of this region left: temporary files, and folders that are then
-   empty. */
-void gt_ckpt_sweep(const char *run_dir, const char *region);
-/* Removes the region's files of rounds below `oldest_kept`. */
-void gt_ckpt_remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept);
 
 #endif

@@ -1,13 +1,131 @@
-/* The writer: the caller's thread builds the image (HDF5 is not thread-safe), the writer's own
-   thread makes it durable. */
-#include "internal.h"
-
+/* Rounds on disk: a thread writes their files, others are listed and removed; and the final model of a
+   run.  Files of other regions and unknown files are left alone. */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* ---- rounds on disk -------------------------------------------------------------------------- */
+
+char *gt_ckpt_path(char *buf, size_t size, const char *run_dir, int64_t round, const char *region) {
+  snprintf(buf, size, "%s/ckpt/%lld/%s.h5", run_dir, (long long)round, region);
+  return buf;
+}
+
+/* The number in the name of a round's folder, or -1 for any other name. */
+static int64_t round_of(const char *name) {
+  size_t length = strlen(name);
+  if (length == 0 || length > 18 || strspn(name, "0123456789") != length ||
+      (name[0] == '0' && length > 1))
+    return -1;
+  return strtoll(name, NULL, 10);
+}
+
+/* A temporary file (gt_temporary_create) for "<region>.h5". */
+static bool is_temporary(const char *name, const char *region) {
+  char of[NAME_MAX + 4];
+  snprintf(of, sizeof of, "%s.h5", region);
+  return gt_temporary_is(name, of);
+}
+
+static DIR *open_ckpt(const char *run_dir) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/ckpt", run_dir);
+  return opendir(path);
+}
+
+static int ascending(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* All numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
+static int64_t *folders(const char *run_dir, size_t *n) {
+  size_t capacity = 16;
+  int64_t *rounds = GT_NEW_ARRAY(int64_t, capacity);
+  DIR *dir = open_ckpt(run_dir);
+  *n = 0;
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    int64_t round = round_of(entry->d_name);
+    if (round < 0) continue;
+    GT_GROW(rounds, *n, capacity, 16);
+    rounds[(*n)++] = round;
+  }
+  if (dir) closedir(dir);
+  qsort(rounds, *n, sizeof *rounds, ascending);
+  return rounds;
+}
+
+size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, size_t max) {
+  size_t nall, n = 0;
+  int64_t *all = folders(run_dir, &nall);
+  for (size_t i = 0; i < nall; i++) {
+    char path[PATH_MAX];
+    struct stat at;
+    if (stat(gt_ckpt_path(path, sizeof path, run_dir, all[i], region), &at) == 0 &&
+        S_ISREG(at.st_mode))
+      all[n++] = all[i];
+  }
+  size_t given = n < max ? n : max; /* the newest, if there are more */
+  memcpy(rounds, all + (n - given), given * sizeof *rounds);
+  gt_free(all);
+  return given;
+}
+
+/* Removes the region's temporary files in one round's folder; returns whether there were any. */
+static bool remove_temporaries(const char *run_dir, int64_t round, const char *region) {
+  char folder[PATH_MAX];
+  bool any = false;
+  snprintf(folder, sizeof folder, "%s/ckpt/%lld", run_dir, (long long)round);
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry; dir && (entry = readdir(dir));)
+    if (is_temporary(entry->d_name, region) && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
+      any = true;
+  if (dir) closedir(dir);
+  return any;
+}
+
+static void remove_folder_if_empty(const char *run_dir, int64_t round) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%s/ckpt/%lld", run_dir, (long long)round);
+  rmdir(folder);
+}
+
+/* Removes what a killed run of this region left: temporary files, and folders that are then empty. */
+static void sweep(const char *run_dir, const char *region) {
+  size_t n;
+  int64_t *rounds = folders(run_dir, &n);
+  for (size_t i = 0; i < n; i++)
+    if (remove_temporaries(run_dir, rounds[i], region)) remove_folder_if_empty(run_dir, rounds[i]);
+  gt_free(rounds);
+}
+
+/* Removes the region's files of rounds below `oldest_kept`. */
+static void remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept) {
+  size_t n;
+  int64_t *rounds = folders(run_dir, &n);
+  for (size_t i = 0; i < n && rounds[i] < oldest_kept; i++) {
+    char path[PATH_MAX];
+    unlink(gt_ckpt_path(path, sizeof path, run_dir, rounds[i], region));
+    remove_temporaries(run_dir, rounds[i], region);
+    remove_folder_if_empty(run_dir, rounds[i]);
+  }
+  gt_free(rounds);
+  gt_failpoint("ckpt.pruned");
+}
+
+/* ---- writer ---------------------------------------------------------------------------------- */
+
+/* The writer: the caller's thread builds the image (HDF5 is not thread-safe), the writer's own
+   thread makes it durable. */
 
 struct gt_ckpt_writer {
   char *run_dir, *name; /* name of its files: the region's, or the final model's */
@@ -60,7 +178,8 @@ static gt_status make_directory(const char *path) {
                  strerror(errno));
 }
 
-gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name) {
+/* Creates a writer for files of this name, with its thread; creates and removes nothing on disk. */
+static gt_status open_writer(gt_ckpt_writer **out, const char *run_dir, const char *name) {
   gt_ckpt_writer *writer = GT_NEW(gt_ckpt_writer);
   writer->run_dir = gt_strdup(run_dir);
   writer->name = gt_strdup(name);
@@ -91,8 +210,8 @@ gt_status gt_ckpt_writer_create(gt_ckpt_writer **out, const char *run_dir, const
                    run_dir, PATH_MAX - 64);
   GT_TRY(make_directory(run_dir));
   GT_TRY(make_directory(path));
-  gt_ckpt_sweep(run_dir, region);
-  return gt_ckpt_writer_open(out, run_dir, region);
+  sweep(run_dir, region);
+  return open_writer(out, run_dir, region);
 }
 
 void gt_ckpt_writer_close(gt_ckpt_writer *writer) {
@@ -109,8 +228,9 @@ void gt_ckpt_writer_close(gt_ckpt_writer *writer) {
   gt_free(writer);
 }
 
-gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info,
-                               const gt_state *state) {
+/* gt_ckpt_write with any round. */
+static gt_status begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info,
+                       const gt_state *state) {
   gt_ckpt_file file;
   GT_TRY(gt_ckpt_image_encode(&file, info, state));
   pthread_mutex_lock(&writer->lock);
@@ -138,7 +258,7 @@ gt_status gt_ckpt_write(gt_ckpt_writer *writer, const gt_ckpt_info *info, const 
   if (info->round < 0)
     return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; 0 or more is needed",
                    (long long)info->round);
-  return gt_ckpt_writer_begin(writer, info->round, info, state);
+  return begin(writer, info->round, info, state);
 }
 
 gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result) {
@@ -157,5 +277,105 @@ gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result) {
 }
 
 void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept) {
-  gt_ckpt_remove_rounds(writer->run_dir, writer->name, oldest_kept);
+  remove_rounds(writer->run_dir, writer->name, oldest_kept);
+}
+
+/* ---- final model ----------------------------------------------------------------------------- */
+
+/* The final model of a run: a file beside the rounds; and the list of models in a run directory. */
+
+#define LISTED 8 /* files listed by name; the rest is only counted */
+
+/* "final", or "final-<region>". */
+static void name_final(char name[256], const char *region) {
+  snprintf(name, 256, "final%s%s", region ? "-" : "", region ? region : "");
+}
+
+char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, const char *region) {
+  char name[256];
+  name_final(name, region);
+  snprintf(buf, size, "%s/%s.h5", run_dir, name);
+  return buf;
+}
+
+gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region,
+                                    const gt_ckpt_info *info, const gt_state *state) {
+  char name[256];
+  name_final(name, region);
+  *out = NULL;
+  GT_TRY(open_writer(out, run_dir, name));
+  gt_status status = begin(*out, CKPT_NO_ROUND, info, state);
+  if (status == GT_OK) return GT_OK;
+  gt_ckpt_writer_close(*out);
+  *out = NULL;
+  return status;
+}
+
+void gt_ckpt_remove_final_model(const char *run_dir, const char *region) {
+  char path[PATH_MAX], name[256];
+  name_final(name, region);
+  unlink(gt_ckpt_final_model_path(path, sizeof path, run_dir, region));
+  DIR *dir = opendir(run_dir);
+  for (struct dirent *entry; dir && (entry = readdir(dir));)
+    if (is_temporary(entry->d_name, name)) unlinkat(dirfd(dir), entry->d_name, 0);
+  if (dir) closedir(dir);
+}
+
+typedef struct {
+  char *text;
+  size_t size, n;
+} listing;
+
+static void add(listing *l, const char *prefix, const char *name) {
+  if (l->n++ >= LISTED) return;
+  size_t used = strlen(l->text);
+  snprintf(l->text + used, l->size - used, "%s%s%s", used ? ", " : "", prefix, name);
+}
+
+static bool is_model(const char *name, const char *begin) {
+  size_t length = strlen(name);
+  return strncmp(name, begin, strlen(begin)) == 0 && name[0] != '.' && length > 3 &&
+         strcmp(name + length - 3, ".h5") == 0;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the models in the folder whose names have this beginning, sorted by name. */
+static void add_folder(listing *l, const char *folder, const char *begin, const char *prefix) {
+  size_t n = 0, capacity = 0;
+  char **names = NULL;
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    if (!is_model(entry->d_name, begin)) continue;
+    GT_GROW(names, n, capacity, 8);
+    names[n++] = gt_strdup(entry->d_name);
+  }
+  if (dir) closedir(dir);
+  if (n) qsort(names, n, sizeof *names, by_name);
+  for (size_t i = 0; i < n; i++) {
+    add(l, prefix, names[i]);
+    gt_free(names[i]);
+  }
+  gt_free(names);
+}
+
+char *gt_ckpt_list(char *buf, size_t size, const char *run_dir) {
+  listing l = {.text = buf, .size = size};
+  size_t n;
+  int64_t *rounds = folders(run_dir, &n);
+  buf[0] = '\0';
+  add_folder(&l, run_dir, "final", "");
+  while (n-- > 0) {
+    char folder[PATH_MAX], prefix[64];
+    snprintf(prefix, sizeof prefix, "ckpt/%lld/", (long long)rounds[n]);
+    snprintf(folder, sizeof folder, "%s/%s", run_dir, prefix);
+    add_folder(&l, folder, "", prefix);
+  }
+  gt_free(rounds);
+  size_t used = strlen(buf);
+  if (l.n > LISTED) snprintf(buf + used, size - used, " and %zu more", l.n - LISTED);
+  if (l.n == 0) snprintf(buf, size, "nothing");
+  return buf;
 }

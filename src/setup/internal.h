@@ -4,10 +4,6 @@
 
 #include "geotrain/setup.h"
 
-/* job.c: reads the job; a resume takes that of the run directory.  Collective over MPI_COMM_WORLD;
-   GT_ERR_JOB: the ranks' jobs differ, or the job file changes the run's job. */
-gt_status gt_setup_open_job(gt_run *run);
-
 /* data.c: opens the region's data set, and settles which of its samples belong to the region and
    how images are normalised.  Collective over the world; GT_ERR_DATA and GT_ERR_JOB name the region
    and its values. */
@@ -20,11 +16,6 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
    the caller frees the texts and the list.  In a region that only aggregates, run->choices_how
    becomes that of the others. */
 char **gt_setup_gather_choices(gt_run *run);
-
-/* fits.c: compares the least memory that the ranks of a host, or of a control group, need for the
-   model with its free memory, before the model is allocated.  Collective over the world;
-   GT_ERR_JOB: the memory does not suffice. */
-gt_status gt_setup_check_memory(const gt_run *run, const gt_graph_spec *spec);
 
 /* pipeline.c.  Opens the job's pipeline, if it has one: model is the spec of the whole model.
    Local; errors as gt_pipe_job_open. */
