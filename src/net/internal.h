@@ -35,9 +35,6 @@ char *gt_launch_library(char *buf, size_t size);
 /* GT_ERR_JOB: `tasks` processes were started, each a world of its own, and what starts one world of
    the `needed` ranks; regions: "east 2, west 2"; library: as gt_launch_library. */
 gt_status gt_launch_apart(const char *library, int tasks, int needed, const char *regions);
-/* A rank started by Slurm's step daemon will end when the daemon is killed.  Local; Linux. */
-void gt_launch_follow(void);
-
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 /* The parts of a map that need no communication.  gt_roles_own: this rank's own region
@@ -78,12 +75,6 @@ gt_status gt_hosts_contain(const char *text, const char *host, bool *found);
 static inline size_t gt_pieces(size_t nfloats) {
   return (nfloats + GT_PIECE_FLOATS - 1) / GT_PIECE_FLOATS;
 }
-/* Start sending or receiving the pieces of an array; requests has room for gt_pieces(nfloats). */
-void gt_pieces_send(const float *data, size_t nfloats, int rank, int tag, MPI_Comm comm,
-                    MPI_Request *requests);
-void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm comm,
-                       MPI_Request *requests);
-
 /* What a worker (from 0) has; whole: room for the ranges where all have everything. */
 gt_plane_part gt_part_of(const gt_plane_size *n, size_t worker, gt_plane_range whole[2]);
 /* Parameters or gradients, then buffers, of a part: the number of messages; they start to be sent or

@@ -3,8 +3,6 @@
    this must be known first.  A launcher's name service exchanges the addresses, since no link can
    be trusted yet.  Best effort: without such a service (Slurm's PMIx has none), MPI's own messages
    are the only test. */
-#include "internal.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +14,25 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "internal.h"
+
+void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number,
+                   const gt_region_plan *plan, size_t nregions) {
+  char host[80] = "";
+  if (rank->host[0]) snprintf(host, sizeof host, " on %s", rank->host);
+  int region = rank->region;
+  /* contiguous blocks, as in roles.c if no rank knows its region */
+  if (region < 0 && plan && nregions > 0) {
+    int at = 0;
+    for (size_t r = 0; r < nregions && region < 0; r++)
+      if ((at += plan[r].ranks) > number) region = (int)r;
+  }
+  if (region >= 0 && plan && (size_t)region < nregions)
+    snprintf(buf, size, "region %s (rank %d%s)", plan[region].name, number, host);
+  else
+    snprintf(buf, size, "rank %d%s", number, host);
+}
 
 #define MAX_HOSTS   ((size_t)64) /* limit of hosts that are tested with one another */
 #define FIRST_RETRY ((gt_ns)2000000)

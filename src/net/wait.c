@@ -1,5 +1,49 @@
-/* Waits: they sleep between tests, and each has a name and a deadline. */
+/* Waits, which sleep between tests, and each of which has a name and a deadline; the agreement of ranks
+   on the worst status; and the end of every rank at once. */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "internal.h"
+
+/* ---- panic: MPI failed, a deadline passed or an invariant is broken -------------------------- */
+
+#define ABORT_LIMIT_S 30
+
+static bool mpi_is_up(void) {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  if (begun) MPI_Finalized(&ended);
+  return begun && !ended;
+}
+
+void gt_panic(gt_status code, const char *format, ...) {
+  char text[GT_ERROR_TEXT_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  gt_log(GT_LOG_ERROR, "%s", text);
+  if (mpi_is_up()) {
+    signal(SIGALRM, SIG_DFL);
+    alarm(ABORT_LIMIT_S); /* MPI_Abort itself may block if the launcher is gone */
+    MPI_Abort(MPI_COMM_WORLD, (int)code);
+  }
+  _exit((int)code);
+}
+
+void gt_mpi_check(int error, const char *call) {
+  if (error == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(error, text, &length) != MPI_SUCCESS)
+    snprintf(text, sizeof text, "MPI error %d", error);
+  gt_panic(GT_ERR_LOST, "%s failed: %s", call, text);
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
 
 #define FIRST_SLEEP ((gt_ns)20000)
 #define AT_ONCE     ((gt_ns)2000000)  /* an idle PS answers within this */
@@ -62,4 +106,30 @@ void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
     if (progress) progress(context);
     gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
   }
+}
+
+/* ---- agreement: every rank gets the worst status and its text -------------------------------- */
+
+gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s) {
+  int rank, size;
+  GT_MPI(MPI_Comm_rank(comm, &rank));
+  GT_MPI(MPI_Comm_size(comm, &size));
+  /* The largest key is the worst status; among equals, that of the lowest rank. */
+  int64_t key = (int64_t)local << 32 | (int64_t)(size - 1 - rank), worst = 0;
+  MPI_Request request;
+  GT_MPI(MPI_Iallreduce(&key, &worst, 1, MPI_INT64_T, MPI_MAX, comm, &request));
+  gt_wait_all(&request, 1, "the other ranks to agree", limit_s, NULL, NULL);
+  gt_status status = (gt_status)(worst >> 32);
+  if (status == GT_OK) return GT_OK;
+
+  int source = size - 1 - (int)(worst & INT32_MAX);
+  char text[GT_ERROR_TEXT_MAX];
+  snprintf(text, sizeof text, "%s", gt_error_text());
+  GT_MPI(MPI_Ibcast(text, sizeof text, MPI_CHAR, source, comm, &request));
+  gt_wait_all(&request, 1, "the text of another rank's error", limit_s, NULL, NULL);
+  text[sizeof text - 1] = '\0';
+  /* The text is complete, including its place in the source if it has one.  It is stored with a
+     code that does not add a place again. */
+  if (rank != source) (void)GT_FAIL(GT_ERR_LOST, "%s", text);
+  return status;
 }
