@@ -1,11 +1,62 @@
 /* The end of a run, for gt_ending: a region's scores, model and result; on the lead their mean and
    the summary.  The scored model is durable before the summary refers to it. */
-#include "ending.h"
-#include "geotrain/ps_ending.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "geotrain/ps_ending.h"
+#include "ending.h"
+
+/* ---- the file of the final model, durable before the summary refers to it -------------------- */
+
+/* Zero before it is begun. */
+typedef struct {
+  gt_ckpt_writer *writer; /* NULL: not begun */
+  gt_ns since;            /* wall time */
+  bool durable;
+} final_model;
+
+/* Begins to write the model.  region: its owner, NULL: the mean of all regions.  params and buffers
+   are copied.  Panics if writing cannot begin. */
+static void begin_final_model(final_model *f, const gt_server *s, const char *region,
+                              const gt_region_result *of, gt_vec params, gt_vec buffers) {
+  gt_ckpt_info info;
+  gt_state state = {0};
+  gt_server_describe(s, &info);
+  info.step = of->steps;
+  info.samples = of->samples;
+  info.mean_of = region ? 1 : (int64_t)gt_job_training(s->run->job);
+  snprintf(info.region, sizeof info.region, "%s", region ? region : "");
+  gt_sha256_hex(params.data, params.n * sizeof(float), info.params_sha256);
+  gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);
+  gt_state_add(&state, "model/", "buffers", GT_TYPE_F32, buffers.data, buffers.n);
+  gt_setup_save_data(s->run, &state);
+  gt_status status = gt_ckpt_write_final_model(&f->writer, s->run->run_dir, region, &info, &state);
+  gt_state_close(&state);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  f->since = gt_now();
+}
+
+/* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in time. */
+static bool final_model_durable(final_model *f, gt_server *s) {
+  gt_status result = GT_OK;
+  if (f->durable) return true;
+  while (gt_ckpt_poll(f->writer, &result) != GT_CKPT_DONE) {
+    double limit = gt_server_write_limit(s), waited = gt_seconds(gt_now() - f->since);
+    if (waited >= limit)
+      gt_panic(GT_ERR_CKPT, "waited %.0f s for the final model of region %s to be written to %s",
+               waited, s->run->region, s->run->run_dir);
+    if (!s->clock->wait(s)) return false;
+  }
+  gt_server_must_write(s, result);
+  return f->durable = true;
+}
+
+static void close_final_model(final_model *f) {
+  gt_ckpt_writer_close(f->writer);
+}
+
+/* ---- the object ------------------------------------------------------------------------------ */
 
 struct gt_server_ending {
   gt_server *server;
@@ -23,9 +74,9 @@ struct gt_server_ending {
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
-  gt_final_model final; /* on the lead, or on every region if each ends with its own model */
-  bool alone;           /* each region ends with its own model */
-  bool *bad_loss;       /* nregions, on the lead: the loss of its own model is not finite */
+  final_model final; /* on the lead, or on every region if each ends with its own model */
+  bool alone;        /* each region ends with its own model */
+  bool *bad_loss;    /* nregions, on the lead: the loss of its own model is not finite */
   bool own_bad_loss;
   bool
       own_known; /* the region's own model has been evaluated, or there is nothing to evaluate on */
@@ -43,7 +94,7 @@ static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
 
 void gt_server_ending_close(gt_server_ending *e) {
   if (!e) return;
-  gt_final_model_close(&e->final);
+  close_final_model(&e->final);
   gt_stage_model_close(e->parts);
   gt_model_mean_close(&e->models);
   gt_free(e->regions);
@@ -66,11 +117,11 @@ static bool own_file_durable(gt_server_ending *e) {
     gt_ps_view v;
     if (e->own_bad_loss || !gt_vec_finite(a->params) || !gt_vec_finite(a->buffers)) return true;
     gt_ps_look(e->server->ps, gt_server_now(e->server), &v);
-    gt_final_model_begin(&e->final, e->server, e->server->run->region,
-                         &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
-                         a->buffers);
+    begin_final_model(&e->final, e->server, e->server->run->region,
+                      &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
+                      a->buffers);
   }
-  return gt_final_model_durable(&e->final, e->server);
+  return final_model_durable(&e->final, e->server);
 }
 
 /* The file of the mean, or of a pipeline's model, has the largest step count of all regions and the
@@ -85,8 +136,8 @@ static void begin_whole_file(gt_server_ending *e) {
   if (e->parts)
     gt_stage_model_finish(e->parts, &all, e->params_sha256);
   else
-    gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
-                         gt_vec_range(e->mean, a->params.n, a->buffers.n));
+    begin_final_model(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
+                      gt_vec_range(e->mean, a->params.n, a->buffers.n));
 }
 
 /* ---- reports to the lead --------------------------------------------------------------------- */
@@ -308,7 +359,7 @@ static bool publish_all(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_frame_header bye = {.kind = GT_MSG_BYE, .value = e->code};
   if (e->published) return true;
-  if (e->final.writer && !gt_final_model_durable(&e->final, e->server)) return false;
+  if (e->final.writer && !final_model_durable(&e->final, e->server)) return false;
   if (e->code == GT_OK) summarise(e);
   for (size_t p = 1; p < s->run->job->nregions; p++)
     gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));

@@ -70,22 +70,6 @@ void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,
 /* On another region: sends its part to the lead; the cookie is that of the last piece. */
 void gt_stage_model_send(gt_server *s, uint64_t cookie);
 
-/* final_model.c: writes the file of a run's final model.  Zero before it is begun. */
-typedef struct {
-  gt_ckpt_writer *writer; /* NULL: not begun */
-  gt_ns since;            /* wall time */
-  bool durable;
-} gt_final_model;
-
-/* Begins to write the model. region: its owner, NULL: the mean of all regions. params and buffers
-   are copied.  Panics if writing cannot begin. */
-void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region,
-                          const gt_region_result *of, gt_vec params, gt_vec buffers);
-/* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
-   time. */
-bool gt_final_model_durable(gt_final_model *f, gt_server *s);
-void gt_final_model_close(gt_final_model *f);
-
 /* summary.c: what the lead has gathered from all regions; everything is borrowed. */
 typedef struct {
   gt_region_result *regions; /* nregions */

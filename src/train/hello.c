@@ -1,9 +1,182 @@
-/* The handshake of the PS ranks: compares by name what must agree, and finds the round to resume
-   from by messages alone. */
+/* The start of a run between the regions: HELLO, and the round to resume from.  A region's files are
+   checked newest first, each is read once, and the regions agree on the first round that is whole and
+   sound in all of them. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
+
+/* ---- files of the regions -------------------------------------------------------------------- */
+
+void gt_server_rounds(gt_server *s, gt_hello *own) {
+  own->nrounds =
+      (int64_t)gt_ckpt_rounds(s->run->run_dir, s->run->region, own->rounds, GT_MAX_ROUNDS);
+  own->newest_round = own->nrounds > 0 ? own->rounds[own->nrounds - 1] : 0;
+}
+
+static bool holds(const gt_hello *h, int64_t round) {
+  for (int64_t i = 0; i < h->nrounds; i++)
+    if (h->rounds[i] == round) return true;
+  return false;
+}
+
+/* The newest round below `below` for which every region has a file; 0: none. */
+static int64_t common_round(const gt_server *s, int64_t below) {
+  const gt_hello *first = &s->hellos[0];
+  for (int64_t i = first->nrounds - 1; i >= 0; i--) {
+    bool everywhere = first->rounds[i] < below;
+    for (size_t p = 1; p < s->run->job->nregions && everywhere; p++)
+      everywhere = holds(&s->hellos[p], first->rounds[i]);
+    if (everywhere) return first->rounds[i];
+  }
+  return 0;
+}
+
+/* Gathers one number from every region, in region order; collective over the PS ranks. */
+static void gather(const gt_server *s, int64_t own, int64_t *all, const char *what) {
+  MPI_Request request;
+  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, s->run->roles.ps, &request));
+  gt_wait_all(&request, 1, what, s->run->start_limit_s, NULL, NULL);
+}
+
+/* The worst verdict of any region on its file of the round; collective over the PS ranks. */
+static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
+  int64_t all[GT_MAX_REGIONS], worst = GT_ROUND_SOUND;
+  gt_round_verdict own = gt_setup_read_round(s->run, round);
+  if (own != GT_ROUND_SOUND) gt_log(GT_LOG_WARN, "%s", s->run->kept.why);
+  gather(s, (int64_t)own, all, "what the other regions' files of a round are worth");
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    gt_hello *h = &s->hellos[p];
+    if (all[p] > worst) worst = all[p];
+    if (all[p] == GT_ROUND_DAMAGED && h->damaged < round) h->damaged = round;
+    if (all[p] == GT_ROUND_NOT_FINITE && s->spoilt[p] < round) s->spoilt[p] = round;
+  }
+  return (gt_round_verdict)worst;
+}
+
+/* If no round is common to all, unread files may be damaged: reads them.  Collective over the PS
+   ranks. */
+static void judge_the_rest(gt_server *s) {
+  int64_t all[GT_MAX_REGIONS], damaged = 0;
+  const gt_hello *own = &s->hellos[s->run->roles.region_id];
+  for (int64_t i = own->nrounds - 1; i >= 0; i--) {
+    if (gt_setup_read_round(s->run, own->rounds[i]) != GT_ROUND_DAMAGED) continue;
+    gt_log(GT_LOG_WARN, "%s", s->run->kept.why);
+    if (damaged == 0) damaged = own->rounds[i];
+  }
+  gather(s, damaged, all, "which files of other regions are damaged");
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (all[p] > s->hellos[p].damaged) s->hellos[p].damaged = all[p];
+}
+
+/* ---- a requested round ----------------------------------------------------------------------- */
+
+static gt_status list_others(gt_server *s, int64_t asked) {
+  char list[512] = "";
+  size_t used = 0;
+  for (int64_t round = common_round(s, INT64_MAX); round > 0; round = common_round(s, round)) {
+    if (round == asked || judge_everywhere(s, round) > GT_ROUND_DOUBTFUL) continue;
+    if (used + 24 < sizeof list)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s%lld", used ? ", " : "",
+                               (long long)round);
+  }
+  return GT_FAIL(
+      GT_ERR_CKPT,
+      "--resume-round %lld: %s holds no such round that is whole and finite in every region; %s%s",
+      (long long)asked, s->run->run_dir, used ? "those that are: " : "there is none", list);
+}
+
+/* Every PS must have been given the same round. */
+static gt_status same_asked(const gt_server *s, int64_t asked) {
+  int64_t all[GT_MAX_REGIONS];
+  gather(s, asked, all, "the rounds that the other regions were told to go on from");
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (all[p] != all[0])
+      return GT_FAIL(GT_ERR_JOB,
+                     "region %s was started with --resume-round %lld, region %s with %lld (0: "
+                     "without); all ranks need the same",
+                     s->run->job->regions[p].name, (long long)all[p], s->run->job->regions[0].name,
+                     (long long)all[0]);
+  return GT_OK;
+}
+
+static gt_status settle_asked(gt_server *s, int64_t asked, int64_t *round) {
+  bool there = true;
+  for (size_t p = 0; p < s->run->job->nregions && there; p++) there = holds(&s->hellos[p], asked);
+  if (!there || judge_everywhere(s, asked) > GT_ROUND_DOUBTFUL) return list_others(s, asked);
+  *round = asked;
+  return GT_OK;
+}
+
+/* ---- the newest round ------------------------------------------------------------------------ */
+
+/* There are files, but no round to resume from.  A run that was ended in its first round may start
+   again: in that case a region may have one whole file.  Anything else is a loss of data, which a
+   start from the beginning would hide. */
+static gt_status nothing_common(const gt_server *s) {
+  size_t n = s->run->job->nregions;
+  for (size_t p = 0; p < n; p++) {
+    const gt_hello *h = &s->hellos[p];
+    char path[1300];
+    if (h->damaged == 0 && s->spoilt[p] == 0 && h->nrounds < 2) continue;
+    int64_t named = h->damaged     ? h->damaged
+                    : s->spoilt[p] ? s->spoilt[p]
+                                   : h->rounds[h->nrounds - 1];
+    gt_ckpt_path(path, sizeof path, s->run->run_dir, named, s->run->job->regions[p].name);
+    if (h->damaged)
+      return GT_FAIL(GT_ERR_CKPT,
+                     "no round is whole in every region, and %s is damaged; restore it or begin in "
+                     "another --run-dir",
+                     path);
+    if (s->spoilt[p])
+      return GT_FAIL(GT_ERR_CKPT,
+                     "no round is whole and finite in every region: %s holds numbers that are not "
+                     "finite; begin in another --run-dir",
+                     path);
+    return GT_FAIL(GT_ERR_CKPT,
+                   "no round is whole in every region, although region %s has %s; restore the "
+                   "files of the other regions or begin in another --run-dir",
+                   s->run->job->regions[p].name, path);
+  }
+  return GT_OK;
+}
+
+/* A doubtful round (finite, but without finite gradients before it) is used only if there is no
+   sound one. */
+static gt_status settle_newest(gt_server *s, int64_t *round) {
+  int64_t doubtful = 0;
+  for (int64_t at = common_round(s, INT64_MAX); at > 0; at = common_round(s, at)) {
+    gt_round_verdict worst = judge_everywhere(s, at);
+    if (worst == GT_ROUND_DOUBTFUL && doubtful == 0) doubtful = at;
+    if (worst != GT_ROUND_SOUND) continue;
+    *round = at;
+    return GT_OK;
+  }
+  *round = doubtful;
+  if (doubtful > 0) return GT_OK;
+  judge_the_rest(s);
+  return nothing_common(s);
+}
+
+/* Finds the newest of the rounds listed by all regions that is whole and sound in every region, or
+   the round given by --resume-round; 0: start from the beginning.  Collective over the PS ranks.
+   GT_ERR_CKPT: files exist, but none to resume from; GT_ERR_JOB: ranks were given different
+   rounds. */
+static gt_status settle_round(gt_server *s, int64_t *round) {
+  bool any = false;
+  for (size_t p = 0; p < s->run->job->nregions; p++) any = any || s->hellos[p].nrounds > 0;
+  *round = 0;
+  if (!any) return GT_OK;
+  const int64_t asked = s->run->options->resume_round;
+  GT_TRY(same_asked(s, asked));
+  return asked > 0 ? settle_asked(s, asked, round) : settle_newest(s, round);
+}
+
+/* ---- hello ----------------------------------------------------------------------------------- */
+
+/* The handshake of the PS ranks: compares by name what must agree, and finds the round to resume
+   from by messages alone. */
 
 _Static_assert(sizeof(gt_hello) == GT_HELLO_BYTES, "a simulation counts it");
 
@@ -140,7 +313,7 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
   for (size_t p = 0; p < n && status == GT_OK; p++)
     if (p != self) status = compare(s, p, own);
   *round = 0;
-  if (status == GT_OK) status = gt_server_settle_round(s, round);
+  if (status == GT_OK) status = settle_round(s, round);
   if (*round == 0 && status == GT_OK) status = may_begin(s, own);
   if (*round == 0 && status == GT_OK) status = same_weights(s, own);
   *newest = 0;

@@ -97,14 +97,8 @@ void gt_server_save_wiring(gt_server *s, gt_state *state);
 /* Writes it to the record, unless the job says all of it. */
 void gt_server_tell_wiring(const gt_server *s);
 
-/* kept.c */
 /* Lists the rounds for which this region has files in own->rounds; reads none of them. */
 void gt_server_rounds(gt_server *s, gt_hello *own);
-/* Finds the newest of the rounds listed by all regions that is whole and sound in every region, or
-   the round given by --resume-round; 0: start from the beginning.  Collective over the PS ranks.
-   GT_ERR_CKPT: files exist, but none to resume from; GT_ERR_JOB: ranks were given different
-   rounds. */
-gt_status gt_server_settle_round(gt_server *s, int64_t *round);
 
 /* resume.c */
 /* The current description for a file of this run, without mean_of and params_sha256. job_yaml is
@@ -153,7 +147,7 @@ double gt_server_wire_bytes(const gt_server *s, size_t peer);
 gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, gt_live_mode live);
 void gt_server_close(gt_server *s);
 
-/* notes.c: writes the PS's notes to the record. */
+/* progress.c: writes the PS's notes to the record. */
 void gt_server_note(void *server, gt_ps_note note, double a, double b);
 void gt_server_decided(void *server, const char *what, const char *choice, const char *why);
 
@@ -198,13 +192,10 @@ void gt_server_stop(gt_server *s, gt_ns now);
 /* Writes the record's last line of a run that ends with a checkpoint: code 75 or 6. */
 void gt_server_stopped(const gt_server *s, gt_status code);
 
-/* result.c: the current figures; own: the score of the region's model; one row per peer, in region
+/* summary.c: the current figures; own: the score of the region's model; one row per peer, in region
    order. */
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
-
-/* planned.c: the job's prediction next to the measured figures; false: the job has none. */
-bool gt_train_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
 /* worker.c */
 /* The buffer sizes of the region's plane. */

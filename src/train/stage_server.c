@@ -2,9 +2,75 @@
    and other regions report, and their orders and packets go to the local plane and the gateway.
    The bytes of activations stay in the workers' areas: the gateway sends from there, and what
    arrives is copied there. */
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/ps_memory.h"
 #include "stages.h"
 
-#include <string.h>
+/* ---- where buffers lie in the activation area of a worker ------------------------------------ */
+
+/* Where the buffers of a stage's workers are in their activation areas: bytes from the begin. */
+typedef struct {
+  size_t *out, *landing; /* of each buffer */
+  size_t bytes;          /* of all */
+} gt_stage_area;
+
+#define ALIGNMENT ((size_t)64)
+
+static size_t place(size_t *at, const gt_pipe_buffers *buffers, size_t end) {
+  for (size_t i = 0; i < buffers->count; i++) {
+    at[buffers->first + i] = end;
+    end += (buffers->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+  return end;
+}
+
+static gt_stage_area areas_of_stage(const gt_pipe_layout *layout, size_t stage) {
+  gt_stage_area area = {.out = GT_NEW_ARRAY(size_t, gt_pipe_out_all(layout, stage).count),
+                        .landing = GT_NEW_ARRAY(size_t, gt_pipe_landing_all(layout, stage).count)};
+  for (size_t chunk = 0; chunk < layout->chunks; chunk++)
+    for (int gradient = 0; gradient < 2; gradient++) {
+      const gt_pipe_buffers out = gt_pipe_out_buffers(layout, stage, chunk, gradient),
+                            landing = gt_pipe_landing_buffers(layout, stage, chunk, gradient);
+      area.bytes = place(area.out, &out, area.bytes);
+      area.bytes = place(area.landing, &landing, area.bytes);
+    }
+  return area;
+}
+
+static void close_area(gt_stage_area *area) {
+  gt_free(area->out);
+  gt_free(area->landing);
+  *area = (gt_stage_area){0};
+}
+
+static size_t largest(const gt_pipe_layout *layout, size_t region) {
+  size_t most = 0;
+  for (size_t stage = 0; stage < layout->stages; stage++) {
+    if (layout->places[stage].region != region) continue;
+    gt_stage_area area = areas_of_stage(layout, stage);
+    if (area.bytes > most) most = area.bytes;
+    close_area(&area);
+  }
+  return most;
+}
+
+size_t gt_stage_area_max(const gt_pipe_job *pipe, size_t region) {
+  size_t most = 0;
+  for (size_t i = 0; i < gt_pipe_job_shapes(pipe); i++) {
+    const size_t bytes = largest(&gt_pipe_job_shape(pipe, i)->layout, region);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+/* Memory of a rank: the most so far, and before it had a model. */
+typedef struct {
+  size_t peak, start;
+} gt_resident;
 
 struct gt_server_stages {
   gt_server *server;
@@ -25,8 +91,6 @@ struct gt_server_stages {
 static void must(gt_status status) {
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
-
-/* ---- orders ---------------------------------------------------------------------------------- */
 
 /* Bytes per sample of what a pass reads, and of what it writes. */
 static size_t input_bytes(const gt_pipe_layout *l, const gt_pipe_order *o) {
@@ -188,7 +252,7 @@ static gt_ns server_held(void *ctx, size_t worker) {
   return gt_ps_held(((const gt_server_stages *)ctx)->server->ps, worker);
 }
 
-gt_resident gt_server_stages_used(const gt_server_stages *g, size_t worker) {
+static gt_resident resident_of(const gt_server_stages *g, size_t worker) {
   return g->workers[worker].used;
 }
 
@@ -237,13 +301,12 @@ static gt_stage_area *open_areas(const gt_server_stages *g, size_t worker) {
   const size_t n = gt_pipe_job_shapes(pipe), stage = gt_ps_passes_stage(g->passes, worker);
   gt_stage_area *areas = GT_NEW_ARRAY(gt_stage_area, n);
   for (size_t i = 0; i < n; i++)
-    areas[i] = gt_stage_area_of(&gt_pipe_job_shape(pipe, i)->layout, stage);
+    areas[i] = areas_of_stage(&gt_pipe_job_shape(pipe, i)->layout, stage);
   return areas;
 }
 
 static void close_areas(const gt_server_stages *g, gt_stage_area *areas) {
-  for (size_t i = 0; i < gt_pipe_job_shapes(g->server->run->pipe->job); i++)
-    gt_stage_area_close(&areas[i]);
+  for (size_t i = 0; i < gt_pipe_job_shapes(g->server->run->pipe->job); i++) close_area(&areas[i]);
   gt_free(areas);
 }
 
@@ -277,4 +340,130 @@ void gt_server_stages_close(gt_server_stages *g) {
   gt_free(g->buffers_at);
   gt_free(g->workers);
   gt_free(g);
+}
+
+/* ---- phases in the record and the result ----------------------------------------------------- */
+
+/* "stage": 0 and a number for each phase. */
+#define WORKER_TEXT ((size_t)64 * (GT_NPHASES + 2))
+
+static size_t write_worker(char *text, const gt_ps_passes *passes, size_t worker) {
+#define KEY(constant, key, title) key,
+  static const char *const keys[] = {GT_PHASE_LIST(KEY)};
+#undef KEY
+  const gt_phase_times times = gt_ps_passes_phases(passes, worker);
+  size_t used = (size_t)snprintf(text, WORKER_TEXT, "%s{\"stage\":%zu", worker > 0 ? "," : "",
+                                 gt_ps_passes_stage(passes, worker));
+  for (size_t i = 0; i < GT_NPHASES; i++)
+    used += (size_t)snprintf(text + used, WORKER_TEXT - used, ",\"%s\":%.9f", keys[i],
+                             gt_seconds(times.of[i]));
+  used += (size_t)snprintf(text + used, WORKER_TEXT - used, "}");
+  return used;
+}
+
+gt_status gt_server_stages_record(const gt_server *s) {
+  if (!s->stages) return GT_OK;
+  const gt_ps_passes *passes = gt_server_stages_passes(s->stages);
+  const size_t workers = gt_ps_passes_workers(passes);
+  char *text = gt_alloc(workers * WORKER_TEXT + 3, 1);
+  gt_ps_view v;
+  size_t used = 0;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  text[used++] = '[';
+  for (size_t w = 0; w < workers; w++) used += write_worker(text + used, passes, w);
+  snprintf(text + used, 2, "]");
+  const gt_status status = gt_record_line(s->record, gt_server_elapsed(s), "phases", "step", 'i',
+                                          v.steps, "workers", 'j', text, NULL);
+  gt_free(text);
+  return status;
+}
+
+double gt_server_stages_transfer_s(const gt_server *s) {
+  double phase_s[GT_NPHASES] = {0};
+  if (s->stages) gt_ps_passes_means(gt_server_stages_passes(s->stages), phase_s);
+  return phase_s[GT_PHASE_TRANSFER];
+}
+
+void gt_server_stages_result(const gt_server *s, gt_region_result *r) {
+  if (!s->stages) return;
+  gt_ps_changes_text(s->ps, r->adapted, sizeof r->adapted);
+  gt_ps_passes_means(gt_server_stages_passes(s->stages), r->phase_s);
+  r->wan_wait_s += r->phase_s[GT_PHASE_TRANSFER];
+  r->local_wait_s -= r->phase_s[GT_PHASE_TRANSFER];
+}
+
+/* ---- memory, planned and used ---------------------------------------------------------------- */
+
+static gt_ps_need server_need(const gt_server *s, size_t region, bool apart) {
+  const gt_run *run = s->run;
+  const gt_ps_setting how = {.modelled = run->job->wan.emulate || run->options->virtual_clock,
+                             .apart = apart,
+                             .wiring = &s->wiring};
+  return gt_ps_need_of(run->pipe->job, region, &how);
+}
+
+/* Which regions have no shared memory: each tells the others.  Collective over the servers. */
+static void find_apart(const gt_server *s, int *apart) {
+  const gt_run *run = s->run;
+  const int own = !gt_plane_ps_wakes(s->plane);
+  MPI_Request request;
+  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, apart, 1, MPI_INT, run->roles.ps, &request));
+  gt_wait_all(&request, 1, "the other regions to say how they run", run->start_limit_s, NULL, NULL);
+}
+
+void gt_server_stages_say_memory(const gt_server *s) {
+  const gt_run *run = s->run;
+  char text[900] = "";
+  size_t used = 0;
+  int apart[GT_MAX_REGIONS];
+  if (!run->pipe) return;
+  find_apart(s, apart);
+  for (size_t i = 0; i < run->pipe->layout->stages && used + 64 < sizeof text; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%zu %.4g", i > 0 ? ", " : "", i,
+                             1e-6 * (double)gt_pipe_job_memory(run->pipe->job, i));
+  gt_log_job(GT_LOG_INFO, "planned memory, MB of a worker of stage: %s", text);
+  used = 0;
+  for (size_t r = 0; r < run->job->nregions && used + 96 < sizeof text; r++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%.63s %.4g", r > 0 ? ", " : "",
+                             run->job->regions[r].name,
+                             1e-6 * (double)server_need(s, r, apart[r] != 0).all);
+  gt_log_job(GT_LOG_INFO, "planned memory, MB of the server of: %s", text);
+}
+
+#define RANK_TEXT ((size_t)192)
+
+static size_t write_rank(char *text, const gt_server *s, const char *who, size_t planned,
+                         gt_resident used) {
+  size_t n = (size_t)snprintf(text, RANK_TEXT, "{%s,\"planned_bytes\":%zu", who, planned);
+  if (s->clock->measures)
+    n += (size_t)snprintf(text + n, RANK_TEXT - n, ",\"peak_bytes\":%zu,\"start_bytes\":%zu}",
+                          used.peak, used.start);
+  else
+    n += (size_t)snprintf(text + n, RANK_TEXT - n, ",\"peak_bytes\":null,\"start_bytes\":null}");
+  return n;
+}
+
+gt_status gt_server_stages_record_memory(const gt_server *s) {
+  if (!s->stages) return GT_OK;
+  const gt_run *run = s->run;
+  const gt_ps_passes *passes = gt_server_stages_passes(s->stages);
+  const size_t workers = gt_ps_passes_workers(passes);
+  char *text = gt_alloc((workers + 1) * RANK_TEXT + 4, 1), who[64];
+  size_t used = 1;
+  text[0] = '[';
+  used += write_rank(text + used, s, "\"rank\":\"server\"",
+                     server_need(s, run->roles.region_id, !gt_plane_ps_wakes(s->plane)).all,
+                     (gt_resident){gt_resident_peak(), run->resident_start});
+  for (size_t w = 0; w < workers; w++) {
+    const size_t stage = gt_ps_passes_stage(passes, w);
+    snprintf(who, sizeof who, "\"rank\":\"worker %zu\",\"stage\":%zu", w, stage);
+    text[used++] = ',';
+    used += write_rank(text + used, s, who, gt_pipe_job_memory(run->pipe->job, stage),
+                       resident_of(s->stages, w));
+  }
+  snprintf(text + used, 2, "]");
+  const gt_status status =
+      gt_record_line(s->record, gt_server_elapsed(s), "memory", "ranks", 'j', text, NULL);
+  gt_free(text);
+  return status;
 }

@@ -12,16 +12,8 @@ enum {
   GT_STAGE_SCORE = 4   /* of an evaluation */
 };
 
-/* ---- what a stage's workers have (stages.c) -------------------------------------------------- */
+/* ---- what a stage's workers have (stage_server.c) -------------------------------------------- */
 
-/* Where the buffers of a stage's workers are in their activation areas: bytes from the begin. */
-typedef struct {
-  size_t *out, *landing; /* of each buffer */
-  size_t bytes;          /* of all */
-} gt_stage_area;
-
-gt_stage_area gt_stage_area_of(const gt_pipe_layout *layout, size_t stage);
-void gt_stage_area_close(gt_stage_area *area);
 /* The largest of the areas of the region's workers, over all shapes of micro-batches: they use it
    one after the other. */
 size_t gt_stage_area_max(const gt_pipe_job *pipe, size_t region);
@@ -51,11 +43,6 @@ bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *sinc
 char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size);
 /* The run ends: no more passes are ordered. */
 void gt_server_stages_end(gt_server_stages *g);
-/* Memory of a rank: the most so far, and before it had a model. */
-typedef struct {
-  size_t peak, start;
-} gt_resident;
-gt_resident gt_server_stages_used(const gt_server_stages *g, size_t worker);
 /* The phases of the region's workers (ps_pass_times.h): what they are counted in, called after
    every event; and in checkpoints. */
 const gt_ps_passes *gt_server_stages_passes(const gt_server_stages *g);
@@ -64,7 +51,7 @@ void gt_server_stages_save(gt_server_stages *g, gt_state *state);
 /* Behind gt_ps_load: steps go on in the order that was in force. */
 gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state);
 
-/* ---- what a PS tells of them (stage_phases.c) ------------------------------------------------ */
+/* ---- what a PS tells of them (stage_server.c) ------------------------------------------------ */
 
 /* Writes a line with the phases of every worker to the region's record; nothing if there is no
    pipeline.  As gt_record_line. */
@@ -74,7 +61,7 @@ void gt_server_stages_result(const gt_server *s, gt_region_result *result);
 /* The mean of what workers have waited for on links; 0 if there is no pipeline. */
 double gt_server_stages_transfer_s(const gt_server *s);
 
-/* stage_memory.c: logs what the ranks of all regions will need; writes a line with that and what
+/* Logs what the ranks of all regions will need; writes a line with that and what
    they have used to the region's record (as gt_record_line).  Nothing if there is no pipeline. */
 void gt_server_stages_say_memory(const gt_server *s);
 gt_status gt_server_stages_record_memory(const gt_server *s);

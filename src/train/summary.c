@@ -1,10 +1,131 @@
-/* The lead's report of a run: summary.json and the table, with cost and prediction. */
+/* A region's result at the end of a run, and the lead's report: summary.json and the table, with cost
+   and prediction. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ending.h"
 #include "geotrain/plan_job.h"
+#include "ending.h"
+#include "stages.h"
+
+/* ---- the plan's prediction, as stored in a run's job ----------------------------------------- */
+
+static double above_0(double value) {
+  return value > 0 ? value : NAN;
+}
+
+static double from_0(double value) {
+  return value >= 0 ? value : NAN;
+}
+
+/* A plan covers only regions that exchange data. */
+static const char *predicted_strategy(const gt_job *job) {
+  const gt_strategy strategy = job->plan.predicted.strategy;
+  return strategy == GT_STRATEGY_NONE ? NULL : gt_strategy_names[strategy];
+}
+
+/* The job's prediction next to the measured figures; false: the job has none. */
+static bool planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured) {
+  *out = (gt_plan_result){
+      .strategy = predicted_strategy(job),
+      .made = job->plan.predicted.made,
+      .predicted = {above_0(job->plan.predicted.wall_s), above_0(job->plan.predicted.step_s),
+                    above_0(job->plan.predicted.samples_per_s),
+                    from_0(job->plan.predicted.wan_bytes), from_0(job->plan.predicted.waiting),
+                    from_0(job->plan.predicted.cost)},
+      .measured = *measured,
+      .low_s = above_0(job->plan.predicted.wall_low_s),
+      .high_s = above_0(job->plan.predicted.wall_high_s)};
+  const gt_figures *p = &out->predicted;
+  return out->strategy || isfinite(p->wall_s) || isfinite(p->step_s) ||
+         isfinite(p->samples_per_s) || isfinite(p->wan_bytes) || isfinite(p->waiting) ||
+         isfinite(p->cost) || isfinite(out->low_s) || isfinite(out->high_s);
+}
+
+/* ---- a region's figures and those of its links ----------------------------------------------- */
+
+void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  const size_t workers = gt_plane_ps_workers(s->plane);
+  const double share = workers > 0 ? (double)workers : 1, drain = gt_seconds(v.drain);
+  *r = (gt_region_result){.workers = (int)workers,
+                          .steps = v.steps,
+                          .samples = v.samples,
+                          .compute_s = gt_seconds(v.compute) / share,
+                          .encode_s = gt_seconds(v.encode),
+                          .wan_wait_s = gt_seconds(v.wan_wait) / share + drain,
+                          .local_wait_s = gt_seconds(v.wait - v.wan_wait) / share,
+                          .idle_s = workers > 0 ? gt_seconds(v.idle) : 0,
+                          .wall_s = gt_server_elapsed(s),
+                          .update_s = gt_seconds(v.update),
+                          .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
+                          .ps_cpu_s = s->clock->cpu_s(),
+                          .test_accuracy = own->accuracy,
+                          .test_loss = own->loss,
+                          .test_auc = own->auc,
+                          .test_recall20 = own->recall20,
+                          .test_mrr20 = own->mrr20,
+                          .test_perplexity = own->perplexity,
+                          .train_loss =
+                              v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
+                          .nonfinite = v.nonfinite,
+                          .earlier_starts = s->past.starts,
+                          .lost_s = s->lost_s};
+  snprintf(r->name, sizeof r->name, "%s", s->run->region);
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
+  gt_trend_collapsed(&s->trend, s->run->data.classes, r->warning, sizeof r->warning);
+  gt_time_split_parts parts;
+  gt_time_split_batch(&s->split, &v, gt_ps_made_of(s->ps), &parts);
+  r->split_train_s = parts.train;
+  r->split_upload_s = parts.upload;
+  r->split_aggregate_s = parts.aggregate;
+  r->split_download_s = parts.download;
+  gt_server_stages_result(s, r);
+}
+
+/* Copies the rows that were used, with the names of their kinds. */
+static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
+  size_t n = 0;
+  for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
+    if (rows[k].messages == 0 || !gt_record_kind_name(k)) continue;
+    gt_kind_result *kind = &l->kinds[n++];
+    *kind = (gt_kind_result){
+        .messages = rows[k].messages, .payload = rows[k].payload_bytes, .wire = rows[k].wire_bytes};
+    snprintf(kind->kind, sizeof kind->kind, "%s", gt_record_kind_name(k));
+  }
+}
+
+void gt_server_link_results(const gt_server *s, gt_link_result *links) {
+  for (size_t p = 0, i = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    gt_link_result *l = &links[i++];
+    gt_ps_link seen;
+    gt_ps_look_link(s->ps, p, &seen);
+    *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
+                          .latency_s_measured = seen.latency_s};
+    if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
+    /* Acknowledgements come back on the opposite direction.  The sending time of frames is known
+       only for modelled links. */
+    double wire_s = gt_gateway_wire_s(s->gateway, p);
+    if (gt_gateway_modelled(s->gateway) && wire_s > 0)
+      l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
+    snprintf(l->from, sizeof l->from, "%s", s->run->region);
+    snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    copy_ledger(l, rows);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
+      if (gt_msg_is_traffic(k)) {
+        l->bytes_sent += rows[k].wire_bytes;
+        l->messages += rows[k].messages;
+        l->payload_bytes += rows[k].payload_bytes;
+      } else
+        l->bytes_other += rows[k].wire_bytes;
+  }
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
 
 static size_t region_named(const gt_job *job, const char *name) {
   size_t r = 0;
@@ -48,7 +169,7 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples,
                                       wan_bytes, cost.usd);
-  if (gt_train_planned(&plan, run->job, &measured)) sum->plan = &plan;
+  if (planned(&plan, run->job, &measured)) sum->plan = &plan;
   gt_status status = gt_summary_write(run->run_dir, sum);
   if (status == GT_OK) gt_summary_print(stdout, sum);
   fflush(stdout);
