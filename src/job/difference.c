@@ -1,4 +1,4 @@
-/* The keys in which two resolved jobs differ: the first, or all. */
+/* The keys in which two resolved jobs differ: the first, or all; and the job of a run that has begun. */
 #include <stdio.h>
 #include <string.h>
 
@@ -178,13 +178,54 @@ void gt_job_difference(const char *here, const char *there, bool for_resume, cha
   compare(&f, here, there);
 }
 
-void gt_job_print_sets(FILE *to, const char *now, const char *before) {
+/* Prints them as the values of --set that make the second job from the first, one on a line. */
+static void print_sets(FILE *to, const char *now, const char *before) {
   char text[512];
   finding f = {.sets = to, .text = text, .size = sizeof text};
   compare(&f, now, before);
 }
 
-void gt_job_changes(const char *now, const char *before, char *text, size_t size) {
+/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are equal. */
+static void changes(const char *now, const char *before, char *text, size_t size) {
   finding f = {.all = true, .text = text, .size = size};
   compare(&f, now, before);
+}
+
+/* ---- job.yaml of a run directory, beside the job file of this start -------------------------- */
+
+const char gt_job_on_resume[] =
+    "a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, prices, plan, log, "
+    "slurm and a pipeline's stages, schedule, micro_batches, memory and adapt only";
+
+bool gt_job_began(const gt_job *run, const gt_job *named) {
+  return strcmp(named->sha256, run->began_sha256) == 0 || strcmp(named->sha256, run->sha256) == 0;
+}
+
+gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_path,
+                          const char *path, const char *const *sets, size_t nsets) {
+  gt_job *run = NULL;
+  GT_TRY(gt_job_load(&run, path, sets, nsets));
+  char *before = gt_job_resolved(run), *now = gt_job_resolved(named), text[640] = "";
+  if (!gt_job_began(run, named)) changes(now, before, text, sizeof text);
+  gt_free(before);
+  gt_free(now);
+  if (!text[0]) {
+    *out = run;
+    return GT_OK;
+  }
+  gt_job_close(run);
+  return GT_FAIL(GT_ERR_JOB,
+                 "%.120s is not the job of the run (%.120s): %s; give these keys by --set, or name "
+                 "%.120s to resume the run as it is",
+                 named_path, path, text, path);
+}
+
+gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run) {
+  char *now = gt_job_resolved(named), *before = gt_job_resolved(run), text[512];
+  gt_job_difference(now, before, true, text, sizeof text);
+  const bool fits = !text[0];
+  if (fits && !gt_job_began(run, named)) print_sets(to, now, before);
+  gt_free(now);
+  gt_free(before);
+  return fits ? GT_OK : GT_FAIL(GT_ERR_JOB, "%s; %s", text, gt_job_on_resume);
 }

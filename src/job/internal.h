@@ -144,9 +144,6 @@ char *gt_job_key_owners(char *buf, size_t size, const job_key *row);
 /* GT_ERR_JOB names a key that is given, and that the chosen value does not have, or whose list is
    missing.  The tree has passed gt_job_values and has no defaults yet. */
 gt_status gt_job_check_owners(job_node *root, const char *source);
-/* The chosen value, if it does not have this key and the key is one that does nothing then; else
-   NULL. */
-const char *gt_job_key_idle(job_node *root, const job_key *row);
 /* Removes the keys that gt_job_check_owners would refuse. */
 void gt_job_drop_foreign(job_node *root);
 /* "a" + "b" is "a.b"; "" + "b" is "b". */
@@ -156,21 +153,13 @@ void gt_job_path_join(char *buf, size_t size, const char *map, const char *key);
 
 /* --set a.b=value. */
 gt_status gt_job_set(job_node *root, const char *assignment);
-/* nulls.c.  Removes keys whose value is `null`.  GT_ERR_JOB names the line, the key and the probable
+/* Removes keys whose value is `null`.  GT_ERR_JOB names the line, the key and the probable
    cause if a key has no value, and an unknown key that is null.  of_job: the tree is a job, or has
    the keys of one. */
 gt_status gt_job_prune(job_node *root, const char *source, bool of_job);
-/* The same for the value of --set, at a path and its pattern; the value itself may be null. */
-gt_status gt_job_prune_value(job_node *value, const char *source, const char *path,
-                             const char *pattern);
 /* Checks for unknown keys, types and ranges.  Afterwards every scalar is plain: a number in base
    units, true or false. */
 gt_status gt_job_values(job_node *root, const char *source);
-/* Adds defaults; GT_ERR_JOB names a required key that is missing.  A pipeline makes the default of
-   sync.strategy none. */
-gt_status gt_job_defaults(job_node *root, const char *source);
-/* Converts a checked tree with defaults to a job, which the caller owns. */
-gt_job *gt_job_typed(job_node *root);
 /* Merge the files that a checked job names into its tree and remove the key that names the file. */
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
 /* *fleet: the file's path if it has a section fleet, for the caller to free; else NULL. */
@@ -178,10 +167,6 @@ gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source, 
 /* Replaces the regions in the tree by the rows of a CSV file.  Removes the keys that refer to the
    old regions: links, matrix, outages, shares. */
 gt_status gt_job_regions(job_node *root, const char *path);
-/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are equal. */
-void gt_job_changes(const char *now, const char *before, char *text, size_t size);
-/* Prints them as the values of --set that make the second job from the first, one on a line. */
-void gt_job_print_sets(FILE *to, const char *now, const char *before);
 /* A region's name is also used in file names.  `where`: "regions.0.name". */
 gt_status gt_job_check_name(const char *name, const char *source, const char *where);
 /* Checks that involve several keys. */
@@ -192,11 +177,6 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
                               const char *value);
 /* Its checks of the pipeline; also sets the region ids of its stages. */
 gt_status gt_job_check_pipeline(gt_job *job, const char *source);
-/* Its checks of the regions of further copies of the pipeline; of what keeps copies equal. */
-gt_status gt_job_check_copies(const gt_job *job, const char *source);
-gt_status gt_job_check_between(const gt_job *job, const char *source);
-/* The region has the first stage of a copy of the pipeline. */
-bool gt_job_has_first(const gt_job *job, size_t region);
 /* Its checks of regions that only aggregate. */
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
 /* Its checks of wan.links and wan.outages; also sets their region ids. */

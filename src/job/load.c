@@ -1,13 +1,363 @@
-/* From a job file to a job: read, override, check, add defaults, convert, check across keys. */
+/* From a job file to a job: read, override, check the tree against the table (unknown keys, kinds,
+   values), add defaults, convert, check across keys. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* Position in the tree: the path as written ("regions.0.name") and as in the table
+   ("regions[].name"). */
+typedef struct {
+  const char *source;
+  char path[JOB_PATH_MAX], pattern[JOB_PATH_MAX];
+} place;
+
+static const char *origin(const place *at, const job_node *node) {
+  return node->from_set ? "--set" : at->source;
+}
+
+static gt_status read_map(const place *at, job_node *map);
+
+static const char *found_text(const job_node *node, char buf[96]) {
+  if (node->kind == NODE_MAP) return "a mapping";
+  if (node->kind == NODE_LIST) return "a list";
+  snprintf(buf, 96, "\"%.80s\"", node->text);
+  return buf;
+}
+
+static gt_status wrong_kind(const place *at, const job_node *node, const char *needed) {
+  char found[96];
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is %s; %s is needed", origin(at, node), at->path,
+                 found_text(node, found), needed);
+}
+
+static gt_status read_value(const place *at, const job_key *row, job_node *node) {
+  char text[4096], range[256], reason[GT_ERROR_TEXT_MAX - 128];
+  if (node->kind != NODE_SCALAR)
+    return wrong_kind(at, node, gt_job_key_range(range, sizeof range, row, true));
+  gt_status status = gt_job_value_read(row, at->path, node->text, text, sizeof text);
+  if (status != GT_OK) {
+    snprintf(reason, sizeof reason, "%s", gt_error_text());
+    return GT_FAIL(status, "%s: %s", origin(at, node), reason);
+  }
+  gt_free(node->text);
+  node->text = gt_strdup(text);
+  return GT_OK;
+}
+
+/* A single value instead of a list: usually the brackets were forgotten. */
+static gt_status no_list(const place *at, const job_key *row, const job_node *node) {
+  char range[256];
+  gt_job_key_range(range, sizeof range, row, true);
+  if (node->kind != NODE_SCALAR || row->type == KEY_MAPS) return wrong_kind(at, node, range);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.80s\"; %s is needed, in brackets: [%.80s]",
+                 origin(at, node), at->path, node->text, range, node->text);
+}
+
+/* One value becomes a list of one. */
+static void enclose(job_node *node) {
+  job_node *item = gt_job_node_new(NODE_SCALAR, NULL, NULL);
+  item->text = node->text;
+  item->plain = node->plain;
+  item->from_set = node->from_set;
+  node->kind = NODE_LIST;
+  node->text = NULL;
+  gt_job_node_add(node, item);
+}
+
+static bool is_auto(const job_key *row, const job_node *node) {
+  return (row->flags & KEY_AUTO) && node->kind == NODE_SCALAR && strcmp(node->text, "auto") == 0;
+}
+
+static gt_status read_list(const place *at, const job_key *row, job_node *node) {
+  if (is_auto(row, node)) return GT_OK;
+  if ((row->flags & KEY_SINGLE) && node->kind == NODE_SCALAR) enclose(node);
+  if (node->kind != NODE_LIST) return no_list(at, row, node);
+  if (row->type == KEY_PAIR && node->n != 2)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; two names of regions are needed",
+                   origin(at, node), at->path, node->n);
+  if (row->type == KEY_MAPS && (double)node->n < row->min)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; %g or more entries are needed",
+                   origin(at, node), at->path, row->min);
+  if (row->type == KEY_MAPS && (double)node->n > row->max)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; at most %g are needed", origin(at, node),
+                   at->path, node->n, row->max);
+  if ((row->flags & KEY_FILLED) && node->n == 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; 1 or more entries are needed",
+                   origin(at, node), at->path);
+  for (size_t i = 0; i < node->n; i++) {
+    place in = *at;
+    char index[24];
+    snprintf(index, sizeof index, "%zu", i);
+    gt_job_path_join(in.path, sizeof in.path, at->path, index);
+    snprintf(in.pattern, sizeof in.pattern, "%.*s[]", (int)(sizeof in.pattern - 3), at->pattern);
+    if (row->type == KEY_MAPS && node->items[i]->kind != NODE_MAP)
+      return wrong_kind(&in, node->items[i], "a mapping");
+    GT_TRY(row->type == KEY_MAPS ? read_map(&in, node->items[i])
+                                 : read_value(&in, row, node->items[i]));
+  }
+  return GT_OK;
+}
+
+static gt_status read_child(const place *at, const place *parent, job_node *child) {
+  const job_key *row = strpbrk(child->key, ".[") ? NULL : gt_job_key_find(at->pattern);
+  if (row) return gt_job_key_list(row) ? read_list(at, row, child) : read_value(at, row, child);
+  if (strpbrk(child->key, ".[") || !gt_job_key_prefix(at->pattern))
+    return gt_job_key_unknown(origin(at, child), parent->path, parent->pattern, child->key);
+  if (child->kind != NODE_MAP) return wrong_kind(at, child, "a mapping of keys");
+  return read_map(at, child);
+}
+
+static gt_status read_map(const place *at, job_node *map) {
+  for (size_t i = 0; i < map->n; i++) {
+    place in = *at;
+    gt_job_path_join(in.path, sizeof in.path, at->path, map->items[i]->key);
+    gt_job_path_join(in.pattern, sizeof in.pattern, at->pattern, map->items[i]->key);
+    GT_TRY(read_child(&in, at, map->items[i]));
+  }
+  return GT_OK;
+}
+
+gt_status gt_job_values(job_node *root, const char *source) {
+  place at = {.source = source};
+  if (gt_job_node_null(root))
+    return GT_FAIL(GT_ERR_JOB, "%s: is empty; a job is needed (`geotrain help job` shows one)",
+                   source);
+  if (root->kind != NODE_MAP)
+    return GT_FAIL(GT_ERR_JOB, "%s: is %s; a mapping of keys is needed (`geotrain help job`)",
+                   source, root->kind == NODE_LIST ? "a list" : "one value");
+  return read_map(&at, root);
+}
+
+/* ---- defaults -------------------------------------------------------------------------------- */
+
+#define STRATEGY "sync.strategy"
+
+/* All rows directly below `pattern`, with no list in between. */
+static gt_status fill(job_node *map, const char *pattern, const char *path, const char *source) {
+  size_t skip = strlen(pattern) + (*pattern ? 1 : 0);
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    if (*pattern && (strncmp(row->path, pattern, skip - 1) != 0 || row->path[skip - 1] != '.'))
+      continue;
+    const char *rest = row->path + skip;
+    if (strchr(rest, '[') || !gt_job_key_fits(map, row)) continue;
+    job_node *parent, *node = gt_job_node_at(map, rest, &parent);
+    char full[JOB_PATH_MAX], item[JOB_PATH_MAX], items[JOB_PATH_MAX], text[64], index[24];
+    gt_job_path_join(full, sizeof full, path, rest);
+    if (!node && (row->flags & KEY_REQUIRED))
+      return GT_FAIL(GT_ERR_JOB, "%s: %s is missing; it is needed: %s", source, full, row->meaning);
+    for (size_t k = 0; node && row->type == KEY_MAPS && k < node->n; k++) {
+      snprintf(index, sizeof index, "%zu", k);
+      gt_job_path_join(item, sizeof item, full, index);
+      snprintf(items, sizeof items, "%.*s[]", (int)(sizeof items - 3), row->path);
+      GT_TRY(fill(node->items[k], items, item, source));
+    }
+    if (!node && (row->flags & KEY_UNSAID))
+      gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, "-1"));
+    if (node || !row->fallback) continue;
+    /* If one of several exclusive keys is given, the others are 0, not their defaults. */
+    bool other = (row->flags & KEY_ONE_OF) && parent && parent->n > 0;
+    GT_TRY(gt_job_value_read(row, full, other ? "0" : row->fallback, text, sizeof text));
+    gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, text));
+  }
+  return GT_OK;
+}
+
+/* The regions of a pipeline exchange nothing by a strategy. */
+static void default_strategy(job_node *root) {
+  if (gt_job_node_at(root, "pipeline.stages", NULL) && !gt_job_node_at(root, STRATEGY, NULL))
+    gt_job_node_put(root, STRATEGY,
+                    gt_job_node_new(NODE_SCALAR, NULL, gt_strategy_names[GT_STRATEGY_NONE]));
+}
+
+/* Adds defaults; GT_ERR_JOB names a required key that is missing.  A pipeline makes the default of
+   sync.strategy none. */
+static gt_status add_defaults(job_node *root, const char *source) {
+  default_strategy(root);
+  return fill(root, "", "", source);
+}
+
+/* ---- the job, row by row of the table -------------------------------------------------------- */
+
+static void write_int(const job_key *row, void *at, const char *text) {
+  (void)row;
+  int value = (int)strtol(text, NULL, 10);
+  memcpy(at, &value, sizeof value);
+}
+
+static void write_i64(const job_key *row, void *at, const char *text) {
+  (void)row;
+  int64_t value = strtoll(text, NULL, 10);
+  memcpy(at, &value, sizeof value);
+}
+
+static void write_u64(const job_key *row, void *at, const char *text) {
+  (void)row;
+  uint64_t value = strtoull(text, NULL, 10);
+  memcpy(at, &value, sizeof value);
+}
+
+static void write_real(const job_key *row, void *at, const char *text) {
+  (void)row;
+  double value = strtod(text, NULL);
+  memcpy(at, &value, sizeof value);
+}
+
+static void write_bool(const job_key *row, void *at, const char *text) {
+  (void)row;
+  bool value = strcmp(text, "true") == 0;
+  memcpy(at, &value, sizeof value);
+}
+
+static void write_text(const job_key *row, void *at, const char *text) {
+  (void)row;
+  char *copy = gt_strdup(text);
+  memcpy(at, &copy, sizeof copy);
+}
+
+static void write_choice(const job_key *row, void *at, const char *text) {
+  int value = (int)row->min;
+  while (strcmp(row->values[value], text) != 0) value++;
+  memcpy(at, &value, sizeof value);
+}
+
+static void free_text(void *at) {
+  gt_free(gt_job_pointer_at(at));
+}
+
+_Static_assert(sizeof(gt_strategy) == sizeof(int), "an enum is written as an int");
+
+/* How a value of a key, or an entry of its list, is stored in memory.  The input is canonical
+   text. */
+static const struct {
+  size_t size;
+  void (*write)(const job_key *row, void *at, const char *text);
+  void (*free)(void *at); /* NULL: nothing to free */
+} kinds[] = {
+    [KEY_STRING] = {sizeof(char *), write_text, free_text},
+    [KEY_CHOICE] = {sizeof(int), write_choice, NULL},
+    [KEY_INT] = {sizeof(int), write_int, NULL},
+    [KEY_I64] = {sizeof(int64_t), write_i64, NULL},
+    [KEY_U64] = {sizeof(uint64_t), write_u64, NULL},
+    [KEY_REAL] = {sizeof(double), write_real, NULL},
+    [KEY_BOOL] = {sizeof(bool), write_bool, NULL},
+    [KEY_TIME] = {sizeof(double), write_real, NULL},
+    [KEY_RATE] = {sizeof(double), write_real, NULL},
+    [KEY_SIZE] = {sizeof(double), write_real, NULL},
+    [KEY_SPEED] = {sizeof(double), write_real, NULL},
+    [KEY_INTS] = {sizeof(int64_t), write_i64, NULL},
+    [KEY_REALS] = {sizeof(double), write_real, NULL},
+    [KEY_STRINGS] = {sizeof(char *), write_text, free_text},
+    [KEY_CHOICES] = {sizeof(int), write_choice, NULL},
+    [KEY_PAIR] = {sizeof(char *), write_text, free_text},
+};
+
+static void write_rows(void *base, job_node *map, const char *prefix);
+static void free_rows(void *base, const char *prefix);
+
+/* The rows of one struct: below `prefix`, with no list in between. */
+static bool is_of(const job_key *row, const char *prefix) {
+  size_t skip = strlen(prefix);
+  return strncmp(row->path, prefix, skip) == 0 && !strchr(row->path + skip, '[');
+}
+
+static size_t item_size(const job_key *row) {
+  return row->type == KEY_MAPS ? row->item_size : kinds[row->type].size;
+}
+
+static void write_entries(const job_key *row, char *items, const job_node *list) {
+  char prefix[JOB_PATH_MAX];
+  snprintf(prefix, sizeof prefix, "%s[].", row->path);
+  for (size_t i = 0; i < list->n; i++) {
+    char *at = items + i * item_size(row);
+    if (row->type == KEY_MAPS)
+      write_rows(at, list->items[i], prefix);
+    else
+      kinds[row->type].write(row, at, list->items[i]->text);
+  }
+}
+
+static void write_list(const job_key *row, char *base, const job_node *list) {
+  if (list->n == 0) return;
+  void *items = gt_alloc(list->n, item_size(row));
+  memcpy(base + row->offset, &items, sizeof items);
+  memcpy(base + row->count_offset, &list->n, sizeof list->n);
+  write_entries(row, items, list);
+}
+
+static void write_rows(void *base, job_node *map, const char *prefix) {
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    job_node *node =
+        is_of(row, prefix) ? gt_job_node_at(map, row->path + strlen(prefix), NULL) : NULL;
+    if (!node) continue;
+    if (node->kind == NODE_SCALAR && row->type == KEY_MAPS)
+      ((char *)base)[row->auto_offset] = true;
+    else if (node->kind == NODE_SCALAR)
+      kinds[row->type].write(row, (char *)base + row->offset, node->text);
+    else if (row->type == KEY_PAIR)
+      write_entries(row, (char *)base + row->offset, node);
+    else
+      write_list(row, base, node);
+  }
+}
+
+static void free_entries(const job_key *row, char *items, size_t n) {
+  char prefix[JOB_PATH_MAX];
+  snprintf(prefix, sizeof prefix, "%s[].", row->path);
+  for (size_t i = 0; i < n; i++) {
+    char *at = items + i * item_size(row);
+    if (row->type == KEY_MAPS)
+      free_rows(at, prefix);
+    else if (kinds[row->type].free)
+      kinds[row->type].free(at);
+  }
+}
+
+static void free_list(const job_key *row, const char *base) {
+  size_t n;
+  memcpy(&n, base + row->count_offset, sizeof n);
+  char *items = gt_job_pointer_at(base + row->offset);
+  free_entries(row, items, n);
+  gt_free(items);
+}
+
+static void free_rows(void *base, const char *prefix) {
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    if (!is_of(row, prefix)) continue;
+    if (row->type == KEY_PAIR || !gt_job_key_list(row))
+      free_entries(row, (char *)base + row->offset, row->type == KEY_PAIR ? 2 : 1);
+    else
+      free_list(row, base);
+  }
+}
+
+/* Converts a checked tree with defaults to a job, which the caller owns. */
+static gt_job *typed(job_node *root) {
+  gt_job *job = GT_NEW(gt_job);
+  write_rows(job, root, "");
+  return job;
+}
+
+void gt_job_close(gt_job *job) {
+  if (!job) return;
+  free_rows(job, "");
+  gt_free(job->fleet);
+  gt_free(job->source);
+  gt_free(job);
+}
+
+/* ---- all steps ------------------------------------------------------------------------------- */
+
 /* Adds defaults, converts, and checks across keys; *job is replaced on success. */
 static gt_status make_job(gt_job **job, job_node *root, const char *path) {
-  GT_TRY(gt_job_defaults(root, path));
-  gt_job *made = gt_job_typed(root);
+  GT_TRY(add_defaults(root, path));
+  gt_job *made = typed(root);
   gt_status status = gt_job_check(made, root, path);
   gt_job_close(status == GT_OK ? *job : made);
   if (status == GT_OK) *job = made;

@@ -1,9 +1,259 @@
-/* Checks of a job with a pipeline: its stages and regions, its batch, and the keys of other parts
-   that do not fit to it.  Where the model can be cut is checked by the part pipe. */
+/* A job with a pipeline: its stages and regions, their copies, its batch, and the keys of other parts
+   that go with it.  Which regions train and have data, and what a region that only aggregates may not
+   have. */
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
+
+/* ---- copies: which regions take whose places ------------------------------------------------- */
+
+/* Stage s is the first one of its region. */
+static bool comes_first(const gt_job *job, size_t s) {
+  for (size_t t = 0; t < s; t++)
+    if (job->pipeline.stages[t].id == job->pipeline.stages[s].id) return false;
+  return true;
+}
+
+/* Regions of a copy. */
+static size_t places(const gt_job *job) {
+  size_t n = 0;
+  for (size_t s = 0; s < job->pipeline.nstages; s++) n += comes_first(job, s);
+  return n;
+}
+
+/* The place of a region of the first copy; places(job): it has none. */
+static size_t place_of(const gt_job *job, size_t region) {
+  size_t place = 0;
+  for (size_t s = 0; s < job->pipeline.nstages; s++) {
+    if (!comes_first(job, s)) continue;
+    if (job->pipeline.stages[s].id == region) break;
+    place++;
+  }
+  return place;
+}
+
+/* The region of the first copy with this place. */
+static size_t region_at(const gt_job *job, size_t place) {
+  size_t s = 0;
+  while (!comes_first(job, s) || place-- > 0) s++;
+  return job->pipeline.stages[s].id;
+}
+
+static size_t find(const gt_job *job, const char *name) {
+  size_t r = 0;
+  while (r < job->nregions && strcmp(job->regions[r].name, name) != 0) r++;
+  return r;
+}
+
+/* Copy and place of a region; copies: it has none. */
+static size_t look_up(const gt_job *job, size_t region, size_t *place) {
+  *place = place_of(job, region);
+  if (*place < places(job)) return 0;
+  for (size_t c = 0; c < job->pipeline.ncopies; c++) {
+    const gt_job_copy *copy = &job->pipeline.copies[c];
+    for (*place = 0; *place < copy->nregions; ++*place)
+      if (strcmp(copy->regions[*place], job->regions[region].name) == 0) return c + 1;
+  }
+  return gt_job_copies(job);
+}
+
+size_t gt_job_copies(const gt_job *job) {
+  return 1 + job->pipeline.ncopies;
+}
+
+size_t gt_job_copy_of(const gt_job *job, size_t region) {
+  size_t place;
+  return look_up(job, region, &place);
+}
+
+size_t gt_job_twin(const gt_job *job, size_t region, size_t copy) {
+  size_t place;
+  look_up(job, region, &place);
+  return copy == 0 ? region_at(job, place)
+                   : find(job, job->pipeline.copies[copy - 1].regions[place]);
+}
+
+size_t gt_job_stage_region(const gt_job *job, size_t copy, size_t stage) {
+  return gt_job_twin(job, job->pipeline.stages[stage].id, copy);
+}
+
+char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "copy %zu (", copy + 1);
+  for (size_t place = 0, n = places(job); place < n; place++) {
+    const char *name = job->regions[gt_job_twin(job, region_at(job, place), copy)].name,
+               *before = place == 0 ? "" : ", ";
+    const bool fits = used + strlen(before) + strlen(name) + sizeof ", ...)" <= size;
+    used += (size_t)snprintf(text + used, size - used, "%s%s", before, fits ? name : "...");
+    if (!fits) break;
+  }
+  snprintf(text + used, size - used, ")");
+  return text;
+}
+
+/* The region has the first stage of a copy of the pipeline. */
+static bool has_first(const gt_job *job, size_t region) {
+  size_t place;
+  return look_up(job, region, &place) < gt_job_copies(job) && place == 0;
+}
+
+static gt_status check_count(const gt_job *job, size_t c, const char *source) {
+  const size_t have = job->pipeline.copies[c].nregions, n = places(job);
+  if (have == n) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: pipeline.copies.%zu.regions has %zu name%s, and pipeline.stages has stages "
+                 "in %zu region%s; as many names are needed",
+                 source, c, have, have == 1 ? "" : "s", n, n == 1 ? "" : "s");
+}
+
+static gt_status check_name(const gt_job *job, size_t c, size_t place, const char *source) {
+  const char *name = job->pipeline.copies[c].regions[place];
+  char key[80];
+  size_t found;
+  snprintf(key, sizeof key, "pipeline.copies.%zu.regions.%zu", c, place);
+  GT_TRY(gt_job_check_region(job, source, key, name));
+  const size_t region = find(job, name), copy = look_up(job, region, &found);
+  if (copy == c + 1 && found == place) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: %s is %s, which has stages already (%s); a region that has none is needed",
+                 source, key, name, copy == 0 ? "pipeline.stages" : "pipeline.copies");
+}
+
+/* Checks of the regions of further copies of the pipeline. */
+static gt_status check_copies(const gt_job *job, const char *source) {
+  for (size_t c = 0; c < job->pipeline.ncopies; c++) {
+    GT_TRY(check_count(job, c, source));
+    for (size_t i = 0; i < job->pipeline.copies[c].nregions; i++)
+      GT_TRY(check_name(job, c, i, source));
+  }
+  return GT_OK;
+}
+
+/* Checks of what keeps copies equal. */
+static gt_status check_between(const gt_job *job, const char *source) {
+  const gt_strategy strategy = job->sync.strategy;
+  const bool several = job->pipeline.ncopies > 0;
+  if (!several && strategy != GT_STRATEGY_NONE)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so that "
+        "nothing is exchanged by a strategy; none, or pipeline.copies, is needed",
+        source, gt_strategy_names[strategy]);
+  if (several && strategy == GT_STRATEGY_NONE)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.strategy is none and there is pipeline.copies, which nothing would "
+                   "keep equal; another strategy is needed",
+                   source);
+  if (several && job->sync.topology == GT_TOPOLOGY_AUTO)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.topology is auto and there is pipeline.copies, whose way is not chosen "
+        "by simulation; mesh, hub, tree or ring is needed",
+        source);
+  return GT_OK;
+}
+
+/* ---- regions that train ---------------------------------------------------------------------- */
+
+bool gt_job_trains(const gt_job *job, size_t region) {
+  return job->regions[region].ranks != 1;
+}
+
+static bool has_own_data(const gt_job_region *r) {
+  return r->data_path || r->samples > 0;
+}
+
+/* Where stages are to be found: the regions that are said to have data, or all. */
+static bool may_read(const gt_job *job, size_t region) {
+  bool said = has_own_data(&job->regions[region]);
+  if (job->data.partition.nshares == job->nregions) return job->data.partition.shares[region] > 0;
+  for (size_t r = 0; r < job->nregions && !said; r++)
+    if (has_own_data(&job->regions[r])) return false;
+  return true;
+}
+
+bool gt_job_reads(const gt_job *job, size_t region) {
+  if (!gt_job_trains(job, region)) return false;
+  if (job->pipeline.search) return may_read(job, region);
+  return job->pipeline.nstages == 0 || has_first(job, region);
+}
+
+size_t gt_job_training(const gt_job *job) {
+  size_t n = 0;
+  for (size_t r = 0; r < job->nregions; r++) n += gt_job_trains(job, r);
+  return n;
+}
+
+size_t gt_job_workers(const gt_job *job, size_t region) {
+  const int ranks = job->regions[region].ranks;
+  return ranks > 1 ? (size_t)ranks - 1 : 0;
+}
+
+static const char *given_of(const gt_job_region *r) {
+  return r->data_path       ? "data.path"
+         : r->samples > 0   ? "samples"
+         : r->ndevices > 0  ? "devices"
+         : r->ranks_min > 0 ? "ranks_min"
+         : r->ranks_max > 0 ? "ranks_max"
+         : r->nspeeds > 0   ? "compute.speeds"
+         : r->nmeasured > 0 ? "compute.measured"
+                            : NULL;
+}
+
+static gt_status check_region(const gt_job *job, size_t region, const char *source) {
+  const gt_job_region *r = &job->regions[region];
+  const char *given = given_of(r);
+  if (given)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.%s is given and ranks is 1: without workers the region only "
+                   "aggregates; no %s, or 2 ranks or more, are needed",
+                   source, region, given, given);
+  if (job->data.partition.nshares == job->nregions && job->data.partition.shares[region] != 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.partition.shares.%zu is %g, and region %s (ranks 1) only aggregates; "
+                   "0 is needed",
+                   source, region, job->data.partition.shares[region], r->name);
+  return GT_OK;
+}
+
+/* What the whole job has.  region: one that only aggregates. */
+static gt_status check_aggregating_sync(const gt_job *job, size_t region, const char *source) {
+  const char *name = job->regions[region].name;
+  const bool constant =
+      job->train.schedule.name == GT_LR_CONSTANT && job->train.schedule.warmup_steps == 0;
+  if (gt_job_training(job) == 0)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: regions[].ranks is 1 in every region, so that none trains; one with 2 or more is "
+        "needed",
+        source);
+  if (job->sync.strategy == GT_STRATEGY_NONE)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.strategy is none, and region %s (ranks 1) only aggregates; a strategy "
+                   "that exchanges something is needed",
+                   source, name);
+  if (job->sync.central)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.central is \"%s\", and region %s (ranks 1) only aggregates; with "
+                   "sync.central, 2 ranks or more in every region are needed",
+                   source, job->sync.central, name);
+  if (job->sync.exchange == GT_EXCHANGED_GRADIENT && !constant)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.exchange is gradient, and region %s (ranks 1) only aggregates: it "
+                   "makes no steps by which its learning rate changes; sync.exchange update, or "
+                   "train.schedule constant without warm-up, is needed",
+                   source, name);
+  return GT_OK;
+}
+
+gt_status gt_job_check_aggregating(const gt_job *job, const char *source) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (gt_job_trains(job, r)) continue;
+    GT_TRY(check_aggregating_sync(job, r, source));
+    GT_TRY(check_region(job, r, source));
+  }
+  return GT_OK;
+}
 
 static bool is_folded(const gt_job *job) {
   for (size_t s = 0; s < job->pipeline.nstages; s++)
@@ -58,7 +308,7 @@ static gt_status check_workers(const gt_job *job, size_t region, const char *sou
 
 static gt_status check_places(gt_job *job, const char *source) {
   for (size_t s = 0; s < job->pipeline.nstages; s++) GT_TRY(find_region(job, s, source));
-  GT_TRY(gt_job_check_copies(job, source));
+  GT_TRY(check_copies(job, source));
   for (size_t r = 0; r < job->nregions; r++) GT_TRY(check_workers(job, r, source));
   return GT_OK;
 }
@@ -134,7 +384,7 @@ static gt_status check_batch(const gt_job *job, const char *source) {
 /* ---- keys of other parts --------------------------------------------------------------------- */
 
 static gt_status check_sync(const gt_job *job, const char *source) {
-  GT_TRY(gt_job_check_between(job, source));
+  GT_TRY(check_between(job, source));
   if (job->sync.local != GT_LOCAL_SYNC)
     return GT_FAIL(
         GT_ERR_JOB,

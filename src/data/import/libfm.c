@@ -252,7 +252,7 @@ static gt_status open_split(libfm *l, gt_split split) {
 /* Reads the next line; every line of both files must have as many fields as the first. */
 static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label) {
   text_file *file = l->files[split];
-  size_t fields;
+  size_t fields = 0;
   GT_TRY(next_text(file, more, label, l->ids, &fields));
   if (!*more) return GT_OK;
   if (l->fields == 0) l->fields = fields;

@@ -41,7 +41,7 @@ void gt_dnn_linear_close(gt_prepared_linear *l) {
 }
 
 /* Rows that a sum over the batch has: in bf16 rounded up to an even number, with a row of zeros
-   (see gt_conv_summed_rows in conv.h). */
+   (see summed_rows in conv.c). */
 static size_t summed_rows(const gt_prepared_linear *l, size_t B) {
   return l->precision == GT_BF16 ? (B + 1) / 2 * 2 : B;
 }
