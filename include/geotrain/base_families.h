@@ -75,7 +75,7 @@
   X(GT_PART_DIRICHLET, "dirichlet")                                                                \
   X(GT_PART_FILE, "file")
 
-/* data.augment: src/data/augment.c. */
+/* data.augment: src/data/loader.c. */
 #define GT_AUGMENTS(X)                                                                             \
   X(GT_AUGMENT_NONE, "none")                                                                       \
   X(GT_AUGMENT_CROP_FLIP, "crop-flip")

@@ -27,7 +27,8 @@ typedef struct {
 } gt_ckpt_silence;
 gt_ckpt_silence gt_ckpt_be_silent(void);
 void gt_ckpt_speak(gt_ckpt_silence before);
-/* Moves n floats between memory and an open dataset (an hid_t), from `at` on; false: HDF5 refused. */
+/* Moves n floats between memory and an open dataset (an hid_t), from `at` on; false: HDF5
+   refused. */
 bool gt_ckpt_move(int64_t set, size_t at, void *data, size_t n, bool reads);
 
 /* ---- unpack.c ---- */

@@ -104,8 +104,8 @@ static bool item_type(hid_t type, gt_type *out, hid_t *memory) {
   return false;
 }
 
-/* A data set holds all that it declares, as checkpoints are written, so that reading it takes no more
-   memory than the file has bytes. */
+/* A data set holds all that it declares, as checkpoints are written, so that reading it takes no
+   more memory than the file has bytes. */
 static gt_status check_set(const reading *r, hid_t set, const char *name) {
   GT_TRY(gt_data_h5_check_layout(GT_ERR_CKPT, set, r->path, name));
   hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
@@ -223,7 +223,8 @@ gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ck
   return status;
 }
 
-/* The same of an open HDF5 file (negative: HDF5 could not open it), without the arrays of the model. */
+/* The same of an open HDF5 file (negative: HDF5 could not open it), without the arrays of the
+   model. */
 static gt_status decode_file(int64_t file, const char *path, gt_ckpt_info *info, gt_state *state) {
   *info = (gt_ckpt_info){0};
   *state = (gt_state){.owns_data = true};

@@ -1,5 +1,5 @@
-/* Rounds on disk: a thread writes their files, others are listed and removed; and the final model of a
-   run.  Files of other regions and unknown files are left alone. */
+/* Rounds on disk: a thread writes their files, others are listed and removed; and the final model
+   of a run.  Files of other regions and unknown files are left alone. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -99,7 +99,8 @@ static void remove_folder_if_empty(const char *run_dir, int64_t round) {
   rmdir(folder);
 }
 
-/* Removes what a killed run of this region left: temporary files, and folders that are then empty. */
+/* Removes what a killed run of this region left: temporary files, and folders that are then
+   empty. */
 static void sweep(const char *run_dir, const char *region) {
   size_t n;
   int64_t *rounds = folders(run_dir, &n);

@@ -1,5 +1,5 @@
-/* Samples in memory as stored, their order, and the batches made from them: bytes become floats through
-   a table of 256 entries per channel, floats and ids are copied. */
+/* Samples in memory as stored, their order, and the batches made from them: bytes become floats
+   through a table of 256 entries per channel, floats and ids are copied. */
 #include <string.h>
 
 #include "dataset.h"

@@ -1,4 +1,5 @@
-/* Opens a data set: checks its parts against schema 1 (docs/data-format.md) and computes its hashes. */
+/* Opens a data set: checks its parts against schema 1 (docs/data-format.md) and computes its
+   hashes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

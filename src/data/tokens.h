@@ -1,5 +1,5 @@
-/* tokens: vocabularies of byte pairs, for the other files of this part.  Local; pairs and pieces never
-   fail. */
+/* tokens: vocabularies of byte pairs, for the other files of this part.  Local; pairs and pieces
+   never fail. */
 #ifndef GEOTRAIN_DATA_TOKENS_H
 #define GEOTRAIN_DATA_TOKENS_H
 

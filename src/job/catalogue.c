@@ -1,5 +1,5 @@
-/* Catalogues: CSV files of cloud prices and links by place; their names, and the most specific line of
-   a rate. */
+/* Catalogues: CSV files of cloud prices and links by place; their names, and the most specific line
+   of a rate. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Tables with columns: lines of comma-separated values (no quotes, blanks around a field are ignored,
-   `#` begins a comment), and the values of their fields. */
+/* Tables with columns: lines of comma-separated values (no quotes, blanks around a field are
+   ignored, `#` begins a comment), and the values of their fields. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

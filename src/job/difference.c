@@ -1,4 +1,5 @@
-/* The keys in which two resolved jobs differ: the first, or all; and the job of a run that has begun. */
+/* The keys in which two resolved jobs differ: the first, or all; and the job of a run that has
+   begun. */
 #include <stdio.h>
 #include <string.h>
 
@@ -185,7 +186,8 @@ static void print_sets(FILE *to, const char *now, const char *before) {
   compare(&f, now, before);
 }
 
-/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are equal. */
+/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are
+   equal. */
 static void changes(const char *now, const char *before, char *text, size_t size) {
   finding f = {.all = true, .text = text, .size = size};
   compare(&f, now, before);

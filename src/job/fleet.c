@@ -305,7 +305,8 @@ static const job_column operation_keys[] = {
     {"input_us", COLUMN_PASS, offsetof(gt_job_fleet_operation, input_s)},
     {"weight_us", COLUMN_PASS, offsetof(gt_job_fleet_operation, weight_s)}};
 
-/* Checks that a map has only these keys.  `at` is "" or the path of the map with a dot behind it. */
+/* Checks that a map has only these keys.  `at` is "" or the path of the map with a dot behind
+   it. */
 static gt_status only(const profile_reader *r, const job_node *map, const job_column *keys,
                       size_t n, const char *at) {
   const char *names[8];

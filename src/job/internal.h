@@ -286,8 +286,8 @@ job_csv gt_job_csv_of(const char *path, char *text);
 /* The next line that is not empty.  Sets *n to its number of fields, max + 1 if there are more than
    max; missing fields are empty.  False at the end. */
 bool gt_job_csv_line(job_csv *csv, const char **fields, size_t max, size_t *n);
-/* Calls on_row for each line of a table but the one that names its columns; stops at its first error.
-   GT_ERR_JOB names a line with another number of fields. */
+/* Calls on_row for each line of a table but the one that names its columns; stops at its first
+   error. GT_ERR_JOB names a line with another number of fields. */
 gt_status gt_job_csv_rows(job_csv *csv, const job_table *table,
                           gt_status (*on_row)(void *ctx, const char *const *fields), void *ctx);
 /* Reads the fields of a line into the struct at `to`. */

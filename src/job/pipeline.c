@@ -1,6 +1,6 @@
-/* A job with a pipeline: its stages and regions, their copies, its batch, and the keys of other parts
-   that go with it.  Which regions train and have data, and what a region that only aggregates may not
-   have. */
+/* A job with a pipeline: its stages and regions, their copies, its batch, and the keys of other
+   parts that go with it.  Which regions train and have data, and what a region that only aggregates
+   may not have. */
 #include <stdio.h>
 #include <string.h>
 

@@ -176,8 +176,8 @@ static void merge_links(const merge *m, const job_node *measured) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Only a search for a pipeline uses the fleet, but damage is found before it is needed.  What a table
-   of keys does not know is removed. */
+/* Only a search for a pipeline uses the fleet, but damage is found before it is needed.  What a
+   table of keys does not know is removed. */
 static gt_status check_fleet(const char *path, job_node *profile, bool *there) {
   gt_job_fleet *fleet = NULL;
   const job_node *section = gt_job_node_child(profile, "fleet");

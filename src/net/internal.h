@@ -77,8 +77,8 @@ static inline size_t gt_pieces(size_t nfloats) {
 }
 /* What a worker (from 0) has; whole: room for the ranges where all have everything. */
 gt_plane_part gt_part_of(const gt_plane_size *n, size_t worker, gt_plane_range whole[2]);
-/* Parameters or gradients, then buffers, of a part: the number of messages; they start to be sent or
-   received; copied from one pair of arrays to another. */
+/* Parameters or gradients, then buffers, of a part: the number of messages; they start to be sent
+   or received; copied from one pair of arrays to another. */
 size_t gt_part_pieces(const gt_plane_part *part);
 void gt_part_send(const gt_plane_part *part, const float *params, const float *buffers, int rank,
                   int tag, MPI_Comm comm, MPI_Request *requests);
@@ -97,8 +97,8 @@ static inline size_t gt_padded_bytes(size_t nbytes) {
   return (nbytes + 63) / 64 * 64;
 }
 
-/* segments are those of all ranks, mapped; NULL if the region spans several nodes or the node has too
-   little shared memory: arrays are then sent as messages. */
+/* segments are those of all ranks, mapped; NULL if the region spans several nodes or the node has
+   too little shared memory: arrays are then sent as messages. */
 typedef struct {
   char *segments;
   size_t bytes; /* of all segments */

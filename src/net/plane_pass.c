@@ -1,5 +1,5 @@
-/* Arrays and passes of a pipeline as messages in the local plane, with counts that fit in an int; which
-   orders fit. */
+/* Arrays and passes of a pipeline as messages in the local plane, with counts that fit in an int;
+   which orders fit. */
 #include <string.h>
 
 #include "internal.h"

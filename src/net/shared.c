@@ -142,8 +142,8 @@ static void clear(const gt_shared *s, MPI_Comm region, int rank) {
 
 /* ---- reservation ----------------------------------------------------------------------------- */
 
-/* Takes pages now: a page that is missing at its first access ends a process with SIGBUS.  Returns 0
-   or an error number. */
+/* Takes pages now: a page that is missing at its first access ends a process with SIGBUS.  Returns
+   0 or an error number. */
 static int reserve(int fd, size_t at, size_t bytes) {
   int error;
   if (bytes == 0) return 0;

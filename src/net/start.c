@@ -1,5 +1,5 @@
-/* How this process was started, and its start and end: initialisation, finalisation, and the watchdog
-   for calls that block. */
+/* How this process was started, and its start and end: initialisation, finalisation, and the
+   watchdog for calls that block. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -87,8 +87,8 @@ gt_status gt_launch_fits(const char *library, bool reads_pmi) {
   return GT_OK;
 }
 
-/* Open MPI's mpirun knows nothing of the processes of another MPI: the mpirun that was called is the
-   wrong one. */
+/* Open MPI's mpirun knows nothing of the processes of another MPI: the mpirun that was called is
+   the wrong one. */
 gt_status gt_launch_apart(const char *library, int tasks, int needed, const char *regions) {
   if (given("OMPI_COMM_WORLD_RANK") && strncmp(library, "Open MPI", strlen("Open MPI")) != 0)
     return GT_FAIL(GT_ERR_JOB,

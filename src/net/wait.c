@@ -1,5 +1,5 @@
-/* Waits, which sleep between tests, and each of which has a name and a deadline; the agreement of ranks
-   on the worst status; and the end of every rank at once. */
+/* Waits, which sleep between tests, and each of which has a name and a deadline; the agreement of
+   ranks on the worst status; and the end of every rank at once. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -313,8 +313,8 @@ struct gt_graph {
 
 /* graph_build.c: another name of a tensor, under which it is exported once more. */
 void gt_graph_alias(gt_graph *graph, const char *name, size_t param);
-/* graph_memory.c: plans the memory of activations and scratch, and allocates it unless the graph has
-   sizes only. */
+/* graph_memory.c: plans the memory of activations and scratch, and allocates it unless the graph
+   has sizes only. */
 void gt_graph_plan(gt_graph *graph);
 /* graph_memory.c: finds the readers of each output. */
 void gt_graph_link(gt_graph *graph);

@@ -1,5 +1,5 @@
-/* Plans the memory of a graph once: of a step, and of slots.  Both plans need to know who reads whose
-   output, what is written in place, and how large outputs and scratch are. */
+/* Plans the memory of a graph once: of a step, and of slots.  Both plans need to know who reads
+   whose output, what is written in place, and how large outputs and scratch are. */
 #include "graph.h"
 
 /* ---- readers and sizes ----------------------------------------------------------------------- */
@@ -401,7 +401,7 @@ size_t gt_graph_span_bytes(const gt_graph *graph, size_t span) {
    loss at n, operation i backward at 2n - i.  An output is in use from its forward to its backward
    pass, the model's output to the end; the loss may overwrite it by its gradient.  A gradient is in
    use from the backward pass that writes it to the one that reads it, so that gradients of distant
-   layers share memory.  For slots see graph_slots.c. */
+   layers share memory. */
 
 /* Arena tickets of one operation. */
 typedef struct {

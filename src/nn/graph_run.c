@@ -1,5 +1,5 @@
-/* Passes through the graph: a step (forward in order, loss, backward in reverse), and passes over a span
-   of operations and a slot. */
+/* Passes through the graph: a step (forward in order, loss, backward in reverse), and passes over a
+   span of operations and a slot. */
 #include <string.h>
 
 #include "graph.h"

@@ -19,7 +19,7 @@ static size_t crossing(const gt_graph *graph, size_t c, size_t *reader) {
 }
 
 /* In bf16 the gradients of two readers are added before the operation reads them, with or without a
-   cut (graph_passes.c). */
+   cut (graph_run.c). */
 static bool sums(const gt_op *op) {
   return op->nreaders < 2 || op->kind->sums_gradients || op->type == GT_BF16;
 }

@@ -7,7 +7,7 @@
 #include "geotrain/sync.h"
 #include "internal.h"
 
-/* ---- the kinds of steps ----------------------------------------------------------------------------------- */
+/* ---- the kinds of steps ---------------------------------------------------------------------- */
 
 /* Steps of a worker alternate between two kinds: first steps in direct succession while messages
    cross the WAN, as with asgd-ga; then steps without messages and with a pause before every
@@ -258,7 +258,7 @@ static void steps_close(worker *w) {
   gt_free(w);
 }
 
-/* ---- server: orders, and updates of the parameters ---------------------------------------------------------------------------------- */
+/* ---- server: orders, and updates of the parameters ------------------------------------------- */
 
 typedef struct {
   gt_optim *optim;
@@ -410,7 +410,7 @@ static void serve(gt_probe_state *p, material *m) {
   gt_free(s.workers);
 }
 
-/* ---- the PS's other work ---- */
+/* ---- the PS's other work --------------------------------------------------------------------- */
 
 #define WORK_S   0.3
 #define WORK_MIN 5
@@ -473,7 +473,7 @@ static void time_ps(gt_probe_state *p, material *m) {
   if (p->run.roles.region_size == 1) p->own.update_s = time_work(m, do_update);
 }
 
-/* ---- all ranks ---- */
+/* ---- all ranks ------------------------------------------------------------------------------- */
 
 void gt_probe_compute(gt_probe_state *p) {
   gt_run *run = &p->run;

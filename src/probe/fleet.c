@@ -1,5 +1,5 @@
-/* The fleet of a job, its workers as devices of a pipeline: their power, and the times of the model's
-   operations on them. */
+/* The fleet of a job, its workers as devices of a pipeline: their power, and the times of the
+   model's operations on them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 
 /* ---- cores ----------------------------------------------------------------------------------- */
 
-/* A worker that is not bound to a core may run on any that it is allowed, and the cores of a machine
-   differ: by what else runs there, in a virtual machine by its neighbours.  So it is measured on all
-   of them in turn. */
+/* A worker that is not bound to a core may run on any that it is allowed, and the cores of a
+   machine differ: by what else runs there, in a virtual machine by its neighbours.  So it is
+   measured on all of them in turn. */
 
 /* The number of the n-th core that is allowed. */
 static size_t core_at(const gt_probe_cores *c, size_t n) {
@@ -191,8 +191,8 @@ static void run(const tasks *b, int task) {
 }
 
 /* The tasks take turns, so that what disturbs one for a while disturbs all.  The first turn finds
-   cold caches and does not count.  Medians, because workers of a host do not begin and end together,
-   and the least times would be those of the last worker when the others are gone. */
+   cold caches and does not count.  Medians, because workers of a host do not begin and end
+   together, and the least times would be those of the last worker when the others are gone. */
 static void run_block(const tasks *b, gt_ns end, double times_s[GT_PROBE_TASKS]) {
   static double each[GT_PROBE_TASKS][TURNS_MAX];
   size_t n = 0;

@@ -1,5 +1,5 @@
-/* Messages inside a region, over MPI: between its PS and each of its workers and, for a fleet, between
-   its workers. */
+/* Messages inside a region, over MPI: between its PS and each of its workers and, for a fleet,
+   between its workers. */
 #include <math.h>
 #include <string.h>
 
@@ -50,9 +50,9 @@ size_t gt_probe_point_second(const size_t *point, size_t n, size_t first) {
 #define INSIDE_LONG_S  0.1
 enum { TAG_THERE = 91, TAG_BACK };
 
-/* One message in the region, answered with 64 bytes, between two of its ranks; `other` is the region
-   rank of the other one.  The one that asks sends `bytes` of room and gets the seconds of the round
-   trip, the other one 0.  Collective over the two. */
+/* One message in the region, answered with 64 bytes, between two of its ranks; `other` is the
+   region rank of the other one.  The one that asks sends `bytes` of room and gets the seconds of
+   the round trip, the other one 0.  Collective over the two. */
 static double exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room, size_t bytes) {
   const gt_roles *roles = &p->run.roles;
   uint64_t word[8] = {0};

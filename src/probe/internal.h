@@ -129,8 +129,8 @@ double gt_probe_median(double *values, size_t n); /* sorts them */
 void gt_probe_host(gt_probe_state *p);
 /* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
-/* compute.c, local.  The kind of a worker's step with this number (from 0): not measured (caches are
-   cold), in direct succession, or after a pause. */
+/* compute.c, local.  The kind of a worker's step with this number (from 0): not measured (caches
+   are cold), in direct succession, or after a pause. */
 typedef enum { GT_PROBE_COLD, GT_PROBE_WARM, GT_PROBE_PAUSED, GT_PROBE_PHASES } gt_probe_phase;
 gt_probe_phase gt_probe_phase_of(int64_t step);
 /* Whether the worker pauses before this step. */

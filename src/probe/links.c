@@ -49,7 +49,8 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
     b->answers[peer] = (answer){.awaited = head->value, .here = true, .at = now};
 }
 
-/* One turn of progress; if nothing can progress, sleeps for at most `cap` and not beyond `until`. */
+/* One turn of progress; if nothing can progress, sleeps for at most `cap` and not beyond
+   `until`. */
 static void turn(prober *b, gt_ns cap, gt_ns until) {
   if (gt_gateway_poll(b->gateway, gt_now())) {
     gt_backoff_reset(&b->backoff);
@@ -67,7 +68,8 @@ static _Noreturn void lost(const prober *b, size_t peer) {
            b->p->limit_s, job->regions[peer].name, job->regions[b->self].name);
 }
 
-/* The time at which the answer to the last message to the peer came; waits until `until` at most. */
+/* The time at which the answer to the last message to the peer came; waits until `until` at
+   most. */
 static gt_ns await_until(prober *b, size_t peer, gt_ns until) {
   while (!b->answers[peer].here) {
     turn(b, FINE, until);

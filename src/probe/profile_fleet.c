@@ -152,8 +152,8 @@ static void put_operations(FILE *f, const view *v) {
   gt_free(room);
 }
 
-/* How far devices differ in what power should make equal, the time of a sample times power; and that
-   time, of all operations, on the device that takes least. */
+/* How far devices differ in what power should make equal, the time of a sample times power; and
+   that time, of all operations, on the device that takes least. */
 static void report_operations(FILE *to, const view *v) {
   const gt_probe_state *p = v->p;
   double least = INFINITY, most = 0, least_s = INFINITY;

@@ -1,5 +1,5 @@
-/* The ranks of a probe: their barrier, the collection of their measurements on rank 0, and the median,
-   which is robust against a few disturbed measurements. */
+/* The ranks of a probe: their barrier, the collection of their measurements on rank 0, and the
+   median, which is robust against a few disturbed measurements. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -33,8 +33,8 @@ const gt_prepared_ops *gt_prepared_dnn(void);
    oneDNN is already in use and keeps using the CPU's best set. */
 bool gt_dnn_cap(gt_isa isa);
 
-/* The slots of gt_kernels, X(slot, function of ref, function of the other tables): each makes one pass
-   over memory, whichever library computes the products.  kernels_ref*.c, kernels_fast.c. */
+/* The slots of gt_kernels, X(slot, function of ref, function of the other tables): each makes one
+   pass over memory, whichever library computes the products.  kernels_ref*.c, kernels_fast.c. */
 #define GT_SLOTS(X)                                                                                \
   X(maxpool_forward, gt_ref_maxpool_forward, gt_fast_maxpool_forward)                              \
   X(maxpool_backward, gt_ref_maxpool_backward, gt_fast_maxpool_backward)                           \

@@ -1,5 +1,5 @@
-/* LSTM, decoder and session graphs in plain loops, straight from their definitions: the reference for
-   the faster kernels. */
+/* LSTM, decoder and session graphs in plain loops, straight from their definitions: the reference
+   for the faster kernels. */
 #include <math.h>
 #include <string.h>
 

@@ -37,7 +37,8 @@ static void begin_final_model(final_model *f, const gt_server *s, const char *re
   f->since = gt_now();
 }
 
-/* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in time. */
+/* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
+   time. */
 static bool final_model_durable(final_model *f, gt_server *s) {
   gt_status result = GT_OK;
   if (f->durable) return true;

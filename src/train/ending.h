@@ -18,8 +18,8 @@ void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
 bool gt_server_ending_writes(const gt_server_ending *e);
 /* What this region, which is COMPLETE, waits for from another, in text[size]. */
 void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size);
-/* Advances as far as possible; true when the run is over.  *code is then GT_OK, or GT_ERR_LIMIT with
-   a text if a region's final model, or its loss, is not finite. */
+/* Advances as far as possible; true when the run is over.  *code is then GT_OK, or GT_ERR_LIMIT
+   with a text if a region's final model, or its loss, is not finite. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code);
 
 /* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
@@ -51,8 +51,8 @@ void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
    all regions are copied without rounding. */
 gt_vec gt_model_mean_finish(gt_model_mean *m);
 
-/* stage_model.c: the final model of a pipeline, which no rank holds as a whole.  All functions panic
-   (GT_ERR_CKPT) if the file cannot be written. */
+/* stage_model.c: the final model of a pipeline, which no rank holds as a whole.  All functions
+   panic (GT_ERR_CKPT) if the file cannot be written. */
 typedef struct gt_stage_model gt_stage_model;
 /* On the lead. */
 gt_stage_model *gt_stage_model_open(const gt_server *s);

@@ -1,6 +1,6 @@
-/* The start of a run between the regions: HELLO, and the round to resume from.  A region's files are
-   checked newest first, each is read once, and the regions agree on the first round that is whole and
-   sound in all of them. */
+/* The start of a run between the regions: HELLO, and the round to resume from.  A region's files
+   are checked newest first, each is read once, and the regions agree on the first round that is
+   whole and sound in all of them. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

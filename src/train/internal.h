@@ -183,8 +183,8 @@ void gt_server_learnt(gt_server *s, const gt_ps_push *push);
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
 /* Writes the record's first line of this start; round: the one resumed from, 0: none. */
 void gt_server_started(const gt_server *s, int64_t round);
-/* The stop is by a signal that launchers act on themselves: they may kill the ranks before these have
-   stopped, and do not return their code. */
+/* The stop is by a signal that launchers act on themselves: they may kill the ranks before these
+   have stopped, and do not return their code. */
 bool gt_server_stopped_by_launcher(void);
 /* Tells the PS once that a signal stops the run.  If the launcher may have got the signal, too, it
    may kill the ranks before they end: the lead says so. */

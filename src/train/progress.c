@@ -1,5 +1,5 @@
-/* What a server tells: the PS's notes, and lines for its start, progress and stop in the region's record;
-   the lead's live line. */
+/* What a server tells: the PS's notes, and lines for its start, progress and stop in the region's
+   record; the lead's live line. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

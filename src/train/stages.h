@@ -68,8 +68,8 @@ gt_status gt_server_stages_record_memory(const gt_server *s);
 
 /* ---- a resume with another cut (recut.c) ----------------------------------------------------- */
 
-/* Where the floats of a region's part lie in the whole model: place and count of each of its ranges,
-   (n, 2).  The caller frees it. */
+/* Where the floats of a region's part lie in the whole model: place and count of each of its
+   ranges, (n, 2).  The caller frees it. */
 int64_t *gt_recut_places(const gt_part_ranges *ranges);
 /* Adds them to a checkpoint, which borrows them. */
 void gt_recut_save(const gt_region_part *part, int64_t *params, int64_t *buffers, gt_state *state);

@@ -1,5 +1,5 @@
-/* A region's result at the end of a run, and the lead's report: summary.json and the table, with cost
-   and prediction. */
+/* A region's result at the end of a run, and the lead's report: summary.json and the table, with
+   cost and prediction. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

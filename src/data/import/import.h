@@ -18,9 +18,9 @@ gt_status gt_import_sessions(const char *source, const char *out, const gt_text_
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
 
-/* text.c.  A vocabulary of `count` ids, GT_TOKEN_BYTES or more; of fewer when no pair occurs twice any more.
-   Merges the most frequent pair of tokens inside pieces again and again; among equally frequent
-   ones that of the smallest left, then right token.  Never fails. */
+/* text.c.  A vocabulary of `count` ids, GT_TOKEN_BYTES or more; of fewer when no pair occurs twice
+   any more. Merges the most frequent pair of tokens inside pieces again and again; among equally
+   frequent ones that of the smallest left, then right token.  Never fails. */
 gt_tokens *gt_merges_learn(const char *text, size_t length, size_t count);
 
 /* bytes.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";

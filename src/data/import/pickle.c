@@ -7,8 +7,9 @@
 
 /* ---- what the opcodes work on ---------------------------------------------------------------- */
 
-/* The bytes of the file, a stack of values with marks, lists, and the memo of stored values.  Lists lie
-   in one pool of values: a list that grows behind others moves to the end, with twice its room. */
+/* The bytes of the file, a stack of values with marks, lists, and the memo of stored values.  Lists
+   lie in one pool of values: a list that grows behind others moves to the end, with twice its
+   room. */
 
 enum { BUFFER = 1 << 16, DIGITS = 24 };
 

@@ -1,5 +1,5 @@
-/* The use of oneDNN in this part: one engine, one stream and scratch per graph; primitives with their
-   memories, created once per batch size; and matrix products. */
+/* The use of oneDNN in this part: one engine, one stream and scratch per graph; primitives with
+   their memories, created once per batch size; and matrix products. */
 #include <stdlib.h>
 
 #include "dnn.h"
