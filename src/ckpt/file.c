@@ -94,6 +94,11 @@ static void name_folder(char folder[PATH_MAX], const char *run_dir, int64_t roun
     snprintf(folder, PATH_MAX, "%s", run_dir);
 }
 
+char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, const char *region) {
+  snprintf(buf, size, "%s/final%s%s.h5", run_dir, region ? "-" : "", region ? region : "");
+  return buf;
+}
+
 gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round,
                              const char *name) {
   char folder[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX + 512];

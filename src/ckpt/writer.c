@@ -292,13 +292,6 @@ static void name_final(char name[256], const char *region) {
   snprintf(name, 256, "final%s%s", region ? "-" : "", region ? region : "");
 }
 
-char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, const char *region) {
-  char name[256];
-  name_final(name, region);
-  snprintf(buf, size, "%s/%s.h5", run_dir, name);
-  return buf;
-}
-
 gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region,
                                     const gt_ckpt_info *info, const gt_state *state) {
   char name[256];

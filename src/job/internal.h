@@ -144,6 +144,9 @@ char *gt_job_key_owners(char *buf, size_t size, const job_key *row);
 /* GT_ERR_JOB names a key that is given, and that the chosen value does not have, or whose list is
    missing.  The tree has passed gt_job_values and has no defaults yet. */
 gt_status gt_job_check_owners(job_node *root, const char *source);
+/* The chosen value, if it does not have this key and the key is one that does nothing then; else
+   NULL. */
+const char *gt_job_key_idle(job_node *root, const job_key *row);
 /* Removes the keys that gt_job_check_owners would refuse. */
 void gt_job_drop_foreign(job_node *root);
 /* "a" + "b" is "a.b"; "" + "b" is "b". */
@@ -160,6 +163,9 @@ gt_status gt_job_prune(job_node *root, const char *source, bool of_job);
 /* Checks for unknown keys, types and ranges.  Afterwards every scalar is plain: a number in base
    units, true or false. */
 gt_status gt_job_values(job_node *root, const char *source);
+/* Adds defaults; GT_ERR_JOB names a required key that is missing.  A pipeline makes the default of
+   sync.strategy none. */
+gt_status gt_job_defaults(job_node *root, const char *source);
 /* Merge the files that a checked job names into its tree and remove the key that names the file. */
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
 /* *fleet: the file's path if it has a section fleet, for the caller to free; else NULL. */

@@ -1,7 +1,5 @@
 /* Keys that only some values of a choice have: options of strategies and of models; and keys that
    only jobs with some list have.  The rows of the table name the values, or the list. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,9 +67,7 @@ gt_status gt_job_check_owners(job_node *root, const char *source) {
   return GT_OK;
 }
 
-/* The chosen value, if it does not have this key and the key is one that does nothing then; else
-   NULL. */
-static const char *idle(job_node *root, const job_key *row) {
+const char *gt_job_key_idle(job_node *root, const job_key *row) {
   return row->flags & KEY_LENIENT && !is_used(root, row) ? chosen(root, row) : NULL;
 }
 
@@ -82,120 +78,4 @@ void gt_job_drop_foreign(job_node *root) {
     if (is_foreign(root, row) && gt_job_node_at(root, row->path, &map))
       gt_job_node_drop(map, strrchr(row->path, '.') + 1);
   }
-}
-
-/* ---- warnings about valid settings that are probably not intended ---------------------------- */
-
-typedef void say(const char *text);
-
-/* Keys that are not at their default and that the chosen value does not have. */
-static void warn_idle(const gt_job *job, say *tell) {
-  char text[512], owners[128];
-  job_node *root = gt_job_tree(job, false);
-  for (size_t i = 0; i < gt_job_nkeys; i++) {
-    const job_key *row = &gt_job_keys[i];
-    const char *chosen = idle(root, row);
-    const job_node *node = chosen ? gt_job_node_at(root, row->path, NULL) : NULL;
-    if (!node || strcmp(node->text, row->fallback) == 0) continue;
-    snprintf(text, sizeof text, "%s is %s and does nothing: %s is %s; it is for %s only", row->path,
-             node->text, row->choice, chosen, gt_job_key_owners(owners, sizeof owners, row));
-    tell(text);
-  }
-  gt_job_node_close(root);
-}
-
-static void warn_gradient(const gt_job *job, say *tell) {
-  char text[256];
-  if (job->sync.exchange != GT_EXCHANGED_GRADIENT || job->train.optimizer.name == GT_OPTIMIZER_SGD)
-    return;
-  snprintf(text, sizeof text,
-           "sync.exchange is gradient and train.optimizer.name %s: other regions subtract the "
-           "gradient times train.optimizer.lr, a rate that fits sgd",
-           gt_optimizer_names[job->train.optimizer.name]);
-  tell(text);
-}
-
-static void warn_emulation(const gt_job *job, say *tell) {
-  if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job))
-    return;
-  tell("wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or "
-       "wan.default say what to emulate");
-}
-
-static void warn_warmup(const gt_job *job, const char *region, int64_t steps, say *tell) {
-  char text[256];
-  if (steps <= 0 || job->train.schedule.warmup_steps <= steps) return;
-  snprintf(text, sizeof text,
-           "train.schedule.warmup_steps is %" PRId64 " and %s%s ends after %" PRId64
-           " steps: the rate never reaches train.optimizer.lr",
-           job->train.schedule.warmup_steps, *region ? "region " : "the run", region, steps);
-  tell(text);
-}
-
-static void warn_aggregating(const gt_job *job, say *tell) {
-  char text[384];
-  const gt_topology way = job->sync.topology;
-  for (size_t r = 0; r < job->nregions; r++) {
-    const char *name = job->regions[r].name;
-    const bool elsewhere =
-        way == GT_TOPOLOGY_HUB && job->sync.hub && strcmp(job->sync.hub, name) != 0;
-    if (gt_job_trains(job, r) || way == GT_TOPOLOGY_TREE || (way == GT_TOPOLOGY_HUB && !elsewhere))
-      continue;
-    snprintf(
-        text, sizeof text,
-        "region %s has no workers and only aggregates (ranks 1), and with sync.topology %s%s%s "
-        "it spares the others nothing: it costs traffic and saves none; sync.topology hub "
-        "with sync.hub %s, or tree, makes use of it",
-        name, gt_topology_names[way], elsewhere ? " and sync.hub " : "",
-        elsewhere ? job->sync.hub : "", name);
-    tell(text);
-  }
-}
-
-/* Images are divided by 255 before mean and std apply. */
-static void warn_units(const gt_job *job, say *tell) {
-  char text[256];
-  for (size_t i = 0; i < job->data.nmean; i++) {
-    const double mean = job->data.mean[i], std = job->data.std[i];
-    if (mean >= 0 && mean <= 1 && std <= 1) continue;
-    snprintf(text, sizeof text,
-             "data.mean has %g and data.std %g, where images are 0 to 1: both are in units of 255, "
-             "as %.4g and %.4g",
-             mean, std, mean / 255, std / 255);
-    tell(text);
-    return;
-  }
-}
-
-void gt_job_warn(const gt_job *job, say *tell) {
-  warn_idle(job, tell);
-  warn_gradient(job, tell);
-  warn_emulation(job, tell);
-  warn_units(job, tell);
-  warn_aggregating(job, tell);
-  warn_warmup(job, "", job->train.until.steps, tell);
-}
-
-/* The number of steps of a region for so many samples.  A step is one batch of every worker (sync),
-   of one worker (async), or of the whole pipeline. */
-static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
-  const bool together = job->sync.local == GT_LOCAL_SYNC && job->pipeline.nstages == 0 &&
-                        gt_job_workers(job, region) > 0;
-  const double step =
-      (double)job->train.batch * (together ? (double)gt_job_workers(job, region) : 1);
-  const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples
-                                                    : job->train.until.epochs * (double)samples;
-  return (int64_t)ceil(whole / step);
-}
-
-void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, say *tell) {
-  char text[256];
-  const char *name = job->regions[region].name;
-  if (!gt_job_reads(job, region)) return;
-  if (job->train.until.steps == 0) warn_warmup(job, name, steps_of(job, region, samples), tell);
-  if (job->train.batch <= samples) return;
-  snprintf(text, sizeof text,
-           "train.batch is %d and region %s holds %" PRId64 " samples: a batch is all that it has",
-           job->train.batch, name, samples);
-  tell(text);
 }

@@ -68,7 +68,7 @@ void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a,
                         const void *b, const float *c);
 
-/* The functions of gt_prepared_ops: product.c, conv.c, linear.c. */
+/* The functions of gt_prepared_ops: context.c, conv.c, linear.c. */
 gt_prepared_context *gt_dnn_context_create(void);
 void gt_dnn_context_close(gt_prepared_context *dnn);
 size_t gt_dnn_context_bytes(const gt_prepared_context *dnn);
