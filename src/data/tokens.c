@@ -34,14 +34,14 @@ static void grow(gt_pairs *p) {
   p->nslots = old.nslots ? 2 * old.nslots : FIRST_SLOTS;
   p->keys = GT_NEW_ARRAY(uint64_t, p->nslots);
   p->values = GT_NEW_ARRAY(uint32_t, p->nslots);
-  for (size_t i = 0; i < old.nslots; i++)
+  for (size_t i = 0; old.values && i < old.nslots; i++)
     if (old.keys[i] != 0) put(p, old.keys[i] - 1, old.values[i]);
   gt_free(old.keys);
   gt_free(old.values);
 }
 
 void gt_pairs_add(gt_pairs *p, uint64_t pair, uint32_t value) {
-  if (2 * (p->n + 1) >= p->nslots) grow(p);
+  if (!p->values || 2 * (p->n + 1) >= p->nslots) grow(p);
   put(p, pair, value);
   p->n++;
 }
