@@ -4,7 +4,262 @@
 #include <math.h>
 #include <string.h>
 
-#define AS_GOOD 1.01 /* an order that is known is taken if it is as good as a new one */
+#define COST_LEAST 1e-6 /* s; below it, ratios say nothing */
+#define FEWEST     50   /* variants of orders of a number of micro-batches */
+#define LAG        2    /* steps until a bad order is left: measured, told */
+#define AS_GOOD    1.01 /* an order that is known is taken if it is as good as a new one */
+
+/* ---- costs of links: planned, measured, how far they are apart ------------------------------- */
+
+/* Of one of the last GT_PIPE_ADAPT_PAST steps, counted from the first. */
+static gt_pipe_cost *recent_of(const gt_pipe_adapt *a, int64_t step) {
+  return &a->recent[(size_t)(step % GT_PIPE_ADAPT_PAST) * a->n * a->n];
+}
+
+static double cost_s(const gt_pipe_cost *c, double bytes) {
+  const double s = c->latency_s + (c->rate_bps > 0 ? 8 * bytes / c->rate_bps : 0);
+  return s > COST_LEAST ? s : COST_LEAST;
+}
+
+static double narrower(double rate_bps, const double *access_bps, size_t region) {
+  const double access = access_bps ? access_bps[region] : 0;
+  return access > 0 && (rate_bps <= 0 || access < rate_bps) ? access : rate_bps;
+}
+
+static gt_pipe_cost planned_cost(const gt_pipe_wan *wan, size_t from, size_t to) {
+  const gt_link_spec *link = &wan->links[from * wan->nregions + to];
+  const double rate =
+      narrower(narrower(gt_link_goodput(link), wan->up_bps, from), wan->down_bps, to);
+  return (gt_pipe_cost){rate, link->latency_s};
+}
+
+/* The order is judged with these costs from now on. */
+static void refer(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
+  for (size_t i = 0; i < a->n * a->n; i++)
+    a->reference[i] = a->bytes[i] > 0 ? log(cost_s(&costs[i], a->bytes[i])) : 0;
+  a->counts.off = 0;
+}
+
+/* The costs of a step have come.  What was not measured is as before. */
+static void measure(gt_pipe_adapt *a, const gt_pipe_cost *measured) {
+  bool off = false;
+  gt_pipe_cost *recent = recent_of(a, a->counts.seen++);
+  for (size_t i = 0; i < a->n * a->n; i++) {
+    if (a->bytes[i] <= 0) continue;
+    if (measured[i].rate_bps > 0) a->last[i].rate_bps = measured[i].rate_bps;
+    if (measured[i].latency_s > 0) a->last[i].latency_s = measured[i].latency_s;
+    recent[i] = a->last[i];
+    a->weighted[i] +=
+        GT_PIPE_ADAPT_WEIGHT * (log(cost_s(&a->last[i], a->bytes[i])) - a->weighted[i]);
+    off = off || fabs(a->weighted[i] - a->reference[i]) > log(GT_PIPE_ADAPT_RATIO);
+  }
+  a->counts.off = off ? a->counts.off + 1 : 0;
+}
+
+_Static_assert(GT_PIPE_ADAPT_STEPS == 3, "medians are of three steps");
+
+static double median(double x, double y, double z) {
+  return fmax(fmin(x, y), fmin(fmax(x, y), z));
+}
+
+/* Costs to choose by, n x n: the medians of the last steps, because the weighted cost is still on
+   its way from the old one. */
+static void find_costs(const gt_pipe_adapt *a, gt_pipe_cost *costs) {
+  const gt_pipe_cost *x = recent_of(a, a->counts.seen - 1), *y = recent_of(a, a->counts.seen - 2),
+                     *z = recent_of(a, a->counts.seen - 3);
+  for (size_t i = 0; i < a->n * a->n; i++)
+    costs[i] = (gt_pipe_cost){median(x[i].rate_bps, y[i].rate_bps, z[i].rate_bps),
+                              median(x[i].latency_s, y[i].latency_s, z[i].latency_s)};
+}
+
+/* ---- periods of orders, and the best order --------------------------------------------------- */
+
+static void set_links(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
+  for (size_t i = 0; i < a->n * a->n; i++) {
+    const size_t other = i % a->n * a->n + i / a->n;
+    if (a->bytes[i] > 0)
+      a->links[i] = (gt_link_spec){.bandwidth_bps = costs[i].rate_bps,
+                                   .latency_s = costs[i].latency_s,
+                                   .back_s = costs[other].latency_s};
+  }
+}
+
+/* The problem over the links that are set. */
+static gt_pipe_problem measured(const gt_pipe_adapt *a, size_t micros) {
+  gt_pipe_problem problem = *gt_pipe_adapt_problem(a, micros);
+  problem.wan = &a->wan;
+  return problem;
+}
+
+/* Seconds from step to step, in a long run. */
+static double period_of(gt_pipe_adapt *a, const gt_pipe_schedule *schedule,
+                        const gt_pipe_cost *costs) {
+  const gt_pipe_problem problem = measured(a, schedule->micros);
+  set_links(a, costs);
+  const gt_pipe_run_spec spec = {
+      .problem = &problem, .schedule = schedule, .steps = GT_PIPE_STEADY};
+  return gt_seconds(gt_pipe_run_steps(&spec).period);
+}
+
+/* The best order of so many micro-batches, by a share of the variants. */
+static gt_pipe_schedule *search_order(gt_pipe_adapt *a, const gt_pipe_cost *costs, size_t micros,
+                                      size_t share) {
+  const gt_pipe_problem problem = measured(a, micros);
+  const size_t variants = a->search.variants > 0 ? a->search.variants : GT_PIPE_VARIANTS,
+               fair = variants * a->problems->micros / micros / share,
+               least = variants < FEWEST ? variants : FEWEST;
+  const gt_pipe_search search = {
+      .aim = GT_PIPE_PERIOD, .seed = a->search.seed, .variants = fair > least ? fair : least};
+  gt_pipe_schedule *best;
+  set_links(a, costs);
+  if (gt_pipe_make(&best, GT_PIPE_AUTO, &problem, &search) != GT_OK)
+    gt_bug("no schedule for the pipeline: %s", gt_error_text());
+  return best;
+}
+
+/* The number of micro-batches that is best by these costs, found with few variants each. */
+static size_t find_micros(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
+  size_t best = a->problems->micros;
+  double least_s = INFINITY;
+  for (size_t i = 0; a->nproblems > 1 && i < a->nproblems; i++) {
+    gt_pipe_schedule *order = search_order(a, costs, a->problems[i].micros, a->nproblems);
+    const double s = period_of(a, order, costs);
+    if (s < least_s) best = a->problems[i].micros;
+    least_s = fmin(s, least_s);
+    gt_pipe_schedule_close(order);
+  }
+  return best;
+}
+
+/* The best order by these costs, of any number of micro-batches that is allowed; the caller's. */
+static gt_pipe_schedule *best_order(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
+  return search_order(a, costs, find_micros(a, costs), 1);
+}
+
+/* ---- what orders have taken ------------------------------------------------------------------ */
+
+static gt_pipe_schedule *current(const gt_pipe_adapt *a) {
+  return a->orders[a->counts.force];
+}
+
+/* The period of an order that is known, by the costs of one of the last steps. */
+static double *period_at(gt_pipe_adapt *a, int64_t which, int64_t step) {
+  return &a->periods[which][step % GT_PIPE_ADAPT_PAST];
+}
+
+/* By those of the last step. */
+static double period_now(gt_pipe_adapt *a, int64_t which) {
+  return *period_at(a, which, a->counts.seen - 1);
+}
+
+/* The adapter does not know it yet. */
+static bool is_fresh(const gt_pipe_adapt *a, const gt_pipe_schedule *order) {
+  bool known_one = order == a->best;
+  for (size_t i = 0; i < ADAPT_ORDERS; i++) known_one = known_one || order == a->orders[i];
+  return !known_one;
+}
+
+/* Steps of which recent costs are known. */
+static int64_t known(const gt_pipe_adapt *a) {
+  return a->counts.seen < GT_PIPE_ADAPT_PAST ? a->counts.seen : GT_PIPE_ADAPT_PAST;
+}
+
+/* The period by the costs of a step; those of the step before it are often the same. */
+static double period_then(gt_pipe_adapt *a, const gt_pipe_schedule *order, int64_t step,
+                          int64_t first, double before_s) {
+  const gt_pipe_cost *costs = recent_of(a, step);
+  if (step > first && memcmp(costs, recent_of(a, step - 1), a->n * a->n * sizeof *costs) == 0)
+    return before_s;
+  return period_of(a, order, costs);
+}
+
+void gt_pipe_adapt_look_back(gt_pipe_adapt *a, adapt_order which) {
+  const int64_t first = a->counts.seen - known(a);
+  double before_s = 0;
+  for (int64_t k = first; k < a->counts.seen; k++) {
+    before_s = period_then(a, a->orders[which], k, first, before_s);
+    *period_at(a, which, k) = before_s;
+  }
+}
+
+static void count(adapt_progress *progress, double took_s, double period_s) {
+  progress->start += took_s / period_s;
+  progress->behind += took_s / period_s - 1;
+}
+
+/* A step was made: compares the order in force with the plan of the start and the better one. */
+static void account(gt_pipe_adapt *a) {
+  const int64_t step = a->counts.seen - 1, first = a->counts.seen - known(a);
+  for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
+    const double before_s = step > 0 ? *period_at(a, which, step - 1) : 0;
+    if (a->orders[which])
+      *period_at(a, which, step) = period_then(a, a->orders[which], step, first, before_s);
+  }
+  const double took = period_now(a, a->counts.force);
+  a->took[step % GT_PIPE_ADAPT_PAST] = took;
+  count(&a->progress, took, period_now(a, ADAPT_START));
+  if (a->orders[ADAPT_BETTER]) count(&a->since, took, period_now(a, ADAPT_BETTER));
+}
+
+/* ---- what an order may lose ------------------------------------------------------------------ */
+
+/* Steps that the plan of the start, and the better one, gain while an order makes one; better is 0
+   if there is none. */
+typedef struct {
+  double start, better;
+} losses;
+
+static double loss_of(double period_s, double other_s) {
+  return period_s / other_s - 1;
+}
+
+/* Of an order with this period over the links of a recent step. */
+static losses loss_at(gt_pipe_adapt *a, double period_s, int64_t step) {
+  return (losses){loss_of(period_s, *period_at(a, ADAPT_START, step)),
+                  a->orders[ADAPT_BETTER] ? loss_of(period_s, *period_at(a, ADAPT_BETTER, step))
+                                          : 0};
+}
+
+/* Over the links as planned. */
+static losses planned_loss(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
+  const gt_pipe_schedule *better = a->orders[ADAPT_BETTER];
+  const double s = period_of(a, order, a->planned);
+  return (losses){loss_of(s, period_of(a, a->orders[ADAPT_START], a->planned)),
+                  better ? loss_of(s, period_of(a, better, a->planned)) : 0};
+}
+
+static losses larger_loss(losses x, losses y) {
+  return (losses){fmax(x.start, y.start), fmax(x.better, y.better)};
+}
+
+static bool within(const adapt_progress *progress, double lost) {
+  return lost <= 0 || progress->behind + LAG * lost <= GT_PIPE_ADAPT_BEHIND * progress->start;
+}
+
+/* The run would not be too far behind if an order were left that loses so much a step. */
+static bool affords(const gt_pipe_adapt *a, losses lost) {
+  return within(&a->progress, lost.start) && within(&a->since, lost.better);
+}
+
+/* What an order would have done in the time of the recent steps. */
+typedef struct {
+  double steps; /* that it would have made */
+  losses worst; /* the largest of a step */
+} past;
+
+static past past_of(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
+  const int64_t first = a->counts.seen - known(a);
+  int64_t which = 0;
+  past p = {0, {-1, -1}}; /* nothing loses less */
+  double s = 0;
+  while (which < ADAPT_ORDERS && order != a->orders[which]) which++;
+  for (int64_t k = first; k < a->counts.seen; k++) {
+    s = which < ADAPT_ORDERS ? *period_at(a, which, k) : period_then(a, order, k, first, s);
+    p.steps += a->took[k % GT_PIPE_ADAPT_PAST] / s;
+    p.worst = larger_loss(p.worst, loss_at(a, s, k));
+  }
+  return p;
+}
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
@@ -37,19 +292,18 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
 /* It has been as good as the plan over all links of late, and is as planned, and would have been
    better by this factor on the whole. */
 static bool is_better(gt_pipe_adapt *a, const gt_pipe_schedule *order, double gain) {
-  const adapt_past plan = gt_pipe_past_of(a, a->orders[ADAPT_START]),
-                   others = gt_pipe_past_of(a, order);
-  return others.worst.start <= 0 && gt_pipe_loss_planned(a, order).start <= 0 &&
+  const past plan = past_of(a, a->orders[ADAPT_START]), others = past_of(a, order);
+  return others.worst.start <= 0 && planned_loss(a, order).start <= 0 &&
          others.steps > gain * plan.steps;
 }
 
 /* Chooses the best order over these links if it is better than the plan: it takes its place. */
 static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
   gt_pipe_schedule_close(a->best);
-  a->best = gt_pipe_adapt_best(a, costs);
+  a->best = best_order(a, costs);
   if (!is_better(a, a->best, gain)) return false;
-  choose(a, a->best, a->last, adapt_now(a, a->counts.force),
-         gt_pipe_adapt_period(a, a->best, a->last), a->counts.force != ADAPT_START);
+  choose(a, a->best, a->last, period_now(a, a->counts.force), period_of(a, a->best, a->last),
+         a->counts.force != ADAPT_START);
   return true;
 }
 
@@ -72,20 +326,19 @@ static bool improve_between(gt_pipe_adapt *a, const gt_pipe_cost *now) {
    the links of the last step. */
 static adapt_order home(gt_pipe_adapt *a) {
   const bool better =
-      a->orders[ADAPT_BETTER] && adapt_now(a, ADAPT_BETTER) <= adapt_now(a, ADAPT_START);
+      a->orders[ADAPT_BETTER] && period_now(a, ADAPT_BETTER) <= period_now(a, ADAPT_START);
   return better ? ADAPT_BETTER : ADAPT_START;
 }
 
 /* An order that loses too much is left at once. */
 static bool fell_behind(gt_pipe_adapt *a) {
   if (a->counts.force == ADAPT_START) return false;
-  const double period_s = adapt_now(a, a->counts.force);
+  const double period_s = period_now(a, a->counts.force);
   const adapt_order to = home(a);
-  if (gt_pipe_affords(a, gt_pipe_loss_at(a, period_s, a->counts.seen - 1)) || to == a->counts.force)
-    return false;
+  if (affords(a, loss_at(a, period_s, a->counts.seen - 1)) || to == a->counts.force) return false;
   if (!improve_between(a, a->last))
-    choose(a, a->orders[to], a->last, period_s, adapt_now(a, to), true);
-  gt_pipe_adapt_refer(a, a->last);
+    choose(a, a->orders[to], a->last, period_s, period_now(a, to), true);
+  refer(a, a->last);
   return true;
 }
 
@@ -93,29 +346,29 @@ static bool fell_behind(gt_pipe_adapt *a) {
    orders may change is met with the order that is best on the whole. */
 static bool was_worse(gt_pipe_adapt *a) {
   if (a->counts.seen < GT_PIPE_ADAPT_PAST) return false;
-  double most = GT_PIPE_ADAPT_GAIN * gt_pipe_past_of(a, adapt_current(a)).steps;
+  double most = GT_PIPE_ADAPT_GAIN * past_of(a, current(a)).steps;
   int64_t to = a->counts.force;
   for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
     if (which == a->counts.force || !a->orders[which]) continue;
-    const adapt_past others = gt_pipe_past_of(a, a->orders[which]);
-    if (others.steps <= most || !gt_pipe_affords(a, others.worst)) continue;
+    const past others = past_of(a, a->orders[which]);
+    if (others.steps <= most || !affords(a, others.worst)) continue;
     most = others.steps;
     to = which;
   }
   if (to == a->counts.force) return false;
-  choose(a, a->orders[to], a->last, adapt_now(a, a->counts.force), adapt_now(a, to), false);
+  choose(a, a->orders[to], a->last, period_now(a, a->counts.force), period_now(a, to), false);
   return true;
 }
 
 /* The best order by these costs; one that is known, if it is as good. */
 static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs, double *period_s) {
-  gt_pipe_schedule *best = gt_pipe_adapt_best(a, costs);
-  *period_s = gt_pipe_adapt_period(a, best, costs);
+  gt_pipe_schedule *best = best_order(a, costs);
+  *period_s = period_of(a, best, costs);
   for (int64_t which = ADAPT_ORDERS - 1; which >= 0; which--) {
     if (!a->orders[which]) continue;
-    const double s = gt_pipe_adapt_period(a, a->orders[which], costs);
+    const double s = period_of(a, a->orders[which], costs);
     if (s > AS_GOOD * *period_s) continue;
-    if (gt_pipe_adapt_is_fresh(a, best)) gt_pipe_schedule_close(best);
+    if (is_fresh(a, best)) gt_pipe_schedule_close(best);
     best = a->orders[which];
     *period_s = fmin(s, *period_s);
   }
@@ -126,17 +379,16 @@ static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs,
    would not lose too much if the links were again as they have been, or as planned. */
 static bool pays(gt_pipe_adapt *a, gt_pipe_schedule *order, double before_s, double after_s) {
   if (before_s <= GT_PIPE_ADAPT_GAIN * after_s) return false;
-  const adapt_past own = gt_pipe_past_of(a, adapt_current(a)), others = gt_pipe_past_of(a, order);
+  const past own = past_of(a, current(a)), others = past_of(a, order);
   const double steps = GT_PIPE_ADAPT_REST;
   return others.steps + steps * before_s / after_s > own.steps + steps &&
-         gt_pipe_affords(a, gt_pipe_loss_larger(gt_pipe_loss_planned(a, order), others.worst));
+         affords(a, larger_loss(planned_loss(a, order), others.worst));
 }
 
 static double middle_period(gt_pipe_adapt *a, int64_t which) {
   const int64_t last = a->counts.seen - 1;
-  const double x = *adapt_at(a, which, last), y = *adapt_at(a, which, last - 1),
-               z = *adapt_at(a, which, last - 2);
-  return fmax(fmin(x, y), fmin(fmax(x, y), z));
+  return median(*period_at(a, which, last), *period_at(a, which, last - 1),
+                *period_at(a, which, last - 2));
 }
 
 /* Another order that is known pays by the last three steps: nothing has to be searched. */
@@ -154,7 +406,7 @@ static bool other_pays(gt_pipe_adapt *a) {
   }
   if (to == a->counts.force) return false;
   choose(a, a->orders[to], a->last, before_s, least_s, false);
-  gt_pipe_adapt_refer(a, a->last);
+  refer(a, a->last);
   return true;
 }
 
@@ -168,18 +420,18 @@ static void keep(gt_pipe_adapt *a, gt_pipe_schedule *order) {
 static void search(gt_pipe_adapt *a) {
   gt_pipe_cost *costs = GT_NEW_ARRAY(gt_pipe_cost, a->n * a->n);
   double after_s;
-  gt_pipe_adapt_costs(a, costs);
-  const double before_s = gt_pipe_adapt_period(a, adapt_current(a), costs);
+  find_costs(a, costs);
+  const double before_s = period_of(a, current(a), costs);
   gt_pipe_schedule *order = find_order(a, costs, &after_s);
-  const bool fresh = gt_pipe_adapt_is_fresh(a, order);
-  if (order != adapt_current(a) && pays(a, order, before_s, after_s))
+  const bool fresh = is_fresh(a, order);
+  if (order != current(a) && pays(a, order, before_s, after_s))
     choose(a, order, costs, before_s, after_s, false);
   else if (fresh && a->counts.force != ADAPT_FOUND && before_s > GT_PIPE_ADAPT_GAIN * after_s)
     keep(a, order); /* it may pay later */
   else if (fresh)
     gt_pipe_schedule_close(order);
   if (!a->next && a->counts.force == ADAPT_START) improve_between(a, costs);
-  gt_pipe_adapt_refer(a, costs);
+  refer(a, costs);
   gt_free(costs);
 }
 
@@ -200,7 +452,8 @@ static void replace_plan(gt_pipe_adapt *a) {
   gt_pipe_adapt_look_back(a, ADAPT_BETTER);
 }
 
-/* The better order has turned out to be no better over other links: the plan has its place again. */
+/* The better order has turned out to be no better over other links: the plan has its place
+   again. */
 static void restore_plan(gt_pipe_adapt *a) {
   gt_pipe_schedule *order = a->orders[ADAPT_BETTER];
   a->orders[ADAPT_BETTER] = NULL;
@@ -212,7 +465,7 @@ static void restore_plan(gt_pipe_adapt *a) {
 static bool settle(gt_pipe_adapt *a, bool all) {
   gt_pipe_schedule *next = a->next;
   if (!next) return false;
-  const bool fresh = gt_pipe_adapt_is_fresh(a, next);
+  const bool fresh = is_fresh(a, next);
   a->next = NULL;
   a->counts.rested = 0;
   if (!all) {
@@ -230,8 +483,8 @@ static bool settle(gt_pipe_adapt *a, bool all) {
 
 bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured, bool all) {
   gt_pipe_adapt *a = adapt;
-  gt_pipe_adapt_measure(a, measured);
-  gt_pipe_adapt_account(a);
+  measure(a, measured);
+  account(a);
   a->counts.rested++;
   const bool other = settle(a, all);
   if (fell_behind(a) || a->counts.rested < GT_PIPE_ADAPT_REST || was_worse(a) || other_pays(a))
@@ -244,7 +497,7 @@ bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured, bool
 }
 
 const gt_pipe_schedule *gt_pipe_adapt_schedule(const gt_pipe_adapt *adapt) {
-  return adapt_current(adapt);
+  return current(adapt);
 }
 
 gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt) {
@@ -322,15 +575,15 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
   find_bytes(a);
   for (size_t i = 0; i < n * n; i++)
     if (a->bytes[i] > 0)
-      a->planned[i] = a->last[i] = gt_pipe_adapt_planned(spec->problem->wan, i / n, i % n);
-  gt_pipe_adapt_refer(a, a->planned);
+      a->planned[i] = a->last[i] = planned_cost(spec->problem->wan, i / n, i % n);
+  refer(a, a->planned);
   memcpy(a->weighted, a->reference, n * n * sizeof *a->weighted);
   return a;
 }
 
 void gt_pipe_adapt_close(gt_pipe_adapt *adapt) {
   if (!adapt) return;
-  if (gt_pipe_adapt_is_fresh(adapt, adapt->next)) gt_pipe_schedule_close(adapt->next);
+  if (is_fresh(adapt, adapt->next)) gt_pipe_schedule_close(adapt->next);
   gt_pipe_schedule_close(adapt->best);
   for (size_t i = 0; i < ADAPT_ORDERS; i++) gt_pipe_schedule_close(adapt->orders[i]);
   void *owned[] = {adapt->problems, adapt->links,    adapt->bytes,   adapt->reference,

@@ -1,5 +1,4 @@
-/* What the files of the adapter share: adapt_costs.c knows the links, adapt_search.c the orders,
-   adapt_past.c what they take, adapt.c decides, adapt_state.c saves. */
+/* The adapter's state: adapt.c decides, adapt_state.c saves and loads. */
 #ifndef GEOTRAIN_PIPE_ADAPT_INTERNAL_H
 #define GEOTRAIN_PIPE_ADAPT_INTERNAL_H
 
@@ -67,77 +66,7 @@ static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *
   return NULL;
 }
 
-/* The adapter does not know it yet. */
-static inline bool gt_pipe_adapt_is_fresh(const gt_pipe_adapt *a, const gt_pipe_schedule *order) {
-  bool known = order == a->best;
-  for (size_t i = 0; i < ADAPT_ORDERS; i++) known = known || order == a->orders[i];
-  return !known;
-}
-
-/* ---- adapt_costs.c --------------------------------------------------------------------------- */
-
-gt_pipe_cost gt_pipe_adapt_planned(const gt_pipe_wan *wan, size_t from, size_t to);
-/* The costs of a step have come.  What was not measured is as before. */
-void gt_pipe_adapt_measure(gt_pipe_adapt *adapt, const gt_pipe_cost *measured);
-/* Costs to choose by, n x n: the medians of the last steps, because the weighted cost is still on
-   its way from the old one. */
-void gt_pipe_adapt_costs(const gt_pipe_adapt *adapt, gt_pipe_cost *costs);
-/* The order is judged with these costs from now on. */
-void gt_pipe_adapt_refer(gt_pipe_adapt *adapt, const gt_pipe_cost *costs);
-
-/* Of one of the last GT_PIPE_ADAPT_PAST steps, counted from the first. */
-static inline gt_pipe_cost *gt_pipe_adapt_recent(const gt_pipe_adapt *a, int64_t step) {
-  return &a->recent[(size_t)(step % GT_PIPE_ADAPT_PAST) * a->n * a->n];
-}
-
-/* ---- adapt_search.c -------------------------------------------------------------------------- */
-
-/* Seconds from step to step, in a long run. */
-double gt_pipe_adapt_period(gt_pipe_adapt *adapt, const gt_pipe_schedule *schedule,
-                            const gt_pipe_cost *costs);
-/* The best order by these costs; the caller's. */
-gt_pipe_schedule *gt_pipe_adapt_best(gt_pipe_adapt *adapt, const gt_pipe_cost *costs);
-
-/* ---- adapt_past.c ---------------------------------------------------------------------------- */
-
-static inline gt_pipe_schedule *adapt_current(const gt_pipe_adapt *a) {
-  return a->orders[a->counts.force];
-}
-
-/* The period of an order that is known, by the costs of one of the last steps. */
-static inline double *adapt_at(gt_pipe_adapt *a, int64_t which, int64_t step) {
-  return &a->periods[which][step % GT_PIPE_ADAPT_PAST];
-}
-
-/* By those of the last step. */
-static inline double adapt_now(gt_pipe_adapt *a, int64_t which) {
-  return *adapt_at(a, which, a->counts.seen - 1);
-}
-
 /* Finds the periods of recent steps of an order that is known. */
 void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, adapt_order which);
-/* A step was made: compares the order in force with the plan of the start and the better one. */
-void gt_pipe_adapt_account(gt_pipe_adapt *adapt);
-
-/* Steps that the plan of the start, and the better one, gain while an order makes one; better is 0
-   if there is none. */
-typedef struct {
-  double start, better;
-} adapt_loss;
-
-adapt_loss gt_pipe_loss_larger(adapt_loss x, adapt_loss y);
-/* Of an order with this period over the links of a recent step. */
-adapt_loss gt_pipe_loss_at(gt_pipe_adapt *adapt, double period_s, int64_t step);
-/* Over the links as planned. */
-adapt_loss gt_pipe_loss_planned(gt_pipe_adapt *adapt, const gt_pipe_schedule *order);
-/* The run would not be too far behind if an order were left that loses so much a step. */
-bool gt_pipe_affords(const gt_pipe_adapt *adapt, adapt_loss lost);
-
-/* What an order would have done in the time of the recent steps. */
-typedef struct {
-  double steps;     /* that it would have made */
-  adapt_loss worst; /* the largest of a step */
-} adapt_past;
-adapt_past gt_pipe_past_of(gt_pipe_adapt *adapt, const gt_pipe_schedule *order);
 
 #endif

@@ -6,9 +6,90 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "groups_linkage.h"
-
 #define ROUNDING 1e-12 /* of two logarithms, relative to the thresholds */
+
+/* ---- average linkage ------------------------------------------------------------------------- */
+
+/* UPGMA (Sokal, Michener 1958) by the nearest-neighbour chain (Benzecri 1982; Murtagh 1983): each
+   link of the chain leads to the nearest cluster, distances along it fall, and two that are nearest
+   to each other are merged at once. */
+
+/* Two clusters become one.  A cluster is named by its lowest member: a < b. */
+typedef struct {
+  size_t a, b;
+  double height; /* mean distance between their members */
+} linked;
+
+typedef struct {
+  double *distance;
+  size_t n;
+  size_t *size; /* of the cluster with this lowest member; 0: it is part of another */
+} clusters;
+
+/* The cluster nearest to `at`: of equally near ones `before` (n: none), so that the chain ends;
+   otherwise the lowest. */
+static size_t nearest(const clusters *c, size_t at, size_t before) {
+  const double *distance = &c->distance[at * c->n];
+  size_t best = before;
+  for (size_t i = 0; i < c->n; i++)
+    if (c->size[i] > 0 && i != at && (best == c->n || distance[i] < distance[best])) best = i;
+  return best;
+}
+
+/* The mean of x and y with weights nx and ny; never below the lower one, because heights must not
+   fall. */
+static double mean(double x, size_t nx, double y, size_t ny) {
+  double all = (double)(nx + ny);
+  if (x == y) return x;
+  return x < y ? x + (y - x) * ((double)ny / all) : y + (x - y) * ((double)nx / all);
+}
+
+/* Lance and Williams' update for the average. */
+static linked join(clusters *c, size_t x, size_t y) {
+  size_t n = c->n, a = x < y ? x : y, b = x < y ? y : x;
+  linked made = {a, b, c->distance[a * n + b]};
+  for (size_t i = 0; i < n; i++) {
+    if (c->size[i] == 0 || i == a || i == b) continue;
+    double d = mean(c->distance[a * n + i], c->size[a], c->distance[b * n + i], c->size[b]);
+    c->distance[a * n + i] = c->distance[i * n + a] = d;
+  }
+  c->size[a] += c->size[b];
+  c->size[b] = 0;
+  return made;
+}
+
+/* Of n points, in O(n^2) time.  distance (n x n, symmetric, of any sign, INFINITY allowed) is
+   overwritten.  Writes n - 1 merges, each after those of its parts, whose heights are not above its
+   own. */
+static void link_all(double *distance, size_t n, linked *merges) {
+  clusters c = {distance, n, GT_NEW_ARRAY(size_t, n)};
+  size_t *chain = GT_NEW_ARRAY(size_t, n), length = 0;
+  for (size_t i = 0; i < n; i++) c.size[i] = 1;
+  for (size_t made = 0; made + 1 < n;) {
+    if (length == 0) chain[length++] = 0; /* member 0 is always the lowest of its cluster */
+    size_t at = chain[length - 1], before = length > 1 ? chain[length - 2] : n;
+    size_t near = nearest(&c, at, before);
+    if (near == before) {
+      merges[made++] = join(&c, before, at);
+      length -= 2;
+    } else
+      chain[length++] = near;
+  }
+  gt_free(chain);
+  gt_free(c.size);
+}
+
+/* Writes to label (n) the clusters that finite merges of at most `height` form, numbered from 0 in
+   order of their lowest members; returns their number. */
+static size_t cut_at(const linked *merges, size_t n, double height, size_t *label) {
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++) label[i] = i;
+  for (size_t i = 0; i + 1 < n; i++)
+    if (merges[i].height <= height && merges[i].height < INFINITY) label[merges[i].b] = merges[i].a;
+  /* label[i] is a lower member of the cluster, which has its number already, or i itself */
+  for (size_t i = 0; i < n; i++) label[i] = label[i] == i ? count++ : label[label[i]];
+  return count;
+}
 
 /* ---- what a profile says --------------------------------------------------------------------- */
 
@@ -80,7 +161,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* The middle of the largest gap between finite heights; DBL_MAX if none is large enough. */
-static double largest_gap(const gt_pipe_merge *merges, size_t n) {
+static double largest_gap(const linked *merges, size_t n) {
   double *height = GT_NEW_ARRAY(double, n), gap = log(GT_PIPE_APART) * (1 - ROUNDING);
   double cut = DBL_MAX;
   size_t finite = 0;
@@ -98,27 +179,27 @@ static double largest_gap(const gt_pipe_merge *merges, size_t n) {
 }
 
 static void find_regions(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, double theta_s,
-                         double bytes, double *distance, gt_pipe_merge *merges) {
+                         double bytes, double *distance, linked *merges) {
   measure_links(distance, fleet, bytes);
-  gt_pipe_linkage(distance, fleet->n, merges);
+  link_all(distance, fleet->n, merges);
   double cut = theta_s > 0 ? log(theta_s) : largest_gap(merges, fleet->n);
   out->theta_s = cut < DBL_MAX ? exp(cut) : INFINITY;
-  out->nregions = gt_pipe_linkage_cut(merges, fleet->n, cut, out->region);
+  out->nregions = cut_at(merges, fleet->n, cut, out->region);
 }
 
 /* ---- level 2 --------------------------------------------------------------------------------- */
 
 /* The groups of one region, numbered from out->ngroups on.  room: 2 n. */
 static void find_groups(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, size_t region,
-                        double *distance, gt_pipe_merge *merges, size_t *room) {
+                        double *distance, linked *merges, size_t *room) {
   size_t *member = room, *label = room + fleet->n, n = 0;
   for (size_t i = 0; i < fleet->n; i++)
     if (out->region[i] == region) member[n++] = i;
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < n; j++)
       distance[i * n + j] = fabs(log(fleet->power[member[i]]) - log(fleet->power[member[j]]));
-  gt_pipe_linkage(distance, n, merges);
-  size_t found = gt_pipe_linkage_cut(merges, n, log(GT_PIPE_ALIKE) * (1 + ROUNDING), label);
+  link_all(distance, n, merges);
+  size_t found = cut_at(merges, n, log(GT_PIPE_ALIKE) * (1 + ROUNDING), label);
   for (size_t i = 0; i < n; i++) out->group[member[i]] = out->ngroups + label[i];
   for (size_t g = 0; g < found; g++) out->region_of_group[out->ngroups + g] = region;
   out->ngroups += found;
@@ -133,7 +214,7 @@ gt_status gt_pipe_grouping_make(gt_pipe_grouping *out, const gt_pipe_fleet *flee
   out->group = GT_NEW_ARRAY(size_t, n);
   out->region_of_group = GT_NEW_ARRAY(size_t, n);
   double *distance = GT_NEW_ARRAY(double, n *n);
-  gt_pipe_merge *merges = GT_NEW_ARRAY(gt_pipe_merge, n);
+  linked *merges = GT_NEW_ARRAY(linked, n);
   size_t *room = GT_NEW_ARRAY(size_t, 2 * n);
   find_regions(out, fleet, theta_s, bytes > 0 ? bytes : GT_PIPE_USUAL_BYTES, distance, merges);
   for (size_t r = 0; r < out->nregions; r++) find_groups(out, fleet, r, distance, merges, room);

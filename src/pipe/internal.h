@@ -1,7 +1,6 @@
 /* What the files of pipe share: facts of a kind of schedule, the ways of messages, the run in
-   simulated time, the choice of the best.  Each file calls only those before it: schedule,
-   progress, hops, check, together, run, evaluate, best, greedy, the kinds, list.  draw calls
-   none. */
+   simulated time, the choice of the best.  Each file calls only those before it: schedule, run,
+   evaluate, the kinds, list. */
 #ifndef GEOTRAIN_PIPE_INTERNAL_H
 #define GEOTRAIN_PIPE_INTERNAL_H
 
@@ -43,10 +42,6 @@ bool gt_pipe_better(const gt_pipe_worth *a, const gt_pipe_worth *b);
 /* Takes the schedule, and keeps it if it is better than the best.  Returns what it is worth. */
 gt_pipe_worth gt_pipe_offer(gt_pipe_best *best, gt_pipe_schedule *schedule);
 
-/* ZB-H1 and ZB-H2: `warm_up` F, then B, W if more than `held` of them are due, and F in turn, then
-   the rest of W. */
-void gt_pipe_zero_bubble(gt_pipe_schedule *schedule, size_t stage, size_t warm_up, size_t held);
-
 /* ---- times ----------------------------------------------------------------------------------- */
 
 /* Places of messages in an array of `2 stages chunks micros`. */
@@ -63,27 +58,6 @@ typedef struct {
   size_t from_region, to_region;
 } gt_pipe_way;
 gt_pipe_way gt_pipe_way_of(const gt_pipe_problem *problem, const gt_pipe_message *message);
-/* The time of a message that meets no other. */
-double gt_pipe_way_s(const gt_pipe_way *way);
-
-/* ---- steps together -------------------------------------------------------------------------- */
-
-/* Of a problem with agree_s. */
-typedef struct {
-  const gt_pipe_problem *problem;
-  struct {
-    size_t left; /* stages that have not ended the step */
-    gt_ns end;   /* when the last one has */
-  } * regions;
-  size_t regions_left; /* with such stages */
-} gt_pipe_together;
-
-gt_pipe_together gt_pipe_together_open(const gt_pipe_problem *problem);
-void gt_pipe_together_close(gt_pipe_together *together);
-/* The stage has ended its passes of the step; true: it was the last one. */
-bool gt_pipe_together_ended(gt_pipe_together *together, size_t stage, gt_ns now);
-/* When updates of the stage may begin, once all have ended. */
-gt_ns gt_pipe_together_from(const gt_pipe_together *together, size_t stage);
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
@@ -118,18 +92,7 @@ gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt
 /* The stage is asked again at `at`, if nothing happens before. */
 void gt_pipe_run_wake(gt_pipe_run *run, size_t stage, gt_ns at);
 
-/* ---- greedy ---------------------------------------------------------------------------------- */
-
-/* How a span chooses. */
-typedef struct {
-  double gap;   /* W fills a gap of at least this share of its time */
-  double bias;  /* B is taken if it is ready no later than F plus this share of F's time */
-  size_t depth; /* at most this many micro-batches between F and B */
-  bool fill;    /* F takes all the room with which the oldest micro-batches can go on */
-} gt_pipe_rule;
-
-/* A schedule by rules (one a span), the caller's. */
-gt_pipe_schedule *gt_pipe_greedy(const gt_pipe_problem *problem, const gt_pipe_rule *rules);
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* Names of the kinds of passes. */
 extern const char *const gt_pass_names[];

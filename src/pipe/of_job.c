@@ -1,9 +1,233 @@
-/* From a job and its model to a pipeline that can be run, planned and predicted. */
+/* From a job and its model to a pipeline that can be run, planned and predicted.  Where the number
+   of its micro-batches follows the network, also the other numbers that a run may change to: those
+   that divide the batch and of which each worker gets samples, from a quarter to four times the
+   job's, whose memory fits. */
+#include "of_job.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "of_job.h"
+#define BYTES_TEXT ((size_t)32)
+/* Numbers of micro-batches to which a run may change: so many times fewer and more. */
+#define FEWER ((size_t)4)
+#define MORE  ((size_t)4)
+/* An order of each is needed at the start only to have one; a run searches its own. */
+#define VARIANTS ((size_t)1)
+
+static const char *bytes_text(char text[BYTES_TEXT], double bytes) {
+  const double mib = 0x1p20;
+  snprintf(text, BYTES_TEXT, bytes < mib ? "%.4g KiB" : "%.4g MiB",
+           bytes / (bytes < mib ? 1024 : mib));
+  return text;
+}
+
+/* ---- what a worker holds --------------------------------------------------------------------- */
+
+/* The spans whose tensors a worker has, and which of them it runs. */
+typedef struct {
+  gt_span *spans;
+  bool *runs;
+  size_t n;
+} held;
+
+/* In the model's order. */
+static void add_span(held *h, gt_span span, bool runs) {
+  size_t at = h->n++;
+  for (; at > 0 && h->spans[at - 1].first > span.first; at--) {
+    h->spans[at] = h->spans[at - 1];
+    h->runs[at] = h->runs[at - 1];
+  }
+  h->spans[at] = span;
+  h->runs[at] = runs;
+}
+
+static bool has_operation(const held *h, size_t op) {
+  for (size_t i = 0; i < h->n; i++)
+    if (op >= h->spans[i].first && op < h->spans[i].end) return true;
+  return false;
+}
+
+/* Also operations of other stages whose weights this one uses: of a tied head, the embedding. */
+static void find_held(const gt_pipe_job *p, size_t stage, held *h) {
+  const gt_pipe_layout *l = &p->layout;
+  const size_t n = gt_graph_operations(p->graph);
+  *h = (held){GT_NEW_ARRAY(gt_span, n), GT_NEW_ARRAY(bool, n), 0};
+  for (size_t c = 0; c < l->chunks; c++)
+    add_span(h, p->spans[gt_pipe_span_of(l->stages, c, stage)], true);
+  for (size_t i = 0; i < n; i++) {
+    const size_t owner = gt_graph_operation(p->graph, i).borrows;
+    if (owner < n && has_operation(h, i) && !has_operation(h, owner))
+      add_span(h, (gt_span){owner, owner + 1}, false);
+  }
+}
+
+static gt_status plan_of(gt_memory_plan *plan, const gt_graph_spec *spec) {
+  gt_graph *graph = NULL;
+  GT_TRY(gt_graph_create(&graph, spec));
+  *plan = gt_graph_memory(graph);
+  gt_graph_close(graph);
+  return GT_OK;
+}
+
+static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t stage) {
+  const gt_pipe_layout *l = &p->layout;
+  gt_memory_plan plan = {0}, fused = {0};
+  gt_graph_spec spec = *model;
+  held h;
+  find_held(p, stage, &h);
+  spec.sizes_only = true;
+  spec.batch_max = l->micro_samples / l->places[stage].workers;
+  spec.batch = 0;
+  spec.slots = 1;
+  spec.spans = h.spans;
+  spec.runs = h.runs;
+  spec.nspans = h.n;
+  spec.fused = false;
+  spec.micros = l->micros;
+  gt_status status = plan_of(&plan, &spec);
+  spec.fused = true;
+  if (status == GT_OK) status = plan_of(&fused, &spec);
+  p->holds[stage] = (gt_pipe_holds){.arrays = plan.arrays,
+                                    .shared = plan.shared,
+                                    .slot = plan.slot,
+                                    .fused_shared = fused.shared,
+                                    .fused_slot = fused.slot};
+  gt_free(h.spans);
+  gt_free(h.runs);
+  return status;
+}
+
+/* ---- what fits ------------------------------------------------------------------------------- */
+
+/* The micro-batches that fit; as many as there are at most. */
+static gt_status find_most(gt_pipe_job *p, size_t stage) {
+  const gt_pipe_layout *l = &p->layout;
+  const gt_pipe_holds *h = &p->holds[stage];
+  /* of the two ways to compute gradients the smaller one: what a schedule needs is checked later */
+  const size_t shared = h->fused_shared < h->shared ? h->fused_shared : h->shared,
+               each = h->fused_slot < h->slot ? h->fused_slot : h->slot;
+  const double memory = p->job->pipeline.memory_bytes, fixed = (double)(h->arrays + shared),
+               needed = fixed + (double)(l->chunks * each);
+  const size_t most = l->chunks * l->micros;
+  char have[BYTES_TEXT], need[BYTES_TEXT], arrays[BYTES_TEXT], slot[BYTES_TEXT];
+  if (memory < needed)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.memory is %s, and a worker of stage %zu needs %s for parameters, "
+                   "gradients and scratch, and %s for each micro-batch in flight; %s or more is "
+                   "needed",
+                   p->job->name, bytes_text(have, memory), stage, bytes_text(arrays, fixed),
+                   bytes_text(slot, (double)each), bytes_text(need, needed));
+  const double fits = each > 0 ? (memory - fixed) / (double)each : (double)most;
+  p->slots_most[stage] = fits < (double)most ? (double)(size_t)fits : (double)most;
+  return GT_OK;
+}
+
+/* Fills p->holds, and p->slots_most if memory is limited. */
+static gt_status find_memory(gt_pipe_job *p, const gt_graph_spec *model) {
+  const size_t stages = p->layout.stages;
+  p->holds = GT_NEW_ARRAY(gt_pipe_holds, stages);
+  for (size_t s = 0; s < stages; s++) GT_TRY(find_holds(p, model, s));
+  if (p->job->pipeline.memory_bytes <= 0) return GT_OK;
+  p->slots_most = GT_NEW_ARRAY(double, stages);
+  for (size_t s = 0; s < stages; s++) GT_TRY(find_most(p, s));
+  return GT_OK;
+}
+
+/* ---- all that a worker needs, with a given schedule ------------------------------------------ */
+
+/* No pass of the stage computes the two gradients apart. */
+static bool is_fused(const gt_pipe_schedule *schedule, size_t stage) {
+  const gt_pipe_list *list = &schedule->lists[stage];
+  for (size_t i = 0; i < list->n; i++)
+    if (list->passes[i].kind == GT_PASS_W) return false;
+  return true;
+}
+
+/* An operation of the stage reads samples, or it ends with the loss. */
+static bool reads(const gt_pipe_job *p, size_t stage) {
+  for (size_t c = 0; c < p->layout.chunks; c++) {
+    const size_t span = gt_pipe_span_of(p->layout.stages, c, stage);
+    if (span + 1 == gt_pipe_job_nspans(p)) return true;
+    for (size_t i = p->spans[span].first; i < p->spans[span].end; i++)
+      if (gt_graph_operation(p->graph, i).samples) return true;
+  }
+  return false;
+}
+
+/* Of this shape alone. */
+static gt_pipe_need own_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
+                             size_t stage) {
+  const gt_pipe_holds *h = &pipe->holds[stage];
+  gt_pipe_layout with = pipe->layout;
+  with.schedule = (gt_pipe_schedule *)(uintptr_t)schedule;
+  /* another schedule may take the place of this one, within the slots */
+  const bool adapts = with.adapts && with.slots, fused = !adapts && is_fused(schedule, stage);
+  with.adapts = adapts;
+  gt_pipe_need n = {
+      .arrays = h->arrays,
+      .scratch = fused ? h->fused_shared : h->shared,
+      .slots = adapts ? with.slots[stage] : gt_pipe_slots(schedule, stage),
+      .slot = fused ? h->fused_slot : h->slot,
+      .areas = gt_pipe_out_all(&with, stage).bytes + gt_pipe_landing_all(&with, stage).bytes,
+      .samples = reads(pipe, stage) ? (size_t)pipe->job->train.batch * pipe->sample_bytes : 0};
+  n.samples += n.slots * with.micro_samples / with.places[stage].workers * with.label_bytes;
+  return n;
+}
+
+static size_t more(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Shapes use the same memory, one after the other. */
+static void widen(gt_pipe_need *n, const gt_pipe_need *other) {
+  if (other->scratch + other->slots * other->slot > n->scratch + n->slots * n->slot) {
+    n->scratch = other->scratch;
+    n->slots = other->slots;
+    n->slot = other->slot;
+  }
+  n->areas = more(n->areas, other->areas);
+  n->samples = more(n->samples, other->samples);
+}
+
+gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
+                              size_t stage) {
+  gt_pipe_need n = own_need(pipe, schedule, stage);
+  for (size_t i = 0; i < pipe->nothers; i++) {
+    const gt_pipe_need other = own_need(pipe->others[i], pipe->others[i]->layout.schedule, stage);
+    widen(&n, &other);
+  }
+  n.all = n.arrays + n.scratch + n.slots * n.slot + n.areas + n.samples;
+  return n;
+}
+
+/* Whether a worker needs more than pipeline.memory: the first such stage, and its need. */
+static bool exceeds(const gt_pipe_job *p, const gt_pipe_schedule *schedule, size_t *stage,
+                    gt_pipe_need *need) {
+  for (*stage = 0; p->slots_most && *stage < p->layout.stages; ++*stage) {
+    *need = gt_pipe_job_need(p, schedule, *stage);
+    if ((double)need->all > p->job->pipeline.memory_bytes) return true;
+  }
+  return false;
+}
+
+static gt_status check_memory(const gt_pipe_job *p, const gt_pipe_schedule *schedule,
+                              gt_pipe_kind kind) {
+  const double mib = 0x1p20;
+  gt_pipe_need need;
+  size_t stage;
+  if (!exceeds(p, schedule, &stage, &need)) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: pipeline.memory is %.4g MiB, and a worker of stage %zu needs %.4g MiB with "
+      "schedule %s: %.4g for parameters, gradients and buffers, %.4g for %zu "
+      "micro-batches in flight, %.4g for what goes to other stages and comes from them, "
+      "%.4g for scratch and samples; more stages, more micro-batches or another schedule "
+      "need less",
+      p->job->name, p->job->pipeline.memory_bytes / mib, stage, (double)need.all / mib,
+      gt_pipe_names[kind], (double)need.arrays / mib, (double)(need.slots * need.slot) / mib,
+      need.slots, (double)need.areas / mib, (double)(need.scratch + need.samples) / mib);
+}
 
 /* ---- counts and places ----------------------------------------------------------------------- */
 
@@ -86,8 +310,8 @@ static gt_status check_kind(const gt_pipe_job *p, gt_pipe_kind kind) {
       adapts ? "leave it out" : "choose a schedule such as 1f1b");
 }
 
-/* Of the fixed kinds that fit, the one with the least period takes the place of *out, which does not
-   fit; where none does, *out stays. */
+/* Of the fixed kinds that fit, the one with the least period takes the place of *out, which does
+   not fit; where none does, *out stays. */
 static gt_status best_fixed(gt_pipe_schedule **out, const gt_pipe_job *pipe) {
   gt_pipe_problem problem = pipe->problem;
   gt_ns least = GT_NEVER;
@@ -101,7 +325,7 @@ static gt_status best_fixed(gt_pipe_schedule **out, const gt_pipe_job *pipe) {
     if (check_kind(pipe, (gt_pipe_kind)kind) != GT_OK ||
         gt_pipe_make(&other, (gt_pipe_kind)kind, &problem, NULL) != GT_OK)
       continue;
-    const bool fits = !gt_pipe_job_exceeds(pipe, other, &stage, &need);
+    const bool fits = !exceeds(pipe, other, &stage, &need);
     if (fits) status = gt_pipe_evaluate(&result, other, &problem, GT_PIPE_STEADY);
     if (fits && status == GT_OK && result.period < least) {
       gt_pipe_schedule *worse = *out;
@@ -129,7 +353,7 @@ static gt_status search_within(gt_pipe_schedule **out, const gt_pipe_job *pipe,
     gt_pipe_need need;
     size_t stage;
     status = gt_pipe_make(out, GT_PIPE_AUTO, &problem, search);
-    if (status != GT_OK || !gt_pipe_job_exceeds(pipe, *out, &stage, &need)) break;
+    if (status != GT_OK || !exceeds(pipe, *out, &stage, &need)) break;
     if (need.slots <= pipe->layout.chunks) {
       status = best_fixed(out, pipe);
       break;
@@ -156,18 +380,15 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
     GT_TRY(search_within(out, pipe, &search));
   else
     GT_TRY(gt_pipe_make(out, kind, &problem, &search));
-  const gt_status status = gt_pipe_job_check_memory(pipe, *out, kind);
+  const gt_status status = check_memory(pipe, *out, kind);
   if (status == GT_OK) return GT_OK;
   gt_pipe_schedule_close(*out);
   *out = NULL;
   return status;
 }
 
-static size_t more(size_t a, size_t b) {
-  return a > b ? a : b;
-}
-
-bool gt_pipe_job_fewer_slots(gt_pipe_job *p) {
+/* One slot less of each stage that has more than its schedule needs; false: none has. */
+static bool fewer_slots(gt_pipe_job *p) {
   gt_pipe_layout *l = &p->layout;
   bool fewer = false;
   for (size_t s = 0; s < l->stages; s++) {
@@ -190,9 +411,9 @@ static gt_status find_slots(gt_pipe_job *p) {
                  most = p->slots_most ? (size_t)p->slots_most[s] : l->chunks * l->micros;
     l->slots[s] = l->adapts ? more(needed, most) : needed;
   }
-  for (bool fewer = l->adapts; fewer && gt_pipe_job_exceeds(p, l->schedule, &stage, &need);)
-    fewer = gt_pipe_job_fewer_slots(p);
-  return gt_pipe_job_check_memory(p, l->schedule, p->job->pipeline.schedule);
+  for (bool fewer = l->adapts; fewer && exceeds(p, l->schedule, &stage, &need);)
+    fewer = fewer_slots(p);
+  return check_memory(p, l->schedule, p->job->pipeline.schedule);
 }
 
 static gt_status find_schedule(gt_pipe_job *p) {
@@ -205,39 +426,6 @@ static gt_status find_schedule(gt_pipe_job *p) {
 
 size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage) {
   return gt_pipe_job_need(pipe, pipe->layout.schedule, stage).all;
-}
-
-/* ---- traffic --------------------------------------------------------------------------------- */
-
-static size_t wire_bytes(size_t payload) {
-  const gt_frame_header head = {.flags = GT_FRAME_ROUTED};
-  return gt_message_wire_bytes(&head, payload);
-}
-
-/* A micro-batch from the workers of one stage to those of another, each sending to each that has
-   samples in common. */
-static size_t crossing(const gt_pipe_job *p, const gt_pipe_place *from, const gt_pipe_place *to,
-                       size_t sample_bytes) {
-  const size_t n = p->layout.micro_samples, one = n / from->workers, other = n / to->workers;
-  size_t sum = 0;
-  for (size_t at = 0, end; at < n; at = end) {
-    const size_t a = (at / one + 1) * one, b = (at / other + 1) * other;
-    end = a < b ? a : b;
-    sum += wire_bytes((end - at) * sample_bytes);
-  }
-  return sum;
-}
-
-size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to) {
-  const gt_pipe_layout *l = &pipe->layout;
-  size_t sum = 0;
-  for (size_t k = 0; k + 1 < gt_pipe_job_nspans(pipe) && from != to; k++) {
-    const gt_pipe_place *a = gt_pipe_job_place(pipe, k), *b = gt_pipe_job_place(pipe, k + 1);
-    const bool ahead = a->region == from && b->region == to;
-    if (ahead || (a->region == to && b->region == from))
-      sum += crossing(pipe, a, b, gt_pipe_sample_bytes(l, k, !ahead));
-  }
-  return sum * l->micros;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -253,18 +441,16 @@ static gt_status find_all(gt_pipe_job *p, const gt_graph_spec *model) {
   find_outputs(p);
   find_labels(p);
   find_owners(p);
-  GT_TRY(gt_pipe_job_find_memory(p, model));
+  GT_TRY(find_memory(p, model));
   GT_TRY(gt_pipe_job_find_problem(p));
   return find_schedule(p);
 }
 
-gt_status gt_pipe_job_open_shape(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
-                                 const gt_pipe_job_form *form) {
+/* In one shape.  begin: job, copy, variants and layout.micros are set. */
+static gt_status open_shape(gt_pipe_job **out, const gt_pipe_job *begin,
+                            const gt_graph_spec *model) {
   gt_pipe_job *p = GT_NEW(gt_pipe_job);
-  *p = (gt_pipe_job){.job = job,
-                     .copy = form->copy,
-                     .variants = form->variants,
-                     .layout = {.micros = form->micros}};
+  *p = *begin;
   *out = NULL;
   const gt_status status = find_all(p, model);
   if (status == GT_OK)
@@ -286,4 +472,103 @@ void gt_pipe_job_close(gt_pipe_job *pipe) {
   gt_links_close(pipe->links);
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
   gt_free(pipe);
+}
+
+/* ---- other numbers of micro-batches ---------------------------------------------------------- */
+
+static bool divides(const gt_job *job, size_t micros) {
+  const size_t batch = (size_t)job->train.batch;
+  if (batch % micros != 0) return false;
+  for (size_t s = 0; s < job->pipeline.nstages; s++)
+    if (batch / micros % (size_t)job->pipeline.stages[s].workers != 0) return false;
+  return true;
+}
+
+/* Statistics of a micro-batch depend on its size. */
+static gt_status check_statistics(const gt_pipe_job *p) {
+  for (size_t i = 0; i < gt_graph_operations(p->graph); i++) {
+    const gt_operation op = gt_graph_operation(p->graph, i);
+    if (op.buffers == 0) continue;
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.adapt is %s, and %s keeps statistics of micro-batches, which "
+                   "depend on their size; false, true or another model is needed",
+                   p->job->name, gt_adapt_names[GT_ADAPT_MICRO_BATCHES], op.name);
+  }
+  return GT_OK;
+}
+
+/* One that does not fit beside the others is left out. */
+static void add_shape(gt_pipe_job *p, const gt_graph_spec *model, size_t micros) {
+  const gt_pipe_job begin = {
+      .job = p->job, .copy = p->copy, .variants = VARIANTS, .layout = {.micros = micros}};
+  gt_pipe_job *shape;
+  gt_pipe_need need;
+  size_t stage;
+  if (open_shape(&shape, &begin, model) != GT_OK) return;
+  p->others[p->nothers++] = shape;
+  while (exceeds(p, p->layout.schedule, &stage, &need)) {
+    if (fewer_slots(shape)) continue;
+    p->nothers--;
+    gt_pipe_job_close(shape);
+    return;
+  }
+}
+
+static gt_status add_shapes(gt_pipe_job *p, const gt_graph_spec *model) {
+  const size_t own = p->layout.micros, first = (own + FEWER - 1) / FEWER, last = own * MORE;
+  GT_TRY(check_statistics(p));
+  p->others = GT_NEW_ARRAY(gt_pipe_job *, last - first + 1);
+  for (size_t micros = first; micros <= last; micros++)
+    if (micros != own && divides(p->job, micros)) add_shape(p, model, micros);
+  return GT_OK;
+}
+
+gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
+                           size_t copy) {
+  const gt_pipe_job begin = {
+      .job = job, .copy = copy, .layout = {.micros = (size_t)job->pipeline.micro_batches}};
+  *out = NULL;
+  if (job->pipeline.nstages == 0) gt_bug("job %s has no pipeline", job->name);
+  GT_TRY(open_shape(out, &begin, model));
+  if (job->pipeline.adapt != GT_ADAPT_MICRO_BATCHES) return GT_OK;
+  const gt_status status = add_shapes(*out, model);
+  if (status == GT_OK) return GT_OK;
+  gt_pipe_job_close(*out);
+  *out = NULL;
+  return status;
+}
+
+size_t gt_pipe_job_shapes(const gt_pipe_job *pipe) {
+  return 1 + pipe->nothers;
+}
+
+const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape) {
+  if (shape > pipe->nothers) gt_bug("the pipeline has no shape %zu", shape);
+  return shape == 0 ? pipe : pipe->others[shape - 1];
+}
+
+/* The least number of micro-batches that is more than this; 0: there is none. */
+static size_t next_of(const gt_pipe_job *pipe, size_t micros) {
+  size_t next = 0;
+  for (size_t i = 0; i <= pipe->nothers; i++) {
+    const size_t m = gt_pipe_job_shape(pipe, i)->layout.micros;
+    if (m > micros && (next == 0 || m < next)) next = m;
+  }
+  return next;
+}
+
+char *gt_pipe_job_shapes_text(const gt_pipe_job *pipe, char *text, size_t size) {
+  size_t used = 0, m = next_of(pipe, 0);
+  for (size_t next; m > 0 && used + 32 < size; m = next) {
+    const char *before = used == 0 ? "" : next_of(pipe, m) > 0 ? ", " : " or ";
+    next = next_of(pipe, m);
+    used += (size_t)snprintf(text + used, size - used, "%s%zu", before, m);
+  }
+  return text;
+}
+
+size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micros) {
+  for (size_t i = 0; i <= pipe->nothers; i++)
+    if (gt_pipe_job_shape(pipe, i)->layout.micros == micros) return i;
+  gt_bug("the pipeline has no shape of %zu micro-batches", micros);
 }

@@ -1,6 +1,262 @@
 /* A region as a state machine: events in, orders and packets out. */
 #include "region.h"
 
+#include <stdio.h>
+
+#define WHO_MAX 80
+
+/* ---- inputs and outputs ---------------------------------------------------------------------- */
+
+static size_t chunk_of(const gt_pipe_region *region, const gt_pass *pass) {
+  return pass->span / region->layout->stages;
+}
+
+/* The side of a pass's input or output; NULL: there is none. */
+static gt_pipe_side *side_of(const gt_pipe_region *region, gt_pipe_side *sides,
+                             const gt_pass *pass) {
+  const size_t q = (pass->kind != GT_PASS_F) * region->layout->chunks + chunk_of(region, pass);
+  return pass->kind != GT_PASS_W && sides[q].there ? &sides[q] : NULL;
+}
+
+/* One more has read the output. */
+static void read_once(gt_pipe_held *held) {
+  held->waits--;
+  gt_pipe_held_settle(held);
+}
+
+/* A part of the input is there, in the peer's out buffer, or landed (buffer 0).  q: of the side. */
+static void take_part(gt_pipe_region *region, gt_pipe_worker *w, size_t q, gt_pipe_held *held,
+                      size_t peer, size_t buffer) {
+  const gt_pipe_layout *l = region->layout;
+  held->of[peer] = 1 + buffer;
+  if (--held->waits > 0 || held->forward_only) return;
+  const gt_pipe_message message = {
+      q >= l->chunks, (uint32_t)gt_pipe_span_of(l->stages, q % l->chunks, w->stage), held->micro};
+  gt_pipe_arrived(&w->progress, &message);
+}
+
+/* The input of a micro-batch, new if nothing of it is there; NULL: there is no room. */
+static gt_pipe_held *input_of(gt_pipe_side *side, int64_t step, uint32_t micro, bool forward_only) {
+  gt_pipe_held *held = gt_pipe_held_of(side, step, micro);
+  if (held) return held;
+  held = gt_pipe_held_take(side, step, micro);
+  if (!held) return NULL;
+  held->forward_only = forward_only;
+  held->waits = side->npeers;
+  return held;
+}
+
+/* Hands the output to the worker of this region that reads it. */
+static void hand_over(gt_pipe_region *region, const gt_pipe_worker *w, const gt_pipe_side *side,
+                      const gt_pipe_peer *to, size_t buffer) {
+  const gt_pipe_layout *l = region->layout;
+  gt_pipe_worker *reader = &region->workers[to->worker];
+  const size_t q = (w->pass.span > side->span) * l->chunks + side->span / l->stages;
+  gt_pipe_side *in = &reader->in[q];
+  gt_pipe_held *held = input_of(in, w->step, w->pass.micro, w->forward_micros > 0);
+  if (!held)
+    gt_bug("pipe: stage %zu holds more inputs of span %zu than its schedule can leave unread",
+           reader->stage, side->span);
+  take_part(region, reader, q, held, w->replica - in->replica, buffer);
+}
+
+/* To a worker of another region; without a buffer, that its output has been read. */
+static void send(gt_pipe_region *region, const gt_pipe_worker *w, const gt_pipe_side *side,
+                 const gt_pipe_peer *to, size_t buffer) {
+  const gt_pipe_layout *l = region->layout;
+  const bool empty = buffer == GT_PIPE_NONE, gradient = w->pass.span > side->span,
+             forward_only = w->forward_micros > 0;
+  const gt_pipe_packet packet = {.gradient = gradient,
+                                 .forward_only = forward_only,
+                                 .span = (uint32_t)side->span,
+                                 .micro = w->pass.micro,
+                                 .step = w->step,
+                                 .from_stage = w->stage,
+                                 .from_worker = l->places[w->stage].first_worker + w->replica,
+                                 .to_stage = side->stage,
+                                 .to_worker = to->worker,
+                                 .first = to->first,
+                                 .count = to->count,
+                                 .bytes = empty ? 0 : to->count * side->bytes,
+                                 .buffer = buffer,
+                                 .at = empty ? 0 : to->here};
+  region->host.send(region->host.ctx, l->places[side->stage].region, &packet);
+}
+
+/* The pass has read its input. */
+static void end_input(gt_pipe_region *region, gt_pipe_worker *w, const gt_pipe_side *side) {
+  gt_pipe_held *input = w->input;
+  for (size_t j = 0; j < side->npeers; j++) {
+    const gt_pipe_peer *from = &side->peers[j];
+    if (!side->away)
+      read_once(gt_pipe_held_out(region, &region->workers[from->worker], input->of[j] - 1));
+    else if (input->forward_only)
+      send(region, w, side, from, GT_PIPE_NONE);
+  }
+  input->used = false;
+}
+
+/* The pass has written its output. */
+static void end_output(gt_pipe_region *region, gt_pipe_worker *w, const gt_pipe_side *side) {
+  gt_pipe_held *output = w->output;
+  const size_t buffer = gt_pipe_held_buffer(side, output);
+  output->waits = side->away && !output->forward_only ? 0 : side->npeers;
+  output->leaving = side->away ? side->npeers : 0;
+  for (size_t j = 0; j < side->npeers; j++)
+    if (side->away)
+      send(region, w, side, &side->peers[j], buffer);
+    else
+      hand_over(region, w, side, &side->peers[j], buffer);
+}
+
+/* The worker's pass has read its input and written its output. */
+static void end_flow(gt_pipe_region *region, gt_pipe_worker *w) {
+  if (w->output) end_output(region, w, side_of(region, w->out, &w->pass));
+  if (w->input) end_input(region, w, side_of(region, w->in, &w->pass));
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+/* In an evaluation: of the passes whose input is there, that of the latest chunk, whose output may
+   go.  What it waits for is not held up by earlier chunks, so there is always a pass that can run
+   somewhere. */
+static bool next_forward(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pass) {
+  const gt_pipe_layout *l = region->layout;
+  for (size_t c = l->chunks; c-- > 0;) {
+    if (w->next[c] >= w->forward_micros) continue;
+    *pass = (gt_pass){GT_PASS_F, (uint32_t)gt_pipe_span_of(l->stages, c, w->stage), w->next[c]};
+    const gt_pipe_held *held = gt_pipe_held_of(&w->in[c], w->step, w->next[c]);
+    if (w->in[c].there && (!held || held->waits > 0)) continue;
+    if (!w->out[c].there || gt_pipe_held_room(&w->out[c])) return true;
+  }
+  return false;
+}
+
+/* A training step's: the next of the list, as soon as its input is there and its output may go. */
+static bool next_of_list(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pass) {
+  const gt_pass *next = gt_pipe_next(&w->progress);
+  if (!next) return false;
+  const gt_pipe_side *out = side_of(region, w->out, next);
+  const bool stalled = out && !gt_pipe_held_room(out);
+  region->stalls += stalled && !w->stalled;
+  w->stalled = stalled;
+  *pass = *next;
+  return !stalled;
+}
+
+/* Where the slot of a span and micro-batch stands.  In an evaluation there is one at a time. */
+static size_t *slot_of(const gt_pipe_region *region, gt_pipe_worker *w, const gt_pass *pass) {
+  const size_t micro = w->forward_micros > 0 ? 0 : pass->micro;
+  return &w->slot_of[chunk_of(region, pass) * region->layout->micros + micro];
+}
+
+static size_t take_slot(const gt_pipe_region *region, gt_pipe_worker *w) {
+  for (size_t i = 0; i < region->layout->slots[w->stage]; i++)
+    if (!w->taken[i]) {
+      w->taken[i] = true;
+      return i;
+    }
+  gt_bug("pipe: stage %zu has no free slot", w->stage);
+}
+
+/* Parts of the input, in order of samples; returns how many. */
+static size_t list_pieces(const gt_pipe_region *region, const gt_pipe_worker *w,
+                          const gt_pipe_side *side) {
+  gt_pipe_piece *pieces = region->pieces;
+  const gt_pipe_place *place = &region->layout->places[w->stage];
+  if (side->away) {
+    pieces[0] = (gt_pipe_piece){.landed = true,
+                                .worker = place->first_worker + w->replica,
+                                .buffer = gt_pipe_held_buffer(side, w->input),
+                                .count = region->layout->micro_samples / place->workers};
+    return 1;
+  }
+  for (size_t j = 0; j < side->npeers; j++)
+    pieces[j] = (gt_pipe_piece){.worker = side->peers[j].worker,
+                                .buffer = w->input->of[j] - 1,
+                                .at = side->peers[j].there,
+                                .first = side->peers[j].here,
+                                .count = side->peers[j].count};
+  return side->npeers;
+}
+
+static bool first_weights(gt_pipe_worker *w, size_t chunk, gt_pass_kind kind) {
+  if ((kind != GT_PASS_W && kind != GT_PASS_BW) || w->weighed[chunk]) return false;
+  w->weighed[chunk] = true;
+  return true;
+}
+
+static bool all_begun(const gt_pipe_region *region, const gt_pipe_worker *w) {
+  if (w->forward_micros == 0) return w->progress.counter == region->schedule->lists[w->stage].n;
+  for (size_t c = 0; c < region->layout->chunks; c++)
+    if (w->next[c] < w->forward_micros) return false;
+  return true;
+}
+
+static void begin(gt_pipe_region *region, size_t worker, const gt_pass *pass) {
+  gt_pipe_worker *w = &region->workers[worker];
+  const size_t chunk = chunk_of(region, pass);
+  gt_pipe_side *in = side_of(region, w->in, pass), *out = side_of(region, w->out, pass);
+  w->busy = true;
+  w->pass = *pass;
+  w->input = in ? gt_pipe_held_of(in, w->step, pass->micro) : NULL;
+  w->output = out ? gt_pipe_held_take(out, w->step, pass->micro) : NULL;
+  if (w->output) w->output->forward_only = w->forward_micros > 0;
+  if (w->forward_micros > 0)
+    w->next[chunk]++;
+  else
+    gt_pipe_begun(&w->progress);
+  if (pass->kind == GT_PASS_F) *slot_of(region, w, pass) = take_slot(region, w);
+  w->slot = *slot_of(region, w, pass);
+  const gt_pipe_order order = {.kind = pass->kind,
+                               .span = pass->span,
+                               .micro = pass->micro,
+                               .chunk = chunk,
+                               .step = w->step,
+                               .forward_only = w->forward_micros > 0,
+                               .slot = w->slot,
+                               .first = first_weights(w, chunk, pass->kind),
+                               .last = all_begun(region, w),
+                               .pieces = region->pieces,
+                               .npieces = in ? list_pieces(region, w, in) : 0,
+                               .out = out ? gt_pipe_held_buffer(out, w->output) : GT_PIPE_NONE};
+  region->host.pass(region->host.ctx, worker, &order);
+}
+
+static void end_pass(gt_pipe_region *region, gt_pipe_worker *w) {
+  const gt_pass *pass = &w->pass;
+  w->busy = false;
+  end_flow(region, w);
+  if (pass->kind == GT_PASS_F && chunk_of(region, pass) == 0) w->ended++;
+  if (pass->kind != GT_PASS_W && pass->kind != GT_PASS_BW && w->forward_micros == 0) return;
+  w->taken[w->slot] = false;
+  *slot_of(region, w, pass) = GT_PIPE_NONE;
+}
+
+/* An output of an evaluation is held until it has been read. */
+static bool all_read(const gt_pipe_region *region, const gt_pipe_worker *w) {
+  for (size_t c = 0; w->forward_micros > 0 && c < region->layout->chunks; c++)
+    for (size_t i = 0; i < w->out[c].count; i++)
+      if (w->out[c].held[i].used && w->out[c].held[i].step == w->step) return false;
+  return true;
+}
+
+/* Every idle worker begins what it can, in the order of the workers. */
+static void go_on(gt_pipe_region *region) {
+  for (size_t i = 0; i < region->nworkers; i++) {
+    gt_pipe_worker *w = &region->workers[i];
+    gt_pass pass;
+    if (!w->runs || w->busy) continue;
+    if (w->forward_micros > 0 ? next_forward(region, w, &pass) : next_of_list(region, w, &pass)) {
+      begin(region, i, &pass);
+    } else if (all_begun(region, w) && all_read(region, w)) {
+      w->runs = false;
+      if (w->forward_micros == 0) gt_pipe_next_step(&w->progress);
+      region->host.ended(region->host.ctx, i);
+    }
+  }
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static gt_status find_worker(const gt_pipe_region *region, size_t worker) {
@@ -54,7 +310,7 @@ gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t ste
     w->next[c] = 0;
     w->weighed[c] = false;
   }
-  gt_pipe_go_on(region);
+  go_on(region);
   return GT_OK;
 }
 
@@ -64,8 +320,8 @@ gt_status gt_pipe_region_done(gt_pipe_region *region, size_t worker) {
   if (!w->busy)
     return GT_FAIL(GT_ERR_FAULT, "worker %zu of region %zu has ended a pass, and it runs none",
                    worker, region->self);
-  gt_pipe_pass_end(region, w);
-  gt_pipe_go_on(region);
+  end_pass(region, w);
+  go_on(region);
   return GT_OK;
 }
 
@@ -77,16 +333,16 @@ gt_status gt_pipe_region_message(gt_pipe_region *region, gt_pipe_packet *packet)
   if (packet->forward_only && packet->gradient) {
     gt_pipe_held *held = gt_pipe_held_of(way.side, packet->step, packet->micro);
     held->of[way.peer] = 1;
-    gt_pipe_held_read(held);
+    read_once(held);
   } else {
-    gt_pipe_held *held = gt_pipe_input(way.side, packet->step, packet->micro, packet->forward_only);
+    gt_pipe_held *held = input_of(way.side, packet->step, packet->micro, packet->forward_only);
     packet->buffer = gt_pipe_held_buffer(way.side, held);
     packet->at = way.side->peers[way.peer].here;
     region->host.land(region->host.ctx, packet);
-    gt_pipe_input_part(region, way.worker, packet->gradient * region->layout->chunks + way.chunk,
-                       held, way.peer, 0);
+    take_part(region, way.worker, packet->gradient * region->layout->chunks + way.chunk, held,
+              way.peer, 0);
   }
-  gt_pipe_go_on(region);
+  go_on(region);
   return GT_OK;
 }
 
@@ -100,7 +356,7 @@ gt_status gt_pipe_region_departed(gt_pipe_region *region, size_t worker, size_t 
         worker, region->self);
   held->leaving--;
   gt_pipe_held_settle(held);
-  gt_pipe_go_on(region);
+  go_on(region);
   return GT_OK;
 }
 
@@ -245,4 +501,84 @@ void gt_pipe_region_of_number(const gt_pipe_region *region, uint64_t number, int
 
 size_t gt_pipe_region_stalls(const gt_pipe_region *region) {
   return region->stalls;
+}
+
+/* ---- a worker as text ------------------------------------------------------------------------ */
+
+static void name_worker(const gt_pipe_region *region, const gt_pipe_worker *w, char *who) {
+  const gt_pipe_place *place = &region->layout->places[w->stage];
+  if (place->workers == 1)
+    snprintf(who, WHO_MAX, "stage %zu", w->stage);
+  else
+    snprintf(who, WHO_MAX, "worker %zu of stage %zu", place->first_worker + w->replica, w->stage);
+}
+
+/* The input of a micro-batch; with one chunk its span is clear. */
+static void say_input(const gt_pipe_region *region, const gt_pipe_worker *w, bool gradient,
+                      size_t chunk, size_t micro, char *text, size_t size) {
+  const gt_pipe_layout *l = region->layout;
+  char who[WHO_MAX], span[WHO_MAX] = "";
+  name_worker(region, w, who);
+  if (l->chunks > 1)
+    snprintf(span, sizeof span, " for span %zu", gt_pipe_span_of(l->stages, chunk, w->stage));
+  snprintf(text, size, "%s waits for the %s of micro-batch %zu%s from stage %zu", who,
+           gradient ? "gradient" : "activation", micro, span,
+           w->in[gradient * l->chunks + chunk].stage);
+}
+
+static void say_room(const gt_pipe_region *region, const gt_pipe_worker *w, const gt_pass *pass,
+                     char *text, size_t size) {
+  char who[WHO_MAX];
+  name_worker(region, w, who);
+  snprintf(text, size, "%s waits for a free buffer for the output of %s of span %u, micro-batch %u",
+           who, gt_pass_names[pass->kind], pass->span, pass->micro);
+}
+
+static void say_evaluation(const gt_pipe_region *region, const gt_pipe_worker *w, char *text,
+                           size_t size) {
+  const gt_pipe_layout *l = region->layout;
+  char who[WHO_MAX];
+  for (size_t c = 0; c < l->chunks; c++) {
+    if (w->next[c] >= w->forward_micros) continue;
+    const gt_pipe_held *held =
+        w->in[c].there ? gt_pipe_held_of(&w->in[c], w->step, w->next[c]) : NULL;
+    const gt_pass pass = {GT_PASS_F, (uint32_t)gt_pipe_span_of(l->stages, c, w->stage), w->next[c]};
+    if (w->in[c].there && (!held || held->waits > 0))
+      say_input(region, w, false, c, w->next[c], text, size);
+    else
+      say_room(region, w, &pass, text, size);
+    return;
+  }
+  name_worker(region, w, who);
+  snprintf(text, size, "%s waits until its outputs have been read", who);
+}
+
+char *gt_pipe_region_text(const gt_pipe_region *region, size_t worker, char *text, size_t size) {
+  const gt_pipe_worker *w = worker < region->nworkers ? &region->workers[worker] : NULL;
+  char who[WHO_MAX];
+  gt_pipe_message message;
+  if (!w || w->stage == GT_PIPE_NONE) {
+    snprintf(text, size, "worker %zu has no stage", worker);
+    return text;
+  }
+  const gt_pipe_list *list = &region->schedule->lists[w->stage];
+  name_worker(region, w, who);
+  if (!w->runs) {
+    snprintf(text, size, "%s waits for step %lld to begin", who, (long long)w->step + 1);
+  } else if (w->busy) {
+    snprintf(text, size, "%s runs %s of span %u, micro-batch %u", who, gt_pass_names[w->pass.kind],
+             w->pass.span, w->pass.micro);
+  } else if (w->forward_micros > 0) {
+    say_evaluation(region, w, text, size);
+  } else if (w->progress.counter == list->n) {
+    snprintf(text, size, "%s has ended the passes of step %lld", who, (long long)w->step);
+  } else {
+    const gt_pass *pass = &list->passes[w->progress.counter];
+    if (gt_pipe_needs(region->schedule, pass, &message) && !gt_pipe_has(&w->progress, &message))
+      say_input(region, w, message.gradient, pass->span / region->layout->stages, pass->micro, text,
+                size);
+    else
+      say_room(region, w, pass, text, size);
+  }
+  return text;
 }

@@ -1,5 +1,4 @@
-/* What the files of the region's state machine share.  Each calls only those before it: layout,
-   region_sides, region_packet, region_text, region_flow, region_pass, region. */
+/* The region's state machine: region_sides.c knows what its workers hold, region.c what they do. */
 #ifndef GEOTRAIN_PIPE_REGION_INTERNAL_H
 #define GEOTRAIN_PIPE_REGION_INTERNAL_H
 
@@ -78,7 +77,7 @@ struct gt_pipe_region {
 /* layout.c: the neighbour of a span, ahead or back; false: there is none. */
 bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, size_t *next);
 
-/* region_sides.c: peers and buffers of a worker, and what they hold. */
+/* Peers and buffers of a worker, and what they hold. */
 void gt_pipe_sides_open(gt_pipe_region *region, gt_pipe_worker *worker);
 void gt_pipe_sides_close(gt_pipe_region *region, gt_pipe_worker *worker);
 /* What is held of a micro-batch; NULL: nothing.  A free place, now taken; NULL: all are in use. */
@@ -92,7 +91,7 @@ gt_pipe_held *gt_pipe_held_out(const gt_pipe_region *region, const gt_pipe_worke
 /* Free if all have read it and all packets have left. */
 void gt_pipe_held_settle(gt_pipe_held *held);
 
-/* region_packet.c: can this packet come?  Then: the receiving worker, its side (of an empty packet:
+/* Can this packet come?  Then: the receiving worker, its side (of an empty packet:
    that of its output) and the peer. */
 typedef struct {
   gt_pipe_worker *worker;
@@ -101,29 +100,5 @@ typedef struct {
 } gt_pipe_packet_way;
 gt_status gt_pipe_packet_check(gt_pipe_region *region, const gt_pipe_packet *packet,
                                gt_pipe_packet_way *way);
-
-/* region_flow.c: a pass's chunk, and the side of its input or output (NULL: there is none). */
-size_t gt_pipe_chunk_of(const gt_pipe_region *region, const gt_pass *pass);
-gt_pipe_side *gt_pipe_side_of(const gt_pipe_region *region, gt_pipe_side *sides,
-                              const gt_pass *pass);
-/* One more has read the output. */
-void gt_pipe_held_read(gt_pipe_held *held);
-/* The input of a micro-batch, new if nothing of it is there; NULL: there is no room. */
-gt_pipe_held *gt_pipe_input(gt_pipe_side *side, int64_t step, uint32_t micro, bool forward_only);
-/* A part of it is there, in the peer's out buffer, or landed (buffer 0).  q: of the side. */
-void gt_pipe_input_part(gt_pipe_region *region, gt_pipe_worker *w, size_t q, gt_pipe_held *held,
-                        size_t peer, size_t buffer);
-/* The worker's pass has read its input and written its output. */
-void gt_pipe_flow_end(gt_pipe_region *region, gt_pipe_worker *w);
-
-/* region_pass.c: the worker's pass has ended.  Every idle worker begins what it can, in the order
-   of the workers. */
-void gt_pipe_pass_end(gt_pipe_region *region, gt_pipe_worker *w);
-void gt_pipe_go_on(gt_pipe_region *region);
-
-/* The micro-batches of the worker's step. */
-static inline size_t gt_pipe_worker_micros(const gt_pipe_region *region, const gt_pipe_worker *w) {
-  return w->forward_micros > 0 ? w->forward_micros : region->layout->micros;
-}
 
 #endif

@@ -1,5 +1,8 @@
-/* The peers of a region's workers, and what their buffers hold. */
+/* The peers of a region's workers, what their buffers hold, and which packets may come to them. */
 #include "region.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -115,4 +118,154 @@ gt_pipe_held *gt_pipe_held_out(const gt_pipe_region *region, const gt_pipe_worke
 
 void gt_pipe_held_settle(gt_pipe_held *held) {
   if (held->waits == 0 && held->leaving == 0) held->used = false;
+}
+
+/* ---- packets that are refused ---------------------------------------------------------------- */
+
+static const char *name_of(const gt_pipe_packet *p) {
+  return p->forward_only && p->gradient ? "the receipt"
+         : p->gradient                  ? "the gradient"
+                                        : "the activation";
+}
+
+__attribute__((format(printf, 3, 4))) static gt_status
+refuse(const gt_pipe_region *region, const gt_pipe_packet *p, const char *format, ...) {
+  char why[256];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(why, sizeof why, format, list);
+  va_end(list);
+  return GT_FAIL(GT_ERR_FAULT,
+                 "region %zu got %s of micro-batch %u, step %lld, for span %u, from worker %zu of "
+                 "stage %zu to worker %zu of stage %zu: %s",
+                 region->self, name_of(p), p->micro, (long long)p->step, p->span, p->from_worker,
+                 p->from_stage, p->to_worker, p->to_stage, why);
+}
+
+static bool has_worker(const gt_pipe_place *place, size_t worker) {
+  return worker >= place->first_worker && worker - place->first_worker < place->workers;
+}
+
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static gt_status check_worker(const gt_pipe_region *region, const gt_pipe_packet *p, size_t stage,
+                              size_t worker) {
+  const gt_pipe_place *place = &region->layout->places[stage];
+  if (has_worker(place, worker)) return GT_OK;
+  return refuse(region, p, "stage %zu has workers %zu to %zu", stage, place->first_worker,
+                place->first_worker + place->workers - 1);
+}
+
+static gt_status check_stages(const gt_pipe_region *region, const gt_pipe_packet *p) {
+  const gt_pipe_layout *l = region->layout;
+  size_t from;
+  if (p->span >= l->stages * l->chunks)
+    return refuse(region, p, "there are %zu spans", l->stages * l->chunks);
+  if (!gt_pipe_next_span(l, p->span, p->gradient, &from))
+    return refuse(region, p, "the %s span gets none", p->gradient ? "last" : "first");
+  const size_t to_stage = gt_pipe_stage_of(l->stages, p->span),
+               from_stage = gt_pipe_stage_of(l->stages, from);
+  if (p->to_stage != to_stage) return refuse(region, p, "the span is of stage %zu", to_stage);
+  if (p->from_stage != from_stage) return refuse(region, p, "stage %zu sends it", from_stage);
+  if (l->places[to_stage].region != region->self)
+    return refuse(region, p, "stage %zu is in region %zu", to_stage, l->places[to_stage].region);
+  if (l->places[from_stage].region == region->self)
+    return refuse(region, p, "both stages are in this region");
+  GT_TRY(check_worker(region, p, to_stage, p->to_worker));
+  return check_worker(region, p, from_stage, p->from_worker);
+}
+
+static gt_status check_samples(gt_pipe_region *region, const gt_pipe_packet *p,
+                               gt_pipe_packet_way *way) {
+  const gt_pipe_layout *l = region->layout;
+  const bool empty = p->forward_only && p->gradient;
+  way->worker = &region->workers[p->to_worker];
+  way->chunk = p->span / l->stages;
+  way->side = empty ? &way->worker->out[way->chunk]
+                    : &way->worker->in[p->gradient * l->chunks + way->chunk];
+  const size_t replica = p->from_worker - l->places[p->from_stage].first_worker;
+  if (replica < way->side->replica || replica - way->side->replica >= way->side->npeers)
+    return refuse(region, p, "the two have no samples in common");
+  way->peer = replica - way->side->replica;
+  const gt_pipe_peer *peer = &way->side->peers[way->peer];
+  if (p->first != peer->first || p->count != peer->count)
+    return refuse(region, p, "it has %zu samples from %zu on; %zu from %zu on are needed", p->count,
+                  p->first, peer->count, peer->first);
+  const size_t bytes = empty ? 0 : peer->count * way->side->bytes;
+  if (p->bytes != bytes)
+    return refuse(region, p, "it has %zu bytes; %zu are needed", p->bytes, bytes);
+  return GT_OK;
+}
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+/* The micro-batches of the worker's step. */
+static size_t micros_of(const gt_pipe_region *region, const gt_pipe_worker *w) {
+  return w->forward_micros > 0 ? w->forward_micros : region->layout->micros;
+}
+
+/* A worker gets nothing of its next step but inputs of the first chunk, and those when it has run F
+   of all micro-batches of its step: the sender has ended that step. */
+static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *p,
+                            const gt_pipe_packet_way *way) {
+  const gt_pipe_worker *w = way->worker;
+  size_t most = region->layout->micros;
+  if (p->step < w->step || (p->step == w->step && !w->runs))
+    return refuse(region, p, "the worker has ended that step");
+  if (p->step == w->step) {
+    if (p->forward_only != (w->forward_micros > 0))
+      return refuse(region, p, "the step is %s",
+                    p->forward_only ? "no evaluation" : "an evaluation");
+    most = micros_of(region, w);
+  } else {
+    if (p->step - 1 > w->step)
+      return refuse(region, p, "it is too early: the worker's next step is %lld",
+                    (long long)w->step + 1);
+    if (p->gradient || way->chunk > 0)
+      return refuse(region, p, "it is too early: the worker has not begun that step");
+    if (w->runs && w->ended < micros_of(region, w))
+      return refuse(region, p, "it is too early: the worker has not run F of all of step %lld",
+                    (long long)w->step);
+    if (p->forward_only) most = region->forward_micros;
+  }
+  return p->micro < most ? GT_OK : refuse(region, p, "there are %zu micro-batches", most);
+}
+
+/* Has F of the receiving span ended, which must come before any answer to it?  Of a micro-batch
+   whose B has ended, nobody asks. */
+static bool ran_forward(const gt_pipe_region *region, const gt_pipe_packet *p,
+                        const gt_pipe_packet_way *way) {
+  const gt_pipe_worker *w = way->worker;
+  if (w->busy && w->pass.kind == GT_PASS_F && w->pass.span == p->span && w->pass.micro == p->micro)
+    return false;
+  if (p->forward_only) return p->micro < w->next[way->chunk];
+  return w->slot_of[way->chunk * region->layout->micros + p->micro] != GT_PIPE_NONE;
+}
+
+/* Input that is no more held has been read. */
+static bool was_read(const gt_pipe_packet *p, const gt_pipe_packet_way *way) {
+  const gt_pipe_worker *w = way->worker;
+  if (p->step != w->step) return false;
+  if (p->forward_only) return p->micro < w->next[way->chunk];
+  const gt_pipe_message message = {p->gradient, p->span, p->micro};
+  return gt_pipe_has(&w->progress, &message);
+}
+
+gt_status gt_pipe_packet_check(gt_pipe_region *region, const gt_pipe_packet *packet,
+                               gt_pipe_packet_way *way) {
+  const gt_pipe_packet *p = packet;
+  GT_TRY(check_stages(region, p));
+  GT_TRY(check_samples(region, p, way));
+  GT_TRY(check_step(region, p, way));
+  const gt_pipe_held *held = gt_pipe_held_of(way->side, p->step, p->micro);
+  if (held ? held->of[way->peer] > 0 : was_read(p, way))
+    return refuse(region, p, "it has come before");
+  if (p->gradient && !ran_forward(region, p, way))
+    return refuse(region, p, "the worker has not run F of it");
+  if (!held && !gt_pipe_held_room(way->side))
+    return refuse(region, p, "all of its %zu landing buffers are in use", way->side->count);
+  if (held && held->forward_only != p->forward_only)
+    return refuse(region, p, "other parts say that the step is %s",
+                  p->forward_only ? "no evaluation" : "an evaluation");
+  return GT_OK;
 }

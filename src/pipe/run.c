@@ -1,8 +1,130 @@
 /* A schedule in simulated time: events of stages and of messages, in the order of time; those of
-   the same time all happen before any stage begins a pass. */
+   the same time all happen before any stage begins a pass.  Regions make steps together: a region's
+   updates begin when it has heard of all regions that the passes of their stages have ended. */
 #include "internal.h"
 
+#include <math.h>
+
 #include "geotrain/base_heap.h"
+
+#define DEPTH_ROUNDING 1e-9
+
+/* ---- the ways of messages -------------------------------------------------------------------- */
+
+static double hop_s(const gt_pipe_hop *hop, double bytes) {
+  return hop->delay_s + (hop->bandwidth_bps > 0.0 ? 8.0 * bytes / hop->bandwidth_bps : 0.0);
+}
+
+gt_pipe_way gt_pipe_way_of(const gt_pipe_problem *problem, const gt_pipe_message *message) {
+  const size_t p = problem->stages, k = message->span, sender = message->gradient ? k + 1 : k - 1;
+  gt_pipe_way way = {.from = gt_pipe_stage_of(p, sender),
+                     .to = gt_pipe_stage_of(p, k),
+                     .bytes = problem->spans[message->gradient ? k : sender].output_bytes +
+                              (message->gradient ? 0 : problem->spans[sender].label_bytes)};
+  if (way.from == way.to) return way;
+  way.local_s =
+      hop_s(way.from < way.to ? &problem->ahead[way.from] : &problem->back[way.to], way.bytes);
+  const gt_pipe_wan *wan = problem->wan;
+  if (!wan || wan->region[way.from] == wan->region[way.to]) return way;
+  way.from_region = wan->region[way.from];
+  way.to_region = wan->region[way.to];
+  way.link = &wan->links[way.from_region * wan->nregions + way.to_region];
+  return way;
+}
+
+/* The time of a message that meets no other. */
+static double way_s(const gt_pipe_way *way) {
+  if (!way->link) return way->local_s;
+  const double rate = gt_link_goodput(way->link);
+  return way->local_s + way->link->latency_s + (rate > 0.0 ? 8.0 * way->bytes / rate : 0.0);
+}
+
+/* From a span to the next and back. */
+static double there_and_back_s(const gt_pipe_problem *problem, size_t span) {
+  gt_pipe_message out = {false, (uint32_t)(span + 1), 0}, in = {true, (uint32_t)span, 0};
+  gt_pipe_way ahead = gt_pipe_way_of(problem, &out), back = gt_pipe_way_of(problem, &in);
+  return way_s(&ahead) + way_s(&back);
+}
+
+static size_t held_at_most(const gt_pipe_problem *problem, size_t span) {
+  const double each = problem->spans[span].activation,
+               limit = gt_pipe_limit(problem, gt_pipe_stage_of(problem->stages, span));
+  return each > 0.0 && limit < each * (double)problem->micros ? (size_t)(limit / each)
+                                                              : problem->micros;
+}
+
+size_t gt_pipe_depth(const gt_pipe_problem *problem, size_t span) {
+  const size_t n = problem->stages * problem->chunks;
+  const double forward_s = problem->spans[span].forward_s;
+  double away_s = 0.0;
+  for (size_t k = span; k + 1 < n; k++)
+    away_s += problem->spans[k + 1].forward_s + problem->spans[k + 1].backward_s +
+              there_and_back_s(problem, k);
+  double more = away_s > 0.0 ? ceil(away_s / forward_s - DEPTH_ROUNDING) : 0.0;
+  size_t most = held_at_most(problem, span);
+  size_t depth = more < (double)most ? 1 + (size_t)more : most;
+  if (depth > most) depth = most;
+  return depth > 0 ? depth : 1;
+}
+
+/* ---- steps together -------------------------------------------------------------------------- */
+
+/* Of a problem with agree_s. */
+typedef struct {
+  const gt_pipe_problem *problem;
+  struct {
+    size_t left; /* stages that have not ended the step */
+    gt_ns end;   /* when the last one has */
+  } * regions;
+  size_t regions_left; /* with such stages */
+} together;
+
+static void begin_together(together *t) {
+  const gt_pipe_wan *wan = t->problem->wan;
+  t->regions_left = 0;
+  for (size_t s = 0; s < t->problem->stages; s++)
+    t->regions_left += t->regions[wan->region[s]].left++ == 0;
+}
+
+static together open_together(const gt_pipe_problem *problem) {
+  together t = {.problem = problem};
+  if (!problem->agree_s) return t;
+  t.regions = gt_alloc(problem->wan->nregions, sizeof *t.regions);
+  begin_together(&t);
+  return t;
+}
+
+static void close_together(together *t) {
+  gt_free(t->regions);
+  t->regions = NULL;
+}
+
+/* The stage has ended its passes of the step; true: it was the last one. */
+static bool stage_ended(together *t, size_t stage, gt_ns now) {
+  const size_t region = t->problem->wan->region[stage];
+  if (--t->regions[region].left > 0) return false;
+  t->regions[region].end = now;
+  if (--t->regions_left > 0) return false;
+  begin_together(t);
+  return true;
+}
+
+/* When updates of the stage may begin, once all have ended. */
+static gt_ns updates_from(const together *t, size_t stage) {
+  const gt_pipe_wan *wan = t->problem->wan;
+  const size_t to = wan->region[stage];
+  gt_ns from = 0;
+  for (size_t s = 0; s < t->problem->stages; s++) {
+    const size_t r = wan->region[s];
+    const gt_ns heard =
+        t->regions[r].end +
+        (r == to ? 0 : gt_from_seconds(t->problem->agree_s[r * wan->nregions + to]));
+    if (heard > from) from = heard;
+  }
+  return from;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* What an event is; `b` of its entry is a stage (first three), the place of a message or a
    region. */
@@ -46,7 +168,7 @@ struct gt_pipe_run {
   gt_landing *down;
   gt_heap events;
   uint64_t nevents;
-  gt_pipe_together together;
+  together steps;
   size_t whole;  /* stages that have ended all steps */
   gt_ns *finish; /* of each step: the last update */
   gt_ns makespan;
@@ -184,7 +306,7 @@ static void begin(gt_pipe_run *run, size_t s, gt_ns now) {
   gt_pipe_begun(&stage->progress);
   push(run, end, ENDED, s, 0);
   if (run->spec.choose && gt_pipe_sends(run->schedule, &stage->pass, &message))
-    expect(run, &message, end + gt_from_seconds(gt_pipe_way_s(way_of(run, &message))));
+    expect(run, &message, end + gt_from_seconds(way_s(way_of(run, &message))));
 }
 
 static void ask(gt_pipe_run *run, size_t s, gt_ns now) {
@@ -222,9 +344,9 @@ static void end_step(gt_pipe_run *run, size_t s, gt_ns now) {
   if (run->stages[s].progress.step == 0) run->makespan = later(run->makespan, now);
   if (!run->problem->agree_s)
     push(run, now + update_time(run, s), UPDATED, s, 0);
-  else if (gt_pipe_together_ended(&run->together, s, now))
+  else if (stage_ended(&run->steps, s, now))
     for (size_t i = 0; i < run->problem->stages; i++)
-      push(run, gt_pipe_together_from(&run->together, i) + update_time(run, i), UPDATED, i, 0);
+      push(run, updates_from(&run->steps, i) + update_time(run, i), UPDATED, i, 0);
 }
 
 static void pass_ended(gt_pipe_run *run, size_t s, gt_ns now) {
@@ -357,7 +479,7 @@ static void close_run(gt_pipe_run *run) {
     gt_pipe_progress_close(&run->stages[s].progress);
   for (size_t i = 0; run->down && i < run->problem->wan->nregions; i++)
     gt_landing_close(&run->down[i]);
-  gt_pipe_together_close(&run->together);
+  close_together(&run->steps);
   gt_heap_close(&run->events);
   void *owned[] = {run->stages, run->marked, run->took, run->ways, run->due,
                    run->sent,   run->links,  run->up,   run->down, run->finish};
@@ -375,7 +497,7 @@ gt_pipe_run_times gt_pipe_run_steps(const gt_pipe_run_spec *spec) {
   open_spans(&run);
   open_wan(&run);
   open_stages(&run);
-  run.together = gt_pipe_together_open(run.problem);
+  run.steps = open_together(run.problem);
   push(&run, 0, WAKE, 0, 0);
   go(&run);
   gt_pipe_run_times times = times_of(&run);

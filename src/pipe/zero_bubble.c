@@ -1,7 +1,9 @@
-/* What ZB-H1 and ZB-H2 share. */
+/* ZB-H1 and ZB-H2 (Qi et al. 2024, arXiv 2401.10241): W fills the bubble.  ZB-H1 has the memory of
+   1F1B; ZB-H2 up to twice that, and no bubble where F, B and W take the same time. */
 #include "internal.h"
 
-void gt_pipe_zero_bubble(gt_pipe_schedule *schedule, size_t stage, size_t warm_up, size_t held) {
+/* `warm_up` F, then B, W if more than `held` of them are due, and F in turn, then the rest of W. */
+static void order_stage(gt_pipe_schedule *schedule, size_t stage, size_t warm_up, size_t held) {
   const size_t m = schedule->micros;
   size_t f = 0, w = 0;
   for (; f < warm_up && f < m; f++) gt_pipe_add(schedule, GT_PASS_F, stage, f);
@@ -12,3 +14,16 @@ void gt_pipe_zero_bubble(gt_pipe_schedule *schedule, size_t stage, size_t warm_u
   }
   for (; w < m; w++) gt_pipe_add(schedule, GT_PASS_W, stage, w);
 }
+
+static void order_h1(gt_pipe_schedule *s) {
+  for (size_t stage = 0; stage < s->stages; stage++)
+    order_stage(s, stage, s->stages - stage, stage);
+}
+
+static void order_h2(gt_pipe_schedule *s) {
+  for (size_t stage = 0; stage < s->stages; stage++)
+    order_stage(s, stage, 2 * (s->stages - stage) - 1, 2 * stage);
+}
+
+const gt_pipe_ops gt_pipe_zb_h1 = {.name = "zb-h1", .chunks = 1, .order = order_h1};
+const gt_pipe_ops gt_pipe_zb_h2 = {.name = "zb-h2", .chunks = 1, .order = order_h2};
