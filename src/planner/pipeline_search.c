@@ -1,8 +1,328 @@
-/* Finds the pipeline of a job, checks it as a run would, and writes the job with it. */
+/* Finds the pipeline of a job, checks it as a run would, and writes the job with it; says whether a
+   pipeline with fewer workers, or data parallelism over the regions, would be faster. */
+#include "pipeline_search.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "pipeline_search.h"
+#define GAIN   1.05 /* of fewer workers: less is not worth a change of the job */
+#define EFFORT 0.2  /* of a search with fewer workers */
+#define MOST   32   /* workers; with more of them so many searches take too long */
+#define STEPS  128  /* of a simulation of data parallelism */
+#define TEXT   ((size_t)96)
+#define PERIOD 8
+
+/* ---- fewer workers --------------------------------------------------------------------------- */
+
+/* The problem without some regions. */
+typedef struct {
+  gt_pipe_search_problem problem;
+  gt_pipe_site *sites;
+  gt_link_spec *links;
+  double *up_bps, *down_bps;
+  gt_pipe_wan wan;
+  size_t *of; /* of each site, its number in the whole problem */
+} part;
+
+static double *copy_bps(const double *bps, const size_t *of, size_t n) {
+  double *copy = bps ? GT_NEW_ARRAY(double, n) : NULL;
+  for (size_t s = 0; s < n && bps; s++) copy[s] = bps[of[s]];
+  return copy;
+}
+
+static void open_part(part *out, const gt_pipe_search_problem *p, const bool *without) {
+  size_t n = 0;
+  *out = (part){.problem = *p,
+                .sites = GT_NEW_ARRAY(gt_pipe_site, p->nsites),
+                .links = GT_NEW_ARRAY(gt_link_spec, p->nsites * p->nsites),
+                .of = GT_NEW_ARRAY(size_t, p->nsites)};
+  for (size_t s = 0; s < p->nsites; s++)
+    if (!without[s]) out->of[n++] = s;
+  for (size_t a = 0; a < n; a++) {
+    out->sites[a] = p->sites[out->of[a]];
+    for (size_t b = 0; b < n; b++)
+      out->links[a * n + b] = p->wan->links[out->of[a] * p->nsites + out->of[b]];
+  }
+  out->up_bps = copy_bps(p->wan->up_bps, out->of, n);
+  out->down_bps = copy_bps(p->wan->down_bps, out->of, n);
+  out->wan = (gt_pipe_wan){.nregions = n,
+                           .links = out->links,
+                           .up_bps = out->up_bps,
+                           .down_bps = out->down_bps,
+                           .seed = p->wan->seed};
+  out->problem.sites = out->sites;
+  out->problem.nsites = n;
+  out->problem.wan = &out->wan;
+  out->problem.idle = true;
+  out->problem.effort = EFFORT;
+}
+
+static void close_part(part *p) {
+  gt_free(p->sites);
+  gt_free(p->links);
+  gt_free(p->up_bps);
+  gt_free(p->down_bps);
+  gt_free(p->of);
+}
+
+/* Workers of each region of the best pipeline without these regions, and its period; INFINITY:
+   there is none. */
+static double try_without(const gt_pipe_search_problem *p, const bool *without, size_t *workers) {
+  part q;
+  gt_pipe_search_result result;
+  double period_s = INFINITY;
+  open_part(&q, p, without);
+  memset(workers, 0, p->nsites * sizeof *workers);
+  if (gt_pipe_search_run(&result, &q.problem) == GT_OK) {
+    const gt_pipe_found *f = &result.found[0];
+    period_s = f->period_s;
+    for (size_t i = 0; i < f->stages; i++)
+      workers[q.of[f->places[i].region]] += f->places[i].workers;
+    gt_pipe_search_close(&result);
+  }
+  close_part(&q);
+  return period_s;
+}
+
+/* The best so far, and one that is tried. */
+typedef struct {
+  const gt_pipe_search_problem *problem;
+  bool *without; /* regions */
+  size_t *workers, *best;
+  double best_s;
+} fewer;
+
+static bool try_it(fewer *f) {
+  const double period_s = try_without(f->problem, f->without, f->workers);
+  if (period_s >= f->best_s) return false;
+  f->best_s = period_s;
+  memcpy(f->best, f->workers, f->problem->nsites * sizeof *f->best);
+  return true;
+}
+
+/* Leaves out the region without which it is fastest.  false: none is. */
+static bool leave_one(fewer *f) {
+  const size_t n = f->problem->nsites;
+  size_t worst = n;
+  for (size_t r = 0; r < n; r++) {
+    if (f->without[r]) continue;
+    f->without[r] = true;
+    if (try_it(f)) worst = r;
+    f->without[r] = false;
+  }
+  if (worst < n) f->without[worst] = true;
+  return worst < n;
+}
+
+/* Two may only help together: so each region alone. */
+static void try_alone(fewer *f) {
+  for (size_t r = 0; r < f->problem->nsites; r++) {
+    for (size_t i = 0; i < f->problem->nsites; i++) f->without[i] = i != r;
+    if (f->problem->sites[r].starts) try_it(f);
+  }
+}
+
+void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *problem,
+                           double period_s) {
+  const size_t n = problem->nsites;
+  size_t all = 0;
+  for (size_t r = 0; r < n; r++) all += problem->sites[r].workers;
+  if (all > MOST) return;
+  fewer f = {problem, GT_NEW_ARRAY(bool, n), GT_NEW_ARRAY(size_t, n), GT_NEW_ARRAY(size_t, n),
+             INFINITY};
+  try_it(&f);
+  for (size_t left = n; left > 1 && leave_one(&f);) left--;
+  try_alone(&f);
+  gt_free(f.without);
+  gt_free(f.workers);
+  s->fewer = f.best;
+  s->fewer_per_s = f.best_s * GAIN < period_s ? s->asked->train.batch / f.best_s : 0;
+}
+
+/* ---- data parallelism ------------------------------------------------------------------------ */
+
+/* Each region has a copy of the model, its workers share the batch, and the regions exchange by a
+   strategy. */
+static const gt_planner_way known[] = {
+    {.strategy = "ssgd"},
+    {.strategy = "sma", .period = PERIOD},
+    {.strategy = "asgd-ga", .period = PERIOD},
+};
+
+/* The job as given with these overrides, which replace its own; the caller closes it. */
+static gt_status load(gt_job **out, const gt_planner_search *s, const char *const *more,
+                      size_t nmore) {
+  const gt_planner_options *o = &s->options;
+  const char **sets = GT_NEW_ARRAY(const char *, o->nsets + nmore);
+  for (size_t i = 0; i < o->nsets; i++) sets[i] = o->sets[i];
+  for (size_t i = 0; i < nmore; i++) sets[o->nsets + i] = more[i];
+  const gt_status status =
+      gt_job_load_regions(out, o->job_path, sets, o->nsets + nmore, o->regions_csv);
+  gt_free(sets);
+  return status;
+}
+
+/* ---- its job --------------------------------------------------------------------------------- */
+
+static size_t workers_of(const gt_job *job) {
+  size_t n = 0;
+  for (size_t r = 0; r < job->nregions; r++) n += gt_job_workers(job, r);
+  return n;
+}
+
+/* compute.step is the time of train.batch samples, which are fewer here. */
+static void fit_step(gt_job_compute *c, const gt_planner_search *s) {
+  c->step_s *= (double)s->batch / s->asked->train.batch;
+}
+
+/* Samples are no more than what the steps need: of data that regions might have. */
+static gt_status load_way(gt_job **out, const gt_planner_search *s, const gt_planner_way *way) {
+  const size_t n = s->asked->nregions;
+  char strategy[TEXT], period[TEXT], batch[TEXT], steps[TEXT];
+  char(*samples)[TEXT] = gt_alloc(n, TEXT);
+  const char **sets = GT_NEW_ARRAY(const char *, n + 16);
+  size_t nsets = 0;
+  snprintf(strategy, TEXT, "sync.strategy=%s", way->strategy);
+  snprintf(period, TEXT, "sync.period=%lld", (long long)way->period);
+  snprintf(batch, TEXT, "train.batch=%d", s->batch);
+  snprintf(steps, TEXT, "train.until={steps: %d}", STEPS);
+  const char *const fixed[] = {"pipeline=null",
+                               strategy,
+                               batch,
+                               steps,
+                               "plan=null",
+                               "data.partition=null",
+                               "limits.wan_bytes=null",
+                               "checkpoint.every={epochs: 0}",
+                               "train.eval_every={epochs: 0}"};
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) sets[nsets++] = fixed[i];
+  if (way->period > 0) sets[nsets++] = period;
+  for (size_t r = 0; r < n; r++) {
+    snprintf(samples[r], TEXT, "regions.%zu.samples=1000000000", r);
+    sets[nsets++] = samples[r];
+  }
+  const gt_status status = load(out, s, sets, nsets);
+  if (status == GT_OK) {
+    fit_step(&(*out)->compute, s);
+    for (size_t r = 0; r < n; r++) fit_step(&(*out)->regions[r].compute, s);
+  }
+  gt_free(sets);
+  gt_free(samples);
+  return status;
+}
+
+/* ---- what it takes --------------------------------------------------------------------------- */
+
+static void take(gt_planner_way *way, const gt_planner_search *s, const gt_sim_forecast *f) {
+  double bytes = 0;
+  for (size_t i = 0; i < f->nregions * f->nregions; i++) bytes += f->links[i].bytes_sent;
+  way->samples_per_s = (double)f->totals.samples / f->train_s;
+  way->batch_bytes = bytes * s->asked->train.batch / (double)f->totals.samples;
+}
+
+static gt_status simulate(gt_planner_way *way, const gt_planner_search *s, const gt_job *job) {
+  gt_links *links = NULL;
+  gt_sim_forecast forecast = {0};
+  int64_t *samples = GT_NEW_ARRAY(int64_t, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++) samples[r] = job->regions[r].samples;
+  gt_status status = gt_links_create(&links, job);
+  const gt_sim_spec spec = {.job = job,
+                            .links = links,
+                            .parameters = s->shape.parameters,
+                            .buffers = s->shape.buffers,
+                            .samples = samples};
+  if (status == GT_OK) status = gt_sim_predict(&forecast, &spec, 0);
+  if (status == GT_OK) take(way, s, &forecast);
+  gt_sim_forecast_close(&forecast);
+  gt_links_close(links);
+  gt_free(samples);
+  return status;
+}
+
+/* Bytes of a worker with the whole model. */
+static gt_status whole_bytes(const gt_planner_search *s, double *bytes) {
+  gt_graph *graph = NULL;
+  gt_graph_spec spec = gt_sim_shape_spec(&s->shape, s->asked);
+  spec.sizes_only = true;
+  spec.batch_max = (size_t)s->batch;
+  GT_TRY(gt_graph_create(&graph, &spec));
+  const gt_arrays *a = gt_graph_arrays(graph);
+  *bytes =
+      (double)gt_graph_bytes(graph) + (double)(sizeof(float) * (2 * a->params.n + a->buffers.n));
+  gt_graph_close(graph);
+  return GT_OK;
+}
+
+static gt_status check_memory(gt_planner_way *way, const gt_planner_search *s) {
+  double bytes = 0;
+  char have[32], need[32];
+  way->possible = true;
+  if (s->asked->pipeline.memory_bytes <= 0) return GT_OK;
+  GT_TRY(whole_bytes(s, &bytes));
+  way->possible = bytes <= s->asked->pipeline.memory_bytes;
+  if (!way->possible)
+    snprintf(way->why, sizeof way->why, "a worker with the whole model needs %s, and %s are there",
+             gt_format_size(need, sizeof need, bytes),
+             gt_format_size(have, sizeof have, s->asked->pipeline.memory_bytes));
+  return GT_OK;
+}
+
+/* A data set of the whole job can be shared out, unless shares say otherwise. */
+static bool may_have_data(const gt_job *job, size_t region) {
+  if (gt_job_reads(job, region)) return true;
+  for (size_t r = 0; r < job->nregions; r++)
+    if (job->regions[r].data_path) return false;
+  return job->data.path && job->data.partition.nshares == 0;
+}
+
+static void check_data(gt_planner_way *way, const gt_planner_search *s) {
+  for (size_t r = 0; r < s->asked->nregions && way->possible; r++) {
+    if (may_have_data(s->asked, r)) continue;
+    way->possible = false;
+    snprintf(way->why, sizeof way->why, "region %s has no data", s->asked->regions[r].name);
+  }
+}
+
+static gt_status find_way(gt_planner_search *s, gt_planner_way *way) {
+  gt_job *job = NULL;
+  GT_TRY(check_memory(way, s));
+  check_data(way, s);
+  if (!way->possible) return GT_OK;
+  gt_status status = load_way(&job, s, way);
+  if (status == GT_OK) status = simulate(way, s, job);
+  gt_job_close(job);
+  if (status != GT_OK) {
+    way->possible = false;
+    snprintf(way->why, sizeof way->why, "%s", gt_error_text());
+  }
+  return GT_OK;
+}
+
+/* Fills s->ways for a job of several regions.  job, shape and pipeline are set. */
+static gt_status find_ways(gt_planner_search *s) {
+  const double share = (double)s->asked->train.batch / (double)workers_of(s->asked);
+  if (s->asked->nregions < 2) return GT_OK;
+  s->batch = share < 1 ? 1 : (int)round(share);
+  s->nways = sizeof known / sizeof *known;
+  s->ways = GT_NEW_ARRAY(gt_planner_way, s->nways);
+  for (size_t i = 0; i < s->nways; i++) {
+    s->ways[i] = known[i];
+    GT_TRY(find_way(s, &s->ways[i]));
+  }
+  return GT_OK;
+}
+
+const gt_planner_way *gt_planner_faster_way(const gt_planner_search *s) {
+  const gt_planner_way *best = NULL;
+  double fastest = gt_planner_pipeline_rate(s->pipeline);
+  for (size_t i = 0; i < s->nways; i++) {
+    if (!s->ways[i].possible || s->ways[i].samples_per_s <= fastest) continue;
+    best = &s->ways[i];
+    fastest = best->samples_per_s;
+  }
+  return best;
+}
 
 /* ---- the pipeline ---------------------------------------------------------------------------- */
 
@@ -11,7 +331,7 @@ static gt_status try_found(gt_planner_search *s, const gt_pipe_job_search *probl
                            const gt_pipe_found *found) {
   char *sets[GT_PIPE_SETS];
   const size_t n = gt_pipe_job_search_sets(problem, found, sets);
-  gt_status status = gt_planner_search_load(&s->job, s, (const char *const *)sets, n);
+  gt_status status = load(&s->job, s, (const char *const *)sets, n);
   for (size_t i = 0; i < n; i++) gt_free(sets[i]);
   if (status == GT_OK) status = gt_planner_pipeline_make(&s->pipeline, s->job);
   if (status == GT_OK) return GT_OK;
@@ -64,7 +384,7 @@ static gt_status make(gt_planner_search *s) {
   if (!s->asked->pipeline.search) gt_bug("job %s has no stages to be found", s->asked->name);
   GT_TRY(gt_sim_shape_of(&s->shape, s->asked));
   GT_TRY(search(s));
-  return gt_planner_find_ways(s);
+  return find_ways(s);
 }
 
 gt_status gt_planner_search_make(gt_planner_search **out, const gt_planner_options *options) {

@@ -1,4 +1,4 @@
-/* What the files pipeline_search*.c and pipeline_ways.c share: the search's result. */
+/* What the files pipeline_search*.c share: the search's result. */
 #ifndef GEOTRAIN_PLANNER_PIPELINE_SEARCH_H
 #define GEOTRAIN_PLANNER_PIPELINE_SEARCH_H
 
@@ -35,16 +35,11 @@ struct gt_planner_search {
   int batch; /* of data parallelism: samples of a worker */
 };
 
-/* pipeline_fewer.c: fills s->fewer and fewer_per_s.  period_s: of the pipeline with all workers. */
+/* Fills s->fewer and fewer_per_s.  period_s: of the pipeline with all workers. */
 void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *problem,
                            double period_s);
-/* pipeline_ways.c: fills s->ways for a job of several regions.  job, shape and pipeline are set. */
-gt_status gt_planner_find_ways(gt_planner_search *s);
 /* The way that is faster than the pipeline, the fastest of several; NULL: none is. */
 const gt_planner_way *gt_planner_faster_way(const gt_planner_search *s);
-/* The job as given with these overrides, which replace its own; the caller closes it. */
-gt_status gt_planner_search_load(gt_job **out, const gt_planner_search *s, const char *const *more,
-                                 size_t nmore);
 
 /* pipeline_search_print.c */
 json_t *gt_planner_search_object(const gt_planner_search *s);
