@@ -18,7 +18,6 @@ ALLOWED = {
     "gt_gateway_queued": "tests see the length of a queue",
     "gt_log_threshold": "tests print lines of all levels",
     "gt_pipe_region_stalls": "tests count passes that waited for a buffer",
-    "gt_pipe_stages_solve": "a search for stages over fleets, without a command yet",
 }
 # An importer is named by a macro that pastes gt_import_ and the name of its format.
 PASTED = re.compile(r"gt_import_\w+")

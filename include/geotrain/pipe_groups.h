@@ -1,8 +1,7 @@
-/* pipe: devices that are close to each other, and among these devices that are equally fast, as
-   groups for a pipeline's stages.  Layer 5.  Numbers only: no MPI, no files.  Everything is local.
-   Grouping of devices in two levels is SpanTrain's (its abstract gives no method); average linkage
-   is Sokal's and Michener's UPGMA (1958); distances and thresholds are geotrain's.
-   docs/pipeline-search.md. */
+/* pipe: devices that are close to each other, and among these devices that are equally fast.  Layer
+   5.  Numbers only: no MPI, no files.  Everything is local.  Grouping of devices in two levels is
+   SpanTrain's (its abstract gives no method); average linkage is Sokal's and Michener's UPGMA
+   (1958); distances and thresholds are geotrain's.  docs/pipeline-search.md. */
 #ifndef GEOTRAIN_PIPE_GROUPS_H
 #define GEOTRAIN_PIPE_GROUPS_H
 
@@ -19,9 +18,7 @@ typedef struct {
   double small_s, large_s; /* of a message of GT_PIPE_SMALL_BYTES, of GT_PIPE_LARGE_BYTES */
 } gt_pipe_link;
 
-/* Seconds for which `bytes` occupy the link: bytes (large_s - small_s) / GT_PIPE_LARGE_BYTES. */
-double gt_pipe_occupied_s(gt_pipe_link link, double bytes);
-/* Seconds from sending to arrival, c(bytes) = small_s + gt_pipe_occupied_s. */
+/* Seconds from sending to arrival: small_s + bytes (large_s - small_s) / GT_PIPE_LARGE_BYTES. */
 double gt_pipe_transfer_s(gt_pipe_link link, double bytes);
 /* Power of a device from the times of n reference tasks: sum of weights / sum of weight x time, in
    tasks per second.  The device on which the weighted mean time is 1 s has power 1. */
@@ -70,7 +67,7 @@ gt_status gt_pipe_grouping_make(gt_pipe_grouping *out, const gt_pipe_fleet *flee
                                 double bytes);
 void gt_pipe_grouping_close(gt_pipe_grouping *grouping);
 
-/* ---- groups as stages need them -------------------------------------------------------------- */
+/* ---- groups of equal devices ----------------------------------------------------------------- */
 
 /* A level-2 group, in which all devices count as equal. */
 typedef struct {

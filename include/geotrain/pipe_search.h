@@ -6,9 +6,17 @@
 #define GEOTRAIN_PIPE_SEARCH_H
 
 #include "geotrain/pipe_job.h"
-#include "geotrain/pipe_stages.h"
 
 /* ---- the problem ----------------------------------------------------------------------------- */
+
+/* Times are those of one sample on a device of power 1. */
+typedef struct {
+  double forward_s, input_s, weight_s; /* forward, backward-input, backward-weight */
+  double parameter_bytes;
+  double activation_bytes; /* of a sample, held from forward to the end of backward-input */
+  double kept_bytes;       /* of a sample, held for backward-weight */
+  double cut_bytes;        /* of a sample, sent to this operation if a stage begins here */
+} gt_pipe_operation;
 
 /* Operations between two neighbouring places where the model can be cut.  Of `work`, times and
    bytes are those of a sample on a worker of power 1, and kept_bytes counts with

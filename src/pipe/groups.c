@@ -93,13 +93,9 @@ static size_t cut_at(const linked *merges, size_t n, double height, size_t *labe
 
 /* ---- what a profile says --------------------------------------------------------------------- */
 
-double gt_pipe_occupied_s(gt_pipe_link link, double bytes) {
-  if (!(link.large_s < INFINITY)) return INFINITY;
-  return bytes * ((link.large_s - link.small_s) / GT_PIPE_LARGE_BYTES);
-}
-
 double gt_pipe_transfer_s(gt_pipe_link link, double bytes) {
-  return link.small_s + gt_pipe_occupied_s(link, bytes);
+  if (!(link.large_s < INFINITY)) return INFINITY;
+  return link.small_s + bytes * ((link.large_s - link.small_s) / GT_PIPE_LARGE_BYTES);
 }
 
 double gt_pipe_power(const double *times_s, const double *weights, size_t n) {
@@ -231,7 +227,7 @@ void gt_pipe_grouping_close(gt_pipe_grouping *grouping) {
   *grouping = (gt_pipe_grouping){0};
 }
 
-/* ---- groups as stages need them -------------------------------------------------------------- */
+/* ---- groups of equal devices ----------------------------------------------------------------- */
 
 static gt_pipe_link worse(gt_pipe_link a, gt_pipe_link b) {
   return (gt_pipe_link){fmax(a.small_s, b.small_s), fmax(a.large_s, b.large_s)};
