@@ -1,9 +1,10 @@
 /* The search for a job's pipeline: of its candidates those with the lowest bounds are simulated,
    and the best are improved. */
+#include "search.h"
+
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
-
-#include "search.h"
 
 #define NEAR_VARIANTS 32.0          /* of each of these, as far as it can be */
 #define NEAR_MOST     ((size_t)400) /* simulations to improve one */
@@ -11,6 +12,92 @@
 #define PASSES_FIRST 1e6
 #define PASSES_NEAR  5e6
 #define PASSES_LAST  2e6
+
+/* ---- pipelines that differ a little ---------------------------------------------------------- */
+
+typedef struct {
+  const gt_pipe_search_problem *problem;
+  gt_pipe_found *best;
+  size_t variants; /* of each simulation; 0: bounds are compared, and nothing is simulated */
+  size_t budget, used;
+} near_search;
+
+/* Takes `tried` in place of the best if it is better; closes it otherwise. */
+static bool offer(near_search *n, gt_pipe_found *tried) {
+  const double most_s = n->variants > 0 ? n->best->period_s : n->best->bound_s;
+  bool better = gt_pipe_found_allowed(n->problem, tried) &&
+                gt_pipe_found_bound(n->problem, tried) && tried->bound_s < most_s;
+  if (better && n->variants > 0) {
+    n->used++;
+    tried->period_s = gt_pipe_search_period(n->problem, tried, n->variants);
+    better = tried->period_s < most_s;
+  }
+  gt_pipe_found_close(better ? n->best : tried);
+  if (better) *n->best = *tried;
+  return better;
+}
+
+/* Moves one cut after the other by a piece. */
+static bool move_cuts(near_search *n) {
+  const size_t cuts = n->best->stages * n->best->chunks - 1;
+  bool better = false;
+  for (size_t k = 0; k < cuts; k++)
+    for (size_t up = 0; up < 2 && n->used < n->budget; up++) {
+      gt_pipe_found tried = gt_pipe_found_copy(n->best);
+      tried.ends[k] += up ? 1 : SIZE_MAX; /* one less */
+      better |= offer(n, &tried);
+    }
+  return better;
+}
+
+static void number_workers(gt_pipe_found *f, size_t region) {
+  size_t taken = 0;
+  for (size_t s = 0; s < f->stages; s++) {
+    if (f->places[s].region != region) continue;
+    f->places[s].first_worker = taken;
+    taken += f->places[s].workers;
+  }
+}
+
+/* Divides the workers of a stage and of the next one in its region in all other ways. */
+static bool move_workers(near_search *n) {
+  bool better = false;
+  for (size_t s = 0; s < n->best->stages; s++) {
+    const size_t region = n->best->places[s].region;
+    size_t t = s + 1;
+    while (t < n->best->stages && n->best->places[t].region != region) t++;
+    if (t == n->best->stages) continue;
+    const size_t both = n->best->places[s].workers + n->best->places[t].workers;
+    for (size_t w = 1; w < both && n->used < n->budget; w++) {
+      if (w == n->best->places[s].workers) continue;
+      gt_pipe_found tried = gt_pipe_found_copy(n->best);
+      tried.places[s].workers = w;
+      tried.places[t].workers = both - w;
+      number_workers(&tried, region);
+      better |= offer(n, &tried);
+    }
+  }
+  return better;
+}
+
+/* The next larger or smaller number that divides the batch; 0: there is none. */
+static size_t next_micros(const gt_pipe_search_problem *p, size_t micros, bool up) {
+  for (size_t m = up ? micros + 1 : micros - 1; m > 0 && m <= p->batch; m = up ? m + 1 : m - 1)
+    if (p->batch % m == 0) return m;
+  return 0;
+}
+
+static bool move_micros(near_search *n) {
+  bool better = false;
+  for (size_t up = 0; up < 2 && n->problem->micros == 0 && n->used < n->budget; up++) {
+    const size_t micros = next_micros(n->problem, n->best->micros, up);
+    if (micros == 0) continue;
+    gt_pipe_found tried = gt_pipe_found_copy(n->best);
+    tried.micros = micros;
+    better |= offer(n, &tried);
+  }
+  return better;
+}
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -121,28 +208,14 @@ static bool are_alike(const gt_pipe_found *a, const gt_pipe_found *b) {
   return true;
 }
 
-/* Keeps the best, of pipelines that are alike just one: these differences are tried later. */
-static void keep_different(gt_pipe_candidates *c) {
+/* Keeps the best that take no longer than this; of pipelines that are alike just one. */
+static void keep_unlike(gt_pipe_candidates *c, double most_s,
+                        bool (*alike)(const gt_pipe_found *, const gt_pipe_found *)) {
   size_t kept = 0;
   for (size_t i = 0; i < c->n; i++) {
-    bool same = kept == GT_PIPE_FOUND;
-    for (size_t k = 0; k < kept && !same; k++) same = are_alike(&c->found[k], &c->found[i]);
-    if (same)
-      gt_pipe_found_close(&c->found[i]);
-    else
-      c->found[kept++] = c->found[i];
-  }
-  c->n = kept;
-}
-
-/* Pipelines that improved to the same one are there once. */
-static void drop_same(gt_pipe_candidates *c) {
-  size_t kept = 0;
-  for (size_t i = 0; i < c->n; i++) {
-    bool same = c->found[i].period_s == INFINITY;
-    for (size_t k = 0; k < kept && !same; k++)
-      same = gt_pipe_found_same(&c->found[k], &c->found[i]);
-    if (same)
+    bool drop = kept == GT_PIPE_FOUND || c->found[i].period_s > most_s;
+    for (size_t k = 0; k < kept && !drop; k++) drop = alike(&c->found[k], &c->found[i]);
+    if (drop)
       gt_pipe_found_close(&c->found[i]);
     else
       c->found[kept++] = c->found[i];
@@ -157,7 +230,10 @@ static void keep_best(gt_pipe_candidates *c) {
   gt_pipe_candidates_keep(c, GT_PIPE_SIMULATED);
   for (size_t i = 0, n = c->n; i < n; i++) {
     gt_pipe_found f = gt_pipe_found_copy(&c->found[i]);
-    if (gt_pipe_near_lower(c->problem, &f))
+    near_search near = {.problem = c->problem, .best = &f, .budget = SIZE_MAX};
+    bool lower = false;
+    while (move_cuts(&near)) lower = true;
+    if (lower)
       gt_pipe_candidates_add(c, &f);
     else
       gt_pipe_found_close(&f);
@@ -166,22 +242,31 @@ static void keep_best(gt_pipe_candidates *c) {
   gt_pipe_candidates_keep(c, GT_PIPE_SIMULATED);
 }
 
+/* As long as another cut, other workers or micro-batches make the period shorter, within about so
+   many simulated passes.  Returns the number of simulations. */
+static size_t improve(const gt_pipe_search_problem *problem, gt_pipe_found *found, double passes) {
+  const double fits = passes / NEAR_VARIANTS / gt_pipe_found_passes(found);
+  const size_t budget = fits > (double)NEAR_MOST ? NEAR_MOST : 1 + (size_t)fits;
+  near_search near = {problem, found, variants_for(found, passes, budget), budget, 1};
+  found->period_s = gt_pipe_search_period(problem, found, near.variants);
+  for (bool better = true; better && near.used < budget;) {
+    better = move_cuts(&near);
+    better |= move_workers(&near);
+    better |= move_micros(&near);
+  }
+  return near.used;
+}
+
 static size_t choose(gt_pipe_candidates *c) {
   const gt_pipe_search_problem *p = c->problem;
   const double effort = p->effort > 0 ? p->effort : 1;
   keep_best(c);
   size_t simulated = c->n;
   simulate(c, simulated, effort * PASSES_FIRST);
-  keep_different(c);
-  for (size_t i = 0; i < c->n; i++) {
-    gt_pipe_found *f = &c->found[i];
-    double fits =
-        effort * PASSES_NEAR / (double)GT_PIPE_FOUND / NEAR_VARIANTS / gt_pipe_found_passes(f);
-    const size_t budget = fits > (double)NEAR_MOST ? NEAR_MOST : 1 + (size_t)fits;
-    simulated += gt_pipe_near_improve(
-        p, f, variants_for(f, effort * PASSES_NEAR / (double)GT_PIPE_FOUND, budget), budget);
-  }
-  drop_same(c);
+  keep_unlike(c, INFINITY, are_alike); /* what else may differ is tried below */
+  for (size_t i = 0; i < c->n; i++)
+    simulated += improve(p, &c->found[i], effort * PASSES_NEAR / (double)GT_PIPE_FOUND);
+  keep_unlike(c, DBL_MAX, gt_pipe_found_same); /* two may have become the same */
   simulate(c, c->n, effort * PASSES_LAST);
   return simulated + c->n;
 }

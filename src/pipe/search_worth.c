@@ -220,6 +220,22 @@ static bool pose(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found 
   return fits;
 }
 
+double gt_pipe_wan_occupied_s(const gt_pipe_wan *wan, size_t from, size_t to, double bytes) {
+  const double rates[] = {gt_link_goodput(&wan->links[from * wan->nregions + to]),
+                          wan->up_bps ? wan->up_bps[from] : 0,
+                          wan->down_bps ? wan->down_bps[to] : 0};
+  double least = INFINITY;
+  for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+    if (rates[i] > 0) least = fmin(least, rates[i]);
+  return from == to ? 0 : 8 * bytes / least;
+}
+
+double gt_pipe_wan_transfer_s(const gt_pipe_wan *wan, size_t from, size_t to, double bytes) {
+  if (from == to) return 0;
+  return wan->links[from * wan->nregions + to].latency_s +
+         gt_pipe_wan_occupied_s(wan, from, to, bytes);
+}
+
 /* ---- the bound ------------------------------------------------------------------------------- */
 
 static double there_s(const posed *q, size_t span, bool ahead) {
@@ -238,23 +254,6 @@ static double bound_of_stage(const posed *q, const double *held_s, size_t s) {
     held += held_s[k];
   }
   return (double)p->micros * fmax(work, held / q->slots[s]) + p->update_s[s];
-}
-
-/* Two stages wait for each other once in a step, so that from a step of one to its next but one lie
-   a step of each and both ways between their regions. */
-static double bound_of_stages(const posed *q, const double *held_s) {
-  const gt_pipe_problem *p = &q->problem;
-  double *of = GT_NEW_ARRAY(double, p->stages), bound = 0;
-  for (size_t s = 0; s < p->stages; s++) {
-    const size_t a = q->regions[s];
-    of[s] = bound_of_stage(q, held_s, s);
-    for (size_t t = 0; t <= s; t++) {
-      const size_t b = q->regions[t], n = q->wan.nregions;
-      bound = fmax(bound, (of[s] + of[t] + q->agree_s[a * n + b] + q->agree_s[b * n + a]) / 2);
-    }
-  }
-  gt_free(of);
-  return bound;
 }
 
 /* The first stage waits for the last gradient: of a micro-batch that has passed all spans, of which
@@ -305,9 +304,9 @@ bool gt_pipe_found_bound(const gt_pipe_search_problem *problem, gt_pipe_found *f
     if (k + 1 < n) behind += there_s(&q, k, true) + there_s(&q, k, false);
     held_s[k] = behind + s->weight_s;
   }
-  if (fits)
-    found->bound_s =
-        fmax(fmax(bound_of_stages(&q, held_s), bound_of_passes(&q)), bound_of_links(&q));
+  if (fits) found->bound_s = fmax(bound_of_passes(&q), bound_of_links(&q));
+  for (size_t s = 0; fits && s < found->stages; s++)
+    found->bound_s = fmax(found->bound_s, bound_of_stage(&q, held_s, s));
   gt_free(held_s);
   close_posed(&q);
   return fits;
