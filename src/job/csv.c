@@ -153,7 +153,6 @@ bool gt_job_column_accepts(column_type type, const char *text, double *out) {
 
 gt_status gt_job_column_no(column_type type, const char *place, const char *text) {
   static const char *const needed[] = {
-      [COLUMN_OTHER] = "something else is needed",
       [COLUMN_NAME] = "a name of 1 to 256 ASCII characters is needed",
       [COLUMN_LABEL] = "a name of 1 to 256 ASCII characters is needed",
       [COLUMN_AMOUNT] = "a number, more than 0 is needed",

@@ -225,8 +225,8 @@ static void state_that_does_not_fit_is_refused_by_name(void **unused) {
   gt_state_close(&state);
 }
 
-/* One table of fields is saved and loaded; what has no name is in neither, what has no data is not
-   loaded, and the first item that does not fit ends it. */
+/* One table is saved and loaded.  A field without a name is left out, a field without data is not
+   loaded, and the first mismatch is returned. */
 static void fields_are_read_both_ways(void **unused) {
   (void)unused;
   int64_t steps = 3, hidden = 4;
