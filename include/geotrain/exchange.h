@@ -90,9 +90,9 @@ bool gt_topology_singly(gt_topology topology);
 bool gt_topology_broadcasts(gt_topology topology);
 /* Writes gt_exchange_spec.next (nregions entries); not for a mesh.  links: of the job; bytes:
    message size; hub: of hub and central, the region; nregions: that which the others reach soonest.
-   The result is the same in every region.  tree: a minimum spanning tree by the time of a message
-   (Prim 1957), rooted in the middle of its longest path.  ring: the ring whose slowest link is
-   fastest (up to 8 regions); with more regions, each is followed by its nearest unused one. */
+   The result is the same in every region.  tree: that of a hub; gt_wiring_choose finds better ones.
+   ring: the ring whose slowest link is fastest (up to 8 regions); with more regions, each is
+   followed by its nearest unused one. */
 void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
                        size_t hub, size_t *next);
 /* The same for n of the regions: hub and next count these from 0. */

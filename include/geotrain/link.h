@@ -180,6 +180,9 @@ double gt_link_goodput(const gt_link_spec *spec);
    caller closes it. */
 typedef struct gt_links gt_links;
 gt_status gt_links_create(gt_links **out, const gt_job *job);
+/* The links among n of the regions, which count from 0 there, without outages.  regions: NULL: the
+   first n.  `links` outlives it; the caller closes it. */
+gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n);
 void gt_links_close(gt_links *links);
 /* nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);

@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
   bool modelled; /* links are emulated, or the clock is virtual */
   bool apart;    /* its ranks share no memory: they are on several hosts */
-  /* Of several copies: the way of their exchange (gt_ps_wiring_of).  Else not read. */
+  /* Of several copies: the way of their exchange.  Else not read. */
   const gt_wiring *wiring;
 } gt_ps_setting;
 

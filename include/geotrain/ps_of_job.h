@@ -61,8 +61,8 @@ size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
 /* GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
 gt_status gt_ps_check_way(const gt_job *job);
-/* The way of its exchange (gt_topology_place), unless sync.topology is auto; of several copies of a
-   pipeline that of each place (gt_topology_place_among).  parameters: of the whole model.  The caller closes it. */
+/* The way of its exchange (gt_topology_place), unless it is searched for (gt_wiring_of); of several
+   copies of a pipeline that of each place.  parameters: of the whole model.  The caller closes it. */
 gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters);
 /* gt_wiring_sound; of several copies of a pipeline, for the regions of each place. */
 bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring);

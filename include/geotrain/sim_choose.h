@@ -1,5 +1,5 @@
-/* sim_choose: by which way the regions of a job exchange, when sync.topology is auto: the way whose
-   rounds take least in simulation (docs/strategies.md).  Layer 7.  Local. */
+/* sim_choose: by which way the regions of a job exchange, when sync.topology is auto or tree: the way
+   whose rounds take least in simulation (docs/strategies.md).  Layer 7.  Local. */
 #ifndef GEOTRAIN_SIM_CHOOSE_H
 #define GEOTRAIN_SIM_CHOOSE_H
 
@@ -22,14 +22,17 @@ typedef struct {
   /* Every hub, tree and ring was simulated, or is known to take longer; else there may be better
      ones. */
   bool exact;
-  bool estimated; /* seconds are from formulas: there are too many regions to simulate */
+  /* seconds are from formulas: there are too many regions to simulate, or, of a tree, a pair of
+     regions has no latency */
+  bool estimated;
 } gt_wiring_choice;
 
-/* Chooses for the job with messages of a model of so many floats.  Simulates rounds that follow one
-   another without computing between them, on the job's links (jitter, loss, traces, transport and
-   access included, outages left out), with what compute says of update, apply and encode.  The same
-   job gives the same choice.  links: of the job; NULL: they are made.  GT_ERR_JOB: a pair of
-   regions has no latency.  The caller closes *out. */
+/* Chooses for the job with messages of a model of so many floats: among all ways, or, if
+   sync.topology is tree, among trees, of which a hub is one.  Simulates rounds that follow one
+   another without computing between them, until they are steady, on the job's links (jitter, loss,
+   traces, transport and access included, outages left out), with what compute says of update, apply
+   and encode.  The same job gives the same choice.  links: of the job; NULL: they are made.
+   GT_ERR_JOB: of auto, a pair of regions has no latency.  The caller closes *out. */
 gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_links *links,
                            size_t parameters, size_t buffers);
 void gt_wiring_choice_close(gt_wiring_choice *choice);
@@ -37,7 +40,8 @@ void gt_wiring_choice_close(gt_wiring_choice *choice);
 void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
                            size_t size);
 
-/* The way of the job, chosen if sync.topology is auto; the caller closes it. */
+/* The way of the job: what its topology says, chosen if that is auto or tree; of several copies of a
+   pipeline, for each place.  The caller closes it. */
 gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers);
 

@@ -45,77 +45,6 @@ static size_t best_hub(const map *m) {
   return best;
 }
 
-/* ---- tree ------------------------------------------------------------------------------------ */
-
-/* A spanning tree of least cost (Prim 1957), rooted at region 0. */
-static void span(const map *m, size_t *next) {
-  double *reach = GT_NEW_ARRAY(double, m->n);
-  bool *in = GT_NEW_ARRAY(bool, m->n);
-  for (size_t r = 0; r < m->n; r++) reach[r] = INFINITY;
-  reach[0] = 0;
-  next[0] = 0;
-  for (size_t k = 0; k < m->n; k++) {
-    size_t least = m->n;
-    for (size_t r = 0; r < m->n; r++)
-      if (!in[r] && (least == m->n || reach[r] < reach[least])) least = r;
-    in[least] = true;
-    for (size_t r = 0; r < m->n; r++) {
-      const double seconds = in[r] ? 0 : cost(m, least, r);
-      if (in[r] || seconds >= reach[r]) continue;
-      reach[r] = seconds;
-      next[r] = least;
-    }
-  }
-  gt_free(reach);
-  gt_free(in);
-}
-
-/* The tree's edges stay, `root` becomes its root. */
-static void hang_from(size_t *next, size_t root) {
-  size_t at = root, parent = root;
-  for (;;) {
-    const size_t above = next[at];
-    next[at] = parent;
-    if (above == at) return;
-    parent = at;
-    at = above;
-  }
-}
-
-static double depth_of(const map *m, const size_t *next, size_t region) {
-  double seconds = 0;
-  for (; next[region] != region; region = next[region]) seconds += cost(m, region, next[region]);
-  return seconds;
-}
-
-static size_t deepest(const map *m, const size_t *next) {
-  size_t farthest = 0;
-  double most = -1;
-  for (size_t r = 0; r < m->n; r++) {
-    const double depth = depth_of(m, next, r);
-    if (depth <= most) continue;
-    most = depth;
-    farthest = r;
-  }
-  return farthest;
-}
-
-/* The root is the middle of the tree's longest path: the farthest region is as near as it can
-   be. */
-static void make_tree(const map *m, size_t *next) {
-  span(m, next);
-  hang_from(next, deepest(m, next));
-  const size_t end = deepest(m, next);
-  const double whole = depth_of(m, next, end);
-  size_t middle = end;
-  for (size_t at = end;; at = next[at]) {
-    const double up = depth_of(m, next, at), best = depth_of(m, next, middle);
-    if (fmax(up, whole - up) < fmax(best, whole - best)) middle = at;
-    if (next[at] == at) break;
-  }
-  hang_from(next, middle);
-}
-
 /* ---- ring ------------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -183,9 +112,7 @@ void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregi
 void gt_topology_place_among(gt_topology topology, const gt_links *links, const size_t *regions,
                              size_t n, size_t bytes, size_t hub, size_t *next) {
   const map m = {.links = links, .regions = regions, .n = n, .bits = 8 * (double)bytes};
-  if (topology == GT_TOPOLOGY_TREE)
-    make_tree(&m, next);
-  else if (topology == GT_TOPOLOGY_RING)
+  if (topology == GT_TOPOLOGY_RING)
     make_ring(&m, next);
   else
     for (size_t r = 0; r < n; r++) next[r] = hub < n ? hub : best_hub(&m);

@@ -91,6 +91,18 @@ gt_status gt_links_create(gt_links **out, const gt_job *job) {
   return status;
 }
 
+gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n) {
+  gt_links *among = GT_NEW(gt_links);
+  among->n = n;
+  among->specs = GT_NEW_ARRAY(gt_link_spec, n * n);
+  for (size_t i = 0; i < n * n; i++) {
+    const size_t a = regions ? regions[i / n] : i / n, b = regions ? regions[i % n] : i % n;
+    among->specs[i] = gt_links_from(links, a)[b];
+    among->specs[i].noutages = 0;
+  }
+  return among;
+}
+
 void gt_links_close(gt_links *links) {
   if (!links) return;
   for (size_t i = 0; i < links->ntraces; i++) gt_link_trace_close(links->traces[i]);

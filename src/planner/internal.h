@@ -57,7 +57,7 @@ typedef struct {
   gt_strategy strategy;      /* of the job with these overrides */
   int64_t period;            /* likewise; 0: the strategy has no period */
   double factor;             /* relative number of samples */
-  gt_wiring_choice topology; /* if sync.topology is auto: what was chosen */
+  gt_wiring_choice topology; /* if sync.topology is auto or tree: what was chosen */
   bool chosen;
   gt_planner_set everything, set;
   bool whole; /* the set is everything everywhere; set.counts is then NULL */

@@ -117,7 +117,7 @@ static void note_sets(gt_planner *p) {
 static void note_topology(gt_planner *p) {
   const gt_planner_candidate *c = &p->candidates[p->choice];
   char text[512];
-  if (!c->chosen) return;
+  if (!c->chosen || p->job->sync.topology == GT_TOPOLOGY_TREE) return;
   gt_wiring_choice_text(&c->topology, p->job, text, sizeof text);
   note(p, "sync.topology auto, with %s: %s", c->label, text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "geotrain/ps_work_time.h"
+#include "geotrain/sim_choose.h"
 
 #define SVG_PX 1200
 
@@ -147,6 +148,8 @@ static gt_status make(gt_planner_pipeline *p) {
   GT_TRY(gt_sim_shape_of(&p->shape, p->job));
   GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));
   GT_TRY(look_at_copies(p));
+  if (p->ncopies > 1)
+    GT_TRY(gt_wiring_of(&p->wiring, p->job, p->pipe->links, p->shape.parameters, p->shape.buffers));
   GT_TRY(find_step(p));
   find_run(p);
   return GT_OK;
@@ -170,6 +173,7 @@ void gt_planner_pipeline_close(gt_planner_pipeline *p) {
     gt_free(p->copies[c].schedules);
   }
   gt_free(p->copies);
+  gt_wiring_close(&p->wiring);
   gt_sim_pipes_close(p->pipes, p->job);
   gt_sim_shape_close(&p->shape);
   gt_free(p->step_bytes);

@@ -42,7 +42,8 @@ static gt_status simulate(look *out, const gt_planner_pipeline *p, const gt_link
                             .buffers = p->shape.buffers,
                             .samples = p->shape.samples,
                             .pipe = p->pipes[0],
-                            .pipes = p->pipes};
+                            .pipes = p->pipes,
+                            .wiring = &p->wiring};
   GT_TRY(gt_sim_run(&out->sim, &spec));
   gt_sim_look(out->sim, &totals);
   out->train_s = totals.train_s;

@@ -1,18 +1,14 @@
 /* What the parameter servers of a pipeline's regions need. */
 #include "geotrain/ps_memory.h"
-#include "geotrain/ps_of_job.h"
 #include "pipeline.h"
 
 #define MB 1e-6
 
 static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
-  gt_wiring wiring = gt_ps_wiring_of(p->job, p->pipe->links, p->shape.parameters);
   const gt_ps_setting how = {.modelled = p->job->wan.emulate,
                              .apart = p->job->regions[region].nhosts > 1,
-                             .wiring = &wiring};
-  const gt_ps_need need = gt_ps_need_of(p->pipe, region, &how);
-  gt_wiring_close(&wiring);
-  return need;
+                             .wiring = &p->wiring};
+  return gt_ps_need_of(p->pipe, region, &how);
 }
 
 /* With several copies also what they exchange, and what the lead holds at the end. */

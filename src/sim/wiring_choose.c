@@ -262,30 +262,54 @@ static void choose_ring(search *s) {
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static gt_status check_links(const gt_job *job, const gt_links *links) {
+/* A tree of links of unknown latency is found by formulas. */
+static gt_status check_links(search *s, const gt_job *job, const gt_links *links) {
+  s->out->estimated = job->nregions > WIRING_SIMULATED;
   for (size_t a = 0; a < job->nregions; a++)
-    for (size_t b = 0; b < job->nregions; b++)
-      if (a != b && gt_link_delay_min(&gt_links_from(links, a)[b]) <= 0)
+    for (size_t b = 0; b < job->nregions; b++) {
+      if (a == b || gt_link_delay_min(&gt_links_from(links, a)[b]) > 0) continue;
+      s->out->estimated = true;
+      if (job->sync.topology == GT_TOPOLOGY_AUTO)
         return GT_FAIL(
             GT_ERR_JOB,
             "sync.topology is auto, and the link from %s to %s has no latency; to choose "
             "among topologies, every pair of regions needs one above 0 (wan.links, "
             "wan.matrix, wan.default or a profile)",
             job->regions[a].name, job->regions[b].name);
+    }
   return GT_OK;
+}
+
+/* A hub is a tree, too. */
+static void take_hub(gt_wiring_choice *out) {
+  gt_wiring_score *hub = &out->of[GT_TOPOLOGY_HUB], *tree = &out->of[GT_TOPOLOGY_TREE];
+  out->best = GT_TOPOLOGY_TREE;
+  if (tree->seconds < hub->seconds) return;
+  gt_wiring_close(&tree->wiring);
+  *tree = *hub;
+  tree->wiring.topology = GT_TOPOLOGY_TREE;
+  *hub = (gt_wiring_score){.wiring.topology = GT_TOPOLOGY_HUB, .seconds = NAN};
 }
 
 static void choose(search *s, const gt_job *job) {
   gt_wiring_choice *out = s->out;
-  out->estimated = s->map.n > WIRING_SIMULATED;
-  out->exact = s->map.n <= WIRING_EXACT;
+  out->exact = s->map.n <= WIRING_EXACT && !out->estimated;
   choose_hub(s);
   choose_tree(s);
+  if (job->sync.topology == GT_TOPOLOGY_TREE) {
+    take_hub(out);
+    return;
+  }
   if (gt_sync_of(job->sync.strategy)->waits) choose_ring(s);
   begin(s);
   consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
     if (best_of(s, t) < best_of(s, out->best)) out->best = t;
+}
+
+/* There are several ways, and somebody goes them. */
+static bool is_open(const gt_job *job) {
+  return job->nregions > 1 && gt_sync_of(job->sync.strategy)->sends;
 }
 
 gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_links *links,
@@ -294,9 +318,9 @@ gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_li
   *out = (gt_wiring_choice){.best = GT_TOPOLOGY_MESH, .exact = true};
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
     out->of[t] = (gt_wiring_score){.wiring.topology = t, .seconds = NAN};
-  if (job->nregions == 1 || !gt_sync_of(job->sync.strategy)->sends) return GT_OK;
+  if (!is_open(job)) return GT_OK;
   gt_status status = gt_wiring_world_open(&s.world, job, links, parameters, buffers);
-  if (status == GT_OK) status = check_links(job, s.world.spec.links);
+  if (status == GT_OK) status = check_links(&s, job, s.world.spec.links);
   if (status == GT_OK) {
     gt_wiring_map_open(&s.map, &s.world.job, s.world.spec.links, s.world.rounds,
                        s.world.spec.parameters);
@@ -335,10 +359,50 @@ void gt_wiring_choice_close(gt_wiring_choice *choice) {
   for (size_t i = 0; i < GT_WIRING_KINDS; i++) gt_wiring_close(&choice->of[i].wiring);
 }
 
+/* ---- the way of a job ------------------------------------------------------------------------ */
+
+/* A tree of the regions that have one place in the copies of a pipeline. */
+static gt_status wire_twins(const gt_job *job, const gt_links *links, size_t parameters,
+                            size_t buffers, size_t first, size_t *next) {
+  const size_t n = gt_job_copies(job);
+  size_t *twins = GT_NEW_ARRAY(size_t, n);
+  gt_job part = *job;
+  gt_wiring_choice choice;
+  part.regions = GT_NEW_ARRAY(gt_job_region, n);
+  part.nregions = n;
+  for (size_t c = 0; c < n; c++) {
+    twins[c] = gt_job_twin(job, first, c);
+    part.regions[c] = job->regions[twins[c]];
+  }
+  gt_links *among = gt_links_among(links, twins, n);
+  const gt_status status = gt_wiring_choose(&choice, &part, among, parameters, buffers);
+  for (size_t c = 0; c < n && status == GT_OK; c++)
+    next[twins[c]] = twins[choice.of[choice.best].wiring.next[c]];
+  gt_wiring_choice_close(&choice);
+  gt_links_close(among);
+  gt_free(part.regions);
+  gt_free(twins);
+  return status;
+}
+
+/* A tree for each place. */
+static gt_status wire_copies(gt_wiring *out, const gt_job *job, const gt_links *links,
+                             size_t parameters, size_t buffers) {
+  gt_status status = GT_OK;
+  *out = (gt_wiring){GT_TOPOLOGY_TREE, GT_NEW_ARRAY(size_t, job->nregions)};
+  for (size_t r = 0; r < job->nregions && status == GT_OK; r++)
+    if (gt_job_copy_of(job, r) == 0)
+      status = wire_twins(job, links, parameters, buffers, r, out->next);
+  if (status != GT_OK) gt_wiring_close(out);
+  return status;
+}
+
 gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers) {
   gt_wiring_choice choice;
-  if (job->sync.topology != GT_TOPOLOGY_AUTO) {
+  const bool tree = job->sync.topology == GT_TOPOLOGY_TREE && is_open(job);
+  if (tree && gt_job_copies(job) > 1) return wire_copies(out, job, links, parameters, buffers);
+  if (!tree && job->sync.topology != GT_TOPOLOGY_AUTO) {
     *out = gt_ps_wiring_of(job, links, parameters);
     return GT_OK;
   }

@@ -5,7 +5,9 @@
 
 #include "wiring.h"
 
-#define ROUNDS   16   /* that are timed; even, so that bounds of two rounds hold */
+#define ROUNDS   16   /* that are timed together; even, so that bounds of two rounds hold */
+#define SPANS    8    /* of so many rounds that are timed at most, until one takes as long as the */
+#define STEADY   1e-3 /* one before it but for this share */
 #define BEFORE   4    /* steps before them: the first begin as no later ones do */
 #define STEP_S   1e-4 /* of a worker; not counted */
 #define SAMPLES  ((int64_t)1000)
@@ -62,7 +64,10 @@ gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, const gt_
   world->samples = GT_NEW_ARRAY(int64_t, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) world->samples[r] = SAMPLES;
   gt_status status = GT_OK;
-  if (!links || job->wan.noutages > 0) status = gt_links_create(&world->links, &world->job);
+  if (!links)
+    status = gt_links_create(&world->links, &world->job);
+  else if (job->wan.noutages > 0)
+    world->links = gt_links_among(links, NULL, job->nregions);
   world->spec =
       (gt_sim_spec){.job = &world->job,
                     .links = world->links ? world->links : links,
@@ -79,63 +84,84 @@ void gt_wiring_world_close(wiring_world *world) {
 
 /* ---- timing ---------------------------------------------------------------------------------- */
 
-/* A region's rounds. */
+/* When the region began each span of rounds. */
 typedef struct {
-  gt_ns from, to; /* when the first of them began, and the last ended; 0: not yet */
-} span;
+  gt_ns at[SPANS + 1];
+  size_t n;
+} marks;
 
 typedef struct {
   wiring_world *world;
   gt_sim *sim;
-  span *spans; /* nregions */
-  size_t open; /* regions whose rounds have not ended */
-  gt_ns limit; /* of all rounds */
+  marks *marks; /* nregions */
+  size_t spans; /* that all regions have ended */
+  size_t open;  /* regions that have not ended the one after these */
+  gt_ns last;   /* the longest time of a region for the last of them */
+  bool steady;
+  gt_ns limit; /* of a span */
 } timing;
 
 static bool contributes(const timing *t, size_t region) {
   return t->world->job.regions[region].ranks > 1;
 }
 
-/* Returns whether the region has just ended, or cannot stay within the limit. */
-static bool rounds_over(timing *t, size_t region) {
-  const sim_region *r = &t->sim->regions[region];
-  span *s = &t->spans[region];
-  const gt_ns now = gt_sim_now(r);
-  if (!contributes(t, region) || s->to > 0) return false;
-  if (s->from == 0 && r->steps >= BEFORE) s->from = now;
-  if (r->steps < BEFORE + ROUNDS) return s->from > 0 && now - s->from > t->limit;
-  s->to = now;
-  t->open--;
-  return true;
-}
-
-static bool broadcasts_over(timing *t, size_t region) {
-  const sim_region *r = &t->sim->regions[region];
-  span *s = &t->spans[region];
-  if (s->to > 0) return false;
-  if (!r->complete) return gt_sim_now(r) > t->limit;
-  s->to = gt_sim_now(r);
-  t->open--;
-  return true;
-}
-
-static double seconds_of(const timing *t) {
-  gt_ns longest = 0;
+static void begin_span(timing *t) {
+  t->open = 0;
   for (size_t r = 0; r < t->sim->n; r++)
-    if (t->spans[r].to - t->spans[r].from > longest) longest = t->spans[r].to - t->spans[r].from;
-  return longest > t->limit ? INFINITY : gt_seconds(longest) / ROUNDS - t->world->step_s;
+    t->open += contributes(t, r) && t->marks[r].n < t->spans + 2;
 }
 
-static double run(timing *t) {
-  bool (*over)(timing * t, size_t region) = t->world->rounds ? rounds_over : broadcasts_over;
-  size_t region;
-  for (size_t r = 0; r < t->sim->n; r++) t->open += !t->world->rounds || contributes(t, r);
-  while (t->open > 0) {
-    const size_t open = t->open;
-    if (gt_sim_over(t->sim) || gt_sim_step(t->sim, &region) != GT_OK) return INFINITY;
-    if (over(t, region) && t->open == open) return INFINITY;
+static void end_span(timing *t) {
+  const gt_ns before = t->last;
+  t->last = 0;
+  for (size_t r = 0; r < t->sim->n; r++) {
+    const gt_ns *at = &t->marks[r].at[t->spans];
+    if (contributes(t, r) && at[1] - at[0] > t->last) t->last = at[1] - at[0];
   }
-  return seconds_of(t);
+  t->spans++;
+  t->steady = t->spans == SPANS ||
+              (t->spans > 1 && fabs((double)(t->last - before)) <= STEADY * (double)t->last);
+  begin_span(t);
+}
+
+/* False: a span of the region has taken more than the limit. */
+static bool note_round(timing *t, size_t region) {
+  const sim_region *r = &t->sim->regions[region];
+  marks *m = &t->marks[region];
+  const gt_ns now = gt_sim_now(r);
+  if (!contributes(t, region)) return true;
+  if (m->n > 0 && now - m->at[m->n - 1] > t->limit) return false;
+  if (m->n > SPANS || r->steps < (int64_t)(BEFORE + m->n * ROUNDS)) return true;
+  m->at[m->n++] = now;
+  if (m->n == t->spans + 2 && --t->open == 0) end_span(t);
+  return true;
+}
+
+/* Seconds of a round, when rounds take as long as those before them. */
+static double time_rounds(timing *t) {
+  size_t region;
+  begin_span(t);
+  while (!t->steady)
+    if (gt_sim_over(t->sim) || gt_sim_step(t->sim, &region) != GT_OK || !note_round(t, region))
+      return INFINITY;
+  return gt_seconds(t->last) / ROUNDS - t->world->step_s;
+}
+
+/* Seconds of an exchange: ROUNDS of every region follow one another. */
+static double time_broadcasts(timing *t) {
+  size_t region, open = t->sim->n;
+  while (open > 0) {
+    if (gt_sim_over(t->sim) || gt_sim_step(t->sim, &region) != GT_OK) return INFINITY;
+    const sim_region *r = &t->sim->regions[region];
+    const gt_ns now = gt_sim_now(r);
+    if (t->marks[region].n > 0) continue; /* it has ended */
+    if (now > t->limit) return INFINITY;
+    if (!r->complete) continue;
+    t->marks[region].n = 1;
+    if (now > t->last) t->last = now;
+    open--;
+  }
+  return gt_seconds(t->last) / ROUNDS;
 }
 
 double gt_wiring_simulate(wiring_world *world, gt_topology topology, const size_t *next,
@@ -153,12 +179,12 @@ double gt_wiring_simulate(wiring_world *world, gt_topology topology, const size_
   double seconds = INFINITY;
   if (gt_sim_open(&t.sim, &spec) == GT_OK) {
     t.sim->exact = false; /* nobody asks where the time goes */
-    t.spans = GT_NEW_ARRAY(span, t.sim->n);
-    seconds = run(&t);
+    t.marks = GT_NEW_ARRAY(marks, t.sim->n);
+    seconds = world->rounds ? time_rounds(&t) : time_broadcasts(&t);
     world->events += t.sim->events;
     gt_sim_close(t.sim);
   }
-  gt_free(t.spans);
+  gt_free(t.marks);
   gt_wiring_close(&wiring);
   return seconds;
 }

@@ -57,10 +57,8 @@ static gt_status decide(gt_server *s, int64_t round) {
   GT_TRY(kept_wiring(s, round, &there));
   if (there) return GT_OK;
   s->wired_by = run->job->sync.topology == GT_TOPOLOGY_AUTO ? BY_CHOICE : BY_JOB;
-  if (s->wired_by == BY_JOB) {
-    s->wiring = gt_ps_wiring_of(run->job, run->links, a->params.n);
-    return GT_OK;
-  }
+  if (s->wired_by == BY_JOB)
+    return gt_wiring_of(&s->wiring, run->job, run->links, a->params.n, a->buffers.n);
   GT_TRY(gt_wiring_choose(&s->choice, run->job, run->links, a->params.n, a->buffers.n));
   s->wiring = gt_wiring_copy(&s->choice.of[s->choice.best].wiring, run->job->nregions);
   return GT_OK;
@@ -92,8 +90,7 @@ static void keep(gt_server *s) {
 gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round) {
   const gt_run *run = s->run;
   if (said(run->job)) {
-    if (status == GT_OK) s->wiring = gt_ps_wiring_of(run->job, run->links, 0);
-    return status;
+    return status == GT_OK ? gt_wiring_of(&s->wiring, run->job, run->links, 0, 0) : status;
   }
   if (status == GT_OK && run->roles.is_lead) status = decide(s, round);
   GT_TRY(gt_agree(run->roles.ps, status, run->start_limit_s));

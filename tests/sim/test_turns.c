@@ -28,7 +28,6 @@ static gt_job *job_of(const turns *t) {
                "compute: {step: 5 ms}\nwan:\n  outbox: %zu\n"
                "  default: {bandwidth: 20 Mbit/s, latency: 60 ms}\n  links:\n",
                strcmp(t->strategy, "asgd") == 0 ? 300 : 2400, t->strategy, t->topology, t->outbox);
-  /* a tree is a line of regions: those in it forward what comes from both sides */
   for (size_t r = 0; r + 1 < t->n; r++)
     at +=
         snprintf(text + at, sizeof text - (size_t)at,
@@ -50,8 +49,15 @@ static double first_end(const turns *t) {
   gt_sim *sim = NULL;
   double first = 1e9, last = 0;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
-  const gt_sim_spec spec = {
-      .job = job, .links = links, .parameters = t->parameters, .samples = samples};
+  /* a tree is a line of regions: those in it forward what comes from both sides */
+  size_t next[MOST];
+  for (size_t r = 0; r < t->n; r++) next[r] = r < t->n / 2 ? r + 1 : r > t->n / 2 ? r - 1 : r;
+  const gt_wiring line = {GT_TOPOLOGY_TREE, next};
+  const gt_sim_spec spec = {.job = job,
+                            .links = links,
+                            .parameters = t->parameters,
+                            .samples = samples,
+                            .wiring = strcmp(t->topology, "tree") == 0 ? &line : NULL};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
   for (size_t r = 0; r < t->n; r++) {
     gt_region_result result;
