@@ -1,5 +1,5 @@
-/* Planned and measured figures and the cost of a run: calculation, JSON and back, and lines of the
-   final table. */
+/* Planned and measured figures and the cost of a run: calculation, those of a plan as JSON and
+   back, and lines of the final table. */
 #include "internal.h"
 
 #include <math.h>
@@ -83,78 +83,16 @@ json_t *gt_json_plan(const gt_plan_result *plan) {
   return root;
 }
 
-static double number_of(const json_t *object, const char *key) {
-  const json_t *value = json_object_get(object, key);
-  return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 void gt_json_take_plan(const json_t *from, gt_plan_result *plan) {
   const json_t *wall = json_object_get(from, "wall");
   *plan = (gt_plan_result){.strategy = json_string_value(json_object_get(from, "strategy")),
                            .made = json_string_value(json_object_get(from, "made")),
-                           .low_s = number_of(wall, "low"),
-                           .high_s = number_of(wall, "high")};
+                           .low_s = gt_json_number_of(wall, "low"),
+                           .high_s = gt_json_number_of(wall, "high")};
   for (size_t i = 0; i < QUANTITIES; i++) {
     const json_t *quantity = json_object_get(from, quantities[i].key);
-    set_figure(&plan->predicted, i, number_of(quantity, "predicted"));
-    set_figure(&plan->measured, i, number_of(quantity, "measured"));
-  }
-}
-
-static json_t *cost_region(const gt_cost_region *r) {
-  json_t *region = json_object();
-  json_object_set_new(region, "name", gt_json_text(r->name));
-  json_object_set_new(region, "usd", gt_json_number(r->worker_usd + r->ps_usd + r->egress_usd));
-  json_object_set_new(region, "worker_usd", gt_json_number(r->worker_usd));
-  json_object_set_new(region, "ps_usd", gt_json_number(r->ps_usd));
-  json_object_set_new(region, "egress_usd", gt_json_number(r->egress_usd));
-  return region;
-}
-
-json_t *gt_json_cost(const gt_cost_result *cost) {
-  json_t *root = json_object(), *regions = json_array(), *missing = json_array();
-  json_object_set_new(root, "usd", gt_json_number(cost->usd));
-  json_object_set_new(root, "machine_usd", gt_json_number(cost->worker_usd + cost->ps_usd));
-  json_object_set_new(root, "worker_usd", gt_json_number(cost->worker_usd));
-  json_object_set_new(root, "ps_usd", gt_json_number(cost->ps_usd));
-  json_object_set_new(root, "egress_usd", gt_json_number(cost->egress_usd));
-  json_object_set_new(root, "machine_hours", gt_json_number(cost->machine_hours));
-  json_object_set_new(root, "assumed", json_boolean(cost->assumed));
-  for (size_t i = 0; i < cost->nmissing; i++)
-    json_array_append_new(missing, gt_json_text(cost->missing[i]));
-  for (size_t i = 0; i < cost->nregions; i++)
-    json_array_append_new(regions, cost_region(&cost->regions[i]));
-  json_object_set_new(root, "missing", missing);
-  json_object_set_new(root, "regions", regions);
-  return root;
-}
-
-static void take_cost_region(const json_t *from, gt_cost_region *r) {
-  const char *name = json_string_value(json_object_get(from, "name"));
-  snprintf(r->name, sizeof r->name, "%s", name ? name : "-");
-  r->worker_usd = number_of(from, "worker_usd");
-  r->ps_usd = number_of(from, "ps_usd");
-  r->egress_usd = number_of(from, "egress_usd");
-}
-
-void gt_json_take_cost(const json_t *from, gt_cost_result *cost) {
-  const json_t *regions = json_object_get(from, "regions"),
-               *missing = json_object_get(from, "missing");
-  *cost = (gt_cost_result){.usd = number_of(from, "usd"),
-                           .worker_usd = number_of(from, "worker_usd"),
-                           .ps_usd = number_of(from, "ps_usd"),
-                           .egress_usd = number_of(from, "egress_usd"),
-                           .machine_hours = number_of(from, "machine_hours"),
-                           .assumed = json_is_true(json_object_get(from, "assumed")),
-                           .nregions = json_array_size(regions),
-                           .nmissing = json_array_size(missing)};
-  cost->regions = GT_NEW_ARRAY(gt_cost_region, cost->nregions + 1);
-  cost->missing = GT_NEW_ARRAY(char *, cost->nmissing + 1);
-  for (size_t i = 0; i < cost->nregions; i++)
-    take_cost_region(json_array_get(regions, i), &cost->regions[i]);
-  for (size_t i = 0; i < cost->nmissing; i++) {
-    const char *text = json_string_value(json_array_get(missing, i));
-    cost->missing[i] = (char *)(uintptr_t)(text ? text : "-");
+    set_figure(&plan->predicted, i, gt_json_number_of(quantity, "predicted"));
+    set_figure(&plan->measured, i, gt_json_number_of(quantity, "measured"));
   }
 }
 

@@ -51,11 +51,6 @@ void gt_follow_close(gt_follow *f) {
 
 /* ---- events ---- */
 
-static double number_of(const json_t *line, const char *name) {
-  const json_t *value = json_object_get(line, name);
-  return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static int64_t whole_of(const json_t *line, const char *name) {
   return json_integer_value(json_object_get(line, name));
 }
@@ -68,7 +63,7 @@ static void copy_text(char *to, size_t size, const json_t *line, const char *nam
 static void on_start(gt_follow *f, const json_t *line) {
   gt_run_view *v = &f->view;
   int64_t starts = v->starts;
-  double every_s = number_of(line, "every_s");
+  double every_s = gt_json_number_of(line, "every_s");
   *v = (gt_run_view){.state = GT_RUN_RUNNING,
                      .starts = starts + 1,
                      .resumes = whole_of(line, "resumes"),
@@ -81,20 +76,20 @@ static void on_start(gt_follow *f, const json_t *line) {
 
 static void on_progress(gt_follow *f, const json_t *line) {
   gt_progress *p = &f->view.progress;
-  *p = (gt_progress){.elapsed_s = number_of(line, "t"),
-                     .epoch = number_of(line, "epoch"),
-                     .epochs = number_of(line, "epochs"),
-                     .done = number_of(line, "done"),
-                     .loss = number_of(line, "loss"),
-                     .accuracy = number_of(line, "accuracy"),
-                     .auc = number_of(line, "auc"),
-                     .recall20 = number_of(line, "recall20"),
-                     .mrr20 = number_of(line, "mrr20"),
-                     .samples_per_s = number_of(line, "samples_per_s"),
-                     .wan_bps = number_of(line, "wan_bps"),
-                     .wan_in_bps = number_of(line, "wan_in_bps"),
+  *p = (gt_progress){.elapsed_s = gt_json_number_of(line, "t"),
+                     .epoch = gt_json_number_of(line, "epoch"),
+                     .epochs = gt_json_number_of(line, "epochs"),
+                     .done = gt_json_number_of(line, "done"),
+                     .loss = gt_json_number_of(line, "loss"),
+                     .accuracy = gt_json_number_of(line, "accuracy"),
+                     .auc = gt_json_number_of(line, "auc"),
+                     .recall20 = gt_json_number_of(line, "recall20"),
+                     .mrr20 = gt_json_number_of(line, "mrr20"),
+                     .samples_per_s = gt_json_number_of(line, "samples_per_s"),
+                     .wan_bps = gt_json_number_of(line, "wan_bps"),
+                     .wan_in_bps = gt_json_number_of(line, "wan_in_bps"),
                      .under_way = whole_of(line, "under_way"),
-                     .waiting = number_of(line, "waiting"),
+                     .waiting = gt_json_number_of(line, "waiting"),
                      .step = whole_of(line, "step")};
   if (!f->view.has_progress) f->first = *p;
   f->view.has_progress = true;

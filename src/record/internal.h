@@ -8,37 +8,32 @@
 
 #include "geotrain/record.h"
 
-/* ---- result.c ---- */
+/* ---- jsonl.c ---- */
 
 json_t *gt_json_text(const char *text); /* NULL: null; bytes that are not UTF-8 become '?' */
 json_t *gt_json_number(double value);   /* not finite: null */
-json_t *gt_json_region(const gt_region_result *region);
+/* The number of this key; NaN if there is none. */
+double gt_json_number_of(const json_t *object, const char *key);
+
+/* ---- summary.c ---- */
+
 /* The sum of its phases; 0: it has no stages of a pipeline. */
 double gt_phases_sum(const gt_region_result *region);
-json_t *gt_json_link(const gt_link_result *link);
-json_t *gt_json_traffic(const gt_region_traffic *traffic);
-/* From JSON; GT_ERR_FAULT names a field that is missing or of the wrong kind. */
-gt_status gt_json_take_region(const json_t *from, gt_region_result *region);
-gt_status gt_json_take_link(const json_t *from, gt_link_result *link);
-gt_status gt_json_take_traffic(const json_t *from, gt_region_traffic *traffic);
+bool gt_summary_is_virtual(const gt_summary *summary);
+/* Reads DIR/summary.json.  The caller closes *out; GT_ERR_CKPT names the file and the error. */
+typedef struct gt_summary_file gt_summary_file;
+gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
+const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
+void gt_summary_close(gt_summary_file *file);
 
 /* ---- figures.c ---- */
 
 json_t *gt_json_plan(const gt_plan_result *plan);
-json_t *gt_json_cost(const gt_cost_result *cost);
 /* Texts remain owned by the JSON object. */
 void gt_json_take_plan(const json_t *from, gt_plan_result *plan);
-/* The caller frees the lists regions and missing, but not their texts. */
-void gt_json_take_cost(const json_t *from, gt_cost_result *cost);
 /* Print lines of the final table: the cost; predicted and measured figures. */
 void gt_print_cost(FILE *to, const gt_cost_result *cost);
 void gt_print_plan(FILE *to, const gt_plan_result *plan);
-
-/* ---- told.c ---- */
-
-/* Whether its traffic takes longer at the measured rate.  Links without a measured rate come after
-   the others, by bytes. */
-bool gt_is_busier(const gt_link_traffic *a, const gt_link_traffic *b);
 
 /* ---- links.c ---- */
 
@@ -51,10 +46,6 @@ gt_region_traffic *gt_links_traffic(const gt_summary *summary);
    without a measured rate come last, by bytes. */
 void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest,
                       size_t most);
-
-/* ---- summary.c ---- */
-
-bool gt_summary_is_virtual(const gt_summary *summary);
 
 /* ---- live.c ---- */
 
@@ -100,12 +91,5 @@ gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx),
                            void (*on_line)(void *ctx, const json_t *line), void *ctx);
 /* The modification time of the file, by the clock of the file server; 0: not seen yet. */
 struct timespec gt_tail_changed(const gt_tail *tail);
-
-/* summary_read.c: reads DIR/summary.json.  The caller closes *out; GT_ERR_CKPT names the file and
-   the error. */
-typedef struct gt_summary_file gt_summary_file;
-gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
-const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
-void gt_summary_close(gt_summary_file *file);
 
 #endif

@@ -5,11 +5,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+json_t *gt_json_number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+double gt_json_number_of(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+json_t *gt_json_text(const char *text) {
+  if (!text) return json_null();
+  json_t *json = json_string(text);
+  if (json) return json;
+  char *plain = gt_strdup(text);
+  for (char *c = plain; *c; c++)
+    if ((unsigned char)*c >= 0x80) *c = '?';
+  json = json_string(plain);
+  gt_free(plain);
+  return json;
+}
 
 struct gt_record {
   int fd;

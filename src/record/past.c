@@ -27,11 +27,6 @@ static void settle(reader *r) {
   }
 }
 
-static double number_of(const json_t *line, const char *name) {
-  const json_t *value = json_object_get(line, name);
-  return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static void take_bytes(reader *r, const json_t *line) {
   const json_t *bytes = json_object_get(line, "wan_bytes_to");
   if (json_array_size(bytes) != r->past->n) return;
@@ -44,7 +39,7 @@ static void take_bytes(reader *r, const json_t *line) {
 /* Adds the mean loss of the samples since the previous line, for samples that the checkpoint
    includes. */
 static void take_loss(reader *r, const json_t *line) {
-  double loss = number_of(line, "loss"), share;
+  double loss = gt_json_number_of(line, "loss"), share;
   int64_t before = r->samples;
   r->samples = json_integer_value(json_object_get(line, "samples"));
   if (!r->trend || !isfinite(loss) || r->samples <= before || r->samples > r->samples_kept) return;
@@ -55,7 +50,7 @@ static void take_loss(reader *r, const json_t *line) {
 static void on_line(void *ctx, const json_t *line) {
   reader *r = ctx;
   const char *event = json_string_value(json_object_get(line, "event"));
-  double t = number_of(line, "t");
+  double t = gt_json_number_of(line, "t");
   if (!event || !isfinite(t)) return;
   if (strcmp(event, "start") == 0 || strcmp(event, "resumed") == 0) {
     settle(r);

@@ -1,27 +1,408 @@
-/* summary.json: the results of a run in one object.  Keys are only added, never changed. */
+/* Results as JSON and back, each object by one table of fields: the results of a region for the
+   lead region, and summary.json.  Keys are only added, never changed. */
 #include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void name_build(json_t *to, const char *kernels, const char *precision,
-                       const char *blas_core) {
-  json_object_set_new(to, "kernels", gt_json_text(kernels));
-  json_object_set_new(to, "precision", gt_json_text(precision));
-  json_object_set_new(to, "blas_core", gt_json_text(blas_core));
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+/* TEXT: an array of characters, null if empty.  STRING: a pointer.  MEASURED: a number; 0 means not
+   measured and is null.  Kinds ending in IF are left out if empty, NULL or 0, as in most runs, to
+   keep the text sent to the lead region short. */
+/* clang-format off */
+typedef enum {
+  TEXT, TEXT_IF, STRING, STRING_IF, BOOL, INT, INT64, INT64_IF, NUMBER, NUMBER_IF, MEASURED
+} kind;
+/* clang-format on */
+
+typedef struct {
+  const char *name;
+  kind kind;
+  size_t offset, size;
+} field;
+
+#define NAMED(name, type, member, kind)                                                            \
+  { name, kind, offsetof(type, member), sizeof(((type *)0)->member) }
+#define FIELD(type, member, kind) NAMED(#member, type, member, kind)
+#define COUNT(array)              (sizeof(array) / sizeof((array)[0]))
+
+/* The value of a field, or NULL if it is left out. */
+static json_t *field_value(const field *f, const void *from) {
+  const void *at = (const char *)from + f->offset;
+  const char *text = f->kind == TEXT || f->kind == TEXT_IF ? at : NULL;
+  if (f->kind == STRING || f->kind == STRING_IF) text = *(const char *const *)at;
+  if (text && !*text) text = NULL;
+  switch (f->kind) {
+  case TEXT:
+  case STRING:
+    return gt_json_text(text);
+  case TEXT_IF:
+  case STRING_IF:
+    return text ? gt_json_text(text) : NULL;
+  case BOOL:
+    return json_boolean(*(const bool *)at);
+  case INT:
+    return json_integer(*(const int *)at);
+  case INT64:
+    return json_integer(*(const int64_t *)at);
+  case INT64_IF:
+    return *(const int64_t *)at ? json_integer(*(const int64_t *)at) : NULL;
+  case NUMBER:
+    return gt_json_number(*(const double *)at);
+  case NUMBER_IF:
+    return *(const double *)at > 0 ? gt_json_number(*(const double *)at) : NULL;
+  case MEASURED:
+    return gt_json_number(*(const double *)at == 0 ? NAN : *(const double *)at);
+  }
+  return NULL;
 }
 
-static json_t *build_of(const gt_summary *s) {
-  json_t *build = json_object();
-  json_object_set_new(build, "version", gt_json_text(s->version));
-  name_build(build, s->kernels, s->precision, s->blas_core);
-  if (s->choices_how) json_object_set_new(build, "choices", gt_json_text(s->choices_how));
-  return build;
+/* Adds the fields to the object; a key that it has keeps its place. */
+static json_t *encode_into(json_t *object, const field *fields, size_t n, const void *from) {
+  for (size_t i = 0; i < n; i++) {
+    json_t *value = field_value(&fields[i], from);
+    if (value) json_object_set_new(object, fields[i].name, value);
+  }
+  return object;
 }
+
+static json_t *encode(const field *fields, size_t n, const void *from) {
+  return encode_into(json_object(), fields, n, from);
+}
+
+/* Writes the field, and returns whether the value is of its kind.  If not, a number is NaN, others
+   are empty or 0; strings are borrowed from the value, "-" if it is missing. */
+static bool take_value(const field *f, const json_t *value, void *to) {
+  void *at = (char *)to + f->offset;
+  const bool absent = !value || json_is_null(value);
+  const char *text = json_string_value(value);
+  switch (f->kind) {
+  case TEXT:
+    if (!text || json_string_length(value) >= f->size) return false;
+    memcpy(at, text, json_string_length(value) + 1);
+    return true;
+  case TEXT_IF:
+    snprintf(at, f->size, "%s", text ? text : "");
+    return absent || text;
+  case STRING:
+    *(const char **)at = text ? text : "-";
+    return text;
+  case STRING_IF:
+    *(const char **)at = text;
+    return absent || text;
+  case BOOL:
+    *(bool *)at = json_is_true(value);
+    return json_is_boolean(value);
+  case INT:
+    *(int *)at = (int)json_integer_value(value);
+    return json_is_integer(value);
+  case INT64:
+  case INT64_IF:
+    *(int64_t *)at = json_integer_value(value);
+    return json_is_integer(value) || (f->kind == INT64_IF && !value);
+  case NUMBER:
+    *(double *)at = json_is_number(value) ? json_number_value(value) : NAN;
+    return json_is_number(value) || json_is_null(value);
+  case NUMBER_IF:
+    *(double *)at = json_number_value(value);
+    return !value || json_is_number(value);
+  case MEASURED:
+    *(double *)at = json_number_value(value);
+    return json_is_number(value) || json_is_null(value);
+  }
+  return false;
+}
+
+/* Takes what there is. */
+static void take(const field *fields, size_t n, const json_t *from, void *to) {
+  for (size_t i = 0; i < n; i++) take_value(&fields[i], json_object_get(from, fields[i].name), to);
+}
+
+static gt_status decode(const field *fields, size_t n, const json_t *from, void *to) {
+  for (size_t i = 0; i < n; i++)
+    if (!take_value(&fields[i], json_object_get(from, fields[i].name), to))
+      return GT_FAIL(GT_ERR_FAULT,
+                     "a region's result has no proper '%s'; the same version of the program is "
+                     "needed in all regions",
+                     fields[i].name);
+  return GT_OK;
+}
+
+/* ---- regions and links ----------------------------------------------------------------------- */
+
+static const field region_fields[] = {
+    FIELD(gt_region_result, name, TEXT),
+    FIELD(gt_region_result, workers, INT),
+    FIELD(gt_region_result, steps, INT64),
+    FIELD(gt_region_result, samples, INT64),
+    FIELD(gt_region_result, compute_s, NUMBER),
+    FIELD(gt_region_result, wan_wait_s, NUMBER),
+    FIELD(gt_region_result, local_wait_s, NUMBER),
+    FIELD(gt_region_result, encode_s, NUMBER),
+    FIELD(gt_region_result, update_s, NUMBER),
+    FIELD(gt_region_result, wire_s, NUMBER),
+    FIELD(gt_region_result, idle_s, NUMBER),
+    FIELD(gt_region_result, wall_s, NUMBER),
+    FIELD(gt_region_result, test_accuracy, NUMBER),
+    FIELD(gt_region_result, test_loss, NUMBER),
+    FIELD(gt_region_result, test_auc, NUMBER),
+    FIELD(gt_region_result, test_recall20, NUMBER),
+    FIELD(gt_region_result, test_mrr20, NUMBER),
+    FIELD(gt_region_result, train_loss, NUMBER),
+    FIELD(gt_region_result, emulation_cpu_s, NUMBER),
+    FIELD(gt_region_result, ps_cpu_s, NUMBER),
+    FIELD(gt_region_result, nonfinite, INT64),
+    FIELD(gt_region_result, warning, TEXT_IF),
+    FIELD(gt_region_result, adapted, TEXT_IF),
+    FIELD(gt_region_result, earlier_starts, INT64_IF),
+    FIELD(gt_region_result, lost_s, NUMBER_IF),
+    FIELD(gt_region_result, test_perplexity, NUMBER_IF),
+};
+
+static const field split_fields[] = {
+    NAMED("train_s", gt_region_result, split_train_s, NUMBER),
+    NAMED("upload_s", gt_region_result, split_upload_s, NUMBER),
+    NAMED("aggregate_s", gt_region_result, split_aggregate_s, NUMBER),
+    NAMED("download_s", gt_region_result, split_download_s, NUMBER),
+};
+
+static const field mean_fields[] = {
+    NAMED("samples", gt_region_result, mean.samples, INT64),
+    NAMED("test_accuracy", gt_region_result, mean.accuracy, NUMBER),
+    NAMED("test_loss", gt_region_result, mean.loss, NUMBER),
+    NAMED("test_auc", gt_region_result, mean.auc, NUMBER),
+    NAMED("test_recall20", gt_region_result, mean.recall20, NUMBER),
+    NAMED("test_mrr20", gt_region_result, mean.mrr20, NUMBER),
+    NAMED("test_perplexity", gt_region_result, mean.perplexity, NUMBER_IF),
+};
+
+#define PHASE(constant, key, title)                                                                \
+  {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},
+static const field phase_fields[] = {GT_PHASE_LIST(PHASE)};
+#undef PHASE
+
+static const field kind_fields[] = {
+    NAMED("messages", gt_kind_result, messages, INT64),
+    NAMED("payload_bytes", gt_kind_result, payload, INT64),
+    NAMED("wire_bytes", gt_kind_result, wire, INT64),
+};
+
+static const field link_fields[] = {
+    FIELD(gt_link_result, from, TEXT),
+    FIELD(gt_link_result, to, TEXT),
+    FIELD(gt_link_result, bytes_sent, INT64),
+    FIELD(gt_link_result, messages, INT64),
+    FIELD(gt_link_result, bytes_other, INT64),
+    FIELD(gt_link_result, payload_bytes, INT64),
+    FIELD(gt_link_result, bytes_lost, INT64_IF),
+    FIELD(gt_link_result, bandwidth_bps_measured, MEASURED),
+    FIELD(gt_link_result, latency_s_measured, MEASURED),
+};
+
+double gt_phases_sum(const gt_region_result *region) {
+  double sum = 0;
+  for (size_t i = 0; i < GT_NPHASES; i++) sum += region->phase_s[i];
+  return sum;
+}
+
+static json_t *json_region(const gt_region_result *region) {
+  json_t *object = encode(region_fields, COUNT(region_fields), region);
+  json_object_set_new(object, "split", encode(split_fields, COUNT(split_fields), region));
+  if (gt_phases_sum(region) > 0)
+    json_object_set_new(object, "phases", encode(phase_fields, COUNT(phase_fields), region));
+  if (region->mean.samples > 0)
+    json_object_set_new(object, "mean_model", encode(mean_fields, COUNT(mean_fields), region));
+  return object;
+}
+
+static json_t *json_link(const gt_link_result *link) {
+  json_t *object = encode(link_fields, COUNT(link_fields), link), *kinds = json_object();
+  for (size_t i = 0; i < GT_RESULT_KINDS && link->kinds[i].messages > 0; i++)
+    json_object_set_new(kinds, link->kinds[i].kind,
+                        encode(kind_fields, COUNT(kind_fields), &link->kinds[i]));
+  json_object_set_new(object, "kinds", kinds);
+  return object;
+}
+
+static gt_status take_region(const json_t *from, gt_region_result *region) {
+  *region = (gt_region_result){0};
+  const json_t *phases = json_object_get(from, "phases"),
+               *mean = json_object_get(from, "mean_model");
+  GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
+  if (phases) GT_TRY(decode(phase_fields, COUNT(phase_fields), phases, region));
+  if (mean) GT_TRY(decode(mean_fields, COUNT(mean_fields), mean, region));
+  return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
+}
+
+/* The order of the members is that of the encoding. */
+static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
+  const char *name;
+  json_t *value;
+  size_t n = 0;
+  if (!json_is_object(from) || json_object_size(from) > GT_RESULT_KINDS)
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a region's result has no proper 'kinds' of a link: at most %d are expected",
+                   GT_RESULT_KINDS);
+  json_object_foreach(from, name, value) {
+    if (!*name || strlen(name) >= sizeof kinds->kind)
+      return GT_FAIL(GT_ERR_FAULT, "a region's result has a kind of messages named '%.80s'", name);
+    GT_TRY(decode(kind_fields, COUNT(kind_fields), value, &kinds[n]));
+    if (kinds[n].messages < 1)
+      return GT_FAIL(GT_ERR_FAULT, "a region's result has the kind '%s' without a message", name);
+    memcpy(kinds[n++].kind, name, strlen(name) + 1);
+  }
+  return GT_OK;
+}
+
+static gt_status take_link(const json_t *from, gt_link_result *link) {
+  *link = (gt_link_result){0};
+  GT_TRY(decode(link_fields, COUNT(link_fields), from, link));
+  return decode_kinds(json_object_get(from, "kinds"), link->kinds);
+}
+
+char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks) {
+  json_t *list = json_array(), *root = json_object();
+  for (size_t i = 0; i < nlinks; i++) json_array_append_new(list, json_link(&links[i]));
+  json_object_set_new(root, "region", json_region(region));
+  json_object_set_new(root, "links", list);
+  char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
+  json_decref(root);
+  char *copy = gt_strdup(text ? text : "");
+  free(text);
+  return copy;
+}
+
+static gt_status decode_root(const json_t *root, gt_region_result *region, gt_link_result *links,
+                             size_t max, size_t *nlinks) {
+  const json_t *list = json_object_get(root, "links");
+  if (!json_is_array(list)) return GT_FAIL(GT_ERR_FAULT, "a region's result has no list of links");
+  if (json_array_size(list) > max)
+    return GT_FAIL(GT_ERR_FAULT, "a region's result has %zu links; at most %zu are expected",
+                   json_array_size(list), max);
+  GT_TRY(take_region(json_object_get(root, "region"), region));
+  for (size_t i = 0; i < json_array_size(list); i++)
+    GT_TRY(take_link(json_array_get(list, i), &links[i]));
+  *nlinks = json_array_size(list);
+  return GT_OK;
+}
+
+gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region,
+                           gt_link_result *links, size_t max, size_t *nlinks) {
+  json_error_t error;
+  *nlinks = 0;
+  *region = (gt_region_result){0};
+  while (size > 0 && text[size - 1] == '\0') size--; /* a NUL that was sent with the text */
+  json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+  if (!root)
+    return GT_FAIL(GT_ERR_FAULT, "a region's result of %zu bytes is not JSON: %s at byte %d", size,
+                   error.text, error.position);
+  gt_status status = decode_root(root, region, links, max, nlinks);
+  json_decref(root);
+  return status;
+}
+
+/* ---- the cost -------------------------------------------------------------------------------- */
+
+static const field cost_region_fields[] = {
+    FIELD(gt_cost_region, name, TEXT),
+    FIELD(gt_cost_region, worker_usd, NUMBER),
+    FIELD(gt_cost_region, ps_usd, NUMBER),
+    FIELD(gt_cost_region, egress_usd, NUMBER),
+};
+
+static const field cost_fields[] = {
+    FIELD(gt_cost_result, usd, NUMBER),           FIELD(gt_cost_result, worker_usd, NUMBER),
+    FIELD(gt_cost_result, ps_usd, NUMBER),        FIELD(gt_cost_result, egress_usd, NUMBER),
+    FIELD(gt_cost_result, machine_hours, NUMBER), FIELD(gt_cost_result, assumed, BOOL),
+};
+
+static json_t *cost_region(const gt_cost_region *r) {
+  json_t *region = json_pack("{s:o, s:o}", "name", gt_json_text(r->name), "usd",
+                             gt_json_number(r->worker_usd + r->ps_usd + r->egress_usd));
+  return encode_into(region, cost_region_fields, COUNT(cost_region_fields), r);
+}
+
+static json_t *json_cost(const gt_cost_result *cost) {
+  json_t *regions = json_array(), *missing = json_array(),
+         *root = json_pack("{s:o, s:o}", "usd", gt_json_number(cost->usd), "machine_usd",
+                           gt_json_number(cost->worker_usd + cost->ps_usd));
+  encode_into(root, cost_fields, COUNT(cost_fields), cost);
+  for (size_t i = 0; i < cost->nmissing; i++)
+    json_array_append_new(missing, gt_json_text(cost->missing[i]));
+  for (size_t i = 0; i < cost->nregions; i++)
+    json_array_append_new(regions, cost_region(&cost->regions[i]));
+  json_object_set_new(root, "missing", missing);
+  json_object_set_new(root, "regions", regions);
+  return root;
+}
+
+/* The caller frees the lists regions and missing, but not their texts. */
+static void take_cost(const json_t *from, gt_cost_result *cost) {
+  const json_t *regions = json_object_get(from, "regions"),
+               *missing = json_object_get(from, "missing");
+  take(cost_fields, COUNT(cost_fields), from, cost);
+  cost->nregions = json_array_size(regions);
+  cost->nmissing = json_array_size(missing);
+  cost->regions = GT_NEW_ARRAY(gt_cost_region, cost->nregions + 1);
+  cost->missing = GT_NEW_ARRAY(char *, cost->nmissing + 1);
+  for (size_t i = 0; i < cost->nregions; i++)
+    take(cost_region_fields, COUNT(cost_region_fields), json_array_get(regions, i),
+         &cost->regions[i]);
+  for (size_t i = 0; i < cost->nmissing; i++) {
+    const char *text = json_string_value(json_array_get(missing, i));
+    cost->missing[i] = (char *)(uintptr_t)(text ? text : "-");
+  }
+}
+
+/* ---- summary.json ---------------------------------------------------------------------------- */
+
+static const field summary_fields[] = {
+    FIELD(gt_summary, job, STRING),
+    FIELD(gt_summary, model, STRING),
+    FIELD(gt_summary, parameters, INT64),
+    FIELD(gt_summary, strategy, STRING),
+    FIELD(gt_summary, clock, STRING),
+    FIELD(gt_summary, wall_s, NUMBER),
+    FIELD(gt_summary, virtual_s, NUMBER),
+    FIELD(gt_summary, resumes, INT64),
+    FIELD(gt_summary, samples, INT64),
+    FIELD(gt_summary, samples_per_s, NUMBER),
+    FIELD(gt_summary, test_accuracy, NUMBER),
+    FIELD(gt_summary, test_loss, NUMBER),
+    FIELD(gt_summary, test_auc, NUMBER),
+    FIELD(gt_summary, test_recall20, NUMBER),
+    FIELD(gt_summary, test_mrr20, NUMBER),
+    FIELD(gt_summary, tokens_per_s, NUMBER_IF),
+    FIELD(gt_summary, test_perplexity, NUMBER_IF),
+    FIELD(gt_summary, params_sha256, TEXT),
+    FIELD(gt_summary, adapted, STRING_IF),
+};
+
+static const field build_fields[] = {
+    FIELD(gt_summary, version, STRING),
+    FIELD(gt_summary, kernels, STRING),
+    FIELD(gt_summary, precision, STRING),
+    FIELD(gt_summary, blas_core, STRING),
+    NAMED("choices", gt_summary, choices_how, STRING_IF),
+};
+
+static const field region_build_fields[] = {
+    FIELD(gt_build_texts, kernels, TEXT),
+    FIELD(gt_build_texts, precision, TEXT),
+    FIELD(gt_build_texts, blas_core, TEXT),
+};
+
+static const field traffic_fields[] = {
+    FIELD(gt_region_traffic, messages, INT64),       FIELD(gt_region_traffic, bytes_sent, INT64),
+    FIELD(gt_region_traffic, bytes_received, INT64), FIELD(gt_region_traffic, bytes_other, INT64),
+    FIELD(gt_region_traffic, slowest_bps, NUMBER),
+};
 
 bool gt_summary_is_virtual(const gt_summary *s) {
   return s->clock && strcmp(s->clock, "virtual") == 0;
@@ -42,16 +423,18 @@ static json_t *lines_of(const char *text) {
 static json_t *regions_of(const gt_summary *s) {
   json_t *regions = json_array();
   for (size_t i = 0; i < s->nregions; i++) {
-    json_t *region = gt_json_region(&s->regions[i]);
+    json_t *region = json_region(&s->regions[i]);
     if (gt_summary_is_virtual(s)) {
       json_object_set_new(region, "emulation_cpu_s", json_null());
       json_object_set_new(region, "ps_cpu_s", json_null());
     }
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
     if (s->builds && s->builds[i].kernels[0])
-      name_build(region, s->builds[i].kernels, s->builds[i].precision, s->builds[i].blas_core);
+      encode_into(region, region_build_fields, COUNT(region_build_fields), &s->builds[i]);
     if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
-    if (s->traffic) json_object_set_new(region, "traffic", gt_json_traffic(&s->traffic[i]));
+    if (s->traffic)
+      json_object_set_new(region, "traffic",
+                          encode(traffic_fields, COUNT(traffic_fields), &s->traffic[i]));
     json_array_append_new(regions, region);
   }
   return regions;
@@ -60,7 +443,7 @@ static json_t *regions_of(const gt_summary *s) {
 static json_t *links_of(const gt_summary *s) {
   json_t *list = json_array();
   const gt_link_result **links = gt_links_ordered(s);
-  for (size_t i = 0; i < s->nlinks; i++) json_array_append_new(list, gt_json_link(links[i]));
+  for (size_t i = 0; i < s->nlinks; i++) json_array_append_new(list, json_link(links[i]));
   gt_free(links);
   return list;
 }
@@ -79,36 +462,14 @@ char *gt_adapted_text(const gt_region_result *regions, size_t nregions) {
 }
 
 static json_t *summary_of(const gt_summary *s) {
-  json_t *root = json_object();
-  json_object_set_new(root, "job", gt_json_text(s->job));
-  json_object_set_new(root, "model", gt_json_text(s->model));
-  json_object_set_new(root, "parameters", json_integer(s->parameters));
-  json_object_set_new(root, "strategy", gt_json_text(s->strategy));
-  json_object_set_new(root, "clock", gt_json_text(s->clock));
-  json_object_set_new(root, "wall_s", gt_json_number(s->wall_s));
-  json_object_set_new(root, "virtual_s", gt_json_number(s->virtual_s));
-  json_object_set_new(root, "resumes", json_integer(s->resumes));
-  json_object_set_new(root, "samples", json_integer(s->samples));
-  json_object_set_new(root, "samples_per_s", gt_json_number(s->samples_per_s));
-  json_object_set_new(root, "test_accuracy", gt_json_number(s->test_accuracy));
-  json_object_set_new(root, "test_loss", gt_json_number(s->test_loss));
-  json_object_set_new(root, "test_auc", gt_json_number(s->test_auc));
-  json_object_set_new(root, "test_recall20", gt_json_number(s->test_recall20));
-  json_object_set_new(root, "test_mrr20", gt_json_number(s->test_mrr20));
-  if (s->tokens_per_s > 0)
-    json_object_set_new(root, "tokens_per_s", gt_json_number(s->tokens_per_s));
-  if (s->test_perplexity > 0)
-    json_object_set_new(root, "test_perplexity", gt_json_number(s->test_perplexity));
-  json_object_set_new(root, "params_sha256",
-                      gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
-  if (s->adapted) json_object_set_new(root, "adapted", gt_json_text(s->adapted));
+  json_t *root = encode(summary_fields, COUNT(summary_fields), s);
   json_object_set_new(root, "regions", regions_of(s));
   json_object_set_new(root, "links", links_of(s));
   if (s->links_left_out > 0)
     json_object_set_new(root, "links_left_out", json_integer((json_int_t)s->links_left_out));
   if (s->plan) json_object_set_new(root, "plan", gt_json_plan(s->plan));
-  if (s->cost) json_object_set_new(root, "cost", gt_json_cost(s->cost));
-  json_object_set_new(root, "build", build_of(s));
+  if (s->cost) json_object_set_new(root, "cost", json_cost(s->cost));
+  json_object_set_new(root, "build", encode(build_fields, COUNT(build_fields), s));
   return root;
 }
 
@@ -125,4 +486,97 @@ gt_status gt_summary_write(const char *run_dir, const gt_summary *summary) {
   return ok ? GT_OK
             : GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be written: %s", path,
                       strerror(errno));
+}
+
+/* ---- reading it ------------------------------------------------------------------------------ */
+
+struct gt_summary_file {
+  json_t *root;
+  gt_summary summary;
+  gt_region_result *regions;
+  gt_link_result *links;
+  gt_region_traffic *traffic;
+  gt_plan_result plan;
+  gt_cost_result cost;
+};
+
+/* Texts remain owned by the JSON object. */
+static void take_figures(gt_summary_file *f) {
+  const json_t *plan = json_object_get(f->root, "plan"), *cost = json_object_get(f->root, "cost");
+  take(summary_fields, COUNT(summary_fields), f->root, &f->summary);
+  take(build_fields, COUNT(build_fields), json_object_get(f->root, "build"), &f->summary);
+  f->summary.links_left_out =
+      (size_t)json_integer_value(json_object_get(f->root, "links_left_out"));
+  if (json_is_object(plan)) {
+    gt_json_take_plan(plan, &f->plan);
+    f->summary.plan = &f->plan;
+  }
+  if (!json_is_object(cost)) return;
+  take_cost(cost, &f->cost);
+  f->summary.cost = &f->cost;
+}
+
+static gt_status take_traffic(gt_summary_file *f, const json_t *regions) {
+  f->traffic = GT_NEW_ARRAY(gt_region_traffic, f->summary.nregions);
+  f->summary.traffic = f->traffic;
+  for (size_t i = 0; i < f->summary.nregions; i++)
+    GT_TRY(decode(traffic_fields, COUNT(traffic_fields),
+                  json_object_get(json_array_get(regions, i), "traffic"), &f->traffic[i]));
+  return GT_OK;
+}
+
+static gt_status take_lists(gt_summary_file *f) {
+  const json_t *regions = json_object_get(f->root, "regions"),
+               *links = json_object_get(f->root, "links");
+  size_t nregions = json_array_size(regions), nlinks = json_array_size(links);
+  if (nregions == 0) return GT_FAIL(GT_ERR_CKPT, "it has no regions");
+  f->regions = GT_NEW_ARRAY(gt_region_result, nregions);
+  f->links = GT_NEW_ARRAY(gt_link_result, nlinks);
+  for (size_t i = 0; i < nregions; i++)
+    GT_TRY(take_region(json_array_get(regions, i), &f->regions[i]));
+  for (size_t i = 0; i < nlinks; i++) GT_TRY(take_link(json_array_get(links, i), &f->links[i]));
+  f->summary.regions = f->regions;
+  f->summary.nregions = nregions;
+  f->summary.links = f->links;
+  f->summary.nlinks = nlinks;
+  return f->summary.links_left_out > 0 ? take_traffic(f, regions) : GT_OK;
+}
+
+gt_status gt_summary_read(gt_summary_file **out, const char *run_dir) {
+  char path[PATH_MAX], why[GT_ERROR_TEXT_MAX];
+  json_error_t error;
+  snprintf(path, sizeof path, "%s/summary.json", run_dir);
+  *out = NULL;
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be opened: %s", path, strerror(errno));
+  json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+  fclose(file);
+  if (!root)
+    return GT_FAIL(GT_ERR_CKPT, "%s is not JSON: line %d: %s", path, error.line, error.text);
+  gt_summary_file *f = GT_NEW(gt_summary_file);
+  f->root = root;
+  take_figures(f);
+  if (take_lists(f) != GT_OK) {
+    snprintf(why, sizeof why, "%s", gt_error_text());
+    gt_summary_close(f);
+    return GT_FAIL(GT_ERR_CKPT, "%s is not a run's summary: %s", path, why);
+  }
+  *out = f;
+  return GT_OK;
+}
+
+const gt_summary *gt_summary_of(const gt_summary_file *f) {
+  return &f->summary;
+}
+
+void gt_summary_close(gt_summary_file *f) {
+  if (!f) return;
+  json_decref(f->root);
+  gt_free(f->regions);
+  gt_free(f->links);
+  gt_free(f->traffic);
+  gt_free(f->cost.regions);
+  gt_free(f->cost.missing);
+  gt_free(f);
 }

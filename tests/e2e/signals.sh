@@ -120,7 +120,7 @@ again "USR1 at the end" k
 
 # The same in a region whose PS only waits for others: with asynchronous planes bits are not
 # compared, but every sample is trained on once.
-sed -e 's/local: sync, strategy: sma/local: async, strategy: asgd-ga/' -e 's/{steps: 60}/{epochs: 2}/' -e 's/batch: 4/batch: 8/' job.yaml >async.yaml
+sed -e 's/local: sync, strategy: sma/local: async, strategy: asgd-ga/' -e 's/{steps: 60}/{epochs: 8}/' -e 's/batch: 4/batch: 8/' job.yaml >async.yaml
 start 4 async.yaml --run-dir d
 wait_round d 2
 kill -USR1 "$(rank_pid 1)"
@@ -129,7 +129,7 @@ gone "async"
 ended "async: USR1 to a worker" 75
 train "async: resume" 4 async.yaml --run-dir d --resume
 ended "async: resume" 0
-check "async: every sample was seen" same "$(field d samples)" 8000
+check "async: every sample was seen" same "$(field d samples)" 32000
 
 # Messages of 2 s each are queued for a slow link: after the stop they are not needed, and no rank
 # waits for them.
