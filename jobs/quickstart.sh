@@ -19,7 +19,7 @@ case ${1:-} in
     ;;
 esac
 if ! mkdir -p build runs datasets 2>/dev/null || [ ! -w build ] || [ ! -w runs ] || [ ! -w datasets ]; then
-  echo "geotrain: $GEOTRAIN_ROOT/build cannot be written; a checkout that can be is needed: build, runs and datasets are made in it" >&2
+  echo "geotrain: $GEOTRAIN_ROOT/build cannot be written; expected a checkout that can be: build, runs and datasets are made in it" >&2
   exit 2
 fi
 run_dir=runs/quickstart-$(date +%Y%m%d-%H%M%S)

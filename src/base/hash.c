@@ -14,7 +14,7 @@ static void must(int done) {
   if (done == 1) return;
   fprintf(
       stderr,
-      "geotrain: OpenSSL does not compute SHA-256; a build of libcrypto that has it is needed\n");
+      "geotrain: OpenSSL does not compute SHA-256; expected a build of libcrypto that has it\n");
   _Exit(GT_ERR_FAULT);
 }
 

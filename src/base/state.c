@@ -83,10 +83,10 @@ gt_status gt_state_get(const gt_state *state, const char *prefix, const char *na
                        void *data, size_t count) {
   const gt_state_item *item = gt_state_find(state, prefix, name);
   if (!item)
-    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" is not there; %zu x %s is needed", prefix, name,
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" is not there; expected %zu x %s", prefix, name,
                    count, type_name(type));
   if (item->type != type || item->count != count) {
-    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" is %zu x %s; %zu x %s is needed", prefix, name,
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" is %zu x %s; expected %zu x %s", prefix, name,
                    item->count, type_name(item->type), count, type_name(type));
   }
   if (count) memcpy(data, item->data, count * gt_type_size(type));

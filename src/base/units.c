@@ -32,7 +32,7 @@ static gt_status refuse(const char *text, const char *kind, const char *example,
   }
   return GT_FAIL(
       GT_ERR_JOB,
-      "\"%s\" is not a %s; a number of 0 or more with one of the units %s is needed, as in \"%s\"",
+      "\"%s\" is not a %s; expected a number of 0 or more with one of the units %s, as in \"%s\"",
       text ? text : "", kind, names, example);
 }
 

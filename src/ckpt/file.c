@@ -173,9 +173,8 @@ static gt_status read_bytes(int fd, const char *path, unsigned char *bytes, size
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return unreadable(path);
     if (n == 0)
-      return GT_FAIL(GT_ERR_CKPT,
-                     "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed", path, at,
-                     size);
+      return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; expected a whole checkpoint",
+                     path, at, size);
     at += (size_t)n;
   }
   return GT_OK;
@@ -191,12 +190,12 @@ static gt_status parse_block(const char *path, const char block[CKPT_BLOCK],
   if (strncmp(text, FIRST_LINE, sizeof FIRST_LINE - 1) != 0 ||
       sscanf(text + sizeof FIRST_LINE - 1, "%64[0-9a-f] bytes %19zu", hex, bytes) != 2)
     return GT_FAIL(GT_ERR_CKPT,
-                   "%s: it does not begin with '%s<hex> bytes <n>'; a checkpoint is needed", path,
+                   "%s: it does not begin with '%s<hex> bytes <n>'; expected a checkpoint", path,
                    FIRST_LINE);
   print_seal(expected, hex, *bytes);
   if (strlen(hex) != GT_SHA256_HEX - 1 || memcmp(block, expected, CKPT_BLOCK) != 0)
     return GT_FAIL(GT_ERR_CKPT,
-                   "%s: its first %d bytes are damaged; '%s<hex> bytes <n>' and NULs are needed",
+                   "%s: its first %d bytes are damaged; expected '%s<hex> bytes <n>' and NULs",
                    path, CKPT_BLOCK, FIRST_LINE);
   return GT_OK;
 }
@@ -212,7 +211,7 @@ static gt_status read_promise(int fd, promise *p, const char *path) {
   struct stat at;
   if (fstat(fd, &at) != 0) return unreadable(path);
   if (!S_ISREG(at.st_mode))
-    return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; a checkpoint is needed", path);
+    return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; expected a checkpoint", path);
   size_t size = (size_t)at.st_size;
   if (size < CKPT_BLOCK)
     return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; a checkpoint has more than %d", path,
@@ -220,7 +219,7 @@ static gt_status read_promise(int fd, promise *p, const char *path) {
   GT_TRY(read_bytes(fd, path, (unsigned char *)p->block, CKPT_BLOCK));
   GT_TRY(parse_block(path, p->block, p->hex, &p->bytes));
   if (size - CKPT_BLOCK < p->bytes)
-    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed",
+    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; expected a whole checkpoint",
                    path, size, p->bytes + CKPT_BLOCK);
   if (size - CKPT_BLOCK > p->bytes)
     return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; it says that it has %zu", path, size,

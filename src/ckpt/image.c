@@ -183,7 +183,7 @@ static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_stat
                             gt_ckpt_file *file) {
   if (image < 0)
     return GT_FAIL(GT_ERR_CKPT,
-                   "HDF5 could not begin an image in memory; the core driver is needed");
+                   "HDF5 could not begin an image in memory; expected the core driver");
   if (!put_info(image, info))
     return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the checkpoint's attributes of region %s",
                    info->region);

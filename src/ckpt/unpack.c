@@ -170,7 +170,7 @@ static gt_status walk(const reading *r, hid_t group, const char *prefix, int dep
     ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, link,
                                         sizeof link, H5P_DEFAULT);
     if (length <= 0 || (size_t)length >= sizeof link)
-      return GT_FAIL(GT_ERR_CKPT, "%s: a name in '/%s' has %zd bytes; 1 to %zu are needed", r->path,
+      return GT_FAIL(GT_ERR_CKPT, "%s: a name in '/%s' has %zd bytes; expected 1 to %zu", r->path,
                      prefix, length, sizeof link - 1);
     int total = snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", link);
     if ((size_t)total >= sizeof link)
@@ -191,7 +191,7 @@ static gt_status read_image(const reading *r, hid_t image) {
   if (image < 0)
     return GT_FAIL(
         GT_ERR_CKPT,
-        "%s: its SHA-256 is right but HDF5 cannot open it; a checkpoint of this program is needed",
+        "%s: its SHA-256 is right but HDF5 cannot open it; expected a checkpoint of this program",
         r->path);
   GT_TRY(get_info(r, image));
   hid_t root = H5Gopen2(image, "/", H5P_DEFAULT);
@@ -295,7 +295,7 @@ static gt_status open_file(gt_ckpt_source *s, gt_ckpt_info *info, gt_state *stat
   if (open_set(s, 0, CKPT_PARAMS) && open_set(s, 1, CKPT_BUFFERS)) return GT_OK;
   gt_state_close(state);
   gt_ckpt_info_close(info);
-  return GT_FAIL(GT_ERR_CKPT, "%s: it holds no model: %s and %s, lists of float32, are needed",
+  return GT_FAIL(GT_ERR_CKPT, "%s: it holds no model; expected %s and %s, lists of float32",
                  s->path, CKPT_PARAMS, CKPT_BUFFERS);
 }
 
@@ -335,7 +335,7 @@ gt_status gt_ckpt_source_get(const gt_ckpt_source *source, bool buffers, size_t 
   const char *name = buffers ? CKPT_BUFFERS : CKPT_PARAMS;
   const size_t all = source->floats[buffers];
   if (at > all || n > all - at)
-    return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu floats of %s; %zu from %zu on are needed",
+    return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu floats of %s; expected %zu from %zu on",
                    source->path, all, name, n, at);
   if (n == 0) return GT_OK;
   const gt_ckpt_silence before = gt_ckpt_be_silent();

@@ -257,7 +257,7 @@ gt_status gt_ckpt_write(gt_ckpt_writer *writer, const gt_ckpt_info *info, const 
         "round %lld of region %s was to be written before the result of round %lld was asked for",
         (long long)info->round, writer->name, (long long)writer->round);
   if (info->round < 0)
-    return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; 0 or more is needed",
+    return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; expected 0 or more",
                    (long long)info->round);
   return begin(writer, info->round, info, state);
 }

@@ -12,10 +12,10 @@ gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
                                   gt_sample_shape *shape) {
   for (int i = 0; i < 4; i++)
     if (info->shape[i] < 1)
-      return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", path,
+      return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; expected 1 or more", path,
                      (long long)info->shape[i]);
   if (info->features < 0 || info->features > INT32_MAX)
-    return GT_FAIL(GT_ERR_CKPT, "%s: its samples are ids below %lld; 0 (images) to %d is needed",
+    return GT_FAIL(GT_ERR_CKPT, "%s: its samples are ids below %lld; expected 0 (images) to %d",
                    path, (long long)info->features, INT32_MAX);
   *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2],
                              (size_t)info->shape[3], (size_t)info->features};
@@ -41,8 +41,8 @@ gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t
   for (size_t c = 0; c < channels; c++)
     if (!isfinite((*mean)[c]) || !isfinite((*std)[c]) || (*std)[c] <= 0)
       return GT_FAIL(GT_ERR_CKPT,
-                     "%s: its data/mean is %g and data/std %g of channel %zu; finite numbers, "
-                     "above 0 the second, are needed",
+                     "%s: its data/mean is %g and data/std %g of channel %zu; both must be finite, "
+                     "and data/std above 0",
                      path, (double)(*mean)[c], (double)(*std)[c], c);
   return GT_OK;
 }
@@ -81,8 +81,8 @@ static gt_status create_with_options(gt_graph **graph, gt_graph_spec *spec, cons
 gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info) {
   if (info->mean_of > 0 || !gt_job_in_parts(info->job_yaml)) return GT_OK;
   return GT_FAIL(GT_ERR_CKPT,
-                 "%s holds only the stages of region %s, a part of model %s; the whole model, "
-                 "final.h5, which the pipeline's run writes at its end, is needed",
+                 "%s holds only the stages of region %s, a part of model %s; expected the whole "
+                 "model, final.h5, which the pipeline's run writes at its end",
                  path, info->region, info->model);
 }
 
@@ -106,8 +106,8 @@ gt_status gt_cli_checkpoint_hash(const gt_graph *graph, const char *path,
   gt_graph_hash(graph, hash);
   if (strcmp(hash, info->model_hash) == 0) return GT_OK;
   return GT_FAIL(GT_ERR_CKPT,
-                 "%s: its model %s has hash %.12s, this program's has %.12s; the version that "
-                 "wrote it is needed",
+                 "%s: its model %s has hash %.12s, this program's has %.12s; expected the version "
+                 "that wrote it",
                  path, info->model, info->model_hash, hash);
 }
 

@@ -74,7 +74,7 @@ static gt_status parse_count(const char *command, const char *option, const char
   errno = 0;
   unsigned long long v = strtoull(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end || errno)
-    return GT_FAIL(GT_ERR_JOB, "data %s --%s is `%s`; a whole number is needed", command, option,
+    return GT_FAIL(GT_ERR_JOB, "data %s --%s is `%s`; expected a whole number", command, option,
                    text);
   *out = v;
   return GT_OK;
@@ -119,11 +119,11 @@ static gt_status take_import_option(void *context, const struct option *option, 
     o->test_share = strtod(text, &end);
     return end != text && *end == 0
                ? GT_OK
-               : GT_FAIL(GT_ERR_JOB, "data import --test-share is `%s`; a number is needed", text);
+               : GT_FAIL(GT_ERR_JOB, "data import --test-share is `%s`; expected a number", text);
   }
   GT_TRY(parse_count("import", option->name, text, &value));
   if (value == 0)
-    return GT_FAIL(GT_ERR_JOB, "data import --%s is 0; 1 or more is needed", option->name);
+    return GT_FAIL(GT_ERR_JOB, "data import --%s is 0; expected 1 or more", option->name);
   *(option->val == 'v' ? &o->text.vocabulary : &o->text.length) = value;
   return GT_OK;
 }
@@ -151,7 +151,7 @@ static gt_status import(int argc, char **argv) {
   const int words = argc - optind;
   const bool files = words > 0 && gt_data_format_takes_files(argv[optind]);
   if (files ? words < 3 : words != 3)
-    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; %s are needed", words,
+    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; expected %s", words,
                    files ? "text FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
   const char *out = argv[argc - 1];
   for (int i = optind + 1; i < argc - 1; i++) GT_TRY(gt_data_check_output(out, argv[i], o.force));
@@ -202,7 +202,7 @@ static gt_status synth(int argc, char **argv) {
   GT_TRY(take_options(argc, argv, options, "--train, --test, --classes, --seed and --force",
                       take_synth_option, &o));
   if (argc - optind != 1)
-    return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; OUT.h5 is needed", argc - optind);
+    return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; expected OUT.h5", argc - optind);
   GT_TRY(gt_data_check_output(argv[optind], NULL, o.force));
   GT_TRY(gt_data_synth(argv[optind], &o.spec));
   return said(argv[optind]);
@@ -230,14 +230,14 @@ static gt_status parse_word(const char *option, const char *text, const char *co
                             size_t n, int *out) {
   for (size_t i = 0; i < n; i++)
     if (strcmp(text, words[i]) == 0) return *out = (int)i, GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data split --%s is `%s`; %s, %s or %s is needed", option, text,
+  return GT_FAIL(GT_ERR_JOB, "data split --%s is `%s`; expected %s, %s or %s", option, text,
                  words[0], words[1], words[2]);
 }
 
 static gt_status parse_number(const char *option, const char *text, char **end, double *out) {
   *out = strtod(text, end);
   if (*end != text && isfinite(*out) && *out > 0 && (**end == 0 || **end == ',')) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data split --%s has `%s`; a number above 0 is needed", option, text);
+  return GT_FAIL(GT_ERR_JOB, "data split --%s has `%s`; expected a number above 0", option, text);
 }
 
 static gt_status parse_shares(split_options *o, const char *text) {
@@ -255,7 +255,7 @@ static gt_status parse_alpha(split_options *o, const char *text) {
   char *end;
   GT_TRY(parse_number("alpha", text, &end, &o->partition.alpha));
   return *end == 0 ? GT_OK
-                   : GT_FAIL(GT_ERR_JOB, "data split --alpha is `%s`; one number is needed", text);
+                   : GT_FAIL(GT_ERR_JOB, "data split --alpha is `%s`; expected one number", text);
 }
 
 static gt_status take_option(void *context, const struct option *option, const char *text) {
@@ -267,7 +267,7 @@ static gt_status take_option(void *context, const struct option *option, const c
   case 'r':
     GT_TRY(parse_count("split", option->name, text, &count));
     if (count < 1 || count > SPLIT_REGIONS_MAX)
-      return GT_FAIL(GT_ERR_JOB, "data split --regions is %s; 1 to %d is needed", text,
+      return GT_FAIL(GT_ERR_JOB, "data split --regions is %s; expected 1 to %d", text,
                      SPLIT_REGIONS_MAX);
     o->partition.nregions = count;
     return GT_OK;
@@ -310,11 +310,12 @@ static gt_status split_as(split_options *o, int argc, char **argv) {
                       "--regions, --by, --shares, --alpha, --seed, --test, --to and --force",
                       take_option, o));
   if (argc - optind != 1)
-    return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);
+    return GT_FAIL(GT_ERR_JOB, "data split has %d file names; expected FILE.h5", argc - optind);
   if (o->partition.nregions == 0)
-    return GT_FAIL(GT_ERR_JOB, "data split has no --regions; how many files are written is needed");
+    return GT_FAIL(GT_ERR_JOB,
+                   "data split has no --regions; expected the number of files to write");
   if (o->shares && o->nshares != o->partition.nregions)
-    return GT_FAIL(GT_ERR_JOB, "data split --shares has %zu numbers; %zu are needed, one a region",
+    return GT_FAIL(GT_ERR_JOB, "data split --shares has %zu numbers; expected %zu, one a region",
                    o->nshares, o->partition.nregions);
   o->partition.shares = o->shares;
   return gt_data_split(argv[optind], &o->partition, o->tests, o->folder, o->force, say_written);
@@ -361,7 +362,7 @@ static gt_status info(int argc, char **argv) {
   struct stat st;
   char size[32];
   if (argc != 2)
-    return GT_FAIL(GT_ERR_JOB, "data info has %d file names; FILE.h5 is needed", argc - 1);
+    return GT_FAIL(GT_ERR_JOB, "data info has %d file names; expected FILE.h5", argc - 1);
   GT_TRY(gt_dataset_open(&dataset, argv[1]));
   const gt_dataset_info *d = gt_dataset_describe(dataset);
   printf("%-12s %s (%s)\n", "file", argv[1],
@@ -388,7 +389,7 @@ static gt_status info(int argc, char **argv) {
 gt_status gt_cmd_data(int argc, char **argv) {
   static const char *const names[] = {"import", "synth", "split", "info"};
   if (argc < 2)
-    return GT_FAIL(GT_ERR_JOB, "data has no command; import, synth, split or info is needed");
+    return GT_FAIL(GT_ERR_JOB, "data has no command; expected import, synth, split or info");
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return print_usage();
   if (strcmp(argv[1], "import") == 0) return import(argc - 1, argv + 1);

@@ -38,11 +38,11 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path,
                    shape->c, shape->classes);
   if (shape->features != data->features)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s holds %s; the model of %s takes %s: %zu ids there, %zu needed (0: images)",
+                   "%s holds %s; the model of %s takes %s: found %zu ids, expected %zu (0: images)",
                    data_path, data->features ? "ids" : "images", path,
                    shape->features ? "ids" : "images", data->features, shape->features);
   if (data->ntest == 0)
-    return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
+    return GT_FAIL(GT_ERR_DATA, "%s has no test samples; expected 1 or more", data_path);
   return GT_OK;
 }
 
@@ -152,7 +152,7 @@ static gt_status parse_threads(const char *text, size_t *threads) {
   char *end;
   long n = strtol(text, &end, 10);
   if (*text == '\0' || *end != '\0' || n < 1 || n > GT_CLI_THREADS_MOST)
-    return GT_FAIL(GT_ERR_JOB, "eval: --threads is '%s'; a number from 1 to %d is needed", text,
+    return GT_FAIL(GT_ERR_JOB, "eval: --threads is '%s'; expected a number from 1 to %d", text,
                    GT_CLI_THREADS_MOST);
   *threads = (size_t)n;
   return GT_OK;
@@ -189,7 +189,7 @@ gt_status gt_cmd_eval(int argc, char **argv) {
   const int given = argc - optind;
   if (given == 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "eval: %s is given and no data set; one for its test split is needed, as in "
+                   "eval: %s is given and no data set; expected one for its test split, as in "
                    "`geotrain eval %s DATA.h5`",
                    argv[optind], argv[optind]);
   if (given != 2 && given != 3)

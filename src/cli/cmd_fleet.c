@@ -193,7 +193,7 @@ static gt_status read_amount(const char *option, const char *text,
     return GT_FAIL(GT_ERR_JOB, "fleet: %s: %s", option, reason);
   }
   if (*out > 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "fleet: %s is %s; more than 0 is needed", option, text);
+  return GT_FAIL(GT_ERR_JOB, "fleet: %s is %s; expected more than 0", option, text);
 }
 
 static gt_status read_options(options *o, int argc, char **argv) {
@@ -211,7 +211,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
   }
   if (optind != argc - 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "fleet: one profile or folder is needed, %d were given; see `geotrain help "
+                   "fleet: expected one profile or folder, found %d; see `geotrain help "
                    "fleet`",
                    argc - optind);
   o->path = argv[optind];

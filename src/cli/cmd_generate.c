@@ -92,12 +92,12 @@ static gt_status open_tokens(gt_tokens **out, const char *path, const gt_ckpt_in
   const gt_state_item *merges = gt_state_find(state, "data/", "merges");
   if (model && !model->decodes)
     return GT_FAIL(GT_ERR_CKPT,
-                   "%s: its model, %s, does not continue texts; one of a model like gpt is needed",
-                   path, info->model);
+                   "%s: its model, %s, does not continue texts; expected a model like gpt", path,
+                   info->model);
   if (!merges || merges->type != GT_TYPE_I64 || merges->count % 2 != 0)
     return GT_FAIL(GT_ERR_CKPT,
-                   "%s: holds no vocabulary; a model trained on a text that `geotrain data import "
-                   "text` has imported is needed",
+                   "%s: holds no vocabulary; expected a model trained on a text that `geotrain "
+                   "data import text` has imported",
                    path);
   if (gt_tokens_create(out, path, merges->data, merges->count / 2) != GT_OK) {
     char reason[GT_ERROR_TEXT_MAX];
@@ -106,8 +106,8 @@ static gt_status open_tokens(gt_tokens **out, const char *path, const gt_ckpt_in
   }
   if ((int64_t)gt_tokens_count(*out) == info->features) return GT_OK;
   return GT_FAIL(GT_ERR_CKPT,
-                 "%s: its model has %lld ids and its vocabulary %zu; as many are needed", path,
-                 (long long)info->features, gt_tokens_count(*out));
+                 "%s: its model has %lld ids and its vocabulary %zu; expected the same number",
+                 path, (long long)info->features, gt_tokens_count(*out));
 }
 
 static gt_status open_writer(writer *w, const char *path, const gt_ckpt_info *info,
@@ -194,8 +194,8 @@ static gt_status parse_count(const char *option, const char *text, uint64_t most
   errno = 0;
   const unsigned long long n = strtoull(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end || errno || n > most)
-    return GT_FAIL(GT_ERR_JOB, "generate: --%s is `%s`; a whole number up to %llu is needed",
-                   option, text, (unsigned long long)most);
+    return GT_FAIL(GT_ERR_JOB, "generate: --%s is `%s`; expected a whole number up to %llu", option,
+                   text, (unsigned long long)most);
   *out = n;
   return GT_OK;
 }
@@ -204,8 +204,7 @@ static gt_status parse_temperature(const char *text, double *out) {
   char *end;
   *out = strtod(text, &end);
   if (end != text && *end == 0 && isfinite(*out) && *out >= 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "generate: --temperature is `%s`; a number, 0 or more, is needed",
-                 text);
+  return GT_FAIL(GT_ERR_JOB, "generate: --temperature is `%s`; expected a number, 0 or more", text);
 }
 
 static gt_status take(request *r, int option, const char *text) {
@@ -242,9 +241,9 @@ static gt_status read_request(request *r, int argc, char **argv) {
   if (given != 1 && given != 2)
     return GT_FAIL(GT_ERR_JOB, "generate: %d files are given; " USAGE, given);
   if (r->prompt[0]) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "generate: --prompt is empty or missing; a text that the model continues is "
-                 "needed");
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "generate: --prompt is empty or missing; expected a text that the model continues");
 }
 
 gt_status gt_cmd_generate(int argc, char **argv) {

@@ -40,7 +40,7 @@ gt_status gt_cmd_help(int argc, char **argv) {
     return GT_OK;
   }
   if (argc > 2)
-    return GT_FAIL(GT_ERR_JOB, "help has %d arguments; one is needed: a command, or job", argc - 1);
+    return GT_FAIL(GT_ERR_JOB, "help has %d arguments; expected one: a command, or job", argc - 1);
   if (argc < 2) {
     gt_print_commands(stdout);
     return GT_OK;

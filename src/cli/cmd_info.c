@@ -145,8 +145,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
     if (option == '?') return gt_option_refused(argc, argv, "info");
   }
   if (argc - optind > 1)
-    return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given",
-                   argc - optind);
+    return GT_FAIL(GT_ERR_JOB, "info: expected at most one job file, found %d", argc - optind);
   o->path = optind < argc ? argv[optind] : NULL;
   const char *of_job = o->nsets     ? "--set overrides a key of"
                        : o->flat    ? "--flat prints"

@@ -43,11 +43,11 @@ static gt_status read_words(word_list *list, const char *option, const char *tex
     if (comma) *comma = '\0';
     for (size_t i = 0; i < list->n; i++)
       if (strcmp(list->names[i], at) == 0)
-        return GT_FAIL(GT_ERR_JOB, "placement: %s names %.80s twice; once is needed", option, at);
+        return GT_FAIL(GT_ERR_JOB, "placement: %s names %.80s twice; expected once", option, at);
     if (!*at)
       return GT_FAIL(GT_ERR_JOB,
-                     "placement: %s is \"%.80s\"; names with commas between them are needed",
-                     option, text);
+                     "placement: %s is \"%.80s\"; expected names with commas between them", option,
+                     text);
     list->names[list->n++] = at;
   }
   return GT_OK;
@@ -58,9 +58,8 @@ static gt_status read_count(int64_t *out, const char *option, const char *text, 
   errno = 0;
   long long n = strtoll(text, &end, 10);
   if (errno || end == text || *end || n < 1 || n > most)
-    return GT_FAIL(GT_ERR_JOB,
-                   "placement: %s is \"%.80s\"; a whole number from 1 to %lld is needed", option,
-                   text, (long long)most);
+    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; expected a whole number from 1 to %lld",
+                   option, text, (long long)most);
   *out = n;
   return GT_OK;
 }
@@ -70,7 +69,7 @@ static gt_status read_real(double *out, const char *option, const char *text, do
   char *end;
   double x = strtod(text, &end);
   if (end == text || *end || !(x >= least && x <= most))
-    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a number from %g to %g is needed",
+    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; expected a number from %g to %g",
                    option, text, least, most);
   *out = x;
   return GT_OK;
@@ -87,15 +86,15 @@ static gt_status named(const char *option, gt_status status) {
 static gt_status read_time(double *out, const char *option, const char *text) {
   GT_TRY(named(option, gt_parse_time_s(text, out)));
   if (*out > 86400)
-    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a day at most is needed", option, text);
+    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; expected at most a day", option, text);
   return GT_OK;
 }
 
 static gt_status read_model(double *out, const char *text) {
   GT_TRY(named("--model-bytes", gt_parse_size_bytes(text, out)));
   if (*out < 1 || *out > 1e13)
-    return GT_FAIL(GT_ERR_JOB,
-                   "placement: --model-bytes is \"%.80s\"; from 1 B to 10 TB are needed", text);
+    return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is \"%.80s\"; expected from 1 B to 10 TB",
+                   text);
   return GT_OK;
 }
 
@@ -186,8 +185,8 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
     return GT_FAIL(GT_ERR_JOB, "placement: \"%.80s\" is no option; see `geotrain help placement`",
                    argv[optind]);
   if (o->model_bytes == 0)
-    return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; the size of a gradient is "
-                               "needed, as in --model-bytes 17MB");
+    return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; expected the size of a "
+                               "gradient, as in --model-bytes 17MB");
   if (o->places.n == 0) {
     gt_free(o->places.names);
     o->places = (word_list){NULL, GT_NEW_ARRAY(const char *, o->workers_at.n), o->workers_at.n};

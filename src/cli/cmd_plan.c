@@ -32,7 +32,7 @@ static gt_status read_margin(double *out, const char *text) {
   double x = strtod(text, &end);
   if (end == text || *end || !(x >= 0 && x < 1))
     return GT_FAIL(GT_ERR_JOB,
-                   "plan: --margin is \"%.80s\"; a share from 0 to below 1 is needed, as in 0.1",
+                   "plan: --margin is \"%.80s\"; expected a share from 0 to below 1, as in 0.1",
                    text);
   *out = x;
   return GT_OK;
@@ -74,8 +74,7 @@ static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
                                     .regions_csv = o->regions_csv,
                                     .margin = o->margin < 0 ? MARGIN : o->margin};
   if (o->svg)
-    return GT_FAIL(GT_ERR_JOB,
-                   "plan: --svg draws a pipeline; a job with pipeline.stages is needed");
+    return GT_FAIL(GT_ERR_JOB, "plan: --svg draws a pipeline; expected a job with pipeline.stages");
   gt_status status = gt_planner_make(&p, &asked);
   if (status == GT_OK) status = show(p, o);
   gt_planner_close(p);

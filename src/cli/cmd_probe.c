@@ -18,7 +18,7 @@ static gt_status read_limit(gt_probe_options *o, const char *text) {
   GT_TRY(gt_parse_time_s(text, &o->link_limit_s));
   return o->link_limit_s > 0
              ? GT_OK
-             : GT_FAIL(GT_ERR_JOB, "probe: --link-limit is %s; more than 0 s is needed", text);
+             : GT_FAIL(GT_ERR_JOB, "probe: --link-limit is %s; expected more than 0 s", text);
 }
 
 static gt_status take(void *ctx, int option, const char *argument) {

@@ -248,7 +248,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
 static gt_status make_out(const char *out) {
   if (!out || mkdir(out, 0777) == 0 || errno == EEXIST) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "simulate: --out %s cannot be made: %s; a folder that can be written is needed",
+                 "simulate: --out %s cannot be made: %s; expected a folder that can be written",
                  out, strerror(errno));
 }
 

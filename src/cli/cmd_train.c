@@ -36,8 +36,7 @@ static gt_status read_round(gt_train_options *o, const char *argument) {
   long long round = strtoll(argument, &end, 10);
   if (!isdigit((unsigned char)*argument) || *end || errno != 0 || round < 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "--resume-round is \"%s\"; the number of a round, 1 or more, is needed",
-                   argument);
+                   "--resume-round is \"%s\"; expected the number of a round, 1 or more", argument);
   o->setup.resume_round = round;
   return GT_OK;
 }
@@ -45,7 +44,7 @@ static gt_status read_round(gt_train_options *o, const char *argument) {
 static gt_status read_clock(gt_train_options *o, const char *argument) {
   o->setup.virtual_clock = strcmp(argument, "virtual") == 0;
   if (o->setup.virtual_clock || strcmp(argument, "real") == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "--clock is \"%s\"; one of real, virtual is needed", argument);
+  return GT_FAIL(GT_ERR_JOB, "--clock is \"%s\"; expected one of real, virtual", argument);
 }
 
 static gt_status read_progress(gt_train_options *o, const char *argument) {
@@ -55,7 +54,7 @@ static gt_status read_progress(gt_train_options *o, const char *argument) {
       o->live = (gt_live_mode)i;
       return GT_OK;
     }
-  return GT_FAIL(GT_ERR_JOB, "--progress is \"%s\"; one of auto, line, log, none is needed",
+  return GT_FAIL(GT_ERR_JOB, "--progress is \"%s\"; expected one of auto, line, log, none",
                  argument);
 }
 

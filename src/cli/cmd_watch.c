@@ -212,7 +212,7 @@ static gt_status read_progress(settings *set, const char *word) {
       set->mode = (gt_live_mode)i;
       return GT_OK;
     }
-  return GT_FAIL(GT_ERR_JOB, "watch: --progress is \"%s\"; one of auto, line, log is needed", word);
+  return GT_FAIL(GT_ERR_JOB, "watch: --progress is \"%s\"; expected one of auto, line, log", word);
 }
 
 static gt_status read_options(settings *set, int argc, char **argv) {
@@ -230,7 +230,7 @@ static gt_status read_options(settings *set, int argc, char **argv) {
   }
   if (optind == argc)
     return GT_FAIL(GT_ERR_JOB,
-                   "watch: a run directory is needed, none was given; see `geotrain help watch`");
+                   "watch: expected a run directory, found none; see `geotrain help watch`");
   set->arguments = argv + optind;
   set->narguments = (size_t)(argc - optind);
   return GT_OK;

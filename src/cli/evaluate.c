@@ -58,7 +58,7 @@ static void score_by_threads(work *w) {
   pthread_t *threads = GT_NEW_ARRAY(pthread_t, more + 1);
   while (started < more && pthread_create(&threads[started], NULL, score, w) == 0) started++;
   if (started < more)
-    gt_log(GT_LOG_WARN, "only %zu threads could be started; %zu are needed", started + 1, more + 1);
+    gt_log(GT_LOG_WARN, "only %zu threads could be started; expected %zu", started + 1, more + 1);
   score(w);
   for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
   gt_free(threads);

@@ -38,7 +38,7 @@ gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv,
       GT_TRY(take(ctx, option, optarg));
   }
   if (optind != argc - 1)
-    return GT_FAIL(GT_ERR_JOB, "%s: one job file is needed, %d were given; see `geotrain help %s`",
+    return GT_FAIL(GT_ERR_JOB, "%s: expected one job file, found %d; see `geotrain help %s`",
                    argv[0], argc - optind, argv[0]);
   words->path = argv[optind];
   return GT_OK;

@@ -13,8 +13,7 @@ static int by_logit(const void *a, const void *b) {
 static gt_status sort(const float *logits, size_t n, gt_cli_candidate *candidates) {
   for (size_t i = 0; i < n; i++) {
     if (!isfinite(logits[i]))
-      return GT_FAIL(GT_ERR_CKPT,
-                     "the model gives %g as logit of id %zu; finite numbers are needed",
+      return GT_FAIL(GT_ERR_CKPT, "the model gives %g as logit of id %zu; expected finite numbers",
                      (double)logits[i], i);
     candidates[i] = (gt_cli_candidate){(double)logits[i], i};
   }

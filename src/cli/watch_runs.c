@@ -106,7 +106,7 @@ gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again) {
   if (!is_dir(path)) {
     above(path, parent, sizeof parent);
     if (access(path, F_OK) == 0)
-      return GT_FAIL(GT_ERR_JOB, "watch: %s is a file; a run directory is needed", path);
+      return GT_FAIL(GT_ERR_JOB, "watch: %s is a file; expected a run directory", path);
     if (!holds(parent, "slurm-jobs"))
       return GT_FAIL(GT_ERR_JOB,
                      "watch: there is no directory %s, and no job was submitted that would make "

@@ -51,8 +51,8 @@ gt_status gt_class_names_check(const gt_class_names *names, const char *path) {
   const char *name = names->text;
   for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1)
     if (!*name || strlen(name) > GT_CLASS_NAME_MAX)
-      return GT_FAIL(GT_ERR_DATA, "%s: the name of class %zu has %zu bytes; 1 to %d are needed",
-                     path, k, strlen(name), GT_CLASS_NAME_MAX);
+      return GT_FAIL(GT_ERR_DATA, "%s: the name of class %zu has %zu bytes; expected 1 to %d", path,
+                     k, strlen(name), GT_CLASS_NAME_MAX);
   if (names->bytes > GT_CLASS_NAMES_MAX)
     return GT_FAIL(GT_ERR_DATA, "%s: the names of classes have %zu bytes; at most %d are allowed",
                    path, names->bytes, GT_CLASS_NAMES_MAX);
@@ -112,8 +112,8 @@ gt_status gt_class_names_read(gt_class_names *names, hid_t file, const char *pat
   if (H5Tget_class(type) != H5T_STRING || n < 0 || (size_t)n != classes)
     status = GT_FAIL(
         GT_ERR_DATA,
-        "%s: the attribute `%s` is %s with %lld elements; %zu strings, one a class, are needed",
-        path, GT_DATA_CLASS_NAMES, gt_data_h5_type_name(type, found, sizeof found), (long long)n,
+        "%s: the attribute `%s` is %s with %lld elements; expected %zu strings, one a class", path,
+        GT_DATA_CLASS_NAMES, gt_data_h5_type_name(type, found, sizeof found), (long long)n,
         classes);
   else
     status = read_names(names, attr, type, path, classes);

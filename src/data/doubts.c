@@ -15,7 +15,7 @@ static void doubt_axes(const gt_dataset *d, void (*tell)(const char *text)) {
   if (!usual || w <= 4 || c <= 4 || (h == 1 && w != c)) return;
   snprintf(text, sizeof text,
            "%s: images are %zu x %zu x %zu (rows, columns, channels), which looks like channels "
-           "first; channels last are needed: x.transpose(0, 2, 3, 1) in numpy",
+           "first; expected channels last: x.transpose(0, 2, 3, 1) in numpy",
            d->path, h, w, c);
   tell(text);
 }

@@ -58,7 +58,7 @@ static gt_status missing(const char *path, int error) {
                      "%s: cannot be opened (%s); `datasets/get %s` fetches and imports it", path,
                      strerror(error), published[i]);
   }
-  return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path,
+  return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); expected an HDF5 data set", path,
                  strerror(error));
 }
 
@@ -71,7 +71,7 @@ static gt_status check_readable(const char *path) {
   close(fd);
   if (failed) return GT_FAIL(GT_ERR_DATA, "%s: cannot be examined (%s)", path, strerror(errno));
   if (!S_ISREG(st.st_mode))
-    return GT_FAIL(GT_ERR_DATA, "%s: is not a file; an HDF5 data set is needed", path);
+    return GT_FAIL(GT_ERR_DATA, "%s: is not a file; expected an HDF5 data set", path);
   return GT_OK;
 }
 
@@ -88,7 +88,7 @@ gt_status gt_data_h5_open(hid_t *file, const char *path) {
   *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   if (*file < 0) {
     gt_data_h5_reason(reason, sizeof reason);
-    return GT_FAIL(GT_ERR_DATA, "%s: HDF5 cannot open it (%s); a whole file is needed", path,
+    return GT_FAIL(GT_ERR_DATA, "%s: HDF5 cannot open it (%s); expected a whole file", path,
                    reason);
   }
   return GT_OK;
@@ -235,8 +235,7 @@ hid_t gt_data_h5_inside(hid_t class, bool *met) {
 }
 
 gt_status gt_data_h5_leads_out(gt_status code, const char *path, const char *name) {
-  return GT_FAIL(code,
-                 "%s: %s leads to another file (an external link); data in this one are needed",
+  return GT_FAIL(code, "%s: %s leads to another file (an external link); expected data in this one",
                  path, name);
 }
 
@@ -263,14 +262,14 @@ static gt_status check_chunks(gt_status code, hid_t dset, hid_t plist, const cha
   gt_data_h5_close(type);
   if (!overflow && (bytes <= CHUNK_BYTES || bytes <= held)) return GT_OK;
   return GT_FAIL(code,
-                 "%s: %s has chunks of %llu bytes, and holds %llu; chunks of at most %llu, or of "
-                 "what it holds, are needed",
+                 "%s: %s has chunks of %llu bytes, and holds %llu; expected chunks of at most "
+                 "%llu, or of what it holds",
                  path, name, (unsigned long long)bytes, (unsigned long long)held,
                  (unsigned long long)CHUNK_BYTES);
 }
 
 gt_status gt_data_h5_check_layout(gt_status code, hid_t dset, const char *path, const char *name) {
-  static const char needed[] = "contiguous, compact or chunked storage in this one is needed";
+  static const char needed[] = "expected contiguous, compact or chunked storage in this file";
   hid_t plist = H5Dget_create_plist(dset);
   const H5D_layout_t layout = H5Pget_layout(plist);
   gt_status status = GT_OK;
@@ -297,7 +296,7 @@ gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, co
   gt_data_h5_close(access);
   if (met) return gt_data_h5_leads_out(GT_ERR_DATA, path, name);
   if (*dset < 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be opened (%s); a data set %s is needed", path, name,
+    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be opened (%s); expected a data set %s", path, name,
                    reason, shape);
   return gt_data_h5_check_layout(GT_ERR_DATA, *dset, path, name);
 }

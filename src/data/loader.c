@@ -169,7 +169,7 @@ static gt_status check_samples(const gt_dataset *dataset, gt_split split, const 
   for (size_t i = 0; i < n; i++)
     if (samples[i] >= total || (i > 0 && samples[i] <= samples[i - 1]))
       return GT_FAIL(GT_ERR_FAULT,
-                     "sample %zu of a part is number %u; rising numbers below %zu are needed", i,
+                     "sample %zu of a part is number %u; expected rising numbers below %zu", i,
                      samples[i], total);
   return GT_OK;
 }
@@ -244,7 +244,7 @@ size_t gt_loader_samples(const gt_loader *l) {
 gt_status gt_loader_augment(gt_loader *l, gt_augment augment) {
   if (augment != GT_AUGMENT_NONE && l->input == GT_INPUT_IDS)
     return GT_FAIL(GT_ERR_JOB,
-                   "data.augment is crop-flip, but the samples are ids; images are needed");
+                   "data.augment is crop-flip, but the samples are ids; expected images");
   l->augment = augment;
   return GT_OK;
 }

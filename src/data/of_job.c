@@ -16,7 +16,7 @@ gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region) {
     return GT_OK;
   gt_dataset_close(*out);
   *out = NULL;
-  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed",
+  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; expected images",
                  gt_augment_names[job->data.augment], path);
 }
 
@@ -117,8 +117,8 @@ static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, siz
     return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
                  "regions %s and %s both name %s and find other training samples there (%zu in "
-                 "region %s, %zu in region %s); the same file is "
-                 "needed, or data.partition.by file where each region has one of its own",
+                 "region %s, %zu in region %s); expected the same file, or data.partition.by file "
+                 "where each region has one of its own",
                  job->regions[other].name, job->regions[region].name, gt_data_path(job, region),
                  infos[other].ntrain, job->regions[other].name, infos[region].ntrain,
                  job->regions[region].name);

@@ -23,7 +23,7 @@ static gt_status attr_open(hid_t object, const char *path, const char *name, hid
   if (H5Aexists(object, name) <= 0)
     return GT_FAIL(
         GT_ERR_DATA,
-        "%s: the attribute `%s` of %s is missing; docs/data-format.md lists what is needed", path,
+        "%s: the attribute `%s` of %s is missing; docs/data-format.md lists the attributes", path,
         name, where(object, at, sizeof at));
   *attr = H5Aopen(object, name, H5P_DEFAULT);
   if (*attr < 0)
@@ -55,7 +55,7 @@ static gt_status attr_int(hid_t object, const char *path, const char *name, int6
   GT_TRY(attr_open(object, path, name, &attr, &type, &rank, &count));
   if (H5Tget_class(type) != H5T_INTEGER || count != 1)
     status = GT_FAIL(GT_ERR_DATA,
-                     "%s: the attribute `%s` is %s with %lld elements; one integer is needed", path,
+                     "%s: the attribute `%s` is %s with %lld elements; expected one integer", path,
                      name, gt_data_h5_type_name(type, found, sizeof found), (long long)count);
   else if (H5Aread(attr, H5T_NATIVE_INT64, out) < 0)
     status = unreadable(path, name);
@@ -97,9 +97,9 @@ static gt_status attr_text(hid_t object, const char *path, const char *name, cha
   gt_status status;
   GT_TRY(attr_open(object, path, name, &attr, &type, &rank, &count));
   if (H5Tget_class(type) != H5T_STRING || count != 1)
-    status = GT_FAIL(GT_ERR_DATA,
-                     "%s: the attribute `%s` is %s with %lld elements; one string is needed", path,
-                     name, gt_data_h5_type_name(type, found, sizeof found), (long long)count);
+    status =
+        GT_FAIL(GT_ERR_DATA, "%s: the attribute `%s` is %s with %lld elements; expected one string",
+                path, name, gt_data_h5_type_name(type, found, sizeof found), (long long)count);
   else
     status = read_text(attr, type, path, name, out, size);
   for (char *p = out; status == GT_OK && *p; p++) /* the text is printed in messages and tables */
@@ -120,8 +120,8 @@ static gt_status attr_floats(hid_t object, const char *path, const char *name, f
   if (H5Tget_class(type) != H5T_FLOAT || H5Tget_size(type) != sizeof(float) || rank != 1 ||
       (size_t)count != n)
     status = GT_FAIL(GT_ERR_DATA,
-                     "%s: the attribute `%s` is %s with %lld elements in %d dimensions; float32 "
-                     "with %zu (one a channel) is needed",
+                     "%s: the attribute `%s` is %s with %lld elements in %d dimensions; expected "
+                     "float32 with %zu (one a channel)",
                      path, name, gt_data_h5_type_name(type, found, sizeof found), (long long)count,
                      rank, n);
   else if (H5Aread(attr, H5T_NATIVE_FLOAT, out) < 0)
@@ -147,7 +147,7 @@ static gt_status check_root(gt_dataset *d) {
   GT_TRY(attr_text(d->file, d->path, "name", d->info.name, sizeof d->info.name));
   GT_TRY(attr_int(d->file, d->path, "classes", &classes));
   if (classes < 2 || classes > MAX_CLASSES)
-    return GT_FAIL(GT_ERR_DATA, "%s: classes is %lld; 2 to %d are needed", d->path,
+    return GT_FAIL(GT_ERR_DATA, "%s: classes is %lld; expected 2 to %d", d->path,
                    (long long)classes, MAX_CLASSES);
   d->info.classes = (size_t)classes;
   GT_TRY(gt_class_names_read(&d->class_names, d->file, d->path, d->info.classes));
@@ -167,11 +167,11 @@ static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int r
   snprintf(above, sizeof above, "/%s", group);
   GT_TRY(gt_data_h5_exists(d->file, d->path, above, &there));
   if (!there)
-    return GT_FAIL(GT_ERR_DATA, "%s: the group /%s is missing; groups train and test are needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: the group /%s is missing; expected groups train and test",
                    d->path, group);
   GT_TRY(gt_data_h5_exists(d->file, d->path, full, &there));
   if (!there)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s is missing; x and y are needed in groups train and test",
+    return GT_FAIL(GT_ERR_DATA, "%s: %s is missing; expected x and y in groups train and test",
                    d->path, full);
   GT_TRY(gt_data_h5_open_set(d->file, d->path, full, shape, dset));
   hid_t space = H5Dget_space(*dset);
@@ -179,7 +179,7 @@ static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int r
   if (found == rank) H5Sget_simple_extent_dims(space, dims, NULL);
   gt_data_h5_close(space);
   if (found != rank)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s has %d dimensions; %s is needed", d->path, full, found,
+    return GT_FAIL(GT_ERR_DATA, "%s: %s has %d dimensions; expected %s", d->path, full, found,
                    shape);
   return GT_OK;
 }
@@ -204,7 +204,7 @@ static gt_status check_types(gt_dataset *d, gt_split split) {
     if (!has_type(d->x[split], H5T_FLOAT, 4, H5T_SGN_ERROR, found, sizeof found)) {
       input = GT_INPUT_IDS;
       if (!has_type(d->x[split], H5T_INTEGER, 4, H5T_SGN_2, found, sizeof found))
-        return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is %s; uint8, float32 or int32 is needed", d->path,
+        return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is %s; expected uint8, float32 or int32", d->path,
                        group, found);
     }
   }
@@ -214,7 +214,7 @@ static gt_status check_types(gt_dataset *d, gt_split split) {
     return GT_FAIL(GT_ERR_DATA, "%s: /test/x is %s but /train/x is %s; both must be the same",
                    d->path, found, gt_data_input_names[d->info.input]);
   if (!has_type(d->y[split], H5T_INTEGER, 4, H5T_SGN_2, found, sizeof found))
-    return GT_FAIL(GT_ERR_DATA, "%s: /%s/y is %s; int32 is needed", d->path, group, found);
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s/y is %s; expected int32", d->path, group, found);
   return GT_OK;
 }
 
@@ -253,14 +253,14 @@ static gt_status check_split(gt_dataset *d, gt_split split) {
   GT_TRY(check_types(d, split));
   if (x[0] != y[0])
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: /%s/x has %llu samples but /%s/y has %llu; the same number is needed",
+                   "%s: /%s/x has %llu samples but /%s/y has %llu; expected the same number",
                    d->path, group, (unsigned long long)x[0], group, (unsigned long long)y[0]);
   if (x[0] == 0 && split == GT_SPLIT_TRAIN)
-    return GT_FAIL(GT_ERR_DATA, "%s: /train has 0 samples; 1 or more are needed", d->path);
+    return GT_FAIL(GT_ERR_DATA, "%s: /train has 0 samples; expected 1 or more", d->path);
   if (x[1] == 0 || x[2] == 0 || x[3] == 0)
     return GT_FAIL(
         GT_ERR_DATA,
-        "%s: /%s/x holds images of %llu x %llu x %llu; 1 or more is needed in each dimension",
+        "%s: /%s/x holds images of %llu x %llu x %llu; expected 1 or more in each dimension",
         d->path, group, (unsigned long long)x[1], (unsigned long long)x[2],
         (unsigned long long)x[3]);
   if (info->input == GT_INPUT_IDS && (x[1] != 1 || x[2] != 1))
@@ -290,13 +290,14 @@ static gt_status check_features(gt_dataset *d) {
   int64_t features;
   GT_TRY(attr_int(d->file, d->path, "features", &features));
   if (features < 1 || features > GT_DATA_MAX_FEATURES)
-    return GT_FAIL(GT_ERR_DATA, "%s: features is %lld; 1 to %d are needed", d->path,
+    return GT_FAIL(GT_ERR_DATA, "%s: features is %lld; expected 1 to %d", d->path,
                    (long long)features, GT_DATA_MAX_FEATURES);
   d->info.features = (size_t)features;
   GT_TRY(gt_tokens_read(&d->tokens, d->file, d->path));
   d->info.text = d->tokens != NULL;
   if (d->tokens && gt_tokens_count(d->tokens) != d->info.features)
-    return GT_FAIL(GT_ERR_DATA, "%s: features is %zu and /%s makes %zu tokens; as many are needed",
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: features is %zu and /%s makes %zu tokens; expected the same number",
                    d->path, d->info.features, GT_DATA_MERGES, gt_tokens_count(d->tokens));
   if (H5Aexists(d->file, GT_DATA_VOCABULARY_HASH) <= 0) return GT_OK;
   return attr_text(d->file, d->path, GT_DATA_VOCABULARY_HASH, d->info.vocabulary_sha256,
@@ -314,10 +315,10 @@ static gt_status check_input(gt_dataset *d) {
   GT_TRY(attr_floats(d->file, d->path, "std", d->std, c));
   for (size_t i = 0; i < c; i++) {
     if (!isfinite(d->mean[i]))
-      return GT_FAIL(GT_ERR_DATA, "%s: mean[%zu] is %g; a finite number is needed", d->path, i,
+      return GT_FAIL(GT_ERR_DATA, "%s: mean[%zu] is %g; expected a finite number", d->path, i,
                      (double)d->mean[i]);
     if (!isfinite(d->std[i]) || d->std[i] <= 0.0F)
-      return GT_FAIL(GT_ERR_DATA, "%s: std[%zu] is %g; a number above 0 is needed", d->path, i,
+      return GT_FAIL(GT_ERR_DATA, "%s: std[%zu] is %g; expected a number above 0", d->path, i,
                      (double)d->std[i]);
   }
   return GT_OK;
@@ -335,7 +336,7 @@ static gt_status check_labels(gt_dataset *d, gt_split split) {
       gt_data_h5_read_rows(d->y[split], d->path, full, H5T_NATIVE_INT32, 0, n, d->labels[split]));
   for (size_t i = 0; i < n; i++)
     if (d->labels[split][i] < 0 || (size_t)d->labels[split][i] >= d->info.classes)
-      return GT_FAIL(GT_ERR_DATA, "%s: %s[%zu] is %d; labels 0 to %zu are needed", d->path, full, i,
+      return GT_FAIL(GT_ERR_DATA, "%s: %s[%zu] is %d; expected labels 0 to %zu", d->path, full, i,
                      (int)d->labels[split][i], d->info.classes - 1);
   return GT_OK;
 }
@@ -346,7 +347,7 @@ static gt_status check_floats(const gt_dataset *d, gt_split split, size_t first,
   for (size_t i = 0; i < count * row; i++)
     if (!isfinite(x[i]))
       return GT_FAIL(GT_ERR_DATA,
-                     "%s: /%s/x holds %g in sample %zu, value %zu; finite numbers are needed",
+                     "%s: /%s/x holds %g in sample %zu, value %zu; expected finite numbers",
                      d->path, gt_data_split_names[split], (double)x[i], first + i / row, i % row);
   return GT_OK;
 }
@@ -357,7 +358,7 @@ static gt_status check_ids(const gt_dataset *d, gt_split split, size_t first, si
   for (size_t i = 0; i < count * row; i++)
     if (x[i] < 0 || (size_t)x[i] >= d->info.features)
       return GT_FAIL(GT_ERR_DATA,
-                     "%s: /%s/x holds id %d in sample %zu, field %zu; ids 0 to %zu are needed",
+                     "%s: /%s/x holds id %d in sample %zu, field %zu; expected ids 0 to %zu",
                      d->path, gt_data_split_names[split], (int)x[i], first + i / row, i % row,
                      d->info.features - 1);
   return GT_OK;

@@ -21,14 +21,14 @@ static gt_status check(const gt_partition *p, size_t n, size_t region) {
   for (size_t r = 0; r < p->nregions; r++) {
     double s = share(p, r);
     if (!isfinite(s) || s <= 0)
-      return GT_FAIL(GT_ERR_JOB, "data.partition.shares[%zu] is %g; a number above 0 is needed", r,
+      return GT_FAIL(GT_ERR_JOB, "data.partition.shares[%zu] is %g; expected a number above 0", r,
                      s);
     sum += s;
   }
   if (!isfinite(sum))
-    return GT_FAIL(GT_ERR_JOB, "data.partition.shares add up to %g; a finite sum is needed", sum);
+    return GT_FAIL(GT_ERR_JOB, "data.partition.shares add up to %g; expected a finite sum", sum);
   if (p->kind == GT_PART_DIRICHLET && (!isfinite(p->alpha) || p->alpha <= 0))
-    return GT_FAIL(GT_ERR_JOB, "data.partition.alpha is %g; a number above 0 is needed", p->alpha);
+    return GT_FAIL(GT_ERR_JOB, "data.partition.alpha is %g; expected a number above 0", p->alpha);
   return GT_OK;
 }
 
@@ -80,7 +80,7 @@ static gt_status group(groups *g, const int32_t *labels, size_t n) {
   *g = (groups){0};
   for (size_t i = 0; i < n; i++) {
     if (labels[i] < 0)
-      return GT_FAIL(GT_ERR_DATA, "the label of sample %zu is %d; 0 or more is needed", i,
+      return GT_FAIL(GT_ERR_DATA, "the label of sample %zu is %d; expected 0 or more", i,
                      (int)labels[i]);
     if ((size_t)labels[i] >= g->nlabels) g->nlabels = (size_t)labels[i] + 1;
   }
@@ -247,7 +247,7 @@ static gt_status check_none_empty(const gt_partition *p, const size_t *sizes, si
     char name[80];
     if (sizes[r] > 0) continue;
     snprintf(name, sizeof name, "%zu of %zu", r, p->nregions);
-    return GT_FAIL(GT_ERR_DATA, "region %s would get 0 of %zu training samples; %s is needed",
+    return GT_FAIL(GT_ERR_DATA, "region %s would get 0 of %zu training samples; expected %s",
                    p->names ? p->names[r] : name, n, hints[p->kind]);
   }
   return GT_OK;

@@ -17,13 +17,13 @@ gt_synth_spec gt_synth_default(void) {
 
 static gt_status check(const gt_synth_spec *s) {
   if (s->ntrain == 0 || s->ntrain > UINT32_MAX)
-    return GT_FAIL(GT_ERR_JOB, "train is %zu; 1 to %u samples are needed", s->ntrain, UINT32_MAX);
+    return GT_FAIL(GT_ERR_JOB, "train is %zu; expected 1 to %u samples", s->ntrain, UINT32_MAX);
   if (s->ntest == 0 || s->ntest > UINT32_MAX)
-    return GT_FAIL(GT_ERR_JOB, "test is %zu; 1 to %u samples are needed", s->ntest, UINT32_MAX);
+    return GT_FAIL(GT_ERR_JOB, "test is %zu; expected 1 to %u samples", s->ntest, UINT32_MAX);
   if (s->classes < 2 || s->classes > 1000)
-    return GT_FAIL(GT_ERR_JOB, "classes is %zu; 2 to 1000 are needed", s->classes);
+    return GT_FAIL(GT_ERR_JOB, "classes is %zu; expected 2 to 1000", s->classes);
   if (s->h < 4 || s->h > 1024 || s->w < 4 || s->w > 1024)
-    return GT_FAIL(GT_ERR_JOB, "images are %zu x %zu; sides of 4 to 1024 are needed", s->h, s->w);
+    return GT_FAIL(GT_ERR_JOB, "images are %zu x %zu; expected sides of 4 to 1024", s->h, s->w);
   return GT_OK;
 }
 

@@ -183,7 +183,7 @@ static gt_status join(gt_tokens *t, const char *path, size_t k) {
   t->first[id + 1] = at;
   const uint64_t key = gt_pair_of((int32_t)pair[0], (int32_t)pair[1]);
   if (gt_pairs_find(&t->ids, key))
-    return GT_FAIL(GT_ERR_DATA, "%s: merge %zu is there before; each is needed once", path, k);
+    return GT_FAIL(GT_ERR_DATA, "%s: merge %zu is there twice; each must occur once", path, k);
   gt_pairs_add(&t->ids, key, (uint32_t)id);
   return GT_OK;
 }
@@ -237,7 +237,7 @@ static gt_status read_merges(gt_tokens **out, hid_t set, const char *path) {
   gt_data_h5_close(type);
   gt_data_h5_close(space);
   if (!pairs)
-    return GT_FAIL(GT_ERR_DATA, "%s: /%s has another shape; int32 (M,2), M at most %d, is needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s has another shape; expected int32 (M,2), M at most %d",
                    path, GT_DATA_MERGES, GT_DATA_TOKENS_MAX - GT_TOKEN_BYTES);
   int64_t *merges = GT_NEW_ARRAY(int64_t, 2 * dims[0]);
   gt_status status = gt_data_h5_read_rows(set, path, "/" GT_DATA_MERGES, H5T_NATIVE_INT64, 0,
@@ -268,8 +268,8 @@ gt_status gt_tokens_open(gt_tokens **out, const char *path) {
   gt_data_h5_close(file);
   if (status != GT_OK || *out) return status;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: has no /%s, so it is no data set of text; one that `geotrain data import "
-                 "text` wrote is needed",
+                 "%s: has no /%s, so it is no data set of text; expected one that `geotrain data "
+                 "import text` wrote",
                  path, GT_DATA_MERGES);
 }
 

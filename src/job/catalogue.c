@@ -87,9 +87,9 @@ static gt_status read_kind(const csv_line *line, gt_rate_kind *kind) {
     }
   const char *near = gt_nearest(line->field[RATE], rate_names, GT_RATES);
   return GT_FAIL(GT_ERR_JOB,
-                 "%s:%zu: rate is \"%.80s\"; one of vm_hour, vm_step_s, vm_min_s, function_gb_s, "
-                 "storage_gb_month, read_request, write_request, "
-                 "list_request, egress_gb, link_mbit_s, link_rtt_ms is needed%s%s%s",
+                 "%s:%zu: rate is \"%.80s\"; expected one of vm_hour, vm_step_s, vm_min_s, "
+                 "function_gb_s, storage_gb_month, read_request, write_request, list_request, "
+                 "egress_gb, link_mbit_s, link_rtt_ms%s%s%s",
                  line->file, line->line, line->field[RATE], near ? "; did you mean " : "",
                  near ? near : "", near ? "?" : "");
 }
@@ -100,7 +100,7 @@ static gt_status read_number(const csv_line *line, size_t f, bool above_0, doubl
   double x = strtod(text, &end);
   bool number = end != text && !*end && isfinite(x) && !strpbrk(text, "xX");
   if (!number || x < 0 || (above_0 && x == 0))
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; a number, %s, is needed", line->file,
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; expected a number, %s", line->file,
                    line->line, columns[f].name, line->field[RATE], text,
                    above_0 ? "more than 0" : "0 or more");
   *out = x;
@@ -112,7 +112,7 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
   for (size_t f = CLOUD; f <= TO_PLACE; f++) {
     bool needed = f <= PLACE || has_to(kind), given = *line->field[f] != '\0';
     if (needed && !given)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is empty; a name%s is needed", line->file,
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is empty; expected a name%s", line->file,
                      line->line, columns[f].name, line->field[RATE],
                      f == CLOUD ? "" : ", or * for any,");
     if (given && !needed)
@@ -122,7 +122,7 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
                      line->file, line->line, columns[f].name, line->field[RATE], line->field[f]);
   }
   if (strcmp(line->field[CLOUD], "*") == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: cloud is *; the name of one is needed", line->file,
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: cloud is *; expected the name of one", line->file,
                    line->line);
   return GT_OK;
 }
@@ -141,7 +141,7 @@ static gt_status read_line(const csv_line *line, catalogue_row *row) {
   }
   if (*line->field[ASSUMED] && strcmp(line->field[ASSUMED], "assumed") != 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s:%zu: assumed is \"%.80s\"; the word assumed, or nothing, is needed",
+                   "%s:%zu: assumed is \"%.80s\"; expected the word assumed, or nothing",
                    line->file, line->line, line->field[ASSUMED]);
   row->cloud = line->field[CLOUD];
   row->place = line->field[PLACE];
@@ -183,7 +183,7 @@ static gt_status read_file(gt_catalogue *c, const char *path) {
   GT_TRY(gt_job_read_file(path, "a CSV file of rates", &text, &size));
   add_name(&c->texts, text);
   if (strlen(text) != size)
-    return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of rates is needed", path);
+    return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; expected a CSV file of rates", path);
   reader r = {c, gt_job_csv_of(name, text)};
   return gt_job_csv_rows(&r.csv, &table, on_row, &r);
 }
@@ -199,9 +199,9 @@ static gt_status read_folder(gt_catalogue *c, const char *folder) {
   int n = scandir(folder, &entries, is_csv, alphasort);
   if (n < 0) return GT_FAIL(GT_ERR_JOB, "%s: cannot be read: %s", folder, strerror(errno));
   if (n == 0)
-    status = GT_FAIL(
-        GT_ERR_JOB, "%s: has no file that ends in .csv; a folder with CSV files of rates is needed",
-        folder);
+    status = GT_FAIL(GT_ERR_JOB,
+                     "%s: has no file that ends in .csv; expected a folder with CSV files of rates",
+                     folder);
   for (int i = 0; i < n; i++) {
     char path[4096 + 256];
     snprintf(path, sizeof path, "%.4000s/%s", folder, entries[i]->d_name);
@@ -238,10 +238,10 @@ static gt_status check_tiers(const gt_catalogue *c) {
     bool first = i == 0 || compare(r - 1, r) != 0 || r[-1].layer != r->layer;
     if (first && r->rate.from_gb > 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s:%zu: the first tier of this rate begins at %g GB; one from 0 is needed",
+                     "%s:%zu: the first tier of this rate begins at %g GB; expected one from 0",
                      r->rate.file, r->rate.line, r->rate.from_gb);
     if (!first && r[-1].rate.from_gb == r->rate.from_gb)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s:%zu gives this rate already; one line is needed",
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s:%zu gives this rate already; expected one line",
                      r->rate.file, r->rate.line, r[-1].rate.file, r[-1].rate.line);
   }
   return GT_OK;
@@ -259,8 +259,8 @@ static gt_status check_receivers(const gt_catalogue *c) {
     const char *found = place ? r->to_place : r->to_cloud,
                *near = gt_nearest(found, known->names, known->n);
     return GT_FAIL(GT_ERR_JOB,
-                   "%s:%zu: %s is \"%.80s\", of which there are no rates; one of the catalogue's "
-                   "own, or *, is needed%s%s%s",
+                   "%s:%zu: %s is \"%.80s\", of which there are no rates; expected one of the "
+                   "catalogue's own, or *%s%s%s",
                    r->rate.file, r->rate.line, place ? "to_place" : "to_cloud", found,
                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   }
@@ -324,7 +324,7 @@ static gt_status has(const gt_catalogue *c, const name_list *list, const char *w
   }
   return GT_FAIL(
       GT_ERR_JOB,
-      "%s names the %s \"%.80s\", of which %s has no rates; one that it has is needed: %s%s%s%s",
+      "%s names the %s \"%.80s\", of which %s has no rates; expected one that it has: %s%s%s%s",
       where, what, name, c->path, known, near ? "; did you mean " : "", near ? near : "",
       near ? "?" : "");
 }
@@ -341,7 +341,7 @@ gt_status gt_catalogue_site(const gt_catalogue *c, const char *where, const char
                             gt_rate_site *out) {
   const char *colon = strchr(text, ':');
   if (!colon)
-    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; CLOUD:PLACE is needed, as in aws:london", where,
+    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected CLOUD:PLACE, as in aws:london", where,
                    text);
   char *cloud = gt_strdup(text);
   cloud[colon - text] = '\0';
@@ -373,7 +373,7 @@ static gt_status missing(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site 
                          const gt_rate_site *to) {
   const char *tier = kind == GT_RATE_EGRESS_GB ? "0" : "";
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: has no %s of %s at %s%s%s%s%s; a line `%s,%s,%s,%s,%s,%s,VALUE,` is needed, "
+                 "%s: has no %s of %s at %s%s%s%s%s; expected a line `%s,%s,%s,%s,%s,%s,VALUE,`, "
                  "there or in a file of your own",
                  c->path, gt_rate_name(kind), site.cloud, site.place, to ? " to " : "",
                  to ? to->cloud : "", to ? " at " : "", to ? to->place : "", gt_rate_name(kind),

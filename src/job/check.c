@@ -14,10 +14,10 @@ static gt_status check_interval(const gt_job_interval *every, const char *source
   int given =
       (every->epochs > 0) + (every->steps > 0) + (every->samples > 0) + (every->minutes > 0);
   if (given > 1)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %d of %s; exactly one is needed", source, key, given,
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %d of %s; expected exactly one", source, key, given,
                    keys);
   if (given == 0 && needed)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has none of %s above 0; exactly one is needed", source, key,
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has none of %s above 0; expected exactly one", source, key,
                    keys);
   return GT_OK;
 }
@@ -31,16 +31,16 @@ static gt_status check_train(const gt_job *job, const char *source) {
   if (job->train.schedule.name == GT_LR_STEP && job->train.schedule.step_every < 1)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed",
+        "%s: train.schedule.step_every is 0; with train.schedule.name step, it must be at least 1",
         source);
   if (job->train.schedule.lr_min > job->train.optimizer.lr)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: train.schedule.lr_min is %g; at most train.optimizer.lr, %g, is needed",
+                   "%s: train.schedule.lr_min is %g; expected at most train.optimizer.lr, %g",
                    source, job->train.schedule.lr_min, job->train.optimizer.lr);
   if (job->train.optimizer.nesterov && job->train.optimizer.momentum <= 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: train.optimizer.nesterov is true and train.optimizer.momentum 0; a "
-                   "momentum above 0 is needed",
+                   "%s: train.optimizer.nesterov is true and train.optimizer.momentum 0; expected "
+                   "a momentum above 0",
                    source);
   return GT_OK;
 }
@@ -49,11 +49,11 @@ gt_status gt_job_check_name(const char *name, const char *source, const char *wh
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   size_t length = strlen(name);
   if (length > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu letters; at most %zu are needed", source, where,
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu letters; expected at most %zu", source, where,
                    length, NAME_MAX_LETTERS);
   if (name[strspn(name, letters)] || name[0] == '.' || name[0] == '-')
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s is \"%s\"; a name for files is needed: letters, digits, dot, dash and "
+                   "%s: %s is \"%s\"; expected a name for files: letters, digits, dot, dash and "
                    "underscore, a letter or digit first",
                    source, where, name);
   return GT_OK;
@@ -86,10 +86,9 @@ static gt_status check_names(const gt_job *job, const char *source) {
   qsort(names, job->nregions, sizeof *names, by_letters);
   for (size_t i = 1; i < job->nregions && status == GT_OK; i++)
     if (strcasecmp(names[i - 1].name, names[i].name) == 0)
-      status =
-          GT_FAIL(GT_ERR_JOB,
-                  "%s: regions.%zu and regions.%zu are both named %s; different names are needed",
-                  source, names[i - 1].region, names[i].region, names[i].name);
+      status = GT_FAIL(
+          GT_ERR_JOB, "%s: regions.%zu and regions.%zu are both named %s; expected different names",
+          source, names[i - 1].region, names[i].region, names[i].name);
   gt_free(names);
   return status;
 }
@@ -101,7 +100,7 @@ static gt_status check_hosts(const gt_job *job, const char *source) {
     if ((job->regions[i].nhosts > 0) != (job->regions[0].nhosts > 0))
       return GT_FAIL(GT_ERR_JOB,
                      "%s: regions.%zu.hosts and regions.0.hosts are given in one region only; "
-                     "hosts of all regions or of none are needed",
+                     "expected hosts of all regions or of none",
                      source, i);
   name_of *hosts = GT_NEW_ARRAY(name_of, n + 1);
   n = 0;
@@ -113,7 +112,7 @@ static gt_status check_hosts(const gt_job *job, const char *source) {
     if (strcmp(hosts[i - 1].name, hosts[i].name) == 0)
       status = GT_FAIL(GT_ERR_JOB,
                        "%s: host \"%s\" is named in regions.%zu.hosts and again in "
-                       "regions.%zu.hosts; once is needed",
+                       "regions.%zu.hosts; expected once",
                        source, hosts[i].name, hosts[i - 1].region, hosts[i].region);
   gt_free(hosts);
   return status;
@@ -125,19 +124,20 @@ static gt_status check_devices(const gt_job_region *r, size_t region, const char
   for (size_t d = 0; d < r->ndevices; d++) devices += r->devices[d].count;
   if (r->ranks == 0 && r->ndevices == 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: regions.%zu.ranks is auto and there are no devices to choose from; "
-                   "regions.%zu.devices, or a number of ranks, is needed",
+                   "%s: regions.%zu.ranks is auto, without devices to choose from; expected "
+                   "regions.%zu.devices, or a number of ranks",
                    source, region, region);
   if (r->ranks > 0 && r->ndevices > 0 && r->ranks - 1 > devices)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s: regions.%zu.ranks is %d, of which %d are workers, and its devices are %" PRId64
-        "; a device for each is needed",
+        "; expected a device for each",
         source, region, r->ranks, r->ranks - 1, devices);
   if (r->ranks_max > 0 && r->ranks_min > r->ranks_max)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: regions.%zu.ranks_min is %d and ranks_max %d; at most that is needed",
-                   source, region, r->ranks_min, r->ranks_max);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: regions.%zu.ranks_min is %d and ranks_max %d; ranks_min must be at most ranks_max",
+        source, region, r->ranks_min, r->ranks_max);
   return GT_OK;
 }
 
@@ -151,7 +151,7 @@ static gt_status check_regions(const gt_job *job, const char *source) {
     ranks += job->regions[i].ranks;
   }
   if (ranks > INT_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: regions have %lld ranks in all; at most %d are needed", source,
+    return GT_FAIL(GT_ERR_JOB, "%s: regions have %lld ranks in all; expected at most %d", source,
                    (long long)ranks, INT_MAX);
   GT_TRY(check_names(job, source));
   return check_hosts(job, source);
@@ -163,14 +163,14 @@ static gt_status check_shares(const gt_job *job, const job_node *root, const cha
   if (!partition || !gt_job_node_child(partition, "shares")) return GT_OK;
   if (job->data.partition.nshares != job->nregions)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: data.partition.shares has %zu numbers; %zu are needed, one a region",
-                   source, job->data.partition.nshares, job->nregions);
+                   "%s: data.partition.shares has %zu numbers; expected %zu, one a region", source,
+                   job->data.partition.nshares, job->nregions);
   for (size_t i = 0; i < job->nregions; i++)
     if (gt_job_reads(job, i) && job->data.partition.shares[i] <= 0)
-      return GT_FAIL(GT_ERR_JOB,
-                     "%s: data.partition.shares.%zu is 0, and region %s trains; a number above 0 "
-                     "is needed",
-                     source, i, job->regions[i].name);
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "%s: data.partition.shares.%zu is 0, and region %s trains; expected a number above 0",
+          source, i, job->regions[i].name);
   return GT_OK;
 }
 
@@ -186,13 +186,13 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
     if (!job->data.path)
       return GT_FAIL(
           GT_ERR_JOB,
-          "%s: data.path is missing; an HDF5 data set is needed (region %s has none of its own)",
+          "%s: data.path is missing; expected an HDF5 data set (region %s has none of its own)",
           source, job->regions[i].name);
   }
   if (job->data.nmean != job->data.nstd)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: data.mean has %zu numbers and data.std %zu; one a channel in both, or "
-                   "neither, is needed",
+                   "%s: data.mean has %zu numbers and data.std %zu; expected one a channel in "
+                   "both, or neither",
                    source, job->data.nmean, job->data.nstd);
   return check_shares(job, root, source);
 }
@@ -200,7 +200,7 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
 /* Compute values of one level: the step time is given in one way only. */
 static gt_status check_figures(const gt_job_compute *c, const char *source, const char *key) {
   if (c->samples_per_s <= 0 || c->step_s <= 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; one of them is needed", source,
+  return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; expected one of them", source,
                  key);
 }
 
@@ -210,11 +210,10 @@ static gt_status check_workers(const job_node *compute, const gt_job_region *r, 
   if (!gt_job_node_child(compute, list) || n + 1 == (size_t)r->ranks) return GT_OK;
   if (r->ranks == 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s.%s is given and ranks is auto; a number of ranks is needed with it",
+                   "%s: %s.%s is given and ranks is auto; expected a number of ranks with it",
                    source, key, list);
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s.%s has %zu numbers; ranks is %d, so %d are needed, one a worker", source,
-                 key, list, n, r->ranks, r->ranks - 1);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s.%s has %zu numbers; ranks is %d, so expected %d, one a worker",
+                 source, key, list, n, r->ranks, r->ranks - 1);
 }
 
 static gt_status check_compute(const gt_job *job, const job_node *root, const char *source) {
@@ -238,7 +237,7 @@ static gt_status check_layers(const gt_job *job, const job_node *root, const cha
   if (gt_job_node_child(model, "mlp") && job->model.nmlp == 0)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)",
+        "%s: model.mlp is empty; expected the width of 1 layer or more (not given: 400, 400, 400)",
         source);
   return GT_OK;
 }
@@ -255,8 +254,8 @@ static gt_status check_model(const gt_job *job, const job_node *root, const char
 static gt_status check_slurm(const gt_job *job, const char *source) {
   if (job->slurm.time_s <= 0 || job->slurm.signal_before_s < job->slurm.time_s) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: slurm.signal_before is %g s and slurm.time %g s; a signal that comes before "
-                 "the limit is needed, but not at the start",
+                 "%s: slurm.signal_before is %g s and slurm.time %g s; slurm.signal_before must be "
+                 "less than slurm.time",
                  source, job->slurm.signal_before_s, job->slurm.time_s);
 }
 
@@ -278,7 +277,7 @@ static gt_status check_plan(const gt_job *job, const char *source) {
     if (by_candidate(&sorted[i - 1], &sorted[i]) == 0)
       status = GT_FAIL(
           GT_ERR_JOB,
-          "%s: plan.samples_factor has two entries for strategy %s and %s period; one is needed",
+          "%s: plan.samples_factor has two entries for strategy %s and %s period; expected one",
           source, gt_strategy_names[sorted[i].strategy], sorted[i].period > 0 ? "the same" : "any");
   gt_free(sorted);
   return status;
@@ -289,7 +288,7 @@ static gt_status check_hub(const gt_job *job, const char *source) {
   if (!hub) return GT_OK;
   if (job->sync.topology != GT_TOPOLOGY_HUB)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.hub is \"%s\" and sync.topology %s; with sync.hub, hub is needed",
+                   "%s: sync.hub is \"%s\" and sync.topology %s; sync.hub requires topology hub",
                    source, hub, gt_topology_names[job->sync.topology]);
   return gt_job_check_region(job, source, "sync.hub", hub);
 }
@@ -299,8 +298,8 @@ static gt_status check_ranks(const gt_job *job, const char *source) {
   for (size_t r = 0; r < job->nregions; r++)
     if (job->regions[r].ranks - 1 > UINT16_MAX)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: sync.central is \"%s\" and regions.%zu.ranks %d; with sync.central, at "
-                     "most %d are needed",
+                     "%s: sync.central is \"%s\" and regions.%zu.ranks %d; with sync.central, "
+                     "ranks must be at most %d",
                      source, job->sync.central, r, job->regions[r].ranks, UINT16_MAX + 1);
   return GT_OK;
 }
@@ -311,17 +310,17 @@ static gt_status check_central(const gt_job *job, const char *source) {
   if (!central) return GT_OK;
   if (job->sync.topology != GT_TOPOLOGY_MESH)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.central is \"%s\" and sync.topology %s; one of the two is needed",
+                   "%s: sync.central is \"%s\" and sync.topology %s; expected one of the two",
                    source, central, gt_topology_names[job->sync.topology]);
   if (job->sync.hub)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.central is \"%s\" and sync.hub \"%s\"; one of the two is needed",
+                   "%s: sync.central is \"%s\" and sync.hub \"%s\"; expected one of the two",
                    source, central, job->sync.hub);
   if (job->sync.local != GT_LOCAL_SYNC)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: sync.central is \"%s\" and sync.local %s; with sync.central, sync is needed", source,
-        central, gt_local_names[job->sync.local]);
+        "%s: sync.central is \"%s\" and sync.local %s; sync.central requires sync.local sync",
+        source, central, gt_local_names[job->sync.local]);
   GT_TRY(check_ranks(job, source));
   return gt_job_check_region(job, source, "sync.central", central);
 }
@@ -331,15 +330,15 @@ static gt_status check_scale(const gt_job *job, const char *source) {
   if (job->sync.scale != GT_SCALE_AVERAGE || job->sync.exchange != GT_EXCHANGED_GRADIENT)
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: sync.scale is average and sync.exchange gradient; with gradient, sum or mean "
-                 "is needed",
+                 "%s: sync.scale is average and sync.exchange gradient; with gradient, sync.scale "
+                 "must be sum or mean",
                  source);
 }
 
 /* The name of the job is that of a folder under runs/. */
 static gt_status check_job_name(const char *name, const char *source) {
   if (strlen(name) > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source,
+    return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; expected at most %zu", source,
                    strlen(name), NAME_MAX_LETTERS);
   if (name[0] != '.' && !strchr(name, '/')) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,

@@ -42,7 +42,7 @@ gt_status gt_job_csv_open(job_csv *csv, const char *path, const char *needed) {
     line += csv->text[at++] == '\n';
   if (at == size) return GT_OK;
   gt_job_csv_close(csv);
-  return GT_FAIL(GT_ERR_JOB, "%s:%zu: has a control character in it; %s is needed", path, line,
+  return GT_FAIL(GT_ERR_JOB, "%s:%zu: has a control character in it; expected %s", path, line,
                  needed);
 }
 
@@ -77,7 +77,7 @@ static gt_status next_row(job_csv *csv, const job_table *table, const char **fie
     same++;
   if (first && same == n && n >= table->least_header) return next_row(csv, table, fields, more);
   if (n >= table->least && n <= table->n) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; %s are needed", gt_job_csv_place(csv, "", at),
+  return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; expected %s", gt_job_csv_place(csv, "", at),
                  n > table->n ? "more than " : "", n > table->n ? table->n : n, table->needed);
 }
 
@@ -153,13 +153,13 @@ bool gt_job_column_accepts(column_type type, const char *text, double *out) {
 
 gt_status gt_job_column_no(column_type type, const char *place, const char *text) {
   static const char *const needed[] = {
-      [COLUMN_NAME] = "a name of 1 to 256 ASCII characters is needed",
-      [COLUMN_LABEL] = "a name of 1 to 256 ASCII characters is needed",
-      [COLUMN_AMOUNT] = "a number, more than 0 is needed",
-      [COLUMN_SIZE] = "a size, more than 0, is needed, as in 4 GiB",
-      [COLUMN_TIME] = "a time as a number without unit is needed, or inf where nothing passes",
-      [COLUMN_PASS] = "a number, 0 or more, is needed"};
-  return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; %s", place, text, needed[type]);
+      [COLUMN_NAME] = "a name of 1 to 256 ASCII characters",
+      [COLUMN_LABEL] = "a name of 1 to 256 ASCII characters",
+      [COLUMN_AMOUNT] = "a number above 0",
+      [COLUMN_SIZE] = "a size above 0, as in 4 GiB",
+      [COLUMN_TIME] = "a time as a number without unit, or inf where nothing passes",
+      [COLUMN_PASS] = "a number, 0 or more"};
+  return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected %s", place, text, needed[type]);
 }
 
 gt_status gt_job_column_read(const job_column *column, const char *place, const char *text,

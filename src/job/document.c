@@ -26,7 +26,7 @@ static const char *found_text(const job_node *node, char buf[96]) {
 
 static gt_status wrong_kind(const place *at, const job_node *node, const char *needed) {
   char found[96];
-  return GT_FAIL(GT_ERR_JOB, "%s: %s is %s; %s is needed", origin(at, node), at->path,
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is %s; expected %s", origin(at, node), at->path,
                  found_text(node, found), needed);
 }
 
@@ -49,7 +49,7 @@ static gt_status no_list(const place *at, const job_key *row, const job_node *no
   char range[256];
   gt_job_key_range(range, sizeof range, row, true);
   if (node->kind != NODE_SCALAR || row->type == KEY_MAPS) return wrong_kind(at, node, range);
-  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.80s\"; %s is needed, in brackets: [%.80s]",
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.80s\"; expected %s, in brackets: [%.80s]",
                  origin(at, node), at->path, node->text, range, node->text);
 }
 
@@ -73,16 +73,16 @@ static gt_status read_list(const place *at, const job_key *row, job_node *node) 
   if ((row->flags & KEY_SINGLE) && node->kind == NODE_SCALAR) enclose(node);
   if (node->kind != NODE_LIST) return no_list(at, row, node);
   if (row->type == KEY_PAIR && node->n != 2)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; two names of regions are needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; expected two names of regions",
                    origin(at, node), at->path, node->n);
   if (row->type == KEY_MAPS && (double)node->n < row->min)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; %g or more entries are needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; expected %g or more entries",
                    origin(at, node), at->path, row->min);
   if (row->type == KEY_MAPS && (double)node->n > row->max)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; at most %g are needed", origin(at, node),
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; expected at most %g", origin(at, node),
                    at->path, node->n, row->max);
   if ((row->flags & KEY_FILLED) && node->n == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; 1 or more entries are needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; expected 1 or more entries",
                    origin(at, node), at->path);
   for (size_t i = 0; i < node->n; i++) {
     place in = *at;
@@ -120,10 +120,10 @@ static gt_status read_map(const place *at, job_node *map) {
 gt_status gt_job_values(job_node *root, const char *source) {
   place at = {.source = source};
   if (gt_job_node_null(root))
-    return GT_FAIL(GT_ERR_JOB, "%s: is empty; a job is needed (`geotrain help job` shows one)",
+    return GT_FAIL(GT_ERR_JOB, "%s: is empty; expected a job (`geotrain help job` shows one)",
                    source);
   if (root->kind != NODE_MAP)
-    return GT_FAIL(GT_ERR_JOB, "%s: is %s; a mapping of keys is needed (`geotrain help job`)",
+    return GT_FAIL(GT_ERR_JOB, "%s: is %s; expected a mapping of keys (`geotrain help job`)",
                    source, root->kind == NODE_LIST ? "a list" : "one value");
   return read_map(&at, root);
 }
@@ -145,7 +145,8 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
     char full[JOB_PATH_MAX], item[JOB_PATH_MAX], items[JOB_PATH_MAX], text[64], index[24];
     gt_job_path_join(full, sizeof full, path, rest);
     if (!node && (row->flags & KEY_REQUIRED))
-      return GT_FAIL(GT_ERR_JOB, "%s: %s is missing; it is needed: %s", source, full, row->meaning);
+      return GT_FAIL(GT_ERR_JOB, "%s: %s is missing; the job must give it: %s", source, full,
+                     row->meaning);
     for (size_t k = 0; node && row->type == KEY_MAPS && k < node->n; k++) {
       snprintf(index, sizeof index, "%zu", k);
       gt_job_path_join(item, sizeof item, full, index);

@@ -10,7 +10,7 @@
 #define FILE_MAX ((size_t)128 << 20)
 
 static gt_status too_long(const char *path, const char *needed) {
-  return GT_FAIL(GT_ERR_JOB, "%s: is longer than %zu MiB; %s is needed", path, FILE_MAX >> 20,
+  return GT_FAIL(GT_ERR_JOB, "%s: is longer than %zu MiB; expected %s", path, FILE_MAX >> 20,
                  needed);
 }
 

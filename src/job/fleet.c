@@ -29,7 +29,7 @@ static bool is_link(const gt_job_fleet_link *link) {
 
 static gt_status no_link(const char *at, const gt_job_fleet_link *link) {
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: a message of 64 B takes %g s and one of 4 MiB %g s; more than 0 is needed, "
+                 "%s: a message of 64 B takes %g s and one of 4 MiB %g s; expected more than 0, "
                  "and no less for the larger one; inf for both or none",
                  at, link->small_s, link->large_s);
 }
@@ -112,7 +112,7 @@ static gt_status read_device_line(void *ctx, const char *const *fields) {
   gt_job_fleet *fleet = r->fleet;
   char at[512];
   if (fleet->n == GT_JOB_FLEET_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: there are more than %zu devices; at most that is needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: more than %zu devices, which is the most",
                    gt_job_csv_place(&r->csv, "", at), GT_JOB_FLEET_MAX);
   GT_GROW(fleet->devices, fleet->n, r->capacity, 64);
   fleet->devices[fleet->n++] = (gt_job_fleet_device){0};
@@ -122,7 +122,7 @@ static gt_status read_device_line(void *ctx, const char *const *fields) {
 static gt_status read_device_lines(folder_reader *r) {
   GT_TRY(gt_job_csv_rows(&r->csv, &device_table, read_device_line, r));
   if (r->fleet->n > 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: has no device; a line a device is needed: %s", r->file,
+  return GT_FAIL(GT_ERR_JOB, "%s: has no device; expected a line a device: %s", r->file,
                  device_table.needed);
 }
 
@@ -154,7 +154,7 @@ static gt_status check_names(const folder_reader *r) {
   const bool found = twice(names, r->fleet->n, &first, &again);
   gt_free(names);
   if (!found) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: devices %zu and %zu are both named %.80s; one is needed", r->file,
+  return GT_FAIL(GT_ERR_JOB, "%s: devices %zu and %zu are both named %.80s; expected one", r->file,
                  first + 1, again + 1, r->fleet->devices[first].name);
 }
 
@@ -177,13 +177,12 @@ static gt_status no_kind(const folder_reader *r, const char *const *fields) {
     for (int kind = DEVICE; kind < KINDS && !near; kind++)
       near = gt_job_name_near(r->levels[kind].names, r->levels[kind].n, fields[end]);
     return GT_FAIL(GT_ERR_JOB,
-                   "%s is \"%.80s\"; a device, host or region of devices.csv is needed%s%s%s",
+                   "%s is \"%.80s\"; expected a device, host or region of devices.csv%s%s%s",
                    gt_job_csv_place(&r->csv, link_columns[end].name, at), fields[end],
                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   }
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: %.80s is a %s and %.80s a %s; two devices, two hosts or two regions are "
-                 "needed",
+                 "%s: %.80s is a %s and %.80s a %s; expected two devices, two hosts or two regions",
                  gt_job_csv_place(&r->csv, "", at), fields[FROM], kind_names[kinds[0]], fields[TO],
                  kind_names[kinds[1]]);
 }
@@ -200,13 +199,13 @@ static gt_status read_link_line(void *ctx, const char *const *fields) {
                  to = gt_job_name_id(l->names, l->n, fields[TO]);
     if (from == l->n || to == l->n) continue;
     if (kind == DEVICE && from == to)
-      return GT_FAIL(GT_ERR_JOB, "%s: from and to are both %.80s; two devices are needed",
+      return GT_FAIL(GT_ERR_JOB, "%s: from and to are both %.80s; expected two devices",
                      gt_job_csv_place(&r->csv, "", at), fields[FROM]);
     if (!l->links) l->links = GT_NEW_ARRAY(gt_job_fleet_link, l->n * l->n);
     gt_job_fleet_link *place = &l->links[from * l->n + to];
     if (place->small_s > 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: an earlier line gives the direction from %.80s to %.80s; one is needed",
+                     "%s: an earlier line gives the direction from %.80s to %.80s; expected one",
                      gt_job_csv_place(&r->csv, "", at), fields[FROM], fields[TO]);
     *place = link;
     return GT_OK;
@@ -234,8 +233,8 @@ static gt_status spread_levels(folder_reader *r) {
       link = link_by(&r->levels[kind], from, to);
     if (!link)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: has no line for %.80s and %.80s; one is needed for every pair of "
-                     "devices, of their hosts or of their regions",
+                     "%s: has no line for %.80s and %.80s; expected one for every pair of devices, "
+                     "of their hosts or of their regions",
                      r->file, fleet->devices[from].name, fleet->devices[to].name);
     fleet->links[i] = *link;
   }
@@ -312,7 +311,7 @@ static gt_status only(const profile_reader *r, const job_node *map, const job_co
   const char *names[8];
   for (size_t k = 0; k < n; k++) names[k] = keys[k].name;
   if (map->kind != NODE_MAP)
-    return GT_FAIL(GT_ERR_JOB, "%s: fleet%s%.*s is no mapping of keys; one is needed", r->file,
+    return GT_FAIL(GT_ERR_JOB, "%s: fleet%s%.*s is no mapping of keys; expected one", r->file,
                    *at ? "." : "", (int)(*at ? strlen(at) - 1 : 0), at);
   for (size_t i = 0; i < map->n; i++) {
     const char *key = map->items[i]->key, *near = gt_nearest(key, names, n);
@@ -331,7 +330,7 @@ static gt_status list_of(const profile_reader *r, const job_node *section, const
   *out = gt_job_node_child(section, key);
   if (*out && (*out)->kind == NODE_LIST && (*out)->n > 0 && (*out)->n <= GT_JOB_FLEET_MAX)
     return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s is no list of 1 to %zu entries; one is needed", r->file,
+  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s is no list of 1 to %zu entries; expected one", r->file,
                  key, GT_JOB_FLEET_MAX);
 }
 
@@ -341,7 +340,7 @@ static gt_status text_of(const profile_reader *r, const job_node *map, const cha
   const job_node *node = gt_job_node_child(map, key);
   *out = node && node->text ? node->text : "";
   if (node ? node->kind == NODE_SCALAR : !needed) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s is %s; %s is needed", r->file, at, key,
+  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s is %s; expected %s", r->file, at, key,
                  node ? "a list or a mapping" : "missing", "a single value");
 }
 
@@ -371,7 +370,7 @@ static gt_status read_devices(profile_reader *r) {
   r->names = names_of(r->fleet);
   if (!twice(r->names, r->fleet->n, &first, &again)) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: fleet.devices.%zu and fleet.devices.%zu are both named %.80s; one is needed",
+                 "%s: fleet.devices.%zu and fleet.devices.%zu are both named %.80s; expected one",
                  r->file, first, again, r->fleet->devices[first].name);
 }
 
@@ -381,7 +380,7 @@ static gt_status find_device(const profile_reader *r, const char *at, const char
   *out = gt_job_name_id(r->names, r->fleet->n, name);
   if (*out < r->fleet->n) return GT_OK;
   const char *near = gt_job_name_near(r->names, r->fleet->n, name);
-  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s names \"%.80s\"; one of fleet.devices is needed%s%s%s",
+  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s names \"%.80s\"; expected one of fleet.devices%s%s%s",
                  r->file, at, key, name, near ? "; did you mean " : "", near ? near : "",
                  near ? "?" : "");
 }
@@ -396,7 +395,7 @@ static gt_status read_owner(const profile_reader *r, size_t row) {
   for (size_t k = 0; k < row; k++)
     if (r->owner[k] == r->owner[row])
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: fleet.links.%zu and fleet.links.%zu are both from %.80s; one is needed",
+                     "%s: fleet.links.%zu and fleet.links.%zu are both from %.80s; expected one",
                      r->file, k, row, text);
   r->point[r->owner[row]] = row;
   return GT_OK;
@@ -414,7 +413,7 @@ static gt_status find_point(const profile_reader *r, size_t i) {
     if (r->owner[row] == named) r->point[i] = row;
   if (r->point[i] < r->rows->n) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: fleet.links has no entry from %.80s; one is needed, or `links: NAME` at the "
+                 "%s: fleet.links has no entry from %.80s; expected one, or `links: NAME` at the "
                  "device with the name of one that has such an entry",
                  r->file, r->fleet->devices[named].name);
 }
@@ -425,7 +424,7 @@ static gt_status times_of(const profile_reader *r, size_t row, const char *key,
   *out = gt_job_node_child(r->rows->items[row], key);
   if (*out && (*out)->kind == NODE_LIST && (*out)->n == r->rows->n) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: fleet.links.%zu.%s is no list of %zu times; one is needed for each entry of "
+                 "%s: fleet.links.%zu.%s is no list of %zu times; expected one for each entry of "
                  "fleet.links, in their order",
                  r->file, row, key, r->rows->n);
 }
@@ -469,8 +468,8 @@ static gt_status spread(const profile_reader *r, const gt_job_fleet_link *links)
       if (i == j) continue;
       if (link->small_s <= 0)
         return GT_FAIL(GT_ERR_JOB,
-                       "%s: %.80s and %.80s have the links of %.80s, whose time to itself is 0; "
-                       "that between two devices of its host is needed there",
+                       "%s: %.80s and %.80s have the links of %.80s, whose time to itself is 0; it "
+                       "must be the time between two devices of its host",
                        r->file, fleet->devices[i].name, fleet->devices[j].name,
                        fleet->devices[r->owner[r->point[i]]].name);
       fleet->links[i * fleet->n + j] = *link;
@@ -501,7 +500,7 @@ static gt_status read_count(const profile_reader *r, const job_node *map, const 
     *out = (size_t)value;
     return GT_OK;
   }
-  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s is \"%.80s\"; a whole number, %zu or more, is needed",
+  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s is \"%.80s\"; expected a whole number, %zu or more",
                  r->file, at, key, text, least);
 }
 
@@ -515,7 +514,7 @@ static gt_status read_operation(const profile_reader *r, const job_node *map, si
   GT_TRY(read_count(r, map, at, "first", 0, &o->first));
   if (o->first != follows)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: fleet.%sfirst is %zu; %zu is needed, because operations follow each other",
+                   "%s: fleet.%sfirst is %zu; expected %zu, because operations follow each other",
                    r->file, at, o->first, follows);
   GT_TRY(read_count(r, map, at, "last", o->first, &o->last));
   for (size_t k = 3; k < sizeof operation_keys / sizeof *operation_keys; k++)
@@ -539,8 +538,8 @@ static gt_status read_theta(const profile_reader *r, const job_node *section) {
   if (!*text || (gt_parse_time_s(text, &r->fleet->theta_s) == GT_OK && r->fleet->theta_s > 0))
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: fleet.theta is \"%.80s\"; a time, more than 0, is needed, as in 5 ms",
-                 r->file, text);
+                 "%s: fleet.theta is \"%.80s\"; expected a time, more than 0, as in 5 ms", r->file,
+                 text);
 }
 
 gt_status gt_job_fleet_of_profile(gt_job_fleet **out, const char *file, const job_node *section) {
@@ -585,7 +584,7 @@ static gt_status read_profile(gt_job_fleet **out, const char *path) {
     status = section
                  ? gt_job_fleet_of_profile(out, path, section)
                  : GT_FAIL(GT_ERR_JOB,
-                           "%s: has no section fleet; a profile is needed that `geotrain probe "
+                           "%s: has no section fleet; expected a profile that `geotrain probe "
                            "JOB.yaml --fleet` wrote, or a folder with devices.csv and links.csv",
                            path);
   gt_job_node_close(profile);

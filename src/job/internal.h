@@ -117,7 +117,7 @@ typedef struct {
   const char *with;
   size_t auto_offset; /* for KEY_MAPS with KEY_AUTO: a bool, true if it is auto */
   const char *meaning;
-  const char *why; /* reason added after "... is needed" in an error, or NULL */
+  const char *why; /* reason added after "expected ..." in an error, or NULL */
 } job_key;
 
 extern const job_key gt_job_keys[];

@@ -98,7 +98,7 @@ static gt_status find_end(const entry *e, const char *key, const char *name, siz
   *id = gt_job_name_id(e->names, e->nnames, name);
   if (*id < e->nnames) return GT_OK;
   const char *near = gt_job_name_near(e->names, e->nnames, name);
-  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s names \"%.80s\"; the name of a region is needed%s%s%s",
+  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s names \"%.80s\"; expected the name of a region%s%s%s",
                  e->source, e->list, e->index, key, name, near ? "; did you mean " : "",
                  near ? near : "", near ? "?" : "");
 }
@@ -107,27 +107,27 @@ static gt_status find_pair(const entry *e, const char *a, const char *b, size_t 
   GT_TRY(find_end(e, "between", a, ia));
   GT_TRY(find_end(e, "between", b, ib));
   if (*ia == *ib)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.between names %s twice; two regions are needed",
-                   e->source, e->list, e->index, a);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.between names %s twice; expected two regions", e->source,
+                   e->list, e->index, a);
   return GT_OK;
 }
 
 static gt_status find_ends(const entry *e, gt_job_link *link) {
   if (link->a && (link->from || link->to))
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu has between and %s; between, or from and to, is needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu has between and %s; expected between, or from and to",
                    e->source, e->list, e->index, link->from ? "from" : "to");
   if (link->a) return find_pair(e, link->a, link->b, &link->ia, &link->ib);
   if (!link->from && !link->to)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s.%zu has neither between nor from and to; one of the two is needed",
+                   "%s: %s.%zu has neither between nor from and to; expected one of the two",
                    e->source, e->list, e->index);
   if (!link->from || !link->to)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; from and to are needed together",
-                   e->source, e->list, e->index, link->from ? "to" : "from");
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; expected from and to together", e->source,
+                   e->list, e->index, link->from ? "to" : "from");
   GT_TRY(find_end(e, "from", link->from, &link->ia));
   GT_TRY(find_end(e, "to", link->to, &link->ib));
   if (link->ia == link->ib)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.from and to are both %s; two regions are needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.from and to are both %s; expected two regions",
                    e->source, e->list, e->index, link->from);
   return GT_OK;
 }
@@ -137,12 +137,12 @@ static gt_status twice(const gt_job *job, const char *source, size_t first, size
   const gt_job_link *link = &job->wan.links[second];
   if (link->a && job->wan.links[first].a)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: wan.links.%zu and wan.links.%zu are both between %s and %s; one is needed "
+                   "%s: wan.links.%zu and wan.links.%zu are both between %s and %s; expected one "
                    "for both directions",
                    source, first, second, link->a, link->b);
   return GT_FAIL(
       GT_ERR_JOB,
-      "%s: wan.links.%zu and wan.links.%zu both give the direction from %s to %s; one is needed",
+      "%s: wan.links.%zu and wan.links.%zu both give the direction from %s to %s; expected one",
       source, first, second, job->regions[direction >> 32].name,
       job->regions[direction & UINT32_MAX].name);
 }
@@ -187,8 +187,8 @@ static gt_status check_overlaps(const gt_job *job, const char *source) {
     const gt_job_outage *o = &job->wan.outages[list[i].index];
     if (list[i].pair == list[i - 1].pair && list[i].from_s < list[i - 1].until_s)
       status = GT_FAIL(GT_ERR_JOB,
-                       "%s: wan.outages.%zu and wan.outages.%zu of %s and %s overlap; one outage "
-                       "for that time is needed",
+                       "%s: wan.outages.%zu and wan.outages.%zu of %s and %s overlap; expected one "
+                       "outage for that time",
                        source, list[i - 1].index, list[i].index, o->a, o->b);
   }
   gt_free(list);
@@ -203,9 +203,8 @@ gt_status gt_job_check_links(gt_job *job, const char *source) {
     entry e = {source, "wan.links", i, names, job->nregions};
     status = find_ends(&e, link);
     if (status == GT_OK && link->trace && link->bandwidth_bps > 0)
-      status =
-          GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu has trace and bandwidth; one of them is needed",
-                  source, i);
+      status = GT_FAIL(
+          GT_ERR_JOB, "%s: wan.links.%zu has trace and bandwidth; expected one of them", source, i);
   }
   for (size_t i = 0; i < job->wan.noutages && status == GT_OK; i++) {
     gt_job_outage *o = &job->wan.outages[i];

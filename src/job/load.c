@@ -297,7 +297,7 @@ static gt_status check_run(const gt_job *job) {
     if (gt_job_reads(job, i) && !r->data_path &&
         (!job->data.path || job->data.partition.by == GT_PART_FILE))
       return GT_FAIL(GT_ERR_JOB,
-                     "data.path: region %s has no data set, only regions.%zu.samples; %s is needed",
+                     "data.path: region %s has no data set, only regions.%zu.samples; expected %s",
                      r->name, i, job->data.path ? "its own data.path" : "data.path");
   }
   return GT_OK;

@@ -53,11 +53,11 @@ static gt_status check_row(const matrix *m, const row *r) {
   char value[64];
   for (size_t f = FROM; f <= TO; f++)
     if (!*r->field[f])
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is empty; the name of a region is needed", m->file,
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is empty; expected the name of a region", m->file,
                      r->line, columns[f].name);
   if (strcmp(r->field[FROM], r->field[TO]) == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; two regions are needed",
-                   m->file, r->line, r->field[FROM]);
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; expected two regions", m->file,
+                   r->line, r->field[FROM]);
   for (size_t f = MBIT_S; f < FIELDS; f++)
     if (*r->field[f]) GT_TRY(field_value(m, r, f, value, sizeof value));
   return GT_OK;
@@ -106,7 +106,7 @@ static gt_status sort_rows(matrix *m) {
     const row *r = &m->rows[i];
     if (r->ia < n && r->ib < n && by_ids(r - 1, r) == 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s:%zu: line %zu gives the direction from %s to %s already; one is needed",
+                     "%s:%zu: line %zu gives the direction from %s to %s already; expected one",
                      m->file, r->line, r[-1].line, r->field[FROM], r->field[TO]);
   }
   return GT_OK;
@@ -133,7 +133,7 @@ static gt_status lacking(const matrix *m, size_t a, size_t b) {
              *meant = na;
   if (!near) near = near_name(m, b), meant = nb;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: has no line for %s and %s; one is needed for every pair of the job's regions "
+                 "%s: has no line for %s and %s; expected one for every pair of the job's regions "
                  "that wan.links leaves out%s%s%s%s%s",
                  m->file, na, nb, near ? "; did you mean " : "", near ? near : "",
                  near ? " by " : "", near ? meant : "", near ? "?" : "");
@@ -175,7 +175,7 @@ gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source) {
   char path[4096 + JOB_PATH_MAX];
   if (job->nregions > REGIONS_MAX)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: wan.matrix is given and there are %zu regions; at most %zu are needed",
+                   "%s: wan.matrix is given and there are %zu regions; expected at most %zu",
                    source, job->nregions, REGIONS_MAX);
   GT_TRY(gt_job_find_file(path, sizeof path, source, "wan.matrix", job->wan.matrix));
   matrix m = {.file = path, .job = job};

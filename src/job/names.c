@@ -172,7 +172,7 @@ gt_status gt_job_key_unknown(const char *source, const char *map, const char *pa
   if (near) return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; did you mean %s?", source, full, near);
   for (size_t i = 0; i < n; i++)
     say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);
-  return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; one of %s is needed there", source, full, list);
+  return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; expected one of %s there", source, full, list);
 }
 
 /* ---- names of regions ------------------------------------------------------------------------ */
@@ -188,8 +188,7 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
   const char *near = found ? NULL : gt_nearest(value, names, job->nregions);
   gt_free(names);
   if (found) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s is \"%s\", which is no region of the job; the name of one is needed%s%s%s",
-                 source, key, value, near ? "; did you mean " : "", near ? near : "",
-                 near ? "?" : "");
+  return GT_FAIL(
+      GT_ERR_JOB, "%s: %s is \"%s\", which is no region of the job; expected the name of one%s%s%s",
+      source, key, value, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }

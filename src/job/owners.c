@@ -57,8 +57,8 @@ gt_status gt_job_check_owners(job_node *root, const char *source) {
     const job_key *row = &gt_job_keys[i];
     const bool given = gt_job_node_at(root, row->path, NULL) != NULL;
     if (given && !gt_job_key_fits(root, row))
-      return GT_FAIL(GT_ERR_JOB, "%s: %s is given and %s is not; both or neither are needed",
-                     source, row->path, row->with);
+      return GT_FAIL(GT_ERR_JOB, "%s: %s is given and %s is not; expected both or neither", source,
+                     row->path, row->with);
     if (!given || !is_foreign(root, row)) continue;
     return GT_FAIL(GT_ERR_JOB, "%s: %s is given and %s is %s; it is for %s %s only", source,
                    row->path, row->choice, chosen(root, row), row->choice,

@@ -102,7 +102,7 @@ static gt_status check_count(const gt_job *job, size_t c, const char *source) {
   if (have == n) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "%s: pipeline.copies.%zu.regions has %zu name%s, and pipeline.stages has stages "
-                 "in %zu region%s; as many names are needed",
+                 "in %zu region%s; expected the same number",
                  source, c, have, have == 1 ? "" : "s", n, n == 1 ? "" : "s");
 }
 
@@ -115,7 +115,7 @@ static gt_status check_name(const gt_job *job, size_t c, size_t place, const cha
   const size_t region = find(job, name), copy = look_up(job, region, &found);
   if (copy == c + 1 && found == place) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s is %s, which has stages already (%s); a region that has none is needed",
+                 "%s: %s is %s, which has stages already (%s); expected a region that has none",
                  source, key, name, copy == 0 ? "pipeline.stages" : "pipeline.copies");
 }
 
@@ -134,22 +134,20 @@ static gt_status check_between(const gt_job *job, const char *source) {
   const gt_strategy strategy = job->sync.strategy;
   const bool several = job->pipeline.ncopies > 0;
   if (!several && strategy != GT_STRATEGY_NONE)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so that "
-        "nothing is exchanged by a strategy; none, or pipeline.copies, is needed",
-        source, gt_strategy_names[strategy]);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so "
+                   "that nothing is exchanged by a strategy; expected none, or pipeline.copies",
+                   source, gt_strategy_names[strategy]);
   if (several && strategy == GT_STRATEGY_NONE)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.strategy is none and there is pipeline.copies, which nothing would "
-                   "keep equal; another strategy is needed",
+                   "%s: sync.strategy is none with pipeline.copies, so nothing would keep the "
+                   "copies equal; expected another strategy",
                    source);
   if (several && job->sync.topology == GT_TOPOLOGY_AUTO)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: sync.topology is auto and there is pipeline.copies, whose way is not chosen "
-        "by simulation; mesh, hub, tree or ring is needed",
-        source);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.topology is auto and there is pipeline.copies, whose topology is not "
+                   "chosen by simulation; expected mesh, hub, tree or ring",
+                   source);
   return GT_OK;
 }
 
@@ -206,13 +204,13 @@ static gt_status check_region(const gt_job *job, size_t region, const char *sour
   if (given)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: regions.%zu.%s is given and ranks is 1: without workers the region only "
-                   "aggregates; no %s, or 2 ranks or more, are needed",
+                   "aggregates; expected no %s, or 2 ranks or more",
                    source, region, given, given);
   if (job->data.partition.nshares == job->nregions && job->data.partition.shares[region] != 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: data.partition.shares.%zu is %g, and region %s (ranks 1) only aggregates; "
-                   "0 is needed",
-                   source, region, job->data.partition.shares[region], r->name);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: data.partition.shares.%zu is %g, and region %s (ranks 1) only aggregates; expected 0",
+        source, region, job->data.partition.shares[region], r->name);
   return GT_OK;
 }
 
@@ -222,26 +220,25 @@ static gt_status check_aggregating_sync(const gt_job *job, size_t region, const 
   const bool constant =
       job->train.schedule.name == GT_LR_CONSTANT && job->train.schedule.warmup_steps == 0;
   if (gt_job_training(job) == 0)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: regions[].ranks is 1 in every region, so that none trains; one with 2 or more is "
-        "needed",
-        source);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions[].ranks is 1 in every region, so that none trains; expected one "
+                   "with 2 or more",
+                   source);
   if (job->sync.strategy == GT_STRATEGY_NONE)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.strategy is none, and region %s (ranks 1) only aggregates; a strategy "
-                   "that exchanges something is needed",
+                   "%s: sync.strategy is none, and region %s (ranks 1) only aggregates; expected a "
+                   "strategy that exchanges something",
                    source, name);
   if (job->sync.central)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.central is \"%s\", and region %s (ranks 1) only aggregates; with "
-                   "sync.central, 2 ranks or more in every region are needed",
+                   "sync.central, every region must have 2 ranks or more",
                    source, job->sync.central, name);
   if (job->sync.exchange == GT_EXCHANGED_GRADIENT && !constant)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.exchange is gradient, and region %s (ranks 1) only aggregates: it "
-                   "makes no steps by which its learning rate changes; sync.exchange update, or "
-                   "train.schedule constant without warm-up, is needed",
+                   "makes no steps by which its learning rate changes; expected sync.exchange "
+                   "update, or train.schedule constant without warm-up",
                    source, name);
   return GT_OK;
 }
@@ -275,10 +272,10 @@ static gt_status find_region(gt_job *job, size_t s, const char *source) {
   GT_TRY(gt_job_check_region(job, source, key, stage->region));
   while (strcmp(job->regions[stage->id].name, stage->region) != 0) stage->id++;
   if (gt_job_trains(job, stage->id)) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s is %s, which has no workers (regions.%zu.ranks is 1); a region with "
-                 "workers is needed",
-                 source, key, stage->region, stage->id);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: %s is %s, which has no workers (regions.%zu.ranks is 1); expected a region with workers",
+      source, key, stage->region, stage->id);
 }
 
 /* The stages of a region have all its workers. */
@@ -287,8 +284,8 @@ static gt_status check_workers(const gt_job *job, size_t region, const char *sou
   int64_t workers = 0;
   if (gt_job_copy_of(job, region) == gt_job_copies(job))
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.stages has no stage in region %s; one or more in every region of "
-                   "the job are needed",
+                   "%s: pipeline.stages has no stage in region %s; expected one or more in every "
+                   "region of the job",
                    source, r->name);
   for (size_t s = 0; s < job->pipeline.nstages; s++)
     if (job->pipeline.stages[s].id == gt_job_twin(job, region, 0))
@@ -296,12 +293,12 @@ static gt_status check_workers(const gt_job *job, size_t region, const char *sou
   if (r->ranks == 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: regions.%zu.ranks is auto, and the stages of pipeline.stages in region %s "
-                   "have %lld workers; %lld ranks are needed, one for the parameter server",
+                   "have %lld workers; expected %lld ranks, one for the parameter server",
                    source, region, r->name, (long long)workers, (long long)workers + 1);
   if (workers != r->ranks - 1)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: the stages of pipeline.stages in region %s have %lld workers, and "
-                   "regions.%zu.ranks is %d, of which %d are workers; the same number is needed",
+                   "regions.%zu.ranks is %d, of which %d are workers; expected the same number",
                    source, r->name, (long long)workers, region, r->ranks, r->ranks - 1);
   return GT_OK;
 }
@@ -319,11 +316,11 @@ static gt_status check_labels(const gt_job *job, const char *source) {
                      *last = &job->pipeline.stages[job->pipeline.nstages - 1];
   if (job->pipeline.labels == GT_LABELS_SEND || gt_job_chunks(job) == 2 || first->id == last->id)
     return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: pipeline.labels is keep, the first stage is in region %s and the last one, "
-                 "which needs the labels, in region %s; both in one region, or labels: send, is "
-                 "needed",
-                 source, first->region, last->region);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: pipeline.labels is keep, the first stage is in region %s and the last one, which needs "
+      "the labels, in region %s; expected both in one region, or labels: send",
+      source, first->region, last->region);
 }
 
 /* ---- ends of stages -------------------------------------------------------------------------- */
@@ -335,17 +332,18 @@ static gt_status check_names(const gt_job *job, size_t s, const char *source) {
   const bool ends = chunks == 2 ? s == 0 : s + 1 == n;
   if (have == chunks || (ends && have + 1 == chunks)) return GT_OK;
   if (have == 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.stages.%zu.last is missing, and other stages have it; %s in every "
-                   "stage, or none in any, %s needed",
-                   source, s, chunks == 2 ? "two names" : "one name", chunks == 2 ? "are" : "is");
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: pipeline.stages.%zu.last is missing, and other stages have it; expected %s in "
+        "every stage, or none in any",
+        source, s, chunks == 2 ? "two names" : "one name");
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: pipeline.stages.%zu.last has %zu name%s, and the pipeline is %s; %s needed",
+                 "%s: pipeline.stages.%zu.last has %zu name%s, and the pipeline is %s; expected %s",
                  source, s, have, have == 1 ? "" : "s",
                  chunks == 2 ? "folded: a stage has two parts of the model" : "not folded",
-                 chunks == 1 ? "one is"
-                 : ends      ? "one or two are"
-                             : "two are");
+                 chunks == 1 ? "one"
+                 : ends      ? "one or two"
+                             : "two");
 }
 
 static gt_status check_ends(const gt_job *job, const char *source) {
@@ -361,22 +359,21 @@ static gt_status check_batch(const gt_job *job, const char *source) {
   const int micros = job->pipeline.micro_batches;
   if (micros == 0 && job->pipeline.search) return GT_OK;
   if (micros == 0)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: pipeline.micro_batches is missing or auto, and pipeline.stages is a list; a "
-        "number is needed, or stages: auto",
-        source);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.micro_batches is missing or auto, and pipeline.stages is a list; "
+                   "expected a number, or stages: auto",
+                   source);
   const int samples = job->train.batch / micros;
   if (job->train.batch % micros != 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.micro_batches is %d and train.batch %d; a number that divides the "
-                   "batch is needed",
+                   "%s: pipeline.micro_batches is %d and train.batch %d; expected a number that "
+                   "divides the batch",
                    source, micros, job->train.batch);
   for (size_t s = 0; s < job->pipeline.nstages; s++)
     if (samples % job->pipeline.stages[s].workers != 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: pipeline.stages.%zu.workers is %d and a micro-batch %d samples "
-                     "(train.batch %d in %d); a number that divides them is needed",
+                     "(train.batch %d in %d); expected a number that divides them",
                      source, s, job->pipeline.stages[s].workers, samples, job->train.batch, micros);
   return GT_OK;
 }
@@ -388,20 +385,19 @@ static gt_status check_sync(const gt_job *job, const char *source) {
   if (job->sync.local != GT_LOCAL_SYNC)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: sync.local is %s and there is a pipeline, whose workers go in step; sync is "
-        "needed",
+        "%s: sync.local is %s and there is a pipeline, whose workers go in step; expected sync",
         source, gt_local_names[job->sync.local]);
   const bool way = job->sync.topology != GT_TOPOLOGY_MESH && job->pipeline.ncopies == 0;
   if (way || job->sync.central)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s is %s and there is a pipeline, which has its own ways; the key is not "
-                   "needed",
+                   "%s: %s is %s and there is a pipeline, which has its own topology; remove "
+                   "the key",
                    source, job->sync.central ? "sync.central" : "sync.topology",
                    job->sync.central ? job->sync.central : gt_topology_names[job->sync.topology]);
   if (job->plan.nstrategies > 0 || job->plan.nperiods > 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: plan.%s is given and there is a pipeline, for which there is nothing to "
-                   "compare; the key is not needed",
+                   "compare; remove the key",
                    source, job->plan.nstrategies > 0 ? "strategies" : "periods");
   return GT_OK;
 }
@@ -410,7 +406,7 @@ static gt_status check_train(const gt_job *job, const char *source) {
   if (job->compute_variation > 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: compute.variation is %g and there is a pipeline, whose passes take what "
-                   "compute says; 0 is needed",
+                   "compute says; expected 0",
                    source, job->compute_variation);
   return GT_OK;
 }
@@ -421,15 +417,14 @@ static gt_status check_data(const gt_job *job, size_t region, const char *source
   const char *given = r->data_path ? "data.path" : r->samples > 0 ? "samples" : NULL;
   if (gt_job_reads(job, region)) return GT_OK;
   if (given)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: regions.%zu.%s is given, and region %s does not have the first stage of the "
-        "pipeline, which alone reads data; no %s is needed",
-        source, region, given, r->name, given);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.%s is given, and region %s does not have the first stage of "
+                   "the pipeline, which alone reads data; expected no %s",
+                   source, region, given, r->name, given);
   if (job->data.partition.nshares == job->nregions && job->data.partition.shares[region] > 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: data.partition.shares.%zu is %g, and region %s does not have the first "
-                   "stage of the pipeline, which alone reads data; 0 is needed",
+                   "stage of the pipeline, which alone reads data; expected 0",
                    source, region, job->data.partition.shares[region], r->name);
   return GT_OK;
 }
@@ -452,12 +447,11 @@ static gt_status check_one_reads(const gt_job *job, const char *source) {
     if (first == job->nregions)
       first = r;
     else
-      return GT_FAIL(
-          GT_ERR_JOB,
-          "%s: pipeline.stages is auto, region %s has %s and region %s has %s; a pipeline "
-          "reads the data of one region, so one of the two is needed",
-          source, job->regions[first].name, data_of(job, first), job->regions[r].name,
-          data_of(job, r));
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: pipeline.stages is auto, region %s has %s and region %s has %s; a "
+                     "pipeline reads the data of one region, so expected one of the two",
+                     source, job->regions[first].name, data_of(job, first), job->regions[r].name,
+                     data_of(job, r));
   }
   return GT_OK;
 }
@@ -465,11 +459,10 @@ static gt_status check_one_reads(const gt_job *job, const char *source) {
 /* Stages that are to be found: the rest is the search's. */
 static gt_status check_search(const gt_job *job, const char *source) {
   if (job->pipeline.ncopies > 0)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: pipeline.stages is auto and there is pipeline.copies, whose places are those "
-        "of stages; a list of stages, or no copies, is needed",
-        source);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.stages is auto and there is pipeline.copies, whose places are "
+                   "those of stages; expected a list of stages, or no copies",
+                   source);
   GT_TRY(check_one_reads(job, source));
   GT_TRY(check_batch(job, source));
   GT_TRY(check_sync(job, source));

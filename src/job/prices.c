@@ -46,7 +46,7 @@ static gt_status read_catalogue(gt_job_prices *p, const gt_job *job) {
   if (is_there(path)) return gt_catalogue_read(&p->catalogue, path);
   return GT_FAIL(GT_ERR_JOB,
                  "regions.%zu.place is %s, and geotrain's own rates are neither in " HERE
-                 " nor in " SHARED " beside the program; plan.catalogue is needed",
+                 " nor in " SHARED " beside the program; set plan.catalogue",
                  placed, job->regions[placed].place);
 }
 

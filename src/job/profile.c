@@ -41,7 +41,7 @@ static gt_status only(const merge *m, const job_node *map, const char *const *ke
 }
 
 static gt_status lacks(const merge *m, const char *list, size_t index, const char *key) {
-  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; the name of a region is needed", m->file,
+  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; expected the name of a region", m->file,
                  list, index, key);
 }
 
@@ -55,11 +55,11 @@ static gt_status check_region(const merge *m, const job_node *regions, size_t i)
   for (size_t k = 0; k < i; k++)
     if (strcmp(gt_job_node_child(regions->items[k], "name")->text, name->text) == 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: regions.%zu and regions.%zu are both named %.80s; one is needed", m->file,
+                     "%s: regions.%zu and regions.%zu are both named %.80s; expected one", m->file,
                      k, i, name->text);
   if (gt_job_node_child(compute, "samples_per_s") && gt_job_node_child(compute, "step"))
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: regions.%zu.compute has samples_per_s and step; one of them is needed",
+                   "%s: regions.%zu.compute has samples_per_s and step; expected one of them",
                    m->file, i);
   return GT_OK;
 }
@@ -72,15 +72,14 @@ static gt_status check_link(const merge *m, const job_node *links, size_t i) {
   GT_TRY(only(m, link, link_keys, at));
   if (!from || !to) return lacks(m, "wan.links", i, from ? "to" : "from");
   if (strcmp(from->text, to->text) == 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: wan.links.%zu.from and to are both %.80s; two regions are needed", m->file,
-                   i, from->text);
+    return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu.from and to are both %.80s; expected two regions",
+                   m->file, i, from->text);
   for (size_t k = 0; k < i; k++)
     if (strcmp(gt_job_node_child(links->items[k], "from")->text, from->text) == 0 &&
         strcmp(gt_job_node_child(links->items[k], "to")->text, to->text) == 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: wan.links.%zu and wan.links.%zu both give the direction from %.80s to "
-                     "%.80s; one is needed",
+                     "%.80s; expected one",
                      m->file, k, i, from->text, to->text);
   return GT_OK;
 }
@@ -199,7 +198,7 @@ static gt_status read_profile(const char *path, job_node **profile, bool *fleet)
   GT_TRY(gt_job_prune(*profile, path, false));
   if ((*profile)->kind != NODE_MAP)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: is no mapping of keys; a profile that `geotrain probe` wrote is needed",
+                   "%s: is no mapping of keys; expected a profile that `geotrain probe` wrote",
                    path);
   GT_TRY(check_fleet(path, *profile, fleet));
   return gt_job_values(*profile, path);

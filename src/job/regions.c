@@ -44,12 +44,12 @@ static gt_status read_column(table *t, size_t i, const char *word) {
     snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", names[k]);
   const char *near = c == COLUMNS ? gt_nearest(word, names, COLUMNS) : NULL;
   if (c == COLUMNS)
-    return GT_FAIL(GT_ERR_JOB, "%s: column %zu is named \"%.60s\"; one of %s is needed%s%s%s",
+    return GT_FAIL(GT_ERR_JOB, "%s: column %zu is named \"%.60s\"; expected one of %s%s%s%s",
                    place_of(t, at), i + 1, word, list, near ? "; did you mean " : "",
                    near ? near : "", near ? "?" : "");
   for (size_t k = 0; k < i; k++)
     if (t->column[k] == c)
-      return GT_FAIL(GT_ERR_JOB, "%s: columns %zu and %zu are both named %s; one is needed",
+      return GT_FAIL(GT_ERR_JOB, "%s: columns %zu and %zu are both named %s; expected one",
                      place_of(t, at), k + 1, i + 1, word);
   char path[JOB_PATH_MAX];
   gt_job_path_join(path, sizeof path, "regions[]", keys[c]);
@@ -66,11 +66,11 @@ static gt_status read_header(table *t) {
   bool has[COLUMNS] = {false};
   if (!gt_job_csv_line(&t->csv, fields, COLUMNS, &t->n))
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: is empty; a line that names columns and a line a region are needed",
+                   "%s: is empty; expected a line that names columns and a line a region",
                    t->csv.path);
   if (t->n > COLUMNS)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: has more than %d columns; at most those that there are are needed",
+                   "%s: has more than %d columns; expected at most those that there are",
                    place_of(t, at), COLUMNS);
   for (size_t i = 0; i < t->n; i++) {
     GT_TRY(read_column(t, i, fields[i]));
@@ -78,7 +78,7 @@ static gt_status read_header(table *t) {
   }
   for (size_t c = NAME; c <= RANKS; c++)
     if (!has[c])
-      return GT_FAIL(GT_ERR_JOB, "%s: no column is named %s; it is needed of every region",
+      return GT_FAIL(GT_ERR_JOB, "%s: no column is named %s; every region must have one",
                      place_of(t, at), names[c]);
   return GT_OK;
 }
@@ -93,7 +93,7 @@ static gt_status read_field(table *t, job_node *region, size_t i, const char *te
     if (*letter < ' ' || *letter > '~')
       return GT_FAIL(
           GT_ERR_JOB,
-          "%s: %s has a character in it that is none of ASCII's; text without such is needed",
+          "%s: %s has a character in it that is none of ASCII's; expected text without such",
           place_of(t, at), where);
   if (c == NAME) GT_TRY(gt_job_check_name(text, place_of(t, at), where));
   gt_job_node_put(region, keys[c], gt_job_node_new(NODE_SCALAR, NULL, text));
@@ -109,11 +109,11 @@ static void remember(table *t, const char *name) {
 static gt_status read_region(table *t, const char *const *fields, size_t n) {
   char at[512];
   if (n != t->n)
-    return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; %zu are needed, as the first line says",
+    return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; expected %zu, as the first line says",
                    place_of(t, at), n > t->n ? "more than " : "", n > t->n ? t->n : n, t->n);
   if (t->regions->n == REGIONS_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: there are more than %zu regions; at most that is needed",
-                   place_of(t, at), REGIONS_MAX);
+    return GT_FAIL(GT_ERR_JOB, "%s: more than %zu regions, which is the most", place_of(t, at),
+                   REGIONS_MAX);
   job_node *region = gt_job_node_new(NODE_MAP, NULL, NULL);
   gt_job_node_add(t->regions, region);
   for (size_t i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ static gt_status read_region(table *t, const char *const *fields, size_t n) {
   }
   const job_node *compute = gt_job_node_child(region, "compute");
   if (compute && gt_job_node_child(compute, "step") && gt_job_node_child(compute, "samples_per_s"))
-    return GT_FAIL(GT_ERR_JOB, "%s: has step and samples_per_s; one of them is needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: has step and samples_per_s; expected one of them",
                    place_of(t, at));
   return GT_OK;
 }
@@ -136,12 +136,12 @@ static int by_letters(const void *a, const void *b) {
 static gt_status check_names(table *t) {
   size_t n = t->regions->n;
   if (n == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: has no region below its first line; 1 or more are needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: has no region below its first line; expected 1 or more",
                    t->csv.path);
   qsort(t->names, n, sizeof *t->names, by_letters);
   for (size_t i = 1; i < n; i++)
     if (strcasecmp(t->names[i - 1].name, t->names[i].name) == 0)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: name is %s, as on line %zu; different names are needed",
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: name is %s, as on line %zu; expected different names",
                      t->csv.path, t->names[i].line, t->names[i].name, t->names[i - 1].line);
   return GT_OK;
 }

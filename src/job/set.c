@@ -187,8 +187,7 @@ static gt_status walk(job_node *root, const char *source, const char *words, job
 gt_status gt_job_set(job_node *root, const char *assignment) {
   const char *equals = strchr(assignment, '=');
   if (!equals || equals == assignment)
-    return GT_FAIL(GT_ERR_JOB, "--set %.200s: key=value is needed, as in sync.period=4",
-                   assignment);
+    return GT_FAIL(GT_ERR_JOB, "--set %.200s: expected key=value, as in sync.period=4", assignment);
   size_t length = (size_t)(equals - assignment);
   char words[JOB_PATH_MAX];
   if (length >= sizeof words)
@@ -201,7 +200,7 @@ gt_status gt_job_set(job_node *root, const char *assignment) {
   /* An empty shell variable would silently select the default. */
   if (!equals[1 + strspn(equals + 1, " \t\n")])
     return GT_FAIL(GT_ERR_JOB,
-                   "--set %s: nothing follows the =; a value is needed, or null for the default",
+                   "--set %s: nothing follows the =; expected a value, or null for the default",
                    words);
   char source[JOB_PATH_MAX + 16];
   snprintf(source, sizeof source, "--set %s", words);

@@ -52,11 +52,11 @@ void gt_job_bare_text(char *buf, size_t size, double value) {
   }
 }
 
-/* "PATH is VALUE; RANGE is needed", with quotes if the value is not a number. */
+/* "PATH is VALUE; expected RANGE", with quotes if the value is not a number. */
 static gt_status refuse(const job_key *row, const char *path, const char *text, bool is_number) {
   char range[256];
   const char *quote = is_number ? "" : "\"";
-  return GT_FAIL(GT_ERR_JOB, "%s is %s%.80s%s; %s is needed%s%s", path, quote, text, quote,
+  return GT_FAIL(GT_ERR_JOB, "%s is %s%.80s%s; expected %s%s%s", path, quote, text, quote,
                  gt_job_key_range(range, sizeof range, row, !is_number), row->why ? ": " : "",
                  row->why ? row->why : "");
 }
@@ -74,7 +74,7 @@ static gt_status read_choice(const job_key *row, const char *path, const char *t
   const char *near = row->why ? NULL : gt_nearest(text, values, n);
   if (!near) return refuse(row, path, text, false);
   char range[256];
-  return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; %s is needed; did you mean %s?", path, text,
+  return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected %s; did you mean %s?", path, text,
                  gt_job_key_range(range, sizeof range, row, false), near);
 }
 
@@ -86,7 +86,7 @@ static bool in_range(const job_key *row, double value) {
 
 /* Error for a number above the upper bound of the table. */
 static gt_status too_large(const job_key *row, const char *path, const char *text) {
-  return GT_FAIL(GT_ERR_JOB, "%s is %.80s; at most %g is needed", path, text,
+  return GT_FAIL(GT_ERR_JOB, "%s is %.80s; expected at most %g", path, text,
                  row->max > 0 ? row->max : 1.8e19);
 }
 
@@ -157,14 +157,14 @@ static gt_status read_quantity(const job_key *row, const char *path, const char 
   if (status != GT_OK) {
     char reason[GT_ERROR_TEXT_MAX / 2];
     if (row->type == KEY_TIME && read_clock(text, reason, sizeof reason))
-      return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; a time with its unit is needed, as in %s", path,
+      return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected a time with its unit, as in %s", path,
                      text, reason);
     snprintf(reason, sizeof reason, "%s", gt_error_text());
     return GT_FAIL(GT_ERR_JOB, "%s: %s", path, reason);
   }
   if (!in_range(row, value)) {
     if (value > row->min)
-      return GT_FAIL(GT_ERR_JOB, "%s is %.80s; at most %g %s is needed", path, text, row->max,
+      return GT_FAIL(GT_ERR_JOB, "%s is %.80s; expected at most %g %s", path, text, row->max,
                      row->type == KEY_TIME ? "s" : "");
     return refuse(row, path, text, true);
   }
@@ -187,13 +187,13 @@ static gt_status read_bool(const job_key *row, const char *path, const char *tex
    change the lines after it. */
 static gt_status check_script(const job_key *row, const char *path, const char *text) {
   if (row->flags & KEY_WORD && !(row->flags & KEY_SCRIPT) && strpbrk(text, " \t\n,"))
-    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; one word without space or comma is needed", path,
+    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected one word without space or comma", path,
                    text);
   if (!(row->flags & KEY_SCRIPT)) return GT_OK;
   const char *wrong = strpbrk(text, row->flags & KEY_WORD ? "\"'`\\$# \t\n" : "\"'`\\$#\t\n");
   if (wrong)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s is \"%.80s\" and has %s in it; text for a batch script is needed, without "
+                   "%s is \"%.80s\" and has %s in it; expected text for a batch script, without "
                    "quotes, backslash, $, #%s",
                    path, text,
                    *wrong == ' '                      ? "a space"
@@ -203,7 +203,7 @@ static gt_status check_script(const job_key *row, const char *path, const char *
   if (row->type == KEY_STRINGS && text[0] != '-')
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s is \"%.80s\"; an option of sbatch is needed, with its dashes, as in --exclusive", path,
+        "%s is \"%.80s\"; expected an option of sbatch, with its dashes, as in --exclusive", path,
         text);
   return GT_OK;
 }
@@ -213,10 +213,9 @@ static gt_status check_script(const job_key *row, const char *path, const char *
 static gt_status read_string(const job_key *row, const char *path, const char *text, char *buf,
                              size_t size) {
   size_t length = strlen(text);
-  if (length == 0) return GT_FAIL(GT_ERR_JOB, "%s is empty; text is needed", path);
+  if (length == 0) return GT_FAIL(GT_ERR_JOB, "%s is empty; expected text", path);
   if (length >= size)
-    return GT_FAIL(GT_ERR_JOB, "%s has %zu letters; at most %zu are needed", path, length,
-                   size - 1);
+    return GT_FAIL(GT_ERR_JOB, "%s has %zu letters; expected at most %zu", path, length, size - 1);
   GT_TRY(check_script(row, path, text));
   memcpy(buf, text, length + 1);
   return GT_OK;

@@ -20,7 +20,7 @@ static gt_status next(reader *r, yaml_event_t *event) {
   if (p->error == YAML_READER_ERROR)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: is not YAML text: %s at byte %zu; UTF-8 without control characters is needed",
+        "%s: is not YAML text: %s at byte %zu; expected UTF-8 without control characters",
         r->source, problem, p->problem_offset);
   return GT_FAIL(GT_ERR_JOB, "%s:%zu: is not YAML: %s%s%s", r->source, p->problem_mark.line + 1,
                  problem, p->context ? " " : "", p->context ? p->context : "");
@@ -32,7 +32,7 @@ static gt_status read_scalar(reader *r, const yaml_event_t *event, const char *k
   if (gt_control_find(text, event->data.scalar.length) < event->data.scalar.length)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s:%zu: a value has a control character or a line break in it; one line of text is needed",
+        "%s:%zu: a value has a control character or a line break in it; expected one line of text",
         r->source, event->start_mark.line + 1);
   *out = gt_job_node_new(NODE_SCALAR, key, text);
   (*out)->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -47,16 +47,16 @@ static gt_status read_key(reader *r, const yaml_event_t *event, const job_node *
                           size_t size) {
   size_t line = event->start_mark.line + 1;
   if (event->type != YAML_SCALAR_EVENT)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: a key is a list or a mapping; a word is needed", r->source,
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: a key is a list or a mapping; expected a word", r->source,
                    line);
   const char *text = (const char *)event->data.scalar.value;
   size_t length = event->data.scalar.length;
   if (length == 0 || length >= size || gt_control_find(text, length) < length)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s:%zu: a key is empty, too long or has a control character; a word is needed",
+                   "%s:%zu: a key is empty, too long or has a control character; expected a word",
                    r->source, line);
   if (gt_job_node_find(map, text, length))
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: key %s is given twice in one place; once is needed",
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: key %s is given twice in one place; expected once",
                    r->source, line, text);
   memcpy(key, text, length + 1);
   return GT_OK;
@@ -123,7 +123,7 @@ static gt_status read_stream(reader *r, job_node **out) {
                   event.type == YAML_DOCUMENT_START_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
     if (!ended && !marker) {
       if (root)
-        status = GT_FAIL(GT_ERR_JOB, "%s:%zu: a second document begins; one is needed", r->source,
+        status = GT_FAIL(GT_ERR_JOB, "%s:%zu: a second document begins; expected one", r->source,
                          event.start_mark.line + 1);
       else
         status = read_node(r, &event, NULL, 0, &root);

@@ -21,7 +21,7 @@ static bool same_host(const char *pattern, size_t length, const char *host, size
 
 static gt_status malformed(const char *text, const char *what) {
   return GT_FAIL(GT_ERR_JOB,
-                 "regions[].hosts has \"%s\": %s; names or a form like node[01-16,18] are needed",
+                 "regions[].hosts has \"%s\": %s; expected names or a form like node[01-16,18]",
                  text, what);
 }
 
@@ -225,7 +225,7 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
   int needed = ranks_needed(plan, nregions);
   for (size_t r = 0; r < nregions; r++) {
     if (plan[r].ranks < 1)
-      return GT_FAIL(GT_ERR_JOB, "region %s has %d ranks; 1 or more are needed", plan[r].name,
+      return GT_FAIL(GT_ERR_JOB, "region %s has %d ranks; expected 1 or more", plan[r].name,
                      plan[r].ranks);
   }
   if (world_size == needed) return GT_OK;

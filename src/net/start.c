@@ -79,11 +79,11 @@ gt_status gt_launch_fits(const char *library, bool reads_pmi) {
   if (reads_pmi && (given("PMI_RANK") || given("SLURM_MPI_TYPE"))) return GT_OK;
   if (gt_launch_by_srun()) return srun_without(library);
   if (number("PMI_SIZE") > 1)
-    return GT_FAIL(GT_ERR_JOB,
-                   "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is "
-                   "not), and %s would make a world of each; its own mpirun "
-                   "-n %d, or srun --mpi=pmix, is needed",
-                   number("PMI_SIZE"), library, number("PMI_SIZE"));
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is not), and %s "
+        "would make a world of each; expected its own mpirun -n %d, or srun --mpi=pmix",
+        number("PMI_SIZE"), library, number("PMI_SIZE"));
   return GT_OK;
 }
 
@@ -259,7 +259,7 @@ void gt_net_start(double limit_s) {
   gt_watch_end();
   gt_mpi_check(error, "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
-    gt_panic(GT_ERR_JOB, "this MPI gives thread level %d; MPI_THREAD_FUNNELED (%d) is needed",
+    gt_panic(GT_ERR_JOB, "this MPI gives thread level %d; expected MPI_THREAD_FUNNELED (%d)",
              provided, MPI_THREAD_FUNNELED);
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));

@@ -152,7 +152,7 @@ gt_status gt_model_unknown(const char *model) {
   for (size_t i = 0, at = 0; i < n; i++, at = strlen(known))
     snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
   const char *near = gt_nearest(model, names, n);
-  return GT_FAIL(GT_ERR_JOB, "model.name is \"%.80s\"; one of %s is needed%s%s%s", model, known,
+  return GT_FAIL(GT_ERR_JOB, "model.name is \"%.80s\"; expected one of %s%s%s%s", model, known,
                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
@@ -177,24 +177,23 @@ static gt_status check_kind(const gt_model *model, const gt_graph_spec *spec) {
   if (model->ids && shape->features == 0)
     return GT_FAIL(
         GT_ERR_DATA,
-        "samples are images of %zu x %zu x %zu; model %s takes ids, so a data set of ids is needed",
+        "samples are images of %zu x %zu x %zu; model %s takes ids, so expected a data set of ids",
         shape->h, shape->w, shape->c, model->name);
   if (!model->ids && shape->features > 0)
     return GT_FAIL(GT_ERR_DATA,
-                   "samples are %zu ids each, below %zu; model %s takes images, so a data set of "
-                   "images is needed",
+                   "samples are %zu ids each, below %zu; model %s takes images, so expected a data "
+                   "set of images",
                    shape->h * shape->w * shape->c, shape->features, model->name);
   if (spec->text && !model->decodes)
-    return GT_FAIL(
-        GT_ERR_DATA,
-        "samples are windows of a text, which have no labels; model %s learns labels, so "
-        "a data set with labels, or a model like gpt, is needed",
-        model->name);
+    return GT_FAIL(GT_ERR_DATA,
+                   "samples are windows of a text, which have no labels; model %s learns labels, "
+                   "so expected a data set with labels, or a model like gpt",
+                   model->name);
   if (spec->labelled && model->decodes)
     return GT_FAIL(GT_ERR_DATA,
                    "samples are %zu ids with a label of %zu classes; model %s predicts the next id "
-                   "of a text and learns no labels, so a data set of a text, as `geotrain data "
-                   "import text` writes it, is needed",
+                   "of a text and learns no labels, so expected a data set of a text, as `geotrain "
+                   "data import text` writes it",
                    shape->h * shape->w * shape->c, shape->classes, model->name);
   return GT_OK;
 }
@@ -215,7 +214,8 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
              {"untied", options->untied, model->decodes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].given && !all[i].known)
-      return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",
+      return GT_FAIL(GT_ERR_JOB,
+                     "model.%s is given; model %s has no such key, so it must not be given",
                      all[i].name, model->name);
   return GT_OK;
 }
@@ -244,13 +244,13 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   if (!found) return gt_model_unknown(model);
   if (options->parameters != 0 && !found->sized)
     return GT_FAIL(GT_ERR_JOB,
-                   "model.parameters is %lld; model %s has a number of its own, so none is needed",
+                   "model.parameters is %lld; model %s has a fixed number, so it must not be given",
                    (long long)options->parameters, model);
   GT_TRY(check_options(found, options));
   if (shape->h == 0 || shape->w == 0 || shape->c == 0 || shape->classes < 2)
     return GT_FAIL(
         GT_ERR_DATA,
-        "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed",
+        "samples are %zu x %zu x %zu with %zu classes; expected at least 1 x 1 x 1 with 2 classes",
         shape->h, shape->w, shape->c, shape->classes);
   GT_TRY(check_kind(found, spec));
   gt_graph *graph = GT_NEW(gt_graph);

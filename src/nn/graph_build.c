@@ -96,8 +96,8 @@ gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window
   const gt_extent e = gt_graph_extent(graph);
   if (e.h + 2 * pad < window || e.w + 2 * pad < window)
     return GT_FAIL(GT_ERR_DATA,
-                   "images of %zu x %zu are too small for model %s: at %s %zu x %zu is left; %zu x "
-                   "%zu or more is needed",
+                   "images of %zu x %zu are too small for model %s: at %s %zu x %zu is left; "
+                   "expected %zu x %zu or more",
                    graph->input.h, graph->input.w, graph->model, name, e.h, e.w, window - 2 * pad,
                    window - 2 * pad);
   *shape = (gt_conv_shape){.H = e.h,
@@ -165,6 +165,6 @@ void gt_graph_alias(gt_graph *graph, const char *name, size_t param) {
 
 gt_status gt_model_check_width(const char *option, int64_t width, int64_t least) {
   if (width >= least && width <= WIDTH_MAX) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "model.%s is %lld; 1 to %d is needed", option, (long long)width,
+  return GT_FAIL(GT_ERR_JOB, "model.%s is %lld; expected 1 to %d", option, (long long)width,
                  WIDTH_MAX);
 }

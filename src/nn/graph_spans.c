@@ -79,25 +79,25 @@ static gt_status refuse_cut(const gt_graph *graph, size_t c) {
   if (needs != GT_SAMPLES)
     return GT_FAIL(GT_ERR_JOB,
                    "a span of model %s ends behind %s, but %s behind it also needs the output of "
-                   "%s; %s %s is needed",
+                   "%s; expected %s %s",
                    graph->model, cut, graph->ops[reader].name, graph->ops[needs].name, what, at);
   if (graph->ops[c].kind->packs)
     return GT_FAIL(GT_ERR_JOB,
                    "a span of model %s ends behind %s, whose output has a varying number of rows; "
-                   "%s %s is needed",
+                   "expected %s %s",
                    graph->model, cut, what, at);
   return GT_FAIL(GT_ERR_JOB,
                  "a span of model %s ends behind %s, which takes the gradients of its two readers "
-                 "one by one; %s %s is needed",
+                 "one by one; expected %s %s",
                  graph->model, cut, what, at);
 }
 
 static gt_status check_range(const gt_graph *graph, const gt_span *span, size_t i) {
   if (span->first >= span->end || span->end > graph->nops)
-    return GT_FAIL(GT_ERR_JOB,
-                   "span %zu of model %s is operations %zu to %zu; one or more of its %zu "
-                   "operations are needed",
-                   i, graph->model, span->first, span->end, graph->nops);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "span %zu of model %s is operations %zu to %zu; expected one or more of its %zu operations",
+        i, graph->model, span->first, span->end, graph->nops);
   return GT_OK;
 }
 
@@ -118,8 +118,8 @@ static gt_status check_chosen(const gt_graph *graph, const gt_graph_spec *spec) 
     if (runs(spec, i)) GT_TRY(check_cuts(graph, &spec->spans[i]));
     if (i > 0 && spec->spans[i].first < spec->spans[i - 1].end)
       return GT_FAIL(GT_ERR_JOB,
-                     "span %zu of model %s begins at %s, in the span before it; spans in the "
-                     "model's order that do not overlap are needed",
+                     "span %zu of model %s begins at %s, in the span before it; expected spans in "
+                     "the model's order that do not overlap",
                      i, graph->model, graph->ops[spec->spans[i].first].name);
   }
   return GT_OK;
@@ -133,7 +133,7 @@ static gt_status check_owners(const gt_graph *graph) {
     if (owner->span == GT_NO_SPAN)
       return GT_FAIL(GT_ERR_JOB,
                      "%s of model %s has the weights of %s, which is in none of the spans that are "
-                     "held here; its span is needed, too",
+                     "held here; expected its span too",
                      op->name, graph->model, owner->name);
   }
   return GT_OK;

@@ -9,7 +9,7 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
   const int64_t wanted = options->parameters;
   if (wanted != 0 && wanted < (int64_t)own)
     return GT_FAIL(GT_ERR_JOB,
-                   "model.parameters is %lld; %zu or more are needed, for so many has dummy's "
+                   "model.parameters is %lld; expected %zu or more, for so many has dummy's "
                    "classifier of %zu x %zu x %zu samples in %zu classes",
                    (long long)wanted, own, shape->h, shape->w, shape->c, shape->classes);
   gt_graph_add_linear(graph, "fc", shape->classes);

@@ -22,7 +22,7 @@ static size_t given(int64_t option, size_t usual) {
 
 static gt_status check_count(const char *option, int64_t count, int64_t most) {
   if (count >= 0 && count <= most) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "model.%s is %lld; 1 to %lld is needed", option, (long long)count,
+  return GT_FAIL(GT_ERR_JOB, "model.%s is %lld; expected 1 to %lld", option, (long long)count,
                  (long long)most);
 }
 
@@ -37,15 +37,15 @@ static gt_status take_sizes(sizes *s, const gt_sample_shape *shape,
   *s = (sizes){given(options->layers, s->layers), given(options->width, s->width),
                given(options->heads, s->heads), given(options->context, s->context)};
   if (s->width % s->heads != 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "model.width is %zu and model.heads %zu; a width that is a multiple of the "
-                   "heads is needed",
-                   s->width, s->heads);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "model.width is %zu and model.heads %zu; expected a width that is a multiple of the heads",
+        s->width, s->heads);
   if (T < 1 || T > s->context)
-    return GT_FAIL(GT_ERR_DATA,
-                   "samples are %zu ids each, so %zu positions; with model.context %zu, 2 to %zu "
-                   "ids are needed",
-                   T + 1, T, s->context, s->context + 1);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "samples are %zu ids each, so %zu positions; with model.context %zu, expected 2 to %zu ids",
+        T + 1, T, s->context, s->context + 1);
   return GT_OK;
 }
 

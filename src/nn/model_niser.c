@@ -23,7 +23,7 @@ static gt_status check(const gt_sample_shape *shape, const gt_model_options *opt
                    "`geotrain data import sessions`)",
                    length, GT_SESSION_MOST);
   if (options->scale < 0)
-    return GT_FAIL(GT_ERR_JOB, "model.scale is %g; a number above 0 is needed", options->scale);
+    return GT_FAIL(GT_ERR_JOB, "model.scale is %g; expected a number above 0", options->scale);
   return GT_OK;
 }
 

@@ -37,10 +37,9 @@ size_t gt_optim_arrays(const gt_optim_spec *spec) {
 
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory) {
   if (spec->nesterov && !(spec->momentum > 0.0))
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "train.optimizer.nesterov is true with momentum %g; a momentum above 0 is needed",
-        spec->momentum);
+    return GT_FAIL(GT_ERR_JOB,
+                   "train.optimizer.nesterov is true with momentum %g; expected a momentum above 0",
+                   spec->momentum);
   gt_optim *optim = GT_NEW(gt_optim);
   optim->kind = kinds[spec->kind];
   optim->spec = *spec;
@@ -192,7 +191,7 @@ gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *stat
   snprintf(prefix, sizeof prefix, "%soptim/", owner);
   GT_TRY(fields_of(optim, prefix, (gt_state_way){.from = state}));
   if (optim->steps < 0)
-    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; 0 or more is needed", prefix,
+    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; expected 0 or more", prefix,
                    (long long)optim->steps);
   return load_schedule(optim, prefix, state);
 }

@@ -128,8 +128,8 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
   for (size_t i = 0; i < n; i++)
     if (!take_value(&fields[i], json_object_get(from, fields[i].name), to))
       return GT_FAIL(GT_ERR_FAULT,
-                     "a region's result has no proper '%s'; the same version of the program is "
-                     "needed in all regions",
+                     "a region's result has no proper '%s'; expected the same version of the "
+                     "program in all regions",
                      fields[i].name);
   return GT_OK;
 }

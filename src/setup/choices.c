@@ -25,8 +25,8 @@ static gt_status read_file(const char *path, char **text) {
   *text = NULL;
   if (!file)
     return GT_FAIL(GT_ERR_JOB,
-                   "train.choices: %s cannot be opened: %s; measure, rule or a file is needed",
-                   path, strerror(errno));
+                   "train.choices: %s cannot be opened: %s; expected measure, rule or a file", path,
+                   strerror(errno));
   while ((n = fread(block, 1, sizeof block, file)) > 0) {
     char *longer = GT_NEW_ARRAY(char, size + n + 1);
     if (size) memcpy(longer, *text, size);
@@ -65,10 +65,10 @@ static bool names_file(const gt_job *job) {
 
 static gt_status check_use(const gt_job *job) {
   if (!names_file(job) || job->pipeline.nstages == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "train.choices is %s, and with a pipeline products are computed by the rule; "
-                 "rule is needed",
-                 job->train.choices);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "train.choices is %s, and with a pipeline products are computed by the rule; expected rule",
+      job->train.choices);
 }
 
 gt_status gt_setup_check_choices(const gt_job *job) {

@@ -46,7 +46,7 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
     return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
                  "rank %d finds another %s (%zu training samples) than the PS of its region %s "
-                 "(%zu); the same file is needed",
+                 "(%zu); expected the same file",
                  run->roles.world_rank, gt_data_path(run->job, run->roles.region_id), own->ntrain,
                  run->region, ps->ntrain);
 }
@@ -186,12 +186,12 @@ static gt_status from_job(gt_run *run) {
   if (run->data.input != GT_INPUT_BYTES)
     return GT_FAIL(
         GT_ERR_JOB,
-        "data.mean is given, and the samples of %s are taken as they are; uint8 images are needed",
+        "data.mean is given, and the samples of %s are taken as they are; expected uint8 images",
         path);
   if (job->data.nmean != c)
     return GT_FAIL(
         GT_ERR_JOB,
-        "data.mean has %zu numbers, and the images of %s %zu channels; one a channel is needed",
+        "data.mean has %zu numbers, and the images of %s %zu channels; expected one a channel",
         job->data.nmean, path, c);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
   for (size_t i = 0; i < c; i++) {
@@ -334,8 +334,8 @@ static gt_status check_merges(const gt_run *run, const gt_state *state) {
     return GT_OK;
   return GT_FAIL(
       GT_ERR_CKPT,
-      "it was trained on a text with another vocabulary than that of %s; "
-      "the data that it began with are needed",
+      "it was trained on a text with another vocabulary than that of %s; expected the data that it "
+      "began with",
       gt_data_path(run->job, reads(run) ? run->roles.region_id : gt_data_first(run->job)));
 }
 
@@ -349,6 +349,6 @@ gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
   describe(run->dataset, text, sizeof text);
   return GT_FAIL(GT_ERR_CKPT,
                  "it was trained on images normalised otherwise than by %s, as the data are now; "
-                 "the data that it began with are needed",
+                 "expected the data that it began with",
                  text);
 }

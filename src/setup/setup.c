@@ -345,8 +345,8 @@ static gt_status read_init(const gt_run *run) {
                 info.model, info.model_hash, gt_model_names[run->job->model.name], model);
   if (status == GT_OK && info.mean_of == 0 && gt_job_in_parts(info.job_yaml))
     status = GT_FAIL(GT_ERR_CKPT,
-                     "train.init %s holds only the stages of region %s; the whole model, final.h5 "
-                     "of the pipeline's run, is needed",
+                     "train.init %s holds only the stages of region %s; expected the whole model, "
+                     "final.h5 of the pipeline's run",
                      path, info.region);
   if (status == GT_OK)
     status = take_init(from, false, part ? &part->params : NULL, whole->params.n, a->params);
@@ -366,7 +366,7 @@ static gt_status init_params(gt_run *run) {
   if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder ||
       gt_ckpt_rounds(folder, run->region, &round, 1) == 0)
     return status;
-  gt_log(GT_LOG_WARN, "%s; it is not needed to go on from a checkpoint", gt_error_text());
+  gt_log(GT_LOG_WARN, "%s; a resume does not read it", gt_error_text());
   run->init_missing = true;
   return GT_OK;
 }
@@ -377,7 +377,7 @@ static gt_status check_micro_batches(const gt_run *run) {
   if (n >= least) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "train.batch is %d and pipeline.micro_batches %d, so a micro-batch has %zu; model "
-                 "%s normalises channels of a single value a sample, so %zu or more are needed",
+                 "%s normalises channels of a single value a sample, so expected %zu or more",
                  run->job->train.batch, run->job->pipeline.micro_batches, n,
                  gt_model_names[run->job->model.name], least);
 }
@@ -389,13 +389,13 @@ static gt_status check_batches(const gt_run *run) {
   const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch,
                last = n % batch ? n % batch : batch;
   if (n == 0 || last >= least) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "train.batch: region %s has %zu samples in batches of %zu, the last of an epoch "
-                 "has %zu; of images of %zu x %zu model %s normalises "
-                 "channels of a single value a sample, so %zu or more are needed in every batch: "
-                 "another train.batch, or other samples",
-                 run->region, n, batch, last, run->data.h, run->data.w,
-                 gt_model_names[run->job->model.name], least);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "train.batch: region %s has %zu samples in batches of %zu, the last of an epoch has %zu; of "
+      "images of %zu x %zu, model %s normalises channels of a single value a sample, so expected "
+      "%zu or more in every batch: choose another train.batch, or other samples",
+      run->region, n, batch, last, run->data.h, run->data.w, gt_model_names[run->job->model.name],
+      least);
 }
 
 /* Texts need memory for the logits of every position. */

@@ -142,8 +142,8 @@ static gt_status read_choice(gt_choices *choices, const char *source, size_t num
       sscanf(colon, ": forward=%15s input=%15s weight=%15s", names[GT_PASS_FORWARD],
              names[GT_PASS_INPUT], names[GT_PASS_WEIGHT]) != GT_PASSES)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s, line %zu: \"%.100s\" is no choice; a line as `geotrain info JOB --measure` "
-                   "writes it is needed",
+                   "%s, line %zu: \"%.100s\" is no choice; expected a line as `geotrain info JOB "
+                   "--measure` writes it",
                    source, number, line);
   for (int pass = 0; pass < GT_PASSES; pass++)
     if (!read_way(names[pass], &ways[pass]) ||
@@ -178,7 +178,7 @@ gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *
     if (!machine)
       return GT_FAIL(
           GT_ERR_JOB,
-          "%s, line %zu: \"%.100s\" stands before any line `machine ...`, which is needed first",
+          "%s, line %zu: \"%.100s\" stands before any line `machine ...`, which must come first",
           source, number, line);
     gt_choices other = {0};
     const gt_status status = read_choice(mine ? choices : &other, source, number, line);
@@ -187,8 +187,8 @@ gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *
   }
   if (!machine)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s holds no line `machine ...`; a file as `geotrain info JOB --measure --out "
-                   "FILE` writes it is needed",
+                   "%s holds no line `machine ...`; expected a file as `geotrain info JOB "
+                   "--measure --out FILE` writes it",
                    source);
   return GT_OK;
 }

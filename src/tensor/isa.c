@@ -83,7 +83,7 @@ static gt_status find(const char *name, gt_isa *isa) {
   for (*isa = 0; *isa < GT_ISAS; ++*isa)
     if (strcmp(names[*isa], name) == 0) return GT_OK;
   const char *near = gt_nearest(name, names, GT_ISAS);
-  return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is \"%s\"; one of plain, avx2, avx512 is needed%s%s%s",
+  return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is \"%s\"; expected one of plain, avx2, avx512%s%s%s",
                  name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
@@ -105,7 +105,7 @@ gt_status gt_isa_choose(const char *name) {
   if (isa > best)
     return GT_FAIL(
         GT_ERR_JOB,
-        "GEOTRAIN_ISA is %s, and this CPU has no more than %s; that or a lower one is needed", name,
+        "GEOTRAIN_ISA is %s, and this CPU has no more than %s; expected that or a lower one", name,
         names[best]);
   flush_denormals();
   chosen.isa = isa;

@@ -7,7 +7,7 @@
 /* Whether both vectors have data.  Different lengths are a bug of the caller. */
 static bool both(gt_vec y, gt_vec x) {
   if (y.n != x.n) {
-    gt_bug("vectors of %zu and %zu elements meet; equal lengths are needed", y.n, x.n);
+    gt_bug("vectors of %zu and %zu elements meet; expected equal lengths", y.n, x.n);
   }
   return y.data && x.data;
 }

@@ -217,7 +217,7 @@ static void state_that_does_not_fit_is_refused_by_name(void **unused) {
   gt_state_add(&state, "optim/", "momentum", GT_TYPE_F32, w, 4);
   double sink[4] = {7, 7, 7, 7};
   assert_int_equal(gt_state_get(&state, "optim/", "momentum", GT_TYPE_F64, sink, 4), GT_ERR_CKPT);
-  assert_string_equal(gt_error_text(), "state \"optim/momentum\" is 4 x f32; 4 x f64 is needed");
+  assert_string_equal(gt_error_text(), "state \"optim/momentum\" is 4 x f32; expected 4 x f64");
   assert_int_equal(gt_state_get(&state, "optim/", "momentum", GT_TYPE_F32, sink, 3), GT_ERR_CKPT);
   assert_int_equal(gt_state_get(&state, "optim/", "m2", GT_TYPE_F32, sink, 4), GT_ERR_CKPT);
   assert_non_null(strstr(gt_error_text(), "optim/m2"));

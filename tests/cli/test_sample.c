@@ -84,7 +84,7 @@ static void test_not_finite(void **state) {
   size_t id;
   assert_int_equal(gt_cli_sample(&id, bad, 3, &(gt_cli_sampling){1, 0}, &rng, scratch),
                    GT_ERR_CKPT);
-  assert_non_null(strstr(gt_error_text(), "the model gives nan as logit of id 1; finite"));
+  assert_non_null(strstr(gt_error_text(), "the model gives nan as logit of id 1; expected finite"));
 }
 
 int main(void) {

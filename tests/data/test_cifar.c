@@ -135,15 +135,15 @@ static void test_refused(void **state) {
   write_folder();
   size_t size = make(3, N3, 1), zipped_size;
   scratch_write(in("data_batch_3.bin"), file, size - 1);
-  refused("c/data_batch_3.bin: ends after 786687 bytes, 3072 bytes into record 255; whole records "
-          "of 3073 bytes are needed");
+  refused("c/data_batch_3.bin: ends after 786687 bytes, 3072 bytes into record 255; expected whole "
+          "records of 3073 bytes");
   scratch_write(in("data_batch_3.bin"), file, size + 1);
   refused("c/data_batch_3.bin: ends after 786689 bytes, 1 bytes into record 256;");
   scratch_write(in("data_batch_3.bin"), file, 0);
   refused("c/data_batch_3.bin: is empty");
   file[200 * 3073] = 10;
   scratch_write(in("data_batch_3.bin"), file, size);
-  refused("c/data_batch_3.bin: the label of record 200 is 10; 0 to 9 are needed");
+  refused("c/data_batch_3.bin: the label of record 200 is 10; expected 0 to 9");
   write_folder();
   uint8_t *bytes = scratch_read(in("data_batch_1.bin.gz"), &zipped_size);
   /* every position in the checksum, too */

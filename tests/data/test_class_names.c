@@ -65,14 +65,14 @@ static void test_folder_refused(void **state) {
   (void)state;
   char text[600];
   assert_failed(import("cat\ndog\n"), GT_ERR_DATA,
-                "m/class-names.txt: names 2 classes, and the labels go up to 2; a name for each of "
-                "the 3 classes is needed, one a line, that of label 0 first");
+                "m/class-names.txt: names 2 classes, and the labels go up to 2; expected a name "
+                "for each of the 3 classes, one a line, that of label 0 first");
   assert_failed(import("cat\ndog\n\n\nowl\n"), GT_ERR_DATA,
-                "m/class-names.txt: line 3 is empty; the name of a class is needed");
+                "m/class-names.txt: line 3 is empty; expected the name of a class");
   assert_failed(import("cat\ndog\nowl\ndog\n"), GT_ERR_DATA,
                 "m/class-names.txt: two classes have the name `dog`; each class needs its own");
   sprintf(text, "cat\n%0300d\nowl\n", 1);
-  assert_failed(import(text), GT_ERR_DATA, "the name of class 1 has 300 bytes; 1 to 255");
+  assert_failed(import(text), GT_ERR_DATA, "the name of class 1 has 300 bytes; expected 1 to 255");
   assert_nothing_alive();
 }
 
@@ -101,8 +101,8 @@ static void test_attribute(void **state) {
   check_names(path, 3, "cat,ma n,owl");
   set_attribute(path, text, 4, (const void *)words);
   assert_failed(gt_dataset_open(&dataset, path), GT_ERR_DATA,
-                "s.h5: the attribute `class_names` is a string with 4 elements; 3 strings, one a "
-                "class, are needed");
+                "s.h5: the attribute `class_names` is a string with 4 elements; expected 3 "
+                "strings, one a class");
   words[2] = "cat";
   set_attribute(path, text, 3, (const void *)words);
   assert_failed(gt_dataset_open(&dataset, path), GT_ERR_DATA, "s.h5: two classes have the name");

@@ -84,10 +84,9 @@ static void doubted(const hsize_t shape[4], bool floats, double (*value)(size_t)
 static void test_axes(void **state) {
   (void)state;
   doubted((hsize_t[]){3, 32, 32, 3}, false, varied, 0.5F, 0.25F, "");
-  doubted(
-      (hsize_t[]){3, 3, 32, 32}, false, varied, 0.5F, 0.25F,
-      "d.h5: images are 3 x 32 x 32 (rows, columns, channels), which looks like channels first; "
-      "channels last are needed: x.transpose(0, 2, 3, 1) in numpy");
+  doubted((hsize_t[]){3, 3, 32, 32}, false, varied, 0.5F, 0.25F,
+          "d.h5: images are 3 x 32 x 32 (rows, columns, channels), which looks like channels "
+          "first; expected channels last: x.transpose(0, 2, 3, 1) in numpy");
   doubted((hsize_t[]){3, 1, 28, 28}, true, fraction, 0, 1, "looks like channels first");
   doubted((hsize_t[]){3, 1, 28, 12}, true, fraction, 0, 1, ""); /* a series of 12 channels */
 }

@@ -174,8 +174,8 @@ static void test_refused(void **state) {
   holds(2, "own", OWN);
   holds(1, "stale", 899);
   refused(job, "regions a and b both name common.h5 and find other training samples there (900 in "
-               "region a, 899 in region b); the same file is "
-               "needed, or data.partition.by file where each region has one of its own");
+               "region a, 899 in region b); expected the same file, or data.partition.by file "
+               "where each region has one of its own");
   holds(1, "common", N);
   infos[2].h = 8;
   refused(job, "region c has samples of 8 x 5 x 1 uint8 of 3 classes (own.h5), region a of 4 x 5 x "

@@ -88,14 +88,14 @@ static const struct {
   void (*spoil)(hid_t file);
   const char *said; /* NULL: the file stays valid */
 } cases[] = {
-    {external_storage, "/train/x is stored in another file; contiguous, compact or chunked storage "
-                       "in this one is needed"},
-    {virtual_storage, "/train/x is stored in other files (virtual); contiguous, compact or chunked "
-                      "storage in this one is needed"},
-    {wide_chunks, "/train/x has chunks of 4026531840 bytes, and holds 900; chunks of at most "
-                  "16777216, or of what it holds, are needed"},
+    {external_storage, "/train/x is stored in another file; expected contiguous, compact or "
+                       "chunked storage in this file"},
+    {virtual_storage, "/train/x is stored in other files (virtual); expected contiguous, compact "
+                      "or chunked storage in this file"},
+    {wide_chunks, "/train/x has chunks of 4026531840 bytes, and holds 900; expected chunks of at "
+                  "most 16777216, or of what it holds"},
     {high_chunks, "/train/x has chunks of 4294901760 bytes"},
-    {external_x, "/train/x leads to another file (an external link); data in this one are needed"},
+    {external_x, "/train/x leads to another file (an external link); expected data in this one"},
     {external_group, "/test leads to another file (an external link)"},
     {round_about, "/test/y leads to another file (an external link)"},
     {roomy_chunks, NULL},

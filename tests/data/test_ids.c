@@ -73,7 +73,7 @@ static void test_loader(void **state) {
   assert_int_equal(gt_loader_augment(some, GT_AUGMENT_NONE), GT_OK);
   assert_int_equal(gt_alloc_total(), allocations);
   assert_failed(gt_loader_augment(some, GT_AUGMENT_CROP_FLIP), GT_ERR_JOB,
-                "data.augment is crop-flip, but the samples are ids; images are needed");
+                "data.augment is crop-flip, but the samples are ids; expected images");
   gt_loader_close(some);
   gt_loader_close(whole);
   assert_nothing_alive();
@@ -148,14 +148,14 @@ static const struct {
   const char *said; /* NULL: the file stays valid */
 } cases[] = {
     {id_last, NULL},
-    {id_high, "/train/x holds id 1000 in sample 77, field 2; ids 0 to 999 are needed"},
-    {id_negative, "/train/x holds id -1 in sample 77, field 2; ids 0 to 999 are needed"},
-    {features_few, "/train/x holds id 999 in sample 3, field 1; ids 0 to 998 are needed"},
-    {features_none, "features is 0; 1 to 2147483646 are needed"},
-    {features_many, "features is 2147483647; 1 to 2147483646 are needed"},
+    {id_high, "/train/x holds id 1000 in sample 77, field 2; expected ids 0 to 999"},
+    {id_negative, "/train/x holds id -1 in sample 77, field 2; expected ids 0 to 999"},
+    {features_few, "/train/x holds id 999 in sample 3, field 1; expected ids 0 to 998"},
+    {features_none, "features is 0; expected 1 to 2147483646"},
+    {features_many, "features is 2147483647; expected 1 to 2147483646"},
     {features_missing, "`features` of / is missing"},
     {x_square, "/train/x is int32 of 2 x 1 x 2 a sample; ids need 1 x 1 x F"},
-    {x_unsigned, "/train/x is uint32; uint8, float32 or int32 is needed"},
+    {x_unsigned, "/train/x is uint32; expected uint8, float32 or int32"},
     {x_mixed, "/test/x is float32 but /train/x is int32; both must be the same"},
     {x_fewer, "/test/x holds images of 1 x 1 x 3 but /train/x of 1 x 1 x 4"},
 };

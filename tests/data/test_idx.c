@@ -112,11 +112,12 @@ static void test_damaged(void **state) {
   assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA, "dimension 1 is 0");
   put32(file + 8, 1U << 20);
   scratch_write(path, file, size);
-  assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA, "dimension 1 is 1048576; 1 to 65536");
+  assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA,
+                "dimension 1 is 1048576; expected 1 to 65536");
   put32(file + 8, H);
   put32(file + 4, 0);
   scratch_write(path, file, size);
-  assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA, "dimension 0 is 0; 1 or more");
+  assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA, "dimension 0 is 0; expected 1 or more");
   put32(file + 4, UINT32_MAX); /* the header claims 140 GB of images */
   scratch_write(path, file, size);
   assert_failed(read_claim(path), GT_ERR_DATA, "ends after 10500 of 150323855325 bytes of data");
@@ -209,7 +210,7 @@ static void test_import_refused(void **state) {
   write_folder(true);
   int entries = scratch_entries();
   assert_failed(import_from("minst", scratch("m"), out), GT_ERR_JOB,
-                "`minst` is not known; one of mnist, cifar, libfm, imdb, text, sessions is needed; "
+                "`minst` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions; "
                 "did you mean mnist?");
   assert_failed(import_from("mnist", scratch("nowhere"), out), GT_ERR_DATA,
                 "nowhere: there is no such folder");

@@ -215,20 +215,22 @@ static const struct {
   const char *train, *test, *said;
 } cases[] = {
     {"", good_test,
-     "imdb_train.tsv: line 1 is ``; the header `label rating id text`, separated by"},
-    {"1\t9\t0\tgood\n", good_test, "imdb_train.tsv: line 1 is `1?9?0?good`; the header"},
-    {HEADER, good_test, "imdb_train.tsv: has no reviews; 1 or more behind the header are needed"},
+     "imdb_train.tsv: line 1 is ``; expected the header `label rating id text`, separated by"},
+    {"1\t9\t0\tgood\n", good_test, "imdb_train.tsv: line 1 is `1?9?0?good`; expected the header"},
+    {HEADER, good_test, "imdb_train.tsv: has no reviews; expected 1 or more behind the header"},
     {HEADER "1\t9\t0\tgood\n", HEADER, "imdb_test.tsv: has no reviews"},
     {HEADER "1\t9\t0\tgood\n1\t9\t0\n", good_test,
-     "imdb_train.tsv: line 3, `1?9?0`, has 3 fields; 4 are needed, separated by tabs: label, "
-     "rating, id, text"},
-    {HEADER "1 9 0 good\n", good_test, "line 2, `1 9 0 good`, has 1 fields; 4 are needed"},
+     "imdb_train.tsv: line 3, `1?9?0`, has 3 fields; expected 4, separated by tabs: label, rating, "
+     "id, text"},
+    {HEADER "1 9 0 good\n", good_test, "line 2, `1 9 0 good`, has 1 fields; expected 4"},
     {HEADER "\n1\t9\t0\tgood\n", good_test, "line 2, ``, has 1 fields"},
     {HEADER "1\t9\t0\tgood\n", HEADER "2\t9\t0\tgood\n",
-     "imdb_test.tsv: line 2 begins with `2?9?0?good`; a label 0 or 1 is needed"},
-    {HEADER "01\t9\t0\tgood\n", good_test, "line 2 begins with `01?9?0?good`; a label 0 or 1"},
-    {HEADER "\t9\t0\tgood\n", good_test, "line 2 begins with `?9?0?good`; a label 0 or 1"},
-    {HEADER "pos\t9\t0\tgood\n", good_test, "line 2 begins with `pos?9?0?good`; a label 0 or 1"},
+     "imdb_test.tsv: line 2 begins with `2?9?0?good`; expected a label 0 or 1"},
+    {HEADER "01\t9\t0\tgood\n", good_test,
+     "line 2 begins with `01?9?0?good`; expected a label 0 or 1"},
+    {HEADER "\t9\t0\tgood\n", good_test, "line 2 begins with `?9?0?good`; expected a label 0 or 1"},
+    {HEADER "pos\t9\t0\tgood\n", good_test,
+     "line 2 begins with `pos?9?0?good`; expected a label 0 or 1"},
 };
 
 static void refused(const char *said) {
@@ -247,7 +249,7 @@ static void test_refused(void **state) {
   }
   write_pair("", good_test);
   scratch_write(scratch("f/imdb_train.tsv"), HEADER "1\t9\t0\tgo\0od\n", sizeof HEADER + 11);
-  refused("imdb_train.tsv: line 2 has a byte 0; text is needed");
+  refused("imdb_train.tsv: line 2 has a byte 0; expected text");
   unlink(scratch("f/imdb_test.tsv"));
   refused("f: imdb_test.tsv is missing, with .gz and without");
 }
@@ -284,9 +286,8 @@ static void test_options(void **state) {
   unlink(scratch("f/imdb_train.tsv.gz"));
   write_pair(HEADER "1\t9\t0\tgood\n", good_test);
   assert_failed(import(1000001, 0), GT_ERR_JOB,
-                "data import --vocabulary is 1000001; 1 to 1000000 is needed");
-  assert_failed(import(0, 65537), GT_ERR_JOB,
-                "data import --length is 65537; 1 to 65536 is needed");
+                "data import --vocabulary is 1000001; expected 1 to 1000000");
+  assert_failed(import(0, 65537), GT_ERR_JOB, "data import --length is 65537; expected 1 to 65536");
   const char *folder = scratch("f");
   const double share = 0.5;
   assert_failed(

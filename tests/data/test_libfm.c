@@ -76,13 +76,13 @@ static const struct {
     {"\n\n", good_test, "clicks.train.libfm: has no lines"},
     {"1 3:1 4:1 5:1\n", "", "clicks.test.libfm: has no lines"},
     {"1\n", good_test, "line 1 has a label and no fields"},
-    {"2 3:1\n", good_test, "line 1 begins with `2`; a label 1, 0 or -1 is needed"},
-    {"0.5 3:1\n", good_test, "line 1 begins with `0.5`; a label"},
-    {"yes 3:1\n", good_test, "line 1 begins with `yes`; a label"},
-    {"3:1 4:1\n", good_test, "line 1 begins with `3:1`; a label"},
-    {"1 3\n", good_test, "field 1 of line 1 is `3`; `id:1` is needed"},
+    {"2 3:1\n", good_test, "line 1 begins with `2`; expected a label 1, 0 or -1"},
+    {"0.5 3:1\n", good_test, "line 1 begins with `0.5`; expected a label"},
+    {"yes 3:1\n", good_test, "line 1 begins with `yes`; expected a label"},
+    {"3:1 4:1\n", good_test, "line 1 begins with `3:1`; expected a label"},
+    {"1 3\n", good_test, "field 1 of line 1 is `3`; expected `id:1`"},
     {"1 3:1 :1\n", good_test,
-     "the id in field 2 of line 1 is ``; a whole number from 0 to 2147483645"},
+     "the id in field 2 of line 1 is ``; expected a whole number from 0 to 2147483645"},
     {"1 3:1\n1 -4:1\n", good_test, "the id in field 1 of line 2 is `-4`;"},
     {"1 x:1\n", good_test, "the id in field 1 of line 1 is `x`;"},
     {"1 3.5:1\n", good_test, "the id in field 1 of line 1 is `3.5`;"},
@@ -90,13 +90,13 @@ static const struct {
     {"1 18446744073709551617:1\n", good_test,
      "the id in field 1 of line 1 is `18446744073709551617`;"},
     {"1 3:0.5\n", good_test,
-     "the value in field 1 of line 1 is `0.5`; 1 is needed, as only categories"},
+     "the value in field 1 of line 1 is `0.5`; expected 1, as only categories"},
     {"1 3:2\n", good_test, "the value in field 1 of line 1 is `2`;"},
     {"1 3:\n", good_test, "the value in field 1 of line 1 is ``;"},
     {"1 3:1.01\n", good_test, "the value in field 1 of line 1 is `1.01`;"},
     {"1 3:1:1\n", good_test, "the value in field 1 of line 1 is `1:1`;"},
     {"1 3:1 # comment\n", good_test, "field 2 of line 1 is `#`;"},
-    {"\x7f\x45LF\x01\x02\n", good_test, "line 1 begins with `?ELF??`; a label"},
+    {"\x7f\x45LF\x01\x02\n", good_test, "line 1 begins with `?ELF??`; expected a label"},
     {"1 3:1000000000000000000000000000000000000000\n", good_test,
      "line 1 has a word of more than 39 bytes, `3:10000000000000...`"},
 };
@@ -128,7 +128,7 @@ static void test_files(void **state) {
   refused("f: clicks.test.libfm is missing, with .gz and without");
   write_pair("1 3:1 4:1 5:1\n", good_test);
   scratch_write(scratch("f/other.train.libfm.gz"), "", 0);
-  refused(".train.libfm; one data set a folder is needed");
+  refused(".train.libfm; expected one data set a folder");
   unlink(scratch("f/other.train.libfm.gz"));
   scratch_write(scratch("f/clicks.train.libfm.gz.part"), "", 0); /* must be ignored */
   assert_int_equal(import(), GT_OK);

@@ -277,7 +277,7 @@ static void test_loader_refused(void **state) {
   write_file(path, false, 0);
   assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
   assert_failed(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, (uint32_t[]){3, NTEST}, 2),
-                GT_ERR_FAULT, "number 20; rising numbers below 20");
+                GT_ERR_FAULT, "number 20; expected rising numbers below 20");
   assert_failed(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, (uint32_t[]){3, 3}, 2),
                 GT_ERR_FAULT, "sample 1 of a part is number 3");
   gt_dataset_close(dataset);

@@ -208,20 +208,20 @@ static void refused(const char *said) {
 static const struct {
   const char *train, *test, *said;
 } texts[] = {
-    {"", good_test, "train.txt: has no session of 2 items; 1 or more such are needed"},
+    {"", good_test, "train.txt: has no session of 2 items; expected 1 or more such"},
     {"\n \n", good_test, "train.txt: has no session of 2 items"},
     {"1 2\n", "", "test.txt: has no session of 2 items"},
     {"1 2\n3\n", good_test,
-     "train.txt: line 2 has no item before its target; 1 or more in front of it are needed"},
+     "train.txt: line 2 has no item before its target; expected 1 or more in front of it"},
     {"1 2\n1 x2 3\n", good_test,
-     "train.txt: line 2 has `x2`; numbers of items, 1 to 1000000, separated by blanks, are needed"},
-    {"1 2\n", "1 0\n", "test.txt: line 1 has `0`; numbers of items"},
-    {"1 1000001\n", good_test, "line 1 has `1000001`; numbers of items"},
+     "train.txt: line 2 has `x2`; expected numbers of items, 1 to 1000000, separated by blanks"},
+    {"1 2\n", "1 0\n", "test.txt: line 1 has `0`; expected numbers of items"},
+    {"1 1000001\n", good_test, "line 1 has `1000001`; expected numbers of items"},
     {"1 99999999999999999999999999999999\n", good_test, "line 1 has `999999999999999999999999`;"},
     {"1 -2\n", good_test, "line 1 has `-2`;"},
     {"1,2\n", good_test, "line 1 has `1,2`;"},
     {"1 2.5\n", good_test, "line 1 has `2.5`;"},
-    {"1 1\n", "1 1\n", "s: has item 1 only; 2 or more items are needed"},
+    {"1 1\n", "1 1\n", "s: has item 1 only; expected 2 or more items"},
 };
 
 #define REFUSED(text, said)                                                                        \
@@ -243,12 +243,13 @@ static const struct {
     REFUSED("]\x94}", "opcode EMPTY_DICT at byte 2 is refused"),
     REFUSED("]?", "byte 1 is 0x3f, which is no opcode; the pickle is damaged"),
     REFUSED("\x80\6].", "train.txt: is a pickle of protocol 6; 0 to 5 are read"),
-    REFUSED("\x80", "train.txt: ends after 1 bytes, within its pickle; a whole file is needed"),
+    REFUSED("\x80", "train.txt: ends after 1 bytes, within its pickle; expected a whole file"),
     REFUSED("](K\1", "ends after 4 bytes"),
     REFUSED("](M\1", "ends after 4 bytes"),
     REFUSED("](I12", "ends after 5 bytes"),
     REFUSED("].]", "train.txt: goes on after its pickle, which ends at byte 2"),
-    REFUSED("](J\xff\xff\xff\xff", "the number at byte 2 is negative or above 2147483647; whole"),
+    REFUSED("](J\xff\xff\xff\xff",
+            "the number at byte 2 is negative or above 2147483647; expected whole"),
     REFUSED("](I-1\n", "the number at byte 2 is negative"),
     REFUSED("](I2147483648\n", "the number at byte 2 is negative or above 2147483647"),
     REFUSED("](I99999999999999999999\n", "the number at byte 2 is negative or above"),
@@ -257,7 +258,7 @@ static const struct {
     REFUSED("](I5x\n", "opcode INT at byte 2 has no whole number; the pickle is damaged"),
     REFUSED("](I\n", "opcode INT at byte 2 has no whole number"),
     REFUSED("](I 5\n", "opcode INT at byte 2 has no whole number"),
-    REFUSED("](I01\n", "opcode INT at byte 2 is a truth value where a whole number is needed"),
+    REFUSED("](I01\n", "opcode INT at byte 2 is a truth value; expected a whole number"),
     REFUSED("](\x8a\1\x80", "the number at byte 2 is negative"),
     REFUSED("](\x8a\11\0\0\0\0\0\0\0\0\0", "the number at byte 2 is negative or above"),
     REFUSED("](\x8b\xff\xff\xff\xff", "the number at byte 2 is negative or above"),
@@ -279,17 +280,21 @@ static const struct {
     REFUSED("]].", "opcode STOP at byte 2 does not find one value"),
     REFUSED("(].", "opcode STOP at byte 2 does not find one value"),
     REFUSED("((((((((((((((((((", "at byte 16 lists are nested more than 16 deep"),
-    REFUSED("\x80\2K\5.", "train.txt: is the pickle of a number; one of sessions is needed"),
+    REFUSED("\x80\2K\5.", "train.txt: is the pickle of a number; expected one of sessions"),
     REFUSED("].", "train.txt: has no session of 2 items"),
-    REFUSED("]K\1a.", "byte 0 begins a list that has numbers; a list of sessions, which are lists"),
-    REFUSED("](](K\1]ee.", "byte 6 begins a list within a session; a list of sessions"),
+    REFUSED("]K\1a.",
+            "byte 0 begins a list that has numbers; expected a list of sessions, which are lists"),
+    REFUSED("](](K\1]ee.", "byte 6 begins a list within a session; expected a list of sessions"),
     REFUSED("]q\0h\0a.", "byte 0 begins a list within a session"), /* a list in itself */
     REFUSED("](](K\1]e](K\1ee.", "byte 6 begins a list within a session"),
-    REFUSED("(](](K\1e]K\1ae](K\2et.", "train.txt: has 2 sessions but 1 targets; the same number"),
+    REFUSED("(](](K\1e]K\1ae](K\2et.",
+            "train.txt: has 2 sessions but 1 targets; expected the same number"),
     REFUSED("(](](K\1e]e](K\2K\2et.",
-            "train.txt: session 2, at byte 8, has no item before its target; 1 or more"),
-    REFUSED("(](](K\1ee](K\0et.", "session 1, at byte 3, has item 0; numbers from 1 to 1000000"),
-    REFUSED("](](J\x41\x42\x0f\0K\1ee.", "session 1, at byte 2, has item 1000001; numbers from 1"),
+            "train.txt: session 2, at byte 8, has no item before its target; expected 1 or more"),
+    REFUSED("(](](K\1ee](K\0et.",
+            "session 1, at byte 3, has item 0; expected numbers from 1 to 1000000"),
+    REFUSED("](](J\x41\x42\x0f\0K\1ee.",
+            "session 1, at byte 2, has item 1000001; expected numbers from 1"),
 };
 
 static void test_refused(void **state) {
@@ -325,14 +330,14 @@ static void test_cut(void **state) {
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     for (size_t size = 1; size < pairs[i].size; size++) {
       write_pair("train.txt", pairs[i].bytes, size, good_test);
-      refused("bytes, within its pickle; a whole file is needed");
+      refused("bytes, within its pickle; expected a whole file");
     }
 }
 
 static void test_options(void **state) {
   (void)state;
   write_texts("train.txt", "1 2\n", good_test);
-  assert_failed(import(65537), GT_ERR_JOB, "data import --length is 65537; 1 to 65536 is needed");
+  assert_failed(import(65537), GT_ERR_JOB, "data import --length is 65537; expected 1 to 65536");
   assert_failed(gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("bad.h5"),
                                &(gt_text_options){.vocabulary = 4}, NULL),
                 GT_ERR_JOB,

@@ -138,16 +138,16 @@ static void test_refused(void **state) {
   (void)state;
   gt_synth_spec spec = gt_synth_default(), bad = spec;
   bad.ntrain = 0;
-  refused(bad, "train is 0; 1 to");
+  refused(bad, "train is 0; expected 1 to");
   bad = spec;
   bad.ntest = (size_t)1 << 40;
-  refused(bad, "test is 1099511627776; 1 to");
+  refused(bad, "test is 1099511627776; expected 1 to");
   bad = spec;
   bad.classes = 1;
-  refused(bad, "classes is 1; 2 to");
+  refused(bad, "classes is 1; expected 2 to");
   bad = spec;
   bad.w = 3;
-  refused(bad, "28 x 3; sides of 4 to");
+  refused(bad, "28 x 3; expected sides of 4 to");
   assert_failed(gt_data_synth(scratch("none/a.h5"), &spec), GT_ERR_DATA,
                 "none/a.h5: cannot be written (No such file");
   assert_nothing_alive();

@@ -343,19 +343,21 @@ static void test_short(void **state) {
   const gt_text_options whole = {.length = 4, .test_share = &no_tests},
                         halves = {.length = 4, .test_share = &half};
   put("", 0);
-  refused(&whole, GT_ERR_DATA, "t.txt: the text for the train split, 0 bytes, is 0 tokens; 5 or");
+  refused(&whole, GT_ERR_DATA,
+          "t.txt: the text for the train split, 0 bytes, is 0 tokens; expected 5 or");
   put("abcd", 4);
   refused(&whole, GT_ERR_DATA,
-          "the text for the train split, 4 bytes, is 4 tokens; 5 or more are needed for a sample "
+          "the text for the train split, 4 bytes, is 4 tokens; expected 5 or more for a sample "
           "(--length 4, and the one that follows)");
   put("abcdefghi", 9);
-  refused(&halves, GT_ERR_DATA, "the text for the train split, 4 bytes, is 4 tokens; 5 or more");
+  refused(&halves, GT_ERR_DATA,
+          "the text for the train split, 4 bytes, is 4 tokens; expected 5 or more");
   put("abcd\xC3\xA4xyz", 9); /* train gets 4 bytes and the rest of a character */
   refused(&halves, GT_ERR_DATA, "train split, 4 bytes");
   const double tenth = 0.1;
   put("abcdefghijk", 11);
   refused(&(gt_text_options){.length = 4, .test_share = &tenth}, GT_ERR_DATA,
-          "t.txt: the text for the test split, 2 bytes, is 2 tokens; 5 or more are needed");
+          "t.txt: the text for the test split, 2 bytes, is 2 tokens; expected 5 or more");
   put("abcde", 5);
   assert_int_equal(import_as("t.h5", &whole, NULL), GT_OK);
   put("\0\0\xff\xfe\x80", 5);
@@ -370,7 +372,7 @@ static void test_files_refused(void **state) {
                 "nowhere.txt: cannot be opened (No such file or directory)");
   mkdir(folder, 0777);
   assert_failed(gt_data_import("text", &folder, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
-                "folder: is a folder; a file of text is needed");
+                "folder: is a folder; expected a file of text");
   size_t size;
   scratch_gzip(scratch("cut.gz"), verse, sizeof verse);
   uint8_t *bytes = scratch_read(scratch("cut.gz"), &size);
@@ -384,14 +386,15 @@ static void test_options(void **state) {
   const double whole = 1, negative = -0.1;
   put(verse, sizeof verse - 1);
   refused(&(gt_text_options){.vocabulary = 255}, GT_ERR_JOB,
-          "data import --vocabulary is 255; 256 to 1000000 is needed");
+          "data import --vocabulary is 255; expected 256 to 1000000");
   refused(&(gt_text_options){.length = 65537}, GT_ERR_JOB,
-          "data import --length is 65537; 1 to 65536 is needed");
+          "data import --length is 65537; expected 1 to 65536");
   refused(&(gt_text_options){.test_share = &whole}, GT_ERR_JOB,
-          "data import --test-share is 1; 0 or more, and less than 1, is needed");
-  refused(&(gt_text_options){.test_share = &negative}, GT_ERR_JOB, "--test-share is -0.1; 0 or");
+          "data import --test-share is 1; expected 0 or more, and less than 1");
+  refused(&(gt_text_options){.test_share = &negative}, GT_ERR_JOB,
+          "--test-share is -0.1; expected 0 or");
   refused(&(gt_text_options){.vocabulary = 300, .vocabulary_of = scratch("verse.h5")}, GT_ERR_JOB,
-          "data import has --vocabulary and --vocabulary-of; one of them is needed");
+          "data import has --vocabulary and --vocabulary-of; expected one of them");
   refused(&(gt_text_options){.vocabulary_of = scratch("t.txt")}, GT_ERR_DATA, "t.txt: ");
   const gt_synth_spec images = {.seed = 1, .ntrain = 4, .ntest = 4, .h = 4, .w = 4, .classes = 2};
   assert_int_equal(gt_data_synth(scratch("images.h5"), &images), GT_OK);
@@ -421,14 +424,11 @@ static const struct {
   int32_t values[24];
   const char *said;
 } spoilt[] = {
-    {1,
-     {4, 0},
-     {1, 2, 3, 4},
-     "/merges has another shape; int32 (M,2), M at most 999744, is needed"},
+    {1, {4, 0}, {1, 2, 3, 4}, "/merges has another shape; expected int32 (M,2), M at most 999744"},
     {2, {1, 3}, {1, 2, 3}, "/merges has another shape"},
     {2, {2, 2}, {65, 66, 257, 3}, "merge 1 joins token 257; 0 to 256 are there"},
     {2, {2, 2}, {65, -1, 256, 3}, "merge 0 joins token -1; 0 to 255 are there"},
-    {2, {2, 2}, {65, 66, 65, 66}, "merge 1 is there before; each is needed once"},
+    {2, {2, 2}, {65, 66, 65, 66}, "merge 1 is there twice; each must occur once"},
     {2,
      {7, 2},
      {65, 65, 256, 256, 257, 257, 258, 258, 259, 259, 260, 260, 261, 261},
@@ -449,7 +449,7 @@ static void test_spoilt(void **state) {
   gt_dataset *dataset;
   spoil(H5T_STD_I32LE, 2, (const hsize_t[]){1, 2}, (const int32_t[]){65, 66});
   assert_failed(gt_dataset_open(&dataset, scratch("spoilt.h5")), GT_ERR_DATA,
-                "features is 260 and /merges makes 257 tokens; as many are needed");
+                "features is 260 and /merges makes 257 tokens; expected the same number");
   spoil(H5T_IEEE_F64LE, 2, (const hsize_t[]){1, 2}, (const int32_t[]){65, 66});
   assert_failed(gt_tokens_open(&tokens, scratch("spoilt.h5")), GT_ERR_DATA, "another shape");
 }

@@ -88,11 +88,11 @@ done
 
 for strategy in asgd asgd-ga ama none; do
   train "central with $strategy" 4 two.yaml --run-dir no --set sync.central=west --set sync.strategy=$strategy
-  ended "central with $strategy" 2 "sync.strategy $strategy, with which no region waits for another; ssgd or sma is needed"
+  ended "central with $strategy" 2 "sync.strategy $strategy, with which no region waits for another; expected ssgd or sma"
 done
 train "central and hub" 4 two.yaml --run-dir no --set sync.central=west --set sync.topology=hub
-ended "central and hub" 2 'sync.central is "west" and sync.topology hub; one of the two is needed'
+ended "central and hub" 2 'sync.central is "west" and sync.topology hub; expected one of the two'
 train "central, local async" 4 two.yaml --run-dir no --set sync.central=west --set sync.local=async
-ended "central, local async" 2 'sync.local async; with sync.central, sync is needed'
+ended "central, local async" 2 'sync.local async; sync.central requires sync.local sync'
 check "refused: nothing was made" [ ! -e no/job.yaml ]
 finish

@@ -64,7 +64,7 @@ train "another batch" 2 job.yaml "${few[@]}" --run-dir batch --set train.choices
 ended "another batch" 2 'file has no choices for rank .* and batches of 8'
 
 train "no file" 2 job.yaml "${few[@]}" --run-dir none --set train.choices=nowhere
-ended "no file" 2 'train.choices: nowhere cannot be opened: No such file or directory; measure, rule or a file is needed'
+ended "no file" 2 'train.choices: nowhere cannot be opened: No such file or directory; expected measure, rule or a file'
 sed 's/weight=[a-z-]*$/weight=best/' file >malformed
 train "malformed" 2 job.yaml "${few[@]}" --run-dir malformed --set train.choices=malformed
 ended "malformed" 2 'malformed, line [0-9]+: weight=best is no way that this layer can be computed in'

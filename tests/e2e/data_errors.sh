@@ -74,7 +74,7 @@ PYTHON
   # The last batch of an epoch is one sample, and ResNet-18 has only one value per channel left with
   # such images.
   train "a batch of a single value" 4 job.yaml --run-dir run --set model.name=resnet18 --set train.batch=399 --set train.until.steps=1 --set data.path=tiny.h5
-  ended "a batch of a single value" 2 'region east has 400 samples in batches of 399' 'the last of an epoch has 1;' 'images of 8 x 8' '2 or more are needed'
+  ended "a batch of a single value" 2 'region east has 400 samples in batches of 399' 'the last of an epoch has 1;' 'images of 8 x 8' 'expected 2 or more'
   check "a batch of a single value: said once" same "$(grep -c '^geotrain: ' err)" 1
 fi
 

@@ -38,7 +38,7 @@ import cifar cifar
 refused "gzip cut short" 'data_batch_5.bin.gz: its gzip data end before their check sum'
 record 12 >cifar/data_batch_5.bin && rm cifar/data_batch_5.bin.gz # octal: label 10
 import cifar cifar
-refused "a label of 10" 'data_batch_5.bin: the label of record 0 is 10; 0 to 9'
+refused "a label of 10" 'data_batch_5.bin: the label of record 0 is 10; expected 0 to 9'
 head -c 5000 cifar/data_batch_2.bin >cifar/data_batch_5.bin
 import cifar cifar
 refused "half a record" 'data_batch_5.bin: ends after 5000 bytes, 1927 bytes into record 1'

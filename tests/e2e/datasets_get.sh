@@ -121,7 +121,7 @@ for name in $names; do
 done
 "$GEOTRAIN" data info datasets/my-mnist.h5 >out 2>err
 code=$?
-ended "another file is missing" 3 'cannot be opened \(.*\); an HDF5 data set is needed'
+ended "another file is missing" 3 'cannot be opened \(.*\); expected an HDF5 data set'
 
 # ---- the real files, where Debian's package has them --------------------------------------------------------------------------------
 

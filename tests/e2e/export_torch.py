@@ -29,7 +29,7 @@ def say(what, difference, limit):
     global failed
     good = limit is None or difference <= limit
     failed = failed or not good
-    print(f"{name}: {what}: {difference:.1e}" + ("" if good else f"; at most {limit:.0e} is needed"))
+    print(f"{name}: {what}: {difference:.1e}" + ("" if good else f"; expected at most {limit:.0e}"))
 
 
 def outputs(what, scores, limit):

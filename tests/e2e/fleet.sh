@@ -83,12 +83,12 @@ ended "two that do not reach each other" 0 '^apart: 2 devices, 2 regions, 2 grou
 # ---- mistakes --------------------------------------------------------------------------------------------------------------------
 
 refused "no file" 'nowhere.yaml: cannot be opened' -- nowhere.yaml
-refused "no folder" 'one profile or folder is needed, 0 were given' --
-refused "two folders" 'one profile or folder is needed, 2 were given' -- one apart
+refused "no folder" 'expected one profile or folder, found 0' --
+refused "two folders" 'expected one profile or folder, found 2' -- one apart
 refused "an option" '--thet' -- one --thetas 5
 refused "a threshold without unit" '--theta: "5"' -- one --theta 5
-refused "a threshold of 0" '--theta is 0 s; more than 0' -- one --theta '0 s'
-refused "a size of 0" '--bytes is 0 B; more than 0' -- one --bytes '0 B'
+refused "a threshold of 0" '--theta is 0 s; expected more than 0' -- one --theta '0 s'
+refused "a size of 0" '--bytes is 0 B; expected more than 0' -- one --bytes '0 B'
 printf 'regions: []\n' >plain.yaml
 refused "a profile without a fleet" 'has no section fleet' -- plain.yaml
 finish

@@ -68,14 +68,14 @@ refused "resumed with other heads" 2 'model.heads is 2 there and 4 here' --run-d
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=130
 ended "resumed" 0 'perplexity'
 refused "images for gpt" 3 'images of .* model gpt takes ids' --run-dir bad --set data.path=images.h5
-refused "samples beyond the context" 3 'samples are 25 ids each, so 24 positions; with model.context 20, 2 to 21 ids are needed' --run-dir bad --set model.context=20
+refused "samples beyond the context" 3 'samples are 25 ids each, so 24 positions; with model.context 20, expected 2 to 21 ids' --run-dir bad --set model.context=20
 # unfit NAME WORDS ARGUMENTS...: by the check before a run, which reads the job as ranks do.
 unfit() {
   "$GEOTRAIN" info job.yaml --check "${@:3}" >out 2>err
   code=$?
   ended "$1" 2 "$2"
 }
-unfit "heads that do not divide the width" 'model.width is 32 and model.heads 3; a width that is a multiple' --set model.heads=3
+unfit "heads that do not divide the width" 'model.width is 32 and model.heads 3; expected a width that is a multiple' --set model.heads=3
 unfit "heads for lenet5" 'model.heads is given and model.name is lenet5; it is for model.name gpt, gpt-tiny, gpt-small, gpt-124m only' --set 'model={name: lenet5, heads: 4}'
 
 # A guess among 17 letters has a perplexity of 17.

@@ -27,12 +27,12 @@ check "every region's set is recorded" same "$(sets best)" "$best $best"
 
 GEOTRAIN_ISA=avx51 "$GEOTRAIN" info >words 2>&1
 check "an unknown set: exit 2" same $? 2
-check "an unknown set: what is needed" same "$(cat words)" 'geotrain: GEOTRAIN_ISA is "avx51"; one of plain, avx2, avx512 is needed; did you mean avx512?'
+check "an unknown set: what is needed" same "$(cat words)" 'geotrain: GEOTRAIN_ISA is "avx51"; expected one of plain, avx2, avx512; did you mean avx512?'
 
 if [ "$best" = plain ]; then
   GEOTRAIN_ISA=avx2 "$GEOTRAIN" info >words 2>&1
   check "more than the CPU has: exit 2" same $? 2
-  check "more than the CPU has: said" same "$(cat words)" 'geotrain: GEOTRAIN_ISA is avx2, and this CPU has no more than plain; that or a lower one is needed'
+  check "more than the CPU has: said" same "$(cat words)" 'geotrain: GEOTRAIN_ISA is avx2, and this CPU has no more than plain; expected that or a lower one'
   finish
 fi
 

@@ -54,7 +54,7 @@ ended "ranks that a plan resolves, probe" 2 "$auto"
 GEOTRAIN=$program "$GEOTRAIN_SOURCE/slurm/submit" --dry-run auto.yaml >out 2>err
 code=$?
 ended "ranks that a plan resolves, slurm/submit" 2 "auto.yaml: $auto"
-mistake "a negative price" 's/east, ranks: 2/east, ranks: 2, price: -1/' 'regions.0.price is -1; 0 or more is needed'
+mistake "a negative price" 's/east, ranks: 2/east, ranks: 2, price: -1/' 'regions.0.price is -1; expected 0 or more'
 mistake "no devices" 's/east, ranks: 2/east, ranks: 2, devices: []/' 'regions.0.devices is an empty list'
 launched "a region without data" '/^data:/d; s/, ranks: 2/, ranks: 2, samples: 100/' 'region east has no data set'
 

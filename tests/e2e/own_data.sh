@@ -73,9 +73,9 @@ check "nothing is formed then" same "$(grep -c 'files differ' err)" 0
 "$GEOTRAIN" export "$(newest given)" given.safetensors >/dev/null
 check "it is what the model was given" grep -qa '"mean":"0.5","std":"0.25"' given.safetensors
 train "too many channels" 6 job.yaml --run-dir no --set 'data.mean=[0.5, 0.5]' --set 'data.std=[0.25, 0.25]'
-ended "too many channels" 2 'data.mean has 2 numbers, and the images of whole.h5 1 channels; one a channel is needed'
+ended "too many channels" 2 'data.mean has 2 numbers, and the images of whole.h5 1 channels; expected one a channel'
 train "half of it" 6 job.yaml --run-dir no --set 'data.mean=[0.5]'
-ended "half of it" 2 'data.mean has 1 numbers and data.std 0; one a channel in both, or neither, is needed'
+ended "half of it" 2 'data.mean has 1 numbers and data.std 0; expected one a channel in both, or neither'
 
 # ---- shared by some ------------------------------------------------------------------------------
 
@@ -155,5 +155,5 @@ ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 7 class
 check "said once" same "$(grep -c '^geotrain: ' err)" 1
 check "nothing is left behind" test ! -e no
 split --regions x
-ended "no number" 2 'data split --regions is .x.; a whole number is needed'
+ended "no number" 2 'data split --regions is .x.; expected a whole number'
 finish

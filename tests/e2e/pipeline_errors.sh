@@ -27,15 +27,15 @@ refused() {
   check "$name: no round" same "$(rounds refused)" ""
   rm -rf refused
 }
-refused "choices of a file" 6 'train.choices is words.txt, and with a pipeline products are computed by the rule; rule is needed' --set train.choices=words.txt
-refused "a batch larger than the data" 6 'train.batch: region east has 1146 samples, and a step of the pipeline takes 24000; as many samples or more are needed' --set train.batch=24000
+refused "choices of a file" 6 'train.choices is words.txt, and with a pipeline products are computed by the rule; expected rule' --set train.choices=words.txt
+refused "a batch larger than the data" 6 'train.batch: region east has 1146 samples, and a step of the pipeline takes 24000; expected as many samples or more' --set train.batch=24000
 refused "a rank too few" 5 '5 ranks were started, but the job needs 6 \(east 3, west 3\)'
 refused "a rank too many" 7 '7 ranks were started, but the job needs 6 \(east 3, west 3\)'
 refused "ranks that are not the stages'" 6 'the stages of pipeline.stages in region east have 2 workers, and regions.0.ranks is 2, of which 1 are workers' --set regions.0.ranks=2
-refused "micro-batches of a part of a sample" 6 'pipeline.micro_batches is 7 and train.batch 24; a number that divides the batch is needed' --set pipeline.micro_batches=7
+refused "micro-batches of a part of a sample" 6 'pipeline.micro_batches is 7 and train.batch 24; expected a number that divides the batch' --set pipeline.micro_batches=7
 refused "a memory too small" 6 'pipeline.memory is .* a worker of stage 0 needs' --set pipeline.memory=1kB
 run "probe" -n 6 "$GEOTRAIN" probe four.yaml
-ended "probe" 2 'four.yaml: pipeline.stages is given, and probe measures steps of the whole model on every worker; a job without the key pipeline is needed'
+ended "probe" 2 'four.yaml: pipeline.stages is given, and probe measures steps of the whole model on every worker; expected a job without the key pipeline'
 check "probe: nothing was measured" same "$(grep -c 'probe: [cil]' err)$(ls profile.yaml 2>/dev/null)" 0
 
 # ---- resumes -------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ command_says "export of the final model" 0 '53 tensors, .* numbers of gpt at ste
 command_says "generate by the final model" 0 apple generate four --prompt apple --tokens 3
 for region in east west; do
   file=four/ckpt/3/$region.h5
-  words="$file holds only the stages of region $region, a part of model gpt; the whole model, final.h5, which the pipeline's run writes at its end, is needed"
+  words="$file holds only the stages of region $region, a part of model gpt; expected the whole model, final.h5, which the pipeline's run writes at its end"
   command_says "eval of a part, $region" 4 "$words" eval "$file" words.h5
   command_says "export of a part, $region" 4 "$words" export "$file" part.safetensors
   command_says "generate by a part, $region" 4 "$words" generate "$file" --prompt apple
@@ -105,7 +105,7 @@ train "train.init, a final model" 6 "${four[@]}" --run-dir init --set train.init
 ended "train.init, a final model" 0
 check "train.init, a final model: the judge's parameters" same "$(weights init)" "$(weights judge-init)"
 train "train.init, a part" 6 "${four[@]}" --run-dir part --set train.init=four/ckpt/3/east.h5
-ended "train.init, a part" 4 'train.init four/ckpt/3/east.h5 holds only the stages of region east; the whole model, final.h5 of the pipeline.s run, is needed'
+ended "train.init, a part" 4 'train.init four/ckpt/3/east.h5 holds only the stages of region east; expected the whole model, final.h5 of the pipeline.s run'
 
 # ---- not finite ----------------------------------------------------------------------------------
 

@@ -150,16 +150,16 @@ refused "an impossible budget" 'plan.budget is 0.01 USD; the best set costs 0.0[
 refused "a price that a budget needs" 'plan.budget is 5 USD and the price of PS of large is not known' mixed.yaml --set plan.budget=5
 grep -vE "vm_hour,here,(\*|west)" rates.csv >fewer.csv
 refused "a rate that the catalogue lacks" 'fewer.csv: has no vm_hour of here at west' two.yaml --set plan.catalogue=fewer.csv
-refused "a negative price" 'regions.0.devices.0.price is -1; 0 or more' two.yaml --set regions.0.devices.0.price=-1
+refused "a negative price" 'regions.0.devices.0.price is -1; expected 0 or more' two.yaml --set regions.0.devices.0.price=-1
 refused "a region without a device" 'regions.1 \(small\) has no device' two.yaml --set regions.1.devices.0.count=0
 sed 's/, devices: \[{type: v100, count: 4, power: 400, price: 2.5}\]//' two.yaml >none.yaml
-refused "ranks: auto without devices" 'regions.0.ranks is auto and there are no devices' none.yaml
+refused "ranks: auto without devices" 'regions.0.ranks is auto, without devices' none.yaml
 sed 's/power: 400, //' two.yaml >powerless.yaml
 refused "a device without power" 'regions.0.devices.0 \(v100 of large\) has no power' powerless.yaml
 refused "a strategy that exchanges nothing" 'sync.strategy is none' two.yaml --set sync.strategy=none
 refused "too much for limits.wan_bytes" 'limits.wan_bytes is 1000' two.yaml --set limits.wan_bytes=1kB
 refused "a margin that is none" 'margin is "1"' two.yaml --margin 1
-refused "no job" 'one job file is needed' two.yaml mixed.yaml
+refused "no job" 'expected one job file' two.yaml mixed.yaml
 refused "a folder that is not there" 'nowhere/out.yaml' two.yaml --write nowhere/out.yaml
 refused "the job file itself" 'two.yaml is an input and the output' two.yaml --write two.yaml
 check "nothing is left beside the written job" same "$(find . -name '*.tmp-*')" ""

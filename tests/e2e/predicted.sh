@@ -118,7 +118,7 @@ refused() { # NAME WORDS OPTIONS...
 refused "negative price" 'regions\.1\.price .*0' --set regions.1.price=-3
 refused "place" 'regions\.0\.place names the place "her".* did you mean here' --set regions.0.place=a:her
 grep -v '^vm_hour,a' rates.csv >machines.csv
-refused "no rate" 'machines.csv: has no vm_hour of a at here; a line `vm_hour,a,here' --set plan.catalogue=machines.csv
+refused "no rate" 'machines.csv: has no vm_hour of a at here; expected a line `vm_hour,a,here' --set plan.catalogue=machines.csv
 sed 's/^vm_hour,a,here,,,,3.6/vm_hour,a,here,,,,-3.6/' rates.csv >negative.csv
 refused "negative rate" 'negative.csv:1: value of vm_hour is "-3.6"' --set plan.catalogue=negative.csv
 grep -v '^egress_gb,b' rates.csv >egress.csv

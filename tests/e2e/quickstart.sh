@@ -67,6 +67,6 @@ tree
 rm -r top/build && : >top/build # as on a read-only file system, where mkdir fails for root too
 bash top/jobs/quickstart.sh >out 2>err </dev/null
 code=$?
-ended "a checkout that cannot be written" 2 'cannot be written; a checkout that can be is needed'
+ended "a checkout that cannot be written" 2 'cannot be written; expected a checkout that can be'
 check "a checkout that cannot be written: one sentence" same "$(wc -l <err)" 1
 finish

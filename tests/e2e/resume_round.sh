@@ -67,7 +67,7 @@ check "rounds that are named: nothing is removed" same "$(rounds copy | tr '\n' 
 # Without ranks: mpirun may lose the output of a rank before MPI starts.
 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3rd >out 2>err </dev/null
 code=$?
-ended "a round that is no number" 2 '--resume-round is "3rd"; the number of a round'
+ended "a round that is no number" 2 '--resume-round is "3rd"; expected the number of a round'
 run "two rounds are named" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3 : \
   -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 5
 ended "two rounds are named" 2 'region west was started with --resume-round 5, region east with 3'

@@ -76,12 +76,12 @@ refuses() {
   code=$?
   ended "$name" "$want" "$words"
 }
-refuses "no prompt" 2 'generate: --prompt is empty or missing; a text that the model continues is needed' bytes
+refuses "no prompt" 2 'generate: --prompt is empty or missing; expected a text that the model continues' bytes
 refuses "an empty prompt" 2 'generate: --prompt is empty or missing' bytes --prompt ''
 refuses "no model" 2 'generate: 0 files are given; usage: geotrain generate' --prompt x
 refuses "no such file" 4 'nowhere.h5' nowhere.h5 --prompt x
-refuses "a negative temperature" 2 'generate: --temperature is `-1`; a number, 0 or more, is needed' bytes --prompt x --temperature -1
-refuses "a count that is none" 2 'generate: --tokens is `some`; a whole number up to 1000000 is needed' bytes --prompt x --tokens some
+refuses "a negative temperature" 2 'generate: --temperature is `-1`; expected a number, 0 or more' bytes --prompt x --temperature -1
+refuses "a count that is none" 2 'generate: --tokens is `some`; expected a whole number up to 1000000' bytes --prompt x --tokens some
 refuses "an unknown option" 2 'generate: option --length is unknown' bytes --prompt x --length 4
 data_train=400 data images.h5
 train "lenet5" 4 job.yaml --run-dir images --set 'model={name: lenet5}' --set data.path=images.h5 --set train.until.steps=2 --set train.schedule.warmup_steps=0

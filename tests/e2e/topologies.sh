@@ -81,7 +81,7 @@ check "auto: the record says what the others would have taken" \
 train "auto without links" 6 job.yaml --run-dir no --set sync.topology=auto --set wan.default=null
 ended "auto without links" 2 'has no latency; to choose among topologies'
 train "auto and a hub" 6 job.yaml --run-dir no --set sync.topology=auto --set sync.hub=west
-ended "auto and a hub" 2 'with sync.hub, hub is needed'
+ended "auto and a hub" 2 'sync.hub requires topology hub'
 
 # Updates and models that nobody waits for.
 for strategy in asgd asgd-ga ama; do
@@ -91,7 +91,7 @@ for strategy in asgd asgd-ga ama; do
   done
 done
 train "a ring without rounds" 6 job.yaml --run-dir no --set sync.topology=ring --set sync.strategy=asgd
-ended "a ring without rounds" 2 'mesh, hub or tree is needed'
+ended "a ring without rounds" 2 'expected mesh, hub or tree'
 check "a ring without rounds: nothing was made" [ ! -e no/job.yaml ]
 
 finish

@@ -129,7 +129,7 @@ refused "a pair without a link" 'the link from west to east has no latency' no-l
 sed 's/latency: 55 ms, jitter: 4 ms/latency: 0 ms/' job.yaml >no-latency.yaml
 refused "a link without latency" 'the link from east to west has no latency' no-latency.yaml
 train "an unknown clock" 1 job.yaml --clock foo
-ended "an unknown clock" 2 '--clock is "foo"; one of real, virtual is needed'
+ended "an unknown clock" 2 '--clock is "foo"; expected one of real, virtual'
 
 # ---- ranks that are lost ----------------------------------------------------------------------------------------------------------------
 

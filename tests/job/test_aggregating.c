@@ -78,35 +78,33 @@ static void what_does_not_fit(void **state) {
   (void)state;
   refused("regions.1.data.path=h.h5",
           "regions.1.data.path is given and ranks is 1: without workers the region only "
-          "aggregates; no data.path, or 2 ranks or more, are needed");
+          "aggregates; expected no data.path, or 2 ranks or more");
   refused("regions.1.samples=10",
           "regions.1.samples is given and ranks is 1: without workers the region only aggregates; "
-          "no samples, or 2 ranks or more, are needed");
+          "expected no samples, or 2 ranks or more");
   refused("regions.1.devices=[{type: x, count: 2}]",
           "regions.1.devices is given and ranks is 1: without workers the region only aggregates; "
-          "no devices, or 2 ranks or more, are needed");
+          "expected no devices, or 2 ranks or more");
   refused("regions.1.ranks_min=1",
           "regions.1.ranks_min is given and ranks is 1: without workers the region only "
-          "aggregates; no ranks_min, or 2 ranks or more, are needed");
+          "aggregates; expected no ranks_min, or 2 ranks or more");
   refused("regions.1.ranks_max=1",
           "regions.1.ranks_max is given and ranks is 1: without workers the region only "
-          "aggregates; no ranks_max, or 2 ranks or more, are needed");
+          "aggregates; expected no ranks_max, or 2 ranks or more");
   refused("regions.1.compute.speeds=[1]",
           "regions.1.compute.speeds is given and ranks is 1: without workers the region only "
-          "aggregates; no compute.speeds, or 2 ranks or more, are needed");
+          "aggregates; expected no compute.speeds, or 2 ranks or more");
   refused("data.partition.shares=[2, 3, 1]",
-          "data.partition.shares.1 is 3, and region hub (ranks 1) only aggregates; 0 is needed");
+          "data.partition.shares.1 is 3, and region hub (ranks 1) only aggregates; expected 0");
   refused("data.partition.shares=[2, 0, 0]",
-          "data.partition.shares.2 is 0, and region b trains; a number above 0 is needed");
-  refused(
-      "regions=[{name: hub, ranks: 1}]",
-      "regions[].ranks is 1 in every region, so that none trains; one with 2 or more is needed");
-  refused("sync={strategy: none}",
-          "sync.strategy is none, and region hub (ranks 1) only aggregates; a strategy that "
-          "exchanges something is needed");
+          "data.partition.shares.2 is 0, and region b trains; expected a number above 0");
+  refused("regions=[{name: hub, ranks: 1}]",
+          "regions[].ranks is 1 in every region, so that none trains; expected one with 2 or more");
+  refused("sync={strategy: none}", "sync.strategy is none, and region hub (ranks 1) only "
+                                   "aggregates; expected a strategy that exchanges something");
   refused("sync={strategy: ssgd, central: a}",
-          "sync.central is \"a\", and region hub (ranks 1) only aggregates; with sync.central, 2 "
-          "ranks or more in every region are needed");
+          "sync.central is \"a\", and region hub (ranks 1) only aggregates; with sync.central, "
+          "every region must have 2 ranks or more");
 }
 
 /* A gradient is applied at the receiver's rate, which follows its own steps. */
@@ -119,8 +117,7 @@ static void gradients_need_a_constant_rate(void **state) {
   assert_string_equal(gt_error_text(),
                       "test-aggregating.yaml: sync.exchange is gradient, and region hub (ranks 1) "
                       "only aggregates: it makes no steps by which its learning rate changes; "
-                      "sync.exchange update, or train.schedule constant without warm-up, is "
-                      "needed");
+                      "expected sync.exchange update, or train.schedule constant without warm-up");
 }
 
 static void warned(const char *set, const char *expected) {

@@ -111,7 +111,7 @@ static void a_site_is_a_cloud_and_a_place(void **unused) {
     const char *text, *needed;
   } wrong[] = {
       {"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"},
-      {"x:here", "the cloud \"x\""},   {"x:here", "has no rates; one that it has is needed: a, b"},
+      {"x:here", "the cloud \"x\""},   {"x:here", "has no rates; expected one that it has: a, b"},
       {"a:", "the place \"\""},        {":here", "the cloud \"\""}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(gt_catalogue_site(c, "regions.0.place", wrong[i].text, &site), GT_ERR_JOB);

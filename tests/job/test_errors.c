@@ -82,19 +82,19 @@ static void keys(void **state) {
   with("sync: {perod: 8}\n", "@: unknown key sync.perod; did you mean sync.period?");
   with("period: 8\n", "@: unknown key period; did you mean sync.period?");
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
-  with("sync.period: 8\n", "@: unknown key sync.period; one of name, seed, model, data, train, "
-                           "regions, pipeline, sync, wan, compute, profile, checkpoint, "
-                           "limits, log, plan, slurm is needed there");
+  with("sync.period: 8\n",
+       "@: unknown key sync.period; expected one of name, seed, model, data, train, regions, "
+       "pipeline, sync, wan, compute, profile, checkpoint, limits, log, plan, slurm there");
   with("checkpoint: {colour: red}\n",
-       "@: unknown key checkpoint.colour; one of every, keep is needed there");
+       "@: unknown key checkpoint.colour; expected one of every, keep there");
   with("wan: {links: [{between: [shanghai, chongqing], latncy: 3 ms}]}\n",
        "@: unknown key wan.links.0.latncy; did you mean wan.links.0.latency?");
-  with("seed: 1\nseed: 2\n", "@:9: key seed is given twice in one place; once is needed");
+  with("seed: 1\nseed: 2\n", "@:9: key seed is given twice in one place; expected once");
   with("sync: {period: 1, period: 2}\n",
-       "@:8: key period is given twice in one place; once is needed");
-  with("sync: 5\n", "@: sync is \"5\"; a mapping of keys is needed");
-  with("seed: [1]\n", "@: seed is a list; an integer, 0 or more is needed");
-  with("sync: {period: {a: 1}}\n", "@: sync.period is a mapping; an integer, 1 or more is needed");
+       "@:8: key period is given twice in one place; expected once");
+  with("sync: 5\n", "@: sync is \"5\"; expected a mapping of keys");
+  with("seed: [1]\n", "@: seed is a list; expected an integer, 0 or more");
+  with("sync: {period: {a: 1}}\n", "@: sync.period is a mapping; expected an integer, 1 or more");
   set("sync.perod=8", "--set: unknown key sync.perod; did you mean sync.period?");
   set("regions.0.rank=8", "--set: unknown key regions.0.rank; did you mean regions.0.ranks?");
   set("regions.3.ranks=8",
@@ -104,242 +104,240 @@ static void keys(void **state) {
   set("regions.chongqing.ranks=3", "--set: regions has entries 0 to 2, the last one new; "
                                    "regions.chongqing is none of them; chongqing is regions.1");
   with("wan: {links: [{between: [shanghai, chongqing], bw: 3}]}\n",
-       "@: unknown key wan.links.0.bw; one of between, from, to, bandwidth, latency, jitter, loss, "
-       "trace, setup, eager, window, idle is needed there");
+       "@: unknown key wan.links.0.bw; expected one of between, from, to, bandwidth, latency, "
+       "jitter, loss, trace, setup, eager, window, idle there");
   set("regions.0.samples_per_s=8",
       "--set: unknown key regions.0.samples_per_s; did you mean regions.0.compute.samples_per_s?");
   set("name.x=8", "--set: name is not a mapping in the job file; name.x cannot be set");
-  set("sync", "--set sync: key=value is needed, as in sync.period=4");
-  set("=4", "--set =4: key=value is needed, as in sync.period=4");
+  set("sync", "--set sync: expected key=value, as in sync.period=4");
+  set("=4", "--set =4: expected key=value, as in sync.period=4");
   set("sync.period=",
-      "--set sync.period: nothing follows the =; a value is needed, or null for the default");
+      "--set sync.period: nothing follows the =; expected a value, or null for the default");
   set("sync.period= ",
-      "--set sync.period: nothing follows the =; a value is needed, or null for the default");
+      "--set sync.period: nothing follows the =; expected a value, or null for the default");
   set("sync.period={", "--set sync.period:2: is not YAML: did not find expected node content while "
                        "parsing a flow node");
 }
 
 static void values(void **state) {
   (void)state;
-  with("sync: {period: 0}\n", "@: sync.period is 0; 1 or more is needed");
-  with("sync: {period: -3}\n", "@: sync.period is -3; 1 or more is needed");
-  with("sync: {period: 1.5}\n", "@: sync.period is \"1.5\"; an integer, 1 or more is needed");
-  with("sync: {period: many}\n", "@: sync.period is \"many\"; an integer, 1 or more is needed");
+  with("sync: {period: 0}\n", "@: sync.period is 0; expected 1 or more");
+  with("sync: {period: -3}\n", "@: sync.period is -3; expected 1 or more");
+  with("sync: {period: 1.5}\n", "@: sync.period is \"1.5\"; expected an integer, 1 or more");
+  with("sync: {period: many}\n", "@: sync.period is \"many\"; expected an integer, 1 or more");
   with("sync: {period: 99999999999999999999}\n",
-       "@: sync.period is 99999999999999999999; at most 1e+15 is needed");
-  with("sync: {strategy: asgdga}\n", "@: sync.strategy is \"asgdga\"; one of none, ssgd, asgd, "
-                                     "asgd-ga, ama, sma is needed; did you mean asgd-ga?");
+       "@: sync.period is 99999999999999999999; expected at most 1e+15");
+  with("sync: {strategy: asgdga}\n", "@: sync.strategy is \"asgdga\"; expected one of none, ssgd, "
+                                     "asgd, asgd-ga, ama, sma; did you mean asgd-ga?");
   with("sync: {strategy: telepathy}\n",
-       "@: sync.strategy is \"telepathy\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed");
-  with("sync: {local: both}\n", "@: sync.local is \"both\"; one of sync, async is needed");
+       "@: sync.strategy is \"telepathy\"; expected one of none, ssgd, asgd, asgd-ga, ama, sma");
+  with("sync: {local: both}\n", "@: sync.local is \"both\"; expected one of sync, async");
   with("sync: {topology: star}\n",
-       "@: sync.topology is \"star\"; one of mesh, hub, tree, ring, auto is needed");
+       "@: sync.topology is \"star\"; expected one of mesh, hub, tree, ring, auto");
   with("sync: {topology: ring, hub: a}\n",
-       "@: sync.hub is \"a\" and sync.topology ring; with sync.hub, hub is needed");
+       "@: sync.hub is \"a\" and sync.topology ring; sync.hub requires topology hub");
   with("sync: {topology: hub, hub: nowhere}\n",
-       "@: sync.hub is \"nowhere\", which is no region of the job; the name of one is needed");
+       "@: sync.hub is \"nowhere\", which is no region of the job; expected the name of one");
   with("sync: {strategy: ssgd, central: shangai}\n",
-       "@: sync.central is \"shangai\", which is no region of the job; the name of one is needed; "
-       "did "
-       "you mean shanghai?");
+       "@: sync.central is \"shangai\", which is no region of the job; expected the name of one; "
+       "did you mean shanghai?");
   with("sync: {strategy: ssgd, central: shanghai, topology: hub}\n",
-       "@: sync.central is \"shanghai\" and sync.topology hub; one of the two is needed");
+       "@: sync.central is \"shanghai\" and sync.topology hub; expected one of the two");
   with("sync: {strategy: ssgd, central: shanghai, hub: chongqing}\n",
-       "@: sync.central is \"shanghai\" and sync.hub \"chongqing\"; one of the two is needed");
+       "@: sync.central is \"shanghai\" and sync.hub \"chongqing\"; expected one of the two");
   with("sync: {strategy: ssgd, central: shanghai, local: async}\n",
-       "@: sync.central is \"shanghai\" and sync.local async; with sync.central, sync is needed");
+       "@: sync.central is \"shanghai\" and sync.local async; sync.central requires sync.local "
+       "sync");
   char central[1024];
   snprintf(central, sizeof central, "%ssync: {strategy: ssgd, central: shanghai}\n", base);
   refused(central, "regions.1.ranks=65537",
-          "@: sync.central is \"shanghai\" and regions.1.ranks 65537; with sync.central, at most "
-          "65536 are needed");
-  with("wan: {outbox: 0}\n", "@: wan.outbox is 0; 1 or more is needed");
-  with("wan: {emulate: maybe}\n", "@: wan.emulate is \"maybe\"; true or false is needed");
+          "@: sync.central is \"shanghai\" and regions.1.ranks 65537; with sync.central, ranks "
+          "must be at most 65536");
+  with("wan: {outbox: 0}\n", "@: wan.outbox is 0; expected 1 or more");
+  with("wan: {emulate: maybe}\n", "@: wan.emulate is \"maybe\"; expected true or false");
   with("limits: {local: 0 s}\n",
-       "@: limits.local is 0 s; a time such as 25 ms, more than 0 s is needed");
-  with("limits: {nonfinite: 0}\n", "@: limits.nonfinite is 0; 1 or more is needed");
-  with("checkpoint: {keep: 0}\n", "@: checkpoint.keep is 0; 1 or more is needed");
-  with("seed: -1\n", "@: seed is -1; 0 or more is needed");
+       "@: limits.local is 0 s; expected a time such as 25 ms, more than 0 s");
+  with("limits: {nonfinite: 0}\n", "@: limits.nonfinite is 0; expected 1 or more");
+  with("checkpoint: {keep: 0}\n", "@: checkpoint.keep is 0; expected 1 or more");
+  with("seed: -1\n", "@: seed is -1; expected 0 or more");
   with("seed: 99999999999999999999999\n",
-       "@: seed is 99999999999999999999999; at most 1.8e+19 is needed");
+       "@: seed is 99999999999999999999999; expected at most 1.8e+19");
   with("data: {partition: {alpha: 0}}\n",
-       "@:8: key data is given twice in one place; once is needed");
-  set("data.partition.alpha=0", "--set: data.partition.alpha is 0; more than 0 is needed");
-  set("data.partition.shares=[1, -1]", "--set: data.partition.shares.1 is -1; 0 or more is needed");
+       "@:8: key data is given twice in one place; expected once");
+  set("data.partition.alpha=0", "--set: data.partition.alpha is 0; expected more than 0");
+  set("data.partition.shares=[1, -1]", "--set: data.partition.shares.1 is -1; expected 0 or more");
   set("data.partition.shares=[1, 0]",
-      "@: data.partition.shares.1 is 0, and region chongqing trains; a number above 0 is needed");
-  set("train.batch=0", "--set: train.batch is 0; 1 or more is needed");
-  set("train.batch=1e3", "--set: train.batch is \"1e3\"; an integer, 1 or more is needed");
-  set("train.optimizer.lr=0", "--set: train.optimizer.lr is 0; more than 0 is needed");
-  set("train.optimizer.lr=-0.1", "--set: train.optimizer.lr is -0.1; more than 0 is needed");
+      "@: data.partition.shares.1 is 0, and region chongqing trains; expected a number above 0");
+  set("train.batch=0", "--set: train.batch is 0; expected 1 or more");
+  set("train.batch=1e3", "--set: train.batch is \"1e3\"; expected an integer, 1 or more");
+  set("train.optimizer.lr=0", "--set: train.optimizer.lr is 0; expected more than 0");
+  set("train.optimizer.lr=-0.1", "--set: train.optimizer.lr is -0.1; expected more than 0");
   set("train.optimizer.lr=nan",
-      "--set: train.optimizer.lr is \"nan\"; a number, more than 0 is needed");
+      "--set: train.optimizer.lr is \"nan\"; expected a number, more than 0");
   set("train.optimizer.lr=0x1",
-      "--set: train.optimizer.lr is \"0x1\"; a number, more than 0 is needed");
-  set("train.optimizer.lr=1e999", "--set: train.optimizer.lr is 1e999; at most 1e+06 is needed");
+      "--set: train.optimizer.lr is \"0x1\"; expected a number, more than 0");
+  set("train.optimizer.lr=1e999", "--set: train.optimizer.lr is 1e999; expected at most 1e+06");
   set("train.optimizer.momentum=1",
-      "--set: train.optimizer.momentum is 1; 0 or more and less than 1 is needed");
+      "--set: train.optimizer.momentum is 1; expected 0 or more and less than 1");
   set("train.optimizer.momentum=-0.1",
-      "--set: train.optimizer.momentum is -0.1; 0 or more and less than 1 is needed");
-  set("train.optimizer.name=adamv", "--set: train.optimizer.name is \"adamv\"; one of sgd, adam, "
-                                    "adamw is needed; did you mean adam?");
+      "--set: train.optimizer.momentum is -0.1; expected 0 or more and less than 1");
+  set("train.optimizer.name=adamv", "--set: train.optimizer.name is \"adamv\"; expected one of "
+                                    "sgd, adam, adamw; did you mean adam?");
   set("train.schedule.gamma=1.5",
-      "--set: train.schedule.gamma is 1.5; more than 0 and at most 1 is needed");
+      "--set: train.schedule.gamma is 1.5; expected more than 0 and at most 1");
   set("train.precision=f16",
-      "--set: train.precision is \"f16\"; one of f32, bf16 is needed; did you mean bf16?");
+      "--set: train.precision is \"f16\"; expected one of f32, bf16; did you mean bf16?");
   set("train.kernels=cuda",
-      "--set: train.kernels is \"cuda\"; one of auto, dnn, blas, ref is needed");
-  set("data.path=\"\"", "--set: data.path is empty; text is needed");
+      "--set: train.kernels is \"cuda\"; expected one of auto, dnn, blas, ref");
+  set("data.path=\"\"", "--set: data.path is empty; expected text");
   set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break "
-                             "in it; one line of text is needed");
-  set("regions.0.ranks=0", "--set: regions.0.ranks is 0; 1 or more (or auto) is needed");
+                             "in it; expected one line of text");
+  set("regions.0.ranks=0", "--set: regions.0.ranks is 0; expected 1 or more (or auto)");
   set("data.path=\"\\u009b31m\"", "--set data.path:1: a value has a control character or a line "
-                                  "break in it; one line of text is needed");
-  set("regions=[]", "--set: regions is an empty list; 1 or more entries are needed");
-  set("regions=[5]", "--set: regions.0 is \"5\"; a mapping is needed");
+                                  "break in it; expected one line of text");
+  set("regions=[]", "--set: regions is an empty list; expected 1 or more entries");
+  set("regions=[5]", "--set: regions.0 is \"5\"; expected a mapping");
 }
 
 static void units(void **state) {
   (void)state;
   set("slurm.time=4:00:00",
-      "--set: slurm.time is \"4:00:00\"; a time with its unit is needed, as in 4 h");
+      "--set: slurm.time is \"4:00:00\"; expected a time with its unit, as in 4 h");
   set("slurm.time=1-12:30:00",
-      "--set: slurm.time is \"1-12:30:00\"; a time with its unit is needed, as in 2190 min");
+      "--set: slurm.time is \"1-12:30:00\"; expected a time with its unit, as in 2190 min");
   with("wan: {links: [{between: [shanghai, chongqing], latency: 25}]}\n",
-       "@: wan.links.0.latency: \"25\" is not a time; a number of 0 or more with "
-       "one of the units ns, us, ms, s, min, h, d is needed, as in \"25 ms\"");
+       "@: wan.links.0.latency: \"25\" is not a time; expected a number of 0 or more with one of "
+       "the units ns, us, ms, s, min, h, d, as in \"25 ms\"");
   with("wan: {links: [{between: [shanghai, chongqing], bandwidth: 100 MB/s}]}\n",
-       "@: wan.links.0.bandwidth: \"100 MB/s\" is not a rate; a number of 0 or more with one of "
-       "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is "
-       "needed, as in "
-       "\"100 Mbit/s\"");
+       "@: wan.links.0.bandwidth: \"100 MB/s\" is not a rate; expected a number of 0 or more with "
+       "one of the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
   with("wan: {links: [{between: [shanghai, chongqing], bandwidth: 0 bit/s}]}\n",
-       "@: wan.links.0.bandwidth is 0 bit/s; a rate such as 100 Mbit/s, more than 0 is needed");
+       "@: wan.links.0.bandwidth is 0 bit/s; expected a rate such as 100 Mbit/s, more than 0");
 }
 
 static void across_keys(void **state) {
   (void)state;
   set("data.partition.shares=[1, 2, 3]",
-      "@: data.partition.shares has 3 numbers; 2 are needed, one a region");
+      "@: data.partition.shares has 3 numbers; expected 2, one a region");
   set("data.partition.shares=1,2",
-      "--set: data.partition.shares is \"1,2\"; a list of numbers is needed, in brackets: [1,2]");
+      "--set: data.partition.shares is \"1,2\"; expected a list of numbers, in brackets: [1,2]");
   set("data.partition.shares=[]",
-      "@: data.partition.shares has 0 numbers; 2 are needed, one a region");
+      "@: data.partition.shares has 0 numbers; expected 2, one a region");
   set("data.partition.by=file", "@: regions.0.data.path is missing; data.partition.by is file, so "
                                 "every region needs its own data set");
   set("data.path=null",
-      "@: data.path is missing; an HDF5 data set is needed (region shanghai has none of its own)");
+      "@: data.path is missing; expected an HDF5 data set (region shanghai has none of its own)");
   set("train.until={steps: 5, epochs: 1}",
-      "@: train.until has 2 of epochs, steps, samples; exactly one is needed");
+      "@: train.until has 2 of epochs, steps, samples; expected exactly one");
   set("train.until=null",
-      "@: train.until has none of epochs, steps, samples above 0; exactly one is needed");
+      "@: train.until has none of epochs, steps, samples above 0; expected exactly one");
   set("train.until.steps=0",
-      "@: train.until has none of epochs, steps, samples above 0; exactly one is needed");
+      "@: train.until has none of epochs, steps, samples above 0; expected exactly one");
   set("checkpoint.every={steps: 5, minutes: 1}",
-      "@: checkpoint.every has 2 of epochs, steps, minutes; exactly one is needed");
+      "@: checkpoint.every has 2 of epochs, steps, minutes; expected exactly one");
   set("train.schedule.name=step",
-      "@: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed");
+      "@: train.schedule.step_every is 0; with train.schedule.name step, it must be at least 1");
   set("train.schedule.lr_min=1",
-      "@: train.schedule.lr_min is 1; at most train.optimizer.lr, 0.1, is needed");
+      "@: train.schedule.lr_min is 1; expected at most train.optimizer.lr, 0.1");
   set("train.optimizer.nesterov=true", "@: train.optimizer.nesterov is true and "
-                                       "train.optimizer.momentum 0; a momentum above 0 is needed");
+                                       "train.optimizer.momentum 0; expected a momentum above 0");
   set("compute={samples_per_s: 5, step: 1 s}",
-      "@: compute has samples_per_s and step; one of them is needed");
+      "@: compute has samples_per_s and step; expected one of them");
   set("regions.1.name=Shanghai",
-      "@: regions.0 and regions.1 are both named Shanghai; different names are needed");
+      "@: regions.0 and regions.1 are both named Shanghai; expected different names");
   set("name=../../esc",
       "@: name is \"../../esc\"; it is the name of a folder: no slash, and no dot at "
       "its beginning");
   set("name=a/b",
       "@: name is \"a/b\"; it is the name of a folder: no slash, and no dot at its beginning");
-  set("regions.1.name=a/b", "@: regions.1.name is \"a/b\"; a name for files is needed: letters, "
+  set("regions.1.name=a/b", "@: regions.1.name is \"a/b\"; expected a name for files: letters, "
                             "digits, dot, dash and underscore, a letter or digit first");
-  set("regions.1.name=..", "@: regions.1.name is \"..\"; a name for files is needed: letters, "
+  set("regions.1.name=..", "@: regions.1.name is \"..\"; expected a name for files: letters, "
                            "digits, dot, dash and underscore, a letter or digit first");
   set("regions.1.name=0123456789012345678901234567890123456789012345678901234567890123",
-      "@: regions.1.name has 64 letters; at most 63 are needed");
+      "@: regions.1.name has 64 letters; expected at most 63");
   set("regions.1.hosts=[n1]", "@: regions.1.hosts and regions.0.hosts are given in one region "
-                              "only; hosts of all regions or of none are needed");
+                              "only; expected hosts of all regions or of none");
   set("regions=[{name: a, ranks: 2, hosts: [n1, n2]}, {name: b, ranks: 2, hosts: [n2]}]",
-      "@: host \"n2\" is named in regions.0.hosts and again in regions.1.hosts; once is needed");
+      "@: host \"n2\" is named in regions.0.hosts and again in regions.1.hosts; expected once");
   set("wan.links=[{between: [shanghai, chonqing]}]",
-      "@: wan.links.0.between names \"chonqing\"; the name of a region is needed; did you mean "
+      "@: wan.links.0.between names \"chonqing\"; expected the name of a region; did you mean "
       "chongqing?");
   set("wan.links=[{between: [shanghai, shanghai]}]",
-      "@: wan.links.0.between names shanghai twice; two regions are needed");
+      "@: wan.links.0.between names shanghai twice; expected two regions");
   set("wan.links=[{between: [shanghai]}]",
-      "--set: wan.links.0.between has 1 entries; two names of regions are needed");
+      "--set: wan.links.0.between has 1 entries; expected two names of regions");
   set("wan.links=[{latency: 1 ms}]",
-      "@: wan.links.0 has neither between nor from and to; one of the two is needed");
+      "@: wan.links.0 has neither between nor from and to; expected one of the two");
   set("wan.links=[{between: [shanghai, chongqing]}, {between: [chongqing, shanghai]}]",
-      "@: wan.links.0 and wan.links.1 are both between chongqing and shanghai; one is needed for "
+      "@: wan.links.0 and wan.links.1 are both between chongqing and shanghai; expected one for "
       "both directions");
 }
 
 static void links(void **state) {
   (void)state;
   set("wan.links=[{from: shanghai}]",
-      "@: wan.links.0.to is missing; from and to are needed together");
+      "@: wan.links.0.to is missing; expected from and to together");
   set("wan.links=[{to: shanghai}]",
-      "@: wan.links.0.from is missing; from and to are needed together");
+      "@: wan.links.0.from is missing; expected from and to together");
   set("wan.links=[{between: [shanghai, chongqing], to: shanghai}]",
-      "@: wan.links.0 has between and to; between, or from and to, is needed");
+      "@: wan.links.0 has between and to; expected between, or from and to");
   set("wan.links=[{from: shanghia, to: chongqing}]",
-      "@: wan.links.0.from names \"shanghia\"; the name of a region is needed; did you mean "
+      "@: wan.links.0.from names \"shanghia\"; expected the name of a region; did you mean "
       "shanghai?");
   set("wan.links=[{from: shanghai, to: berlin}]",
-      "@: wan.links.0.to names \"berlin\"; the name of a region is needed");
+      "@: wan.links.0.to names \"berlin\"; expected the name of a region");
   set("wan.links=[{from: shanghai, to: shanghai}]",
-      "@: wan.links.0.from and to are both shanghai; two regions are needed");
+      "@: wan.links.0.from and to are both shanghai; expected two regions");
   set("wan.links=[{from: shanghai, to: chongqing}, {from: shanghai, to: chongqing}]",
-      "@: wan.links.0 and wan.links.1 both give the direction from shanghai to chongqing; one is "
-      "needed");
+      "@: wan.links.0 and wan.links.1 both give the direction from shanghai to chongqing; expected "
+      "one");
   set("wan.links=[{from: chongqing, to: shanghai}, {between: [shanghai, chongqing]}]",
-      "@: wan.links.0 and wan.links.1 both give the direction from chongqing to shanghai; one is "
-      "needed");
+      "@: wan.links.0 and wan.links.1 both give the direction from chongqing to shanghai; expected "
+      "one");
   set("wan.links=[{from: shanghai, to: chongqing, trace: t.csv, bandwidth: 1 Mbit/s}]",
-      "@: wan.links.0 has trace and bandwidth; one of them is needed");
+      "@: wan.links.0 has trace and bandwidth; expected one of them");
   set("wan.links=[{from: shanghai, to: chongqing, loss: 1}]",
-      "--set: wan.links.0.loss is 1; 0 or more and less than 1 is needed");
+      "--set: wan.links.0.loss is 1; expected 0 or more and less than 1");
   set("wan.links=[{from: shanghai, to: chongqing, windw: 1 KiB}]",
       "--set: unknown key wan.links.0.windw; did you mean wan.links.0.window?");
   set("regions.0.access=0 bit/s",
-      "--set: regions.0.access is 0 bit/s; a rate such as 100 Mbit/s, more than 0 is needed");
+      "--set: regions.0.access is 0 bit/s; expected a rate such as 100 Mbit/s, more than 0");
 }
 
 static void outages(void **state) {
   (void)state;
   set("wan.outages=[{from: 1 s, for: 2 s}]",
-      "@: wan.outages.0.between is missing; it is needed: names of two regions");
+      "@: wan.outages.0.between is missing; the job must give it: names of two regions");
   set("wan.outages=[{between: [shanghai, chongqing], from: 1 s}]",
-      "@: wan.outages.0.for is missing; it is needed: how long");
+      "@: wan.outages.0.for is missing; the job must give it: how long");
   set("wan.outages=[{between: [shanghai, chongqing], for: 0 s}]",
-      "--set: wan.outages.0.for is 0 s; a time such as 25 ms, more than 0 s is needed");
+      "--set: wan.outages.0.for is 0 s; expected a time such as 25 ms, more than 0 s");
   set("wan.outages=[{between: [shanghai, chonqing], for: 2 s}]",
-      "@: wan.outages.0.between names \"chonqing\"; the name of a region is needed; did you mean "
+      "@: wan.outages.0.between names \"chonqing\"; expected the name of a region; did you mean "
       "chongqing?");
   set("wan.outages=[{between: [shanghai, shanghai], for: 2 s}]",
-      "@: wan.outages.0.between names shanghai twice; two regions are needed");
+      "@: wan.outages.0.between names shanghai twice; expected two regions");
   set("wan.outages=[{between: [shanghai, chongqing], from: 5 s, for: 2 s}, {between: [chongqing, "
       "shanghai], from: 4 s, for: 1.5 s}]",
-      "@: wan.outages.1 and wan.outages.0 of shanghai and chongqing overlap; one outage for that "
-      "time is needed");
+      "@: wan.outages.1 and wan.outages.0 of shanghai and chongqing overlap; expected one outage "
+      "for that time");
 }
 
 static void work(void **state) {
   (void)state;
   set("regions.1.compute={samples_per_s: 5, step: 1 s}",
-      "@: regions.1.compute has samples_per_s and step; one of them is needed");
+      "@: regions.1.compute has samples_per_s and step; expected one of them");
   set("regions.1.compute.speeds=[1]",
-      "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so 2 are needed, one a worker");
+      "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so expected 2, one a worker");
   set("regions.1.compute.measured=[1]",
-      "@: regions.1.compute.measured has 1 numbers; ranks is 3, so 2 are needed, one a worker");
+      "@: regions.1.compute.measured has 1 numbers; ranks is 3, so expected 2, one a worker");
   set("regions.1.compute.speeds=[]",
-      "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so 2 are needed, one a worker");
+      "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so expected 2, one a worker");
   set("regions.1.compute.speeds=[1, 1.5]",
-      "--set: regions.1.compute.speeds.1 is 1.5; more than 0 and at most 1 is needed");
-  set("compute.speed=0", "--set: compute.speed is 0; more than 0 and at most 1 is needed");
-  set("compute.variation=1", "--set: compute.variation is 1; 0 or more and less than 1 is needed");
+      "--set: regions.1.compute.speeds.1 is 1.5; expected more than 0 and at most 1");
+  set("compute.speed=0", "--set: compute.speed is 0; expected more than 0 and at most 1");
+  set("compute.variation=1", "--set: compute.variation is 1; expected 0 or more and less than 1");
   set("model.parameters=1000", "@: model.parameters is 1000 and model.name lenet5; a number of "
                                "parameters is for model.name dummy only");
   set("model.embedding=16",
@@ -351,21 +349,21 @@ static void work(void **state) {
   set("model.scale=8",
       "@: model.scale is given and model.name is lenet5; it is for model.name niser "
       "only");
-  set("model={name: niser, scale: 0}", "--set: model.scale is 0; more than 0 is needed");
-  set("model={name: lstm, hidden: 0}", "--set: model.hidden is 0; 1 or more is needed");
+  set("model={name: niser, scale: 0}", "--set: model.scale is 0; expected more than 0");
+  set("model={name: lstm, hidden: 0}", "--set: model.hidden is 0; expected 1 or more");
   set("model.mlp=[64]",
       "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");
   set("model={name: deepfm, mlp: []}",
-      "@: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)");
-  set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; 1 or more is needed");
+      "@: model.mlp is empty; expected the width of 1 layer or more (not given: 400, 400, 400)");
+  set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; expected 1 or more");
   set("model={name: deepfm, mlp: [64.5]}",
-      "--set: model.mlp.0 is \"64.5\"; an integer, 1 or more is needed");
-  set("model={name: deepfm, mlp: [70000]}", "--set: model.mlp.0 is 70000; at most 65536 is needed");
+      "--set: model.mlp.0 is \"64.5\"; expected an integer, 1 or more");
+  set("model={name: deepfm, mlp: [70000]}", "--set: model.mlp.0 is 70000; expected at most 65536");
   set("model={name: deepfm, mlp: 64}",
-      "--set: model.mlp is \"64\"; a list of integers is needed, in brackets: [64]");
-  set("model={name: deepfm, embedding: 0}", "--set: model.embedding is 0; 1 or more is needed");
+      "--set: model.mlp is \"64\"; expected a list of integers, in brackets: [64]");
+  set("model={name: deepfm, embedding: 0}", "--set: model.embedding is 0; expected 1 or more");
   set("model.parameters=2000000000",
-      "--set: model.parameters is 2000000000; at most 1e+09 is needed");
+      "--set: model.parameters is 2000000000; expected at most 1e+09");
   set("regions.0.speed=0.5",
       "--set: unknown key regions.0.speed; did you mean regions.0.compute.speed?");
   set("local=async", "--set: unknown key local; did you mean sync.local?");
@@ -376,7 +374,7 @@ static void work(void **state) {
 /* Texts for batch scripts: no characters that are special to sbatch or a shell. */
 static void slurm(void **state) {
   (void)state;
-  static const char need[] = "text for a batch script is needed, without quotes, backslash, $, #";
+  static const char need[] = "expected text for a batch script, without quotes, backslash, $, #";
   char expected[512];
   static const char *const bad[][3] = {{"slurm.account", "a\"b", "\""},
                                        {"slurm.qos", "a'b", "'"},
@@ -397,36 +395,37 @@ static void slurm(void **state) {
   snprintf(expected, sizeof expected,
            "--set: slurm.options.1 is \"--a='b'\" and has ' in it; %s or line break", need);
   set("slurm.options=[--x, \"--a='b'\"]", expected);
-  set("slurm.options=[exclusive]", "--set: slurm.options.0 is \"exclusive\"; an option of sbatch "
-                                   "is needed, with its dashes, as in --exclusive");
-  set("regions.1.slurm.nodes=0", "--set: regions.1.slurm.nodes is 0; 1 or more is needed");
-  set("slurm.cpus_per_rank=0", "--set: slurm.cpus_per_rank is 0; 1 or more is needed");
+  set("slurm.options=[exclusive]", "--set: slurm.options.0 is \"exclusive\"; expected an option of "
+                                   "sbatch, with its dashes, as in --exclusive");
+  set("regions.1.slurm.nodes=0", "--set: regions.1.slurm.nodes is 0; expected 1 or more");
+  set("slurm.cpus_per_rank=0", "--set: slurm.cpus_per_rank is 0; expected 1 or more");
   set("slurm.signal_before=0 s",
-      "--set: slurm.signal_before is 0 s; a time such as 25 ms, more than 0 s is needed");
+      "--set: slurm.signal_before is 0 s; expected a time such as 25 ms, more than 0 s");
   set("slurm.signal_before=70000 s",
-      "--set: slurm.signal_before is 70000 s; at most 65535 s is needed");
+      "--set: slurm.signal_before is 70000 s; expected at most 65535 s");
   set("slurm.tiem=1 h", "--set: unknown key slurm.tiem; did you mean slurm.time?");
-  with("slurm: {time: 1 min}\n", "@: slurm.signal_before is 120 s and slurm.time 60 s; a signal "
-                                 "that comes before the limit is needed, but not at the start");
+  with("slurm: {time: 1 min}\n", "@: slurm.signal_before is 120 s and slurm.time 60 s; "
+                                 "slurm.signal_before must be less than slurm.time");
 }
 
 static void missing(void **state) {
   (void)state;
-  set("name=null",
-      "@: name is missing; it is needed: what the run is called in records and checkpoints");
-  set("train.optimizer.lr=null", "@: train.optimizer.lr is missing; it is needed: learning rate");
-  set("regions.1.name=~", "@: regions.1.name is missing; it is needed: its name and that of its "
-                          "files (letters, digits, dot, dash, underscore)");
-  set("regions=null", "@: regions is missing; it is needed: a list of regions, sets of ranks that "
-                      "are close to each other");
+  set("name=null", "@: name is missing; the job must give it: what the run is called in records "
+                   "and checkpoints");
+  set("train.optimizer.lr=null",
+      "@: train.optimizer.lr is missing; the job must give it: learning rate");
+  set("regions.1.name=~", "@: regions.1.name is missing; the job must give it: its name and that "
+                          "of its files (letters, digits, dot, dash, underscore)");
+  set("regions=null", "@: regions is missing; the job must give it: a list of regions, sets of "
+                      "ranks that are close to each other");
 }
 
 static void text(void **state) {
   (void)state;
-  refused("", NULL, "@: is empty; a job is needed (`geotrain help job` shows one)");
-  refused("# nothing\n", NULL, "@: is empty; a job is needed (`geotrain help job` shows one)");
-  refused("- a\n", NULL, "@: is a list; a mapping of keys is needed (`geotrain help job`)");
-  refused("hello\n", NULL, "@: is one value; a mapping of keys is needed (`geotrain help job`)");
+  refused("", NULL, "@: is empty; expected a job (`geotrain help job` shows one)");
+  refused("# nothing\n", NULL, "@: is empty; expected a job (`geotrain help job` shows one)");
+  refused("- a\n", NULL, "@: is a list; expected a mapping of keys (`geotrain help job`)");
+  refused("hello\n", NULL, "@: is one value; expected a mapping of keys (`geotrain help job`)");
   refused("hello\n", "sync.period=4",
           "--set: the job is not a mapping in the job file; sync cannot be set");
   refused("name: a\nmodel: {name: b\nseed: 1\n", NULL,
@@ -436,13 +435,13 @@ static void text(void **state) {
           "plain scalar");
   refused("name: &x a\nseed: *x\n", NULL,
           "@:2: anchors and aliases are not read in a job file; write the value out");
-  refused("name: a\n---\nname: b\n", NULL, "@:3: a second document begins; one is needed");
-  refused("name: a\n? [x]\n: 5\n", NULL, "@:2: a key is a list or a mapping; a word is needed");
+  refused("name: a\n---\nname: b\n", NULL, "@:3: a second document begins; expected one");
+  refused("name: a\n? [x]\n: 5\n", NULL, "@:2: a key is a list or a mapping; expected a word");
   refused("name: [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]\n", NULL,
           "@:1: nested deeper than 12; a job file needs less");
   refused("name: \xff\n", NULL,
-          "@: is not YAML text: invalid leading UTF-8 octet at byte 6; UTF-8 without control "
-          "characters is needed");
+          "@: is not YAML text: invalid leading UTF-8 octet at byte 6; expected UTF-8 without "
+          "control characters");
 }
 
 static void files(void **state) {
@@ -455,7 +454,7 @@ static void files(void **state) {
   put("", 0);
   assert_int_equal(truncate(file, ((off_t)128 << 20) + 1), 0);
   assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), "is longer than 128 MiB; a job file is needed"));
+  assert_non_null(strstr(gt_error_text(), "is longer than 128 MiB; expected a job file"));
 }
 
 static int teardown(void **state) {
@@ -478,7 +477,7 @@ static void found_later(void **state) {
   gt_job *job = NULL;
   put(base, strlen(base));
   assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_OK);
-  blamed(job, "train.batch is 3; 4 is needed", "@: train.batch is 3; 4 is needed");
+  blamed(job, "train.batch is 3; expected 4", "@: train.batch is 3; expected 4");
   blamed(job, "regions.12.ranks is auto", "@: regions.12.ranks is auto");
   blamed(job, "regions.1 (a) has no data", "@: regions.1 (a) has no data");
   blamed(job, "regions.0.devices.2 (cpu) has", "@: regions.0.devices.2 (cpu) has");

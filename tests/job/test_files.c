@@ -132,44 +132,41 @@ static void matrix_mistakes(void **state) {
   const char *file = matrix_file;
   put(file, "a,b,1,1\na,c,1,1\n");
   refused(MATRIX, file,
-          "@: has no line for b and c; one is needed for every pair of the job's regions that "
+          "@: has no line for b and c; expected one for every pair of the job's regions that "
           "wan.links leaves out");
   put(file, "# nothing\n");
   refused(MATRIX, file,
-          "@: has no line for a and b; one is needed for every pair of the job's regions that "
+          "@: has no line for a and b; expected one for every pair of the job's regions that "
           "wan.links leaves out");
   put(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
   refused(MATRIX, file,
-          "@: has no line for a and b; one is needed for every pair of the job's regions that "
+          "@: has no line for a and b; expected one for every pair of the job's regions that "
           "wan.links leaves out; did you mean aa by a?");
   put(file, "# x\na,b,1\n");
   refused(MATRIX, file,
-          "@:2: has 3 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
+          "@:2: has 3 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss");
   put(file, "a,b,1,2,3,0.4,5\n");
   refused(
       MATRIX, file,
-      "@:1: has more than 6 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
+      "@:1: has more than 6 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss");
   put(file, "a,b,fast,2\n");
   refused(MATRIX, file,
-          "@:1: mbit_s: \"fast Mbit/s\" is not a rate; a number of 0 or more with one of the units "
-          "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, "
-          "as in \"100 Mbit/s\"");
+          "@:1: mbit_s: \"fast Mbit/s\" is not a rate; expected a number of 0 or more with one of "
+          "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
   put(file, "from,to,mbit_s,ms\na,b,0,2\n");
-  refused(MATRIX, file,
-          "@:2: mbit_s is 0 Mbit/s; a rate such as 100 Mbit/s, more than 0 is needed");
+  refused(MATRIX, file, "@:2: mbit_s is 0 Mbit/s; expected a rate such as 100 Mbit/s, more than 0");
   put(file, "a,b,1,2,3,1\n");
-  refused(MATRIX, file, "@:1: loss is 1; 0 or more and less than 1 is needed");
+  refused(MATRIX, file, "@:1: loss is 1; expected 0 or more and less than 1");
   put(file, "a,,1,2\n");
-  refused(MATRIX, file, "@:1: to is empty; the name of a region is needed");
+  refused(MATRIX, file, "@:1: to is empty; expected the name of a region");
   put(file, "a,a,1,2\n");
-  refused(MATRIX, file, "@:1: from and to are both a; two regions are needed");
+  refused(MATRIX, file, "@:1: from and to are both a; expected two regions");
   put(file, "a,b,1,2\nb,a,1,2\n\na,b,1,2\n");
-  refused(MATRIX, file, "@:4: line 1 gives the direction from a to b already; one is needed");
+  refused(MATRIX, file, "@:4: line 1 gives the direction from a to b already; expected one");
   put(file, "from,to,ms,mbit_s\na,b,1,2\n");
   refused(MATRIX, file,
-          "@:1: mbit_s: \"ms Mbit/s\" is not a rate; a number of 0 or more with one of the units "
-          "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, as "
-          "in \"100 Mbit/s\"");
+          "@:1: mbit_s: \"ms Mbit/s\" is not a rate; expected a number of 0 or more with one of "
+          "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
 }
 
 static void files_that_are_not_there(void **state) {
@@ -363,26 +360,25 @@ static void profile_mistakes(void **state) {
   put(file, "wan: {lniks: []}\n");
   refused(PROFILE, file, "@: unknown key wan.lniks; did you mean wan.links?");
   put(file, "regions: [{compute: {step: 1 ms}}]\n");
-  refused(PROFILE, file, "@: regions.0.name is missing; the name of a region is needed");
+  refused(PROFILE, file, "@: regions.0.name is missing; expected the name of a region");
   put(file, "regions: [{name: q}, {name: q}]\n");
-  refused(PROFILE, file, "@: regions.0 and regions.1 are both named q; one is needed");
+  refused(PROFILE, file, "@: regions.0 and regions.1 are both named q; expected one");
   put(file, "regions: [{name: q, compute: {step: 1 ms, samples_per_s: 3}}]\n");
-  refused(PROFILE, file, "@: regions.0.compute has samples_per_s and step; one of them is needed");
+  refused(PROFILE, file, "@: regions.0.compute has samples_per_s and step; expected one of them");
   put(file, "wan: {links: [{from: a, latency: 3 ms}]}\n");
-  refused(PROFILE, file, "@: wan.links.0.to is missing; the name of a region is needed");
+  refused(PROFILE, file, "@: wan.links.0.to is missing; expected the name of a region");
   put(file, "wan: {links: [{from: a, to: a}]}\n");
-  refused(PROFILE, file, "@: wan.links.0.from and to are both a; two regions are needed");
+  refused(PROFILE, file, "@: wan.links.0.from and to are both a; expected two regions");
   put(file, "wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n");
   refused(PROFILE, file,
-          "@: wan.links.0 and wan.links.2 both give the direction from a to b; one is needed");
+          "@: wan.links.0 and wan.links.2 both give the direction from a to b; expected one");
   put(file, "# nothing\n");
   refused(PROFILE, file,
-          "@: is no mapping of keys; a profile that `geotrain probe` wrote is needed");
+          "@: is no mapping of keys; expected a profile that `geotrain probe` wrote");
   put(file, "regions: [{name: a, compute: {step: 1}}]\n");
   refused(PROFILE, file,
-          "@: regions.0.compute.step: \"1\" is not a time; a number of 0 or more with one of the "
-          "units ns, us, ms, s, min, h, d is needed, as in "
-          "\"25 ms\"");
+          "@: regions.0.compute.step: \"1\" is not a time; expected a number of 0 or more with one "
+          "of the units ns, us, ms, s, min, h, d, as in \"25 ms\"");
 }
 
 static int teardown(void **state) {

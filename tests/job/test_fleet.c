@@ -35,8 +35,8 @@ static void assert_link(const gt_job_fleet *f, size_t from, size_t to, double sm
                         double large_s) {
   const gt_job_fleet_link *l = &f->links[from * f->n + to];
   if (fabs(l->small_s - small_s) > 1e-12 || fabs(l->large_s - large_s) > 1e-12)
-    fail_msg("from %zu to %zu: %.9g s and %.9g s; %.9g s and %.9g s are needed", from, to,
-             l->small_s, l->large_s, small_s, large_s);
+    fail_msg("from %zu to %zu: %.9g s and %.9g s; expected %.9g s and %.9g s", from, to, l->small_s,
+             l->large_s, small_s, large_s);
 }
 
 /* ---- a profile ------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static void a_job_with_the_profile(void **state) {
   assert_int_equal(gt_job_parse(&job, "test", text), GT_ERR_JOB);
   snprintf(expected, sizeof expected,
            "%s: fleet.links.1, entry 0: a message of 64 B takes 0.025 s and one of 4 MiB inf s; "
-           "more than 0 is needed, and no less for the larger one; inf for both or none",
+           "expected more than 0, and no less for the larger one; inf for both or none",
            profile_file);
   assert_string_equal(gt_error_text(), expected);
 }
@@ -149,95 +149,93 @@ static void mistakes_in_profiles(void **state) {
   static const struct {
     const char *text, *expected;
   } cases[] = {
-      {"regions: []", ": has no section fleet; a profile is needed that `geotrain probe JOB.yaml "
+      {"regions: []", ": has no section fleet; expected a profile that `geotrain probe JOB.yaml "
                       "--fleet` wrote, or a folder with devices.csv and links.csv"},
-      {"[1, 2]", ": has no section fleet; a profile is needed that `geotrain probe JOB.yaml "
+      {"[1, 2]", ": has no section fleet; expected a profile that `geotrain probe JOB.yaml "
                  "--fleet` wrote, or a folder with devices.csv and links.csv"},
-      {"fleet: 3", ": fleet is no mapping of keys; one is needed"},
+      {"fleet: 3", ": fleet is no mapping of keys; expected one"},
       {"fleet: {device: []}", ": unknown key fleet.device; did you mean devices?"},
-      {"fleet: {links: []}", ": fleet.devices is no list of 1 to 4096 entries; one is needed"},
+      {"fleet: {links: []}", ": fleet.devices is no list of 1 to 4096 entries; expected one"},
       {"fleet: {devices: [], " L "}",
-       ": fleet.devices is no list of 1 to 4096 entries; one is needed"},
-      {"fleet: {" D "}", ": fleet.links is no list of 1 to 4096 entries; one is needed"},
+       ": fleet.devices is no list of 1 to 4096 entries; expected one"},
+      {"fleet: {" D "}", ": fleet.links is no list of 1 to 4096 entries; expected one"},
       {"fleet: {theta: 0 s, " D ", " L "}",
-       ": fleet.theta is \"0 s\"; a time, more than 0, is needed, as in 5 ms"},
+       ": fleet.theta is \"0 s\"; expected a time, more than 0, as in 5 ms"},
       {"fleet: {theta: [1], " D ", " L "}",
-       ": fleet.theta is a list or a mapping; a single value is needed"},
-      {OF("[3]"), ": fleet.devices.0 is no mapping of keys; one is needed"},
+       ": fleet.theta is a list or a mapping; expected a single value"},
+      {OF("[3]"), ": fleet.devices.0 is no mapping of keys; expected one"},
       {OF("[{nam: a}]"), ": unknown key fleet.devices.0.nam; did you mean name?"},
-      {OF("[{power: 1}]"), ": fleet.devices.0.name is missing; a single value is needed"},
+      {OF("[{power: 1}]"), ": fleet.devices.0.name is missing; expected a single value"},
       {OF("[{name: \"\"}]"),
-       ": fleet.devices.0.name is \"\"; a name of 1 to 256 ASCII characters is needed"},
+       ": fleet.devices.0.name is \"\"; expected a name of 1 to 256 ASCII characters"},
       {OF("[{name: a, host: \xc3\xa4}]"),
-       ": fleet.devices.0.host is \"\xc3\xa4\"; a name of 1 to 256 ASCII characters is needed"},
-      {OF("[{name: a}]"), ": fleet.devices.0.power is missing; a single value is needed"},
-      {OF("[{name: a, power: 0}]"),
-       ": fleet.devices.0.power is \"0\"; a number, more than 0 is needed"},
+       ": fleet.devices.0.host is \"\xc3\xa4\"; expected a name of 1 to 256 ASCII characters"},
+      {OF("[{name: a}]"), ": fleet.devices.0.power is missing; expected a single value"},
+      {OF("[{name: a, power: 0}]"), ": fleet.devices.0.power is \"0\"; expected a number above 0"},
       {OF("[{name: a, power: 1x}]"),
-       ": fleet.devices.0.power is \"1x\"; a number, more than 0 is needed"},
+       ": fleet.devices.0.power is \"1x\"; expected a number above 0"},
       {OF("[{name: a, power: inf}]"),
-       ": fleet.devices.0.power is \"inf\"; a number, more than 0 is needed"},
-      {OF("[{name: a, power: 1}]"),
-       ": fleet.devices.0.memory is missing; a single value is needed"},
+       ": fleet.devices.0.power is \"inf\"; expected a number above 0"},
+      {OF("[{name: a, power: 1}]"), ": fleet.devices.0.memory is missing; expected a single value"},
       {OF("[{name: a, power: 1, memory: 5}]"),
-       ": fleet.devices.0.memory is \"5\"; a size, more than 0, is needed, as in 4 GiB"},
+       ": fleet.devices.0.memory is \"5\"; expected a size above 0, as in 4 GiB"},
       {OF("[{name: a, power: 1, memory: 1 B}, {name: a, power: 1, memory: 1 B}]"),
-       ": fleet.devices.0 and fleet.devices.1 are both named a; one is needed"},
-      {"fleet: {" D ", links: [3]}", ": fleet.links.0 is no mapping of keys; one is needed"},
+       ": fleet.devices.0 and fleet.devices.1 are both named a; expected one"},
+      {"fleet: {" D ", links: [3]}", ": fleet.links.0 is no mapping of keys; expected one"},
       {"fleet: {" D ", links: [{fro: a}]}", ": unknown key fleet.links.0.fro; did you mean from?"},
       {"fleet: {" D ", links: [{small_us: [0]}]}",
-       ": fleet.links.0.from is missing; a single value is needed"},
+       ": fleet.links.0.from is missing; expected a single value"},
       {"fleet: {" D ", links: [{from: c}]}",
-       ": fleet.links.0.from names \"c\"; one of fleet.devices is needed"},
+       ": fleet.links.0.from names \"c\"; expected one of fleet.devices"},
       {"fleet: {" D ", links: [" BL ", " BL "]}",
-       ": fleet.links.0 and fleet.links.1 are both from b; one is needed"},
+       ": fleet.links.0 and fleet.links.1 are both from b; expected one"},
       {"fleet: {" D ", links: [" BL "]}",
-       ": fleet.links has no entry from a; one is needed, or `links: NAME` at the device with the "
+       ": fleet.links has no entry from a; expected one, or `links: NAME` at the device with the "
        "name of one that has such an entry"},
       {"fleet: {" D ", links: [{from: a}, " BL "]}",
-       ": fleet.links.0.small_us is no list of 2 times; one is needed for each entry of "
+       ": fleet.links.0.small_us is no list of 2 times; expected one for each entry of "
        "fleet.links, in their order"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, 1], large_us: [1]}, " BL "]}",
-       ": fleet.links.0.large_us is no list of 2 times; one is needed for each entry of "
+       ": fleet.links.0.large_us is no list of 2 times; expected one for each entry of "
        "fleet.links, in their order"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, -1], large_us: [0, 1]}, " BL "]}",
-       ": fleet.links.0.small_us.1 is \"-1\"; a time as a number without unit is needed, or inf "
+       ": fleet.links.0.small_us.1 is \"-1\"; expected a time as a number without unit, or inf "
        "where nothing passes"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, [1]], large_us: [0, 1]}, " BL "]}",
-       ": fleet.links.0.small_us.1 is \"\"; a time as a number without unit is needed, or inf "
-       "where nothing passes"},
+       ": fleet.links.0.small_us.1 is \"\"; expected a time as a number without unit, or inf where "
+       "nothing passes"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, 0], large_us: [0, 1]}, " BL "]}",
-       ": fleet.links.0, entry 1: a message of 64 B takes 0 s and one of 4 MiB 1e-06 s; more than "
-       "0 is needed, and no less for the larger one; inf for both or none"},
+       ": fleet.links.0, entry 1: a message of 64 B takes 0 s and one of 4 MiB 1e-06 s; expected "
+       "more than 0, and no less for the larger one; inf for both or none"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, 3], large_us: [0, 1]}, " BL "]}",
-       ": fleet.links.0, entry 1: a message of 64 B takes 3e-06 s and one of 4 MiB 1e-06 s; more "
-       "than 0 is needed, and no less for the larger one; inf for both or none"},
+       ": fleet.links.0, entry 1: a message of 64 B takes 3e-06 s and one of 4 MiB 1e-06 s; "
+       "expected more than 0, and no less for the larger one; inf for both or none"},
       {OF("[{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}, {name: bb, power: "
           "1, memory: 1 B, links: bbb}]"),
-       ": fleet.devices.2.links names \"bbb\"; one of fleet.devices is needed; did you mean bb?"},
+       ": fleet.devices.2.links names \"bbb\"; expected one of fleet.devices; did you mean bb?"},
       {OF("[{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}, {name: c, power: "
           "1, memory: 1 B, links: b}]"),
-       ": b and c have the links of b, whose time to itself is 0; that between two devices of its "
-       "host is needed there"},
-      {OPS("[]"), ": fleet.operations is no list of 1 to 4096 entries; one is needed"},
-      {OPS("[3]"), ": fleet.operations.0 is no mapping of keys; one is needed"},
+       ": b and c have the links of b, whose time to itself is 0; it must be the time between two "
+       "devices of its host"},
+      {OPS("[]"), ": fleet.operations is no list of 1 to 4096 entries; expected one"},
+      {OPS("[3]"), ": fleet.operations.0 is no mapping of keys; expected one"},
       {OPS("[{names: o}]"), ": unknown key fleet.operations.0.names; did you mean name?"},
-      {OPS("[{first: 0}]"), ": fleet.operations.0.name is missing; a single value is needed"},
-      {OPS("[{name: o}]"), ": fleet.operations.0.first is missing; a single value is needed"},
+      {OPS("[{first: 0}]"), ": fleet.operations.0.name is missing; expected a single value"},
+      {OPS("[{name: o}]"), ": fleet.operations.0.first is missing; expected a single value"},
       {OPS("[{name: o, first: 0.5}]"),
-       ": fleet.operations.0.first is \"0.5\"; a whole number, 0 or more, is needed"},
+       ": fleet.operations.0.first is \"0.5\"; expected a whole number, 0 or more"},
       {OPS("[{name: o, first: 1}]"),
-       ": fleet.operations.0.first is 1; 0 is needed, because operations follow each other"},
+       ": fleet.operations.0.first is 1; expected 0, because operations follow each other"},
       {OPS("[" OP0 ", {name: o, first: 1}]"),
-       ": fleet.operations.1.first is 1; 2 is needed, because operations follow each other"},
+       ": fleet.operations.1.first is 1; expected 2, because operations follow each other"},
       {OPS("[" OP0 ", {name: o, first: 2, last: 1}]"),
-       ": fleet.operations.1.last is \"1\"; a whole number, 2 or more, is needed"},
+       ": fleet.operations.1.last is \"1\"; expected a whole number, 2 or more"},
       {OPS("[{name: o, first: 0, last: 0, forward_us: -1}]"),
-       ": fleet.operations.0.forward_us is \"-1\"; a number, 0 or more, is needed"},
+       ": fleet.operations.0.forward_us is \"-1\"; expected a number, 0 or more"},
       {OPS("[{name: o, first: 0, last: 0, forward_us: 1, input_us: inf}]"),
-       ": fleet.operations.0.input_us is \"inf\"; a number, 0 or more, is needed"},
+       ": fleet.operations.0.input_us is \"inf\"; expected a number, 0 or more"},
       {OPS("[{name: o, first: 0, last: 0, forward_us: 1, input_us: 1}]"),
-       ": fleet.operations.0.weight_us is missing; a single value is needed"},
+       ": fleet.operations.0.weight_us is missing; expected a single value"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     put(profile_file, cases[i].text, strlen(cases[i].text));
@@ -306,57 +304,54 @@ static void mistakes_in_csv_files(void **state) {
     const char *devices, *links; /* NULL: as above, and not to blame */
     const char *expected;
   } cases[] = {
-      {"", ALL,
-       ": has no device; a line a device is needed: device,host,region,power,"
-       "memory_bytes"},
+      {"", ALL, ": has no device; expected a line a device: device,host,region,power,memory_bytes"},
       {"device,host,region,power,memory_bytes\n", ALL,
-       ": has no device; a line a device is needed: device,host,region,power,memory_bytes"},
-      {"a,h,r,1\n", ALL, ":1: has 4 fields; device,host,region,power,memory_bytes are needed"},
+       ": has no device; expected a line a device: device,host,region,power,memory_bytes"},
+      {"a,h,r,1\n", ALL, ":1: has 4 fields; expected device,host,region,power,memory_bytes"},
       {DLINE "a,h,r,1,1,1\n", ALL,
-       ":2: has more than 5 fields; device,host,region,power,memory_bytes are needed"},
-      {",h,r,1,1\n", ALL, ":1: device is \"\"; a name of 1 to 256 ASCII characters is needed"},
+       ":2: has more than 5 fields; expected device,host,region,power,memory_bytes"},
+      {",h,r,1,1\n", ALL, ":1: device is \"\"; expected a name of 1 to 256 ASCII characters"},
       {"a,h,\xff,1,1\n", ALL,
-       ":1: region is \"\xff\"; a name of 1 to 256 ASCII characters is needed"},
-      {"a,h,r,,1\n", ALL, ":1: power is \"\"; a number, more than 0 is needed"},
-      {"a,h,r,-1,1\n", ALL, ":1: power is \"-1\"; a number, more than 0 is needed"},
-      {"a,h,r,1,nan\n", ALL, ":1: memory_bytes is \"nan\"; a number, more than 0 is needed"},
-      {"a,h,r,1,4 GiB\n", ALL, ":1: memory_bytes is \"4 GiB\"; a number, more than 0 is needed"},
-      {DLINE "b,,,1,1\n" DLINE, ALL, ": devices 1 and 3 are both named a; one is needed"},
+       ":1: region is \"\xff\"; expected a name of 1 to 256 ASCII characters"},
+      {"a,h,r,,1\n", ALL, ":1: power is \"\"; expected a number above 0"},
+      {"a,h,r,-1,1\n", ALL, ":1: power is \"-1\"; expected a number above 0"},
+      {"a,h,r,1,nan\n", ALL, ":1: memory_bytes is \"nan\"; expected a number above 0"},
+      {"a,h,r,1,4 GiB\n", ALL, ":1: memory_bytes is \"4 GiB\"; expected a number above 0"},
+      {DLINE "b,,,1,1\n" DLINE, ALL, ": devices 1 and 3 are both named a; expected one"},
       {NULL, "",
-       ": has no line for a1 and a2; one is needed for every pair of devices, of their "
-       "hosts or of their regions"},
-      {NULL, NONE "eu,eu,1,2\n",
-       ": has no line for a1 and c; one is needed for every pair of devices, of their hosts or of "
+       ": has no line for a1 and a2; expected one for every pair of devices, of their hosts or of "
        "their regions"},
-      {NULL, NONE "eu,us,1\n", ":2: has 3 fields; from,to,small_s,large_s are needed"},
-      {NULL, "eu,us,1,2,\n", ":1: has more than 4 fields; from,to,small_s,large_s are needed"},
+      {NULL, NONE "eu,eu,1,2\n",
+       ": has no line for a1 and c; expected one for every pair of devices, of their hosts or of "
+       "their regions"},
+      {NULL, NONE "eu,us,1\n", ":2: has 3 fields; expected from,to,small_s,large_s"},
+      {NULL, "eu,us,1,2,\n", ":1: has more than 4 fields; expected from,to,small_s,large_s"},
       {NULL, "eu,us,x,2\n",
-       ":1: small_s is \"x\"; a time as a number without unit is needed, or "
-       "inf where nothing passes"},
+       ":1: small_s is \"x\"; expected a time as a number without unit, or inf where nothing "
+       "passes"},
       {NULL, "eu,us,1,\n",
-       ":1: large_s is \"\"; a time as a number without unit is needed, or inf "
-       "where nothing passes"},
+       ":1: large_s is \"\"; expected a time as a number without unit, or inf where nothing "
+       "passes"},
       {NULL, "eu,us,0,2\n",
-       ":1: a message of 64 B takes 0 s and one of 4 MiB 2 s; more than 0 is "
-       "needed, and no less for the larger one; inf for both or none"},
+       ":1: a message of 64 B takes 0 s and one of 4 MiB 2 s; expected more than 0, and no less "
+       "for the larger one; inf for both or none"},
       {NULL, "eu,us,2,1\n",
-       ":1: a message of 64 B takes 2 s and one of 4 MiB 1 s; more than 0 is "
-       "needed, and no less for the larger one; inf for both or none"},
+       ":1: a message of 64 B takes 2 s and one of 4 MiB 1 s; expected more than 0, and no less "
+       "for the larger one; inf for both or none"},
       {NULL, "eu,us,1,inf\n",
-       ":1: a message of 64 B takes 1 s and one of 4 MiB inf s; more than 0 "
-       "is needed, and no less for the larger one; inf for both or none"},
-      {NULL, "a1,a1,1,2\n", ":1: from and to are both a1; two devices are needed"},
+       ":1: a message of 64 B takes 1 s and one of 4 MiB inf s; expected more than 0, and no less "
+       "for the larger one; inf for both or none"},
+      {NULL, "a1,a1,1,2\n", ":1: from and to are both a1; expected two devices"},
       {NULL, "a1,a22,1,2\n",
-       ":1: to is \"a22\"; a device, host or region of devices.csv is "
-       "needed; did you mean a2?"},
+       ":1: to is \"a22\"; expected a device, host or region of devices.csv; did you mean a2?"},
       {NULL, "nowhere,us,1,2\n",
-       ":1: from is \"nowhere\"; a device, host or region of devices.csv is needed"},
+       ":1: from is \"nowhere\"; expected a device, host or region of devices.csv"},
       {NULL, "a1,us,1,2\n",
-       ":1: a1 is a device and us a region; two devices, two hosts or two regions are needed"},
+       ":1: a1 is a device and us a region; expected two devices, two hosts or two regions"},
       {NULL, "ha,eu,1,2\n",
-       ":1: ha is a host and eu a region; two devices, two hosts or two regions are needed"},
+       ":1: ha is a host and eu a region; expected two devices, two hosts or two regions"},
       {NULL, "eu,us,1,2\n# a comment\neu,us,1,2\n",
-       ":3: an earlier line gives the direction from eu to us; one is needed"},
+       ":3: an earlier line gives the direction from eu to us; expected one"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *rows = cases[i].devices ? cases[i].devices : devices;
@@ -366,7 +361,7 @@ static void mistakes_in_csv_files(void **state) {
   }
   put(devices_file, DLINE, strlen(DLINE) + 1);
   refused(folder, devices_file,
-          ":2: has a control character in it; a CSV file of devices is needed");
+          ":2: has a control character in it; expected a CSV file of devices");
   put(devices_file, DLINE, strlen(DLINE));
   unlink(links_file);
   refused(folder, links_file, ": cannot be opened: No such file or directory");
@@ -379,7 +374,7 @@ static void too_many_devices(void **state) {
   for (int i = 0; i <= 4096; i++) fprintf(to, "d%d,,eu,1,1\n", i);
   assert_int_equal(fclose(to), 0);
   put(links_file, ALL, strlen(ALL));
-  refused(folder, devices_file, ":4097: there are more than 4096 devices; at most that is needed");
+  refused(folder, devices_file, ":4097: more than 4096 devices, which is the most");
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */

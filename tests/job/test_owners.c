@@ -78,10 +78,10 @@ static void with_others_they_are_refused(void **state) {
           "t.yaml: sync.exchange is given and sync.strategy is sma; it is for sync.strategy asgd, "
           "asgd-ga only");
   refused("sync: {exchange: gradient, scale: average}\n",
-          "t.yaml: sync.scale is average and sync.exchange gradient; with gradient, sum or mean is "
-          "needed");
+          "t.yaml: sync.scale is average and sync.exchange gradient; with gradient, sync.scale "
+          "must be sum or mean");
   refused("sync: {exchange: weights}\n",
-          "t.yaml: sync.exchange is \"weights\"; one of update, gradient is needed");
+          "t.yaml: sync.exchange is \"weights\"; expected one of update, gradient");
 }
 
 /* sync.period and sync.scale are read with every strategy. */

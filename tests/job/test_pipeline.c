@@ -192,24 +192,23 @@ static void wrong_regions(void **state) {
   (void)state;
   static const refusal all[] = {
       {{"pipeline.stages.1.region=wets"},
-       "pipeline.stages.1.region is \"wets\", which is no region of the job; the name of one is "
-       "needed; did you mean west?"},
+       "pipeline.stages.1.region is \"wets\", which is no region of the job; expected the name of "
+       "one; did you mean west?"},
       {{"regions.1.ranks=1"},
-       "pipeline.stages.1.region is west, which has no workers (regions.1.ranks is 1); a region "
-       "with workers is needed"},
+       "pipeline.stages.1.region is west, which has no workers (regions.1.ranks is 1); expected a "
+       "region with workers"},
       {{"regions.0.ranks=3"},
        "the stages of pipeline.stages in region east have 3 workers, and regions.0.ranks is 3, of "
-       "which 2 are workers; the same number is needed"},
+       "which 2 are workers; expected the same number"},
       {{"regions.1.ranks=auto", "regions.1.devices=[{type: x, count: 2}]"},
        "regions.1.ranks is auto, and the stages of pipeline.stages in region west have 2 workers; "
-       "3 "
-       "ranks are needed, one for the parameter server"},
+       "expected 3 ranks, one for the parameter server"},
       {{"regions.2={name: south, ranks: 2}"},
-       "pipeline.stages has no stage in region south; one or more in every region of the job are "
-       "needed"},
+       "pipeline.stages has no stage in region south; expected one or more in every region of the "
+       "job"},
       {{"pipeline.stages=[{region: east, workers: 3}, {region: west, workers: 2}]"},
        "pipeline.labels is keep, the first stage is in region east and the last one, which needs "
-       "the labels, in region west; both in one region, or labels: send, is needed"},
+       "the labels, in region west; expected both in one region, or labels: send"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
   const char *const sent[] = {
@@ -222,20 +221,19 @@ static void wrong_ends(void **state) {
   (void)state;
   static const refusal all[] = {
       {{"pipeline.stages.0.last=null"},
-       "pipeline.stages.0.last is missing, and other stages have it; one name in every stage, or "
-       "none in any, is needed"},
+       "pipeline.stages.0.last is missing, and other stages have it; expected one name in every "
+       "stage, or none in any"},
       {{"pipeline.stages.0.last=[a, b]", "pipeline.stages.1.last=null"},
-       "pipeline.stages.1.last is missing, and other stages have it; two names in every stage, or "
-       "none in any, are needed"},
+       "pipeline.stages.1.last is missing, and other stages have it; expected two names in every "
+       "stage, or none in any"},
       {{"pipeline.stages.0.last=[a, b]", "pipeline.schedule=1f1b"},
-       "pipeline.stages.0.last has 2 names, and the pipeline is not folded; one is needed"},
+       "pipeline.stages.0.last has 2 names, and the pipeline is not folded; expected one"},
       {{"pipeline.schedule=zb-v"},
        "pipeline.stages.1.last has 1 name, and the pipeline is folded: a stage has two parts of "
-       "the "
-       "model; two are needed"},
+       "the model; expected two"},
       {{"pipeline.stages.0.last=[a, b, c]"},
        "pipeline.stages.0.last has 3 names, and the pipeline is folded: a stage has two parts of "
-       "the model; one or two are needed"},
+       "the model; expected one or two"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
 }
@@ -244,13 +242,13 @@ static void wrong_batches(void **state) {
   (void)state;
   static const refusal all[] = {
       {{"pipeline.micro_batches=5"},
-       "pipeline.micro_batches is 5 and train.batch 24; a number that divides the batch is needed"},
+       "pipeline.micro_batches is 5 and train.batch 24; expected a number that divides the batch"},
       {{"pipeline.micro_batches=8"},
-       "pipeline.stages.0.workers is 2 and a micro-batch 3 samples (train.batch 24 in 8); a number "
-       "that divides them is needed"},
+       "pipeline.stages.0.workers is 2 and a micro-batch 3 samples (train.batch 24 in 8); expected "
+       "a number that divides them"},
       {{"pipeline.micro_batches=null"},
-       "pipeline.micro_batches is missing or auto, and pipeline.stages is a list; a number is "
-       "needed, or stages: auto"},
+       "pipeline.micro_batches is missing or auto, and pipeline.stages is a list; expected a "
+       "number, or stages: auto"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
 }
@@ -290,18 +288,18 @@ static void wrong_searches(void **state) {
   static const refusal all[] = {
       {{"regions.0.samples=5", "regions.1.samples=5"},
        "pipeline.stages is auto, region east has samples and region west has samples; a pipeline "
-       "reads the data of one region, so one of the two is needed"},
+       "reads the data of one region, so expected one of the two"},
       {{"regions.1.ranks=1"},
        "pipeline.stages is auto and region west has no workers (regions.1.ranks is 1); a pipeline "
        "has stages in every region"},
       {{"pipeline.micro_batches=5"},
-       "pipeline.micro_batches is 5 and train.batch 24; a number that divides the batch is needed"},
+       "pipeline.micro_batches is 5 and train.batch 24; expected a number that divides the batch"},
       {{"sync.strategy=sma"},
        "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
-       "exchanged by a strategy; none, or pipeline.copies, is needed"},
+       "exchanged by a strategy; expected none, or pipeline.copies"},
       {{"pipeline.copies=[{regions: west}]"},
-       "pipeline.stages is auto and there is pipeline.copies, whose places are those of stages; a "
-       "list of stages, or no copies, is needed"},
+       "pipeline.stages is auto and there is pipeline.copies, whose places are those of stages; "
+       "expected a list of stages, or no copies"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(automatic, &all[i]);
 }
@@ -311,36 +309,33 @@ static void what_a_pipeline_fixes(void **state) {
   static const refusal all[] = {
       {{"sync.strategy=sma"},
        "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
-       "exchanged by a strategy; none, or pipeline.copies, is needed"},
+       "exchanged by a strategy; expected none, or pipeline.copies"},
       {{"sync.local=async"},
-       "sync.local is async and there is a pipeline, whose workers go in step; sync is needed"},
+       "sync.local is async and there is a pipeline, whose workers go in step; expected sync"},
       {{"sync.topology=ring"},
-       "sync.topology is ring and there is a pipeline, which has its own ways; the key is not "
-       "needed"},
+       "sync.topology is ring and there is a pipeline, which has its own topology; remove the key"},
       {{"sync.central=east"},
-       "sync.central is east and there is a pipeline, which has its own ways; the key is not "
-       "needed"},
+       "sync.central is east and there is a pipeline, which has its own topology; remove the key"},
       {{"plan.strategies=[sma]"},
        "plan.strategies is given and there is a pipeline, for which there is nothing to compare; "
-       "the key is not needed"},
+       "remove the key"},
       {{"plan.periods=[4]"},
-       "plan.periods is given and there is a pipeline, for which there is nothing to compare; the "
-       "key is not needed"},
+       "plan.periods is given and there is a pipeline, for which there is nothing to compare; "
+       "remove the key"},
       {{"compute.variation=0.1"},
-       "compute.variation is 0.1 and there is a pipeline, whose passes take what compute says; 0 "
-       "is "
-       "needed"},
+       "compute.variation is 0.1 and there is a pipeline, whose passes take what compute says; "
+       "expected 0"},
       {{"regions.1.data.path=w.h5"},
        "regions.1.data.path is given, and region west does not have the first stage of the "
-       "pipeline, which alone reads data; no data.path is needed"},
+       "pipeline, which alone reads data; expected no data.path"},
       {{"regions.1.samples=100"},
        "regions.1.samples is given, and region west does not have the first stage of the pipeline, "
-       "which alone reads data; no samples is needed"},
+       "which alone reads data; expected no samples"},
       {{"data.partition.shares=[2, 1]"},
        "data.partition.shares.1 is 1, and region west does not have the first stage of the "
-       "pipeline, which alone reads data; 0 is needed"},
+       "pipeline, which alone reads data; expected 0"},
       {{"data.partition.shares=[0, 0]"},
-       "data.partition.shares.0 is 0, and region east trains; a number above 0 is needed"},
+       "data.partition.shares.0 is 0, and region east trains; expected a number above 0"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
   gt_job_close(job_with(stages, (const char *[]){"sync.strategy=none"}, 1));
@@ -411,36 +406,34 @@ static void wrong_copies(void **state) {
     const char *expected;
   } all[] = {
       {{SOUTH, NORTH, "pipeline.copies=[{regions: south}]", "sync.strategy=sma"},
-       "pipeline.copies.0.regions has 1 name, and pipeline.stages has stages in 2 regions; as many "
-       "names are needed"},
+       "pipeline.copies.0.regions has 1 name, and pipeline.stages has stages in 2 regions; "
+       "expected the same number"},
       {{SOUTH, NORTH, "pipeline.copies=[{regions: [nort, south]}]", "sync.strategy=sma"},
-       "pipeline.copies.0.regions.0 is \"nort\", which is no region of the job; the name of one is "
-       "needed; did you mean north?"},
+       "pipeline.copies.0.regions.0 is \"nort\", which is no region of the job; expected the name "
+       "of one; did you mean north?"},
       {{SOUTH, NORTH, "pipeline.copies=[{regions: [north, east]}]", "sync.strategy=sma"},
-       "pipeline.copies.0.regions.1 is east, which has stages already (pipeline.stages); a region "
-       "that has none is needed"},
+       "pipeline.copies.0.regions.1 is east, which has stages already (pipeline.stages); expected "
+       "a region that has none"},
       {{SOUTH, NORTH, "pipeline.copies=[{regions: [north, north]}]", "sync.strategy=sma"},
-       "pipeline.copies.0.regions.1 is north, which has stages already (pipeline.copies); a region "
-       "that has none is needed"},
+       "pipeline.copies.0.regions.1 is north, which has stages already (pipeline.copies); expected "
+       "a region that has none"},
       {{SOUTH, NORTH, "pipeline.copies=[{regions: [south, north]}]", "sync.strategy=sma"},
        "the stages of pipeline.stages in region south have 3 workers, and regions.2.ranks is 3, of "
-       "which 2 are workers; the same number is needed"},
+       "which 2 are workers; expected the same number"},
       {{SOUTH, NORTH, TWO},
-       "sync.strategy is none and there is pipeline.copies, which nothing would keep equal; "
-       "another "
-       "strategy is needed"},
+       "sync.strategy is none with pipeline.copies, so nothing would keep the copies equal; "
+       "expected another strategy"},
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.topology=auto"},
-       "sync.topology is auto and there is pipeline.copies, whose way is not chosen by simulation; "
-       "mesh, hub, tree or ring is needed"},
+       "sync.topology is auto and there is pipeline.copies, whose topology is not chosen by "
+       "simulation; expected mesh, hub, tree or ring"},
       {{SOUTH, NORTH, "sync.strategy=ssgd"},
-       "pipeline.stages has no stage in region south; one or more in every region of the job are "
-       "needed"},
+       "pipeline.stages has no stage in region south; expected one or more in every region of the "
+       "job"},
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "regions.2.data.path=s.h5"},
        "regions.2.data.path is given, and region south does not have the first stage of the "
-       "pipeline, which alone reads data; no data.path is needed"},
+       "pipeline, which alone reads data; expected no data.path"},
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.central=east"},
-       "sync.central is east and there is a pipeline, which has its own ways; the key is not "
-       "needed"},
+       "sync.central is east and there is a pipeline, which has its own topology; remove the key"},
   };
   for (size_t i = 0; i < COUNT(all); i++) {
     gt_job *job = NULL;
@@ -456,12 +449,14 @@ static void wrong_copies(void **state) {
 
 static void keys_without_stages(void **state) {
   (void)state;
-  refused("", &(refusal){{"pipeline.micro_batches=6"},
-                         "pipeline.micro_batches is given and pipeline.stages is not; both or "
-                         "neither are needed"});
-  refused("", &(refusal){{"pipeline.memory=1 GiB"},
-                         "pipeline.memory is given and pipeline.stages is not; both or neither are "
-                         "needed"});
+  refused(
+      "",
+      &(refusal){
+          {"pipeline.micro_batches=6"},
+          "pipeline.micro_batches is given and pipeline.stages is not; expected both or neither"});
+  refused("", &(refusal){
+                  {"pipeline.memory=1 GiB"},
+                  "pipeline.memory is given and pipeline.stages is not; expected both or neither"});
 }
 
 /* A mistake in --set is one of --set, not of the file. */
@@ -470,16 +465,14 @@ static void wrong_values(void **state) {
   static const struct {
     const char *set, *expected;
   } all[] = {
-      {"pipeline.stages=[]",
-       "--set: pipeline.stages is an empty list; 1 or more entries are needed"},
+      {"pipeline.stages=[]", "--set: pipeline.stages is an empty list; expected 1 or more entries"},
       {"pipeline.stages.0.last=[]",
-       "--set: pipeline.stages.0.last is an empty list; 1 or more entries are needed"},
-      {"pipeline.stages.0.workers=0", "--set: pipeline.stages.0.workers is 0; 1 or more is needed"},
+       "--set: pipeline.stages.0.last is an empty list; expected 1 or more entries"},
+      {"pipeline.stages.0.workers=0", "--set: pipeline.stages.0.workers is 0; expected 1 or more"},
       {"pipeline.stages.0.lats=x",
        "--set: unknown key pipeline.stages.0.lats; did you mean pipeline.stages.0.last?"},
-      {"pipeline.schedule=zb-h3",
-       "--set: pipeline.schedule is \"zb-h3\"; one of gpipe, 1f1b, zb-h1, zb-h2, zb-v, auto is "
-       "needed; did you mean zb-h1?"},
+      {"pipeline.schedule=zb-h3", "--set: pipeline.schedule is \"zb-h3\"; expected one of gpipe, "
+                                  "1f1b, zb-h1, zb-h2, zb-v, auto; did you mean zb-h1?"},
   };
   for (size_t i = 0; i < COUNT(all); i++) {
     gt_job *job = NULL;

@@ -218,9 +218,8 @@ static void runs_need_more(void **state) {
   gt_job *job = load(full, sets, 1);
   assert_int_equal(gt_job_check_run(job), GT_OK);
   gt_job_close(job);
-  refused_by_run(
-      load(full, sets, 5),
-      "data.path: region a has no data set, only regions.0.samples; data.path is needed");
+  refused_by_run(load(full, sets, 5),
+                 "data.path: region a has no data set, only regions.0.samples; expected data.path");
 }
 
 /* Values of a profile become those of compute; devices are used only for what these do not give. */
@@ -272,7 +271,7 @@ static void many_regions(void **state) {
   }
   snprintf(text + used, room - used, "- {name: r, ranks: 11, samples: 7680}\n");
   assert_int_equal(gt_job_parse(&job, "many", text), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "many: regions has 65536 entries; at most 65535 are needed");
+  assert_string_equal(gt_error_text(), "many: regions has 65536 entries; expected at most 65535");
   gt_free(text);
 }
 
@@ -293,33 +292,33 @@ static void refused(const char *set, const char *expected) {
 static void mistakes_in_regions(void **state) {
   (void)state;
   refused("regions.0.devices=[]",
-          "--set: regions.0.devices is an empty list; 1 or more entries are needed");
-  refused("regions.0.devices=4", "--set: regions.0.devices is \"4\"; a list of mappings is needed");
-  refused("regions.0.devices=[xeon]",
-          "--set: regions.0.devices.0 is \"xeon\"; a mapping is needed");
-  refused("regions.0.devices=null", "@: regions.0.ranks is auto and there are no devices to choose "
-                                    "from; regions.0.devices, or a number of ranks, is needed");
+          "--set: regions.0.devices is an empty list; expected 1 or more entries");
+  refused("regions.0.devices=4", "--set: regions.0.devices is \"4\"; expected a list of mappings");
+  refused("regions.0.devices=[xeon]", "--set: regions.0.devices.0 is \"xeon\"; expected a mapping");
+  refused("regions.0.devices=null", "@: regions.0.ranks is auto, without devices to choose from; "
+                                    "expected regions.0.devices, or a number of ranks");
   refused("regions.0.devices.0.count=-1",
-          "--set: regions.0.devices.0.count is -1; 0 or more is needed");
+          "--set: regions.0.devices.0.count is -1; expected 0 or more");
   refused("regions.0.devices.0.count=2e9",
-          "--set: regions.0.devices.0.count is \"2e9\"; an integer, 0 or more is needed");
+          "--set: regions.0.devices.0.count is \"2e9\"; expected an integer, 0 or more");
   refused("regions.0.devices.0.count=2000000000",
-          "--set: regions.0.devices.0.count is 2000000000; at most 1e+09 is needed");
+          "--set: regions.0.devices.0.count is 2000000000; expected at most 1e+09");
   refused("regions.0.devices.0.count=null",
-          "@: regions.0.devices.0.count is missing; it is needed: how many there are");
-  refused("regions.0.devices.0.type=null",
-          "@: regions.0.devices.0.type is missing; it is needed: what it is called, as in xeon");
-  refused("regions.0.devices.0.type=two words", "--set: regions.0.devices.0.type is \"two words\"; "
-                                                "one word without space or comma is needed");
+          "@: regions.0.devices.0.count is missing; the job must give it: how many there are");
+  refused("regions.0.devices.0.type=null", "@: regions.0.devices.0.type is missing; the job must "
+                                           "give it: what it is called, as in xeon");
+  refused(
+      "regions.0.devices.0.type=two words",
+      "--set: regions.0.devices.0.type is \"two words\"; expected one word without space or comma");
   refused("regions.0.devices.0.power=0",
-          "--set: regions.0.devices.0.power is 0; more than 0 is needed");
-  refused("regions.0.devices.0.power=9 tons", "--set: regions.0.devices.0.power is \"9 tons\"; a "
-                                              "number of samples/s, more than 0 is needed");
+          "--set: regions.0.devices.0.power is 0; expected more than 0");
+  refused("regions.0.devices.0.power=9 tons", "--set: regions.0.devices.0.power is \"9 tons\"; "
+                                              "expected a number of samples/s, more than 0");
   refused("regions.0.devices.0.power=samples/s",
-          "--set: regions.0.devices.0.power is \"samples/s\"; a number of samples/s, more than 0 "
-          "is needed");
+          "--set: regions.0.devices.0.power is \"samples/s\"; expected a number of samples/s, more "
+          "than 0");
   refused("regions.0.devices.0.price=-2.5",
-          "--set: regions.0.devices.0.price is -2.5; 0 or more is needed");
+          "--set: regions.0.devices.0.price is -2.5; expected 0 or more");
   refused("regions.0.devices.0.pirce=1",
           "--set: unknown key regions.0.devices.0.pirce; did you mean regions.0.devices.0.price?");
   refused("regions.0.devices.5.count=1", "--set: regions.0.devices has entries 0 to 2, the last "
@@ -328,25 +327,26 @@ static void mistakes_in_regions(void **state) {
                                          "one new; regions.0.devices.x is none of them");
   refused("regions.0.devices.0.type.x=1", "--set: regions.0.devices.0.type is not a mapping in the "
                                           "job file; regions.0.devices.0.type.x cannot be set");
-  refused("regions.2.devices.0.power=4",
-          "@: regions.2.devices.0.type is missing; it is needed: what it is called, as in xeon");
+  refused("regions.2.devices.0.power=4", "@: regions.2.devices.0.type is missing; the job must "
+                                         "give it: what it is called, as in xeon");
   refused("regions.2.ranks=Auto",
-          "--set: regions.2.ranks is \"Auto\"; an integer, 1 or more (or auto) is needed");
-  refused("regions.2.ranks=0", "--set: regions.2.ranks is 0; 1 or more (or auto) is needed");
-  refused("regions.2.ranks=auto", "@: regions.2.ranks is auto and there are no devices to choose "
-                                  "from; regions.2.devices, or a number of ranks, is needed");
+          "--set: regions.2.ranks is \"Auto\"; expected an integer, 1 or more (or auto)");
+  refused("regions.2.ranks=0", "--set: regions.2.ranks is 0; expected 1 or more (or auto)");
+  refused("regions.2.ranks=auto", "@: regions.2.ranks is auto, without devices to choose from; "
+                                  "expected regions.2.devices, or a number of ranks");
   refused("regions.1.ranks=4", "@: regions.1.ranks is 4, of which 3 are workers, and its devices "
-                               "are 2; a device for each is needed");
-  refused("regions.0.compute.speeds=[1]", "@: regions.0.compute.speeds is given and ranks is auto; "
-                                          "a number of ranks is needed with it");
-  refused("regions.0.price=-1", "--set: regions.0.price is -1; 0 or more is needed");
-  refused("regions.0.ps_price=-0.1", "--set: regions.0.ps_price is -0.1; 0 or more is needed");
+                               "are 2; expected a device for each");
+  refused(
+      "regions.0.compute.speeds=[1]",
+      "@: regions.0.compute.speeds is given and ranks is auto; expected a number of ranks with it");
+  refused("regions.0.price=-1", "--set: regions.0.price is -1; expected 0 or more");
+  refused("regions.0.ps_price=-0.1", "--set: regions.0.ps_price is -0.1; expected 0 or more");
   refused("regions.0.place=new york",
-          "--set: regions.0.place is \"new york\"; one word without space or comma is needed");
-  refused("regions.0.samples=0", "--set: regions.0.samples is 0; 1 or more is needed");
+          "--set: regions.0.place is \"new york\"; expected one word without space or comma");
+  refused("regions.0.samples=0", "--set: regions.0.samples is 0; expected 1 or more");
   refused("regions.0.ranks_min=6",
-          "@: regions.0.ranks_min is 6 and ranks_max 5; at most that is needed");
-  refused("regions.0.ranks_max=0", "--set: regions.0.ranks_max is 0; 1 or more is needed");
+          "@: regions.0.ranks_min is 6 and ranks_max 5; ranks_min must be at most ranks_max");
+  refused("regions.0.ranks_max=0", "--set: regions.0.ranks_max is 0; expected 1 or more");
 }
 
 static void mistakes_in_plan(void **state) {
@@ -354,43 +354,41 @@ static void mistakes_in_plan(void **state) {
   refused("wan.default.trace=x",
           "--set: unknown key wan.default.trace; did you mean wan.links[].trace?");
   refused("wan.default=100 Mbit/s",
-          "--set: wan.default is \"100 Mbit/s\"; a mapping of keys is needed");
-  refused("wan.default.loss=1",
-          "--set: wan.default.loss is 1; 0 or more and less than 1 is needed");
+          "--set: wan.default is \"100 Mbit/s\"; expected a mapping of keys");
+  refused("wan.default.loss=1", "--set: wan.default.loss is 1; expected 0 or more and less than 1");
   refused("plan.strategies=[asgd, none]",
-          "--set: plan.strategies.1 is \"none\"; one of ssgd, asgd, asgd-ga, ama, sma is needed");
-  refused("plan.strategies=[asgdga]", "--set: plan.strategies.0 is \"asgdga\"; one of ssgd, asgd, "
-                                      "asgd-ga, ama, sma is needed; did you mean asgd-ga?");
-  refused("plan.strategies=sma", "--set: plan.strategies is \"sma\"; a list, each one of ssgd, "
-                                 "asgd, asgd-ga, ama, sma is needed, in brackets: [sma]");
+          "--set: plan.strategies.1 is \"none\"; expected one of ssgd, asgd, asgd-ga, ama, sma");
+  refused("plan.strategies=[asgdga]", "--set: plan.strategies.0 is \"asgdga\"; expected one of "
+                                      "ssgd, asgd, asgd-ga, ama, sma; did you mean asgd-ga?");
+  refused("plan.strategies=sma", "--set: plan.strategies is \"sma\"; expected a list, each one of "
+                                 "ssgd, asgd, asgd-ga, ama, sma, in brackets: [sma]");
   refused("plan.strategies=[]",
-          "--set: plan.strategies is an empty list; 1 or more entries are needed");
-  refused("plan.periods=[]", "--set: plan.periods is an empty list; 1 or more entries are needed");
-  refused("plan.periods=[4, 0]", "--set: plan.periods.1 is 0; 1 or more is needed");
+          "--set: plan.strategies is an empty list; expected 1 or more entries");
+  refused("plan.periods=[]", "--set: plan.periods is an empty list; expected 1 or more entries");
+  refused("plan.periods=[4, 0]", "--set: plan.periods.1 is 0; expected 1 or more");
   refused("plan.periods=[4, 1.5]",
-          "--set: plan.periods.1 is \"1.5\"; an integer, 1 or more is needed");
+          "--set: plan.periods.1 is \"1.5\"; expected an integer, 1 or more");
   refused("plan.samples_factor.0.strategy=adam",
-          "--set: plan.samples_factor.0.strategy is \"adam\"; one of ssgd, asgd, asgd-ga, ama, sma "
-          "is needed; did "
-          "you mean ama?");
+          "--set: plan.samples_factor.0.strategy is \"adam\"; expected one of ssgd, asgd, asgd-ga, "
+          "ama, sma; did you mean ama?");
   refused("plan.samples_factor.0.factor=0",
-          "--set: plan.samples_factor.0.factor is 0; more than 0 is needed");
+          "--set: plan.samples_factor.0.factor is 0; expected more than 0");
   refused(
       "plan.samples_factor.1.period=8",
-      "@: plan.samples_factor has two entries for strategy sma and the same period; one is needed");
+      "@: plan.samples_factor has two entries for strategy sma and the same period; expected one");
   refused("plan.samples_factor=[{strategy: sma}]",
-          "@: plan.samples_factor.0.factor is missing; it is needed: how many times as many "
-          "samples it needs, from pilot runs");
+          "@: plan.samples_factor.0.factor is missing; the job must give it: how many times as "
+          "many samples it needs, from pilot runs");
   refused("plan.deadline=0 s",
-          "--set: plan.deadline is 0 s; a time such as 25 ms, more than 0 s is needed");
-  refused("plan.budget=0", "--set: plan.budget is 0; more than 0 is needed");
-  refused("plan.budget=-5", "--set: plan.budget is -5; more than 0 is needed");
-  refused("plan.budget=5 USD", "--set: plan.budget is \"5 USD\"; a number, more than 0 is needed");
+          "--set: plan.deadline is 0 s; expected a time such as 25 ms, more than 0 s");
+  refused("plan.budget=0", "--set: plan.budget is 0; expected more than 0");
+  refused("plan.budget=-5", "--set: plan.budget is -5; expected more than 0");
+  refused("plan.budget=5 USD", "--set: plan.budget is \"5 USD\"; expected a number, more than 0");
   refused("plan.billing=0 s",
-          "--set: plan.billing is 0 s; a time such as 25 ms, more than 0 s is needed");
-  refused("plan.predicted.cost=-1", "--set: plan.predicted.cost is -1; 0 or more is needed");
+          "--set: plan.billing is 0 s; expected a time such as 25 ms, more than 0 s");
+  refused("plan.predicted.cost=-1", "--set: plan.predicted.cost is -1; expected 0 or more");
   refused("plan.predicted.waiting=2",
-          "--set: plan.predicted.waiting is 2; 0 or more and at most 1 is needed");
+          "--set: plan.predicted.waiting is 2; expected 0 or more and at most 1");
   refused("plan.prediction.cost=1",
           "--set: unknown key plan.prediction; did you mean plan.predicted?");
 }

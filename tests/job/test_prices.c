@@ -144,7 +144,7 @@ static void a_catalogue_that_lacks_something_is_refused(void **unused) {
       {"  - {name: eu, ranks: 2, place: 'a:her'}\n", rates,
        "regions.0.place names the place \"her\""},
       {"  - {name: eu, ranks: 2, place: here}\n", rates,
-       "regions.0.place is \"here\"; CLOUD:PLACE is needed"},
+       "regions.0.place is \"here\"; expected CLOUD:PLACE"},
       {"  - {name: eu, ranks: 2, place: 'b:here'}\n", rates, "has no vm_hour of b at here"},
       {"  - {name: eu, ranks: 2, place: 'a:here'}\n  - {name: us, ranks: 2, place: 'b:there'}\n",
        "vm_hour,a,here,,,,1,\nvm_hour,b,there,,,,1,\n",

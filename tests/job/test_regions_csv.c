@@ -110,45 +110,45 @@ static void mistakes(void **state) {
   static const struct {
     const char *rows, *expected;
   } cases[] = {
-      {"", ": is empty; a line that names columns and a line a region are needed"},
-      {"name,ranks\n", ": has no region below its first line; 1 or more are needed"},
-      {"name,samples\n", ":1: no column is named ranks; it is needed of every region"},
-      {"\nranks\n", ":2: no column is named name; it is needed of every region"},
-      {"name,ranks,sample\n", ":1: column 3 is named \"sample\"; one of name, ranks, samples, "
-                              "place, step, samples_per_s, speed, access, price, ps_price is "
-                              "needed; did you mean samples?"},
-      {"london,3\n", ":1: column 1 is named \"london\"; one of name, ranks, samples, place, step, "
-                     "samples_per_s, speed, access, price, ps_price is needed"},
-      {"name,ranks,name\n", ":1: columns 1 and 3 are both named name; one is needed"},
+      {"", ": is empty; expected a line that names columns and a line a region"},
+      {"name,ranks\n", ": has no region below its first line; expected 1 or more"},
+      {"name,samples\n", ":1: no column is named ranks; every region must have one"},
+      {"\nranks\n", ":2: no column is named name; every region must have one"},
+      {"name,ranks,sample\n",
+       ":1: column 3 is named \"sample\"; expected one of name, ranks, samples, place, step, "
+       "samples_per_s, speed, access, price, ps_price; did you mean samples?"},
+      {"london,3\n", ":1: column 1 is named \"london\"; expected one of name, ranks, samples, "
+                     "place, step, samples_per_s, speed, access, price, ps_price"},
+      {"name,ranks,name\n", ":1: columns 1 and 3 are both named name; expected one"},
       {"name,ranks,a,b,c,d,e,f,g,h,i\n",
-       ":1: has more than 10 columns; at most those that there are are needed"},
-      {"name,ranks\na,2\nb\n", ":3: has 1 fields; 2 are needed, as the first line says"},
-      {"name,ranks\na,2,\n", ":2: has more than 2 fields; 2 are needed, as the first line says"},
-      {"name,ranks\na,0\n", ":2: ranks (column 2) is 0; 1 or more is needed"},
-      {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; an integer, 1 or more is needed"},
-      {"ranks,name\n2,\n", ":2: name (column 2) is empty; text is needed"},
-      {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; an integer, 1 or more is needed"},
-      {"name,ranks\na/b,2\n", ":2: name (column 1) is \"a/b\"; a name for files is needed: "
-                              "letters, digits, dot, dash and underscore, a letter or digit first"},
-      {"name,ranks,price\na,2,-1\n", ":2: price (column 3) is -1; 0 or more is needed"},
+       ":1: has more than 10 columns; expected at most those that there are"},
+      {"name,ranks\na,2\nb\n", ":3: has 1 fields; expected 2, as the first line says"},
+      {"name,ranks\na,2,\n", ":2: has more than 2 fields; expected 2, as the first line says"},
+      {"name,ranks\na,0\n", ":2: ranks (column 2) is 0; expected 1 or more"},
+      {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; expected an integer, 1 or more"},
+      {"ranks,name\n2,\n", ":2: name (column 2) is empty; expected text"},
+      {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; expected an integer, 1 or more"},
+      {"name,ranks\na/b,2\n", ":2: name (column 1) is \"a/b\"; expected a name for files: letters, "
+                              "digits, dot, dash and underscore, a letter or digit first"},
+      {"name,ranks,price\na,2,-1\n", ":2: price (column 3) is -1; expected 0 or more"},
       {"name,ranks,samples\na,2,1e3\n",
-       ":2: samples (column 3) is \"1e3\"; an integer, 1 or more is needed"},
-      {"name,ranks,step\na,2,5\n", ":2: step (column 3): \"5\" is not a time; a number of 0 or "
-                                   "more with one of the units ns, us, ms, s, min, h, d is "
-                                   "needed, as in \"25 ms\""},
+       ":2: samples (column 3) is \"1e3\"; expected an integer, 1 or more"},
+      {"name,ranks,step\na,2,5\n",
+       ":2: step (column 3): \"5\" is not a time; expected a number of 0 or more with one of the "
+       "units ns, us, ms, s, min, h, d, as in \"25 ms\""},
       {"name,ranks,place\na,2,new york\n",
-       ":2: place (column 3) is \"new york\"; one word without space or comma is needed"},
+       ":2: place (column 3) is \"new york\"; expected one word without space or comma"},
       {"name,ranks,place\na,2,\xff\n", ":2: place (column 3) has a character in it that is none of "
-                                       "ASCII's; text without such is needed"},
+                                       "ASCII's; expected text without such"},
       {"name,ranks,step,samples_per_s\na,2,1 s,5\n",
-       ":2: has step and samples_per_s; one of them is needed"},
-      {"name,ranks\na,2\nb,2\n#\nA,3\n", ":5: name is A, as on line 2; different names are needed"},
+       ":2: has step and samples_per_s; expected one of them"},
+      {"name,ranks\na,2\nb,2\n#\nA,3\n", ":5: name is A, as on line 2; expected different names"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
-  refused("name,ranks\0", 11, ":1: has a control character in it; a CSV file of regions is needed");
+  refused("name,ranks\0", 11, ":1: has a control character in it; expected a CSV file of regions");
   refused("name,ranks\r\n\ta,2\r\nb\x1b]0;x\x07,2\r\n", 29,
-          ":3: has a control character in it; a CSV file of regions is needed");
+          ":3: has a control character in it; expected a CSV file of regions");
   unlink(csv);
   gt_job *job = NULL;
   assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, "nothing.csv"), GT_ERR_JOB);

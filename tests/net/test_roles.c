@@ -46,7 +46,7 @@ static void worlds_of_one(void **state) {
 static void a_region_of_none(void **state) {
   (void)state;
   const gt_region_plan plan[] = {{"a", 0, NULL, 0}, {"b", 2, NULL, 0}};
-  check_refused(plan, 2, "region a has 0 ranks; 1 or more are needed");
+  check_refused(plan, 2, "region a has 0 ranks; expected 1 or more");
 }
 
 /* Checks a rank's own roles: sizes, orders, and that PS ranks are ordered by region id in the ps
@@ -158,8 +158,8 @@ static void hosts(void **state) {
   check_refused(plan, 2, sentence);
   plan[1].hosts = broken;
   check_refused(plan, 2,
-                "regions[].hosts has \"node[1\": a '[' has no ']'; names or a form like "
-                "node[01-16,18] are needed");
+                "regions[].hosts has \"node[1\": a '[' has no ']'; expected names or a form like "
+                "node[01-16,18]");
 }
 
 static void nothing_is_left_allocated(void **state) {

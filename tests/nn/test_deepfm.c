@@ -533,18 +533,20 @@ static void refusals(void **state) {
   const char *const image_models[] = {"lenet5", "resnet18", "dummy"};
   refused(
       "deepfm", images, none, GT_ERR_DATA,
-      "samples are images of 28 x 28 x 1; model deepfm takes ids, so a data set of ids is needed");
+      "samples are images of 28 x 28 x 1; model deepfm takes ids, so expected a data set of ids");
   for (size_t i = 0; i < 3; i++) {
     char text[160];
     snprintf(text, sizeof text,
-             "samples are 10 ids each, below 5382; model %s takes images, so a data set of images "
-             "is needed",
+             "samples are 10 ids each, below 5382; model %s takes images, so expected a data set "
+             "of images",
              image_models[i]);
     refused(image_models[i], clicks, none, GT_ERR_DATA, text);
-    snprintf(text, sizeof text, "model.embedding is given; model %s has none, so none is needed",
+    snprintf(text, sizeof text,
+             "model.embedding is given; model %s has no such key, so it must not be given",
              image_models[i]);
     refused(image_models[i], images, (gt_model_options){.embedding = 8}, GT_ERR_JOB, text);
-    snprintf(text, sizeof text, "model.mlp is given; model %s has none, so none is needed",
+    snprintf(text, sizeof text,
+             "model.mlp is given; model %s has no such key, so it must not be given",
              image_models[i]);
     refused(image_models[i], images, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB, text);
   }
@@ -552,15 +554,15 @@ static void refusals(void **state) {
           "samples are of 3 classes; model deepfm needs 2, for its one output says how likely the "
           "second is");
   refused("deepfm", clicks, (gt_model_options){.embedding = -1}, GT_ERR_JOB,
-          "model.embedding is -1; 1 to 65536 is needed");
+          "model.embedding is -1; expected 1 to 65536");
   refused("deepfm", clicks, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
-          "model.embedding is 65537; 1 to 65536 is needed");
+          "model.embedding is 65537; expected 1 to 65536");
   refused("deepfm", clicks, (gt_model_options){.mlp = empty, .nmlp = 2}, GT_ERR_JOB,
-          "model.mlp.1 is 0; 1 to 65536 is needed");
+          "model.mlp.1 is 0; expected 1 to 65536");
   refused("deepfm", clicks, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB,
-          "model.mlp.0 is 65537; 1 to 65536 is needed");
+          "model.mlp.0 is 65537; expected 1 to 65536");
   refused("deepfm", clicks, (gt_model_options){.parameters = 9}, GT_ERR_JOB,
-          "model.parameters is 9; model deepfm has a number of its own, so none is needed");
+          "model.parameters is 9; model deepfm has a fixed number, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

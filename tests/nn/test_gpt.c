@@ -405,8 +405,8 @@ static void labels_are_refused(void **state) {
   assert_null(graph);
   assert_string_equal(gt_error_text(),
                       "samples are 21 ids with a label of 100 classes; model gpt predicts the next "
-                      "id of a text and learns no labels, so a data set of a text, as `geotrain "
-                      "data import text` writes it, is needed");
+                      "id of a text and learns no labels, so expected a data set of a text, as "
+                      "`geotrain data import text` writes it");
   spec.labelled = false;
   spec.text = true;
   assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
@@ -418,26 +418,24 @@ static void refusals(void **state) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 21, 100, 100},
                         single = {1, 1, 1, 100, 100}, longer = {1, 1, 300, 100, 100};
   refused("gpt", images, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are images of 28 x 28 x 1; model gpt takes ids, so a data set of ids is needed");
+          "samples are images of 28 x 28 x 1; model gpt takes ids, so expected a data set of ids");
   refused("gpt", texts, (gt_model_options){.layers = -1}, GT_ERR_JOB,
-          "model.layers is -1; 1 to 1024 is needed");
+          "model.layers is -1; expected 1 to 1024");
   refused("gpt-small", texts, (gt_model_options){.width = 65537}, GT_ERR_JOB,
-          "model.width is 65537; 1 to 65536 is needed");
+          "model.width is 65537; expected 1 to 65536");
   refused("gpt-small", texts, (gt_model_options){.heads = 5}, GT_ERR_JOB,
-          "model.width is 384 and model.heads 5; a width that is a multiple of the heads is "
-          "needed");
+          "model.width is 384 and model.heads 5; expected a width that is a multiple of the heads");
   refused("gpt", single, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are 1 ids each, so 0 positions; with model.context 256, 2 to 257 ids are "
-          "needed");
-  refused("gpt", longer, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are 300 ids each, so 299 positions; with model.context 256, 2 to 257 ids are "
-          "needed");
+          "samples are 1 ids each, so 0 positions; with model.context 256, expected 2 to 257 ids");
+  refused(
+      "gpt", longer, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are 300 ids each, so 299 positions; with model.context 256, expected 2 to 257 ids");
   refused("gpt", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
-          "model.hidden is given; model gpt has none, so none is needed");
+          "model.hidden is given; model gpt has no such key, so it must not be given");
   refused("lstm", texts, (gt_model_options){.heads = 8}, GT_ERR_JOB,
-          "model.heads is given; model lstm has none, so none is needed");
+          "model.heads is given; model lstm has no such key, so it must not be given");
   refused("lstm", texts, (gt_model_options){.untied = true}, GT_ERR_JOB,
-          "model.untied is given; model lstm has none, so none is needed");
+          "model.untied is given; model lstm has no such key, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

@@ -305,7 +305,7 @@ static void sizes_that_are_refused(void **state) {
                                                .kernels = ref}),
       GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
-                      "model.parameters is 7849; 7850 or more are needed, for so many has dummy's "
+                      "model.parameters is 7849; expected 7850 or more, for so many has dummy's "
                       "classifier of 28 x 28 x 1 samples in 10 classes");
   assert_int_equal(
       gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
@@ -323,7 +323,7 @@ static void sizes_that_are_refused(void **state) {
       GT_ERR_JOB);
   assert_string_equal(
       gt_error_text(),
-      "model.parameters is 61706; model lenet5 has a number of its own, so none is needed");
+      "model.parameters is 61706; model lenet5 has a fixed number, so it must not be given");
   assert_int_equal(gt_alloc_alive(), alive);
 }
 

@@ -270,7 +270,7 @@ static void names(void **state) {
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
   assert_string_equal(
       gt_error_text(),
-      "GEOTRAIN_ISA is \"avx51\"; one of plain, avx2, avx512 is needed; did you mean avx512?");
+      "GEOTRAIN_ISA is \"avx51\"; expected one of plain, avx2, avx512; did you mean avx512?");
   for (int isa = (int)gt_isa_best() + 1; isa < GT_ISAS; isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_ERR_JOB);
     assert_non_null(strstr(gt_error_text(), "and this CPU has no more than"));

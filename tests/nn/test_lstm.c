@@ -297,19 +297,18 @@ static void refusals(void **state) {
   (void)state;
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 20, 2, 100};
   const int64_t mlp[] = {8};
-  refused(
-      "lstm", images, (gt_model_options){0}, GT_ERR_DATA,
-      "samples are images of 28 x 28 x 1; model lstm takes ids, so a data set of ids is needed");
+  refused("lstm", images, (gt_model_options){0}, GT_ERR_DATA,
+          "samples are images of 28 x 28 x 1; model lstm takes ids, so expected a data set of ids");
   refused("lstm", texts, (gt_model_options){.hidden = -1}, GT_ERR_JOB,
-          "model.hidden is -1; 1 to 65536 is needed");
+          "model.hidden is -1; expected 1 to 65536");
   refused("lstm", texts, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
-          "model.hidden is 65537; 1 to 65536 is needed");
+          "model.hidden is 65537; expected 1 to 65536");
   refused("lstm", texts, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
-          "model.embedding is 65537; 1 to 65536 is needed");
+          "model.embedding is 65537; expected 1 to 65536");
   refused("lstm", texts, (gt_model_options){.mlp = mlp, .nmlp = 1}, GT_ERR_JOB,
-          "model.mlp is given; model lstm has none, so none is needed");
+          "model.mlp is given; model lstm has no such key, so it must not be given");
   refused("deepfm", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
-          "model.hidden is given; model deepfm has none, so none is needed");
+          "model.hidden is given; model deepfm has no such key, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

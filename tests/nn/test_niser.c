@@ -483,7 +483,7 @@ static void refusals(void **state) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, sessions = {1, 1, 20, 99, 100};
   refused(
       "niser", images, (gt_model_options){0}, GT_ERR_DATA,
-      "samples are images of 28 x 28 x 1; model niser takes ids, so a data set of ids is needed");
+      "samples are images of 28 x 28 x 1; model niser takes ids, so expected a data set of ids");
   refused("niser", (gt_sample_shape){1, 1, 20, 2, 100}, (gt_model_options){0}, GT_ERR_DATA,
           "samples are of 100 ids and 2 classes; model niser needs one id more than classes, as "
           "`geotrain data import sessions` writes them: padding and the items");
@@ -492,13 +492,13 @@ static void refusals(void **state) {
       "samples are sessions of 1025 items; model niser takes at most 1024 (--length of `geotrain "
       "data import sessions`)");
   refused("niser", sessions, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
-          "model.hidden is 65537; 1 to 65536 is needed");
+          "model.hidden is 65537; expected 1 to 65536");
   refused("niser", sessions, (gt_model_options){.scale = -1}, GT_ERR_JOB,
-          "model.scale is -1; a number above 0 is needed");
+          "model.scale is -1; expected a number above 0");
   refused("niser", sessions, (gt_model_options){.embedding = 8}, GT_ERR_JOB,
-          "model.embedding is given; model niser has none, so none is needed");
+          "model.embedding is given; model niser has no such key, so it must not be given");
   refused("lstm", sessions, (gt_model_options){.scale = 8}, GT_ERR_JOB,
-          "model.scale is given; model lstm has none, so none is needed");
+          "model.scale is given; model lstm has no such key, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

@@ -162,40 +162,39 @@ static void cuts_that_are_refused(void **state) {
   (void)state;
   refused(gpt(false), SPANS({0, 2}, {2, 23}),
           "a span of model gpt ends behind transformer.h.0.ln_1, but transformer.h.0.attn.sum "
-          "behind it also needs the output of transformer.wte; a cut behind "
-          "transformer.h.0.attn.sum is needed");
+          "behind it also needs the output of transformer.wte; expected a cut behind "
+          "transformer.h.0.attn.sum");
   refused(gpt(false), SPANS({0, 1}, {1, 23}),
           "a span of model gpt ends behind transformer.wte, which takes the gradients of its two "
-          "readers one by one; a cut behind transformer.h.0.attn.sum is needed");
+          "readers one by one; expected a cut behind transformer.h.0.attn.sum");
   refused(other("deepfm", fields), SPANS({0, 2}, {2, 10}),
           "a span of model deepfm ends behind fm, but mlp.0 behind it also needs the output of "
-          "embedding; a cut behind embedding is needed");
+          "embedding; expected a cut behind embedding");
   refused(other("niser", clicks), SPANS({0, 1}, {1, 6}),
           "a span of model niser ends behind embedding, whose output has a varying number of rows; "
-          "a cut behind readout is needed");
+          "expected a cut behind readout");
 }
 
 static void spans_that_are_refused(void **state) {
   (void)state;
   refused(other("lenet5", image), SPANS({0, 3}, {3, 3}),
-          "span 1 of model lenet5 is operations 3 to 3; one or more of its 11 operations are "
-          "needed");
-  refused(other("lenet5", image), SPANS({0, 3}, {3, 12}),
-          "span 1 of model lenet5 is operations 3 to 12; one or more of its 11 operations are "
-          "needed");
-  refused(other("lenet5", image), SPANS({0, 11}, {11, 12}),
-          "span 1 of model lenet5 is operations 11 to 12; one or more of its 11 operations are "
-          "needed");
+          "span 1 of model lenet5 is operations 3 to 3; expected one or more of its 11 operations");
+  refused(
+      other("lenet5", image), SPANS({0, 3}, {3, 12}),
+      "span 1 of model lenet5 is operations 3 to 12; expected one or more of its 11 operations");
+  refused(
+      other("lenet5", image), SPANS({0, 11}, {11, 12}),
+      "span 1 of model lenet5 is operations 11 to 12; expected one or more of its 11 operations");
   refused(other("lenet5", image), SPANS({3, 6}, {4, 11}),
-          "span 1 of model lenet5 begins at pool2, in the span before it; spans in the "
-          "model's order that do not overlap are needed");
+          "span 1 of model lenet5 begins at pool2, in the span before it; expected spans in the "
+          "model's order that do not overlap");
   refused(gpt(false), SPANS({11, 23}),
-          "lm_head of model gpt has the weights of transformer.wte, which is in none of the "
-          "spans that are held here; its span is needed, too");
+          "lm_head of model gpt has the weights of transformer.wte, which is in none of the spans "
+          "that are held here; expected its span too");
   refused(gpt(true), SPANS({3, 11}),
           "a span of model gpt ends behind transformer.h.0.attn.c_attn, but "
-          "transformer.h.0.attn.sum behind it also needs the output of transformer.wte; a cut "
-          "behind transformer.h.0.attn.sum is needed");
+          "transformer.h.0.attn.sum behind it also needs the output of transformer.wte; expected a "
+          "cut behind transformer.h.0.attn.sum");
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */

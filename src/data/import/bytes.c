@@ -73,7 +73,7 @@ gt_status gt_bytes_whole(gt_bytes *b) {
   gzerror(b->file, &code);
   if (code != Z_OK && code != Z_STREAM_END)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: its gzip data end before their check sum; a whole file is needed", b->path);
+                   "%s: its gzip data end before their check sum; expected a whole file", b->path);
   return GT_OK;
 }
 

@@ -85,8 +85,7 @@ static gt_status open_files(cifar *c) {
   if (!c->kind)
     return GT_FAIL(GT_ERR_DATA,
                    "%s: data_batch_1.bin to data_batch_5.bin (CIFAR-10) and train.bin (CIFAR-100) "
-                   "are missing, with .gz and without; at least one of "
-                   "these binary files is needed",
+                   "are missing, with .gz and without; expected at least one of these binary files",
                    c->folder);
   return GT_OK;
 }
@@ -105,11 +104,11 @@ static gt_status read_block(cifar *c, gt_bytes *file, size_t before, size_t *cou
   if ((size_t)got < BLOCK * record) GT_TRY(gt_bytes_whole(file));
   *count = (size_t)got / record;
   if ((size_t)got % record)
-    return GT_FAIL(GT_ERR_DATA,
-                   "%s: ends after %zu bytes, %zu bytes into record %zu; whole records of %zu "
-                   "bytes are needed",
-                   gt_bytes_path(file), before * record + (size_t)got, (size_t)got % record,
-                   before + *count, record);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: ends after %zu bytes, %zu bytes into record %zu; expected whole records of %zu bytes",
+        gt_bytes_path(file), before * record + (size_t)got, (size_t)got % record, before + *count,
+        record);
   return GT_OK;
 }
 
@@ -125,8 +124,8 @@ static gt_status count_records(cifar *c, gt_bytes *file, size_t *records) {
                      gt_bytes_path(file), MAX_RECORDS, c->kind->name);
   } while (count == BLOCK);
   if (*records == 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: is empty; records of %zu bytes are needed",
-                   gt_bytes_path(file), record_bytes(c));
+    return GT_FAIL(GT_ERR_DATA, "%s: is empty; expected records of %zu bytes", gt_bytes_path(file),
+                   record_bytes(c));
   return gt_bytes_rewind(file);
 }
 
@@ -150,7 +149,7 @@ static gt_status convert_block(cifar *c, const gt_bytes *file, size_t before, si
   for (size_t i = 0; i < count; i++) {
     const uint8_t *r = c->block + i * record;
     if (r[at - 1] >= c->kind->classes)
-      return GT_FAIL(GT_ERR_DATA, "%s: the label of record %zu is %u; 0 to %zu are needed",
+      return GT_FAIL(GT_ERR_DATA, "%s: the label of record %zu is %u; expected 0 to %zu",
                      gt_bytes_path(file), before + i, r[at - 1], c->kind->classes - 1);
     c->labels[i] = r[at - 1];
     interleave(c->images + i * ITEM, r + at);

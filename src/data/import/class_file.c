@@ -27,7 +27,7 @@ static gt_status read_lines(gt_class_names *names, gt_lines *lines) {
     if (late || names->bytes > GT_CLASS_NAMES_MAX) break;
     if (empty && blank == 0) blank = gt_lines_number(lines);
   }
-  return blank > 0 ? GT_FAIL(GT_ERR_DATA, "%s: line %zu is empty; the name of a class is needed",
+  return blank > 0 ? GT_FAIL(GT_ERR_DATA, "%s: line %zu is empty; expected the name of a class",
                              gt_lines_path(lines), blank)
                    : GT_OK;
 }
@@ -40,8 +40,8 @@ static gt_status read_file(gt_class_names *names, const char *path, size_t *clas
   if (status == GT_OK) status = gt_class_names_check(names, path);
   if (status == GT_OK && names->n < *classes)
     status = GT_FAIL(GT_ERR_DATA,
-                     "%s: names %zu classes, and the labels go up to %zu; a name for each of the "
-                     "%zu classes is needed, one a line, that of label 0 first",
+                     "%s: names %zu classes, and the labels go up to %zu; expected a name for each "
+                     "of the %zu classes, one a line, that of label 0 first",
                      path, names->n, *classes - 1, *classes);
   if (status == GT_OK) *classes = names->n;
   return status;

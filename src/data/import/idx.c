@@ -34,7 +34,7 @@ static gt_status read_header(gt_idx *idx) {
     idx->dims[i] = big_endian(header + 4 + 4 * i);
     if (i > 0) idx->item *= idx->dims[i];
     if (idx->dims[i] == 0 || (i > 0 && idx->dims[i] > MAX_SIDE))
-      return GT_FAIL(GT_ERR_DATA, "%s: dimension %d is %zu; 1%s is needed", idx->path, i,
+      return GT_FAIL(GT_ERR_DATA, "%s: dimension %d is %zu; expected 1%s", idx->path, i,
                      idx->dims[i], i > 0 ? " to 65536" : " or more");
   }
   return GT_OK;
@@ -67,7 +67,7 @@ gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out) {
   if (got < 0) return GT_ERR_DATA;
   idx->done += (size_t)got;
   if ((size_t)got == n) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: ends after %zu of %zu bytes of data; a whole file is needed",
+  return GT_FAIL(GT_ERR_DATA, "%s: ends after %zu of %zu bytes of data; expected a whole file",
                  idx->path, idx->done, idx->dims[0] * idx->item);
 }
 

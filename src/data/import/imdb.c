@@ -52,10 +52,10 @@ static gt_status begin(gt_lines *file) {
   char found[41];
   GT_TRY(gt_lines_next(file, &line));
   if (line && strcmp(line, HEADER) == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA,
-                 "%s: line 1 is `%s`; the header `label rating id text`, separated by tabs, is "
-                 "needed",
-                 gt_lines_path(file), line ? quote(line, found) : "");
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "%s: line 1 is `%s`; expected the header `label rating id text`, separated by tabs",
+      gt_lines_path(file), line ? quote(line, found) : "");
 }
 
 /* Reads the next line; *text is NULL at the end. */
@@ -70,12 +70,12 @@ static gt_status next_review(gt_lines *file, int32_t *label, const char **text) 
     end = strchr(end, '\t');
     if (!end)
       return GT_FAIL(GT_ERR_DATA,
-                     "%s: line %zu, `%s`, has %zu fields; 4 are needed, separated by tabs: label, "
+                     "%s: line %zu, `%s`, has %zu fields; expected 4, separated by tabs: label, "
                      "rating, id, text",
                      gt_lines_path(file), gt_lines_number(file), quote(line, found), field);
   }
   if ((line[0] != '0' && line[0] != '1') || line[1] != '\t')
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; a label 0 or 1 is needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; expected a label 0 or 1",
                    gt_lines_path(file), gt_lines_number(file), quote(line, found));
   *label = line[0] - '0';
   *text = end;
@@ -108,7 +108,7 @@ static gt_status measure(imdb *d, gt_split split) {
                      gt_lines_path(file), UINT32_MAX);
   }
   if (d->n[split] == 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: has no reviews; 1 or more behind the header are needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: has no reviews; expected 1 or more behind the header",
                    gt_lines_path(file));
   return gt_lines_rewind(file);
 }

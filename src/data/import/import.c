@@ -37,8 +37,8 @@ static gt_status unknown_format(const char *format) {
   for (size_t i = 0, at = 0; i < NFORMATS; i++, at = strlen(known))
     snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
   const char *near = gt_nearest(format, names, NFORMATS);
-  return GT_FAIL(GT_ERR_JOB, "format `%.80s` is not known; one of %s is needed%s%s%s", format,
-                 known, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB, "format `%.80s` is not known; expected one of %s%s%s%s", format, known,
+                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static bool is_folder(const char *path) {
@@ -49,11 +49,11 @@ static bool is_folder(const char *path) {
 static gt_status no_folder(const char *path) {
   struct stat about;
   if (stat(path, &about) == 0)
-    return GT_FAIL(GT_ERR_DATA,
-                   "%s: is a file; the folder that holds the files to import is needed", path);
+    return GT_FAIL(GT_ERR_DATA, "%s: is a file; expected the folder that holds the files to import",
+                   path);
   return GT_FAIL(
       GT_ERR_DATA,
-      "%s: there is no such folder (%s); the one that holds the files to import is needed", path,
+      "%s: there is no such folder (%s); expected the one that holds the files to import", path,
       strerror(errno));
 }
 
@@ -72,7 +72,7 @@ static const double TEST_SHARE = 0.1;
 
 static gt_status check_range(const char *name, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data import --%s is %llu; %llu to %llu is needed", name,
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is %llu; expected %llu to %llu", name,
                  (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
@@ -119,7 +119,7 @@ static gt_status import_text(size_t format, const char *const *sources, size_t n
   gt_text_options all = *options;
   if (options->vocabulary && options->vocabulary_of)
     return GT_FAIL(GT_ERR_JOB,
-                   "data import has --vocabulary and --vocabulary-of; one of them is needed");
+                   "data import has --vocabulary and --vocabulary-of; expected one of them");
   if (!all.vocabulary) all.vocabulary = TOKENS;
   if (!all.length) all.length = TOKENS_LENGTH;
   if (!all.test_share) all.test_share = &TEST_SHARE;
@@ -127,7 +127,7 @@ static gt_status import_text(size_t format, const char *const *sources, size_t n
   GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
   if (!(*all.test_share >= 0 && *all.test_share < 1))
     return GT_FAIL(GT_ERR_JOB,
-                   "data import --test-share is %g; 0 or more, and less than 1, is needed",
+                   "data import --test-share is %g; expected 0 or more, and less than 1",
                    *all.test_share);
   return formats[format].text(sources, n, out, &all, found);
 }

@@ -79,10 +79,10 @@ static gt_status next_word(text_file *l) {
   if (byte == FAILED) return GT_ERR_DATA;
   l->word[n < WORD ? n : WORD - 1] = 0;
   if (n >= WORD)
-    return GT_FAIL(GT_ERR_DATA,
-                   "%s: line %zu has a word of more than %d bytes, `%.16s...`; `label id:1 id:1 "
-                   "...` is needed",
-                   path_text(l), l->line, WORD - 1, l->word);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: line %zu has a word of more than %d bytes, `%.16s...`; expected `label id:1 id:1 ...`",
+        path_text(l), l->line, WORD - 1, l->word);
   return GT_OK;
 }
 
@@ -108,7 +108,7 @@ static gt_status parse_label(const text_file *l, int32_t *label) {
   uint64_t value;
   const char *rest = take_number(l->word, &negative, &value);
   if (!rest || *skip_zeros(rest) || value > 1)
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; a label 1, 0 or -1 is needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; expected a label 1, 0 or -1",
                    path_text(l), l->line, l->word);
   *label = value == 1 && !negative;
   return GT_OK;
@@ -119,19 +119,19 @@ static gt_status parse_field(const text_file *l, size_t field, int32_t *id) {
   uint64_t value, one;
   const char *rest = take_number(l->word, &negative, &value);
   if (!strchr(l->word, ':'))
-    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; `id:1` is needed", path_text(l),
+    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; expected `id:1`", path_text(l),
                    field + 1, l->line, l->word);
   if (!rest || *rest != ':' || negative || value >= GT_DATA_MAX_FEATURES)
     return GT_FAIL(
         GT_ERR_DATA,
-        "%s: the id in field %zu of line %zu is `%.*s`; a whole number from 0 to %d is needed",
+        "%s: the id in field %zu of line %zu is `%.*s`; expected a whole number from 0 to %d",
         path_text(l), field + 1, l->line, (int)strcspn(l->word, ":"), l->word,
         GT_DATA_MAX_FEATURES - 1);
   const char *end = take_number(rest + 1, &negative, &one);
   if (!end || negative || one != 1 || *skip_zeros(end))
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: the value in field %zu of line %zu is `%s`; 1 is needed, as only "
-                   "categories (ids) are read",
+                   "%s: the value in field %zu of line %zu is `%s`; expected 1, as only categories "
+                   "(ids) are read",
                    path_text(l), field + 1, l->line, rest + 1);
   *id = (int32_t)value;
   return GT_OK;
@@ -144,7 +144,7 @@ static gt_status expect_end(text_file *l) {
   if (byte == FAILED) return GT_ERR_DATA;
   if (byte == END_OF_FILE) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: line %zu is empty, and others follow; `label id:1 id:1 ...` is needed",
+                 "%s: line %zu is empty, and others follow; expected `label id:1 id:1 ...`",
                  path_text(l), l->line);
 }
 
@@ -168,7 +168,7 @@ static gt_status next_text(text_file *l, bool *more, int32_t *label, int32_t *id
   }
   if (*fields == 0)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: line %zu has a label and no fields; `label id:1 id:1 ...` is needed",
+                   "%s: line %zu has a label and no fields; expected `label id:1 id:1 ...`",
                    path_text(l), l->line);
   if (peek(l) == '\n') l->at++;
   *more = true;
@@ -208,7 +208,7 @@ static gt_status find_name(libfm *l) {
   if (!dir)
     return GT_FAIL(
         GT_ERR_DATA,
-        "%s: cannot be read (%s); a folder with NAME.train.libfm and NAME.test.libfm is needed",
+        "%s: cannot be read (%s); expected a folder with NAME.train.libfm and NAME.test.libfm",
         l->folder, strerror(errno));
   gt_status status = GT_OK;
   for (const struct dirent *entry; status == GT_OK && (entry = readdir(dir));) {
@@ -218,7 +218,7 @@ static gt_status find_name(libfm *l) {
     if (l->name) {
       status = GT_FAIL(
           GT_ERR_DATA,
-          "%s: has both %s.train.libfm and %.*s.train.libfm; one data set a folder is needed",
+          "%s: has both %s.train.libfm and %.*s.train.libfm; expected one data set a folder",
           l->folder, l->name, (int)stem, entry->d_name);
     } else {
       l->name = gt_strdup(entry->d_name);
@@ -279,7 +279,7 @@ static gt_status measure(libfm *l, gt_split split) {
                      path_text(l->files[split]), UINT32_MAX);
   }
   if (l->n[split] == 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: has no lines; 1 or more `label id:1 id:1 ...` are needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: has no lines; expected 1 or more `label id:1 id:1 ...`",
                    path_text(l->files[split]));
   return rewind_text(l->files[split]);
 }

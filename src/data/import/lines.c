@@ -74,7 +74,7 @@ gt_status gt_lines_next(gt_lines *l, const char **text) {
   }
   if (n == 0 && !ended) return GT_OK;
   if (memchr(l->line, 0, n))
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu has a byte 0; text is needed", gt_lines_path(l),
+    return GT_FAIL(GT_ERR_DATA, "%s: line %zu has a byte 0; expected text", gt_lines_path(l),
                    l->number);
   if (n > 0 && l->line[n - 1] == '\r') n--;
   l->line[n] = 0;

@@ -59,8 +59,8 @@ static gt_status open_file(const char *folder, const char *stem, const char *con
   char *path = find_file(folder, stem, content, ndims);
   if (!path)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: %s-%s-idx%d-ubyte is missing, with .gz and without; the four idx files of "
-                   "MNIST, or of one set of EMNIST, are needed",
+                   "%s: %s-%s-idx%d-ubyte is missing, with .gz and without; expected the four idx "
+                   "files of MNIST, or of one set of EMNIST",
                    folder, stem, content, ndims);
   gt_status status = gt_idx_open(out, path, ndims);
   gt_free(path);
@@ -91,7 +91,7 @@ static gt_status open_split(mnist *m, gt_split split) {
   m->n[split] = gt_idx_dim(m->images[split], 0);
   if (gt_idx_dim(m->labels[split], 0) != m->n[split])
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: %s-images has %zu samples but %s-labels has %zu; the same number is needed",
+                   "%s: %s-images has %zu samples but %s-labels has %zu; expected the same number",
                    m->folder, stem, m->n[split], stem, gt_idx_dim(m->labels[split], 0));
   size_t h = gt_idx_dim(m->images[split], 1), w = gt_idx_dim(m->images[split], 2);
   if (split == GT_SPLIT_TRAIN) {
@@ -185,7 +185,7 @@ static gt_status convert(mnist *m, const char *out) {
   }
   GT_TRY(name_classes(m));
   if (m->classes < 2)
-    return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; 2 or more classes are needed", m->folder);
+    return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; expected 2 or more classes", m->folder);
   gt_import_name(m->folder, m->kind->name, name);
   return gt_data_store_finish(m->store, name, m->classes);
 }

@@ -54,7 +54,7 @@ static gt_status take(reader *r, uint8_t *byte) {
   if (r->used == r->have) GT_TRY(fill(r));
   if (r->have == 0)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: ends after %llu bytes, within its pickle; a whole file is needed",
+                   "%s: ends after %llu bytes, within its pickle; expected a whole file",
                    gt_bytes_path(r->file), (unsigned long long)r->at);
   *byte = r->buffer[r->used++];
   r->at++;
@@ -65,8 +65,7 @@ static gt_status expect_end(reader *r) {
   if (r->used == r->have) GT_TRY(fill(r));
   if (r->have == 0) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: goes on after its pickle, which ends at byte %llu; one pickle is "
-                 "needed",
+                 "%s: goes on after its pickle, which ends at byte %llu; expected one pickle",
                  gt_bytes_path(r->file), (unsigned long long)r->at);
 }
 
@@ -88,8 +87,8 @@ static gt_status damaged(const reader *r, const char *why) {
 
 static gt_status too_large(const reader *r) {
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: the number at byte %llu is negative or above 2147483647; whole numbers from "
-                 "0 to 2147483647 are needed",
+                 "%s: the number at byte %llu is negative or above 2147483647; expected whole "
+                 "numbers from 0 to 2147483647",
                  gt_bytes_path(r->file), (unsigned long long)r->opcode_at);
 }
 
@@ -300,7 +299,7 @@ static gt_status text_int(reader *r) {
   int64_t value;
   GT_TRY(take_line(r, text));
   if (strcmp(text, "00") == 0 || strcmp(text, "01") == 0)
-    return damaged(r, "is a truth value where a whole number is needed");
+    return damaged(r, "is a truth value; expected a whole number");
   GT_TRY(parse(r, text, 0, &value));
   return push_number(r, value);
 }

@@ -41,7 +41,7 @@ struct session_file {
 
 static gt_status check_item(const session_file *f, int64_t item) {
   if (item >= 1 && item <= GT_ITEMS_MAX) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: %s has item %lld; numbers from 1 to %d are needed", f->path,
+  return GT_FAIL(GT_ERR_DATA, "%s: %s has item %lld; expected numbers from 1 to %d", f->path,
                  f->where, (long long)item, GT_ITEMS_MAX);
 }
 
@@ -75,7 +75,7 @@ static gt_status take_item(session_file *f, const char **text) {
     if (item <= GT_ITEMS_MAX) item = item * 10 + (*end - '0');
   if (end == *text || (*end && *end != ' ' && *end != '\t') || item > GT_ITEMS_MAX || item < 1)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: %s has `%s`; numbers of items, 1 to %d, separated by blanks, are needed",
+                   "%s: %s has `%s`; expected numbers of items, 1 to %d, separated by blanks",
                    f->path, f->where, quote(*text, found), GT_ITEMS_MAX);
   keep(f, (int32_t)item);
   *text = end;
@@ -103,8 +103,8 @@ static const form as_text = {next_line, rewind_lines};
 
 static gt_status wrong_form(const session_file *f, uint64_t offset, const char *found) {
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: byte %llu begins %s; a list of sessions, which are lists of numbers, is "
-                 "needed, or a pair of such a list and the list of their targets",
+                 "%s: byte %llu begins %s; expected a list of sessions, which are lists of "
+                 "numbers, or a pair of such a list and the list of their targets",
                  f->path, (unsigned long long)offset, found);
 }
 
@@ -117,15 +117,14 @@ static bool is_pair(const gt_pickle *p, const gt_pickle_list *top) {
 
 static gt_status open_top(session_file *f) {
   if (gt_pickle_top(f->pickle) >= 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: is the pickle of a number; one of sessions is needed",
-                   f->path);
+    return GT_FAIL(GT_ERR_DATA, "%s: is the pickle of a number; expected one of sessions", f->path);
   f->sessions = gt_pickle_list_of(f->pickle, gt_pickle_top(f->pickle));
   f->paired = is_pair(f->pickle, &f->sessions);
   if (!f->paired) return GT_OK;
   f->targets = gt_pickle_list_of(f->pickle, f->sessions.values[1]);
   f->sessions = gt_pickle_list_of(f->pickle, f->sessions.values[0]);
   if (f->sessions.n == f->targets.n) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: has %zu sessions but %zu targets; the same number is needed",
+  return GT_FAIL(GT_ERR_DATA, "%s: has %zu sessions but %zu targets; expected the same number",
                  f->path, f->sessions.n, f->targets.n);
 }
 
@@ -275,7 +274,7 @@ static gt_status first_label(const sessions *s, gt_split split, const clicks *se
   *first = session->n - 1;
   if (session->n >= 2) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: %s has no item before its target; 1 or more in front of it are needed",
+                 "%s: %s has no item before its target; expected 1 or more in front of it",
                  path_file(s->files[split]), where_file(s->files[split]));
 }
 
@@ -301,7 +300,7 @@ static gt_status measure(sessions *s, gt_split split) {
                      path_file(s->files[split]), MAX_SAMPLES, where_file(s->files[split]));
   }
   if (s->n[split] == 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: has no session of 2 items; 1 or more such are needed",
+    return GT_FAIL(GT_ERR_DATA, "%s: has no session of 2 items; expected 1 or more such",
                    path_file(s->files[split]));
   return rewind_file(s->files[split]);
 }
@@ -351,7 +350,7 @@ static gt_status convert(sessions *s, const char *out) {
   for (int i = 0; i < 2; i++) GT_TRY(open_split(s, (gt_split)i));
   for (int i = 0; i < 2; i++) GT_TRY(measure(s, (gt_split)i));
   if (s->items < 2)
-    return GT_FAIL(GT_ERR_DATA, "%s: has item 1 only; 2 or more items are needed", s->folder);
+    return GT_FAIL(GT_ERR_DATA, "%s: has item 1 only; expected 2 or more items", s->folder);
   const size_t row = s->length * sizeof *s->block;
   s->room = 1 + BLOCK_BYTES / row;
   s->block = gt_alloc(s->room, row);

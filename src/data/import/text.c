@@ -204,7 +204,7 @@ static gt_status read_file(text *t, const char *path) {
   gt_bytes *file;
   struct stat about;
   if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
-    return GT_FAIL(GT_ERR_DATA, "%s: is a folder; a file of text is needed", path);
+    return GT_FAIL(GT_ERR_DATA, "%s: is a folder; expected a file of text", path);
   GT_TRY(gt_bytes_open(&file, path));
   const gt_status status = read_all(t, file);
   gt_bytes_close(file);
@@ -228,7 +228,7 @@ static gt_status encode(text *t, gt_split split, const char *bytes, size_t n, co
   if (t->nids[split] >= needed || (split == GT_SPLIT_TEST && *t->options->test_share == 0))
     return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: the text for the %s split, %zu bytes, is %zu tokens; %zu or more are needed "
+                 "%s: the text for the %s split, %zu bytes, is %zu tokens; expected %zu or more "
                  "for a sample (--length %llu, and the one that follows)",
                  first, gt_data_split_names[split], n, t->nids[split], needed,
                  (unsigned long long)t->options->length);
