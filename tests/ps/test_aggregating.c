@@ -2,7 +2,7 @@
    same model, and the bits are those of the other regions alone; over stops, crashes, longer
    trainings and limits of bytes. */
 #include "cases.h"
-#include "world_laws.h"
+#include "world.h"
 #include "../strategies.h"
 
 /* The last one or two regions only aggregate.  hub: the last is the hub; otherwise the topology and

@@ -2,7 +2,7 @@
    model comes back once for each; what the central region adds up is compared with a direct
    computation in the order of regions and workers; what cannot come is refused. */
 #include "cases.h"
-#include "world_laws.h"
+#include "world.h"
 
 #define ROOT 1
 

@@ -1,6 +1,6 @@
 /* What a look says of a hold that goes on: it grows while the hold does, and becomes the wait that
    is counted. */
-#include "world_laws.h"
+#include "world.h"
 
 static gt_ns counted(const gt_ps_view *v) {
   return v->wan_wait + v->held_now;

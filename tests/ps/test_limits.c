@@ -1,6 +1,6 @@
 /* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for,
    and nothing is quiet about nonsense. */
-#include "world_laws.h"
+#include "world.h"
 #include "../strategies.h"
 
 static w_spec two(const char *strategy, bool local_async) {

@@ -1,7 +1,7 @@
 /* What a peer sends is held against what the job allows before anything is done with it: kind,
    codec, range, length, numbers.  What cannot be is refused in one sentence, and nothing has
    changed. */
-#include "world_laws.h"
+#include "world.h"
 #include "../strategies.h"
 
 static w_spec two(const char *strategy) {
@@ -17,8 +17,8 @@ static w_spec two(const char *strategy) {
 static gt_frame_header good(const world *w) {
   bool state = sync_named(w->spec.strategy)->sends == GT_MSG_STATE;
   return (gt_frame_header){.kind = state ? GT_MSG_STATE : GT_MSG_UPDATE,
-                           .sequence = 1 + (uint64_t)w->links[0][1].applied,
-                           .value = 1 + (uint64_t)w->links[0][1].applied,
+                           .sequence = 1 + (uint64_t)w->regions[1].kept.applied[0],
+                           .value = 1 + (uint64_t)w->regions[1].kept.applied[0],
                            .message_bytes = (state ? W_MODEL : W_PARAMS) * sizeof(float)};
 }
 

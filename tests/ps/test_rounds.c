@@ -1,7 +1,7 @@
 /* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end
    or with other workers. */
 #include "cases.h"
-#include "world_laws.h"
+#include "world.h"
 
 #define SEEDS 24
 
@@ -110,7 +110,7 @@ static void test_a_later_round_in_a_message(void **state) {
   memcpy(before, w->regions[1].params, sizeof before);
   gt_frame_header head = {.kind = GT_MSG_UPDATE,
                           .round = 1,
-                          .sequence = 1 + (uint64_t)w->links[0][1].applied,
+                          .sequence = 1 + (uint64_t)w->regions[1].kept.applied[0],
                           .value = 9,
                           .message_bytes = sizeof update};
   gt_ps_message(w->regions[1].ps, 0, &head, update, w->now);

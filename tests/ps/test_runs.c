@@ -1,7 +1,7 @@
 /* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and
    fast links: runs end, no batch is lost or doubled. */
 #include "cases.h"
-#include "world_laws.h"
+#include "world.h"
 
 static const size_t regions[] = {1, 2, 3, 5};
 

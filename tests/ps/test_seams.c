@@ -1,6 +1,6 @@
 /* What a strategy may ask of the PS: timers, control messages to other regions, decisions for the
    record, and how the links were of late. */
-#include "world_run.h"
+#include "world.h"
 #include "../strategies.h"
 
 static struct {

@@ -1,59 +1,32 @@
-/* The world: its problem, and what tests look at. */
+/* The world: what serves its PSs, its events, crashes and resumes. */
 #include "world.h"
-
-/* ---- the problem: batch b of region r has the target t(r, b) ; loss 1/2 sum (w - t)^2 -------- */
-
-float w_target(size_t region, int64_t batch, size_t j) {
-  return (float)((int)((region * 5 + j * 2) % 7) - 3) +
-         0.125f * (float)((batch * 7 + (int64_t)j) % 5);
-}
-
-gt_order w_order_of(const w_spec *spec, size_t region) {
-  return (gt_order){
-      .seed = spec->seed, .region = region, .n = spec->samples[region], .batch = spec->batch};
-}
-
-int64_t w_per_epoch(const w_spec *spec, size_t region) {
-  gt_order order = w_order_of(spec, region);
-  return gt_order_batches_per_epoch(&order);
-}
-
-float w_score(int64_t i) {
-  return (float)((7 * i) % 11);
-}
-
-const int32_t *w_labels(void) {
-  static const int32_t labels[W_TEST] = {0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0,
-                                         1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0};
-  return labels;
-}
-
-double w_auc(size_t n) {
-  float scores[W_TEST];
-  uint32_t scratch[W_TEST];
-  for (size_t i = 0; i < n; i++) scores[i] = w_score((int64_t)i);
-  return gt_auc(scores, w_labels(), n, scratch);
-}
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-w_frame *w_at(w_ring *ring, size_t k) {
-  return &ring->frames[(ring->head + k) % W_RING];
+static w_frame *at(w_ring *ring, size_t k) {
+  return &ring->frames[(ring->head + k) % ring->capacity];
 }
 
-void w_push(w_ring *ring, const w_frame *frame) {
-  assert_true(ring->count < W_RING);
-  *w_at(ring, ring->count++) = *frame;
+static void push(w_ring *ring, const w_frame *frame) {
+  if (ring->count == ring->capacity) {
+    w_ring more = {.capacity = 2 * ring->capacity + 4, .count = ring->count};
+    more.frames = malloc(more.capacity * sizeof *more.frames); /* tests count gt_alloc's */
+    assert_non_null(more.frames);
+    for (size_t k = 0; k < ring->count; k++) more.frames[k] = *at(ring, k);
+    free(ring->frames);
+    *ring = more;
+  }
+  *at(ring, ring->count++) = *frame;
 }
 
-w_frame w_pop(w_ring *ring) {
-  w_frame frame = *w_at(ring, 0);
-  ring->head = (ring->head + 1) % W_RING;
+static w_frame pop(w_ring *ring) {
+  w_frame frame = *at(ring, 0);
+  ring->head = (ring->head + 1) % ring->capacity;
   ring->count--;
   return frame;
 }
 
-/* ---- looks ----------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 gt_ps_view w_look(const world *w, size_t region) {
   gt_ps_view view;
@@ -67,26 +40,519 @@ bool w_all_in(const world *w, gt_ps_phase phase) {
   return true;
 }
 
-static const char *w_phase_name(gt_ps_phase phase) {
-  static const char *const names[] = {"training", "draining", "following", "complete", "stopped"};
-  return names[phase];
+bool w_same(const float *x, const float *y, size_t n) {
+  return memcmp((const void *)x, (const void *)y, n * sizeof *x) == 0;
 }
 
 void w_print(const world *w) {
+  static const char *const phases[] = {"training", "draining", "following", "complete", "stopped"};
   const w_spec *s = &w->spec;
   fprintf(stderr,
-          "%s %s over %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, "
-          "%lld events, %lld restarts\n",
-          s->strategy, s->local_async ? "async" : "sync", gt_topology_names[s->topology],
-          (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox, s->window,
-          gt_seconds(w->now), (long long)w->events, (long long)w->restarts);
+          "%s %s over %s, seed %llu, %zu regions, %zu copies, period %lld, outbox %zu, window %zu, "
+          "clip %g, at %.3f s, %lld events, %lld restarts\n",
+          s->strategy ? s->strategy : "", s->local_async ? "async" : "sync",
+          gt_topology_names[s->topology], (unsigned long long)s->seed, w->n, s->copies,
+          (long long)s->period, s->outbox, s->window, s->clip, gt_seconds(w->now),
+          (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_look(w, i);
     fprintf(stderr,
-            "  region %zu: %s%s, %lld steps, %lld batches, %lld samples of %zu, round %lld whole "
+            "  region %zu: %s%s%s, %lld steps, %lld batches, %lld samples, round %lld whole "
             "%lld stop %d\n",
-            i, w_phase_name(v.phase), v.held ? " held" : "", (long long)v.steps,
-            (long long)v.batches, (long long)v.samples, s->samples[i], (long long)v.round,
+            i, phases[v.phase], v.held ? " held" : "", v.evaluating ? " evaluating" : "",
+            (long long)v.steps, (long long)v.batches, (long long)v.samples, (long long)v.round,
             (long long)v.whole_round, (int)v.stop_code);
   }
+}
+
+/* ---- gateway --------------------------------------------------------------------------------- */
+
+static gt_ns below(world *w, gt_ns n) {
+  return (gt_ns)gt_rng_below(&w->rng, (uint64_t)n);
+}
+
+/* With random delays: not before what left before it. */
+static gt_ns arrival(world *w, w_link *link, bool data) {
+  gt_ns when = w->now + link->delay[data] + below(w, link->delay[data]);
+  for (size_t d = 0; d <= data; d++)
+    if (when < link->last[d]) when = link->last[d];
+  return link->last[data] = when;
+}
+
+static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                      size_t bytes, uint64_t cookie) {
+  w_region *r = ctx;
+  world *w = r->world;
+  w_link *link = &w->links[r->id][peer];
+  const bool data = gt_msg_is_data(head->kind);
+  w_frame f = {.head = *head, .borrowed = payload, .bytes = bytes, .cookie = cookie};
+  assert_true(peer < w->n && peer != r->id && bytes <= sizeof f.body);
+  assert_true((cookie != 0) == data && (payload || !bytes || w->spec.no_data));
+  f.head.from = (uint16_t)r->id;
+  f.head.message_bytes = bytes;
+  if (data) {
+    r->kept.posted_value[peer] = (int64_t)head->value;
+    w->bytes += (double)gt_message_wire_bytes(head, bytes);
+  }
+  if (data || !w->pipe) {
+    push(data ? &link->data : &link->control, &f);
+    return;
+  }
+  if (payload) memcpy(f.body.floats, payload, bytes);
+  f.at = arrival(w, link, false);
+  push(&link->air[0], &f);
+}
+
+static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                         const void *payload, uint64_t new_cookie) {
+  w_region *r = ctx;
+  w_ring *queue = &r->world->links[r->id][peer].data;
+  for (size_t k = 0; k < queue->count; k++) {
+    w_frame *f = at(queue, k);
+    if (f->cookie != cookie) continue;
+    f->head = *head;
+    f->head.from = (uint16_t)r->id;
+    f->head.message_bytes = f->bytes;
+    f->borrowed = payload;
+    f->cookie = new_cookie;
+    r->kept.posted_value[peer] = (int64_t)head->value;
+    r->world->replaced++;
+    return true;
+  }
+  return false;
+}
+
+/* A model waits for others to leave, so that a newer one replaces it. */
+static gt_ns random_departure(world *w) {
+  return w->now + 1 + below(w, strcmp(w->spec.strategy, "ama") == 0 ? 8 * W_MS : W_MS);
+}
+
+/* A message begins to leave: control first, then data. */
+static void serve(world *w, size_t from, size_t to) {
+  w_link *link = &w->links[from][to];
+  if (link->leaving || link->control.count + link->data.count == 0) return;
+  link->leaving = true;
+  link->current = pop(link->control.count ? &link->control : &link->data);
+  if (w->pipe) {
+    link->depart = random_departure(w);
+    return;
+  }
+  gt_link_times t =
+      gt_link_step(&link->state, &w->spec.link, NULL, gt_wire_bytes(link->current.bytes), w->now);
+  link->depart = t.depart;
+  link->arrive = t.arrive;
+}
+
+/* It has left: until now its payload was borrowed. */
+static void depart(world *w, size_t from, size_t to) {
+  w_link *link = &w->links[from][to];
+  w_frame *f = &link->current;
+  if (f->borrowed) memcpy(f->body.floats, f->borrowed, f->bytes);
+  f->borrowed = NULL;
+  f->at = w->pipe ? arrival(w, link, true) : link->arrive;
+  if (f->cookie) {
+    link->data_sent++;
+    if (from == 0 && w->spec.poison && link->data_sent == w->spec.poison) f->body.floats[1] = NAN;
+    assert_true(link->ngone < W_GONE);
+    gt_ns when = w->now + below(w, 4) * W_MS;
+    if (link->ngone && link->gone[link->ngone - 1].at > when) when = link->gone[link->ngone - 1].at;
+    link->gone[link->ngone].cookie = f->cookie;
+    link->gone[link->ngone++].at = when;
+  }
+  push(&link->air[1], f);
+  link->leaving = false;
+}
+
+/* ---- local plane ----------------------------------------------------------------------------- */
+
+static void host_order(void *ctx, size_t index, const gt_ps_order *o) {
+  w_region *r = ctx;
+  w_worker *worker = &r->workers[index];
+  assert_true(index < r->nworkers);
+  worker->heard = r->world->now;
+  if (o->kind == GT_PS_KEEPALIVE) {
+    assert_true(worker->work == W_IDLE || worker->work == W_PUSHED);
+    r->keepalives++;
+    return;
+  }
+  assert_true(worker->work == W_IDLE && !worker->lent);
+  assert_true(o->kind == GT_PS_TRAIN || o->kind == GT_PS_EVAL);
+  r->orders++;
+  worker->ready = r->world->now + r->world->problem->compute_time(r);
+  if (o->kind == GT_PS_TRAIN) {
+    assert_true(o->first >= 0 && o->first < W_BATCHES && o->params.n == r->nparams);
+    worker->batch = o->first;
+    r->wan_wait += o->wan_wait;
+  } else {
+    worker->first = o->first;
+    worker->count = o->count;
+  }
+  r->world->problem->order(r, worker, o);
+  worker->work = o->kind == GT_PS_TRAIN ? W_TRAINING : W_EVALUATING;
+}
+
+/* Nobody may look at the gradient any more. */
+static void host_taken(void *ctx, size_t index) {
+  w_region *r = ctx;
+  w_worker *worker = &r->workers[index];
+  assert_true(worker->lent && worker->work == W_PUSHED);
+  worker->lent = false;
+  worker->work = W_IDLE;
+  for (size_t j = 0; j < P_PARAMS; j++) worker->grads[j] = NAN;
+  for (size_t j = 0; j < P_BUFFERS; j++) worker->buffers[j] = NAN;
+  r->kept.trained[worker->batch]++;
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+/* A copy that owns what the list lent. */
+static gt_state deep_copy(const gt_state *lent) {
+  gt_state copy = {.owns_data = true};
+  for (size_t i = 0; i < lent->n; i++) {
+    const gt_state_item *item = &lent->items[i];
+    size_t size = item->count * gt_type_size(item->type);
+    void *data = gt_alloc(size ? size : 1, 1);
+    if (size && item->data) memcpy(data, item->data, size);
+    gt_state_add(&copy, "", item->name, item->type, data, item->count);
+  }
+  return copy;
+}
+
+static void forget_copy(w_region *r, size_t i) {
+  gt_state_close(&r->copies[i].state);
+  r->ncopies--;
+  memmove(r->copies + i, r->copies + i + 1, (r->ncopies - i) * sizeof r->copies[0]);
+}
+
+static void host_checkpoint(void *ctx, int64_t round) {
+  w_region *r = ctx;
+  world *w = r->world;
+  gt_state lent = {0};
+  w_check(w, r->writing == 0);
+  if (w->problem->checkpoint) w->problem->checkpoint(r, round);
+  r->copies = realloc(r->copies, (r->ncopies + 1) * sizeof *r->copies);
+  assert_non_null(r->copies);
+  w_copy *c = &r->copies[r->ncopies++];
+  r->kept.steps = w_look(w, r->id).steps;
+  gt_state_add(&lent, "model/", "params", GT_TYPE_F32, r->params, r->nparams);
+  gt_state_add(&lent, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers);
+  gt_ps_save(r->ps, w->now, &lent);
+  *c = (w_copy){.round = round, .state = deep_copy(&lent), .kept = r->kept};
+  gt_state_close(&lent);
+  if (r->id == 0 && round == w->spec.unsound) gt_ps_round_unsound(r->ps);
+  r->writing = round;
+  r->rounds++;
+  r->written_at = w->now + 1 + (gt_ns)(w->spec.write_s * 1e9 * gt_rng_uniform(&w->rng));
+}
+
+w_copy *w_find_copy(w_region *r, int64_t round) {
+  for (size_t i = 0; i < r->ncopies; i++)
+    if (r->copies[i].round == round && r->copies[i].durable) return &r->copies[i];
+  return NULL;
+}
+
+/* It is durable in every region, whatever was told. */
+static void host_whole(void *ctx, int64_t round) {
+  w_region *r = ctx;
+  world *w = r->world;
+  r->wholes++;
+  w_check(w, w_look(w, r->id).whole_sound == (round != w->spec.unsound));
+  for (size_t i = 0; i < w->n; i++) w_check(w, w_find_copy(&w->regions[i], round));
+  while (r->ncopies && r->copies[0].round < round - 1) forget_copy(r, 0);
+}
+
+static void host_note(void *ctx, gt_ps_note note, double a, double b) {
+  w_region *r = ctx;
+  (void)a;
+  if (note == GT_NOTE_EVAL) r->evals++;
+  if (note == GT_NOTE_NONFINITE && b >= 0) r->nonfinite++;
+  if (note == GT_NOTE_NONFINITE && b < 0) r->nonfinite_messages++;
+  if (r->world->problem->note) r->world->problem->note(r, note, b);
+}
+
+static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
+  w_region *r = ctx;
+  assert_true(what && choice && why);
+  r->decisions++;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static void open_ps(w_region *r, int64_t round) {
+  gt_ps_spec spec = {.host = {.ctx = r,
+                              .send = host_send,
+                              .replace = host_replace,
+                              .order = host_order,
+                              .taken = host_taken,
+                              .checkpoint = host_checkpoint,
+                              .whole = host_whole,
+                              .note = host_note,
+                              .decided = host_decided}};
+  r->kept = (w_kept){0};
+  r->world->problem->begin(r, &spec);
+  spec.nregions = r->world->n;
+  spec.self = r->id;
+  spec.nworkers = r->nworkers;
+  spec.round = round;
+  if (!r->world->spec.no_data) {
+    spec.params = gt_vec_of(r->params, r->nparams);
+    spec.grads = gt_vec_of(r->grads, r->nparams);
+    spec.buffers = gt_vec_of(r->buffers, r->nbuffers);
+    spec.snapshot = gt_vec_of(r->snapshot, r->nparams);
+    spec.snapshot_buffers = gt_vec_of(r->snapshot + r->nparams, r->nbuffers);
+  } else {
+    spec.params = spec.grads = spec.snapshot = gt_vec_of(NULL, r->nparams);
+    spec.buffers = spec.snapshot_buffers = gt_vec_of(NULL, r->nbuffers);
+  }
+  spec.optim = r->optim;
+  r->ps = gt_ps_create(&spec);
+}
+
+/* Workers come up, links are quiet. */
+static void quiet(world *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    w_region *r = &w->regions[i];
+    r->writing = 0;
+    r->written_at = GT_NEVER;
+    for (size_t k = 0; k < r->nworkers; k++)
+      r->workers[k] = (w_worker){.work = W_STARTING, .ready = w->now + below(w, 5 * W_MS)};
+    for (size_t k = 0; k < w->n; k++) {
+      w_link *link = &w->links[i][k];
+      link->control.count = link->data.count = link->air[0].count = link->air[1].count = 0;
+      link->leaving = false;
+      link->ngone = 0;
+      link->data_sent = 0;
+      link->last[0] = link->last[1] = 0;
+      link->state = gt_link_start(w->spec.seed + (uint64_t)w->restarts, i, k, 0);
+      link->state.busy_until = link->state.last_arrival = w->now;
+    }
+  }
+}
+
+static world *current;
+static void on_bug(const char *text) {
+  fprintf(stderr, "%s\n", text);
+  w_print(current);
+  abort();
+}
+
+world *w_open(const w_spec *spec) {
+  world *w = calloc(1, sizeof *w);
+  assert_non_null(w);
+  current = w;
+  gt_on_bug(on_bug);
+  w->spec = *spec;
+  w->problem = spec->places ? &w_pipe : &w_plain;
+  w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
+  w_spec *s = &w->spec;
+  if (!s->batch) s->batch = 10;
+  if (!s->outbox) s->outbox = 2;
+  if (!s->window) s->window = 2;
+  if (!s->period) s->period = 1;
+  if (!s->nonfinite_limit) s->nonfinite_limit = 3;
+  if (!s->heartbeat) s->heartbeat = GT_SECOND / 10;
+  if (!s->keepalive) s->keepalive = GT_SECOND / 5;
+  w->n = s->places ? s->places * s->copies : s->nregions;
+  for (size_t i = 0; i < w->n; i++) {
+    w->regions[i].world = w;
+    w->regions[i].id = i;
+  }
+  w->problem->open(w);
+  quiet(w);
+  for (size_t i = 0; i < w->n; i++) open_ps(&w->regions[i], 0);
+  for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
+  return w;
+}
+
+static void drop(w_region *r) {
+  gt_ps_close(r->ps);
+  gt_optim_close(r->optim);
+}
+
+void w_close(world *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    drop(&w->regions[i]);
+    while (w->regions[i].ncopies) forget_copy(&w->regions[i], 0);
+    free(w->regions[i].copies);
+    for (size_t k = 0; k < w->n; k++) {
+      w_link *link = &w->links[i][k];
+      free(link->control.frames);
+      free(link->data.frames);
+      free(link->air[0].frames);
+      free(link->air[1].frames);
+    }
+  }
+  if (w->problem->close) w->problem->close(w);
+  free(w);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+typedef enum {
+  E_NONE,
+  E_WORKER,
+  E_DEPART,
+  E_GONE,
+  E_OVERTAKE,
+  E_ARRIVE,
+  E_WRITTEN,
+  E_TICK
+} event_kind;
+typedef struct {
+  event_kind kind;
+  gt_ns at;
+  size_t a, b;
+} event;
+
+static void earlier(event *best, event_kind kind, gt_ns when, size_t a, size_t b) {
+  if (when < best->at) *best = (event){kind, when, a, b};
+}
+
+static event next(world *w) {
+  event best = {.kind = E_NONE, .at = GT_NEVER};
+  for (size_t a = 0; a < w->n; a++) {
+    w_region *r = &w->regions[a];
+    bool stopped = w_look(w, a).phase == GT_PS_STOPPED;
+    for (size_t k = 0; k < r->nworkers && !stopped; k++)
+      if (r->workers[k].work != W_IDLE && r->workers[k].work != W_PUSHED)
+        earlier(&best, E_WORKER, r->workers[k].ready, a, k);
+    earlier(&best, E_WRITTEN, r->written_at, a, 0);
+    if (!stopped) earlier(&best, E_TICK, gt_ps_next(r->ps), a, 0);
+    for (size_t b = 0; b < w->n; b++) {
+      w_link *link = &w->links[a][b];
+      serve(w, a, b);
+      if (link->leaving) earlier(&best, E_DEPART, link->depart, a, b);
+      if (link->air[0].count) earlier(&best, E_OVERTAKE, at(&link->air[0], 0)->at, a, b);
+      if (link->air[1].count) earlier(&best, E_ARRIVE, at(&link->air[1], 0)->at, a, b);
+      if (link->ngone) earlier(&best, E_GONE, link->gone[0].at, a, b);
+    }
+  }
+  return best;
+}
+
+static void answer(w_region *r, size_t k) {
+  w_worker *worker = &r->workers[k];
+  w_work work = worker->work;
+  worker->work = W_IDLE;
+  worker->heard = r->world->now; /* its patience begins */
+  if (work == W_STARTING) {
+    gt_ps_ready(r->ps, k, r->world->now);
+  } else if (work == W_EVALUATING) {
+    r->world->problem->evaluate(r, worker);
+  } else {
+    worker->work = W_PUSHED;
+    worker->lent = true;
+    r->world->problem->train(r, worker);
+  }
+}
+
+static void arrive(world *w, size_t a, size_t b, w_ring *air) {
+  const w_frame f = pop(air);
+  w_region *r = &w->regions[b];
+  const gt_ps_view before = w_look(w, b);
+  if (before.phase == GT_PS_STOPPED) return; /* it has gone home */
+  if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
+    r->kept.applied[a]++;
+    r->kept.applied_value[a] = (int64_t)f.head.value;
+    if (w->problem->hear) w->problem->hear(r, a, &f);
+  }
+  if (gt_ps_message(r->ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body.floats : NULL,
+                    w->now) != GT_OK) {
+    w_print(w);
+    fail_msg("from %zu to %zu: %s", a, b, gt_error_text());
+  }
+  if (w->problem->arrived) w->problem->arrived(r, a, &f, &before);
+}
+
+static void gone(world *w, size_t a, size_t b) {
+  w_link *link = &w->links[a][b];
+  uint64_t cookie = link->gone[0].cookie;
+  memmove(link->gone, link->gone + 1, --link->ngone * sizeof link->gone[0]);
+  if (w_look(w, a).phase != GT_PS_STOPPED) gt_ps_departed(w->regions[a].ps, b, cookie, w->now);
+}
+
+static void written(w_region *r) {
+  int64_t round = r->writing;
+  r->writing = 0;
+  r->written_at = GT_NEVER;
+  r->copies[r->ncopies - 1].durable = true;
+  gt_ps_written(r->ps, round, r->world->now);
+}
+
+bool w_step(world *w) {
+  const event e = next(w);
+  if (e.kind == E_NONE) return false;
+  if (e.at > w->now) w->now = e.at;
+  w->events++;
+  w_region *r = &w->regions[e.a];
+  if (e.kind == E_WORKER) answer(r, e.b);
+  if (e.kind == E_DEPART) depart(w, e.a, e.b);
+  if (e.kind == E_GONE) gone(w, e.a, e.b);
+  if (e.kind == E_OVERTAKE) arrive(w, e.a, e.b, &w->links[e.a][e.b].air[0]);
+  if (e.kind == E_ARRIVE) arrive(w, e.a, e.b, &w->links[e.a][e.b].air[1]);
+  if (e.kind == E_WRITTEN) written(r);
+  if (e.kind == E_TICK) gt_ps_tick(r->ps, w->now);
+  w->problem->event(e.kind == E_OVERTAKE || e.kind == E_ARRIVE ? &w->regions[e.b] : r);
+  return true;
+}
+
+void w_run_until(world *w, gt_ps_phase phase) {
+  gt_ns limit = w->now + 600 * GT_SECOND;
+  while (!w_all_in(w, phase)) w_check(w, w_step(w) && w->now < limit);
+}
+
+void w_run(world *w) {
+  gt_ns limit = w->now + 600 * GT_SECOND;
+  while (!w_all_in(w, GT_PS_COMPLETE) && !w_all_in(w, GT_PS_STOPPED))
+    w_check(w, w_step(w) && w->now < limit);
+}
+
+/* ---- crash and resume ------------------------------------------------------------------------ */
+
+int64_t w_whole_round(world *w, int64_t *newest) {
+  int64_t whole = 0;
+  *newest = 0;
+  for (size_t i = 0; i < w->n; i++)
+    for (size_t k = 0; k < w->regions[i].ncopies; k++) {
+      int64_t round = w->regions[i].copies[k].round;
+      bool all = true;
+      if (w->regions[i].copies[k].durable && round > *newest) *newest = round;
+      for (size_t p = 0; p < w->n; p++) all &= w_find_copy(&w->regions[p], round) != NULL;
+      if (all && round > whole) whole = round;
+    }
+  return whole;
+}
+
+static void load(w_region *r, int64_t round) {
+  world *w = r->world;
+  const w_copy *c = w_find_copy(r, round);
+  assert_non_null(c);
+  r->kept = c->kept;
+  assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, r->nparams),
+                   GT_OK);
+  assert_int_equal(
+      gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers), GT_OK);
+  if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) {
+    w_print(w);
+    fail_msg("%s", gt_error_text());
+  }
+  w_check(w, w_look(w, r->id).steps == c->kept.steps);
+}
+
+int64_t w_crash(world *w) {
+  int64_t newest, round = w_whole_round(w, &newest);
+  w->restarts++;
+  for (size_t i = 0; i < w->n; i++) drop(&w->regions[i]);
+  quiet(w);
+  for (size_t i = 0; i < w->n; i++) {
+    w_region *r = &w->regions[i];
+    while (r->ncopies &&
+           (r->copies[r->ncopies - 1].round > round || !r->copies[r->ncopies - 1].durable))
+      forget_copy(r, r->ncopies - 1);
+    open_ps(r, newest);
+    if (round > 0) load(r, round);
+    if (w->problem->resumed) w->problem->resumed(r, round, newest);
+  }
+  for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
+  return round;
 }

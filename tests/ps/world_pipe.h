@@ -1,0 +1,57 @@
+/* What world_pipe.c and the laws of world_pipe_laws.c share. */
+#ifndef GEOTRAIN_TESTS_PS_WORLD_PIPE_H
+#define GEOTRAIN_TESTS_PS_WORLD_PIPE_H
+
+#include "world.h"
+
+#define P_ROUNDS 1024
+
+typedef struct {
+  size_t copy, place, next[W_PLACES], mates[P_PLACES], twins[P_COPIES];
+  int64_t evaluated; /* the step after which the last evaluation was ordered */
+  /* Where every event is followed: the model that must be, steps and dropped steps. */
+  float must[P_FLOATS];
+  int64_t made, bad;
+  gt_optim *judge;
+} p_member;
+
+struct pipeline {
+  p_member members[W_PLACES];
+  p_shape shapes[P_PLACES];
+  double copy_weights[P_COPIES];
+  /* the places of the model's tensors, and the regions of them in each copy */
+  size_t tensors[P_PLACES * P_TENSORS], owners[P_COPIES][P_PLACES * P_TENSORS], ntensors;
+  int64_t steps_at[P_COPIES][P_ROUNDS];
+  float after[P_PLACES][P_STEPS + 1][P_FLOATS]; /* of a single copy: what must be */
+  p_cases cases;
+};
+
+p_member *p_member_of(const w_region *r);
+const w_region *p_region_at(const world *w, size_t place, size_t copy);
+const gt_sync_ops *p_between(const w_spec *spec);
+/* What is sent is added to: numbers of which sums do not round. */
+bool p_is_exact(const w_spec *spec);
+gt_optim *p_open_optim(const w_region *r, bool with_memory);
+void p_begin_model(const w_region *r, float *params, float *buffers);
+
+/* ---- what workers push ----------------------------------------------------------------------- */
+
+const gt_ps_stage *p_stage_of(const w_region *r, size_t worker);
+/* A gradient of the region, or of the copy, is not finite. */
+bool p_any_bad(const w_region *r, int64_t batch);
+bool p_is_dropped(const world *w, size_t copy, int64_t batch);
+int64_t p_samples_of(const w_region *r, size_t worker, int64_t batch);
+double p_loss_of(const w_region *r, size_t worker, int64_t batch);
+/* Floats that are not the stage's are not finite. */
+void p_push_of(const w_region *r, size_t worker, int64_t batch, const float *params,
+               const float *buffers, p_push *to);
+
+/* ---- what must be ---------------------------------------------------------------------------- */
+
+/* Computes `after`. */
+void p_judge_single(world *w);
+/* Data is about to be applied; something has happened. */
+void p_hear(w_region *r, size_t from, const w_frame *f);
+void p_follow(w_region *r);
+
+#endif

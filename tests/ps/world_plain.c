@@ -1,0 +1,233 @@
+/* Regions with whole models: what their workers compute, what holds at the end of every run, and
+   worlds at random. */
+#include "world.h"
+#include "../strategies.h"
+
+/* ---- the problem: batch b of region r has the target t(r, b); loss 1/2 sum (w - t)^2 --------- */
+
+float w_target(size_t region, int64_t batch, size_t j) {
+  return (float)((int)((region * 5 + j * 2) % 7) - 3) +
+         0.125f * (float)((batch * 7 + (int64_t)j) % 5);
+}
+
+gt_order w_order_of(const w_spec *spec, size_t region) {
+  return (gt_order){
+      .seed = spec->seed, .region = region, .n = spec->samples[region], .batch = spec->batch};
+}
+
+int64_t w_per_epoch(const w_spec *spec, size_t region) {
+  gt_order order = w_order_of(spec, region);
+  return gt_order_batches_per_epoch(&order);
+}
+
+/* Of a test sample, whatever the model. */
+static float score(int64_t i) {
+  return (float)((7 * i) % 11);
+}
+
+static const int32_t labels[W_TEST] = {0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0,
+                                       1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0};
+
+double w_auc(size_t n) {
+  float scores[W_TEST];
+  uint32_t scratch[W_TEST];
+  for (size_t i = 0; i < n; i++) scores[i] = score((int64_t)i);
+  return gt_auc(scores, labels, n, scratch);
+}
+
+static void plain_open(world *w) {
+  const w_spec *s = &w->spec;
+  double total = 0;
+  for (size_t i = 0; i < w->n; i++) {
+    w->regions[i].nworkers = s->workers[i];
+    w->regions[i].nparams = W_PARAMS;
+    w->regions[i].nbuffers = W_BUFFERS;
+    total += w->weights[i] = s->by_samples ? (double)s->samples[i] : s->workers[i] > 0;
+  }
+  for (size_t i = 0; i < w->n; i++) w->weights[i] /= total;
+}
+
+static void plain_begin(w_region *r, gt_ps_spec *spec) {
+  world *w = r->world;
+  const w_spec *s = &w->spec;
+  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
+                       .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1},
+                       .momentum = s->momentum};
+  assert_int_equal(gt_optim_create(&r->optim, &sgd, W_PARAMS, !s->no_data), GT_OK);
+  for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = 2.0f - 0.5f * (float)j;
+  for (size_t j = 0; j < W_BUFFERS; j++) r->buffers[j] = (float)r->id;
+  spec->local_async = s->local_async;
+  spec->strategy = s->ops ? s->ops : sync_named(s->strategy);
+  spec->topology = s->topology;
+  spec->next = s->next;
+  spec->workers = s->workers;
+  spec->piece = W_PIECE;
+  spec->weights = w->weights;
+  spec->options = (gt_sync_options){.period = s->period, .scale = 1};
+  spec->outbox = s->outbox;
+  spec->window = s->window;
+  spec->order = w_order_of(s, r->id);
+  spec->until = s->until;
+  spec->eval_every = s->eval_every;
+  spec->checkpoint_every = s->checkpoint_every;
+  spec->test_samples = s->test_samples;
+  spec->ranking = gt_ranking_of("", 2);
+  spec->test_labels = labels;
+  spec->eval_chunk = 10;
+  spec->nonfinite_limit = s->nonfinite_limit;
+  spec->wan_bytes_limit = s->wan_bytes_limit;
+  spec->heartbeat = s->heartbeat;
+  spec->keepalive = s->keepalive;
+}
+
+static gt_ns plain_compute_time(w_region *r) {
+  world *w = r->world;
+  double slow = w->spec.slow[r->id] > 0 ? w->spec.slow[r->id] : 1;
+  return 1 + (gt_ns)(slow * (double)(2 * W_MS + (gt_ns)gt_rng_below(&w->rng, 10 * (uint64_t)W_MS)));
+}
+
+static void plain_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
+  if (o->kind == GT_PS_EVAL && o->params.n) worker->model = o->params.data;
+  if (o->kind == GT_PS_EVAL || r->world->spec.no_data) return;
+  for (size_t j = 0; j < W_PARAMS; j++)
+    worker->grads[j] = o->params.data[j] - w_target(r->id, o->first, j);
+}
+
+static void plain_evaluate(w_region *r, w_worker *worker) {
+  float scores[W_TEST];
+  for (int64_t i = 0; i < worker->count; i++) scores[i] = score(worker->first + i);
+  if (!r->world->spec.no_data) assert_ptr_equal(worker->model, r->snapshot);
+  gt_ps_push push = {.samples = worker->count,
+                     .correct = worker->count / 2,
+                     .loss_sum = (double)worker->count,
+                     .scores = scores};
+  gt_ps_evaluated(r->ps, (size_t)(worker - r->workers), &push, r->world->now);
+}
+
+static void plain_train(w_region *r, w_worker *worker) {
+  const w_spec *s = &r->world->spec;
+  gt_order order = w_order_of(s, r->id);
+  gt_ps_push push = {.samples = (int64_t)gt_order_batch_size(&order, worker->batch),
+                     .compute = W_MS};
+  push.loss_sum = (double)push.samples;
+  push.nonfinite = r->id == 0 && s->bad_every && worker->batch % s->bad_every == s->bad_every - 1;
+  if (push.nonfinite) worker->grads[0] = INFINITY;
+  gt_ps_gradient(r->ps, (size_t)(worker - r->workers), &push, s->no_data ? NULL : worker->grads,
+                 r->world->now);
+}
+
+static void plain_event(w_region *r) {
+  w_check_bounds(r->world);
+}
+
+const w_problem w_plain = {.open = plain_open,
+                           .begin = plain_begin,
+                           .compute_time = plain_compute_time,
+                           .order = plain_order,
+                           .train = plain_train,
+                           .evaluate = plain_evaluate,
+                           .event = plain_event};
+
+/* ---- laws ------------------------------------------------------------------------------------ */
+
+/* The last that a region had to say was heard by every other. */
+static void check_heard(world *w) {
+  for (size_t i = 0; i < w->n; i++)
+    for (size_t k = 0; k < w->n; k++)
+      w_check(w, w->regions[i].kept.posted_value[k] == w->regions[k].kept.applied_value[i]);
+}
+
+void w_check_bounds(world *w) {
+  bool replaces = strcmp(w->spec.strategy, "ama") == 0;
+  const bool forwards = w->spec.topology != GT_TOPOLOGY_MESH; /* in outboxes of their own */
+  const size_t unit = forwards ? (W_MODEL + W_PIECE - 1) / W_PIECE : 1;
+  const size_t forwarded = w->spec.outbox > 1 ? w->spec.outbox : 2;
+  const size_t outbox = (w->spec.outbox + (forwards ? forwarded : 0)) * unit,
+               window = w->spec.window * unit, resent = w->restarts ? outbox + window + 2 : 0;
+  for (size_t i = 0; i < w->n; i++) {
+    for (size_t k = 0; k < w->n; k++) {
+      if (i == k) continue;
+      gt_ps_link link;
+      gt_ps_look_link(w->regions[i].ps, k, &link);
+      w_check(w, link.queued <= outbox + replaces * (1 + window) + resent);
+      w_check(w, link.unacknowledged <= outbox + window + 2 * replaces + resent);
+      w_check(w, link.queued <= link.unacknowledged);
+    }
+    for (size_t k = 0; k < w->spec.workers[i]; k++) {
+      const w_worker *worker = &w->regions[i].workers[k];
+      bool waits = worker->work == W_IDLE || worker->work == W_PUSHED;
+      if (waits && w_look(w, i).phase != GT_PS_STOPPED)
+        w_check(w, w->now - worker->heard <= w->spec.keepalive);
+    }
+  }
+}
+
+void w_check_epochs(world *w, int64_t epochs) {
+  check_heard(w);
+  for (size_t i = 0; i < w->n; i++) {
+    gt_ps_view v = w_look(w, i);
+    int64_t total = epochs * w_per_epoch(&w->spec, i);
+    for (int64_t b = 0; b < W_BATCHES; b++)
+      w_check(w, w->regions[i].kept.trained[b] == (b < total));
+    w_check(w, v.batches == total);
+    w_check(w, v.samples == epochs * (int64_t)w->spec.samples[i]);
+  }
+}
+
+bool w_lockstep(const w_spec *spec) {
+  return strcmp(spec->strategy, "ssgd") == 0 || strcmp(spec->strategy, "sma") == 0;
+}
+
+void w_check_identical(world *w) {
+  const w_region *first = &w->regions[0];
+  for (size_t i = 1; i < w->n; i++) {
+    w_check(w, w_same(first->params, w->regions[i].params, W_PARAMS));
+    if (strcmp(w->spec.strategy, "sma") == 0 && !w->spec.no_data)
+      w_check(w, w_same(first->buffers, w->regions[i].buffers, W_BUFFERS));
+  }
+}
+
+void w_place(w_spec *spec) {
+  static const gt_topology all[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,
+                                    GT_TOPOLOGY_RING, GT_TOPOLOGY_CENTRAL};
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
+  size_t order[W_REGIONS];
+  spec->topology = all[gt_rng_below(&rng, w_lockstep(spec) ? 5 : 3)];
+  for (size_t i = 0; i < spec->nregions; i++) {
+    const size_t at = (size_t)gt_rng_below(&rng, i + 1);
+    order[i] = order[at];
+    order[at] = i;
+  }
+  for (size_t i = 0; i < spec->nregions; i++) {
+    size_t next = order[(i + 1) % spec->nregions];
+    if (spec->topology == GT_TOPOLOGY_HUB || spec->topology == GT_TOPOLOGY_CENTRAL) next = order[0];
+    if (spec->topology == GT_TOPOLOGY_TREE) next = i == 0 ? order[0] : order[gt_rng_below(&rng, i)];
+    spec->next[order[i]] = next;
+  }
+}
+
+w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed) {
+  gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 1, nregions);
+  static const double rates[] = {0, 1e7, 1e6, 1e5};
+  w_spec s = {.strategy = strategy,
+              .local_async = local_async,
+              .nregions = nregions,
+              .seed = seed,
+              .test_samples = 25,
+              .write_s = 0.1};
+  s.period = 1 + (int64_t)gt_rng_below(&rng, 5);
+  s.outbox = 1 + (size_t)gt_rng_below(&rng, 3);
+  s.window = 1 + (size_t)gt_rng_below(&rng, 4);
+  s.momentum = gt_rng_below(&rng, 2) ? 0.9 : 0;
+  s.by_samples = gt_rng_below(&rng, 2);
+  s.batch = 5 + (size_t)gt_rng_below(&rng, 10);
+  s.link = (gt_link_spec){.bandwidth_bps = rates[gt_rng_below(&rng, 4)],
+                          .latency_s = 0.001 * (double)gt_rng_below(&rng, 40),
+                          .jitter_s = 0.001 * (double)gt_rng_below(&rng, 6)};
+  for (size_t i = 0; i < nregions; i++) {
+    s.workers[i] = 1 + (size_t)gt_rng_below(&rng, W_WORKERS);
+    s.samples[i] = 20 + (size_t)gt_rng_below(&rng, 120);
+    s.slow[i] = gt_rng_below(&rng, 4) ? 1 : 6;
+  }
+  return s;
+}
