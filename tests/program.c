@@ -1,7 +1,20 @@
 /* The main function of a program of tests: calls the main function of the test file that the first
    argument names.  GT_TESTS is a list of TEST(test_<thing>), which CMake writes. */
-#include <stdio.h>
-#include <string.h>
+#include "tests.h"
+
+#define MOST 64 /* tests of a file */
+
+int run_functions(const char *names, const CMUnitTestFunction *tests, size_t n,
+                  CMFixtureFunction setup, CMFixtureFunction teardown) {
+  struct CMUnitTest list[MOST] = {0};
+  char *copy = strdup(names), *rest = copy;
+  if (!copy || n > MOST) abort();
+  for (size_t i = 0; i < n; i++)
+    list[i] = (struct CMUnitTest){.name = strtok_r(rest, ", ", &rest), .test_func = tests[i]};
+  const int failed = _cmocka_run_group_tests("tests", list, n, setup, teardown);
+  free(copy);
+  return failed;
+}
 
 #define TEST(thing) int main_of_##thing(void);
 #include GT_TESTS

@@ -1,14 +1,8 @@
 /* The CPU's name is found in the lists of Linux on x86 and Arm. */
 #include "geotrain/base.h"
+#include "tests.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void named(const char *listed, const char *want) {
   char path[] = "/tmp/gt_cpuXXXXXX", name[64];
@@ -61,11 +55,4 @@ static void nothing_to_read(void **unused) {
   assert_string_equal(small, "unknown");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),
-      cmocka_unit_test(kinds),
-      cmocka_unit_test(nothing_to_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(names, kinds, nothing_to_read)

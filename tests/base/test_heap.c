@@ -1,10 +1,6 @@
 /* Heaps of events: the least time first, of equal times the least key. */
 #include "geotrain/base_heap.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests.h"
 
 static void test_order(void **state) {
   (void)state;
@@ -25,7 +21,4 @@ static void test_order(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_order)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_order)

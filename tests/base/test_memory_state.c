@@ -1,18 +1,12 @@
 /* Memory is zeroed, aligned and counted; named state is found only by its exact name, type and
    count. */
 #include "geotrain/base.h"
+#include "tests.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)
@@ -327,22 +321,10 @@ static void types_have_their_sizes(void **unused) {
   assert_int_equal(gt_type_size(GT_TYPE_U8), 1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(memory_is_zeroed_and_aligned),
-      cmocka_unit_test(reserved_memory_is_zeroed_and_not_there),
-      cmocka_unit_test(memory_is_counted_over_threads),
-      cmocka_unit_test(memory_that_cannot_be_had_ends_the_process),
-      cmocka_unit_test(free_memory_is_below_every_limit),
-      cmocka_unit_test(a_need_is_compared_with_what_is_free),
-      cmocka_unit_test(processes_of_a_host_share_its_memory),
-      cmocka_unit_test(state_is_found_by_its_whole_name),
-      cmocka_unit_test(state_that_does_not_fit_is_refused_by_name),
-      cmocka_unit_test(fields_are_read_both_ways),
-      cmocka_unit_test(a_very_long_list),
-      cmocka_unit_test(a_long_list_keeps_order_and_frees_what_it_owns),
-      cmocka_unit_test(a_name_that_is_added_twice_is_a_bug),
-      cmocka_unit_test(types_have_their_sizes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(memory_is_zeroed_and_aligned, reserved_memory_is_zeroed_and_not_there,
+      memory_is_counted_over_threads, memory_that_cannot_be_had_ends_the_process,
+      free_memory_is_below_every_limit, a_need_is_compared_with_what_is_free,
+      processes_of_a_host_share_its_memory, state_is_found_by_its_whole_name,
+      state_that_does_not_fit_is_refused_by_name, fields_are_read_both_ways, a_very_long_list,
+      a_long_list_keeps_order_and_frees_what_it_owns, a_name_that_is_added_twice_is_a_bug,
+      types_have_their_sizes)

@@ -1,17 +1,12 @@
 /* The clock is monotonic and sleeps are precise; signals request a stop; fail points kill at the
    K-th pass. */
 #include "geotrain/base.h"
+#include "tests.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void the_clock_goes_on(void **unused) {
   (void)unused;
@@ -154,15 +149,6 @@ static void a_broken_invariant_ends_the_process(void **unused) {
   assert_int_equal(exit_of_a_bug(say_and_leave), 42);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_clock_goes_on),
-      cmocka_unit_test(a_sleep_is_never_short_and_can_be_precise),
-      cmocka_unit_test(a_signal_does_not_shorten_a_sleep),
-      cmocka_unit_test(a_closed_terminal_stops_the_run),
-      cmocka_unit_test(the_first_signal_is_kept),
-      cmocka_unit_test(a_failpoint_kills_at_its_pass),
-      cmocka_unit_test(a_broken_invariant_ends_the_process),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_clock_goes_on, a_sleep_is_never_short_and_can_be_precise,
+      a_signal_does_not_shorten_a_sleep, a_closed_terminal_stops_the_run, the_first_signal_is_kept,
+      a_failpoint_kills_at_its_pass, a_broken_invariant_ends_the_process)

@@ -1,12 +1,7 @@
 /* Random numbers: the same key always gives the same numbers; different keys give different ones;
    the distributions have the right moments. */
 #include "geotrain/base.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define DRAWS 200000
 
@@ -111,15 +106,6 @@ static void below_is_uniform_and_stays_below(void **unused) {
   near(low, DRAWS / 3.0, 5 * sqrt(DRAWS * 2.0 / 9.0));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_sequence_is_pinned),
-      cmocka_unit_test(a_state_that_is_copied_goes_on_alike),
-      cmocka_unit_test(every_part_of_the_key_counts),
-      cmocka_unit_test(uniform_fills_the_unit_interval),
-      cmocka_unit_test(normal_has_its_moments),
-      cmocka_unit_test(gamma_has_its_moments),
-      cmocka_unit_test(below_is_uniform_and_stays_below),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_sequence_is_pinned, a_state_that_is_copied_goes_on_alike, every_part_of_the_key_counts,
+      uniform_fills_the_unit_interval, normal_has_its_moments, gamma_has_its_moments,
+      below_is_uniform_and_stays_below)

@@ -1,13 +1,8 @@
 /* Error texts are one line; log lines have their prefix and follow threshold and role. */
 #include "geotrain/base.h"
+#include "tests.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void an_error_keeps_its_text_and_code(void **unused) {
   (void)unused;
@@ -115,16 +110,6 @@ static void a_long_line_still_ends(void **unused) {
   assert_true(strlen(text) > GT_ERROR_TEXT_MAX);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_error_keeps_its_text_and_code),
-      cmocka_unit_test(an_error_may_quote_the_last_one),
-      cmocka_unit_test(an_error_is_one_line_and_bounded),
-      cmocka_unit_test(an_error_has_no_control_characters),
-      cmocka_unit_test(a_fault_names_its_place),
-      cmocka_unit_test(try_returns_a_failure_only),
-      cmocka_unit_test(lines_carry_who_speaks),
-      cmocka_unit_test(a_long_line_still_ends),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(an_error_keeps_its_text_and_code, an_error_may_quote_the_last_one,
+      an_error_is_one_line_and_bounded, an_error_has_no_control_characters, a_fault_names_its_place,
+      try_returns_a_failure_only, lines_carry_who_speaks, a_long_line_still_ends)

@@ -1,12 +1,7 @@
 /* Units are parsed exactly, rejected with an error text and printed briefly; the nearest name is
    found; SHA-256 gives the standard's digests. */
 #include "geotrain/base.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 typedef gt_status parser(const char *, double *);
 
@@ -113,13 +108,5 @@ static void sha256_is_the_standards(void **unused) {
   assert_string_equal(parts, hex);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_people_write_is_read),
-      cmocka_unit_test(what_is_no_quantity_is_refused),
-      cmocka_unit_test(quantities_are_printed_for_people),
-      cmocka_unit_test(the_nearest_name_is_found),
-      cmocka_unit_test(sha256_is_the_standards),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(what_people_write_is_read, what_is_no_quantity_is_refused, quantities_are_printed_for_people,
+      the_nearest_name_is_found, sha256_is_the_standards)

@@ -3,18 +3,11 @@
 #ifndef GEOTRAIN_TESTS_CKPT_FIXTURE_H
 #define GEOTRAIN_TESTS_CKPT_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "geotrain/ckpt.h"
 
 #define PARAMS 5000

@@ -270,13 +270,6 @@ static void test_nothing_is_left(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bit_flips),       cmocka_unit_test(test_truncations),
-      cmocka_unit_test(test_sealed_nonsense), cmocka_unit_test(test_features_may_be_absent),
-      cmocka_unit_test(test_sentences),       cmocka_unit_test(test_wrong_place),
-      cmocka_unit_test(test_other_files),     cmocka_unit_test(test_group_of_another_file),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, prepare, finish);
-}
+TESTS_BETWEEN(prepare, finish, test_bit_flips, test_truncations, test_sealed_nonsense,
+              test_features_may_be_absent, test_sentences, test_wrong_place, test_other_files,
+              test_group_of_another_file, test_nothing_is_left)

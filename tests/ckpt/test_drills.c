@@ -214,15 +214,5 @@ static void test_nothing_is_left(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_child_without_failpoint_succeeds),
-      cmocka_unit_test(test_kill_at_every_point),
-      cmocka_unit_test(test_sweep_is_careful),
-      cmocka_unit_test(test_unwritable_run_directory),
-      cmocka_unit_test(test_full_disk),
-      cmocka_unit_test(test_read_only_mount),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_child_without_failpoint_succeeds, test_kill_at_every_point, test_sweep_is_careful,
+      test_unwritable_run_directory, test_full_disk, test_read_only_mount, test_nothing_is_left)

@@ -108,14 +108,10 @@ static void test_nothing_is_left(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_round_becomes_durable_in_order),
-      cmocka_unit_test(test_a_failure_is_reported),
-      cmocka_unit_test(test_a_model_in_parts_becomes_durable_in_order),
-      cmocka_unit_test(test_nothing_is_left),
-  };
   folder_create(folder);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed =
+      RUN_TESTS(NULL, NULL, test_a_round_becomes_durable_in_order, test_a_failure_is_reported,
+                test_a_model_in_parts_becomes_durable_in_order, test_nothing_is_left);
   folder_remove(folder);
   return failed;
 }

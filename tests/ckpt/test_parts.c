@@ -177,13 +177,5 @@ static void test_nothing_is_left(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_parts_become_one_file),
-      cmocka_unit_test(test_ranges_are_read),
-      cmocka_unit_test(test_parts_are_read_back),
-      cmocka_unit_test(test_what_is_not_finished_is_removed),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, open_folder, close_folder);
-}
+TESTS_BETWEEN(open_folder, close_folder, test_parts_become_one_file, test_ranges_are_read,
+              test_parts_are_read_back, test_what_is_not_finished_is_removed, test_nothing_is_left)

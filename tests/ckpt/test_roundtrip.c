@@ -242,17 +242,7 @@ static void test_nothing_is_left(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_type_and_empty_items),
-      cmocka_unit_test(test_close_waits_and_write_while_busy_is_refused),
-      cmocka_unit_test(test_large_state_and_long_job),
-      cmocka_unit_test(test_clashing_names_are_refused),
-      cmocka_unit_test(test_bytes_depend_on_the_state_only),
-      cmocka_unit_test(test_h5dump_reads_it),
-      cmocka_unit_test(test_rounds_and_prune),
-      cmocka_unit_test(test_final_models),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, open_folder, close_folder);
-}
+TESTS_BETWEEN(open_folder, close_folder, test_every_type_and_empty_items,
+              test_close_waits_and_write_while_busy_is_refused, test_large_state_and_long_job,
+              test_clashing_names_are_refused, test_bytes_depend_on_the_state_only,
+              test_h5dump_reads_it, test_rounds_and_prune, test_final_models, test_nothing_is_left)

@@ -1,18 +1,11 @@
 /* Evaluation by threads: bitwise equal results for any number of threads, the input of each thread,
    and the return of errors. */
-#include "cases.h"
-#include "evaluate.h"
-
-#include <math.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "cases.h"
+#include "evaluate.h"
+#include "tests.h"
 
 #define NTEST ((size_t)1000) /* 15 full batches and one of 40 */
 
@@ -146,11 +139,4 @@ static void threads_are_chosen(void **state) {
   assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_bits_with_any_threads),
-      cmocka_unit_test(an_error_comes_back),
-      cmocka_unit_test(threads_are_chosen),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_same_bits_with_any_threads, an_error_comes_back, threads_are_chosen)

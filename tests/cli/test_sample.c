@@ -1,14 +1,7 @@
 /* Drawing ids: shares are those of softmax with the temperature, only of the most probable ids, and
    the same again with the same seed. */
 #include "sample.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 enum { N = 7, DRAWS = 20000 };
 
@@ -87,9 +80,4 @@ static void test_not_finite(void **state) {
   assert_non_null(strstr(gt_error_text(), "the model gives nan as logit of id 1; expected finite"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shares), cmocka_unit_test(test_seeds),
-                                     cmocka_unit_test(test_largest),
-                                     cmocka_unit_test(test_not_finite)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_shares, test_seeds, test_largest, test_not_finite)

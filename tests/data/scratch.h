@@ -3,18 +3,11 @@
 #define GEOTRAIN_TESTS_DATA_SCRATCH_H
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include <cmocka.h>
 
+#include "tests.h"
 #include "geotrain/data.h"
 
 /* The path DIR/name, in one of 64 buffers in turn; the folder is created on the first call. */

@@ -186,9 +186,4 @@ static void test_sizes(void **state) {
       }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_windows), cmocka_unit_test(test_keys),
-                                     cmocka_unit_test(test_untouched),
-                                     cmocka_unit_test(test_sizes)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_windows, test_keys, test_untouched, test_sizes)

@@ -187,9 +187,4 @@ static void test_bomb(void **state) {
           "50000");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cifar10),
-                                     cmocka_unit_test(test_cifar100),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_bomb)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_cifar10, test_cifar100, test_refused, test_bomb)

@@ -137,9 +137,4 @@ static void test_many(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder),
-                                     cmocka_unit_test(test_folder_refused),
-                                     cmocka_unit_test(test_attribute), cmocka_unit_test(test_many)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_folder, test_folder_refused, test_attribute, test_many)

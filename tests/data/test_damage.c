@@ -113,7 +113,4 @@ static void test_dataset(void **state) {
   gt_free(whole);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_idx), cmocka_unit_test(test_dataset)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_idx, test_dataset)

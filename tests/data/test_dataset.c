@@ -321,9 +321,4 @@ static void test_schema(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_contents),
-                                     cmocka_unit_test(test_bad_files),
-                                     cmocka_unit_test(test_schema)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_bad_contents, test_bad_files, test_schema)

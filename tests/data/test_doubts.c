@@ -138,8 +138,4 @@ static void test_lzf(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_units), cmocka_unit_test(test_lzf)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_axes, test_values, test_units, test_lzf)

@@ -100,9 +100,4 @@ static void test_refused(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_letters),
-                                     cmocka_unit_test(test_balanced),
-                                     cmocka_unit_test(test_refused)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_letters, test_balanced, test_refused)

@@ -205,11 +205,5 @@ static void test_refused(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_one_file), cmocka_unit_test(test_some_own),
-      cmocka_unit_test(test_pairs),        cmocka_unit_test(test_by_file),
-      cmocka_unit_test(test_kinds),        cmocka_unit_test(test_pipeline),
-      cmocka_unit_test(test_class_names),  cmocka_unit_test(test_refused)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_all_one_file, test_some_own, test_pairs, test_by_file, test_kinds, test_pipeline,
+      test_class_names, test_refused)

@@ -131,7 +131,4 @@ static void test_hostile(void **state) {
   assert_int_equal(wrong, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_hostile)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_hostile)

@@ -199,8 +199,4 @@ static void test_schema(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_loader), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_schema)};
-  return cmocka_run_group_tests(tests, make_samples, scratch_remove);
-}
+TESTS_BETWEEN(make_samples, scratch_remove, test_loader, test_refused, test_schema)

@@ -247,11 +247,5 @@ static void test_import_refused(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_truncated),
-      cmocka_unit_test(test_damaged),        cmocka_unit_test(test_import),
-      cmocka_unit_test(test_import_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_round_trip, test_truncated, test_damaged, test_import,
+              test_import_refused)

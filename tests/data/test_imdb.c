@@ -301,11 +301,5 @@ static void test_options(void **state) {
   assert_int_equal(import(0, 65536), GT_OK);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_words),   cmocka_unit_test(test_vocabulary),
-      cmocka_unit_test(test_samples), cmocka_unit_test(test_vocabulary_in_file),
-      cmocka_unit_test(test_refused), cmocka_unit_test(test_long_lines),
-      cmocka_unit_test(test_options)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_words, test_vocabulary, test_samples,
+              test_vocabulary_in_file, test_refused, test_long_lines, test_options)

@@ -1,11 +1,5 @@
 /* A data set without a name is named after its source folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "import.h"
 
 static void assert_name(const char *folder, const char *expected) {
@@ -37,11 +31,5 @@ static void test_a_long_name_is_cut(void **state) {
   assert_name(folder, expected);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_last_folder_names_it),
-      cmocka_unit_test(test_where_there_is_no_name_the_format_has_one),
-      cmocka_unit_test(test_a_long_name_is_cut),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_the_last_folder_names_it, test_where_there_is_no_name_the_format_has_one,
+      test_a_long_name_is_cut)

@@ -198,8 +198,4 @@ static void test_long(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_files), cmocka_unit_test(test_long)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_lines, test_refused, test_files, test_long)

@@ -286,12 +286,5 @@ static void test_loader_refused(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_permutation),    cmocka_unit_test(test_keys),
-      cmocka_unit_test(test_uniform),        cmocka_unit_test(test_counts),
-      cmocka_unit_test(test_loader),         cmocka_unit_test(test_loader_blocks),
-      cmocka_unit_test(test_loader_refused),
-  };
-  return cmocka_run_group_tests(tests, make_samples, scratch_remove);
-}
+TESTS_BETWEEN(make_samples, scratch_remove, test_permutation, test_keys, test_uniform, test_counts,
+              test_loader, test_loader_blocks, test_loader_refused)

@@ -244,16 +244,5 @@ static void test_many_labels(void **state) {
   if (took_s > 5) fail_msg("%.1f s for %d labels; expected at most 5 s", took_s, LABELS);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_seed),
-      cmocka_unit_test(test_shares),
-      cmocka_unit_test(test_label),
-      cmocka_unit_test(test_dirichlet),
-      cmocka_unit_test(test_dirichlet_moments),
-      cmocka_unit_test(test_file),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_many_labels),
-  };
-  return cmocka_run_group_tests(tests, make_labels, NULL);
-}
+TESTS_BETWEEN(make_labels, NULL, test_seed, test_shares, test_label, test_dirichlet,
+              test_dirichlet_moments, test_file, test_refused, test_many_labels)

@@ -345,15 +345,5 @@ static void test_options(void **state) {
   assert_int_equal(import(65536), GT_OK);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_sessions),
-                                     cmocka_unit_test(test_last_item),
-                                     cmocka_unit_test(test_many),
-                                     cmocka_unit_test(test_protocols),
-                                     cmocka_unit_test(test_list_of_sessions),
-                                     cmocka_unit_test(test_growing_list),
-                                     cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_cut),
-                                     cmocka_unit_test(test_options)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_whole_sessions, test_last_item, test_many, test_protocols,
+              test_list_of_sessions, test_growing_list, test_refused, test_cut, test_options)

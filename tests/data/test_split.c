@@ -209,13 +209,5 @@ static void test_other_files_stay(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes),
-                                     cmocka_unit_test(test_floats),
-                                     cmocka_unit_test(test_ids),
-                                     cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_tests),
-                                     cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_other_files_stay)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_bytes, test_floats, test_ids, test_sums, test_tests,
+              test_refused, test_other_files_stay)

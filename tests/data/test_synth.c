@@ -153,11 +153,5 @@ static void test_refused(void **state) {
   assert_nothing_alive();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_deterministic), cmocka_unit_test(test_known),
-      cmocka_unit_test(test_prefix),        cmocka_unit_test(test_learnable),
-      cmocka_unit_test(test_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_deterministic, test_known, test_prefix, test_learnable,
+              test_refused)

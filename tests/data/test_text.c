@@ -454,13 +454,6 @@ static void test_spoilt(void **state) {
   assert_failed(gt_tokens_open(&tokens, scratch("spoilt.h5")), GT_ERR_DATA, "another shape");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_windows), cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_files),   cmocka_unit_test(test_pieces),
-      cmocka_unit_test(test_merges),  cmocka_unit_test(test_round_trip),
-      cmocka_unit_test(test_shared),  cmocka_unit_test(test_few_pairs),
-      cmocka_unit_test(test_short),   cmocka_unit_test(test_files_refused),
-      cmocka_unit_test(test_options), cmocka_unit_test(test_spoilt)};
-  return cmocka_run_group_tests(tests, NULL, scratch_remove);
-}
+TESTS_BETWEEN(NULL, scratch_remove, test_windows, test_parts, test_files, test_pieces, test_merges,
+              test_round_trip, test_shared, test_few_pairs, test_short, test_files_refused,
+              test_options, test_spoilt)

@@ -1,12 +1,6 @@
 /* One region of an exchange, event by event: the turns of models that wait for room, and the rounds
    that a region catches up with after a resume. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/exchange.h"
 
 #define REGIONS 4
@@ -195,11 +189,5 @@ static void test_nothing_is_left_allocated(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_models_take_turns),
-      cmocka_unit_test(test_a_resume_ends_old_rounds_without_those_that_were_done),
-      cmocka_unit_test(test_nothing_is_left_allocated),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done,
+      test_nothing_is_left_allocated)

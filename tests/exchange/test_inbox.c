@@ -1,10 +1,6 @@
 /* The inbox: first in, first out per peer, memory used again, saved and loaded. */
 #include "inbox.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "tests.h"
 
 static void push(gt_inbox *inbox, size_t peer, uint64_t value) {
   float data[2] = {(float)value, (float)peer};
@@ -101,9 +97,4 @@ static void test_without_memory(void **state) {
   gt_inbox_close(&inbox);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order_and_reuse), cmocka_unit_test(test_grows_and_keeps_the_order),
-      cmocka_unit_test(test_save_and_load), cmocka_unit_test(test_without_memory)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_order_and_reuse, test_grows_and_keeps_the_order, test_save_and_load, test_without_memory)

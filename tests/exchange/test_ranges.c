@@ -1,14 +1,7 @@
 /* Several all-reduces at a time, over ranges of different length, each at its own pace, among all
    regions or some of them: a group is a set of regions with an exchange of its own, and all share
    the links.  Every member takes the same bits, the weighted mean of those that contributed. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/exchange.h"
 
 #define REGIONS 5
@@ -382,7 +375,4 @@ static void test_members(void **state) {
   for (uint64_t seed = 0; seed < 100; seed++) run(groups, GROUPS, seed);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges), cmocka_unit_test(test_members)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_ranges, test_members)

@@ -1,12 +1,5 @@
 /* Regions of one rank: which train, what such a region may not have, what is warned of. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/job.h"
 
 static const char base[] =
@@ -168,12 +161,5 @@ static void nothing_is_left(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(which_train),         cmocka_unit_test(no_data),
-      cmocka_unit_test(what_does_not_fit),   cmocka_unit_test(gradients_need_a_constant_rate),
-      cmocka_unit_test(where_it_only_costs), cmocka_unit_test(only_its_server_has_a_price),
-      cmocka_unit_test(nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(which_train, no_data, what_does_not_fit, gradients_need_a_constant_rate, where_it_only_costs,
+      only_its_server_has_a_price, nothing_is_left)

@@ -1,15 +1,9 @@
 /* Catalogues: the most specific line, tiers, files that override files, sites by name, nearest
    names. */
 #include "geotrain/job.h"
+#include "tests.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[] = "/tmp/geotrain-catalogue-XXXXXX";
 
@@ -141,12 +135,6 @@ static void nothing_is_left_after_errors(void **unused) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_most_exact_line_counts),
-      cmocka_unit_test(a_later_file_takes_the_place_of_a_rate_with_all_its_tiers),
-      cmocka_unit_test(a_site_is_a_cloud_and_a_place),
-      cmocka_unit_test(nothing_is_left_after_errors),
-  };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_BETWEEN(make_folder, remove_folder, the_most_exact_line_counts,
+              a_later_file_takes_the_place_of_a_rate_with_all_its_tiers,
+              a_site_is_a_cloud_and_a_place, nothing_is_left_after_errors)

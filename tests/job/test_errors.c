@@ -1,14 +1,8 @@
 /* Every kind of error in a job file: exit status 2 and a sentence that names the file, the key,
    what was found and what is needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "internal.h"
 
 static char file[64];
@@ -500,12 +494,6 @@ static void found_later(void **state) {
 
 int main(void) {
   snprintf(file, sizeof file, "test-errors-%ld.yaml", (long)getpid());
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_values),   cmocka_unit_test(keys),        cmocka_unit_test(values),
-      cmocka_unit_test(units),       cmocka_unit_test(across_keys), cmocka_unit_test(links),
-      cmocka_unit_test(outages),     cmocka_unit_test(work),        cmocka_unit_test(missing),
-      cmocka_unit_test(slurm),       cmocka_unit_test(text),        cmocka_unit_test(files),
-      cmocka_unit_test(found_later),
-  };
-  return cmocka_run_group_tests(tests, NULL, teardown);
+  return RUN_TESTS(NULL, teardown, no_values, keys, values, units, across_keys, links, outages,
+                   work, missing, slurm, text, files, found_later);
 }

@@ -1,16 +1,9 @@
 /* wan.matrix and profile: which values take precedence, what is rejected, and that the resolved job
    needs neither file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "internal.h"
 #include "../links.h"
 
@@ -395,20 +388,9 @@ int main(void) {
   snprintf(matrix_file, sizeof matrix_file, "%s/m.csv", folder);
   snprintf(profile_file, sizeof profile_file, "%s/p.yaml", folder);
   if (mkdir(folder, 0700) != 0) return 1;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matrix_becomes_links),
-      cmocka_unit_test(links_go_before_the_matrix),
-      cmocka_unit_test(matrix_mistakes),
-      cmocka_unit_test(files_that_are_not_there),
-      cmocka_unit_test(files_here_come_first),
-      cmocka_unit_test(profile_figures_of_work),
-      cmocka_unit_test(default_after_the_matrix),
-      cmocka_unit_test(profile_goes_before_devices),
-      cmocka_unit_test(profile_links),
-      cmocka_unit_test(profile_goes_before_a_region),
-      cmocka_unit_test(profile_after_the_matrix),
-      cmocka_unit_test(profile_mistakes),
-      cmocka_unit_test(profile_access),
-  };
-  return cmocka_run_group_tests(tests, NULL, teardown);
+  return RUN_TESTS(NULL, teardown, matrix_becomes_links, links_go_before_the_matrix,
+                   matrix_mistakes, files_that_are_not_there, files_here_come_first,
+                   profile_figures_of_work, default_after_the_matrix, profile_goes_before_devices,
+                   profile_links, profile_goes_before_a_region, profile_after_the_matrix,
+                   profile_mistakes, profile_access);
 }

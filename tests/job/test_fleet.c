@@ -1,15 +1,8 @@
 /* Fleets from profiles and CSV files: what is read, the sentence of every mistake, damage. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "geotrain/job.h"
 #include "geotrain/job_fleet.h"
 #include "world.h"
@@ -436,15 +429,7 @@ int main(void) {
   snprintf(devices_file, sizeof devices_file, "%s/devices.csv", folder);
   snprintf(links_file, sizeof links_file, "%s/links.csv", folder);
   snprintf(profile_file, sizeof profile_file, "%s/profile.yaml", folder);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_profile),
-      cmocka_unit_test(what_nothing_passes),
-      cmocka_unit_test(a_job_with_the_profile),
-      cmocka_unit_test(mistakes_in_profiles),
-      cmocka_unit_test(csv_files),
-      cmocka_unit_test(mistakes_in_csv_files),
-      cmocka_unit_test(too_many_devices),
-      cmocka_unit_test(damaged),
-  };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return RUN_TESTS(setup, teardown, a_profile, what_nothing_passes, a_job_with_the_profile,
+                   mistakes_in_profiles, csv_files, mistakes_in_csv_files, too_many_devices,
+                   damaged);
 }

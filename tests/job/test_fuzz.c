@@ -1,13 +1,7 @@
 /* Damaged job files and --set texts are rejected or read, without crashes or leaks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "cases.h"
 #include "internal.h"
 #include "world.h"
@@ -120,7 +114,5 @@ static int teardown(void **state) {
 
 int main(void) {
   snprintf(file, sizeof file, "test-fuzz-%ld.yaml", (long)getpid());
-  const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_files),
-                                     cmocka_unit_test(damaged_sets)};
-  return cmocka_run_group_tests(tests, NULL, teardown);
+  return RUN_TESTS(NULL, teardown, damaged_files, damaged_sets);
 }

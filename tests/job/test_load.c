@@ -1,16 +1,9 @@
 /* Loading valid job files: values, defaults, units, --set, the resolved job, differences, and every
    file in jobs/. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "internal.h"
 #include "../links.h"
 
@@ -467,19 +460,9 @@ static int teardown(void **state) {
 
 int main(void) {
   snprintf(file, sizeof file, "test-load-%ld.yaml", (long)getpid());
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(example_has_every_value),
-      cmocka_unit_test(defaults_are_those_of_the_table),
-      cmocka_unit_test(set_overrides),
-      cmocka_unit_test(set_to_nothing_leaves_the_others),
-      cmocka_unit_test(resolved_is_a_fixed_point),
-      cmocka_unit_test(jobs_all_load),
-      cmocka_unit_test(flat_is_for_scripts),
-      cmocka_unit_test(difference_names_key_and_values),
-      cmocka_unit_test(measured_jobs_have_every_link),
-      cmocka_unit_test(wan_and_work),
-      cmocka_unit_test(layers_of_a_model),
-      cmocka_unit_test(help_names_every_key),
-  };
-  return cmocka_run_group_tests(tests, NULL, teardown);
+  return RUN_TESTS(NULL, teardown, example_has_every_value, defaults_are_those_of_the_table,
+                   set_overrides, set_to_nothing_leaves_the_others, resolved_is_a_fixed_point,
+                   jobs_all_load, flat_is_for_scripts, difference_names_key_and_values,
+                   measured_jobs_have_every_link, wan_and_work, layers_of_a_model,
+                   help_names_every_key);
 }

@@ -1,14 +1,6 @@
 /* Options that only some strategies or models have: refused with the others, left out of a resolved
    job, named in help; jobs of before they existed are equal to jobs with their defaults. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "tests.h"
 #include "internal.h"
 
 static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\n"
@@ -205,12 +197,6 @@ static void help_names_them(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_table_is_sound),         cmocka_unit_test(with_others_they_are_refused),
-      cmocka_unit_test(some_are_read_with_all),     cmocka_unit_test(a_plan_may_have_them),
-      cmocka_unit_test(a_resolved_job_has_its_own), cmocka_unit_test(jobs_of_before),
-      cmocka_unit_test(values_have_keys),           cmocka_unit_test(help_names_them),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_table_is_sound, with_others_they_are_refused, some_are_read_with_all,
+      a_plan_may_have_them, a_resolved_job_has_its_own, jobs_of_before, values_have_keys,
+      help_names_them)

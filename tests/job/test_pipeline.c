@@ -1,14 +1,6 @@
 /* The section pipeline: what is read, what it changes elsewhere, its round trip, and each sentence
    with which it is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/job.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -481,25 +473,7 @@ static void wrong_values(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_is_read),
-      cmocka_unit_test(folded_pipelines),
-      cmocka_unit_test(no_pipeline),
-      cmocka_unit_test(who_reads_data),
-      cmocka_unit_test(differences_are_named),
-      cmocka_unit_test(wrong_regions),
-      cmocka_unit_test(wrong_ends),
-      cmocka_unit_test(wrong_batches),
-      cmocka_unit_test(found_later),
-      cmocka_unit_test(wrong_searches),
-      cmocka_unit_test(what_a_pipeline_fixes),
-      cmocka_unit_test(copies_are_read),
-      cmocka_unit_test(copies_may_adapt),
-      cmocka_unit_test(copies_have_names),
-      cmocka_unit_test(wrong_copies),
-      cmocka_unit_test(keys_without_stages),
-      cmocka_unit_test(wrong_values),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(all_is_read, folded_pipelines, no_pipeline, who_reads_data, differences_are_named,
+      wrong_regions, wrong_ends, wrong_batches, found_later, wrong_searches, what_a_pipeline_fixes,
+      copies_are_read, copies_may_adapt, copies_have_names, wrong_copies, keys_without_stages,
+      wrong_values)

@@ -1,14 +1,8 @@
 /* Job keys for plans and simulations: devices in regions, ranks resolved by a plan, a default link,
    candidates and predictions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "cases.h"
 #include "internal.h"
 #include "../links.h"
@@ -401,17 +395,7 @@ static int teardown(void **state) {
 
 int main(void) {
   snprintf(file, sizeof file, "test-plan-keys-%ld.yaml", (long)getpid());
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices_are_read),
-      cmocka_unit_test(plan_is_read),
-      cmocka_unit_test(default_link),
-      cmocka_unit_test(resolved_reads_back),
-      cmocka_unit_test(set_and_resume),
-      cmocka_unit_test(runs_need_more),
-      cmocka_unit_test(powers),
-      cmocka_unit_test(many_regions),
-      cmocka_unit_test(mistakes_in_regions),
-      cmocka_unit_test(mistakes_in_plan),
-  };
-  return cmocka_run_group_tests(tests, NULL, teardown);
+  return RUN_TESTS(NULL, teardown, devices_are_read, plan_is_read, default_link,
+                   resolved_reads_back, set_and_resume, runs_need_more, powers, many_regions,
+                   mistakes_in_regions, mistakes_in_plan);
 }

@@ -1,15 +1,9 @@
 /* Prices of a job: its own before the catalogue's, mean over devices, tariffs and their pools,
    missing prices, errors. */
 #include "geotrain/job.h"
+#include "tests.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[] = "/tmp/geotrain-prices-XXXXXX";
 
@@ -179,13 +173,7 @@ static void the_default_is_here_or_beside_the_program(void **unused) {
   assert_int_equal(chdir(before), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_the_job_says_goes_before_the_catalogue),
-      cmocka_unit_test(tariffs_are_by_place),
-      cmocka_unit_test(what_is_not_known_is_missing),
-      cmocka_unit_test(a_catalogue_that_lacks_something_is_refused),
-      cmocka_unit_test(the_default_is_here_or_beside_the_program),
-  };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_BETWEEN(make_folder, remove_folder, what_the_job_says_goes_before_the_catalogue,
+              tariffs_are_by_place, what_is_not_known_is_missing,
+              a_catalogue_that_lacks_something_is_refused,
+              the_default_is_here_or_beside_the_program)

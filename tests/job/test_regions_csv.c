@@ -1,13 +1,7 @@
 /* Regions from a CSV file, in place of those of the job file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "internal.h"
 #include "../links.h"
 
@@ -171,11 +165,5 @@ static int teardown(void **state) {
 int main(void) {
   snprintf(file, sizeof file, "test-regions-%ld.yaml", (long)getpid());
   snprintf(csv, sizeof csv, "test-regions-%ld.csv", (long)getpid());
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_column),
-      cmocka_unit_test(without_a_file),
-      cmocka_unit_test(ten_thousand),
-      cmocka_unit_test(mistakes),
-  };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return RUN_TESTS(setup, teardown, every_column, without_a_file, ten_thousand, mistakes);
 }

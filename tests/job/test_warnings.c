@@ -1,12 +1,5 @@
 /* Settings that are probably not intended give a warning, and no others do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/job.h"
 
 static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\nregions: "
@@ -103,9 +96,4 @@ static void each_is_told(void **state) {
          "train.batch is 64 and region a holds 63 samples: a batch is all that it has\n");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_to_tell),
-                                     cmocka_unit_test(units_are_told),
-                                     cmocka_unit_test(each_is_told)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(nothing_to_tell, units_are_told, each_is_told)

@@ -3,15 +3,9 @@
 #define GEOTRAIN_TESTS_LINK_SCRATCH_H
 
 #include "geotrain/link.h"
+#include "tests.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define MS (GT_SECOND / 1000)
 

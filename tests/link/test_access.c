@@ -173,15 +173,6 @@ static void a_full_access_does_not_idle(void **unused) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_frame_uses_what_is_left_since_its_first_bit),
-      cmocka_unit_test(a_small_frame_takes_its_own_time),
-      cmocka_unit_test(a_slow_stream_leaves_room_for_another),
-      cmocka_unit_test(a_stream_alone_has_the_lower_rate),
-      cmocka_unit_test(no_more_passes_than_the_rate),
-      cmocka_unit_test(what_fits_passes_as_it_arrives),
-      cmocka_unit_test(a_full_access_does_not_idle),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(a_frame_uses_what_is_left_since_its_first_bit, a_small_frame_takes_its_own_time,
+      a_slow_stream_leaves_room_for_another, a_stream_alone_has_the_lower_rate,
+      no_more_passes_than_the_rate, what_fits_passes_as_it_arrives, a_full_access_does_not_idle)

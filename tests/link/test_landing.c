@@ -107,12 +107,4 @@ static void one_sender_has_the_access(void **unused) {
   close_landing(&l);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(senders_take_turns),
-      cmocka_unit_test(small_frames_have_more_turns),
-      cmocka_unit_test(shares_are_equal),
-      cmocka_unit_test(one_sender_has_the_access),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(senders_take_turns, small_frames_have_more_turns, shares_are_equal, one_sender_has_the_access)

@@ -259,15 +259,7 @@ static void a_step_is_cheap(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_is_early_and_all_is_in_order),
-      cmocka_unit_test(a_busy_link_passes_exactly_what_it_can),
-      cmocka_unit_test(a_constant_trace_is_a_bandwidth),
-      cmocka_unit_test(a_shifted_link_gives_shifted_times),
-      cmocka_unit_test(jitter_is_cut_at_three_deviations),
-      cmocka_unit_test(each_frame_draws_one_normal_number),
-      cmocka_unit_test(a_step_is_cheap),
-  };
-  return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+TESTS_BETWEEN(scratch_make, scratch_remove, nothing_is_early_and_all_is_in_order,
+              a_busy_link_passes_exactly_what_it_can, a_constant_trace_is_a_bandwidth,
+              a_shifted_link_gives_shifted_times, jitter_is_cut_at_three_deviations,
+              each_frame_draws_one_normal_number, a_step_is_cheap)

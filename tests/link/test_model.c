@@ -1,13 +1,7 @@
 /* Laws of the link model: throughput, latency, service in order of arrival, no reordering,
    determinism; and wire bytes. */
 #include "geotrain/link.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define MS (GT_SECOND / 1000)
 
@@ -148,18 +142,9 @@ static void the_header_lies_as_documented(void **unused) {
   assert_int_equal(offsetof(gt_frame_header, range), 56);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_idle_link_takes_size_over_bandwidth_plus_latency),
-      cmocka_unit_test(a_busy_link_makes_frames_wait_and_latency_is_paid_once),
-      cmocka_unit_test(service_is_first_come_first_served),
-      cmocka_unit_test(a_long_stream_gets_the_bandwidth_and_no_more),
-      cmocka_unit_test(an_unlimited_link_costs_latency_only),
-      cmocka_unit_test(jitter_never_reorders_nor_goes_back_in_time),
-      cmocka_unit_test(jitter_has_its_standard_deviation),
-      cmocka_unit_test(the_same_seed_and_direction_give_the_same_times),
-      cmocka_unit_test(wire_bytes_are_payload_and_a_header_a_frame),
-      cmocka_unit_test(the_header_lies_as_documented),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(an_idle_link_takes_size_over_bandwidth_plus_latency,
+      a_busy_link_makes_frames_wait_and_latency_is_paid_once, service_is_first_come_first_served,
+      a_long_stream_gets_the_bandwidth_and_no_more, an_unlimited_link_costs_latency_only,
+      jitter_never_reorders_nor_goes_back_in_time, jitter_has_its_standard_deviation,
+      the_same_seed_and_direction_give_the_same_times, wire_bytes_are_payload_and_a_header_a_frame,
+      the_header_lies_as_documented)

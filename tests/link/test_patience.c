@@ -1,16 +1,10 @@
 /* The links of a job: how long a region waits for a sign of life of another (by the link from that
    region, not the one to it), and a large matrix. */
-#include "cases.h"
-#include "geotrain/link.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "cases.h"
+#include "geotrain/link.h"
+#include "tests.h"
 
 #define BYTES ((size_t)1000000) /* 8 s at 1 Mbit/s */
 
@@ -84,8 +78,4 @@ static void a_large_matrix(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(by_the_link_from_the_peer),
-                                     cmocka_unit_test(a_large_matrix)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(by_the_link_from_the_peer, a_large_matrix)

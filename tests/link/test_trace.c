@@ -236,19 +236,11 @@ static void nothing_is_left_behind(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_csv_trace_is_what_it_says),
-      cmocka_unit_test(a_trace_with_latency_everywhere_hides_the_links_own),
-      cmocka_unit_test(a_mahimahi_trace_spreads_packets_over_their_milliseconds),
-      cmocka_unit_test(equal_neighbours_are_one_segment),
-      cmocka_unit_test(bits_and_times_are_inverse_over_many_periods),
-      cmocka_unit_test(a_pause_is_waited_for_only_by_what_comes_after_it),
-      cmocka_unit_test(splitting_what_is_sent_does_not_change_its_end),
-      cmocka_unit_test(mistakes_are_named_with_their_line),
-      cmocka_unit_test(files_that_cannot_be_read_are_named),
-      cmocka_unit_test(random_bytes_are_a_trace_or_a_sentence),
-      cmocka_unit_test(nothing_is_left_behind),
-  };
-  return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+TESTS_BETWEEN(scratch_make, scratch_remove, a_csv_trace_is_what_it_says,
+              a_trace_with_latency_everywhere_hides_the_links_own,
+              a_mahimahi_trace_spreads_packets_over_their_milliseconds,
+              equal_neighbours_are_one_segment, bits_and_times_are_inverse_over_many_periods,
+              a_pause_is_waited_for_only_by_what_comes_after_it,
+              splitting_what_is_sent_does_not_change_its_end, mistakes_are_named_with_their_line,
+              files_that_cannot_be_read_are_named, random_bytes_are_a_trace_or_a_sentence,
+              nothing_is_left_behind)

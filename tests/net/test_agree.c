@@ -2,13 +2,7 @@
 /* Agreement: each rank fails in turn, several fail at once, and all ranks get the same status and
    text. */
 #include "geotrain/net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define LIMIT_S 20.0
 
@@ -61,13 +55,8 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_well),
-      cmocka_unit_test(each_rank_fails_in_turn),
-      cmocka_unit_test(all_fail),
-      cmocka_unit_test(a_fault_keeps_its_place),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed =
+      RUN_TESTS(NULL, NULL, all_well, each_rank_fails_in_turn, all_fail, a_fault_keeps_its_place);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

@@ -1,11 +1,6 @@
 /* Host lists: plain names and Slurm's compressed form. */
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 static bool contains(const char *text, const char *host) {
   bool found = false;
@@ -78,11 +73,4 @@ static void malformed_lists(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(plain_names),     cmocka_unit_test(compressed_names),
-      cmocka_unit_test(widths),          cmocka_unit_test(several_brackets),
-      cmocka_unit_test(malformed_lists),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(plain_names, compressed_names, widths, several_brackets, malformed_lists)

@@ -1,13 +1,6 @@
 /* Launchers recognised by the environment: those that join their processes are accepted; the others
    are rejected with a sentence that says how to fix it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define LIBRARY "Open MPI v4.1.4"
@@ -145,10 +138,4 @@ static void apart(void **state) {
                       "of 4 (a 2, b 2): srun --mpi=pmix, or mpirun -n 4");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_fits), cmocka_unit_test(what_does_not), cmocka_unit_test(one_speaks),
-      cmocka_unit_test(advice),    cmocka_unit_test(apart),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(what_fits, what_does_not, one_speaks, advice, apart)

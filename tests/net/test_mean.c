@@ -3,17 +3,8 @@
    timing, number of parameters, participants and samples; buffers come back, and the common
    parameters are complete. */
 #include "internal.h"
-
 #include "geotrain/tensor.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define LIMIT_S  20.0
 #define NBUFFERS ((size_t)5)
@@ -275,10 +266,8 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(in_shared_memory),
-                                     cmocka_unit_test(by_messages),
-                                     cmocka_unit_test(a_chunk_that_is_claimed_is_left_alone)};
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed =
+      RUN_TESTS(NULL, NULL, in_shared_memory, by_messages, a_chunk_that_is_claimed_is_left_alone);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

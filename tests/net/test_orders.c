@@ -3,12 +3,8 @@
    (tests/run.sh --full).  A release and an acquire stand for a message, as MPI_Win_sync makes it
    between ranks. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/tensor.h"
 #include "internal.h"
 
@@ -112,7 +108,4 @@ static void mean_and_bells(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(mean_and_bells)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(mean_and_bells)

@@ -2,14 +2,7 @@
 /* Passes of a pipeline in the local plane: a chain of workers whose inputs are pieces of several
    activation areas, in shared memory and by messages; the PS knows what every byte must be.  In every fifth step
    parameters are in the snapshot, which nobody changes.  What cannot be is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define LIMIT_S  30.0
@@ -477,10 +470,7 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(chain),
-                                     cmocka_unit_test(orders_that_do_not_fit),
-                                     cmocka_unit_test(nonsense_ends_the_run)};
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = RUN_TESTS(NULL, NULL, chain, orders_that_do_not_fit, nonsense_ends_the_run);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

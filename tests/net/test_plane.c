@@ -3,15 +3,9 @@
    with pushes, all workers evaluate one snapshot, their scores arrive, and the time of a round trip
    is measured. */
 #include "geotrain/net.h"
+#include "tests.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define LIMIT_S  20.0
 #define NPARAMS  ((size_t)62006)
@@ -263,10 +257,7 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips),
-                                     cmocka_unit_test(round_trips_by_messages),
-                                     cmocka_unit_test(evaluations)};
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = RUN_TESTS(NULL, NULL, round_trips, round_trips_by_messages, evaluations);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

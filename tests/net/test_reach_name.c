@@ -1,13 +1,6 @@
 /* The name of a rank before the map exists: with its own region if known, else that of its
    block. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 static const gt_region_plan plan[] = {{.name = "eu", .ranks = 2}, {.name = "us", .ranks = 3}};
@@ -41,9 +34,4 @@ static void test_else_there_is_none(void **state) {
   assert_named(1, "a", 1, NULL, "rank 1 on a");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_rank_says_its_region),
-                                     cmocka_unit_test(test_else_blocks_of_ranks_say_it),
-                                     cmocka_unit_test(test_else_there_is_none)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_a_rank_says_its_region, test_else_blocks_of_ranks_say_it, test_else_there_is_none)

@@ -1,14 +1,7 @@
 /* ranks: 1 3 5; processors: 1 */
 /* Roles: blocks, environment and hosts; each error gives the same sentence on all ranks. */
 #include "geotrain/net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define LIMIT_S 20.0
 
@@ -172,17 +165,8 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(too_few_ranks),
-      cmocka_unit_test(worlds_of_one),
-      cmocka_unit_test(a_region_of_none),
-      cmocka_unit_test(a_region_of_one),
-      cmocka_unit_test(blocks),
-      cmocka_unit_test(environment),
-      cmocka_unit_test(hosts),
-      cmocka_unit_test(nothing_is_left_allocated),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = RUN_TESTS(NULL, NULL, too_few_ranks, worlds_of_one, a_region_of_none,
+                         a_region_of_one, blocks, environment, hosts, nothing_is_left_allocated);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

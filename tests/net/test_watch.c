@@ -1,15 +1,11 @@
 /* The watchdog ends a process that hangs inside a call with 5 and a sentence, and does not end one
    that returns; back-off and deadlines. */
-#include "internal.h"
-
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "internal.h"
+#include "tests.h"
 
 /* Runs `body` in a child; returns its exit code, and its stderr in text. */
 static int in_child(void (*body)(void), char *text, size_t size) {
@@ -104,13 +100,5 @@ static void backoff_doubles_to_its_cap(void **state) {
   assert_int_equal(b.sleep, 20000);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(hang_ends_with_5),
-      cmocka_unit_test(an_ended_watch_does_nothing),
-      cmocka_unit_test(panic_before_init_exits_with_its_code),
-      cmocka_unit_test(a_stopped_process_has_not_waited),
-      cmocka_unit_test(backoff_doubles_to_its_cap),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(hang_ends_with_5, an_ended_watch_does_nothing, panic_before_init_exits_with_its_code,
+      a_stopped_process_has_not_waited, backoff_doubles_to_its_cap)

@@ -1,14 +1,6 @@
 /* The area under the ROC curve against its definition: over every pair of a positive and a
    negative. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/nn.h"
 
 #define MOST 700
@@ -159,11 +151,4 @@ static void test_lean(void **unused) {
   gt_graph_close(graph);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_ends),
-      cmocka_unit_test(test_inverse),       cmocka_unit_test(test_lean),
-      cmocka_unit_test(test_there_is_none), cmocka_unit_test(test_many),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_against_pairs, test_ends, test_inverse, test_lean, test_there_is_none, test_many)

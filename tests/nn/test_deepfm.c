@@ -1,14 +1,7 @@
 /* DeepFM: gradients of its operations and of the whole model against central finite differences of
    an independent forward in float64; gradients of an embedding over several steps; names, initial
    values, errors; and learning of what only pairs of ids tell. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "graph.h"
 #include "ref64.h"
 
@@ -625,19 +618,7 @@ static void learns_pairs_without_allocating(void **state) {
 int main(void) {
   rng = gt_rng_make(21, GT_RNG_TEST, 0, 0);
   if (!gt_kernels_find("dnn")) ntables = 3;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(embedding),
-      cmocka_unit_test(factorization_machine),
-      cmocka_unit_test(sum_of_two),
-      cmocka_unit_test(every_gradient),
-      cmocka_unit_test(size_of_the_paper),
-      cmocka_unit_test(bf16),
-      cmocka_unit_test(rows_of_a_batch_alone),
-      cmocka_unit_test(gradients_in_order),
-      cmocka_unit_test(names_and_values),
-      cmocka_unit_test(hashes),
-      cmocka_unit_test(refusals),
-      cmocka_unit_test(learns_pairs_without_allocating),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, embedding, factorization_machine, sum_of_two, every_gradient,
+                   size_of_the_paper, bf16, rows_of_a_batch_alone, gradients_in_order,
+                   names_and_values, hashes, refusals, learns_pairs_without_allocating);
 }

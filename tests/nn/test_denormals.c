@@ -1,14 +1,9 @@
 /* Denormal numbers count as 0.  Otherwise, where gradients stay 0, momentum would decay to denormal
    numbers, stay there, and slow down every step. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <float.h>
 #include <pthread.h>
-#include <string.h>
 
+#include "tests.h"
 #include "geotrain/nn.h"
 
 enum { N = 100, STEPS = 2000 };
@@ -68,8 +63,4 @@ static void so_do_threads(void **state) {
   assert_int_equal(bits, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(states_reach_zero),
-                                     cmocka_unit_test(so_do_threads)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(states_reach_zero, so_do_threads)

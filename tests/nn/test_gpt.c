@@ -1,14 +1,7 @@
 /* GPT: gradients of the whole model against central finite differences of an independent forward in
    float64, head tied and not; causality; bf16; names, initial values, errors; and learning of what
    only the context tells. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "graph.h"
 #include "ref64.h"
@@ -493,19 +486,7 @@ static void learns_to_repeat(void **state) {
 int main(void) {
   rng = gt_rng_make(29, GT_RNG_TEST, 0, 0);
   if (!gt_kernels_find("dnn")) ntables = 3;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_gradient),
-      cmocka_unit_test(told_gradients_are_final),
-      cmocka_unit_test(only_the_past_counts),
-      cmocka_unit_test(lengths_within_the_context),
-      cmocka_unit_test(bf16_is_near),
-      cmocka_unit_test(names_and_values),
-      cmocka_unit_test(presets),
-      cmocka_unit_test(operations_are_counted),
-      cmocka_unit_test(hashes),
-      cmocka_unit_test(refusals),
-      cmocka_unit_test(labels_are_refused),
-      cmocka_unit_test(learns_to_repeat),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, every_gradient, told_gradients_are_final, only_the_past_counts,
+                   lengths_within_the_context, bf16_is_near, names_and_values, presets,
+                   operations_are_counted, hashes, refusals, labels_are_refused, learns_to_repeat);
 }

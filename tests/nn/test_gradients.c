@@ -1,13 +1,6 @@
 /* Gradients of every operation and of the whole of LeNet-5 against central finite differences of an
    independent forward in float64. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "graph.h"
 #include "ref64.h"
@@ -272,14 +265,6 @@ static void lenet_28x28(void **state) {
 int main(void) {
   rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
   if (!gt_kernels_find("dnn")) ntables = 3;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(conv2d),
-      cmocka_unit_test(pooling),
-      cmocka_unit_test(linear_and_relu),
-      cmocka_unit_test(inert),
-      cmocka_unit_test(lenet_small_every_gradient),
-      cmocka_unit_test(lenet_other_kernels),
-      cmocka_unit_test(lenet_28x28),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, conv2d, pooling, linear_and_relu, inert, lenet_small_every_gradient,
+                   lenet_other_kernels, lenet_28x28);
 }

@@ -1,13 +1,6 @@
 /* The graph's public interface: arrays and names, initial values, hash, errors, no allocation in a
    step, progress, and learning. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "graph.h"
 
 static const gt_sample_shape mnist = {28, 28, 1, 10, 0};
@@ -327,12 +320,5 @@ static void sizes_that_are_refused(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_and_places),          cmocka_unit_test(initial_values),
-      cmocka_unit_test(hash_tells_models_apart),   cmocka_unit_test(what_is_refused),
-      cmocka_unit_test(learns_without_allocating), cmocka_unit_test(same_bits),
-      cmocka_unit_test(dummy_has_any_size),        cmocka_unit_test(sizes_that_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(names_and_places, initial_values, hash_tells_models_apart, what_is_refused,
+      learns_without_allocating, same_bits, dummy_has_any_size, sizes_that_are_refused)

@@ -1,15 +1,7 @@
 /* Element-wise operations, means, optimizers, normalisation and the gates of LSTM and GRU give the
    same bits with every instruction set and compiler: regions with different CPUs must get the same
    mean. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/nn.h"
 
 /* Odd, so that every loop has a remainder; more than one block of gt_vec_mean. */
@@ -279,12 +271,5 @@ static void names(void **state) {
   assert_int_equal(gt_isa_used(), gt_isa_best());
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits),
-                                     cmocka_unit_test(normalisation_gives_these_bits),
-                                     cmocka_unit_test(gates_give_these_bits),
-                                     cmocka_unit_test(decoder_gives_these_bits),
-                                     cmocka_unit_test(recurrent_unit_gives_these_bits),
-                                     cmocka_unit_test(names)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(every_set_gives_these_bits, normalisation_gives_these_bits, gates_give_these_bits,
+      decoder_gives_these_bits, recurrent_unit_gives_these_bits, names)

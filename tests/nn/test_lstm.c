@@ -1,14 +1,7 @@
 /* LSTM: gradients of the whole model against central finite differences of an independent forward
    in float64, with samples of all lengths; padding; names, initial values, errors; and learning of
    what only the order of the words tells. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "graph.h"
 #include "ref64.h"
 
@@ -363,11 +356,6 @@ static void learns_the_order(void **state) {
 int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
   if (!gt_kernels_find("dnn")) ntables = 3;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_gradient),   cmocka_unit_test(padding_in_front_changes_nothing),
-      cmocka_unit_test(padding_alone),    cmocka_unit_test(its_vector_stays_zero),
-      cmocka_unit_test(names_and_values), cmocka_unit_test(hashes),
-      cmocka_unit_test(refusals),         cmocka_unit_test(learns_the_order),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, every_gradient, padding_in_front_changes_nothing, padding_alone,
+                   its_vector_stays_zero, names_and_values, hashes, refusals, learns_the_order);
 }

@@ -1,14 +1,7 @@
 /* NISER: gradients of the whole model against central finite differences of an independent forward
    in float64, over sessions of all lengths with items that occur again; padding; the two backward
    passes of an operation alone; names, initial values, errors; and learning. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "tests.h"
 #include "graph.h"
 #include "ref64.h"
 #include "session_graph.h"
@@ -546,17 +539,7 @@ static void learns(void **state) {
 int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
   if (!gt_kernels_find("dnn")) ntables = 3;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(session_graphs),
-      cmocka_unit_test(every_gradient),
-      cmocka_unit_test(passes_are_apart),
-      cmocka_unit_test(padding_changes_nothing),
-      cmocka_unit_test(sessions_without_items),
-      cmocka_unit_test(nothing_is_allocated),
-      cmocka_unit_test(names_and_values),
-      cmocka_unit_test(hashes),
-      cmocka_unit_test(refusals),
-      cmocka_unit_test(learns),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, session_graphs, every_gradient, passes_are_apart,
+                   padding_changes_nothing, sessions_without_items, nothing_is_allocated,
+                   names_and_values, hashes, refusals, learns);
 }

@@ -1,13 +1,6 @@
 /* Optimizers against float64 sequences computed here from the papers; schedules; the content of
    acc; saved and loaded state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/nn.h"
 
 enum { N = 37, STEPS = 25 };
@@ -391,14 +384,6 @@ static void one_that_counts(void **state) {
   gt_optim_close(optim);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sequences),          cmocka_unit_test(acc_is_the_update),
-      cmocka_unit_test(saved_and_loaded),   cmocka_unit_test(without_memory_only_steps_count),
-      cmocka_unit_test(what_is_refused),    cmocka_unit_test(schedules),
-      cmocka_unit_test(one_that_counts),    cmocka_unit_test(clipped),
-      cmocka_unit_test(norm_is_of_tensors), cmocka_unit_test(clipped_extremes),
-      cmocka_unit_test(clipped_in_parts),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(sequences, acc_is_the_update, saved_and_loaded, without_memory_only_steps_count,
+      what_is_refused, schedules, one_that_counts, clipped, norm_is_of_tensors, clipped_extremes,
+      clipped_in_parts)

@@ -1,14 +1,7 @@
 /* Passes over spans and slots: whatever the cuts, the graphs that hold the spans, the slots and the
    order of the passes, gradients, running statistics and losses of a step of micro-batches have the
    bits of one graph that does one micro-batch after the other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "graph.h"
 
@@ -654,11 +647,7 @@ static void empty_micro_batches(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_bits_in_any_order), cmocka_unit_test(in_bf16),
-      cmocka_unit_test(sums_of_fused_steps),    cmocka_unit_test(mean_of_the_batch),
-      cmocka_unit_test(empty_micro_batches),
-  };
   rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, same_bits_in_any_order, in_bf16, sums_of_fused_steps,
+                   mean_of_the_batch, empty_micro_batches);
 }

@@ -1,15 +1,10 @@
 /* Graphs that would silently have wrong gradients are rejected: the signs that mask a ReLU's
    gradient must be kept by the operations behind it, and the parameters of the first operation must
    get gradients. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "graph.h"
 
 enum { FINE = 0, FAULT = 42, OTHER = 43 };
@@ -132,8 +127,4 @@ static void parameters_of_the_first_operation(void **state) {
       FAULT);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(masks_outlive_what_is_in_place),
-                                     cmocka_unit_test(parameters_of_the_first_operation)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(masks_outlive_what_is_in_place, parameters_of_the_first_operation)

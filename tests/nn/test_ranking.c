@@ -1,12 +1,6 @@
 /* Ranks of labels, with ties and numbers that are none; Recall@20 and MRR@20 against their
    definitions; and which models have which figures. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-
+#include "tests.h"
 #include "geotrain/nn.h"
 
 static void ranks(void **state) {
@@ -84,9 +78,4 @@ static void which_models(void **state) {
   assert_true(isnan(none.auc) && isnan(none.recall20) && isnan(none.mrr20));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(ranks), cmocka_unit_test(ranks_are_an_order),
-                                     cmocka_unit_test(recall_and_mrr),
-                                     cmocka_unit_test(which_models)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(ranks, ranks_are_an_order, recall_and_mrr, which_models)

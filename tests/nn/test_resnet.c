@@ -1,16 +1,10 @@
 /* ResNet-18: its sizes and names; loss, statistics and gradients of every kernel table against
    finite differences of an independent forward in float64; bf16 against float32; announced
    gradients are final; and it learns.  (timeout: 300) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "cases.h"
 #include "graph.h"
 #include "ref64_resnet.h"
@@ -388,15 +382,7 @@ int main(void) {
   rng = gt_rng_make(31, GT_RNG_TEST, 0, 0);
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = 0; i < 8; i++) labels[i] = (int32_t)(i % CLASSES);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_and_names),
-      cmocka_unit_test(a_single_value_is_refused),
-      cmocka_unit_test(kernels_are_named_for_the_batch),
-      cmocka_unit_test(gradients),
-      cmocka_unit_test(bf16_against_float32),
-      cmocka_unit_test(bf16_by_winograd),
-      cmocka_unit_test(announced_gradients_are_final),
-      cmocka_unit_test(learns_without_allocating),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, numbers_and_names, a_single_value_is_refused,
+                   kernels_are_named_for_the_batch, gradients, bf16_against_float32,
+                   bf16_by_winograd, announced_gradients_are_final, learns_without_allocating);
 }

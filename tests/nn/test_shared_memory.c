@@ -1,13 +1,7 @@
 /* Graphs of one model for micro-batches of different sizes that take turns, step by step, in one
    block of memory and one array of gradients: every step has the bits of graphs that share
    nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <string.h>
-
+#include "tests.h"
 #include "graph.h"
 
 enum { BATCH = 8, SHAPES = 3, STEPS = 12 };
@@ -165,7 +159,4 @@ static void same_bits_as_apart(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_apart)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(same_bits_as_apart)

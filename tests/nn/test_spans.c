@@ -1,14 +1,9 @@
 /* Spans: what a model's operations say, where a model can be cut, arrays of some spans only, and
    the memory of slots. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "graph.h"
 
 static const gt_sample_shape text = {1, 1, 9, 30, 30}, image = {28, 28, 1, 10, 0},
@@ -499,21 +494,6 @@ static void misuse(void **state) {
   misused(use_other, spec, "a graph without slots was asked for a span");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(operations),
-      cmocka_unit_test(ends_and_samples),
-      cmocka_unit_test(cuts_that_are_refused),
-      cmocka_unit_test(spans_that_are_refused),
-      cmocka_unit_test(arrays_of_spans),
-      cmocka_unit_test(second_name),
-      cmocka_unit_test(owner_alone),
-      cmocka_unit_test(memory_is_stated),
-      cmocka_unit_test(fused_step_is_stated),
-      cmocka_unit_test(what_a_slot_holds),
-      cmocka_unit_test(slots_do_not_overlap),
-      cmocka_unit_test(evaluation),
-      cmocka_unit_test(misuse),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(operations, ends_and_samples, cuts_that_are_refused, spans_that_are_refused, arrays_of_spans,
+      second_name, owner_alone, memory_is_stated, fused_step_is_stated, what_a_slot_holds,
+      slots_do_not_overlap, evaluation, misuse)

@@ -3,13 +3,7 @@
    state as if nothing had been. */
 #include "cases.h"
 #include "geotrain/pipe_adapt.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define STAGES  4
 #define REGIONS 2

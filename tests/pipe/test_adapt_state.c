@@ -1,11 +1,6 @@
 /* The adapter's state: one that is loaded is saved again item by item, so no item is left out. */
 #include "geotrain/pipe_adapt.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define STAGES  2
 #define REGIONS 2
@@ -85,7 +80,4 @@ static void what_is_loaded_is_saved_again(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_loaded_is_saved_again)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(what_is_loaded_is_saved_again)

@@ -1,12 +1,6 @@
 /* Problems and schedules that are refused, each with its sentence. */
 #include "world.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 static void says(gt_status status, const char *text) {
   assert_int_equal(status, GT_ERR_JOB);
@@ -171,11 +165,5 @@ static void shapes_that_do_not_fit(void **unused) {
   gt_pipe_schedule_close(s);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sound_schedules_pass),     cmocka_unit_test(every_pass_once),
-      cmocka_unit_test(order_within_a_stage),     cmocka_unit_test(deadlocks),
-      cmocka_unit_test(memory_is_held),           cmocka_unit_test(peaks_by_hand),
-      cmocka_unit_test(numbers_that_are_refused), cmocka_unit_test(shapes_that_do_not_fit)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(sound_schedules_pass, every_pass_once, order_within_a_stage, deadlocks, memory_is_held,
+      peaks_by_hand, numbers_that_are_refused, shapes_that_do_not_fit)

@@ -1,11 +1,6 @@
 /* Pictures: a small step as text, letter by letter, and as SVG. */
 #include "world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 static char *draw(const world *w, gt_pipe_kind kind, size_t columns,
                   char *(*by)(const gt_pipe_schedule *, const gt_pipe_problem *,
@@ -82,10 +77,5 @@ static void svg_without_room_has_no_numbers(void **unused) {
   gt_free(svg);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(text_by_hand),
-                                     cmocka_unit_test(odd_chunks_are_small),
-                                     cmocka_unit_test(svg_has_a_box_for_each_pass),
-                                     cmocka_unit_test(svg_without_room_has_no_numbers)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(text_by_hand, odd_chunks_are_small, svg_has_a_box_for_each_pass,
+      svg_without_room_has_no_numbers)

@@ -1,12 +1,7 @@
 /* Times by hand: hops, links that are occupied, accesses that are shared, steps that follow each
    other; and a run that uses the functions as a program would. */
 #include "world.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 static gt_pipe_result evaluate(const world *w, gt_pipe_kind kind, size_t steps) {
   gt_pipe_schedule *s = w_make(w, kind, NULL);
@@ -336,21 +331,8 @@ static void nothing_is_left_allocated(void **unused) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(hops_have_directions_and_rates),
-                                     cmocka_unit_test(messages_occupy_a_link),
-                                     cmocka_unit_test(regions_wait_for_each_other),
-                                     cmocka_unit_test(a_hop_comes_before_the_link),
-                                     cmocka_unit_test(messages_occupy_an_access),
-                                     cmocka_unit_test(long_messages_go_in_frames),
-                                     cmocka_unit_test(neighbours_share),
-                                     cmocka_unit_test(auto_over_a_slow_link),
-                                     cmocka_unit_test(periods_by_hand),
-                                     cmocka_unit_test(one_step_has_its_own_end_as_period),
-                                     cmocka_unit_test(the_slowest_stage_sets_the_pace),
-                                     cmocka_unit_test(a_run_without_times_ends),
-                                     cmocka_unit_test(hashes_tell_schedules_apart),
-                                     cmocka_unit_test(spans_and_stages),
-                                     cmocka_unit_test(nothing_is_left_allocated)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(hops_have_directions_and_rates, messages_occupy_a_link, regions_wait_for_each_other,
+      a_hop_comes_before_the_link, messages_occupy_an_access, long_messages_go_in_frames,
+      neighbours_share, auto_over_a_slow_link, periods_by_hand, one_step_has_its_own_end_as_period,
+      the_slowest_stage_sets_the_pace, a_run_without_times_ends, hashes_tell_schedules_apart,
+      spans_and_stages, nothing_is_left_allocated)

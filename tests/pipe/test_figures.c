@@ -1,11 +1,6 @@
 /* Published figures, a table over latencies, and what the zero-bubble papers prove. */
 #include "world.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 static void near_to(double found, double needed, double within) {
   if (!(fabs(found - needed) <= within)) fail_msg("found %.9g, needed %.9g", found, needed);
@@ -203,17 +198,7 @@ static void folded_with_two_slots(void **unused) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_published_bubbles),
-                                     cmocka_unit_test(auto_on_the_published_row),
-                                     cmocka_unit_test(the_plain_rules_on_the_published_row),
-                                     cmocka_unit_test(memory_as_published),
-                                     cmocka_unit_test(no_bubble_where_times_are_equal),
-                                     cmocka_unit_test(bubbles_by_formula),
-                                     cmocka_unit_test(a_table_over_latencies),
-                                     cmocka_unit_test(less_memory_over_latency),
-                                     cmocka_unit_test(depths_by_hand),
-                                     cmocka_unit_test(auto_is_never_behind),
-                                     cmocka_unit_test(folded_with_two_slots)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_published_bubbles, auto_on_the_published_row, the_plain_rules_on_the_published_row,
+      memory_as_published, no_bubble_where_times_are_equal, bubbles_by_formula,
+      a_table_over_latencies, less_memory_over_latency, depths_by_hand, auto_is_never_behind,
+      folded_with_two_slots)

@@ -1,19 +1,11 @@
 /* Grouping of devices: planted fleets, a clustering written from the definition, measured links of
    clouds, limits, a thousand devices. */
 #include "geotrain/pipe_groups.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/job.h"
 #include "../links.h"
+
+#include <time.h>
 
 #define FLEETS  1000
 #define RANDOM  2000
@@ -469,20 +461,8 @@ static void groups_have_their_worst_members(void **state) {
   close_world(&w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(planted_fleets_are_found),
-      cmocka_unit_test(a_thousand_devices),
-      cmocka_unit_test(any_fleet_is_grouped_as_defined),
-      cmocka_unit_test(ranks_of_clouds_fall_into_their_regions),
-      cmocka_unit_test(one_device_and_equal_devices),
-      cmocka_unit_test(the_slower_direction_counts),
-      cmocka_unit_test(a_gap_is_a_ratio_of_two),
-      cmocka_unit_test(powers_are_alike_up_to_a_quarter),
-      cmocka_unit_test(unreachable_pairs_are_apart),
-      cmocka_unit_test(wrong_numbers_are_named),
-      cmocka_unit_test(times_and_powers),
-      cmocka_unit_test(groups_have_their_worst_members),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(planted_fleets_are_found, a_thousand_devices, any_fleet_is_grouped_as_defined,
+      ranks_of_clouds_fall_into_their_regions, one_device_and_equal_devices,
+      the_slower_direction_counts, a_gap_is_a_ratio_of_two, powers_are_alike_up_to_a_quarter,
+      unreachable_pairs_are_apart, wrong_numbers_are_named, times_and_powers,
+      groups_have_their_worst_members)

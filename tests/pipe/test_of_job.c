@@ -1,14 +1,7 @@
 /* The pipeline of a job: its layout, times, problem, memory, traffic and schedule for a small GPT
    whose figures are computed by hand; even cuts against all cuts; each refusal. */
 #include "geotrain/pipe_job.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -495,23 +488,6 @@ static void replicas_of_statistics(void **state) {
   gt_job_close(job);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(places_and_spans),
-      cmocka_unit_test(folded),
-      cmocka_unit_test(times_of_passes),
-      cmocka_unit_test(times_of_workers),
-      cmocka_unit_test(the_problem),
-      cmocka_unit_test(a_step_by_hand),
-      cmocka_unit_test(without_times),
-      cmocka_unit_test(even_cuts),
-      cmocka_unit_test(bytes_of_a_step),
-      cmocka_unit_test(what_a_worker_needs),
-      cmocka_unit_test(memory_is_kept),
-      cmocka_unit_test(the_same_again),
-      cmocka_unit_test(wrong_cuts),
-      cmocka_unit_test(wrong_stages),
-      cmocka_unit_test(replicas_of_statistics),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(places_and_spans, folded, times_of_passes, times_of_workers, the_problem, a_step_by_hand,
+      without_times, even_cuts, bytes_of_a_step, what_a_worker_needs, memory_is_kept,
+      the_same_again, wrong_cuts, wrong_stages, replicas_of_statistics)

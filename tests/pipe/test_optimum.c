@@ -1,11 +1,7 @@
 /* How far the search is from the best order there is, which is found by trying all. */
 #include "cases.h"
 #include "world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define STAGES_MAX 3
 #define MICROS     2
@@ -87,8 +83,4 @@ static void costs_against_all_orders(void **unused) {
   compare(2, GT_PIPE_COST, cases(200, 60));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(makespans_against_all_orders),
-                                     cmocka_unit_test(costs_against_all_orders)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(makespans_against_all_orders, costs_against_all_orders)

@@ -2,13 +2,7 @@
    second computation, from the definitions alone; the same input gives the same output. */
 #include "cases.h"
 #include "world.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define WAN_EVERY  4 /* every fourth pipeline is over links */
 #define MICROS_MAX 8
@@ -237,7 +231,4 @@ static void all_schedules_are_sound(void **unused) {
   assert_true(made > 2 * n && refused > n / 10);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(all_schedules_are_sound)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(all_schedules_are_sound)

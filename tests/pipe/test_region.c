@@ -4,13 +4,7 @@
 #include "cases.h"
 #include "world.h"
 #include "world_region.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define MICROS_MAX 8
 #define VARIANTS   2
@@ -258,9 +252,4 @@ static void random_pipelines_end(void **unused) {
   assert_true(full_out > most && full_landing > most && stalls > most / 100);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(times_of_known_pipelines),
-                                     cmocka_unit_test(times_over_links),
-                                     cmocka_unit_test(random_pipelines_end)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(times_of_known_pipelines, times_over_links, random_pipelines_end)

@@ -1,13 +1,7 @@
 /* One region at a time, its events by hand: packets and events that cannot be are refused with a
    sentence, and change nothing; what workers wait for; evaluations; nothing is allocated. */
 #include "geotrain/pipe_region.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define FORWARD_MOST 20
 #define FIRST_STEP   5
@@ -583,19 +577,7 @@ static void numbers_have_a_stride(void **unused) {
   gt_pipe_layout_close(&h.layout);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(packets_from_and_to_the_wrong_place),
-                                     cmocka_unit_test(packets_of_the_wrong_size),
-                                     cmocka_unit_test(activations_at_the_wrong_time),
-                                     cmocka_unit_test(gradients_at_the_wrong_time),
-                                     cmocka_unit_test(events_that_cannot_be),
-                                     cmocka_unit_test(what_workers_wait_for),
-                                     cmocka_unit_test(outputs_are_kept_until_read),
-                                     cmocka_unit_test(readers_say_so),
-                                     cmocka_unit_test(buffers_by_hand),
-                                     cmocka_unit_test(layouts_that_are_refused),
-                                     cmocka_unit_test(an_order_is_replaced_between_steps),
-                                     cmocka_unit_test(steps_of_others_are_skipped),
-                                     cmocka_unit_test(numbers_have_a_stride)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(packets_from_and_to_the_wrong_place, packets_of_the_wrong_size, activations_at_the_wrong_time,
+      gradients_at_the_wrong_time, events_that_cannot_be, what_workers_wait_for,
+      outputs_are_kept_until_read, readers_say_so, buffers_by_hand, layouts_that_are_refused,
+      an_order_is_replaced_between_steps, steps_of_others_are_skipped, numbers_have_a_stride)

@@ -2,14 +2,7 @@
    test_search_many.c); what must be so in any pipeline; refusals. */
 #include "cases.h"
 #include "world_search.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 static void small(void **state) {
   (void)state;
@@ -98,12 +91,4 @@ static void refusals(void **state) {
   refused(&w, "no pipeline has all workers of all regions");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(small),
-      cmocka_unit_test(laws),
-      cmocka_unit_test(unequal_regions),
-      cmocka_unit_test(refusals),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(small, laws, unequal_regions, refusals)

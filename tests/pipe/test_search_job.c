@@ -2,14 +2,7 @@
    pipeline takes; names of stages; memory; fleets of a profile; refusals. */
 #include "cases.h"
 #include "geotrain/pipe_search.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define T 8
 
@@ -225,13 +218,4 @@ static void without_times(void **state) {
   gt_job_close(job);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(takes_what_the_job_takes),
-      cmocka_unit_test(tied),
-      cmocka_unit_test(within_memory),
-      cmocka_unit_test(by_fleet),
-      cmocka_unit_test(without_times),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(takes_what_the_job_takes, tied, within_memory, by_fleet, without_times)

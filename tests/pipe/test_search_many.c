@@ -1,13 +1,10 @@
 /* labels: full, timeout: 900 */
 /* The search for a pipeline against all pipelines of 1,000 small problems; its time for 48
    operations on 100 devices. */
-#include "world_search.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "world_search.h"
+#include "tests.h"
 
 static void many(void **state) {
   (void)state;
@@ -34,7 +31,4 @@ static void a_hundred_devices(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_hundred_devices), cmocka_unit_test(many)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(a_hundred_devices, many)

@@ -3,13 +3,7 @@
    models with running statistics. */
 #include "cases.h"
 #include "geotrain/pipe_job.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define STAGES 3
 

@@ -1,9 +1,5 @@
 #include "world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 void w_alike(world *w, size_t stages, size_t chunks, size_t micros, double forward_s,
              double backward_s, double weight_s, double delay_s) {

@@ -1,12 +1,6 @@
 #include "world_region.h"
-
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 typedef enum {
   BEGINS,  /* a worker's step */

@@ -1,13 +1,6 @@
 /* Random small problems of the search for a pipeline, and the best of all their pipelines. */
 #include "world_search.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define WITHIN   1.02
 #define VARIANTS 200 /* of each simulation, of the choice and of all others */

@@ -1,13 +1,7 @@
 /* The study's cost equations against separate computations, term by term; tiers of egress;
    geotrain's own topology. */
 #include "geotrain/plan.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define PLACES  4
 #define NEAR    1e-9
@@ -235,14 +229,6 @@ static void a_run_costs_machine_hours_and_egress(void **unused) {
   near_to(sum.egress_usd, 1.4 + 0.24);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(central_costs_are_the_equations),
-      cmocka_unit_test(regional_costs_are_counted_by_hand),
-      cmocka_unit_test(regional_aggregators_divide_what_leaves_a_region),
-      cmocka_unit_test(tiers_are_those_of_the_whole_pool),
-      cmocka_unit_test(a_run_sees_tiers_as_a_whole),
-      cmocka_unit_test(a_run_costs_machine_hours_and_egress),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(central_costs_are_the_equations, regional_costs_are_counted_by_hand,
+      regional_aggregators_divide_what_leaves_a_region, tiers_are_those_of_the_whole_pool,
+      a_run_sees_tiers_as_a_whole, a_run_costs_machine_hours_and_egress)

@@ -2,14 +2,7 @@
    rule of load power; the WAN; errors. */
 #include "cases.h"
 #include "geotrain/plan.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define REGIONS 3
 #define TYPES   3
@@ -476,17 +469,8 @@ static void what_cannot_be_is_said_in_one_sentence(void **unused) {
   assert_refused(&p, "there is no region; a plan needs one at least");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_plan_costs_what_brute_force_finds),
-      cmocka_unit_test(the_published_rule_for_data_two_to_one),
-      cmocka_unit_test(the_least_load_power_keeps_all_it_has),
-      cmocka_unit_test(until_steps_equal_devices_are_kept),
-      cmocka_unit_test(the_slowest_device_counts_for_all),
-      cmocka_unit_test(where_the_wan_is_slow_the_sets_shrink),
-      cmocka_unit_test(a_barrier_equalises_the_time_of_an_exchange),
-      cmocka_unit_test(ps_ranks_are_paid_for),
-      cmocka_unit_test(what_cannot_be_is_said_in_one_sentence),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(a_plan_costs_what_brute_force_finds, the_published_rule_for_data_two_to_one,
+      the_least_load_power_keeps_all_it_has, until_steps_equal_devices_are_kept,
+      the_slowest_device_counts_for_all, where_the_wan_is_slow_the_sets_shrink,
+      a_barrier_equalises_the_time_of_an_exchange, ps_ranks_are_paid_for,
+      what_cannot_be_is_said_in_one_sentence)

@@ -3,15 +3,9 @@
    the processor time relative to a piece of work that is measured first (bench/planning gives
    seconds). */
 #include "geotrain/plan.h"
+#include "tests.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #define MOST_TYPES 8
 
@@ -172,11 +166,4 @@ static void a_thousand_of_a_type(void **unused) {
   for (int k = ANY; k <= WHOLE; k++) plan_all(4, 4, 1000, (prices)k, 0.005, 0.05);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_thousand_regions),
-      cmocka_unit_test(few_regions),
-      cmocka_unit_test(a_thousand_of_a_type),
-  };
-  return cmocka_run_group_tests(tests, measure_machine, NULL);
-}
+TESTS_BETWEEN(measure_machine, NULL, a_thousand_regions, few_regions, a_thousand_of_a_type)

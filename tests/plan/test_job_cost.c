@@ -1,16 +1,9 @@
 /* The cost of a run, against separate sums: regions that share a place, tiers over pools, a region
    without a place, billed time, assumptions. */
 #include "geotrain/plan_job.h"
+#include "tests.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define N 5
 static const char *const places[N] = {"a:here", "a:here", "a:there", "b:there", NULL};
@@ -94,7 +87,4 @@ static void costs_add_up(void **unused) {
   gt_job_close(job);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(costs_add_up)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(costs_add_up)

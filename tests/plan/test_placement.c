@@ -1,12 +1,6 @@
 /* The time of a placement's mini-batch, computed by hand, and its general properties. */
 #include "geotrain/plan.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define SITES 4
 
@@ -121,11 +115,4 @@ static void laws_of_many_batches(void **unused) {
   assert_true(gt_plan_place(&p, &pace, vm_s, use).batch_s > fast.batch_s);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_central_batch_by_hand),
-      cmocka_unit_test(a_regional_batch_by_hand),
-      cmocka_unit_test(laws_of_many_batches),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(a_central_batch_by_hand, a_regional_batch_by_hand, laws_of_many_batches)

@@ -1,13 +1,6 @@
 /* Parts of the search by the simulated bill: lists of distinct sets, comparison of verdicts,
    rejection by lower bounds, and the billing of machines. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "bill.h"
 
 static void near(double found, double needed) {
@@ -180,14 +173,6 @@ static void test_no_run_is_faster_than_its_bytes(void **state) {
   assert_wan_takes(", access: 20 Mbit/s", 8 * 1e8 / 20e6);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_list_has_each_set_once),
-      cmocka_unit_test(test_which_is_better),
-      cmocka_unit_test(test_what_may_be_better),
-      cmocka_unit_test(test_what_is_wanted_least),
-      cmocka_unit_test(test_what_machines_are_billed_for),
-      cmocka_unit_test(test_no_run_is_faster_than_its_bytes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_a_list_has_each_set_once, test_which_is_better, test_what_may_be_better,
+      test_what_is_wanted_least, test_what_machines_are_billed_for,
+      test_no_run_is_faster_than_its_bytes)

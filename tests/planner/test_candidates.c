@@ -1,14 +1,8 @@
 /* Candidates from the axes: which there are and in which order, what each overrides in the job, the
    factor of its samples, and which of the user's --set values remain. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define JOB                                                                                        \
@@ -228,17 +222,7 @@ static void test_axes_are_keys_of_the_job(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_own_values_where_none_are_listed),
-      cmocka_unit_test(test_all_combinations_once),
-      cmocka_unit_test(test_room_for_many),
-      cmocka_unit_test(test_what_a_candidate_overrides),
-      cmocka_unit_test(test_options_of_strategies),
-      cmocka_unit_test(test_factors),
-      cmocka_unit_test(test_nothing_to_exchange),
-      cmocka_unit_test(test_another_axis),
-      cmocka_unit_test(test_axes_are_keys_of_the_job),
-  };
-  return cmocka_run_group_tests(tests, make_path, remove_path);
-}
+TESTS_BETWEEN(make_path, remove_path, test_own_values_where_none_are_listed,
+              test_all_combinations_once, test_room_for_many, test_what_a_candidate_overrides,
+              test_options_of_strategies, test_factors, test_nothing_to_exchange, test_another_axis,
+              test_axes_are_keys_of_the_job)

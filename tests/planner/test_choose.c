@@ -1,13 +1,6 @@
 /* The choice among candidates: the proposed one, the cheapest and the fastest, the message if none
    fits, and the time limit for Slurm. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define MOST 4
@@ -159,16 +152,6 @@ static void test_the_time_to_ask_for(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_cheapest),
-      cmocka_unit_test(test_the_fastest_within_a_budget),
-      cmocka_unit_test(test_only_what_holds_is_chosen),
-      cmocka_unit_test(test_equals),
-      cmocka_unit_test(test_everything_everywhere),
-      cmocka_unit_test(test_without_prices),
-      cmocka_unit_test(test_none_holds),
-      cmocka_unit_test(test_the_time_to_ask_for),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_the_cheapest, test_the_fastest_within_a_budget, test_only_what_holds_is_chosen,
+      test_equals, test_everything_everywhere, test_without_prices, test_none_holds,
+      test_the_time_to_ask_for)

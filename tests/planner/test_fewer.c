@@ -1,13 +1,6 @@
 /* A pipeline over fewer regions: it is the best one of the regions that are left, over their own
    links and accesses. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "pipeline_search.h"
 
 #define BATCH  8
@@ -98,8 +91,4 @@ static void test_the_others_keep_their_links_and_accesses(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_others_keep_their_links_and_accesses)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_the_others_keep_their_links_and_accesses)

@@ -1,13 +1,6 @@
 /* The limits of a set: deadline, budget and bytes by the high figure, the factor by which it
    exceeds them, and the text that names the exceeded one. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 static gt_job *job_with(const char *more) {
@@ -128,15 +121,5 @@ static void test_who_misses(void **state) {
   gt_job_close(p.job);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_asked_for),
-      cmocka_unit_test(test_a_deadline),
-      cmocka_unit_test(test_a_deadline_before_the_first_step),
-      cmocka_unit_test(test_a_budget),
-      cmocka_unit_test(test_bytes),
-      cmocka_unit_test(test_all_at_once),
-      cmocka_unit_test(test_who_misses),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_what_is_asked_for, test_a_deadline, test_a_deadline_before_the_first_step, test_a_budget,
+      test_bytes, test_all_at_once, test_who_misses)

@@ -1,16 +1,9 @@
 /* The plan of a pipeline: its figures are those of the pipeline's own evaluation, the run's follow
    from them; what is printed, written as JSON and drawn. */
 #include <jansson.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "pipeline.h"
 
 static const char text[] =
@@ -238,12 +231,4 @@ static void drawn(void **state) {
   gt_job_close(job);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(figures),        cmocka_unit_test(other_schedules),
-      cmocka_unit_test(several_copies), cmocka_unit_test(refusals),
-      cmocka_unit_test(printed),        cmocka_unit_test(as_json),
-      cmocka_unit_test(drawn),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(figures, other_schedules, several_copies, refusals, printed, as_json, drawn)

@@ -3,16 +3,9 @@
    GEOTRAIN_PLAN_FIRST on); whether `exact` and `gap` are true; the JSON for unknown figures;
    comparison of sets at equal samples. */
 #include <jansson.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "internal.h"
 
@@ -513,17 +506,7 @@ static void test_steps_are_compared_at_equal_samples(void **state) {
   close_plan(&t);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_billing_steps),
-      cmocka_unit_test(test_billing_steps_in_a_budget),
-      cmocka_unit_test(test_egress_depends_on_the_set),
-      cmocka_unit_test(test_brute_force),
-      cmocka_unit_test(test_brute_force_of_wider_jobs),
-      cmocka_unit_test(test_long_runs),
-      cmocka_unit_test(test_json_keeps_all_candidates),
-      cmocka_unit_test(test_gap_with_a_budget),
-      cmocka_unit_test(test_steps_are_compared_at_equal_samples),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_billing_steps, test_billing_steps_in_a_budget, test_egress_depends_on_the_set,
+      test_brute_force, test_brute_force_of_wider_jobs, test_long_runs,
+      test_json_keeps_all_candidates, test_gap_with_a_budget,
+      test_steps_are_compared_at_equal_samples)

@@ -1,15 +1,8 @@
 /* A candidate's set: its job, regions that keep their ranks, the WAN's pace, and the result if
    nothing is asked for, or more than possible. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define BEGIN                                                                                      \
@@ -238,18 +231,8 @@ static void test_the_same_again(void **state) {
   gt_planner_close(b);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_devices_and_ranks),
-      cmocka_unit_test(test_as_many_samples_as_the_factor_says),
-      cmocka_unit_test(test_fewer_workers_make_more_steps),
-      cmocka_unit_test(test_no_more_than_keeps_up),
-      cmocka_unit_test(test_some_regions_keep_their_ranks),
-      cmocka_unit_test(test_a_region_that_only_aggregates),
-      cmocka_unit_test(test_more_steps_beside_one_that_aggregates),
-      cmocka_unit_test(test_the_pace_of_the_wan),
-      cmocka_unit_test(test_what_no_set_can),
-      cmocka_unit_test(test_the_same_again),
-  };
-  return cmocka_run_group_tests(tests, make_path, remove_path);
-}
+TESTS_BETWEEN(make_path, remove_path, test_devices_and_ranks,
+              test_as_many_samples_as_the_factor_says, test_fewer_workers_make_more_steps,
+              test_no_more_than_keeps_up, test_some_regions_keep_their_ranks,
+              test_a_region_that_only_aggregates, test_more_steps_beside_one_that_aggregates,
+              test_the_pace_of_the_wan, test_what_no_set_can, test_the_same_again)

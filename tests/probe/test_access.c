@@ -1,15 +1,6 @@
 /* Accesses and rates found by a probe: streams over a known WAN are measured as a probe measures
    them, and the profile's WAN must carry the same at once. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "internal.h"
 
@@ -447,15 +438,5 @@ static void test_any(void **unused) {
   evenly = false;
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shared_by_all),
-                                     cmocka_unit_test(test_shared_by_one),
-                                     cmocka_unit_test(test_links_that_differ),
-                                     cmocka_unit_test(test_other_rate_each_way),
-                                     cmocka_unit_test(test_nothing_shared),
-                                     cmocka_unit_test(test_two_regions),
-                                     cmocka_unit_test(test_uneven),
-                                     cmocka_unit_test(test_sustained),
-                                     cmocka_unit_test(test_any)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_shared_by_all, test_shared_by_one, test_links_that_differ, test_other_rate_each_way,
+      test_nothing_shared, test_two_regions, test_uneven, test_sustained, test_any)

@@ -115,10 +115,5 @@ static int remove_folder(void **unused) {
   return rmdir(folder);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
-      cmocka_unit_test(test_one_of_two_regions), cmocka_unit_test(test_one_that_cannot_be),
-      cmocka_unit_test(test_not_tried_twice)};
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_BETWEEN(make_folder, remove_folder, test_a_new_one, test_one_that_is_there,
+              test_one_of_two_regions, test_one_that_cannot_be, test_not_tried_twice)

@@ -1,12 +1,6 @@
 /* The fit of the transport term recovers a link's parameters, and an outlier among the sizes does
    not spoil it. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 /* The one-way time of a message of this size over a link that has been silent for a while, as the
@@ -92,8 +86,4 @@ static void test_outlier(void **unused) {
   assert_true(l.fit_error > 0.1); /* the misfit is reported */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_setup),
-                                     cmocka_unit_test(test_window), cmocka_unit_test(test_outlier)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_plain, test_setup, test_window, test_outlier)

@@ -298,13 +298,5 @@ static int remove_file(void **unused) {
   return unlink(path);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_points),      cmocka_unit_test(test_rounds),
-      cmocka_unit_test(test_reference),   cmocka_unit_test(test_cores),
-      cmocka_unit_test(test_small_fleet), cmocka_unit_test(test_large_fleet),
-      cmocka_unit_test(test_passes),      cmocka_unit_test(test_operations),
-      cmocka_unit_test(test_report),
-  };
-  return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+TESTS_BETWEEN(make_file, remove_file, test_points, test_rounds, test_reference, test_cores,
+              test_small_fleet, test_large_fleet, test_passes, test_operations, test_report)

@@ -1,13 +1,6 @@
 /* Regions meet in pairs: each pair once, and no region meets two others at a time, so that no other
    link of the two is in use during a measurement. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define MOST 64
@@ -41,8 +34,4 @@ static void test_who_waits(void **unused) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair_once),
-                                     cmocka_unit_test(test_who_waits)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_every_pair_once, test_who_waits)

@@ -248,14 +248,6 @@ static int remove_file(void **unused) {
   return unlink(path);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pace_of_a_region),
-                                     cmocka_unit_test(test_other_number_of_workers),
-                                     cmocka_unit_test(test_evaluation),
-                                     cmocka_unit_test(test_figures),
-                                     cmocka_unit_test(test_noise),
-                                     cmocka_unit_test(test_after_a_pause),
-                                     cmocka_unit_test(test_links),
-                                     cmocka_unit_test(test_no_room)};
-  return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+TESTS_BETWEEN(make_file, remove_file, test_pace_of_a_region, test_other_number_of_workers,
+              test_evaluation, test_figures, test_noise, test_after_a_pause, test_links,
+              test_no_room)

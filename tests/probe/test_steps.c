@@ -1,11 +1,5 @@
 /* How a worker's steps are classified, when it pauses, and when it has made enough. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps_timeline.h"
 #include "internal.h"
 
@@ -65,9 +59,4 @@ static void test_first_pauses_are_made(void **unused) {
   assert_true(gt_probe_enough(TURN, 60));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_phases), cmocka_unit_test(test_pauses),
-                                     cmocka_unit_test(test_enough),
-                                     cmocka_unit_test(test_first_pauses_are_made)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_phases, test_pauses, test_enough, test_first_pauses_are_made)

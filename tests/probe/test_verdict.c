@@ -172,20 +172,7 @@ static void test_nothing_is_left_allocated(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_is_well),
-      cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_workers_have_no_folder),
-      cmocka_unit_test(test_cores),
-      cmocka_unit_test(test_machines_are_told_apart),
-      cmocka_unit_test(test_transport),
-      cmocka_unit_test(test_slow_link),
-      cmocka_unit_test(test_long_link),
-      cmocka_unit_test(test_latency_that_differs),
-      cmocka_unit_test(test_poor_fit),
-      cmocka_unit_test(test_a_warning_is_no_reason),
-      cmocka_unit_test(test_nothing_is_left_allocated),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_all_is_well, test_reasons, test_workers_have_no_folder, test_cores,
+      test_machines_are_told_apart, test_transport, test_slow_link, test_long_link,
+      test_latency_that_differs, test_poor_fit, test_a_warning_is_no_reason,
+      test_nothing_is_left_allocated)

@@ -3,15 +3,7 @@
 #ifndef GEOTRAIN_TESTS_PROBE_WORLD_H
 #define GEOTRAIN_TESTS_PROBE_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 /* A job with these regions (YAML, such as "[{name: a, ranks: 2}]") and this wan section (YAML). */

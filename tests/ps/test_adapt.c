@@ -4,13 +4,7 @@
 #include "geotrain/pipe_job.h"
 #include "geotrain/ps.h"
 #include "geotrain/ps_state.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define STAGES  3 /* one in each region of a copy */
 #define REGIONS 6
@@ -324,13 +318,5 @@ static void copies_measure_for_themselves(void **unused) {
   close_hand(&h);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(costs_of_a_step),
-      cmocka_unit_test(costs_are_those_that_are_told),
-      cmocka_unit_test(what_others_tell_is_checked),
-      cmocka_unit_test(silent_links_change_nothing),
-      cmocka_unit_test(copies_measure_for_themselves),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(costs_of_a_step, costs_are_those_that_are_told, what_others_tell_is_checked,
+      silent_links_change_nothing, copies_measure_for_themselves)

@@ -202,12 +202,5 @@ static void nothing_is_left(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs_end),          cmocka_unit_test(crashes_lose_nothing),
-      cmocka_unit_test(stops_and_resumes), cmocka_unit_test(longer_trainings),
-      cmocka_unit_test(limits_of_bytes),   cmocka_unit_test(the_same_bits_as_without),
-      cmocka_unit_test(nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(runs_end, crashes_lose_nothing, stops_and_resumes, longer_trainings, limits_of_bytes,
+      the_same_bits_as_without, nothing_is_left)

@@ -1,13 +1,6 @@
 /* `scale: average` over a resume: a region that was done stays out of the shares until it says that
    it makes steps again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps_state.h"
 #include "../strategies.h"
 
@@ -163,12 +156,5 @@ static void nothing_is_left(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_finished_peer_stays_out),
-      cmocka_unit_test(one_that_trains_again_counts_again),
-      cmocka_unit_test(a_resumed_region_says_whether_it_is_done),
-      cmocka_unit_test(nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(a_finished_peer_stays_out, one_that_trains_again_counts_again,
+      a_resumed_region_says_whether_it_is_done, nothing_is_left)

@@ -1,14 +1,6 @@
 /* Buffers between regions: what an exchange does to them while workers compute is not undone by
    what these push. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps.h"
 #include "../strategies.h"
 
@@ -203,14 +195,5 @@ static void undisturbed_buffers_keep_their_bits(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ama_keeps_what_came_meanwhile),
-      cmocka_unit_test(ama_goes_by_each_worker),
-      cmocka_unit_test(ama_of_a_step),
-      cmocka_unit_test(a_variance_stays_one),
-      cmocka_unit_test(sma_keeps_the_mean),
-      cmocka_unit_test(undisturbed_buffers_keep_their_bits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(ama_keeps_what_came_meanwhile, ama_goes_by_each_worker, ama_of_a_step, a_variance_stays_one,
+      sma_keeps_the_mean, undisturbed_buffers_keep_their_bits)

@@ -1,15 +1,7 @@
 /* Evaluation by all workers of a region: one model, whatever comes meanwhile; the same figures to
    the bit however many workers score, and in whatever order; and what a stop, a lost worker and a
    late one do to it. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_state.h"
 #include "../strategies.h"
@@ -503,19 +495,7 @@ static void one_test_set_has_its_score(void **state) {
   assert_true(isnan(nothing.loss) && isnan(nothing.accuracy) && nothing.perplexity == 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_bits_however_many_score),
-      cmocka_unit_test(each_is_made_after_its_step),
-      cmocka_unit_test(texts_have_many_predictions),
-      cmocka_unit_test(in_step_all_evaluate_then_all_train),
-      cmocka_unit_test(messages_do_not_change_what_is_scored),
-      cmocka_unit_test(async_workers_join_when_they_are_free),
-      cmocka_unit_test(a_stop_ends_it_and_a_resume_makes_it),
-      cmocka_unit_test(a_lost_worker_is_seen),
-      cmocka_unit_test(nothing_is_allocated),
-      cmocka_unit_test(test_sets_together),
-      cmocka_unit_test(one_test_set_has_its_score),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_same_bits_however_many_score, each_is_made_after_its_step, texts_have_many_predictions,
+      in_step_all_evaluate_then_all_train, messages_do_not_change_what_is_scored,
+      async_workers_join_when_they_are_free, a_stop_ends_it_and_a_resume_makes_it,
+      a_lost_worker_is_seen, nothing_is_allocated, test_sets_together, one_test_set_has_its_score)

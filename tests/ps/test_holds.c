@@ -45,7 +45,4 @@ static void test_holds(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_holds)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_holds)

@@ -360,21 +360,8 @@ static void test_nothing_is_left(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_evaluations),
-      cmocka_unit_test(test_evaluation_asked_for),
-      cmocka_unit_test(test_evaluations_over_a_crash),
-      cmocka_unit_test(test_hold_time_is_accounted),
-      cmocka_unit_test(test_keepalives_go_to_who_waits),
-      cmocka_unit_test(test_no_release_is_late),
-      cmocka_unit_test(test_gradients_that_are_not_finite),
-      cmocka_unit_test(test_a_message_that_is_not_finite),
-      cmocka_unit_test(test_wan_bytes),
-      cmocka_unit_test(test_wan_bytes_at_random),
-      cmocka_unit_test(test_wan_bytes_over_a_crash),
-      cmocka_unit_test(test_no_allocation_in_the_step_loop),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_evaluations, test_evaluation_asked_for, test_evaluations_over_a_crash,
+      test_hold_time_is_accounted, test_keepalives_go_to_who_waits, test_no_release_is_late,
+      test_gradients_that_are_not_finite, test_a_message_that_is_not_finite, test_wan_bytes,
+      test_wan_bytes_at_random, test_wan_bytes_over_a_crash, test_no_allocation_in_the_step_loop,
+      test_nothing_is_left)

@@ -1,14 +1,6 @@
 /* How one PS makes a step of what its workers gave: mean gradients, mean or last buffers, what is
    not finite left out, and the step that orders tell of. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps.h"
 #include "../strategies.h"
 
@@ -232,15 +224,6 @@ static void a_step_waits_for_the_evaluation(void **state) {
   end(&f);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sync_takes_means),
-      cmocka_unit_test(sync_leaves_out_what_is_not_finite),
-      cmocka_unit_test(sync_uses_what_workers_formed),
-      cmocka_unit_test(one_worker_is_taken_as_it_is),
-      cmocka_unit_test(async_takes_the_last),
-      cmocka_unit_test(orders_tell_of_the_step),
-      cmocka_unit_test(a_step_waits_for_the_evaluation),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(sync_takes_means, sync_leaves_out_what_is_not_finite, sync_uses_what_workers_formed,
+      one_worker_is_taken_as_it_is, async_takes_the_last, orders_tell_of_the_step,
+      a_step_waits_for_the_evaluation)

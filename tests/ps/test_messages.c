@@ -245,16 +245,5 @@ static void test_at_random(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_data),
-      cmocka_unit_test(test_routes_of_sums),
-      cmocka_unit_test(test_routes_of_updates),
-      cmocka_unit_test(test_routes_of_a_mesh),
-      cmocka_unit_test(test_none_takes_no_data),
-      cmocka_unit_test(test_control),
-      cmocka_unit_test(test_sender),
-      cmocka_unit_test(test_at_random),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_data, test_routes_of_sums, test_routes_of_updates, test_routes_of_a_mesh,
+      test_none_takes_no_data, test_control, test_sender, test_at_random)

@@ -1,12 +1,6 @@
 /* The options of strategies as a job gives them: the period in steps of each region, for both units
    and both local planes; the intervals of a pipeline, in its steps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps_of_job.h"
 
 #define REGIONS 3
@@ -195,16 +189,6 @@ static void test_pipelines_score_elsewhere(void **state) {
   gt_job_close(job);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_period),
-      cmocka_unit_test(test_unit_of_another_strategy),
-      cmocka_unit_test(test_longest_period),
-      cmocka_unit_test(test_other_options),
-      cmocka_unit_test(test_steps_of_a_pipeline),
-      cmocka_unit_test(test_options_of_copies),
-      cmocka_unit_test(test_scoring_regions),
-      cmocka_unit_test(test_pipelines_score_elsewhere),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_period, test_unit_of_another_strategy, test_longest_period, test_other_options,
+      test_steps_of_a_pipeline, test_options_of_copies, test_scoring_regions,
+      test_pipelines_score_elsewhere)

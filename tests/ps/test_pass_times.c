@@ -1,10 +1,5 @@
 /* Phases of a pipeline's workers: what each interval is booked as, and that they always add up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps_pass_times.h"
 
 static void is(const gt_pass_times *t, size_t worker, gt_ns held, gt_ns now, gt_phase phase,
@@ -112,11 +107,4 @@ static void test_they_add_up(void **state) {
   gt_pass_times_close(t);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_step),
-      cmocka_unit_test(test_an_evaluation),
-      cmocka_unit_test(test_they_add_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_a_step, test_an_evaluation, test_they_add_up)

@@ -393,17 +393,5 @@ static void test_groups(void **state) {
   w_close(w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bits),
-      cmocka_unit_test(test_evaluations),
-      cmocka_unit_test(test_the_end),
-      cmocka_unit_test(test_limit),
-      cmocka_unit_test(test_interruptions),
-      cmocka_unit_test(test_wan_bytes),
-      cmocka_unit_test(test_squares_refused),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_groups),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_bits, test_evaluations, test_the_end, test_limit, test_interruptions, test_wan_bytes,
+      test_squares_refused, test_refused, test_groups)

@@ -71,12 +71,4 @@ static void test_nothing_is_left(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_until_epochs),
-      cmocka_unit_test(test_until_steps),
-      cmocka_unit_test(test_until_samples),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_until_epochs, test_until_steps, test_until_samples, test_nothing_is_left)

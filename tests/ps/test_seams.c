@@ -145,8 +145,4 @@ static void test_links(void **state) {
   w_close(w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_requests),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_links)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_requests, test_refused, test_links)

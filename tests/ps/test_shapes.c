@@ -2,13 +2,7 @@
    between steps: every pass of every step is made, each on buffers of its shape; a region that goes
    ahead sends before the other one has changed; two that do not agree find out. */
 #include "geotrain/ps_passes.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define REGIONS 2
 #define WAITING 64
@@ -255,11 +249,4 @@ static void both_must_agree(void **unused) {
   close_world(&w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_number_in_turn),
-      cmocka_unit_test(one_region_is_ahead),
-      cmocka_unit_test(both_must_agree),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(every_number_in_turn, one_region_is_ahead, both_must_agree)

@@ -5,15 +5,7 @@
 #ifndef GEOTRAIN_TESTS_PS_WORLD_H
 #define GEOTRAIN_TESTS_PS_WORLD_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/ps_state.h"
 
 #define W_PLACES  9 /* for regions */

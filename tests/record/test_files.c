@@ -1,22 +1,14 @@
 /* The files of a run: JSON Lines survive an incomplete line, summary.json has its keys, results are
    converted to text and back unchanged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <ftw.h>
 #include <jansson.h>
-#include <math.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "geotrain/link.h"
 #include "geotrain/record.h"
 #include "internal.h"
@@ -617,21 +609,7 @@ static void test_nothing_is_left(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lines),
-      cmocka_unit_test(test_torn_last_line_is_cut),
-      cmocka_unit_test(test_unwritable_places),
-      cmocka_unit_test(test_full_disk),
-      cmocka_unit_test(test_result_round_trip),
-      cmocka_unit_test(test_kinds_round_trip),
-      cmocka_unit_test(test_improper_results_are_refused),
-      cmocka_unit_test(test_kind_names),
-      cmocka_unit_test(test_adapted),
-      cmocka_unit_test(test_summary),
-      cmocka_unit_test(test_plan_and_cost_come_back),
-      cmocka_unit_test(test_virtual_summary_repeats),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, prepare, finish);
-}
+TESTS_BETWEEN(prepare, finish, test_lines, test_torn_last_line_is_cut, test_unwritable_places,
+              test_full_disk, test_result_round_trip, test_kinds_round_trip,
+              test_improper_results_are_refused, test_kind_names, test_adapted, test_summary,
+              test_plan_and_cost_come_back, test_virtual_summary_repeats, test_nothing_is_left)

@@ -1,18 +1,10 @@
 /* Following a run through its files: incomplete lines, truncated and rewritten files, stops,
    resumes, the end; and the text lines for users. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utime.h>
 
+#include "tests.h"
 #include "geotrain/record.h"
 #include "internal.h"
 

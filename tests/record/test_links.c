@@ -1,14 +1,8 @@
 /* wraps: strcmp.  Links of many regions: the order in which they are listed, the sums of a region's
    links, and that neither compares all names for each link. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "internal.h"
 
 /* Names are only compared with strcmp; the linker redirects it to this function. */
@@ -245,17 +239,9 @@ static void test_some_come_back(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order),
-      cmocka_unit_test(test_order_of_strangers),
-      cmocka_unit_test(test_names_are_looked_up),
-      cmocka_unit_test(test_told),
-      cmocka_unit_test(test_told_sums),
-      cmocka_unit_test(test_table_of_some),
-      cmocka_unit_test(test_some_come_back),
-  };
   links = malloc(MANY * MANY * sizeof *links);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = RUN_TESTS(NULL, NULL, test_order, test_order_of_strangers, test_names_are_looked_up,
+                         test_told, test_told_sums, test_table_of_some, test_some_come_back);
   free(links);
   return failed;
 }

@@ -1,12 +1,6 @@
 /* Rates of counts that grow in jumps: the rate stays near the mean for any interval between jumps,
    and falls when none comes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-
+#include "tests.h"
 #include "geotrain/record.h"
 
 #define LOOK (GT_SECOND / 5)
@@ -61,8 +55,4 @@ static void a_stall(void **state) {
   assert_true(after > 0 && after < 0.5);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_region), cmocka_unit_test(two_regions),
-                                     cmocka_unit_test(a_stall)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(one_region, two_regions, a_stall)

@@ -1,15 +1,7 @@
 /* The use of earlier starts, from a record with kills and resumes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "geotrain/record.h"
 
 static char folder[] = "/tmp/geotrain-past-XXXXXX", path[64];
@@ -73,12 +65,9 @@ static void losses_come_back(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(starts_add_up),
-                                     cmocka_unit_test(what_is_not_there),
-                                     cmocka_unit_test(losses_come_back)};
   if (!mkdtemp(folder)) return 1;
   snprintf(path, sizeof path, "%s/east.jsonl", folder);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = RUN_TESTS(NULL, NULL, starts_add_up, what_is_not_there, losses_come_back);
   unlink(path);
   rmdir(folder);
   return failed;

@@ -1,15 +1,8 @@
 /* Output for users: the exact final table, the live line and its widths, the lines of a log, and
    the detection of terminals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "tests.h"
 #include "internal.h"
 
 /* ---- table ---- */
@@ -683,16 +676,7 @@ static void test_nothing_is_left(void **unused) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_table),           cmocka_unit_test(test_plan_and_cost),
-      cmocka_unit_test(test_figures),         cmocka_unit_test(test_table_of_two_classes),
-      cmocka_unit_test(test_recommender),     cmocka_unit_test(test_wide_table),
-      cmocka_unit_test(test_virtual_head),    cmocka_unit_test(test_many_links),
-      cmocka_unit_test(test_a_dozen_links),   cmocka_unit_test(test_line_text),
-      cmocka_unit_test(test_log_mode),        cmocka_unit_test(test_line_mode),
-      cmocka_unit_test(test_silent_and_auto), cmocka_unit_test(test_terminal_decision),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_table, test_plan_and_cost, test_figures, test_table_of_two_classes, test_recommender,
+      test_wide_table, test_virtual_head, test_many_links, test_a_dozen_links, test_line_text,
+      test_log_mode, test_line_mode, test_silent_and_auto, test_terminal_decision,
+      test_nothing_is_left)

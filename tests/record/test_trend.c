@@ -1,12 +1,5 @@
 /* The loss over time: messages for runs that learn, guess, diverge, or are too short. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/record.h"
 
 /* A run of n steps with loss at(share of the training). */
@@ -61,7 +54,4 @@ static void too_short(void **state) {
   assert_false(collapsed(0, guesses, 10, text));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(courses), cmocka_unit_test(too_short)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(courses, too_short)

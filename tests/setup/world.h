@@ -2,17 +2,9 @@
 #ifndef GEOTRAIN_TESTS_SETUP_WORLD_H
 #define GEOTRAIN_TESTS_SETUP_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define W_LIMIT_S 30.0

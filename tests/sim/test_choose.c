@@ -1,15 +1,6 @@
 /* timeout: 300 */
 /* sync.topology auto and tree: the way that is chosen takes least of all, in simulation. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "world_dice.h"
 
@@ -248,17 +239,6 @@ static void test_sound(void **state) {
   assert_false(gt_wiring_sound(&(gt_wiring){.topology = GT_TOPOLOGY_TREE}, 4));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_least_of_all),
-                                     cmocka_unit_test(test_least_of_all_with_access),
-                                     cmocka_unit_test(test_least_of_all_broadcasts),
-                                     cmocka_unit_test(test_many_regions),
-                                     cmocka_unit_test(test_very_many_regions),
-                                     cmocka_unit_test(test_simulation_takes_it),
-                                     cmocka_unit_test(test_nothing_to_choose),
-                                     cmocka_unit_test(test_unknown_links),
-                                     cmocka_unit_test(test_tree_of_unknown_links),
-                                     cmocka_unit_test(test_without_rounds_no_ring),
-                                     cmocka_unit_test(test_sound)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_least_of_all, test_least_of_all_with_access, test_least_of_all_broadcasts,
+      test_many_regions, test_very_many_regions, test_simulation_takes_it, test_nothing_to_choose,
+      test_unknown_links, test_tree_of_unknown_links, test_without_rounds_no_ring, test_sound)

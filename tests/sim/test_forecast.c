@@ -2,17 +2,9 @@
    and checkpoints (GEOTRAIN_FORECAST_JOBS of them, 12 if it is not set; GEOTRAIN_FORECAST_FROM:
    number of the first one; GEOTRAIN_FORECAST_LIST: prints a line for each); and single tests of
    events that happen once or seldom. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
 
@@ -385,9 +377,4 @@ static void test_passes(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_outage), cmocka_unit_test(test_few_evaluations),
-      cmocka_unit_test(test_passes), cmocka_unit_test(test_random_jobs)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_one_outage, test_few_evaluations, test_passes, test_random_jobs)

@@ -2,16 +2,7 @@
    evaluation of the schedule says, to the nanosecond; between regions it sends the bytes that the
    pipeline of the job counts; and a forecast is the whole simulation, however few events it may
    use. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
 
@@ -322,16 +313,6 @@ static void test_a_step_needs_its_samples(void **state) {
   close_fixture(&f);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_step_takes_what_its_schedule_takes),
-      cmocka_unit_test(test_the_period_is_as_planned),
-      cmocka_unit_test(test_phases_are_those_of_the_schedule),
-      cmocka_unit_test(test_phases_add_up),
-      cmocka_unit_test(test_what_crosses_the_wan),
-      cmocka_unit_test(test_labels_that_travel),
-      cmocka_unit_test(test_a_forecast_is_the_whole),
-      cmocka_unit_test(test_a_step_needs_its_samples),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_a_step_takes_what_its_schedule_takes, test_the_period_is_as_planned,
+      test_phases_are_those_of_the_schedule, test_phases_add_up, test_what_crosses_the_wan,
+      test_labels_that_travel, test_a_forecast_is_the_whole, test_a_step_needs_its_samples)

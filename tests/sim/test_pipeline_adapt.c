@@ -2,14 +2,7 @@
    planned, it keeps its order; planned for faster links, all regions change it after the same steps
    to the same one, once, and are faster than with the plan; if they may change the number of
    micro-batches, too, they are faster still.  Of several copies each follows its own links. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
@@ -203,12 +196,4 @@ static void copies(void **unused) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(as_planned),
-      cmocka_unit_test(slower_than_planned),
-      cmocka_unit_test(more_micro_batches),
-      cmocka_unit_test(copies),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(as_planned, slower_than_planned, more_micro_batches, copies)

@@ -1,16 +1,7 @@
 /* Laws of a simulation: what each strategy sends; how long a run without surprises takes; that
    forecasts agree with the whole; and that a simulation in which nothing moves ends with an
    error. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/sim.h"
 
 #define PARAMETERS 1000
@@ -291,15 +282,5 @@ static void test_refused(void **state) {
   close_fixture(&f);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_sent),
-                                     cmocka_unit_test(test_passes),
-                                     cmocka_unit_test(test_gradients_are_as_large),
-                                     cmocka_unit_test(test_time_of_simple_runs),
-                                     cmocka_unit_test(test_resumed),
-                                     cmocka_unit_test(test_forecasts),
-                                     cmocka_unit_test(test_stuck),
-                                     cmocka_unit_test(test_who_scores_the_mean),
-                                     cmocka_unit_test(test_refused)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_what_is_sent, test_passes, test_gradients_are_as_large, test_time_of_simple_runs,
+      test_resumed, test_forecasts, test_stuck, test_who_scores_the_mean, test_refused)

@@ -1,15 +1,6 @@
 /* The time of a round of ssgd and its bytes over each topology, on equal links, beside what the
    equations say: bandwidth B, latency L, a model of m bytes on the wire, frames of f. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
 
@@ -272,15 +263,5 @@ static void test_limit_on_bytes(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh),
-                                     cmocka_unit_test(test_hub),
-                                     cmocka_unit_test(test_hub_that_only_aggregates),
-                                     cmocka_unit_test(test_ring),
-                                     cmocka_unit_test(test_tree),
-                                     cmocka_unit_test(test_access),
-                                     cmocka_unit_test(test_central),
-                                     cmocka_unit_test(test_central_with_buffers),
-                                     cmocka_unit_test(test_limit_on_bytes)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_mesh, test_hub, test_hub_that_only_aggregates, test_ring, test_tree, test_access,
+      test_central, test_central_with_buffers, test_limit_on_bytes)

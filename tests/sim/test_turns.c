@@ -1,13 +1,6 @@
 /* No region starves another: where links are the bottleneck, all regions of asgd and asgd-ga end their
    training at about the same time, also those that forward the updates of others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
 
@@ -93,7 +86,4 @@ static void test_all_end_together(void **state) {
           }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_end_together)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_all_end_together)

@@ -1,12 +1,6 @@
 /* A wire alone: departures and arrivals are reported once and in order, and messages are counted by
    kind. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 static const char text[] =

@@ -158,14 +158,6 @@ static void test_replaces_and_never_waits(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_contracts),
-      cmocka_unit_test(test_weight_of_the_sender),
-      cmocka_unit_test(test_half_of_a_model),
-      cmocka_unit_test(test_half_is_the_weight_of_two_equal_regions),
-      cmocka_unit_test(test_holds_regions_together),
-      cmocka_unit_test(test_replaces_and_never_waits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_contracts, test_weight_of_the_sender, test_half_of_a_model,
+      test_half_is_the_weight_of_two_equal_regions, test_holds_regions_together,
+      test_replaces_and_never_waits)

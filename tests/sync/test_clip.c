@@ -81,8 +81,4 @@ static void test_sent_gradients(void **state) {
   w_close(w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mean),
-                                     cmocka_unit_test(test_sent_gradients)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_mean, test_sent_gradients)

@@ -92,10 +92,4 @@ static void test_momentum_and_rates(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plain_sgd_at_one_rate),
-      cmocka_unit_test(test_momentum_and_rates),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_plain_sgd_at_one_rate, test_momentum_and_rates)

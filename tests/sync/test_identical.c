@@ -122,9 +122,5 @@ static void test_settled_says_whether_a_message_waits(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ssgd), cmocka_unit_test(test_sma),
-                                     cmocka_unit_test(test_follower_behind_a_slow_link),
-                                     cmocka_unit_test(test_settled_says_whether_a_message_waits)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_ssgd, test_sma, test_follower_behind_a_slow_link,
+      test_settled_says_whether_a_message_waits)

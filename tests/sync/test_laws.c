@@ -120,12 +120,5 @@ static void test_ssgd_weights(void **state) {
   w_close(w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ga_with_period_1_is_asgd),
-      cmocka_unit_test(test_sma_with_period_1_is_ssgd),
-      cmocka_unit_test(test_ssgd_is_one_region_with_the_mean),
-      cmocka_unit_test(test_ssgd_weights),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_ga_with_period_1_is_asgd, test_sma_with_period_1_is_ssgd,
+      test_ssgd_is_one_region_with_the_mean, test_ssgd_weights)

@@ -131,13 +131,5 @@ static void test_nothing_is_left_allocated(void **state) {
   assert_int_equal(gt_alloc_alive(), before);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names_and_tables_agree),
-      cmocka_unit_test(test_kinds_of_messages),
-      cmocka_unit_test(test_alone_is_the_optimizer),
-      cmocka_unit_test(test_load_needs_every_item),
-      cmocka_unit_test(test_nothing_is_left_allocated),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_names_and_tables_agree, test_kinds_of_messages, test_alone_is_the_optimizer,
+      test_load_needs_every_item, test_nothing_is_left_allocated)

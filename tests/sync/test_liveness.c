@@ -60,8 +60,4 @@ static void test_without_data(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds),
-                                     cmocka_unit_test(test_without_data)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_random_worlds, test_without_data)

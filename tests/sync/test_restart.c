@@ -131,11 +131,5 @@ static void test_crash_at_every_event_of_an_asynchronous_run(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_restart_at_every_event),
-      cmocka_unit_test(test_crash_at_every_event_of_a_synchronous_run),
-      cmocka_unit_test(test_crash_at_every_event_of_an_asynchronous_run),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_restart_at_every_event, test_crash_at_every_event_of_a_synchronous_run,
+      test_crash_at_every_event_of_an_asynchronous_run)

@@ -1,13 +1,6 @@
 /* The lockstep of regions of one pipeline, event by event: who is told what, when workers are held,
    when a step is made or dropped, how far another region can be ahead, and what a resume needs. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "geotrain/sync.h"
 
 #define PARAMS 3
@@ -286,10 +279,4 @@ static void test_clipped(void **state) {
   close_region(&r);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone),  cmocka_unit_test(test_all_have_told),
-      cmocka_unit_test(test_spoilt), cmocka_unit_test(test_ahead),
-      cmocka_unit_test(test_resume), cmocka_unit_test(test_clipped)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_alone, test_all_have_told, test_spoilt, test_ahead, test_resume, test_clipped)

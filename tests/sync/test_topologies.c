@@ -272,18 +272,8 @@ static void test_nothing_is_left_allocated(void **state) {
   assert_int_equal(gt_alloc_alive(), before);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_hub_gives_the_bits_of_a_mesh),
-      cmocka_unit_test(test_a_central_region_gives_the_bits_of_a_mesh),
-      cmocka_unit_test(test_a_hub_that_only_aggregates_changes_no_bit),
-      cmocka_unit_test(test_every_region_gets_the_same_bits),
-      cmocka_unit_test(test_means_are_those_of_a_mesh),
-      cmocka_unit_test(test_updates_arrive_once),
-      cmocka_unit_test(test_a_crash_at_every_event_changes_no_bit),
-      cmocka_unit_test(test_a_crash_at_every_event_loses_no_update),
-      cmocka_unit_test(test_random_worlds_end),
-      cmocka_unit_test(test_nothing_is_left_allocated),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_a_hub_gives_the_bits_of_a_mesh, test_a_central_region_gives_the_bits_of_a_mesh,
+      test_a_hub_that_only_aggregates_changes_no_bit, test_every_region_gets_the_same_bits,
+      test_means_are_those_of_a_mesh, test_updates_arrive_once,
+      test_a_crash_at_every_event_changes_no_bit, test_a_crash_at_every_event_loses_no_update,
+      test_random_worlds_end, test_nothing_is_left_allocated)

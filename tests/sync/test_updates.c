@@ -179,15 +179,6 @@ static void test_a_longer_run_accumulates_again(void **state) {
   w_close(w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_asgd),
-      cmocka_unit_test(test_asgd_ga),
-      cmocka_unit_test(test_average),
-      cmocka_unit_test(test_shares_of_an_average),
-      cmocka_unit_test(test_slow_links_and_an_outbox_of_one),
-      cmocka_unit_test(test_an_update_is_at_most_a_period),
-      cmocka_unit_test(test_a_longer_run_accumulates_again),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_asgd, test_asgd_ga, test_average, test_shares_of_an_average,
+      test_slow_links_and_an_outbox_of_one, test_an_update_is_at_most_a_period,
+      test_a_longer_run_accumulates_again)

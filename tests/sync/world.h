@@ -6,12 +6,7 @@
 #define GEOTRAIN_TESTS_SYNC_WORLD_H
 
 #include "geotrain/sync.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "tests.h"
 
 #define W_REGIONS 6
 #define W_WORKERS 3

@@ -2,14 +2,7 @@
 #ifndef GEOTRAIN_TESTS_TENSOR_NUMBERS_H
 #define GEOTRAIN_TESTS_TENSOR_NUMBERS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/tensor.h"
 
 enum { GUARD = 64 };

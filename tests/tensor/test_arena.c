@@ -81,7 +81,5 @@ static void shares_what_it_can(void **state) {
 
 int main(void) {
   rng = gt_rng_make(24, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(random_requests),
-                                     cmocka_unit_test(shares_what_it_can)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, random_requests, shares_what_it_can);
 }

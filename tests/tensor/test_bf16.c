@@ -99,7 +99,5 @@ static void comes_back(void **state) {
 
 int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rounds_to_nearest),
-                                     cmocka_unit_test(every_length), cmocka_unit_test(comes_back)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, rounds_to_nearest, every_length, comes_back);
 }

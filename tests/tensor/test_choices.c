@@ -291,14 +291,9 @@ int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
   ref = gt_kernels_find("ref");
   automatic = gt_kernels_find("auto");
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_product_is_not_measured),
-                                     cmocka_unit_test(every_way_computes_the_same),
-                                     cmocka_unit_test(measuring),
-                                     cmocka_unit_test(text_and_back),
-                                     cmocka_unit_test(bf16_and_back),
-                                     cmocka_unit_test(of_another_machine),
-                                     cmocka_unit_test(mistakes)};
-  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed =
+      RUN_TESTS(NULL, NULL, the_first_product_is_not_measured, every_way_computes_the_same,
+                measuring, text_and_back, bf16_and_back, of_another_machine, mistakes);
   if (context) automatic->prepared()->close(context);
   return failed;
 }

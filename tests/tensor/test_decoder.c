@@ -198,14 +198,6 @@ static void predictions(void **state) {
 
 int main(void) {
   rng = gt_rng_make(37, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(layernorm),
-      cmocka_unit_test(gelu),
-      cmocka_unit_test(gelu_at_the_ends),
-      cmocka_unit_test(attention),
-      cmocka_unit_test(attention_at_the_ends),
-      cmocka_unit_test(next_ids),
-      cmocka_unit_test(predictions),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, layernorm, gelu, gelu_at_the_ends, attention, attention_at_the_ends,
+                   next_ids, predictions);
 }

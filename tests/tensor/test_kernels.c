@@ -225,14 +225,7 @@ static void names(void **state) {
 
 int main(void) {
   rng = gt_rng_make(20, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(conv_matches_ref),
-      cmocka_unit_test(pooling_matches_ref),
-      cmocka_unit_test(linear_matches_ref),
-      cmocka_unit_test(relu_keeps_nan_and_works_in_place),
-      cmocka_unit_test(softmax_against_double),
-      cmocka_unit_test(no_number_is_correct),
-      cmocka_unit_test(names),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, conv_matches_ref, pooling_matches_ref, linear_matches_ref,
+                   relu_keeps_nan_and_works_in_place, softmax_against_double, no_number_is_correct,
+                   names);
 }

@@ -144,11 +144,6 @@ static void no_number_stays_none(void **state) {
 
 int main(void) {
   rng = gt_rng_make(31, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fast_is_ref),
-      cmocka_unit_test(sigmoid_and_tanh),
-      cmocka_unit_test(ends_of_the_range),
-      cmocka_unit_test(no_number_stays_none),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, fast_is_ref, sigmoid_and_tanh, ends_of_the_range,
+                   no_number_stays_none);
 }

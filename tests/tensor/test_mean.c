@@ -1,14 +1,7 @@
 /* The mean of many vectors: the order of its tree, its rounding, and that a part has the same bits
    as the whole. */
 #include "geotrain/tensor.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define N    ((size_t)1500)
 #define MOST ((size_t)11)
@@ -73,8 +66,6 @@ static void nothing_is_done_with_nothing(void **state) {
 
 int main(void) {
   fill();
-  const struct CMUnitTest tests[] = {cmocka_unit_test(is_the_tree),
-                                     cmocka_unit_test(parts_have_the_bits_of_the_whole),
-                                     cmocka_unit_test(nothing_is_done_with_nothing)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, is_the_tree, parts_have_the_bits_of_the_whole,
+                   nothing_is_done_with_nothing);
 }

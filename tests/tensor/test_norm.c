@@ -262,8 +262,6 @@ static void means_match_ref(void **state) {
 
 int main(void) {
   rng = gt_rng_make(22, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(norms_match_ref), cmocka_unit_test(variance_far_from_zero),
-      cmocka_unit_test(ref_matches_definition), cmocka_unit_test(means_match_ref)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, norms_match_ref, variance_far_from_zero, ref_matches_definition,
+                   means_match_ref);
 }

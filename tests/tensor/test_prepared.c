@@ -220,10 +220,8 @@ int main(void) {
   ref = gt_kernels_find("ref");
   ops = gt_kernels_find("dnn") ? gt_kernels_find("dnn")->prepared() : NULL;
   if (ops) context = ops->create();
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(convolutions_f32), cmocka_unit_test(convolutions_bf16),
-      cmocka_unit_test(winograd_bf16), cmocka_unit_test(linear_layers)};
-  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed =
+      RUN_TESTS(NULL, NULL, convolutions_f32, convolutions_bf16, winograd_bf16, linear_layers);
   if (ops) ops->close(context);
   return failed;
 }

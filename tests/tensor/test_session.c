@@ -187,12 +187,5 @@ static void ties_and_no_numbers(void **state) {
 
 int main(void) {
   rng = gt_rng_make(37, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(units),
-      cmocka_unit_test(gates),
-      cmocka_unit_test(attention),
-      cmocka_unit_test(softmax),
-      cmocka_unit_test(ties_and_no_numbers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(NULL, NULL, units, gates, attention, softmax, ties_and_no_numbers);
 }

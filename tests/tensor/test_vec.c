@@ -1,12 +1,5 @@
 /* Vector operations, and the arena. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-
+#include "tests.h"
 #include "geotrain/tensor.h"
 
 enum { N = 1003 };
@@ -121,13 +114,4 @@ static void arena_places(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(against_loops),
-      cmocka_unit_test(null_data_does_nothing),
-      cmocka_unit_test(finite_finds_each_place),
-      cmocka_unit_test(ranges),
-      cmocka_unit_test(arena_places),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(against_loops, null_data_does_nothing, finite_finds_each_place, ranges, arena_places)

@@ -1,14 +1,7 @@
 /* The two clocks of a run, as far as they work without MPI: the current time, how long work takes,
    and the times in a summary. */
 #include "internal.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define MS ((gt_ns)1000000)
 
@@ -151,14 +144,5 @@ static void real_workers_take_the_jobs_time(void **state) {
   assert_int_equal(turns, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(they_are_told_apart_by_name),
-      cmocka_unit_test(work_takes_virtual_time),
-      cmocka_unit_test(real_time_goes_on_by_itself),
-      cmocka_unit_test(workers_are_kept_alive),
-      cmocka_unit_test(what_a_summary_says),
-      cmocka_unit_test(real_workers_take_the_jobs_time),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(they_are_told_apart_by_name, work_takes_virtual_time, real_time_goes_on_by_itself,
+      workers_are_kept_alive, what_a_summary_says, real_workers_take_the_jobs_time)

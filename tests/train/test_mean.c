@@ -2,15 +2,7 @@
    order of arrival.  What is equal in all regions is copied, separately for parameters and
    statistics. */
 #include "ending.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define R ((size_t)4)
 #define P ((size_t)3)
@@ -130,12 +122,5 @@ static void few_lie_there(void **state) {
   gt_model_mean_close(&m);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(in_whatever_order_they_come),
-      cmocka_unit_test(equal_parameters_and_statistics_of_their_own),
-      cmocka_unit_test(those_without_weight_do_not_count),
-      cmocka_unit_test(few_lie_there),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(in_whatever_order_they_come, equal_parameters_and_statistics_of_their_own,
+      those_without_weight_do_not_count, few_lie_there)

@@ -2,14 +2,7 @@
    message. */
 #include "geotrain/record.h"
 #include "geotrain/wan.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define MOST      ((size_t)64)
 #define UNEVEN    (-1.2345678901234567e-300) /* a number of maximum length */
@@ -55,7 +48,4 @@ static void the_longest_report_has_room(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_longest_report_has_room)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_longest_report_has_room)

@@ -2,14 +2,7 @@
 /* Activations and their gradients between data, under every timing: they arrive whole and in the
    order queued, are reported when they have left, and the ledger has every byte.  Headers that
    cannot be are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests.h"
 #include "internal.h"
 
 #define LIMIT_S     60.0
@@ -347,14 +340,8 @@ int main(void) {
   pool = gt_alloc(PAYLOAD_MAX + 1000, 1);
   gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, 77, 0);
   for (size_t i = 0; i < PAYLOAD_MAX + 1000; i++) pool[i] = (uint8_t)gt_rng_u64(&rng);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sent_at_once),
-      cmocka_unit_test(emulated),
-      cmocka_unit_test(under_the_virtual_clock),
-      cmocka_unit_test(routes_are_needed),
-      cmocka_unit_test(messages_do_not_mix),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = RUN_TESTS(NULL, NULL, sent_at_once, emulated, under_the_virtual_clock,
+                         routes_are_needed, messages_do_not_mix);
   gt_free(pool);
   gt_net_finalize(LIMIT_S);
   return failed;

@@ -1,11 +1,7 @@
 /* The agreement on virtual time, without MPI: the safe time of a region follows from the words of
    all regions and the least delays of their links. */
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define REGIONS ((size_t)3)
 #define MS      ((gt_ns)1000000)
@@ -130,12 +126,4 @@ static void a_round_waits_for_all(void **state) {
   close_world(&w);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(chains_of_links_count),
-      cmocka_unit_test(frames_under_way_are_events),
-      cmocka_unit_test(regions_end),
-      cmocka_unit_test(a_round_waits_for_all),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(chains_of_links_count, frames_under_way_are_events, regions_end, a_round_waits_for_all)

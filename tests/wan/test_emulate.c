@@ -1,16 +1,10 @@
 /* ranks: 2; processors: all */
 /* Emulation in real time: exchange times and throughput follow the link, directions are
    independent, control overtakes data, and emulation costs little CPU time. */
-#include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "internal.h"
+#include "tests.h"
 
 #define LIMIT_S 40.0
 #define MODEL   ((size_t)250000)
@@ -296,16 +290,9 @@ static void save_and_load(void **state) {
 int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(outage_at_the_start),
-      cmocka_unit_test(exchange_time),
-      cmocka_unit_test(throughput),
-      cmocka_unit_test(control_overtakes),
-      cmocka_unit_test(late_polls_lose_nothing),
-      cmocka_unit_test(replace_before_and_after),
-      cmocka_unit_test(save_and_load),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed =
+      RUN_TESTS(NULL, NULL, outage_at_the_start, exchange_time, throughput, control_overtakes,
+                late_polls_lose_nothing, replace_before_and_after, save_and_load);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

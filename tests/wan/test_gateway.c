@@ -2,13 +2,7 @@
 /* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes
    data, the ledger holds every byte. */
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define LIMIT_S     40.0
 #define PAYLOAD_MAX ((size_t)5 << 20)
@@ -259,13 +253,9 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(messages_arrive_whole_and_in_order),
-      cmocka_unit_test(close_with_frames_under_way),
-      cmocka_unit_test(room_is_there_when_it_is_needed),
-      cmocka_unit_test(queues_do_not_allocate),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed =
+      RUN_TESTS(NULL, NULL, messages_arrive_whole_and_in_order, close_with_frames_under_way,
+                room_is_there_when_it_is_needed, queues_do_not_allocate);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

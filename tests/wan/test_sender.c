@@ -1,10 +1,6 @@
 /* What may leave for a peer: the choice between control and data, the slots, the link. */
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define WINDOW   ((size_t)8)
 #define RESERVED ((size_t)4) /* slots for control alone */
@@ -99,12 +95,5 @@ static void frames_are_due(void **state) {
   assert_int_equal(gt_sender_due(&s, false), GT_NEVER);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(control_comes_first),
-      cmocka_unit_test(a_modelled_link_takes_what_was_there),
-      cmocka_unit_test(data_leaves_slots_to_control),
-      cmocka_unit_test(frames_are_due),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(control_comes_first, a_modelled_link_takes_what_was_there, data_leaves_slots_to_control,
+      frames_are_due)

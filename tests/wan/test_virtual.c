@@ -3,13 +3,7 @@
    timer sends a message.  What arrives and when agrees with the link model to the nanosecond,
    however long the ranks really take. */
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #define REGIONS     ((size_t)3)
 #define LIMIT_S     20.0
@@ -460,17 +454,10 @@ int main(void) {
   pool = gt_alloc(PAYLOAD_MAX + 1000, 1);
   gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, 77, 0);
   for (size_t i = 0; i < PAYLOAD_MAX + 1000; i++) pool[i] = (uint8_t)gt_rng_u64(&rng);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(arrivals_are_those_of_the_link_model),
-      cmocka_unit_test(messages_that_cause_messages),
-      cmocka_unit_test(a_chain_over_all_regions),
-      cmocka_unit_test(a_region_without_events),
-      cmocka_unit_test(a_region_that_ends_early),
-      cmocka_unit_test(one_region_alone),
-      cmocka_unit_test(two_senders_share_an_access),
-      cmocka_unit_test(more_messages_than_slots),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed =
+      RUN_TESTS(NULL, NULL, arrivals_are_those_of_the_link_model, messages_that_cause_messages,
+                a_chain_over_all_regions, a_region_without_events, a_region_that_ends_early,
+                one_region_alone, two_senders_share_an_access, more_messages_than_slots);
   gt_free(pool);
   gt_net_finalize(LIMIT_S);
   return failed;

@@ -1,0 +1,35 @@
+/* What a file of tests needs: cmocka with the headers that it wants before it, the usual ones of C,
+   and its main function. */
+#ifndef GEOTRAIN_TESTS_TESTS_H
+#define GEOTRAIN_TESTS_TESTS_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Runs tests between `setup` and `teardown`, which may be NULL; `names` has their names, with ", "
+   between them.  Returns how many have failed. */
+int run_functions(const char *names, const CMUnitTestFunction *tests, size_t n,
+                  CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* Of the names of functions. */
+#define RUN_TESTS(setup, teardown, ...)                                                            \
+  run_functions(#__VA_ARGS__, (const CMUnitTestFunction[]){__VA_ARGS__},                           \
+                sizeof((const CMUnitTestFunction[]){__VA_ARGS__}) / sizeof(CMUnitTestFunction),    \
+                setup, teardown)
+
+/* The main function of a file that does nothing else. */
+#define TESTS_BETWEEN(setup, teardown, ...)                                                        \
+  int main(void) {                                                                                 \
+    return RUN_TESTS(setup, teardown, __VA_ARGS__);                                                \
+  }
+#define TESTS(...) TESTS_BETWEEN(NULL, NULL, __VA_ARGS__)
+
+#endif
