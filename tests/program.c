@@ -4,13 +4,19 @@
 
 #define MOST 64 /* tests of a file */
 
-int run_functions(const char *names, const CMUnitTestFunction *tests, size_t n,
-                  CMFixtureFunction setup, CMFixtureFunction teardown) {
+static void call(void **state) {
+  (**(const test_function **)state)();
+}
+
+int run_functions(const char *names, const test_function *tests, size_t n, CMFixtureFunction setup,
+                  CMFixtureFunction teardown) {
   struct CMUnitTest list[MOST] = {0};
   char *copy = strdup(names), *rest = copy;
   if (!copy || n > MOST) abort();
   for (size_t i = 0; i < n; i++)
-    list[i] = (struct CMUnitTest){.name = strtok_r(rest, ", ", &rest), .test_func = tests[i]};
+    list[i] = (struct CMUnitTest){.name = strtok_r(rest, ", ", &rest),
+                                  .test_func = call,
+                                  .initial_state = (void *)(uintptr_t)&tests[i]};
   const int failed = _cmocka_run_group_tests("tests", list, n, setup, teardown);
   free(copy);
   return failed;

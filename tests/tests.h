@@ -14,16 +14,18 @@
 
 #include <cmocka.h>
 
+typedef void (*test_function)(void);
+
 /* Runs tests between `setup` and `teardown`, which may be NULL; `names` has their names, with ", "
    between them.  Returns how many have failed. */
-int run_functions(const char *names, const CMUnitTestFunction *tests, size_t n,
-                  CMFixtureFunction setup, CMFixtureFunction teardown);
+int run_functions(const char *names, const test_function *tests, size_t n, CMFixtureFunction setup,
+                  CMFixtureFunction teardown);
 
 /* Of the names of functions. */
 #define RUN_TESTS(setup, teardown, ...)                                                            \
-  run_functions(#__VA_ARGS__, (const CMUnitTestFunction[]){__VA_ARGS__},                           \
-                sizeof((const CMUnitTestFunction[]){__VA_ARGS__}) / sizeof(CMUnitTestFunction),    \
-                setup, teardown)
+  run_functions(#__VA_ARGS__, (const test_function[]){__VA_ARGS__},                                \
+                sizeof((const test_function[]){__VA_ARGS__}) / sizeof(test_function), setup,       \
+                teardown)
 
 /* The main function of a file that does nothing else. */
 #define TESTS_BETWEEN(setup, teardown, ...)                                                        \

@@ -15,8 +15,7 @@ static void named(const char *listed, const char *want) {
   assert_string_equal(name, want);
 }
 
-static void names(void **unused) {
-  (void)unused;
+static void names(void) {
   named(
       "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nflags\t: fpu\n",
       "AMD EPYC 7763 64-Core Processor");
@@ -29,8 +28,7 @@ static void names(void **unused) {
   named("", "unknown");
 }
 
-static void kinds(void **unused) {
-  (void)unused;
+static void kinds(void) {
   char path[] = "/tmp/gt_cpuXXXXXX", kind[64];
   const char *listed =
       "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 2\ncpu family\t: 26\n";
@@ -45,8 +43,7 @@ static void kinds(void **unused) {
   assert_string_equal(kind, "unknown");
 }
 
-static void nothing_to_read(void **unused) {
-  (void)unused;
+static void nothing_to_read(void) {
   char name[64];
   gt_cpu_name(name, sizeof name, "/nonexistent/cpuinfo");
   assert_string_equal(name, "unknown");

@@ -2,8 +2,7 @@
 #include "geotrain/base_heap.h"
 #include "tests.h"
 
-static void test_order(void **state) {
-  (void)state;
+static void test_order(void) {
   gt_heap heap = {0};
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   int64_t alive = gt_alloc_alive();

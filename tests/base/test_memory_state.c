@@ -14,8 +14,7 @@
 #endif
 #endif
 
-static void memory_is_zeroed_and_aligned(void **unused) {
-  (void)unused;
+static void memory_is_zeroed_and_aligned(void) {
   for (size_t n = 0; n < 300; n += 7) {
     unsigned char *m = gt_alloc(n, 3);
     assert_int_equal((uintptr_t)m % 64, 0);
@@ -26,8 +25,7 @@ static void memory_is_zeroed_and_aligned(void **unused) {
 }
 
 /* Reused memory is dirty before it is reserved; what nobody touches is not in memory. */
-static void reserved_memory_is_zeroed_and_not_there(void **unused) {
-  (void)unused;
+static void reserved_memory_is_zeroed_and_not_there(void) {
   const size_t large = (size_t)256 << 20;
   int64_t alive = gt_alloc_alive();
   for (size_t n = 1; n < 100000; n = 3 * n + 1) {
@@ -60,8 +58,7 @@ static void *allocate_a_lot(void *unused) {
   return unused;
 }
 
-static void memory_is_counted_over_threads(void **unused) {
-  (void)unused;
+static void memory_is_counted_over_threads(void) {
   int64_t alive = gt_alloc_alive(), total = gt_alloc_total();
   char *copy = gt_strdup("text");
   assert_string_equal(copy, "text");
@@ -79,8 +76,7 @@ static void memory_is_counted_over_threads(void **unused) {
 }
 
 /* The child's exit code shows that the process ended with an error message, not with a crash. */
-static void memory_that_cannot_be_had_ends_the_process(void **unused) {
-  (void)unused;
+static void memory_that_cannot_be_had_ends_the_process(void) {
   /* Linux grants the last one, and would end the process while it is written. */
   const size_t impossible[][2] = {{SIZE_MAX, 2},
                                   {SIZE_MAX, 1},
@@ -125,8 +121,7 @@ static void remove_all(void) {
   assert_int_equal(system(command), 0);
 }
 
-static void free_memory_is_below_every_limit(void **unused) {
-  (void)unused;
+static void free_memory_is_below_every_limit(void) {
   static const char *const folders[] = {"/proc",
                                         "/proc/self",
                                         "/sys",
@@ -156,16 +151,14 @@ static void free_memory_is_below_every_limit(void **unused) {
   remove_all();
 }
 
-static void a_need_is_compared_with_what_is_free(void **unused) {
-  (void)unused;
+static void a_need_is_compared_with_what_is_free(void) {
   assert_int_equal(gt_memory_check(GT_ERR_DATA, "a.h5", 5000, 5000), GT_OK);
   assert_int_equal(gt_memory_check(GT_ERR_DATA, "a.h5", 0x3p30, 0x1p29), GT_ERR_DATA);
   assert_non_null(strstr(gt_error_text(), "a.h5 needs at least 3.0 GiB of memory; expected at most "
                                           "the 512.0 MiB that host "));
 }
 
-static void processes_of_a_host_share_its_memory(void **unused) {
-  (void)unused;
+static void processes_of_a_host_share_its_memory(void) {
   gt_memory_pool own[2], other[2];
   int ends[2], status;
   gt_memory_pools(own);
@@ -183,8 +176,7 @@ static void processes_of_a_host_share_its_memory(void **unused) {
   close(ends[1]);
 }
 
-static void state_is_found_by_its_whole_name(void **unused) {
-  (void)unused;
+static void state_is_found_by_its_whole_name(void) {
   gt_state state = {0};
   float w[2] = {1.5F, -2.0F};
   int64_t step = 42;
@@ -204,8 +196,7 @@ static void state_is_found_by_its_whole_name(void **unused) {
   gt_state_close(NULL);
 }
 
-static void state_that_does_not_fit_is_refused_by_name(void **unused) {
-  (void)unused;
+static void state_that_does_not_fit_is_refused_by_name(void) {
   gt_state state = {0};
   float w[4] = {0};
   gt_state_add(&state, "optim/", "momentum", GT_TYPE_F32, w, 4);
@@ -221,8 +212,7 @@ static void state_that_does_not_fit_is_refused_by_name(void **unused) {
 
 /* One table is saved and loaded.  A field without a name is left out, a field without data is not
    loaded, and the first mismatch is returned. */
-static void fields_are_read_both_ways(void **unused) {
-  (void)unused;
+static void fields_are_read_both_ways(void) {
   int64_t steps = 3, hidden = 4;
   float w[2] = {1, 2};
   gt_state_field fields[] = {{"steps", GT_TYPE_I64, &steps, 1},
@@ -255,8 +245,7 @@ static void fields_are_read_both_ways(void **unused) {
 }
 
 /* With a search through the list for each name this would take minutes. */
-static void a_very_long_list(void **unused) {
-  (void)unused;
+static void a_very_long_list(void) {
   int64_t alive = gt_alloc_alive();
   gt_state state = {0};
   char name[16];
@@ -273,8 +262,7 @@ static void a_very_long_list(void **unused) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void a_long_list_keeps_order_and_frees_what_it_owns(void **unused) {
-  (void)unused;
+static void a_long_list_keeps_order_and_frees_what_it_owns(void) {
   int64_t alive = gt_alloc_alive();
   gt_state state = {.owns_data = true};
   for (int i = 0; i < 200; i++) {
@@ -296,8 +284,7 @@ static void on_bug(const char *text) {
   _exit(strstr(text, "\"optim/w\" is added twice") ? 42 : 41);
 }
 
-static void a_name_that_is_added_twice_is_a_bug(void **unused) {
-  (void)unused;
+static void a_name_that_is_added_twice_is_a_bug(void) {
   pid_t child = fork();
   if (child == 0) {
     gt_state state = {0};
@@ -313,8 +300,7 @@ static void a_name_that_is_added_twice_is_a_bug(void **unused) {
   assert_int_equal(WEXITSTATUS(status), 42);
 }
 
-static void types_have_their_sizes(void **unused) {
-  (void)unused;
+static void types_have_their_sizes(void) {
   assert_int_equal(gt_type_size(GT_TYPE_F32), 4);
   assert_int_equal(gt_type_size(GT_TYPE_F64), 8);
   assert_int_equal(gt_type_size(GT_TYPE_I64), 8);

@@ -8,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void the_clock_goes_on(void **unused) {
-  (void)unused;
+static void the_clock_goes_on(void) {
   gt_ns before = gt_now();
   assert_true(before >= 0);
   for (int i = 0; i < 1000; i++) {
@@ -27,8 +26,7 @@ static int ascending(const void *a, const void *b) {
 
 /* A sleep is never too short.  The shortest of many shows that the kernel's slack of 50 us is off,
    whatever the load. */
-static void a_sleep_is_never_short_and_can_be_precise(void **unused) {
-  (void)unused;
+static void a_sleep_is_never_short_and_can_be_precise(void) {
   gt_ns took[200];
   for (int i = 0; i < 200; i++) {
     gt_ns start = gt_now();
@@ -50,8 +48,7 @@ static void on_alarm(int unused) {
   (void)unused;
 }
 
-static void a_signal_does_not_shorten_a_sleep(void **unused) {
-  (void)unused;
+static void a_signal_does_not_shorten_a_sleep(void) {
   struct sigaction action = {.sa_handler = on_alarm};
   sigaction(SIGALRM, &action, NULL);
   gt_ns start = gt_now();
@@ -60,8 +57,7 @@ static void a_signal_does_not_shorten_a_sleep(void **unused) {
   assert_true(gt_now() - start >= 30000000);
 }
 
-static void the_first_signal_is_kept(void **unused) {
-  (void)unused;
+static void the_first_signal_is_kept(void) {
   gt_stop_install();
   assert_int_equal(gt_stop_requested(), 0);
   raise(SIGTERM);
@@ -85,8 +81,7 @@ static int signal_to_child(int number, bool ignored) {
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void a_closed_terminal_stops_the_run(void **unused) {
-  (void)unused;
+static void a_closed_terminal_stops_the_run(void) {
   assert_int_equal(signal_to_child(SIGHUP, false), SIGHUP);
   assert_int_equal(signal_to_child(SIGHUP, true), 0); /* nohup */
 }
@@ -116,8 +111,7 @@ static int passes_survived(const char *armed) {
   return killed == (survived < 3) ? survived : -1;
 }
 
-static void a_failpoint_kills_at_its_pass(void **unused) {
-  (void)unused;
+static void a_failpoint_kills_at_its_pass(void) {
   assert_int_equal(passes_survived("write"), 0);
   assert_int_equal(passes_survived("write:1"), 0);
   assert_int_equal(passes_survived("write:3"), 2);
@@ -143,8 +137,7 @@ static int exit_of_a_bug(void (*handler)(const char *)) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void a_broken_invariant_ends_the_process(void **unused) {
-  (void)unused;
+static void a_broken_invariant_ends_the_process(void) {
   assert_int_equal(exit_of_a_bug(NULL), GT_ERR_FAULT);
   assert_int_equal(exit_of_a_bug(say_and_leave), 42);
 }

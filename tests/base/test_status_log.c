@@ -4,21 +4,18 @@
 
 #include <unistd.h>
 
-static void an_error_keeps_its_text_and_code(void **unused) {
-  (void)unused;
+static void an_error_keeps_its_text_and_code(void) {
   assert_int_equal(GT_FAIL(GT_ERR_DATA, "%d samples; expected %d", 3, 4), GT_ERR_DATA);
   assert_string_equal(gt_error_text(), "3 samples; expected 4");
 }
 
-static void an_error_may_quote_the_last_one(void **unused) {
-  (void)unused;
+static void an_error_may_quote_the_last_one(void) {
   GT_FAIL(GT_ERR_CKPT, "inner");
   GT_FAIL(GT_ERR_CKPT, "outer: %s", gt_error_text());
   assert_string_equal(gt_error_text(), "outer: inner");
 }
 
-static void an_error_is_one_line_and_bounded(void **unused) {
-  (void)unused;
+static void an_error_is_one_line_and_bounded(void) {
   char lengthy[2 * GT_ERROR_TEXT_MAX];
   memset(lengthy, 'x', sizeof lengthy - 1);
   lengthy[sizeof lengthy - 1] = '\0';
@@ -30,14 +27,12 @@ static void an_error_is_one_line_and_bounded(void **unused) {
 
 /* What it quotes: an escape, a bell, a delete, CSI in UTF-8 and alone; letters of other alphabets
    stay. */
-static void an_error_has_no_control_characters(void **unused) {
-  (void)unused;
+static void an_error_has_no_control_characters(void) {
   GT_FAIL(GT_ERR_JOB, "a\x1b[2J\x07\x7f b\xc2\x9b c\x9b\td \xc3\x9b\xe2\x82\x9b\xf0\x9f\x98\x80\n");
   assert_string_equal(gt_error_text(), "a?[2J?? b?? c? d \xc3\x9b\xe2\x82\x9b\xf0\x9f\x98\x80 ");
 }
 
-static void a_fault_names_its_place(void **unused) {
-  (void)unused;
+static void a_fault_names_its_place(void) {
   gt_fail(GT_ERR_FAULT, "/some/where/loop.c", 12, "the queue is upside down");
   assert_string_equal(gt_error_text(), "the queue is upside down (loop.c:12)");
 }
@@ -48,8 +43,7 @@ static gt_status try_it(gt_status inner, bool *went_on) {
   return GT_OK;
 }
 
-static void try_returns_a_failure_only(void **unused) {
-  (void)unused;
+static void try_returns_a_failure_only(void) {
   bool went_on = false;
   assert_int_equal(try_it(GT_ERR_LOST, &went_on), GT_ERR_LOST);
   assert_false(went_on);
@@ -78,8 +72,7 @@ static void speak_at_all_levels(void) {
   gt_log_job(GT_LOG_INFO, "once");
 }
 
-static void lines_carry_who_speaks(void **unused) {
-  (void)unused;
+static void lines_carry_who_speaks(void) {
   char text[256];
   capture(speak_at_all_levels, text, sizeof text);
   assert_string_equal(text, "geotrain: e1\ngeotrain: once\n");
@@ -102,8 +95,7 @@ static void speak_at_length(void) {
   gt_log(GT_LOG_ERROR, "%s", text);
 }
 
-static void a_long_line_still_ends(void **unused) {
-  (void)unused;
+static void a_long_line_still_ends(void) {
   char text[4 * GT_ERROR_TEXT_MAX];
   capture(speak_at_length, text, sizeof text);
   assert_int_equal(text[strlen(text) - 1], '\n');

@@ -20,8 +20,7 @@ static void refuses(parser *parse, const char *text, const char *says) {
   if (!strstr(gt_error_text(), says)) fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), says);
 }
 
-static void what_people_write_is_read(void **unused) {
-  (void)unused;
+static void what_people_write_is_read(void) {
   reads(gt_parse_rate_bps, "100 Mbit/s", 1e8);
   reads(gt_parse_rate_bps, "1.5Gbit/s", 1.5e9);
   reads(gt_parse_rate_bps, "0 bit/s", 0);
@@ -36,8 +35,7 @@ static void what_people_write_is_read(void **unused) {
   reads(gt_parse_size_bytes, "17 B", 17);
 }
 
-static void what_is_no_quantity_is_refused(void **unused) {
-  (void)unused;
+static void what_is_no_quantity_is_refused(void) {
   const char *const bad[] = {
       "",           "100",         "Mbit/s",         "-1 Mbit/s",    "inf Mbit/s",
       "nan Mbit/s", "0x10 Mbit/s", "1 Mbit/s extra", "1e999 Mbit/s", " 1 Mbit/s",
@@ -54,8 +52,7 @@ static void prints(char *(*format)(char *, size_t, double), double value, const 
   assert_string_equal(format(buf, sizeof buf, value), want);
 }
 
-static void quantities_are_printed_for_people(void **unused) {
-  (void)unused;
+static void quantities_are_printed_for_people(void) {
   prints(gt_format_rate, 98.3e6, "98.3 Mbit/s");
   prints(gt_format_rate, 999.96e3, "1.0 Mbit/s");
   prints(gt_format_rate, 12, "12 bit/s");
@@ -71,8 +68,7 @@ static void quantities_are_printed_for_people(void **unused) {
   prints(gt_format_size, 3e12, "2.7 TiB");
 }
 
-static void the_nearest_name_is_found(void **unused) {
-  (void)unused;
+static void the_nearest_name_is_found(void) {
   const char *const keys[] = {"period", "patience", "strategy", "local", "lr",
                               "batch",  "asgd",     "asgd-ga",  "ama",   "sma"};
   size_t n = sizeof keys / sizeof *keys;
@@ -91,8 +87,7 @@ static void the_nearest_name_is_found(void **unused) {
   assert_null(gt_nearest(huge, keys, n));
 }
 
-static void sha256_is_the_standards(void **unused) {
-  (void)unused;
+static void sha256_is_the_standards(void) {
   char hex[GT_SHA256_HEX];
   gt_sha256_hex(NULL, 0, hex);
   assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

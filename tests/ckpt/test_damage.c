@@ -26,8 +26,7 @@ static void assert_refused(const char *needle) {
   assert_int_equal(state.n, 0);
 }
 
-static void test_bit_flips(void **unused) {
-  (void)unused;
+static void test_bit_flips(void) {
   gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
   for (int i = 0; i < 300; i++) {
     /* A hundred changes in the user block, the others anywhere. */
@@ -42,8 +41,7 @@ static void test_bit_flips(void **unused) {
   assert_true(holds_round(path, 3));
 }
 
-static void test_truncations(void **unused) {
-  (void)unused;
+static void test_truncations(void) {
   static const size_t early[] = {0, 1, 29, 93, 100, 511, 512, 513, 600};
   for (size_t i = 0; i < sizeof early / sizeof early[0]; i++) {
     put_file(whole, early[i]);
@@ -57,8 +55,7 @@ static void test_truncations(void **unused) {
   assert_refused("it ends after");
 }
 
-static void test_sentences(void **unused) {
-  (void)unused;
+static void test_sentences(void) {
   whole[size / 2] ^= 1;
   put_file(whole, size);
   whole[size / 2] ^= 1;
@@ -91,8 +88,7 @@ static void put_renamed(const char *from, const char *to) {
 }
 
 /* Checkpoints from before the support of ids have no such attribute. */
-static void test_features_may_be_absent(void **unused) {
-  (void)unused;
+static void test_features_may_be_absent(void) {
   gt_ckpt_info info;
   gt_state state;
   put_renamed("features", "futures!");
@@ -104,8 +100,7 @@ static void test_features_may_be_absent(void **unused) {
 }
 
 /* Files with a valid seal but invalid contents: damaged HDF5, and random bytes. */
-static void test_sealed_nonsense(void **unused) {
-  (void)unused;
+static void test_sealed_nonsense(void) {
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
   unsigned char noise[4096] = {0};
   for (size_t i = CKPT_BLOCK; i < sizeof noise; i++) noise[i] = (unsigned char)gt_rng_u64(&rng);
@@ -123,8 +118,7 @@ static void test_sealed_nonsense(void **unused) {
 }
 
 /* In the folder of another round, under the name of another region. */
-static void test_wrong_place(void **unused) {
-  (void)unused;
+static void test_wrong_place(void) {
   gt_ckpt_info info;
   gt_state state;
   put_file(whole, size);
@@ -201,8 +195,7 @@ static void reseal(void) {
   gt_free(file.bytes);
 }
 
-static void test_other_files(void **unused) {
-  (void)unused;
+static void test_other_files(void) {
   static const struct {
     void (*make)(hid_t model);
     const char *words;
@@ -230,8 +223,7 @@ static void test_other_files(void **unused) {
 }
 
 /* A whole group in another file. */
-static void test_group_of_another_file(void **unused) {
-  (void)unused;
+static void test_group_of_another_file(void) {
   put_file(whole, size);
   hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
   assert_true(H5Ldelete(file, "optim", H5P_DEFAULT) >= 0);
@@ -264,8 +256,7 @@ static int finish(void **unused) {
 }
 
 /* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   gt_free(whole);
   assert_int_equal(gt_alloc_alive(), 0);
 }

@@ -46,8 +46,7 @@ typedef struct {
   size_t temporaries;
 } drill;
 
-static void test_kill_at_every_point(void **unused) {
-  (void)unused;
+static void test_kill_at_every_point(void) {
   static const drill drills[] = {
       {"ckpt.begin", false, true, 0},   {"ckpt.open", false, true, 1},
       {"ckpt.half", false, true, 1},    {"ckpt.written", false, true, 1},
@@ -82,8 +81,7 @@ static void test_kill_at_every_point(void **unused) {
   }
 }
 
-static void test_child_without_failpoint_succeeds(void **unused) {
-  (void)unused;
+static void test_child_without_failpoint_succeeds(void) {
   char run[64];
   folder_create(run);
   assert_int_equal(run_child(run, NULL), 0);
@@ -91,8 +89,7 @@ static void test_child_without_failpoint_succeeds(void **unused) {
 }
 
 /* Temporary files of another region, or with similar names, are not removed. */
-static void test_sweep_is_careful(void **unused) {
-  (void)unused;
+static void test_sweep_is_careful(void) {
   static const char *const names[] = {".shanghai.h5.tmp-12", ".shanghai.h5.tmp-",
                                       ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12-0",
                                       "shanghai.h5.tmp-12"};
@@ -116,8 +113,7 @@ static void test_sweep_is_careful(void **unused) {
   folder_remove(run);
 }
 
-static void test_unwritable_run_directory(void **unused) {
-  (void)unused;
+static void test_unwritable_run_directory(void) {
   char run[64], path[128];
   gt_ckpt_writer *writer = NULL;
   folder_create(run);
@@ -198,19 +194,16 @@ static void in_namespace(int (*body)(const char *at)) {
   assert_int_equal(status, 0);
 }
 
-static void test_full_disk(void **unused) {
-  (void)unused;
+static void test_full_disk(void) {
   in_namespace(full_disk);
 }
 
-static void test_read_only_mount(void **unused) {
-  (void)unused;
+static void test_read_only_mount(void) {
   in_namespace(read_only);
 }
 
 /* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

@@ -56,8 +56,7 @@ static gt_status write_one(const char *run, char path[256]) {
   return status;
 }
 
-static void test_a_round_becomes_durable_in_order(void **unused) {
-  (void)unused;
+static void test_a_round_becomes_durable_in_order(void) {
   char path[256];
   struct stat at;
   begin_calls(0);
@@ -69,8 +68,7 @@ static void test_a_round_becomes_durable_in_order(void **unused) {
 }
 
 /* Whatever fails, the status says so; a file has its name only after its bytes are durable. */
-static void test_a_failure_is_reported(void **unused) {
-  (void)unused;
+static void test_a_failure_is_reported(void) {
   static const char *const order[] = {"F", "FR", "FRD", "FRDD"};
   for (size_t fails = 1; fails <= 4; fails++) {
     char run[16], path[256];
@@ -83,8 +81,7 @@ static void test_a_failure_is_reported(void **unused) {
   }
 }
 
-static void test_a_model_in_parts_becomes_durable_in_order(void **unused) {
-  (void)unused;
+static void test_a_model_in_parts_becomes_durable_in_order(void) {
   static const float x[3] = {1, 2, 3};
   gt_ckpt_parts *parts;
   gt_ckpt_info info = {.job_yaml = (char *)(uintptr_t) "name: durable\n", .mean_of = 2};
@@ -102,8 +99,7 @@ static void test_a_model_in_parts_becomes_durable_in_order(void **unused) {
   gt_ckpt_parts_close(parts);
 }
 
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

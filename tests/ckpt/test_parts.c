@@ -45,8 +45,7 @@ static void is_read_back(const char *path, const char *hash) {
   gt_free(params);
 }
 
-static void test_parts_become_one_file(void **unused) {
-  (void)unused;
+static void test_parts_become_one_file(void) {
   gt_ckpt_parts *parts;
   gt_ckpt_info info = {.job_yaml = (char *)(uintptr_t) "name: parts\n", .step = 12, .mean_of = 1};
   gt_state rest = {0};
@@ -76,8 +75,7 @@ static void flip_byte(const char *path, long at) {
 }
 
 /* Of the file that the test before has written. */
-static void test_ranges_are_read(void **unused) {
-  (void)unused;
+static void test_ranges_are_read(void) {
   gt_ckpt_source *source;
   gt_ckpt_info info;
   gt_state state;
@@ -112,8 +110,7 @@ static void test_ranges_are_read(void **unused) {
 }
 
 /* What has been put is read back, changed and put again. */
-static void test_parts_are_read_back(void **unused) {
-  (void)unused;
+static void test_parts_are_read_back(void) {
   enum { FROM = 400000, SOME = 300 };
   gt_ckpt_parts *parts;
   gt_ckpt_info info = {.job_yaml = (char *)(uintptr_t) "name: parts\n", .mean_of = 1};
@@ -144,8 +141,7 @@ static void test_parts_are_read_back(void **unused) {
   gt_free(x);
 }
 
-static void test_what_is_not_finished_is_removed(void **unused) {
-  (void)unused;
+static void test_what_is_not_finished_is_removed(void) {
   gt_ckpt_parts *parts;
   char text[512];
   gt_ckpt_remove_final_model(folder, NULL);
@@ -172,8 +168,7 @@ static int close_folder(void **unused) {
 }
 
 /* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

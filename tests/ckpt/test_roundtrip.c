@@ -4,8 +4,7 @@
 
 static char folder[64];
 
-static void test_every_type_and_empty_items(void **unused) {
-  (void)unused;
+static void test_every_type_and_empty_items(void) {
   char path[256];
   gt_ckpt_writer *writer;
   assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
@@ -19,8 +18,7 @@ static void test_every_type_and_empty_items(void **unused) {
   assert_false(holds_round(path, 1)); /* the comparison can fail */
 }
 
-static void test_close_waits_and_write_while_busy_is_refused(void **unused) {
-  (void)unused;
+static void test_close_waits_and_write_while_busy_is_refused(void) {
   char path[256];
   static sample s;
   gt_ckpt_writer *writer;
@@ -34,8 +32,7 @@ static void test_close_waits_and_write_while_busy_is_refused(void **unused) {
   assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 5, "shanghai"), 5));
 }
 
-static void test_large_state_and_long_job(void **unused) {
-  (void)unused;
+static void test_large_state_and_long_job(void) {
   size_t n = 3000000, text = 300000;
   float *numbers = GT_NEW_ARRAY(float, n);
   char *yaml = gt_alloc(text + 1, 1), path[256];
@@ -68,8 +65,7 @@ static void test_large_state_and_long_job(void **unused) {
 
 /* A name that is both a dataset and a folder cannot be written: the writer names it and still works
    afterwards. */
-static void test_clashing_names_are_refused(void **unused) {
-  (void)unused;
+static void test_clashing_names_are_refused(void) {
   double one = 1;
   gt_state state = {0};
   gt_state_add(&state, "", "a", GT_TYPE_F64, &one, 1);
@@ -85,8 +81,7 @@ static void test_clashing_names_are_refused(void **unused) {
 }
 
 /* The same state always gives the same bytes. */
-static void test_bytes_depend_on_the_state_only(void **unused) {
-  (void)unused;
+static void test_bytes_depend_on_the_state_only(void) {
   char path[2][256];
   unsigned char bytes[2][100000];
   size_t size[2];
@@ -113,8 +108,7 @@ static void test_bytes_depend_on_the_state_only(void **unused) {
 }
 
 /* h5dump finds the image behind the user block. */
-static void test_h5dump_reads_it(void **unused) {
-  (void)unused;
+static void test_h5dump_reads_it(void) {
   char path[256], command[512], line[256];
   bool params = false, region = false;
   if (system("command -v h5dump >/dev/null 2>&1") != 0) {
@@ -132,8 +126,7 @@ static void test_h5dump_reads_it(void **unused) {
   assert_true(params && region);
 }
 
-static void test_rounds_and_prune(void **unused) {
-  (void)unused;
+static void test_rounds_and_prune(void) {
   char run[128], path[256];
   int64_t rounds[4];
   gt_ckpt_writer *writer;
@@ -187,8 +180,7 @@ static void write_final(const char *run, const char *region, int64_t round) {
 
 /* Final models: replaced atomically, listed with the other models, removed with their temporary
    files. */
-static void test_final_models(void **unused) {
-  (void)unused;
+static void test_final_models(void) {
   char run[128], path[256], begun[256], text[256];
   gt_ckpt_writer *writer;
   gt_ckpt_info info;
@@ -237,8 +229,7 @@ static int close_folder(void **unused) {
 }
 
 /* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

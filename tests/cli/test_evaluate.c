@@ -74,8 +74,7 @@ static gt_status evaluate(fixture *f, size_t threads, gt_cli_score *score) {
   return gt_cli_evaluate(score, &e);
 }
 
-static void the_same_bits_with_any_threads(void **state) {
-  (void)state;
+static void the_same_bits_with_any_threads(void) {
   for (size_t classes = 2; classes <= 10; classes += 8) {
     fixture f;
     gt_cli_score one, many;
@@ -94,8 +93,7 @@ static void the_same_bits_with_any_threads(void **state) {
   }
 }
 
-static void an_error_comes_back(void **state) {
-  (void)state;
+static void an_error_comes_back(void) {
   fixture f;
   gt_cli_score score;
   begin(&f, 10);
@@ -116,8 +114,7 @@ static size_t chosen(size_t asked, size_t samples, const char *word) {
   return n;
 }
 
-static void threads_are_chosen(void **state) {
-  (void)state;
+static void threads_are_chosen(void) {
   cpu_set_t all, one;
   assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
   const size_t cores = (size_t)CPU_COUNT(&all);

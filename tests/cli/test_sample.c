@@ -27,8 +27,7 @@ static void shares(const gt_cli_sampling *s, double *share) {
   for (size_t i = 0; i < N; i++) share[i] /= sum;
 }
 
-static void test_shares(void **state) {
-  (void)state;
+static void test_shares(void) {
   static size_t ids[DRAWS];
   for (size_t top = 0; top <= N + 1; top++)
     for (int power = -1; power < 2; power++) {
@@ -47,8 +46,7 @@ static void test_shares(void **state) {
     }
 }
 
-static void test_seeds(void **state) {
-  (void)state;
+static void test_seeds(void) {
   size_t a[100], b[100], c[100];
   const gt_cli_sampling s = {1, 0};
   draw(&s, 1, a, 100);
@@ -59,8 +57,7 @@ static void test_seeds(void **state) {
 }
 
 /* Temperature 0, or only one id: the first of the largest logits. */
-static void test_largest(void **state) {
-  (void)state;
+static void test_largest(void) {
   const gt_cli_sampling cold = {0, 0}, one = {1, 1};
   size_t ids[50];
   draw(&cold, 1, ids, 50);
@@ -69,8 +66,7 @@ static void test_largest(void **state) {
   for (size_t i = 0; i < 50; i++) assert_int_equal(ids[i], 2);
 }
 
-static void test_not_finite(void **state) {
-  (void)state;
+static void test_not_finite(void) {
   const float bad[3] = {1, NAN, 2};
   gt_cli_candidate scratch[3];
   gt_rng rng = gt_rng_make(1, GT_RNG_GENERATE, 0, 0);

@@ -80,8 +80,7 @@ static int32_t y[BATCH];
 
 /* Over many batches: each image is a window of the image that its label names, the order is the
    same as without augmentation, and windows are uniformly distributed. */
-static void test_windows(void **state) {
-  (void)state;
+static void test_windows(void) {
   enum { BATCHES = 600 };
   static size_t tops[SPAN], lefts[SPAN], flips[2];
   gt_loader *loader = open_loader(GT_AUGMENT_CROP_FLIP);
@@ -117,8 +116,7 @@ static void test_windows(void **state) {
   assert_nothing_alive();
 }
 
-static void test_keys(void **state) {
-  (void)state;
+static void test_keys(void) {
   gt_loader *loader = open_loader(GT_AUGMENT_CROP_FLIP), *other = open_loader(GT_AUGMENT_CROP_FLIP);
   gt_order order = {.seed = 11, .region = 1, .n = N, .batch = BATCH}, changed;
   int64_t allocations = gt_alloc_total();
@@ -147,8 +145,7 @@ static void test_keys(void **state) {
 }
 
 /* Evaluation, and training without augmentation, use the images unchanged. */
-static void test_untouched(void **state) {
-  (void)state;
+static void test_untouched(void) {
   gt_order order = {.seed = 11, .region = 1, .n = N, .batch = BATCH};
   gt_loader *loader = open_loader(GT_AUGMENT_CROP_FLIP);
   gt_loader_range(loader, 10, BATCH, x, y);
@@ -161,8 +158,7 @@ static void test_untouched(void **state) {
 }
 
 /* Every window of images smaller and larger than the border, for floats and bytes. */
-static void test_sizes(void **state) {
-  (void)state;
+static void test_sizes(void) {
   enum { MOST = 12 };
   static uint8_t bytes[MOST * MOST * 2];
   static float floats[MOST * MOST * 2], from_bytes[MOST * MOST * 2], from_floats[MOST * MOST * 2],

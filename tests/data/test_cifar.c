@@ -69,10 +69,9 @@ static void assert_record(gt_loader *loader, gt_dataset *dataset, size_t sample,
 }
 
 /* As published, with an empty line at the end. */
-static void test_cifar10(void **state) {
+static void test_cifar10(void) {
   static const char names[] =
       "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
-  (void)state;
   gt_dataset *dataset;
   gt_loader *train, *test;
   write_folder();
@@ -105,8 +104,7 @@ static void test_cifar10(void **state) {
   assert_nothing_alive();
 }
 
-static void test_cifar100(void **state) {
-  (void)state;
+static void test_cifar100(void) {
   gt_dataset *dataset;
   gt_loader *train;
   empty_folder();
@@ -130,8 +128,7 @@ static void refused(const char *said) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   write_folder();
   size_t size = make(3, N3, 1), zipped_size;
   scratch_write(in("data_batch_3.bin"), file, size - 1);
@@ -168,8 +165,7 @@ static void test_refused(void **state) {
 }
 
 /* A small gzip file with very many records is rejected at a limit, before the disk is full. */
-static void test_bomb(void **state) {
-  (void)state;
+static void test_bomb(void) {
   if (!all_cases()) return; /* 3 GB */
   empty_folder();
   scratch_write(in("test_batch.bin"), file, make(9, NTEST, 1));

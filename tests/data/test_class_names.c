@@ -48,8 +48,7 @@ static void ignore(const char *path) {
 }
 
 /* More names than labels: the classes of another region. */
-static void test_folder(void **state) {
-  (void)state;
+static void test_folder(void) {
   write_folder();
   assert_int_equal(import_from("mnist", scratch("m"), scratch("m.h5")), GT_OK);
   check_names(scratch("m.h5"), CLASSES, "");
@@ -61,8 +60,7 @@ static void test_folder(void **state) {
   assert_nothing_alive();
 }
 
-static void test_folder_refused(void **state) {
-  (void)state;
+static void test_folder_refused(void) {
   char text[600];
   assert_failed(import("cat\ndog\n"), GT_ERR_DATA,
                 "m/class-names.txt: names 2 classes, and the labels go up to 2; expected a name "
@@ -88,8 +86,7 @@ static void set_attribute(const char *path, hid_t type, hsize_t n, const void *v
 }
 
 /* As h5py writes a list of texts, and as it writes an array of bytes. */
-static void test_attribute(void **state) {
-  (void)state;
+static void test_attribute(void) {
   const char *path = scratch("s.h5"), *words[] = {"cat", "ma\tn", "owl", "cat"};
   gt_dataset *dataset;
   gt_synth_spec spec = {.seed = 1, .ntrain = 9, .ntest = 3, .h = 6, .w = 6, .classes = 3};
@@ -121,8 +118,7 @@ static void test_attribute(void **state) {
 }
 
 /* More than 64 KiB, which HDF5 stores in another way. */
-static void test_many(void **state) {
-  (void)state;
+static void test_many(void) {
   enum { MANY = 3000 };
   static char text[MANY * 64];
   size_t at = 0;

@@ -43,8 +43,7 @@ static size_t damage(uint8_t *data, size_t size, gt_rng *rng) {
 
 /* ---- idx ------------------------------------------------------------------------------------- */
 
-static void test_idx(void **state) {
-  (void)state;
+static void test_idx(void) {
   enum { SIZE = 16 + 20 * 3 * 3 };
   const char *path = scratch("damaged");
   uint8_t whole[SIZE], bytes[SIZE], item[65536];
@@ -86,8 +85,7 @@ static gt_status use(const char *path) {
   return status;
 }
 
-static void test_dataset(void **state) {
-  (void)state;
+static void test_dataset(void) {
   const char *path = scratch("damaged.h5");
   size_t size, good = 0, bad = 0;
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 2, 0);

@@ -216,8 +216,7 @@ static const struct {
     {std_negative, "std[0] is -1"},
 };
 
-static void test_bad_contents(void **state) {
-  (void)state;
+static void test_bad_contents(void) {
   const char *path = scratch("bad.h5");
   gt_dataset *dataset;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -238,8 +237,7 @@ static void test_bad_contents(void **state) {
   }
 }
 
-static void test_bad_files(void **state) {
-  (void)state;
+static void test_bad_files(void) {
   const char *path = scratch("bad.h5");
   gt_dataset *dataset;
   size_t size;
@@ -301,8 +299,7 @@ static void renamed(hid_t f) {
   H5Tclose(type);
 }
 
-static void test_schema(void **state) {
-  (void)state;
+static void test_schema(void) {
   gt_synth_spec other = {.seed = 9, .ntrain = 11, .ntest = 12, .h = 6, .w = 5, .classes = 4};
   char a[65], b[65];
   schema_of(set_norm, &small, a);

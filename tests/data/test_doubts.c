@@ -81,8 +81,7 @@ static void doubted(const hsize_t shape[4], bool floats, double (*value)(size_t)
   assert_nothing_alive();
 }
 
-static void test_axes(void **state) {
-  (void)state;
+static void test_axes(void) {
   doubted((hsize_t[]){3, 32, 32, 3}, false, varied, 0.5F, 0.25F, "");
   doubted((hsize_t[]){3, 3, 32, 32}, false, varied, 0.5F, 0.25F,
           "d.h5: images are 3 x 32 x 32 (rows, columns, channels), which looks like channels "
@@ -91,8 +90,7 @@ static void test_axes(void **state) {
   doubted((hsize_t[]){3, 1, 28, 12}, true, fraction, 0, 1, ""); /* a series of 12 channels */
 }
 
-static void test_values(void **state) {
-  (void)state;
+static void test_values(void) {
   const hsize_t shape[4] = {3, 8, 8, 1};
   doubted(shape, false, fraction, 0.5F, 0.25F,
           "d.h5: the first 3 training images are almost constant, with values from 0 to 0 of 0 to "
@@ -101,8 +99,7 @@ static void test_values(void **state) {
   doubted(shape, true, even, 0, 1, "almost constant, with values from 0.25 to 0.25");
 }
 
-static void test_units(void **state) {
-  (void)state;
+static void test_units(void) {
   const hsize_t shape[4] = {3, 8, 8, 1};
   doubted(shape, false, varied, 127.5F, 64,
           "mean[0] is 127.5 and std[0] 64, where images are 0 to 1");
@@ -119,8 +116,7 @@ static size_t copy(unsigned flags, size_t nvalues, const unsigned *values, size_
 }
 
 /* h5py's compression="lzf" is filter 32000, which only h5py has. */
-static void test_lzf(void **state) {
-  (void)state;
+static void test_lzf(void) {
   const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, 32000, 1, 1, "lzf", NULL, NULL, copy};
   const hsize_t shape[4] = {3, 8, 8, 1};
   gt_dataset *dataset;

@@ -39,8 +39,7 @@ static gt_status import(void) {
   return import_from("mnist", scratch("e"), scratch("e.h5"));
 }
 
-static void test_letters(void **state) {
-  (void)state;
+static void test_letters(void) {
   static float x[N][SIDE][SIDE], zero[1] = {0}, one[1] = {1};
   int32_t y[N];
   gt_dataset *dataset;
@@ -67,8 +66,7 @@ static void test_letters(void **state) {
 }
 
 /* The classes of a set are known, whichever of them a region has. */
-static void test_balanced(void **state) {
-  (void)state;
+static void test_balanced(void) {
   gt_dataset *dataset;
   empty_folder();
   write_set("balanced", 0, 5);
@@ -79,8 +77,7 @@ static void test_balanced(void **state) {
   assert_nothing_alive();
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   empty_folder();
   write_set("letters", 0, 26);
   assert_failed(import(), GT_ERR_DATA,

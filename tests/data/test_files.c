@@ -29,11 +29,9 @@ static void holds(size_t r, const char *samples, size_t n) {
   snprintf(infos[r].samples_sha256, sizeof infos[r].samples_sha256, "%s", samples);
 }
 
-static int set_up(void **state) {
-  (void)state;
+static void set_up(void) {
   for (size_t i = 0; i < N; i++) labels[i] = (int32_t)(i % 3);
   for (size_t r = 0; r < 4; r++) holds(r, "common", N);
-  return 0;
 }
 
 /* The number of samples of every region; each sample of a file is in exactly one of the regions
@@ -63,22 +61,22 @@ static void check_sizes(const char *by, const char *c, const char *d, const size
   assert_nothing_alive();
 }
 
-static void test_all_one_file(void **state) {
-  set_up(state);
+static void test_all_one_file(void) {
+  set_up();
   check_sizes("shares", NULL, NULL, (size_t[]){90, 180, 270, 360});
 }
 
 /* c has a file of its own and gets all of it; a, b and d divide theirs by their shares, 1 : 2 :
    4. */
-static void test_some_own(void **state) {
-  set_up(state);
+static void test_some_own(void) {
+  set_up();
   holds(2, "own", OWN);
   check_sizes("shares", "own.h5", NULL, (size_t[]){129, 257, OWN, 514});
 }
 
 /* Two regions share one file, two others another. */
-static void test_pairs(void **state) {
-  set_up(state);
+static void test_pairs(void) {
+  set_up();
   holds(2, "own", OWN);
   holds(3, "own", OWN);
   check_sizes("shares", "own.h5", "own.h5", (size_t[]){300, 600, 129, 171});
@@ -86,8 +84,8 @@ static void test_pairs(void **state) {
 
 /* Copies and links count as one file, also with partition.by file; then one path may be two
    files. */
-static void test_by_file(void **state) {
-  set_up(state);
+static void test_by_file(void) {
+  set_up();
   holds(2, "own", OWN);
   holds(3, "own", OWN);
   check_sizes("file", "own.h5", "copy.h5", (size_t[]){300, 600, 129, 171});
@@ -96,9 +94,9 @@ static void test_by_file(void **state) {
 }
 
 /* By label and by Dirichlet, in whole groups. */
-static void test_kinds(void **state) {
+static void test_kinds(void) {
   const char *const kinds[] = {"label", "dirichlet"};
-  set_up(state);
+  set_up();
   holds(3, "own", OWN);
   for (size_t k = 0; k < 2; k++) {
     size_t sizes[4];
@@ -112,11 +110,11 @@ static void test_kinds(void **state) {
 }
 
 /* Only the region of a pipeline's first stage, here b, reads the file, and gets all of it. */
-static void test_pipeline(void **state) {
+static void test_pipeline(void) {
   gt_job *job = NULL;
   size_t files[4], n = 0;
   uint32_t *samples = NULL;
-  set_up(state);
+  set_up();
   infos[0] = (gt_dataset_info){0};
   if (gt_job_parse(
           &job, "files.yaml",
@@ -149,10 +147,10 @@ static void name(size_t r, const char *names) {
 }
 
 /* Names are compared where there are some. */
-static void test_class_names(void **state) {
+static void test_class_names(void) {
   static const char order[12] = "cat\0dog\0owl", other[12] = "cat\0owl\0dog";
   size_t files[4];
-  set_up(state);
+  set_up();
   gt_job *job = load("file", "c.h5", "d.h5");
   name(1, order);
   name(3, order);
@@ -168,8 +166,8 @@ static void test_class_names(void **state) {
   assert_nothing_alive();
 }
 
-static void test_refused(void **state) {
-  set_up(state);
+static void test_refused(void) {
+  set_up();
   gt_job *job = load("shares", "own.h5", NULL);
   holds(2, "own", OWN);
   holds(1, "stale", 899);
@@ -196,7 +194,7 @@ static void test_refused(void **state) {
   job = load("label", "own.h5", NULL);
   size_t files[4], n;
   uint32_t *samples;
-  set_up(state);
+  set_up();
   for (size_t i = 0; i < N; i++) labels[i] = 0;
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
   assert_failed(gt_data_part(job, files, 0, labels, N, &samples, &n), GT_ERR_DATA,

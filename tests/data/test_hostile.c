@@ -122,8 +122,7 @@ static void check(size_t i, const char *path, size_t *wrong) {
   assert_nothing_alive();
 }
 
-static void test_hostile(void **state) {
-  (void)state;
+static void test_hostile(void) {
   size_t wrong = 0;
   assert_int_equal(gt_data_synth(scratch("other.h5"), &small), GT_OK);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

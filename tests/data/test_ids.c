@@ -39,8 +39,7 @@ static void write_file(const char *path, size_t features) {
   gt_data_store_close(store);
 }
 
-static void test_loader(void **state) {
-  (void)state;
+static void test_loader(void) {
   static const uint32_t part[] = {0, 3, 5, 6, 40, 129};
   static int32_t x[NTRAIN][FIELDS], y[NTRAIN];
   gt_dataset *dataset;
@@ -160,8 +159,7 @@ static const struct {
     {x_fewer, "/test/x holds images of 1 x 1 x 3 but /train/x of 1 x 1 x 4"},
 };
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   const char *path = scratch("bad.h5");
   gt_dataset *dataset;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -188,8 +186,7 @@ static void schema_of(size_t features, char sha256[65]) {
   gt_dataset_close(dataset);
 }
 
-static void test_schema(void **state) {
-  (void)state;
+static void test_schema(void) {
   char a[65], b[65];
   schema_of(FEATURES, a);
   schema_of(FEATURES, b);

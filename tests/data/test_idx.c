@@ -44,8 +44,7 @@ static gt_status read_images(const char *path, uint8_t *out) {
   return status;
 }
 
-static void test_round_trip(void **state) {
-  (void)state;
+static void test_round_trip(void) {
   static uint8_t found[N * ITEM];
   size_t size = make_idx(file, N, H, W, 1);
   const char *plain = scratch("plain"), *zipped = scratch("zipped.gz");
@@ -59,8 +58,7 @@ static void test_round_trip(void **state) {
   assert_nothing_alive();
 }
 
-static void test_truncated(void **state) {
-  (void)state;
+static void test_truncated(void) {
   static uint8_t found[N * ITEM];
   size_t size = make_idx(file, N, H, W, 2), zipped_size;
   const char *plain = scratch("plain"), *zipped = scratch("zipped.gz"), *cut = scratch("cut");
@@ -90,8 +88,7 @@ static gt_status read_claim(const char *path) {
   return status;
 }
 
-static void test_damaged(void **state) {
-  (void)state;
+static void test_damaged(void) {
   static uint8_t found[N * ITEM];
   gt_idx *idx;
   size_t size = make_idx(file, N, H, W, 3), zipped_size;
@@ -189,8 +186,7 @@ static void check_imported(const char *path) {
   gt_dataset_close(dataset);
 }
 
-static void test_import(void **state) {
-  (void)state;
+static void test_import(void) {
   const char *out = scratch("m.h5");
   for (int zipped = 0; zipped < 2; zipped++) {
     write_folder(zipped);
@@ -203,8 +199,7 @@ static void test_import(void **state) {
 }
 
 /* A failed import leaves neither a new nor a temporary file, and does not change an older file. */
-static void test_import_refused(void **state) {
-  (void)state;
+static void test_import_refused(void) {
   const char *out = scratch("m.h5");
   scratch_write(out, "old", 3);
   write_folder(true);

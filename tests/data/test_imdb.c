@@ -49,8 +49,7 @@ static const struct {
      "cut|off|two|"},
 };
 
-static void test_words(void **state) {
-  (void)state;
+static void test_words(void) {
   char word[GT_WORD_MAX + 1], long_text[200], found[256];
   for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
     const char *at = splits[i].text;
@@ -74,8 +73,7 @@ static void test_words(void **state) {
 }
 
 /* More words than the first table has room for; ties are in the order of their bytes. */
-static void test_vocabulary(void **state) {
-  (void)state;
+static void test_vocabulary(void) {
   enum { N = 5000, KEPT = 3000 };
   char word[GT_WORD_MAX + 1];
   gt_vocabulary *v = gt_vocabulary_create();
@@ -134,8 +132,7 @@ static void assert_samples(gt_split split, size_t n, size_t length, const int32_
 
 /* Frequencies: the 3, good 2, bad 2, then film, is, it's; so the ids are the 2, bad 3, good 4, film
    5, is 6, it's 7. */
-static void test_samples(void **state) {
-  (void)state;
+static void test_samples(void) {
   static const char train[] = HEADER "1\t9\t0\tThe good film: the GOOD!\n"
                                      "0\t2\t1\tthe bad<br /><br />bad is it's\n"
                                      "1\t7\t2\t\n";
@@ -173,8 +170,7 @@ static void wrote(const char *path) {
 }
 
 /* The vocabulary as another program reads it; it follows a split; and it is compared. */
-static void test_vocabulary_in_file(void **state) {
-  (void)state;
+static void test_vocabulary_in_file(void) {
   char words[3][16] = {{0}}, sha256[2][65];
   static const char *const right[] = {"<padding>", "<unknown>", "zebra"};
   write_pair(HEADER "1\t9\t0\tzebra\n0\t1\t1\tzebra\n", good_test);
@@ -241,8 +237,7 @@ static void refused(const char *said) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     write_pair(cases[i].train, cases[i].test);
     refused(cases[i].said);
@@ -255,8 +250,7 @@ static void test_refused(void **state) {
 }
 
 /* The longest line, over several blocks of the reader, and one byte more. */
-static void test_long_lines(void **state) {
-  (void)state;
+static void test_long_lines(void) {
   char *text = gt_alloc(GT_LINE_MAX + 100, 1);
   const size_t before = sizeof HEADER - 1;
   for (size_t extra = 0; extra < 2; extra++) {
@@ -281,8 +275,7 @@ static void test_long_lines(void **state) {
   assert_nothing_alive();
 }
 
-static void test_options(void **state) {
-  (void)state;
+static void test_options(void) {
   unlink(scratch("f/imdb_train.tsv.gz"));
   write_pair(HEADER "1\t9\t0\tgood\n", good_test);
   assert_failed(import(1000001, 0), GT_ERR_JOB,

@@ -38,8 +38,7 @@ static void assert_imported(size_t ntrain, size_t fields, size_t features, const
   assert_nothing_alive();
 }
 
-static void test_lines(void **state) {
-  (void)state;
+static void test_lines(void) {
   static const int32_t ids[] = {3, 7, 2, 0, 7, 8, 11, 4, 4}, labels[] = {1, 0, 0};
   static const char *const forms[] = {
       "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n0 11:1 4:1 4:1\n", /* as libFM writes */
@@ -109,8 +108,7 @@ static void refused(const char *said) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     write_pair(cases[i].train, cases[i].test);
     refused(cases[i].said);
@@ -120,8 +118,7 @@ static void test_refused(void **state) {
   refused("the id in field 2 of line 1 is `?`;");
 }
 
-static void test_files(void **state) {
-  (void)state;
+static void test_files(void) {
   size_t size;
   write_pair("1 3:1 4:1 5:1\n", good_test);
   unlink(scratch("f/clicks.test.libfm"));
@@ -153,8 +150,7 @@ static void test_files(void **state) {
 
 /* The maximum number of fields, in two lines of 400 KB, and one more; then more lines than one
    block of the writer. */
-static void test_long(void **state) {
-  (void)state;
+static void test_long(void) {
   size_t size = (size_t)2 * 8 * (GT_LIBFM_MAX_FIELDS + 1);
   char *text = gt_alloc(size, 1);
   gt_dataset *dataset;

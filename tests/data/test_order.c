@@ -8,8 +8,7 @@
 
 /* Every n up to 300, and some around powers of two: each place holds one sample, each sample has
    one place. */
-static void test_permutation(void **state) {
-  (void)state;
+static void test_permutation(void) {
   static const size_t large[] = {511, 512, 513, 4095, 4096, 4097, 60000, 65537};
   uint8_t *seen = gt_alloc(65537, 1);
   for (size_t k = 0; k < 300 + sizeof large / sizeof large[0]; k++) {
@@ -34,8 +33,7 @@ static size_t agreeing(const gt_order *a, int64_t epoch_a, const gt_order *b, in
   return same;
 }
 
-static void test_keys(void **state) {
-  (void)state;
+static void test_keys(void) {
   gt_order a = {.seed = 1, .region = 0, .n = 5000, .batch = 64}, b = a;
   assert_int_equal(agreeing(&a, 3, &b, 3), 5000);
   assert_true(agreeing(&a, 3, &b, 4) < 15); /* two random orders agree in 1 place on average */
@@ -51,8 +49,7 @@ static void test_keys(void **state) {
 
 /* The place of a sample and its successor are both uniformly distributed: chi-square over many
    epochs. */
-static void test_uniform(void **state) {
-  (void)state;
+static void test_uniform(void) {
   enum { N = 23, EPOCHS = 23 * 400 };
   static double place[N][N], next[N][N];
   gt_order order = {.seed = 4, .region = 2, .n = N, .batch = 5};
@@ -75,8 +72,7 @@ static void test_uniform(void **state) {
   assert_true(chi_next < 614);
 }
 
-static void test_counts(void **state) {
-  (void)state;
+static void test_counts(void) {
   gt_order order = {.seed = 1, .region = 0, .n = 130, .batch = 64};
   assert_int_equal(gt_order_batches_per_epoch(&order), 3);
   assert_int_equal(gt_order_batch_size(&order, 0), 64);
@@ -202,8 +198,7 @@ static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool
   assert_int_equal(gt_alloc_total(), allocations);
 }
 
-static void test_loader(void **state) {
-  (void)state;
+static void test_loader(void) {
   static const uint32_t part[] = {0,  3,  4,  5,  11, 40, 41,  42,  63, 64,
                                   65, 66, 67, 68, 90, 91, 120, 128, 129};
   const size_t n = sizeof part / sizeof part[0];
@@ -228,8 +223,7 @@ static void test_loader(void **state) {
 }
 
 /* A split of several blocks of 4 MiB: a part and the whole compared with one direct reading. */
-static void test_loader_blocks(void **state) {
-  (void)state;
+static void test_loader_blocks(void) {
   enum { MANY = 13000, PIXELS = 784, STEP = 37 };
   const char *path = scratch("many.h5");
   gt_synth_spec spec = gt_synth_default();
@@ -269,8 +263,7 @@ static void test_loader_blocks(void **state) {
   assert_nothing_alive();
 }
 
-static void test_loader_refused(void **state) {
-  (void)state;
+static void test_loader_refused(void) {
   const char *path = scratch("rgb.h5");
   gt_dataset *dataset;
   gt_loader *loader;

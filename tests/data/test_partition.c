@@ -63,7 +63,7 @@ static void count_labels(size_t region, size_t counts[CLASSES]) {
   for (size_t i = 0; i < sizes[region]; i++) counts[labels[parts[region][i]]]++;
 }
 
-static void test_seed(void **state) {
+static void test_seed(void) {
   /* by label, the seed orders labels of equal size */
   for (size_t i = 0; i < N; i++) labels[i] = (int32_t)(i % CLASSES);
   for (int kind = GT_PART_SHARES; kind <= GT_PART_DIRICHLET; kind++) {
@@ -72,11 +72,10 @@ static void test_seed(void **state) {
     b.seed = 6;
     assert_false(same_parts(&a, &b));
   }
-  make_labels(state);
+  make_labels(NULL);
 }
 
-static void test_shares(void **state) {
-  (void)state;
+static void test_shares(void) {
   const double shares[5] = {2, 1, 0.5, 7, 0.013}, sum = 10.513;
   size_t counts[CLASSES];
   gt_partition p = {.kind = GT_PART_SHARES, .nregions = 5, .shares = shares, .seed = 2};
@@ -97,8 +96,7 @@ static void test_shares(void **state) {
   drop_parts();
 }
 
-static void test_label(void **state) {
-  (void)state;
+static void test_label(void) {
   const double shares[3] = {5, 3, 2}, lopsided[3] = {1000, 1, 1};
   size_t counts[CLASSES], holders[CLASSES] = {0};
   gt_partition p = {.kind = GT_PART_LABEL, .nregions = 3, .shares = shares, .seed = 2};
@@ -117,8 +115,7 @@ static void test_label(void **state) {
   drop_parts();
 }
 
-static void test_dirichlet(void **state) {
-  (void)state;
+static void test_dirichlet(void) {
   size_t counts[CLASSES];
   gt_partition p = {.kind = GT_PART_DIRICHLET, .nregions = 4, .alpha = 1e5, .seed = 3};
   make_parts(&p); /* a huge alpha: every label evenly in all regions */
@@ -141,8 +138,7 @@ static void test_dirichlet(void **state) {
 
 /* Over many seeds the proportion of a label in a region has the mean and variance of
    Dirichlet(alpha): 1/R and (R-1)/(R^2 (R alpha + 1)). */
-static void test_dirichlet_moments(void **state) {
-  (void)state;
+static void test_dirichlet_moments(void) {
   enum { SEEDS = 120, R = 2 };
   double sum = 0, squares = 0, of_label[CLASSES] = {0}, n = 0;
   size_t counts[CLASSES];
@@ -174,8 +170,7 @@ static void test_dirichlet_moments(void **state) {
   assert_true(fabs(sum / SEEDS - 0.75) < 0.03);
 }
 
-static void test_file(void **state) {
-  (void)state;
+static void test_file(void) {
   gt_partition p = {.kind = GT_PART_FILE, .nregions = 3, .seed = 3};
   for (size_t r = 0; r < 3; r++) {
     assert_int_equal(gt_partition_part(&p, labels, N, r, &parts[0], &sizes[0]), GT_OK);
@@ -194,8 +189,7 @@ static void refused(const gt_partition *p, size_t n, gt_status status, const cha
   assert_nothing_alive();
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   double shares[3] = {1, 1e-9, 1};
   gt_partition p = {.kind = GT_PART_SHARES, .nregions = 3, .shares = shares, .seed = 1};
   refused(&p, N, GT_ERR_DATA, "region 1 of 3 would get 0 of 3000 training samples");
@@ -223,8 +217,7 @@ static void test_refused(void **state) {
 }
 
 /* Hundreds of thousands of labels, half of them with twice the samples, take about a second. */
-static void test_many_labels(void **state) {
-  (void)state;
+static void test_many_labels(void) {
   enum { LABELS = 300000 };
   int32_t *many = GT_NEW_ARRAY(int32_t, 2 * LABELS);
   const gt_partition p = {.kind = GT_PART_LABEL, .nregions = 2, .seed = 1};

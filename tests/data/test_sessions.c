@@ -52,8 +52,7 @@ static void assert_samples(gt_split split, size_t n, size_t length, const int32_
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static void test_whole_sessions(void **state) {
-  (void)state;
+static void test_whole_sessions(void) {
   static const char train[] = "3 1 2\n\n4\n5\t6 \r\n  7 7";
   const int32_t all[] = {0, 0, 3, 0, 3, 1, 0, 0, 5, 0, 0, 7}, cut[] = {3, 1, 5, 7},
                 labels[] = {0, 1, 5, 6};
@@ -70,8 +69,7 @@ static void test_whole_sessions(void **state) {
   gt_dataset_close(dataset);
 }
 
-static void test_last_item(void **state) {
-  (void)state;
+static void test_last_item(void) {
   write_texts("train.txt", "3 1 2\n5 6", good_test);
   assert_int_equal(import(2), GT_OK);
   assert_samples(GT_SPLIT_TRAIN, 2, 2, (int32_t[]){3, 1, 0, 5}, (int32_t[]){1, 5}, 6);
@@ -81,8 +79,7 @@ static void test_last_item(void **state) {
 }
 
 /* More samples than are written at a time. */
-static void test_many(void **state) {
-  (void)state;
+static void test_many(void) {
   enum { N = 3000, LENGTH = 1000 };
   char *text = gt_alloc(N, 16);
   size_t used = 0;
@@ -129,8 +126,7 @@ static const struct {
            "e(K\5M,\1Jp\x11\1\0l\x86."),
 };
 
-static void test_protocols(void **state) {
-  (void)state;
+static void test_protocols(void) {
   const int32_t ids[] = {1, 2, 3, 0, 0, 4, 0, 2, 1}, labels[] = {4, 299, 69999};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     for (size_t whole = 0; whole < 2; whole++) { /* a pair is one in any file */
@@ -147,8 +143,7 @@ static void test_protocols(void **state) {
 }
 
 /* [[1, 2, 3], [4], [], s, s], s = [5, 6]: whole sessions, or the last item of each. */
-static void test_list_of_sessions(void **state) {
-  (void)state;
+static void test_list_of_sessions(void) {
   static const char list[] = "\x80\2](](K\1K\2K\3e]K\4a]]q\0(K\5K\6eh\0e.",
                     full[] = "\x80\2](](K\1K\2K\3e]q\0(K\5K\6eh\0e.";
   write_pair("all_train_seq.txt", list, sizeof list - 1, good_test);
@@ -161,8 +156,7 @@ static void test_list_of_sessions(void **state) {
 }
 
 /* A list that grows behind others, as the lists of a dump in blocks of 1000 do. */
-static void test_growing_list(void **state) {
-  (void)state;
+static void test_growing_list(void) {
   enum { N = 2000 };
   char *bytes = gt_alloc(N, 16);
   size_t size = 1;
@@ -297,8 +291,7 @@ static const struct {
             "session 1, at byte 2, has item 1000001; expected numbers from 1"),
 };
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     write_texts("train.txt", texts[i].train, texts[i].test);
     refused(texts[i].said);
@@ -325,8 +318,7 @@ static void test_refused(void **state) {
 }
 
 /* No part of a pickle is one: every cut of it is refused. */
-static void test_cut(void **state) {
-  (void)state;
+static void test_cut(void) {
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     for (size_t size = 1; size < pairs[i].size; size++) {
       write_pair("train.txt", pairs[i].bytes, size, good_test);
@@ -334,8 +326,7 @@ static void test_cut(void **state) {
     }
 }
 
-static void test_options(void **state) {
-  (void)state;
+static void test_options(void) {
   write_texts("train.txt", "1 2\n", good_test);
   assert_failed(import(65537), GT_ERR_JOB, "data import --length is 65537; expected 1 to 65536");
   assert_failed(gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("bad.h5"),

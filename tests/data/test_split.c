@@ -84,16 +84,14 @@ static const char *make(void) {
   return path;
 }
 
-static void test_bytes(void **state) {
-  (void)state;
+static void test_bytes(void) {
   const char *path = make();
   for (int kind = GT_PART_SHARES; kind <= GT_PART_DIRICHLET; kind++)
     check_parts(path, (gt_part_kind)kind);
   assert_non_null(strstr(written[2], "/whole-3.h5"));
 }
 
-static void test_floats(void **state) {
-  (void)state;
+static void test_floats(void) {
   const char *path = make(), *const names[] = {"train/x", "test/x"};
   hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
   for (size_t i = 0; i < 2; i++) {
@@ -112,8 +110,7 @@ static void test_floats(void **state) {
   check_parts(path, GT_PART_SHARES);
 }
 
-static void test_ids(void **state) {
-  (void)state;
+static void test_ids(void) {
   char text[2][4096] = {"", ""};
   const char *folder = scratch("clicks"), *out = scratch("clicks.h5");
   for (int i = 0; i < 40; i++)
@@ -126,8 +123,7 @@ static void test_ids(void **state) {
 }
 
 /* Exact sums, in any order, give the same floats as the whole file, bit for bit. */
-static void test_sums(void **state) {
-  (void)state;
+static void test_sums(void) {
   const char *path = make();
   uint64_t all[GT_DATA_SUMS(1)], sum[GT_DATA_SUMS(1)] = {0}, part_sums[GT_DATA_SUMS(1)];
   uint32_t every[TRAIN];
@@ -153,8 +149,7 @@ static void test_sums(void **state) {
   assert_nothing_alive();
 }
 
-static void test_tests(void **state) {
-  (void)state;
+static void test_tests(void) {
   const char *path = make();
   const gt_tests kinds[] = {GT_TESTS_FIRST, GT_TESTS_LAST};
   for (size_t k = 0; k < 2; k++) {
@@ -174,8 +169,7 @@ static void test_tests(void **state) {
   assert_nothing_alive();
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   const gt_partition p = {.kind = GT_PART_LABEL, .nregions = 5, .seed = 5};
   const char *path = make();
   const int entries = scratch_entries();
@@ -190,8 +184,7 @@ static void test_refused(void **state) {
 }
 
 /* Of files that are no data sets none is overwritten, and none of the parts is written. */
-static void test_other_files_stay(void **state) {
-  (void)state;
+static void test_other_files_stay(void) {
   const gt_partition p = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 5};
   const char *path = make(), *second = scratch("whole-2.h5");
   unlink(scratch("whole-1.h5"));

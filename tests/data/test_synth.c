@@ -25,8 +25,7 @@ static float *values(gt_dataset *dataset, gt_split split, size_t n, int32_t *y) 
   return x;
 }
 
-static void test_deterministic(void **state) {
-  (void)state;
+static void test_deterministic(void) {
   size_t size_a, size_b;
   gt_dataset_close(make("a.h5", 5, 200, 50));
   /* HDF5's time stamps, in whole seconds, must not be in the file */
@@ -46,8 +45,7 @@ static void test_deterministic(void **state) {
 
 /* Sums over the bytes of the default set's first images: identical on every machine and
    compiler. */
-static void test_known(void **state) {
-  (void)state;
+static void test_known(void) {
   int32_t y[20];
   gt_dataset *d = make("a.h5", 1, 20, 1);
   float *x = values(d, GT_SPLIT_TRAIN, 20, y);
@@ -65,8 +63,7 @@ static void test_known(void **state) {
   assert_nothing_alive();
 }
 
-static void test_prefix(void **state) {
-  (void)state;
+static void test_prefix(void) {
   int32_t y[2][40];
   gt_dataset *small = make("a.h5", 5, 40, 10), *large = make("b.h5", 5, 300, 60);
   float *a = values(small, GT_SPLIT_TRAIN, 40, y[0]), *b = values(large, GT_SPLIT_TRAIN, 40, y[1]);
@@ -84,8 +81,7 @@ static void test_prefix(void **state) {
 
 /* Nearest mean image: well above chance (the classes differ), well below certainty (shifts and
    noise need a better model). */
-static void test_learnable(void **state) {
-  (void)state;
+static void test_learnable(void) {
   enum { NTRAIN = 2000, NTEST = 500, CLASSES = 10, PIXELS = 784 };
   static double means[CLASSES][PIXELS], counts[CLASSES];
   static int32_t y[NTRAIN], yt[NTEST];
@@ -134,8 +130,7 @@ static void refused(gt_synth_spec spec, const char *text) {
   assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   gt_synth_spec spec = gt_synth_default(), bad = spec;
   bad.ntrain = 0;
   refused(bad, "train is 0; expected 1 to");

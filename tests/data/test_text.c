@@ -38,8 +38,7 @@ static int32_t *samples(const char *name, gt_split split, size_t *n, size_t *row
 /* ---- windows --------------------------------------------------------------------------------- */
 
 /* Every id but the first is predicted once: samples begin with the last id of the one before. */
-static void test_windows(void **state) {
-  (void)state;
+static void test_windows(void) {
   static const char text[] = "0123456789abcdefghijk";
   gt_text_found found;
   gt_dataset *dataset;
@@ -73,8 +72,7 @@ static void test_windows(void **state) {
 }
 
 /* The test part does not begin inside a character; a text without one can do without. */
-static void test_parts(void **state) {
-  (void)state;
+static void test_parts(void) {
   gt_text_found found;
   size_t n, row;
   put("abc\xE2\x82\xAC"
@@ -94,8 +92,7 @@ static void test_parts(void **state) {
 }
 
 /* Several files are one text; gzip or plain. */
-static void test_files(void **state) {
-  (void)state;
+static void test_files(void) {
   const char *files[3] = {scratch("a.txt"), scratch("b.txt.gz"), scratch("c.txt")};
   size_t n, row;
   scratch_write(files[0], "abcd", 4);
@@ -126,8 +123,7 @@ static const struct {
     {"\xC3\xA4h \xC3\xB6", "\xC3\xA4h| \xC3\xB6|"},
 };
 
-static void test_pieces(void **state) {
-  (void)state;
+static void test_pieces(void) {
   char found[64];
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
     const char *text = cuts[i].text;
@@ -231,8 +227,7 @@ static void compare(const char *text, size_t n, size_t count) {
   gt_tokens_close(tokens);
 }
 
-static void test_merges(void **state) {
-  (void)state;
+static void test_merges(void) {
   static char text[MOST];
   for (uint64_t i = 0; i < 60; i++) {
     gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 71, i);
@@ -246,8 +241,7 @@ static void test_merges(void **state) {
 }
 
 /* Any bytes come back, also those that training did not see. */
-static void test_round_trip(void **state) {
-  (void)state;
+static void test_round_trip(void) {
   static char seen[MOST], other[MOST], back[MOST];
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 72, 0);
   invent(&rng, seen, MOST, 9);
@@ -288,8 +282,7 @@ static void check_hash(const char *name, const char *hash) {
 }
 
 /* Another file with the first one's vocabulary has its hash; the parts of a split have it, too. */
-static void test_shared(void **state) {
-  (void)state;
+static void test_shared(void) {
   gt_text_found found;
   gt_dataset *dataset;
   char hash[65];
@@ -320,8 +313,7 @@ static void test_shared(void **state) {
 }
 
 /* A text in which no pair occurs twice has a smaller vocabulary than wanted. */
-static void test_few_pairs(void **state) {
-  (void)state;
+static void test_few_pairs(void) {
   gt_text_found found;
   put("abcdefg", 7);
   const gt_text_options o = {.vocabulary = 1000, .length = 4, .test_share = &no_tests};
@@ -338,8 +330,7 @@ static void refused(const gt_text_options *o, gt_status status, const char *said
   assert_nothing_alive();
 }
 
-static void test_short(void **state) {
-  (void)state;
+static void test_short(void) {
   const gt_text_options whole = {.length = 4, .test_share = &no_tests},
                         halves = {.length = 4, .test_share = &half};
   put("", 0);
@@ -364,8 +355,7 @@ static void test_short(void **state) {
   assert_int_equal(import_as("t.h5", &whole, NULL), GT_OK);
 }
 
-static void test_files_refused(void **state) {
-  (void)state;
+static void test_files_refused(void) {
   const char *file = scratch("nowhere.txt"), *folder = scratch("folder");
   const gt_text_options o = {.length = 4, .test_share = &no_tests};
   assert_failed(gt_data_import("text", &file, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
@@ -381,8 +371,7 @@ static void test_files_refused(void **state) {
   refused(&o, GT_ERR_DATA, "t.txt: its gzip data end before their check sum");
 }
 
-static void test_options(void **state) {
-  (void)state;
+static void test_options(void) {
   const double whole = 1, negative = -0.1;
   put(verse, sizeof verse - 1);
   refused(&(gt_text_options){.vocabulary = 255}, GT_ERR_JOB,
@@ -435,8 +424,7 @@ static const struct {
      "merge 6 gives a token of more than 64 bytes"},
 };
 
-static void test_spoilt(void **state) {
-  (void)state;
+static void test_spoilt(void) {
   gt_tokens *tokens;
   for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
     spoil(H5T_STD_I32LE, spoilt[i].rank, spoilt[i].dims, spoilt[i].values);

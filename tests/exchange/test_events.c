@@ -128,8 +128,7 @@ static void assert_next_model_there(region *r, size_t origin, uint64_t value) {
 }
 
 /* A region that sends often does not keep the models of others from a slow link. */
-static void test_models_take_turns(void **state) {
-  (void)state;
+static void test_models_take_turns(void) {
   region r;
   open_region(&r, GT_TOPOLOGY_HUB, REGIONS);
   const gt_collective_spec spec = spec_of(&r, GT_MSG_STATE, nothing);
@@ -154,8 +153,7 @@ static void open_rounds(region *r) {
 
 /* Regions 0 and 1 were done after round 1 and make steps again, region 2 has made round 2 alone:
    region 0 takes round 2 without a word of region 1, which holds its workers as region 0 does. */
-static void test_a_resume_ends_old_rounds_without_those_that_were_done(void **state) {
-  (void)state;
+static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   region before, r;
   gt_state saved = {0};
   open_rounds(&before);
@@ -184,8 +182,7 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void **st
   close_region(&before);
 }
 
-static void test_nothing_is_left_allocated(void **state) {
-  (void)state;
+static void test_nothing_is_left_allocated(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

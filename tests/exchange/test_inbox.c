@@ -14,8 +14,7 @@ static void assert_front(const gt_inbox *inbox, size_t peer, int64_t value) {
   assert_true(slot->vec.data[0] == (float)value && slot->vec.data[1] == (float)peer);
 }
 
-static void test_order_and_reuse(void **state) {
-  (void)state;
+static void test_order_and_reuse(void) {
   int64_t alive = gt_alloc_alive();
   gt_inbox inbox;
   gt_inbox_open(&inbox, 3, 2, 2, true, false);
@@ -41,8 +40,7 @@ static void test_order_and_reuse(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void test_grows_and_keeps_the_order(void **state) {
-  (void)state;
+static void test_grows_and_keeps_the_order(void) {
   int64_t alive = gt_alloc_alive();
   gt_inbox inbox;
   gt_inbox_open(&inbox, 2, 2, 2, true, false);
@@ -61,8 +59,7 @@ static void test_grows_and_keeps_the_order(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void test_save_and_load(void **state) {
-  (void)state;
+static void test_save_and_load(void) {
   gt_inbox a, b;
   gt_inbox_open(&a, 2, 3, 2, true, false);
   gt_inbox_open(&b, 2, 1, 2, true, false); /* grows while it loads */
@@ -87,8 +84,7 @@ static void test_save_and_load(void **state) {
   gt_inbox_close(&b);
 }
 
-static void test_without_memory(void **state) {
-  (void)state;
+static void test_without_memory(void) {
   gt_inbox inbox;
   gt_inbox_open(&inbox, 2, 2, 1000, false, false);
   gt_inbox_push(&inbox, 1, 5, 0, gt_vec_of(NULL, 1000));

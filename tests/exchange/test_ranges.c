@@ -344,8 +344,7 @@ static void run(const group_spec *groups, size_t ngroups, uint64_t seed) {
 #define HUB                                                                                        \
   { 1, 1, 1, 1, 1 }
 
-static void test_ranges(void **state) {
-  (void)state;
+static void test_ranges(void) {
   static const group_spec all[] = {
       {.n = 5, .members = {0, 1, 2, 3, 4}, .topology = GT_TOPOLOGY_MESH, .nranges = RANGES},
       {.n = 5, .members = {0, 1, 2, 3, 4}, .topology = GT_TOPOLOGY_HUB, .next = HUB, .nranges = 3},
@@ -362,8 +361,7 @@ static void test_ranges(void **state) {
   for (uint64_t seed = 0; seed < 200; seed++) run(&all[seed % 4], 1, seed);
 }
 
-static void test_members(void **state) {
-  (void)state;
+static void test_members(void) {
   static const group_spec groups[GROUPS] = {
       {.n = 5,
        .members = {0, 1, 2, 3, 4},

@@ -39,8 +39,7 @@ static void refused(const char *set, const char *expected) {
   assert_string_equal(gt_error_text(), full);
 }
 
-static void which_train(void **state) {
-  (void)state;
+static void which_train(void) {
   gt_job *job = job_with(NULL);
   assert_true(gt_job_trains(job, 0) && !gt_job_trains(job, 1) && gt_job_trains(job, 2));
   assert_int_equal(gt_job_training(job), 2);
@@ -55,8 +54,7 @@ static void which_train(void **state) {
 }
 
 /* Data sets are needed of regions that train alone. */
-static void no_data(void **state) {
-  (void)state;
+static void no_data(void) {
   const char *sets[] = {"data.path=null", "regions.0.data.path=a.h5", "regions.2.data.path=b.h5",
                         "data.partition.by=file"};
   gt_job *job = NULL;
@@ -67,8 +65,7 @@ static void no_data(void **state) {
   gt_job_close(job);
 }
 
-static void what_does_not_fit(void **state) {
-  (void)state;
+static void what_does_not_fit(void) {
   refused("regions.1.data.path=h.h5",
           "regions.1.data.path is given and ranks is 1: without workers the region only "
           "aggregates; expected no data.path, or 2 ranks or more");
@@ -101,8 +98,7 @@ static void what_does_not_fit(void **state) {
 }
 
 /* A gradient is applied at the receiver's rate, which follows its own steps. */
-static void gradients_need_a_constant_rate(void **state) {
-  (void)state;
+static void gradients_need_a_constant_rate(void) {
   const char *sets[] = {"sync.exchange=gradient", "train.schedule={name: cosine}"};
   gt_job *job = NULL;
   gt_job_close(job_with("sync.exchange=gradient"));
@@ -122,8 +118,7 @@ static void warned(const char *set, const char *expected) {
   assert_string_equal(told, expected);
 }
 
-static void where_it_only_costs(void **state) {
-  (void)state;
+static void where_it_only_costs(void) {
   warned(NULL, "");
   warned("sync={topology: tree}", "");
   warned("sync={topology: hub}", "");
@@ -142,8 +137,7 @@ static void where_it_only_costs(void **state) {
 }
 
 /* It has no workers whose price could be missing. */
-static void only_its_server_has_a_price(void **state) {
-  (void)state;
+static void only_its_server_has_a_price(void) {
   const char *sets[] = {"regions.0.price=1", "regions.0.ps_price=0.5", "regions.1.ps_price=0.25",
                         "regions.2.price=1", "regions.2.ps_price=0.5"};
   gt_job *job = NULL;
@@ -156,8 +150,7 @@ static void only_its_server_has_a_price(void **state) {
   gt_job_close(job);
 }
 
-static void nothing_is_left(void **state) {
-  (void)state;
+static void nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

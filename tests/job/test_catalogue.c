@@ -60,8 +60,7 @@ static const char prices[] = "rate,cloud,place,to_cloud,to_place,from_gb,value,a
                              "egress_gb,a,here,*,there,0,0.07,\n"
                              "egress_gb,a,here,a,here,0,0,\n";
 
-static void the_most_exact_line_counts(void **unused) {
-  (void)unused;
+static void the_most_exact_line_counts(void) {
   gt_catalogue *c = read_as("prices.csv", prices);
   assert_true(rate(c, GT_RATE_VM_HOUR, "a", "here", NULL, NULL, 1)->value == 0.25);
   const gt_rate *any = rate(c, GT_RATE_VM_HOUR, "a", "there", NULL, NULL, 1);
@@ -78,8 +77,7 @@ static void the_most_exact_line_counts(void **unused) {
   gt_catalogue_close(c);
 }
 
-static void a_later_file_takes_the_place_of_a_rate_with_all_its_tiers(void **unused) {
-  (void)unused;
+static void a_later_file_takes_the_place_of_a_rate_with_all_its_tiers(void) {
   gt_catalogue *c = read_as("prices.csv", prices);
   assert_int_equal(
       gt_catalogue_add(
@@ -94,8 +92,7 @@ static void a_later_file_takes_the_place_of_a_rate_with_all_its_tiers(void **unu
   gt_catalogue_close(c);
 }
 
-static void a_site_is_a_cloud_and_a_place(void **unused) {
-  (void)unused;
+static void a_site_is_a_cloud_and_a_place(void) {
   gt_catalogue *c = read_as("prices.csv", prices);
   gt_rate_site site;
   assert_int_equal(gt_catalogue_site(c, "regions.0.place", "b:there", &site), GT_OK);
@@ -115,8 +112,7 @@ static void a_site_is_a_cloud_and_a_place(void **unused) {
   gt_catalogue_close(c);
 }
 
-static void nothing_is_left_after_errors(void **unused) {
-  (void)unused;
+static void nothing_is_left_after_errors(void) {
   static const char *const texts[] = {
       "vm_hour,a,here,,,,-1\n",   "vm_hour,a\n",
       "x,a,here,,,,1\n",          "egress_gb,a,here,*,nowhere,0,1\n",

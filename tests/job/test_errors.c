@@ -48,8 +48,7 @@ static void set(const char *assignment, const char *expected) {
 #define REMOVE "give a value, or remove the key; # begins a comment unless in quotes"
 
 /* A key without a value is not the same as one that is null. */
-static void no_values(void **state) {
-  (void)state;
+static void no_values(void) {
   with("sync: {strategy:sma, period:2}\n",
        "@:8: sync.strategy:sma has no value; a space must follow the colon: strategy: sma");
   with("wan: {emulate: true,\n  jitter:5 ms}\n",
@@ -71,8 +70,7 @@ static void no_values(void **state) {
                                    "train.until.steps?");
 }
 
-static void keys(void **state) {
-  (void)state;
+static void keys(void) {
   with("sync: {perod: 8}\n", "@: unknown key sync.perod; did you mean sync.period?");
   with("period: 8\n", "@: unknown key period; did you mean sync.period?");
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
@@ -113,8 +111,7 @@ static void keys(void **state) {
                        "parsing a flow node");
 }
 
-static void values(void **state) {
-  (void)state;
+static void values(void) {
   with("sync: {period: 0}\n", "@: sync.period is 0; expected 1 or more");
   with("sync: {period: -3}\n", "@: sync.period is -3; expected 1 or more");
   with("sync: {period: 1.5}\n", "@: sync.period is \"1.5\"; expected an integer, 1 or more");
@@ -193,8 +190,7 @@ static void values(void **state) {
   set("regions=[5]", "--set: regions.0 is \"5\"; expected a mapping");
 }
 
-static void units(void **state) {
-  (void)state;
+static void units(void) {
   set("slurm.time=4:00:00",
       "--set: slurm.time is \"4:00:00\"; expected a time with its unit, as in 4 h");
   set("slurm.time=1-12:30:00",
@@ -209,8 +205,7 @@ static void units(void **state) {
        "@: wan.links.0.bandwidth is 0 bit/s; expected a rate such as 100 Mbit/s, more than 0");
 }
 
-static void across_keys(void **state) {
-  (void)state;
+static void across_keys(void) {
   set("data.partition.shares=[1, 2, 3]",
       "@: data.partition.shares has 3 numbers; expected 2, one a region");
   set("data.partition.shares=1,2",
@@ -268,8 +263,7 @@ static void across_keys(void **state) {
       "both directions");
 }
 
-static void links(void **state) {
-  (void)state;
+static void links(void) {
   set("wan.links=[{from: shanghai}]",
       "@: wan.links.0.to is missing; expected from and to together");
   set("wan.links=[{to: shanghai}]",
@@ -299,8 +293,7 @@ static void links(void **state) {
       "--set: regions.0.access is 0 bit/s; expected a rate such as 100 Mbit/s, more than 0");
 }
 
-static void outages(void **state) {
-  (void)state;
+static void outages(void) {
   set("wan.outages=[{from: 1 s, for: 2 s}]",
       "@: wan.outages.0.between is missing; the job must give it: names of two regions");
   set("wan.outages=[{between: [shanghai, chongqing], from: 1 s}]",
@@ -318,8 +311,7 @@ static void outages(void **state) {
       "for that time");
 }
 
-static void work(void **state) {
-  (void)state;
+static void work(void) {
   set("regions.1.compute={samples_per_s: 5, step: 1 s}",
       "@: regions.1.compute has samples_per_s and step; expected one of them");
   set("regions.1.compute.speeds=[1]",
@@ -366,8 +358,7 @@ static void work(void **state) {
 }
 
 /* Texts for batch scripts: no characters that are special to sbatch or a shell. */
-static void slurm(void **state) {
-  (void)state;
+static void slurm(void) {
   static const char need[] = "expected text for a batch script, without quotes, backslash, $, #";
   char expected[512];
   static const char *const bad[][3] = {{"slurm.account", "a\"b", "\""},
@@ -402,8 +393,7 @@ static void slurm(void **state) {
                                  "slurm.signal_before must be less than slurm.time");
 }
 
-static void missing(void **state) {
-  (void)state;
+static void missing(void) {
   set("name=null", "@: name is missing; the job must give it: what the run is called in records "
                    "and checkpoints");
   set("train.optimizer.lr=null",
@@ -414,8 +404,7 @@ static void missing(void **state) {
                       "ranks that are close to each other");
 }
 
-static void text(void **state) {
-  (void)state;
+static void text(void) {
   refused("", NULL, "@: is empty; expected a job (`geotrain help job` shows one)");
   refused("# nothing\n", NULL, "@: is empty; expected a job (`geotrain help job` shows one)");
   refused("- a\n", NULL, "@: is a list; expected a mapping of keys (`geotrain help job`)");
@@ -438,8 +427,7 @@ static void text(void **state) {
           "control characters");
 }
 
-static void files(void **state) {
-  (void)state;
+static void files(void) {
   gt_job *job = NULL;
   assert_int_equal(gt_job_load(&job, "nothing.yaml", NULL, 0), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), "nothing.yaml: cannot be opened: No such file or directory");
@@ -466,8 +454,7 @@ static void blamed(const gt_job *job, const char *said, const char *expected) {
   assert_string_equal(gt_error_text(), full);
 }
 
-static void found_later(void **state) {
-  (void)state;
+static void found_later(void) {
   gt_job *job = NULL;
   put(base, strlen(base));
   assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_OK);

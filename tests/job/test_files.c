@@ -85,8 +85,7 @@ static const gt_job_link *link_of(const gt_job *job, size_t from, size_t to) {
   return link;
 }
 
-static void matrix_becomes_links(void **state) {
-  (void)state;
+static void matrix_becomes_links(void) {
   int64_t alive = gt_alloc_alive();
   put(matrix_file, "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
                    "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
@@ -108,8 +107,7 @@ static void matrix_becomes_links(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void links_go_before_the_matrix(void **state) {
-  (void)state;
+static void links_go_before_the_matrix(void) {
   put(matrix_file, "a,b,100,25\na,c,200,35\n");
   gt_job *job = loaded("wan: {matrix: m.csv, links: [{between: [c, b], latency: 1 ms}, {from: b, "
                        "to: a, bandwidth: 3 Mbit/s}]}\n");
@@ -120,8 +118,7 @@ static void links_go_before_the_matrix(void **state) {
   close_complete(job);
 }
 
-static void matrix_mistakes(void **state) {
-  (void)state;
+static void matrix_mistakes(void) {
   const char *file = matrix_file;
   put(file, "a,b,1,1\na,c,1,1\n");
   refused(MATRIX, file,
@@ -162,8 +159,7 @@ static void matrix_mistakes(void **state) {
           "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
 }
 
-static void files_that_are_not_there(void **state) {
-  (void)state;
+static void files_that_are_not_there(void) {
   char expected[512];
   snprintf(expected, sizeof expected,
            "@: wan.matrix is \"x.csv\", and there is no such file, neither here nor in the job's "
@@ -179,8 +175,7 @@ static void files_that_are_not_there(void **state) {
 }
 
 /* A file in the current folder takes precedence over one of the same name in the job's folder. */
-static void files_here_come_first(void **state) {
-  (void)state;
+static void files_here_come_first(void) {
   char here[64], more[128];
   snprintf(here, sizeof here, "m-%ld.csv", (long)getpid());
   snprintf(more, sizeof more, "wan: {matrix: %s}\n", here);
@@ -193,8 +188,7 @@ static void files_here_come_first(void **state) {
 }
 
 /* Neither links nor the matrix need to name the directions that wan.default covers. */
-static void default_after_the_matrix(void **state) {
-  (void)state;
+static void default_after_the_matrix(void) {
   put(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
   gt_job *job = loaded(
       "wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
@@ -210,8 +204,7 @@ static void default_after_the_matrix(void **state) {
 
 #define PROFILE "profile: p.yaml\n"
 
-static void profile_figures_of_work(void **state) {
-  (void)state;
+static void profile_figures_of_work(void) {
   int64_t alive = gt_alloc_alive();
   put(profile_file, "# written by a probe\nregions:\n"
                     "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
@@ -234,8 +227,7 @@ static void profile_figures_of_work(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void profile_goes_before_a_region(void **state) {
-  (void)state;
+static void profile_goes_before_a_region(void) {
   put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], "
                     "local: 2 ms}}]\n");
   put(job_file, "");
@@ -255,8 +247,7 @@ static void profile_goes_before_a_region(void **state) {
 }
 
 /* The power of devices is used only if nothing else gives the rate. */
-static void profile_goes_before_devices(void **state) {
-  (void)state;
+static void profile_goes_before_devices(void) {
   put(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
   const char *sets[] = {
       "regions.1.devices=[{type: x, count: 1, power: 900}, {type: y, count: 1, power: 300}]",
@@ -272,8 +263,7 @@ static void profile_goes_before_devices(void **state) {
   gt_job_close(job);
 }
 
-static void profile_links(void **state) {
-  (void)state;
+static void profile_links(void) {
   int64_t alive = gt_alloc_alive();
   put(profile_file,
       "wan:\n  links:\n"
@@ -304,8 +294,7 @@ static void profile_links(void **state) {
 }
 
 /* A measured access rate is used if the job does not give one, even if the job names the links. */
-static void profile_access(void **state) {
-  (void)state;
+static void profile_access(void) {
   put(profile_file, "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: "
                     "{step: 5 ms}}]\n");
   put(job_file, base);
@@ -319,8 +308,7 @@ static void profile_access(void **state) {
   close_complete(job);
 }
 
-static void profile_after_the_matrix(void **state) {
-  (void)state;
+static void profile_after_the_matrix(void) {
   put(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
   put(profile_file,
       "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
@@ -332,8 +320,7 @@ static void profile_after_the_matrix(void **state) {
   close_complete(job);
 }
 
-static void profile_mistakes(void **state) {
-  (void)state;
+static void profile_mistakes(void) {
   static const char *const holds = "has no place in a profile, which holds regions[].name, access "
                                    "and compute, wan.links[].from, to and figures, and fleet";
   const char *file = profile_file;

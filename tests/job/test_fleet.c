@@ -49,8 +49,7 @@ static const char profile[] =
     "    - {name: conv1, first: 0, last: 0, forward_us: 1000, input_us: 0, weight_us: 2e3}\n"
     "    - {name: \"a .. b\", first: 1, last: 3, forward_us: 1, input_us: 2, weight_us: 0}\n";
 
-static void a_profile(void **state) {
-  (void)state;
+static void a_profile(void) {
   const int64_t alive = gt_alloc_alive();
   put(profile_file, profile, strlen(profile));
   gt_job_fleet *f = load(profile_file);
@@ -79,8 +78,7 @@ static void a_profile(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void what_nothing_passes(void **state) {
-  (void)state;
+static void what_nothing_passes(void) {
   static const char text[] =
       "fleet: {devices: [{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}],\n"
       "links: [{from: a, small_us: [0, .inf], large_us: [0, inf]}, {from: b, small_us: [1, 0], "
@@ -94,8 +92,7 @@ static void what_nothing_passes(void **state) {
 }
 
 /* A job reads the rest of such a profile, and refuses damage in its fleet. */
-static void a_job_with_the_profile(void **state) {
-  (void)state;
+static void a_job_with_the_profile(void) {
   char text[2048], damaged[2048], expected[512];
   gt_job *job = NULL;
   snprintf(text, sizeof text,
@@ -137,8 +134,7 @@ static void refused(const char *load_path, const char *path, const char *expecte
 #define OP0             "{name: o, first: 0, last: 1, forward_us: 1, input_us: 1, weight_us: 1}"
 #define OF(devices)     "fleet: {devices: " devices ", " L "}"
 
-static void mistakes_in_profiles(void **state) {
-  (void)state;
+static void mistakes_in_profiles(void) {
   static const struct {
     const char *text, *expected;
   } cases[] = {
@@ -257,8 +253,7 @@ static gt_job_fleet *load_csv(const char *rows) {
 }
 
 /* The narrower line counts; a direction without a line is like the other one. */
-static void csv_files(void **state) {
-  (void)state;
+static void csv_files(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job_fleet *f = load_csv("from,to,small_s,large_s\n"
                              "eu,us,0.025,0.36\nus,eu,0.026,0.37 # a comment\n"
@@ -291,8 +286,7 @@ static void csv_files(void **state) {
 #define NONE  "from,to,small_s,large_s\n"
 #define DLINE "a,h,r,1,1\n"
 
-static void mistakes_in_csv_files(void **state) {
-  (void)state;
+static void mistakes_in_csv_files(void) {
   static const struct {
     const char *devices, *links; /* NULL: as above, and not to blame */
     const char *expected;
@@ -360,8 +354,7 @@ static void mistakes_in_csv_files(void **state) {
   refused(folder, links_file, ": cannot be opened: No such file or directory");
 }
 
-static void too_many_devices(void **state) {
-  (void)state;
+static void too_many_devices(void) {
   FILE *to = fopen(devices_file, "w");
   assert_non_null(to);
   for (int i = 0; i <= 4096; i++) fprintf(to, "d%d,,eu,1,1\n", i);
@@ -391,8 +384,7 @@ static void judge(const char *path, size_t *good) {
 }
 
 /* Damaged files are rejected or read, without crashes or leaks. */
-static void damaged(void **state) {
-  (void)state;
+static void damaged(void) {
   static const char links[] = NONE "eu,us,0.025,0.36\neu,eu,0.001,0.01\nha,b,0.002,0.02\n"
                                    "a1,b,inf,inf\nc,a2,3,4\n";
   gt_rng rng = gt_rng_make(9, GT_RNG_TEST, 0, 0);

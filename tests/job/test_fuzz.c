@@ -48,8 +48,7 @@ static void load_and_judge(const char *const *sets, size_t nsets, size_t *good) 
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void damaged_files(void **state) {
-  (void)state;
+static void damaged_files(void) {
   const int rounds = (int)cases(2000, 1000);
   static char whole[8192], text[8192];
   size_t size = read_quickstart(whole, sizeof whole), good = 0;
@@ -67,8 +66,7 @@ static void damaged_files(void **state) {
   assert_in_range(good, 1, rounds - 1);
 }
 
-static void damaged_sets(void **state) {
-  (void)state;
+static void damaged_sets(void) {
   const int rounds = (int)cases(1000, 500);
   static const char *const sets[] = {
       "regions.0={name: a, ranks: 2, hosts: [x]}",

@@ -27,8 +27,7 @@ static gt_job *load(const char *text, const char *const *sets, size_t nsets) {
   return job;
 }
 
-static void example_has_every_value(void **state) {
-  (void)state;
+static void example_has_every_value(void) {
   int64_t alive = gt_alloc_alive();
   gt_job *job = load(gt_job_example, NULL, 0);
   assert_string_equal(job->name, "lenet-2-regions");
@@ -52,8 +51,7 @@ static void example_has_every_value(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void defaults_are_those_of_the_table(void **state) {
-  (void)state;
+static void defaults_are_those_of_the_table(void) {
   gt_job *job = load(minimal, NULL, 0);
   assert_int_equal(job->seed, 1);
   assert_int_equal(job->data.partition.by, GT_PART_SHARES);
@@ -89,8 +87,7 @@ static void defaults_are_those_of_the_table(void **state) {
   gt_job_close(job);
 }
 
-static void set_overrides(void **state) {
-  (void)state;
+static void set_overrides(void) {
   const char *sets[] = {"sync.period=3",
                         "train.until.epochs=2.5",
                         "regions.0.ranks=7",
@@ -133,8 +130,7 @@ static void set_overrides(void **state) {
 }
 
 /* Removing one of several exclusive keys leaves the others unchanged. */
-static void set_to_nothing_leaves_the_others(void **state) {
-  (void)state;
+static void set_to_nothing_leaves_the_others(void) {
   gt_job *job = NULL;
   const char *const sets[] = {"train.until.epochs=2", "train.until.steps=null"};
   put(minimal);
@@ -180,8 +176,7 @@ static void check_round_trip(gt_job *job) {
   gt_job_close(again);
 }
 
-static void resolved_is_a_fixed_point(void **state) {
-  (void)state;
+static void resolved_is_a_fixed_point(void) {
   const char *odd[] = {"train.optimizer.lr=0.30000000000000004",
                        ("wan.links.0={between: [b, a], bandwidth: 33333333.333333332 bit/s, "
                         "latency: 0.1234567890123457 s}"),
@@ -212,8 +207,7 @@ static void resolved_is_a_fixed_point(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void jobs_all_load(void **state) {
-  (void)state;
+static void jobs_all_load(void) {
   glob_t found;
   char pattern[1024];
   snprintf(pattern, sizeof pattern, "%.*s/jobs/*.yaml",
@@ -239,8 +233,7 @@ static void jobs_all_load(void **state) {
 }
 
 /* The flat job of `minimal` contains each line of `lines`. */
-static void flat_is_for_scripts(void **state) {
-  (void)state;
+static void flat_is_for_scripts(void) {
   static const char *const sets[] = {
       "slurm.time=90 min",
       "slurm.memory_per_cpu=2 GiB",
@@ -285,8 +278,7 @@ static void check_difference(const char *set, bool for_resume, const char *expec
   gt_job_close(b);
 }
 
-static void difference_names_key_and_values(void **state) {
-  (void)state;
+static void difference_names_key_and_values(void) {
   check_difference("sync.period=8", false, "");
   check_difference("sync.period=4", false, "sync.period is 4 there and 8 here");
   check_difference("sync.period=4", true, "sync.period is 4 there and 8 here");
@@ -351,8 +343,7 @@ static gt_job *load_measured(const char *name, size_t regions, int ranks) {
   return job;
 }
 
-static void measured_jobs_have_every_link(void **state) {
-  (void)state;
+static void measured_jobs_have_every_link(void) {
   gt_job *aws = load_measured("aws-4-regions.yaml", 4, 8),
          *gaia = load_measured("gaia-11-regions.yaml", 11, 22);
   assert_int_equal(aws->wan.nlinks, 12);
@@ -367,8 +358,7 @@ static void measured_jobs_have_every_link(void **state) {
 }
 
 /* All keys of the WAN and of compute, written and read back. */
-static void wan_and_work(void **state) {
-  (void)state;
+static void wan_and_work(void) {
   const char *sets[] = {
       "wan.links.0={from: a, to: b, bandwidth: 10 Mbit/s, latency: 25 ms, loss: 0.001, setup: 1.5, "
       "eager: 64 KiB, idle: 200 ms}",
@@ -413,8 +403,7 @@ static void wan_and_work(void **state) {
 }
 
 /* A list of integers, a key written only if given, and a job text in memory instead of a file. */
-static void layers_of_a_model(void **state) {
-  (void)state;
+static void layers_of_a_model(void) {
   int64_t alive = gt_alloc_alive();
   const char *sets[] = {"model={name: deepfm, mlp: [400, 100]}", "model.embedding=16",
                         "model.mlp.1=31", "model.mlp.2=8"};
@@ -439,8 +428,7 @@ static void layers_of_a_model(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void help_names_every_key(void **state) {
-  (void)state;
+static void help_names_every_key(void) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);

@@ -30,8 +30,7 @@ static void refused(const char *more, const char *expected) {
 
 /* Every row that depends on a choice depends on a key with values, has some of them, and a default
    that it has when it is left out. */
-static void the_table_is_sound(void **state) {
-  (void)state;
+static void the_table_is_sound(void) {
   size_t n = 0;
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
@@ -52,8 +51,7 @@ static void the_table_is_sound(void **state) {
   assert_true(n > 0);
 }
 
-static void with_others_they_are_refused(void **state) {
-  (void)state;
+static void with_others_they_are_refused(void) {
   refused("sync: {strategy: sma, exchange: gradient}\n",
           "t.yaml: sync.exchange is given and sync.strategy is sma; it is for sync.strategy asgd, "
           "asgd-ga only");
@@ -77,8 +75,7 @@ static void with_others_they_are_refused(void **state) {
 }
 
 /* sync.period and sync.scale are read with every strategy. */
-static void some_are_read_with_all(void **state) {
-  (void)state;
+static void some_are_read_with_all(void) {
   char more[128];
   for (const char *const *name = gt_strategy_names; *name; name++) {
     snprintf(more, sizeof more, "sync: {strategy: %s, period: 5, scale: mean}\n", *name);
@@ -89,8 +86,7 @@ static void some_are_read_with_all(void **state) {
 }
 
 /* A plan compares strategies, each with the options that it has. */
-static void a_plan_may_have_them(void **state) {
-  (void)state;
+static void a_plan_may_have_them(void) {
   gt_job *again = NULL, *job = load("sync: {strategy: sma, exchange: gradient, merge: half}\n"
                                     "plan: {strategies: [sma, asgd, ama]}\n");
   assert_true(job->sync.exchange == GT_EXCHANGED_GRADIENT && job->sync.merge == GT_MERGE_HALF);
@@ -118,8 +114,7 @@ static void check_resolved(const char *sync, const char *expected) {
   gt_job_close(job);
 }
 
-static void a_resolved_job_has_its_own(void **state) {
-  (void)state;
+static void a_resolved_job_has_its_own(void) {
   check_resolved("strategy: none",
                  "sync: {local: sync, strategy: none, period: 8, topology: mesh, weights: samples, "
                  "scale: sum}\n");
@@ -156,8 +151,7 @@ static void check_against(const char *sync, const char *there, const char *expec
 }
 
 /* A checkpoint of before these keys existed is continued with their defaults only. */
-static void jobs_of_before(void **state) {
-  (void)state;
+static void jobs_of_before(void) {
   static const char ga[] = "sync: {local: sync, strategy: asgd-ga, period: 8, topology: mesh, "
                            "weights: samples, scale: sum}",
                     sma[] = "sync: {local: sync, strategy: sma, period: 8, topology: mesh, "
@@ -170,8 +164,7 @@ static void jobs_of_before(void **state) {
                 "sync.period_unit is not given there and pass here");
 }
 
-static void values_have_keys(void **state) {
-  (void)state;
+static void values_have_keys(void) {
   assert_true(gt_job_key_used("sync.period", "sma"));
   assert_false(gt_job_key_used("sync.period", "ssgd"));
   assert_true(gt_job_key_used("sync.exchange", "asgd"));
@@ -179,8 +172,7 @@ static void values_have_keys(void **state) {
   assert_true(gt_job_key_used("sync.weights", "none")); /* depends on no strategy */
 }
 
-static void help_names_them(void **state) {
-  (void)state;
+static void help_names_them(void) {
   static const char *const parts[] = {"asgd, asgd-ga: what is sent; ", "ama: how far a received ",
                                       "asgd-ga, ama, sma: what the period counts",
                                       "deepfm: widths of the perceptron's hidden layers"};

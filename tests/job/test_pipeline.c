@@ -58,8 +58,7 @@ static void check_round_trip(const gt_job *job) {
 
 /* ---- what is read ---------------------------------------------------------------------------- */
 
-static void all_is_read(void **state) {
-  (void)state;
+static void all_is_read(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with(stages, (const char *[]){"pipeline.memory=2 GiB"}, 1);
   const gt_job_stage *s = job->pipeline.stages;
@@ -79,8 +78,7 @@ static void all_is_read(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void folded_pipelines(void **state) {
-  (void)state;
+static void folded_pipelines(void) {
   gt_job *job = folded("zb-v");
   assert_int_equal(gt_job_chunks(job), 2);
   assert_int_equal(job->pipeline.stages[1].nlast, 2);
@@ -110,8 +108,7 @@ static void folded_pipelines(void **state) {
 }
 
 /* Without a pipeline the resolved job is what it was. */
-static void no_pipeline(void **state) {
-  (void)state;
+static void no_pipeline(void) {
   gt_job *job = job_with("", NULL, 0);
   assert_int_equal(job->pipeline.nstages, 0);
   assert_int_equal(job->sync.strategy, GT_STRATEGY_ASGD_GA);
@@ -128,8 +125,7 @@ static void no_pipeline(void **state) {
   gt_job_close(job);
 }
 
-static void who_reads_data(void **state) {
-  (void)state;
+static void who_reads_data(void) {
   gt_job *job = job_with(stages, NULL, 0);
   assert_true(gt_job_reads(job, 0) && !gt_job_reads(job, 1));
   assert_true(gt_job_trains(job, 1));
@@ -146,8 +142,7 @@ static void who_reads_data(void **state) {
   gt_job_close(job);
 }
 
-static void differences_are_named(void **state) {
-  (void)state;
+static void differences_are_named(void) {
   gt_job *a = job_with(stages, NULL, 0),
          *b = job_with(stages, (const char *[]){"pipeline.stages.1.last=transformer.h.1"}, 1);
   char *here = gt_job_resolved(a), *there = gt_job_resolved(b), text[256];
@@ -180,8 +175,7 @@ static void refused(const char *more, const refusal *r) {
   assert_string_equal(gt_error_text(), full);
 }
 
-static void wrong_regions(void **state) {
-  (void)state;
+static void wrong_regions(void) {
   static const refusal all[] = {
       {{"pipeline.stages.1.region=wets"},
        "pipeline.stages.1.region is \"wets\", which is no region of the job; expected the name of "
@@ -209,8 +203,7 @@ static void wrong_regions(void **state) {
   gt_job_close(job_with(stages, sent, COUNT(sent)));
 }
 
-static void wrong_ends(void **state) {
-  (void)state;
+static void wrong_ends(void) {
   static const refusal all[] = {
       {{"pipeline.stages.0.last=null"},
        "pipeline.stages.0.last is missing, and other stages have it; expected one name in every "
@@ -230,8 +223,7 @@ static void wrong_ends(void **state) {
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
 }
 
-static void wrong_batches(void **state) {
-  (void)state;
+static void wrong_batches(void) {
   static const refusal all[] = {
       {{"pipeline.micro_batches=5"},
        "pipeline.micro_batches is 5 and train.batch 24; expected a number that divides the batch"},
@@ -247,8 +239,7 @@ static void wrong_batches(void **state) {
 
 /* ---- stages that are to be found ------------------------------------------------------------- */
 
-static void found_later(void **state) {
-  (void)state;
+static void found_later(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with("pipeline: {stages: auto}\n", NULL, 0);
   assert_true(job->pipeline.search && job->pipeline.nstages == 0 && !job->pipeline.stages);
@@ -274,8 +265,7 @@ static void found_later(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void wrong_searches(void **state) {
-  (void)state;
+static void wrong_searches(void) {
   static const char automatic[] = "pipeline: {stages: auto}\n";
   static const refusal all[] = {
       {{"regions.0.samples=5", "regions.1.samples=5"},
@@ -296,8 +286,7 @@ static void wrong_searches(void **state) {
   for (size_t i = 0; i < COUNT(all); i++) refused(automatic, &all[i]);
 }
 
-static void what_a_pipeline_fixes(void **state) {
-  (void)state;
+static void what_a_pipeline_fixes(void) {
   static const refusal all[] = {
       {{"sync.strategy=sma"},
        "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
@@ -340,8 +329,7 @@ static void what_a_pipeline_fixes(void **state) {
 #define TWO   "pipeline.copies=[{regions: [north, south]}]"
 
 /* North is in the places of east, south in that of west. */
-static void copies_are_read(void **state) {
-  (void)state;
+static void copies_are_read(void) {
   gt_job *job = job_with(stages, NULL, 0);
   assert_true(gt_job_copies(job) == 1 && gt_job_copy_of(job, 1) == 0);
   assert_int_equal(gt_job_twin(job, 1, 0), 1);
@@ -363,8 +351,7 @@ static void copies_are_read(void **state) {
   gt_job_close(job);
 }
 
-static void copies_may_adapt(void **state) {
-  (void)state;
+static void copies_may_adapt(void) {
   static const char *const adapts[] = {"pipeline.adapt=true", "pipeline.adapt=micro_batches"};
   for (size_t i = 0; i < COUNT(adapts); i++) {
     gt_job *job =
@@ -380,8 +367,7 @@ static void is_called(const gt_job *job, size_t copy, size_t size, const char *n
   assert_string_equal(gt_job_copy_text(job, copy, text, size), name);
 }
 
-static void copies_have_names(void **state) {
-  (void)state;
+static void copies_have_names(void) {
   gt_job *job = job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma"}, 4);
   is_called(job, 0, GT_COPY_TEXT, "copy 1 (east, west)");
   is_called(job, 1, GT_COPY_TEXT, "copy 2 (north, south)");
@@ -391,8 +377,7 @@ static void copies_have_names(void **state) {
   gt_job_close(job);
 }
 
-static void wrong_copies(void **state) {
-  (void)state;
+static void wrong_copies(void) {
   static const struct {
     const char *sets[6];
     const char *expected;
@@ -439,8 +424,7 @@ static void wrong_copies(void **state) {
   }
 }
 
-static void keys_without_stages(void **state) {
-  (void)state;
+static void keys_without_stages(void) {
   refused(
       "",
       &(refusal){
@@ -452,8 +436,7 @@ static void keys_without_stages(void **state) {
 }
 
 /* A mistake in --set is one of --set, not of the file. */
-static void wrong_values(void **state) {
-  (void)state;
+static void wrong_values(void) {
   static const struct {
     const char *set, *expected;
   } all[] = {

@@ -52,8 +52,7 @@ static gt_job *load(const char *more, const char *const *sets, size_t nsets) {
   return job;
 }
 
-static void devices_are_read(void **state) {
-  (void)state;
+static void devices_are_read(void) {
   int64_t alive = gt_alloc_alive();
   gt_job *job = load(full, NULL, 0);
   const gt_job_region *a = &job->regions[0], *b = &job->regions[1], *c = &job->regions[2];
@@ -73,8 +72,7 @@ static void devices_are_read(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void plan_is_read(void **state) {
-  (void)state;
+static void plan_is_read(void) {
   gt_job *job = load(full, NULL, 0), *plain = load("regions: [{name: a, ranks: 2}]\n", NULL, 0);
   assert_int_equal(job->plan.nstrategies, 2);
   assert_int_equal(job->plan.strategies[1], GT_STRATEGY_SMA);
@@ -102,8 +100,7 @@ static void plan_is_read(void **state) {
 }
 
 /* The default link applies to every direction that nothing else names. */
-static void default_link(void **state) {
-  (void)state;
+static void default_link(void) {
   gt_job *job = load(full, NULL, 0);
   const gt_job_link *ab = link_between(job, 0, 1), *ba = link_between(job, 1, 0),
                     *bc = link_between(job, 1, 2);
@@ -132,8 +129,7 @@ static void check_lines(const gt_job *job, const char *const *lines, size_t n) {
   assert_null(strstr(text, "regions.0.devices.1.price"));
 }
 
-static void resolved_reads_back(void **state) {
-  (void)state;
+static void resolved_reads_back(void) {
   static const char *const lines[] = {
       "\nregions.0.ranks=auto\n",
       "\nregions.0.devices.0.type=xeon\nregions.0.devices.0.count=4\nregions.0.devices.0.power="
@@ -166,8 +162,7 @@ static void resolved_reads_back(void **state) {
 }
 
 /* A resume may change the plan's inputs; --set reaches lists inside lists. */
-static void set_and_resume(void **state) {
-  (void)state;
+static void set_and_resume(void) {
   const char *sets[] = {"regions.0.devices.0.count=64",
                         "regions.0.devices.2={type: h100, count: 1}",
                         "regions.0.ranks=9",
@@ -201,8 +196,7 @@ static void refused_by_run(gt_job *job, const char *expected) {
 }
 
 /* A run needs ranks as numbers and data; a plan does not. */
-static void runs_need_more(void **state) {
-  (void)state;
+static void runs_need_more(void) {
   refused_by_run(load(full, NULL, 0),
                  "regions.0.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it");
   static const char *const sets[] = {
@@ -217,8 +211,7 @@ static void runs_need_more(void **state) {
 }
 
 /* Values of a profile become those of compute; devices are used only for what these do not give. */
-static void powers(void **state) {
-  (void)state;
+static void powers(void) {
   const char *sets[] = {"regions.0.devices.1.count=3", "regions.0.ranks=7",
                         "regions.0.compute.speed=0.5", "regions.0.compute.samples_per_s=100"};
   gt_job *job = load(full, sets, 3);
@@ -246,8 +239,7 @@ static void powers(void **state) {
 }
 
 /* The time to load many regions grows in proportion to their number. */
-static void many_regions(void **state) {
-  (void)state;
+static void many_regions(void) {
   size_t n = 65535, used = 0, room = n * 48 + 4096;
   char *text = gt_alloc(room, 1);
   used = (size_t)snprintf(
@@ -283,8 +275,7 @@ static void refused(const char *set, const char *expected) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void mistakes_in_regions(void **state) {
-  (void)state;
+static void mistakes_in_regions(void) {
   refused("regions.0.devices=[]",
           "--set: regions.0.devices is an empty list; expected 1 or more entries");
   refused("regions.0.devices=4", "--set: regions.0.devices is \"4\"; expected a list of mappings");
@@ -343,8 +334,7 @@ static void mistakes_in_regions(void **state) {
   refused("regions.0.ranks_max=0", "--set: regions.0.ranks_max is 0; expected 1 or more");
 }
 
-static void mistakes_in_plan(void **state) {
-  (void)state;
+static void mistakes_in_plan(void) {
   refused("wan.default.trace=x",
           "--set: unknown key wan.default.trace; did you mean wan.links[].trace?");
   refused("wan.default=100 Mbit/s",

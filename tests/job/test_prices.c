@@ -60,8 +60,7 @@ static gt_job_prices prices_of(const gt_job *job) {
   return p;
 }
 
-static void what_the_job_says_goes_before_the_catalogue(void **unused) {
-  (void)unused;
+static void what_the_job_says_goes_before_the_catalogue(void) {
   gt_job *job = job_of("  - {name: eu, ranks: 3, place: 'a:here'}\n"
                        "  - {name: us, ranks: 3, place: 'b:there', price: 2, ps_price: 0}\n"
                        "  - {name: ap, ranks: 4, place: 'a:here', price: 3, devices: [{type: x, "
@@ -82,8 +81,7 @@ static void what_the_job_says_goes_before_the_catalogue(void **unused) {
   gt_job_close(job);
 }
 
-static void tariffs_are_by_place(void **unused) {
-  (void)unused;
+static void tariffs_are_by_place(void) {
   gt_job *job = job_of("  - {name: eu, ranks: 2, place: 'a:here'}\n"
                        "  - {name: us, ranks: 2, place: 'b:there'}\n"
                        "  - {name: ap, ranks: 2, place: 'a:there'}\n"
@@ -107,8 +105,7 @@ static void tariffs_are_by_place(void **unused) {
   gt_job_close(job);
 }
 
-static void what_is_not_known_is_missing(void **unused) {
-  (void)unused;
+static void what_is_not_known_is_missing(void) {
   gt_job *job = job_of("  - {name: eu, ranks: 3, price: 1}\n"
                        "  - {name: us, ranks: 3, ps_price: 1, devices: [{type: x, count: 1, price: "
                        "6}, {type: y, count: 4}]}\n",
@@ -130,8 +127,7 @@ static void what_is_not_known_is_missing(void **unused) {
   gt_job_close(job);
 }
 
-static void a_catalogue_that_lacks_something_is_refused(void **unused) {
-  (void)unused;
+static void a_catalogue_that_lacks_something_is_refused(void) {
   static const struct {
     const char *regions, *catalogue, *needed;
   } wrong[] = {
@@ -159,8 +155,7 @@ static void a_catalogue_that_lacks_something_is_refused(void **unused) {
 
 /* The test program is one folder below the main program, so the rates are one folder up, as in an
    installation. */
-static void the_default_is_here_or_beside_the_program(void **unused) {
-  (void)unused;
+static void the_default_is_here_or_beside_the_program(void) {
   char before[1024], path[1200];
   assert_non_null(getcwd(before, sizeof before));
   assert_int_equal(chdir(folder), 0);

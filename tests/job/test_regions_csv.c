@@ -31,8 +31,7 @@ static gt_job *load(const char *rows, const char *const *sets, size_t nsets) {
   return job;
 }
 
-static void every_column(void **state) {
-  (void)state;
+static void every_column(void) {
   int64_t alive = gt_alloc_alive();
   const char *set = "regions.1.ranks=9";
   gt_job *job =
@@ -59,8 +58,7 @@ static void every_column(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void without_a_file(void **state) {
-  (void)state;
+static void without_a_file(void) {
   const char *sets[] = {"wan.matrix=null"};
   gt_job *job = NULL;
   assert_int_equal(gt_job_load_regions(&job, file, sets, 1, NULL), GT_OK);
@@ -69,8 +67,7 @@ static void without_a_file(void **state) {
   gt_job_close(job);
 }
 
-static void ten_thousand(void **state) {
-  (void)state;
+static void ten_thousand(void) {
   size_t n = 10000, room = n * 64, used;
   char *text = gt_alloc(room, 1);
   used = (size_t)snprintf(text, room, "name,ranks,samples,step,price\n");
@@ -99,8 +96,7 @@ static void refused(const char *rows, size_t size, const char *expected) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void mistakes(void **state) {
-  (void)state;
+static void mistakes(void) {
   static const struct {
     const char *rows, *expected;
   } cases[] = {

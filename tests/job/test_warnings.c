@@ -27,8 +27,7 @@ static void expect(const char *more, int64_t samples, const char *expected) {
 
 #define SGD "optimizer: {lr: 0.1}"
 
-static void nothing_to_tell(void **state) {
-  (void)state;
+static void nothing_to_tell(void) {
   expect("train: {until: {steps: 9}, optimizer: {lr: 0.1, momentum: 0.9}, schedule: {name: cosine, "
          "warmup_steps: 9}}\n",
          64, "");
@@ -50,8 +49,7 @@ static void expect_norm(const char *mean, const char *std, const char *expected)
   assert_string_equal(told, expected);
 }
 
-static void units_are_told(void **state) {
-  (void)state;
+static void units_are_told(void) {
   FILE *file = fopen("units.yaml", "w");
   assert_non_null(file);
   fprintf(file, "%strain: {until: {steps: 9}, " SGD "}\n", base);
@@ -63,8 +61,7 @@ static void units_are_told(void **state) {
   remove("units.yaml");
 }
 
-static void each_is_told(void **state) {
-  (void)state;
+static void each_is_told(void) {
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1, momentum: 0.9}}\n", 0,
          "train.optimizer.momentum is 0.9 and does nothing: train.optimizer.name is adam; it is "
          "for sgd only\n");

@@ -9,8 +9,7 @@
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-static void a_frame_uses_what_is_left_since_its_first_bit(void **unused) {
-  (void)unused;
+static void a_frame_uses_what_is_left_since_its_first_bit(void) {
   gt_access down = {.rate_bps = 8e6};
   assert_int_equal(gt_access_pass(&down, 1000, 8e6, 10 * MS), 10 * MS); /* from 9 ms on */
   assert_int_equal(gt_access_pass(&down, 1000, 8e6, 10 * MS), 11 * MS);
@@ -25,16 +24,14 @@ static void a_frame_uses_what_is_left_since_its_first_bit(void **unused) {
 
 /* A small frame that comes in beside a large one delays it by its own time, not by the large
    one's. */
-static void a_small_frame_takes_its_own_time(void **unused) {
-  (void)unused;
+static void a_small_frame_takes_its_own_time(void) {
   gt_access down = {.rate_bps = 8e6};
   assert_int_equal(gt_access_pass(&down, 100, 0, 990 * MS), 990100000);
   assert_int_equal(gt_access_pass(&down, 1000000, 8e6, 1000 * MS), 1000100000);
 }
 
 /* Bits of a slow link cannot have passed before they came. */
-static void a_slow_stream_leaves_room_for_another(void **unused) {
-  (void)unused;
+static void a_slow_stream_leaves_room_for_another(void) {
   gt_access down = {.rate_bps = 8e6};
   /* at a quarter of the access, from 0 to 4 s; then at three quarters, from 2 to 5 s */
   assert_int_equal(gt_access_pass(&down, 1000000, 2e6, 4 * GT_SECOND), 4 * GT_SECOND);
@@ -44,8 +41,7 @@ static void a_slow_stream_leaves_room_for_another(void **unused) {
 }
 
 /* A stream passes at the lower of its rate and the access's. */
-static void a_stream_alone_has_the_lower_rate(void **unused) {
-  (void)unused;
+static void a_stream_alone_has_the_lower_rate(void) {
   for (int rate = 4; rate <= 12; rate += 4) {
     gt_access down = {.rate_bps = 1e6 * rate};
     for (int i = 1; i <= 500; i++) {
@@ -111,8 +107,7 @@ static void check_rate(const frame *frames, size_t n, double rate_bps) {
     }
 }
 
-static void no_more_passes_than_the_rate(void **unused) {
-  (void)unused;
+static void no_more_passes_than_the_rate(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   frame frames[MOST];
   gt_access down;
@@ -131,8 +126,7 @@ static void no_more_passes_than_the_rate(void **unused) {
 }
 
 /* Links that together are no faster than the access are not slowed by it. */
-static void what_fits_passes_as_it_arrives(void **unused) {
-  (void)unused;
+static void what_fits_passes_as_it_arrives(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   frame frames[MOST];
   gt_access down;
@@ -145,8 +139,7 @@ static void what_fits_passes_as_it_arrives(void **unused) {
 
 /* Nothing is lost: links that are busy all the time, together faster than the access, keep it busy
    from their first bit on. */
-static void a_full_access_does_not_idle(void **unused) {
-  (void)unused;
+static void a_full_access_does_not_idle(void) {
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
   for (int turn = 0; turn < 100; turn++) {
     frame frames[MOST];

@@ -29,8 +29,7 @@ static void close_landing(gt_landing *l) {
 }
 
 /* 1000 bytes take 1 ms.  A sender that comes late does not wait for all that came before. */
-static void senders_take_turns(void **unused) {
-  (void)unused;
+static void senders_take_turns(void) {
   gt_landing l = open_landing(8e6);
   assert_int_equal(gt_landing_next(&l), GT_NEVER);
   for (int i = 0; i < 4; i++) put(&l, 0, 1000, 10 * MS);
@@ -46,8 +45,7 @@ static void senders_take_turns(void **unused) {
 }
 
 /* By bytes, not by frames; a sender's own frames stay in order. */
-static void small_frames_have_more_turns(void **unused) {
-  (void)unused;
+static void small_frames_have_more_turns(void) {
   gt_landing l = open_landing(8e6);
   put(&l, 3, 3000, 0);
   put(&l, 3, 3000, 0);
@@ -63,8 +61,7 @@ static void small_frames_have_more_turns(void **unused) {
 
 /* While a sender has frames waiting, none gets ahead of it by more than two of the largest frames,
    however long the others have been sending; and the access does not idle. */
-static void shares_are_equal(void **unused) {
-  (void)unused;
+static void shares_are_equal(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   for (int turn = 0; turn < 100; turn++) {
     gt_landing l = open_landing(8e6);
@@ -89,8 +86,7 @@ static void shares_are_equal(void **unused) {
 }
 
 /* Without frames that wait it is the access alone. */
-static void one_sender_has_the_access(void **unused) {
-  (void)unused;
+static void one_sender_has_the_access(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   gt_landing l = open_landing(8e6);
   gt_access alone = {.rate_bps = 8e6};

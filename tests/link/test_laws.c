@@ -55,8 +55,7 @@ static gt_ns next_ready(gt_rng *rng, gt_ns ready, const gt_link_state *link) {
 
 /* Arrivals come in order, at least the least delay after ready; departures in order too, and never
    before bandwidth and access allow. */
-static void nothing_is_early_and_all_is_in_order(void **unused) {
-  (void)unused;
+static void nothing_is_early_and_all_is_in_order(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < LINKS; k++) {
     any_link l;
@@ -104,8 +103,7 @@ static double capacity(const gt_link_spec *spec, double a, double b) {
 
 /* Without the transport term, a link that is never idle passes exactly what it can, through outages
    and periods of a trace. */
-static void a_busy_link_passes_exactly_what_it_can(void **unused) {
-  (void)unused;
+static void a_busy_link_passes_exactly_what_it_can(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < LINKS; k++) {
     any_link l;
@@ -134,8 +132,7 @@ static void a_busy_link_passes_exactly_what_it_can(void **unused) {
 }
 
 /* A trace of one rate equals that bandwidth, within a nanosecond per frame, with any period. */
-static void a_constant_trace_is_a_bandwidth(void **unused) {
-  (void)unused;
+static void a_constant_trace_is_a_bandwidth(void) {
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < 50; k++) {
     double rate = 1e5 * (double)(1 + gt_rng_below(&rng, 2000)),
@@ -168,8 +165,7 @@ static void a_constant_trace_is_a_bandwidth(void **unused) {
 
 /* A link whose life begins later, or whose state is shifted in the middle, does the same later, to
    the nanosecond. */
-static void a_shifted_link_gives_shifted_times(void **unused) {
-  (void)unused;
+static void a_shifted_link_gives_shifted_times(void) {
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < LINKS; k++) {
     any_link l;
@@ -194,8 +190,7 @@ static void a_shifted_link_gives_shifted_times(void **unused) {
 
 /* Jitter beyond three standard deviations would make arrivals too early or too late: there is
    none. */
-static void jitter_is_cut_at_three_deviations(void **unused) {
-  (void)unused;
+static void jitter_is_cut_at_three_deviations(void) {
   gt_link_spec spec = {.latency_s = 0.1, .jitter_s = 0.01};
   gt_link_state link = gt_link_start(7, 0, 1, 0);
   gt_ns least = GT_NEVER, most = 0;
@@ -213,8 +208,7 @@ static void jitter_is_cut_at_three_deviations(void **unused) {
 }
 
 /* The n-th frame's jitter depends only on n, whatever the rest of the spec. */
-static void each_frame_draws_one_normal_number(void **unused) {
-  (void)unused;
+static void each_frame_draws_one_normal_number(void) {
   gt_link_spec spec = {
       .latency_s = 0.1, .jitter_s = 0.01, .loss = 0.1, .window_bytes = 1000, .setup_rtts = 1};
   gt_link_state link = gt_link_start(7, 3, 4, 0);
@@ -228,8 +222,7 @@ static void each_frame_draws_one_normal_number(void **unused) {
 }
 
 /* A step with all features is cheap, allocates nothing and does not change the trace. */
-static void a_step_is_cheap(void **unused) {
-  (void)unused;
+static void a_step_is_cheap(void) {
   enum { N = 200000 };
   gt_rng rng = gt_rng_make(5, GT_RNG_TEST, 0, 0);
   gt_link_outage outages[] = {{10, 1}, {20, 1}, {1000, 2}};

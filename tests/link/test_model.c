@@ -6,8 +6,7 @@
 #define MS (GT_SECOND / 1000)
 
 /* docs: depart = max(ready, busy) + 8 size / bandwidth; arrive = depart + latency. */
-static void an_idle_link_takes_size_over_bandwidth_plus_latency(void **unused) {
-  (void)unused;
+static void an_idle_link_takes_size_over_bandwidth_plus_latency(void) {
   gt_link_spec spec = {.bandwidth_bps = 10e6, .latency_s = 0.040};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   gt_link_times t = gt_link_step(&link, &spec, NULL, 125000, 7 * MS);
@@ -15,8 +14,7 @@ static void an_idle_link_takes_size_over_bandwidth_plus_latency(void **unused) {
   assert_int_equal(t.arrive, 147 * MS);
 }
 
-static void a_busy_link_makes_frames_wait_and_latency_is_paid_once(void **unused) {
-  (void)unused;
+static void a_busy_link_makes_frames_wait_and_latency_is_paid_once(void) {
   gt_link_spec spec = {.bandwidth_bps = 8e6, .latency_s = 0.5};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   for (int i = 1; i <= 10; i++) { /* ten frames of 1 ms, all ready at 0 */
@@ -30,16 +28,14 @@ static void a_busy_link_makes_frames_wait_and_latency_is_paid_once(void **unused
 }
 
 /* A frame given later is served later, even if it says that it was ready earlier. */
-static void service_is_first_come_first_served(void **unused) {
-  (void)unused;
+static void service_is_first_come_first_served(void) {
   gt_link_spec spec = {.bandwidth_bps = 8e6};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   assert_int_equal(gt_link_step(&link, &spec, NULL, 5000, 10 * MS).depart, 15 * MS);
   assert_int_equal(gt_link_step(&link, &spec, NULL, 1000, 2 * MS).depart, 16 * MS);
 }
 
-static void a_long_stream_gets_the_bandwidth_and_no_more(void **unused) {
-  (void)unused;
+static void a_long_stream_gets_the_bandwidth_and_no_more(void) {
   gt_link_spec spec = {.bandwidth_bps = 98.7e6, .latency_s = 0.025, .jitter_s = 0.002};
   gt_link_state link = gt_link_start(3, 0, 1, 0);
   const size_t frame = GT_FRAME_PAYLOAD_MAX + GT_FRAME_HEADER_BYTES, n = 1000;
@@ -49,8 +45,7 @@ static void a_long_stream_gets_the_bandwidth_and_no_more(void **unused) {
   assert_true(fabs(gt_seconds(t.depart) - ideal_s) < 1e-6); /* rounding to nanoseconds only */
 }
 
-static void an_unlimited_link_costs_latency_only(void **unused) {
-  (void)unused;
+static void an_unlimited_link_costs_latency_only(void) {
   gt_link_spec spec = {.latency_s = 0.010};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   for (int i = 0; i < 3; i++) {
@@ -61,8 +56,7 @@ static void an_unlimited_link_costs_latency_only(void **unused) {
 }
 
 /* Jitter of twice the latency: many drawn delays would overtake or be negative. */
-static void jitter_never_reorders_nor_goes_back_in_time(void **unused) {
-  (void)unused;
+static void jitter_never_reorders_nor_goes_back_in_time(void) {
   gt_link_spec spec = {.bandwidth_bps = 1e9, .latency_s = 0.010, .jitter_s = 0.020};
   gt_link_state link = gt_link_start(11, 0, 1, 0);
   gt_ns last = 0;
@@ -78,8 +72,7 @@ static void jitter_never_reorders_nor_goes_back_in_time(void **unused) {
   assert_true(held > 1000); /* the law was really tested */
 }
 
-static void jitter_has_its_standard_deviation(void **unused) {
-  (void)unused;
+static void jitter_has_its_standard_deviation(void) {
   gt_link_spec spec = {.latency_s = 0.100, .jitter_s = 0.005};
   gt_link_state link = gt_link_start(5, 0, 1, 0);
   enum { N = 20000 };
@@ -94,8 +87,7 @@ static void jitter_has_its_standard_deviation(void **unused) {
   assert_true(fabs(sqrt(squares / N) - 0.005) < 5 * 0.005 / sqrt(2.0 * N));
 }
 
-static void the_same_seed_and_direction_give_the_same_times(void **unused) {
-  (void)unused;
+static void the_same_seed_and_direction_give_the_same_times(void) {
   gt_link_spec spec = {.bandwidth_bps = 1e8, .latency_s = 0.02, .jitter_s = 0.004};
   gt_link_state a = gt_link_start(9, 1, 2, 0), b = gt_link_start(9, 1, 2, 0);
   gt_link_state others[] = {gt_link_start(9, 2, 1, 0), gt_link_start(10, 1, 2, 0),
@@ -114,8 +106,7 @@ static void the_same_seed_and_direction_give_the_same_times(void **unused) {
   for (int o = 0; o < 4; o++) assert_true(differ[o] > 90);
 }
 
-static void wire_bytes_are_payload_and_a_header_a_frame(void **unused) {
-  (void)unused;
+static void wire_bytes_are_payload_and_a_header_a_frame(void) {
   const size_t mib = GT_FRAME_PAYLOAD_MAX;
   assert_int_equal(gt_wire_bytes(0), 64);
   assert_int_equal(gt_wire_bytes(1), 65);
@@ -126,8 +117,7 @@ static void wire_bytes_are_payload_and_a_header_a_frame(void **unused) {
 }
 
 /* docs/wire-format.md promises these offsets. */
-static void the_header_lies_as_documented(void **unused) {
-  (void)unused;
+static void the_header_lies_as_documented(void) {
   assert_int_equal(offsetof(gt_frame_header, route), GT_FRAME_HEADER_BYTES);
   assert_int_equal(sizeof(gt_frame_header), GT_FRAME_HEADER_MAX);
   assert_int_equal(offsetof(gt_frame_header, kind), 4);

@@ -14,8 +14,7 @@ static void waits(const gt_links *links, size_t self, size_t peer, double needed
     fail_msg("region %zu waits %g s for region %zu; %g s are needed", self, found, peer, needed);
 }
 
-static void by_the_link_from_the_peer(void **state) {
-  (void)state;
+static void by_the_link_from_the_peer(void) {
   gt_job *job = NULL;
   gt_links *links = NULL;
   const char *text = "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: "
@@ -60,8 +59,7 @@ static gt_job *full_matrix(size_t n) {
 }
 
 /* The time grows with the number of links, not with its square. */
-static void a_large_matrix(void **state) {
-  (void)state;
+static void a_large_matrix(void) {
   const size_t n = cases(200, 100);
   gt_links *links = NULL;
   gt_job *job = full_matrix(n);

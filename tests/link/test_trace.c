@@ -6,8 +6,7 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void a_csv_trace_is_what_it_says(void **unused) {
-  (void)unused;
+static void a_csv_trace_is_what_it_says(void) {
   gt_link_trace *t = trace_of("a.csv", "# a comment\n\ntime_s, bandwidth, latency\n0, 10 Mbit/s, "
                                        "20 ms\r\n 2 ,0,\n3 s,4e6,0.005\n5000 ms,1,1\n");
   assert_true(gt_link_trace_period_s(t) == 5.0);
@@ -25,8 +24,7 @@ static void a_csv_trace_is_what_it_says(void **unused) {
   gt_link_trace_close(t);
 }
 
-static void a_trace_with_latency_everywhere_hides_the_links_own(void **unused) {
-  (void)unused;
+static void a_trace_with_latency_everywhere_hides_the_links_own(void) {
   gt_link_trace *t = trace_of("a.csv", "0,1e6,0.03\n1,1e6,0.02\n2,1e6\n");
   assert_true(gt_trace_latency_least(t, 0.001) == 0.02);
   gt_link_spec spec = {.latency_s = 0.001, .trace = t};
@@ -40,8 +38,7 @@ static void a_trace_with_latency_everywhere_hides_the_links_own(void **unused) {
 
 /* Opportunities at 0 0 1 in the first bin, two in the third, one in the fourth; the fifth ends the
    period. */
-static void a_mahimahi_trace_spreads_packets_over_their_milliseconds(void **unused) {
-  (void)unused;
+static void a_mahimahi_trace_spreads_packets_over_their_milliseconds(void) {
   gt_link_trace *t = trace_of("a.down", "0\n0\n1\n3\n3\n4\n7\n");
   assert_true(gt_link_trace_period_s(t) == 0.007);
   assert_true(gt_link_trace_latency_min_s(t) < 0);
@@ -54,8 +51,7 @@ static void a_mahimahi_trace_spreads_packets_over_their_milliseconds(void **unus
 }
 
 /* One packet a millisecond is 12 Mbit/s, in one segment. */
-static void equal_neighbours_are_one_segment(void **unused) {
-  (void)unused;
+static void equal_neighbours_are_one_segment(void) {
   char text[8000] = "";
   for (int ms = 1; ms <= 1000; ms++)
     snprintf(text + strlen(text), sizeof text - strlen(text), "%d\n", ms);
@@ -72,8 +68,7 @@ static void equal_neighbours_are_one_segment(void **unused) {
 
 /* Bits after n periods and a place are n times a period's plus the place's; time is the inverse of
    bits and never late; after a day the error is still below 1 us. */
-static void bits_and_times_are_inverse_over_many_periods(void **unused) {
-  (void)unused;
+static void bits_and_times_are_inverse_over_many_periods(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < 50; k++) {
     gt_link_trace *t = random_trace(&rng, 1 + gt_rng_below(&rng, 40), false);
@@ -95,8 +90,7 @@ static void bits_and_times_are_inverse_over_many_periods(void **unused) {
 }
 
 /* The last bit before a pause passes before it, also at the end of a period. */
-static void a_pause_is_waited_for_only_by_what_comes_after_it(void **unused) {
-  (void)unused;
+static void a_pause_is_waited_for_only_by_what_comes_after_it(void) {
   gt_link_trace *t = trace_of("a.csv", "0,1e6\n1,0\n3,1e6\n4,0\n5,0\n");
   assert_true(gt_trace_wait_s(t, 0, 1e6) == 1.0);
   assert_true(fabs(gt_trace_wait_s(t, 0, 1e6 + 1) - 3.000001) < 1e-12);
@@ -107,8 +101,7 @@ static void a_pause_is_waited_for_only_by_what_comes_after_it(void **unused) {
   gt_link_trace_close(t);
 }
 
-static void splitting_what_is_sent_does_not_change_its_end(void **unused) {
-  (void)unused;
+static void splitting_what_is_sent_does_not_change_its_end(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < 20; k++) {
     gt_link_trace *t = random_trace(&rng, 20, false);
@@ -133,8 +126,7 @@ static void refused(const char *path, const char *says) {
     fail_msg("status %d: %s\n  lacks: %s", status, text, says);
 }
 
-static void mistakes_are_named_with_their_line(void **unused) {
-  (void)unused;
+static void mistakes_are_named_with_their_line(void) {
   static const struct {
     const char *name, *text, *says;
   } cases[] = {
@@ -174,8 +166,7 @@ static void mistakes_are_named_with_their_line(void **unused) {
   refused(scratch_file("a.csv", "0,1e6\n\0,1e6\n", 12), "has a zero byte");
 }
 
-static void files_that_cannot_be_read_are_named(void **unused) {
-  (void)unused;
+static void files_that_cannot_be_read_are_named(void) {
   refused("/nonexistent/trace.csv", "cannot be opened (No such file or directory)");
   refused(scratch_folder, "cannot be read");
   size_t size = ((size_t)16 << 20) + 1;
@@ -196,8 +187,7 @@ static void check_laws(const gt_link_trace *t) {
   assert_true(wait >= 2 * period * (1 - 1e-9) && wait <= 3 * period * (1 + 1e-9));
 }
 
-static void random_bytes_are_a_trace_or_a_sentence(void **unused) {
-  (void)unused;
+static void random_bytes_are_a_trace_or_a_sentence(void) {
   static const char *const pieces[] = {"0",      "1",      "2",  "17",  ",",   ",",  "\n",
                                        "\n",     "\r\n",   " ",  "e",   ".",   "-",  "#",
                                        "time_s", "Mbit/s", "ms", "1e6", "inf", "\"", "\x80"};
@@ -230,8 +220,7 @@ static void random_bytes_are_a_trace_or_a_sentence(void **unused) {
   assert_true(read > 100);
 }
 
-static void nothing_is_left_behind(void **unused) {
-  (void)unused;
+static void nothing_is_left_behind(void) {
   gt_link_trace_close(NULL);
   assert_int_equal(gt_alloc_alive(), 0);
 }

@@ -7,8 +7,7 @@
 
 /* RFC 8312, 5.1: 1.054 (RTT / p)^0.75 segments of 1448 bytes a round trip; Reno: sqrt(1.5 / p).
    Figures by hand. */
-static void goodput_is_what_loss_leaves(void **unused) {
-  (void)unused;
+static void goodput_is_what_loss_leaves(void) {
   gt_link_spec s = {.bandwidth_bps = 98.7e6, .latency_s = 0.025, .back_s = 0.025};
   assert_true(gt_link_goodput(&s) == 98.7e6);
   s.loss = 1e-7; /* the ceiling is far above the bandwidth */
@@ -29,8 +28,7 @@ static void goodput_is_what_loss_leaves(void **unused) {
   assert_true(gt_link_goodput(&s) == 0);
 }
 
-static void frames_pass_at_the_goodput(void **unused) {
-  (void)unused;
+static void frames_pass_at_the_goodput(void) {
   gt_link_spec s = {.bandwidth_bps = 98.7e6, .latency_s = 0.025, .back_s = 0.025, .loss = 0.01};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   gt_link_times t = gt_link_step(&link, &s, NULL, 1000000, 5 * MS);
@@ -38,8 +36,7 @@ static void frames_pass_at_the_goodput(void **unused) {
 }
 
 /* Loss takes its share of a trace, and the ceiling limits it too. */
-static void a_trace_suffers_loss_too(void **unused) {
-  (void)unused;
+static void a_trace_suffers_loss_too(void) {
   gt_link_trace *trace = trace_of("loss.csv", "0,1e6\n1,1e9\n2,0\n");
   gt_link_spec s = {.latency_s = 0.025, .back_s = 0.025, .loss = 0.1, .trace = trace};
   double ceiling = sqrt(15.0) * 11584 / 0.05; /* 897 kbit/s */
@@ -55,8 +52,7 @@ static void a_trace_suffers_loss_too(void **unused) {
 
 /* A frame's flight time is the latency at its departure, and it never overtakes; its round trips
    use the latency at the time at which it is ready. */
-static void a_traces_latency_takes_the_place_of_the_links(void **unused) {
-  (void)unused;
+static void a_traces_latency_takes_the_place_of_the_links(void) {
   gt_link_trace *trace = trace_of("latency.csv", "0,8e6,0.2\n1,8e6\n2,8e6,0.05\n3,0\n");
   gt_link_spec s = {.bandwidth_bps = 1,
                     .latency_s = 0.1,
@@ -79,8 +75,7 @@ static void a_traces_latency_takes_the_place_of_the_links(void **unused) {
 
 /* ---- outages --------------------------------------------------------------------------------- */
 
-static void an_outage_takes_exactly_its_time(void **unused) {
-  (void)unused;
+static void an_outage_takes_exactly_its_time(void) {
   const gt_link_outage outages[] = {{1.0, 20.0}, {30.0, 0.5}, {30.5, 0.5}};
   gt_link_spec s = {.bandwidth_bps = 8e6, .latency_s = 0.01, .outages = outages, .noutages = 3};
   const gt_ns origin = 500 * GT_SECOND;
@@ -104,8 +99,7 @@ static void an_outage_takes_exactly_its_time(void **unused) {
 }
 
 /* Bits that left before the outage arrive during it; the trace continues meanwhile. */
-static void an_outage_and_a_trace(void **unused) {
-  (void)unused;
+static void an_outage_and_a_trace(void) {
   const gt_link_outage outage = {1.0, 2.0};
   gt_link_trace *trace = trace_of("t.csv", "0,1e6\n2,4e6\n4,0\n");
   gt_link_spec s = {.latency_s = 0.3, .outages = &outage, .noutages = 1, .trace = trace};
@@ -120,8 +114,7 @@ static void an_outage_and_a_trace(void **unused) {
 }
 
 /* Loss takes half of a trace's bits on both sides of an outage. */
-static void an_outage_a_trace_and_loss(void **unused) {
-  (void)unused;
+static void an_outage_a_trace_and_loss(void) {
   const gt_link_outage outage = {1.0, 2.0};
   gt_link_trace *trace = trace_of("t.csv", "0,2e6\n10,0\n");
   gt_link_spec s = {.loss = 0.5, .outages = &outage, .noutages = 1, .trace = trace};
@@ -132,8 +125,7 @@ static void an_outage_a_trace_and_loss(void **unused) {
 }
 
 /* A window whose last byte leaves when the outage begins has left: 12,500 bytes in 1 ms. */
-static void an_outage_does_not_hold_what_has_left(void **unused) {
-  (void)unused;
+static void an_outage_does_not_hold_what_has_left(void) {
   const gt_link_outage outage = {0.001, 2.0};
   gt_link_spec s = {.bandwidth_bps = 100e6,
                     .latency_s = 0.025,
@@ -146,8 +138,7 @@ static void an_outage_does_not_hold_what_has_left(void **unused) {
   assert_int_equal(gt_link_step(&link, &s, NULL, 12500, 0).depart, 2002 * MS);
 }
 
-static void an_outage_without_end_has_no_arrival(void **unused) {
-  (void)unused;
+static void an_outage_without_end_has_no_arrival(void) {
   const gt_link_outage outage = {1.0, INFINITY};
   gt_link_spec s = {.bandwidth_bps = 1e9,
                     .latency_s = 0.1,
@@ -169,8 +160,7 @@ static void an_outage_without_end_has_no_arrival(void **unused) {
 
 /* Two round trips of set-up for a frame larger than eager_bytes; the second frame's handshake
    overlaps with the first frame. */
-static void a_rendezvous_costs_round_trips_once(void **unused) {
-  (void)unused;
+static void a_rendezvous_costs_round_trips_once(void) {
   gt_link_spec s = {.bandwidth_bps = 8e6,
                     .latency_s = 0.02,
                     .back_s = 0.03,
@@ -193,8 +183,7 @@ static const gt_link_spec slow = {.bandwidth_bps = 100e6,
    231680, 463360 bytes begin at 0, 50, ... 250 ms, 912,240 bytes together; from 300 ms on the link
    is full.  depart: the beginning of the window in which the last byte leaves, plus the time of
    that window's bytes at 100 Mbit/s. */
-static void slow_start_follows_the_table(void **unused) {
-  (void)unused;
+static void slow_start_follows_the_table(void) {
   const struct {
     size_t bytes;
     double depart_s;
@@ -217,8 +206,7 @@ static void slow_start_follows_the_table(void **unused) {
   }
 }
 
-static void slow_start_does_not_mind_how_a_message_is_cut(void **unused) {
-  (void)unused;
+static void slow_start_does_not_mind_how_a_message_is_cut(void) {
   const size_t frames[] = {64, 1000, 14480, 65536, 131072};
   for (size_t k = 0; k < sizeof frames / sizeof *frames; k++) {
     gt_link_state link = gt_link_start(1, 0, 1, 0), whole = link;
@@ -238,8 +226,7 @@ static gt_ns takes(gt_link_state *link, const gt_link_spec *spec, size_t bytes, 
   return gt_link_step(link, spec, NULL, bytes, ready).depart - ready;
 }
 
-static void slow_start_begins_again_after_idleness(void **unused) {
-  (void)unused;
+static void slow_start_begins_again_after_idleness(void) {
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   const gt_ns at_once = gt_from_seconds((1 << 20) * 8e-8), first = takes(&link, &slow, 1 << 20, 0);
   assert_true(first > 300 * MS);
@@ -255,8 +242,7 @@ static void slow_start_begins_again_after_idleness(void **unused) {
 
 /* A window that is not used up grows by what was used; an idle time of several round trips counts
    as one. */
-static void a_link_that_is_little_used_grows_little(void **unused) {
-  (void)unused;
+static void a_link_that_is_little_used_grows_little(void) {
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   takes(&link, &slow, 4480, 0);
   assert_true(link.window_bytes == 14480 && link.window_left == 10000);
@@ -267,8 +253,7 @@ static void a_link_that_is_little_used_grows_little(void **unused) {
   assert_int_equal(takes(&link, &slow, 17960 + 125, 301 * MS), 349 * MS - 300 * MS + 10000);
 }
 
-static void without_the_term_or_a_round_trip_there_is_none(void **unused) {
-  (void)unused;
+static void without_the_term_or_a_round_trip_there_is_none(void) {
   gt_link_spec s = slow;
   s.latency_s = s.back_s = 0;
   gt_link_state link = gt_link_start(1, 0, 1, 0);
@@ -279,8 +264,7 @@ static void without_the_term_or_a_round_trip_there_is_none(void **unused) {
 }
 
 /* Unlimited bandwidth: a window leaves at once, and above 1 GiB all bytes do. */
-static void an_unlimited_link_is_full_at_a_gibibyte(void **unused) {
-  (void)unused;
+static void an_unlimited_link_is_full_at_a_gibibyte(void) {
   gt_link_spec s = {.latency_s = 0.05, .back_s = 0.05, .window_bytes = (double)(1 << 20)};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   assert_int_equal(takes(&link, &s, 1 << 20, 0), 0);
@@ -293,8 +277,7 @@ static void an_unlimited_link_is_full_at_a_gibibyte(void **unused) {
 
 /* Two links of 100 Mbit/s behind an access of 100 Mbit/s: each gets half; behind 200 Mbit/s or more
    they do not influence each other. */
-static void links_share_their_access(void **unused) {
-  (void)unused;
+static void links_share_their_access(void) {
   for (int rate = 100; rate <= 300; rate += 100) {
     gt_link_spec s = {.bandwidth_bps = 100e6, .latency_s = 0.01};
     gt_link_state links[2] = {gt_link_start(1, 0, 1, 0), gt_link_start(1, 0, 2, 0)};
@@ -311,8 +294,7 @@ static void links_share_their_access(void **unused) {
 }
 
 /* One link gets the lower of the two rates, not the sum of both times. */
-static void a_frame_passes_link_and_access_as_one_stream(void **unused) {
-  (void)unused;
+static void a_frame_passes_link_and_access_as_one_stream(void) {
   gt_link_spec s = {.bandwidth_bps = 8e6};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   gt_access up = {.rate_bps = 80e6};
@@ -327,8 +309,7 @@ static void a_frame_passes_link_and_access_as_one_stream(void **unused) {
 
 /* A link in an outage, or waiting for its rendezvous, does not delay the others at the access; its
    own frame still needs its time there. */
-static void who_waits_does_not_block_the_access(void **unused) {
-  (void)unused;
+static void who_waits_does_not_block_the_access(void) {
   const gt_link_outage outage = {0.0, 20.0};
   gt_link_spec dark = {.outages = &outage, .noutages = 1},
                far = {.latency_s = 0.5, .back_s = 0.5, .setup_rtts = 1}, near = {.latency_s = 0.01};

@@ -8,13 +8,11 @@
 
 static int rank, size;
 
-static void all_well(void **state) {
-  (void)state;
+static void all_well(void) {
   assert_int_equal(gt_agree(MPI_COMM_WORLD, GT_OK, LIMIT_S), GT_OK);
 }
 
-static void each_rank_fails_in_turn(void **state) {
-  (void)state;
+static void each_rank_fails_in_turn(void) {
   for (int bad = 0; bad < size; bad++) {
     gt_status local = rank == bad ? GT_FAIL(GT_ERR_DATA, "rank %d has no data", bad) : GT_OK;
     assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_DATA);
@@ -25,8 +23,7 @@ static void each_rank_fails_in_turn(void **state) {
 }
 
 /* The worst status is chosen; among equals, that of the lowest rank. */
-static void all_fail(void **state) {
-  (void)state;
+static void all_fail(void) {
   gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_CKPT, "checkpoint of rank %d", rank)
                                      : GT_FAIL(GT_ERR_JOB, "job of rank %d", rank);
   assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_CKPT);
@@ -41,8 +38,7 @@ static void all_fail(void **state) {
 }
 
 /* The text of a fault contains its place in the source once, on every rank. */
-static void a_fault_keeps_its_place(void **state) {
-  (void)state;
+static void a_fault_keeps_its_place(void) {
   gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_FAULT, "broken") : GT_OK;
   assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_FAULT);
   const char *place = strstr(gt_error_text(), " (test_agree.c:");

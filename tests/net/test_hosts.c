@@ -8,8 +8,7 @@ static bool contains(const char *text, const char *host) {
   return found;
 }
 
-static void plain_names(void **state) {
-  (void)state;
+static void plain_names(void) {
   assert_true(contains("hosta", "hosta"));
   assert_true(contains("hosta,hostb", "hostb"));
   assert_true(contains("HostA", "hosta"));
@@ -21,8 +20,7 @@ static void plain_names(void **state) {
   assert_false(contains("hosta.example.org", "hosta.example.com"));
 }
 
-static void compressed_names(void **state) {
-  (void)state;
+static void compressed_names(void) {
   const char *list = "node[01-16,18],gpu7";
   assert_true(contains(list, "node01"));
   assert_true(contains(list, "node16"));
@@ -40,8 +38,7 @@ static void compressed_names(void **state) {
 
 /* Without leading zeros widths differ: node[8-11] is node8 to node11; node[098-101] always has
    three digits. */
-static void widths(void **state) {
-  (void)state;
+static void widths(void) {
   assert_true(contains("node[8-11]", "node8"));
   assert_true(contains("node[8-11]", "node11"));
   assert_false(contains("node[8-11]", "node08"));
@@ -50,8 +47,7 @@ static void widths(void **state) {
   assert_false(contains("node[098-101]", "node99"));
 }
 
-static void several_brackets(void **state) {
-  (void)state;
+static void several_brackets(void) {
   assert_true(contains("r[0-1]n[00-03]-ib", "r1n02-ib"));
   assert_false(contains("r[0-1]n[00-03]-ib", "r2n02-ib"));
   assert_false(contains("r[0-1]n[00-03]-ib", "r1n04-ib"));
@@ -61,8 +57,7 @@ static void several_brackets(void **state) {
   assert_false(contains("a[1-2,10]0", "a30"));
 }
 
-static void malformed_lists(void **state) {
-  (void)state;
+static void malformed_lists(void) {
   static const char *const bad[] = {"",       "a,,b",      "a,",        "node[",     "node[1-",
                                     "node[]", "node[1-]",  "node[5-2]", "node[1;2]", "node]",
                                     "a b",    "node[a-b]", "node[1,]"};

@@ -43,8 +43,7 @@ static void refused(const char *words) {
   if (!strstr(gt_error_text(), words)) fail_msg("no \"%s\" in: %s", words, gt_error_text());
 }
 
-static void what_fits(void **state) {
-  (void)state;
+static void what_fits(void) {
   environment(NULL);
   fits(false);
   environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=1", NULL);
@@ -64,8 +63,7 @@ static void what_fits(void **state) {
   fits(true);
 }
 
-static void what_does_not(void **state) {
-  (void)state;
+static void what_does_not(void) {
   environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
   refused("srun --mpi=none started 4 tasks, and " LIBRARY
           " cannot make one world of them; srun --mpi=pmix can");
@@ -83,8 +81,7 @@ static void what_does_not(void **state) {
 }
 
 /* One process prints an error; in a valid start that is the first rank. */
-static void one_speaks(void **state) {
-  (void)state;
+static void one_speaks(void) {
   environment(NULL);
   assert_true(gt_launch_first());
   environment("SLURM_STEP_ID=0", "SLURM_PROCID=1", NULL);
@@ -102,8 +99,7 @@ static void check_advice(const char *expected) {
   assert_string_equal(gt_launch_advice(text, sizeof text, 5), expected);
 }
 
-static void advice(void **state) {
-  (void)state;
+static void advice(void) {
   environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=3", "SLURM_JOB_ID=7",
               "SLURM_STEP_ID=0", NULL);
   check_advice("mpirun -n 5");
@@ -122,8 +118,7 @@ static void advice(void **state) {
 }
 
 /* Worlds of one rank each: the advice is never the command that was typed. */
-static void apart(void **state) {
-  (void)state;
+static void apart(void) {
   environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=0", NULL);
   assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),

@@ -200,14 +200,12 @@ static void steps(size_t nparams, bool shared) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-static void in_shared_memory(void **state) {
-  (void)state;
+static void in_shared_memory(void) {
   static const size_t sizes[] = {7, GT_CHUNK_FLOATS, GT_CHUNK_FLOATS + 1, 5 * GT_CHUNK_FLOATS + 17};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) steps(sizes[i], true);
 }
 
-static void by_messages(void **state) {
-  (void)state;
+static void by_messages(void) {
   setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
   steps(GT_CHUNK_FLOATS + 1, false);
   unsetenv("GEOTRAIN_LOCAL_PLANE");
@@ -222,8 +220,7 @@ static void announce(gt_mean *m, int64_t step) {
   if (rank > 0) gt_mean_announce(m, 0, 4);
 }
 
-static void a_chunk_that_is_claimed_is_left_alone(void **state) {
-  (void)state;
+static void a_chunk_that_is_claimed_is_left_alone(void) {
   gt_shared s;
   gt_mean m;
   size_t nparams = 2 * GT_CHUNK_FLOATS, self = rank == 0 ? (size_t)size - 1 : (size_t)rank - 1;

@@ -89,8 +89,7 @@ static size_t serve(gt_mean *m, int64_t step) {
   return wrong;
 }
 
-static void mean_and_bells(void **unused) {
-  (void)unused;
+static void mean_and_bells(void) {
   pthread_t threads[WORKERS];
   size_t numbers[WORKERS], wrong = 0;
   /* The program chooses before its first computation; here threads replace processes. */

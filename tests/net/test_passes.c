@@ -353,8 +353,7 @@ static void work(void) {
   gt_plane_worker_close(plane, LIMIT_S);
 }
 
-static void chain(void **state) {
-  (void)state;
+static void chain(void) {
   for (int messages = 0; messages < 2; messages++) {
     if (messages) setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
     if (rank == 0)
@@ -373,8 +372,7 @@ static void order_refused(const gt_order_msg *order, const char *why) {
   if (!strstr(gt_error_text(), why)) fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), why);
 }
 
-static void orders_that_do_not_fit(void **state) {
-  (void)state;
+static void orders_that_do_not_fit(void) {
   const gt_order_msg good = {
       .kind = GT_ORDER_PASS,
       .pass = {
@@ -453,8 +451,7 @@ static void refuse_on_worker(void) {
   gt_plane_worker_close(plane, LIMIT_S);
 }
 
-static void nonsense_ends_the_run(void **state) {
-  (void)state;
+static void nonsense_ends_the_run(void) {
   for (int messages = 0; messages < 2; messages++) {
     if (messages) setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
     if (rank == 0)

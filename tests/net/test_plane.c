@@ -218,8 +218,7 @@ static void work_evaluation(void) {
   gt_plane_worker_close(plane, LIMIT_S);
 }
 
-static void evaluations(void **state) {
-  (void)state;
+static void evaluations(void) {
   for (int messages = 0; messages < 2; messages++) {
     if (messages) setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
     if (rank == 0)
@@ -232,8 +231,7 @@ static void evaluations(void **state) {
 }
 
 /* In shared memory, and as messages, as in a region that spans several nodes. */
-static void round_trips_by_messages(void **state) {
-  (void)state;
+static void round_trips_by_messages(void) {
   setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
   if (rank == 0)
     serve();
@@ -243,8 +241,7 @@ static void round_trips_by_messages(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-static void round_trips(void **state) {
-  (void)state;
+static void round_trips(void) {
   if (rank == 0)
     serve();
   else

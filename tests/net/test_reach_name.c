@@ -14,21 +14,18 @@ static void assert_named(int region, const char *host, int number, const gt_regi
   assert_string_equal(name, expected);
 }
 
-static void test_a_rank_says_its_region(void **state) {
-  (void)state;
+static void test_a_rank_says_its_region(void) {
   assert_named(0, "hostb", 4, plan, "region eu (rank 4 on hostb)");
   assert_named(1, "", 0, plan, "region us (rank 0)");
 }
 
-static void test_else_blocks_of_ranks_say_it(void **state) {
-  (void)state;
+static void test_else_blocks_of_ranks_say_it(void) {
   assert_named(-1, "a", 1, plan, "region eu (rank 1 on a)");
   assert_named(-1, "a", 2, plan, "region us (rank 2 on a)");
   assert_named(-1, "a", 4, plan, "region us (rank 4 on a)");
 }
 
-static void test_else_there_is_none(void **state) {
-  (void)state;
+static void test_else_there_is_none(void) {
   assert_named(-1, "a", 5, plan, "rank 5 on a");
   assert_named(2, "a", 1, plan, "rank 1 on a");
   assert_named(1, "a", 1, NULL, "rank 1 on a");

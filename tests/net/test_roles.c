@@ -15,8 +15,7 @@ static void check_refused(const gt_region_plan *plan, size_t n, const char *sent
   gt_roles_close(&roles, LIMIT_S);
 }
 
-static void too_few_ranks(void **state) {
-  (void)state;
+static void too_few_ranks(void) {
   if (size == 5) return;
   check_refused(
       five, 2,
@@ -25,8 +24,7 @@ static void too_few_ranks(void **state) {
           : "3 ranks were started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5");
 }
 
-static void worlds_of_one(void **state) {
-  (void)state;
+static void worlds_of_one(void) {
   if (size != 1) return;
   /* as set by a launcher whose PMIx version differs from this MPI's */
   setenv("OMPI_COMM_WORLD_SIZE", "5", 1);
@@ -36,8 +34,7 @@ static void worlds_of_one(void **state) {
   setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
 }
 
-static void a_region_of_none(void **state) {
-  (void)state;
+static void a_region_of_none(void) {
   const gt_region_plan plan[] = {{"a", 0, NULL, 0}, {"b", 2, NULL, 0}};
   check_refused(plan, 2, "region a has 0 ranks; expected 1 or more");
 }
@@ -61,8 +58,7 @@ static void check_roles(const gt_roles *r, int region, int region_rank, int regi
 }
 
 /* Its rank is a PS without workers. */
-static void a_region_of_one(void **state) {
-  (void)state;
+static void a_region_of_one(void) {
   if (size != 3) return;
   const gt_region_plan plan[] = {{"a", 2, NULL, 0}, {"hub", 1, NULL, 0}};
   gt_roles roles;
@@ -71,8 +67,7 @@ static void a_region_of_one(void **state) {
   gt_roles_close(&roles, LIMIT_S);
 }
 
-static void blocks(void **state) {
-  (void)state;
+static void blocks(void) {
   if (size != 5) return;
   gt_roles roles;
   assert_int_equal(gt_roles_create(&roles, five, 2, LIMIT_S), GT_OK);
@@ -92,8 +87,7 @@ static void blocks(void **state) {
   gt_roles_close(&roles, LIMIT_S);
 }
 
-static void environment(void **state) {
-  (void)state;
+static void environment(void) {
   if (size != 5) return;
   /* Interleaved: 0 and 2 are chongqing, so rank 0 is the PS of region 1. */
   bool second = rank == 0 || rank == 2;
@@ -119,8 +113,7 @@ static void environment(void **state) {
 }
 
 /* One host, which is only in one of the two lists, so all five ranks belong to one region. */
-static void hosts(void **state) {
-  (void)state;
+static void hosts(void) {
   if (size != 5) return;
   char host[MPI_MAX_PROCESSOR_NAME], sentence[MPI_MAX_PROCESSOR_NAME + 128];
   int length;
@@ -155,8 +148,7 @@ static void hosts(void **state) {
                 "node[01-16,18]");
 }
 
-static void nothing_is_left_allocated(void **state) {
-  (void)state;
+static void nothing_is_left_allocated(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

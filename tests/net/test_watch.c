@@ -34,8 +34,7 @@ static void hang(void) {
   sleep(20);
 }
 
-static void hang_ends_with_5(void **state) {
-  (void)state;
+static void hang_ends_with_5(void) {
   char text[256];
   gt_ns begin = gt_now();
   assert_int_equal(in_child(hang, text, sizeof text), GT_ERR_LOST);
@@ -52,8 +51,7 @@ static void finish_in_time(void) {
   gt_sleep(GT_SECOND * 7 / 10);
 }
 
-static void an_ended_watch_does_nothing(void **state) {
-  (void)state;
+static void an_ended_watch_does_nothing(void) {
   char text[256];
   assert_int_equal(in_child(finish_in_time, text, sizeof text), 0);
   assert_string_equal(text, "");
@@ -63,16 +61,14 @@ static void panic_without_mpi(void) {
   gt_panic(GT_ERR_DATA, "no data for %s", "us");
 }
 
-static void panic_before_init_exits_with_its_code(void **state) {
-  (void)state;
+static void panic_before_init_exits_with_its_code(void) {
   char text[256];
   assert_int_equal(in_child(panic_without_mpi, text, sizeof text), GT_ERR_DATA);
   assert_string_equal(text, "geotrain: no data for us\n");
 }
 
 /* The time in which a process was stopped does not count for its deadline. */
-static void a_stopped_process_has_not_waited(void **state) {
-  (void)state;
+static void a_stopped_process_has_not_waited(void) {
   gt_patience patience;
   gt_patience_start(&patience, 2.0);
   patience.seen -= 100 * GT_SECOND;
@@ -83,8 +79,7 @@ static void a_stopped_process_has_not_waited(void **state) {
   assert_true(gt_patience_over(&patience));
 }
 
-static void backoff_doubles_to_its_cap(void **state) {
-  (void)state;
+static void backoff_doubles_to_its_cap(void) {
   gt_backoff b = {0};
   static const gt_ns expected[] = {20000, 40000, 80000, 100000, 100000};
   for (size_t i = 0; i < 5; i++) {

@@ -39,8 +39,7 @@ static float draw(gt_rng *rng, int shape) {
   }
 }
 
-static void test_against_pairs(void **unused) {
-  (void)unused;
+static void test_against_pairs(void) {
   for (uint64_t k = 0; k < 400; k++) {
     gt_rng rng = gt_rng_make(5, GT_RNG_SYNTH, k, 0);
     size_t n = 2 + (size_t)gt_rng_below(&rng, k < 300 ? 40 : MOST - 2);
@@ -59,8 +58,7 @@ static void test_against_pairs(void **unused) {
   }
 }
 
-static void test_ends(void **unused) {
-  (void)unused;
+static void test_ends(void) {
   for (size_t i = 0; i < 100; i++) {
     labels[i] = i >= 60;
     scores[i] = (float)i - 50;
@@ -76,8 +74,7 @@ static void test_ends(void **unused) {
 }
 
 /* With negated scores it is 1 minus the area. */
-static void test_inverse(void **unused) {
-  (void)unused;
+static void test_inverse(void) {
   gt_rng rng = gt_rng_make(6, GT_RNG_SYNTH, 0, 0);
   for (size_t i = 0; i < MOST; i++) {
     labels[i] = (int32_t)gt_rng_below(&rng, 2);
@@ -89,8 +86,7 @@ static void test_inverse(void **unused) {
   assert_true(fabs(gt_auc(scores, labels, MOST, scratch) - (1 - found)) < 1e-14);
 }
 
-static void test_there_is_none(void **unused) {
-  (void)unused;
+static void test_there_is_none(void) {
   for (size_t i = 0; i < 10; i++) {
     labels[i] = 1;
     scores[i] = (float)i;
@@ -107,8 +103,7 @@ static void test_there_is_none(void **unused) {
 
 /* A million samples, all but a few with the same score: no order of them makes the sort slow or its
    recursion deep. */
-static void test_many(void **unused) {
-  (void)unused;
+static void test_many(void) {
   size_t n = 1000000;
   float *many = GT_NEW_ARRAY(float, n);
   int32_t *of = GT_NEW_ARRAY(int32_t, n);
@@ -129,8 +124,7 @@ static void test_many(void **unused) {
 
 /* If a model has one logit per class, the score is the logit of the second class minus that of the
    first. */
-static void test_lean(void **unused) {
-  (void)unused;
+static void test_lean(void) {
   /* w of both classes, b of both */
   static const float x[3] = {1, -2, 0.5F}, params[4] = {0.25F, 1, 0.5F, -1};
   gt_graph *graph = NULL;

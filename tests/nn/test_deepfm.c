@@ -131,8 +131,7 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   gt_graph_close(graph);
 }
 
-static void embedding(void **state) {
-  (void)state;
+static void embedding(void) {
   const size_t widths[] = {1, 3, 8, 10, 16, 21};
   for (size_t t = 0; t < ntables; t++)
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
@@ -210,15 +209,13 @@ static void check_fm(const char *table, size_t K) {
   gt_graph_close(graph);
 }
 
-static void factorization_machine(void **state) {
-  (void)state;
+static void factorization_machine(void) {
   const size_t widths[] = {1, 3, 8, 10, 16, 21};
   for (size_t t = 0; t < ntables; t++)
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) check_fm(tables[t], widths[k]);
 }
 
-static void sum_of_two(void **state) {
-  (void)state;
+static void sum_of_two(void) {
   gt_graph *graph = bare("ref", 3);
   gt_graph_add_linear(graph, "a", 2);
   const size_t other = gt_graph_last(graph);
@@ -302,8 +299,7 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
   gt_graph_close(graph);
 }
 
-static void every_gradient(void **state) {
-  (void)state;
+static void every_gradient(void) {
   const int64_t two[] = {5, 6}, one[] = {7}, three[] = {40, 33, 36};
   for (size_t t = 0; t < ntables; t++) {
     check_model(tables[t], &(shape64){13, 3, 4, 2, two}, 7, 1);
@@ -312,14 +308,12 @@ static void every_gradient(void **state) {
   }
 }
 
-static void size_of_the_paper(void **state) {
-  (void)state;
+static void size_of_the_paper(void) {
   const int64_t usual[] = {400, 400, 400};
   check_model("auto", &(shape64){50, 10, 10, 3, usual}, 3, 4001);
 }
 
-static void bf16(void **state) {
-  (void)state;
+static void bf16(void) {
   const char *why;
   if (ntables < 4 || !gt_kernels_bf16(&why)) skip();
   gt_graph *full = deepfm("auto", 30, 4, 9, 0, NULL, 0), *half = NULL;
@@ -384,8 +378,7 @@ static void check_step(gt_graph *graph, const char *table, size_t n, const char 
   gt_graph_close(fresh);
 }
 
-static void rows_of_a_batch_alone(void **state) {
-  (void)state;
+static void rows_of_a_batch_alone(void) {
   const int64_t mlp[] = {4};
   for (size_t t = 0; t < ntables; t++) {
     gt_graph *graph = deepfm(tables[t], ROWS_V, ROWS_F, ROWS_N, ROWS_K, mlp, 1);
@@ -428,8 +421,7 @@ static void on_gradients(void *context, size_t first) {
   *last = first;
 }
 
-static void gradients_in_order(void **state) {
-  (void)state;
+static void gradients_in_order(void) {
   gt_graph *graph = deepfm("auto", ROWS_V, ROWS_F, ROWS_N, 0, NULL, 0);
   int32_t ids[ROWS_N * ROWS_F] = {0}, labels[ROWS_N] = {0};
   size_t last = gt_graph_arrays(graph)->params.n;
@@ -442,8 +434,7 @@ static void gradients_in_order(void **state) {
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-static void names_and_values(void **state) {
-  (void)state;
+static void names_and_values(void) {
   static const struct {
     const char *name;
     size_t rows, columns; /* 0: one dimension */
@@ -487,8 +478,7 @@ static void names_and_values(void **state) {
   gt_graph_close(graph);
 }
 
-static void hashes(void **state) {
-  (void)state;
+static void hashes(void) {
   const int64_t a[] = {8, 4}, b[] = {8, 5};
   gt_graph *graphs[] = {deepfm("ref", 20, 3, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, b, 2),
                         deepfm("ref", 20, 3, 0, 7, a, 2), deepfm("ref", 21, 3, 0, 6, a, 2),
@@ -517,8 +507,7 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void refusals(void **state) {
-  (void)state;
+static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, clicks = {1, 1, 10, 2, 5382},
                         three = {1, 1, 10, 3, 5382};
   const gt_model_options none = {0};
@@ -573,8 +562,7 @@ static void clicks(int32_t *ids, int32_t *labels, size_t n) {
   }
 }
 
-static void learns_pairs_without_allocating(void **state) {
-  (void)state;
+static void learns_pairs_without_allocating(void) {
   enum { B = 64, TEST = 512 };
   const int64_t mlp[] = {16, 8};
   const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,

@@ -36,8 +36,7 @@ static float left_over(gt_optimizer kind) {
   return most;
 }
 
-static void states_reach_zero(void **state) {
-  (void)state;
+static void states_reach_zero(void) {
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     assert_true(left_over(GT_OPTIMIZER_SGD) == 0.0F);
@@ -51,8 +50,7 @@ static void *halve(void *ctx) {
   return NULL;
 }
 
-static void so_do_threads(void **state) {
-  (void)state;
+static void so_do_threads(void) {
   pthread_t thread;
   float x = FLT_MIN;
   (void)gt_isa_used();

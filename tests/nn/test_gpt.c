@@ -136,8 +136,7 @@ static void check_model(const char *table, const sizes *s, size_t n, size_t coun
   gt_graph_close(graph);
 }
 
-static void every_gradient(void **state) {
-  (void)state;
+static void every_gradient(void) {
   for (size_t t = 0; t < ntables; t++) {
     check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 9, false}, 3, cases(200, 60));
     check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 6, true}, 3, cases(200, 60));
@@ -164,8 +163,7 @@ static void keep_told(void *context, size_t first) {
 }
 
 /* With a tied head, the first tensor's gradient is complete only at the end of the pass. */
-static void told_gradients_are_final(void **state) {
-  (void)state;
+static void told_gradients_are_final(void) {
   for (int untied = 0; untied < 2; untied++) {
     const sizes s = {30, 12, 16, 2, 2, 12, untied != 0};
     gt_graph *graph = gpt("auto", &s, 2, GT_F32);
@@ -187,8 +185,7 @@ static void told_gradients_are_final(void **state) {
 /* ---- what it computes ------------------------------------------------------------------------ */
 
 /* The logits of a position depend on no later id; infer gives those of an evaluation. */
-static void only_the_past_counts(void **state) {
-  (void)state;
+static void only_the_past_counts(void) {
   const sizes s = {50, 90, 24, 2, 3, 100, false};
   enum { N = 2, T = 90, V = 50, CUT = 70 };
   static int32_t ids[N * (T + 1)], other[N * (T + 1)];
@@ -216,8 +213,7 @@ static void only_the_past_counts(void **state) {
 }
 
 /* A shorter sample has the logits of the beginning of a longer one. */
-static void lengths_within_the_context(void **state) {
-  (void)state;
+static void lengths_within_the_context(void) {
   const sizes longer = {20, 80, 16, 1, 2, 80, false}, shorter = {20, 66, 16, 1, 2, 80, false};
   gt_graph *a = gpt("auto", &longer, 1, GT_F32), *b = gpt("auto", &shorter, 1, GT_F32);
   int32_t ids[81];
@@ -231,8 +227,7 @@ static void lengths_within_the_context(void **state) {
 }
 
 /* Products in bf16 have 8 significant bits. */
-static void bf16_is_near(void **state) {
-  (void)state;
+static void bf16_is_near(void) {
   const char *why;
   const sizes s = {64, 70, 64, 2, 2, 70, false};
   enum { N = 3, T = 70, V = 64 };
@@ -278,8 +273,7 @@ static double deviation(const gt_graph *graph, size_t i) {
   return sqrt(squares / (double)view->count);
 }
 
-static void names_and_values(void **state) {
-  (void)state;
+static void names_and_values(void) {
   static const struct {
     const char *name;
     size_t rows, columns; /* in units of the width; columns 0: one dimension */
@@ -322,8 +316,7 @@ static void names_and_values(void **state) {
   }
 }
 
-static void presets(void **state) {
-  (void)state;
+static void presets(void) {
   static const struct {
     const char *name;
     gt_sample_shape shape;
@@ -344,8 +337,7 @@ static void presets(void **state) {
   }
 }
 
-static void operations_are_counted(void **state) {
-  (void)state;
+static void operations_are_counted(void) {
   const sizes s = {50, 20, 24, 2, 3, 100, false};
   gt_graph *graph = gpt("auto", &s, 0, GT_F32);
   assert_int_equal(gt_graph_flops(graph),
@@ -354,8 +346,7 @@ static void operations_are_counted(void **state) {
   gt_graph_close(graph);
 }
 
-static void hashes(void **state) {
-  (void)state;
+static void hashes(void) {
   static const sizes all[] = {{20, 5, 12, 2, 2, 8, false}, {21, 5, 12, 2, 2, 8, false},
                               {20, 6, 12, 2, 2, 8, false}, {20, 5, 14, 2, 2, 8, false},
                               {20, 5, 12, 3, 2, 8, false}, {20, 5, 12, 2, 3, 8, false},
@@ -386,8 +377,7 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
 }
 
 /* Where labels are known to be there, they are not left unused; and a text is taken. */
-static void labels_are_refused(void **state) {
-  (void)state;
+static void labels_are_refused(void) {
   gt_graph *graph = NULL;
   gt_graph_spec spec = {.model = "gpt",
                         .shape = {1, 1, 21, 100, 100},
@@ -406,8 +396,7 @@ static void labels_are_refused(void **state) {
   gt_graph_close(graph);
 }
 
-static void refusals(void **state) {
-  (void)state;
+static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 21, 100, 100},
                         single = {1, 1, 1, 100, 100}, longer = {1, 1, 300, 100, 100};
   refused("gpt", images, (gt_model_options){0}, GT_ERR_DATA,
@@ -443,8 +432,7 @@ static void repeat(int32_t *ids, size_t n, size_t T, size_t V) {
 
 /* Of the T predictions, (T - 1) / 2 have no cause, and each next one has: log(V) for the first,
    near 0 for the others.  No step allocates. */
-static void learns_to_repeat(void **state) {
-  (void)state;
+static void learns_to_repeat(void) {
   enum { B = 32, T = 15, V = 8, STEPS = 500 };
   const sizes s = {V, T, 32, 2, 4, T, false};
   const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAMW,

@@ -144,8 +144,7 @@ static bench of(const char *table, gt_extent input) {
   return (bench){.graph = graph};
 }
 
-static void conv2d(void **state) {
-  (void)state;
+static void conv2d(void) {
   for (size_t t = 0; t < ntables; t++)
     for (size_t c = 0; c < 4; c++) {
       const gt_extent input = {6 + c, 7, 1 + 2 * c};
@@ -158,8 +157,7 @@ static void conv2d(void **state) {
     }
 }
 
-static void pooling(void **state) {
-  (void)state;
+static void pooling(void) {
   for (size_t t = 0; t < ntables; t++)
     for (size_t c = 0; c < 4; c++) {
       const gt_extent input = {6 + c, 7, c == 3 ? 16 : 3 + c};
@@ -170,16 +168,14 @@ static void pooling(void **state) {
     }
 }
 
-static void inert(void **state) {
-  (void)state;
+static void inert(void) {
   const gt_extent input = {2, 3, 5};
   bench b = of("ref", input);
   gt_graph_add_inert(b.graph, "inert", 37);
   check_op(&b, 7, input);
 }
 
-static void linear_and_relu(void **state) {
-  (void)state;
+static void linear_and_relu(void) {
   for (size_t t = 0; t < ntables; t++) {
     const gt_extent input = {2, 3, 5};
     bench linear = of(tables[t], input), relu = of(tables[t], input);
@@ -246,19 +242,16 @@ static void check_lenet(const char *table, const gt_sample_shape *shape, size_t 
   gt_graph_close(graph);
 }
 
-static void lenet_small_every_gradient(void **state) {
-  (void)state;
+static void lenet_small_every_gradient(void) {
   check_lenet("auto", &(gt_sample_shape){12, 12, 2, 3, 0}, 1, cases(1, 14));
 }
 
-static void lenet_other_kernels(void **state) {
-  (void)state;
+static void lenet_other_kernels(void) {
   check_lenet("ref", &(gt_sample_shape){13, 16, 1, 4, 0}, 2, cases(41, 83));
   check_lenet("blas", &(gt_sample_shape){16, 13, 3, 4, 0}, 2, cases(41, 83));
 }
 
-static void lenet_28x28(void **state) {
-  (void)state;
+static void lenet_28x28(void) {
   check_lenet("auto", &(gt_sample_shape){28, 28, 1, 10, 0}, 2, cases(307, 997));
 }
 

@@ -15,8 +15,7 @@ static gt_graph *lenet(const gt_sample_shape *shape, size_t batch_max, const cha
   return graph;
 }
 
-static void names_and_places(void **state) {
-  (void)state;
+static void names_and_places(void) {
   static const struct {
     const char *name;
     size_t count;
@@ -49,8 +48,7 @@ static void names_and_places(void **state) {
   gt_graph_close(graph);
 }
 
-static void initial_values(void **state) {
-  (void)state;
+static void initial_values(void) {
   gt_graph *a = lenet(&mnist, 0, "ref"), *b = lenet(&mnist, 4, "blas"),
            *c = lenet(&(gt_sample_shape){32, 32, 3, 10, 0}, 0, "ref");
   gt_graph_init(a, 7);
@@ -85,8 +83,7 @@ static void initial_values(void **state) {
   gt_graph_close(c);
 }
 
-static void hash_tells_models_apart(void **state) {
-  (void)state;
+static void hash_tells_models_apart(void) {
   char a[GT_SHA256_HEX], b[GT_SHA256_HEX];
   gt_graph *one = lenet(&mnist, 0, "ref"), *two = lenet(&mnist, 16, "auto"),
            *other = lenet(&(gt_sample_shape){28, 28, 1, 11, 0}, 0, "ref");
@@ -100,8 +97,7 @@ static void hash_tells_models_apart(void **state) {
   gt_graph_close(other);
 }
 
-static void what_is_refused(void **state) {
-  (void)state;
+static void what_is_refused(void) {
   const int64_t alive = gt_alloc_alive();
   gt_graph *graph;
   const gt_kernels *ref = gt_kernels_find("ref");
@@ -157,8 +153,7 @@ static void count(void *context) {
 
 /* One colour per class, which can be learned.  The step allocates nothing, and short batches count
    only their own samples. */
-static void learns_without_allocating(void **state) {
-  (void)state;
+static void learns_without_allocating(void) {
   enum { B = 8 };
   gt_graph *graph = lenet(&(gt_sample_shape){12, 14, 1, 3, 0}, B, "auto");
   const gt_arrays *arrays = gt_graph_arrays(graph);
@@ -209,8 +204,7 @@ static void learns_without_allocating(void **state) {
 }
 
 /* The same input gives the same bits when a run is repeated. */
-static void same_bits(void **state) {
-  (void)state;
+static void same_bits(void) {
   float x[5 * 784];
   const int32_t labels[5] = {1, 2, 3, 4, 5};
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
@@ -247,8 +241,7 @@ static gt_graph *dummy(int64_t parameters, size_t batch_max) {
 
 /* The model has as many parameters as requested.  The classifier learns, the others have no
    gradient, and neither affects the other. */
-static void dummy_has_any_size(void **state) {
-  (void)state;
+static void dummy_has_any_size(void) {
   enum { OWN = 7850, ALL = 20000 };
   char a[GT_SHA256_HEX], b[GT_SHA256_HEX];
   float x[4 * 784];
@@ -285,8 +278,7 @@ static void dummy_has_any_size(void **state) {
   gt_graph_close(large);
 }
 
-static void sizes_that_are_refused(void **state) {
-  (void)state;
+static void sizes_that_are_refused(void) {
   const int64_t alive = gt_alloc_alive();
   const gt_kernels *ref = gt_kernels_find("ref");
   gt_graph *graph;

@@ -95,9 +95,8 @@ static void compute(numbers *n) {
   for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) optimizer(n, &specs[i]);
 }
 
-static void every_set_gives_these_bits(void **state) {
+static void every_set_gives_these_bits(void) {
   static numbers n;
-  (void)state;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     assert_int_equal(gt_isa_used(), isa);
@@ -154,9 +153,8 @@ static void normalise(numbers *n, gt_precision type, bool residual, bool relu) {
   add(n, a.y, SIZE * gt_precision_bytes(type));
 }
 
-static void normalisation_gives_these_bits(void **state) {
+static void normalisation_gives_these_bits(void) {
   static numbers n;
-  (void)state;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     memset(&n, 0, sizeof n);
@@ -171,7 +169,7 @@ static void normalisation_gives_these_bits(void **state) {
    does not depend on the order of its sum. */
 enum { STEPS_LSTM = 4, SAMPLES = 3, UNITS = 37, ROWS_LSTM = STEPS_LSTM * SAMPLES };
 
-static void gates_give_these_bits(void **state) {
+static void gates_give_these_bits(void) {
   static float x[ROWS_LSTM], w[4 * UNITS * (1 + UNITS)], b[8 * UNITS], dy[SAMPLES * UNITS],
       h[(ROWS_LSTM + SAMPLES) * UNITS], c[(ROWS_LSTM + SAMPLES) * UNITS],
       gates[ROWS_LSTM * 4 * UNITS], dx[ROWS_LSTM], dw[4 * UNITS * (1 + UNITS)], db[8 * UNITS],
@@ -179,7 +177,6 @@ static void gates_give_these_bits(void **state) {
   static numbers n;
   const uint32_t first[STEPS_LSTM + 1] = {0, 3, 6, 9, 12};
   const gt_lstm_shape s = {.T = STEPS_LSTM, .I = 1, .H = UNITS, .first = first};
-  (void)state;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     memset(&n, 0, sizeof n);
@@ -200,13 +197,12 @@ static void gates_give_these_bits(void **state) {
 /* Rows that leave a remainder with every set; GELU up to its ends. */
 enum { ROWS_LAYER = 5, WIDTH = 37, SIZE_LAYER = ROWS_LAYER * WIDTH };
 
-static void decoder_gives_these_bits(void **state) {
+static void decoder_gives_these_bits(void) {
   static float x[SIZE_LAYER], y[SIZE_LAYER], dy[SIZE_LAYER], dx[SIZE_LAYER], gamma[WIDTH],
       beta[WIDTH], saved[2 * ROWS_LAYER], gradients[2][WIDTH];
   static numbers n;
   size_t correct = 0;
   const int32_t ids[ROWS_LAYER + 1] = {0, 3, 36, 5, 0, 17};
-  (void)state;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     memset(&n, 0, sizeof n);
@@ -232,12 +228,11 @@ static void decoder_gives_these_bits(void **state) {
 }
 
 /* The gates of a gated recurrent unit and their gradients. */
-static void recurrent_unit_gives_these_bits(void **state) {
+static void recurrent_unit_gives_these_bits(void) {
   enum { ROWS_GRU = 5, H = 37, SIZE_GRU = ROWS_GRU * H };
   static float h[SIZE_GRU], gi[3 * SIZE_GRU], gh[3 * SIZE_GRU], dy[SIZE_GRU], y[SIZE_GRU],
       gates[4 * SIZE_GRU], dgi[3 * SIZE_GRU], dgh[3 * SIZE_GRU], dh[SIZE_GRU];
   static numbers n;
-  (void)state;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     memset(&n, 0, sizeof n);
@@ -257,8 +252,7 @@ static void recurrent_unit_gives_these_bits(void **state) {
   }
 }
 
-static void names(void **state) {
-  (void)state;
+static void names(void) {
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
   assert_string_equal(
       gt_error_text(),

@@ -110,8 +110,7 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
   gt_graph_close(graph);
 }
 
-static void every_gradient(void **state) {
-  (void)state;
+static void every_gradient(void) {
   for (size_t t = 0; t < ntables; t++) {
     check_model(tables[t], &(shape64){9, 5, 3, 4, 2}, 7, 1);
     check_model(tables[t], &(shape64){4, 6, 8, 5, 3}, 20, 1); /* every id occurs many times */
@@ -122,8 +121,7 @@ static void every_gradient(void **state) {
 
 /* ---- padding --------------------------------------------------------------------------------- */
 
-static void padding_in_front_changes_nothing(void **state) {
-  (void)state;
+static void padding_in_front_changes_nothing(void) {
   enum { N = 6, SHORT = 4, LONG = 9, V = 12 };
   for (size_t t = 0; t < ntables; t++) {
     gt_graph *some = lstm(tables[t], V, SHORT, 3, N, 5, 6),
@@ -148,8 +146,7 @@ static void padding_in_front_changes_nothing(void **state) {
 
 /* Samples of padding alone have the state 0: the scores are the bias, and only it has a
    gradient. */
-static void padding_alone(void **state) {
-  (void)state;
+static void padding_alone(void) {
   enum { N = 3, T = 5 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
   for (size_t t = 0; t < ntables; t++) {
@@ -171,8 +168,7 @@ static void padding_alone(void **state) {
 }
 
 /* The vector of the padding stays 0 whatever the optimizer does, and no step allocates. */
-static void its_vector_stays_zero(void **state) {
-  (void)state;
+static void its_vector_stays_zero(void) {
   enum { N = 8, T = 6, V = 20, E = 5 };
   static const gt_optim_spec specs[] = {
       {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.1}, .momentum = 0.9, .weight_decay = 0.1},
@@ -215,8 +211,7 @@ static void its_vector_stays_zero(void **state) {
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-static void names_and_values(void **state) {
-  (void)state;
+static void names_and_values(void) {
   static const struct {
     const char *name;
     size_t rows, columns; /* 0: one dimension */
@@ -257,8 +252,7 @@ static void names_and_values(void **state) {
   gt_graph_close(graph);
 }
 
-static void hashes(void **state) {
-  (void)state;
+static void hashes(void) {
   gt_graph *graphs[] = {lstm("ref", 20, 5, 2, 0, 6, 7), lstm("ref", 21, 5, 2, 0, 6, 7),
                         lstm("ref", 20, 6, 2, 0, 6, 7), lstm("ref", 20, 5, 3, 0, 6, 7),
                         lstm("ref", 20, 5, 2, 0, 5, 7), lstm("ref", 20, 5, 2, 0, 6, 8)};
@@ -286,8 +280,7 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void refusals(void **state) {
-  (void)state;
+static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 20, 2, 100};
   const int64_t mlp[] = {8};
   refused("lstm", images, (gt_model_options){0}, GT_ERR_DATA,
@@ -320,8 +313,7 @@ static void order(int32_t *ids, int32_t *labels, size_t n, size_t T) {
   }
 }
 
-static void learns_the_order(void **state) {
-  (void)state;
+static void learns_the_order(void) {
   enum { B = 64, TEST = 512, T = 8 };
   const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
                               .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},

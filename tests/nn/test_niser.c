@@ -201,8 +201,7 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
   gt_graph_close(graph);
 }
 
-static void every_gradient(void **state) {
-  (void)state;
+static void every_gradient(void) {
   for (size_t t = 0; t < ntables; t++) {
     check_model(tables[t], &(shape64){9, 5, 4, 16.0}, 7, 1);
     check_model(tables[t], &(shape64){4, 8, 5, 3.0}, 20, 1); /* every item occurs many times */
@@ -212,8 +211,7 @@ static void every_gradient(void **state) {
 }
 
 /* Either pass of an operation gives the same alone, and in any order. */
-static void passes_are_apart(void **state) {
-  (void)state;
+static void passes_are_apart(void) {
   enum { N = 6, T = 5, V = 8, H = 7 };
   int32_t ids[N * T], labels[N] = {0, 1, 2, 3, 4, 5};
   fill_sessions(ids, N, T, V);
@@ -269,8 +267,7 @@ static void passes_are_apart(void **state) {
 
 /* ---- graphs of sessions ---------------------------------------------------------------------- */
 
-static void session_graphs(void **state) {
-  (void)state;
+static void session_graphs(void) {
   enum { N = 4, T = 6 };
   static const int32_t ids[N * T] = {0, 5, 7, 5, 7, 7, /* 5 -> 7, 7 -> 5, 7 -> 7 */
                                      0, 0, 0, 0, 0, 0, /* none */
@@ -309,8 +306,7 @@ static void place(int32_t *to, size_t T, const int32_t *ids, size_t n, size_t fr
   }
 }
 
-static void padding_changes_nothing(void **state) {
-  (void)state;
+static void padding_changes_nothing(void) {
   enum { N = 6, SHORT = 4, LONG = 9, V = 12 };
   for (size_t t = 0; t < ntables; t++) {
     gt_graph *some = niser(tables[t], V, SHORT, N, 6, 0),
@@ -335,8 +331,7 @@ static void padding_changes_nothing(void **state) {
 }
 
 /* Sessions without items, and only these: the scores are those of the linear layer's bias. */
-static void sessions_without_items(void **state) {
-  (void)state;
+static void sessions_without_items(void) {
   enum { N = 3, T = 5, V = 6, H = 4 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
   for (size_t t = 0; t < ntables; t++) {
@@ -364,8 +359,7 @@ static void sessions_without_items(void **state) {
 }
 
 /* The vector of the padding stays 0, and no step allocates. */
-static void nothing_is_allocated(void **state) {
-  (void)state;
+static void nothing_is_allocated(void) {
   enum { N = 8, T = 6, V = 20, H = 7 };
   const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
                               .schedule = {.lr = 0.1},
@@ -397,8 +391,7 @@ static void nothing_is_allocated(void **state) {
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-static void names_and_values(void **state) {
-  (void)state;
+static void names_and_values(void) {
   static const struct {
     const char *name;
     size_t rows, columns; /* 0: one dimension */
@@ -443,8 +436,7 @@ static void names_and_values(void **state) {
   gt_graph_close(graph);
 }
 
-static void hashes(void **state) {
-  (void)state;
+static void hashes(void) {
   gt_graph *graphs[] = {niser("ref", 20, 5, 0, 6, 0), niser("ref", 21, 5, 0, 6, 0),
                         niser("ref", 20, 6, 0, 6, 0), niser("ref", 20, 5, 0, 7, 0)};
   enum { GRAPHS = sizeof graphs / sizeof *graphs };
@@ -471,8 +463,7 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void refusals(void **state) {
-  (void)state;
+static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, sessions = {1, 1, 20, 99, 100};
   refused(
       "niser", images, (gt_model_options){0}, GT_ERR_DATA,
@@ -506,8 +497,7 @@ static void draw(int32_t *ids, int32_t *labels, size_t n, size_t T, size_t items
   }
 }
 
-static void learns(void **state) {
-  (void)state;
+static void learns(void) {
   enum { B = 64, TEST = 512, T = 3, V = 8 };
   const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
                               .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},

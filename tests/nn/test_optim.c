@@ -69,8 +69,7 @@ static void gradients(float *g, int t) {
   for (size_t i = 0; i < N; i++) g[i] = (float)gradient(i, t);
 }
 
-static void sequences(void **state) {
-  (void)state;
+static void sequences(void) {
   for (size_t k = 0; k < NSPECS; k++) {
     gt_optim *optim;
     assert_int_equal(gt_optim_create(&optim, &specs[k], N, true), GT_OK);
@@ -97,8 +96,7 @@ static void sequences(void **state) {
 
 /* acc NULL does not change the bits of the parameters; after one step, acc is exactly the
    change. */
-static void acc_is_the_update(void **state) {
-  (void)state;
+static void acc_is_the_update(void) {
   for (size_t k = 0; k < NSPECS; k++) {
     gt_optim *a, *b;
     assert_int_equal(gt_optim_create(&a, &specs[k], N, true), GT_OK);
@@ -156,8 +154,7 @@ static float same_step(const gt_optim_spec *spec, const float *g, const float *s
 }
 
 /* Norms above, below and just at the limit; tensors do not change what the norm is. */
-static void clipped(void **state) {
-  (void)state;
+static void clipped(void) {
   float g[N], scaled[N];
   gradients(g, 3);
   const double limits[] = {norm(g) * 1e-3, norm(g) * 0.7, norm(g) * (1 + 1e-12), norm(g) * 4};
@@ -175,8 +172,7 @@ static void clipped(void **state) {
 }
 
 /* Only the tensors count: a gap between them would not. */
-static void norm_is_of_tensors(void **state) {
-  (void)state;
+static void norm_is_of_tensors(void) {
   static const gt_view most[] = {{.offset = 0, .count = 5}, {.offset = 20, .count = 17}};
   float g[N], w[N];
   double sum = 0;
@@ -196,8 +192,7 @@ static void norm_is_of_tensors(void **state) {
 }
 
 /* Zeros stay; squares beyond the largest float are summed; what is not finite is left alone. */
-static void clipped_extremes(void **state) {
-  (void)state;
+static void clipped_extremes(void) {
   gt_optim_spec spec = specs[2];
   float g[N] = {0}, scaled[N];
   spec.clip = 1;
@@ -216,8 +211,7 @@ static void clipped_extremes(void **state) {
 
 /* Two optimizers that have a part of the tensors each make the steps of one that has all, if they
    are told the norm of all. */
-static void clipped_in_parts(void **state) {
-  (void)state;
+static void clipped_in_parts(void) {
   enum { CUT = 36 }; /* the first two tensors */
   static const gt_view rest[] = {{.offset = 0, .count = 1}};
   for (size_t k = 0; k < NSPECS; k++) {
@@ -258,8 +252,7 @@ static void clipped_in_parts(void **state) {
   }
 }
 
-static void saved_and_loaded(void **state) {
-  (void)state;
+static void saved_and_loaded(void) {
   for (size_t k = 0; k < NSPECS; k++) {
     gt_optim *a, *b;
     assert_int_equal(gt_optim_create(&a, &specs[k], N, true), GT_OK);
@@ -294,8 +287,7 @@ static void saved_and_loaded(void **state) {
   }
 }
 
-static void without_memory_only_steps_count(void **state) {
-  (void)state;
+static void without_memory_only_steps_count(void) {
   const int64_t alive = gt_alloc_alive();
   gt_optim *optim;
   assert_int_equal(gt_optim_create(&optim, &specs[5], 1000000, false), GT_OK);
@@ -307,8 +299,7 @@ static void without_memory_only_steps_count(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void what_is_refused(void **state) {
-  (void)state;
+static void what_is_refused(void) {
   gt_optim *optim;
   assert_int_equal(gt_optim_create(&optim,
                                    &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .nesterov = true}, 1,
@@ -325,8 +316,7 @@ static void is(const gt_lr_schedule *s, int64_t step, double right) {
   assert_true(fabs(gt_lr_at(s, step) - right) < 1e-12);
 }
 
-static void schedules(void **state) {
-  (void)state;
+static void schedules(void) {
   const gt_lr_schedule constant = {.kind = GT_LR_CONSTANT, .lr = 0.4, .warmup_steps = 4};
   is(&constant, 0, 0.1), is(&constant, 1, 0.2), is(&constant, 3, 0.4), is(&constant, 4, 0.4),
       is(&constant, 1000000, 0.4);
@@ -366,8 +356,7 @@ static void schedules(void **state) {
 }
 
 /* One of no parameters counts the steps that another makes, and has no state but their number. */
-static void one_that_counts(void **state) {
-  (void)state;
+static void one_that_counts(void) {
   gt_optim *optim = NULL;
   gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
                         .schedule = {.kind = GT_LR_STEP, .lr = 1, .gamma = 0.5, .step_every = 2}};

@@ -485,8 +485,7 @@ static void check_laws(const bench *b, const char *table, gt_precision precision
   gt_graph_close(judge);
 }
 
-static void same_bits_in_any_order(void **state) {
-  (void)state;
+static void same_bits_in_any_order(void) {
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (size_t b = 0; b < BENCHES; b++)
       for (size_t again = 0; again < cases(3, 1); again++) {
@@ -495,8 +494,7 @@ static void same_bits_in_any_order(void **state) {
       }
 }
 
-static void in_bf16(void **state) {
-  (void)state;
+static void in_bf16(void) {
   const char *why;
   if (!gt_kernels_bf16(&why)) skip();
   for (size_t b = 0; b < BENCHES; b++)
@@ -568,8 +566,7 @@ static void check_sums(const bench *b, const char *table, size_t m) {
   gt_graph_close(fused);
 }
 
-static void sums_of_fused_steps(void **state) {
-  (void)state;
+static void sums_of_fused_steps(void) {
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (size_t b = 0; b < BENCHES; b++) {
       if (!gt_kernels_find(tables[t]) || (benches[b].large && t != 1)) continue;
@@ -580,8 +577,7 @@ static void sums_of_fused_steps(void **state) {
 
 /* Micro-batches of equal size: the mean of their gradients is that of the whole batch, unless a
    normalisation sees less of it. */
-static void mean_of_the_batch(void **state) {
-  (void)state;
+static void mean_of_the_batch(void) {
   for (size_t k = 0; k < BENCHES; k++) {
     bench b = benches[k];
     if (b.large) continue;
@@ -616,8 +612,7 @@ static void mean_of_the_batch(void **state) {
 }
 
 /* An empty micro-batch adds nothing, first or not. */
-static void empty_micro_batches(void **state) {
-  (void)state;
+static void empty_micro_batches(void) {
   for (size_t k = 0; k < BENCHES; k++) {
     const bench *b = &benches[k];
     if (b->large) continue;

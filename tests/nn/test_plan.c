@@ -102,8 +102,7 @@ static void inert_first(gt_graph *graph) {
   gt_graph_add_linear(graph, "last", 5);
 }
 
-static void masks_outlive_what_is_in_place(void **state) {
-  (void)state;
+static void masks_outlive_what_is_in_place(void) {
   assert_int_equal(ended(sum_of_products, NULL), FINE);
   assert_int_equal(ended(sum_behind_plain_norm, NULL), FINE);
   assert_int_equal(ended(what_keeps_signs, NULL), FINE);
@@ -118,8 +117,7 @@ static void masks_outlive_what_is_in_place(void **state) {
                    FAULT);
 }
 
-static void parameters_of_the_first_operation(void **state) {
-  (void)state;
+static void parameters_of_the_first_operation(void) {
   assert_int_equal(ended(inert_first, NULL), FINE);
   assert_int_equal(
       ended(norm_first,

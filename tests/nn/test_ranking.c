@@ -3,8 +3,7 @@
 #include "tests.h"
 #include "geotrain/nn.h"
 
-static void ranks(void **state) {
-  (void)state;
+static void ranks(void) {
   const float scores[] = {3, 1, 3, -2, 3, 7};
   const size_t right[] = {2, 5, 3, 6, 4, 1};
   for (size_t i = 0; i < 6; i++) assert_int_equal(gt_rank(scores, 6, i), right[i]);
@@ -17,8 +16,7 @@ static void ranks(void **state) {
 }
 
 /* Every label has one rank, and the ranks are 1 to n. */
-static void ranks_are_an_order(void **state) {
-  (void)state;
+static void ranks_are_an_order(void) {
   enum { N = 300 };
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
   float scores[N];
@@ -32,8 +30,7 @@ static void ranks_are_an_order(void **state) {
 }
 
 /* A recommender's scores of random sessions. */
-static void recall_and_mrr(void **state) {
-  (void)state;
+static void recall_and_mrr(void) {
   enum { N = 64, T = 4, V = 90 };
   gt_graph *graph = NULL;
   gt_metrics metrics;
@@ -68,8 +65,7 @@ static void recall_and_mrr(void **state) {
   gt_graph_close(graph);
 }
 
-static void which_models(void **state) {
-  (void)state;
+static void which_models(void) {
   assert_null(gt_ranking_of("lenet5", 10));
   assert_non_null(gt_ranking_of("deepfm", 2));
   assert_ptr_equal(gt_ranking_of("lstm", 2), gt_ranking_of("deepfm", 2));

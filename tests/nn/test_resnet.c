@@ -41,8 +41,7 @@ static bool has_bf16(void) {
   return gt_kernels_find("dnn") && gt_kernels_bf16(&why);
 }
 
-static void numbers_and_names(void **state) {
-  (void)state;
+static void numbers_and_names(void) {
   gt_graph *graph = resnet(&(gt_sample_shape){32, 32, 3, 10, 0}, 0, "auto", GT_F32);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   assert_int_equal(arrays->params.n, 11173962);
@@ -70,8 +69,7 @@ static void bug(const char *text) {
 
 /* Images so small that the last normalisations have a single value per channel, which has no
    variance. */
-static void a_single_value_is_refused(void **state) {
-  (void)state;
+static void a_single_value_is_refused(void) {
   static float pixels[9 * 9];
   static const size_t sides[] = {4, 8, 9}, least[] = {2, 2, 1};
   gt_metrics metrics;
@@ -107,8 +105,7 @@ static bool is_named(const char *way, size_t batch_max, size_t batch) {
 }
 
 /* The way of a convolution depends on the batch size: the name is that of the usual batch size. */
-static void kernels_are_named_for_the_batch(void **state) {
-  (void)state;
+static void kernels_are_named_for_the_batch(void) {
   if (!is_named("conv=dnn", 0, 64)) return; /* no oneDNN, or plain loops only, as on arm64 */
   assert_true(is_named("conv=dnn-gemm", 0, 64));
   if (!all_cases()) return; /* the others need gigabytes */
@@ -197,8 +194,7 @@ static void pick_samples(const double *params, const gt_arrays *arrays, const do
   assert_true(corner >= 4e-5);
 }
 
-static void gradients(void **state) {
-  (void)state;
+static void gradients(void) {
   gt_graph *first = resnet(&small, 0, "ref", GT_F32);
   const gt_arrays *arrays = gt_graph_arrays(first);
   double *params = doubles(arrays->params), *buffers = doubles(arrays->buffers),
@@ -272,15 +268,13 @@ static void near_float32(gt_graph *half) {
   gt_graph_close(half);
 }
 
-static void bf16_against_float32(void **state) {
-  (void)state;
+static void bf16_against_float32(void) {
   if (!has_bf16()) skip();
   near_float32(resnet(&larger, 8, "auto", GT_BF16));
 }
 
 /* Uses Winograd's convolution wherever it is supported. */
-static void bf16_by_winograd(void **state) {
-  (void)state;
+static void bf16_by_winograd(void) {
   if (!has_bf16()) skip();
   gt_choices choices = {0};
   gt_graph *half = resnet(&larger, 8, "auto", GT_BF16);
@@ -324,8 +318,7 @@ static void announce(void *context, size_t first) {
   a->calls++;
 }
 
-static void announced_gradients_are_final(void **state) {
-  (void)state;
+static void announced_gradients_are_final(void) {
   for (gt_precision precision = GT_F32; precision <= (has_bf16() ? GT_BF16 : GT_F32); precision++) {
     gt_graph *graph = resnet(&small, 4, "auto", precision);
     const gt_arrays *arrays = gt_graph_arrays(graph);
@@ -352,8 +345,7 @@ static void announced_gradients_are_final(void **state) {
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-static void learns_without_allocating(void **state) {
-  (void)state;
+static void learns_without_allocating(void) {
   for (gt_precision precision = GT_F32; precision <= (has_bf16() ? GT_BF16 : GT_F32); precision++) {
     gt_graph *graph = resnet(&small, 8, "auto", precision);
     const gt_arrays *arrays = gt_graph_arrays(graph);

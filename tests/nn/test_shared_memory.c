@@ -151,8 +151,7 @@ static void compare(const bench *b, const char *table) {
   gt_graph_close(first);
 }
 
-static void same_bits_as_apart(void **unused) {
-  (void)unused;
+static void same_bits_as_apart(void) {
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
       if (gt_kernels_find(tables[t])) compare(&benches[i], tables[t]);

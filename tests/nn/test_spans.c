@@ -47,8 +47,7 @@ static void check_operation(const gt_graph *graph, const char *name, gt_operatio
   assert_int_equal(is.borrows, right.borrows);
 }
 
-static void operations(void **state) {
-  (void)state;
+static void operations(void) {
   gt_graph_spec spec = gpt(false);
   gt_graph *graph = opened(&spec);
   const size_t no = SIZE_MAX;
@@ -118,8 +117,7 @@ static void check_model(gt_graph_spec spec, const char *ends, const char *sample
   gt_graph_close(graph);
 }
 
-static void ends_and_samples(void **state) {
-  (void)state;
+static void ends_and_samples(void) {
   const char *const decoder = "transformer.h.0.attn.sum transformer.h.0.mlp.sum "
                               "transformer.h.1.attn.sum transformer.h.1.mlp.sum transformer.ln_f "
                               "lm_head ";
@@ -153,8 +151,7 @@ static void refused(gt_graph_spec spec, size_t n, const gt_span *spans, const ch
     __VA_ARGS__                                                                                    \
   }
 
-static void cuts_that_are_refused(void **state) {
-  (void)state;
+static void cuts_that_are_refused(void) {
   refused(gpt(false), SPANS({0, 2}, {2, 23}),
           "a span of model gpt ends behind transformer.h.0.ln_1, but transformer.h.0.attn.sum "
           "behind it also needs the output of transformer.wte; expected a cut behind "
@@ -170,8 +167,7 @@ static void cuts_that_are_refused(void **state) {
           "expected a cut behind readout");
 }
 
-static void spans_that_are_refused(void **state) {
-  (void)state;
+static void spans_that_are_refused(void) {
   refused(other("lenet5", image), SPANS({0, 3}, {3, 3}),
           "span 1 of model lenet5 is operations 3 to 3; expected one or more of its 11 operations");
   refused(
@@ -195,8 +191,7 @@ static void spans_that_are_refused(void **state) {
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
 /* Each span alone, and the first with the last: the whole model's tensors, values and hash. */
-static void arrays_of_spans(void **state) {
-  (void)state;
+static void arrays_of_spans(void) {
   gt_graph_spec spec = other("resnet18", (gt_sample_shape){8, 8, 3, 10, 0});
   gt_graph *whole = opened(&spec);
   const size_t all = gt_graph_operations(whole), one = operation(whole, "layer1.1.bn2") + 1,
@@ -235,8 +230,7 @@ static void arrays_of_spans(void **state) {
 }
 
 /* What does not run need not be cut. */
-static void owner_alone(void **state) {
-  (void)state;
+static void owner_alone(void) {
   const gt_span spans[] = {{0, 1}, {22, 23}};
   const bool runs[] = {false, true};
   gt_graph_spec spec = gpt(false);
@@ -252,8 +246,7 @@ static void owner_alone(void **state) {
 }
 
 /* The second name of a tied weight goes with its owner. */
-static void second_name(void **state) {
-  (void)state;
+static void second_name(void) {
   gt_graph_spec spec = gpt(false);
   gt_graph *whole = opened(&spec);
   const size_t end = operation(whole, "transformer.h.0.mlp.sum") + 1,
@@ -301,8 +294,7 @@ static void check_plan(gt_graph_spec spec) {
   }
 }
 
-static void memory_is_stated(void **state) {
-  (void)state;
+static void memory_is_stated(void) {
   static const gt_span spans[] = {{0, 3}, {3, 6}, {6, 11}};
   static const bool runs[] = {true, false, true};
   gt_graph_spec spec = other("lenet5", image);
@@ -319,8 +311,7 @@ static void memory_is_stated(void **state) {
 }
 
 /* A fused step states its memory, too, without having it. */
-static void fused_step_is_stated(void **state) {
-  (void)state;
+static void fused_step_is_stated(void) {
   gt_graph_spec spec = gpt(false);
   spec.kernels = gt_kernels_find("ref");
   spec.batch_max = 3;
@@ -335,8 +326,7 @@ static void fused_step_is_stated(void **state) {
 
 /* Bytes per sample of a slot of two blocks of a decoder, T x D = 96 floats of 4 bytes: what each
    operation keeps from its forward to its last pass. */
-static void what_a_slot_holds(void **state) {
-  (void)state;
+static void what_a_slot_holds(void) {
   enum { TD = 96 * 4, SAMPLES = 16 };
   gt_graph_spec spec = gpt(true);
   spec.kernels = gt_kernels_find("ref");
@@ -363,8 +353,7 @@ static void what_a_slot_holds(void **state) {
 }
 
 /* What is in a slot stays while others are used. */
-static void slots_do_not_overlap(void **state) {
-  (void)state;
+static void slots_do_not_overlap(void) {
   enum { N = 3, SLOTS = 3 };
   gt_graph_spec spec = gpt(false);
   const gt_span spans[] = {{0, 11}, {11, 23}};
@@ -412,8 +401,7 @@ static void count(void *context) {
 
 /* A forward pass without training gives the scores and metrics of the whole model, and the network
    makes progress behind every operation. */
-static void evaluation(void **state) {
-  (void)state;
+static void evaluation(void) {
   enum { N = 4 };
   gt_graph_spec spec = other("lenet5", image);
   const gt_span spans[] = {{0, 6}, {6, 11}};
@@ -482,8 +470,7 @@ static void use_other(gt_graph *graph) {
   gt_graph_backward(graph, 0, 2, &empty, true);
 }
 
-static void misuse(void **state) {
-  (void)state;
+static void misuse(void) {
   gt_graph_spec spec = other("lenet5", image);
   spec.batch_max = 2, spec.slots = 2;
   misused(use_step, spec, "a graph with slots has passes of spans only");

@@ -53,8 +53,7 @@ static void assert_same_items(const gt_state *a, const gt_state *b) {
 }
 
 /* After every one of 12 steps, in which the links change. */
-static void what_is_loaded_is_saved_again(void **unused) {
-  (void)unused;
+static void what_is_loaded_is_saved_again(void) {
   world w;
   open_world(&w);
   gt_pipe_adapt *a = new_adapt(&w);

@@ -32,8 +32,7 @@ static gt_status check_lists(const world *w, const char *first, const char *seco
   return status;
 }
 
-static void sound_schedules_pass(void **unused) {
-  (void)unused;
+static void sound_schedules_pass(void) {
   world w;
   small(&w);
   assert_int_equal(check_lists(&w, "F0 F1 X0 X1", "F0 F1 X0 X1"), GT_OK);
@@ -41,8 +40,7 @@ static void sound_schedules_pass(void **unused) {
   assert_int_equal(check_lists(&w, "F1 F0 X0 B1 W1", "F1 B1 F0 B0 W0 W1"), GT_OK);
 }
 
-static void every_pass_once(void **unused) {
-  (void)unused;
+static void every_pass_once(void) {
   world w;
   small(&w);
   says(check_lists(&w, "F0 F1 X0", "F0 F1 X0 X1"), "stage 0 has no B of span 0, micro-batch 1");
@@ -55,8 +53,7 @@ static void every_pass_once(void **unused) {
        "stage 1 has a pass F of span 1, micro-batch 2, which is not its");
 }
 
-static void order_within_a_stage(void **unused) {
-  (void)unused;
+static void order_within_a_stage(void) {
   world w;
   small(&w);
   says(check_lists(&w, "F0 X1 F1 X0", "F0 F1 X0 X1"),
@@ -65,8 +62,7 @@ static void order_within_a_stage(void **unused) {
        "stage 1 has W of span 1, micro-batch 0, before the pass that it needs");
 }
 
-static void deadlocks(void **unused) {
-  (void)unused;
+static void deadlocks(void) {
   world w;
   small(&w);
   says(check_lists(&w, "F0 X0 F1 X1", "F0 F1 X0 X1"),
@@ -83,8 +79,7 @@ static void deadlocks(void **unused) {
   gt_pipe_schedule_close(s);
 }
 
-static void memory_is_held(void **unused) {
-  (void)unused;
+static void memory_is_held(void) {
   world w;
   small(&w);
   w_limit(&w, 2);
@@ -101,8 +96,7 @@ static void memory_is_held(void **unused) {
 }
 
 /* The peak is counted from the begin of a pass to the end of another. */
-static void peaks_by_hand(void **unused) {
-  (void)unused;
+static void peaks_by_hand(void) {
   world w;
   small(&w);
   gt_pipe_schedule *s = gt_pipe_schedule_create(2, 1, 2);
@@ -113,8 +107,7 @@ static void peaks_by_hand(void **unused) {
   gt_pipe_schedule_close(s);
 }
 
-static void numbers_that_are_refused(void **unused) {
-  (void)unused;
+static void numbers_that_are_refused(void) {
   world w;
   gt_pipe_schedule *s;
   small(&w);
@@ -147,8 +140,7 @@ static void numbers_that_are_refused(void **unused) {
   says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "stage 1 is in region 3; there are 2");
 }
 
-static void shapes_that_do_not_fit(void **unused) {
-  (void)unused;
+static void shapes_that_do_not_fit(void) {
   world w, folded;
   gt_pipe_schedule *s;
   gt_pipe_result r;

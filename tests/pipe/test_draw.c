@@ -14,8 +14,7 @@ static char *draw(const world *w, gt_pipe_kind kind, size_t columns,
   return text;
 }
 
-static void text_by_hand(void **unused) {
-  (void)unused;
+static void text_by_hand(void) {
   world w;
   w_alike(&w, 2, 1, 3, 1, 1, 1, 0);
   char *text = draw(&w, GT_PIPE_1F1B, 12, gt_pipe_text);
@@ -28,8 +27,7 @@ static void text_by_hand(void **unused) {
   gt_free(text);
 }
 
-static void odd_chunks_are_small(void **unused) {
-  (void)unused;
+static void odd_chunks_are_small(void) {
   world w;
   w_alike(&w, 2, 2, 1, 1, 1, 1, 0);
   char *text = draw(&w, GT_PIPE_ZB_V, 10, gt_pipe_text);
@@ -45,8 +43,7 @@ static size_t count(const char *text, const char *what) {
 }
 
 /* 2 stages x 3 micro-batches; BW is two boxes. */
-static void svg_has_a_box_for_each_pass(void **unused) {
-  (void)unused;
+static void svg_has_a_box_for_each_pass(void) {
   world w;
   w_alike(&w, 2, 1, 3, 1, 1, 1, 0);
   char *svg = draw(&w, GT_PIPE_1F1B, 800, gt_pipe_svg);
@@ -67,8 +64,7 @@ static void svg_has_a_box_for_each_pass(void **unused) {
 }
 
 /* Many passes in few pixels: no numbers. */
-static void svg_without_room_has_no_numbers(void **unused) {
-  (void)unused;
+static void svg_without_room_has_no_numbers(void) {
   world w;
   w_over_wan(&w, 1, 0);
   char *svg = draw(&w, GT_PIPE_AUTO, 300, gt_pipe_svg);

@@ -19,8 +19,7 @@ static void starts_are(const gt_pipe_result *r, size_t stage, const double *star
 }
 
 /* 1F1B, 2 stages, 2 micro-batches; 1 s ahead, 0.5 s back, and 8 s of output at the hop's rate. */
-static void hops_have_directions_and_rates(void **unused) {
-  (void)unused;
+static void hops_have_directions_and_rates(void) {
   world w;
   w_alike(&w, 2, 1, 2, 1, 2, 3, 0);
   w.ahead[0] = (gt_pipe_hop){.delay_s = 1};
@@ -61,8 +60,7 @@ static void make_wide(wide *x, size_t stages, size_t micros, size_t nregions) {
   for (size_t i = 0; i < nregions; i++) x->up_bps[i] = x->down_bps[i] = 0;
 }
 
-static void messages_occupy_a_link(void **unused) {
-  (void)unused;
+static void messages_occupy_a_link(void) {
   wide x;
   make_wide(&x, 2, 2, 2);
   gt_pipe_result r = evaluate(&x.w, GT_PIPE_GPIPE, 1);
@@ -76,8 +74,7 @@ static void messages_occupy_a_link(void **unused) {
 
 /* Regions that make steps together: the first one, whose gradients come last, goes on when its own
    passes have ended or when it has heard of the other, whichever is later; so does the other. */
-static void regions_wait_for_each_other(void **unused) {
-  (void)unused;
+static void regions_wait_for_each_other(void) {
   wide x;
   double agree_s[4] = {0, 2.5, 0.5, 0};
   make_wide(&x, 2, 1, 2);
@@ -109,8 +106,7 @@ static void regions_wait_for_each_other(void **unused) {
 }
 
 /* A hop before the link: the way from a stage to its region's gateway. */
-static void a_hop_comes_before_the_link(void **unused) {
-  (void)unused;
+static void a_hop_comes_before_the_link(void) {
   wide x;
   make_wide(&x, 2, 1, 2);
   x.w.ahead[0].delay_s = 0.25;
@@ -122,8 +118,7 @@ static void a_hop_comes_before_the_link(void **unused) {
 
 /* An access at one end, and a link without a limit: messages are ready at 1 and 2, and each takes 3
    at either access. */
-static void messages_occupy_an_access(void **unused) {
-  (void)unused;
+static void messages_occupy_an_access(void) {
   for (int up = 0; up < 2; up++) {
     wide x;
     make_wide(&x, 2, 2, 2);
@@ -141,8 +136,7 @@ static void messages_occupy_an_access(void **unused) {
 
 /* 2.5 MiB are three frames, each with a header, and take 1 s on the link; the receiver's access has
    half its rate, and the first bit is there at 2. */
-static void long_messages_go_in_frames(void **unused) {
-  (void)unused;
+static void long_messages_go_in_frames(void) {
   wide x;
   make_wide(&x, 2, 1, 2);
   const double bytes = 2.5 * (double)GT_FRAME_PAYLOAD_MAX, wire = bytes + 3.0 * GT_FRAME_HEADER_MAX;
@@ -156,8 +150,7 @@ static void long_messages_go_in_frames(void **unused) {
 
 /* What stage 1 sends both ways shares a link if both neighbours are in one region, and its region's
    access if they are not. */
-static void neighbours_share(void **unused) {
-  (void)unused;
+static void neighbours_share(void) {
   wide apart, together, access;
   make_wide(&apart, 3, 12, 3);
   make_wide(&together, 3, 12, 3);
@@ -175,8 +168,7 @@ static void neighbours_share(void **unused) {
 
 /* The greedy rules see the link: over one that is slower than the stages, they still make a sound
    schedule, and the best is no slower than the fixed orders. */
-static void auto_over_a_slow_link(void **unused) {
-  (void)unused;
+static void auto_over_a_slow_link(void) {
   wide x;
   make_wide(&x, 4, 8, 2);
   x.region[1] = 0;
@@ -216,8 +208,7 @@ static gt_ns period(gt_pipe_kind kind, double update_s, bool together) {
 }
 
 /* 36 s of work, 3 s until the last stage begins. */
-static void periods_by_hand(void **unused) {
-  (void)unused;
+static void periods_by_hand(void) {
   assert_int_equal(period(GT_PIPE_ZB_H2, 0, false), 36 * GT_SECOND);
   assert_int_equal(period(GT_PIPE_ZB_H2, 2, false), 38 * GT_SECOND);
   /* all stages wait for the last one, which has ended after 39 s */
@@ -225,8 +216,7 @@ static void periods_by_hand(void **unused) {
   assert_int_equal(period(GT_PIPE_1F1B, 2, false), (3 * 15 + 2) * GT_SECOND);
 }
 
-static void one_step_has_its_own_end_as_period(void **unused) {
-  (void)unused;
+static void one_step_has_its_own_end_as_period(void) {
   world w;
   w_alike(&w, 2, 1, 3, 1, 1, 1, 0);
   w.update_s[0] = 1, w.update_s[1] = 5;
@@ -238,8 +228,7 @@ static void one_step_has_its_own_end_as_period(void **unused) {
 }
 
 /* One stage that is twice as slow sets the pace: the bubble is that of the busiest stage. */
-static void the_slowest_stage_sets_the_pace(void **unused) {
-  (void)unused;
+static void the_slowest_stage_sets_the_pace(void) {
   world w;
   w_alike(&w, 3, 1, 12, 1, 1, 1, 0);
   w.spans[1].forward_s = w.spans[1].backward_s = w.spans[1].weight_s = 2;
@@ -255,8 +244,7 @@ static void the_slowest_stage_sets_the_pace(void **unused) {
 /* ---- a run by the same functions ------------------------------------------------------------- */
 
 /* Stages take turns without any clock; messages lie in a queue that is read from either end. */
-static void a_run_without_times_ends(void **unused) {
-  (void)unused;
+static void a_run_without_times_ends(void) {
   world w;
   w_alike(&w, 3, 2, 6, 1, 1, 1, 0);
   gt_pipe_schedule *s = w_make(&w, GT_PIPE_ZB_V, NULL);
@@ -289,8 +277,7 @@ static void a_run_without_times_ends(void **unused) {
 }
 
 /* Every number of a schedule counts in its hash. */
-static void hashes_tell_schedules_apart(void **unused) {
-  (void)unused;
+static void hashes_tell_schedules_apart(void) {
   static const gt_pass lists[][2] = {{{GT_PASS_F, 0, 0}, {GT_PASS_F, 0, 1}},
                                      {{GT_PASS_F, 0, 1}, {GT_PASS_F, 0, 0}},
                                      {{GT_PASS_F, 0, 0}, {GT_PASS_F, 1, 1}},
@@ -309,8 +296,7 @@ static void hashes_tell_schedules_apart(void **unused) {
   assert_string_equal(hex[0], hex[4]);
 }
 
-static void spans_and_stages(void **unused) {
-  (void)unused;
+static void spans_and_stages(void) {
   static const size_t stages[] = {0, 1, 2, 2, 1, 0, 0, 1, 2};
   for (size_t k = 0; k < 9; k++) {
     assert_int_equal(gt_pipe_stage_of(3, k), stages[k]);
@@ -318,8 +304,7 @@ static void spans_and_stages(void **unused) {
   }
 }
 
-static void nothing_is_left_allocated(void **unused) {
-  (void)unused;
+static void nothing_is_left_allocated(void) {
   int64_t alive = gt_alloc_alive();
   wide x;
   make_wide(&x, 3, 4, 3);

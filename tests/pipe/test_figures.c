@@ -19,8 +19,7 @@ static void expect_row(gt_pipe_kind kind, double makespan_s, double bubble) {
 }
 
 /* Qi et al. 2024, table of bubble rates: 8 stages, 24 micro-batches. */
-static void the_published_bubbles(void **unused) {
-  (void)unused;
+static void the_published_bubbles(void) {
   expect_row(GT_PIPE_1F1B, 1456.749, 0.2431);
   expect_row(GT_PIPE_ZB_H1, 1310.405, 0.1585);
   expect_row(GT_PIPE_ZB_H2, 1236.632, 0.1083);
@@ -38,15 +37,13 @@ static void expect_auto(double memory, double bubble) {
 }
 
 /* The paper's own search, with 16 activations, has .0433. */
-static void auto_on_the_published_row(void **unused) {
-  (void)unused;
+static void auto_on_the_published_row(void) {
   expect_auto(16, 0.0436);
   expect_auto(20, 0.0433);
 }
 
 /* One variant: the plain rules. */
-static void the_plain_rules_on_the_published_row(void **unused) {
-  (void)unused;
+static void the_plain_rules_on_the_published_row(void) {
   const gt_pipe_search search = {.aim = GT_PIPE_COST, .variants = 1};
   static const struct { double memory, bubble; } rows[] = {{16, 0.0666}, {20, 0.0436}};
   for (size_t i = 0; i < 2; i++) {
@@ -58,8 +55,7 @@ static void the_plain_rules_on_the_published_row(void **unused) {
   }
 }
 
-static void memory_as_published(void **unused) {
-  (void)unused;
+static void memory_as_published(void) {
   world w;
   w_published(&w, 0);
   static const struct {
@@ -75,8 +71,7 @@ static void memory_as_published(void **unused) {
 
 /* F = B = W without communication: every stage works without a gap from its first pass to its last,
    and step follows step without one. */
-static void no_bubble_where_times_are_equal(void **unused) {
-  (void)unused;
+static void no_bubble_where_times_are_equal(void) {
   for (size_t p = 1; p <= 8; p++)
     for (size_t m = 2 * p; m <= 2 * p + 5; m++) {
       world h2, v;
@@ -94,8 +89,7 @@ static void no_bubble_where_times_are_equal(void **unused) {
 
 /* The zero-bubble README: with equal times 1F1B's bubble is (p - 1) / (m + p - 1), H1's a third of
    that time. */
-static void bubbles_by_formula(void **unused) {
-  (void)unused;
+static void bubbles_by_formula(void) {
   for (size_t p = 2; p <= 8; p++)
     for (size_t m = 2 * p; m <= 24; m += 5) {
       world w;
@@ -121,8 +115,7 @@ static gt_ns makespan(double delay_s, gt_pipe_kind kind, const gt_pipe_search *s
 
 /* Latency of the middle hop, and makespans in seconds.  The last stage cannot begin before 3 + c,
    and has 48 s of work: auto's are the least there are. */
-static void a_table_over_latencies(void **unused) {
-  (void)unused;
+static void a_table_over_latencies(void) {
   static const double rows[][4] = {
       {0, 57, 57, 51}, {1, 59, 73, 52}, {2, 61, 89, 53}, {4, 65, 121, 55}, {8, 73, 185, 59}};
   const gt_pipe_search plain = {.variants = 1};
@@ -137,16 +130,14 @@ static void a_table_over_latencies(void **unused) {
 
 /* 8 activations at 4 s: the plain rules take 57 s where W keeps all of an activation; other
    variants less. */
-static void less_memory_over_latency(void **unused) {
-  (void)unused;
+static void less_memory_over_latency(void) {
   const gt_pipe_search plain = {.variants = 1};
   assert_int_equal(makespan(4, GT_PIPE_AUTO, &plain, 8, 1), 57 * GT_SECOND);
   assert_int_equal(makespan(4, GT_PIPE_AUTO, NULL, 8, 1), 55 * GT_SECOND);
   assert_int_equal(makespan(4, GT_PIPE_AUTO, NULL, 8, 0.5), 55 * GT_SECOND);
 }
 
-static void depths_by_hand(void **unused) {
-  (void)unused;
+static void depths_by_hand(void) {
   world w;
   w_published(&w, 0);
   assert_int_equal(gt_pipe_depth(&w.problem, 7), 1);
@@ -162,8 +153,7 @@ static void depths_by_hand(void **unused) {
 }
 
 /* The search never takes longer than what it chooses from. */
-static void auto_is_never_behind(void **unused) {
-  (void)unused;
+static void auto_is_never_behind(void) {
   const gt_pipe_kind kinds[] = {GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_ZB_H1, GT_PIPE_ZB_H2};
   const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .variants = 50};
   for (int c = 0; c <= 8; c += 4) {
@@ -182,8 +172,7 @@ static void auto_is_never_behind(void **unused) {
 /* Two stages of two chunks, 6 micro-batches; a stage holds two chunks.  If F of a first chunk waited
    for room in the later one, too, micro-batches would come one after the other: 1,116 s without
    latency, 7,116 s with 250 s each way.  These of auto are the least there are. */
-static void folded_with_two_slots(void **unused) {
-  (void)unused;
+static void folded_with_two_slots(void) {
   static const struct { double delay_s, makespan_s; } rows[] = {{0, 996}, {250, 4496}};
   static const size_t variants[] = {0, 50};
   for (size_t i = 0; i < 4; i++) {

@@ -130,8 +130,7 @@ static void check_planted(const world *w, const gt_pipe_grouping *g) {
     }
 }
 
-static void planted_fleets_are_found(void **state) {
-  (void)state;
+static void planted_fleets_are_found(void) {
   for (uint64_t f = 0; f < FLEETS; f++) {
     gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 1, f);
     size_t regions = 2 + gt_rng_below(&rng, REGIONS - 1), n = regions + 1 + gt_rng_below(&rng, 40);
@@ -146,8 +145,7 @@ static void planted_fleets_are_found(void **state) {
   }
 }
 
-static void a_thousand_devices(void **state) {
-  (void)state;
+static void a_thousand_devices(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 2, 0);
   world w = plant(&rng, 1000, REGIONS, 4);
   clock_t began = clock();
@@ -226,8 +224,7 @@ static void check_against(const world *w, const dendrogram *d, const gt_pipe_gro
       assert_int_equal(g->region[i] == g->region[j], d->label[m][i] == d->label[m][j]);
 }
 
-static void any_fleet_is_grouped_as_defined(void **state) {
-  (void)state;
+static void any_fleet_is_grouped_as_defined(void) {
   size_t split = 0, unreachable = 0;
   for (uint64_t f = 0; f < RANDOM; f++) {
     gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, f);
@@ -296,8 +293,7 @@ static void check_cloud(const char *name, size_t regions, size_t ranks, gt_pipe_
   gt_job_close(job);
 }
 
-static void ranks_of_clouds_fall_into_their_regions(void **state) {
-  (void)state;
+static void ranks_of_clouds_fall_into_their_regions(void) {
   const gt_pipe_link fast = link_of(50e-6, 10e9), slow = link_of(200e-6, 1e9);
   check_cloud("aws-4-regions.yaml", 4, 4, fast);
   check_cloud("aws-4-regions.yaml", 4, 5, slow);
@@ -316,8 +312,7 @@ static void assert_groups(const world *w, double theta_s, const size_t *region,
   gt_pipe_grouping_close(&g);
 }
 
-static void one_device_and_equal_devices(void **state) {
-  (void)state;
+static void one_device_and_equal_devices(void) {
   static const size_t none[5] = {0};
   world one = make_world(1), five = make_world(5);
   set_all(&five, 1e-3);
@@ -329,8 +324,7 @@ static void one_device_and_equal_devices(void **state) {
   close_world(&one);
 }
 
-static void the_slower_direction_counts(void **state) {
-  (void)state;
+static void the_slower_direction_counts(void) {
   world w = make_world(4);
   set_all(&w, 1e-3);
   for (size_t i = 0; i < 2; i++)
@@ -339,8 +333,7 @@ static void the_slower_direction_counts(void **state) {
   close_world(&w);
 }
 
-static void a_gap_is_a_ratio_of_two(void **state) {
-  (void)state;
+static void a_gap_is_a_ratio_of_two(void) {
   static const size_t none[3] = {0};
   world w = make_world(3);
   set_time(&w, 0, 1, 1e-3, 1e-3);
@@ -352,8 +345,7 @@ static void a_gap_is_a_ratio_of_two(void **state) {
   close_world(&w);
 }
 
-static void powers_are_alike_up_to_a_quarter(void **state) {
-  (void)state;
+static void powers_are_alike_up_to_a_quarter(void) {
   static const size_t none[3] = {0};
   world w = make_world(3);
   set_all(&w, 1e-3);
@@ -367,8 +359,7 @@ static void powers_are_alike_up_to_a_quarter(void **state) {
 }
 
 /* Of equal distances the lower device number is taken; islands are apart whatever theta is. */
-static void unreachable_pairs_are_apart(void **state) {
-  (void)state;
+static void unreachable_pairs_are_apart(void) {
   world w = make_world(4);
   set_all(&w, 1e-3);
   set_time(&w, 0, 1, INFINITY, 1e-3);
@@ -393,8 +384,7 @@ static void assert_refused(const world *w, double theta_s, double bytes, const c
   assert_null(g.region);
 }
 
-static void wrong_numbers_are_named(void **state) {
-  (void)state;
+static void wrong_numbers_are_named(void) {
   world w = make_world(3), none = {0};
   set_all(&w, 1e-3);
   assert_refused(&none, 0, 0, "there is no device; groups need one at least");
@@ -420,8 +410,7 @@ static void wrong_numbers_are_named(void **state) {
 
 /* ---- formulas -------------------------------------------------------------------------------- */
 
-static void times_and_powers(void **state) {
-  (void)state;
+static void times_and_powers(void) {
   const gt_pipe_link link = {0.25, 1.25};
   assert_true(gt_pipe_transfer_s(link, 0) == 0.25);
   assert_true(gt_pipe_transfer_s(link, GT_PIPE_LARGE_BYTES) == 1.25);
@@ -433,8 +422,7 @@ static void times_and_powers(void **state) {
 }
 
 /* Devices 0 and 1 are a region of two powers, 2 and 3 a group, 4 a region of its own. */
-static void groups_have_their_worst_members(void **state) {
-  (void)state;
+static void groups_have_their_worst_members(void) {
   world w = make_world(5);
   gt_pipe_group groups[4];
   gt_pipe_link between[16];

@@ -81,8 +81,7 @@ static void assert_takes(gt_ns found, double macs) {
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-static void places_and_spans(void **state) {
-  (void)state;
+static void places_and_spans(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
@@ -108,8 +107,7 @@ static void places_and_spans(void **state) {
 }
 
 /* Blocks 0 and 3 in the first stage, 1 and 2 in the second; the head is in the first. */
-static void folded(void **state) {
-  (void)state;
+static void folded(void) {
   gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 3, last: [transformer.h.0, "
                        "lm_head]}, {region: west, workers: 2, last: [transformer.h.1, "
                        "transformer.h.2]}]\n  micro_batches: 4\n  schedule: zb-v\n",
@@ -127,8 +125,7 @@ static void folded(void **state) {
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-static void times_of_passes(void **state) {
-  (void)state;
+static void times_of_passes(void) {
   gt_job *job = job_of(three, ", local: 3 ms, update: 8 ms");
   gt_pipe_job *p = open_pipe(job);
   assert_true(p->timed);
@@ -159,8 +156,7 @@ static void times_of_passes(void **state) {
 }
 
 /* The second worker of the first stage has half the speed, and east a quarter of it. */
-static void times_of_workers(void **state) {
-  (void)state;
+static void times_of_workers(void) {
   gt_job *job = job_of(three, "");
   static double speeds[] = {1, 0.5, 1};
   job->regions[0].speeds = speeds;
@@ -177,8 +173,7 @@ static void times_of_workers(void **state) {
   gt_job_close(job);
 }
 
-static void the_problem(void **state) {
-  (void)state;
+static void the_problem(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   const gt_pipe_problem *q = &p->problem;
@@ -208,8 +203,7 @@ static void the_problem(void **state) {
 
 /* One micro-batch: there and back, one pass after the other.  A message takes its frame's time on
    the link and the latency. */
-static void a_step_by_hand(void **state) {
-  (void)state;
+static void a_step_by_hand(void) {
   gt_job *job = job_of(three, "");
   job->pipeline.micro_batches = 1;
   job->pipeline.schedule = GT_PIPE_1F1B;
@@ -227,8 +221,7 @@ static void a_step_by_hand(void **state) {
 }
 
 /* Without compute only `auto` is refused. */
-static void without_times(void **state) {
-  (void)state;
+static void without_times(void) {
   gt_job *job = job_of(three, "");
   job->compute.step_s = 0;
   job->regions[1].compute.samples_per_s = 100;
@@ -266,8 +259,7 @@ static double least(const gt_pipe_job *p, size_t k, size_t first) {
   return best;
 }
 
-static void even_cuts(void **state) {
-  (void)state;
+static void even_cuts(void) {
   static const char *const all[] = {
       "[{region: east, workers: 2}, {region: west, workers: 2}, {region: east}]",
       "[{region: east}, {region: west}, {region: west}, {region: east, workers: 2}]",
@@ -295,8 +287,7 @@ static void even_cuts(void **state) {
 
 /* ---- traffic --------------------------------------------------------------------------------- */
 
-static void bytes_of_a_step(void **state) {
-  (void)state;
+static void bytes_of_a_step(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   /* Each way of each cut, 6 micro-batches; 2 packets of 2 samples between the first two stages (2
@@ -326,8 +317,7 @@ static void bytes_of_a_step(void **state) {
 /* ---- memory and schedules -------------------------------------------------------------------- */
 
 /* What passes between stages: outputs of span k and their gradients, n(k) of each at both ends. */
-static void what_a_worker_needs(void **state) {
-  (void)state;
+static void what_a_worker_needs(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   const gt_pipe_schedule *schedule = p->layout.schedule;
@@ -365,8 +355,7 @@ static size_t largest_need(const gt_pipe_job *p, gt_pipe_kind kind) {
   return most;
 }
 
-static void memory_is_kept(void **state) {
-  (void)state;
+static void memory_is_kept(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   const size_t most = largest_need(p, GT_PIPE_1F1B);
@@ -400,8 +389,7 @@ static void memory_is_kept(void **state) {
   gt_job_close(job);
 }
 
-static void the_same_again(void **state) {
-  (void)state;
+static void the_same_again(void) {
   char first[GT_SHA256_HEX], second[GT_SHA256_HEX];
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job), *q = open_pipe(job);
@@ -424,8 +412,7 @@ static gt_job *with_ends(const char *a, const char *b, const char *c) {
   return job_of(text, "");
 }
 
-static void wrong_cuts(void **state) {
-  (void)state;
+static void wrong_cuts(void) {
   refused(with_ends("transformer.h.7", "transformer.h.2", NULL),
           "small: pipeline.stages.0.last is \"transformer.h.7\", and no operation of model gpt has "
           "this name or one that begins with it and a dot; one such as transformer.wte is needed");
@@ -453,8 +440,7 @@ static void wrong_cuts(void **state) {
   gt_job_close(job);
 }
 
-static void wrong_stages(void **state) {
-  (void)state;
+static void wrong_stages(void) {
   refused(
       job_of("pipeline:\n  stages: [{region: east, workers: 3, last: transformer.h.1}, {region: "
              "west, workers: 2}]\n  micro_batches: 4\n  labels: send\n",
@@ -470,8 +456,7 @@ static void wrong_stages(void **state) {
 }
 
 /* ResNet-18's normalisations have running statistics. */
-static void replicas_of_statistics(void **state) {
-  (void)state;
+static void replicas_of_statistics(void) {
   gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 2, last: layer1}, {region: "
                        "west, workers: 2, last: layer2}, {region: east}]\n  micro_batches: 6\n",
                        "");

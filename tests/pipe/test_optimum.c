@@ -72,14 +72,12 @@ static void compare(size_t stages, gt_pipe_aim aim, size_t n) {
   }
 }
 
-static void makespans_against_all_orders(void **unused) {
-  (void)unused;
+static void makespans_against_all_orders(void) {
   compare(2, GT_PIPE_MAKESPAN, cases(200, 60));
   compare(3, GT_PIPE_MAKESPAN, cases(10, 3));
 }
 
-static void costs_against_all_orders(void **unused) {
-  (void)unused;
+static void costs_against_all_orders(void) {
   compare(2, GT_PIPE_COST, cases(200, 60));
 }
 

@@ -208,8 +208,7 @@ static bool try_kind(const any_case *c, gt_pipe_kind kind, size_t number) {
   return true;
 }
 
-static void all_schedules_are_sound(void **unused) {
-  (void)unused;
+static void all_schedules_are_sound(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   size_t made = 0, refused = 0;
   int64_t alive = gt_alloc_alive();

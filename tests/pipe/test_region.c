@@ -90,8 +90,7 @@ static const gt_link_spec no_link[1];
 static const gt_pipe_wan one_region = {.nregions = 1, .region = alone, .links = no_link};
 
 /* Pipelines with known figures; `apart`: every stage a region, hops in between. */
-static void times_of_known_pipelines(void **unused) {
-  (void)unused;
+static void times_of_known_pipelines(void) {
   for (gt_pipe_kind kind = 0; gt_pipe_names[kind]; kind++) {
     world w;
     const bool folded = gt_pipe_chunks(kind) == 2;
@@ -135,8 +134,7 @@ static void random_times(world *w, gt_rng *rng, size_t chunks) {
 }
 
 /* Random pipelines over links that several stages share, with limited access and jitter. */
-static void times_over_links(void **unused) {
-  (void)unused;
+static void times_over_links(void) {
   const size_t wans = cases(400, 200);
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
   for (size_t i = 0; i < wans; i++) {
@@ -227,8 +225,7 @@ static r_world run_case(const any_case *c, uint64_t seed, bool late) {
 }
 
 /* Training steps and evaluations mixed, replicas of any number, packets that overtake others. */
-static void random_pipelines_end(void **unused) {
-  (void)unused;
+static void random_pipelines_end(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   const int64_t alive = gt_alloc_alive();
   const size_t most = cases(4000, 500);

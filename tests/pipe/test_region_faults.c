@@ -165,8 +165,7 @@ static gt_pipe_packet was_read(size_t worker, uint32_t micro, int64_t number) {
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-static void packets_from_and_to_the_wrong_place(void **unused) {
-  (void)unused;
+static void packets_from_and_to_the_wrong_place(void) {
   hand h;
   open_hand(&h, 1);
   gt_pipe_packet p = activation(1, 0, 5);
@@ -197,8 +196,7 @@ static void packets_from_and_to_the_wrong_place(void **unused) {
   close_hand(&h);
 }
 
-static void packets_of_the_wrong_size(void **unused) {
-  (void)unused;
+static void packets_of_the_wrong_size(void) {
   hand h;
   open_hand(&h, 1);
   gt_pipe_packet p = activation(2, 0, 5);
@@ -226,8 +224,7 @@ static void packets_of_the_wrong_size(void **unused) {
   close_hand(&h);
 }
 
-static void activations_at_the_wrong_time(void **unused) {
-  (void)unused;
+static void activations_at_the_wrong_time(void) {
   hand h;
   open_hand(&h, 1);
   refuses(&h, activation(1, 0, 4), "the worker has ended that step");
@@ -272,8 +269,7 @@ static void activations_at_the_wrong_time(void **unused) {
   close_hand(&h);
 }
 
-static void gradients_at_the_wrong_time(void **unused) {
-  (void)unused;
+static void gradients_at_the_wrong_time(void) {
   hand h;
   open_hand(&h, 0);
   refuses(&h, gradient(1, 0, 5), "it is too early: the worker has not begun that step");
@@ -299,8 +295,7 @@ static void gradients_at_the_wrong_time(void **unused) {
 
 /* ---- other events ---------------------------------------------------------------------------- */
 
-static void events_that_cannot_be(void **unused) {
-  (void)unused;
+static void events_that_cannot_be(void) {
   hand h;
   open_hand(&h, 1);
   says(gt_pipe_region_step(h.region, 0, 5, 0), GT_ERR_FAULT,
@@ -331,8 +326,7 @@ static void events_that_cannot_be(void **unused) {
   close_hand(&h);
 }
 
-static void what_workers_wait_for(void **unused) {
-  (void)unused;
+static void what_workers_wait_for(void) {
   hand h;
   open_hand(&h, 0);
   waits(&h, 1, "worker 1 has no stage");
@@ -361,8 +355,7 @@ static void what_workers_wait_for(void **unused) {
 /* ---- evaluations ----------------------------------------------------------------------------- */
 
 /* The sender keeps an output until both workers have read it. */
-static void outputs_are_kept_until_read(void **unused) {
-  (void)unused;
+static void outputs_are_kept_until_read(void) {
   hand h;
   open_hand(&h, 0);
   const int64_t allocations = gt_alloc_total();
@@ -401,8 +394,7 @@ static void outputs_are_kept_until_read(void **unused) {
 }
 
 /* The reader runs micro-batches in order, and says what it has read. */
-static void readers_say_so(void **unused) {
-  (void)unused;
+static void readers_say_so(void) {
   hand h;
   open_hand(&h, 1);
   const int64_t allocations = gt_alloc_total();
@@ -430,8 +422,7 @@ static void readers_say_so(void **unused) {
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
-static void buffers_by_hand(void **unused) {
-  (void)unused;
+static void buffers_by_hand(void) {
   gt_pipe_layout l = two_stages();
   gt_pipe_buffers b = gt_pipe_out_buffers(&l, 0, 0, false);
   assert_true(b.first == 0 && b.count == 2 && b.bytes == 32);
@@ -453,8 +444,7 @@ static void buffers_by_hand(void **unused) {
   gt_pipe_layout_close(&l);
 }
 
-static void layouts_that_are_refused(void **unused) {
-  (void)unused;
+static void layouts_that_are_refused(void) {
   gt_pipe_layout l = two_stages();
   assert_int_equal(gt_pipe_layout_check(&l), GT_OK);
   l.places[1].region = 2;
@@ -503,8 +493,7 @@ static gt_pipe_schedule *all_forward_first(size_t micros) {
 
 /* Between steps, if the layout allows it and it fits: 1F1B has two slots in stage 0, and there F2
    comes after BW0; with three slots all F come first. */
-static void an_order_is_replaced_between_steps(void **unused) {
-  (void)unused;
+static void an_order_is_replaced_between_steps(void) {
   hand h = {.layout = two_stages()};
   gt_pipe_schedule *other = all_forward_first(3), *shorter = all_forward_first(2);
   open_region(&h, 0);
@@ -536,8 +525,7 @@ static void an_order_is_replaced_between_steps(void **unused) {
 }
 
 /* Another state machine has made steps 5 to 8; what comes of step 9 before it begins stays. */
-static void steps_of_others_are_skipped(void **unused) {
-  (void)unused;
+static void steps_of_others_are_skipped(void) {
   hand h;
   open_hand(&h, 1);
   step(&h, 1, FIRST_STEP, 0);
@@ -559,8 +547,7 @@ static void steps_of_others_are_skipped(void **unused) {
   close_hand(&h);
 }
 
-static void numbers_have_a_stride(void **unused) {
-  (void)unused;
+static void numbers_have_a_stride(void) {
   hand h = {.layout = two_stages()};
   gt_pipe_region_spec spec = {.layout = &h.layout, .forward_micros = FORWARD_MOST};
   int64_t number;

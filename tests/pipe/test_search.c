@@ -4,15 +4,13 @@
 #include "world_search.h"
 #include "tests.h"
 
-static void small(void **state) {
-  (void)state;
+static void small(void) {
   ws_compare(0, cases(100, 6), 0.3);
 }
 
 /* ---- what must be so ------------------------------------------------------------------------- */
 
-static void laws(void **state) {
-  (void)state;
+static void laws(void) {
   search_world w;
   const int64_t alive = gt_alloc_alive();
   for (uint64_t seed = 0; seed < cases(60, 12); seed++) {
@@ -41,8 +39,7 @@ static void laws(void **state) {
 }
 
 /* A slow region without help from the others is passed by fewer operations. */
-static void unequal_regions(void **state) {
-  (void)state;
+static void unequal_regions(void) {
   search_world w;
   gt_pipe_search_result r;
   ws_large(&w, 2, 1);
@@ -68,8 +65,7 @@ static void refused(search_world *w, const char *words) {
   if (!strstr(gt_error_text(), words)) fail_msg("no \"%s\" in: %s", words, gt_error_text());
 }
 
-static void refusals(void **state) {
-  (void)state;
+static void refusals(void) {
   search_world w;
   ws_large(&w, 2, 2);
   w.problem.micros = 7;

@@ -85,8 +85,7 @@ static void check_found(const gt_pipe_job_search *s, const gt_pipe_found *f) {
   for (size_t i = 0; i < n; i++) gt_free(sets[i]);
 }
 
-static void takes_what_the_job_takes(void **state) {
-  (void)state;
+static void takes_what_the_job_takes(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with(NULL, 0);
   gt_pipe_job_search *s = open_search(job);
@@ -102,8 +101,7 @@ static void takes_what_the_job_takes(void **state) {
 }
 
 /* The head has the weights of the embedding, so both are in one region, also where labels go. */
-static void tied(void **state) {
-  (void)state;
+static void tied(void) {
   gt_job *job = job_with((const char *[]){"pipeline.labels=send"}, 1);
   gt_pipe_job_search *s = open_search(job);
   const gt_pipe_piece *last = &s->pieces[s->problem.npieces - 1];
@@ -125,8 +123,7 @@ static void tied(void **state) {
 }
 
 /* What is found with a limit of memory fits into it, as the job computes memory. */
-static void within_memory(void **state) {
-  (void)state;
+static void within_memory(void) {
   size_t least = SIZE_MAX;
   for (size_t kib = 1024; kib >= 16; kib = all_cases() ? kib * 3 / 4 : kib / 2) {
     char limit[64];
@@ -170,8 +167,7 @@ static void write_profile(const gt_pipe_job_search *s, const char *first, size_t
   assert_int_equal(fclose(to), 0);
 }
 
-static void by_fleet(void **state) {
-  (void)state;
+static void by_fleet(void) {
   gt_job *job = job_with(NULL, 0);
   gt_pipe_job_search *plain = open_search(job), *s = NULL;
   const size_t runs = plain->problem.npieces;
@@ -203,8 +199,7 @@ static void by_fleet(void **state) {
   gt_job_close(job);
 }
 
-static void without_times(void **state) {
-  (void)state;
+static void without_times(void) {
   gt_pipe_job_search *s = NULL;
   gt_job *job = job_with((const char *[]){"compute=null"}, 1);
   const gt_graph_spec model = model_of(job);

@@ -6,13 +6,11 @@
 #include "world_search.h"
 #include "tests.h"
 
-static void many(void **state) {
-  (void)state;
+static void many(void) {
   ws_compare(0, 1000, 0.3);
 }
 
-static void a_hundred_devices(void **state) {
-  (void)state;
+static void a_hundred_devices(void) {
   static const size_t sites[] = {1, 2, 4, 5};
   for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
     search_world w;

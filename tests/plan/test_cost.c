@@ -49,8 +49,7 @@ static double price(const market *m, size_t from, size_t to) {
 
 /* NISER (17 MB) and LSTM (49 MB), 4 workers, 100 batches, every aggregator place and vendor of
    function and storage: the equations as in the study, m in GB. */
-static void central_costs_are_the_equations(void **unused) {
-  (void)unused;
+static void central_costs_are_the_equations(void) {
   static const double models[] = {17e6, 49e6};
   market m;
   make_market(&m, 1, 7);
@@ -99,8 +98,7 @@ static void central_costs_are_the_equations(void **unused) {
 
 /* Three workers in place 0, two in place 1; global aggregator in place 2; objects and requests
    counted by hand. */
-static void regional_costs_are_counted_by_hand(void **unused) {
-  (void)unused;
+static void regional_costs_are_counted_by_hand(void) {
   market m;
   make_market(&m, 1, 8);
   const double gb = 0.017, vm_s[] = {10, 11, 12, 13, 14};
@@ -132,8 +130,7 @@ static void regional_costs_are_counted_by_hand(void **unused) {
 
 /* With the same rates everywhere, k workers per region and aggregators next to them: without
    regional aggregators, k times as much leaves a region. */
-static void regional_aggregators_divide_what_leaves_a_region(void **unused) {
-  (void)unused;
+static void regional_aggregators_divide_what_leaves_a_region(void) {
   enum { K = 3 };
   market m;
   make_market(&m, 1, 9);
@@ -155,8 +152,7 @@ static void regional_aggregators_divide_what_leaves_a_region(void **unused) {
 /* ---- tiers ----------------------------------------------------------------------------------- */
 
 /* All flows of a pool progress at the same rate: added up in small steps. */
-static void tiers_are_those_of_the_whole_pool(void **unused) {
-  (void)unused;
+static void tiers_are_those_of_the_whole_pool(void) {
   enum { STEPS = 1000 };
   static const gt_plan_tier a[] = {{0, 0.09}, {10, 0.085}, {50, 0.07}},
                             b[] = {{0, 0.11}, {25, 0.01}}, c[] = {{0, 0.12}, {1, 0.08}};
@@ -185,8 +181,7 @@ static void tiers_are_those_of_the_whole_pool(void **unused) {
 
 /* A batch of a run that reaches a higher tier costs the mean: 100 batches of 0.68 GB each way, of
    which 2.5 GB are in the expensive tier. */
-static void a_run_sees_tiers_as_a_whole(void **unused) {
-  (void)unused;
+static void a_run_sees_tiers_as_a_whole(void) {
   market m;
   make_market(&m, 2, 10);
   gt_plan_worker worker = {0, 0, 0};
@@ -205,8 +200,7 @@ static void a_run_sees_tiers_as_a_whole(void **unused) {
 
 /* ---- geotrain's own topology ----------------------------------------------------------------- */
 
-static void a_run_costs_machine_hours_and_egress(void **unused) {
-  (void)unused;
+static void a_run_costs_machine_hours_and_egress(void) {
   static const gt_plan_tier dear[] = {{0, 0.09}, {10, 0.05}}, cheap[] = {{0, 0.02}};
   gt_plan_cost_region regions[] = {
       {.workers = 3, .worker_price = 0.4, .ps_price = 0.1, .seconds = 3601, .billing = {60, 0}},

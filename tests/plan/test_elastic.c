@@ -247,8 +247,7 @@ static void assert_sound(const gt_plan_problem *p, const gt_plan_answer *a, cons
   if (p->deadline_s == 0 && p->budget == 0) assert_true(time_s <= t->all_time_s * (1 + 2e-12));
 }
 
-static void a_plan_costs_what_brute_force_finds(void **unused) {
-  (void)unused;
+static void a_plan_costs_what_brute_force_finds(void) {
   int planned = 0, fastest = 0, inexact = 0;
   const int instances = (int)cases(10000, 3000);
   for (uint64_t seed = 0; seed < (uint64_t)instances; seed++) {
@@ -295,8 +294,7 @@ static gt_plan_answer planned(const gt_plan_problem *p, int64_t *counts) {
 
 /* Two regions of equal devices, the first with twice the data: the second keeps half, at lower cost
    and no loss of time. */
-static void the_published_rule_for_data_two_to_one(void **unused) {
-  (void)unused;
+static void the_published_rule_for_data_two_to_one(void) {
   gt_plan_device device = {.count = 12, .power = 33.3, .price = 0.1};
   gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 40000},
                               {.devices = &device, .ndevices = 1, .samples = 20000}};
@@ -314,8 +312,7 @@ static void the_published_rule_for_data_two_to_one(void **unused) {
 
 /* Different devices: 4 of power 3.0 and 8 of 1.0 against 12 of 1.0, equal data.  The region with
    the least load power keeps all; the other takes the cheapest set with as much power. */
-static void the_least_load_power_keeps_all_it_has(void **unused) {
-  (void)unused;
+static void the_least_load_power_keeps_all_it_has(void) {
   gt_plan_device strong[] = {{.count = 4, .power = 3, .price = 0.4},
                              {.count = 8, .power = 1, .price = 0.1}},
                  weak = {.count = 12, .power = 1, .price = 0.1};
@@ -331,8 +328,7 @@ static void the_least_load_power_keeps_all_it_has(void **unused) {
 }
 
 /* Until steps, the samples held do not matter. */
-static void until_steps_equal_devices_are_kept(void **unused) {
-  (void)unused;
+static void until_steps_equal_devices_are_kept(void) {
   gt_plan_device device = {.count = 5, .power = 10, .price = 1};
   gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 40000},
                               {.devices = &device, .ndevices = 1, .samples = 20000}};
@@ -344,8 +340,7 @@ static void until_steps_equal_devices_are_kept(void **unused) {
 }
 
 /* `sync`: two slow devices would slow down eight fast ones. */
-static void the_slowest_device_counts_for_all(void **unused) {
-  (void)unused;
+static void the_slowest_device_counts_for_all(void) {
   gt_plan_device devices[] = {{.count = 8, .power = 10, .price = 1},
                               {.count = 2, .power = 2, .price = 0.1}};
   gt_plan_region region = {.devices = devices, .ndevices = 2, .samples = 64000};
@@ -363,8 +358,7 @@ static void the_slowest_device_counts_for_all(void **unused) {
 }
 
 /* The WAN allows one step every 0.5 s: 4 of 12 devices are enough, and the other region adapts. */
-static void where_the_wan_is_slow_the_sets_shrink(void **unused) {
-  (void)unused;
+static void where_the_wan_is_slow_the_sets_shrink(void) {
   gt_plan_device device = {.count = 12, .power = 32, .price = 0.1};
   gt_plan_region regions[] = {
       {.devices = &device, .ndevices = 1, .samples = 12800, .wan_step_s = 0.5},
@@ -384,8 +378,7 @@ static void where_the_wan_is_slow_the_sets_shrink(void **unused) {
 
 /* Barrier, until epochs, data 2:1, 3 devices each: the short region drops out after half of the
    exchanges.  By hand: it may be as slow as the long one, but no slower. */
-static void a_barrier_equalises_the_time_of_an_exchange(void **unused) {
-  (void)unused;
+static void a_barrier_equalises_the_time_of_an_exchange(void) {
   gt_plan_device few = {.count = 4, .power = 10, .price = 1},
                  many = {.count = 8, .power = 10, .price = 1};
   gt_plan_region regions[] = {{.devices = &few, .ndevices = 1, .samples = 3200},
@@ -409,8 +402,7 @@ static void a_barrier_equalises_the_time_of_an_exchange(void **unused) {
 
 /* The price of PS ranks makes a longer run more expensive: with a generous deadline, more devices
    are used than without that price. */
-static void ps_ranks_are_paid_for(void **unused) {
-  (void)unused;
+static void ps_ranks_are_paid_for(void) {
   gt_plan_device devices[] = {{.count = 1, .power = 10, .price = 1},
                               {.count = 10, .power = 10, .price = 1.2}};
   gt_plan_region region = {.devices = devices, .ndevices = 2, .samples = 36000};
@@ -434,8 +426,7 @@ static void assert_refused(const gt_plan_problem *p, const char *why) {
   assert_string_equal(gt_error_text(), why);
 }
 
-static void what_cannot_be_is_said_in_one_sentence(void **unused) {
-  (void)unused;
+static void what_cannot_be_is_said_in_one_sentence(void) {
   gt_plan_device device = {.count = 3, .power = 10, .price = 1};
   gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 3000},
                               {.devices = &device, .ndevices = 1, .samples = 3000}};

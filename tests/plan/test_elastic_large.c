@@ -148,21 +148,18 @@ static void plan_all(size_t nregions, size_t ntypes, int64_t count, prices kind,
   drop(&w);
 }
 
-static void a_thousand_regions(void **unused) {
-  (void)unused;
+static void a_thousand_regions(void) {
   for (int k = ANY; k <= PROPORTIONAL; k++) plan_all(1000, 8, 64, (prices)k, 0.06, 0.8);
 }
 
-static void few_regions(void **unused) {
-  (void)unused;
+static void few_regions(void) {
   for (int k = ANY; k <= WHOLE; k++) {
     plan_all(2, 3, 16, (prices)k, 0.005, 0.05);
     plan_all(4, 3, 64, (prices)k, 0.005, 0.05);
   }
 }
 
-static void a_thousand_of_a_type(void **unused) {
-  (void)unused;
+static void a_thousand_of_a_type(void) {
   for (int k = ANY; k <= WHOLE; k++) plan_all(4, 4, 1000, (prices)k, 0.005, 0.05);
 }
 

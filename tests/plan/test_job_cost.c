@@ -37,8 +37,7 @@ static double gb(int from, int to) {
   return from == to ? 0 : N * from + to + 1;
 }
 
-static void costs_add_up(void **unused) {
-  (void)unused;
+static void costs_add_up(void) {
   gt_job *job = job_of(
       "vm_hour,a,*,,,,36,\nvm_hour,b,there,,,,72,\nvm_min_s,b,*,,,,600,assumed\n"
       "egress_gb,a,*,a,*,0,0.5,\negress_gb,a,*,a,*,20,0.25,\negress_gb,a,here,a,here,0,0.125,\n"

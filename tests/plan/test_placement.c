@@ -28,8 +28,7 @@ static gt_plan_placement central(const gt_plan_sites *sites, const gt_plan_worke
 }
 
 /* Worker 0 next to the aggregator, worker 1 over the WAN, one batch. */
-static void a_central_batch_by_hand(void **unused) {
-  (void)unused;
+static void a_central_batch_by_hand(void) {
   gt_link_spec links[SITES * SITES];
   gt_plan_sites sites = {SITES, NULL, NULL, links};
   const gt_plan_worker workers[] = {{0, 0, 2}, {1, 0, 3}};
@@ -59,8 +58,7 @@ static void a_central_batch_by_hand(void **unused) {
 }
 
 /* One worker in each of two regions, the global aggregator in a third. */
-static void a_regional_batch_by_hand(void **unused) {
-  (void)unused;
+static void a_regional_batch_by_hand(void) {
   gt_link_spec links[SITES * SITES];
   gt_plan_sites sites = {SITES, NULL, NULL, links};
   const gt_plan_worker workers[] = {{0, 0, 1}, {1, 1, 1}};
@@ -85,8 +83,7 @@ static void a_regional_batch_by_hand(void **unused) {
 
 /* Phases add up to the workers' time; equal batches take as long as one; a faster WAN, or less
    data, is never slower; regional aggregators are not faster here. */
-static void laws_of_many_batches(void **unused) {
-  (void)unused;
+static void laws_of_many_batches(void) {
   gt_link_spec links[SITES * SITES];
   gt_plan_sites sites = {SITES, NULL, NULL, links};
   const gt_plan_worker workers[] = {{0, 0, 2}, {1, 1, 3}, {2, 2, 1}, {3, 3, 2}};

@@ -19,8 +19,7 @@ static void fill(int64_t *counts, size_t i) {
   counts[2] = (int64_t)(i / 100);
 }
 
-static void test_a_list_has_each_set_once(void **state) {
-  (void)state;
+static void test_a_list_has_each_set_once(void) {
   gt_planner_list list;
   int64_t counts[WIDTH];
   gt_planner_list_open(&list, WIDTH);
@@ -45,8 +44,7 @@ static bool is_better(gt_planner_verdict a, gt_planner_verdict b) {
   return gt_planner_bill_better(&a, &b);
 }
 
-static void test_which_is_better(void **state) {
-  (void)state;
+static void test_which_is_better(void) {
   const gt_planner_verdict good = {.fits = true, .over = 1, .first = 10, .second = 5};
   gt_planner_verdict other = good;
   assert_false(is_better(good, other)); /* equal ones are not better */
@@ -64,8 +62,7 @@ static void test_which_is_better(void **state) {
   assert_true(is_better(nearer, other));
 }
 
-static void test_what_may_be_better(void **state) {
-  (void)state;
+static void test_what_may_be_better(void) {
   gt_planner_bill b = {.nkept = 0};
   assert_false(gt_planner_bill_best(&b).fits);
   assert_true(gt_planner_bill_may_be_better(&b, 1e9)); /* no set is known yet */
@@ -93,8 +90,7 @@ static gt_job *job_with(const char *plan) {
   return job;
 }
 
-static void test_what_is_wanted_least(void **state) {
-  (void)state;
+static void test_what_is_wanted_least(void) {
   static const struct {
     const char *plan;
     bool by_time;
@@ -112,8 +108,7 @@ static void test_what_is_wanted_least(void **state) {
 
 /* Start and run, in whole billing steps and at least each place's minimum time, for devices and
    PS. */
-static void test_what_machines_are_billed_for(void **state) {
-  (void)state;
+static void test_what_machines_are_billed_for(void) {
   static const gt_plan_device east[] = {{4, 1, 0.5}, {2, 1, 2}}, west[] = {{4, 1, 1}};
   static const gt_plan_region regions[] = {{.devices = east, .ndevices = 2, .ps_price = 0.25},
                                            {.devices = west, .ndevices = 1, .ps_price = 3}};
@@ -167,8 +162,7 @@ static void assert_wan_takes(const char *east, double seconds) {
   gt_job_close(job);
 }
 
-static void test_no_run_is_faster_than_its_bytes(void **state) {
-  (void)state;
+static void test_no_run_is_faster_than_its_bytes(void) {
   assert_wan_takes("", 8 * 1e8 / 80e6);
   assert_wan_takes(", access: 20 Mbit/s", 8 * 1e8 / 20e6);
 }

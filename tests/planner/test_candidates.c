@@ -57,8 +57,7 @@ static void assert_labels(const gt_planner *p, const char *needed) {
   assert_string_equal(found, needed);
 }
 
-static void test_own_values_where_none_are_listed(void **state) {
-  (void)state;
+static void test_own_values_where_none_are_listed(void) {
   gt_planner *p = open_job(JOB GA);
   assert_labels(p, "asgd-ga 8");
   const gt_planner_candidate *c = &p->candidates[0];
@@ -74,8 +73,7 @@ static void test_own_values_where_none_are_listed(void **state) {
 
 /* The first axis varies slowest; a strategy without a period appears once, and so do repeated
    values. */
-static void test_all_combinations_once(void **state) {
-  (void)state;
+static void test_all_combinations_once(void) {
   gt_planner *p =
       open_job(JOB GA "plan: {strategies: [sma, asgd, asgd-ga, sma], periods: [4, 16, 4]}\n");
   assert_labels(p, "sma 4/sma 16/asgd/asgd-ga 4/asgd-ga 16");
@@ -86,8 +84,7 @@ static void test_all_combinations_once(void **state) {
   gt_planner_close(p);
 }
 
-static void test_room_for_many(void **state) {
-  (void)state;
+static void test_room_for_many(void) {
   gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, ama, sma], periods: [1, 2, 3, 4, "
                                   "5, 6, 7, 8, 9, 10, 11, 12]}\n");
   assert_int_equal(p->ncandidates, 36);
@@ -97,8 +94,7 @@ static void test_room_for_many(void **state) {
 
 /* The job that is simulated and written: the file, --set, the candidate's values, then the
    additions; a candidate without a period keeps the job's. */
-static void test_what_a_candidate_overrides(void **state) {
-  (void)state;
+static void test_what_a_candidate_overrides(void) {
   static const char *const sets[] = {"sync.period=32", "sync.local=sync", "plan.periods=[4]"},
                            *const more[] = {"name=more"};
   gt_planner *p = open_with(JOB GA "plan: {strategies: [asgd-ga, ssgd]}\n", sets, 3);
@@ -118,8 +114,7 @@ static void test_what_a_candidate_overrides(void **state) {
 }
 
 /* Candidates have the options of their own strategies. */
-static void test_options_of_strategies(void **state) {
-  (void)state;
+static void test_options_of_strategies(void) {
   gt_planner *p = open_job(JOB "sync: {local: async, strategy: asgd-ga, period: 8, exchange: "
                                "gradient, period_unit: pass, merge: half}\n"
                                "plan: {strategies: [asgd-ga, ama, ssgd]}\n");
@@ -149,8 +144,7 @@ static void assert_factors(const char *own_and_any) {
 
 /* The factor for strategy and period, else for the strategy with any period, else 1; in any order of
    the list. */
-static void test_factors(void **state) {
-  (void)state;
+static void test_factors(void) {
 #define OWN "{strategy: asgd-ga, period: 8, factor: 1.5}"
 #define ANY "{strategy: asgd-ga, factor: 1.25}"
   assert_factors(OWN ", " ANY);
@@ -158,8 +152,7 @@ static void test_factors(void **state) {
 }
 
 /* A job whose regions exchange nothing can be planned only with other strategies. */
-static void test_nothing_to_exchange(void **state) {
-  (void)state;
+static void test_nothing_to_exchange(void) {
   gt_planner *p = NULL;
   write_job(JOB "sync: {strategy: none}\n");
   assert_int_equal(gt_planner_open(&p, &(gt_planner_options){.job_path = path}), GT_ERR_JOB);
@@ -182,8 +175,7 @@ static bool no_value(char *text, size_t size, const gt_job *job, size_t i) {
 }
 
 /* A new axis is a new row; an axis without values changes nothing. */
-static void test_another_axis(void **state) {
-  (void)state;
+static void test_another_axis(void) {
   const gt_planner_axis axes[] = {gt_planner_axes[0],
                                   {"sync.topology", false, no_value, NULL},
                                   gt_planner_axes[1],
@@ -204,8 +196,7 @@ static void test_another_axis(void **state) {
 }
 
 /* Every key of an axis is a key of the job, and has a name in the JSON. */
-static void test_axes_are_keys_of_the_job(void **state) {
-  (void)state;
+static void test_axes_are_keys_of_the_job(void) {
   write_job(JOB GA);
   for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {
     gt_job *job = NULL, *again = NULL;

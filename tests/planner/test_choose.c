@@ -51,37 +51,32 @@ static void assert_chosen(const char *more, const made *from, size_t n, size_t c
 
 static const made all_fit[] = {{100, 5, true}, {200, 1, true}, {50, 9, true}};
 
-static void test_the_cheapest(void **state) {
-  (void)state;
+static void test_the_cheapest(void) {
   assert_chosen("", all_fit, 3, 1, 1, 2);
   assert_chosen("plan: {deadline: 1 h}\n", all_fit, 3, 1, 1, 2);
   assert_chosen("plan: {deadline: 1 h, budget: 10}\n", all_fit, 3, 1, 1, 2);
 }
 
-static void test_the_fastest_within_a_budget(void **state) {
-  (void)state;
+static void test_the_fastest_within_a_budget(void) {
   assert_chosen("plan: {budget: 10}\n", all_fit, 3, 2, 1, 2);
 }
 
 /* Cheapest and fastest are taken from all candidates, the choice only from those that fit. */
-static void test_only_what_holds_is_chosen(void **state) {
-  (void)state;
+static void test_only_what_holds_is_chosen(void) {
   static const made some[] = {{100, 5, true}, {200, 1, false}, {50, 9, false}, {300, 7, true}};
   assert_chosen("plan: {deadline: 1 h}\n", some, 4, 0, 1, 2);
   assert_chosen("plan: {budget: 10}\n", some, 4, 0, 1, 2);
 }
 
 /* Ties are decided by the other figure, then by order. */
-static void test_equals(void **state) {
-  (void)state;
+static void test_equals(void) {
   static const made equal[] = {{100, 5, true}, {90, 5, true}, {90, 5, true}, {90, 6, true}};
   assert_chosen("", equal, 4, 1, 1, 1);
   assert_chosen("plan: {budget: 10}\n", equal, 4, 1, 1, 1);
 }
 
 /* If everything everywhere is proposed, its figures are used. */
-static void test_everything_everywhere(void **state) {
-  (void)state;
+static void test_everything_everywhere(void) {
   plan t;
   open_plan(&t, "", all_fit, 3);
   t.candidates[0].whole = true;
@@ -95,8 +90,7 @@ static void test_everything_everywhere(void **state) {
 }
 
 /* Without prices, machine hours are compared. */
-static void test_without_prices(void **state) {
-  (void)state;
+static void test_without_prices(void) {
   plan t;
   open_plan(&t, "", all_fit, 3);
   t.p.prices.known = false;
@@ -118,8 +112,7 @@ static void assert_refused(const char *more, size_t n, const char *says) {
 }
 
 /* The error gives the reason of the closest candidate. */
-static void test_none_holds(void **state) {
-  (void)state;
+static void test_none_holds(void) {
   assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 1,
                  "test: no plan is possible with first: the first misses");
   assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 3,
@@ -131,8 +124,7 @@ static void test_none_holds(void **state) {
 }
 
 /* Start, the high figure and the time before the signal, in whole billing steps and minutes. */
-static void test_the_time_to_ask_for(void **state) {
-  (void)state;
+static void test_the_time_to_ask_for(void) {
   static const made one[] = {{100, 1, true}};
   static const struct {
     const char *more;

@@ -73,8 +73,7 @@ static double period_of_two(const world *w) {
   return period_s;
 }
 
-static void test_the_others_keep_their_links_and_accesses(void **state) {
-  (void)state;
+static void test_the_others_keep_their_links_and_accesses(void) {
   static const size_t workers[SITES] = {0, 1, 1};
   world w;
   gt_planner_search s = {.asked = a_job()};

@@ -45,8 +45,7 @@ static void assert_limits(const char *more, gt_planner_set set, double over, con
   gt_job_close(p.job);
 }
 
-static void test_what_is_asked_for(void **state) {
-  (void)state;
+static void test_what_is_asked_for(void) {
   static const struct {
     const char *more;
     bool asked, limited;
@@ -68,8 +67,7 @@ static void test_what_is_asked_for(void **state) {
   }
 }
 
-static void test_a_deadline(void **state) {
-  (void)state;
+static void test_a_deadline(void) {
   static const char *const job = "plan: {deadline: 100 s, start: 10 s}\n";
   assert_limits(job, set_of(60, 1, 1, 1.5), 1, "");
   assert_limits(job, set_of(60, 1, 1, 1.8), 1.2,
@@ -79,21 +77,18 @@ static void test_a_deadline(void **state) {
 }
 
 /* No run is short enough if the start alone exceeds the deadline. */
-static void test_a_deadline_before_the_first_step(void **state) {
-  (void)state;
+static void test_a_deadline_before_the_first_step(void) {
   assert_limits("plan: {deadline: 100 s, start: 110 s}\n", set_of(5, 1, 1, 2), 21,
                 "start included");
 }
 
-static void test_a_budget(void **state) {
-  (void)state;
+static void test_a_budget(void) {
   assert_limits("plan: {budget: 2}\n", set_of(60, 1, 1, 2), 1, "");
   assert_limits("plan: {budget: 2}\n", set_of(60, 1.5, 1, 2), 1.5,
                 "plan.budget is 2 USD; the best set costs 3 USD at most");
 }
 
-static void test_bytes(void **state) {
-  (void)state;
+static void test_bytes(void) {
   assert_limits("limits: {wan_bytes: 1 GB}\n", set_of(60, 1, 1e9, 1), 1, "");
   assert_limits("limits: {wan_bytes: 1 GB}\n", set_of(60, 1, 1e9, 1.5), 1.5,
                 "limits.wan_bytes is 1000000000 B; 1.5e+09 B cross the WAN");
@@ -102,8 +97,7 @@ static void test_bytes(void **state) {
 }
 
 /* The largest factor counts; the text names the first of deadline, budget and bytes. */
-static void test_all_at_once(void **state) {
-  (void)state;
+static void test_all_at_once(void) {
   static const char *const job =
       "plan: {deadline: 100 s, start: 0 s, budget: 2}\nlimits: {wan_bytes: 1 GB}\n";
   assert_limits(job, set_of(50, 1, 2e9, 1.5), 3, "limits.wan_bytes");
@@ -111,8 +105,7 @@ static void test_all_at_once(void **state) {
   assert_limits(job, set_of(80, 2, 2e9, 1.5), 3, "plan.deadline");
 }
 
-static void test_who_misses(void **state) {
-  (void)state;
+static void test_who_misses(void) {
   char why[256];
   gt_planner p = {.job = job_with("plan: {budget: 2}\n")};
   const gt_planner_set set = set_of(60, 3, 1, 1);

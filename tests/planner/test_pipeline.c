@@ -36,8 +36,7 @@ static bool near(double a, double b) {
   return fabs(a - b) <= 1e-9 * fabs(b);
 }
 
-static void figures(void **state) {
-  (void)state;
+static void figures(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
@@ -63,8 +62,7 @@ static void figures(void **state) {
 }
 
 /* `auto` is no slower than any other schedule; zb-v is for folded pipelines. */
-static void other_schedules(void **state) {
-  (void)state;
+static void other_schedules(void) {
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
   const gt_planner_schedule *chosen = &p->schedules[GT_PIPE_AUTO];
@@ -101,8 +99,7 @@ static gt_planner_pipeline *plan_of_copies(gt_job **job, const char *sync) {
   return plan_of(*job);
 }
 
-static void several_copies(void **state) {
-  (void)state;
+static void several_copies(void) {
   const int64_t alive = gt_alloc_alive();
   gt_job *often_job, *seldom_job;
   gt_planner_pipeline *often = plan_of_copies(&often_job, "strategy: ssgd"),
@@ -132,8 +129,7 @@ static void several_copies(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-static void refusals(void **state) {
-  (void)state;
+static void refusals(void) {
   gt_planner_pipeline *p = NULL;
   gt_job *job = job_with("");
   job->compute.step_s = 0;
@@ -149,8 +145,7 @@ static void refusals(void **state) {
   gt_job_close(job);
 }
 
-static void printed(void **state) {
-  (void)state;
+static void printed(void) {
   char *out = NULL;
   size_t size = 0;
   gt_job *job = job_with("");
@@ -177,8 +172,7 @@ static void printed(void **state) {
   gt_job_close(job);
 }
 
-static void as_json(void **state) {
-  (void)state;
+static void as_json(void) {
   char *out = NULL;
   size_t size = 0;
   gt_job *job = job_with("");
@@ -209,8 +203,7 @@ static void as_json(void **state) {
   gt_job_close(job);
 }
 
-static void drawn(void **state) {
-  (void)state;
+static void drawn(void) {
   char path[] = "/tmp/geotrain-pipeline-XXXXXX", begin[5] = "";
   const int fd = mkstemp(path);
   assert_true(fd >= 0);

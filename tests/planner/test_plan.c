@@ -70,8 +70,7 @@ static double usd_of(const plan *t) {
 /* ---- bills ----------------------------------------------------------------------------------- */
 
 /* 2 A in each region take more than an hour, so two hours are billed; 3 devices take less. */
-static void test_billing_steps(void **state) {
-  (void)state;
+static void test_billing_steps(void) {
   plan t;
   open_plan(&t, BEGIN SMALL ASGD_GA
             "plan: {billing: 1 h, deadline: 2 h}\nregions:\n  - {name: east" STEP_REGION
@@ -82,8 +81,7 @@ static void test_billing_steps(void **state) {
   close_plan(&t);
 }
 
-static void test_billing_steps_in_a_budget(void **state) {
-  (void)state;
+static void test_billing_steps_in_a_budget(void) {
   plan t;
   open_plan(&t, BEGIN SMALL ASGD_GA
             "plan: {billing: 1 h, budget: 0.35}\nregions:\n  - {name: east" STEP_REGION);
@@ -93,8 +91,7 @@ static void test_billing_steps_in_a_budget(void **state) {
 }
 
 /* Four workers per region send a quarter of the bytes of one, at the same machine cost. */
-static void test_egress_depends_on_the_set(void **state) {
-  (void)state;
+static void test_egress_depends_on_the_set(void) {
   static const char devices[] = "ranks: auto, samples: 20000, ps_price: 0, devices: [{type: A, "
                                 "count: 4, power: 2, price: 0.001}, "
                                 "{type: B, count: 1, power: 2, price: 0.10}]}";
@@ -384,20 +381,17 @@ static void judge_jobs(void (*make)(random_job *), int most) {
   assert_good(&climbed);
 }
 
-static void test_brute_force(void **state) {
-  (void)state;
+static void test_brute_force(void) {
   judge_jobs(make_job, (int)cases(15, 2));
 }
 
-static void test_brute_force_of_wider_jobs(void **state) {
-  (void)state;
+static void test_brute_force_of_wider_jobs(void) {
   judge_jobs(make_wider_job, (int)cases(15, 4));
 }
 
 /* Sets of long runs are compared by forecasts from a smaller part of the run than the plan's
    figures. */
-static void test_long_runs(void **state) {
-  (void)state;
+static void test_long_runs(void) {
   const size_t samples = cases(200000, 20000);
   char region[256];
   snprintf(region, sizeof region,
@@ -437,8 +431,7 @@ static json_t *json_of(plan *t) {
 }
 
 /* The low time of a partly simulated run may be 0; then samples/s is not a number. */
-static void test_json_keeps_all_candidates(void **state) {
-  (void)state;
+static void test_json_keeps_all_candidates(void) {
   plan t;
   open_plan(&t, BEGIN SMALL ASGD_GA "plan: {strategies: [asgd, asgd-ga, sma], periods: [4, "
                                     "8]}\nregions:\n  - {name: east" STEP_REGION
@@ -457,8 +450,7 @@ static void test_json_keeps_all_candidates(void **state) {
 }
 
 /* The gap is a share of the quantity that the plan minimises: here the time. */
-static void test_gap_with_a_budget(void **state) {
-  (void)state;
+static void test_gap_with_a_budget(void) {
   char devices[160], job[2048];
   snprintf(devices, sizeof devices,
            "devices: [{type: A, count: %zu, power: 50, price: 1}, {type: B, count: %zu, power: 71, "
@@ -484,8 +476,7 @@ static void test_gap_with_a_budget(void **state) {
 }
 
 /* With `local: sync` a step is one batch of every worker: fewer workers make more steps. */
-static void test_steps_are_compared_at_equal_samples(void **state) {
-  (void)state;
+static void test_steps_are_compared_at_equal_samples(void) {
   static const char *const job = "name: steps\nmodel: {name: dummy, parameters: 7850}\n"
                                  "train: {until: {steps: 200}, batch: 10, optimizer: {name: sgd, "
                                  "lr: 0.02}, eval_every: {epochs: 0}}\n"

@@ -67,8 +67,7 @@ static gt_job *fitted(const char *text, const int64_t *counts, double factor) {
   return job;
 }
 
-static void test_devices_and_ranks(void **state) {
-  (void)state;
+static void test_devices_and_ranks(void) {
   gt_job *job = fitted(BEGIN FIXED TRAIN("epochs: 2")
                            WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n",
                        (const int64_t[]){2, 0, 1, 2}, 1);
@@ -83,8 +82,7 @@ static void test_devices_and_ranks(void **state) {
 }
 
 /* The factor applies to the length of training, in whatever unit it is given. */
-static void test_as_many_samples_as_the_factor_says(void **state) {
-  (void)state;
+static void test_as_many_samples_as_the_factor_says(void) {
   static const char *const sync = "sync: {local: async, strategy: asgd-ga}\n";
   static const int64_t counts[] = {2, 0, 1};
   char text[2048];
@@ -101,8 +99,7 @@ static void test_as_many_samples_as_the_factor_says(void **state) {
 }
 
 /* With `local: sync` half of the workers make twice the steps. */
-static void test_fewer_workers_make_more_steps(void **state) {
-  (void)state;
+static void test_fewer_workers_make_more_steps(void) {
   gt_job *job =
       fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: sync, strategy: asgd-ga}\n",
              (const int64_t[]){2, 1, 1}, 1);
@@ -119,8 +116,7 @@ static void test_fewer_workers_make_more_steps(void **state) {
 
 /* The east has twice the data of the west: half of the west's devices keep up, and the expensive
    one is removed first. */
-static void test_no_more_than_keeps_up(void **state) {
-  (void)state;
+static void test_no_more_than_keeps_up(void) {
   gt_planner *p = find(BEGIN TRAIN("epochs: 2")
                            WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
   const gt_planner_candidate *c = &p->candidates[0];
@@ -138,8 +134,7 @@ static void test_no_more_than_keeps_up(void **state) {
   gt_planner_close(p);
 }
 
-static void test_some_regions_keep_their_ranks(void **state) {
-  (void)state;
+static void test_some_regions_keep_their_ranks(void) {
   gt_planner *p = find(BEGIN FIXED TRAIN("epochs: 2")
                            WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
   assert_false(p->pools[0].fixed || p->pools[1].fixed);
@@ -151,8 +146,7 @@ static void test_some_regions_keep_their_ranks(void **state) {
 }
 
 /* A region that only aggregates has no pool, holds nobody up, and costs its server alone. */
-static void test_a_region_that_only_aggregates(void **state) {
-  (void)state;
+static void test_a_region_that_only_aggregates(void) {
   static const char *const way = "topology: hub, hub: hub}\n";
   char text[2048];
   for (int k = 0; k < 4; k++) {
@@ -178,8 +172,7 @@ static void test_a_region_that_only_aggregates(void **state) {
 }
 
 /* It has no workers by which steps would change. */
-static void test_more_steps_beside_one_that_aggregates(void **state) {
-  (void)state;
+static void test_more_steps_beside_one_that_aggregates(void) {
   gt_job *job = fitted(BEGIN HUB TRAIN("steps: 100")
                            WAN("1 Gbit/s") "sync: {local: sync, strategy: ssgd, topology: tree}\n",
                        (const int64_t[]){2, 1, 1, 1}, 1);
@@ -190,8 +183,7 @@ static void test_more_steps_beside_one_that_aggregates(void **state) {
 
 /* 31 kB in each direction for every 10 samples: no region computes at full pace, and devices that
    the WAN cannot serve are left out. */
-static void test_the_pace_of_the_wan(void **state) {
-  (void)state;
+static void test_the_pace_of_the_wan(void) {
   gt_planner *p =
       find(BEGIN TRAIN("epochs: 1") WAN("1 Mbit/s") "sync: {local: async, strategy: asgd}\n");
   const gt_planner_candidate *c = &p->candidates[0];
@@ -203,8 +195,7 @@ static void test_the_pace_of_the_wan(void **state) {
 }
 
 /* If no set meets the deadline, this is reported and proven. */
-static void test_what_no_set_can(void **state) {
-  (void)state;
+static void test_what_no_set_can(void) {
   gt_planner *p = find(BEGIN TRAIN("epochs: 2")
                            WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: "
                                            "8}\nplan: {deadline: 60 s, start: 0 s}\n");
@@ -216,8 +207,7 @@ static void test_what_no_set_can(void **state) {
 }
 
 /* Repeated plans are identical. */
-static void test_the_same_again(void **state) {
-  (void)state;
+static void test_the_same_again(void) {
   static const char *const job =
       BEGIN TRAIN("epochs: 2") WAN("20 Mbit/s") "sync: {local: sync, strategy: sma, period: 4}\n";
   gt_planner *a = find(job), *b = find(job);

@@ -244,8 +244,7 @@ static void assert_exchange(const wan *w, const wan *said) {
 
 /* Each region has an access that is slower than the sum of its links; each single link is faster
    than the access. */
-static void test_shared_by_all(void **unused) {
-  (void)unused;
+static void test_shared_by_all(void) {
   for (size_t n = 3; n <= N_MAX; n++) {
     wan w = {.n = n};
     links_of(&w, 100 * M);
@@ -258,8 +257,7 @@ static void test_shared_by_all(void **unused) {
 }
 
 /* One region has an access; it slows the others' links, but they have no access. */
-static void test_shared_by_one(void **unused) {
-  (void)unused;
+static void test_shared_by_one(void) {
   wan w = {.n = 4, .up = {60 * M}, .down = {60 * M}};
   links_of(&w, 50 * M);
   wan said = plainly_probed(&w);
@@ -270,8 +268,7 @@ static void test_shared_by_one(void **unused) {
 }
 
 /* Links that differ: the slow ones reach their own rates, the fast ones share the rest. */
-static void test_links_that_differ(void **unused) {
-  (void)unused;
+static void test_links_that_differ(void) {
   static const double pairs[4][4] = {
       {0, 100, 20, 100}, {100, 0, 100, 100}, {20, 100, 0, 100}, {100, 100, 100, 0}};
   wan w = {.n = 4, .up = {120 * M}, .down = {120 * M}};
@@ -285,8 +282,7 @@ static void test_links_that_differ(void **unused) {
 
 /* An access that receives faster than it sends cannot be expressed: each link gets its rate at
    once. */
-static void test_other_rate_each_way(void **unused) {
-  (void)unused;
+static void test_other_rate_each_way(void) {
   wan w = {.n = 3, .up = {30 * M}};
   links_of(&w, 100 * M);
   wan said = plainly_probed(&w);
@@ -296,8 +292,7 @@ static void test_other_rate_each_way(void **unused) {
   assert_exchange(&w, &said);
 }
 
-static void test_nothing_shared(void **unused) {
-  (void)unused;
+static void test_nothing_shared(void) {
   wan w = {.n = 4};
   links_of(&w, 100 * M);
   w.link[1] = 10 * M;
@@ -311,8 +306,7 @@ static void test_nothing_shared(void **unused) {
 }
 
 /* Two regions: a link that carries less while the other direction is in use. */
-static void test_two_regions(void **unused) {
-  (void)unused;
+static void test_two_regions(void) {
   gt_probe_link links[4] = {{0}};
   double access[2];
   for (int i = 1; i < 3; i++) {
@@ -326,8 +320,7 @@ static void test_two_regions(void **unused) {
 }
 
 /* Streams that share a rate unevenly, with changes over time. */
-static void test_uneven(void **unused) {
-  (void)unused;
+static void test_uneven(void) {
   static const double first[] = {30, 35, 20};
   gt_probe_link links[9] = {{0}};
   double access[3];
@@ -347,8 +340,7 @@ static void test_uneven(void **unused) {
 
 /* Rates that drop after the first second: both an access and a single link get the sustained
    rate. */
-static void test_sustained(void **unused) {
-  (void)unused;
+static void test_sustained(void) {
   gt_probe_link links[9] = {{0}};
   double access[3];
   for (size_t i = 0; i < 9; i++) {
@@ -426,8 +418,7 @@ static void assert_near_enough(bool both_ways, bool equal, double most) {
 
 /* Emulated links take turns at the receiver's access, as they do in a simulation, frame by frame;
    TCP streams divide it evenly at any time. */
-static void test_any(void **unused) {
-  (void)unused;
+static void test_any(void) {
   assert_near_enough(true, true, 0.05);
   assert_near_enough(true, false, 0.25);
   evenly = true;

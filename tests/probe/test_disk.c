@@ -46,8 +46,7 @@ static size_t entries(const char *path) {
   return n - 2;
 }
 
-static void test_a_new_one(void **unused) {
-  (void)unused;
+static void test_a_new_one(void) {
   char path[256];
   const gt_probe_rank found = try(in_folder(path, "a/b/run"), "");
   assert_string_equal(found.checkpoint_error, "");
@@ -55,8 +54,7 @@ static void test_a_new_one(void **unused) {
   assert_int_equal(entries(folder), 0);
 }
 
-static void test_one_that_is_there(void **unused) {
-  (void)unused;
+static void test_one_that_is_there(void) {
   char path[256], kept[256];
   assert_int_equal(mkdir(in_folder(path, "old"), 0777), 0);
   assert_int_equal(mkdir(in_folder(kept, "old/ckpt"), 0777), 0);
@@ -76,15 +74,13 @@ static void make_folders(void) {
 }
 
 /* Another region has made the folders first. */
-static void test_one_of_two_regions(void **unused) {
-  (void)unused;
+static void test_one_of_two_regions(void) {
   char path[256];
   assert_string_equal(try_beside(in_folder(path, "run"), "", make_folders).checkpoint_error, "");
   assert_int_equal(entries(folder), 0);
 }
 
-static void test_one_that_cannot_be(void **unused) {
-  (void)unused;
+static void test_one_that_cannot_be(void) {
   char file[256], path[256], needed[400];
   int fd = open(in_folder(file, "file"), O_WRONLY | O_CREAT, 0666);
   assert_true(fd >= 0);
@@ -97,8 +93,7 @@ static void test_one_that_cannot_be(void **unused) {
 }
 
 /* An error that the run itself reported is not reported again. */
-static void test_not_tried_twice(void **unused) {
-  (void)unused;
+static void test_not_tried_twice(void) {
   char path[256];
   const gt_probe_rank found = try(in_folder(path, "run"), "read-only");
   assert_true(found.checkpoint_s == 0 && !found.checkpoint_error[0]);

@@ -32,8 +32,7 @@ static void assert_near(double found, double needed, double share) {
   if (fabs(found - needed) > share * needed) fail_msg("found %g, needed %g", found, needed);
 }
 
-static void test_plain(void **unused) {
-  (void)unused;
+static void test_plain(void) {
   gt_probe_link l =
       measured(&(gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.025}, GT_PROBE_SIZES);
   gt_probe_fit(&l);
@@ -43,8 +42,7 @@ static void test_plain(void **unused) {
   assert_true(l.fit_error < 0.01);
 }
 
-static void test_setup(void **unused) {
-  (void)unused;
+static void test_setup(void) {
   gt_probe_link l = measured(
       &(gt_link_spec){
           .bandwidth_bps = 20e6, .latency_s = 0.1, .setup_rtts = 1, .eager_bytes = 65536},
@@ -56,8 +54,7 @@ static void test_setup(void **unused) {
   assert_true(l.fit_error < 0.02);
 }
 
-static void test_window(void **unused) {
-  (void)unused;
+static void test_window(void) {
   gt_probe_link l = measured(&(gt_link_spec){.bandwidth_bps = 100e6,
                                              .latency_s = 0.05,
                                              .setup_rtts = 1,
@@ -75,8 +72,7 @@ static void test_window(void **unused) {
 }
 
 /* A token bucket lets 16 KiB pass at once. */
-static void test_outlier(void **unused) {
-  (void)unused;
+static void test_outlier(void) {
   gt_probe_link l =
       measured(&(gt_link_spec){.bandwidth_bps = 50e6, .latency_s = 0.0005}, GT_PROBE_SIZES - 1);
   l.time_s[1] /= 3;

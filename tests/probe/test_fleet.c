@@ -12,8 +12,7 @@
 
 static const char hosts[7][GT_PROBE_BOOT_ID] = {"x", "y", "x", "z", "y", "x", "z"};
 
-static void test_points(void **unused) {
-  (void)unused;
+static void test_points(void) {
   static const size_t first[7] = {0, 1, 0, 3, 1, 0, 3};
   size_t point[7];
   gt_probe_points(hosts, 7, false, point);
@@ -42,8 +41,7 @@ static void check_rounds(const size_t *point, size_t n, size_t needed) {
       assert_int_equal(met[i][j], i != j && point[i] == i && point[j] == j);
 }
 
-static void test_rounds(void **unused) {
-  (void)unused;
+static void test_rounds(void) {
   size_t point[7];
   gt_probe_points(hosts, 7, true, point);
   for (size_t n = 1; n <= 7; n++) check_rounds(point, n, n == 1 ? 0 : n - 1 + n % 2);
@@ -53,8 +51,7 @@ static void test_rounds(void **unused) {
 
 /* ---- reference tasks ------------------------------------------------------------------------- */
 
-static void test_reference(void **unused) {
-  (void)unused;
+static void test_reference(void) {
   double times_s[GT_PROBE_TASKS];
   const int64_t alive = gt_alloc_alive();
   cpu_set_t before, after;
@@ -72,8 +69,7 @@ static void test_reference(void **unused) {
 }
 
 /* Two ranks with places in a row go through the same cores, on a different one in each turn. */
-static void test_cores(void **unused) {
-  (void)unused;
+static void test_cores(void) {
   gt_probe_cores one, other;
   cpu_set_t before, now, then;
   assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -138,8 +134,7 @@ static void assert_link(const gt_job_fleet *f, size_t from, size_t to, gt_pipe_l
 
 #define WAN "{emulate: true, default: {bandwidth: 1 Gbit/s, latency: 1 ms}}"
 
-static void test_small_fleet(void **unused) {
-  (void)unused;
+static void test_small_fleet(void) {
   gt_probe_state *p = w_found("[{name: a, ranks: 3}, {name: b, ranks: 4}]", WAN);
   measure(p);
   gt_job_fleet *f = written(p);
@@ -162,8 +157,7 @@ static void test_small_fleet(void **unused) {
 }
 
 /* Workers alternate between two hosts. */
-static void test_large_fleet(void **unused) {
-  (void)unused;
+static void test_large_fleet(void) {
   gt_probe_state *p = w_found("[{name: a, ranks: 61}, {name: b, ranks: 4}]", WAN);
   for (int i = 0; i < p->run.roles.world_size; i++)
     snprintf(p->ranks[i].kernel, sizeof p->ranks[i].kernel, "boot-%d", i % 2);
@@ -185,8 +179,7 @@ static void test_large_fleet(void **unused) {
 }
 
 /* The passes of all spans together take about as long as a step of the whole model. */
-static void test_passes(void **unused) {
-  (void)unused;
+static void test_passes(void) {
   gt_job *job = w_job("[{name: a, ranks: 2}]", "{default: {latency: 1 ms}}");
   gt_graph *whole, *cut;
   gt_metrics m;
@@ -240,8 +233,7 @@ static void test_passes(void **unused) {
 
 /* Workers of power 2 and 4, of which the job slows the second to a quarter, so that it could have
    16: the times in the profile are those at power 1, the median of both. */
-static void test_operations(void **unused) {
-  (void)unused;
+static void test_operations(void) {
   gt_probe_state *p =
       w_found("[{name: a, ranks: 3, compute: {speeds: [1, 0.25]}}]", "{default: {latency: 1 ms}}");
   gt_graph_spec spec = gt_graph_spec_of(p->run.job);
@@ -274,8 +266,7 @@ static void test_operations(void **unused) {
 }
 
 /* The table has a line for every worker; a probe without a fleet has neither table nor section. */
-static void test_report(void **unused) {
-  (void)unused;
+static void test_report(void) {
   gt_job_fleet *fleet = NULL;
   gt_probe_state *p = w_found("[{name: a, ranks: 3}, {name: b, ranks: 4}]", WAN);
   assert_null(strstr(w_print(p, gt_probe_report), "fleet"));

@@ -5,8 +5,7 @@
 
 #define MOST 64
 
-static void test_every_pair_once(void **unused) {
-  (void)unused;
+static void test_every_pair_once(void) {
   static int met[MOST][MOST];
   for (size_t n = 2; n <= MOST; n++) {
     memset(met, 0, sizeof met);
@@ -24,8 +23,7 @@ static void test_every_pair_once(void **unused) {
 }
 
 /* With an odd number of regions, one has no partner in each round, and each region once. */
-static void test_who_waits(void **unused) {
-  (void)unused;
+static void test_who_waits(void) {
   for (size_t n = 2; n <= 9; n++) {
     int waits[MOST] = {0};
     for (size_t round = 0; round + 1 < n + n % 2; round++)

@@ -80,8 +80,7 @@ static void assert_near(const char *what, double found, double needed, double sh
 }
 
 /* With a barrier the slowest worker sets the pace; without one, the sum of all counts. */
-static void test_pace_of_a_region(void **unused) {
-  (void)unused;
+static void test_pace_of_a_region(void) {
   static const double cases[][WORKERS] = {{1000, 1000, 1000, 1000},
                                           {1000, 972, 972, 972},
                                           {1000, 980, 700, 655.44},
@@ -101,15 +100,13 @@ static void test_pace_of_a_region(void **unused) {
 
 /* With a different number of workers none has its own figure: each is assumed to be as fast as the
    mean. */
-static void test_other_number_of_workers(void **unused) {
-  (void)unused;
+static void test_other_number_of_workers(void) {
   write_speeds((const double[]){1000, 980, 700, 655.44}, 4);
   assert_near("of two", simulated("async", 2), 2 * 833.86, 0.01);
 }
 
 /* Evaluation also uses the sum of all workers. */
-static void test_evaluation(void **unused) {
-  (void)unused;
+static void test_evaluation(void) {
   write_profile((const gt_probe_rank[]){{.samples_per_s = 1000, .eval_samples_per_s = 3000},
                                         {.samples_per_s = 500, .eval_samples_per_s = 1500}},
                 2);
@@ -123,8 +120,7 @@ static void test_evaluation(void **unused) {
 }
 
 /* A figure is read back as it was measured. */
-static void test_figures(void **unused) {
-  (void)unused;
+static void test_figures(void) {
   static const double rates[] = {1000, 123.456, 0.765432, 999.888};
   write_speeds(rates, 4);
   gt_job *job = job_of("sync", 4, path);
@@ -136,8 +132,7 @@ static void test_figures(void **unused) {
 
 /* Differences within the measurement errors are ignored: equal workers must not all get the pace of
    the slowest measurement. */
-static void test_noise(void **unused) {
-  (void)unused;
+static void test_noise(void) {
   static const double rates[] = {1004, 996, 1002, 998};
   gt_probe_rank workers[WORKERS] = {{0}};
   for (int i = 0; i < WORKERS; i++)
@@ -168,8 +163,7 @@ static double resume_of(const double noise_s[WORKERS]) {
   return resume_s;
 }
 
-static void test_after_a_pause(void **unused) {
-  (void)unused;
+static void test_after_a_pause(void) {
   double none = resume_of((const double[]){200e-6, -200e-6, 100e-6, -100e-6}),
          below = resume_of((const double[]){200e-6, -300e-6, 0, 0});
   if (none > 1e-9 || below > 0)
@@ -206,8 +200,7 @@ static void check_links(const gt_link_spec *from_a) {
   assert_true(from_a[2].setup_rtts == 0 && from_a[2].window_bytes == 0);
 }
 
-static void test_links(void **unused) {
-  (void)unused;
+static void test_links(void) {
   char wan[256];
   gt_links *links = NULL;
   gt_probe_state *p = w_found(THREE, WAN);
@@ -228,8 +221,7 @@ static void test_links(void **unused) {
 }
 
 /* A profile is written completely or not at all. */
-static void test_no_room(void **unused) {
-  (void)unused;
+static void test_no_room(void) {
   gt_probe_state *p = w_found(THREE, WAN);
   assert_int_equal(gt_probe_profile(p, "/tmp/geotrain-no-such-folder/profile.yaml"), GT_ERR_CKPT);
   assert_string_equal(gt_error_text(), "the profile /tmp/geotrain-no-such-folder/profile.yaml "

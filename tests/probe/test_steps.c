@@ -11,8 +11,7 @@ static void count(int64_t first, int n[GT_PROBE_PHASES]) {
 }
 
 /* The very first steps warm up code and data, those after a pause only caches. */
-static void test_phases(void **unused) {
-  (void)unused;
+static void test_phases(void) {
   int n[GT_PROBE_PHASES];
   count(0, n);
   assert_int_equal(n[GT_PROBE_COLD], 3);
@@ -26,8 +25,7 @@ static void test_phases(void **unused) {
 
 /* As many steps follow a pause as the model (ps.h) counts as cold after one, and all of them count
    as paused. */
-static void test_pauses(void **unused) {
-  (void)unused;
+static void test_pauses(void) {
   int pauses = 0;
   for (int64_t step = 0; step < 5 * (int64_t)TURN; step++) {
     if (!gt_probe_pause_before(step)) continue;
@@ -40,8 +38,7 @@ static void test_pauses(void **unused) {
   assert_int_equal(pauses, 5 * 4);
 }
 
-static void test_enough(void **unused) {
-  (void)unused;
+static void test_enough(void) {
   assert_false(gt_probe_enough(1000, 7.9)); /* the speed of a machine varies within seconds */
   assert_true(gt_probe_enough(1000, 8));
   assert_false(gt_probe_enough(12, 29));
@@ -52,8 +49,7 @@ static void test_enough(void **unused) {
 
 /* Once the pauses of the first turn have begun, all of them are made, so that every worker's mean
    has the same number of steps. */
-static void test_first_pauses_are_made(void **unused) {
-  (void)unused;
+static void test_first_pauses_are_made(void) {
   assert_true(gt_probe_enough(63, 60));
   for (int64_t steps = 64; steps < TURN; steps++) assert_false(gt_probe_enough(steps, 60));
   assert_true(gt_probe_enough(TURN, 60));

@@ -19,8 +19,7 @@ static void check_warnings(const gt_probe_state *p, size_t needed, const char *s
     fail_msg("%zu warnings are needed: %s\nfound: %s", needed, sentence, found);
 }
 
-static void test_all_is_well(void **unused) {
-  (void)unused;
+static void test_all_is_well(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   check_reasons(p, 0, "");
   check_warnings(p, 0, "");
@@ -29,8 +28,7 @@ static void test_all_is_well(void **unused) {
 
 /* ---- reasons --------------------------------------------------------------------------------- */
 
-static void test_reasons(void **unused) {
-  (void)unused;
+static void test_reasons(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   snprintf(p->data_error, sizeof p->data_error, "nowhere.h5 cannot be opened");
   check_reasons(p, 1, "  nowhere.h5 cannot be opened\n");
@@ -44,8 +42,7 @@ static void test_reasons(void **unused) {
 }
 
 /* Only a PS writes checkpoints. */
-static void test_workers_have_no_folder(void **unused) {
-  (void)unused;
+static void test_workers_have_no_folder(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   snprintf(w_rank(p, 1, 1)->checkpoint_error, 20, "not asked for");
   check_reasons(p, 0, "");
@@ -60,8 +57,7 @@ static void all_ranks(gt_probe_state *p, int32_t machine_cores, int32_t threads)
 }
 
 /* Once per machine, for any number of its ranks. */
-static void test_cores(void **unused) {
-  (void)unused;
+static void test_cores(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   all_ranks(p, 4, 1);
   check_warnings(p, 1, "host has 5 ranks on 4 cores: more ranks than cores");
@@ -76,8 +72,7 @@ static void test_cores(void **unused) {
 
 /* Ranks on two machines with the same name, as in containers: each machine is counted
    separately. */
-static void test_machines_are_told_apart(void **unused) {
-  (void)unused;
+static void test_machines_are_told_apart(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   all_ranks(p, 2, 1);
   for (int i = 0; i < 2; i++) snprintf(p->ranks[i].kernel, sizeof p->ranks[i].kernel, "boot-2");
@@ -89,8 +84,7 @@ static void test_machines_are_told_apart(void **unused) {
   w_close(p);
 }
 
-static void test_transport(void **unused) {
-  (void)unused;
+static void test_transport(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   snprintf(p->ranks[0].single_copy, sizeof p->ranks[0].single_copy, "none");
   check_warnings(p, 1, "twice (single copy: none)");
@@ -107,8 +101,7 @@ static void test_transport(void **unused) {
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static void test_slow_link(void **unused) {
-  (void)unused;
+static void test_slow_link(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   gt_probe_link *l = w_link(p, 1, 0);
   l->bandwidth_bps = 71e6;
@@ -122,8 +115,7 @@ static void test_slow_link(void **unused) {
   w_close(p);
 }
 
-static void test_long_link(void **unused) {
-  (void)unused;
+static void test_long_link(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   w_link(p, 0, 1)->latency_s = 0.0149;
   check_warnings(p, 0, "");
@@ -135,8 +127,7 @@ static void test_long_link(void **unused) {
 }
 
 /* Half a round trip is measured, even if the two directions differ. */
-static void test_latency_that_differs(void **unused) {
-  (void)unused;
+static void test_latency_that_differs(void) {
   gt_probe_state *p =
       w_found(TWO, "{links: [{from: east, to: west, bandwidth: 100 Mbit/s, latency: 4 ms},"
                    " {from: west, to: east, bandwidth: 100 Mbit/s, latency: 16 ms}]}");
@@ -145,8 +136,7 @@ static void test_latency_that_differs(void **unused) {
   w_close(p);
 }
 
-static void test_poor_fit(void **unused) {
-  (void)unused;
+static void test_poor_fit(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   w_link(p, 0, 1)->fit_error = 0.25;
   check_warnings(p, 0, "");
@@ -156,8 +146,7 @@ static void test_poor_fit(void **unused) {
 }
 
 /* A warning does not prevent a run from starting. */
-static void test_a_warning_is_no_reason(void **unused) {
-  (void)unused;
+static void test_a_warning_is_no_reason(void) {
   gt_probe_state *p = w_found(TWO, WAN);
   all_ranks(p, 1, 1);
   w_link(p, 0, 1)->bandwidth_bps = 1;
@@ -167,8 +156,7 @@ static void test_a_warning_is_no_reason(void **unused) {
   w_close(p);
 }
 
-static void test_nothing_is_left_allocated(void **unused) {
-  (void)unused;
+static void test_nothing_is_left_allocated(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

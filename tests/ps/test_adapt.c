@@ -173,8 +173,7 @@ static void costs(int64_t word, double rate_bps, double latency_s) {
 /* Three messages of 125,000 bytes at 1 Mbit/s, 100 ms away there and back: two follow each other,
    one comes later; the acknowledgement of the last has waited, and those two count.  To the other
    neighbour nothing is sent. */
-static void costs_of_a_step(void **unused) {
-  (void)unused;
+static void costs_of_a_step(void) {
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION}, score = {.detail = 1};
   const gt_ns ms = GT_SECOND / 1000;
@@ -211,8 +210,7 @@ static void costs_of_a_step(void **unused) {
 
 /* What a region has measured counts for itself as it does for those to whom it tells it, in float32,
    to the bit: else regions could choose different orders. */
-static void costs_are_those_that_are_told(void **unused) {
-  (void)unused;
+static void costs_are_those_that_are_told(void) {
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
   const gt_ps_push push = {.samples = 1, .loss_sum = 1};
@@ -238,8 +236,7 @@ static void costs_are_those_that_are_told(void **unused) {
   close_hand(&h);
 }
 
-static void what_others_tell_is_checked(void **unused) {
-  (void)unused;
+static void what_others_tell_is_checked(void) {
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
   open_hand(&h, one_copy);
@@ -263,8 +260,7 @@ static void what_others_tell_is_checked(void **unused) {
 }
 
 /* Nobody measures, so nothing changes; the step goes on. */
-static void silent_links_change_nothing(void **unused) {
-  (void)unused;
+static void silent_links_change_nothing(void) {
   hand h;
   open_hand(&h, one_copy);
   const gt_pipe_schedule *order = gt_ps_schedule(h.ps);
@@ -282,8 +278,7 @@ static void silent_links_change_nothing(void **unused) {
 
 /* To its copy alone it tells of the links, and hears of them from there; the next step begins when
    the twin's gradient is there, too. */
-static void copies_measure_for_themselves(void **unused) {
-  (void)unused;
+static void copies_measure_for_themselves(void) {
   static const size_t mates[] = {0, 1, 2}, twins[] = {SELF, TWIN};
   static const double weights[] = {0.5, 0.5};
   const gt_ps_copies two = {.mates = mates,

@@ -166,39 +166,32 @@ static void as_without(w_spec *spec) {
   w_close(w);
 }
 
-static void runs_end(void **state) {
-  (void)state;
+static void runs_end(void) {
   for_all(ends);
   for_all(ends_by_steps);
 }
 
-static void crashes_lose_nothing(void **state) {
-  (void)state;
+static void crashes_lose_nothing(void) {
   for_all(survives_crashes);
 }
 
-static void stops_and_resumes(void **state) {
-  (void)state;
+static void stops_and_resumes(void) {
   for_all(stops);
 }
 
-static void longer_trainings(void **state) {
-  (void)state;
+static void longer_trainings(void) {
   for_all(goes_on_longer);
 }
 
-static void limits_of_bytes(void **state) {
-  (void)state;
+static void limits_of_bytes(void) {
   for_all(a_far_limit_stops_nothing);
 }
 
-static void the_same_bits_as_without(void **state) {
-  (void)state;
+static void the_same_bits_as_without(void) {
   for_all(as_without);
 }
 
-static void nothing_is_left(void **state) {
-  (void)state;
+static void nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

@@ -102,8 +102,7 @@ static void is(float found, float needed, const char *when) {
     fail_msg("%s the update counts %g; %g is needed", when, (double)found, (double)needed);
 }
 
-static void a_finished_peer_stays_out(void **state) {
-  (void)state;
+static void a_finished_peer_stays_out(void) {
   fixture f, again;
   create(&f, 100);
   start(&f);
@@ -119,8 +118,7 @@ static void a_finished_peer_stays_out(void **state) {
   end(&again);
 }
 
-static void one_that_trains_again_counts_again(void **state) {
-  (void)state;
+static void one_that_trains_again_counts_again(void) {
   fixture f, again;
   create(&f, 100);
   start(&f);
@@ -132,8 +130,7 @@ static void one_that_trains_again_counts_again(void **state) {
 }
 
 /* It says itself which of the two it is. */
-static void a_resumed_region_says_whether_it_is_done(void **state) {
-  (void)state;
+static void a_resumed_region_says_whether_it_is_done(void) {
   for (int longer = 0; longer < 2; longer++) {
     fixture f, again;
     create(&f, 1);
@@ -151,8 +148,7 @@ static void a_resumed_region_says_whether_it_is_done(void **state) {
   }
 }
 
-static void nothing_is_left(void **state) {
-  (void)state;
+static void nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

@@ -112,8 +112,7 @@ static void buffers_are(const fixture *f, double x) {
 }
 
 /* A quarter of the other's, though the worker began before it came. */
-static void ama_keeps_what_came_meanwhile(void **state) {
-  (void)state;
+static void ama_keeps_what_came_meanwhile(void) {
   for (int async = 0; async < 2; async++) {
     fixture f;
     begin(&f, "ama", 1, async, 100);
@@ -132,8 +131,7 @@ static void ama_keeps_what_came_meanwhile(void **state) {
 }
 
 /* Each worker began at another time, and takes part in what came since. */
-static void ama_goes_by_each_worker(void **state) {
-  (void)state;
+static void ama_goes_by_each_worker(void) {
   fixture f;
   begin(&f, "ama", 2, true, 100);
   a_model_comes(&f, 4);
@@ -147,8 +145,7 @@ static void ama_goes_by_each_worker(void **state) {
   end(&f);
 }
 
-static void ama_of_a_step(void **state) {
-  (void)state;
+static void ama_of_a_step(void) {
   fixture f;
   begin(&f, "ama", 2, false, 100);
   push(&f, 0, 6);
@@ -159,8 +156,7 @@ static void ama_of_a_step(void **state) {
 }
 
 /* Of 0 and above nothing falls below 0, however far apart the regions are. */
-static void a_variance_stays_one(void **state) {
-  (void)state;
+static void a_variance_stays_one(void) {
   fixture f;
   begin(&f, "ama", 1, true, 100);
   for (int i = 0; i < 40; i++) a_model_comes(&f, 0.001f);
@@ -170,8 +166,7 @@ static void a_variance_stays_one(void **state) {
 }
 
 /* Worker 0's step makes the round; worker 1 computes meanwhile. */
-static void sma_keeps_the_mean(void **state) {
-  (void)state;
+static void sma_keeps_the_mean(void) {
   fixture f;
   begin(&f, "sma", 2, true, 1);
   push(&f, 0, 6);
@@ -184,8 +179,7 @@ static void sma_keeps_the_mean(void **state) {
 }
 
 /* What nothing came to is taken as it is. */
-static void undisturbed_buffers_keep_their_bits(void **state) {
-  (void)state;
+static void undisturbed_buffers_keep_their_bits(void) {
   for (int async = 0; async < 2; async++) {
     fixture f;
     begin(&f, "ama", 1, async, 100);

@@ -164,31 +164,27 @@ static void check_direct(const w_spec *spec, void (*compute)(direct *d, int64_t 
   w_close(w);
 }
 
-static void test_ssgd_adds_in_the_order_of_workers(void **state) {
-  (void)state;
+static void test_ssgd_adds_in_the_order_of_workers(void) {
   w_spec s = three("ssgd");
   check_direct(&s, direct_ssgd);
   s.by_samples = false;
   check_direct(&s, direct_ssgd);
 }
 
-static void test_what_is_not_finite_is_left_out(void **state) {
-  (void)state;
+static void test_what_is_not_finite_is_left_out(void) {
   w_spec s = three("ssgd");
   s.bad_every = 8;
   s.nonfinite_limit = 100;
   check_direct(&s, direct_ssgd);
 }
 
-static void test_sma_adds_a_copy_for_every_worker(void **state) {
-  (void)state;
+static void test_sma_adds_a_copy_for_every_worker(void) {
   w_spec s = three("sma");
   check_direct(&s, direct_sma);
 }
 
 /* It goes on adding up for the others. */
-static void test_the_central_region_is_done_first(void **state) {
-  (void)state;
+static void test_the_central_region_is_done_first(void) {
   for (int k = 0; k < 2; k++) {
     w_spec s = three(k ? "sma" : "ssgd");
     s.until = (gt_ps_interval){.epochs = 1};
@@ -210,8 +206,7 @@ static void sent(const world *w, size_t from, size_t to, int64_t messages) {
   }
 }
 
-static void test_a_message_for_every_worker(void **state) {
-  (void)state;
+static void test_a_message_for_every_worker(void) {
   static const char *const names[] = {"ssgd", "sma"};
   for (size_t k = 0; k < 2; k++) {
     w_spec s = three(names[k]);
@@ -229,8 +224,7 @@ static void test_a_message_for_every_worker(void **state) {
 }
 
 /* A gradient that is not finite does not cross, and a region that is done gets its model once. */
-static void test_what_does_not_cross(void **state) {
-  (void)state;
+static void test_what_does_not_cross(void) {
   w_spec s = three("ssgd");
   s.bad_every = 8; /* of 36 batches 4 */
   s.nonfinite_limit = 100;
@@ -258,8 +252,7 @@ static void same_bits(world *w, const world *quiet) {
                       sizeof w->regions[i].params) == 0);
 }
 
-static void test_a_crash_at_every_event_changes_no_bit(void **state) {
-  (void)state;
+static void test_a_crash_at_every_event_changes_no_bit(void) {
   static const char *const names[] = {"ssgd", "sma"};
   for (size_t k = 0; k < 2; k++) {
     w_spec s = three(names[k]);
@@ -291,8 +284,7 @@ static double bytes_sent(const world *w) {
 }
 
 /* Never passed; the run that is resumed without it has the bits of one that was not stopped. */
-static void test_a_limit_on_bytes(void **state) {
-  (void)state;
+static void test_a_limit_on_bytes(void) {
   int stopped = 0;
   for (uint64_t seed = 0; seed < 60; seed++) {
     w_spec s = w_random(seed % 2 ? "ssgd" : "sma", false, 2 + seed % 3, 8000 + seed);
@@ -319,8 +311,7 @@ static void test_a_limit_on_bytes(void **state) {
   assert_true(stopped > 40);
 }
 
-static void test_no_allocation_in_the_step_loop(void **state) {
-  (void)state;
+static void test_no_allocation_in_the_step_loop(void) {
   for (int k = 0; k < 4; k++) {
     w_spec s = three(k % 2 ? "ssgd" : "sma");
     s.until.steps = 60;
@@ -357,8 +348,7 @@ static gt_frame_header of_worker(void) {
           .origin = 0, .origin_rank = 1, .destination = ROOT, .count = W_PARAMS, .weight = 30}};
 }
 
-static void test_contributions(void **state) {
-  (void)state;
+static void test_contributions(void) {
   w_spec s = three("ssgd");
   world *w = w_open(&s);
   const gt_frame_header head = of_worker();
@@ -408,8 +398,7 @@ static gt_frame_header of_root(void) {
           .origin = ROOT, .destination = 0, .destination_rank = 1, .count = W_PARAMS, .weight = 1}};
 }
 
-static void test_answers(void **state) {
-  (void)state;
+static void test_answers(void) {
   w_spec s = three("ssgd");
   world *w = w_open(&s);
   const gt_frame_header head = of_root();
@@ -436,8 +425,7 @@ static void test_answers(void **state) {
   w_close(w);
 }
 
-static void test_nothing_is_left(void **state) {
-  (void)state;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

@@ -235,8 +235,7 @@ static void an_update_comes(fixture *f, int64_t sequence) {
 
 /* ---- laws ------------------------------------------------------------------------------------ */
 
-static void the_same_bits_however_many_score(void **state) {
-  (void)state;
+static void the_same_bits_however_many_score(void) {
   for (size_t workers = 1; workers <= MOST; workers++)
     for (uint64_t seed = 0; seed < 20; seed++) {
       fixture f;
@@ -261,8 +260,7 @@ static void the_same_bits_however_many_score(void **state) {
 
 /* By epochs and by samples, too, the evaluation that a step makes due is made right after it, the
    first one included; an epoch has 4 batches here. */
-static void each_is_made_after_its_step(void **state) {
-  (void)state;
+static void each_is_made_after_its_step(void) {
   const gt_ps_interval every[] = {{.epochs = 0.25}, {.epochs = 0.5}, {.samples = 4}, {.steps = 1}};
   const int steps[] = {1, 2, 1, 1};
   for (int k = 0; k < 8; k++) {
@@ -281,8 +279,7 @@ static void each_is_made_after_its_step(void **state) {
 }
 
 /* A sample of a text is right or wrong in each of its predictions. */
-static void texts_have_many_predictions(void **state) {
-  (void)state;
+static void texts_have_many_predictions(void) {
   fixture f;
   create_for(&f, "none", 2, false, (gt_ps_interval){0}, 4);
   gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
@@ -297,8 +294,7 @@ static void texts_have_many_predictions(void **state) {
 }
 
 /* Between two steps all evaluate, and then all train. */
-static void in_step_all_evaluate_then_all_train(void **state) {
-  (void)state;
+static void in_step_all_evaluate_then_all_train(void) {
   for (size_t workers = 1; workers <= MOST; workers++) {
     fixture f;
     begin(&f, "none", workers, false, 2);
@@ -322,8 +318,7 @@ static void in_step_all_evaluate_then_all_train(void **state) {
   }
 }
 
-static void messages_do_not_change_what_is_scored(void **state) {
-  (void)state;
+static void messages_do_not_change_what_is_scored(void) {
   for (int async = 0; async < 2; async++)
     for (size_t workers = 1; workers <= 3; workers++) {
       fixture f;
@@ -345,8 +340,7 @@ static void messages_do_not_change_what_is_scored(void **state) {
 
 /* Who trains goes on, joins when it comes back, and leaves when all chunks are given out; what it
    pushed meanwhile changes the live model alone. */
-static void async_workers_join_when_they_are_free(void **state) {
-  (void)state;
+static void async_workers_join_when_they_are_free(void) {
   fixture f;
   begin(&f, "none", 3, true, 2);
   train(&f, 1);
@@ -378,8 +372,7 @@ static void async_workers_join_when_they_are_free(void **state) {
 
 /* ---- stops and losses ------------------------------------------------------------------------ */
 
-static void a_stop_ends_it_and_a_resume_makes_it(void **state) {
-  (void)state;
+static void a_stop_ends_it_and_a_resume_makes_it(void) {
   for (int k = 0; k < 4; k++) {
     fixture f;
     gt_ps_view v;
@@ -427,8 +420,7 @@ static void a_stop_ends_it_and_a_resume_makes_it(void **state) {
 
 /* The others do what is left; the one is named to who looks for it, and without its chunk there are
    no figures. */
-static void a_lost_worker_is_seen(void **state) {
-  (void)state;
+static void a_lost_worker_is_seen(void) {
   fixture f;
   gt_ns since;
   int64_t batch;
@@ -444,8 +436,7 @@ static void a_lost_worker_is_seen(void **state) {
   end(&f);
 }
 
-static void nothing_is_allocated(void **state) {
-  (void)state;
+static void nothing_is_allocated(void) {
   for (int async = 0; async < 2; async++) {
     fixture f;
     begin(&f, "none", 2, async, 1);
@@ -462,8 +453,7 @@ static void nothing_is_allocated(void **state) {
 
 /* The total of several test sets is what one set of all samples has; the AUC is the mean of those
    that there are. */
-static void test_sets_together(void **state) {
-  (void)state;
+static void test_sets_together(void) {
   const gt_ps_score scores[] = {
       {.loss = 1, .accuracy = 0.5, .auc = 0.9, .recall20 = NAN, .mrr20 = NAN},
       {.loss = NAN, .accuracy = NAN, .auc = NAN}, /* it does not score */
@@ -485,8 +475,7 @@ static void test_sets_together(void **state) {
   assert_true(isnan(all.auc) && all.recall20 == 0.625 && all.mrr20 == 0.375);
 }
 
-static void one_test_set_has_its_score(void **state) {
-  (void)state;
+static void one_test_set_has_its_score(void) {
   const gt_ps_score scores[] = {{0}, {1.0 / 3, 0.1, 0.7, 0.3, 1.0 / 7, 0}};
   const gt_ps_tests second[] = {{0, false}, {49, true}}, none[2] = {{0}};
   const gt_ps_score all = gt_ps_scores_total(scores, second, 2),

@@ -36,8 +36,7 @@ static void holds(const char *strategy, bool async) {
   w_close(w);
 }
 
-static void test_holds(void **state) {
-  (void)state;
+static void test_holds(void) {
   for (int async = 0; async < 2; async++) {
     holds("sma", async);
     holds("ssgd", async);

@@ -39,8 +39,7 @@ static void check_evals(world *w) {
   }
 }
 
-static void test_evaluations(void **state) {
-  (void)state;
+static void test_evaluations(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 6; k++) {
       w_spec s = two(*name, k % 2);
@@ -69,8 +68,7 @@ static void keep(void *ctx, const gt_ps_score *score) {
 }
 
 /* An evaluation that was asked for is told to who asked, and leaves the ones of training alone. */
-static void test_evaluation_asked_for(void **state) {
-  (void)state;
+static void test_evaluation_asked_for(void) {
   w_spec s = two("sma", false);
   s.test_samples = 25;
   world *w = w_open(&s);
@@ -88,8 +86,7 @@ static void test_evaluation_asked_for(void **state) {
 }
 
 /* An evaluation that a crash cut off is made after the resume. */
-static void test_evaluations_over_a_crash(void **state) {
-  (void)state;
+static void test_evaluations_over_a_crash(void) {
   for (int64_t event = 100; event < 700; event += 25) {
     w_spec s = two("sma", false);
     s.test_samples = 25;
@@ -118,8 +115,7 @@ static double wan_wait_s(const w_spec *spec) {
   return wait;
 }
 
-static void test_hold_time_is_accounted(void **state) {
-  (void)state;
+static void test_hold_time_is_accounted(void) {
   for (int async = 0; async < 2; async++) {
     w_spec slow = two("asgd", async), fast = slow;
     slow.link.bandwidth_bps = 2e4; /* an update needs 35 ms, a batch 2 to 12 */
@@ -133,8 +129,7 @@ static void test_hold_time_is_accounted(void **state) {
   }
 }
 
-static void test_keepalives_go_to_who_waits(void **state) {
-  (void)state;
+static void test_keepalives_go_to_who_waits(void) {
   w_spec s = two("ssgd", false);
   s.until = (gt_ps_interval){.steps = 20};
   s.slow[1] = 100; /* region 0 waits up to 1.2 s a step for region 1 */
@@ -146,8 +141,7 @@ static void test_keepalives_go_to_who_waits(void **state) {
 }
 
 /* Nothing that lets workers go on waits for the next heartbeat. */
-static void test_no_release_is_late(void **state) {
-  (void)state;
+static void test_no_release_is_late(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 20; k++) {
       w_spec s = two(*name, k % 2);
@@ -163,8 +157,7 @@ static void test_no_release_is_late(void **state) {
 
 /* ---- what is not finite ---------------------------------------------------------------------- */
 
-static void test_gradients_that_are_not_finite(void **state) {
-  (void)state;
+static void test_gradients_that_are_not_finite(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++) {
       w_spec s = two(*name, async);
@@ -187,8 +180,7 @@ static void test_gradients_that_are_not_finite(void **state) {
     }
 }
 
-static void test_a_message_that_is_not_finite(void **state) {
-  (void)state;
+static void test_a_message_that_is_not_finite(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++) {
       w_spec s = two(*name, async);
@@ -244,8 +236,7 @@ static double saved_bytes(const world *w) {
 
 /* Stopped by the limit before it is passed, and not long before; what is resumed stays below it,
    too. */
-static void test_wan_bytes(void **state) {
-  (void)state;
+static void test_wan_bytes(void) {
   static const char *const names[] = {"asgd", "ssgd", "asgd-ga", "sma", "ama"};
   for (int k = 0; k < 10; k++) {
     w_spec s = two(names[k / 2], k % 2);
@@ -286,8 +277,7 @@ static double needed(const w_spec *spec) {
 
 /* Worlds at random under limits at random: what is in flight counts, the drain included; one that a
    run does not come near changes nothing. */
-static void test_wan_bytes_at_random(void **state) {
-  (void)state;
+static void test_wan_bytes_at_random(void) {
   int stopped = 0;
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (uint64_t seed = 0; seed < 24; seed++) {
@@ -315,8 +305,7 @@ static void test_wan_bytes_at_random(void **state) {
 }
 
 /* What a crash finds in flight is sent again when it is known what may be. */
-static void test_wan_bytes_over_a_crash(void **state) {
-  (void)state;
+static void test_wan_bytes_over_a_crash(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (uint64_t seed = 0; seed < 24; seed++) {
       w_spec s = w_random(*name, seed % 2, 2 + seed % 3, 7100 + seed);
@@ -335,8 +324,7 @@ static void test_wan_bytes_over_a_crash(void **state) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void test_no_allocation_in_the_step_loop(void **state) {
-  (void)state;
+static void test_no_allocation_in_the_step_loop(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 8; k++) {
       w_spec s = two(*name, k % 2);
@@ -355,8 +343,7 @@ static void test_no_allocation_in_the_step_loop(void **state) {
     }
 }
 
-static void test_nothing_is_left(void **state) {
-  (void)state;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

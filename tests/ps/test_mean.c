@@ -102,8 +102,7 @@ static void all_are(const float *v, size_t n, double x) {
 
 static const gt_ps_interval many = {.steps = 1000};
 
-static void sync_takes_means(void **state) {
-  (void)state;
+static void sync_takes_means(void) {
   fixture f;
   begin(&f, 3, false, many, 0);
   push(&f, 2, 2, 7, -2);
@@ -116,8 +115,7 @@ static void sync_takes_means(void **state) {
   end(&f);
 }
 
-static void sync_leaves_out_what_is_not_finite(void **state) {
-  (void)state;
+static void sync_leaves_out_what_is_not_finite(void) {
   fixture f;
   const float never[NPARAMS] = {NAN, NAN, NAN};
   begin(&f, 3, false, many, 0);
@@ -140,8 +138,7 @@ static void sync_leaves_out_what_is_not_finite(void **state) {
   end(&f);
 }
 
-static void sync_uses_what_workers_formed(void **state) {
-  (void)state;
+static void sync_uses_what_workers_formed(void) {
   fixture f;
   const float mean[NPARAMS] = {11, 12, 13};
   begin(&f, 2, false, many, 0);
@@ -154,8 +151,7 @@ static void sync_uses_what_workers_formed(void **state) {
 }
 
 /* Not even a rounding comes between one worker and its region. */
-static void one_worker_is_taken_as_it_is(void **state) {
-  (void)state;
+static void one_worker_is_taken_as_it_is(void) {
   fixture f;
   begin(&f, 1, false, many, 0);
   push(&f, 0, 3, 0.1f, 0.7f);
@@ -164,8 +160,7 @@ static void one_worker_is_taken_as_it_is(void **state) {
   end(&f);
 }
 
-static void async_takes_the_last(void **state) {
-  (void)state;
+static void async_takes_the_last(void) {
   fixture f;
   begin(&f, 2, true, many, 0);
   assert_true(f.orders[0].step == 0 && f.orders[0].workers == 0 && !f.orders[0].common);
@@ -194,8 +189,7 @@ static void told(const fixture *f, size_t workers, int64_t step, size_t all) {
 
 /* 16 samples in batches of 4 are 4 batches: a step of three workers and one of one.  A step of
    nothing has its number too. */
-static void orders_tell_of_the_step(void **state) {
-  (void)state;
+static void orders_tell_of_the_step(void) {
   fixture f;
   begin(&f, 3, false, (gt_ps_interval){.epochs = 2}, 0);
   told(&f, 3, 1, 3);
@@ -209,8 +203,7 @@ static void orders_tell_of_the_step(void **state) {
 }
 
 /* All of a step begin together, with the parameters as they are then. */
-static void a_step_waits_for_the_evaluation(void **state) {
-  (void)state;
+static void a_step_waits_for_the_evaluation(void) {
   fixture f;
   begin(&f, 2, false, many, 1);
   for (size_t w = 0; w < 2; w++) push(&f, w, 4, 1, 1);

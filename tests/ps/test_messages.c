@@ -40,8 +40,7 @@ static void refused(world *w, const gt_frame_header *head, const char *words) {
               after.stop_code == before.stop_code);
 }
 
-static void test_data(void **state) {
-  (void)state;
+static void test_data(void) {
   static const char *const names[] = {"asgd", "ssgd", "ama", "sma"};
   for (size_t i = 0; i < 4; i++) {
     w_spec s = two(names[i]);
@@ -120,8 +119,7 @@ static void taken(world *w, const gt_frame_header *head) {
   assert_int_equal(gt_ps_message(w->regions[1].ps, 0, head, body, w->now), GT_OK);
 }
 
-static void test_routes_of_sums(void **state) {
-  (void)state;
+static void test_routes_of_sums(void) {
   world *w = open_hub("ssgd", 2, 0);
   const gt_frame_header head = routed("ssgd");
   static const double weights[] = {0, -1, 3, NAN, INFINITY};
@@ -140,8 +138,7 @@ static void test_routes_of_sums(void **state) {
   w_close(w);
 }
 
-static void test_routes_of_updates(void **state) {
-  (void)state;
+static void test_routes_of_updates(void) {
   world *w = open_hub("asgd", 3, 0);
   const gt_frame_header head = routed("asgd");
   gt_frame_header h = head;
@@ -157,8 +154,7 @@ static void test_routes_of_updates(void **state) {
   w_close(w);
 }
 
-static void test_routes_of_a_mesh(void **state) {
-  (void)state;
+static void test_routes_of_a_mesh(void) {
   w_spec s = two("ssgd");
   world *w = w_open(&s);
   gt_frame_header head = routed("ssgd");
@@ -166,8 +162,7 @@ static void test_routes_of_a_mesh(void **state) {
   w_close(w);
 }
 
-static void test_none_takes_no_data(void **state) {
-  (void)state;
+static void test_none_takes_no_data(void) {
   w_spec s = two("none");
   world *w = w_open(&s);
   gt_frame_header head = good(w);
@@ -175,8 +170,7 @@ static void test_none_takes_no_data(void **state) {
   w_close(w);
 }
 
-static void test_control(void **state) {
-  (void)state;
+static void test_control(void) {
   w_spec s = two("asgd");
   world *w = w_open(&s);
   static const struct {
@@ -212,8 +206,7 @@ static void test_control(void **state) {
 }
 
 /* From nobody, or from the region itself. */
-static void test_sender(void **state) {
-  (void)state;
+static void test_sender(void) {
   w_spec s = two("asgd");
   world *w = w_open(&s);
   gt_frame_header head = good(w);
@@ -224,8 +217,7 @@ static void test_sender(void **state) {
 }
 
 /* Headers at random: an answer each, and the run goes on as if they had not come. */
-static void test_at_random(void **state) {
-  (void)state;
+static void test_at_random(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     w_spec s = two(*name);
     world *w = w_open(&s);

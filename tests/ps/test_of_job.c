@@ -33,8 +33,7 @@ static void check_period(const char *sync, int64_t period, bool passes) {
   gt_job_close(job);
 }
 
-static void test_period(void **state) {
-  (void)state;
+static void test_period(void) {
   check_period("strategy: asgd-ga, period: 8", 8, false);
   check_period("strategy: asgd-ga, period: 8, local: async", 8, false);
   check_period("strategy: asgd-ga, period: 8, local: async, period_unit: step", 8, false);
@@ -45,23 +44,20 @@ static void test_period(void **state) {
 }
 
 /* A strategy that a plan compares with another one does not get the other's unit. */
-static void test_unit_of_another_strategy(void **state) {
-  (void)state;
+static void test_unit_of_another_strategy(void) {
   check_period("strategy: ssgd, period: 8, local: async, period_unit: pass}\n"
                "plan: {strategies: [ssgd, sma]",
                8, false);
 }
 
-static void test_longest_period(void **state) {
-  (void)state;
+static void test_longest_period(void) {
   gt_job *job = job_of("strategy: sma, period: 1000000000000000, local: async, period_unit: pass");
   for (size_t r = 0; r < REGIONS; r++)
     assert_true(options_of(job, r).period == (int64_t)1000000000000000);
   gt_job_close(job);
 }
 
-static void test_other_options(void **state) {
-  (void)state;
+static void test_other_options(void) {
   gt_job *plain = job_of("strategy: asgd"),
          *other = job_of("strategy: asgd, exchange: gradient, scale: mean"),
          *average = job_of("strategy: asgd-ga, scale: average, exchange: update"),
@@ -87,8 +83,7 @@ static int64_t batches_of(const gt_order *order, int64_t samples) {
   return n;
 }
 
-static void test_steps_of_a_pipeline(void **state) {
-  (void)state;
+static void test_steps_of_a_pipeline(void) {
   static const gt_link_spec links[REGIONS];
   static const gt_ps_stage stages[1];
   const gt_order first = {.seed = 1, .n = 95, .batch = 10}, second = {.region = 1, .batch = 10};
@@ -116,8 +111,7 @@ static void test_steps_of_a_pipeline(void **state) {
 }
 
 /* Updates of copies, not of all regions, are divided by their number. */
-static void test_options_of_copies(void **state) {
-  (void)state;
+static void test_options_of_copies(void) {
   static const int64_t samples[4] = {300, 0, 100, 0};
   gt_job *job = NULL;
   const gt_status status = gt_job_parse(
@@ -141,8 +135,7 @@ static void test_options_of_copies(void **state) {
 }
 
 /* Every different test set is scored once, by the first region that has it. */
-static void test_scoring_regions(void **state) {
-  (void)state;
+static void test_scoring_regions(void) {
   static const struct {
     const char *sync;
     const char *sets[REGIONS]; /* the hash of each region's test set; "": it has none */
@@ -171,8 +164,7 @@ static void test_scoring_regions(void **state) {
 }
 
 /* The region with the last stage scores the model of a pipeline. */
-static void test_pipelines_score_elsewhere(void **state) {
-  (void)state;
+static void test_pipelines_score_elsewhere(void) {
   gt_job *job = NULL;
   const gt_status status = gt_job_parse(
       &job, "test",

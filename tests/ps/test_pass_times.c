@@ -10,8 +10,7 @@ static void is(const gt_pass_times *t, size_t worker, gt_ns held, gt_ns now, gt_
              (long long)needed);
 }
 
-static void test_a_step(void **state) {
-  (void)state;
+static void test_a_step(void) {
   gt_pass_times *t = gt_pass_times_create(2);
   gt_pass_times_begin(t, 100);
   gt_pass_times_ordered(t, 0, false, 0, 110);
@@ -45,8 +44,7 @@ static void test_a_step(void **state) {
   gt_pass_times_close(t);
 }
 
-static void test_an_evaluation(void **state) {
-  (void)state;
+static void test_an_evaluation(void) {
   const gt_ns held[1] = {7};
   gt_pass_times *t = gt_pass_times_create(1);
   gt_pass_times_ordered(t, 0, true, 0, 50); /* times begin here */
@@ -70,8 +68,7 @@ static void test_an_evaluation(void **state) {
 }
 
 /* Whatever happens in whatever order, phases are not negative and add up to the time. */
-static void test_they_add_up(void **state) {
-  (void)state;
+static void test_they_add_up(void) {
   gt_rng rng = gt_rng_make(7, GT_RNG_COMPUTE, 0, 0);
   gt_pass_times *t = gt_pass_times_create(3);
   gt_ns now = 1000;

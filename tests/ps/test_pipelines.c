@@ -66,8 +66,7 @@ static void step(world *w) {
 
 /* ---- undisturbed ----------------------------------------------------------------------------- */
 
-static void test_bits(void **state) {
-  (void)state;
+static void test_bits(void) {
   for (uint64_t seed = 0; seed < cases(900, 150); seed++) {
     w_spec s = random_spec(seed, seed % 3 == 0);
     if (seed % 12 == 1) s.places = 1;
@@ -86,8 +85,7 @@ static void test_bits(void **state) {
 
 /* After every so many steps in every region, never after the last; a region without a stage that
    judges takes part. */
-static void test_evaluations(void **state) {
-  (void)state;
+static void test_evaluations(void) {
   for (uint64_t seed = 0; seed < 100; seed++) {
     w_spec s = random_spec(1000 + seed, seed % 4 == 0);
     s.eval_every.steps = 1 + (int64_t)(seed % 3);
@@ -126,8 +124,7 @@ static void last_round(world *w) {
 
 /* At the end of a run: a pass of the pipeline, then the last round.  Likewise if the run ends once
    more after it has been lost, even before all workers have come up. */
-static void test_the_end(void **state) {
-  (void)state;
+static void test_the_end(void) {
   int64_t early = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
     w_spec s = random_spec(2000 + seed, false);
@@ -158,8 +155,7 @@ static void test_the_end(void **state) {
 /* ---- not finite ------------------------------------------------------------------------------ */
 
 /* All regions drop the same steps, and end the run together, with the same code. */
-static void test_limit(void **state) {
-  (void)state;
+static void test_limit(void) {
   int64_t ended = 0;
   const size_t n = cases(300, 50);
   for (uint64_t seed = 0; seed < n; seed++) {
@@ -240,8 +236,7 @@ static void interrupt(const w_spec *s, uint64_t seed) {
   finish(w);
 }
 
-static void test_interruptions(void **state) {
-  (void)state;
+static void test_interruptions(void) {
   const int64_t least = all_cases() ? 100 : 10;
   for (uint64_t seed = 0; seed < cases(3000, 400); seed++) {
     const w_spec s = random_spec(10000 + seed, false);
@@ -266,8 +261,7 @@ static void test_interruptions(void **state) {
 
 /* All stop with the same code when more has been sent than is allowed, and go on with a higher
    limit. */
-static void test_wan_bytes(void **state) {
-  (void)state;
+static void test_wan_bytes(void) {
   size_t ended = 0;
   const size_t n = cases(200, 60);
   for (uint64_t seed = 0; seed < n; seed++) {
@@ -324,8 +318,7 @@ static void close_two(world *w) {
 }
 
 /* Squares of tensors that cannot come, from a region that has some. */
-static void test_squares_refused(void **state) {
-  (void)state;
+static void test_squares_refused(void) {
   world *w = open_two(0.5);
   const uint64_t next = (uint64_t)w_look(w, 1).steps + 1,
                  tensors = p_shape_of(&w->regions[0])->ntensors;
@@ -344,8 +337,7 @@ static void test_squares_refused(void **state) {
 }
 
 /* What cannot come from a region of a pipeline. */
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   world *w = open_two(0);
   const uint64_t steps = (uint64_t)w_look(w, 1).steps;
   static const char mark[] = "mark", made[] = "steps of the pipeline";
@@ -372,8 +364,7 @@ static void test_refused(void **state) {
 }
 
 /* Data comes from regions with the same stages alone, and news of a step from those of the copy. */
-static void test_groups(void **state) {
-  (void)state;
+static void test_groups(void) {
   const w_spec s = {.copies = 2, .places = 2, .steps = {4, 4}, .strategy = "ssgd", .seed = 1};
   static const float body[P_FLOATS];
   world *w = w_open(&s);

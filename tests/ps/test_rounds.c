@@ -76,15 +76,13 @@ static void stop(w_spec *spec) {
   w_close(w);
 }
 
-static void test_stop_at_any_moment(void **state) {
-  (void)state;
+static void test_stop_at_any_moment(void) {
   for_all(stop, SEEDS, 1000);
 }
 
 /* A limit in one region and a signal in another at the same moment: all regions end with the
    limit. */
-static void test_two_reasons_to_stop(void **state) {
-  (void)state;
+static void test_two_reasons_to_stop(void) {
   for (uint64_t seed = 1500; seed < 1530; seed++) {
     w_spec spec = w_random("asgd", seed % 2, 3, seed);
     spec.until.epochs = 2;
@@ -100,8 +98,7 @@ static void test_two_reasons_to_stop(void **state) {
 
 /* A message that comes from behind a round that this region has not seen: its checkpoint comes
    first and does not hold the message. */
-static void test_a_later_round_in_a_message(void **state) {
-  (void)state;
+static void test_a_later_round_in_a_message(void) {
   w_spec spec = w_random("asgd", false, 2, 1600);
   spec.until.epochs = 2;
   world *w = w_open(&spec);
@@ -125,8 +122,7 @@ static void test_a_later_round_in_a_message(void **state) {
 
 /* A round that one region would not go on from is whole, and sound in no region's eyes (w_whole
    looks); those around it are. */
-static void test_an_unsound_round(void **state) {
-  (void)state;
+static void test_an_unsound_round(void) {
   for (uint64_t seed = 1700; seed < 1712; seed++) {
     w_spec spec = w_random("asgd", seed % 2, 3, seed);
     spec.until.epochs = 4;
@@ -162,8 +158,7 @@ static world *open_waiting(uint64_t seed, bool async) {
 }
 
 /* What waits for four peers is in a checkpoint once. */
-static void test_a_message_is_saved_once(void **state) {
-  (void)state;
+static void test_a_message_is_saved_once(void) {
   world *w = open_waiting(1800, false);
   size_t most = 0, bodies = 0;
   gt_state saved = {0};
@@ -203,8 +198,7 @@ static void to_old_layout(gt_state *state) {
   *state = old;
 }
 
-static void test_the_old_layout_resumes(void **state) {
-  (void)state;
+static void test_the_old_layout_resumes(void) {
   for (uint64_t seed = 1810; seed < 1818; seed++) {
     size_t messages = 0;
     world *w = open_waiting(seed, seed % 2);
@@ -252,8 +246,7 @@ static void crash(w_spec *spec) {
   w_close(quiet);
 }
 
-static void test_crashes_at_any_event(void **state) {
-  (void)state;
+static void test_crashes_at_any_event(void) {
   for_all(crash, SEEDS, 2000);
 }
 
@@ -283,14 +276,12 @@ static void interval(w_spec *spec) {
   w_close(w);
 }
 
-static void test_an_interval_at_most_is_lost(void **state) {
-  (void)state;
+static void test_an_interval_at_most_is_lost(void) {
   for_all(interval, SEEDS, 3000);
 }
 
 /* Whoever is first opens the round: a region with a small part waits for nobody. */
-static void test_whoever_is_first_opens(void **state) {
-  (void)state;
+static void test_whoever_is_first_opens(void) {
   w_spec spec = w_random("none", false, 3, 4000);
   spec.until.epochs = 1;
   spec.samples[0] = spec.samples[1] = 20;
@@ -309,8 +300,7 @@ static void test_whoever_is_first_opens(void **state) {
 }
 
 /* A round opens with the step that completes its interval. */
-static void test_a_round_opens_with_the_last_step_of_its_interval(void **state) {
-  (void)state;
+static void test_a_round_opens_with_the_last_step_of_its_interval(void) {
   static const struct {
     gt_ps_interval every;
     int64_t steps;
@@ -363,8 +353,7 @@ static void longer(w_spec *spec) {
   w_close(w);
 }
 
-static void test_a_longer_end(void **state) {
-  (void)state;
+static void test_a_longer_end(void) {
   for_all(longer, SEEDS, 5000);
 }
 
@@ -383,8 +372,7 @@ static void longer_midway(w_spec *spec) {
   w_close(w);
 }
 
-static void test_a_longer_end_midway(void **state) {
-  (void)state;
+static void test_a_longer_end_midway(void) {
   for_all(longer_midway, SEEDS, 6000);
 }
 
@@ -404,13 +392,11 @@ static void other_workers(w_spec *spec) {
   w_close(w);
 }
 
-static void test_other_workers(void **state) {
-  (void)state;
+static void test_other_workers(void) {
   for_all(other_workers, SEEDS, 7000);
 }
 
-static void test_nothing_is_left(void **state) {
-  (void)state;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

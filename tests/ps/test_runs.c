@@ -51,23 +51,19 @@ static void samples(w_spec *spec) {
   w_close(w);
 }
 
-static void test_until_epochs(void **state) {
-  (void)state;
+static void test_until_epochs(void) {
   for_all(epochs);
 }
 
-static void test_until_steps(void **state) {
-  (void)state;
+static void test_until_steps(void) {
   for_all(steps);
 }
 
-static void test_until_samples(void **state) {
-  (void)state;
+static void test_until_samples(void) {
   for_all(samples);
 }
 
-static void test_nothing_is_left(void **state) {
-  (void)state;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

@@ -67,8 +67,7 @@ static void hears(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t det
   seen[s->env.self].heard++;
 }
 
-static void test_requests(void **state) {
-  (void)state;
+static void test_requests(void) {
   gt_sync_ops ops = *asgd();
   ops.on_gradient = asks;
   ops.on_timer = rings;
@@ -88,8 +87,7 @@ static void test_requests(void **state) {
 }
 
 /* A strategy without on_control has no use for them. */
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   w_spec spec = two(asgd());
   world *w = w_open(&spec);
   const gt_frame_header head = {.kind = GT_MSG_STRATEGY, .value = 7};
@@ -116,8 +114,7 @@ static void assert_near(double is, double expected) {
 
 /* The link becomes ten times slower and farther: a strategy sees it, and still does after a
    resume. */
-static void test_links(void **state) {
-  (void)state;
+static void test_links(void) {
   gt_sync_ops ops = *asgd();
   ops.on_gradient = looks;
   w_spec spec = two(&ops);

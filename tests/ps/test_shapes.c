@@ -170,8 +170,7 @@ static void finish(world *w, size_t forward) {
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 /* All numbers one after the other, with an evaluation of five samples between steps. */
-static void every_number_in_turn(void **unused) {
-  (void)unused;
+static void every_number_in_turn(void) {
   static const size_t numbers[] = {4, 8, 8, 1, 2, 8, 4, 1};
   world w;
   open_world(&w);
@@ -191,8 +190,7 @@ static void every_number_in_turn(void **unused) {
 }
 
 /* Region a has heard of all others and begins; b has not, and changes later. */
-static void one_region_is_ahead(void **unused) {
-  (void)unused;
+static void one_region_is_ahead(void) {
   static const size_t numbers[] = {4, 8, 2, 2, 1, 8, 4};
   world w;
   size_t changes = 0;
@@ -214,8 +212,7 @@ static void one_region_is_ahead(void **unused) {
   close_world(&w);
 }
 
-static void both_must_agree(void **unused) {
-  (void)unused;
+static void both_must_agree(void) {
   world w;
   open_world(&w);
   change(&w, 0, 8);

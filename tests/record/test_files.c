@@ -24,8 +24,7 @@ static size_t slurp(const char *name, char *text, size_t size) {
   return n;
 }
 
-static void test_lines(void **unused) {
-  (void)unused;
+static void test_lines(void) {
   char text[4096];
   gt_record *record;
   assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK);
@@ -52,8 +51,7 @@ static void test_lines(void **unused) {
 
 /* An incomplete line, as after a kill during a write, is removed when the file is opened for
    appending. */
-static void test_torn_last_line_is_cut(void **unused) {
-  (void)unused;
+static void test_torn_last_line_is_cut(void) {
   char long_torn[9001], text[16384];
   memset(long_torn, 'z', sizeof long_torn - 1);
   long_torn[sizeof long_torn - 1] = '\0';
@@ -76,8 +74,7 @@ static void test_torn_last_line_is_cut(void **unused) {
     }
 }
 
-static void test_unwritable_places(void **unused) {
-  (void)unused;
+static void test_unwritable_places(void) {
   char nowhere[128];
   gt_record *record;
   gt_summary summary = {.job = "j"};
@@ -119,8 +116,7 @@ static int full_disk(void) {
   return whole ? 0 : 5;
 }
 
-static void test_full_disk(void **unused) {
-  (void)unused;
+static void test_full_disk(void) {
   int status = 0;
   pid_t child = fork();
   if (child == 0) _exit(full_disk());
@@ -186,8 +182,7 @@ static void clear_padding(gt_region_result *r) {
   memset((char *)r + from, 0, offsetof(gt_region_result, steps) - from);
 }
 
-static void test_result_round_trip(void **unused) {
-  (void)unused;
+static void test_result_round_trip(void) {
   gt_region_result region = region_of(0), back;
   gt_link_result links[2] = {link_of(0), link_of(1)}, links_back[2] = {0};
   size_t n = 0;
@@ -215,8 +210,7 @@ static void test_result_round_trip(void **unused) {
 }
 
 /* As many kinds as fit, with names of maximum length, and none at all. */
-static void test_kinds_round_trip(void **unused) {
-  (void)unused;
+static void test_kinds_round_trip(void) {
   gt_region_result region = region_of(0), back;
   gt_link_result links[2] = {link_of(0), link_of(1)}, links_back[2];
   size_t n = 0;
@@ -244,8 +238,7 @@ static char *altered(const char *text, const char *old, const char *new) {
   return copy;
 }
 
-static void test_improper_results_are_refused(void **unused) {
-  (void)unused;
+static void test_improper_results_are_refused(void) {
   static const struct {
     const char *old, *new, *says;
   } cases[] = {
@@ -292,8 +285,7 @@ static void test_improper_results_are_refused(void **unused) {
 }
 
 /* Every kind of message in a ledger has a unique name that is short enough, and all kinds fit. */
-static void test_kind_names(void **unused) {
-  (void)unused;
+static void test_kind_names(void) {
   const unsigned kinds[] = {GT_MSG_UPDATE, GT_MSG_STATE,    GT_MSG_HELLO,      GT_MSG_ACK,
                             GT_MSG_PING,   GT_MSG_PONG,     GT_MSG_ROUND,      GT_MSG_WRITTEN,
                             GT_MSG_DONE,   GT_MSG_JOINED,   GT_MSG_BYE,        GT_MSG_REPORT,
@@ -325,8 +317,7 @@ static void assert_keys(const json_t *object, const char *keys) {
   assert_int_equal(json_object_size(object), n);
 }
 
-static void test_summary(void **unused) {
-  (void)unused;
+static void test_summary(void) {
   gt_region_result regions[2] = {region_of(0), region_of(1)};
   gt_link_result links[2] = {link_of(0), link_of(1)};
   gt_summary s = {.job = "lenet",
@@ -432,8 +423,7 @@ static void test_summary(void **unused) {
 }
 
 /* Plan and cost come back as written; null values stay unknown. */
-static void test_plan_and_cost_come_back(void **unused) {
-  (void)unused;
+static void test_plan_and_cost_come_back(void) {
   gt_region_result region = region_of(0);
   char ps[] = "PS of eu";
   char *missing[] = {ps};
@@ -505,8 +495,7 @@ static void test_plan_and_cost_come_back(void **unused) {
 }
 
 /* Regions that have none are left out. */
-static void test_adapted(void **unused) {
-  (void)unused;
+static void test_adapted(void) {
   gt_region_result regions[3] = {
       {.adapted = "copy 1: a"}, {.workers = 1}, {.adapted = "copy 2: b"}};
   char *text = gt_adapted_text(regions, 3);
@@ -562,8 +551,7 @@ static void virtual_summary(char *text, size_t size, const char *name, int noise
   memmove(own, strchr(own + 1, '\n'), strlen(strchr(own + 1, '\n')) + 1);
 }
 
-static void test_virtual_summary_repeats(void **unused) {
-  (void)unused;
+static void test_virtual_summary_repeats(void) {
   static char first[32768], other[32768];
   virtual_summary(first, sizeof first, "v0", 0);
   for (int noise = 1; noise < 3; noise++) {
@@ -604,8 +592,7 @@ static int finish(void **unused) {
 }
 
 /* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

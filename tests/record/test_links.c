@@ -45,8 +45,7 @@ static gt_summary backwards(void) {
                       .nlinks = n};
 }
 
-static void test_order(void **unused) {
-  (void)unused;
+static void test_order(void) {
   gt_summary s = backwards();
   const gt_link_result **ordered = gt_links_ordered(&s);
   for (size_t r = 0, i = 0; r < MANY; r++)
@@ -59,8 +58,7 @@ static void test_order(void **unused) {
 }
 
 /* Equal links, and links of unknown regions, keep their order. */
-static void test_order_of_strangers(void **unused) {
-  (void)unused;
+static void test_order_of_strangers(void) {
   gt_summary s = backwards();
   s.nlinks = 4;
   memcpy(links[0].from, "nobody", 7);
@@ -76,8 +74,7 @@ static void test_order_of_strangers(void **unused) {
 }
 
 /* With a thousand regions, comparing every name for each link would take 2e9 comparisons. */
-static void test_names_are_looked_up(void **unused) {
-  (void)unused;
+static void test_names_are_looked_up(void) {
   gt_summary s = backwards();
   char *text = NULL;
   size_t size = 0;
@@ -150,8 +147,7 @@ static void assert_told(size_t n, gt_link_traffic (*of)(size_t, size_t), size_t 
   gt_told_close(told);
 }
 
-static void test_told(void **unused) {
-  (void)unused;
+static void test_told(void) {
   const size_t all = GT_TOLD_REGIONS * (GT_TOLD_REGIONS - 1),
                left = CROWD * (CROWD - 1) - GT_TOLD_LINKS;
   assert_told(GT_TOLD_REGIONS, none, all, (gt_told_link){0, 1},
@@ -165,8 +161,7 @@ static void test_told(void **unused) {
               (gt_told_link){CROWD - 1, CROWD - 2});
 }
 
-static void test_told_sums(void **unused) {
-  (void)unused;
+static void test_told_sums(void) {
   gt_told *told = told_of(CROWD, hub);
   const gt_region_traffic *sums = gt_told_traffic(told);
   assert_int_equal(sums[0].messages, CROWD - 1);
@@ -181,8 +176,7 @@ static void test_told_sums(void **unused) {
 
 /* If links are left out, the table has their number, the sums of all regions, and where to find
    more. */
-static void test_table_of_some(void **unused) {
-  (void)unused;
+static void test_table_of_some(void) {
   gt_summary s = backwards();
   gt_region_traffic traffic[MANY] = {[2] = {.messages = 5,
                                             .bytes_sent = 7000000,
@@ -216,8 +210,7 @@ static void test_table_of_some(void **unused) {
 }
 
 /* Written to the file and read back. */
-static void test_some_come_back(void **unused) {
-  (void)unused;
+static void test_some_come_back(void) {
   char folder[] = "/tmp/geotrain-links-XXXXXX", path[64];
   gt_summary s = backwards();
   gt_region_traffic traffic[MANY] = {[2] = {5, 7000000, 1000000, 123000, 5e6}};

@@ -21,8 +21,7 @@ static void watch(double step_s, double later_s, double *least, double *most) {
   }
 }
 
-static void one_region(void **state) {
-  (void)state;
+static void one_region(void) {
   static const double steps[] = {0.01, 0.3, 0.9, 1.7, 2.5, 10, 60};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     double least, most, right = 64 / steps[i];
@@ -32,8 +31,7 @@ static void one_region(void **state) {
   }
 }
 
-static void two_regions(void **state) {
-  (void)state;
+static void two_regions(void) {
   static const double later[] = {0.5, 1.5, 3, 5, 8, 9.5};
   for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
     double least, most, right = 2 * 64 / 10.0;
@@ -43,9 +41,8 @@ static void two_regions(void **state) {
   }
 }
 
-static void a_stall(void **state) {
+static void a_stall(void) {
   gt_meter m = {0};
-  (void)state;
   assert_true(isnan(gt_meter_rate(&m, 0, 5)));
   assert_true(isnan(gt_meter_rate(&m, GT_SECOND, 6)));
   for (int i = 1; i <= 20; i++) gt_meter_rate(&m, i * GT_SECOND, 5 + 10 * i);

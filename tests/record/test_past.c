@@ -14,9 +14,8 @@ static void write_record(const char *text) {
 
 /* Three starts: killed at 70 s; resumed from 50 s and killed at 60 s; resumed from 50 s again.  The
    file ends with an incomplete line. */
-static void starts_add_up(void **state) {
+static void starts_add_up(void) {
   gt_past past;
-  (void)state;
   write_record(
       "{\"t\":0.0,\"event\":\"start\",\"samples\":0,\"wan_bytes_to\":[0,100]}\n"
       "{\"t\":50.0,\"event\":\"checkpoint\",\"round\":1}\n"
@@ -33,9 +32,8 @@ static void starts_add_up(void **state) {
 }
 
 /* Older records have no bytes by region, and a record may be missing. */
-static void what_is_not_there(void **state) {
+static void what_is_not_there(void) {
   gt_past past;
-  (void)state;
   write_record("{\"t\":0.0,\"event\":\"start\"}\nno "
                "JSON\n{\"t\":9.0,\"event\":\"progress\",\"wan_bytes\":12}\n");
   gt_past_read(&past, folder, "east", 2, NULL, 0, 0);
@@ -47,11 +45,10 @@ static void what_is_not_there(void **state) {
 }
 
 /* A start that is resumed near the end gets the earlier losses; lost work does not count. */
-static void losses_come_back(void **state) {
+static void losses_come_back(void) {
   gt_past past;
   gt_trend trend = {0};
   char text[2048], *at = text;
-  (void)state;
   at += sprintf(at, "{\"t\":0.0,\"event\":\"start\",\"samples\":0}\n");
   for (int i = 1; i <= 24; i++)
     at += sprintf(at, "{\"t\":%d.0,\"event\":\"progress\",\"samples\":%d,\"loss\":%s}\n", i, 10 * i,

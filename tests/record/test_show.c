@@ -7,8 +7,7 @@
 
 /* ---- table ---- */
 
-static void test_table(void **unused) {
-  (void)unused;
+static void test_table(void) {
   static const gt_region_result regions[2] = {
       {.name = "shanghai",
        .workers = 2,
@@ -157,8 +156,7 @@ static void test_table(void **unused) {
 }
 
 /* Two labels: the AUC is shown for each region and in the totals. */
-static void test_table_of_two_classes(void **unused) {
-  (void)unused;
+static void test_table_of_two_classes(void) {
   static const gt_region_result regions[2] = {{.name = "east",
                                                .workers = 1,
                                                .steps = 10,
@@ -206,8 +204,7 @@ static void test_table_of_two_classes(void **unused) {
 }
 
 /* A recommender: Recall@20 of a region, and both figures of the mean model. */
-static void test_recommender(void **unused) {
-  (void)unused;
+static void test_recommender(void) {
   gt_region_result region = {.name = "east",
                              .workers = 1,
                              .steps = 10,
@@ -243,8 +240,7 @@ static void test_recommender(void **unused) {
 }
 
 /* The longest possible cells: columns move closer and the table keeps its width. */
-static void test_wide_table(void **unused) {
-  (void)unused;
+static void test_wide_table(void) {
   gt_region_result region = {.workers = 9999999,
                              .steps = 9999999,
                              .samples = INT64_C(999000000000),
@@ -291,8 +287,7 @@ static void test_wide_table(void **unused) {
 }
 
 /* Under the virtual clock real time appears only as the time of the computation. */
-static void test_virtual_head(void **unused) {
-  (void)unused;
+static void test_virtual_head(void) {
   gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
   gt_summary s = {.job = "j",
                   .strategy = "sma",
@@ -336,8 +331,7 @@ static char *shown(const gt_plan_result *plan, const gt_cost_result *cost) {
   return text;
 }
 
-static void test_plan_and_cost(void **unused) {
-  (void)unused;
+static void test_plan_and_cost(void) {
   char ps[] = "PS of eu", egress[] = "egress of eu", more[] = "workers of ap";
   char *missing[] = {ps, egress, more, more, more};
   gt_cost_result cost = {
@@ -381,8 +375,7 @@ static void test_plan_and_cost(void **unused) {
   free(text);
 }
 
-static void test_figures(void **unused) {
-  (void)unused;
+static void test_figures(void) {
   static const gt_region_result regions[4] = {
       {.workers = 1,
        .steps = 10,
@@ -441,8 +434,7 @@ static gt_summary mesh(size_t n) {
                       .nlinks = count};
 }
 
-static void test_many_links(void **unused) {
-  (void)unused;
+static void test_many_links(void) {
   gt_summary s = mesh(MANY);
   many_links[3].bandwidth_bps_measured = 10e6; /* r00 -> r04: slow, 0.8 s */
   many_links[109].bytes_sent = 9000000;        /* r10 -> r09: busy, 1.44 s */
@@ -488,8 +480,7 @@ static void test_many_links(void **unused) {
 
 /* With a dozen links all are listed, in the order of the regions, for any order of their
    reports. */
-static void test_a_dozen_links(void **unused) {
-  (void)unused;
+static void test_a_dozen_links(void) {
   gt_summary s = mesh(4);
   for (size_t i = 0; i < 6; i++) {
     gt_link_result other = many_links[i];
@@ -532,8 +523,7 @@ static const gt_progress halfway = {.elapsed_s = 16.5,
                                     .waiting = 0.04,
                                     .step = 1500};
 
-static void test_line_text(void **unused) {
-  (void)unused;
+static void test_line_text(void) {
   char text[256];
   gt_live_format(text, sizeof text, &halfway, 23, sizeof text);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 "
@@ -577,8 +567,7 @@ static void test_line_text(void **unused) {
   assert_string_equal(gt_format_count(text, sizeof text, 2100000), "2.10 M");
 }
 
-static void test_log_mode(void **unused) {
-  (void)unused;
+static void test_log_mode(void) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
@@ -601,8 +590,7 @@ static void test_log_mode(void **unused) {
   free(text);
 }
 
-static void test_line_mode(void **unused) {
-  (void)unused;
+static void test_line_mode(void) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
@@ -623,8 +611,7 @@ static void test_line_mode(void **unused) {
   free(text);
 }
 
-static void test_silent_and_auto(void **unused) {
-  (void)unused;
+static void test_silent_and_auto(void) {
   FILE *to = tmpfile();
   gt_live *live = gt_live_create(to, GT_LIVE_NONE, 0);
   gt_live_update(live, &halfway);
@@ -642,8 +629,7 @@ static void test_silent_and_auto(void **unused) {
 
 /* ---- terminals ---- */
 
-static void test_terminal_decision(void **unused) {
-  (void)unused;
+static void test_terminal_decision(void) {
   static const struct {
     bool is_tty;
     const char *parent, *target;
@@ -671,8 +657,7 @@ static void test_terminal_decision(void **unused) {
 }
 
 /* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void **unused) {
-  (void)unused;
+static void test_nothing_is_left(void) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 

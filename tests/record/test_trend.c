@@ -30,9 +30,8 @@ static double breaks(double done) {
   return done > 0.9 ? NAN : learns(done);
 }
 
-static void courses(void **state) {
+static void courses(void) {
   char text[128];
-  (void)state;
   assert_false(collapsed(2000, learns, 10, text));
   assert_string_equal(text, "");
   assert_true(collapsed(2000, guesses, 10, text));
@@ -46,9 +45,8 @@ static void courses(void **state) {
   assert_false(collapsed(2000, breaks, 10, text));
 }
 
-static void too_short(void **state) {
+static void too_short(void) {
   char text[128];
-  (void)state;
   assert_true(collapsed(250, guesses, 10, text));
   assert_false(collapsed(240, guesses, 10, text));
   assert_false(collapsed(0, guesses, 10, text));

@@ -56,18 +56,15 @@ static void check_sizes(bool access, const char *strategy) {
                                  .strategy = strategy});
 }
 
-static void test_least_of_all(void **state) {
-  (void)state;
+static void test_least_of_all(void) {
   check_sizes(false, "ssgd");
 }
 
-static void test_least_of_all_with_access(void **state) {
-  (void)state;
+static void test_least_of_all_with_access(void) {
   check_sizes(true, "ssgd");
 }
 
-static void test_least_of_all_broadcasts(void **state) {
-  (void)state;
+static void test_least_of_all_broadcasts(void) {
   check_sizes(true, "asgd");
 }
 
@@ -98,16 +95,14 @@ static void check_many(uint64_t seed, const dice_spec *d) {
   gt_job_close(job);
 }
 
-static void test_many_regions(void **state) {
-  (void)state;
+static void test_many_regions(void) {
   for (uint64_t seed = 0; seed < cases(6, 2); seed++)
     check_many(seed,
                &(dice_spec){.n = 9 + 2 * seed, .parameters = 700000, .access = seed % 2 == 1});
 }
 
 /* Too many to simulate: all that is promised is a way. */
-static void test_very_many_regions(void **state) {
-  (void)state;
+static void test_very_many_regions(void) {
   gt_rng rng = gt_rng_make(1, 0, 0, 7);
   gt_job *job = dice_throw(&rng, &(dice_spec){.n = 100, .access = true});
   gt_wiring_choice c;
@@ -139,8 +134,7 @@ static double simulated_s(const gt_job *job, const gt_wiring *wiring) {
 }
 
 /* A simulation of the job goes by the way that is chosen, and none of the others is sooner. */
-static void test_simulation_takes_it(void **state) {
-  (void)state;
+static void test_simulation_takes_it(void) {
   for (uint64_t seed = 0; seed < cases(20, 6); seed++) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
     gt_job *job = dice_throw(&rng, &(dice_spec){.n = 5, .access = seed % 2 == 1});
@@ -167,8 +161,7 @@ static gt_job *parse(const char *sync, const char *wan) {
   return job;
 }
 
-static void test_nothing_to_choose(void **state) {
-  (void)state;
+static void test_nothing_to_choose(void) {
   gt_wiring_choice c;
   gt_job *job = parse("{strategy: none, topology: auto}", "");
   assert_int_equal(gt_wiring_choose(&c, job, NULL, 100, 0), GT_OK);
@@ -178,8 +171,7 @@ static void test_nothing_to_choose(void **state) {
   gt_job_close(job);
 }
 
-static void test_unknown_links(void **state) {
-  (void)state;
+static void test_unknown_links(void) {
   gt_wiring_choice c;
   gt_job *job = parse("{strategy: ssgd, topology: auto}", "wan: {default: {bandwidth: 1 Gbit/s}}");
   assert_int_equal(gt_wiring_choose(&c, job, NULL, 100, 0), GT_ERR_JOB);
@@ -192,8 +184,7 @@ static void test_unknown_links(void **state) {
 }
 
 /* Of links of which nothing is known any tree will do. */
-static void test_tree_of_unknown_links(void **state) {
-  (void)state;
+static void test_tree_of_unknown_links(void) {
   gt_wiring wiring;
   gt_links *links = NULL;
   gt_job *job = parse("{strategy: ssgd, topology: tree}", "");
@@ -205,8 +196,7 @@ static void test_tree_of_unknown_links(void **state) {
   gt_job_close(job);
 }
 
-static void test_without_rounds_no_ring(void **state) {
-  (void)state;
+static void test_without_rounds_no_ring(void) {
   gt_wiring_choice c;
   gt_job *job = parse("{strategy: ama, topology: auto}",
                       "wan: {default: {bandwidth: 1 Gbit/s, latency: 9 ms}}");
@@ -220,8 +210,7 @@ static void test_without_rounds_no_ring(void **state) {
 }
 
 /* What a checkpoint may hold. */
-static void test_sound(void **state) {
-  (void)state;
+static void test_sound(void) {
   static const struct {
     gt_topology topology;
     size_t next[4];

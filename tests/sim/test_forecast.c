@@ -251,8 +251,7 @@ static void show(const char *what, double *values, size_t n) {
                 100 * most, 100 * values[n - 1]);
 }
 
-static void test_random_jobs(void **state) {
-  (void)state;
+static void test_random_jobs(void) {
   size_t n = number("GEOTRAIN_FORECAST_JOBS", cases(12, 2)),
          from = number("GEOTRAIN_FORECAST_FROM", 1), outside = 0, wide = 0, why = 0;
   bool list = getenv("GEOTRAIN_FORECAST_LIST") != NULL;
@@ -287,8 +286,7 @@ static void test_random_jobs(void **state) {
 
 /* 20 days.  An outage of 30 minutes costs at most 30 minutes and a few rounds, whenever it
    comes. */
-static void test_one_outage(void **state) {
-  (void)state;
+static void test_one_outage(void) {
   static const double from_s[] = {1000, 20000, 100000, 870000, 1500000};
   for (size_t i = 0; i < 1 + sizeof from_s / sizeof *from_s; i++) {
     plot p = {.samples = {20000, 20000}, .parameters = 61706};
@@ -313,8 +311,7 @@ static void test_one_outage(void **state) {
 }
 
 /* Evaluations every fifth of the run take a sixth of its time. */
-static void test_few_evaluations(void **state) {
-  (void)state;
+static void test_few_evaluations(void) {
   static const char *const every[] = {"{epochs: 4}", "{steps: 4000}"};
   for (size_t i = 0; i < 2; i++) {
     plot p = {.samples = {20000, 20000}, .parameters = 61706, .test_samples = 200000};
@@ -343,8 +340,7 @@ static void test_few_evaluations(void **state) {
 
 /* A period of passes is longer in a region with more workers.  With a barrier, all regions make as
    many exchanges in the time that is left out; without, each sends at its own pace. */
-static void test_passes(void **state) {
-  (void)state;
+static void test_passes(void) {
   static const char *const strategies[] = {"sma", "asgd-ga", "ama"};
   for (size_t i = 0; i < 3; i++) {
     plot p = {.samples = {60000, 20000}, .parameters = 61706};

@@ -82,8 +82,7 @@ static fixture open_far(size_t kind) {
   return open_fixture(regions, kinds[kind].far, kinds[kind].schedule, STEPS);
 }
 
-static void test_a_step_takes_what_its_schedule_takes(void **state) {
-  (void)state;
+static void test_a_step_takes_what_its_schedule_takes(void) {
   for (size_t i = 0; i < KINDS; i++) {
     fixture f =
         open_fixture("{name: a, ranks: 3, samples: 1000}", kinds[i].near, kinds[i].schedule, 1);
@@ -123,9 +122,8 @@ static double simulated_period_s(fixture *f, const char *regions, const char *st
 
 /* Steps follow each other as planned: the regions wait for each other in both, with the squares for
    clipping and without.  One worker a stage: with more, a plan sends one message for all. */
-static void test_the_period_is_as_planned(void **state) {
+static void test_the_period_is_as_planned(void) {
   static const char apart[] = "[{region: a}, {region: b}, {region: a}]";
-  (void)state;
   for (size_t i = 0; i < 2 * KINDS; i++) {
     char regions[256];
     const size_t kind = i / 2;
@@ -196,8 +194,7 @@ static void phases_are_predicted(fixture *f, const char *what) {
   gt_pipe_result_close(&result);
 }
 
-static void test_phases_are_those_of_the_schedule(void **state) {
-  (void)state;
+static void test_phases_are_those_of_the_schedule(void) {
   for (size_t i = 0; i < KINDS; i++) {
     const bool is_folded = kinds[i].near == folded;
     fixture near =
@@ -215,8 +212,7 @@ static void test_phases_are_those_of_the_schedule(void **state) {
 }
 
 /* All phases of a region's workers together are the time of its training, which `split` has, too. */
-static void test_phases_add_up(void **state) {
-  (void)state;
+static void test_phases_add_up(void) {
   for (size_t i = 0; i < KINDS; i++) {
     fixture f = open_far(i);
     gt_sim *sim = NULL;
@@ -243,8 +239,7 @@ static void test_phases_add_up(void **state) {
   }
 }
 
-static void test_what_crosses_the_wan(void **state) {
-  (void)state;
+static void test_what_crosses_the_wan(void) {
   for (size_t i = 0; i < KINDS; i++) {
     fixture f = open_far(i);
     gt_sim *sim = NULL;
@@ -266,8 +261,7 @@ static void test_what_crosses_the_wan(void **state) {
 
 /* The last stage is in another region than the data: labels are in what goes there, and not in what
    comes back. */
-static void test_labels_that_travel(void **state) {
-  (void)state;
+static void test_labels_that_travel(void) {
   sent = true;
   for (size_t i = 0; i < KINDS; i++) {
     if (strcmp(kinds[i].schedule, "zb-v") == 0) continue;
@@ -287,8 +281,7 @@ static void test_labels_that_travel(void **state) {
   sent = false;
 }
 
-static void test_a_forecast_is_the_whole(void **state) {
-  (void)state;
+static void test_a_forecast_is_the_whole(void) {
   for (size_t i = 0; i < KINDS; i++) {
     fixture f = open_far(i);
     gt_sim_forecast whole, part;
@@ -303,8 +296,7 @@ static void test_a_forecast_is_the_whole(void **state) {
   }
 }
 
-static void test_a_step_needs_its_samples(void **state) {
-  (void)state;
+static void test_a_step_needs_its_samples(void) {
   fixture f = open_fixture("{name: a, ranks: 3, samples: 23}", plain, "1f1b", 1);
   gt_sim *sim = NULL;
   assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_JOB);

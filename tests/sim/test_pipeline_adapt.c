@@ -122,8 +122,7 @@ static double run(double planned, double mbit, kind k) {
 
 static const kind keeps = {"false", 12, NULL}, follows = {"true", 12, NULL};
 
-static void as_planned(void **unused) {
-  (void)unused;
+static void as_planned(void) {
   const double kept = run(20, 20, keeps), followed = run(20, 20, follows);
   for (size_t r = 0; r < REGIONS; r++) assert_int_equal(ndecisions[r], 0);
   if (followed > 1.005 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
@@ -146,8 +145,7 @@ static void all_decide_alike(size_t n) {
   decide_alike(0, 3, n);
 }
 
-static void slower_than_planned(void **unused) {
-  (void)unused;
+static void slower_than_planned(void) {
   const double kept = run(20, 2.5, keeps), followed = run(20, 2.5, follows);
   all_decide_alike(1);
   assert_non_null(strstr(decisions[0][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
@@ -156,8 +154,7 @@ static void slower_than_planned(void **unused) {
 }
 
 /* From 4 micro-batches to more, which is better than another order of 4. */
-static void more_micro_batches(void **unused) {
-  (void)unused;
+static void more_micro_batches(void) {
   const kind order = {"true", 4, NULL}, number = {"micro_batches", 4, NULL};
   const double ordered = run(20, 2.5, order), followed = run(20, 2.5, number);
   all_decide_alike(1);
@@ -183,8 +180,7 @@ static void one_of_two_copies(const char *adapt, const char *strategy, int micro
   assert_true(!all_cases() || run(20, 2.5, with) == follows_s);
 }
 
-static void copies(void **unused) {
-  (void)unused;
+static void copies(void) {
   static const char *const strategies[] = {"ssgd", "sma", "asgd"};
   for (size_t i = 0; i < 3; i++) {
     if (i != 1 && !all_cases()) continue;

@@ -53,8 +53,7 @@ static void close_fixture(fixture *f) {
 
 /* Every update is sent once to every other region, and so are models; what is accumulated at the
    end is sent too. */
-static void test_what_is_sent(void **state) {
-  (void)state;
+static void test_what_is_sent(void) {
   static const struct {
     const char *strategy;
     int period, steps, each;
@@ -100,8 +99,7 @@ static gt_sim_totals totals_of(const char *sync, int period, int steps, double m
 
 /* A period of passes: workers that run at their own pace make one step each in a pass, so region b,
    which has two, sends half as often.  Workers in step make a pass at every step. */
-static void test_passes(void **state) {
-  (void)state;
+static void test_passes(void) {
   static const char *const strategies[] = {"asgd-ga", "sma", "ama"};
   for (size_t i = 0; i < 3; i++) {
     char by_steps[64], by_passes[96];
@@ -123,8 +121,7 @@ static void test_passes(void **state) {
 }
 
 /* What is sent makes no difference to a simulation. */
-static void test_gradients_are_as_large(void **state) {
-  (void)state;
+static void test_gradients_are_as_large(void) {
   double messages[3];
   gt_sim_totals u = totals_of("asgd-ga", 4, 30, messages),
                 g = totals_of("asgd-ga, exchange: gradient", 4, 30, messages);
@@ -133,8 +130,7 @@ static void test_gradients_are_as_large(void **state) {
 
 /* Without exchanges, a region's time is that of its steps; with ssgd each step waits for a message
    and a latency. */
-static void test_time_of_simple_runs(void **state) {
-  (void)state;
+static void test_time_of_simple_runs(void) {
   const double message_s = 8.0 * (double)gt_wire_bytes(PARAMETERS * sizeof(float)) / 100e6;
   const struct {
     const char *strategy;
@@ -158,8 +154,7 @@ static void test_time_of_simple_runs(void **state) {
 
 /* The 8 steps after a wait of 5 ms take longer: with sma all of the second and third period, with
    shorter exchanges none. */
-static void test_resumed(void **state) {
-  (void)state;
+static void test_resumed(void) {
   static const struct {
     const char *strategy, *links;
     double compute_s;
@@ -186,8 +181,7 @@ static void test_resumed(void **state) {
 
 /* A forecast of a part agrees with the whole within the error that it states, in any case within
    0.5 %, with steps that vary by 10 %; its traffic within one message per link. */
-static void test_forecasts(void **state) {
-  (void)state;
+static void test_forecasts(void) {
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
     fixture f = open_fixture(strategies[i], 8, 8000, "");
@@ -212,8 +206,7 @@ static void test_forecasts(void **state) {
 }
 
 /* Of two regions, because a million seconds of their signs of life are simulated. */
-static void test_stuck(void **state) {
-  (void)state;
+static void test_stuck(void) {
   gt_sim *sim = NULL;
   fixture f = {0};
   assert_int_equal(
@@ -233,8 +226,7 @@ static void test_stuck(void **state) {
 
 /* At the end the mean travels once from the lead to each other region that scores it, also if the
    lead scores it itself, and a score comes back; in a forecast as in the whole. */
-static void test_who_scores_the_mean(void **state) {
-  (void)state;
+static void test_who_scores_the_mean(void) {
   static const gt_ps_tests cases[][3] = {{{100, true}, {100, false}, {100, false}},
                                          {{100, true}, {50, true}, {100, false}},
                                          {{0, false}, {50, true}, {3000, true}},
@@ -272,8 +264,7 @@ static void test_who_scores_the_mean(void **state) {
   }
 }
 
-static void test_refused(void **state) {
-  (void)state;
+static void test_refused(void) {
   gt_sim *sim = NULL;
   fixture f = open_fixture("sma", 8, 100, "");
   f.job->compute.step_s = 0;

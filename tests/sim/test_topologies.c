@@ -113,8 +113,7 @@ static const size_t sizes[] = {2, 3, 5, 8, 16};
 static const double m = (double)PARAMETERS * sizeof(float);
 static const double frame_s = 8 * (double)GT_FRAME_PAYLOAD_MAX / RATE_BPS;
 
-static void test_mesh(void **state) {
-  (void)state;
+static void test_mesh(void) {
   for (size_t i = 0; i < 5; i++) {
     const size_t n = sizes[i];
     found f = simulate(n, "mesh");
@@ -124,8 +123,7 @@ static void test_mesh(void **state) {
   }
 }
 
-static void test_hub(void **state) {
-  (void)state;
+static void test_hub(void) {
   for (size_t i = 0; i < 5; i++) {
     const size_t n = sizes[i];
     found f = simulate(n, "hub");
@@ -137,8 +135,7 @@ static void test_hub(void **state) {
 
 /* The hub is a region that only aggregates: the others' round is that of any hub, and each of them
    sends and gets a model. */
-static void test_hub_that_only_aggregates(void **state) {
-  (void)state;
+static void test_hub_that_only_aggregates(void) {
   for (size_t n = 2; n < MOST; n++) {
     char way[64];
     snprintf(way, sizeof way, "topology: hub, hub: r%zu", n);
@@ -150,8 +147,7 @@ static void test_hub_that_only_aggregates(void **state) {
   }
 }
 
-static void test_ring(void **state) {
-  (void)state;
+static void test_ring(void) {
   for (size_t i = 0; i < 5; i++) {
     const size_t n = sizes[i];
     found f = simulate(n, "ring");
@@ -183,8 +179,7 @@ static void assert_tree(size_t n, size_t depth, const size_t *parent) {
   assert_true(simulate_law(&l).round_s <= 1.01 * f.round_s);
 }
 
-static void test_tree(void **state) {
-  (void)state;
+static void test_tree(void) {
   size_t parent[MOST];
   for (size_t depth = 1; depth <= 7; depth++) {
     path_of(depth, parent);
@@ -201,8 +196,7 @@ static void test_tree(void **state) {
    other region; the first pieces of all come in before one goes out.  From the second round on the
    others begin one after another, as they got the last piece: then the first pieces are in by up to
    R - 1 frames later. */
-static void test_access(void **state) {
-  (void)state;
+static void test_access(void) {
   const double access = 0.4 * RATE_BPS, slow_frame_s = 8 * (double)GT_FRAME_PAYLOAD_MAX / access;
   for (size_t n = 2; n <= MOST; n = n < 5 || all_cases() ? n + 1 : MOST + (n == MOST)) {
     const double others = (double)n - 1, model_s = 8 * m / access;
@@ -219,8 +213,7 @@ static void test_access(void **state) {
 }
 
 /* Every worker's gradient, then the model for every worker, one after the other. */
-static void test_central(void **state) {
-  (void)state;
+static void test_central(void) {
   for (size_t i = 0; i < 5; i++)
     for (size_t k = 1; k <= 3; k++) {
       const size_t n = sizes[i];
@@ -234,8 +227,7 @@ static void test_central(void **state) {
 }
 
 /* Models go with their buffers, gradients without. */
-static void test_central_with_buffers(void **state) {
-  (void)state;
+static void test_central_with_buffers(void) {
   const size_t b = 9600;
   found f = simulate_law(&(law){.n = 3, .way = "central: r1", .workers = 2, .buffers = b});
   assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)m);
@@ -247,8 +239,7 @@ static void test_central_with_buffers(void **state) {
 /* A run that limits.wan_bytes ends has used it up, but for a model to every other region over a
    mesh, where the third round would have half of what it needs, and for a few pieces or chunks
    elsewhere. */
-static void test_limit_on_bytes(void **state) {
-  (void)state;
+static void test_limit_on_bytes(void) {
   static const char *const names[] = {"mesh", "hub", "tree", "ring"};
   const double n = 8, others = n - 1;
   for (size_t i = 0; i < 4; i++) {

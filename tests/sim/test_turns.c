@@ -65,8 +65,7 @@ static double first_end(const turns *t) {
   return first / last;
 }
 
-static void test_all_end_together(void **state) {
-  (void)state;
+static void test_all_end_together(void) {
   static const char *const strategies[] = {"asgd", "asgd-ga"}, *const topologies[] = {"mesh", "hub",
                                                                                       "tree"};
   static const size_t sizes[] = {3, 4, 8}, outboxes[] = {1, 2, 4}, models[] = {62000, 1000000};

@@ -18,8 +18,7 @@ static double spread(const world *w) {
 
 /* Without learning, whatever the order of messages, no model leaves the hull of the starts, and the
    regions come together. */
-static void test_contracts(void **state) {
-  (void)state;
+static void test_contracts(void) {
   for (uint64_t seed = 0; seed < 50; seed++) {
     w_spec spec = {.strategy = "ama",
                    .nregions = 2 + seed % 4,
@@ -44,8 +43,7 @@ static void test_contracts(void **state) {
 }
 
 /* One message, written out: parameters and buffers move by the sender's weight. */
-static void test_weight_of_the_sender(void **state) {
-  (void)state;
+static void test_weight_of_the_sender(void) {
   w_spec spec = {.strategy = "ama",
                  .nregions = 2,
                  .steps = {1, 0},
@@ -68,8 +66,7 @@ static void test_weight_of_the_sender(void **state) {
 }
 
 /* With halves one half, whatever the weights and the number of regions. */
-static void test_half_of_a_model(void **state) {
-  (void)state;
+static void test_half_of_a_model(void) {
   for (size_t nregions = 2; nregions <= 3; nregions++) {
     w_spec spec = {.strategy = "ama",
                    .nregions = nregions,
@@ -98,8 +95,7 @@ static void test_half_of_a_model(void **state) {
 }
 
 /* Two regions with equal weights: half is the weight, to the bit. */
-static void test_half_is_the_weight_of_two_equal_regions(void **state) {
-  (void)state;
+static void test_half_is_the_weight_of_two_equal_regions(void) {
   size_t moved = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
     w_spec spec = w_random("ama", seed);
@@ -119,8 +115,7 @@ static void test_half_is_the_weight_of_two_equal_regions(void **state) {
 }
 
 /* Regions that learn from different data end nearer to each other than without exchange. */
-static void test_holds_regions_together(void **state) {
-  (void)state;
+static void test_holds_regions_together(void) {
   w_spec spec = {
       .strategy = "none", .nregions = 3, .steps = {80, 80, 80}, .period = 2, .scale = 1, .seed = 6};
   world *apart = w_run(&spec);
@@ -131,8 +126,7 @@ static void test_holds_regions_together(void **state) {
   w_close(apart);
 }
 
-static void test_replaces_and_never_waits(void **state) {
-  (void)state;
+static void test_replaces_and_never_waits(void) {
   for (uint64_t seed = 0; seed < 30; seed++) {
     w_spec spec = {.strategy = "ama",
                    .nregions = 3,

@@ -52,8 +52,7 @@ static int check_mean(double clip, const double weights[2]) {
   return clips;
 }
 
-static void test_mean(void **state) {
-  (void)state;
+static void test_mean(void) {
   const double equal[] = {0.5, 0.5}, unequal[] = {0.25, 0.75};
   assert_int_equal(check_mean(0.5, equal), STEPS);
   assert_int_equal(check_mean(0.5, unequal), STEPS);
@@ -61,8 +60,7 @@ static void test_mean(void **state) {
 }
 
 /* Region 0 makes its steps and sends their gradients, region 1 makes none. */
-static void test_sent_gradients(void **state) {
-  (void)state;
+static void test_sent_gradients(void) {
   double x[W_PARAMS], g[W_PARAMS], sum[W_PARAMS] = {0};
   w_spec spec = spec_of("asgd-ga", 0.5);
   spec.steps[1] = 0;

@@ -11,8 +11,7 @@ static const char *const names[] = {"asgd", "asgd-ga"};
    (product, sum, product, addition), each of M 2^-24 at most; M = 8 covers start and targets.  A
    difference d changes a later gradient by at most 1.25 d, the largest curvature, so N steps of all
    regions enlarge it by at most (1 + 1.25 lr)^N. */
-static void test_plain_sgd_at_one_rate(void **state) {
-  (void)state;
+static void test_plain_sgd_at_one_rate(void) {
   const double lr = 0.01;
   double largest = 0;
   for (uint64_t seed = 0; seed < 400; seed++) {
@@ -76,8 +75,7 @@ static void check_by_hand(w_spec spec) {
   w_close(b);
 }
 
-static void test_momentum_and_rates(void **state) {
-  (void)state;
+static void test_momentum_and_rates(void) {
   for (size_t s = 0; s < 2; s++) {
     w_spec spec = {.strategy = names[s], .nregions = 2, .steps = {2, 0}, .period = 2, .seed = 9};
     for (int k = 0; k < 2; k++) {

@@ -37,8 +37,7 @@ static void sizes(const char *strategy) {
   }
 }
 
-static void test_ssgd(void **state) {
-  (void)state;
+static void test_ssgd(void) {
   sizes("ssgd");
   for (uint64_t seed = 0; seed < 200; seed++) {
     w_spec spec = w_random("ssgd", seed);
@@ -46,8 +45,7 @@ static void test_ssgd(void **state) {
   }
 }
 
-static void test_sma(void **state) {
-  (void)state;
+static void test_sma(void) {
   sizes("sma");
   for (uint64_t seed = 0; seed < 200; seed++) {
     w_spec spec = w_random("sma", seed);
@@ -57,8 +55,7 @@ static void test_sma(void **state) {
 
 /* Two regions run on while the third is done and its link from one of them is very slow: its inbox
    holds what it must, and no more. */
-static void test_follower_behind_a_slow_link(void **state) {
-  (void)state;
+static void test_follower_behind_a_slow_link(void) {
   for (size_t outbox = 1; outbox <= 3; outbox++) {
     w_spec spec = {.strategy = "ssgd",
                    .nregions = 3,
@@ -92,8 +89,7 @@ static void test_follower_behind_a_slow_link(void **state) {
 
 /* A region that follows is settled when it has as many rounds from one peer as from the other; one
    that is held is not settled. */
-static void test_settled_says_whether_a_message_waits(void **state) {
-  (void)state;
+static void test_settled_says_whether_a_message_waits(void) {
   static const char *const names[] = {"ssgd", "sma"};
   for (size_t s = 0; s < 2; s++) {
     w_spec spec = {.strategy = names[s],

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-static void test_ga_with_period_1_is_asgd(void **state) {
-  (void)state;
+static void test_ga_with_period_1_is_asgd(void) {
   for (uint64_t seed = 0; seed < 200; seed++) {
     w_spec spec = w_random("asgd", seed);
     spec.period = 1;
@@ -30,8 +29,7 @@ static void test_ga_with_period_1_is_asgd(void **state) {
    no larger than M in either, each of M 2^-24 at most, and as 0 < 1 - lr curvature < 1 an error
    made does not grow: K rounds differ by at most 2 K (R + 3) M 2^-24.  M = 8 covers start and
    targets. */
-static void test_sma_with_period_1_is_ssgd(void **state) {
-  (void)state;
+static void test_sma_with_period_1_is_ssgd(void) {
   double largest = 0;
   for (uint64_t seed = 0; seed < 200; seed++) {
     w_spec spec = w_random("ssgd", seed);
@@ -58,8 +56,7 @@ static void test_sma_with_period_1_is_ssgd(void **state) {
 }
 
 /* Bit for bit: the mean is formed by the same vector operations in region order. */
-static void test_ssgd_is_one_region_with_the_mean(void **state) {
-  (void)state;
+static void test_ssgd_is_one_region_with_the_mean(void) {
   const gt_optim_spec optims[] = {w_sgd(0.05, 0), w_sgd(0.05, 0.9), w_adamw()};
   for (size_t o = 0; o < 3; o++) {
     for (size_t nregions = 2; nregions <= 5; nregions++) {
@@ -97,8 +94,7 @@ static void test_ssgd_is_one_region_with_the_mean(void **state) {
 }
 
 /* Weights count: two regions, 3 to 1, against the sum written out in float64. */
-static void test_ssgd_weights(void **state) {
-  (void)state;
+static void test_ssgd_weights(void) {
   w_spec spec = {.strategy = "ssgd",
                  .nregions = 2,
                  .steps = {10, 6},

@@ -2,8 +2,7 @@
 #include "world_run.h"
 #include "../strategies.h"
 
-static void test_names_and_tables_agree(void **state) {
-  (void)state;
+static void test_names_and_tables_agree(void) {
   const char *const expected[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   size_t n = 0;
   for (const char *const *name = gt_strategy_names; *name; name++, n++) {
@@ -21,8 +20,7 @@ static void test_names_and_tables_agree(void **state) {
   assert_null(sync_named(""));
 }
 
-static void test_kinds_of_messages(void **state) {
-  (void)state;
+static void test_kinds_of_messages(void) {
   assert_int_equal(sync_named("none")->sends, 0);
   assert_int_equal(sync_named("ssgd")->sends, GT_MSG_UPDATE);
   assert_int_equal(sync_named("asgd")->sends, GT_MSG_UPDATE);
@@ -33,8 +31,7 @@ static void test_kinds_of_messages(void **state) {
 
 /* Alone, whatever the strategy, a region does what its optimizer does; so does every region under
    `none`. */
-static void test_alone_is_the_optimizer(void **state) {
-  (void)state;
+static void test_alone_is_the_optimizer(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     size_t nregions = strcmp(*name, "none") == 0 ? 3 : 1;
     w_spec spec = {.strategy = *name,
@@ -99,8 +96,7 @@ static size_t most_items(const w_spec *spec, size_t region) {
   return seen;
 }
 
-static void test_load_needs_every_item(void **state) {
-  (void)state;
+static void test_load_needs_every_item(void) {
   /* with one message in the inbox and the own gradient, or two messages */
   static const size_t most[] = {0, 5 + 3 + 1 + 2, 4, 5, 3, 5 + 3 + 1 + 2};
   for (size_t s = 0; gt_strategy_names[s]; s++) {
@@ -121,8 +117,7 @@ static void test_load_needs_every_item(void **state) {
   }
 }
 
-static void test_nothing_is_left_allocated(void **state) {
-  (void)state;
+static void test_nothing_is_left_allocated(void) {
   int64_t before = gt_alloc_alive();
   for (const char *const *name = gt_strategy_names; *name; name++) {
     w_spec spec = w_random(*name, 11);

@@ -25,8 +25,7 @@ static void assert_counts(const world *w) {
   }
 }
 
-static void test_random_worlds(void **state) {
-  (void)state;
+static void test_random_worlds(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     for (uint64_t seed = 0; seed < cases(500, 150); seed++) {
       w_spec spec = w_random(*name, 1000 + seed);
@@ -38,8 +37,7 @@ static void test_random_worlds(void **state) {
 }
 
 /* A simulation has no data: the same messages at the same times. */
-static void test_without_data(void **state) {
-  (void)state;
+static void test_without_data(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     for (uint64_t seed = 0; seed < cases(100, 40); seed++) {
       w_spec spec = w_random(*name, seed);

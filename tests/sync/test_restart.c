@@ -48,8 +48,7 @@ static void assert_same_models(const world *a, const world *b) {
   }
 }
 
-static void test_restart_at_every_event(void **state) {
-  (void)state;
+static void test_restart_at_every_event(void) {
   int64_t worlds = 0;
   for (const char *const *name = gt_strategy_names; *name; name++) {
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
@@ -74,8 +73,7 @@ static void test_restart_at_every_event(void **state) {
   }
 }
 
-static void test_crash_at_every_event_of_a_synchronous_run(void **state) {
-  (void)state;
+static void test_crash_at_every_event_of_a_synchronous_run(void) {
   static const char *const names[] = {"ssgd", "sma"};
   int64_t duplicates = 0;
   for (size_t n = 0; n < 2; n++) {
@@ -101,8 +99,7 @@ static void test_crash_at_every_event_of_a_synchronous_run(void **state) {
   assert_true(duplicates > 0); /* the case was there */
 }
 
-static void test_crash_at_every_event_of_an_asynchronous_run(void **state) {
-  (void)state;
+static void test_crash_at_every_event_of_an_asynchronous_run(void) {
   static const char *const names[] = {"asgd", "asgd-ga", "ama"};
   for (size_t n = 0; n < 3; n++) {
     for (size_t s = 0; s < 2 * sizeof specs / sizeof specs[0]; s++) {

@@ -94,8 +94,7 @@ static void refuses(const region *r, size_t peer, int64_t step, int64_t mark) {
   assert_int_equal(gt_sync_check_control(r->sync, peer, step, mark), GT_ERR_FAULT);
 }
 
-static void test_alone(void **state) {
-  (void)state;
+static void test_alone(void) {
   region r;
   open_region(&r, 1);
   gradient(&r, 1);
@@ -106,8 +105,7 @@ static void test_alone(void **state) {
   close_region(&r);
 }
 
-static void test_all_have_told(void **state) {
-  (void)state;
+static void test_all_have_told(void) {
   region r;
   open_region(&r, 3);
   gradient(&r, 1);
@@ -126,8 +124,7 @@ static void test_all_have_told(void **state) {
 
 /* Dropped by all if one says so, and named by the first of those; the next step is another
    matter. */
-static void test_spoilt(void **state) {
-  (void)state;
+static void test_spoilt(void) {
   region r;
   open_region(&r, 3);
   gradient(&r, 1);
@@ -148,8 +145,7 @@ static void test_spoilt(void **state) {
 }
 
 /* Another region that has heard of all can be a step ahead, and no more. */
-static void test_ahead(void **state) {
-  (void)state;
+static void test_ahead(void) {
   region r;
   open_region(&r, 3);
   refuses(&r, 1, 0, 0);
@@ -171,8 +167,7 @@ static void test_ahead(void **state) {
 }
 
 /* What was told of a step that was not made is not saved. */
-static void test_resume(void **state) {
-  (void)state;
+static void test_resume(void) {
   region r, again;
   gt_state saved = {0};
   open_region(&r, 3);
@@ -240,8 +235,7 @@ static void sends_wrong(const region *r, int64_t step, size_t first, size_t n) {
 
 /* The norm is that of both regions' tensors, added in the order of the model: small squares before
    and behind a large one, so that another order would round otherwise. */
-static void test_clipped(void **state) {
-  (void)state;
+static void test_clipped(void) {
   static gt_view views[TENSORS];
   static size_t owners[TENSORS + 2];
   static float params[TENSORS], grads[TENSORS];

@@ -67,20 +67,17 @@ static void gives_the_bits_of_a_mesh(gt_topology topology) {
   }
 }
 
-static void test_a_hub_gives_the_bits_of_a_mesh(void **state) {
-  (void)state;
+static void test_a_hub_gives_the_bits_of_a_mesh(void) {
   gives_the_bits_of_a_mesh(GT_TOPOLOGY_HUB);
 }
 
 /* With one worker in each region. */
-static void test_a_central_region_gives_the_bits_of_a_mesh(void **state) {
-  (void)state;
+static void test_a_central_region_gives_the_bits_of_a_mesh(void) {
   gives_the_bits_of_a_mesh(GT_TOPOLOGY_CENTRAL);
 }
 
 /* A hub without steps and weight gives the bits of a mesh of the other regions. */
-static void test_a_hub_that_only_aggregates_changes_no_bit(void **state) {
-  (void)state;
+static void test_a_hub_that_only_aggregates_changes_no_bit(void) {
   for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random(synchronous[seed % 2], seed);
     const size_t others = spec.nregions < W_REGIONS ? spec.nregions : W_REGIONS - 1;
@@ -103,8 +100,7 @@ static void test_a_hub_that_only_aggregates_changes_no_bit(void **state) {
   }
 }
 
-static void test_every_region_gets_the_same_bits(void **state) {
-  (void)state;
+static void test_every_region_gets_the_same_bits(void) {
   for (uint64_t seed = 0; seed < cases(600, 100); seed++) {
     w_spec spec = w_random("ssgd", seed);
     place(&spec, all[seed % ALL], seed);
@@ -115,8 +111,7 @@ static void test_every_region_gets_the_same_bits(void **state) {
 }
 
 /* sma's means differ between topologies by rounding alone. */
-static void test_means_are_those_of_a_mesh(void **state) {
-  (void)state;
+static void test_means_are_those_of_a_mesh(void) {
   for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random("sma", seed);
     spec.workers = 1;
@@ -132,8 +127,7 @@ static void test_means_are_those_of_a_mesh(void **state) {
   }
 }
 
-static void test_updates_arrive_once(void **state) {
-  (void)state;
+static void test_updates_arrive_once(void) {
   static const char *const names[] = {"asgd", "asgd-ga"};
   for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random(names[seed % 2], seed);
@@ -194,8 +188,7 @@ static world *crashed(const w_spec *spec, int64_t event) {
   return w;
 }
 
-static void test_a_crash_at_every_event_changes_no_bit(void **state) {
-  (void)state;
+static void test_a_crash_at_every_event_changes_no_bit(void) {
   int64_t worlds = 0;
   for (size_t k = 0; k < ALL; k++)
     for (size_t n = 0; n < 2; n++)
@@ -213,8 +206,7 @@ static void test_a_crash_at_every_event_changes_no_bit(void **state) {
       }
 }
 
-static void test_a_crash_at_every_event_loses_no_update(void **state) {
-  (void)state;
+static void test_a_crash_at_every_event_loses_no_update(void) {
   int64_t worlds = 0;
   for (size_t k = 0; k < 2; k++)
     for (size_t s = 0; s < sizeof crash_specs / sizeof crash_specs[0]; s++) {
@@ -240,8 +232,7 @@ static void test_a_crash_at_every_event_loses_no_update(void **state) {
 
 /* A model that did not leave in time is replaced; the last one of every region arrives
    everywhere. */
-static void test_random_worlds_end(void **state) {
-  (void)state;
+static void test_random_worlds_end(void) {
   static const char *const names[] = {"ssgd", "sma", "asgd", "asgd-ga", "ama"};
   for (uint64_t seed = 0; seed < cases(10000, 800); seed++) {
     w_spec spec = w_random(names[seed % 5], seed);
@@ -261,8 +252,7 @@ static void test_random_worlds_end(void **state) {
   }
 }
 
-static void test_nothing_is_left_allocated(void **state) {
-  (void)state;
+static void test_nothing_is_left_allocated(void) {
   int64_t before = gt_alloc_alive();
   for (size_t k = 0; k < ALL; k++) {
     w_spec spec = w_random("sma", 11);

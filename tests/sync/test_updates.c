@@ -42,8 +42,7 @@ static void assert_averaged(const world *w) {
   }
 }
 
-static void test_average(void **state) {
-  (void)state;
+static void test_average(void) {
   for (uint64_t seed = 0; seed < 600; seed++) {
     w_spec spec = w_random(seed % 2 ? "asgd" : "asgd-ga", seed);
     if (spec.nregions == 1) continue;
@@ -58,8 +57,7 @@ static void test_average(void **state) {
 
 /* While all make steps an update counts by its region's weight; where the others are done, in
    full. */
-static void test_shares_of_an_average(void **state) {
-  (void)state;
+static void test_shares_of_an_average(void) {
   w_spec spec = {.strategy = "asgd-ga",
                  .nregions = 2,
                  .steps = {40, 400},
@@ -100,20 +98,17 @@ static void conserve(const char *strategy) {
   }
 }
 
-static void test_asgd(void **state) {
-  (void)state;
+static void test_asgd(void) {
   conserve("asgd");
 }
 
-static void test_asgd_ga(void **state) {
-  (void)state;
+static void test_asgd_ga(void) {
   conserve("asgd-ga");
 }
 
 /* A link far too slow for what is sent: workers wait, queues and payloads stay bounded (the world
    asserts both), and every update arrives once. */
-static void test_slow_links_and_an_outbox_of_one(void **state) {
-  (void)state;
+static void test_slow_links_and_an_outbox_of_one(void) {
   static const char *const names[] = {"asgd", "asgd-ga"};
   for (size_t s = 0; s < 2; s++) {
     w_spec spec = {.strategy = names[s],
@@ -139,8 +134,7 @@ static void test_slow_links_and_an_outbox_of_one(void **state) {
 
 /* A held worker's update is seen by others before the next gradient is taken: without hold the
    accumulated steps would pass the period. */
-static void test_an_update_is_at_most_a_period(void **state) {
-  (void)state;
+static void test_an_update_is_at_most_a_period(void) {
   w_spec spec = {.strategy = "asgd-ga",
                  .nregions = 2,
                  .steps = {20, 20},
@@ -163,8 +157,7 @@ static void test_an_update_is_at_most_a_period(void **state) {
 }
 
 /* A run that has drained and is made longer by a resume accumulates whole periods again. */
-static void test_a_longer_run_accumulates_again(void **state) {
-  (void)state;
+static void test_a_longer_run_accumulates_again(void) {
   const w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .period = 3, .scale = 1, .outbox = 4};
   float grads[W_PARAMS] = {1};
   world *w = w_open(&spec);

@@ -40,8 +40,7 @@ static void check(const gt_arena *arena, const request *r, size_t n) {
   assert_true(gt_arena_bytes(arena) >= busiest * sizeof(float));
 }
 
-static void random_requests(void **state) {
-  (void)state;
+static void random_requests(void) {
   for (size_t round = 0; round < 300; round++) {
     const size_t n = between(1, MOST), moments = between(1, 40);
     request r[MOST];
@@ -65,8 +64,7 @@ static void random_requests(void **state) {
 }
 
 /* Requests with disjoint times share a place; requests that have a moment in common do not. */
-static void shares_what_it_can(void **state) {
-  (void)state;
+static void shares_what_it_can(void) {
   gt_arena *turns = gt_arena_create(), *touching = gt_arena_create();
   for (size_t i = 0; i < 10; i++) {
     gt_arena_reserve_span(turns, 1000, 2 * i, 2 * i + 1);

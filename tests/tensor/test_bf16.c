@@ -39,8 +39,7 @@ static void check(gt_bf16 found, float x) {
     fail_msg("%08x becomes %04x; %04x is right", bits_of(x), found, right >> 16);
 }
 
-static void rounds_to_nearest(void **state) {
-  (void)state;
+static void rounds_to_nearest(void) {
   static const uint32_t special[] = {
       0x00000000U, 0x80000000U, 0x7f800000U, 0xff800000U, 0x7fc00000U, 0xffc00000U, 0x7f800001U,
       0x7f80ffffU, 0xff808000U, 0x7fffffffU, 0x00000001U, 0x80000001U, 0x00007fffU, 0x00008000U,
@@ -61,8 +60,7 @@ static void rounds_to_nearest(void **state) {
 }
 
 /* The last elements of an array use other code, and so may unaligned arrays. */
-static void every_length(void **state) {
-  (void)state;
+static void every_length(void) {
   for (size_t n = 1; n < 70; n++) {
     float *x = numbers(n), *back = numbers(n);
     values y = values_of(GT_BF16, n);
@@ -80,8 +78,7 @@ static void every_length(void **state) {
 }
 
 /* All bf16 numbers. */
-static void comes_back(void **state) {
-  (void)state;
+static void comes_back(void) {
   enum { ALL = 1 << 16 };
   gt_bf16 *x = GT_NEW_ARRAY(gt_bf16, ALL), *again = GT_NEW_ARRAY(gt_bf16, ALL);
   float *wide = numbers(ALL);

@@ -106,9 +106,8 @@ static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
   values_release(&db), values_release(&dw), values_release(&dx), values_release(&y);
 }
 
-static void every_way_computes_the_same(void **state) {
+static void every_way_computes_the_same(void) {
   size_t seen[GT_WAYS] = {0};
-  (void)state;
   for (size_t i = 0; i < SPECS; i++)
     for (int way = 0; way < GT_WAYS; way++) {
       const gt_layer_spec spec = spec_of(i);
@@ -131,10 +130,9 @@ static void every_way_computes_the_same(void **state) {
 
 /* Must run first, before any library has computed anything: some compile their code at the first
    product of the process, which takes 30 ms where this product takes 0.4 ms. */
-static void the_first_product_is_not_measured(void **state) {
+static void the_first_product_is_not_measured(void) {
   const gt_layer_spec spec = linear_spec(400, 120);
   gt_choices choices = {0};
-  (void)state;
   gt_choices_add(&choices, &spec, 512);
   gt_choices_measure(&choices, automatic);
   for (int pass = 0; pass < GT_PASSES; pass++) {
@@ -164,8 +162,7 @@ static gt_choices measured(void) {
 
 /* The chosen way is never slower than the rule in the measurement; passes that are not needed keep
    the rule. */
-static void measuring(void **state) {
-  (void)state;
+static void measuring(void) {
   gt_choices choices = measured();
   assert_int_equal(choices.n, SPECS);
   assert_true(choices.seconds > 0);
@@ -184,8 +181,7 @@ static void measuring(void **state) {
   gt_choices_close(&choices);
 }
 
-static void text_and_back(void **state) {
-  (void)state;
+static void text_and_back(void) {
   gt_choices choices = measured(), back = {0};
   bool found = false;
   char *text = gt_choices_text(&choices), *again;
@@ -207,8 +203,7 @@ static void text_and_back(void **state) {
 
 /* In bf16 the rule computes small linear layers in float32, which cannot be chosen by name: the
    text says `rule`. */
-static void bf16_and_back(void **state) {
-  (void)state;
+static void bf16_and_back(void) {
   const char *why;
   gt_choices choices = {0}, back = {0};
   gt_layer_spec small = linear_spec(64, 7), large = linear_spec(64, 40), conv = spec_of(3);
@@ -228,8 +223,7 @@ static void bf16_and_back(void **state) {
   gt_choices_close(&choices);
 }
 
-static void of_another_machine(void **state) {
-  (void)state;
+static void of_another_machine(void) {
   gt_choices choices = {0};
   bool found = true;
   assert_int_equal(
@@ -244,7 +238,7 @@ static void of_another_machine(void **state) {
   gt_choices_close(&choices);
 }
 
-static void mistakes(void **state) {
+static void mistakes(void) {
   static const char layer[] =
       "machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: ";
   static const char *const texts[][2] = {
@@ -273,7 +267,6 @@ static void mistakes(void **state) {
       {"+forward=blas input=dnn-turned weight=blas",
        "f, line 2: input=dnn-turned is no way that this layer can be computed in"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     char text[512];
     gt_choices choices = {.machine = "m"};

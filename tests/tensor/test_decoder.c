@@ -44,8 +44,7 @@ static void layernorm_case(const gt_kernels *kernels, size_t M, size_t D, float 
   release(x, n), release(dy, n), release(gamma, D), release(beta, D);
 }
 
-static void layernorm(void **state) {
-  (void)state;
+static void layernorm(void) {
   for (size_t k = 0; k < NFAST; k++)
     for (size_t round = 0; round < 60; round++)
       layernorm_case(gt_kernels_find(fast[k]), between(1, 40), between(8, 100),
@@ -54,8 +53,7 @@ static void layernorm(void **state) {
 
 /* ---- GELU ---- */
 
-static void gelu(void **state) {
-  (void)state;
+static void gelu(void) {
   enum { N = 4001 };
   const double slope = sqrt(2.0 / 3.14159265358979323846);
   const gt_kernels *ref = gt_kernels_find("ref");
@@ -77,8 +75,7 @@ static void gelu(void **state) {
   release(x, N), release(y, N), release(dx, N), release(right, N), release(dy, N);
 }
 
-static void gelu_at_the_ends(void **state) {
-  (void)state;
+static void gelu_at_the_ends(void) {
   enum { N = 6 };
   const float x[N] = {-1e6F, -30.0F, 0.0F, 30.0F, 1e6F, NAN}, dy[N] = {1, 1, 1, 1, 1, 1};
   for (size_t k = 0; k < NFAST; k++) {
@@ -117,8 +114,7 @@ static void attention_case(const gt_kernels *kernels, const gt_attention_shape *
   release(qkv, 3 * n), release(dy, n), release(work, nwork);
 }
 
-static void attention(void **state) {
-  (void)state;
+static void attention(void) {
   static const size_t lengths[] = {1, 2, 63, 64, 65, 127, 128, 129, 200};
   enum { NLENGTHS = sizeof lengths / sizeof *lengths };
   for (size_t k = 0; k < NFAST; k++)
@@ -130,8 +126,7 @@ static void attention(void **state) {
 }
 
 /* Large scores overflow no exponential; a NaN reaches the positions behind it and no other. */
-static void attention_at_the_ends(void **state) {
-  (void)state;
+static void attention_at_the_ends(void) {
   enum { T = 70, D = 3, BAD = 66 };
   const gt_attention_shape s = {.T = T, .D = D, .heads = 1};
   float qkv[T * 3 * D], y[T * D], lse[T], *work = numbers(gt_attention_work(&s));
@@ -152,8 +147,7 @@ static void attention_at_the_ends(void **state) {
 
 /* ---- loss ---- */
 
-static void next_ids(void **state) {
-  (void)state;
+static void next_ids(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 60; round++) {
     const size_t N = between(1, 3), T = between(1, 9),
@@ -184,8 +178,7 @@ static void next_ids(void **state) {
 }
 
 /* The first of equal logits is the prediction; a NaN is none. */
-static void predictions(void **state) {
-  (void)state;
+static void predictions(void) {
   const float x[4 * 3] = {1, 1, 0, 1, 1, 0, NAN, 0, 0, INFINITY, 0, 0};
   const int32_t ids[5] = {0, 0, 1, 0, 0};
   for (size_t k = 0; k <= NFAST; k++) {

@@ -42,8 +42,7 @@ static gt_conv_shape random_shape(size_t round) {
   return s;
 }
 
-static void conv_matches_ref(void **state) {
-  (void)state;
+static void conv_matches_ref(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 120; round++) {
     const gt_conv_shape s = random_shape(round);
@@ -76,8 +75,7 @@ static void conv_matches_ref(void **state) {
   }
 }
 
-static void pooling_matches_ref(void **state) {
-  (void)state;
+static void pooling_matches_ref(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 200; round++) {
     gt_conv_shape s = {
@@ -110,8 +108,7 @@ static void pooling_matches_ref(void **state) {
   }
 }
 
-static void linear_matches_ref(void **state) {
-  (void)state;
+static void linear_matches_ref(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 100; round++) {
     const size_t B = between(1, 70), I = between(1, 90), O = between(1, 130);
@@ -140,8 +137,7 @@ static void linear_matches_ref(void **state) {
   }
 }
 
-static void relu_keeps_nan_and_works_in_place(void **state) {
-  (void)state;
+static void relu_keeps_nan_and_works_in_place(void) {
   const float x[5] = {-1.0f, 0.0f, 2.0f, NAN, -0.5f}, dy[5] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
   for (size_t k = 0; k < 3; k++) {
     const gt_kernels *kernels = gt_kernels_find(k == 0 ? "ref" : fast[k - 1]);
@@ -155,8 +151,7 @@ static void relu_keeps_nan_and_works_in_place(void **state) {
   }
 }
 
-static void softmax_against_double(void **state) {
-  (void)state;
+static void softmax_against_double(void) {
   enum { B = 9, O = 11 };
   for (size_t k = 0; k < 3; k++) {
     const gt_kernels *kernels = gt_kernels_find(k == 0 ? "ref" : fast[k - 1]);
@@ -192,8 +187,7 @@ static void softmax_against_double(void **state) {
 
 /* A row with a NaN never counts as correct, whatever its label; its loss is NaN; other rows
    count. */
-static void no_number_is_correct(void **state) {
-  (void)state;
+static void no_number_is_correct(void) {
   for (size_t k = 0; k < 3; k++) {
     const gt_kernels *kernels = gt_kernels_find(k == 0 ? "ref" : fast[k - 1]);
     const float rows[5][3] = {
@@ -209,8 +203,7 @@ static void no_number_is_correct(void **state) {
   }
 }
 
-static void names(void **state) {
-  (void)state;
+static void names(void) {
   assert_null(gt_kernels_find("blaz"));
   assert_string_equal(gt_kernels_find("ref")->name, "ref");
   assert_string_equal(gt_kernels_find("auto")->name, "auto");

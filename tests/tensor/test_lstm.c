@@ -33,8 +33,7 @@ static float *scaled(size_t n, double scale) {
   return x;
 }
 
-static void fast_is_ref(void **state) {
-  (void)state;
+static void fast_is_ref(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 120; round++) {
     uint32_t first[MOST + 1];
@@ -94,8 +93,7 @@ static void gates_of(const gt_kernels *kernels, float *gates, const float *x, si
   release(h, 2 * n * H), release(c, 2 * n * H), release(work, gt_lstm_work(n, H));
 }
 
-static void sigmoid_and_tanh(void **state) {
-  (void)state;
+static void sigmoid_and_tanh(void) {
   enum { N = 4001, H = 3 };
   float *x = numbers(N), *gates = numbers((size_t)N * 4 * H);
   for (size_t i = 0; i < N; i++) /* from -40 to 40, denser near 0 */
@@ -111,8 +109,7 @@ static void sigmoid_and_tanh(void **state) {
   release(x, N), release(gates, (size_t)N * 4 * H);
 }
 
-static void ends_of_the_range(void **state) {
-  (void)state;
+static void ends_of_the_range(void) {
   enum { N = 7, H = 3 };
   const float x[N] = {-INFINITY, -1e30F, -100.0F, 100.0F, 1e30F, INFINITY, 0.0F};
   const float sigmoid[N] = {0, 0, 0, 1, 1, 1, 0.5F}, tangent[N] = {-1, -1, -1, 1, 1, 1, 0};
@@ -127,8 +124,7 @@ static void ends_of_the_range(void **state) {
 }
 
 /* A NaN reaches the output of its sample, and no other. */
-static void no_number_stays_none(void **state) {
-  (void)state;
+static void no_number_stays_none(void) {
   enum { H = 5 };
   const uint32_t first[3] = {0, 2, 4};
   const gt_lstm_shape s = {.T = 2, .I = 1, .H = H, .first = first};

@@ -30,8 +30,7 @@ static float by_levels(size_t n, size_t at) {
   return (float)(1.0 / (double)all) * sum[0];
 }
 
-static void is_the_tree(void **state) {
-  (void)state;
+static void is_the_tree(void) {
   float y[N];
   const float *x[MOST];
   for (size_t w = 0; w < MOST; w++) x[w] = data[w];
@@ -41,8 +40,7 @@ static void is_the_tree(void **state) {
   }
 }
 
-static void parts_have_the_bits_of_the_whole(void **state) {
-  (void)state;
+static void parts_have_the_bits_of_the_whole(void) {
   static const size_t cuts[] = {0, 1, 17, 511, 512, 513, 1033, N};
   float whole[N], part[N];
   const float *x[MOST];
@@ -55,8 +53,7 @@ static void parts_have_the_bits_of_the_whole(void **state) {
   assert_memory_equal(whole, part, sizeof whole);
 }
 
-static void nothing_is_done_with_nothing(void **state) {
-  (void)state;
+static void nothing_is_done_with_nothing(void) {
   float y[2] = {3, 4};
   const float *x[2] = {data[0], NULL};
   gt_vec_mean(gt_vec_of(y, 2), x, samples, 2);

@@ -132,8 +132,7 @@ static void check_backward(const gt_kernels *kernels, const sample *c, const val
   release(dgamma, C), release(dbeta, C), release(g, C), release(b, C);
 }
 
-static void norms_match_ref(void **state) {
-  (void)state;
+static void norms_match_ref(void) {
   for (size_t round = 0; round < 200; round++) {
     sample c = make(round);
     for (size_t t = 0; t < NTABLES; t++) {
@@ -150,8 +149,7 @@ static void norms_match_ref(void **state) {
 
 /* Values a thousand deviations from 0 and more: the variance is that of their differences.  In bf16
    their spacing is as large as the deviation; ref has the same rounded values. */
-static void variance_far_from_zero(void **state) {
-  (void)state;
+static void variance_far_from_zero(void) {
   static const float means[] = {0.0F, 1.0F, -1000.0F, 30000.0F};
   for (size_t round = 0; round < 32; round++) {
     const float far = means[round % 4];
@@ -202,8 +200,7 @@ static double slope(const sample *c, const double *x, size_t k, const double *ga
   return (up - down) / (2.0 * h);
 }
 
-static void ref_matches_definition(void **state) {
-  (void)state;
+static void ref_matches_definition(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 16; round++) {
     sample c = {.s = {.M = between(2, 20), .C = between(1, 9), .relu = round % 2, .epsilon = 1e-5F},
@@ -234,8 +231,7 @@ static void ref_matches_definition(void **state) {
   }
 }
 
-static void means_match_ref(void **state) {
-  (void)state;
+static void means_match_ref(void) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 60; round++) {
     const gt_precision type = round % 2 ? GT_BF16 : GT_F32;

@@ -114,13 +114,11 @@ static void convolutions(gt_precision precision) {
   assert_true(gemm > 5 && own > 5);
 }
 
-static void convolutions_f32(void **state) {
-  (void)state;
+static void convolutions_f32(void) {
   convolutions(GT_F32);
 }
 
-static void convolutions_bf16(void **state) {
-  (void)state;
+static void convolutions_bf16(void) {
   convolutions(GT_BF16);
 }
 
@@ -136,8 +134,7 @@ static double off(const float *found, const float *right, size_t n) {
 
 /* Winograd's way rounds transformed tiles, so that results are near those of ref but not the same.
    Includes odd numbers of tiles. */
-static void winograd_bf16(void **state) {
-  (void)state;
+static void winograd_bf16(void) {
   if (absent(GT_BF16)) skip();
   const gt_way ways[GT_PASSES] = {GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD};
   const gt_conv_spec spec = {
@@ -198,8 +195,7 @@ static void check_linear(gt_prepared_linear *linear, gt_precision precision, boo
   values_release(&db), values_release(&dw), values_release(&dx), values_release(&y);
 }
 
-static void linear_layers(void **state) {
-  (void)state;
+static void linear_layers(void) {
   for (gt_precision precision = GT_F32; precision <= GT_BF16; precision++) {
     if (absent(precision)) continue;
     for (size_t round = 0; round < 40; round++) {

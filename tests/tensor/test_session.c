@@ -140,29 +140,24 @@ static void check_softmax(const gt_kernels *ref, const gt_kernels *other) {
   release(x, n);
 }
 
-static void units(void **state) {
-  (void)state;
+static void units(void) {
   at_every_set(check_unit);
 }
 
-static void gates(void **state) {
-  (void)state;
+static void gates(void) {
   at_every_set(check_gru);
 }
 
-static void attention(void **state) {
-  (void)state;
+static void attention(void) {
   at_every_set(check_attend);
 }
 
-static void softmax(void **state) {
-  (void)state;
+static void softmax(void) {
   at_every_set(check_softmax);
 }
 
 /* Among equal logits the first is the largest; NaN and infinity make a row that is not correct. */
-static void ties_and_no_numbers(void **state) {
-  (void)state;
+static void ties_and_no_numbers(void) {
   enum { O = 300 };
   static float x[O];
   for (size_t k = 0; k <= NFAST; k++) {

@@ -4,8 +4,7 @@
 
 enum { N = 1003 };
 
-static void against_loops(void **state) {
-  (void)state;
+static void against_loops(void) {
   static float x[N], y[N], right[N];
   const float a = 0.375f; /* few bits and small integers: every operation is exact */
   for (int op = 0; op < 6; op++) {
@@ -40,8 +39,7 @@ static void against_loops(void **state) {
   }
 }
 
-static void null_data_does_nothing(void **state) {
-  (void)state;
+static void null_data_does_nothing(void) {
   float y[3] = {1.0f, 2.0f, 3.0f};
   const gt_vec none = gt_vec_of(NULL, 3), some = gt_vec_of(y, 3);
   gt_vec_zero(none);
@@ -56,8 +54,7 @@ static void null_data_does_nothing(void **state) {
   assert_null(gt_vec_range(none, 1, 2).data);
 }
 
-static void finite_finds_each_place(void **state) {
-  (void)state;
+static void finite_finds_each_place(void) {
   static float x[9000];
   const float bad[3] = {NAN, INFINITY, -INFINITY};
   for (size_t i = 0; i < 9000; i++) x[i] = i % 2 ? 3.4e38f : -1e-40f;
@@ -72,8 +69,7 @@ static void finite_finds_each_place(void **state) {
   }
 }
 
-static void ranges(void **state) {
-  (void)state;
+static void ranges(void) {
   float x[10];
   const gt_vec part = gt_vec_range(gt_vec_of(x, 10), 4, 6);
   assert_ptr_equal(part.data, x + 4);
@@ -81,8 +77,7 @@ static void ranges(void **state) {
   assert_int_equal(gt_vec_range(part, 6, 0).n, 0);
 }
 
-static void arena_places(void **state) {
-  (void)state;
+static void arena_places(void) {
   const int64_t alive = gt_alloc_alive();
   gt_arena *arena = gt_arena_create();
   size_t tickets[40];

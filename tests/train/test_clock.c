@@ -36,15 +36,13 @@ static void close_world(world *w) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-static void they_are_told_apart_by_name(void **state) {
-  (void)state;
+static void they_are_told_apart_by_name(void) {
   assert_string_equal(gt_clock_real.name, "real");
   assert_string_equal(gt_clock_virtual.name, "virtual");
 }
 
 /* Only the PS's work moves the virtual clock, by the time that the job gives. */
-static void work_takes_virtual_time(void **state) {
-  (void)state;
+static void work_takes_virtual_time(void) {
   world w;
   open_world(&w, &gt_clock_virtual, "8 s");
   gt_server *s = &w.server;
@@ -64,8 +62,7 @@ static void work_takes_virtual_time(void **state) {
   close_world(&w);
 }
 
-static void real_time_goes_on_by_itself(void **state) {
-  (void)state;
+static void real_time_goes_on_by_itself(void) {
   world w;
   open_world(&w, &gt_clock_real, "8 s");
   gt_server *s = &w.server;
@@ -81,8 +78,7 @@ static void real_time_goes_on_by_itself(void **state) {
 
 /* A quarter of limits.local, 5 s at most; under the virtual clock the PS's own timer never
    fires. */
-static void workers_are_kept_alive(void **state) {
-  (void)state;
+static void workers_are_kept_alive(void) {
   world w;
   open_world(&w, &gt_clock_real, "8 s");
   assert_int_equal(w.server.clock->keepalive(&w.server), 2 * GT_SECOND);
@@ -96,8 +92,7 @@ static void workers_are_kept_alive(void **state) {
 }
 
 /* A run that was resumed after 100 s and began 2 s ago. */
-static void what_a_summary_says(void **state) {
-  (void)state;
+static void what_a_summary_says(void) {
   world w;
   gt_summary sum = {0};
   open_world(&w, &gt_clock_real, "8 s");
@@ -129,8 +124,7 @@ static gt_ns compute(const gt_clock_ops *clock, gt_ns ago, gt_ns cost, double sl
   return gt_now() - now;
 }
 
-static void real_workers_take_the_jobs_time(void **state) {
-  (void)state;
+static void real_workers_take_the_jobs_time(void) {
   int turns;
   assert_true(compute(&gt_clock_real, 10 * MS, 0, 1, &turns) < 10 * MS);
   assert_int_equal(turns, 0);

@@ -56,14 +56,12 @@ static void run(const size_t order[R - 1], size_t begun, bool alike, bool buffer
 static const size_t orders[][R - 1] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
                                        {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
 
-static void in_whatever_order_they_come(void **state) {
-  (void)state;
+static void in_whatever_order_they_come(void) {
   for (size_t o = 0; o < sizeof orders / sizeof *orders; o++)
     for (size_t begun = 0; begun < R; begun++) run(orders[o], begun, false, false);
 }
 
-static void equal_parameters_and_statistics_of_their_own(void **state) {
-  (void)state;
+static void equal_parameters_and_statistics_of_their_own(void) {
   for (size_t begun = 0; begun < R; begun++) {
     run(orders[0], begun, true, false);
     run(orders[3], begun, false, true);
@@ -97,8 +95,7 @@ static void without_weight(size_t idle, bool alike) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-static void those_without_weight_do_not_count(void **state) {
-  (void)state;
+static void those_without_weight_do_not_count(void) {
   for (size_t idle = 0; idle < R; idle++) {
     without_weight(idle, false);
     without_weight(idle, true);
@@ -106,8 +103,7 @@ static void those_without_weight_do_not_count(void **state) {
 }
 
 /* A model that arrives in its turn is not stored. */
-static void few_lie_there(void **state) {
-  (void)state;
+static void few_lie_there(void) {
   float own[P + B], model[P + B];
   gt_model_mean m;
   model_of(own, 0, false, false);

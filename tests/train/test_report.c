@@ -26,8 +26,7 @@ static void fill_link(gt_link_result *l) {
   }
 }
 
-static void the_longest_report_has_room(void **state) {
-  (void)state;
+static void the_longest_report_has_room(void) {
   gt_region_result region = {.workers = INT32_MIN,
                              .steps = INT64_MIN,
                              .samples = INT64_MIN,

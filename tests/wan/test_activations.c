@@ -236,19 +236,16 @@ static void exchange(timing how) {
   assert_int_equal(gt_alloc_alive(), 1); /* the pool */
 }
 
-static void sent_at_once(void **state) {
-  (void)state;
+static void sent_at_once(void) {
   exchange(DIRECT);
 }
 
-static void emulated(void **state) {
-  (void)state;
+static void emulated(void) {
   exchange(EMULATED);
 }
 
 /* Arrivals are those of the link model, with headers of 96 bytes. */
-static void under_the_virtual_clock(void **state) {
-  (void)state;
+static void under_the_virtual_clock(void) {
   exchange(VIRTUAL);
 }
 
@@ -288,8 +285,7 @@ static gt_frame_header first_frame(void) {
                            .route = route_of(1 - rank, 5)};
 }
 
-static void routes_are_needed(void **state) {
-  (void)state;
+static void routes_are_needed(void) {
   side s;
   open_side(&s, DIRECT, MPI_COMM_WORLD);
   gt_frame_header h = first_frame();
@@ -311,8 +307,7 @@ static void routes_are_needed(void **state) {
 }
 
 /* Frames of two activations, or of an activation and data, do not mix. */
-static void messages_do_not_mix(void **state) {
-  (void)state;
+static void messages_do_not_mix(void) {
   side s;
   open_side(&s, DIRECT, MPI_COMM_WORLD);
   gt_frame_header h = first_frame();

@@ -48,8 +48,7 @@ static void round_of(world *w, const gt_ns next[REGIONS], gt_ns safe[REGIONS]) {
 /* From 0 to 1: 100 ms directly, 30 ms over 2.  Back: 10 ms. */
 static const gt_ns uneven[REGIONS][REGIONS] = {{0, 100, 10}, {10, 0, 50}, {60, 20, 0}};
 
-static void chains_of_links_count(void **state) {
-  (void)state;
+static void chains_of_links_count(void) {
   world w = open_world(uneven);
   gt_ns safe[REGIONS];
   round_of(&w, (gt_ns[]){0, GT_NEVER - 1, GT_NEVER - 1}, safe);
@@ -64,8 +63,7 @@ static void chains_of_links_count(void **state) {
 }
 
 /* A frame that a region has sent is an event of the receiver, in that round only. */
-static void frames_under_way_are_events(void **state) {
-  (void)state;
+static void frames_under_way_are_events(void) {
   world w = open_world(uneven);
   gt_ns safe[REGIONS];
   const gt_ns late = 900 * MS, next[REGIONS] = {late, late, late};
@@ -81,8 +79,7 @@ static void frames_under_way_are_events(void **state) {
 }
 
 /* Nobody waits for a region that has ended; its last word still counts in its round. */
-static void regions_end(void **state) {
-  (void)state;
+static void regions_end(void) {
   world w = open_world(uneven);
   gt_ns safe[REGIONS];
   gt_agreement_sent(w.of[0], 1, 50 * MS);
@@ -100,8 +97,7 @@ static void regions_end(void **state) {
 
 /* A round needs the word of all.  A region may be one round ahead; a sign of life belongs to no
    round. */
-static void a_round_waits_for_all(void **state) {
-  (void)state;
+static void a_round_waits_for_all(void) {
   world w = open_world(uneven);
   gt_ns safe = -1;
   gt_agreement_open(w.of[0], 5 * MS);

@@ -85,8 +85,7 @@ static void send(side *s, gt_msg_kind kind, const void *payload, size_t bytes, u
 }
 
 /* An outage from the start of the run holds what is sent then, and not the greetings before it. */
-static void outage_at_the_start(void **state) {
-  (void)state;
+static void outage_at_the_start(void) {
   const gt_link_outage outage = {.from_s = 0, .for_s = 0.5};
   const gt_link_spec link = {
       .bandwidth_bps = 1e9, .latency_s = 0.001, .outages = &outage, .noutages = 1};
@@ -125,8 +124,7 @@ static int by_value(const void *a, const void *b) {
 /* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before
    it arrives: closing loses nothing that has left.  No exchange is early; the median bounds the
    lateness, since other programs on this host delay single exchanges. */
-static void exchange_time(void **state) {
-  (void)state;
+static void exchange_time(void) {
   side s;
   uint8_t *payload = gt_alloc(MODEL, 1);
   double off[EXCHANGES / 2];
@@ -168,8 +166,7 @@ static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
 
 /* At 100 Mbit/s each direction has the whole rate, as if it were alone.  Best of three, since other
    programs on this host can only slow it down. */
-static void throughput(void **state) {
-  (void)state;
+static void throughput(void) {
   double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, best_departed_s = 1e9,
          best_arrived_s = 1e9;
   for (int i = 0; i < 3; i++) {
@@ -189,8 +186,7 @@ static void throughput(void **state) {
 
 /* Polled every 5 ms, twice the time of a message: the link still has its whole rate, and messages
    arrive in real time. */
-static void late_polls_lose_nothing(void **state) {
-  (void)state;
+static void late_polls_lose_nothing(void) {
   enum { COUNT = 40 };
   size_t bytes = (size_t)64 << 10;
   side s;
@@ -214,8 +210,7 @@ static void late_polls_lose_nothing(void **state) {
 }
 
 /* A control message queued behind four frames of data arrives after the one that is on the link. */
-static void control_overtakes(void **state) {
-  (void)state;
+static void control_overtakes(void) {
   side s;
   uint8_t *payload = gt_alloc(4 * GT_FRAME_PAYLOAD_MAX, 1);
   open_side(&s, 200.0, 0.005, 0.0, 4 * GT_FRAME_PAYLOAD_MAX);
@@ -230,8 +225,7 @@ static void control_overtakes(void **state) {
   gt_free(payload);
 }
 
-static void replace_before_and_after(void **state) {
-  (void)state;
+static void replace_before_and_after(void) {
   side s;
   size_t bytes = 2 * GT_FRAME_PAYLOAD_MAX; /* the first frame is on the link, the second is not */
   uint8_t *payload = gt_alloc(bytes, 1);
@@ -256,8 +250,7 @@ static void replace_before_and_after(void **state) {
 }
 
 /* A message that leaves late keeps the link busy after a restart, and the ledger continues. */
-static void save_and_load(void **state) {
-  (void)state;
+static void save_and_load(void) {
   side s;
   uint8_t *payload = gt_alloc(MODEL, 1);
   open_side(&s, 20.0, 0.001, 0.0005, MODEL);

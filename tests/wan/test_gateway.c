@@ -121,8 +121,7 @@ static gt_gateway *open_gateway(side *s, size_t payload_max) {
   return g;
 }
 
-static void messages_arrive_whole_and_in_order(void **state) {
-  (void)state;
+static void messages_arrive_whole_and_in_order(void) {
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
   uint8_t *payloads[8][MESSAGES + 1] = {{NULL}};
   for (size_t p = 0; p < (size_t)size; p++) {
@@ -156,8 +155,7 @@ static void messages_arrive_whole_and_in_order(void **state) {
 
 /* One side sends more frames than the other has receives posted, and both close at once: nobody
    blocks, and late frames are dropped. */
-static void close_with_frames_under_way(void **state) {
-  (void)state;
+static void close_with_frames_under_way(void) {
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
   uint8_t *payload = gt_alloc(PAYLOAD_MAX, 1);
   gt_frame_header head = {.kind = GT_MSG_MODEL, .sequence = 1};
@@ -194,8 +192,7 @@ static void count_message(void *ctx, size_t peer, const gt_frame_header *head, c
   ((side *)ctx)->received[peer]++;
 }
 
-static void room_is_there_when_it_is_needed(void **state) {
-  (void)state;
+static void room_is_there_when_it_is_needed(void) {
   uint8_t *payload = gt_alloc(PAYLOAD_MAX, 1);
   for (int data = 0; data < 2; data++) {
     side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
@@ -219,8 +216,7 @@ static bool five_received(const side *s) {
   return true;
 }
 
-static void queues_do_not_allocate(void **state) {
-  (void)state;
+static void queues_do_not_allocate(void) {
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
   uint8_t *payload[8];
   for (int64_t i = 1; i <= 5; i++) {

@@ -26,8 +26,7 @@ static void queue_data(gt_sender *s, gt_ns at) {
   *gt_queue_push(&s->bulk) = (gt_out_message){.queued = at};
 }
 
-static void control_comes_first(void **state) {
-  (void)state;
+static void control_comes_first(void) {
   gt_sender s = idle_sender();
   assert_null(gt_sender_next_queue(&s, false, 5 * MS));
   assert_int_equal(gt_sender_due(&s, false), GT_NEVER);
@@ -40,8 +39,7 @@ static void control_comes_first(void **state) {
 }
 
 /* The choice is that of the moment at which the link became free, however late the poll. */
-static void a_modelled_link_takes_what_was_there(void **state) {
-  (void)state;
+static void a_modelled_link_takes_what_was_there(void) {
   gt_sender s = idle_sender();
   s.link.busy_until = 10 * MS;
   queue_data(&s, 3 * MS);
@@ -55,8 +53,7 @@ static void a_modelled_link_takes_what_was_there(void **state) {
   close_sender(&s);
 }
 
-static void data_leaves_slots_to_control(void **state) {
-  (void)state;
+static void data_leaves_slots_to_control(void) {
   gt_sender s = idle_sender();
   queue_data(&s, 0);
   queue_control(&s, 0);
@@ -76,8 +73,7 @@ static void data_leaves_slots_to_control(void **state) {
 }
 
 /* A modelled link needs to be polled when a frame leaves, and when it arrives. */
-static void frames_are_due(void **state) {
-  (void)state;
+static void frames_are_due(void) {
   gt_sender s = idle_sender();
   s.link.busy_until = 30 * MS;
   s.filled = 2;

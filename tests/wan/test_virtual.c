@@ -337,8 +337,7 @@ static scenario uneven(double end_s) {
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void arrivals_are_those_of_the_link_model(void **state) {
-  (void)state;
+static void arrivals_are_those_of_the_link_model(void) {
   scenario sc = uneven(4);
   static const gt_link_outage outage = {0.5, 0.7};
   sc.large_every = 9;
@@ -352,8 +351,7 @@ static void arrivals_are_those_of_the_link_model(void **state) {
 
 /* A message that is passed on at once may be the next event anywhere: chains over a third region
    are faster than the direct link. */
-static void messages_that_cause_messages(void **state) {
-  (void)state;
+static void messages_that_cause_messages(void) {
   scenario sc = uneven(2);
   sc.hops = 5;
   side *s = run_twice(&sc);
@@ -363,8 +361,7 @@ static void messages_that_cause_messages(void **state) {
 
 /* Fast in one direction round the three regions, slow in the other: what a region sends comes back
    to it over both others sooner than over any direct link. */
-static void a_chain_over_all_regions(void **state) {
-  (void)state;
+static void a_chain_over_all_regions(void) {
   scenario sc = uneven(1.5);
   sc.hops = 9;
   for (size_t a = 0; a < REGIONS; a++) {
@@ -376,8 +373,7 @@ static void a_chain_over_all_regions(void **state) {
   done(s);
 }
 
-static void a_region_without_events(void **state) {
-  (void)state;
+static void a_region_without_events(void) {
   for (size_t idle = 0; idle < REGIONS; idle++) {
     scenario sc = uneven(2);
     sc.end[idle] = GT_NEVER;
@@ -388,8 +384,7 @@ static void a_region_without_events(void **state) {
 }
 
 /* Messages to it are dropped, and the others continue. */
-static void a_region_that_ends_early(void **state) {
-  (void)state;
+static void a_region_that_ends_early(void) {
   scenario sc = uneven(3);
   sc.end[2] = gt_from_seconds(0.7);
   sc.end[1] = gt_from_seconds(2.2);
@@ -399,8 +394,7 @@ static void a_region_that_ends_early(void **state) {
 }
 
 /* All regions but one have no events: that one alone advances the time, one step per message. */
-static void one_region_alone(void **state) {
-  (void)state;
+static void one_region_alone(void) {
   scenario sc = uneven(3);
   sc.end[0] = sc.end[1] = gt_from_seconds(0.01);
   sc.large_every = 4;
@@ -409,8 +403,7 @@ static void one_region_alone(void **state) {
   done(s);
 }
 
-static void two_senders_share_an_access(void **state) {
-  (void)state;
+static void two_senders_share_an_access(void) {
   scenario sc = uneven(4);
   sc.access_bps[0] = 5e6;
   sc.gap_s = 0.05;
@@ -437,8 +430,7 @@ static void two_senders_share_an_access(void **state) {
 
 /* Many small messages over a long link: more are under way than the window holds.  The link does
    not wait for slots. */
-static void more_messages_than_slots(void **state) {
-  (void)state;
+static void more_messages_than_slots(void) {
   scenario sc = uneven(1);
   sc.gap_s = 0.001;
   sc.size_max = 100;
