@@ -113,6 +113,22 @@ void gt_link_shift(gt_link_state *state, gt_ns by);
    Times end at INT64_MAX / 2: a frame with that time never arrives. */
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready);
+/* A link to which a sender gives one frame at a time. */
+typedef struct {
+  gt_link_state link;
+  gt_ns used, until; /* time in which frames were leaving; counted up to then */
+} gt_wire;
+
+/* gt_link_step; the time in which the frame leaves is counted. */
+gt_link_times gt_wire_send(gt_wire *wire, const gt_link_spec *spec, gt_access *up,
+                           size_t size_bytes, gt_ns ready);
+/* Frames were leaving in this time; where several were, it counts once. */
+void gt_wire_add(gt_wire *wire, gt_ns from, gt_ns until);
+/* Of the first control frame and the first other one, queued at these times: the link takes the
+   control frame.  Polls come late, so the choice is that of the moment at which the link became
+   free: a control frame queued after the other one should have begun to leave does not overtake it,
+   and the link does not idle because of a late poll. */
+bool gt_wire_control_first(const gt_wire *wire, gt_ns control, gt_ns other);
 /* The peer with which a region begins when it sends a frame to each: where the access is limited,
    the one after itself, so that not all regions send to the same one at a time. */
 static inline size_t gt_access_first(const gt_access *up, size_t self) {
@@ -155,15 +171,20 @@ typedef struct {
   uint32_t spare;
 } gt_landing;
 
-/* The rate is set in ->access. */
-void gt_landing_open(gt_landing *landing, size_t nregions);
+/* rate_bps: of the access; 0: unlimited. */
+void gt_landing_open(gt_landing *landing, size_t nregions, double rate_bps);
 void gt_landing_close(gt_landing *landing);
-/* Frames in order of `arrive`, and each when no frame has passed before that is still here. */
-void gt_landing_put(gt_landing *landing, const gt_landing_frame *frame);
+/* Frames in order of `arrive`, and each when no frame has passed before that is still here.  True:
+   the frame has passed at once. */
+bool gt_landing_put(gt_landing *landing, const gt_landing_frame *frame);
 /* When the next frame passes; GT_NEVER: none is here. */
 gt_ns gt_landing_next(const gt_landing *landing);
 /* Takes that frame. */
 gt_landing_frame gt_landing_take(gt_landing *landing);
+/* All n frames, in order of `arrive`, and none that waits before: `passed` is called for each when
+   it passes. */
+void gt_landing_all(gt_landing *landing, const gt_landing_frame *frames, size_t n,
+                    void (*passed)(void *ctx, const gt_landing_frame *frame, gt_ns at), void *ctx);
 
 /* The least time from `ready` to the arrival of any frame, which is the lookahead of the virtual
    clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
@@ -314,6 +335,12 @@ size_t gt_link_frame_payload(size_t payload_max);
 size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max,
                             size_t coming);
 
+/* Takes the next frame of a message off the payload that is left; its bytes with the header. */
+static inline size_t gt_frame_take(size_t *left, size_t header_bytes) {
+  const size_t payload = *left < GT_FRAME_PAYLOAD_MAX ? *left : GT_FRAME_PAYLOAD_MAX;
+  *left -= payload;
+  return payload + header_bytes;
+}
 /* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);
 /* The same for a message with this header. */

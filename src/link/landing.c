@@ -5,8 +5,9 @@
 
 #define NONE UINT32_MAX
 
-void gt_landing_open(gt_landing *l, size_t nregions) {
-  *l = (gt_landing){.tags = GT_NEW_ARRAY(int64_t, nregions), .spare = NONE};
+void gt_landing_open(gt_landing *l, size_t nregions, double rate_bps) {
+  *l = (gt_landing){
+      .access.rate_bps = rate_bps, .tags = GT_NEW_ARRAY(int64_t, nregions), .spare = NONE};
 }
 
 void gt_landing_close(gt_landing *l) {
@@ -34,13 +35,17 @@ static uint32_t place_of(gt_landing *l, const gt_landing_frame *f) {
   return i;
 }
 
-void gt_landing_put(gt_landing *l, const gt_landing_frame *f) {
+bool gt_landing_put(gt_landing *l, const gt_landing_frame *f) {
+  if (l->access.rate_bps <= 0) return true;
   int64_t *last = &l->tags[f->from];
   *last = (*last > l->tag ? *last : l->tag) + (int64_t)f->bytes;
-  if (l->busy)
+  if (l->busy) {
     gt_heap_push(&l->waiting, (gt_heap_entry){.at = *last, .key = f->from, .a = place_of(l, f)});
-  else
-    serve(l, f, *last);
+    return false;
+  }
+  serve(l, f, *last);
+  l->busy = l->passes > f->arrive;
+  return !l->busy;
 }
 
 gt_ns gt_landing_next(const gt_landing *l) {
@@ -56,4 +61,16 @@ gt_landing_frame gt_landing_take(gt_landing *l) {
   l->places[next.a].next = l->spare;
   l->spare = next.a;
   return served;
+}
+
+void gt_landing_all(gt_landing *l, const gt_landing_frame *frames, size_t n,
+                    void (*passed)(void *ctx, const gt_landing_frame *frame, gt_ns at), void *ctx) {
+  for (size_t i = 0; i < n || l->busy; i++) {
+    while (l->busy && (i >= n || l->passes <= frames[i].arrive)) {
+      const gt_ns at = l->passes;
+      const gt_landing_frame f = gt_landing_take(l);
+      passed(ctx, &f, at);
+    }
+    if (i < n && gt_landing_put(l, &frames[i])) passed(ctx, &frames[i], frames[i].arrive);
+  }
 }

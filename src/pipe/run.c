@@ -227,17 +227,15 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   const gt_pipe_way *way = way_of(run, &message);
   gt_link_state *link =
       &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
-  bool passes = run->down[way->to_region].access.rate_bps > 0.0;
+  const bool passes = run->down[way->to_region].access.rate_bps > 0.0;
   size_t left = (size_t)way->bytes;
-  for (bool last = false; !last;) {
-    size_t count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX,
-           bytes = count + GT_FRAME_HEADER_MAX;
-    left -= count;
-    last = left == 0;
-    gt_ns arrive = gt_link_step(link, way->link, &run->up[way->from_region], bytes, now).arrive;
-    if (last || passes) push(run, arrive, last ? LAST : FRAME, place, bytes);
-    if (last) expect(run, &message, arrive);
-  }
+  gt_ns arrive;
+  do {
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX);
+    arrive = gt_link_step(link, way->link, &run->up[way->from_region], bytes, now).arrive;
+    if (left == 0 || passes) push(run, arrive, left == 0 ? LAST : FRAME, place, bytes);
+  } while (left > 0);
+  expect(run, &message, arrive);
 }
 
 #define LAST_FRAME (UINT64_C(1) << 32)
@@ -258,13 +256,9 @@ static void put_on_access(gt_pipe_run *run, size_t place, size_t bytes, bool las
       .bytes = bytes,
       .stream_bps = gt_link_stream_bps(way->link, run->up[way->from_region].rate_bps),
       .of.number = (last ? LAST_FRAME : 0) | place};
-  const bool waits = down->busy;
-  if (down->access.rate_bps <= 0.0) {
-    push(run, now, THERE, place, 0);
-    return;
-  }
-  gt_landing_put(down, &frame);
-  if (!waits) wait_for_access(run, way->to_region);
+  const bool waits = down->busy, through = gt_landing_put(down, &frame);
+  if (through && last) push(run, now, THERE, place, 0);
+  if (!through && !waits) wait_for_access(run, way->to_region);
 }
 
 static void pass_access(gt_pipe_run *run, size_t region, gt_ns now) {
@@ -432,8 +426,7 @@ static void open_wan(gt_pipe_run *run) {
   for (size_t i = 0; i < n * n; i++) run->links[i] = gt_link_start(wan->seed, i / n, i % n, 0);
   for (size_t i = 0; i < n; i++) {
     run->up[i].rate_bps = wan->up_bps ? wan->up_bps[i] : 0.0;
-    gt_landing_open(&run->down[i], n);
-    run->down[i].access.rate_bps = wan->down_bps ? wan->down_bps[i] : 0.0;
+    gt_landing_open(&run->down[i], n, wan->down_bps ? wan->down_bps[i] : 0.0);
   }
 }
 

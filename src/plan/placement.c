@@ -35,18 +35,13 @@ static gt_ns back(const course *c, size_t from, size_t to) {
   return gt_from_seconds(link_of(c, from, to)->back_s);
 }
 
-/* Sends one object over a new connection; returns its arrival time. */
-static gt_ns send_new(const course *c, size_t from, size_t to, gt_ns ready) {
-  gt_link_state state = gt_link_start(1, from, to, ready);
-  return gt_link_step(&state, link_of(c, from, to), NULL, c->bytes, ready).arrive;
-}
-
-/* Sends `objects` one after another over an open connection. */
-static gt_ns send_open(const course *c, size_t from, size_t to, size_t objects, gt_ns ready) {
+/* Sends `objects` one after another over a new connection, or over an open one, without its set-up;
+   returns the arrival time of the last. */
+static gt_ns send(const course *c, size_t from, size_t to, bool open, size_t objects, gt_ns ready) {
   gt_link_spec spec = *link_of(c, from, to);
   gt_link_state state = gt_link_start(1, from, to, ready);
   gt_ns arrive = ready;
-  spec.setup_rtts = 0;
+  if (open) spec.setup_rtts = 0;
   for (size_t i = 0; i < objects; i++)
     arrive = gt_link_step(&state, &spec, NULL, c->bytes, ready).arrive;
   return arrive;
@@ -69,8 +64,8 @@ static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_pla
     if (t->in[i] > t->last) t->last = t->in[i];
   use->function_s += (double)(t->nin - 1) * gt_seconds(list);
   gt_ns listed = t->last + gt_from_seconds(c->pace->start_s) + list;
-  gt_ns read = send_open(c, point->storage, point->function, t->nin,
-                         listed + back(c, point->storage, point->function));
+  gt_ns read = send(c, point->storage, point->function, true, t->nin,
+                    listed + back(c, point->storage, point->function));
   return read + gt_from_seconds(c->pace->add_s_per_gb * (double)t->nin * (double)c->bytes / 1e9);
 }
 
@@ -93,7 +88,7 @@ static void keep_model(course *c, point_time *t, gt_plan_use *use, gt_ns model) 
 static void aggregate_central(course *c) {
   const gt_plan_point *point = &c->p->global;
   point_time *t = &c->point[0];
-  gt_ns model = send_open(c, point->function, point->storage, 1, add_up(c, point, t, &c->use[0]));
+  gt_ns model = send(c, point->function, point->storage, true, 1, add_up(c, point, t, &c->use[0]));
   end_invocation(c, t, &c->use[0], model + back(c, point->function, point->storage));
   keep_model(c, t, &c->use[0], model);
 }
@@ -108,13 +103,13 @@ static void aggregate_regional(course *c) {
     const gt_plan_point *point = &p->regional[r];
     point_time *t = &c->point[r];
     global->in[r] =
-        send_new(c, point->function, p->global.storage, add_up(c, point, t, &c->use[r]));
+        send(c, point->function, p->global.storage, false, 1, add_up(c, point, t, &c->use[r]));
     end_invocation(c, t, &c->use[r], global->in[r] + back(c, point->function, p->global.storage));
   }
   gt_ns added = add_up(c, &p->global, global, &c->use[top]), ended = added;
   for (size_t r = 0; r < top; r++) {
     size_t storage = p->regional[r].storage;
-    gt_ns model = send_new(c, p->global.function, storage, added),
+    gt_ns model = send(c, p->global.function, storage, false, 1, added),
           acked = model + back(c, p->global.function, storage);
     keep_model(c, &c->point[r], &c->use[r], model);
     if (acked > ended) ended = acked;
@@ -137,7 +132,7 @@ static void train_and_upload(course *c) {
     size_t storage = storage_of(p, i);
     point_time *t = &c->point[p->nregional ? w->point : 0];
     gt_ns trained = c->ready[i] + gt_from_seconds(w->train_s),
-          there = send_new(c, w->site, storage, trained);
+          there = send(c, w->site, storage, false, 1, trained);
     t->in[t->nin++] = there;
     c->asked[i] = there + back(c, w->site, storage);
     double upload_s = gt_seconds(c->asked[i] - trained);
@@ -161,7 +156,7 @@ static void poll_and_download(course *c, size_t i) {
   gt_ns found = first + failed * every,
         last = p->nregional ? c->point[p->nregional].last : c->point[0].last;
   c->use[k].failed_reads += (double)failed;
-  c->ready[i] = send_open(c, storage, site, 1, found);
+  c->ready[i] = send(c, storage, site, true, 1, found);
   double download_s = gt_seconds(c->ready[i] - found);
   c->sum.wait_s += gt_seconds(found - c->asked[i]);
   c->sum.aggregate_s += gt_seconds(model - last);

@@ -23,15 +23,15 @@ const size_t gt_probe_sizes[GT_PROBE_SIZES] = {64,
 /* One-way time of a message of this size after a pause; size 64 means a header alone. */
 static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   gt_link_state state = gt_link_start(0, 0, 1, 0);
-  gt_link_times times = gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0);
-  gt_ns ready = times.arrive + gt_from_seconds(pause_s);
+  const gt_ns ready =
+      gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive + gt_from_seconds(pause_s);
   size_t left = size > GT_FRAME_HEADER_BYTES ? size : 0;
+  gt_ns arrive;
   do {
-    size_t payload = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX;
-    times = gt_link_step(&state, spec, NULL, payload + GT_FRAME_HEADER_BYTES, ready);
-    left -= payload;
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
+    arrive = gt_link_step(&state, spec, NULL, bytes, ready).arrive;
   } while (left > 0);
-  return gt_seconds(times.arrive - ready);
+  return gt_seconds(arrive - ready);
 }
 
 /* One-way time of the first message. */

@@ -63,11 +63,10 @@ typedef struct {
 
 /* One direction between two regions. */
 typedef struct {
-  gt_link_state link;
+  gt_wire wire;
   /* leaving: messages with a known departure that causes an event */
   sim_list control, bulk, leaving;
-  gt_ns due;              /* its entry in the heap of its region; GT_NEVER: it has none */
-  gt_ns wire, wire_until; /* time in which frames were leaving; counted up to wire_until */
+  gt_ns due; /* its entry in the heap of its region; GT_NEVER: it has none */
   uint32_t messages[SIM_KINDS];
   /* Bytes of messages of different sizes, without and with headers: of data (one kind crosses a
      wire), of activations, of their gradients, between strategies, of models, and of results. */

@@ -96,13 +96,14 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
     } else
       l->bytes_other += k.wire;
   }
-  if (w->wire > 0)
-    l->bandwidth_bps_measured = 8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire);
+  if (w->wire.used > 0)
+    l->bandwidth_bps_measured =
+        8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire.used);
 }
 
 sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to) {
   sim_crossed c = {.traffic = gt_sim_traffic_of(sim, from, to),
-                   .wire_s = gt_seconds(sim->regions[from].wires[to].wire)};
+                   .wire_s = gt_seconds(sim->regions[from].wires[to].wire.used)};
   if (!sim->crossed) return c;
   const sim_crossed *more = &sim->crossed[from * sim->n + to];
   c.traffic.messages += more->traffic.messages;

@@ -164,7 +164,7 @@ static void skip_region(sim_region *r, const sim_mark *from, const sim_mark *to,
   sim->gone_batches[a] += (double)(n * (t->batches - f->batches));
   for (size_t b = 0; b < sim->n; b++) {
     if (a == b) continue;
-    r->wires[b].link.origin -= gone;
+    r->wires[b].wire.link.origin -= gone;
     add_crossed(&sim->crossed[a * sim->n + b], &from->crossed[a * sim->n + b],
                 &to->crossed[a * sim->n + b], (double)n);
     if (stretch && made > 0 && t->batches > f->batches)

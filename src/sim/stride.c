@@ -46,7 +46,7 @@ static double until_message(const stride *s, const sim_mark *from, const sim_mar
   gt_ns first = GT_NEVER;
   if (to->views[s->ref].steps - from->views[s->ref].steps >= beat_of(s)) return INFINITY;
   for (size_t i = 0; i < n * n; i++) {
-    gt_ns until = i / n == i % n ? 0 : s->sim->regions[i / n].wires[i % n].link.busy_until;
+    gt_ns until = i / n == i % n ? 0 : s->sim->regions[i / n].wires[i % n].wire.link.busy_until;
     if (until > now + span / 2 && until < first) first = until;
   }
   return first == GT_NEVER ? INFINITY : floor((double)(first - now) / (double)span);

@@ -90,12 +90,13 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   r->wires = GT_NEW_ARRAY(sim_wire, sim->n);
   r->ready = GT_NEW_ARRAY(uint64_t, sim->n / 64 + 1);
   const double access_bps = sim->spec.job->regions[r->id].access_bps;
-  if (access_bps > 0) gt_landing_open(&r->landing, sim->n); /* 8 bytes for each pair of regions */
-  r->up.rate_bps = r->landing.access.rate_bps = access_bps;
+  r->up.rate_bps = access_bps;
+  if (access_bps > 0) /* 8 bytes for each pair of regions */
+    gt_landing_open(&r->landing, sim->n, access_bps);
   for (size_t p = 0; p < sim->n; p++) {
     sim_list none = {SIM_NONE, SIM_NONE};
     sim_wire *w = &r->wires[p];
-    w->link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
+    w->wire.link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
     /* sent before time begins */
@@ -118,7 +119,7 @@ void gt_sim_wires_close(sim_region *r) {
 static void set_due(sim_region *r, size_t peer) {
   sim_wire *w = &r->wires[peer];
   gt_ns due = GT_NEVER;
-  if (w->control.first != SIM_NONE || w->bulk.first != SIM_NONE) due = w->link.busy_until;
+  if (w->control.first != SIM_NONE || w->bulk.first != SIM_NONE) due = w->wire.link.busy_until;
   if (w->leaving.first != SIM_NONE && message(r->sim, w->leaving.first)->depart < due)
     due = message(r->sim, w->leaving.first)->depart;
   if (due == w->due) return;
@@ -164,23 +165,14 @@ bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* As the gateway chooses: control first, as of the moment at which the link became free. */
 static sim_list *next_queue(gt_sim *sim, sim_wire *w, gt_ns now) {
-  if (w->link.busy_until > now) return NULL;
+  if (w->wire.link.busy_until > now) return NULL;
   if (w->control.first == SIM_NONE) return w->bulk.first == SIM_NONE ? NULL : &w->bulk;
   if (w->bulk.first == SIM_NONE) return &w->control;
-  gt_ns control = message(sim, w->control.first)->queued,
-        bulk = message(sim, w->bulk.first)->queued;
-  gt_ns start = bulk > w->link.busy_until ? bulk : w->link.busy_until;
-  return control <= start ? &w->control : &w->bulk;
-}
-
-/* Time in which several frames were leaving counts once. */
-static void count_wire(sim_wire *w, gt_ns from, gt_ns until) {
-  if (from < w->wire_until) from = w->wire_until;
-  if (until <= from) return;
-  w->wire += until - from;
-  w->wire_until = until;
+  return gt_wire_control_first(&w->wire, message(sim, w->control.first)->queued,
+                               message(sim, w->bulk.first)->queued)
+             ? &w->control
+             : &w->bulk;
 }
 
 /* Only the last frame of a message has an effect at its arrival, unless frames queue for the access
@@ -222,17 +214,14 @@ static bool fill(sim_region *r, size_t peer, gt_ns now) {
   if (!q) return false;
   uint32_t i = q->first;
   sim_message *m = message(sim, i);
-  size_t left = m->bytes - m->taken,
-         count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX,
-         bytes = count + header_bytes(m);
-  m->taken += count;
-  gt_ns free_at = w->link.busy_until > m->queued ? w->link.busy_until : m->queued;
-  gt_link_times times = gt_link_step(&w->link, &gt_links_from(sim->spec.links, r->id)[peer], &r->up,
-                                     bytes, m->queued);
-  count_wire(w, free_at, times.depart);
-  if (count == left) has_begun_to_leave(sim, w, q, i, times.depart);
-  travel(r, peer, i, bytes, count == left, times.arrive);
-  if (count == left) drop_user(sim, i);
+  size_t left = m->bytes - m->taken;
+  const size_t bytes = gt_frame_take(&left, header_bytes(m));
+  m->taken = m->bytes - left;
+  const gt_link_times times = gt_wire_send(&w->wire, &gt_links_from(sim->spec.links, r->id)[peer],
+                                           &r->up, bytes, m->queued);
+  if (left == 0) has_begun_to_leave(sim, w, q, i, times.depart);
+  travel(r, peer, i, bytes, left == 0, times.arrive);
+  if (left == 0) drop_user(sim, i);
   return true;
 }
 
@@ -326,7 +315,7 @@ static void land(sim_region *r) {
   hand_on(r, (uint32_t)number, number >> 32);
 }
 
-static void put(sim_region *r, const gt_heap_entry *e) {
+static bool put(sim_region *r, const gt_heap_entry *e) {
   const gt_sim *sim = r->sim;
   const size_t from = (size_t)(e->key >> SENDER_SHIFT);
   const gt_link_spec *link = &gt_links_from(sim->spec.links, from)[r->id];
@@ -336,7 +325,7 @@ static void put(sim_region *r, const gt_heap_entry *e) {
                                   .stream_bps =
                                       gt_link_stream_bps(link, sim->regions[from].up.rate_bps),
                                   .of.number = (uint64_t)((e->b & LAST_FRAME) != 0) << 32 | e->a};
-  gt_landing_put(&r->landing, &frame);
+  return gt_landing_put(&r->landing, &frame);
 }
 
 /* Frames that have passed the access come before those that arrive at it. */
@@ -346,13 +335,8 @@ void gt_sim_deliver(sim_region *r) {
     land(r);
     return;
   }
-  gt_heap_entry e = gt_heap_pop(&r->arrivals);
-  if (r->landing.access.rate_bps <= 0) {
-    hand_on(r, e.a, e.b & LAST_FRAME);
-    return;
-  }
-  put(r, &e);
-  if (gt_landing_next(&r->landing) <= at) land(r);
+  const gt_heap_entry e = gt_heap_pop(&r->arrivals);
+  if (r->landing.access.rate_bps <= 0 || put(r, &e)) hand_on(r, e.a, e.b & LAST_FRAME);
 }
 
 /* ---- time that is left out ------------------------------------------------------------------- */
@@ -368,7 +352,7 @@ static gt_ns earliest(const sim_region *r, size_t peer) {
   const gt_sim *sim = r->sim;
   const sim_wire *w = &r->wires[peer];
   const gt_heap *arrivals = &sim->regions[peer].arrivals;
-  gt_ns first = w->link.busy_until;
+  gt_ns first = w->wire.link.busy_until;
   if (w->leaving.first != SIM_NONE && sim->messages[w->leaving.first].depart < first)
     first = sim->messages[w->leaving.first].depart;
   for (size_t i = 0; i < arrivals->n; i++)
@@ -381,10 +365,10 @@ bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by) {
   gt_sim *sim = r->sim;
   sim_wire *w = &r->wires[peer];
   gt_heap *arrivals = &sim->regions[peer].arrivals;
-  if (w->link.busy_until <= now + by || earliest(r, peer) <= now + by) return false;
-  w->link.busy_until -= by;
-  w->link.last_arrival -= by;
-  w->link.window_from -= by;
+  if (w->wire.link.busy_until <= now + by || earliest(r, peer) <= now + by) return false;
+  w->wire.link.busy_until -= by;
+  w->wire.link.last_arrival -= by;
+  w->wire.link.window_from -= by;
   for (uint32_t i = w->leaving.first; i != SIM_NONE; i = message(sim, i)->next_leaving)
     message(sim, i)->depart -= by;
   for (size_t i = 0; i < arrivals->n; i++)

@@ -21,7 +21,7 @@ static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec
   s->spec = spec->links[peer];
   s->spec.noutages = 0; /* they begin with the run */
   s->noutages = spec->links[peer].noutages;
-  s->link = gt_link_start(spec->seed, g->self, peer, gt_now());
+  s->wire.link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
   s->slots = GT_NEW_ARRAY(gt_slot, window);
   s->memory = gt_alloc(window, stride);
@@ -44,8 +44,8 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
   g->ops = &gt_transport_mpi;
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
-  gt_landing_open(&g->landing, g->nregions);
-  if (g->timing->modelled) g->up.rate_bps = g->landing.access.rate_bps = g->access_bps;
+  if (g->timing->modelled) g->up.rate_bps = g->access_bps;
+  gt_landing_open(&g->landing, g->nregions, g->up.rate_bps);
   size_t least = spec->payload_max > GT_FRAME_MIN ? spec->payload_max : GT_FRAME_MIN,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
@@ -74,7 +74,7 @@ void gt_gateway_begin(gt_gateway *gateway, gt_ns now) {
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     gt_sender *s = &gateway->senders[peer];
     s->spec.noutages = s->noutages;
-    if (!s->link_loaded) s->link.origin = now;
+    if (!s->link_loaded) s->wire.link.origin = now;
   }
 }
 

@@ -84,10 +84,9 @@ typedef struct {
   uint64_t filled, told, launched, freed;
   gt_link_spec spec;
   size_t noutages; /* of it, once the run has begun */
-  gt_link_state link;
+  gt_wire wire;
   bool link_loaded; /* from a checkpoint: traces and outages continue there */
   gt_ledger_row ledger[GT_LEDGER_KINDS];
-  gt_ns wire, wire_until;       /* time in which frames were leaving; counted up to then */
   int64_t saved[GT_LINK_WORDS]; /* the link's state with relative times, borrowed by a checkpoint */
   int64_t saved_wire;
 } gt_sender;
@@ -183,8 +182,7 @@ struct gt_gateway {
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now);
 /* A slot is free for a frame of any kind. */
 bool gt_sender_has_room(const gt_sender *s);
-/* Puts the frame on its modelled link: sets when it leaves and arrives, and counts the time on the
-   wire. */
+/* Puts the frame on its modelled link: sets when it leaves and arrives. */
 void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued);
 /* When the sender needs to be polled next. */
 gt_ns gt_sender_due(const gt_sender *s, bool modelled);
@@ -238,7 +236,5 @@ gt_ns gt_agreement_safe(const gt_agreement *a);
 
 /* ledger.c */
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last);
-/* Frames were leaving in this time. */
-void gt_ledger_wire(gt_sender *s, gt_ns from, gt_ns until);
 
 #endif

@@ -17,16 +17,8 @@ void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last) {
   row->wire_bytes += (int64_t)head->frame_bytes + (int64_t)gt_header_bytes(head);
 }
 
-/* Time in which several frames were leaving counts once. */
-void gt_ledger_wire(gt_sender *s, gt_ns from, gt_ns until) {
-  if (from < s->wire_until) from = s->wire_until;
-  if (until <= from) return;
-  s->wire += until - from;
-  s->wire_until = until;
-}
-
 double gt_gateway_wire_s(const gt_gateway *gateway, size_t peer) {
-  return gt_seconds(gateway->senders[peer].wire);
+  return gt_seconds(gateway->senders[peer].wire.used);
 }
 
 const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer) {
@@ -54,10 +46,10 @@ static gt_status peer_fields(gt_gateway *gateway, size_t peer, gt_state_way way)
 
 /* Times are saved relative to now, because the next run has its own clock. */
 static void save_link(gt_sender *s, gt_ns now) {
-  gt_link_state link = s->link;
+  gt_link_state link = s->wire.link;
   gt_link_shift(&link, -now);
   memcpy(s->saved, &link, sizeof link);
-  s->saved_wire = s->wire;
+  s->saved_wire = s->wire.used;
 }
 
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state) {
@@ -73,11 +65,11 @@ void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state) {
 }
 
 static void load_link(gt_sender *s, gt_ns now) {
-  memcpy(&s->link, s->saved, sizeof s->link);
-  gt_link_shift(&s->link, now);
+  memcpy(&s->wire.link, s->saved, sizeof s->wire.link);
+  gt_link_shift(&s->wire.link, now);
   s->link_loaded = true;
-  s->wire = s->saved_wire;
-  s->wire_until = s->link.busy_until;
+  s->wire.used = s->saved_wire;
+  s->wire.until = s->wire.link.busy_until;
 }
 
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state) {

@@ -55,7 +55,7 @@ static bool sent(gt_gateway *g, size_t peer, gt_ns now) {
 static bool sent_over_wire(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   if (!sent(g, peer, now)) return false;
-  gt_ledger_wire(s, gt_sender_slot(s, s->freed)->depart, now);
+  gt_wire_add(&s->wire, gt_sender_slot(s, s->freed)->depart, now);
   return true;
 }
 

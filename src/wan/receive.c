@@ -174,17 +174,17 @@ static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
   put_back(g, h);
 }
 
-static void put(gt_gateway *g, gt_held_frame *h) {
+static void put(gt_gateway *g, gt_held_frame *h, gt_ns now) {
   const gt_landing_frame frame = {.arrive = h->arrive,
                                   .from = h->peer,
                                   .bytes = h->bytes,
                                   .stream_bps = g->receivers[h->peer].stream_bps,
                                   .of.frame = h};
-  gt_landing_put(&g->landing, &frame);
+  if (gt_landing_put(&g->landing, &frame)) hand_on_held(g, h, now);
 }
 
 void gt_receive_put(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
-  put(g, copy_of(g, peer, frame, bytes, now));
+  put(g, copy_of(g, peer, frame, bytes, now), now);
 }
 
 void gt_receive_landed(gt_gateway *g, gt_ns now) {
@@ -192,14 +192,7 @@ void gt_receive_landed(gt_gateway *g, gt_ns now) {
 }
 
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now) {
-  gt_held_frame *h = take_first(&g->receivers[peer].coming);
-  if (g->landing.access.rate_bps <= 0) {
-    hand_on_held(g, h, now);
-    return;
-  }
-  const gt_ns arrive = h->arrive;
-  put(g, h);
-  if (gt_landing_next(&g->landing) <= arrive) gt_receive_landed(g, now);
+  put(g, take_first(&g->receivers[peer].coming), now);
 }
 
 static void close_queue(gt_held_frame *h) {

@@ -16,27 +16,23 @@ static bool bulk_can_leave(const gt_sender *s) {
   return s->bulk.n > 0 && gt_sender_has_room(s);
 }
 
-/* Control frames come first.  Polls come late, so the choice is that of the moment at which the
-   link became free: a message queued after a data frame should have begun to leave does not
-   overtake it, and the link does not idle because of a late poll. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now) {
-  if (modelled && s->link.busy_until > now) return NULL;
+  if (modelled && s->wire.link.busy_until > now) return NULL;
   bool data_can_leave = bulk_can_leave(s);
   if (!control_can_leave(s)) return data_can_leave ? &s->bulk : NULL;
   if (!data_can_leave || !modelled) return &s->control;
-  gt_ns control = gt_queue_at(&s->control, 0)->queued, bulk = gt_queue_at(&s->bulk, 0)->queued;
-  gt_ns start = bulk > s->link.busy_until ? bulk : s->link.busy_until;
-  return control <= start ? &s->control : &s->bulk;
+  return gt_wire_control_first(&s->wire, gt_queue_at(&s->control, 0)->queued,
+                               gt_queue_at(&s->bulk, 0)->queued)
+             ? &s->control
+             : &s->bulk;
 }
 
 /* The frame counts as ready since it was queued, however late the poll: late polls never lower the
    link's throughput. */
 void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued) {
-  gt_ns free_at = s->link.busy_until > queued ? s->link.busy_until : queued;
-  gt_link_times times = gt_link_step(&s->link, &s->spec, up, slot->bytes, queued);
+  const gt_link_times times = gt_wire_send(&s->wire, &s->spec, up, slot->bytes, queued);
   slot->depart = times.depart;
   slot->arrive = times.arrive;
-  gt_ledger_wire(s, free_at, times.depart);
 }
 
 static gt_ns sooner(gt_ns a, gt_ns b) {
@@ -45,7 +41,7 @@ static gt_ns sooner(gt_ns a, gt_ns b) {
 
 gt_ns gt_sender_due(const gt_sender *s, bool modelled) {
   gt_ns due = GT_NEVER;
-  if (control_can_leave(s) || bulk_can_leave(s)) due = modelled ? s->link.busy_until : 0;
+  if (control_can_leave(s) || bulk_can_leave(s)) due = modelled ? s->wire.link.busy_until : 0;
   if (!modelled) return due;
   if (s->told < s->filled) due = sooner(due, s->slots[s->told % s->window].depart);
   if (s->launched < s->filled) due = sooner(due, s->slots[s->launched % s->window].arrive);

@@ -199,7 +199,7 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
     gt_sender *s = &gateway->senders[p];
     s->spec.noutages = s->noutages;
     if (s->link_loaded) continue;
-    s->link = gt_link_start(gateway->seed, gateway->self, p, 0);
-    s->wire = s->wire_until = 0; /* the greetings travelled in real time */
+    /* the greetings travelled in real time */
+    s->wire = (gt_wire){.link = gt_link_start(gateway->seed, gateway->self, p, 0)};
   }
 }

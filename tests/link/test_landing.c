@@ -7,8 +7,7 @@
 
 static gt_landing open_landing(double rate_bps) {
   gt_landing l;
-  gt_landing_open(&l, SENDERS);
-  l.access.rate_bps = rate_bps;
+  gt_landing_open(&l, SENDERS, rate_bps);
   return l;
 }
 
@@ -92,12 +91,14 @@ static void one_sender_has_the_access(void) {
   gt_access alone = {.rate_bps = 8e6};
   gt_ns at = 0;
   for (int i = 0; i < FRAMES; i++) {
-    const gt_landing_frame f = {
-        .arrive = at += (gt_ns)gt_rng_below(&rng, 4 * MS), .bytes = 2000, .stream_bps = 9e6};
-    gt_landing_put(&l, &f);
-    const gt_ns expected = gt_access_pass(&alone, 2000, 9e6, at);
-    assert_int_equal(gt_landing_next(&l), expected);
-    gt_landing_take(&l);
+    const gt_landing_frame f = {.arrive = at += (gt_ns)gt_rng_below(&rng, 4 * MS),
+                                .bytes = 2000,
+                                .stream_bps = i % 2 ? 7e6 : 9e6};
+    const bool through = gt_landing_put(&l, &f);
+    const gt_ns expected = gt_access_pass(&alone, 2000, f.stream_bps, at);
+    assert_int_equal(through, expected == at);
+    assert_int_equal(gt_landing_next(&l), through ? GT_NEVER : expected);
+    if (!through) gt_landing_take(&l);
     at = expected;
   }
   close_landing(&l);

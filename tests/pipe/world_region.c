@@ -341,17 +341,13 @@ static const gt_link_spec *link_of(const r_world *w, const r_packet *p) {
 static void give_to_link(r_world *w, size_t i) {
   const r_packet *p = &w->packets[i];
   gt_link_state *link = &w->links[p->from * w->spec.problem->wan->nregions + p->to];
-  gt_link_times times = {0};
-  size_t left_bytes = p->packet.bytes;
-  for (bool last = false; !last;) {
-    const size_t count = left_bytes < GT_FRAME_PAYLOAD_MAX ? left_bytes : GT_FRAME_PAYLOAD_MAX,
-                 bytes = count + GT_FRAME_HEADER_MAX;
-    left_bytes -= count;
-    last = left_bytes == 0;
-    times = gt_link_step(link, link_of(w, p), &w->up[p->from], bytes, w->now);
-    if (last) push(w, times.depart, LEAVES, i, 0);
-    push(w, times.arrive, last ? LAST : FRAME, i, bytes);
-  }
+  size_t left = p->packet.bytes;
+  do {
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX);
+    const gt_link_times times = gt_link_step(link, link_of(w, p), &w->up[p->from], bytes, w->now);
+    if (left == 0) push(w, times.depart, LEAVES, i, 0);
+    push(w, times.arrive, left == 0 ? LAST : FRAME, i, bytes);
+  } while (left > 0);
 }
 
 static void wait_for_access(r_world *w, size_t region) {
@@ -362,18 +358,15 @@ static void wait_for_access(r_world *w, size_t region) {
 static void put_on_access(r_world *w, size_t i, size_t bytes, bool last) {
   const r_packet *p = &w->packets[i];
   gt_landing *down = &w->down[p->to];
-  const bool waits = down->busy;
-  if (down->access.rate_bps <= 0.0) {
-    if (last) push(w, w->now, THERE, i, 0);
-    return;
-  }
-  gt_landing_put(down, &(gt_landing_frame){
-                           .arrive = w->now,
-                           .from = p->from,
-                           .bytes = bytes,
-                           .stream_bps = gt_link_stream_bps(link_of(w, p), w->up[p->from].rate_bps),
-                           .of.number = (last ? LAST_FRAME : 0) | i});
-  if (!waits) wait_for_access(w, p->to);
+  const gt_landing_frame frame = {.arrive = w->now,
+                                  .from = p->from,
+                                  .bytes = bytes,
+                                  .stream_bps =
+                                      gt_link_stream_bps(link_of(w, p), w->up[p->from].rate_bps),
+                                  .of.number = (last ? LAST_FRAME : 0) | i};
+  const bool waits = down->busy, through = gt_landing_put(down, &frame);
+  if (through && last) push(w, w->now, THERE, i, 0);
+  if (!through && !waits) wait_for_access(w, p->to);
 }
 
 static void pass_access(r_world *w, size_t region) {
@@ -479,8 +472,7 @@ static void open_links(r_world *w) {
   for (size_t i = 0; i < n * n; i++) w->links[i] = gt_link_start(wan->seed, i / n, i % n, 0);
   for (size_t i = 0; i < n; i++) {
     w->up[i].rate_bps = wan->up_bps ? wan->up_bps[i] : 0.0;
-    gt_landing_open(&w->down[i], n);
-    w->down[i].access.rate_bps = wan->down_bps ? wan->down_bps[i] : 0.0;
+    gt_landing_open(&w->down[i], n, wan->down_bps ? wan->down_bps[i] : 0.0);
   }
 }
 

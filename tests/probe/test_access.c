@@ -18,18 +18,13 @@ typedef struct {
 
 /* ---- streams over the link model ---- */
 
-typedef struct {
-  gt_ns at;
-  size_t from, bytes;
-} frame;
-
 static int by_time(const void *a, const void *b) {
-  const frame *x = a, *y = b;
-  return (x->at > y->at) - (x->at < y->at);
+  const gt_landing_frame *x = a, *y = b;
+  return (x->arrive > y->arrive) - (x->arrive < y->arrive);
 }
 
 /* The sender's links take one frame each in turn, as they become free. */
-static void send_row(const wan *w, size_t from, const double *bits, frame **frames,
+static void send_row(const wan *w, size_t from, const double *bits, gt_landing_frame **frames,
                      size_t *nframes) {
   gt_link_state links[N_MAX];
   gt_access up = {.rate_bps = w->up[from]};
@@ -48,48 +43,35 @@ static void send_row(const wan *w, size_t from, const double *bits, frame **fram
         .bandwidth_bps = w->link[from * w->n + next], .latency_s = LATENCY_S, .back_s = LATENCY_S};
     size_t bytes = left[next] < 65536 ? (size_t)left[next] + 1 : 65536;
     left[next] -= (double)bytes;
-    gt_ns arrive = gt_link_step(&links[next], &spec, &up, bytes, 0).arrive;
-    frames[next][nframes[next]++] = (frame){arrive, from, bytes};
+    frames[next][nframes[next]++] =
+        (gt_landing_frame){.arrive = gt_link_step(&links[next], &spec, &up, bytes, 0).arrive,
+                           .from = from,
+                           .bytes = bytes,
+                           .stream_bps = gt_link_stream_bps(&spec, up.rate_bps),
+                           .of.number = from * w->n + next};
   }
 }
 
-static void land(gt_landing *down, size_t n, size_t to, double *seconds) {
-  const gt_ns passes = gt_landing_next(down);
-  seconds[gt_landing_take(down).from * n + to] = gt_seconds(passes) - LATENCY_S;
-}
-
-/* The frames that came to a region, in order of time, through its access. */
-static void pass_access(const wan *w, size_t to, const frame *came, size_t n, double *seconds) {
-  gt_landing down;
-  gt_landing_open(&down, w->n);
-  down.access.rate_bps = w->down[to];
-  for (size_t i = 0; i < n; i++) {
-    const size_t from = came[i].from;
-    const gt_link_spec spec = {.bandwidth_bps = w->link[from * w->n + to]};
-    while (gt_landing_next(&down) <= came[i].at) land(&down, w->n, to, seconds);
-    gt_landing_put(&down,
-                   &(gt_landing_frame){.arrive = came[i].at,
-                                       .from = from,
-                                       .bytes = came[i].bytes,
-                                       .stream_bps = gt_link_stream_bps(&spec, w->up[from])});
-  }
-  while (gt_landing_next(&down) != GT_NEVER) land(&down, w->n, to, seconds);
-  gt_landing_close(&down);
+static void passed(void *seconds, const gt_landing_frame *frame, gt_ns at) {
+  ((double *)seconds)[frame->of.number] = gt_seconds(at) - LATENCY_S;
 }
 
 /* Streams of these bits, all started at once: seconds of each. */
 static void carry(const wan *w, const double *bits, double *seconds) {
-  frame *frames[N_MAX];
+  gt_landing_frame *frames[N_MAX];
   size_t nframes[N_MAX] = {0};
   for (size_t r = 0; r < w->n; r++) {
     double all = 0;
     for (size_t from = 0; from < w->n; from++) all += bits[from * w->n + r];
-    frames[r] = GT_NEW_ARRAY(frame, (size_t)(all / 8 / 65536) + w->n + 1);
+    frames[r] = GT_NEW_ARRAY(gt_landing_frame, (size_t)(all / 8 / 65536) + w->n + 1);
   }
   for (size_t r = 0; r < w->n; r++) send_row(w, r, bits, frames, nframes);
   for (size_t r = 0; r < w->n; r++) {
     qsort(frames[r], nframes[r], sizeof *frames[r], by_time);
-    pass_access(w, r, frames[r], nframes[r], seconds);
+    gt_landing down;
+    gt_landing_open(&down, w->n, w->down[r]);
+    gt_landing_all(&down, frames[r], nframes[r], passed, seconds);
+    gt_landing_close(&down);
     gt_free(frames[r]);
   }
 }

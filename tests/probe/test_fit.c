@@ -10,12 +10,11 @@ static double one_way(const gt_link_spec *spec, size_t size, double pause_s) {
   gt_ns ready = gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive +
                 gt_from_seconds(pause_s),
         arrive = 0;
-  for (size_t at = 0; at == 0 || at < size; at += GT_FRAME_PAYLOAD_MAX) {
-    size_t left = size - at, payload = size == 64                    ? 0
-                                       : left < GT_FRAME_PAYLOAD_MAX ? left
-                                                                     : GT_FRAME_PAYLOAD_MAX;
-    arrive = gt_link_step(&state, spec, NULL, payload + GT_FRAME_HEADER_BYTES, ready).arrive;
-  }
+  size_t left = size == 64 ? 0 : size;
+  do {
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
+    arrive = gt_link_step(&state, spec, NULL, bytes, ready).arrive;
+  } while (left > 0);
   return gt_seconds(arrive - ready);
 }
 

@@ -265,10 +265,10 @@ static void save_and_load(void) {
   gt_ns later = now + 5 * GT_SECOND;
   assert_int_equal(gt_gateway_load(&fresh, later, &saved), GT_OK);
   const gt_sender *old = &s.g->senders[1 - rank], *new = &senders[1 - rank];
-  assert_int_equal(new->link.busy_until, old->link.busy_until + 5 * GT_SECOND);
-  assert_int_equal(new->link.last_arrival, old->link.last_arrival + 5 * GT_SECOND);
-  assert_memory_equal(&new->link.rng, &old->link.rng, sizeof new->link.rng);
-  assert_true(old->link.rng.counter > 0);
+  assert_int_equal(new->wire.link.busy_until, old->wire.link.busy_until + 5 * GT_SECOND);
+  assert_int_equal(new->wire.link.last_arrival, old->wire.link.last_arrival + 5 * GT_SECOND);
+  assert_memory_equal(&new->wire.link.rng, &old->wire.link.rng, sizeof new->wire.link.rng);
+  assert_true(old->wire.link.rng.counter > 0);
   assert_int_equal(new->ledger[GT_MSG_STATE].wire_bytes, gt_wire_bytes(MODEL));
   assert_memory_equal(new->ledger, old->ledger, sizeof new->ledger);
   gt_state_close(&saved);

@@ -41,14 +41,14 @@ static void control_comes_first(void) {
 /* The choice is that of the moment at which the link became free, however late the poll. */
 static void a_modelled_link_takes_what_was_there(void) {
   gt_sender s = idle_sender();
-  s.link.busy_until = 10 * MS;
+  s.wire.link.busy_until = 10 * MS;
   queue_data(&s, 3 * MS);
   assert_null(gt_sender_next_queue(&s, true, 9 * MS));
   assert_int_equal(gt_sender_due(&s, true), 10 * MS);
   queue_control(&s, 12 * MS); /* the data should have begun to leave at 10 */
   assert_ptr_equal(gt_sender_next_queue(&s, true, 20 * MS), &s.bulk);
   assert_ptr_equal(gt_sender_next_queue(&s, false, 20 * MS), &s.control);
-  s.link.busy_until = 12 * MS;
+  s.wire.link.busy_until = 12 * MS;
   assert_ptr_equal(gt_sender_next_queue(&s, true, 20 * MS), &s.control);
   close_sender(&s);
 }
@@ -75,7 +75,7 @@ static void data_leaves_slots_to_control(void) {
 /* A modelled link needs to be polled when a frame leaves, and when it arrives. */
 static void frames_are_due(void) {
   gt_sender s = idle_sender();
-  s.link.busy_until = 30 * MS;
+  s.wire.link.busy_until = 30 * MS;
   s.filled = 2;
   slots[0] = (gt_slot){.depart = 20 * MS, .arrive = 25 * MS};
   slots[1] = (gt_slot){.depart = 30 * MS, .arrive = 35 * MS};

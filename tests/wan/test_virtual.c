@@ -220,15 +220,13 @@ typedef struct {
 } frames;
 
 static void put_message(frames *fs, gt_link_state *link, const gt_link_spec *spec, entry m) {
-  for (uint64_t taken = 0, first = 1; first || taken < m.bytes; first = 0) {
-    uint64_t count =
-        m.bytes - taken < GT_FRAME_PAYLOAD_MAX ? m.bytes - taken : GT_FRAME_PAYLOAD_MAX;
-    taken += count;
+  size_t left = m.bytes;
+  do {
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
     assert_true(fs->n < fs->capacity);
-    gt_ns arrive =
-        gt_link_step(link, spec, NULL, count + GT_FRAME_HEADER_BYTES, (gt_ns)m.sent_at).arrive;
-    fs->at[fs->n++] = (frame){arrive, count + GT_FRAME_HEADER_BYTES, taken == m.bytes, m};
-  }
+    fs->at[fs->n++] = (frame){gt_link_step(link, spec, NULL, bytes, (gt_ns)m.sent_at).arrive, bytes,
+                              left == 0, m};
+  } while (left > 0);
 }
 
 /* Every frame that region `from` sends to this one. */
@@ -256,15 +254,20 @@ static int by_arrival(const void *a, const void *b) {
   return x < y ? -1 : 1; /* as sent */
 }
 
-/* Compares what passes the access next with the log. */
-static void check_landed(const side *s, gt_landing *down, size_t *n) {
-  const gt_ns passed = gt_landing_next(down);
-  const frame *f = gt_landing_take(down).of.frame;
-  if (!f->last || passed > s->sc->end[rank]) return;
-  assert_true(*n < s->nlog);
+typedef struct {
+  const side *s;
+  size_t n; /* messages that have passed */
+} landed;
+
+/* Compares what passes the access with the log. */
+static void check_landed(void *ctx, const gt_landing_frame *landing, gt_ns at) {
+  landed *l = ctx;
+  const frame *f = landing->of.frame;
+  if (!f->last || at > l->s->sc->end[rank]) return;
+  assert_true(l->n < l->s->nlog);
   entry expected = f->message;
-  expected.at = passed;
-  assert_memory_equal(&s->log[(*n)++], &expected, sizeof expected);
+  expected.at = at;
+  assert_memory_equal(&l->s->log[l->n++], &expected, sizeof expected);
 }
 
 /* The expected log, from the link model alone: frames of all senders in the order of arrival,
@@ -273,23 +276,23 @@ static void check_by_the_model(const side *s) {
   frames fs = {.capacity = 4 * (size_t)LOG_MAX};
   fs.at = GT_NEW_ARRAY(frame, fs.capacity);
   gt_landing down;
-  size_t n = 0;
-  gt_landing_open(&down, REGIONS);
-  down.access.rate_bps = s->sc->access_bps[rank];
+  landed l = {.s = s};
+  gt_landing_open(&down, REGIONS, s->sc->access_bps[rank]);
   for (size_t p = 0; p < REGIONS; p++)
     if (p != (size_t)rank) put_region(&fs, s->sc, p);
   qsort(fs.at, fs.n, sizeof *fs.at, by_arrival);
+  gt_landing_frame *landing = GT_NEW_ARRAY(gt_landing_frame, fs.n);
   for (size_t i = 0; i < fs.n; i++) {
     frame *f = &fs.at[i];
-    while (gt_landing_next(&down) <= f->arrive) check_landed(s, &down, &n);
-    gt_landing_put(&down, &(gt_landing_frame){.arrive = f->arrive,
-                                              .from = f->message.from,
-                                              .bytes = f->bytes,
-                                              .stream_bps = stream_of(s->sc, f->message.from),
-                                              .of.frame = f});
+    landing[i] = (gt_landing_frame){.arrive = f->arrive,
+                                    .from = f->message.from,
+                                    .bytes = f->bytes,
+                                    .stream_bps = stream_of(s->sc, f->message.from),
+                                    .of.frame = f};
   }
-  while (gt_landing_next(&down) != GT_NEVER) check_landed(s, &down, &n);
-  assert_int_equal(n, s->nlog);
+  gt_landing_all(&down, landing, fs.n, check_landed, &l);
+  assert_int_equal(l.n, s->nlog);
+  gt_free(landing);
   gt_landing_close(&down);
   gt_free(fs.at);
 }
