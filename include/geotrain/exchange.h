@@ -1,60 +1,26 @@
 /* exchange: two collectives over regions, all-reduce and broadcast, over one of several topologies.
-   Layer 4.  Local: a collective is a state machine.  It never calls MPI, waits, reads a clock or
-   does I/O: events bring its input, and it makes requests through its host.
+   Layer 5.  Local: a collective is a state machine.  It never calls MPI, waits, reads a clock or
+   does I/O: events bring its input, and it posts to an outbox.
    R regions, w_i the weight of region i, n floats. */
 #ifndef GEOTRAIN_EXCHANGE_H
 #define GEOTRAIN_EXCHANGE_H
 
 #include "geotrain/base_families.h"
-#include "geotrain/link.h"
+#include "geotrain/outbox.h"
 #include "geotrain/tensor.h"
 
 typedef struct gt_exchange gt_exchange;
 
-/* ---- what the PS does for an exchange -------------------------------------------------------- */
-
-/* A message body of vec.n floats.  Owned by the host; free again when all regions to which it was
-   posted have acknowledged it. */
-typedef struct gt_payload {
-  gt_vec vec;
-  size_t capacity; /* of its memory, in floats; used by the host */
-  int refs;
-} gt_payload;
-
-/* What messages are posted for.  Where updates are forwarded, these and the region's own have an
-   outbox each, so that neither starves the other. */
-typedef enum { GT_ROOM_ANY, GT_ROOM_OWN, GT_ROOM_FORWARDED } gt_room_use;
-
-/* A message to post: the n floats of `payload` from `first` on. */
-typedef struct {
-  gt_payload *payload;
-  size_t first, n;
-  gt_frame_header head; /* only kind, range, value, detail, flags and route are used */
-  const size_t *to;     /* nto regions */
-  size_t nto;
-  /* If the outbox of a region is full, the message replaces the newest one there that has not
-     begun to leave. */
-  bool replace;
-  bool again; /* the same n floats as in the last message: nothing was copied for this one */
-} gt_exchange_message;
-
+/* What an exchange tells its owner; each may be NULL. */
 typedef struct {
   void *ctx;
-  /* Returns a body of n floats to fill and post; its contents are undefined.  Never fails if every
-     region to which it will be posted has room, or the message may replace another. */
-  gt_payload *(*payload)(void *ctx, size_t n);
-  /* The region's outbox has room for this many more messages, to which `use` applies. */
-  bool (*room)(void *ctx, size_t region, size_t messages, gt_room_use use);
-  /* limits.wan_bytes allows so many more messages of so many floats.  False: gt_exchange_room is
-     called as soon as it does, or the run ends.  NULL: there is no limit. */
-  bool (*afford)(void *ctx, size_t messages, size_t floats);
-  void (*post)(void *ctx, const gt_exchange_message *message);
-  /* The exchange has taken the oldest message of the region for which gt_exchange_receive returned
-     false: the message may be acknowledged. */
-  void (*taken)(void *ctx, size_t region);
+  /* A body is about to be filled; `floats` floats have been written to the body of a message of this
+     kind, which is then posted. */
+  void (*filling)(void *ctx);
+  void (*filled)(void *ctx, gt_msg_kind kind, size_t floats);
   /* A message of the region, joined from pieces, is not finite and was dropped. */
-  void (*spoilt)(void *ctx, size_t region);
-} gt_exchange_host;
+  void (*nonfinite)(void *ctx, size_t region);
+} gt_exchange_events;
 
 /* All pointers are borrowed and must outlive the exchange; the struct itself is copied. */
 typedef struct {
@@ -68,7 +34,9 @@ typedef struct {
   const size_t *next;
   const size_t *workers; /* central: nregions, of each region; else NULL */
   size_t piece;          /* floats in a message of a hub or tree */
-  gt_exchange_host host;
+  gt_outbox *outbox;
+  const size_t *regions; /* nregions: their numbers in the outbox; NULL: the same */
+  gt_exchange_events events;
 } gt_exchange_spec;
 
 /* ---- topologies of a job --------------------------------------------------------------------- */
@@ -117,11 +85,6 @@ typedef struct {
    `central`. */
 gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast, size_t n);
 
-/* Bodies of whole messages that a host has from the start where messages are not pieces: two more
-   than may be under way, because a replacing message is posted even if all earlier ones have begun
-   to leave, and one to fill. */
-#define GT_EXCHANGE_SPARE ((size_t)3)
-
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
 /* Called after the collectives have been closed by their owners. */
 void gt_exchange_close(gt_exchange *x);
@@ -150,9 +113,13 @@ bool gt_exchange_forwards(const gt_exchange *x, size_t region);
 /* GT_ERR_FAULT: the header cannot be that of the region's next message: its route, part of the
    range or round is impossible. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
-/* Takes a message, each once and in order; its body has gt_exchange_bytes and is borrowed.  True:
-   it may be acknowledged now; false: it may be acknowledged after host.taken. */
-bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body);
+/* What becomes of a message: it may be acknowledged; it waits, and the exchange acknowledges it
+   later; it was not finite, and dropped. */
+typedef enum { GT_RECEIPT_TAKEN, GT_RECEIPT_HELD, GT_RECEIPT_NONFINITE } gt_receipt;
+/* Takes a message, each once and in order; its body has gt_exchange_bytes (of floats) and is
+   borrowed; NULL in a simulation. */
+gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head,
+                               const void *body);
 /* DONE: the region makes no more steps; counts: its gt_exchange_count of every range.  It stays,
    applies messages, and counts zero in means of later rounds.  With a mesh every message that it
    ever sent has been received.  JOINED: after a resume, never in a fresh start, once for every

@@ -1,5 +1,5 @@
 /* planner: decides before submission how many ranks each region gets and which strategy is used,
-   how long the run takes and what it costs.  Layer 9.  Local; no MPI.  Every figure comes from
+   how long the run takes and what it costs.  Layer 10.  Local; no MPI.  Every figure comes from
    simulations of the job (sim.h), every price from the job's prices (job.h). docs/planning.md
    defines a plan and the rule by which it is chosen. */
 #ifndef GEOTRAIN_PLANNER_H

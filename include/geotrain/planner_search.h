@@ -1,5 +1,5 @@
 /* planner_search: finds the pipeline of a job whose pipeline.stages is auto, and says whether data
-   parallelism over the regions would be faster.  Layer 9.  Local; no MPI.  Times of pipelines are
+   parallelism over the regions would be faster.  Layer 10.  Local; no MPI.  Times of pipelines are
    those of pipe_job.h, of data parallelism those of sim.h; docs/pipeline-search.md, "The search for a
    pipeline". */
 #ifndef GEOTRAIN_PLANNER_SEARCH_H

@@ -1,5 +1,5 @@
 /* probe: measures links, devices, MPI and the checkpoint directory of a job, on the ranks that
-   would train.  Layer 8. */
+   would train.  Layer 9. */
 #ifndef GEOTRAIN_PROBE_H
 #define GEOTRAIN_PROBE_H
 

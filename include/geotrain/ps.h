@@ -1,5 +1,5 @@
 /* ps: the parameter server of a region as the body of an event loop: batch numbers, gradients,
-   outboxes, rounds, drain.  Layer 6.  No MPI, no files, no clock: a run over MPI, a test and a
+   outboxes, rounds, drain.  Layer 7.  No MPI, no files, no clock: a run over MPI, a test and a
    simulation drive the same code by events, each with its time, and implement its host table. */
 #ifndef GEOTRAIN_PS_H
 #define GEOTRAIN_PS_H
@@ -67,11 +67,7 @@ typedef enum {
 
 typedef struct {
   void *ctx;
-  /* The gateway (see wan.h: payload borrowed until gt_ps_departed for data; cookie names it). */
-  void (*send)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
-               size_t bytes, uint64_t cookie);
-  bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                  const void *payload, uint64_t new_cookie);
+  gt_outbox_gateway gateway; /* gt_ps_departed follows what it is sent of data */
   /* Bytes of the training's traffic that have left, over all resumes, including parts of messages
      that were cut off.  NULL: those of the messages that have left. */
   double (*left)(void *ctx);

@@ -1,5 +1,5 @@
 /* setup: one rank's view of a run before its work begins, the same for a training run and for a
-   probe: job, role, machine, links, data, model, run directory.  Layer 7.  Over MPI: all ranks
+   probe: job, role, machine, links, data, model, run directory.  Layer 8.  Over MPI: all ranks
    agree on the result of each step before the next begins. */
 #ifndef GEOTRAIN_SETUP_H
 #define GEOTRAIN_SETUP_H

@@ -1,5 +1,5 @@
 /* sim: a run under the virtual clock without its arithmetic: the same PS, strategies, pipelines,
-   outboxes and link model for all regions, in one process; vectors have no data.  Layer 7.  No MPI,
+   outboxes and link model for all regions, in one process; vectors have no data.  Layer 8.  No MPI,
    no files.  Local. */
 #ifndef GEOTRAIN_SIM_H
 #define GEOTRAIN_SIM_H

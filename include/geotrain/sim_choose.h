@@ -1,5 +1,5 @@
 /* sim_choose: by which way the regions of a job exchange, when sync.topology is auto or tree: the way
-   whose rounds take least in simulation (docs/strategies.md).  Layer 7.  Local. */
+   whose rounds take least in simulation (docs/strategies.md).  Layer 8.  Local. */
 #ifndef GEOTRAIN_SIM_CHOOSE_H
 #define GEOTRAIN_SIM_CHOOSE_H
 

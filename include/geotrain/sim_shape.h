@@ -1,5 +1,5 @@
 /* sim: what a job trains, for programs that train nothing themselves: the floats of its model and
-   the samples of its regions.  Layer 7.  Reads data sets; local. */
+   the samples of its regions.  Layer 8.  Reads data sets; local. */
 #ifndef GEOTRAIN_SIM_SHAPE_H
 #define GEOTRAIN_SIM_SHAPE_H
 

@@ -1,4 +1,4 @@
-/* sync: strategies: when a region sends what, and how it uses what it receives.  Layer 5.  Local: a
+/* sync: strategies: when a region sends what, and how it uses what it receives.  Layer 6.  Local: a
    strategy is a state machine.  It never calls MPI, waits, reads a clock or does I/O.  Its input
    comes with events; its requests go to its host and, for other regions, into collectives of the
    exchange.  It knows neither topology nor codec.

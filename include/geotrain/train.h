@@ -1,5 +1,5 @@
 /* train: one training run over MPI: PS loop, worker loop, checkpoint and resume, final model and
-   summary.  Layer 8. */
+   summary.  Layer 9. */
 #ifndef GEOTRAIN_TRAIN_H
 #define GEOTRAIN_TRAIN_H
 

@@ -61,10 +61,8 @@ void gt_gateway_close(gt_gateway *gateway, double limit_s);
    control first, then data and bulk in the order queued. */
 void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head,
                      const void *payload, size_t bytes, uint64_t cookie, gt_ns now);
-/* Replaces payload (same size) and header of the queued message `cookie`, if no frame of it has
-   begun to leave; false: too late. */
-bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie,
-                        const gt_frame_header *head, const void *payload, uint64_t new_cookie);
+/* Forgets the queued message `cookie`; false: a frame of it has begun to leave, or it has left. */
+bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
 /* Does everything that can be done now.  Returns true if anything moved. */
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
 /* When to poll again at the latest, because a frame departs or arrives; GT_NEVER: nothing is due.

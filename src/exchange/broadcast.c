@@ -33,16 +33,14 @@ gt_vec gt_broadcast_begin(gt_broadcast *b) {
     gt_vec own = ops_of(b)->begin(b);
     if (own.n) return own;
   }
-  b->filling = gt_exchange_body(b->base.x, b->base.n);
-  return b->filling->vec;
+  return gt_exchange_fill(b->base.x, &b->filling, b->base.n);
 }
 
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples) {
-  gt_payload *payload = b->filling;
-  const gt_frame_header head = gt_collective_head(&b->base, value, samples);
-  b->filling = NULL;
+  b->filling.value = value;
+  b->filling.detail = samples;
   b->posted = (int64_t)value;
-  ops_of(b)->post(b, payload, &head);
+  ops_of(b)->post(b, &b->filling);
 }
 
 void gt_broadcast_save(gt_broadcast *b, gt_state *state) {

@@ -104,34 +104,30 @@ static bool form(gt_central *t) {
   return true;
 }
 
-static void post_answer(const gt_central *t, gt_payload *payload, size_t i, size_t copy,
-                        bool again) {
+static void post_answer(const gt_central *t, gt_message *m, size_t i, size_t copy) {
   const gt_allreduce *r = &t->rounds.base;
   const gt_exchange *x = gt_central_x(t);
-  const gt_frame_route route = {.origin = (uint16_t)x->spec.self,
-                                .destination = (uint16_t)x->others[i],
-                                .destination_rank = (uint16_t)(copy + 1),
-                                .count = r->base.n,
-                                .weight = t->weight};
-  gt_exchange_message message = {.payload = payload,
-                                 .n = r->base.n,
-                                 .head = gt_collective_routed(&r->base, (uint64_t)r->applied,
-                                                              copies_for(x, x->others[i]), &route),
-                                 .to = &x->others[i],
-                                 .nto = 1,
-                                 .again = again};
-  if (r->base.spec.answer) message.head.kind = (uint8_t)r->base.spec.answer;
-  x->spec.host.post(x->spec.host.ctx, &message);
+  m->kind = r->base.spec.answer;
+  m->value = (uint64_t)r->applied;
+  m->detail = copies_for(x, x->others[i]);
+  m->route = (gt_frame_route){.origin = (uint16_t)x->spec.self,
+                              .destination = (uint16_t)x->others[i],
+                              .destination_rank = (uint16_t)(copy + 1),
+                              .weight = t->weight};
+  m->to = &x->others[i];
+  m->nto = 1;
+  gt_exchange_send(&r->base, m);
+  m->again = true;
 }
 
 static void central_answer(gt_allreduce *r, gt_vec made) {
   const gt_exchange *x = r->base.x;
+  gt_message m = {.of = GT_BODY_SUM};
   if (!gt_central_is_root(x) || x->spec.nregions == 1) return;
-  gt_payload *payload = gt_exchange_body(x, r->base.n);
-  gt_vec_copy(payload->vec, made);
+  gt_vec_copy(gt_exchange_fill(x, &m, r->base.n), made);
   for (size_t i = 0; i + 1 < x->spec.nregions; i++)
     for (size_t copy = 0; copy < copies_for(x, x->others[i]); copy++)
-      post_answer(of(r), payload, i, copy, i + copy > 0);
+      post_answer(of(r), &m, i, copy);
 }
 
 /* ---- the other regions ----------------------------------------------------------------------- */

@@ -28,25 +28,22 @@ static int64_t samples_of_part(const gt_central *t, int64_t i) {
 static void post_part(const gt_central *t, int64_t i) {
   const gt_allreduce *r = &t->rounds.base;
   const gt_exchange *x = gt_central_x(t);
-  const gt_frame_route route = {.origin = (uint16_t)x->spec.self,
-                                .origin_rank =
-                                    (uint16_t)(t->n.given > 0 ? t->parts[i].about[0] : i + 1),
-                                .destination = (uint16_t)*gt_central_root(x),
-                                .count = r->base.n,
-                                .weight = (double)gt_central_samples(t)};
-  gt_payload *payload = gt_exchange_body(x, r->base.n);
-  if (t->n.given > 0)
-    gt_vec_copy(payload->vec, t->parts[i].x);
+  const bool given = t->n.given > 0;
+  gt_message m = {.of = GT_BODY_OWN,
+                  .value = (uint64_t)r->own,
+                  .detail = (uint64_t)samples_of_part(t, i),
+                  .route = {.origin = (uint16_t)x->spec.self,
+                            .origin_rank = (uint16_t)(given ? t->parts[i].about[0] : i + 1),
+                            .destination = (uint16_t)*gt_central_root(x),
+                            .weight = (double)gt_central_samples(t)},
+                  .to = gt_central_root(x),
+                  .nto = 1};
+  const gt_vec body = gt_exchange_fill(x, &m, r->base.n);
+  if (given)
+    gt_vec_copy(body, t->parts[i].x);
   else
-    gt_allreduce_copy_own(r, payload->vec);
-  const gt_exchange_message message = {
-      .payload = payload,
-      .n = r->base.n,
-      .head =
-          gt_collective_routed(&r->base, (uint64_t)r->own, (uint64_t)samples_of_part(t, i), &route),
-      .to = gt_central_root(x),
-      .nto = 1};
-  x->spec.host.post(x->spec.host.ctx, &message);
+    gt_allreduce_copy_own(r, body);
+  gt_exchange_send(&r->base, &m);
 }
 
 /* Each message as soon as there is room for it: a resume may find more of them than the region has

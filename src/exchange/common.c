@@ -19,20 +19,28 @@ void gt_exchange_remove(gt_collective *c) {
   gt_free(c);
 }
 
+static size_t region_of(const gt_exchange *x, size_t member) {
+  return x->spec.regions ? x->spec.regions[member] : member;
+}
+
 bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
                          gt_room_use use) {
-  const gt_exchange_host *host = &x->spec.host;
   for (size_t i = 0; i < n; i++)
-    if (!host->room(host->ctx, regions[i], messages, use)) {
+    if (!gt_outbox_room(x->spec.outbox, region_of(x, regions[i]), messages, use)) {
       x->full = regions[i];
       return false;
     }
   return true;
 }
 
+size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats) {
+  const gt_frame_header head = {.flags = x->topology->routed ? GT_FRAME_ROUTED : 0};
+  return messages * gt_message_wire_bytes(&head, floats * sizeof(float));
+}
+
 bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats) {
-  const gt_exchange_host *host = &x->spec.host;
-  if (!host->afford || host->afford(host->ctx, messages, floats)) return true;
+  if (gt_outbox_affords(x->spec.outbox, (double)gt_exchange_wire_bytes(x, messages, floats)))
+    return true;
   x->full = x->spec.nregions;
   return false;
 }
@@ -50,19 +58,36 @@ gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, siz
                  offset);
 }
 
-gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
-  return x->spec.host.payload(x->spec.host.ctx, n);
+void gt_exchange_acknowledge(const gt_exchange *x, size_t from) {
+  gt_outbox_ack(x->spec.outbox, region_of(x, from), 1);
 }
 
-gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail) {
-  return (gt_frame_header){
-      .kind = (uint8_t)c->spec.kind, .range = (uint32_t)c->id, .value = value, .detail = detail};
+gt_vec gt_exchange_fill(const gt_exchange *x, gt_message *m, size_t n) {
+  const gt_exchange_events *events = &x->spec.events;
+  if (events->filling) events->filling(events->ctx);
+  m->payload = gt_outbox_body(x->spec.outbox, n * sizeof(float));
+  m->n = n;
+  return gt_vec_of(m->payload->data, n);
 }
 
-gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail,
-                                     const gt_frame_route *route) {
-  gt_frame_header head = gt_collective_head(c, value, detail);
-  head.flags = GT_FRAME_ROUTED;
-  head.route = *route;
-  return head;
+void gt_exchange_send(const gt_collective *c, const gt_message *m) {
+  const gt_exchange *x = c->x;
+  const gt_exchange_events *events = &x->spec.events;
+  gt_outbox_message out = {.payload = m->payload,
+                           .first = m->first * sizeof(float),
+                           .bytes = m->n * sizeof(float),
+                           .head = {.kind = (uint8_t)(m->kind ? m->kind : c->spec.kind),
+                                    .range = (uint32_t)c->id,
+                                    .value = m->value,
+                                    .detail = m->detail},
+                           .replace = m->replace};
+  if (x->topology->routed) {
+    out.head.flags = GT_FRAME_ROUTED;
+    out.head.route = m->route;
+    out.head.route.count = m->n;
+  }
+  if (events->filled) events->filled(events->ctx, out.head.kind, m->again ? 0 : m->n);
+  m->payload->refs++; /* so that it is not taken for free between two regions */
+  for (size_t i = 0; i < m->nto; i++) gt_outbox_post(x->spec.outbox, region_of(x, m->to[i]), &out);
+  m->payload->refs--;
 }

@@ -79,11 +79,6 @@ size_t gt_exchange_unit(const gt_exchange *x) {
   return most;
 }
 
-size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats) {
-  const gt_frame_header head = {.flags = x->topology->routed ? GT_FRAME_ROUTED : 0};
-  return messages * gt_message_wire_bytes(&head, floats * sizeof(float));
-}
-
 size_t gt_exchange_at_once(const gt_exchange *x, size_t region) {
   size_t most = 0;
   for (const gt_collective *c = x->first; c; c = c->next) {
@@ -145,11 +140,20 @@ static void retry(gt_exchange *x, size_t region) {
   }
 }
 
-bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body) {
+/* Pieces of a broadcast are checked after they are joined. */
+static bool is_finite(const gt_collective *c, gt_vec body) {
+  return (c->broadcast && c->x->topology->routed) || gt_vec_finite(body);
+}
+
+gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head,
+                               const void *bytes) {
   gt_collective *c = collective_of(x, head);
-  if (!gt_held_or_taken(x, c, from, head, body)) return false;
+  const gt_vec body =
+      gt_vec_of((float *)(uintptr_t)bytes, (size_t)head->message_bytes / sizeof(float));
+  if (!is_finite(c, body)) return GT_RECEIPT_NONFINITE;
+  if (!gt_held_or_taken(x, c, from, head, body)) return GT_RECEIPT_HELD;
   if (c->allreduce) retry(x, x->spec.nregions);
-  return true;
+  return GT_RECEIPT_TAKEN;
 }
 
 /* ---- other events ---------------------------------------------------------------------------- */

@@ -130,7 +130,7 @@ static bool take_all(gt_exchange *x, size_t from) {
     free_body(x, m);
     memmove(m, m + 1, --h->n * sizeof *m);
     x->held.n--;
-    x->spec.host.taken(x->spec.host.ctx, from);
+    gt_exchange_acknowledge(x, from);
   }
   return moved;
 }

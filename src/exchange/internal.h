@@ -84,14 +84,33 @@ bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats);
 /* Both (GT_ROOM_ANY): so many messages of so many floats can be posted to each of the regions. */
 bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
                           size_t floats);
+/* A message of the region that waited is taken. */
+void gt_exchange_acknowledge(const gt_exchange *x, size_t from);
 /* GT_ERR_FAULT, unless the route says the n floats from offset on. */
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n);
-/* A body of n floats. */
-gt_payload *gt_exchange_body(const gt_exchange *x, size_t n);
-/* The header of a collective's message; of a message with a route. */
-gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail);
-gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail,
-                                     const gt_frame_route *route);
+
+/* What the body of a message is: numbers of this region alone, bytes that came and are passed on
+   unchanged, or a sum made here.  A codec encodes the first and the last. */
+typedef enum { GT_BODY_OWN, GT_BODY_PASSED, GT_BODY_SUM } gt_body;
+
+/* The n floats from `first` on of a body. */
+typedef struct {
+  gt_body of;
+  gt_payload *payload;
+  size_t first, n;
+  gt_msg_kind kind; /* 0: the collective's */
+  uint64_t value, detail;
+  gt_frame_route route; /* of a routed topology; its count is n */
+  const size_t *to;     /* nto regions */
+  size_t nto;
+  bool replace; /* as in gt_outbox_message */
+  bool again;   /* the same floats as in the last message: nothing was written for this one */
+} gt_message;
+
+/* Gives the message a body of n floats, which the caller fills. */
+gt_vec gt_exchange_fill(const gt_exchange *x, gt_message *m, size_t n);
+/* Posts the message; the one way out of an exchange. */
+void gt_exchange_send(const gt_collective *c, const gt_message *m);
 
 /* held.c */
 void gt_held_open(gt_exchange *x);
@@ -159,8 +178,8 @@ void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body);
 struct gt_broadcast {
   gt_collective base;
   bool replace;
-  int64_t posted;      /* value of the last that this region posted */
-  gt_payload *filling; /* between begin and post */
+  int64_t posted;     /* value of the last that this region posted */
+  gt_message filling; /* between begin and post */
 };
 
 typedef struct {
@@ -170,7 +189,7 @@ typedef struct {
   bool (*room)(const gt_broadcast *b);
   /* a vector of its own to fill; NULL, or one without floats: a payload is filled */
   gt_vec (*begin)(gt_broadcast *b);
-  void (*post)(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head);
+  void (*post)(gt_broadcast *b, gt_message *m); /* the filled body, with value and detail */
   bool (*receive)(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body);
   /* as above */
   gt_status (*check)(const gt_broadcast *b, size_t from, const gt_frame_header *head);

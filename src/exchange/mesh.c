@@ -2,15 +2,10 @@
    region gets the same bits. */
 #include "rounds.h"
 
-static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_frame_header *head,
-                           bool replace) {
-  const gt_exchange_message message = {.payload = payload,
-                                       .n = payload->vec.n,
-                                       .head = *head,
-                                       .to = x->others,
-                                       .nto = x->spec.nregions - 1,
-                                       .replace = replace};
-  x->spec.host.post(x->spec.host.ctx, &message);
+static void post_to_others(const gt_collective *c, gt_message *m) {
+  m->to = c->x->others;
+  m->nto = c->x->spec.nregions - 1;
+  gt_exchange_send(c, m);
 }
 
 static bool room(const gt_collective *c) {
@@ -38,13 +33,11 @@ static void rounds_close(gt_allreduce *r) {
 }
 
 static void post_own(gt_allreduce *r) {
-  const gt_exchange *x = r->base.x;
-  gt_payload *payload = gt_exchange_body(x, r->base.n);
-  const gt_frame_header head = gt_collective_head(&r->base, (uint64_t)r->own, (uint64_t)r->samples);
-  gt_allreduce_copy_own(r, payload->vec);
+  gt_message m = {.value = (uint64_t)r->own, .detail = (uint64_t)r->samples};
+  gt_allreduce_copy_own(r, gt_exchange_fill(r->base.x, &m, r->base.n));
   r->posted = r->own;
   r->samples = 0;
-  post_to_others(x, payload, &head, false);
+  post_to_others(&r->base, &m);
 }
 
 static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -115,8 +108,9 @@ static bool broadcast_room(const gt_broadcast *b) {
   return b->replace ? gt_exchange_affords(x, x->spec.nregions - 1, b->base.n) : room(&b->base);
 }
 
-static void broadcast_post(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head) {
-  post_to_others(b->base.x, payload, head, b->replace);
+static void broadcast_post(gt_broadcast *b, gt_message *m) {
+  m->replace = b->replace;
+  post_to_others(&b->base, m);
 }
 
 static bool broadcast_receive(gt_broadcast *b, size_t from, const gt_frame_header *head,
@@ -138,7 +132,7 @@ static const gt_broadcast_ops mesh_broadcast = {
 static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
   const size_t others = spec->nregions - 1, waiting = others > 0 ? 2 * others - 1 : 0;
   return (gt_exchange_need){.kept = cast == GT_CAST_ROUNDS ? (1 + waiting) * n : 0,
-                            .bodies = (spec->inflight + GT_EXCHANGE_SPARE) * n,
+                            .bodies = (spec->inflight + GT_OUTBOX_SPARE) * n,
                             .saved = cast == GT_CAST_ROUNDS ? others * n : n};
 }
 

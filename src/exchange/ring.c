@@ -61,20 +61,20 @@ static bool has_room(const turns *t, size_t floats) {
   return gt_exchange_can_post(x, &x->spec.next[x->spec.self], 1, 1, floats);
 }
 
-static void post(const turns *t, gt_payload *payload, size_t chunk, double weight) {
+/* Gives the message a body for the chunk. */
+static gt_vec fill(const turns *t, gt_message *m, size_t chunk) {
+  return gt_exchange_fill(t->base.base.x, m, chunk_of(t, chunk).n);
+}
+
+static void post(const turns *t, gt_message *m, size_t chunk, double weight) {
   const gt_allreduce *r = &t->base;
-  const gt_exchange *x = r->base.x;
-  const gt_frame_route route = {.origin = (uint16_t)x->spec.self,
-                                .offset = first_of(t, chunk),
-                                .count = payload->vec.n,
-                                .weight = weight};
-  const gt_exchange_message message = {
-      .payload = payload,
-      .n = payload->vec.n,
-      .head = gt_collective_routed(&r->base, (uint64_t)r->applied + 1, 0, &route),
-      .to = &x->spec.next[x->spec.self],
-      .nto = 1};
-  x->spec.host.post(x->spec.host.ctx, &message);
+  const gt_exchange_spec *spec = &r->base.x->spec;
+  m->value = (uint64_t)r->applied + 1;
+  m->route = (gt_frame_route){
+      .origin = (uint16_t)spec->self, .offset = first_of(t, chunk), .weight = weight};
+  m->to = &spec->next[spec->self];
+  m->nto = 1;
+  gt_exchange_send(&r->base, m);
 }
 
 /* ---- reduce-scatter -------------------------------------------------------------------------- */
@@ -83,17 +83,17 @@ static bool takes_part(const turns *t) {
   return t->base.own == t->base.applied + 1;
 }
 
-/* Writes the sum of the received chunk and this region's part to *sum; returns their weight.  If
-   no region has contributed yet, the sum is empty. */
-static double add_own_part(const turns *t, gt_vec *sum, size_t chunk, const gt_inbox_slot *came) {
-  const size_t n = chunk_of(t, chunk).n;
+/* Writes the sum of the received chunk and this region's part to the message's body; returns their
+   weight.  If no region has contributed yet, the sum is empty. */
+static double add_own_part(const turns *t, gt_message *m, gt_vec sum, size_t chunk,
+                           const gt_inbox_slot *came) {
   const bool empty = !came || came->weight == 0;
   const double weight = empty ? 0 : came->weight;
-  sum->n = empty && !takes_part(t) ? 0 : n;
-  if (!empty) gt_vec_copy(*sum, came->vec);
+  if (empty && !takes_part(t)) m->n = 0;
+  if (!empty) gt_vec_copy(sum, came->vec);
   if (!takes_part(t)) return weight;
   const double own = t->base.base.x->spec.weights[t->base.base.x->spec.self];
-  gt_allreduce_add_own(&t->base, *sum, (float)own, first_of(t, chunk), empty);
+  gt_allreduce_add_own(&t->base, sum, (float)own, first_of(t, chunk), empty);
   return weight + own;
 }
 
@@ -109,9 +109,9 @@ static bool can_start(const turns *t) {
 static bool start(turns *t) {
   if (t->started || !can_start(t)) return t->started;
   if (!has_room(t, chunk_of(t, t->place).n)) return false;
-  gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, t->place).n);
-  const double weight = add_own_part(t, &payload->vec, t->place, NULL);
-  post(t, payload, t->place, weight);
+  gt_message m = {.of = GT_BODY_OWN};
+  const gt_vec body = fill(t, &m, t->place);
+  post(t, &m, t->place, add_own_part(t, &m, body, t->place, NULL));
   t->started = 1;
   if (takes_part(t)) {
     t->base.posted = t->base.own;
@@ -122,18 +122,19 @@ static bool start(turns *t) {
 
 /* The last region to add turns the sum of the chunk into the mean. */
 static void finish(turns *t, size_t chunk, const gt_inbox_slot *came) {
-  gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, chunk).n);
-  const double weight = add_own_part(t, &payload->vec, chunk, came);
-  gt_vec_scale(payload->vec, (float)(1 / weight));
-  gt_vec_copy(chunk_of(t, chunk), payload->vec);
+  gt_message m = {.of = GT_BODY_SUM};
+  const gt_vec body = fill(t, &m, chunk);
+  const double weight = add_own_part(t, &m, body, chunk, came);
+  gt_vec_scale(body, (float)(1 / weight));
+  gt_vec_copy(chunk_of(t, chunk), body);
   t->weight = weight;
-  post(t, payload, chunk, weight);
+  post(t, &m, chunk, weight);
 }
 
 static void pass_sum(const turns *t, size_t chunk, const gt_inbox_slot *came) {
-  gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, chunk).n);
-  const double weight = add_own_part(t, &payload->vec, chunk, came);
-  post(t, payload, chunk, weight);
+  gt_message m = {.of = GT_BODY_SUM};
+  const gt_vec body = fill(t, &m, chunk);
+  post(t, &m, chunk, add_own_part(t, &m, body, chunk, came));
 }
 
 /* ---- all-gather ------------------------------------------------------------------------------ */
@@ -141,9 +142,9 @@ static void pass_sum(const turns *t, size_t chunk, const gt_inbox_slot *came) {
 static void take_mean(turns *t, size_t chunk, const gt_inbox_slot *came, bool pass_on) {
   gt_vec_copy(chunk_of(t, chunk), came->vec);
   if (!pass_on) return;
-  gt_payload *payload = gt_exchange_body(t->base.base.x, came->vec.n);
-  gt_vec_copy(payload->vec, came->vec);
-  post(t, payload, chunk, came->weight);
+  gt_message m = {.of = GT_BODY_PASSED};
+  gt_vec_copy(fill(t, &m, chunk), came->vec);
+  post(t, &m, chunk, came->weight);
 }
 
 /* Takes the next message; false: it is not here, or there is no room for the message that follows

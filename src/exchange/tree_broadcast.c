@@ -90,31 +90,23 @@ static void casts_close(gt_broadcast *b) {
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static gt_exchange_message piece_of(const casts *c, size_t region, int64_t piece,
-                                    const gt_frame_header *head) {
+/* Makes the message the piece of the region's message. */
+static void make_piece(const casts *c, gt_message *m, size_t region, int64_t piece) {
   const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size,
                left = c->base.base.n - first;
-  const gt_frame_route route = {
-      .origin = (uint16_t)region, .offset = first, .count = left < size ? left : size};
-  return (gt_exchange_message){
-      .n = (size_t)route.count,
-      .head = gt_collective_routed(&c->base.base, head->value, head->detail, &route),
-      .to = c->to};
+  m->n = left < size ? left : size;
+  m->route = (gt_frame_route){.origin = (uint16_t)region, .offset = first};
 }
 
-static void post_whole(const casts *c, size_t region, gt_payload *payload,
-                       const gt_frame_header *head, const size_t *to, size_t nto) {
-  const gt_exchange_host *host = &x_of(c)->spec.host;
-  payload->refs++; /* so that it is not taken for free between two pieces */
+/* The message has the whole body. */
+static void post_whole(const casts *c, size_t region, gt_message *m) {
+  m->payload->refs++; /* so that it is not taken for free between two pieces */
   for (size_t k = 0; k < c->pieces; k++) {
-    gt_exchange_message message = piece_of(c, region, (int64_t)k, head);
-    message.payload = payload;
-    message.first = (size_t)message.head.route.offset;
-    message.to = to;
-    message.nto = nto;
-    host->post(host->ctx, &message);
+    make_piece(c, m, region, (int64_t)k);
+    m->first = (size_t)m->route.offset;
+    gt_exchange_send(&c->base.base, m);
   }
-  payload->refs--;
+  m->payload->refs--;
 }
 
 /* Writes all neighbours but one to c->to; returns their number. */
@@ -127,10 +119,10 @@ static size_t all_but(const casts *c, size_t neighbour) {
 }
 
 /* The region's last message becomes due at every neighbour but one. */
-static void make_due(casts *c, size_t region, const gt_frame_header *head, size_t but) {
+static void make_due(casts *c, size_t region, uint64_t value, uint64_t samples, size_t but) {
   const gt_exchange *x = x_of(c);
-  c->origins[region].value = (int64_t)head->value;
-  c->origins[region].samples = (int64_t)head->detail;
+  c->origins[region].value = (int64_t)value;
+  c->origins[region].samples = (int64_t)samples;
   for (size_t i = 0; i < x->tree.nneighbours; i++) {
     bool *due = &c->due[i * x->spec.nregions + region];
     if (x->tree.neighbours[i] == but || *due) continue;
@@ -154,14 +146,16 @@ static bool send_due(casts *c, size_t i) {
     return false;
   const size_t region = next_due(c, i);
   const origin *o = &c->origins[region];
-  const gt_frame_header head =
-      gt_collective_head(&c->base.base, (uint64_t)o->value, (uint64_t)o->samples);
-  gt_payload *payload = gt_exchange_body(x, c->base.base.n);
-  gt_vec_copy(payload->vec, o->last);
+  gt_message m = {.of = region == x->spec.self ? GT_BODY_OWN : GT_BODY_PASSED,
+                  .value = (uint64_t)o->value,
+                  .detail = (uint64_t)o->samples,
+                  .to = &x->tree.neighbours[i],
+                  .nto = 1};
+  gt_vec_copy(gt_exchange_fill(x, &m, c->base.base.n), o->last);
   c->due[i * x->spec.nregions + region] = false;
   c->ndue[i]--;
   c->turn[i] = region + 1;
-  post_whole(c, region, payload, &head, &x->tree.neighbours[i], 1);
+  post_whole(c, region, &m);
   return true;
 }
 
@@ -192,15 +186,17 @@ static gt_vec casts_begin(gt_broadcast *b) {
   return *own;
 }
 
-static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head) {
+static void casts_post(gt_broadcast *b, gt_message *m) {
   casts *c = of(b);
   const gt_exchange *x = x_of(c);
   if (!b->replace) {
     for (size_t r = 0; r < x->spec.nregions; r++) c->origins[r].passed = false;
-    post_whole(c, x->spec.self, payload, head, x->tree.neighbours, x->tree.nneighbours);
+    m->to = x->tree.neighbours;
+    m->nto = x->tree.nneighbours;
+    post_whole(c, x->spec.self, m);
     return;
   }
-  make_due(c, x->spec.self, head, x->spec.self);
+  make_due(c, x->spec.self, m->value, m->detail, x->spec.self);
   casts_progress(b, x->spec.nregions);
 }
 
@@ -215,12 +211,11 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   o->waits = !gt_exchange_room_at(x, c->to, nto, 1, GT_ROOM_FORWARDED);
   if (o->waits || !gt_exchange_affords(x, nto, body.n)) return false;
   o->passed |= o->got + 1 == (int64_t)c->pieces;
-  gt_exchange_message message =
-      piece_of(c, head->route.origin, (int64_t)(head->route.offset / x->spec.piece), head);
-  message.payload = gt_exchange_body(x, body.n);
-  message.nto = nto;
-  gt_vec_copy(message.payload->vec, body);
-  x->spec.host.post(x->spec.host.ctx, &message);
+  gt_message m = {
+      .of = GT_BODY_PASSED, .value = head->value, .detail = head->detail, .to = c->to, .nto = nto};
+  gt_vec_copy(gt_exchange_fill(x, &m, body.n), body);
+  make_piece(c, &m, head->route.origin, (int64_t)(head->route.offset / x->spec.piece));
+  gt_exchange_send(&c->base.base, &m);
   return true;
 }
 
@@ -252,12 +247,12 @@ static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *h
   if (b->replace) { /* also a non-finite one: its origin's DONE counts it, in every region */
     give_body(c, &o->last);
     gt_vec_copy(o->last, o->next);
-    make_due(c, head->route.origin, head, from);
+    make_due(c, head->route.origin, head->value, head->detail, from);
   }
   if (gt_vec_finite(o->next))
     b->base.spec.received(b->base.spec.ctx, head->route.origin, o->next);
-  else
-    x_of(c)->spec.host.spoilt(x_of(c)->spec.host.ctx, head->route.origin);
+  else if (x_of(c)->spec.events.nonfinite)
+    x_of(c)->spec.events.nonfinite(x_of(c)->spec.events.ctx, head->route.origin);
   take_body(c, &o->next);
   casts_progress(b, x_of(c)->spec.nregions);
   return true;

@@ -168,30 +168,22 @@ static void add_up(sums *t, gt_vec sum) {
   }
 }
 
-static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_t piece,
-                       double weight, const size_t *to, size_t nto) {
-  const gt_allreduce *r = &t->base;
-  const gt_exchange *x = r->base.x;
-  const gt_frame_route route = {.origin = (uint16_t)x->spec.self,
-                                .offset = (uint64_t)piece * x->spec.piece,
-                                .count = payload->vec.n,
-                                .weight = weight};
-  const gt_exchange_message message = {
-      .payload = payload,
-      .n = payload->vec.n,
-      .head = gt_collective_routed(&r->base, (uint64_t)round, 0, &route),
-      .to = to,
-      .nto = nto};
-  x->spec.host.post(x->spec.host.ctx, &message);
+static void post_piece(const sums *t, gt_message *m, int64_t round, int64_t piece, double weight) {
+  const gt_exchange_spec *spec = spec_of(t);
+  m->value = (uint64_t)round;
+  m->route = (gt_frame_route){
+      .origin = (uint16_t)spec->self, .offset = (uint64_t)piece * spec->piece, .weight = weight};
+  gt_exchange_send(&t->base.base, m);
 }
 
 /* Sends a piece of the mean to the children. */
-static void send_down(const sums *t, gt_vec piece, int64_t round, int64_t number, double weight) {
+static void send_down(const sums *t, gt_body of, gt_vec piece, int64_t round, int64_t number,
+                      double weight) {
   const gt_tree *tree = tree_of(t);
+  gt_message m = {.of = of, .to = tree->children, .nto = tree->nchildren};
   if (tree->nchildren == 0) return;
-  gt_payload *payload = gt_exchange_body(t->base.base.x, piece.n);
-  gt_vec_copy(payload->vec, piece);
-  post_piece(t, payload, round, number, weight, tree->children, tree->nchildren);
+  gt_vec_copy(gt_exchange_fill(t->base.base.x, &m, piece.n), piece);
+  post_piece(t, &m, round, number, weight);
 }
 
 static bool can_send_down(const sums *t, size_t floats) {
@@ -218,14 +210,14 @@ static bool add_piece(sums *t) {
   if (is_root(t)) {
     if (!can_send_down(t, mean.n)) return false;
     add_up(t, mean);
-    send_down(t, mean, t->adding, t->added, t->total);
+    send_down(t, GT_BODY_SUM, mean, t->adding, t->added, t->total);
     t->weight = t->total;
     t->got++;
   } else {
     if (!gt_exchange_can_post(t->base.base.x, &tree->parent, 1, 1, mean.n)) return false;
-    gt_payload *payload = gt_exchange_body(t->base.base.x, mean.n);
-    add_up(t, payload->vec);
-    post_piece(t, payload, t->adding, t->added, t->total, &tree->parent, 1);
+    gt_message m = {.of = GT_BODY_SUM, .to = &tree->parent, .nto = 1};
+    add_up(t, gt_exchange_fill(t->base.base.x, &m, mean.n));
+    post_piece(t, &m, t->adding, t->added, t->total);
   }
   t->clear = 0;
   if (++t->added == (int64_t)t->pieces) end_round(t);
@@ -237,7 +229,7 @@ static bool add_piece(sums *t) {
 /* Takes a piece of the mean from the parent and forwards it; false: the children have no room. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   if (t->got == (int64_t)t->pieces || !can_send_down(t, body.n)) return false;
-  send_down(t, body, (int64_t)head->value, t->got, head->route.weight);
+  send_down(t, GT_BODY_PASSED, body, (int64_t)head->value, t->got, head->route.weight);
   gt_vec_copy(piece_of(t, t->got), body);
   t->weight = head->route.weight;
   t->got++;

@@ -188,14 +188,14 @@ static bool is_score(const gt_frame_header *head) {
 
 void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now) {
   struct ps_adapt *a = ps->adapt;
-  ps->peers[ps->spec.self].wan_bytes += bytes;
+  gt_outbox_left(ps->outbox, bytes);
   if (!a || is_score(head)) return;
   way *w = &a->ways[peer];
   w->sent[(size_t)w->nsent++ % a->capacity] = (sent_message){now, 8 * bytes};
 }
 
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   if (ps->adapt && !is_score(head) && !gt_ps_frozen(ps))
     note(ps, peer, NOTE_ACK, 0, ++ps->adapt->ways[peer].landed);
 }

@@ -34,29 +34,26 @@ gt_ns gt_ps_still(const gt_ps *ps) {
 }
 
 /* The first region for which `lacks` is true; nregions: none. */
-static size_t first_that(const gt_ps *ps, bool (*lacks)(const gt_ps *ps, const ps_peer *peer)) {
+static size_t first_that(const gt_ps *ps, bool (*lacks)(const gt_ps *ps, size_t peer)) {
   size_t p = 0;
-  while (p < ps->spec.nregions && (p == ps->spec.self || !lacks(ps, &ps->peers[p]))) p++;
+  while (p < ps->spec.nregions && (p == ps->spec.self || !lacks(ps, p))) p++;
   return p;
 }
 
-static bool lacks_round(const gt_ps *ps, const ps_peer *peer) {
-  return peer->written < ps->round;
+static bool lacks_round(const gt_ps *ps, size_t peer) {
+  return ps->peers[peer].written < ps->round;
 }
 
-static bool lacks_ack(const gt_ps *ps, const ps_peer *peer) {
-  (void)ps;
-  return peer->n > 0;
+static bool lacks_ack(const gt_ps *ps, size_t peer) {
+  return gt_outbox_look(ps->outbox, peer).unacknowledged > 0;
 }
 
-static bool lacks_done(const gt_ps *ps, const ps_peer *peer) {
-  (void)ps;
-  return !peer->done;
+static bool lacks_done(const gt_ps *ps, size_t peer) {
+  return !ps->peers[peer].done;
 }
 
-static bool lacks_messages(const gt_ps *ps, const ps_peer *peer) {
-  (void)ps;
-  return peer->done && peer->applied_seq < peer->done_seq;
+static bool lacks_messages(const gt_ps *ps, size_t peer) {
+  return ps->peers[peer].done && gt_outbox_look(ps->outbox, peer).taken < ps->peers[peer].done_seq;
 }
 
 gt_ps_wait gt_ps_waits_for(const gt_ps *ps) {
@@ -64,10 +61,11 @@ gt_ps_wait gt_ps_waits_for(const gt_ps *ps) {
   size_t peer;
   if (ps->round > ps->whole_round && (peer = first_that(ps, lacks_round)) < none)
     return (gt_ps_wait){GT_WAIT_ROUND, peer, ps->peers[peer].written, ps->round};
-  if (ps->unacknowledged > 0 && (peer = first_that(ps, lacks_ack)) < none)
-    return (gt_ps_wait){GT_WAIT_ACK, peer, 0, (int64_t)ps->peers[peer].n};
+  if (gt_outbox_unacknowledged(ps->outbox) > 0 && (peer = first_that(ps, lacks_ack)) < none)
+    return (gt_ps_wait){GT_WAIT_ACK, peer, 0,
+                        (int64_t)gt_outbox_look(ps->outbox, peer).unacknowledged};
   if (ps->phase == GT_PS_FOLLOWING && (peer = first_that(ps, lacks_messages)) < none)
-    return (gt_ps_wait){GT_WAIT_MESSAGES, peer, ps->peers[peer].applied_seq,
+    return (gt_ps_wait){GT_WAIT_MESSAGES, peer, gt_outbox_look(ps->outbox, peer).taken,
                         ps->peers[peer].done_seq};
   if (ps->phase == GT_PS_FOLLOWING && (peer = first_that(ps, lacks_done)) < none)
     return (gt_ps_wait){GT_WAIT_DONE, peer, 0, 0};

@@ -11,7 +11,7 @@ static bool takes(const gt_ps *ps, unsigned kind) {
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so gaps are possible */
-  int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].received_seq + 1;
+  int64_t sequence = (int64_t)head->sequence, next = gt_outbox_look(ps->outbox, from).received + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed",
                    (long long)sequence, (long long)next);
@@ -27,9 +27,11 @@ static gt_status check_round(int64_t round, int64_t least, int64_t most) {
 
 /* `detail` is the last message that the region has sent.  Those that are not acknowledged fit in its
    outbox. */
-static gt_status check_numbers(const gt_frame_header *head, const char *what, const ps_peer *peer) {
-  const int64_t value = (int64_t)head->value, last = (int64_t)head->detail,
-                least = peer->applied_seq, most = least + (int64_t)peer->capacity;
+static gt_status check_numbers(const gt_ps *ps, size_t from, const gt_frame_header *head,
+                               const char *what) {
+  const gt_outbox_view v = gt_outbox_look(ps->outbox, from);
+  const int64_t value = (int64_t)head->value, last = (int64_t)head->detail, least = v.taken,
+                most = least + (int64_t)v.most;
   if (value >= 0 && last >= least && last <= most) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT,
                  "a region that %s names step or round %lld and message %lld; expected a step or "
@@ -87,7 +89,7 @@ static gt_status check_told(const gt_ps *ps, size_t from, const gt_frame_header 
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
-  int64_t sent = ps->peers[from].sent_seq;
+  const int64_t sent = gt_outbox_look(ps->outbox, from).sent;
   if (sequence >= 0 && sequence <= sent) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "it acknowledges message %lld; 0 to %lld were sent",
                  (long long)sequence, (long long)sent);
@@ -138,12 +140,12 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   case GT_MSG_WRITTEN:
     return check_round(value, 0, newest);
   case GT_MSG_DONE:
-    GT_TRY(check_numbers(head, "is done", &ps->peers[from]));
+    GT_TRY(check_numbers(ps, from, head, "is done"));
     return check_step(ps, from, value);
   case GT_MSG_STRATEGY:
     return check_told(ps, from, head);
   case GT_MSG_JOINED:
-    return check_numbers(head, "resumes", &ps->peers[from]);
+    return check_numbers(ps, from, head, "resumes");
   default:
     return gt_msg_is_data(head->kind) ? check_data(ps, from, head) : GT_OK;
   }

@@ -10,11 +10,10 @@ static void enter(gt_ps *ps, gt_ps_phase phase) {
 
 /* Sends it to every other region, with the last data sequence on the link to that region. */
 static void tell_all(gt_ps *ps, gt_frame_header head) {
-  head.round = (uint32_t)ps->round;
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     if (p == ps->spec.self) continue;
-    head.detail = (uint64_t)ps->peers[p].sent_seq;
-    ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
+    head.detail = (uint64_t)gt_outbox_look(ps->outbox, p).sent;
+    gt_outbox_control(ps->outbox, p, head, NULL, 0);
   }
 }
 
@@ -49,15 +48,16 @@ static void tell(gt_ps *ps, size_t from, gt_peer_event event, const int64_t *cou
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
+  const int64_t taken = gt_outbox_look(ps->outbox, from).taken;
   peer->late |= gt_ps_ahead(ps, from);
   if (gt_ps_ahead(ps, from)) return;
   /* A peer that is still done is reported together with its DONE: in between it would count as
      active. */
-  if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
+  if (peer->joined && taken >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
     tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, &peer->joined_rounds);
   }
-  if (!peer->done || peer->done_told || peer->applied_seq < peer->done_seq) return;
+  if (!peer->done || peer->done_told || taken < peer->done_seq) return;
   peer->done_told = true;
   ps->told++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)from, (double)peer->done_steps);
@@ -91,14 +91,15 @@ void gt_ps_end_check(gt_ps *ps) {
     gt_ps_eval_skip(ps);
     gt_ps_drain(ps);
   }
-  if (ps->phase == GT_PS_DRAINING && drained(ps) && ps->unacknowledged == 0) {
+  if (ps->phase == GT_PS_DRAINING && drained(ps) && gt_outbox_unacknowledged(ps->outbox) == 0) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
     tell_done(ps);
   }
   if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 &&
-      ps->unacknowledged == 0 && strategies_drained(ps) && gt_exchange_settled(ps->exchange)) {
+      gt_outbox_unacknowledged(ps->outbox) == 0 && strategies_drained(ps) &&
+      gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);

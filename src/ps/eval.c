@@ -133,7 +133,7 @@ void gt_ps_eval_skip(gt_ps *ps) {
 
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
                     void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   ps->eval.done = done;
   ps->eval.ctx = ctx;
   begin(ps, params, buffers);

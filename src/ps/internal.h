@@ -1,9 +1,9 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   groups, batches, buffers, stages, look, links, advance, budget, outbox, norm, changes, adapt, eval, rounds,
-   drain, local, state, ps.
+   groups, batches, buffers, stages, look, advance, outbox, norm, changes, adapt, eval, rounds, drain,
+   local, state, ps.
    ps.c has the events, and ends each by doing what the event has made possible, so no other file
-   calls the loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
+   calls the loop.  Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
@@ -25,37 +25,8 @@ typedef struct {
   bool has_snapshot; /* of the evaluation under way */
 } ps_worker;
 
-/* What is measured of a link; all are double, so that they are saved as they are. */
+/* What is known of another region. */
 typedef struct {
-  double bits, seconds; /* of all messages, until their acknowledgements */
-  double rtt_ns;        /* the shortest; 0: not measured yet */
-  /* The same of late: what is t old counts exp(-t / 30 s). */
-  double late_bits, late_seconds, late_rtt_ns;
-} ps_measured;
-#define PS_MEASURED (sizeof(ps_measured) / sizeof(double))
-
-/* One message to one peer, from its posting to its acknowledgement. */
-typedef struct {
-  uint64_t id;
-  gt_frame_header head;
-  gt_payload *payload;
-  int64_t first; /* float of it that the message begins with */
-  size_t bytes;
-  bool parked;           /* the link's window is full: the gateway does not have it yet */
-  bool departed, behind; /* behind: another was in front of it when it was posted */
-  /* after a resume: the peer may have applied it already, so it keeps its payload */
-  bool resent;
-  gt_ns posted;
-  int64_t saved_as; /* its body's number in the state that is being saved */
-} ps_message;
-
-typedef struct {
-  ps_message *messages;               /* oldest first */
-  size_t n, places, capacity, queued; /* places: that there are yet, of the capacity */
-  size_t own; /* queued messages whose origin is this region, where messages have an origin */
-  uint64_t next_id;
-  /* applied: taken by the exchange, and acknowledged */
-  int64_t sent_seq, applied_seq, received_seq;
   /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing
      behind it is taken */
   bool done, rejected;
@@ -72,16 +43,9 @@ typedef struct {
   int64_t round;        /* newest round that it has taken, as it told */
   bool late;            /* something came from it that waits for the own checkpoint of its round: */
   int64_t late_ack;     /* an acknowledgement; 0: none */
-  /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
-  double wan_bytes;
-  int64_t samples;     /* likewise */
-  uint32_t advance;    /* the number that its last heartbeat carried (advance.c) */
-  int64_t still_pings; /* heartbeats of it since any region's number changed */
-  gt_ns last_ack;
-  ps_measured measured;
-  gt_ns rate_at, rtt_at; /* when the link's rate and round trip were last measured */
-  /* the peer's clock against this one, by an answer that took compared_rtt; compared_at 0: none */
-  gt_ns ahead, compared_rtt, compared_at;
+  int64_t samples;      /* that it has seen, as its last heartbeat said */
+  uint32_t advance;     /* the number that its last heartbeat carried (advance.c) */
+  int64_t still_pings;  /* heartbeats of it since any region's number changed */
 } ps_peer;
 
 /* How exchanges have changed the region's buffers since workers were given them: keep times the old
@@ -153,20 +117,6 @@ typedef struct {
 } ps_changes;
 #define PS_CHANGES (sizeof(ps_changes) / sizeof(int64_t))
 
-/* Bytes under limits.wan_bytes; unused without a limit. */
-typedef struct {
-  /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
-  double *allowed;
-  /* region 0: since the resume the region has told what it has sent */
-  bool *known;
-  double queued;   /* posted, and not left yet */
-  double need;     /* that wait to be allowed; 0: none */
-  double low;      /* when less is left, more is asked for */
-  double asked_at; /* what had been posted when more was asked for */
-  /* to region 0, from it; the PONG that answers a question; 0: none is open */
-  int64_t pings, pongs, answer;
-} ps_budget;
-
 /* The result of a chunk of the test set. */
 typedef struct {
   double loss_sum;
@@ -203,8 +153,10 @@ struct gt_ps {
   ps_group mates;   /* regions of `sync` */
   ps_group twins;   /* regions of the exchange, and of `between` */
   size_t *next;     /* spec.next among the twins; NULL: there is none */
+  gt_outbox *outbox;
   gt_exchange *exchange;
-  size_t unit; /* messages of one exchange on a link */
+  double *at_once; /* of gt_outbox_use */
+  bool *forwards;
   bool singly; /* the strategy gets every worker's gradient */
   gt_ns now;
   const struct ps_plane *plane;
@@ -224,12 +176,8 @@ struct gt_ps {
   struct ps_adapt *adapt;      /* NULL: the order of passes stays */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
-  ps_budget budget;
-  size_t unacknowledged; /* messages, of all peers */
-  size_t told;           /* peers that the strategy knows are done */
-  size_t durable;        /* the first so many peers have the round that is under way */
-  gt_payload **pool;
-  size_t npool, pool_capacity;
+  size_t told;    /* peers that the strategy knows are done */
+  size_t durable; /* the first so many peers have the round that is under way */
   ps_totals totals;
   gt_ps_phase phase;
   int64_t *reissue; /* numbers to hand out again, ascending */
@@ -318,17 +266,6 @@ gt_ns gt_ps_held_total(const gt_ps *ps);
 bool gt_ps_outstanding(const gt_ps *ps); /* a worker holds a batch */
 bool gt_ps_whole_sound(const gt_ps *ps);
 
-/* links.c */
-/* The message was acknowledged now. */
-void gt_ps_measure_rate(gt_ps *ps, ps_peer *p, const ps_message *m);
-void gt_ps_measure_rtt(gt_ps *ps, ps_peer *p, gt_ns rtt);
-/* theirs: the peer's clock when it answered. */
-void gt_ps_measure_clock(gt_ps *ps, ps_peer *p, gt_ns rtt, gt_ns theirs);
-/* `link` of a gt_sync_host. */
-gt_link_view gt_ps_link_view(void *ps, size_t peer);
-void gt_ps_measured_save(ps_peer *p, const char *prefix, gt_state *state);
-gt_status gt_ps_measured_load(gt_ps *ps, ps_peer *p, const char *prefix, const gt_state *state);
-
 /* changes.c: the steps from this one on have another order, of so many micro-batches instead of
    `from`.  load: once the number that is in force is known. */
 void gt_ps_changes_add(gt_ps *ps, int64_t step, size_t from, size_t micros);
@@ -350,42 +287,19 @@ gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state);
 void gt_ps_advance_beat(gt_ps *ps); /* once for each heartbeat of this region */
 void gt_ps_advance_ping(gt_ps *ps, size_t from, uint32_t number);
 
-/* budget.c */
-void gt_ps_budget_open(gt_ps *ps);
-void gt_ps_budget_close(gt_ps *ps);
-void gt_ps_budget_load(gt_ps *ps);
-double gt_ps_committed(const gt_ps *ps); /* that this region has posted */
-double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
-/* So many bytes more may be posted.  If not, they are asked for: later gt_ps_budget_ping or
-   gt_ps_budget_pong says that they may, or a stop comes. */
-bool gt_ps_affords(gt_ps *ps, double bytes);
-void gt_ps_budget_posted(gt_ps *ps, double bytes);
-void gt_ps_budget_left(gt_ps *ps, double bytes);
-void gt_ps_heartbeat(gt_ps *ps, size_t peer); /* PING */
-/* Returns what the PONG says in `detail`.  *goes_on, and true from gt_ps_budget_pong: traffic that
-   waited for bytes may continue. */
-uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on);
-bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
-
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);
 gt_sync_host gt_ps_between_host(gt_ps *ps);
-gt_exchange_host gt_ps_exchange_host(gt_ps *ps);
-size_t gt_ps_inflight(const gt_ps *ps); /* messages */
-void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
+gt_exchange_events gt_ps_exchange_events(gt_ps *ps);
 /* `tell` of a gt_sync_host. */
 void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail);
 /* The n numbers from `first` on of those that belong to `value`. */
 void gt_ps_tell_numbers(gt_ps *ps, size_t peer, int64_t value, size_t first, const double *numbers,
                         size_t n);
-void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
-void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
-void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on */
-/* The n floats of the payload from `first` on. */
-void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload,
-                   size_t first, size_t n);
-gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
+void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
+void gt_ps_outbox_retry(gt_ps *ps);  /* what waited for bytes or room may go on */
+void gt_ps_hold_outboxes(gt_ps *ps); /* for peers that have not taken the round (gt_ps_behind) */
 /* The share of n floats in the work on a whole body of this kind. */
 double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 
@@ -453,10 +367,20 @@ static inline size_t gt_ps_dones(const gt_ps *ps) {
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;
 }
+/* An event begins. */
+static inline void gt_ps_at(gt_ps *ps, gt_ns now) {
+  ps->now = now;
+  gt_outbox_at(ps->outbox, now);
+}
 /* Reports that this part of the work is done; returns the clock after it. */
 static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work, double part) {
   if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work, part);
   return gt_ps_clock(ps);
+}
+/* The run is to stop, or what waits for bytes never gets them. */
+static inline bool gt_ps_wants_stop(gt_ps *ps) {
+  if (gt_outbox_exhausted(ps->outbox)) ps->want_stop = GT_ERR_LIMIT;
+  return ps->want_stop != GT_OK;
 }
 static inline bool gt_ps_frozen(const gt_ps *ps) {
   return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED;

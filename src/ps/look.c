@@ -57,6 +57,18 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
   if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;
 }
 
+void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
+  const gt_outbox_view v = gt_outbox_look(ps->outbox, peer);
+  *link = (gt_ps_link){.bandwidth_bps = v.bandwidth_bps,
+                       .latency_s = v.latency_s,
+                       .queued = v.queued,
+                       .unacknowledged = v.unacknowledged,
+                       .samples = ps->peers[peer].samples,
+                       .done = ps->peers[peer].done,
+                       .ahead = v.ahead,
+                       .compared = v.compared};
+}
+
 void gt_ps_loss_reset(gt_ps *ps) {
   ps->loss_sum = 0;
   ps->loss_samples = 0;

@@ -6,20 +6,45 @@
 
 #include "internal.h"
 
-static void open_outboxes(gt_ps *ps) {
+static void open_outbox(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  ps->unit = gt_exchange_unit(ps->exchange);
-  /* Messages that are forwarded have an outbox of their own; in a mesh there are none. */
-  const size_t own = gt_ps_inflight(ps) + GT_EXCHANGE_SPARE - 1,
-               capacity = own + ps->spec.outbox * ps->unit, full = spec->params.n + spec->buffers.n;
-  for (size_t p = 0; p < spec->nregions; p++) {
-    ps->peers[p].capacity = capacity;
-    ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));
-    ps->peers[p].written = ps->peers[p].round = spec->round;
+  const gt_outbox_spec outbox = {.nregions = spec->nregions,
+                                 .self = spec->self,
+                                 .outbox = spec->outbox,
+                                 .window = spec->window,
+                                 .with_memory = spec->params.data != NULL,
+                                 .limit = spec->copies.ntwins ? 0 : spec->wan_bytes_limit,
+                                 .samples = &ps->totals.samples,
+                                 .number = &ps->advance.number,
+                                 .gateway = spec->host.gateway};
+  ps->outbox = gt_outbox_create(&outbox);
+  gt_outbox_round(ps->outbox, spec->round);
+}
+
+/* The collectives are open. */
+static void use_outbox(gt_ps *ps) {
+  const gt_ps_spec *spec = &ps->spec;
+  const bool whole =
+      spec->nregions > 1 && gt_ps_strategy(ps)->sends && gt_exchange_unit(ps->exchange) == 1;
+  ps->at_once = GT_NEW_ARRAY(double, ps->twins.n);
+  ps->forwards = GT_NEW_ARRAY(bool, ps->twins.n);
+  for (size_t i = 0; i < ps->twins.n; i++) {
+    ps->at_once[i] = (double)gt_exchange_at_once(ps->exchange, i);
+    ps->forwards[i] = gt_exchange_forwards(ps->exchange, i);
   }
-  if (spec->nregions > 1 && gt_ps_strategy(ps)->sends && ps->unit == 1)
-    for (size_t i = 0; i <= own; i++) gt_ps_payload(ps, full)->refs = 1;
-  for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
+  const gt_outbox_use use = {.unit = gt_exchange_unit(ps->exchange),
+                             .body = whole ? (spec->params.n + spec->buffers.n) * sizeof(float) : 0,
+                             .origin = ps->twins.self,
+                             .at_once = ps->at_once,
+                             .forwards = ps->forwards};
+  gt_outbox_open(ps->outbox, &use);
+}
+
+static void open_peers(gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++) {
+    ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));
+    ps->peers[p].written = ps->peers[p].round = ps->spec.round;
+  }
 }
 
 static void open_exchange(gt_ps *ps) {
@@ -34,7 +59,9 @@ static void open_exchange(gt_ps *ps) {
       .next = ps->next,
       .workers = spec->workers,
       .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
-      .host = gt_ps_exchange_host(ps)};
+      .outbox = ps->outbox,
+      .regions = ps->twins.regions,
+      .events = gt_ps_exchange_events(ps)};
   ps->exchange = gt_exchange_create(&way);
 }
 
@@ -90,12 +117,13 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
-  gt_ps_budget_open(ps);
+  open_outbox(ps);
   gt_ps_eval_open(ps);
   ps->singly = gt_topology_singly(spec->topology) && spec->strategy->on_part && !spec->local_async;
   open_exchange(ps);
   open_strategies(ps);
-  open_outboxes(ps);
+  use_outbox(ps);
+  open_peers(ps);
   return ps;
 }
 
@@ -108,22 +136,16 @@ void gt_ps_close(gt_ps *ps) {
   gt_sync_close(ps->between);
   gt_sync_close(ps->sync);
   gt_exchange_close(ps->exchange);
-  for (size_t i = 0; i < ps->npool; i++) {
-    gt_free(ps->pool[i]->vec.data);
-    gt_free(ps->pool[i]);
-  }
-  for (size_t p = 0; p < ps->spec.nregions; p++) {
-    gt_free(ps->peers[p].messages);
-    gt_free(ps->peers[p].done_counts);
-  }
+  gt_outbox_close(ps->outbox);
+  for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].done_counts);
   gt_ps_eval_close(ps);
-  gt_ps_budget_close(ps);
   gt_ps_stages_close(ps);
   gt_ps_adapt_close(ps);
   gt_ps_norm_close(ps);
   gt_ps_buffers_close(ps);
   gt_ps_groups_close(ps);
-  gt_free(ps->pool);
+  gt_free(ps->at_once);
+  gt_free(ps->forwards);
   gt_free(ps->peers);
   gt_free(ps->parts.grads);
   gt_free(ps->parts.buffers);
@@ -160,11 +182,12 @@ static void pump(gt_ps *ps) {
     }
   while (catch_up(ps));
   gt_ps_end_check(ps);
-  if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
+  if (gt_ps_wants_stop(ps)) gt_ps_round_check(ps);
 }
 
 void gt_ps_start(gt_ps *ps, gt_ns now) {
-  ps->now = ps->phase_since = ps->round_at = now;
+  gt_ps_at(ps, now);
+  ps->phase_since = ps->round_at = now;
   ps->heartbeat_at = ps->keepalive_at = now;
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
@@ -182,88 +205,68 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
 /* ---- workers and what was sent --------------------------------------------------------------- */
 
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   gt_ps_worker_waits(ps, worker);
   pump(ps);
 }
 
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   gt_ps_take_gradient(ps, worker, push, grads);
   pump(ps);
 }
 
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   gt_ps_worker_waits(ps, worker);
   gt_ps_eval_take(ps, worker, push);
   pump(ps);
 }
 
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   gt_ps_outbox_departed(ps, peer, cookie);
   pump(ps);
 }
 
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   gt_ps_round_written(ps, round);
   pump(ps);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The message is not finite.  Pieces of updates are checked after they are joined. */
-static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_vec body) {
-  if ((head->flags & GT_FRAME_ROUTED) && !gt_ps_strategy(ps)->needs_all) return false;
-  if (gt_vec_finite(body)) return false;
-  gt_ps_spoilt(ps, from);
-  return true;
-}
-
-static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload) {
-  ps_peer *p = &ps->peers[from];
-  int64_t sequence = (int64_t)head->sequence;
+static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body) {
+  const int64_t sequence = (int64_t)head->sequence;
+  const ps_peer *p = &ps->peers[from];
+  gt_receipt receipt = GT_RECEIPT_TAKEN;
   /* unacknowledged, so its sender's checkpoint has it */
   if (gt_ps_frozen(ps) || p->rejected) return;
-  if (sequence > p->received_seq) {
-    gt_vec body =
-        gt_vec_of((float *)(uintptr_t)payload, (size_t)head->message_bytes / sizeof(float));
-    gt_ns clock = gt_ps_clock(ps);
-    const bool spoilt = is_spoilt(ps, from, head, body);
+  const bool is_new = sequence > gt_outbox_look(ps->outbox, from).received;
+  if (is_new) {
+    const gt_ns clock = gt_ps_clock(ps);
+    receipt = gt_exchange_receive(ps->exchange, ps->twins.of[from], head, body);
+    if (receipt == GT_RECEIPT_NONFINITE) gt_ps_spoilt(ps, from);
     if (p->rejected) return;
-    p->received_seq = sequence;
-    const bool taken = spoilt || gt_exchange_receive(ps->exchange, ps->twins.of[from], head, body);
-    if (taken) p->applied_seq = sequence;
+    gt_outbox_received(ps->outbox, from, sequence);
+    const size_t floats = (size_t)head->message_bytes / sizeof(float);
     ps->totals.update +=
-        gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head->kind, body.n)) - clock;
-    if (!taken) return;
+        gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head->kind, floats)) - clock;
   }
-  gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);
+  if (receipt != GT_RECEIPT_HELD) gt_outbox_ack(ps->outbox, from, is_new);
 }
 
 static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
-  bool goes_on;
   gt_ps_advance_ping(ps, from, head->range);
-  p->wan_bytes = (double)head->detail;
   p->samples = (int64_t)head->sequence;
-  uint64_t allowed = gt_ps_budget_ping(ps, from, &goes_on);
-  if (goes_on) gt_ps_outbox_retry(ps);
-  const gt_frame_header answer = {.kind = GT_MSG_PONG,
-                                  .round = (uint32_t)ps->round,
-                                  .value = head->value,
-                                  .sequence = (uint64_t)ps->now,
-                                  .detail = allowed};
-  ps->spec.host.send(ps->spec.host.ctx, from, &answer, NULL, 0, 0);
+  if (gt_outbox_ping(ps->outbox, from, head, p->done)) gt_ps_outbox_retry(ps);
+  gt_outbox_answer(ps->outbox, from, head);
 }
 
 static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
-  const gt_ns rtt = ps->now - (gt_ns)head->value;
-  gt_ps_measure_rtt(ps, &ps->peers[from], rtt);
-  gt_ps_measure_clock(ps, &ps->peers[from], rtt, (gt_ns)head->sequence);
-  if (gt_ps_budget_pong(ps, from, head)) gt_ps_outbox_retry(ps);
+  if (gt_outbox_pong(ps->outbox, from, head)) gt_ps_outbox_retry(ps);
 }
 
 static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head,
@@ -273,7 +276,7 @@ static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head
   if (gt_ps_frozen(ps)) return;
   const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
   const size_t mate = ps->mates.of[from];
-  if (n == 0 && ps->spec.nstages) ps->peers[from].wan_bytes = (double)head->sequence;
+  if (n == 0 && ps->spec.nstages) gt_outbox_reported(ps->outbox, from, (double)head->sequence);
   if (n > 0 && ps->norm.of_means)
     gt_ps_norm_note(ps, from, value, head->range, payload, n);
   else if (n > 0)
@@ -299,13 +302,14 @@ static void round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   const bool waited = gt_ps_behind(ps, from);
   if ((int64_t)head->value > p->round) p->round = (int64_t)head->value;
+  gt_ps_hold_outboxes(ps);
   gt_ps_round_message(ps, from, head);
   if (waited && !gt_ps_frozen(ps)) gt_ps_outbox_retry(ps);
 }
 
 gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload,
                         gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   GT_TRY(gt_ps_check(ps, from, head));
   ps_peer *p = &ps->peers[from];
   if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && ps->spec.nstages == 0)
@@ -351,7 +355,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   default:
     gt_bug("a message of a kind that was to be refused");
   }
-  if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
+  if (gt_ps_wants_stop(ps)) gt_ps_round_check(ps);
   if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, from);
   pump(ps);
   return GT_OK;
@@ -377,13 +381,13 @@ static void ring_timers(gt_ps *ps) {
 }
 
 void gt_ps_tick(gt_ps *ps, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   ring_timers(ps);
   if (now >= ps->heartbeat_at) {
     ps->heartbeat_at = now + ps->spec.heartbeat;
     gt_ps_advance_beat(ps);
     for (size_t p = 0; p < ps->spec.nregions; p++)
-      if (p != ps->spec.self) gt_ps_heartbeat(ps, p);
+      if (p != ps->spec.self) gt_outbox_beat(ps->outbox, p);
   }
   if (now >= ps->keepalive_at) {
     ps->keepalive_at = now + ps->spec.keepalive;

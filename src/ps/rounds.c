@@ -31,22 +31,27 @@ static bool interval_over(const gt_ps *ps) {
 }
 
 static void tell_round(gt_ps *ps) {
-  const gt_frame_header head = {.kind = GT_MSG_ROUND,
-                                .round = (uint32_t)ps->round,
-                                .sequence = ps->spec.nstages ? (uint64_t)ps->totals.steps : 0,
-                                .value = (uint64_t)ps->round,
-                                .detail = (uint64_t)ps->stop_code};
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self) ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
+  gt_outbox_control_all(
+      ps->outbox, (gt_frame_header){.kind = GT_MSG_ROUND,
+                                    .sequence = ps->spec.nstages ? (uint64_t)ps->totals.steps : 0,
+                                    .value = (uint64_t)ps->round,
+                                    .detail = (uint64_t)ps->stop_code});
+}
+
+static void stop_with(gt_ps *ps, gt_status code) {
+  ps->stop_code = code;
+  if (code != GT_OK) gt_outbox_stop(ps->outbox);
 }
 
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->round = round;
+  gt_outbox_round(ps->outbox, round);
+  gt_ps_hold_outboxes(ps);
   ps->durable = 0;
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
   ps->round_at = ps->now;
-  ps->stop_code = stop_code;
+  stop_with(ps, stop_code);
   ps->want_round = false;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_ROUND, (double)round, (double)stop_code);
   ps->spec.host.checkpoint(ps->spec.host.ctx, round);
@@ -54,7 +59,7 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
 }
 
 static bool over_wan_limit(const gt_ps *ps) {
-  return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) > ps->spec.wan_bytes_limit;
+  return ps->spec.wan_bytes_limit > 0 && gt_outbox_wan_bytes(ps->outbox) > ps->spec.wan_bytes_limit;
 }
 
 /* The step is made that a round has waited for. */
@@ -76,7 +81,7 @@ void gt_ps_round_check(gt_ps *ps) {
   if (ps->round != ps->whole_round || ps->phase == GT_PS_COMPLETE) return;
   if (ps->want_stop == GT_OK && ps->phase == GT_PS_TRAINING && over_wan_limit(ps))
     ps->want_stop = GT_ERR_LIMIT;
-  if (ps->want_stop != GT_OK)
+  if (gt_ps_wants_stop(ps))
     gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
   else if (ps->want_round || (ps->phase == GT_PS_TRAINING && interval_over(ps)))
     gt_ps_round_take(ps, ps->round + 1, GT_OK);
@@ -112,7 +117,7 @@ void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
     ps->stages.deferred.round = 0;
     gt_ps_round_take(ps, round, graver(other, code));
   } else if (round == ps->round && graver(ps->stop_code, code) != ps->stop_code) {
-    ps->stop_code = code;
+    stop_with(ps, code);
     if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;
   }
 }
@@ -137,18 +142,20 @@ void gt_ps_round_unsound(gt_ps *ps) {
 
 void gt_ps_round_written(gt_ps *ps, int64_t round) {
   ps->own_written = round;
-  gt_ps_control_all(ps, GT_MSG_WRITTEN, round, ps->unsound == round);
+  gt_outbox_control_all(ps->outbox, (gt_frame_header){.kind = GT_MSG_WRITTEN,
+                                                      .value = (uint64_t)round,
+                                                      .detail = ps->unsound == round});
   gt_ps_round_whole(ps);
 }
 
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   if (ps->want_stop == GT_OK) ps->want_stop = code;
   gt_ps_round_check(ps);
 }
 
 void gt_ps_last_round(gt_ps *ps, gt_ns now) {
-  ps->now = now;
+  gt_ps_at(ps, now);
   if (gt_ps_frozen(ps) || ps->round != ps->whole_round) return;
   if (ps->stages.given)
     ps->want_round = true;

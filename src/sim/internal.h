@@ -233,8 +233,7 @@ void gt_sim_wires_close(sim_region *r);
 /* Queues a message, as the gateway does. */
 void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
                  uint64_t cookie, gt_ns now);
-bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                    uint64_t new_cookie);
+bool gt_sim_drop(sim_region *r, size_t peer, uint64_t cookie);
 /* When a wire needs to be polled next, and when the next frame arrives; GT_NEVER: never. */
 gt_ns gt_sim_link_next(sim_region *r);
 gt_ns gt_sim_arrival_next(const sim_region *r);

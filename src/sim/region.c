@@ -17,10 +17,8 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
   gt_sim_send(ctx, peer, head, bytes, cookie, gt_timeline_now(((sim_region *)ctx)->timeline));
 }
 
-static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                         const void *payload, uint64_t new_cookie) {
-  (void)payload;
-  return gt_sim_replace(ctx, peer, cookie, head, new_cookie);
+static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
+  return gt_sim_drop(ctx, peer, cookie);
 }
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
@@ -128,8 +126,7 @@ static gt_ps *make_ps(sim_region *r) {
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
   spec.host = (gt_ps_host){.ctx = r,
-                           .send = host_send,
-                           .replace = host_replace,
+                           .gateway = {r, host_send, host_drop},
                            .order = host_order,
                            .taken = host_taken,
                            .checkpoint = host_checkpoint,

@@ -150,14 +150,16 @@ void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t
   set_due(r, peer);
 }
 
-bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                    uint64_t new_cookie) {
-  for (uint32_t i = r->wires[peer].bulk.first; i != SIM_NONE; i = message(r->sim, i)->next) {
-    sim_message *m = message(r->sim, i);
+bool gt_sim_drop(sim_region *r, size_t peer, uint64_t cookie) {
+  sim_list *q = &r->wires[peer].bulk;
+  uint32_t before = SIM_NONE;
+  for (uint32_t i = q->first; i != SIM_NONE; before = i, i = message(r->sim, i)->next) {
+    const sim_message *m = message(r->sim, i);
     if (m->cookie != cookie || m->taken > 0) continue;
-    drop_route(r->sim, &m->head);
-    m->head = pack(r->sim, r->id, head);
-    m->cookie = new_cookie;
+    *(before == SIM_NONE ? &q->first : &message(r->sim, before)->next) = m->next;
+    if (q->last == i) q->last = before;
+    drop_user(r->sim, i);
+    set_due(r, peer);
     return true;
   }
   return false;

@@ -18,9 +18,8 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
                   gt_server_now(ctx));
 }
 
-static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                         const void *payload, uint64_t new_cookie) {
-  return gt_gateway_replace(((gt_server *)ctx)->gateway, peer, cookie, head, payload, new_cookie);
+static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
+  return gt_gateway_drop(((gt_server *)ctx)->gateway, peer, cookie);
 }
 
 static double host_left(void *ctx) {
@@ -187,8 +186,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.keepalive = s->clock->keepalive(s);
   spec.round = newest_round;
   spec.host = (gt_ps_host){.ctx = s,
-                           .send = host_send,
-                           .replace = host_replace,
+                           .gateway = {s, host_send, host_drop},
                            .left = host_left,
                            .advance = gt_server_advance,
                            .order = host_order,

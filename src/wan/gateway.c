@@ -141,15 +141,12 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
   };
 }
 
-bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie,
-                        const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie) {
   gt_out_queue *q = &gateway->senders[peer].bulk;
-  for (size_t i = 0; i < q->n; i++) {
-    gt_out_message *m = gt_queue_at(q, i);
+  for (size_t i = q->n; i > 0; i--) {
+    const gt_out_message *m = gt_queue_at(q, i - 1);
     if (m->cookie != cookie || m->begun) continue;
-    m->head = message_header(gateway, head, m->bytes);
-    m->payload = payload;
-    m->cookie = new_cookie;
+    gt_queue_remove(q, i - 1);
     return true;
   }
   return false;

@@ -62,6 +62,7 @@ typedef struct {
 gt_out_message *gt_queue_push(gt_out_queue *q);
 gt_out_message *gt_queue_at(const gt_out_queue *q, size_t i);
 void gt_queue_pop(gt_out_queue *q);
+void gt_queue_remove(gt_out_queue *q, size_t i);
 void gt_queue_close(gt_out_queue *q);
 
 /* A frame between the link and the transport. */

@@ -28,6 +28,11 @@ void gt_queue_pop(gt_out_queue *q) {
   q->n--;
 }
 
+void gt_queue_remove(gt_out_queue *q, size_t i) {
+  gt_free(gt_queue_at(q, i)->owned);
+  for (q->n--; i < q->n; i++) *gt_queue_at(q, i) = *gt_queue_at(q, i + 1);
+}
+
 void gt_queue_close(gt_out_queue *q) {
   while (q->n) gt_queue_pop(q);
   gt_free(q->at);

@@ -16,42 +16,41 @@ typedef struct {
   gt_exchange *exchange;
   gt_allreduce *rounds;
   gt_broadcast *models;
-  float own[FLOATS], scratch[FLOATS];
-  gt_payload payload;
-  size_t places[REGIONS]; /* messages for which there is room */
-  size_t to[POSTS];       /* of each message that was posted */
+  gt_outbox *outbox;
+  float own[FLOATS];
+  size_t to[POSTS]; /* of each message that was posted */
   gt_frame_header heads[POSTS];
+  uint64_t cookies[POSTS];
   size_t nposts;
   float mean[FLOATS], share; /* of the last round */
   int64_t applied;           /* rounds */
 } region;
 
-/* ---- host ------------------------------------------------------------------------------------ */
+/* ---- gateway --------------------------------------------------------------------------------- */
 
-static gt_payload *host_payload(void *ctx, size_t n) {
+static void send(void *ctx, size_t to, const gt_frame_header *head, const void *body, size_t bytes,
+                 uint64_t cookie) {
   region *r = ctx;
-  r->payload.vec = gt_vec_of(r->scratch, n);
-  return &r->payload;
+  assert_true(r->nposts < POSTS && bytes == FLOATS * sizeof(float) && body);
+  r->heads[r->nposts] = *head;
+  r->cookies[r->nposts] = cookie;
+  r->to[r->nposts++] = to;
 }
 
-static bool host_room(void *ctx, size_t to, size_t messages, gt_room_use use) {
-  (void)use;
-  return messages <= ((const region *)ctx)->places[to];
+/* There is no room for messages to the region. */
+static void occupy(region *r, size_t to) {
+  const size_t bytes = FLOATS * sizeof(float);
+  gt_outbox_post(r->outbox, to,
+                 &(gt_outbox_message){.payload = gt_outbox_body(r->outbox, bytes), .bytes = bytes});
 }
 
-static void host_post(void *ctx, const gt_exchange_message *message) {
-  region *r = ctx;
-  for (size_t i = 0; i < message->nto; i++) {
-    assert_true(r->nposts < POSTS);
-    r->heads[r->nposts] = message->head;
-    r->to[r->nposts++] = message->to[i];
-    r->places[message->to[i]]--;
-  }
-}
-
-static void host_taken(void *ctx, size_t from) {
-  (void)ctx;
-  fail_msg("a message of region %zu was held", from);
+/* The oldest message to the region has left: there is room for one more. */
+static void depart(region *r, size_t to) {
+  size_t i = 0;
+  while (r->to[i] != to || r->cookies[i] == 0) i++;
+  assert_true(gt_outbox_departed(r->outbox, to, r->cookies[i]));
+  assert_true(gt_outbox_acknowledged(r->outbox, to, (int64_t)r->heads[i].sequence));
+  r->cookies[i] = 0;
 }
 
 static void take_means(void *ctx) {
@@ -79,7 +78,14 @@ static gt_collective_spec spec_of(region *r, gt_msg_kind kind, void (*changed)(v
 
 static void open_region(region *r, gt_topology topology, size_t nregions) {
   *r = (region){.own = {7, 8}};
-  for (size_t i = 0; i < REGIONS; i++) r->places[i] = POSTS;
+  const gt_outbox_spec outbox = {.nregions = nregions,
+                                 .self = SELF,
+                                 .outbox = 1,
+                                 .window = 1,
+                                 .with_memory = true,
+                                 .gateway = {.ctx = r, .send = send}};
+  r->outbox = gt_outbox_create(&outbox);
+  gt_outbox_open(r->outbox, &(gt_outbox_use){.unit = 1, .origin = SELF});
   const gt_exchange_spec spec = {.nregions = nregions,
                                  .self = SELF,
                                  .weights = weights,
@@ -88,11 +94,7 @@ static void open_region(region *r, gt_topology topology, size_t nregions) {
                                  .topology = topology,
                                  .next = topology == GT_TOPOLOGY_MESH ? NULL : hub,
                                  .piece = FLOATS,
-                                 .host = {.ctx = r,
-                                          .payload = host_payload,
-                                          .room = host_room,
-                                          .post = host_post,
-                                          .taken = host_taken}};
+                                 .outbox = r->outbox};
   r->exchange = gt_exchange_create(&spec);
 }
 
@@ -100,18 +102,20 @@ static void close_region(region *r) {
   gt_allreduce_close(r->rounds);
   gt_broadcast_close(r->models);
   gt_exchange_close(r->exchange);
+  gt_outbox_close(r->outbox);
 }
 
 /* A message of a region, whose floats are its number. */
 static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bool routed) {
   float body[FLOATS] = {(float)from, (float)from};
-  gt_frame_header head = {.kind = (uint8_t)kind, .value = value, .from = (uint16_t)from};
+  gt_frame_header head = {
+      .kind = (uint8_t)kind, .value = value, .from = (uint16_t)from, .message_bytes = sizeof body};
   if (routed) {
     head.flags = GT_FRAME_ROUTED;
     head.route = (gt_frame_route){.origin = (uint16_t)from, .count = FLOATS};
   }
   assert_int_equal(gt_exchange_check(r->exchange, from, &head), GT_OK);
-  assert_true(gt_exchange_receive(r->exchange, from, &head, gt_vec_of(body, FLOATS)));
+  assert_int_equal(gt_exchange_receive(r->exchange, from, &head, body), GT_RECEIPT_TAKEN);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -119,7 +123,7 @@ static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bo
 /* There is room for one message at region 3: the next model leaves. */
 static void assert_next_model_there(region *r, size_t origin, uint64_t value) {
   const size_t before = r->nposts;
-  r->places[3] = 1;
+  depart(r, 3);
   gt_exchange_room(r->exchange, 3);
   assert_int_equal(r->nposts, before + 1);
   assert_int_equal(r->to[before], 3);
@@ -133,7 +137,7 @@ static void test_models_take_turns(void) {
   open_region(&r, GT_TOPOLOGY_HUB, REGIONS);
   const gt_collective_spec spec = spec_of(&r, GT_MSG_STATE, nothing);
   r.models = gt_broadcast_open(r.exchange, &spec, FLOATS, true);
-  r.places[3] = 0;
+  occupy(&r, 3);
   receive(&r, 1, GT_MSG_STATE, 1, true);
   receive(&r, 2, GT_MSG_STATE, 1, true);
   assert_next_model_there(&r, 1, 1);

@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
   gt_frame_header head;
-  size_t group, n;
+  size_t group;
   float body[FLOATS];
 } message;
 
@@ -30,6 +30,7 @@ typedef struct {
   size_t first, count;
   size_t under_way;    /* messages, until they are acknowledged */
   size_t acks[GROUPS]; /* that are on their way back */
+  int64_t acked[GROUPS];
 } wire;
 
 struct world;
@@ -43,6 +44,7 @@ typedef struct {
 typedef struct member {
   struct world *world;
   size_t group, self; /* self: of the members */
+  gt_outbox *outbox;
   gt_exchange *exchange;
   gt_allreduce *ranges[RANGES];
   range_name names[RANGES];
@@ -53,8 +55,6 @@ typedef struct member {
   float means[RANGES][ROUNDS][FLOATS];
   int64_t applied[RANGES];
   bool left, told[REGIONS]; /* told: the member has been told that this one is done */
-  float scratch[FLOATS];
-  gt_payload payload;
 } member;
 
 typedef struct world {
@@ -97,43 +97,32 @@ static size_t region_of(const member *m) {
   return spec_of(m)->members[m->self];
 }
 
-/* ---- host ------------------------------------------------------------------------------------ */
+/* ---- gateway --------------------------------------------------------------------------------- */
 
 static wire *wire_to(const member *m, size_t to) {
   return &m->world->wires[region_of(m)][spec_of(m)->members[to]];
 }
 
-static gt_payload *host_payload(void *ctx, size_t n) {
-  member *m = ctx;
-  m->payload.vec = gt_vec_of(m->scratch, n);
-  return &m->payload;
-}
-
-static bool host_room(void *ctx, size_t to, size_t messages, gt_room_use use) {
-  (void)use;
-  return wire_to(ctx, to)->under_way + messages <= PLACES;
-}
-
-static void host_post(void *ctx, const gt_exchange_message *posted) {
+static void send(void *ctx, size_t to, const gt_frame_header *head, const void *body, size_t bytes,
+                 uint64_t cookie) {
   const member *m = ctx;
-  for (size_t i = 0; i < posted->nto; i++) {
-    wire *w = wire_to(m, posted->to[i]);
-    assert_true(w->count < QUEUE);
-    message *sent = &w->queue[(w->first + w->count++) % QUEUE];
-    *sent = (message){.head = posted->head, .group = m->group, .n = posted->n};
-    memcpy(sent->body, posted->payload->vec.data + posted->first, posted->n * sizeof(float));
-    w->under_way++;
+  world *w = m->world;
+  wire *link = &w->wires[region_of(m)][to];
+  if (head->kind == GT_MSG_ACK) {
+    w->wires[to][region_of(m)].acks[m->group]++;
+    return;
   }
+  assert_true(link->count < QUEUE && cookie != 0);
+  message *sent = &link->queue[(link->first + link->count++) % QUEUE];
+  *sent = (message){.head = *head, .group = m->group};
+  sent->head.message_bytes = bytes;
+  memcpy(sent->body, body, bytes);
+  link->under_way++;
 }
 
-static void host_taken(void *ctx, size_t from) {
-  const member *m = ctx;
-  m->world->wires[spec_of(m)->members[from]][region_of(m)].acks[m->group]++;
-}
-
-static void host_spoilt(void *ctx, size_t from) {
+static void nonfinite(void *ctx, size_t from) {
   (void)ctx;
-  fail_msg("a message of member %zu is called spoilt", from);
+  fail_msg("a message of member %zu is called not finite", from);
 }
 
 /* Keeps the means of the range that are ready. */
@@ -159,6 +148,14 @@ static void open_member(world *w, size_t group, size_t self) {
   m->self = self;
   for (size_t i = 0; i < spec->n; i++) all += m->weights[i] = weight_of(spec->members[i]);
   for (size_t i = 0; i < spec->n; i++) m->weights[i] /= all;
+  const gt_outbox_spec outbox = {.nregions = REGIONS,
+                                 .self = spec->members[self],
+                                 .outbox = PLACES,
+                                 .window = 1,
+                                 .with_memory = true,
+                                 .gateway = {.ctx = m, .send = send}};
+  m->outbox = gt_outbox_create(&outbox);
+  gt_outbox_open(m->outbox, &(gt_outbox_use){.unit = 1, .origin = self});
   const gt_exchange_spec way = {.nregions = spec->n,
                                 .self = self,
                                 .weights = m->weights,
@@ -167,12 +164,9 @@ static void open_member(world *w, size_t group, size_t self) {
                                 .topology = spec->topology,
                                 .next = spec->next,
                                 .piece = PIECE,
-                                .host = {.ctx = m,
-                                         .payload = host_payload,
-                                         .room = host_room,
-                                         .post = host_post,
-                                         .taken = host_taken,
-                                         .spoilt = host_spoilt}};
+                                .outbox = m->outbox,
+                                .regions = spec->members,
+                                .events = {.ctx = m, .nonfinite = nonfinite}};
   static const char *const owners[RANGES] = {"a/", "b/", "c/"};
   m->exchange = gt_exchange_create(&way);
   for (size_t k = 0; k < spec->nranges; k++) {
@@ -192,6 +186,7 @@ static void close_world(world *w) {
       member *m = &w->members[g][i];
       for (size_t k = 0; k < w->groups[g].nranges; k++) gt_allreduce_close(m->ranges[k]);
       gt_exchange_close(m->exchange);
+      gt_outbox_close(m->outbox);
     }
 }
 
@@ -202,15 +197,15 @@ static member *member_of(world *w, size_t group, size_t region, size_t *self) {
   return NULL;
 }
 
-/* All groups that use the link have room. */
 static void acknowledge(world *w, size_t a, size_t b, size_t group) {
-  w->wires[a][b].acks[group]--;
-  w->wires[a][b].under_way--;
-  for (size_t g = 0; g < w->ngroups; g++) {
-    size_t self, peer;
-    const member *m = member_of(w, g, a, &self);
-    if (m && member_of(w, g, b, &peer)) gt_exchange_room(m->exchange, peer);
-  }
+  size_t self, peer;
+  wire *link = &w->wires[a][b];
+  const member *m = member_of(w, group, a, &self);
+  link->acks[group]--;
+  link->under_way--;
+  assert_true(gt_outbox_acknowledged(m->outbox, b, ++link->acked[group]));
+  member_of(w, group, b, &peer);
+  gt_exchange_room(m->exchange, peer);
 }
 
 static void deliver(world *w, size_t a, size_t b) {
@@ -221,11 +216,11 @@ static void deliver(world *w, size_t a, size_t b) {
   member_of(w, got.group, a, &from);
   link->first = (link->first + 1) % QUEUE;
   link->count--;
-  assert_int_equal(gt_exchange_bytes(m->exchange, &got.head), got.n * sizeof(float));
+  assert_int_equal(gt_exchange_bytes(m->exchange, &got.head), got.head.message_bytes);
   assert_int_equal(gt_exchange_check(m->exchange, from, &got.head), GT_OK);
-  if (gt_exchange_receive(m->exchange, from, &got.head,
-                          gt_vec_of((float *)(uintptr_t)got.body, got.n)))
-    link->acks[got.group]++;
+  const gt_receipt receipt = gt_exchange_receive(m->exchange, from, &got.head, got.body);
+  assert_int_not_equal(receipt, GT_RECEIPT_NONFINITE);
+  if (receipt == GT_RECEIPT_TAKEN) gt_outbox_ack(m->outbox, a, 1);
 }
 
 /* Contributes to the range whose turn it is, unless that waits for its last round; several ranges

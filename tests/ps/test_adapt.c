@@ -115,7 +115,7 @@ static void open_hand(hand *h, gt_ps_copies copies) {
                            .keepalive = GT_NEVER / 2,
                            .nonfinite_limit = 1,
                            .host = {.ctx = h,
-                                    .send = host_send,
+                                    .gateway = {h, host_send, NULL},
                                     .order = host_order,
                                     .taken = host_taken,
                                     .note = host_note}};

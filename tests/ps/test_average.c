@@ -42,23 +42,26 @@ static void create(fixture *f, int64_t steps) {
   *f = (fixture){.sent = 0};
   gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
-  gt_ps_spec spec = {
-      .nregions = 2,
-      .nworkers = 1,
-      .strategy = sync_named("asgd"),
-      .weights = weights,
-      .options = {.period = 1, .scale = 1, .average = true},
-      .outbox = 8,
-      .window = 8,
-      .params = gt_vec_of(f->params, NPARAMS),
-      .grads = gt_vec_of(f->grads, NPARAMS),
-      .optim = f->optim,
-      .order = {.seed = 1, .n = 1600, .batch = 4},
-      .until = {.steps = steps},
-      .nonfinite_limit = 3,
-      .heartbeat = GT_SECOND,
-      .keepalive = GT_SECOND,
-      .host = {.ctx = f, .send = on_send, .order = on_order, .taken = on_taken, .note = on_note}};
+  gt_ps_spec spec = {.nregions = 2,
+                     .nworkers = 1,
+                     .strategy = sync_named("asgd"),
+                     .weights = weights,
+                     .options = {.period = 1, .scale = 1, .average = true},
+                     .outbox = 8,
+                     .window = 8,
+                     .params = gt_vec_of(f->params, NPARAMS),
+                     .grads = gt_vec_of(f->grads, NPARAMS),
+                     .optim = f->optim,
+                     .order = {.seed = 1, .n = 1600, .batch = 4},
+                     .until = {.steps = steps},
+                     .nonfinite_limit = 3,
+                     .heartbeat = GT_SECOND,
+                     .keepalive = GT_SECOND,
+                     .host = {.ctx = f,
+                              .gateway = {f, on_send, NULL},
+                              .order = on_order,
+                              .taken = on_taken,
+                              .note = on_note}};
   f->ps = gt_ps_create(&spec);
 }
 

@@ -26,9 +26,8 @@ static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const v
   if (head->kind == GT_MSG_STATE) memcpy(((fixture *)ctx)->model, payload, bytes);
 }
 
-static bool on_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                       const void *payload, uint64_t new_cookie) {
-  (void)ctx, (void)peer, (void)cookie, (void)head, (void)payload, (void)new_cookie;
+static bool on_drop(void *ctx, size_t peer, uint64_t cookie) {
+  (void)ctx, (void)peer, (void)cookie;
   return true;
 }
 
@@ -67,8 +66,7 @@ static void begin(fixture *f, const char *strategy, size_t workers, bool async, 
                      .heartbeat = GT_SECOND,
                      .keepalive = GT_SECOND,
                      .host = {.ctx = f,
-                              .send = on_send,
-                              .replace = on_replace,
+                              .gateway = {f, on_send, on_drop},
                               .order = on_order,
                               .taken = on_taken,
                               .note = on_note}};

@@ -152,7 +152,7 @@ static void create_for(fixture *f, const char *strategy, size_t workers, bool as
                      .heartbeat = GT_SECOND,
                      .keepalive = GT_SECOND,
                      .host = {.ctx = f,
-                              .send = on_send,
+                              .gateway = {f, on_send, NULL},
                               .order = on_order,
                               .taken = on_taken,
                               .checkpoint = on_checkpoint,

@@ -103,19 +103,12 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
   push(&link->air[0], &f);
 }
 
-static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
-                         const void *payload, uint64_t new_cookie) {
+static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
   w_region *r = ctx;
   w_ring *queue = &r->world->links[r->id][peer].data;
   for (size_t k = 0; k < queue->count; k++) {
-    w_frame *f = at(queue, k);
-    if (f->cookie != cookie) continue;
-    f->head = *head;
-    f->head.from = (uint16_t)r->id;
-    f->head.message_bytes = f->bytes;
-    f->borrowed = payload;
-    f->cookie = new_cookie;
-    r->kept.posted_value[peer] = (int64_t)head->value;
+    if (at(queue, k)->cookie != cookie) continue;
+    for (queue->count--; k < queue->count; k++) *at(queue, k) = *at(queue, k + 1);
     r->world->replaced++;
     return true;
   }
@@ -280,8 +273,7 @@ static void host_decided(void *ctx, const char *what, const char *choice, const 
 
 static void open_ps(w_region *r, int64_t round) {
   gt_ps_spec spec = {.host = {.ctx = r,
-                              .send = host_send,
-                              .replace = host_replace,
+                              .gateway = {r, host_send, host_drop},
                               .order = host_order,
                               .taken = host_taken,
                               .checkpoint = host_checkpoint,

@@ -43,37 +43,8 @@ gt_ns w_delay(world *w, size_t from, size_t to) {
   return 1 + (gt_ns)((slow > 0 ? slow : 1) * (double)gt_rng_below(&w->rng, most));
 }
 
-static gt_payload *w_payload(void *ctx, size_t n) {
-  w_region *r = ctx;
-  world *w = r->world;
-  gt_payload *payload = GT_NEW(gt_payload);
-  payload->vec = gt_vec_of(w->spec.no_data ? NULL : GT_NEW_ARRAY(float, n), n);
-  /* undefined contents are not zero */
-  for (size_t j = 0; payload->vec.data && j < n; j++) payload->vec.data[j] = 1e30f;
-  if (++r->payloads > r->payloads_max) r->payloads_max = r->payloads;
-  /* One more than every link can hold is always there; after a crash, when nothing that is sent
-     again may be replaced, one more a link. */
-  assert_true(r->payloads <= (int64_t)((w->spec.nregions - 1) * (w->inflight + w->crashed) + 1));
-  return payload;
-}
-
-void w_unref(w_region *r, gt_payload *payload) {
-  if (--payload->refs) return;
-  r->payloads--;
-  gt_free(payload->vec.data);
-  gt_free(payload);
-}
-
 static size_t w_waiting(const w_link *link) {
   return link->count - link->flying;
-}
-
-static bool w_room(void *ctx, size_t peer, size_t messages, gt_room_use use) {
-  (void)use;
-  w_region *r = ctx;
-  const world *w = r->world;
-  assert_true(peer < w->spec.nregions && peer != r->id);
-  return w_waiting(&w->links[r->id][peer]) + messages <= w->spec.outbox * w->unit;
 }
 
 void w_arm(world *w, size_t from, size_t to) {
@@ -82,59 +53,53 @@ void w_arm(world *w, size_t from, size_t to) {
     link->depart = w->now + w_delay(w, from, to);
 }
 
-void w_take(world *w, size_t from, size_t to) {
+/* The receiver has taken the messages of the link up to this one. */
+static void w_acked(world *w, size_t from, size_t to, uint64_t sequence) {
   w_link *link = &w->links[from][to];
-  link->applied++;
+  link->applied = sequence;
   assert_true(link->applied <= link->received);
   for (size_t m = 0; m < link->flying; m++)
-    if (link->queue[m].head.sequence == link->applied)
+    if (link->queue[m].head.sequence == sequence)
       link->queue[m].acked = w->now + w_delay(w, to, from);
 }
 
-static void w_post(void *ctx, const gt_exchange_message *m) {
+static void w_send(void *ctx, size_t peer, const gt_frame_header *head, const void *body,
+                   size_t bytes, uint64_t cookie) {
   w_region *r = ctx;
   world *w = r->world;
-  const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
-  gt_payload *payload = m->payload;
-  const bool answer = w->spec.topology == GT_TOPOLOGY_CENTRAL && w->spec.next[r->id] == r->id;
-  assert_int_equal(m->head.kind, answer ? GT_MSG_STATE : r->sync->ops->sends);
-  assert_true(!mesh || payload->refs == 0);
-  assert_true(mesh != ((m->head.flags & GT_FRAME_ROUTED) != 0));
-  assert_true(m->first + m->n <= payload->vec.n);
-  assert_true(w->spec.nregions > 1);
-  assert_false(r->done && mesh);
-  payload->refs += (int)m->nto;
-  for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++)
-    r->posted[j] += (double)payload->vec.data[j];
-  for (size_t i = 0; i < m->nto; i++) {
-    const size_t peer = m->to[i];
-    w_link *link = &w->links[r->id][peer];
-    w_message message = {
-        .payload = payload, .head = m->head, .arrive = GT_NEVER, .acked = GT_NEVER};
-    message.body = gt_vec_range(payload->vec, m->first, m->n);
-    message.head.from = (uint16_t)r->id;
-    link->posted++;
-    bool full = w_waiting(link) >= w->spec.outbox * w->unit;
-    assert_true(!full || m->replace); /* a message without a place would be lost */
-    w_message *newest = full ? &link->queue[link->count - 1] : NULL;
-    if (newest && !newest->resent) {
-      message.head.sequence = newest->head.sequence;
-      w_unref(r, newest->payload);
-      *newest = message;
-      link->replaced++;
-    } else {
-      message.head.sequence = ++link->sequence;
-      assert_true(link->count < W_QUEUE);
-      link->queue[link->count++] = message;
-      assert_true(link->count <= w->inflight + w->crashed);
-    }
-    w_arm(w, r->id, peer);
+  assert_true(peer < w->spec.nregions && peer != r->id);
+  if (head->kind == GT_MSG_ACK) {
+    w_acked(w, peer, r->id, head->value);
+    return;
   }
+  const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
+  const bool answer = w->spec.topology == GT_TOPOLOGY_CENTRAL && w->spec.next[r->id] == r->id;
+  if (!w->resending) assert_int_equal(head->kind, answer ? GT_MSG_STATE : r->sync->ops->sends);
+  assert_true(mesh != ((head->flags & GT_FRAME_ROUTED) != 0));
+  assert_false(r->done && mesh && !w->crashed);
+  const bool counts = body && !w->resending && peer == (r->id == 0) && bytes >= sizeof r->params;
+  for (size_t j = 0; counts && j < W_PARAMS; j++) r->posted[j] += (double)((const float *)body)[j];
+  w_link *link = &w->links[r->id][peer];
+  link->posted += !w->resending;
+  assert_true(link->count < W_QUEUE);
+  w_message *m = &link->queue[link->count++];
+  assert_true(link->count <= w->inflight + w->crashed);
+  *m = (w_message){
+      .body = body, .cookie = cookie, .head = *head, .arrive = GT_NEVER, .acked = GT_NEVER};
+  m->resent = w->resending;
+  m->head.from = (uint16_t)r->id;
+  m->head.message_bytes = bytes;
+  w_arm(w, r->id, peer);
 }
 
-static void w_taken(void *ctx, size_t from) {
+static bool w_drop(void *ctx, size_t peer, uint64_t cookie) {
   w_region *r = ctx;
-  w_take(r->world, from, r->id);
+  w_link *link = &r->world->links[r->id][peer];
+  const w_message *newest = &link->queue[link->count - 1];
+  if (w_waiting(link) == 0 || newest->cookie != cookie || newest->resent) return false;
+  link->count--;
+  link->replaced++;
+  return true;
 }
 
 static void w_hold(void *ctx) {
@@ -175,18 +140,28 @@ gt_sync_env w_env(world *w, w_region *r) {
 
 gt_exchange *w_exchange(world *w, w_region *r) {
   const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
-  const gt_exchange_spec spec = {
-      .nregions = w->spec.nregions,
-      .self = r->id,
-      .weights = w->weights,
-      .inflight = w->inflight,
-      .with_memory = !w->spec.no_data,
-      .topology = w->spec.topology,
-      .next = mesh ? NULL : w->spec.next,
-      .workers = w->spec.ranks,
-      .piece = W_PIECE,
-      .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post, .taken = w_taken}};
+  const gt_exchange_spec spec = {.nregions = w->spec.nregions,
+                                 .self = r->id,
+                                 .weights = w->weights,
+                                 .inflight = w->inflight,
+                                 .with_memory = !w->spec.no_data,
+                                 .topology = w->spec.topology,
+                                 .next = mesh ? NULL : w->spec.next,
+                                 .workers = w->spec.ranks,
+                                 .piece = W_PIECE,
+                                 .outbox = r->outbox};
   return gt_exchange_create(&spec);
+}
+
+void w_open_outbox(world *w, w_region *r) {
+  const gt_outbox_spec outbox = {.nregions = w->spec.nregions,
+                                 .self = r->id,
+                                 .outbox = w->spec.outbox,
+                                 .window = w->spec.window,
+                                 .with_memory = !w->spec.no_data,
+                                 .gateway = {r, w_send, w_drop}};
+  r->outbox = gt_outbox_create(&outbox);
+  gt_outbox_open(r->outbox, &(gt_outbox_use){.unit = w->unit, .origin = r->id});
 }
 
 void w_create_strategy(world *w, w_region *r) {
@@ -221,6 +196,7 @@ world *w_open(const w_spec *spec) {
     w_region *r = &w->regions[i];
     *r = (w_region){.world = w, .id = i};
     for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = w_start(j);
+    w_open_outbox(w, r);
     w_create_strategy(w, r);
     for (size_t k = 0; k < spec->nregions; k++)
       w->links[i][k].depart = w->links[i][k].done_at = GT_NEVER;
@@ -233,10 +209,7 @@ void w_close(world *w) {
     gt_sync_close(w->regions[i].sync);
     gt_exchange_close(w->regions[i].exchange);
     gt_optim_close(w->regions[i].optim);
-    for (size_t k = 0; k < w->spec.nregions; k++) {
-      w_link *link = &w->links[i][k];
-      for (size_t m = 0; m < link->count; m++) w_unref(&w->regions[i], link->queue[m].payload);
-    }
+    gt_outbox_close(w->regions[i].outbox);
   }
   gt_free(w);
 }

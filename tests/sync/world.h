@@ -38,8 +38,8 @@ typedef struct {
 } w_spec;
 
 typedef struct {
-  gt_payload *payload;
-  gt_vec body; /* of it */
+  const void *body; /* of the outbox, until it is acknowledged */
+  uint64_t cookie;
   gt_frame_header head;
   gt_ns arrive, acked; /* GT_NEVER: not yet known */
   /* at the receiver; sent again after a crash, so that the receiver may have it */
@@ -50,9 +50,9 @@ typedef struct {
 typedef struct {
   w_message queue[W_QUEUE];
   size_t count, flying;
-  gt_ns depart, last_arrival, done_at;  /* of the first that waits; of DONE */
-  uint64_t sequence, received, applied; /* last posted; last received; last taken by the receiver */
-  uint64_t value;                       /* of the last message delivered */
+  gt_ns depart, last_arrival, done_at; /* of the first that waits; of DONE */
+  uint64_t received, applied;          /* last received; last taken by the receiver */
+  uint64_t value;                      /* of the last message delivered */
   int64_t posted, delivered, replaced, duplicates, samples;
   bool done_here;
 } w_link;
@@ -70,6 +70,7 @@ typedef struct {
   struct world *world;
   size_t id;
   gt_sync *sync;
+  gt_outbox *outbox;
   gt_exchange *exchange;
   gt_optim *optim;
   float params[W_PARAMS], buffers[W_BUFFERS];
@@ -78,7 +79,6 @@ typedef struct {
   w_worker workers[W_WORKERS];
   int64_t assigned, given;
   bool held, draining, done;
-  int64_t payloads, payloads_max; /* lent now; most at a time */
   int64_t holds;
 } w_region;
 
@@ -93,7 +93,7 @@ typedef struct world {
   gt_rng rng;
   gt_ns now;
   int64_t events;
-  bool crashed;
+  bool crashed, resending; /* resending: outboxes are loaded */
 } world;
 
 gt_optim_spec w_sgd(double lr, double momentum);
@@ -110,9 +110,6 @@ float w_gradient(size_t region, size_t j, float w);
 
 /* A delay from `from` to `to`, mostly short, at times long. */
 gt_ns w_delay(world *w, size_t from, size_t to);
-void w_unref(w_region *r, gt_payload *payload);
-/* The receiver has taken the link's next message. */
-void w_take(world *w, size_t from, size_t to);
 /* The first waiting message of a link gets its time of departure when the window lets it go. */
 void w_arm(world *w, size_t from, size_t to);
 
@@ -122,6 +119,7 @@ void w_arm(world *w, size_t from, size_t to);
 gt_sync_env w_env(world *w, w_region *r);
 /* Another one, without collectives. */
 gt_exchange *w_exchange(world *w, w_region *r);
+void w_open_outbox(world *w, w_region *r);
 void w_create_strategy(world *w, w_region *r);
 world *w_open(const w_spec *spec);
 void w_close(world *w);

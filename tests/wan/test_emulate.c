@@ -225,7 +225,7 @@ static void control_overtakes(void) {
   gt_free(payload);
 }
 
-static void replace_before_and_after(void) {
+static void drop_before_and_after(void) {
   side s;
   size_t bytes = 2 * GT_FRAME_PAYLOAD_MAX; /* the first frame is on the link, the second is not */
   uint8_t *payload = gt_alloc(bytes, 1);
@@ -237,10 +237,11 @@ static void replace_before_and_after(void) {
     gt_gateway_poll(s.g, gt_now());
     assert_int_equal(gt_gateway_queued(s.g, 1), 1);
     gt_frame_header head = {.kind = GT_MSG_STATE, .sequence = 1, .value = 77};
-    assert_false(gt_gateway_replace(s.g, 1, 1, &head, payload, 3)); /* begun */
-    assert_false(gt_gateway_replace(s.g, 1, 8, &head, payload, 3)); /* unknown */
-    assert_true(gt_gateway_replace(s.g, 1, 2, &head, payload, 3));
-    assert_false(gt_gateway_replace(s.g, 1, 2, &head, payload, 4));
+    assert_false(gt_gateway_drop(s.g, 1, 1)); /* begun */
+    assert_false(gt_gateway_drop(s.g, 1, 8)); /* unknown */
+    assert_true(gt_gateway_drop(s.g, 1, 2));
+    assert_false(gt_gateway_drop(s.g, 1, 2));
+    gt_gateway_send(s.g, 1, &head, payload, bytes, 3, gt_now());
   }
   run_until(&s, rank == 1 ? 2 : 0, 0, rank == 0 ? 2 : 0);
   if (rank == 1) assert_int_equal(s.last_value, 77);
@@ -285,7 +286,7 @@ int main(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int failed =
       RUN_TESTS(NULL, NULL, outage_at_the_start, exchange_time, throughput, control_overtakes,
-                late_polls_lose_nothing, replace_before_and_after, save_and_load);
+                late_polls_lose_nothing, drop_before_and_after, save_and_load);
   gt_net_finalize(LIMIT_S);
   return failed;
 }

@@ -1,0 +1,247 @@
+/* Bounded outboxes: messages from posting to acknowledgement, and their bodies. */
+#include <string.h>
+
+#include "internal.h"
+
+static size_t inflight(const gt_outbox *o) {
+  return (o->spec.outbox + o->spec.window) * o->use.unit;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+gt_outbox *gt_outbox_create(const gt_outbox_spec *spec) {
+  gt_outbox *o = GT_NEW(gt_outbox);
+  o->spec = *spec;
+  o->peers = GT_NEW_ARRAY(outbox_peer, spec->nregions);
+  gt_account_open(o);
+  return o;
+}
+
+void gt_outbox_close(gt_outbox *o) {
+  if (!o) return;
+  for (size_t i = 0; i < o->npool; i++) {
+    gt_free(o->pool[i]->data);
+    gt_free(o->pool[i]);
+  }
+  for (size_t p = 0; p < o->spec.nregions; p++) gt_free(o->peers[p].messages);
+  gt_account_close(o);
+  gt_free(o->pool);
+  gt_free(o->peers);
+  gt_free(o);
+}
+
+/* Messages that are forwarded have an outbox of their own; in a mesh there are none. */
+void gt_outbox_open(gt_outbox *o, const gt_outbox_use *use) {
+  o->use = *use;
+  const size_t own = inflight(o) + GT_OUTBOX_SPARE - 1;
+  for (size_t p = 0; p < o->spec.nregions; p++)
+    o->peers[p].capacity = own + o->spec.outbox * use->unit;
+  for (size_t i = 0; i <= own && use->body > 0; i++) gt_outbox_body(o, use->body)->refs = 1;
+  for (size_t i = 0; i < o->npool; i++) o->pool[i]->refs = 0;
+}
+
+void gt_outbox_at(gt_outbox *o, gt_ns now) {
+  o->now = now;
+}
+
+void gt_outbox_round(gt_outbox *o, int64_t round) {
+  o->round = round;
+}
+
+void gt_outbox_hold(gt_outbox *o, size_t peer, bool holds) {
+  o->peers[peer].held = holds;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+/* A free one that is large enough.  The pool grows if peers end up with different models (ama), and
+   if messages are pieces. */
+gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes) {
+  gt_payload *free_one = NULL;
+  for (size_t i = 0; i < o->npool && !free_one; i++)
+    if (o->pool[i]->refs == 0 && o->pool[i]->capacity >= bytes) free_one = o->pool[i];
+  if (!free_one) {
+    GT_GROW(o->pool, o->npool, o->pool_capacity, 16);
+    free_one = GT_NEW(gt_payload);
+    free_one->capacity = bytes;
+    free_one->data = o->spec.with_memory ? gt_alloc(bytes, 1) : NULL;
+    o->pool[o->npool++] = free_one;
+  }
+  free_one->bytes = bytes;
+  return free_one;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* Messages that are forwarded and those of the region itself each have an outbox of their own.  With
+   a single place those that need it at several peers would be served in an unfair order. */
+bool gt_outbox_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use) {
+  const size_t outbox = o->spec.outbox, unit = o->use.unit;
+  const outbox_peer *p = &o->peers[peer];
+  if (use == GT_ROOM_OWN)
+    return p->own + messages <= outbox * unit && p->n + messages <= inflight(o) + outbox * unit;
+  if (use == GT_ROOM_FORWARDED)
+    return p->queued - p->own + messages <= (outbox > 1 ? outbox : 2) * unit &&
+           p->n + messages <= inflight(o);
+  return p->queued + messages <= outbox * unit && p->n + messages <= inflight(o);
+}
+
+bool gt_outbox_has_room(const gt_outbox *o, size_t peer) {
+  return gt_outbox_room(o, peer, 1, GT_ROOM_OWN) || gt_outbox_room(o, peer, 1, GT_ROOM_FORWARDED);
+}
+
+/* ---- posting --------------------------------------------------------------------------------- */
+
+static bool is_own(const gt_outbox *o, const outbox_message *m) {
+  return m->head.route.origin == o->use.origin;
+}
+
+static double wire_bytes(const outbox_message *m) {
+  return (double)gt_message_wire_bytes(&m->head, m->bytes);
+}
+
+static void hand_over(gt_outbox *o, size_t peer, outbox_message *m) {
+  const unsigned char *data = m->payload->data;
+  m->parked = false;
+  m->head.round = (uint32_t)o->round;
+  o->spec.gateway.send(o->spec.gateway.ctx, peer, &m->head, data ? data + m->first : NULL, m->bytes,
+                       m->id);
+}
+
+/* Hands over messages in order, as far as the cap and the window allow.  However long a peer does
+   not acknowledge, the gateway gets no more than the window allows: a newer model replaces one here
+   instead. */
+static void unpark(gt_outbox *o, size_t peer) {
+  outbox_peer *p = &o->peers[peer];
+  if (p->held) return;
+  for (size_t i = 0; i < p->n && i < inflight(o); i++) {
+    outbox_message *m = &p->messages[i];
+    if (!m->parked) continue;
+    if (!gt_outbox_affords(o, wire_bytes(m))) return;
+    gt_account_posted(o, wire_bytes(m));
+    hand_over(o, peer, m);
+  }
+}
+
+void gt_outbox_retry(gt_outbox *o) {
+  for (size_t p = 0; p < o->spec.nregions; p++)
+    if (p != o->spec.self) unpark(o, p);
+}
+
+/* Grows as needed; most links never use the whole capacity. */
+static outbox_message *new_place(outbox_peer *p) {
+  if (p->n == p->places) {
+    size_t places = 2 * p->places + 2 < p->capacity ? 2 * p->places + 2 : p->capacity;
+    outbox_message *messages = GT_NEW_ARRAY(outbox_message, places);
+    if (p->n) memcpy(messages, p->messages, p->n * sizeof *messages);
+    gt_free(p->messages);
+    p->messages = messages;
+    p->places = places;
+  }
+  return &p->messages[p->n++];
+}
+
+void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, gt_payload *payload,
+                       size_t first, size_t bytes) {
+  outbox_peer *p = &o->peers[peer];
+  outbox_message *m = new_place(p);
+  *m = (outbox_message){.id = ++p->next_id,
+                        .head = *head,
+                        .payload = payload,
+                        .first = first,
+                        .bytes = bytes,
+                        .parked = true,
+                        .behind = p->queued > 0,
+                        .posted = o->now};
+  p->queued++;
+  p->own += is_own(o, m);
+  o->unacknowledged++;
+  payload->refs++;
+  unpark(o, peer);
+}
+
+/* The newest message, if it has not begun to leave, becomes this one; false: there is none. */
+static bool replace_newest(gt_outbox *o, size_t peer, const gt_outbox_message *by) {
+  outbox_peer *p = &o->peers[peer];
+  const gt_outbox_gateway *gateway = &o->spec.gateway;
+  if (p->n == 0 || p->messages[p->n - 1].departed || p->messages[p->n - 1].resent) return false;
+  outbox_message *m = &p->messages[p->n - 1];
+  const bool parked = m->parked;
+  if (!parked && !gateway->drop(gateway->ctx, peer, m->id)) return false;
+  const uint64_t sequence = m->head.sequence;
+  m->id = ++p->next_id;
+  m->head = by->head;
+  m->head.round = (uint32_t)o->round;
+  m->head.sequence = sequence;
+  m->payload->refs--;
+  m->payload = by->payload;
+  m->posted = o->now;
+  by->payload->refs++;
+  if (!parked) hand_over(o, peer, m);
+  return true;
+}
+
+void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message) {
+  outbox_peer *p = &o->peers[peer];
+  if (message->replace && !gt_outbox_room(o, peer, 1, GT_ROOM_ANY) &&
+      replace_newest(o, peer, message))
+    return;
+  if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
+  gt_frame_header head = message->head;
+  head.round = (uint32_t)o->round;
+  head.sequence = (uint64_t)++p->sent;
+  gt_outbox_enqueue(o, peer, &head, message->payload, message->first, message->bytes);
+}
+
+static void has_left(gt_outbox *o, outbox_peer *p, const outbox_message *m) {
+  p->queued--;
+  p->own -= is_own(o, m);
+  gt_account_left(o, wire_bytes(m));
+}
+
+bool gt_outbox_departed(gt_outbox *o, size_t peer, uint64_t cookie) {
+  outbox_peer *p = &o->peers[peer];
+  for (size_t i = 0; i < p->n; i++)
+    if (p->messages[i].id == cookie && !p->messages[i].departed) {
+      p->messages[i].departed = true;
+      has_left(o, p, &p->messages[i]);
+      return true;
+    }
+  return false;
+}
+
+/* ---- acknowledgements ------------------------------------------------------------------------ */
+
+bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence) {
+  outbox_peer *p = &o->peers[peer];
+  size_t gone = 0;
+  while (gone < p->n && (int64_t)p->messages[gone].head.sequence <= sequence) {
+    outbox_message *m = &p->messages[gone++];
+    /* its acknowledgement overtook the news that it had left */
+    if (!m->departed) has_left(o, p, m);
+    gt_links_measure_rate(o, p, m);
+    m->payload->refs--;
+    p->last_ack = o->now;
+  }
+  if (gone == 0) return false;
+  p->n -= gone;
+  o->unacknowledged -= gone;
+  memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
+  unpark(o, peer);
+  return true;
+}
+
+void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence) {
+  o->peers[peer].received = sequence;
+}
+
+void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more) {
+  outbox_peer *p = &o->peers[peer];
+  p->taken += more;
+  gt_outbox_control(o, peer, (gt_frame_header){.kind = GT_MSG_ACK, .value = (uint64_t)p->taken},
+                    NULL, 0);
+}
+
+size_t gt_outbox_unacknowledged(const gt_outbox *o) {
+  return o->unacknowledged;
+}
