@@ -190,8 +190,7 @@ bool gt_allreduce_waiting(const gt_allreduce *r);
 /* The region must not make a step: it waits, or has not caught up after a resume. */
 bool gt_allreduce_holds(const gt_allreduce *r);
 /* Names: "<owner>rounds/...", "<owner>inbox/...". */
-void gt_allreduce_save(gt_allreduce *r, gt_state *state);
-gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state);
+gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way);
 
 /* ---- broadcast: every other region gets each message once, in the order of its origin -------- */
 
@@ -210,7 +209,6 @@ gt_vec gt_broadcast_begin(gt_broadcast *b);
    which the body was computed. */
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
 /* Messages that are under way in this region; a mesh has none.  Names: "<owner>broadcast/...". */
-void gt_broadcast_save(gt_broadcast *b, gt_state *state);
-gt_status gt_broadcast_load(gt_broadcast *b, const gt_state *state);
+gt_status gt_broadcast_state(gt_broadcast *b, gt_state_way way);
 
 #endif

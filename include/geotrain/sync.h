@@ -137,8 +137,7 @@ typedef struct gt_sync_ops {
   void (*on_drain)(gt_sync *s, gt_ns now);
   /* Nothing is left to post; NULL: it never holds back anything. */
   bool (*drained)(const gt_sync *s);
-  void (*save)(gt_sync *s, gt_state *state); /* names "sync/..." */
-  gt_status (*load)(gt_sync *s, const gt_state *state);
+  gt_status (*state)(gt_sync *s, gt_state_way way); /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
 } gt_sync_ops;
 
 struct gt_sync {
@@ -179,7 +178,6 @@ gt_status gt_sync_check_numbers(const gt_sync *s, size_t peer, int64_t value, si
                                 size_t n);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
-void gt_sync_save(gt_sync *s, gt_state *state);
-gt_status gt_sync_load(gt_sync *s, const gt_state *state);
+gt_status gt_sync_state(gt_sync *s, gt_state_way way);
 
 #endif

@@ -103,6 +103,16 @@ gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_f
   return GT_OK;
 }
 
+gt_status gt_state_flags(gt_state_way way, const char *prefix, const char *name, bool *flags,
+                         size_t n) {
+  uint8_t *bytes = way.from ? GT_NEW_ARRAY(uint8_t, n) : (uint8_t *)flags;
+  const gt_state_field field = {name, GT_TYPE_U8, bytes, n};
+  const gt_status status = gt_state_fields(way, prefix, &field, 1);
+  for (size_t i = 0; way.from && i < n; i++) flags[i] = bytes[i] != 0;
+  if (way.from) gt_free(bytes);
+  return status;
+}
+
 void gt_state_close(gt_state *state) {
   if (!state) return;
   if (state->owns_data) {

@@ -3,14 +3,67 @@
    centralised architecture of Phalak et al. (2024), "Towards Geo-Distributed Training of ML Models
    in a Multi-Cloud Environment", section 3: nothing is added up before it crosses the WAN.
    Contributions are added in the order of regions and workers. */
-#include "central.h"
+#include <stdio.h>
+#include <string.h>
 
-static gt_central *of(gt_allreduce *r) {
-  return (gt_central *)r;
+#include "rounds.h"
+
+#define MOST UINT16_MAX /* messages of a contribution: a rank in a route has 16 bits */
+
+typedef struct {
+  int64_t about[2]; /* rank of the worker; samples behind x */
+  gt_vec x;
+} own_part;
+
+/* Saved as they are. */
+typedef struct {
+  int64_t given;       /* parts of the own contribution; 0: it is a and b */
+  int64_t posts, sent; /* its messages; 0: none has been sent */
+  /* Elsewhere: messages of the next answer that are here; of all of it. */
+  int64_t got, copies;
+} counts;
+#define COUNTS (sizeof(counts) / sizeof(int64_t))
+
+typedef struct {
+  gt_rounds rounds; /* in the central region: parts, each with its samples as weight */
+  /* In the central region, nregions: samples behind the parts of the region's next contribution
+     that are here, and behind all of it; 0: none is here.  partial: some are, but not all. */
+  int64_t *here, *whole;
+  bool *partial;
+  own_part *parts;         /* of the own contribution */
+  size_t nparts, capacity; /* nparts: that have memory */
+  counts n;
+  double weight; /* of the regions that take part in the round */
+} central;
+
+static gt_exchange *x_of(const central *t) {
+  return t->rounds.base.base.x;
+}
+
+static const size_t *root_of(const gt_exchange *x) {
+  return &x->spec.next[x->spec.self];
+}
+
+static bool is_root(const gt_exchange *x) {
+  return *root_of(x) == x->spec.self;
+}
+
+/* A region without workers has a model, too. */
+static size_t workers_of(const gt_exchange *x, size_t region) {
+  return x->spec.workers[region] > 0 ? x->spec.workers[region] : 1;
+}
+
+/* All of an answer is here and has not been applied. */
+static bool has_answer(const central *t) {
+  return t->n.got > 0 && t->n.got == t->n.copies;
+}
+
+static central *of(gt_allreduce *r) {
+  return (central *)r;
 }
 
 static void central_open(gt_allreduce *r) {
-  gt_central *t = of(r);
+  central *t = of(r);
   const gt_exchange_spec *spec = &r->base.x->spec;
   gt_inbox_open(&t->rounds.inbox, spec->nregions, 1, r->base.n, spec->with_memory, true);
   t->here = GT_NEW_ARRAY(int64_t, spec->nregions);
@@ -19,7 +72,7 @@ static void central_open(gt_allreduce *r) {
 }
 
 static void central_close(gt_allreduce *r) {
-  gt_central *t = of(r);
+  central *t = of(r);
   for (size_t i = 0; i < t->nparts; i++) gt_free(t->parts[i].x.data);
   gt_free(t->parts);
   gt_free(t->here);
@@ -28,8 +81,72 @@ static void central_close(gt_allreduce *r) {
   gt_inbox_close(&t->rounds.inbox);
 }
 
+/* ---- the own contribution -------------------------------------------------------------------- */
+
+/* The next part of the own contribution, to be filled. */
+static own_part *add_part(central *t) {
+  const gt_allreduce *r = &t->rounds.base;
+  if ((size_t)t->n.given == t->nparts) {
+    GT_GROW(t->parts, t->nparts, t->capacity, 4);
+    float *data = x_of(t)->spec.with_memory ? GT_NEW_ARRAY(float, r->a.n) : NULL;
+    t->parts[t->nparts++].x = gt_vec_of(data, r->a.n);
+  }
+  return &t->parts[t->n.given++];
+}
+
+/* Samples behind the own contribution. */
+static int64_t own_samples(const central *t) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < t->n.given; i++) sum += t->parts[i].about[1];
+  if (t->n.given > 0) return sum;
+  return t->rounds.base.samples > 0 ? t->rounds.base.samples : 1;
+}
+
+/* a and b are every worker's: the samples are divided among the messages. */
+static int64_t samples_of_part(const central *t, int64_t i) {
+  if (t->n.given > 0) return t->parts[i].about[1];
+  const int64_t all = own_samples(t);
+  return all * (i + 1) / t->n.posts - all * i / t->n.posts;
+}
+
+static void post_part(const central *t, int64_t i) {
+  const gt_allreduce *r = &t->rounds.base;
+  const gt_exchange *x = x_of(t);
+  const bool given = t->n.given > 0;
+  gt_message m = {.of = GT_BODY_OWN,
+                  .value = (uint64_t)r->own,
+                  .detail = (uint64_t)samples_of_part(t, i),
+                  .route = {.origin = (uint16_t)x->spec.self,
+                            .origin_rank = (uint16_t)(given ? t->parts[i].about[0] : i + 1),
+                            .destination = (uint16_t)*root_of(x),
+                            .weight = (double)own_samples(t)},
+                  .to = root_of(x),
+                  .nto = 1};
+  const gt_vec body = gt_exchange_fill(x, &m, r->base.n);
+  if (given)
+    gt_vec_copy(body, t->parts[i].x);
+  else
+    gt_allreduce_copy_own(r, body);
+  gt_exchange_send(&r->base, &m);
+}
+
+/* Each message as soon as there is room for it: a resume may find more of them than the region has
+   workers now. */
+static void post_own(central *t) {
+  gt_allreduce *r = &t->rounds.base;
+  gt_exchange *x = x_of(t);
+  if (t->n.posts == 0)
+    t->n.posts = t->n.given > 0 ? t->n.given : (int64_t)workers_of(x, x->spec.self);
+  for (; t->n.sent < t->n.posts && gt_exchange_can_post(x, root_of(x), 1, 1, r->base.n);
+       t->n.sent++)
+    post_part(t, t->n.sent);
+  if (t->n.sent < t->n.posts) return;
+  r->posted = r->own;
+  r->samples = t->n.given = t->n.posts = t->n.sent = 0;
+}
+
 static void central_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples) {
-  gt_own_part *p = gt_central_add_part(of(r));
+  own_part *p = add_part(of(r));
   p->about[0] = (int64_t)rank;
   p->about[1] = (int64_t)samples;
   gt_vec_copy(p->x, x);
@@ -37,7 +154,7 @@ static void central_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t sample
 
 /* ---- the central region ---------------------------------------------------------------------- */
 
-static bool take_part(gt_central *t, size_t from, const gt_frame_header *head, gt_vec body) {
+static bool take_part(central *t, size_t from, const gt_frame_header *head, gt_vec body) {
   t->here[from] += (int64_t)head->detail;
   t->whole[from] = (int64_t)head->route.weight;
   t->partial[from] = t->here[from] < t->whole[from];
@@ -46,17 +163,17 @@ static bool take_part(gt_central *t, size_t from, const gt_frame_header *head, g
 }
 
 /* Adds what was computed from so many of all samples of a region's contribution. */
-static void add(gt_central *t, size_t region, double samples, int64_t all, gt_vec x, bool *first) {
-  const double weight = gt_central_x(t)->spec.weights[region] * (samples / (double)all);
+static void add(central *t, size_t region, double samples, int64_t all, gt_vec x, bool *first) {
+  const double weight = x_of(t)->spec.weights[region] * (samples / (double)all);
   gt_allreduce_add(t->rounds.base.mean, (float)(weight / t->weight), x, *first);
   *first = false;
 }
 
-static void add_own(gt_central *t, bool *first) {
+static void add_own(central *t, bool *first) {
   gt_allreduce *r = &t->rounds.base;
-  const size_t self = gt_central_x(t)->spec.self;
-  const int64_t all = gt_central_samples(t);
-  r->share = (float)(gt_central_x(t)->spec.weights[self] / t->weight);
+  const size_t self = x_of(t)->spec.self;
+  const int64_t all = own_samples(t);
+  r->share = (float)(x_of(t)->spec.weights[self] / t->weight);
   if (t->n.given == 0) gt_allreduce_add_own(r, r->mean, r->share, 0, *first);
   for (int64_t i = 0; i < t->n.given; i++)
     add(t, self, (double)t->parts[i].about[1], all, t->parts[i].x, first);
@@ -64,7 +181,7 @@ static void add_own(gt_central *t, bool *first) {
   r->samples = t->n.given = 0;
 }
 
-static void add_region(gt_central *t, size_t region, bool *first) {
+static void add_region(central *t, size_t region, bool *first) {
   gt_inbox *inbox = &t->rounds.inbox;
   for (const gt_inbox_slot *s; (s = gt_inbox_front(inbox, region)); gt_inbox_pop(inbox, region))
     add(t, region, s->weight, t->whole[region], s->vec, first);
@@ -73,7 +190,7 @@ static void add_region(gt_central *t, size_t region, bool *first) {
 
 /* A region that is done needs its model once. */
 static size_t copies_for(const gt_exchange *x, size_t region) {
-  return x->done[region] ? 1 : gt_central_workers(x, region);
+  return x->done[region] ? 1 : workers_of(x, region);
 }
 
 static bool can_answer(const gt_collective *c) {
@@ -88,8 +205,8 @@ static bool can_answer(const gt_collective *c) {
 }
 
 /* Weights are renormalised over the regions that take part. */
-static bool form(gt_central *t) {
-  gt_exchange *x = gt_central_x(t);
+static bool form(central *t) {
+  gt_exchange *x = x_of(t);
   if (!gt_rounds_complete(&t->rounds) || !can_answer(&t->rounds.base.base)) return false;
   bool first = true;
   t->rounds.base.share = 0;
@@ -104,9 +221,9 @@ static bool form(gt_central *t) {
   return true;
 }
 
-static void post_answer(const gt_central *t, gt_message *m, size_t i, size_t copy) {
+static void post_answer(const central *t, gt_message *m, size_t i, size_t copy) {
   const gt_allreduce *r = &t->rounds.base;
-  const gt_exchange *x = gt_central_x(t);
+  const gt_exchange *x = x_of(t);
   m->kind = r->base.spec.answer;
   m->value = (uint64_t)r->applied;
   m->detail = copies_for(x, x->others[i]);
@@ -123,7 +240,7 @@ static void post_answer(const gt_central *t, gt_message *m, size_t i, size_t cop
 static void central_answer(gt_allreduce *r, gt_vec made) {
   const gt_exchange *x = r->base.x;
   gt_message m = {.of = GT_BODY_SUM};
-  if (!gt_central_is_root(x) || x->spec.nregions == 1) return;
+  if (!is_root(x) || x->spec.nregions == 1) return;
   gt_vec_copy(gt_exchange_fill(x, &m, r->base.n), made);
   for (size_t i = 0; i + 1 < x->spec.nregions; i++)
     for (size_t copy = 0; copy < copies_for(x, x->others[i]); copy++)
@@ -133,8 +250,8 @@ static void central_answer(gt_allreduce *r, gt_vec made) {
 /* ---- the other regions ----------------------------------------------------------------------- */
 
 /* The copies of an answer are the same. */
-static bool take_answer(gt_central *t, const gt_frame_header *head, gt_vec body) {
-  if (gt_central_has_answer(t)) return false;
+static bool take_answer(central *t, const gt_frame_header *head, gt_vec body) {
+  if (has_answer(t)) return false;
   if (t->n.got == 0) gt_vec_copy(t->rounds.base.mean, body);
   t->n.got++;
   t->n.copies = (int64_t)head->detail;
@@ -143,50 +260,155 @@ static bool take_answer(gt_central *t, const gt_frame_header *head, gt_vec body)
 }
 
 static bool central_answered(const gt_allreduce *r) {
-  return !gt_central_is_root(r->base.x);
+  return !is_root(r->base.x);
 }
 
 static bool central_receive(gt_allreduce *r, size_t from, const gt_frame_header *head,
                             gt_vec body) {
-  return gt_central_is_root(r->base.x) ? take_part(of(r), from, head, body)
-                                       : take_answer(of(r), head, body);
+  return is_root(r->base.x) ? take_part(of(r), from, head, body) : take_answer(of(r), head, body);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static gt_status check_part(const central *t, size_t from, const gt_frame_header *head) {
+  const gt_frame_route *route = &head->route;
+  const gt_inbox_slot *begun = gt_inbox_front(&t->rounds.inbox, from);
+  const double left = route->weight - (double)t->here[from];
+  if (head->kind != t->rounds.base.base.spec.kind)
+    return GT_FAIL(GT_ERR_FAULT, "a contribution is of kind %u; %d is needed", head->kind,
+                   (int)t->rounds.base.base.spec.kind);
+  if (route->origin != from || route->origin_rank == 0 || route->destination_rank != 0)
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a contribution is of rank %u of region %u; a worker of region %zu is needed",
+                   route->origin_rank, route->origin, from);
+  if (begun && !t->partial[from])
+    return GT_FAIL(GT_ERR_FAULT, "a contribution comes before the last one was answered");
+  if (!(route->weight >= 1 && route->weight <= 0x1p53) || !((double)head->detail <= left) ||
+      (begun && (begun->value != (int64_t)head->value || route->weight != (double)t->whole[from])))
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a part of round %lld is behind %llu of %g samples; %lld of %lld are here",
+                   (long long)head->value, (unsigned long long)head->detail, route->weight,
+                   (long long)t->here[from], (long long)t->whole[from]);
+  return GT_OK;
+}
+
+static gt_status check_answer(const central *t, size_t from, const gt_frame_header *head) {
+  const gt_frame_route *route = &head->route;
+  const gt_allreduce *r = &t->rounds.base;
+  const gt_msg_kind kind = r->base.spec.answer ? r->base.spec.answer : r->base.spec.kind;
+  const bool waits = has_answer(t);
+  const int64_t before = waits ? 0 : t->n.got, round = r->applied + 1 + waits;
+  if (from != *root_of(x_of(t)) || head->kind != kind || route->origin != from ||
+      route->origin_rank != 0)
+    return GT_FAIL(GT_ERR_FAULT,
+                   "data is of kind %u and region %zu; kind %d of region %zu is needed", head->kind,
+                   from, (int)kind, *root_of(x_of(t)));
+  if ((int64_t)head->value != round || route->destination != x_of(t)->spec.self ||
+      route->destination_rank != before + 1 || head->detail < route->destination_rank ||
+      head->detail > MOST || (before > 0 && (int64_t)head->detail != t->n.copies))
+    return GT_FAIL(GT_ERR_FAULT,
+                   "the model of round %lld is for rank %u of %llu of region %u; that of round "
+                   "%lld for rank %lld of region %zu is needed",
+                   (long long)head->value, route->destination_rank,
+                   (unsigned long long)head->detail, route->destination, (long long)round,
+                   (long long)before + 1, x_of(t)->spec.self);
+  if (!(route->weight > 0 && route->weight < 2))
+    return GT_FAIL(GT_ERR_FAULT, "a model has weight %g; above 0, and 1 at most, is needed",
+                   route->weight);
+  return GT_OK;
+}
+
+static gt_status central_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
+  const central *t = (const central *)r;
+  GT_TRY(is_root(r->base.x) ? check_part(t, from, head) : check_answer(t, from, head));
+  return gt_exchange_check_part(head, 0, r->base.n);
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
 static bool central_next(gt_allreduce *r) {
-  gt_central *t = of(r);
+  central *t = of(r);
   const gt_exchange_spec *spec = &r->base.x->spec;
-  if (gt_central_is_root(r->base.x)) {
+  if (is_root(r->base.x)) {
     r->posted = r->own;
     return form(t);
   }
-  if (r->own > r->posted) gt_central_post_own(t);
-  if (!gt_central_has_answer(t)) return false;
+  if (r->own > r->posted) post_own(t);
+  if (!has_answer(t)) return false;
   t->n.got = 0;
   r->share = r->own == r->applied + 1 ? (float)(spec->weights[spec->self] / t->weight) : 0;
   return true;
 }
 
 static bool central_settled(const gt_allreduce *r) {
-  const gt_central *t = (const gt_central *)r;
+  const central *t = (const central *)r;
   return gt_inbox_empty(&t->rounds.inbox) && t->n.got == 0 && gt_allreduce_is_last(r);
 }
 
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/* The counts are saved as they are. */
+static gt_status counts_state(central *t, const char *prefix, gt_state_way way) {
+  int64_t all[COUNTS];
+  bool fit = true;
+  const gt_state_field field = {"counts", GT_TYPE_I64, &t->n, COUNTS};
+  GT_TRY(gt_state_fields(way, prefix, &field, 1));
+  memcpy(all, &t->n, sizeof all);
+  for (size_t i = 0; i < COUNTS; i++) fit &= all[i] >= 0 && all[i] <= MOST;
+  if (fit && t->n.sent <= t->n.posts && t->n.got <= t->n.copies &&
+      (t->n.given == 0 || t->n.posts == 0 || t->n.posts == t->n.given))
+    return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "state \"%scounts\" has %lld parts, %lld of %lld messages sent and %lld of %lld "
+                 "taken, which cannot be",
+                 prefix, (long long)t->n.given, (long long)t->n.sent, (long long)t->n.posts,
+                 (long long)t->n.got, (long long)t->n.copies);
+}
+
+/* Parts that have been sent are in messages. */
+static gt_status parts_state(central *t, const char *prefix, gt_state_way way) {
+  const int64_t given = t->n.given;
+  char part[96];
+  if (way.from) t->n.given = 0;
+  for (int64_t i = 0; i < given; i++) {
+    own_part *p = way.from ? add_part(t) : &t->parts[i];
+    const gt_state_field fields[] = {
+        {"about", GT_TYPE_I64, p->about, 2},
+        {i >= t->n.sent ? "data" : NULL, GT_TYPE_F32, p->x.data, p->x.n}};
+    snprintf(part, sizeof part, "%spart/%lld/", prefix, (long long)i);
+    GT_TRY(GT_STATE_FIELDS(way, part, fields));
+  }
+  return GT_OK;
+}
+
+static gt_status central_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
+  central *t = of(r);
+  const size_t n = r->base.x->spec.nregions;
+  GT_TRY(counts_state(t, prefix, way));
+  GT_TRY(parts_state(t, prefix, way));
+  const gt_state_field fields[] = {
+      {"weight", GT_TYPE_F64, &t->weight, 1},
+      {t->n.got > 0 ? "mean" : NULL, GT_TYPE_F32, r->mean.data, r->mean.n},
+      {"here", GT_TYPE_I64, t->here, n},
+      {"whole", GT_TYPE_I64, t->whole, n}};
+  GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
+  for (size_t i = 0; i < n; i++) t->partial[i] = t->here[i] < t->whole[i];
+  return gt_inbox_state(&t->rounds.inbox, r->base.spec.owner, way);
+}
+
 static const gt_allreduce_ops central_allreduce = {
-    .size = sizeof(gt_central),
+    .size = sizeof(central),
     .open = central_open,
     .close = central_close,
     .next = central_next,
     .receive = central_receive,
-    .check = gt_central_check,
+    .check = central_check,
     .again = gt_rounds_again,
     .settled = central_settled,
     .part = central_part,
     .answered = central_answered,
     .answer = central_answer,
-    .save = gt_central_save,
-    .load = gt_central_load,
+    .state = central_state,
 };
 
 /* An exchange puts a message for each worker of a region on its link. */
@@ -194,16 +416,16 @@ static size_t unit(const gt_exchange *x, size_t n) {
   (void)n;
   size_t most = 1;
   for (size_t r = 0; r < x->spec.nregions; r++)
-    if (gt_central_workers(x, r) > most) most = gt_central_workers(x, r);
+    if (workers_of(x, r) > most) most = workers_of(x, r);
   return most;
 }
 
 /* The central region answers all others at a time. */
 static gt_posts at_once(const gt_collective *c, size_t region) {
   gt_posts posts = {.floats = c->n};
-  if (region != *gt_central_root(c->x)) return (gt_posts){1, c->n};
+  if (region != *root_of(c->x)) return (gt_posts){1, c->n};
   for (size_t r = 0; r < c->x->spec.nregions; r++)
-    if (r != region) posts.messages += gt_central_workers(c->x, r);
+    if (r != region) posts.messages += workers_of(c->x, r);
   return posts;
 }
 

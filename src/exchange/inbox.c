@@ -91,54 +91,39 @@ bool gt_inbox_empty(const gt_inbox *inbox) {
   return inbox->total == 0;
 }
 
-void gt_inbox_save(gt_inbox *inbox, const char *owner, gt_state *state) {
-  char prefix[64];
-  for (size_t peer = 0; peer < inbox->nregions; peer++) {
-    snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
-    gt_state_add(state, prefix, "count", GT_TYPE_I64, &inbox->queues[peer].count, 1);
-    for (int64_t k = 0; k < inbox->queues[peer].count; k++) {
-      gt_inbox_slot *slot = slot_at(&inbox->queues[peer], k);
-      snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
-      gt_state_add(state, prefix, "value", GT_TYPE_I64, &slot->value, 1);
-      if (inbox->pieces) gt_state_add(state, prefix, "weight", GT_TYPE_F64, &slot->weight, 1);
-      if (inbox->pieces) gt_state_add(state, prefix, "floats", GT_TYPE_I64, &slot->floats, 1);
-      if (slot->vec.n)
-        gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n);
-    }
-  }
-}
-
-static gt_status load_piece(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix,
-                            const gt_state *state) {
-  slot->floats = (int64_t)inbox->n;
-  slot->weight = 0;
-  if (!inbox->pieces) return GT_OK;
-  GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &slot->weight, 1));
-  GT_TRY(gt_state_get(state, prefix, "floats", GT_TYPE_I64, &slot->floats, 1));
+/* A message of the peer; slots of messages that are loaded are new. */
+static gt_status message_state(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix,
+                               gt_state_way way) {
+  const gt_state_field pieces[] = {{"weight", GT_TYPE_F64, &slot->weight, 1},
+                                   {"floats", GT_TYPE_I64, &slot->floats, 1}};
+  const gt_state_field value = {"value", GT_TYPE_I64, &slot->value, 1};
+  if (way.from) slot->floats = (int64_t)inbox->n;
+  GT_TRY(gt_state_fields(way, prefix, &value, 1));
+  if (inbox->pieces) GT_TRY(GT_STATE_FIELDS(way, prefix, pieces));
   if (slot->floats < 0 || (uint64_t)slot->floats > inbox->n)
     return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; 0 to %zu is needed", prefix,
                    (long long)slot->floats, inbox->n);
   slot->vec.n = (size_t)slot->floats;
-  return GT_OK;
+  const gt_state_field data = {"data", GT_TYPE_F32, slot->vec.data, slot->vec.n};
+  return slot->vec.n ? gt_state_fields(way, prefix, &data, 1) : GT_OK;
 }
 
-gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *state) {
+gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_way way) {
   char prefix[64];
   for (size_t peer = 0; peer < inbox->nregions; peer++) {
-    while (inbox->queues[peer].count) gt_inbox_pop(inbox, peer);
-    int64_t count = 0;
+    gt_inbox_queue *queue = &inbox->queues[peer];
+    int64_t count = queue->count;
+    const gt_state_field field = {"count", GT_TYPE_I64, way.to ? &queue->count : &count, 1};
+    while (way.from && queue->count) gt_inbox_pop(inbox, peer);
     snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
-    GT_TRY(gt_state_get(state, prefix, "count", GT_TYPE_I64, &count, 1));
+    GT_TRY(gt_state_fields(way, prefix, &field, 1));
     if (count < 0)
       return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 or more is needed", prefix,
                      (long long)count);
     for (int64_t k = 0; k < count; k++) {
-      gt_inbox_slot *slot = add_slot(inbox, peer);
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
-      GT_TRY(gt_state_get(state, prefix, "value", GT_TYPE_I64, &slot->value, 1));
-      GT_TRY(load_piece(inbox, slot, prefix, state));
-      if (slot->vec.data && slot->vec.n)
-        GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
+      GT_TRY(
+          message_state(inbox, way.from ? add_slot(inbox, peer) : slot_at(queue, k), prefix, way));
     }
   }
   return GT_OK;

@@ -78,14 +78,9 @@ static bool rounds_settled(const gt_allreduce *r) {
   return gt_inbox_empty(inbox_of(r));
 }
 
-static void rounds_save(gt_allreduce *r, const char *prefix, gt_state *state) {
+static gt_status rounds_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
   (void)prefix;
-  gt_inbox_save(&of(r)->inbox, r->base.spec.owner, state);
-}
-
-static gt_status rounds_load(gt_allreduce *r, const char *prefix, const gt_state *state) {
-  (void)prefix;
-  return gt_inbox_load(&of(r)->inbox, r->base.spec.owner, state);
+  return gt_inbox_state(&of(r)->inbox, r->base.spec.owner, way);
 }
 
 static const gt_allreduce_ops mesh_allreduce = {
@@ -96,8 +91,7 @@ static const gt_allreduce_ops mesh_allreduce = {
     .receive = rounds_receive,
     .again = gt_rounds_again,
     .settled = rounds_settled,
-    .save = rounds_save,
-    .load = rounds_load,
+    .state = rounds_state,
 };
 
 /* ---- broadcast ------------------------------------------------------------------------------- */

@@ -219,26 +219,18 @@ static int64_t turns_begun(const gt_allreduce *r) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static void turns_save(gt_allreduce *r, const char *prefix, gt_state *state) {
+static gt_status turns_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
   turns *t = of(r);
-  gt_state_add(state, prefix, "started", GT_TYPE_I64, &t->started, 1);
-  gt_state_add(state, prefix, "step", GT_TYPE_I64, &t->step, 1);
-  gt_state_add(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1);
-  if (t->step > 0) gt_state_add(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n);
-  gt_inbox_save(&t->inbox, r->base.spec.owner, state);
-}
-
-static gt_status turns_load(gt_allreduce *r, const char *prefix, const gt_state *state) {
-  turns *t = of(r);
-  GT_TRY(gt_state_get(state, prefix, "started", GT_TYPE_I64, &t->started, 1));
-  GT_TRY(gt_state_get(state, prefix, "step", GT_TYPE_I64, &t->step, 1));
-  GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1));
+  const gt_state_field fields[] = {{"started", GT_TYPE_I64, &t->started, 1},
+                                   {"step", GT_TYPE_I64, &t->step, 1},
+                                   {"weight", GT_TYPE_F64, &t->weight, 1}},
+                       mean = {"mean", GT_TYPE_F32, r->mean.data, r->mean.n};
+  GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
   if (t->step < 0 || (uint64_t)t->step >= 2 * nregions_of(t))
     return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; 0 to %zu is needed", prefix,
                    (long long)t->step, 2 * nregions_of(t) - 1);
-  if (t->step > 0 && r->mean.data)
-    GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
-  return gt_inbox_load(&t->inbox, r->base.spec.owner, state);
+  if (t->step > 0) GT_TRY(gt_state_fields(way, prefix, &mean, 1));
+  return gt_inbox_state(&t->inbox, r->base.spec.owner, way);
 }
 
 static const gt_allreduce_ops ring_allreduce = {
@@ -251,8 +243,7 @@ static const gt_allreduce_ops ring_allreduce = {
     .again = turns_again,
     .settled = turns_settled,
     .begun = turns_begun,
-    .save = turns_save,
-    .load = turns_load,
+    .state = turns_state,
 };
 
 /* A region sends one chunk at a time; with two, it need not wait for an acknowledgement. */

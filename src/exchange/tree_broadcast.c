@@ -284,61 +284,44 @@ static bool casts_settled(const gt_broadcast *b) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static void casts_save(gt_broadcast *b, const char *prefix, gt_state *state) {
-  casts *c = of(b);
-  const size_t n = x_of(c)->spec.nregions;
-  char name[32];
-  for (size_t r = 0; r < n; r++) {
-    origin *o = &c->origins[r];
-    snprintf(name, sizeof name, "%zu/numbers", r);
-    gt_state_add(state, prefix, name, GT_TYPE_I64, &o->got, ORIGIN_NUMBERS);
-    snprintf(name, sizeof name, "%zu/next", r);
-    if (o->got > 0) gt_state_add(state, prefix, name, GT_TYPE_F32, o->next.data, b->base.n);
-    snprintf(name, sizeof name, "%zu/last", r);
-    if (is_due(c, r)) gt_state_add(state, prefix, name, GT_TYPE_F32, o->last.data, b->base.n);
-  }
-  gt_state_add(state, prefix, "posted", GT_TYPE_I64, &b->posted, 1);
-  if (c->due) gt_state_add(state, prefix, "due", GT_TYPE_U8, c->due, x_of(c)->tree.nneighbours * n);
-}
-
-static gt_status load_due(casts *c, const char *prefix, const gt_state *state) {
+static gt_status posts_state(casts *c, const char *prefix, gt_state_way way) {
+  const size_t n = x_of(c)->spec.nregions, ndue = x_of(c)->tree.nneighbours * n;
+  const gt_state_field posted = {"posted", GT_TYPE_I64, &c->base.posted, 1};
+  GT_TRY(gt_state_fields(way, prefix, &posted, 1));
   if (!c->due) return GT_OK;
-  const size_t n = x_of(c)->tree.nneighbours * x_of(c)->spec.nregions;
-  uint8_t *due = GT_NEW_ARRAY(uint8_t, n);
-  gt_status status = gt_state_get(state, prefix, "due", GT_TYPE_U8, due, n);
-  for (size_t i = 0; i < n; i++) {
-    c->due[i] = due[i] != 0;
-    c->ndue[i / x_of(c)->spec.nregions] += c->due[i];
-  }
-  gt_free(due);
-  return status;
+  GT_TRY(gt_state_flags(way, prefix, "due", c->due, ndue));
+  for (size_t i = 0; way.from && i < ndue; i++) c->ndue[i / n] += c->due[i];
+  return GT_OK;
 }
 
-static gt_status load_body(casts *c, gt_vec *v, bool there, const char *prefix, const char *name,
-                           const gt_state *state) {
+/* A vector that has memory only where it is of use. */
+static gt_status body_state(casts *c, gt_vec *v, bool there, const char *prefix, const char *name,
+                            gt_state_way way) {
   if (!there) return GT_OK;
   give_body(c, v);
-  return v->data ? gt_state_get(state, prefix, name, GT_TYPE_F32, v->data, v->n) : GT_OK;
+  const gt_state_field field = {name, GT_TYPE_F32, v->data, v->n};
+  return gt_state_fields(way, prefix, &field, 1);
 }
 
-static gt_status casts_load(gt_broadcast *b, const char *prefix, const gt_state *state) {
+static gt_status origin_state(casts *c, size_t r, const char *prefix, gt_state_way way) {
+  origin *o = &c->origins[r];
+  char name[3][32];
+  static const char *const parts[] = {"numbers", "next", "last"};
+  for (size_t i = 0; i < 3; i++) snprintf(name[i], sizeof name[i], "%zu/%s", r, parts[i]);
+  const gt_state_field numbers = {name[0], GT_TYPE_I64, &o->got, ORIGIN_NUMBERS};
+  GT_TRY(gt_state_fields(way, prefix, &numbers, 1));
+  if (o->got < 0 || (uint64_t)o->got >= c->pieces)
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; fewer than %zu are needed", prefix,
+                   name[0], (long long)o->got, c->pieces);
+  GT_TRY(body_state(c, &o->next, o->got > 0, prefix, name[1], way));
+  return body_state(c, &o->last, is_due(c, r), prefix, name[2], way);
+}
+
+static gt_status casts_state(gt_broadcast *b, const char *prefix, gt_state_way way) {
   casts *c = of(b);
-  char name[32];
-  GT_TRY(gt_state_get(state, prefix, "posted", GT_TYPE_I64, &b->posted, 1));
-  GT_TRY(load_due(c, prefix, state));
-  for (size_t r = 0; r < x_of(c)->spec.nregions; r++) {
-    origin *o = &c->origins[r];
-    snprintf(name, sizeof name, "%zu/numbers", r);
-    GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &o->got, ORIGIN_NUMBERS));
-    if (o->got < 0 || (uint64_t)o->got >= c->pieces)
-      return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; fewer than %zu are needed",
-                     prefix, name, (long long)o->got, c->pieces);
-    snprintf(name, sizeof name, "%zu/next", r);
-    GT_TRY(load_body(c, &o->next, o->got > 0, prefix, name, state));
-    snprintf(name, sizeof name, "%zu/last", r);
-    GT_TRY(load_body(c, &o->last, is_due(c, r), prefix, name, state));
-  }
-  return GT_OK;
+  if (way.from) GT_TRY(posts_state(c, prefix, way));
+  for (size_t r = 0; r < x_of(c)->spec.nregions; r++) GT_TRY(origin_state(c, r, prefix, way));
+  return way.to ? posts_state(c, prefix, way) : GT_OK;
 }
 
 const gt_broadcast_ops gt_tree_broadcast = {
@@ -353,6 +336,5 @@ const gt_broadcast_ops gt_tree_broadcast = {
     .progress = casts_progress,
     .drained = casts_drained,
     .settled = casts_settled,
-    .save = casts_save,
-    .load = casts_load,
+    .state = casts_state,
 };

@@ -284,43 +284,26 @@ static int64_t sums_begun(const gt_allreduce *r) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static void sums_save(gt_allreduce *r, const char *prefix, gt_state *state) {
+static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
   sums *t = of(r);
-  gt_state_add(state, prefix, "taken", GT_TYPE_I64, t->taken, tree_of(t)->nterms);
-  gt_state_add(state, prefix, "takes", GT_TYPE_U8, t->takes, tree_of(t)->nterms);
-  gt_state_add(state, prefix, "adding", GT_TYPE_I64, &t->adding, 1);
-  gt_state_add(state, prefix, "begun", GT_TYPE_I64, &t->begun, 1);
-  gt_state_add(state, prefix, "added", GT_TYPE_I64, &t->added, 1);
-  gt_state_add(state, prefix, "got", GT_TYPE_I64, &t->got, 1);
-  gt_state_add(state, prefix, "total", GT_TYPE_F64, &t->total, 1);
-  gt_state_add(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1);
-  if (t->got > 0) gt_state_add(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n);
-  gt_inbox_save(&t->inbox, r->base.spec.owner, state);
-}
-
-static gt_status sums_load(gt_allreduce *r, const char *prefix, const gt_state *state) {
-  sums *t = of(r);
-  const size_t nterms = tree_of(t)->nterms;
-  uint8_t *takes = GT_NEW_ARRAY(uint8_t, nterms);
-  gt_status status = gt_state_get(state, prefix, "takes", GT_TYPE_U8, takes, nterms);
-  for (size_t i = 0; i < nterms; i++) t->takes[i] = takes[i] != 0;
-  gt_free(takes);
-  GT_TRY(status);
-  GT_TRY(gt_state_get(state, prefix, "taken", GT_TYPE_I64, t->taken, nterms));
-  GT_TRY(gt_state_get(state, prefix, "adding", GT_TYPE_I64, &t->adding, 1));
-  GT_TRY(gt_state_get(state, prefix, "begun", GT_TYPE_I64, &t->begun, 1));
-  GT_TRY(gt_state_get(state, prefix, "added", GT_TYPE_I64, &t->added, 1));
-  GT_TRY(gt_state_get(state, prefix, "got", GT_TYPE_I64, &t->got, 1));
-  GT_TRY(gt_state_get(state, prefix, "total", GT_TYPE_F64, &t->total, 1));
-  GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1));
+  const gt_state_field taken = {"taken", GT_TYPE_I64, t->taken, tree_of(t)->nterms},
+                       mean = {"mean", GT_TYPE_F32, r->mean.data, r->mean.n},
+                       fields[] = {{"adding", GT_TYPE_I64, &t->adding, 1},
+                                   {"begun", GT_TYPE_I64, &t->begun, 1},
+                                   {"added", GT_TYPE_I64, &t->added, 1},
+                                   {"got", GT_TYPE_I64, &t->got, 1},
+                                   {"total", GT_TYPE_F64, &t->total, 1},
+                                   {"weight", GT_TYPE_F64, &t->weight, 1}};
+  GT_TRY(gt_state_fields(way, prefix, &taken, 1));
+  GT_TRY(gt_state_flags(way, prefix, "takes", t->takes, tree_of(t)->nterms));
+  GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
   if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces ||
       (uint64_t)t->added >= t->pieces + (t->adding == 0))
     return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; fewer than %zu are needed",
                    prefix, (long long)t->got, (long long)t->added, t->pieces);
-  if (t->got > 0 && r->mean.data)
-    GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
-  t->clear = 0;
-  return gt_inbox_load(&t->inbox, r->base.spec.owner, state);
+  if (t->got > 0) GT_TRY(gt_state_fields(way, prefix, &mean, 1));
+  if (way.from) t->clear = 0;
+  return gt_inbox_state(&t->inbox, r->base.spec.owner, way);
 }
 
 const gt_allreduce_ops gt_tree_allreduce = {
@@ -333,6 +316,5 @@ const gt_allreduce_ops gt_tree_allreduce = {
     .again = sums_again,
     .settled = sums_settled,
     .begun = sums_begun,
-    .save = sums_save,
-    .load = sums_load,
+    .state = sums_state,
 };

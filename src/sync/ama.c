@@ -69,20 +69,13 @@ static void ama_close(gt_sync *s) {
   gt_broadcast_close(((ama *)s)->models);
 }
 
-static void ama_save(gt_sync *s, gt_state *state) {
+static gt_status ama_state(gt_sync *s, gt_state_way way) {
   ama *a = (ama *)s;
-  gt_sync_save_count(state, "steps", &a->steps);
-  gt_sync_save_count(state, "unsent_steps", &a->unsent_steps);
-  gt_sync_save_count(state, "samples", &a->samples);
-  gt_broadcast_save(a->models, state);
-}
-
-static gt_status ama_load(gt_sync *s, const gt_state *state) {
-  ama *a = (ama *)s;
-  GT_TRY(gt_sync_load_count(state, "steps", &a->steps));
-  GT_TRY(gt_sync_load_count(state, "unsent_steps", &a->unsent_steps));
-  GT_TRY(gt_sync_load_count(state, "samples", &a->samples));
-  return gt_broadcast_load(a->models, state);
+  const gt_state_field fields[] = {{"steps", GT_TYPE_I64, &a->steps, 1},
+                                   {"unsent_steps", GT_TYPE_I64, &a->unsent_steps, 1},
+                                   {"samples", GT_TYPE_I64, &a->samples, 1}};
+  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
+  return gt_broadcast_state(a->models, way);
 }
 
 extern const gt_sync_ops gt_sync_ama;
@@ -96,6 +89,5 @@ const gt_sync_ops gt_sync_ama = {
     .on_gradient = ama_on_gradient,
     .on_drain = ama_on_drain,
     .drained = ama_drained,
-    .save = ama_save,
-    .load = ama_load,
+    .state = ama_state,
 };

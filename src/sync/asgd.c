@@ -69,22 +69,15 @@ static bool asgd_drained(const gt_sync *s) {
   return !((const asgd *)s)->late;
 }
 
-static void asgd_save(gt_sync *s, gt_state *state) {
+static gt_status asgd_state(gt_sync *s, gt_state_way way) {
   asgd *a = (asgd *)s;
-  gt_sync_save_count(state, "steps", &a->steps);
-  gt_sync_save_count(state, "samples", &a->samples);
-  gt_sync_save_count(state, "late", &a->late);
-  if (a->late) gt_sync_save_vec(state, "update", a->update);
-  gt_broadcast_save(a->updates, state);
-}
-
-static gt_status asgd_load(gt_sync *s, const gt_state *state) {
-  asgd *a = (asgd *)s;
-  GT_TRY(gt_sync_load_count(state, "steps", &a->steps));
-  GT_TRY(gt_sync_load_count(state, "samples", &a->samples));
-  GT_TRY(gt_sync_load_count(state, "late", &a->late));
-  if (a->late) GT_TRY(gt_sync_load_vec(state, "update", a->update));
-  return gt_broadcast_load(a->updates, state);
+  const gt_state_field fields[] = {{"steps", GT_TYPE_I64, &a->steps, 1},
+                                   {"samples", GT_TYPE_I64, &a->samples, 1},
+                                   {"late", GT_TYPE_I64, &a->late, 1}},
+                       update = gt_sync_field("update", a->update);
+  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
+  if (a->late) GT_TRY(gt_state_fields(way, "sync/", &update, 1));
+  return gt_broadcast_state(a->updates, way);
 }
 
 extern const gt_sync_ops gt_sync_asgd;
@@ -98,6 +91,5 @@ const gt_sync_ops gt_sync_asgd = {
     .close = asgd_close,
     .on_gradient = asgd_on_gradient,
     .drained = asgd_drained,
-    .save = asgd_save,
-    .load = asgd_load,
+    .state = asgd_state,
 };

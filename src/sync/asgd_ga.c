@@ -73,24 +73,15 @@ static bool ga_drained(const gt_sync *s) {
   return ((const asgd_ga *)s)->held_steps == 0;
 }
 
-static void ga_save(gt_sync *s, gt_state *state) {
+static gt_status ga_state(gt_sync *s, gt_state_way way) {
   asgd_ga *a = (asgd_ga *)s;
-  gt_sync_save_count(state, "steps", &a->steps);
-  gt_sync_save_count(state, "held_steps", &a->held_steps);
-  gt_sync_save_count(state, "samples", &a->samples);
-  gt_sync_save_count(state, "draining", &a->draining);
-  gt_sync_save_vec(state, "sum", a->sum);
-  gt_broadcast_save(a->updates, state);
-}
-
-static gt_status ga_load(gt_sync *s, const gt_state *state) {
-  asgd_ga *a = (asgd_ga *)s;
-  GT_TRY(gt_sync_load_count(state, "steps", &a->steps));
-  GT_TRY(gt_sync_load_count(state, "held_steps", &a->held_steps));
-  GT_TRY(gt_sync_load_count(state, "samples", &a->samples));
-  GT_TRY(gt_sync_load_count(state, "draining", &a->draining));
-  GT_TRY(gt_sync_load_vec(state, "sum", a->sum));
-  return gt_broadcast_load(a->updates, state);
+  const gt_state_field fields[] = {{"steps", GT_TYPE_I64, &a->steps, 1},
+                                   {"held_steps", GT_TYPE_I64, &a->held_steps, 1},
+                                   {"samples", GT_TYPE_I64, &a->samples, 1},
+                                   {"draining", GT_TYPE_I64, &a->draining, 1},
+                                   gt_sync_field("sum", a->sum)};
+  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
+  return gt_broadcast_state(a->updates, way);
 }
 
 extern const gt_sync_ops gt_sync_asgd_ga;
@@ -106,6 +97,5 @@ const gt_sync_ops gt_sync_asgd_ga = {
     .on_gradient = ga_on_gradient,
     .on_drain = ga_on_drain,
     .drained = ga_drained,
-    .save = ga_save,
-    .load = ga_load,
+    .state = ga_state,
 };

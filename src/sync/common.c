@@ -60,18 +60,6 @@ void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec oth
   if (host->moved && other.n) host->moved(host->ctx, keep, share, other);
 }
 
-void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v) {
-  if (v.n) gt_state_add(state, "sync/", name, GT_TYPE_F32, v.data, v.n);
-}
-
-gt_status gt_sync_load_vec(const gt_state *state, const char *name, gt_vec v) {
-  return v.data ? gt_state_get(state, "sync/", name, GT_TYPE_F32, v.data, v.n) : GT_OK;
-}
-
-void gt_sync_save_count(gt_state *state, const char *name, int64_t *count) {
-  gt_state_add(state, "sync/", name, GT_TYPE_I64, count, 1);
-}
-
-gt_status gt_sync_load_count(const gt_state *state, const char *name, int64_t *count) {
-  return gt_state_get(state, "sync/", name, GT_TYPE_I64, count, 1);
+gt_state_field gt_sync_field(const char *name, gt_vec v) {
+  return (gt_state_field){v.n ? name : NULL, GT_TYPE_F32, v.data, v.n};
 }

@@ -25,11 +25,7 @@ void gt_sync_copy_model_in(gt_sync *s, gt_vec model);
 /* Tells the host how an exchange changed the buffers: keep times the old ones plus `share` of
    `other`. */
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
-/* A vector to and from named state; nothing when its data is NULL. */
-void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v);
-gt_status gt_sync_load_vec(const gt_state *state, const char *name, gt_vec v);
-/* A counter to and from named state. */
-void gt_sync_save_count(gt_state *state, const char *name, int64_t *count);
-gt_status gt_sync_load_count(const gt_state *state, const char *name, int64_t *count);
+/* A vector as state; left out if it is empty. */
+gt_state_field gt_sync_field(const char *name, gt_vec v);
 
 #endif

@@ -81,18 +81,8 @@ bool gt_sync_drained(const gt_sync *s) {
   return !s->ops->drained || s->ops->drained(s);
 }
 
-void gt_sync_save(gt_sync *s, gt_state *state) {
+gt_status gt_sync_state(gt_sync *s, gt_state_way way) {
   if (s->env.options.average)
-    gt_state_add(state, "sync/", "done", GT_TYPE_U8, s->done, s->env.nregions);
-  s->ops->save(s, state);
-}
-
-gt_status gt_sync_load(gt_sync *s, const gt_state *state) {
-  size_t n = s->env.nregions;
-  uint8_t *done = GT_NEW_ARRAY(uint8_t, n);
-  gt_status status =
-      s->env.options.average ? gt_state_get(state, "sync/", "done", GT_TYPE_U8, done, n) : GT_OK;
-  for (size_t p = 0; p < n; p++) s->done[p] = done[p] != 0;
-  gt_free(done);
-  return status == GT_OK ? s->ops->load(s, state) : status;
+    GT_TRY(gt_state_flags(way, "sync/", "done", s->done, s->env.nregions));
+  return s->ops->state ? s->ops->state(s, way) : GT_OK;
 }

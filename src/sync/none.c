@@ -6,15 +6,6 @@ static void none_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
   gt_sync_step(s, grads);
 }
 
-static void none_save(gt_sync *s, gt_state *state) {
-  (void)s, (void)state;
-}
-
-static gt_status none_load(gt_sync *s, const gt_state *state) {
-  (void)s, (void)state;
-  return GT_OK;
-}
-
 extern const gt_sync_ops gt_sync_none;
 const gt_sync_ops gt_sync_none = {
     .name = "none",
@@ -22,6 +13,4 @@ const gt_sync_ops gt_sync_none = {
     .between_steps = true,
     .size = sizeof(gt_sync),
     .on_gradient = none_on_gradient,
-    .save = none_save,
-    .load = none_load,
 };

@@ -61,16 +61,11 @@ static void sma_on_drain(gt_sync *s, gt_ns now) {
   advance(s);
 }
 
-static void sma_save(gt_sync *s, gt_state *state) {
+static gt_status sma_state(gt_sync *s, gt_state_way way) {
   sma *a = (sma *)s;
-  gt_allreduce_save(a->rounds, state);
-  gt_sync_save_count(state, "steps", &a->steps);
-}
-
-static gt_status sma_load(gt_sync *s, const gt_state *state) {
-  sma *a = (sma *)s;
-  GT_TRY(gt_allreduce_load(a->rounds, state));
-  return gt_sync_load_count(state, "steps", &a->steps);
+  const gt_state_field steps = {"steps", GT_TYPE_I64, &a->steps, 1};
+  GT_TRY(gt_allreduce_state(a->rounds, way));
+  return gt_state_fields(way, "sync/", &steps, 1);
 }
 
 extern const gt_sync_ops gt_sync_sma;
@@ -86,6 +81,5 @@ const gt_sync_ops gt_sync_sma = {
     .close = sma_close,
     .on_gradient = sma_on_gradient,
     .on_drain = sma_on_drain,
-    .save = sma_save,
-    .load = sma_load,
+    .state = sma_state,
 };

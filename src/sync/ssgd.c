@@ -109,22 +109,16 @@ static bool keeps_grads(const gt_sync *s) {
   return !s->env.singly && gt_allreduce_waiting(((const ssgd *)s)->steps);
 }
 
-static void ssgd_save(gt_sync *s, gt_state *state) {
+static gt_status ssgd_state(gt_sync *s, gt_state_way way) {
   ssgd *a = (ssgd *)s;
-  gt_allreduce_save(a->steps, state);
-  if (keeps_grads(s)) gt_sync_save_vec(state, "grads", a->grads);
-  if (!s->env.host.norm) return;
-  gt_sync_save_count(state, "unclipped", &a->unclipped);
-  if (a->unclipped) gt_sync_save_vec(state, "mean", a->mean);
-}
-
-static gt_status ssgd_load(gt_sync *s, const gt_state *state) {
-  ssgd *a = (ssgd *)s;
-  GT_TRY(gt_allreduce_load(a->steps, state));
-  if (keeps_grads(s)) GT_TRY(gt_sync_load_vec(state, "grads", a->grads));
+  const gt_state_field grads = gt_sync_field("grads", a->grads),
+                       unclipped = {"unclipped", GT_TYPE_I64, &a->unclipped, 1},
+                       mean = gt_sync_field("mean", a->mean);
+  GT_TRY(gt_allreduce_state(a->steps, way));
+  if (keeps_grads(s)) GT_TRY(gt_state_fields(way, "sync/", &grads, 1));
   if (!s->env.host.norm) return GT_OK;
-  GT_TRY(gt_sync_load_count(state, "unclipped", &a->unclipped));
-  return a->unclipped ? gt_sync_load_vec(state, "mean", a->mean) : GT_OK;
+  GT_TRY(gt_state_fields(way, "sync/", &unclipped, 1));
+  return a->unclipped ? gt_state_fields(way, "sync/", &mean, 1) : GT_OK;
 }
 
 extern const gt_sync_ops gt_sync_ssgd;
@@ -145,6 +139,5 @@ const gt_sync_ops gt_sync_ssgd = {
     .on_part = ssgd_on_part,
     .on_drain = ssgd_on_drain,
     .drained = ssgd_drained,
-    .save = ssgd_save,
-    .load = ssgd_load,
+    .state = ssgd_state,
 };

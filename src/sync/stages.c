@@ -188,18 +188,15 @@ static void stages_close(gt_sync *s) {
   gt_free(a->grads.data);
 }
 
-static void stages_save(gt_sync *s, gt_state *state) {
-  gt_sync_save_count(state, "applied", &((stages *)s)->applied);
-}
-
 /* All regions go on from the same step, of whose successor none has told. */
-static gt_status stages_load(gt_sync *s, const gt_state *state) {
+static gt_status stages_state(gt_sync *s, gt_state_way way) {
   stages *a = (stages *)s;
-  GT_TRY(gt_sync_load_count(state, "applied", &a->applied));
+  const gt_state_field applied = {"applied", GT_TYPE_I64, &a->applied, 1};
+  GT_TRY(gt_state_fields(way, "sync/", &applied, 1));
   if (a->applied < 0 || a->applied > INT64_MAX / 2)
     return GT_FAIL(GT_ERR_CKPT, "sync/applied is %lld, which is no number of steps",
                    (long long)a->applied);
-  for (size_t r = 0; r < s->env.nregions; r++) {
+  for (size_t r = 0; way.from && r < s->env.nregions; r++) {
     a->regions[r].told = a->applied;
     a->regions[r].got = 0;
   }
@@ -221,6 +218,5 @@ const gt_sync_ops gt_sync_stages = {
     .check_control = stages_check_control,
     .on_numbers = stages_on_numbers,
     .check_numbers = stages_check_numbers,
-    .save = stages_save,
-    .load = stages_load,
+    .state = stages_state,
 };

@@ -176,9 +176,9 @@ static void test_resume(void) {
   hears(&r, 2, 1, 0);
   hears(&r, 1, 2, 1);
   gradient(&r, 1);
-  gt_sync_save(r.sync, &saved);
+  assert_int_equal(gt_sync_state(r.sync, (gt_state_way){.to = &saved}), GT_OK);
   open_region(&again, 3);
-  assert_int_equal(gt_sync_load(again.sync, &saved), GT_OK);
+  assert_int_equal(gt_sync_state(again.sync, (gt_state_way){.from = &saved}), GT_OK);
   refuses(&again, 1, 1, 0);
   refuses(&again, 1, 3, 0);
   hears(&again, 1, 2, 0);

@@ -1,6 +1,6 @@
-/* All-reduce in numbered rounds: what every topology has in common: which round the region is in,
-   and whether it waits.  Who takes part in a round, and how its mean is formed, is the
-   topology's. */
+/* Collectives, without their topology.  All-reduce in numbered rounds: which round the region is in,
+   and whether it waits; who takes part in a round, and how its mean is formed, is the topology's.
+   Broadcast: one message that is filled, then posted. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -115,42 +115,68 @@ void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-typedef struct {
-  const char *name;
-  int64_t *count;
-} counter;
-
-#define COUNTERS 5
-
-static void counters_of(gt_allreduce *r, counter counters[COUNTERS]) {
-  const counter all[COUNTERS] = {{"own", &r->own},
-                                 {"posted", &r->posted},
-                                 {"applied", &r->applied},
-                                 {"samples", &r->samples},
-                                 {"over", &r->over}};
-  for (size_t i = 0; i < COUNTERS; i++) counters[i] = all[i];
+gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way) {
+  char prefix[64];
+  const gt_state_field counters[] = {{"own", GT_TYPE_I64, &r->own, 1},
+                                     {"posted", GT_TYPE_I64, &r->posted, 1},
+                                     {"applied", GT_TYPE_I64, &r->applied, 1},
+                                     {"samples", GT_TYPE_I64, &r->samples, 1},
+                                     {"over", GT_TYPE_I64, &r->over, 1}};
+  snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
+  GT_TRY(GT_STATE_FIELDS(way, prefix, counters));
+  if (way.from) {
+    ops_of(r)->again(r);
+    r->rejoins = r->over != 0;
+    r->floor = r->applied;
+    r->unheard = r->base.x->spec.nregions - 1;
+  }
+  return ops_of(r)->state(r, prefix, way);
 }
 
-void gt_allreduce_save(gt_allreduce *r, gt_state *state) {
-  char prefix[64];
-  counter counters[COUNTERS];
-  counters_of(r, counters);
-  snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
-  for (size_t i = 0; i < COUNTERS; i++)
-    gt_state_add(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1);
-  ops_of(r)->save(r, prefix, state);
+/* ---- broadcast ------------------------------------------------------------------------------- */
+
+static const gt_broadcast_ops *cast_ops_of(const gt_broadcast *b) {
+  return b->base.x->topology->broadcast;
 }
 
-gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state) {
+gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n,
+                                bool replace) {
+  const gt_broadcast_ops *ops = x->topology->broadcast;
+  gt_broadcast *b = gt_alloc(1, ops->size);
+  gt_exchange_add(x, &b->base, spec, n);
+  b->base.broadcast = b;
+  b->replace = replace;
+  if (ops->open) ops->open(b);
+  return b;
+}
+
+void gt_broadcast_close(gt_broadcast *b) {
+  if (!b) return;
+  if (cast_ops_of(b)->close) cast_ops_of(b)->close(b);
+  gt_exchange_remove(&b->base);
+}
+
+bool gt_broadcast_room(const gt_broadcast *b) {
+  return b->base.x->spec.nregions == 1 || cast_ops_of(b)->room(b);
+}
+
+gt_vec gt_broadcast_begin(gt_broadcast *b) {
+  if (cast_ops_of(b)->begin) {
+    gt_vec own = cast_ops_of(b)->begin(b);
+    if (own.n) return own;
+  }
+  return gt_exchange_fill(b->base.x, &b->filling, b->base.n);
+}
+
+void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples) {
+  b->filling.value = value;
+  b->filling.detail = samples;
+  b->posted = (int64_t)value;
+  cast_ops_of(b)->post(b, &b->filling);
+}
+
+gt_status gt_broadcast_state(gt_broadcast *b, gt_state_way way) {
   char prefix[64];
-  counter counters[COUNTERS];
-  counters_of(r, counters);
-  snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
-  for (size_t i = 0; i < COUNTERS; i++)
-    GT_TRY(gt_state_get(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1));
-  ops_of(r)->again(r);
-  r->rejoins = r->over != 0;
-  r->floor = r->applied;
-  r->unheard = r->base.x->spec.nregions - 1;
-  return ops_of(r)->load(r, prefix, state);
+  snprintf(prefix, sizeof prefix, "%sbroadcast/", b->base.spec.owner);
+  return cast_ops_of(b)->state ? cast_ops_of(b)->state(b, prefix, way) : GT_OK;
 }
