@@ -153,7 +153,7 @@ typedef struct {
   const gt_sync_ops *strategy;
   /* The regions hold the stages of one pipeline, these here; every region has workers, and every
      worker is of one stage.  0: every worker computes the gradient of all parameters.  With stages
-     - the strategy is gt_sync_stages, the local plane `sync`, and `ranking` NULL;
+     - the strategy is gt_ps_lockstep, the local plane `sync`, and `ranking` NULL;
      - a step takes one batch number, the same for all workers of all regions; TRAIN begins the
        worker's passes of the step, and carries all parameters and buffers of the region;
      - until, eval_every and checkpoint_every (or minutes) are given in steps, the same in all
@@ -204,6 +204,10 @@ typedef struct {
   int64_t round; /* the checkpoint round that was last taken anywhere; 0: none */
   gt_ps_host host;
 } gt_ps_spec;
+
+/* The strategy of regions that hold the stages of one pipeline, if there is one copy of it; no job
+   names it.  The regions make every step together, or together drop it. */
+extern const gt_sync_ops gt_ps_lockstep;
 
 /* Everything in spec is borrowed but the struct itself, which is copied. */
 gt_ps *gt_ps_create(const gt_ps_spec *spec);

@@ -31,13 +31,6 @@ typedef struct {
   /* Asks for on_timer of this timer, below GT_SYNC_TIMERS, at `at`; GT_NEVER: no more.  Replaces
      what was asked for before.  Timers are not saved. */
   void (*timer)(void *ctx, size_t id, gt_ns at);
-  /* Sends two numbers to the strategy of another region: on_control there.  They leave before data,
-     are neither ordered with data nor sent again, and are lost if the region stops. */
-  void (*tell)(void *ctx, size_t peer, int64_t value, int64_t detail);
-  /* The same for 1 to GT_CONTROL_NUMBERS numbers (copied), the first of which is number `first` of
-     all that belong to `value`: on_numbers there, in one order with what is told. */
-  void (*tell_numbers)(void *ctx, size_t peer, int64_t value, size_t first, const double *numbers,
-                       size_t n);
   /* Records a decision: `what` is `choice` from now on, because of `why`.  Borrowed texts. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
   gt_link_view (*link)(void *ctx, size_t peer);
@@ -45,10 +38,6 @@ typedef struct {
      Buffers that a worker computes from the old b must not undo this.  NULL: no worker computes
      meanwhile. */
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
-  /* gt_sync_stages only: the step of the last on_gradient or on_spoilt is made in every region.  It
-     was applied (spoilt: nregions), or dropped, because the gradient of the region `spoilt`, the
-     first of such regions, was not finite. */
-  void (*made)(void *ctx, size_t spoilt);
   /* Copies of a pipeline, and a mean gradient that is clipped by the norm of all its stages.  What
      the strategy is about to apply is this region's part of it, of which the regions with the other
      parts are told; it is told once, before `norm` gives its norm.  False: not all parts are known
@@ -80,16 +69,8 @@ typedef struct {
   gt_sync_options options;
   /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
   bool singly;
-  /* gt_sync_stages: it makes no steps, the host does, or another strategy, within host.made or later
-     (with `owners` by the norm of all regions, gt_optim_norm). */
-  bool made_elsewhere;
   gt_vec params, buffers;
   gt_optim *optim;
-  /* gt_sync_stages: the region of each tensor of the whole model, in its order, if gradients are
-     clipped by the norm of all; nowners 0: they are not.  Those of this region are the optimizer's.
-   */
-  const size_t *owners;
-  size_t nowners;
   gt_exchange *exchange;
   gt_sync_host host;
 } gt_sync_env;
@@ -114,30 +95,18 @@ typedef struct gt_sync_ops {
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
-  /* In place of on_gradient: the step's gradient is not finite.  NULL: the strategy is not told of
-     such a step. */
-  void (*on_spoilt)(gt_sync *s, gt_ns now);
   /* The gradient of one worker (rank in the region, from 1) for the next on_gradient, borrowed;
      NULL: the mean of the region is enough. */
   void (*on_part)(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now, size_t id); /* may be NULL */
-  /* NULL: other regions send no control messages, and one that comes is refused. */
-  void (*on_control)(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
-  /* Called before on_control, which follows only if it succeeds.  GT_ERR_FAULT: the peer cannot
-     have told this; the text says what was found and what is needed.  NULL: it may tell
-     anything. */
-  gt_status (*check_control)(const gt_sync *s, size_t peer, int64_t value, int64_t detail);
-  /* Likewise for n numbers; they are not aligned, and NULL in a simulation.  NULL: none are sent,
-     and those that come are refused. */
-  void (*on_numbers)(gt_sync *s, gt_ns now, size_t peer, int64_t value, size_t first,
-                     const void *numbers, size_t n);
-  gt_status (*check_numbers)(const gt_sync *s, size_t peer, int64_t value, size_t first, size_t n);
   /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
      again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
   /* Nothing is left to post; NULL: it never holds back anything. */
   bool (*drained)(const gt_sync *s);
-  gt_status (*state)(gt_sync *s, gt_state_way way); /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
+  gt_status (*state)(
+      gt_sync *s,
+      gt_state_way way); /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
 } gt_sync_ops;
 
 struct gt_sync {
@@ -145,17 +114,6 @@ struct gt_sync {
   gt_sync_env env;
   bool *done; /* nregions: the peer makes no more steps */
 };
-
-/* The lockstep of regions that hold the stages of one pipeline; no job names it.  A step is applied
-   in every region, or, if the gradient of one is not finite, in none; no data is exchanged.  A
-   region tells all others (value: its number, from 1; detail: 1 if its gradient is not finite, else
-   0) when its gradient of a step is there, holds its workers until all have told, then applies the
-   step, says so with host.made, and releases them.  It may be asked to stop and be saved between
-   telling and applying: what is saved is the state before the step.  With env.owners, the squares
-   of the region's tensors go before what it tells of a finite gradient (value: the step), and the
-   gradient is clipped by the norm of all regions' tensors, in the order of the model: the bits of
-   one region that has all. */
-extern const gt_sync_ops gt_sync_stages;
 
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);
@@ -165,17 +123,9 @@ void gt_sync_close(gt_sync *s);
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Dispatch: calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
-/* Only if the strategy has on_spoilt. */
-void gt_sync_on_spoilt(gt_sync *s, gt_ns now);
 /* Only with env.singly. */
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
-void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
-gt_status gt_sync_check_control(const gt_sync *s, size_t peer, int64_t value, int64_t detail);
-void gt_sync_on_numbers(gt_sync *s, gt_ns now, size_t peer, int64_t value, size_t first,
-                        const void *numbers, size_t n);
-gt_status gt_sync_check_numbers(const gt_sync *s, size_t peer, int64_t value, size_t first,
-                                size_t n);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 gt_status gt_sync_state(gt_sync *s, gt_state_way way);

@@ -3,9 +3,8 @@
 
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
-  const gt_sync_ops *strategy = ps->spec.strategy; /* in lockstep, of the mates */
   if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
-  if (kind == GT_MSG_STRATEGY) return strategy->on_control != NULL;
+  if (kind == GT_MSG_STRATEGY) return ps->spec.nstages > 0;
   return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 
@@ -69,23 +68,13 @@ static gt_status check_round_step(const gt_ps *ps, size_t from, const gt_frame_h
   return check_made(steps, round == ps->round ? ps->steps_at_round : 0, ps->steps_at_round);
 }
 
-/* A message from strategy to strategy with numbers, which have a place and a length. */
-static bool has_numbers(const gt_frame_header *head) {
-  return head->kind == GT_MSG_STRATEGY && head->message_bytes > 0 &&
-         head->message_bytes % sizeof(double) == 0;
-}
-
-/* What the strategy would drop is not checked. */
+/* What would be dropped is not checked. */
 static gt_status check_told(const gt_ps *ps, size_t from, const gt_frame_header *head) {
-  const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
-  const size_t mate = ps->mates.of[from];
+  const int64_t value = (int64_t)head->value;
   if (gt_ps_frozen(ps)) return GT_OK;
-  const size_t numbers = has_numbers(head) ? (size_t)head->message_bytes / sizeof(double) : 0;
-  if (numbers > 0 && ps->norm.of_means)
-    return gt_ps_norm_check(ps, from, value, head->range, numbers);
-  if (numbers > 0) return gt_sync_check_numbers(ps->sync, mate, value, head->range, numbers);
-  return ps->adapt && value < 0 ? gt_ps_adapt_check(ps, from, value, detail)
-                                : gt_sync_check_control(ps->sync, mate, value, detail);
+  return ps->adapt && value < 0 && !gt_ps_agree_has_numbers(head)
+             ? gt_ps_adapt_check(ps, from, value, (int64_t)head->detail)
+             : gt_ps_agree_check(ps, from, head);
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
@@ -112,10 +101,10 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
                    gt_msg_is_data(head->kind) ? "holds the same stages in another copy"
                                               : "is of the same copy of the pipeline");
   const bool ranged = gt_msg_is_data(head->kind) || head->kind == GT_MSG_DONE;
-  const uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head)
-                         : has_numbers(head)        ? head->message_bytes
-                                                    : 0;
-  const bool any_range = has_numbers(head) || head->kind == GT_MSG_PING;
+  const uint64_t bytes = gt_msg_is_data(head->kind)      ? gt_exchange_bytes(ps->exchange, head)
+                         : gt_ps_agree_has_numbers(head) ? head->message_bytes
+                                                         : 0;
+  const bool any_range = gt_ps_agree_has_numbers(head) || head->kind == GT_MSG_PING;
   const size_t ranges = ranged ? gt_ps_dones(ps) : any_range ? SIZE_MAX : 1;
   if (head->codec != 0 || head->range >= ranges)
     return GT_FAIL(GT_ERR_FAULT,

@@ -39,10 +39,9 @@ void gt_ps_tell_joined(gt_ps *ps) {
 }
 
 static void tell(gt_ps *ps, size_t from, gt_peer_event event, const int64_t *counts) {
-  const size_t mate = ps->mates.of[from], twin = ps->twins.of[from];
-  if (mate != PS_NONE) gt_sync_on_peer(ps->sync, mate, event);
+  const size_t twin = ps->twins.of[from];
   if (twin == PS_NONE) return;
-  if (ps->between) gt_sync_on_peer(ps->between, twin, event);
+  gt_sync_on_peer(ps->sync, twin, event);
   gt_exchange_peer(ps->exchange, twin, event, counts);
 }
 
@@ -66,15 +65,10 @@ void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
 
 void gt_ps_drain(gt_ps *ps) {
   gt_sync_on_drain(ps->sync, ps->now);
-  if (ps->between) gt_sync_on_drain(ps->between, ps->now);
-}
-
-static bool strategies_drained(const gt_ps *ps) {
-  return gt_sync_drained(ps->sync) && (!ps->between || gt_sync_drained(ps->between));
 }
 
 static bool drained(const gt_ps *ps) {
-  return strategies_drained(ps) && gt_exchange_drained(ps->exchange);
+  return gt_sync_drained(ps->sync) && gt_exchange_drained(ps->exchange);
 }
 
 static bool training_over(const gt_ps *ps) {
@@ -98,7 +92,7 @@ void gt_ps_end_check(gt_ps *ps) {
     tell_done(ps);
   }
   if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 &&
-      gt_outbox_unacknowledged(ps->outbox) == 0 && strategies_drained(ps) &&
+      gt_outbox_unacknowledged(ps->outbox) == 0 && gt_sync_drained(ps->sync) &&
       gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);

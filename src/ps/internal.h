@@ -1,6 +1,6 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   groups, batches, buffers, stages, look, advance, outbox, norm, changes, adapt, eval, rounds, drain,
+   groups, batches, buffers, stages, look, advance, agree, outbox, changes, adapt, eval, rounds, drain,
    local, state, ps.
    ps.c has the events, and ends each by doing what the event has made possible, so no other file
    calls the loop.  Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
@@ -75,8 +75,8 @@ typedef struct {
   size_t nparams, nbuffers;
   size_t *of;  /* nworkers: the stage of each */
   float *sums; /* a block for each worker of a stage; NULL: no two stages have the same floats */
-  /* The strategy has the step's gradient, and has told the other regions of it.  made: it has then
-     applied the step, or dropped it because of the region `spoilt`. */
+  /* The step's gradient is there, and the mates are told of it.  made: all have then applied the
+     step, or dropped it because of the region `spoilt`. */
   bool given, made;
   size_t spoilt;
   /* A round that another region has opened after `steps` steps, of which this one is still to make
@@ -89,23 +89,24 @@ typedef struct {
   size_t micros; /* micro-batches of a step, as they are now */
 } ps_stages;
 
-/* The squares of a mate's tensors. */
+/* A region of the own copy of a pipeline, the region itself too. */
 typedef struct {
-  int64_t
-      told; /* the newest round of means whose squares are all there; -1: not heard since a resume
-                 */
-  size_t tensors, got; /* got: of the next round */
-  double *squares[2];  /* tensors, of the last two rounds: [round % 2] */
-} ps_squares;
+  int64_t told;        /* the newest step of which it has told */
+  bool nonfinite[2];   /* its gradient of step s was not finite: [s % 2], for the last two steps */
+  size_t tensors, got; /* got: of the step or round after `squared` */
+  int64_t squared;     /* the newest one whose squares are all here; -1: not heard since a resume */
+  double *squares[2];  /* tensors, of the last two: [number % 2] */
+} ps_mate;
 
-/* Gradients that are clipped by the norm of all stages. */
+/* What the mates agree on. */
 typedef struct {
+  ps_mate *mates;
+  int64_t made;   /* steps that are made, applied or dropped */
   size_t *owners; /* spec.nowners: among the mates */
-  bool of_means;  /* of the means of several copies; the rest is for them */
-  int64_t taken;  /* rounds whose norm the strategy has */
-  ps_squares *of; /* of each mate */
-  size_t *counts; /* of each: tensors whose squares have been added */
-} ps_norm;
+  size_t *counts; /* of each mate: tensors whose squares have been added */
+  bool of_means;  /* means of several copies are clipped; else gradients, if there are owners */
+  int64_t taken;  /* rounds of means whose norm the strategy has */
+} ps_agree;
 
 /* As they are saved. */
 #define CHANGES_TOLD 12
@@ -149,10 +150,9 @@ typedef struct {
 struct gt_ps {
   gt_ps_spec spec;
   gt_sync *sync;
-  gt_sync *between; /* of several copies of a pipeline: what keeps them equal; else NULL */
-  ps_group mates;   /* regions of `sync` */
-  ps_group twins;   /* regions of the exchange, and of `between` */
-  size_t *next;     /* spec.next among the twins; NULL: there is none */
+  ps_group mates; /* of a pipeline: those that make steps together */
+  ps_group twins; /* regions of `sync` and the exchange */
+  size_t *next;   /* spec.next among the twins; NULL: there is none */
   gt_outbox *outbox;
   gt_exchange *exchange;
   double *at_once; /* of gt_outbox_use */
@@ -171,7 +171,7 @@ struct gt_ps {
   ps_moved *moved; /* async: of each worker; sync: of all of the step */
   size_t nmoved;
   ps_stages stages;
-  ps_norm norm;
+  ps_agree agree;
   ps_changes changes;
   struct ps_adapt *adapt;      /* NULL: the order of passes stays */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
@@ -192,7 +192,7 @@ struct gt_ps {
     uint32_t number; /* goes out with heartbeats */
     int64_t beats;   /* heartbeats of this region since any region's number changed */
   } advance;
-  unsigned holders; /* strategies that hold the workers: bits */
+  unsigned holders; /* what holds the workers: bits, PS_HOLDER_* */
   bool held;
   gt_ns held_since, held_total;
   gt_ns timer_at[GT_SYNC_TIMERS];
@@ -258,8 +258,6 @@ void gt_ps_stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers);
    workers have pushed. */
 void gt_ps_stages_grads(gt_ps *ps);
 void gt_ps_stages_buffers(gt_ps *ps);
-/* `made` of a gt_sync_host. */
-void gt_ps_stages_made(void *ps, size_t spoilt);
 
 /* look.c */
 gt_ns gt_ps_held_total(const gt_ps *ps);
@@ -289,13 +287,7 @@ void gt_ps_advance_ping(gt_ps *ps, size_t from, uint32_t number);
 
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);
-gt_sync_host gt_ps_between_host(gt_ps *ps);
 gt_exchange_events gt_ps_exchange_events(gt_ps *ps);
-/* `tell` of a gt_sync_host. */
-void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail);
-/* The n numbers from `first` on of those that belong to `value`. */
-void gt_ps_tell_numbers(gt_ps *ps, size_t peer, int64_t value, size_t first, const double *numbers,
-                        size_t n);
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
 void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
 void gt_ps_outbox_retry(gt_ps *ps);  /* what waited for bytes or room may go on */
@@ -306,19 +298,26 @@ double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 /* A message of the region is not finite: it is dropped and counted. */
 void gt_ps_spoilt(gt_ps *ps, size_t from);
 
-/* norm.c */
-void gt_ps_norm_open(gt_ps *ps);
-void gt_ps_norm_close(gt_ps *ps);
+/* agree.c; open, close and state do nothing without stages. */
+enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };
+/* The workers are held as long as one of the holders does so. */
+void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds);
+/* A message of kind STRATEGY without numbers. */
+void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail);
+void gt_ps_agree_open(gt_ps *ps);
+void gt_ps_agree_close(gt_ps *ps);
+/* The step's gradient is there (spec.grads), or it is not finite: tells the mates, and holds the
+   workers until all have told. */
+void gt_ps_agree_tell(gt_ps *ps, bool nonfinite);
 /* `tell_squares` and `norm` of a gt_sync_host. */
-void gt_ps_norm_tell(void *ps, gt_vec mean);
-bool gt_ps_norm_take(void *ps, double *norm);
-void gt_ps_norm_tell_again(gt_ps *ps); /* after a resume */
-/* Of means: a message of kind STRATEGY with numbers; GT_ERR_FAULT: it cannot be right. */
-gt_status gt_ps_norm_check(const gt_ps *ps, size_t from, int64_t round, size_t first, size_t n);
-void gt_ps_norm_note(gt_ps *ps, size_t from, int64_t round, size_t first, const void *numbers,
-                     size_t n);
-void gt_ps_norm_save(gt_ps *ps, gt_state *state);
-gt_status gt_ps_norm_load(gt_ps *ps, const gt_state *state);
+void gt_ps_agree_mean(void *ps, gt_vec mean);
+bool gt_ps_agree_norm(void *ps, double *norm);
+void gt_ps_agree_again(gt_ps *ps); /* after a resume: tells of means again */
+/* A message of kind STRATEGY; GT_ERR_FAULT: it cannot be right. */
+bool gt_ps_agree_has_numbers(const gt_frame_header *head);
+gt_status gt_ps_agree_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
+void gt_ps_agree_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body);
+gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);

@@ -169,20 +169,16 @@ const ps_plane gt_ps_plane_sync = {"sync", sync_pump};
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/* Gives the strategy the gradient of the step.  Until all regions have theirs, the workers keep
-   their batch and nothing is counted, so that a checkpoint has the state before the step. */
+/* Tells of the gradient of the step.  Until all regions have theirs, the workers keep their batch and
+   nothing is counted, so that a checkpoint has the state before the step. */
 static void stages_give(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps);
-  const int64_t samples = gather(ps);
+  gather(ps);
   ps->stages.given = true;
   gt_ps_adapt_tell(ps);
-  if (ps->parts.bad > 0) {
-    gt_sync_on_spoilt(ps->sync, ps->now);
-    return;
-  }
-  gt_ps_stages_grads(ps);
-  gt_sync_on_gradient(ps->sync, ps->now, ps->spec.grads, (uint64_t)samples);
-  ps->totals.update += gt_ps_clock(ps) - from;
+  if (ps->parts.bad == 0) gt_ps_stages_grads(ps);
+  gt_ps_agree_tell(ps, ps->parts.bad > 0);
+  if (ps->parts.bad == 0) ps->totals.update += gt_ps_clock(ps) - from;
 }
 
 static void stages_count(gt_ps *ps) {
@@ -202,13 +198,13 @@ static double spoilt_who(const gt_ps *ps) {
   return (double)w;
 }
 
-/* Gives the gradient to what keeps several copies equal, which makes the step. */
-static void stages_between(gt_ps *ps) {
+/* Gives the strategy the gradient, with the samples of the first stage's workers. */
+static void stages_apply(gt_ps *ps) {
   const gt_ps_stage *stage = &ps->spec.stages[0];
   uint64_t samples = 0;
   for (size_t i = 0; i < stage->workers; i++)
     samples += (uint64_t)ps->workers[stage->first_worker + i].push.samples;
-  gt_sync_on_gradient(ps->between, ps->now, ps->spec.grads, samples);
+  gt_sync_on_gradient(ps->sync, ps->now, ps->spec.grads, samples);
 }
 
 /* The step is made in all regions of the pipeline. */
@@ -219,7 +215,7 @@ static void stages_end(gt_ps *ps) {
   if (ps->stages.spoilt == ps->spec.nregions) {
     gt_ps_stages_buffers(ps);
     stages_count(ps);
-    if (ps->between) stages_between(ps);
+    stages_apply(ps);
     ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from - (ps->totals.encode - encode);
   } else
     count_nonfinite(ps, spoilt_who(ps));

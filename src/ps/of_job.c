@@ -144,7 +144,7 @@ void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstage
                       const gt_order *first) {
   spec->stages = stages;
   spec->nstages = nstages;
-  spec->strategy = &gt_sync_stages;
+  spec->strategy = &gt_ps_lockstep;
   spec->options = (gt_sync_options){.period = 1, .scale = 1};
   spec->local_async = false;
   spec->until = in_batches(&spec->until, first);

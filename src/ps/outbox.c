@@ -70,31 +70,12 @@ gt_exchange_events gt_ps_exchange_events(gt_ps *ps) {
 
 /* ---- what a strategy sees -------------------------------------------------------------------- */
 
-/* The workers are held as long as one of the strategies does so. */
-static void set_holder(gt_ps *ps, unsigned holder, bool holds) {
-  ps->holders = holds ? ps->holders | holder : ps->holders & ~holder;
-  if (ps->held == (ps->holders != 0)) return;
-  if (ps->held) ps->held_total += ps->now - ps->held_since;
-  ps->held_since = ps->now;
-  ps->held = ps->holders != 0;
-}
-
-enum { HOLDER_SYNC = 1, HOLDER_BETWEEN = 2 };
-
 static void host_hold(void *ctx) {
-  set_holder(ctx, HOLDER_SYNC, true);
+  gt_ps_hold(ctx, PS_HOLDER_SYNC, true);
 }
 
 static void host_release(void *ctx) {
-  set_holder(ctx, HOLDER_SYNC, false);
-}
-
-static void between_hold(void *ctx) {
-  set_holder(ctx, HOLDER_BETWEEN, true);
-}
-
-static void between_release(void *ctx) {
-  set_holder(ctx, HOLDER_BETWEEN, false);
+  gt_ps_hold(ctx, PS_HOLDER_SYNC, false);
 }
 
 static gt_link_view host_link(void *ctx, size_t member) {
@@ -109,59 +90,20 @@ static void host_timer(void *ctx, size_t id, gt_ns at) {
   ps->timer_at[id] = at;
 }
 
-/* With stages also what this region has posted, for limits.wan_bytes. */
-void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail) {
-  const gt_frame_header head = {
-      .kind = GT_MSG_STRATEGY,
-      .sequence = ps->spec.nstages ? (uint64_t)gt_outbox_posted(ps->outbox) : 0,
-      .value = (uint64_t)value,
-      .detail = (uint64_t)detail,
-  };
-  gt_outbox_control(ps->outbox, peer, head, NULL, 0);
-}
-
-static void host_tell(void *ctx, size_t mate, int64_t value, int64_t detail) {
-  gt_ps *ps = ctx;
-  gt_ps_tell_peer(ps, ps->mates.regions[mate], value, detail);
-}
-
-void gt_ps_tell_numbers(gt_ps *ps, size_t peer, int64_t value, size_t first, const double *numbers,
-                        size_t n) {
-  const gt_frame_header head = {
-      .kind = GT_MSG_STRATEGY, .value = (uint64_t)value, .range = (uint32_t)first};
-  gt_outbox_control(ps->outbox, peer, head, numbers, n * sizeof *numbers);
-}
-
-static void host_tell_numbers(void *ctx, size_t mate, int64_t value, size_t first,
-                              const double *numbers, size_t n) {
-  gt_ps *ps = ctx;
-  gt_ps_tell_numbers(ps, ps->mates.regions[mate], value, first, numbers, n);
-}
-
 static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
   const gt_ps_host *host = &((const gt_ps *)ctx)->spec.host;
   if (host->decided) host->decided(host->ctx, what, choice, why);
 }
 
 gt_sync_host gt_ps_sync_host(gt_ps *ps) {
+  const bool clips = ps->agree.of_means;
   return (gt_sync_host){.ctx = ps,
                         .hold = host_hold,
                         .release = host_release,
                         .timer = host_timer,
-                        .tell = host_tell,
-                        .tell_numbers = host_tell_numbers,
                         .decided = host_decided,
                         .link = host_link,
                         .moved = gt_ps_buffers_moved,
-                        .made = gt_ps_stages_made};
-}
-
-gt_sync_host gt_ps_between_host(gt_ps *ps) {
-  return (gt_sync_host){.ctx = ps,
-                        .hold = between_hold,
-                        .release = between_release,
-                        .timer = host_timer,
-                        .decided = host_decided,
-                        .link = host_link,
-                        .moved = gt_ps_buffers_moved};
+                        .tell_squares = clips ? gt_ps_agree_mean : NULL,
+                        .norm = clips ? gt_ps_agree_norm : NULL};
 }

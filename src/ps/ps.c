@@ -65,36 +65,20 @@ static void open_exchange(gt_ps *ps) {
   ps->exchange = gt_exchange_create(&way);
 }
 
-/* Gradients of means are clipped by what keeps the copies equal, others by the mates. */
-static void open_strategies(gt_ps *ps) {
+static void open_strategy(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  gt_sync_env env = {.nregions = ps->mates.n,
-                     .self = ps->mates.self,
-                     .weights = spec->weights,
-                     .singly = ps->singly,
-                     .options = spec->options,
-                     .params = spec->params,
-                     .buffers = spec->buffers,
-                     .optim = spec->optim,
-                     .owners = ps->norm.owners,
-                     .nowners = ps->norm.of_means ? 0 : spec->nowners,
-                     .exchange = ps->exchange,
-                     .made_elsewhere = spec->copies.ntwins > 0,
-                     .host = gt_ps_sync_host(ps)};
-  ps->sync = gt_sync_create(spec->strategy, &env);
-  if (spec->copies.ntwins == 0) return;
-  env.nregions = ps->twins.n;
-  env.self = ps->twins.self;
-  env.weights = spec->copies.weights;
-  env.options = spec->copies.options;
-  env.made_elsewhere = false;
-  env.nowners = 0;
-  env.host = gt_ps_between_host(ps);
-  if (ps->norm.of_means) {
-    env.host.tell_squares = gt_ps_norm_tell;
-    env.host.norm = gt_ps_norm_take;
-  }
-  ps->between = gt_sync_create(spec->copies.strategy, &env);
+  const bool copies = spec->copies.ntwins > 0;
+  const gt_sync_env env = {.nregions = ps->twins.n,
+                           .self = ps->twins.self,
+                           .weights = copies ? spec->copies.weights : spec->weights,
+                           .singly = ps->singly,
+                           .options = copies ? spec->copies.options : spec->options,
+                           .params = spec->params,
+                           .buffers = spec->buffers,
+                           .optim = spec->optim,
+                           .exchange = ps->exchange,
+                           .host = gt_ps_sync_host(ps)};
+  ps->sync = gt_sync_create(gt_ps_strategy(ps), &env);
 }
 
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
@@ -111,7 +95,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   gt_ps_buffers_open(ps);
   gt_ps_stages_open(ps);
-  gt_ps_norm_open(ps);
+  gt_ps_agree_open(ps);
   gt_ps_adapt_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
@@ -121,7 +105,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps_eval_open(ps);
   ps->singly = gt_topology_singly(spec->topology) && spec->strategy->on_part && !spec->local_async;
   open_exchange(ps);
-  open_strategies(ps);
+  open_strategy(ps);
   use_outbox(ps);
   open_peers(ps);
   return ps;
@@ -133,7 +117,6 @@ const gt_ps_spec *gt_ps_made_of(const gt_ps *ps) {
 
 void gt_ps_close(gt_ps *ps) {
   if (!ps) return;
-  gt_sync_close(ps->between);
   gt_sync_close(ps->sync);
   gt_exchange_close(ps->exchange);
   gt_outbox_close(ps->outbox);
@@ -141,7 +124,7 @@ void gt_ps_close(gt_ps *ps) {
   gt_ps_eval_close(ps);
   gt_ps_stages_close(ps);
   gt_ps_adapt_close(ps);
-  gt_ps_norm_close(ps);
+  gt_ps_agree_close(ps);
   gt_ps_buffers_close(ps);
   gt_ps_groups_close(ps);
   gt_free(ps->at_once);
@@ -196,7 +179,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   if (ps->phase != GT_PS_TRAINING) gt_ps_drain(ps);
   gt_ps_eval_check(ps);
   if (ps->resumed) {
-    gt_ps_norm_tell_again(ps);
+    gt_ps_agree_again(ps);
     gt_ps_tell_joined(ps);
   }
   gt_ps_tick(ps, now);
@@ -272,19 +255,13 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
 static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head,
                              const void *payload) {
   const gt_ns clock = gt_ps_clock(ps);
-  const size_t n = (size_t)head->message_bytes / sizeof(double);
+  const bool numbers = gt_ps_agree_has_numbers(head);
   if (gt_ps_frozen(ps)) return;
-  const int64_t value = (int64_t)head->value, detail = (int64_t)head->detail;
-  const size_t mate = ps->mates.of[from];
-  if (n == 0 && ps->spec.nstages) gt_outbox_reported(ps->outbox, from, (double)head->sequence);
-  if (n > 0 && ps->norm.of_means)
-    gt_ps_norm_note(ps, from, value, head->range, payload, n);
-  else if (n > 0)
-    gt_sync_on_numbers(ps->sync, ps->now, mate, value, head->range, payload, n);
-  else if (ps->adapt && value < 0)
-    gt_ps_adapt_note(ps, from, value, detail);
+  if (!numbers) gt_outbox_reported(ps->outbox, from, (double)head->sequence);
+  if (!numbers && ps->adapt && (int64_t)head->value < 0)
+    gt_ps_adapt_note(ps, from, (int64_t)head->value, (int64_t)head->detail);
   else
-    gt_sync_on_control(ps->sync, ps->now, mate, value, detail);
+    gt_ps_agree_message(ps, from, head, payload);
   ps->totals.update += gt_ps_clock(ps) - clock;
 }
 

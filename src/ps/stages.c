@@ -112,8 +112,6 @@ static bool in_steps(const gt_ps_interval *i) {
 
 void gt_ps_stages_open(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  if ((spec->nstages > 0) != (spec->strategy->on_spoilt != NULL))
-    gt_bug("%zu stages, and strategy %s", spec->nstages, spec->strategy->name);
   ps->stages.micros = spec->micros;
   if (spec->nstages == 0) return;
   if (spec->nworkers == 0 || spec->local_async || spec->ranking || spec->until.steps <= 0 ||
@@ -139,7 +137,7 @@ const gt_ps_stage *gt_ps_stage_of(const gt_ps *ps, size_t worker) {
 
 /* A worker takes them with its first pass, which may come long after the order. */
 void gt_ps_stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers) {
-  if (!ps->between || ps->between->ops->between_steps) return;
+  if (ps->sync->ops->between_steps) return;
   gt_vec_copy(ps->spec.snapshot, *params);
   gt_vec_copy(ps->spec.snapshot_buffers, *buffers);
   *params = ps->spec.snapshot;
@@ -244,10 +242,4 @@ void gt_ps_stages_buffers(gt_ps *ps) {
     set_mean(ps, gt_vec_range(ps->spec.buffers, run->offset, run->count));
     gt_ps_buffers_again(ps, run->offset, run->count);
   }
-}
-
-void gt_ps_stages_made(void *ctx, size_t spoilt) {
-  gt_ps *ps = ctx;
-  ps->stages.made = true;
-  ps->stages.spoilt = spoilt < ps->mates.n ? ps->mates.regions[spoilt] : ps->spec.nregions;
 }

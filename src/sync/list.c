@@ -37,36 +37,12 @@ void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) 
   if (s->ops->on_gradient) s->ops->on_gradient(s, now, grads, samples);
 }
 
-void gt_sync_on_spoilt(gt_sync *s, gt_ns now) {
-  s->ops->on_spoilt(s, now);
-}
-
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples) {
   s->ops->on_part(s, rank, grads, samples);
 }
 
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id) {
   if (s->ops->on_timer) s->ops->on_timer(s, now, id);
-}
-
-void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail) {
-  if (s->ops->on_control) s->ops->on_control(s, now, peer, value, detail);
-}
-
-gt_status gt_sync_check_control(const gt_sync *s, size_t peer, int64_t value, int64_t detail) {
-  return s->ops->check_control ? s->ops->check_control(s, peer, value, detail) : GT_OK;
-}
-
-void gt_sync_on_numbers(gt_sync *s, gt_ns now, size_t peer, int64_t value, size_t first,
-                        const void *numbers, size_t n) {
-  s->ops->on_numbers(s, now, peer, value, first, numbers, n);
-}
-
-gt_status gt_sync_check_numbers(const gt_sync *s, size_t peer, int64_t value, size_t first,
-                                size_t n) {
-  if (s->ops->check_numbers) return s->ops->check_numbers(s, peer, value, first, n);
-  return GT_FAIL(GT_ERR_FAULT, "it sends %zu numbers, for which strategy %s has no use", n,
-                 s->ops->name);
 }
 
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event) {

@@ -98,7 +98,7 @@ static void open_hand(hand *h, gt_ps_copies copies) {
                            .self = SELF,
                            .copies = copies,
                            .nworkers = 1,
-                           .strategy = &gt_sync_stages,
+                           .strategy = &gt_ps_lockstep,
                            .stages = &h->stage,
                            .nstages = 1,
                            .adapts = &h->pipe,

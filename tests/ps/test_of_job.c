@@ -94,7 +94,7 @@ static void test_steps_of_a_pipeline(void) {
   spec.checkpoint_every = (gt_ps_interval){.minutes = 5};
   gt_ps_set_stages(&spec, stages, 1, &first);
   assert_ptr_equal(spec.stages, stages);
-  assert_ptr_equal(spec.strategy, &gt_sync_stages);
+  assert_ptr_equal(spec.strategy, &gt_ps_lockstep);
   assert_true(spec.nstages == 1 && !spec.local_async && spec.options.period == 1);
   assert_true(spec.until.steps == 13 && spec.until.epochs == 0);
   assert_true(spec.eval_every.steps == 1 && spec.eval_every.epochs == 0);

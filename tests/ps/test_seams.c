@@ -1,12 +1,11 @@
-/* What a strategy may ask of the PS: timers, control messages to other regions, decisions for the
-   record, and how the links were of late. */
+/* What a strategy may ask of the PS: timers, decisions for the record, and how the links were of
+   late. */
 #include "world.h"
 #include "../strategies.h"
 
 static struct {
   int rang[GT_SYNC_TIMERS];
   gt_ns asked[GT_SYNC_TIMERS], at[GT_SYNC_TIMERS];
-  int heard;
   gt_link_view link;
 } seen[W_REGIONS];
 
@@ -31,7 +30,7 @@ static w_spec two(const gt_sync_ops *ops) {
                   .seed = 5};
 }
 
-/* ---- timers, control messages, decisions ----------------------------------------------------- */
+/* ---- timers, decisions ---------------------------------------------------------------------- */
 
 static void ask(gt_sync *s, size_t id, gt_ns at) {
   seen[s->env.self].asked[id] = at;
@@ -55,23 +54,13 @@ static void rings(gt_sync *s, gt_ns now, size_t id) {
   seen[self].at[id] = now;
   seen[self].rang[id]++;
   if (id != 0) return;
-  s->env.host.tell(s->env.host.ctx, 1 - self, 7, -9);
   s->env.host.decided(s->env.host.ctx, "period", "2", "a test");
-}
-
-static void hears(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail) {
-  (void)now;
-  assert_int_equal(peer, 1 - s->env.self);
-  assert_int_equal(value, 7);
-  assert_int_equal(detail, -9);
-  seen[s->env.self].heard++;
 }
 
 static void test_requests(void) {
   gt_sync_ops ops = *asgd();
   ops.on_gradient = asks;
   ops.on_timer = rings;
-  ops.on_control = hears;
   w_spec spec = two(&ops);
   world *w = w_open(&spec);
   w_run_until(w, GT_PS_COMPLETE);
@@ -80,13 +69,12 @@ static void test_requests(void) {
       assert_int_equal(seen[r].rang[id], id != 2);
       if (id != 2) assert_int_equal(seen[r].at[id], seen[r].asked[id]);
     }
-    assert_int_equal(seen[r].heard, 1);
     assert_int_equal(w->regions[r].decisions, 1);
   }
   w_close(w);
 }
 
-/* A strategy without on_control has no use for them. */
+/* Only regions of a pipeline tell one another of steps. */
 static void test_refused(void) {
   w_spec spec = two(asgd());
   world *w = w_open(&spec);

@@ -281,7 +281,7 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
   p_begin_model(r, r->params, r->buffers);
   for (size_t j = 0; j < P_PARAMS; j++) r->grads[j] = NAN;
   r->optim = p_open_optim(r, !s->no_data);
-  spec->strategy = &gt_sync_stages;
+  spec->strategy = &gt_ps_lockstep;
   spec->owners = pipe->owners[m->copy];
   spec->nowners = s->clip > 0 ? pipe->ntensors : 0;
   spec->stages = p_shape_of(r)->stages;
