@@ -6,14 +6,18 @@
 #ifndef GEOTRAIN_BASE_FAMILIES_H
 #define GEOTRAIN_BASE_FAMILIES_H
 
-/* sync.strategy: gt_sync_ops of src/sync. */
+#include <stdbool.h>
+
+/* sync.strategy: gt_sync_ops of src/sync, and what the job file needs to know of it: it sends
+   something; it has the keys sync.period, sync.scale and sync.exchange, sync.merge. */
 #define GT_STRATEGIES(X)                                                                           \
-  X(GT_STRATEGY_NONE, "none", gt_sync_none)                                                        \
-  X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd)                                                        \
-  X(GT_STRATEGY_ASGD, "asgd", gt_sync_asgd)                                                        \
-  X(GT_STRATEGY_ASGD_GA, "asgd-ga", gt_sync_asgd_ga)                                               \
-  X(GT_STRATEGY_AMA, "ama", gt_sync_ama)                                                           \
-  X(GT_STRATEGY_SMA, "sma", gt_sync_sma)
+  X(GT_STRATEGY_NONE, "none", gt_sync_none, 0)                                                     \
+  X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd, GT_SENDS)                                              \
+  X(GT_STRATEGY_ASGD, "asgd", gt_sync_asgd, GT_SENDS | GT_HAS_UPDATES)                             \
+  X(GT_STRATEGY_ASGD_GA, "asgd-ga", gt_sync_asgd_ga, GT_SENDS | GT_HAS_UPDATES | GT_HAS_PERIOD)    \
+  X(GT_STRATEGY_AMA, "ama", gt_sync_ama, GT_SENDS | GT_HAS_PERIOD | GT_HAS_MERGE)                  \
+  X(GT_STRATEGY_SMA, "sma", gt_sync_sma, GT_SENDS | GT_HAS_PERIOD)
+enum { GT_SENDS = 1, GT_HAS_PERIOD = 2, GT_HAS_UPDATES = 4, GT_HAS_MERGE = 8 };
 
 /* model.name: gt_model of src/nn. */
 #define GT_MODELS(X)                                                                               \
@@ -90,18 +94,21 @@
   X(GT_LOCAL_SYNC, "sync")                                                                         \
   X(GT_LOCAL_ASYNC, "async")
 
-/* sync.topology: src/exchange. */
+/* sync.topology: gt_topology_ops of src/exchange, and what the job file needs to know of it: all
+   exchange with all, so that no region has a place; messages go through a root, which sync.hub may
+   name; one of the topologies is chosen when the run starts. */
 #define GT_TOPOLOGIES(X)                                                                           \
-  X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh)                                                    \
-  X(GT_TOPOLOGY_HUB, "hub", gt_topology_hub)                                                       \
-  X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree)                                                    \
-  X(GT_TOPOLOGY_RING, "ring", gt_topology_ring)
+  X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh, GT_ALL_WITH_ALL)                                   \
+  X(GT_TOPOLOGY_HUB, "hub", gt_topology_hub, GT_ROOTED | GT_ROOT_NAMED)                            \
+  X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree, GT_ROOTED)                                         \
+  X(GT_TOPOLOGY_RING, "ring", gt_topology_ring, 0)
+enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8 };
 
 /* sync.topology: one of those above is chosen when the run starts. */
-#define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto")
+#define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto", none, GT_CHOSEN)
 
 /* The way that sync.central takes; sync.topology does not have it. */
-#define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central)
+#define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central, GT_ROOTED)
 
 /* sync.weights: how regions are weighted in means. */
 #define GT_WEIGHTS(X)                                                                              \
@@ -152,6 +159,15 @@ typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;
 typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
 typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
+
+/* The facts in the order of the constants; whether a variant has one of these. */
+extern const unsigned gt_strategy_facts[], gt_topology_facts[];
+static inline bool gt_strategy_has(gt_strategy strategy, unsigned facts) {
+  return (gt_strategy_facts[strategy] & facts) != 0;
+}
+static inline bool gt_topology_has(gt_topology topology, unsigned facts) {
+  return (gt_topology_facts[topology] & facts) != 0;
+}
 
 /* The names in the order of the constants, NULL after the last. */
 extern const char *const gt_pipe_names[], *const gt_labels_names[], *const gt_adapt_names[];

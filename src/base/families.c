@@ -3,7 +3,12 @@
 
 #include <stddef.h>
 
-#define NAME(constant, name, ...) name,
+#define NAME(constant, name, ...)           name,
+#define FACTS(constant, name, table, facts) facts,
+
+const unsigned gt_strategy_facts[] = {GT_STRATEGIES(FACTS)};
+const unsigned gt_topology_facts[] = {GT_TOPOLOGIES(FACTS) GT_TOPOLOGY_TO_CHOOSE(FACTS)
+                                          GT_TOPOLOGY_OF_CENTRAL(FACTS)};
 
 const char *const gt_strategy_names[] = {GT_STRATEGIES(NAME) NULL};
 const char *const gt_model_names[] = {GT_MODELS(NAME) NULL};

@@ -189,7 +189,7 @@ static void show_end(const gt_sim *sim, double wall_s) {
 /* If the topology is to be chosen: chooses it, and says so. */
 static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
   char text[512];
-  if (spec->job->sync.topology != GT_TOPOLOGY_AUTO) return GT_OK;
+  if (!gt_topology_has(spec->job->sync.topology, GT_CHOSEN)) return GT_OK;
   GT_TRY(gt_wiring_choose(choice, spec->job, spec->links, spec->parameters, spec->buffers));
   spec->wiring = &choice->of[choice->best].wiring;
   gt_wiring_choice_text(choice, spec->job, text, sizeof text);

@@ -1,8 +1,8 @@
 /* An exchange: the list of topologies, the collectives that are open, and who gets which event. */
 #include "internal.h"
 
-#define DECLARE(constant, name, table) extern const gt_topology_ops table;
-#define TABLE(constant, name, table)   [constant] = &table,
+#define DECLARE(constant, name, table, facts) extern const gt_topology_ops table;
+#define TABLE(constant, name, table, facts)   [constant] = &table,
 GT_TOPOLOGIES(DECLARE)
 GT_TOPOLOGY_OF_CENTRAL(DECLARE)
 static const gt_topology_ops *const tables[] = {GT_TOPOLOGIES(TABLE) GT_TOPOLOGY_OF_CENTRAL(TABLE)};

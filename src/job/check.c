@@ -286,7 +286,7 @@ static gt_status check_plan(const gt_job *job, const char *source) {
 static gt_status check_hub(const gt_job *job, const char *source) {
   const char *hub = job->sync.hub;
   if (!hub) return GT_OK;
-  if (job->sync.topology != GT_TOPOLOGY_HUB)
+  if (!gt_topology_has(job->sync.topology, GT_ROOT_NAMED))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.hub is \"%s\" and sync.topology %s; sync.hub requires topology hub",
                    source, hub, gt_topology_names[job->sync.topology]);
@@ -308,7 +308,7 @@ static gt_status check_ranks(const gt_job *job, const char *source) {
 static gt_status check_central(const gt_job *job, const char *source) {
   const char *central = job->sync.central;
   if (!central) return GT_OK;
-  if (job->sync.topology != GT_TOPOLOGY_MESH)
+  if (!gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.central is \"%s\" and sync.topology %s; expected one of the two",
                    source, central, gt_topology_names[job->sync.topology]);

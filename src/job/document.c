@@ -167,8 +167,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
 /* The regions of a pipeline exchange nothing by a strategy. */
 static void default_strategy(job_node *root) {
   if (gt_job_node_at(root, "pipeline.stages", NULL) && !gt_job_node_at(root, STRATEGY, NULL))
-    gt_job_node_put(root, STRATEGY,
-                    gt_job_node_new(NODE_SCALAR, NULL, gt_strategy_names[GT_STRATEGY_NONE]));
+    gt_job_node_put(root, STRATEGY, gt_job_node_new(NODE_SCALAR, NULL, "none"));
 }
 
 gt_status gt_job_defaults(job_node *root, const char *source) {

@@ -132,18 +132,18 @@ static gt_status check_copies(const gt_job *job, const char *source) {
 /* Checks of what keeps copies equal. */
 static gt_status check_between(const gt_job *job, const char *source) {
   const gt_strategy strategy = job->sync.strategy;
-  const bool several = job->pipeline.ncopies > 0;
-  if (!several && strategy != GT_STRATEGY_NONE)
+  const bool several = job->pipeline.ncopies > 0, sends = gt_strategy_has(strategy, GT_SENDS);
+  if (!several && sends)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so "
                    "that nothing is exchanged by a strategy; expected none, or pipeline.copies",
                    source, gt_strategy_names[strategy]);
-  if (several && strategy == GT_STRATEGY_NONE)
+  if (several && !sends)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.strategy is none with pipeline.copies, so nothing would keep the "
                    "copies equal; expected another strategy",
                    source);
-  if (several && job->sync.topology == GT_TOPOLOGY_AUTO)
+  if (several && gt_topology_has(job->sync.topology, GT_CHOSEN))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.topology is auto and there is pipeline.copies, whose topology is not "
                    "chosen by simulation; expected mesh, hub, tree or ring",
@@ -224,7 +224,7 @@ static gt_status check_aggregating_sync(const gt_job *job, size_t region, const 
                    "%s: regions[].ranks is 1 in every region, so that none trains; expected one "
                    "with 2 or more",
                    source);
-  if (job->sync.strategy == GT_STRATEGY_NONE)
+  if (!gt_strategy_has(job->sync.strategy, GT_SENDS))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.strategy is none, and region %s (ranks 1) only aggregates; expected a "
                    "strategy that exchanges something",
@@ -387,7 +387,8 @@ static gt_status check_sync(const gt_job *job, const char *source) {
         GT_ERR_JOB,
         "%s: sync.local is %s and there is a pipeline, whose workers go in step; expected sync",
         source, gt_local_names[job->sync.local]);
-  const bool way = job->sync.topology != GT_TOPOLOGY_MESH && job->pipeline.ncopies == 0;
+  const bool way =
+      !gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL) && job->pipeline.ncopies == 0;
   if (way || job->sync.central)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: %s is %s and there is a pipeline, which has its own topology; remove "

@@ -28,10 +28,15 @@
 #define OF_PIPELINE     .with = "pipeline.stages"
 #define DECODERS                                                                                   \
   (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
-#define UPDATES  (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
-#define SGD      OF(GT_OPTIMIZER_SGD)
-#define ADAMS    (OF(GT_OPTIMIZER_ADAM) | OF(GT_OPTIMIZER_ADAMW))
-#define PERIODIC (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
+#define SGD   OF(GT_OPTIMIZER_SGD)
+#define ADAMS (OF(GT_OPTIMIZER_ADAM) | OF(GT_OPTIMIZER_ADAMW))
+/* The strategies that have keys: base_families.h says which. */
+#define IF_PERIODIC(constant, name, table, facts) | ((facts)&GT_HAS_PERIOD ? OF(constant) : 0)
+#define IF_UPDATES(constant, name, table, facts)  | ((facts)&GT_HAS_UPDATES ? OF(constant) : 0)
+#define IF_MERGES(constant, name, table, facts)   | ((facts)&GT_HAS_MERGE ? OF(constant) : 0)
+#define PERIODIC                                  (0 GT_STRATEGIES(IF_PERIODIC))
+#define UPDATES                                   (0 GT_STRATEGIES(IF_UPDATES))
+#define MERGES                                    (0 GT_STRATEGIES(IF_MERGES))
 
 #define COMPUTE(key, type, flags, at, most, list, text)                                            \
   { key, type, KEY_OPTIONAL | (flags), at, .max = (most), .with = (list), .meaning = (text) }
@@ -330,7 +335,7 @@ const job_key gt_job_keys[] = {
      .meaning = "what is sent; update: what the sender's optimizer added to its parameters; "
                 "gradient: the gradient, which the receiver subtracts times its own learning rate"},
     {"sync.merge", KEY_CHOICE, 0, AT(sync.merge), .fallback = "weight", .values = gt_merge_names,
-     STRATEGIES(OF(GT_STRATEGY_AMA)),
+     STRATEGIES(MERGES),
      .meaning = "how far a received model moves the own; weight: by its region's weight; half: "
                 "half way"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",

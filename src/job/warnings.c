@@ -58,9 +58,8 @@ static void warn_aggregating(const gt_job *job, say *tell) {
   for (size_t r = 0; r < job->nregions; r++) {
     const char *name = job->regions[r].name;
     const bool elsewhere =
-        way == GT_TOPOLOGY_HUB && job->sync.hub && strcmp(job->sync.hub, name) != 0;
-    if (gt_job_trains(job, r) || way == GT_TOPOLOGY_TREE || (way == GT_TOPOLOGY_HUB && !elsewhere))
-      continue;
+        gt_topology_has(way, GT_ROOT_NAMED) && job->sync.hub && strcmp(job->sync.hub, name) != 0;
+    if (gt_job_trains(job, r) || (gt_topology_has(way, GT_ROOTED) && !elsewhere)) continue;
     snprintf(
         text, sizeof text,
         "region %s has no workers and only aggregates (ranks 1), and with sync.topology %s%s%s "

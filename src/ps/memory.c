@@ -116,8 +116,8 @@ static size_t activations_of(const gt_pipe_job *p, size_t from, size_t to) {
 /* Of a hub or tree messages are frames. */
 static size_t exchanged_of(const gt_wiring *wiring, size_t copies, size_t from, size_t to,
                            size_t bytes) {
-  if (wiring->topology == GT_TOPOLOGY_MESH) return bytes;
-  const bool ring = wiring->topology == GT_TOPOLOGY_RING;
+  if (!wiring->next) return bytes;
+  const bool ring = !gt_topology_has(wiring->topology, GT_ROOTED);
   return ring && wiring->next[from] == to ? bytes / copies : 0;
 }
 

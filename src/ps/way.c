@@ -15,7 +15,7 @@ gt_status gt_ps_check_way(const gt_job *job) {
                    "sync.central is %s and sync.strategy %s, with which no region waits for "
                    "another; ssgd or sma is needed",
                    job->sync.central, strategy->name);
-  if (!strategy->sends || strategy->waits || job->sync.topology == GT_TOPOLOGY_AUTO ||
+  if (!strategy->sends || strategy->waits || gt_topology_has(job->sync.topology, GT_CHOSEN) ||
       gt_topology_broadcasts(job->sync.topology))
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
@@ -53,7 +53,7 @@ static void place_twins(const gt_job *job, const gt_links *links, size_t bytes, 
 gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters) {
   const size_t bytes = parameters * sizeof(float);
   gt_wiring wiring = {.topology = topology_of(job)};
-  if (wiring.topology == GT_TOPOLOGY_MESH) return wiring;
+  if (gt_topology_has(wiring.topology, GT_ALL_WITH_ALL)) return wiring;
   wiring.next = GT_NEW_ARRAY(size_t, job->nregions);
   if (gt_job_copies(job) == 1)
     gt_topology_place(wiring.topology, links, job->nregions, bytes, hub_of(job), wiring.next);
@@ -82,5 +82,5 @@ bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring) {
   if (gt_job_copies(job) == 1 || !wiring->next) return gt_wiring_sound(wiring, job->nregions);
   for (size_t r = 0; r < job->nregions; r++)
     if (is_first(job, r) && !twins_sound(job, wiring, r)) return false;
-  return wiring->topology != GT_TOPOLOGY_MESH;
+  return !gt_topology_has(wiring->topology, GT_ALL_WITH_ALL);
 }

@@ -1,8 +1,8 @@
 /* The list of strategies, and dispatch. */
 #include "internal.h"
 
-#define DECLARE(constant, name, table) extern const gt_sync_ops table;
-#define TABLE(constant, name, table)   [constant] = &table,
+#define DECLARE(constant, name, table, facts) extern const gt_sync_ops table;
+#define TABLE(constant, name, table, facts)   [constant] = &table,
 GT_STRATEGIES(DECLARE)
 static const gt_sync_ops *const tables[] = {GT_STRATEGIES(TABLE)};
 

@@ -21,7 +21,7 @@ static double from_0(double value) {
 /* A plan covers only regions that exchange data. */
 static const char *predicted_strategy(const gt_job *job) {
   const gt_strategy strategy = job->plan.predicted.strategy;
-  return strategy == GT_STRATEGY_NONE ? NULL : gt_strategy_names[strategy];
+  return gt_strategy_has(strategy, GT_SENDS) ? gt_strategy_names[strategy] : NULL;
 }
 
 /* The job's prediction next to the measured figures; false: the job has none. */

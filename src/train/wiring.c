@@ -15,12 +15,12 @@ enum { BY_JOB, BY_CHOICE, BY_CHECKPOINT };
 
 /* The job says by which way, and where each region is in it. */
 static bool said(const gt_job *job) {
-  return job->sync.topology == GT_TOPOLOGY_MESH; /* also with sync.central */
+  return gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL); /* also with sync.central */
 }
 
 static gt_wiring wiring_of(const decision *d, size_t nregions) {
   gt_wiring wiring = {.topology = (gt_topology)d->topology};
-  if (wiring.topology == GT_TOPOLOGY_MESH) return wiring;
+  if (gt_topology_has(wiring.topology, GT_ALL_WITH_ALL)) return wiring;
   wiring.next = GT_NEW_ARRAY(size_t, nregions);
   for (size_t r = 0; r < nregions; r++) wiring.next[r] = (size_t)d->next[r];
   return wiring;
@@ -56,7 +56,7 @@ static gt_status decide(gt_server *s, int64_t round) {
   s->wired_by = BY_CHECKPOINT;
   GT_TRY(kept_wiring(s, round, &there));
   if (there) return GT_OK;
-  s->wired_by = run->job->sync.topology == GT_TOPOLOGY_AUTO ? BY_CHOICE : BY_JOB;
+  s->wired_by = gt_topology_has(run->job->sync.topology, GT_CHOSEN) ? BY_CHOICE : BY_JOB;
   if (s->wired_by == BY_JOB)
     return gt_wiring_of(&s->wiring, run->job, run->links, a->params.n, a->buffers.n);
   GT_TRY(gt_wiring_choose(&s->choice, run->job, run->links, a->params.n, a->buffers.n));
