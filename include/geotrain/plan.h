@@ -13,7 +13,8 @@
    samples held: the region with the least LP keeps all its devices, every other region takes the
    cheapest set with at least that LP.  (The idea is Cloudless-Training's, whose abstract gives no
    rule.)  That is the rule for epochs, `local: async` and no barrier.  Here the rule for every case
-   is derived from one objective:
+   follows from the time of a plan: each region takes its cheapest devices that are not slower than a
+   limit.
 
      x_rt        number of devices of type t in region r, 0 <= x_rt <= count_rt,
                  ranks_min <= sum_t x_rt <= ranks_max; one device is one worker rank
@@ -24,23 +25,18 @@
      steps_r(x)  until steps: steps; otherwise the batches left, and with `sync`
                  ceil(batches / sum_t x_rt).  Batches are counted as in a run: until epochs
                  ceil(epochs x ceil(samples held / batch)), until samples (of each region)
-                 ceil(samples / batch)
-     T(x)        no barrier: max over r of steps_r(x) step_r(x); the other regions wait (and are
-                 paid for until all are done);
+                 ceil(samples / batch).  For T(x), with `together` and `sync`: the batches of all
+                 regions that hold samples / their ranks, the same in each region
+     own_r(x)    steps_r(x) step_r(x), and with a barrier exchange_s for each of its exchanges
+     T(x)        no barrier: max over r of own_r(x); the other regions wait (and are paid for until
+                 all are done);
                  barrier: exchanges are every `period` steps of all regions that still make steps;
                  a region's last exchange comes after its remaining steps.  The sum over exchanges k
                  of exchange_s + max over those regions of the time of their steps before it
-     cost(x)     (start_s + T(x)) / 3600 x sum over r of (ps_price_r + sum_t x_rt price_rt)
 
    `Everything everywhere` is all devices or, if ranks_max forbids that, the most powerful ones (the
-   cheapest of equally powerful ones).
-   A deadline:              least cost subject to T(x) <= deadline_s, and to cost(x) <= budget if
-                            there is one.
-   Neither:                 least cost subject to T(x) <= T(everything everywhere).
-   A budget, no deadline:   least T(x) subject to cost(x) <= budget, however slow; the cheapest of
-                            equally fast plans.
-   A plan is never more expensive than everything everywhere.  Times and costs with a relative
-   difference below 1e-12 count as equal. */
+   cheapest of equally powerful ones).  Times and costs with a relative difference below 1e-12 count
+   as equal. */
 
 typedef struct {
   int64_t count;
@@ -58,6 +54,7 @@ typedef struct {
   double wan_step_s;
 } gt_plan_region;
 
+/* Sets are counts of all regions' devices, in order. */
 typedef struct {
   const gt_plan_region *regions;
   size_t nregions;
@@ -67,41 +64,21 @@ typedef struct {
   double exchange_s; /* barrier: time that an exchange adds */
   double epochs;     /* exactly one of these is > 0 */
   int64_t steps, samples;
-  double start_s;    /* paid time before the first step; not counted for the deadline */
-  double deadline_s; /* 0: none */
-  double budget;     /* USD; 0: none */
+  int64_t together; /* with samples: number of regions that make the same number of steps, or 0 */
 } gt_plan_problem;
 
-typedef struct {
-  /* for all regions' devices, in order; gt_plan_counts entries; owned by the caller */
-  int64_t *counts;
-  double time_s, cost; /* T(x), cost(x) */
-  /* no feasible plan costs less; equals cost if exact.  With a budget and no deadline: none takes
-     less time; equals time_s if exact */
-  double bound;
-  bool exact; /* proven: cost (or time) is minimal */
-  /* the region whose own steps and exchanges take longest: at the end all others wait for it */
-  size_t slowest;
-  size_t wan_bound; /* number of regions whose pace is set by the WAN, not by their devices */
-} gt_plan_answer;
-
-/* Number of device types of all regions together: the length of gt_plan_answer.counts. */
-size_t gt_plan_counts(const gt_plan_problem *problem);
-/* Writes everything everywhere to counts (gt_plan_counts entries). */
+/* Writes everything everywhere to counts. */
 void gt_plan_everything(const gt_plan_problem *problem, int64_t *counts);
-/* Computes T(x), cost(x), slowest and wan_bound for answer->counts, which has at least one device
-   in each region; leaves the other fields unchanged. */
-void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer);
-/* Finds the best plan.  Exact if the search ends within its work limit (a count of steps, not a
-   time, so that the same problem gets the same answer); otherwise `bound` limits how far the plan
-   is from the best.  With a barrier and regions that make different numbers of steps, the search is
-   exact for few regions with few devices (4 regions of 3 or 8 types, in tests: within 0.03).
-   Beyond 32 regions it is a heuristic, and the bound, which assumes that no region waits, is weak
-   (0.6 to 0.8 for 1,000 regions).  GT_ERR_JOB: no plan is possible; one sentence gives the reason:
-   an invalid number, a region (by number, from 0) without a device, ranks_min above the number of
-   devices, a deadline before the end of the fastest plan (whose time is given), a budget below the
-   cost of the cheapest plan (likewise); answer is then unspecified. */
-gt_status gt_plan_elastic(const gt_plan_problem *problem, gt_plan_answer *answer);
+/* T(x), in seconds; counts has at least one device in each region. */
+double gt_plan_time(const gt_plan_problem *problem, const int64_t *counts);
+/* Writes the set with the least own_r(x) of every region; returns the greatest of these times, or
+   INFINITY if a region has too few devices. */
+double gt_plan_fastest(const gt_plan_problem *problem, int64_t *counts);
+/* The rule: writes the cheapest set of every region with own_r(x) <= limit_s. *rate: a lower bound
+   for the USD per hour of all such sets; the rate of this one unless the search for a region ended
+   at its limit on work (a count of nodes, so that the same problem gets the same answer).  False: a
+   region has no such set; counts is then unspecified. */
+bool gt_plan_elastic(const gt_plan_problem *problem, double limit_s, int64_t *counts, double *rate);
 
 /* ---- cost ---------------------------------------------------------------------------------------
 

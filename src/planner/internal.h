@@ -139,7 +139,7 @@ double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o);
 /* Ranks of a region with these counts, including its server. */
 int64_t gt_planner_ranks(const gt_planner *p, size_t region, const int64_t *counts);
 
-/* sets.c: finds and simulates the candidate's set. */
+/* search.c: finds and simulates the candidate's set. */
 gt_status gt_planner_find(const gt_planner *p, gt_planner_candidate *c);
 
 /* limits.c: the limits of a set, by its high figure.  In this order: whether a deadline or a budget
@@ -154,14 +154,6 @@ double gt_planner_over(const gt_planner *p, const gt_planner_set *set);
 /* whole: the set is everything everywhere.  `why` names the limit that it exceeds. */
 bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why,
                      size_t size);
-
-/* bill.c: compares everything everywhere, the candidate's set and as many other sets as the
-   candidate's share of events allows by their simulated bills.  The best becomes the candidate's
-   set, which may still have to be simulated. problem: the allowed sets of the regions; power: of
-   each of its devices, before simulations corrected it; limit_s: limit for the expected time. */
-gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c,
-                                 const gt_plan_problem *problem, const double *power,
-                                 double limit_s);
 
 /* choose.c: finds the cheapest candidate, the fastest and the choice, and the time limit for Slurm.
    GT_ERR_JOB: no candidate fits. */

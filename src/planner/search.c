@@ -1,35 +1,26 @@
-/* Finds a candidate's set of devices.  Everything everywhere is simulated; this gives the real
-   paces of the regions and of the WAN.  Elastic scheduling chooses a set, which is simulated too.
-   If it is too slow, the paces are corrected by the simulation and the choice is repeated.  The
-   search by the bill then decides among the sets around it (bill.c). */
+/* Finds a candidate's set of devices.  Everything everywhere is simulated; this gives the real paces
+   of the regions and of the WAN.  The rule of elastic scheduling (plan.h) proposes a set, which is
+   simulated, too.  If it exceeds a limit, the paces are corrected by the simulation and the rule is
+   applied again.  The rule ignores billing steps, minimum times, and egress that depends on the set.
+   So further sets are simulated and judged by their real cost: those near the best one, all of them
+   if possible, and never those that cannot be better.  The lower bound over all sets says how far
+   from the best the plan can be. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "geotrain/sync.h"
-#include "internal.h"
+#include "search.h"
 
-#define TRIES 6 /* number of sets that are simulated before everything everywhere is proposed */
-/* number of attempts to get a set from the problem other than the last one, which failed */
-#define AGAIN 8
+#define TRIES 6 /* number of the rule's sets that correct the paces */
 /* if its workers wait for the WAN for more than this share, the WAN sets the region's pace */
 #define WAN_HOLDS 0.05
+/* budget for the search for a candidate, in simulations of max_events each */
+#define WORK       5
+#define COARSE     16    /* for longer runs sets are compared with this many times fewer events */
+#define COARSE_MIN 50000 /* but with at least this many events */
 
-typedef struct {
-  const gt_planner *p;
-  gt_planner_candidate *c;
-  gt_plan_problem problem;
-  gt_plan_region *regions; /* of the problem */
-  gt_plan_device *devices;
-  double *power; /* ncounts: of one device, before correction by the simulation */
-  /* nregions: the share of that power reached in a run (server, local plane, short batches) */
-  double *pace;
-  /* nregions: a pace at which the region, with all its devices, still keeps up with the slowest */
-  double *floor;
-  double limit_s;   /* limit for the expected time of the run; INFINITY: none */
-  double highest_s; /* limit for the high time of the run */
-  double whole_s;   /* T(everything everywhere) of the problem */
-} search;
+typedef gt_planner_set_search search;
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
@@ -103,12 +94,16 @@ static void fill_region(search *s, size_t r) {
 
 static void open_search(search *s, const gt_planner *p, gt_planner_candidate *c) {
   const gt_job *job = p->job;
-  *s = (search){.p = p, .c = c, .limit_s = INFINITY, .highest_s = INFINITY};
+  *s = (search){.p = p, .c = c, .limit_s = INFINITY};
   s->regions = GT_NEW_ARRAY(gt_plan_region, job->nregions);
   s->devices = GT_NEW_ARRAY(gt_plan_device, p->ncounts);
   s->power = GT_NEW_ARRAY(double, p->ncounts);
   s->pace = GT_NEW_ARRAY(double, job->nregions);
   s->floor = GT_NEW_ARRAY(double, job->nregions);
+  s->kept = GT_NEW_ARRAY(int64_t, (GT_PLANNER_KEPT + 1) * p->ncounts);
+  s->next = GT_NEW_ARRAY(int64_t, p->ncounts);
+  s->seen.egress_usd = GT_NEW_ARRAY(double, job->nregions);
+  gt_planner_list_open(&s->tried, p->ncounts);
   for (size_t r = 0; r < job->nregions; r++) fill_region(s, r);
   s->problem = (gt_plan_problem){
       .regions = s->regions,
@@ -139,17 +134,23 @@ static void steps_of_passes(search *s) {
   if (s->c->period > 0) problem->period = llround(fmin((double)s->c->period * pass, 1e15));
 }
 
-/* For the problem, steps of all workers are converted into samples, the same number in each region
-   (their average): fewer workers make more steps. */
+/* For the problem, steps of all workers are converted into samples: fewer workers make more steps.
+   The rule sizes each region for the same number of samples, the average. */
 static void equal_samples(search *s) {
   gt_plan_problem *problem = &s->problem;
   if (!problem->local_sync || problem->steps == 0) return;
+  problem->together = (int64_t)gt_job_training(s->p->job);
   problem->samples = (int64_t)ceil((double)problem->steps * (double)problem->batch *
-                                   all_workers(s) / (double)gt_job_training(s->p->job));
+                                   all_workers(s) / (double)problem->together);
   problem->steps = 0;
 }
 
 static void close_search(search *s) {
+  gt_planner_bounds_close(s);
+  gt_planner_list_close(&s->tried);
+  gt_free(s->seen.egress_usd);
+  gt_free(s->next);
+  gt_free(s->kept);
   gt_free(s->floor);
   gt_free(s->pace);
   gt_free(s->power);
@@ -187,18 +188,12 @@ static void set_powers(search *s) {
   }
 }
 
-static double model_time(const search *s, int64_t *counts) {
-  gt_plan_answer answer = {.counts = counts};
-  gt_plan_value(&s->problem, &answer);
-  return answer.time_s;
-}
-
 /* The time of an exchange for which the problem's time of this set equals the simulated one. */
 static double exchange_in(search *s, const gt_planner_set *set) {
   s->problem.exchange_s = 0;
-  double without = model_time(s, set->counts);
+  double without = gt_plan_time(&s->problem, set->counts);
   s->problem.exchange_s = 1;
-  double exchanges = model_time(s, set->counts) - without;
+  double exchanges = gt_plan_time(&s->problem, set->counts) - without;
   return exchanges > 0 ? fmax(0, (set->at[GT_PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
 }
 
@@ -241,7 +236,7 @@ static void learn(search *s) {
   find_floors(s);
   set_powers(s);
   if (s->problem.barrier) s->problem.exchange_s = exchange_in(s, all);
-  s->whole_s = model_time(s, all->counts);
+  s->whole_s = gt_plan_time(&s->problem, all->counts);
 }
 
 /* Sets of fewer workers make more steps if workers are in step, and may wait for the WAN where
@@ -274,87 +269,53 @@ static void learn_more(search *s, double over, int tried) {
   set_powers(s);
 }
 
-/* ---- goals and limits ------------------------------------------------------------------------ */
+/* ---- the rule's sets ------------------------------------------------------------------------- */
 
-static gt_status simulate(search *s, gt_planner_set *set, gt_planner_case which) {
-  return gt_planner_simulate(s->p, s->c, set, which);
-}
-
-/* The problem's goals from those of the job.  A run takes longer than the problem says by a factor,
-   plus the end of the run, which is the same for every set: exchange of models, results, a last
-   checkpoint. */
-static void set_goals(search *s) {
-  const gt_job *job = s->p->job;
-  const gt_planner_outcome *o = s->c->everything.at,
-                           *goal =
-                               &o[gt_planner_asked(s->p) ? GT_PLANNER_HIGH : GT_PLANNER_EXPECTED];
-  double slower = goal->train_s / o[GT_PLANNER_EXPECTED].train_s,
-         end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
-  s->highest_s = gt_planner_allowed(job);
-  s->problem.start_s = (job->plan.start_s + end_s) / slower;
-  if (!gt_planner_asked(s->p)) {
-    s->limit_s = o[GT_PLANNER_EXPECTED].figures.wall_s * (1 + GT_PLANNER_TOLERANCE);
-    s->problem.deadline_s = s->whole_s * (1 + GT_PLANNER_TOLERANCE);
-  } else if (job->plan.deadline_s > 0)
-    s->problem.deadline_s = fmax(gt_planner_allowed(job) - end_s, 1e-3) / slower;
-  else
-    s->problem.budget = fmax(job->plan.budget - goal->cost.egress_usd, 1e-9) / slower;
-}
-
-/* The factor by which the simulated set exceeds its time limits; 1 or less: it fits. */
-static double miss(const search *s) {
-  const gt_planner_outcome *o = s->c->set.at;
-  double over = o[GT_PLANNER_EXPECTED].figures.wall_s / s->limit_s;
-  return o[GT_PLANNER_HIGH].known ? fmax(over, o[GT_PLANNER_HIGH].figures.wall_s / s->highest_s)
-                                  : over;
+/* Simulates the rule's set that is predicted to be best; *more: it exceeds a limit, and with corrected
+   paces another may be better. */
+static gt_status try_rule(search *s, int tried, bool *more) {
+  gt_planner_set *set = &s->c->set;
+  gt_planner_verdict predicted, best = gt_planner_best(s), found;
+  gt_planner_set_close(set);
+  set->counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
+  *more = gt_planner_by_rule(s, set->counts, &predicted) && gt_planner_better(&predicted, &best);
+  if (!*more) return GT_OK;
+  gt_planner_list_add(&s->tried, set->counts);
+  GT_TRY(gt_planner_look_at(s, &s->coarse, set, &found));
+  *more = !found.fits;
+  s->c->adjusted += *more;
+  if (*more) learn_more(s, found.over, tried);
+  return GT_OK;
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static bool same_counts(const search *s, const int64_t *a, const int64_t *b) {
-  return memcmp(a, b, s->p->ncounts * sizeof *a) == 0;
-}
-
-/* The problem's best set.  If it is the last one again, which failed, tightens the goal to get a
-   cheaper or faster one.  False: there is none. */
-static bool next_set(search *s, gt_plan_answer *answer) {
-  const int64_t *last = s->c->set.counts;
-  bool solved = gt_plan_elastic(&s->problem, answer) == GT_OK;
-  for (int k = 0; solved && last && k < AGAIN && same_counts(s, answer->counts, last); k++) {
-    if (s->problem.budget > 0)
-      s->problem.budget = answer->cost * (1 - 1e-6);
-    else
-      s->problem.deadline_s = answer->time_s * (1 - 1e-6);
-    solved = gt_plan_elastic(&s->problem, answer) == GT_OK;
+/* Simulates the best sets again, as finely as for the plan's figures, then a safe one: takes the
+   first that fits, unless a known one is better. */
+static gt_status confirm(search *s) {
+  size_t n = s->nkept, width = s->p->ncounts, bytes = width * sizeof *s->kept;
+  int64_t *kept = s->kept;
+  gt_status status = GT_OK;
+  gt_planner_verdict verdict;
+  if (s->safe.over > 0) memcpy(kept + n++ * width, kept + GT_PLANNER_KEPT * width, bytes);
+  s->kept = GT_NEW_ARRAY(int64_t, (GT_PLANNER_KEPT + 1) * width);
+  s->nkept = 0;
+  s->judged_s = s->limit_s;
+  gt_planner_list_close(&s->tried);
+  gt_planner_list_open(&s->tried, width);
+  gt_planner_take_known(s, &s->c->everything);
+  bool known = false;
+  for (size_t k = 0; k < n && !known && status == GT_OK; k++) {
+    if (gt_planner_list_add(&s->tried, kept + k * width)) {
+      gt_planner_set_close(&s->c->set);
+      s->c->set.counts = GT_NEW_ARRAY(int64_t, width);
+      memcpy(s->c->set.counts, kept + k * width, bytes);
+      status = gt_planner_look_at(s, s->p, &s->c->set, &verdict);
+    }
+    known = gt_planner_best(s).fits;
   }
-  if (solved && last && same_counts(s, answer->counts, last)) return false;
-  return solved && !same_counts(s, answer->counts, s->c->everything.counts);
-}
-
-/* Simulates the next set; *found: it fits; *more: another may fit. */
-static gt_status try_set(search *s, int tried, bool *found, bool *more) {
-  gt_planner_candidate *c = s->c;
-  const gt_job *job = s->p->job;
-  gt_plan_answer answer = {.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts)};
-  *found = *more = false;
-  if (!next_set(s, &answer)) {
-    gt_free(answer.counts);
-    return GT_OK;
-  }
-  gt_planner_set_close(&c->set);
-  c->set.counts = answer.counts;
-  GT_TRY(simulate(s, &c->set, GT_PLANNER_EXPECTED));
-  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->set, GT_PLANNER_HIGH));
-  double over = miss(s);
-  bool dear = job->plan.budget > 0 && c->set.at[GT_PLANNER_HIGH].cost.usd > job->plan.budget;
-  *found = over <= 1 && !dear;
-  if (*found) return GT_OK;
-  *more = true;
-  learn_more(s, fmax(over, 1), tried);
-  if (job->plan.deadline_s > 0 && over > 1) s->problem.deadline_s /= over;
-  if (dear && s->problem.budget > 0)
-    s->problem.budget *= job->plan.budget / c->set.at[GT_PLANNER_HIGH].cost.usd * 0.999;
-  return GT_OK;
+  gt_free(kept);
+  return status;
 }
 
 /* Faster machines may make a simulated run slightly slower, and the reverse: orders the low and the
@@ -366,24 +327,95 @@ static void sort_times(gt_planner_set *set) {
   high->wall_s = fmax(high->wall_s, expected->wall_s);
 }
 
+static void set_gap(search *s, double least) {
+  gt_planner_candidate *c = s->c;
+  gt_planner_verdict best = gt_planner_best(s);
+  c->gap = NAN;
+  c->exact = false;
+  if (s->belied) return;
+  if (!best.fits)
+    c->exact = least == INFINITY; /* none meets the limits */
+  else if (least > 0 && best.first > 0)
+    c->gap = fmax(0, 1 - least / best.first);
+  if (best.fits) c->exact = c->gap <= 10 * GT_PLANNER_EQUAL;
+  if (c->exact) c->gap = 0;
+}
+
+/* If nothing is asked for, the limit is the time of everything everywhere.  Coarse times are
+   compared with its coarse time. */
+static gt_status try_everything(search *s) {
+  GT_TRY(gt_planner_try(s, s->c->everything.counts));
+  if (!gt_planner_asked(s->p))
+    s->judged_s *=
+        gt_planner_best(s).second / s->c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s;
+  return GT_OK;
+}
+
+static gt_status search_all(search *s) {
+  double least = 0;
+  bool more = true;
+  if (s->fine)
+    gt_planner_take_known(s, &s->c->everything);
+  else
+    GT_TRY(try_everything(s));
+  for (int tried = 0; tried < TRIES && more; tried++) GT_TRY(try_rule(s, tried, &more));
+  GT_TRY(gt_planner_climb(s));
+  if (gt_planner_number_of_sets(s) <= s->p->sets_most)
+    GT_TRY(gt_planner_try_all(s, &least));
+  else
+    least = gt_planner_least_of_all(s);
+  if (!s->fine) GT_TRY(confirm(s));
+  set_gap(s, least);
+  return GT_OK;
+}
+
+/* Makes the best set the candidate's set. */
+static void settle(const search *s) {
+  gt_planner_candidate *c = s->c;
+  size_t bytes = s->p->ncounts * sizeof *s->kept;
+  c->whole = memcmp(s->kept, c->everything.counts, bytes) == 0;
+  if (c->set.counts && !c->whole && memcmp(s->kept, c->set.counts, bytes) == 0) return;
+  gt_planner_set_close(&c->set);
+  if (c->whole) return;
+  c->set.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
+  memcpy(c->set.counts, s->kept, bytes);
+}
+
+/* After everything everywhere is simulated. */
+static gt_status begin(search *s) {
+  const gt_planner *p = s->p;
+  const gt_planner_set *all = &s->c->everything;
+  s->coarse = *p;
+  s->coarse.max_events = p->max_events / COARSE;
+  if (s->coarse.max_events < COARSE_MIN)
+    s->coarse.max_events = p->max_events < COARSE_MIN ? p->max_events : COARSE_MIN;
+  s->fine =
+      all->at[GT_PLANNER_EXPECTED].part >= 1 && all->forecast.totals.events <= s->coarse.max_events;
+  if (s->fine) s->coarse.max_events = p->max_events;
+  s->work = WORK * p->max_events;
+  s->last = GT_PLANNER_EVENTS;
+  if (!gt_planner_asked(p))
+    s->limit_s = all->at[GT_PLANNER_EXPECTED].figures.wall_s * (1 + GT_PLANNER_TOLERANCE);
+  s->judged_s = s->limit_s;
+  return gt_planner_bounds_open(s);
+}
+
 static gt_status find(search *s) {
   gt_planner_candidate *c = s->c;
-  bool found = false, more = true;
   c->everything.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
   gt_plan_everything(&s->problem, c->everything.counts);
   equal_samples(s);
   steps_of_passes(s);
-  GT_TRY(simulate(s, &c->everything, GT_PLANNER_EXPECTED));
-  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->everything, GT_PLANNER_HIGH));
+  GT_TRY(gt_planner_simulate(s->p, c, &c->everything, GT_PLANNER_EXPECTED));
+  if (gt_planner_limited(s->p))
+    GT_TRY(gt_planner_simulate(s->p, c, &c->everything, GT_PLANNER_HIGH));
   learn(s);
-  set_goals(s);
-  for (int tried = 0; tried < TRIES && more; tried++) {
-    GT_TRY(try_set(s, tried, &found, &more));
-    c->adjusted += more;
-  }
-  GT_TRY(gt_planner_bill_decide(s->p, c, &s->problem, s->power, s->limit_s));
+  GT_TRY(begin(s));
+  GT_TRY(search_all(s));
+  settle(s);
   gt_planner_set *set = c->whole ? &c->everything : &c->set;
-  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
+  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++)
+    GT_TRY(gt_planner_simulate(s->p, c, set, k));
   sort_times(set);
   c->fits = gt_planner_fits(s->p, set, c->whole, c->why, sizeof c->why);
   return GT_OK;

@@ -1,7 +1,8 @@
-/* Parts of the search by the simulated bill: lists of distinct sets, comparison of verdicts,
+/* Parts of the search for a set: lists of distinct sets, comparison of verdicts,
    rejection by lower bounds, and the billing of machines. */
+
+#include "search.h"
 #include "tests.h"
-#include "bill.h"
 
 static void near(double found, double needed) {
   if (!(fabs(found - needed) <= 1e-12 * fabs(needed)))
@@ -41,7 +42,7 @@ static void test_a_list_has_each_set_once(void) {
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
 static bool is_better(gt_planner_verdict a, gt_planner_verdict b) {
-  return gt_planner_bill_better(&a, &b);
+  return gt_planner_better(&a, &b);
 }
 
 static void test_which_is_better(void) {
@@ -63,17 +64,17 @@ static void test_which_is_better(void) {
 }
 
 static void test_what_may_be_better(void) {
-  gt_planner_bill b = {.nkept = 0};
-  assert_false(gt_planner_bill_best(&b).fits);
-  assert_true(gt_planner_bill_may_be_better(&b, 1e9)); /* no set is known yet */
+  gt_planner_set_search b = {.nkept = 0};
+  assert_false(gt_planner_best(&b).fits);
+  assert_true(gt_planner_can_be_better(&b, 1e9)); /* no set is known yet */
   b.verdicts[0] = (gt_planner_verdict){.fits = true, .first = 10};
   b.nkept = 1;
-  assert_true(gt_planner_bill_may_be_better(&b, 9));
-  assert_true(gt_planner_bill_may_be_better(&b, 10));
-  assert_false(gt_planner_bill_may_be_better(&b, 10.1));
-  assert_false(gt_planner_bill_may_be_better(&b, INFINITY));
+  assert_true(gt_planner_can_be_better(&b, 9));
+  assert_true(gt_planner_can_be_better(&b, 10));
+  assert_false(gt_planner_can_be_better(&b, 10.1));
+  assert_false(gt_planner_can_be_better(&b, INFINITY));
   b.verdicts[0].fits = false;
-  assert_true(gt_planner_bill_may_be_better(&b, 10.1)); /* any that fits */
+  assert_true(gt_planner_can_be_better(&b, 10.1)); /* any that fits */
 }
 
 /* ---- bills ----------------------------------------------------------------------------------- */
@@ -100,8 +101,7 @@ static void test_what_is_wanted_least(void) {
              {"{start: 1 s}", false}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     gt_planner p = {.job = job_with(all[i].plan)};
-    const gt_planner_bill b = {.p = &p};
-    assert_int_equal(gt_planner_bill_by_time(&b), all[i].by_time);
+    assert_int_equal(gt_planner_by_time(&p), all[i].by_time);
     gt_job_close(p.job);
   }
 }
@@ -119,13 +119,13 @@ static void test_what_machines_are_billed_for(void) {
                   .pools = pools,
                   .ncounts = 3,
                   .prices = {.regions = prices, .nregions = 2}};
-  const gt_planner_bill b = {.p = &p, .problem = &problem};
+  const gt_planner_set_search b = {.p = &p, .problem = problem};
   const int64_t counts[] = {3, 1, 2};
   const double east_rate = 3 * 0.5 + 2 + 0.25, west_rate = 2 * 1 + 3;
   /* An hour in the east and the minimum of two in the west; a started hour is billed. */
-  near(gt_planner_bill_machines(&b, counts, 3500), east_rate * 1 + west_rate * 2);
-  near(gt_planner_bill_machines(&b, counts, 3501), east_rate * 2 + west_rate * 2);
-  near(gt_planner_bill_machines(&b, counts, 7200), east_rate * 3 + west_rate * 3);
+  near(gt_planner_machines(&b, counts, 3500), east_rate * 1 + west_rate * 2);
+  near(gt_planner_machines(&b, counts, 3501), east_rate * 2 + west_rate * 2);
+  near(gt_planner_machines(&b, counts, 7200), east_rate * 3 + west_rate * 3);
   gt_job_close(p.job);
 }
 
@@ -136,7 +136,7 @@ static void assert_wan_takes(const char *east, double seconds) {
   static const gt_plan_device devices[] = {{2, 1, 0.5}};
   static const gt_plan_region regions[] = {{.devices = devices, .ndevices = 1, .samples = 64},
                                            {.devices = devices, .ndevices = 1, .samples = 64}};
-  static const double power[] = {1, 1};
+  static double power[] = {1, 1};
   const gt_plan_problem problem = {.regions = regions, .nregions = 2};
   gt_sim_traffic links[4] = {{0}};
   int64_t samples[] = {64, 64};
@@ -155,10 +155,10 @@ static void assert_wan_takes(const char *east, double seconds) {
   gt_planner p = {.job = job, .pools = pools, .ncounts = 2, .shape = {.samples = samples}};
   gt_planner_candidate c = {.strategy = GT_STRATEGY_ASGD, .factor = 1};
   c.everything.forecast = (gt_sim_forecast){.links = links, .nregions = 2, .part = 1};
-  gt_planner_bill b = {.p = &p, .c = &c, .problem = &problem, .power = power};
-  assert_int_equal(gt_planner_bill_least_open(&b), GT_OK);
+  gt_planner_set_search b = {.p = &p, .c = &c, .problem = problem, .power = power};
+  assert_int_equal(gt_planner_bounds_open(&b), GT_OK);
   near(b.wan_s, seconds);
-  gt_planner_bill_least_close(&b);
+  gt_planner_bounds_close(&b);
   gt_job_close(job);
 }
 
