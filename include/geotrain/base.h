@@ -35,8 +35,8 @@ static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
   return code;
 }
 #define GT_FAIL(code, ...) gt_failed_as(gt_fail((code), __FILE__, __LINE__, __VA_ARGS__), (code))
-/* The last error's text: one sentence, no newline; never NULL; valid until the thread's next
-   gt_fail. */
+/* Returns the last error's text: one sentence, no newline; never NULL; valid until the thread's
+   next gt_fail. */
 const char *gt_error_text(void);
 
 /* Reports a broken invariant in one line and ends the process with exit code 1.  A handler, if one
@@ -51,8 +51,8 @@ void gt_on_bug(void (*handler)(const char *text));
     if (gt_try_status != GT_OK) return gt_try_status;                                              \
   } while (0)
 
-/* The index of the first control character of a UTF-8 text (line breaks and tabs too), by which a
-   text from a file could drive a terminal; `size` if there is none. */
+/* Returns the index of the first control character of a UTF-8 text (line breaks and tabs too), by
+   which a text from a file could drive a terminal; `size` if there is none. */
 size_t gt_control_find(const char *text, size_t size);
 /* Makes it one line without control characters: line breaks and tabs become blanks, others `?`. */
 void gt_text_flatten(char *text);
@@ -65,9 +65,9 @@ typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_lev
    Called once, after roles are known.  `who` is copied. */
 void gt_log_identity(const char *who, bool speaks_for_job);
 void gt_log_threshold(gt_log_level level);
-/* gt_log of a warning, for functions that tell sentences. */
+/* Logs a warning with gt_log, for functions that tell sentences. */
 void gt_log_warning(const char *text);
-/* A line on stderr from this rank: "geotrain: WHO: text".  Text without newline. */
+/* Writes a line to stderr from this rank: "geotrain: WHO: text".  Text without newline. */
 void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a line once per job: only on the rank with speaks_for_job. */
 void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -84,16 +84,16 @@ void gt_progress_tell(const char *format, ...) __attribute__((format(printf, 1, 
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Zeroed memory, aligned to 64 bytes and counted.  Never returns NULL: if memory is not available,
-   the process prints an error and exits with code 1.  An array of 256 MiB or more is compared with
-   the host's free memory before it is written to.  The caller frees it with gt_free (NULL is
-   allowed). */
+/* Returns zeroed memory, aligned to 64 bytes and counted.  Never returns NULL: if memory is not
+   available, the process prints an error and exits with code 1.  An array of 256 MiB or more is
+   compared with the host's free memory before it is written to.  The caller frees it with gt_free
+   (NULL is allowed). */
 void *gt_alloc(size_t count, size_t size);
 void gt_free(void *memory);
-/* A copy of `text` owned by the caller (gt_free); NULL gives NULL. */
+/* Returns a copy of `text` owned by the caller (gt_free); NULL gives NULL. */
 char *gt_strdup(const char *text);
-/* Number of live allocations (0 at exit), and of all allocations so far (constant in the step
-   loop). */
+/* Returns the number of live allocations (0 at exit), and of all allocations so far (constant in
+   the step loop). */
 int64_t gt_alloc_alive(void);
 int64_t gt_alloc_total(void);
 
@@ -108,17 +108,17 @@ int64_t gt_alloc_total(void);
 /* Returns the copy and writes its capacity to *capacity; frees the old array. */
 void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
 
-/* Zeroed like gt_alloc's, but pages that nobody touches take no memory: for arrays of which a
-   process uses a part. */
+/* Returns memory zeroed like gt_alloc's, but pages that nobody touches take no memory: for arrays
+   of which a process uses a part. */
 void *gt_reserve(size_t count, size_t size);
 
-/* Bytes of this process that are in memory now, with what it shares with others; and the most that
-   have been. */
+/* Returns the bytes of this process that are in memory now, with what it shares with others; and
+   the most that have been. */
 size_t gt_resident_now(void);
 size_t gt_resident_peak(void);
 
-/* Bytes that programs can still get on this host: the least of MemAvailable and the limits of this
-   process's control groups, below `root` ("", or a folder that has proc and sys). */
+/* Returns the bytes that programs can still get on this host: the least of MemAvailable and the
+   limits of this process's control groups, below `root` ("", or a folder that has proc and sys). */
 double gt_memory_free(const char *root);
 /* Memory that processes share: those with the same id.  INFINITY: no limit is known. */
 typedef struct {
@@ -154,13 +154,13 @@ typedef enum {
 
 gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b);
 uint64_t gt_rng_u64(gt_rng *rng);
-/* Uniform in [0, 1), 53 bits. */
+/* Returns a uniform number in [0, 1), 53 bits. */
 double gt_rng_uniform(gt_rng *rng);
-/* Standard normal (Box-Muller; uses two uniform draws for one value). */
+/* Returns a standard normal number (Box-Muller; uses two uniform draws for one value). */
 double gt_rng_normal(gt_rng *rng);
-/* Uniform in 0..n-1 without bias; n > 0. */
+/* Returns a uniform number in 0..n-1 without bias; n > 0. */
 uint64_t gt_rng_below(gt_rng *rng, uint64_t n);
-/* Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000). */
+/* Returns a draw from Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000). */
 double gt_rng_gamma(gt_rng *rng, double shape);
 
 /* ---- clock ----------------------------------------------------------------------------------- */
@@ -181,25 +181,26 @@ static inline gt_ns gt_from_seconds(double s) {
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-/* Parse "100 Mbit/s", "25 ms", "1 GiB": number, optional space, unit.  Rates become bit/s, times
+/* Parses "100 Mbit/s", "25 ms", "1 GiB": number, optional space, unit.  Rates become bit/s, times
    seconds, sizes bytes.  `*out` is written only on success.  GT_ERR_JOB: the error text names the
    input and the allowed units. */
 gt_status gt_parse_rate_bps(const char *text, double *out);
 gt_status gt_parse_time_s(const char *text, double *out);
 gt_status gt_parse_size_bytes(const char *text, double *out);
-/* Print a rate, time or size in readable form into buf ("98.3 Mbit/s", "25.0 ms", "1.2 MiB");
+/* Prints a rate, time or size in readable form into buf ("98.3 Mbit/s", "25.0 ms", "1.2 MiB");
    return buf. */
 char *gt_format_rate(char *buf, size_t size, double bps);
 char *gt_format_time(char *buf, size_t size, double s);
 char *gt_format_size(char *buf, size_t size, double bytes);
 
-/* The entry of `known` (count n) nearest to `name` by edit distance, or NULL when none is near. */
+/* Returns the entry of `known` (count n) nearest to `name` by edit distance, or NULL when none is
+   near. */
 const char *gt_nearest(const char *name, const char *const *known, size_t n);
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
 #define GT_SHA256_HEX 65
-/* SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
+/* Writes the SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
 void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
 /* The same of what is given in parts; gt_sha256_end frees it. */
 typedef struct gt_sha256 gt_sha256;
@@ -213,8 +214,8 @@ void gt_sha256_end(gt_sha256 *hash, char hex[GT_SHA256_HEX]);
    Arm kernels list only numbers: "Arm, implementer 0x41, part 0xd0c". */
 #define GT_CPUINFO "/proc/cpuinfo"
 void gt_cpu_name(char *name, size_t size, const char *cpuinfo);
-/* Like gt_cpu_name, followed by the numbers of family, model and stepping if they are listed.  CPUs
-   of the same kind behave alike. */
+/* Returns gt_cpu_name, followed by the numbers of family, model and stepping if they are listed.
+   CPUs of the same kind behave alike. */
 void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo);
 
 /* ---- named state ----------------------------------------------------------------------------- */
@@ -245,7 +246,7 @@ typedef struct {
    '/'. */
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data,
                   size_t count);
-/* The item or NULL. */
+/* Returns the item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
 /* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found
    and what is needed. */
@@ -294,7 +295,7 @@ bool gt_name_sync(const char *path);
 /* Replaces a file, or creates it, as a whole: a crash leaves the old contents or the new ones.
    Returns false with errno. */
 bool gt_file_replace(const char *path, const void *bytes, size_t size);
-/* Whether a command may write `out`.  GT_ERR_JOB if it is its own `input` (NULL: none), or if it
+/* True if a command may write `out`.  GT_ERR_JOB if it is its own `input` (NULL: none), or if it
    exists with other contents than a file of this `kind` ("HDF5"; NULL: any contents are replaced),
    of which `is_kind` is the judge. */
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
@@ -302,15 +303,15 @@ gt_status gt_output_may_replace(const char *out, const char *input, const char *
 
 /* ---- drills ---------------------------------------------------------------------------------- */
 
-/* A fail point for tests.  If GEOTRAIN_FAILPOINT is "name" or "name:K", the process kills itself
-   with SIGKILL when it passes this point for the first or K-th time.  With "name:K:hang" the thread
-   waits here until the process ends. */
+/* Marks a fail point for tests.  If GEOTRAIN_FAILPOINT is "name" or "name:K", the process kills
+   itself with SIGKILL when it passes this point for the first or K-th time.  With "name:K:hang" the
+   thread waits here until the process ends. */
 void gt_failpoint(const char *name);
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* SIGUSR1, SIGTERM, SIGINT and SIGHUP request a stop from now on; SIGHUP not if the process ignores
-   it.  gt_stop_requested returns the number of the first such signal, or 0. */
+/* Makes SIGUSR1, SIGTERM, SIGINT and SIGHUP request a stop from now on; SIGHUP not if the process
+   ignores it.  gt_stop_requested returns the number of the first such signal, or 0. */
 void gt_stop_install(void);
 int gt_stop_requested(void);
 

@@ -80,12 +80,12 @@ char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
 /* ---- whose the run directory is -------------------------------------------------------------- */
 
 /* Takes RUN_DIR/<region>.lock for this process.  GT_ERR_JOB names the process that has it.  That of
-   a killed run does not count: on the same host at once, elsewhere once it has not counted for 20 s,
-   which this call then waits; a requeued Slurm job takes over its own at once.  A thread counts in
-   the file until gt_ckpt_lock_release, which removes it. */
+   a killed run does not count: on the same host at once, elsewhere once it has not counted for 20
+   s, which this call then waits; a requeued Slurm job takes over its own at once.  A thread counts
+   in the file until gt_ckpt_lock_release, which removes it. */
 typedef struct gt_ckpt_lock gt_ckpt_lock;
 gt_status gt_ckpt_lock_take(gt_ckpt_lock **out, const char *run_dir, const char *region);
-/* Another process has taken it over, for example while this one was suspended. */
+/* True if another process has taken it over, for example while this one was suspended. */
 bool gt_ckpt_lock_lost(gt_ckpt_lock *lock);
 void gt_ckpt_lock_release(gt_ckpt_lock *lock); /* takes NULL */
 
@@ -95,8 +95,8 @@ void gt_ckpt_lock_release(gt_ckpt_lock *lock); /* takes NULL */
    gt_state_close) and *info.  GT_ERR_CKPT names the file, what was found ("its SHA-256 is ..., the
    file says ...", "it ends after 1200 of 8000 bytes") and what is needed. */
 gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
-/* The same of the region's file of a round, RUN_DIR/ckpt/<round>/<region>.h5.  GT_ERR_CKPT also if it
-   is the file of another round or region. */
+/* Reads the region's file of a round as gt_ckpt_read does, RUN_DIR/ckpt/<round>/<region>.h5.
+   GT_ERR_CKPT also if it is the file of another round or region. */
 gt_status gt_ckpt_read_round(const char *run_dir, int64_t round, const char *region,
                              gt_ckpt_info *info, gt_state *state);
 void gt_ckpt_info_close(gt_ckpt_info *info);
@@ -108,13 +108,13 @@ gt_status gt_ckpt_source_open(gt_ckpt_source **out, const char *path, gt_ckpt_in
                               gt_state *state);
 /* Takes NULL. */
 void gt_ckpt_source_close(gt_ckpt_source *source);
-/* Floats of the model's parameters, or else of its buffers. */
+/* Returns the floats of the model's parameters, or else of its buffers. */
 size_t gt_ckpt_source_floats(const gt_ckpt_source *source, bool buffers);
 /* Reads n of them from `at` on.  GT_ERR_CKPT: there are not as many, or HDF5 cannot read them. */
 gt_status gt_ckpt_source_get(const gt_ckpt_source *source, bool buffers, size_t at, float *data,
                              size_t n);
-/* The rounds (ascending) for which RUN_DIR has a file of this region, valid or not, at most max;
-   returns their number. */
+/* Lists the rounds (ascending) for which RUN_DIR has a file of this region, valid or not, at most
+   max; returns their number. */
 size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, size_t max);
 /* Records permanently, by the file RUN_DIR/ckpt/<region>.whole, that a round was complete in every
    region.  GT_ERR_CKPT names the file and the system's reason. */

@@ -64,23 +64,23 @@ typedef struct {
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names
    the file, the data set in it, what was found and what is needed. */
 gt_status gt_dataset_open(gt_dataset **out, const char *path);
-/* A data set of the same description without samples, for a region that only aggregates; its means
-   and deviations are those of the next gt_dataset_normalise.  The caller closes it. */
+/* Returns a data set of the same description without samples, for a region that only aggregates;
+   its means and deviations are those of the next gt_dataset_normalise.  The caller closes it. */
 gt_dataset *gt_dataset_empty(const gt_dataset_info *like);
 void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
-/* The names of the classes, owned by the data set. */
+/* Returns the names of the classes, owned by the data set. */
 const gt_class_names *gt_dataset_class_names(const gt_dataset *dataset);
-/* The labels of a split (ntrain or ntest of them); owned by the data set. */
+/* Returns the labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
-/* Tells, one sentence each, what in a valid file of images is probably not intended: channels first,
-   almost constant images, mean or std in other units.  Call it before gt_dataset_normalise.
+/* Reports, one sentence each, what in a valid file of images is probably not intended: channels
+   first, almost constant images, mean or std in other units.  Call it before gt_dataset_normalise.
    GT_ERR_DATA: the first training images cannot be read. */
 gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));
-/* IDS of a text: its tokens, owned by the data set; else NULL. */
+/* Returns the tokens of a text (IDS), owned by the data set; else NULL. */
 const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
-/* The c means and standard deviations of the input (0 and 1 unless it is uint8); owned by the data
-   set. */
+/* Returns the c means and standard deviations of the input (0 and 1 unless it is uint8); owned by
+   the data set. */
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
@@ -93,7 +93,7 @@ const float *gt_dataset_std(const gt_dataset *dataset);
 gt_status gt_dataset_sums(gt_dataset *dataset, const uint32_t *samples, size_t n, uint64_t *sums);
 /* Computes mean[channels] and std[channels] from the sums, as an import writes them to a file. */
 void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std);
-/* From now on the input of a uint8 data set is normalised with mean[c] and std[c] (copied), and
+/* Normalises the input of a uint8 data set with mean[c] and std[c] (copied) from now on;
    schema_sha256 includes them.  Loaders created earlier keep the old values. */
 void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);
 
@@ -110,23 +110,25 @@ typedef struct {
 typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
 } gt_text_found;
-/* `geotrain data import`.  Formats of text take the n files `sources`, one behind the other; others
-   the folder with the files of the format (docs/data-format.md), gzip or plain.  OUT is written
-   under a temporary name and then renamed.  found: written by formats of text; may be NULL.
-   GT_ERR_DATA: the text names the file and the values found and expected.  GT_ERR_JOB: unknown
-   format, or an option that is out of range or that the format does not have. */
+/* Imports a data set, as `geotrain data import` does.  Formats of text take the n files `sources`,
+   one behind the other; others the folder with the files of the format (docs/data-format.md), gzip
+   or plain.  OUT is written under a temporary name and then renamed.  found: written by formats of
+   text; may be NULL. GT_ERR_DATA: the text names the file and the values found and expected.
+   GT_ERR_JOB: unknown format, or an option that is out of range or that the format does not
+   have. */
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
-/* Whether gt_data_import takes several files for this format. */
+/* True if gt_data_import takes several files for this format. */
 bool gt_data_format_takes_files(const char *format);
 const char *const *gt_data_formats(void);
 typedef struct {
   uint64_t seed;
   size_t ntrain, ntest, h, w, classes;
 } gt_synth_spec;
-/* {1, 4000, 1000, 28, 28, 10}: the defaults of `geotrain data synth OUT.h5`. */
+/* Returns {1, 4000, 1000, 28, 28, 10}: the defaults of `geotrain data synth OUT.h5`. */
 gt_synth_spec gt_synth_default(void);
-/* Small, learnable, deterministic images: smooth class templates, shifted, scaled and noisy. */
+/* Writes small, learnable, deterministic images: smooth class templates, shifted, scaled and
+   noisy. */
 gt_status gt_data_synth(const char *out, const gt_synth_spec *spec);
 
 /* ---- partition ------------------------------------------------------------------------------- */
@@ -146,16 +148,16 @@ typedef struct {
   uint64_t seed;
 } gt_partition;
 
-/* The samples of `region` (sorted, *n of them): a new array that the caller frees.  GT_ERR_DATA if
-   any region would get none; GT_ERR_JOB: invalid shares or alpha. */
+/* Finds the samples of `region` (sorted, *n of them), in a new array that the caller frees.
+   GT_ERR_DATA if any region would get none; GT_ERR_JOB: invalid shares or alpha. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels,
                             size_t region, uint32_t **samples, size_t *n);
 
 /* Which of the files written by a split contain the test samples (always all of them): every file,
    the first or the last. */
 typedef enum { GT_TESTS_ALL, GT_TESTS_FIRST, GT_TESTS_LAST } gt_tests;
-/* Whether `out` may be written: GT_ERR_JOB if it is the file `input` (NULL: none), or, unless `force`,
-   if it exists and is no HDF5 file. */
+/* True if `out` may be written: GT_ERR_JOB if it is the file `input` (NULL: none), or, unless
+   `force`, if it exists and is no HDF5 file. */
 gt_status gt_data_check_output(const char *out, const char *input, bool force);
 /* Splits PATH/NAME.h5 into FOLDER/NAME-1.h5 and so on, one file per region of `p`, with its samples
    and with their mean and std.  folder NULL: beside the file.  All of them may be written
@@ -170,14 +172,15 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
 /* Regions that only aggregate, or do not have the first stage of a pipeline, have no data
    (gt_job_reads). */
 
-/* The first region with data. */
+/* Returns the first region with data. */
 size_t gt_data_first(const gt_job *job);
-/* The data file of a region: its own, or that of the job. */
+/* Returns the data file of a region: its own, or that of the job. */
 const char *gt_data_path(const gt_job *job, size_t region);
 /* Opens the data file of a region, and checks that data.augment suits it.  The caller closes *out,
    which is NULL after an error.  Errors as gt_dataset_open; GT_ERR_JOB: data.augment. */
 gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
-/* The first region with the same path as this one; `region` itself if no earlier one has it. */
+/* Returns the first region with the same path as this one; `region` itself if no earlier one has
+   it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
    region that reads those of region r; r itself if that has no data.  infos, files: one entry per
@@ -185,12 +188,12 @@ size_t gt_data_namesake(const gt_job *job, size_t region);
    regions if shape, classes, their names or type differ, or if regions with the same path found
    different samples there, which only data.partition.by file allows. */
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files);
-/* The first region whose classes have other names than those of an earlier one; nregions: none.  Only
-   then gt_data_files reads infos[].class_names, of the regions with names. */
+/* Returns the first region whose classes have other names than those of an earlier one; nregions:
+   none.  Only then gt_data_files reads infos[].class_names, of the regions with names. */
 size_t gt_data_renamed(const gt_job *job, const gt_dataset_info *infos);
-/* The samples of `region`, as from gt_partition_part.  A file that several regions read is divided
-   among these only, by data.partition.by and their shares (by file: at random).  A region that is
-   the only reader of its file gets all samples.  labels[n]: of the region's file. */
+/* Finds the samples of `region`, as gt_partition_part does.  A file that several regions read is
+   divided among these only, by data.partition.by and their shares (by file: at random).  A region
+   that is the only reader of its file gets all samples.  labels[n]: of the region's file. */
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
                        size_t n, uint32_t **samples, size_t *count);
 
@@ -221,7 +224,7 @@ size_t gt_loader_samples(const gt_loader *loader);
    the original size, and flips it with probability 1/2 (He et al. 2016, 4.2), with random numbers
    keyed by (seed, region, batch number).  The border of uint8 images is black (0 before
    normalisation, as in PyTorch's recipes); that of float images is 0. */
-/* For all later batches.  GT_ERR_JOB if samples are ids. */
+/* Sets the augmentation of all later batches.  GT_ERR_JOB if samples are ids. */
 gt_status gt_loader_augment(gt_loader *loader, gt_augment augment);
 /* Fills x (size,h,w,c), float or int32_t depending on the data set's input, and y (size) with batch
    `number` of `order` (order->n must be that of the loader).  Returns the number of samples.

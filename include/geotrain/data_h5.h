@@ -11,10 +11,10 @@
    external link; *met becomes true if one was found.  The caller closes the list before *met goes
    out of scope. */
 hid_t gt_data_h5_inside(hid_t class, bool *met);
-/* `code` with the sentence for an external link. */
+/* Returns `code` with the sentence for an external link. */
 gt_status gt_data_h5_leads_out(gt_status code, const char *path, const char *name);
-/* `code` if values of the data set are in another file (external storage, virtual), or if one chunk
-   needs more memory than all values.  `name`: for messages. */
+/* Returns `code` if values of the data set are in another file (external storage, virtual), or if
+   one chunk needs more memory than all values.  `name`: for messages. */
 gt_status gt_data_h5_check_layout(gt_status code, hid_t dset, const char *path, const char *name);
 
 #endif

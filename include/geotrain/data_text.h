@@ -9,22 +9,23 @@
    encoded, and decoding gives the same bytes. */
 typedef struct gt_tokens gt_tokens;
 
-/* A vocabulary of the n merges (n,2), copied: merge k joins two tokens below 256 + k to one of at
-   most 64 bytes.  GT_ERR_DATA, which begins with `path`, if one does not. */
+/* Creates a vocabulary of the n merges (n,2), copied: merge k joins two tokens below 256 + k to one
+   of at most 64 bytes.  GT_ERR_DATA, which begins with `path`, if one does not. */
 gt_status gt_tokens_create(gt_tokens **out, const char *path, const int64_t *merges, size_t n);
 /* Reads the vocabulary of a data set of text.  GT_ERR_DATA names the file: it cannot be read, holds
    no text, or has merges that cannot be. */
 gt_status gt_tokens_open(gt_tokens **out, const char *path);
 void gt_tokens_close(gt_tokens *tokens);
-/* The number of ids. */
+/* Returns the number of ids. */
 size_t gt_tokens_count(const gt_tokens *tokens);
-/* The *n merges (n,2); owned by the vocabulary. */
+/* Returns the *n merges (n,2); owned by the vocabulary. */
 const int64_t *gt_tokens_merges(const gt_tokens *tokens, size_t *n);
 /* Its SHA-256 in hex digits, as gt_dataset_info.vocabulary_sha256; owned by the vocabulary. */
 const char *gt_tokens_hash(const gt_tokens *tokens);
 /* Writes the ids of a text of n bytes; ids has room for n.  Returns their number. */
 size_t gt_tokens_encode(const gt_tokens *tokens, const char *text, size_t n, int32_t *ids);
-/* The *n bytes of an id below gt_tokens_count, not ended by a NUL; owned by the vocabulary. */
+/* Returns the *n bytes of an id below gt_tokens_count, not ended by a NUL; owned by the
+   vocabulary. */
 const char *gt_tokens_bytes(const gt_tokens *tokens, int32_t id, size_t *n);
 
 #endif

@@ -274,15 +274,16 @@ typedef struct {
    one sentence that names the file, the key, what was found and what is needed; for an unknown key
    or value it names the nearest known one.  The caller owns *out and closes it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
-/* Same as gt_job_load, with the regions from a CSV file, one per line.  The first line names the
-   columns: name and ranks are required; samples, place, step, samples_per_s, speed, access, price
-   and ps_price are optional.  An empty field is not given.  These regions replace those of the job
-   file and everything that names them: wan.links, wan.matrix, wan.outages, data.partition.shares;
-   all links are wan.default.  sets are applied afterwards.  Errors name the file, its line and the
-   column.  regions_csv NULL: gt_job_load. */
+/* Loads a job as gt_job_load does, with the regions from a CSV file, one per line.  The first line
+   names the columns: name and ranks are required; samples, place, step, samples_per_s, speed,
+   access, price and ps_price are optional.  An empty field is not given.  These regions replace
+   those of the job file and everything that names them: wan.links, wan.matrix, wan.outages,
+   data.partition.shares; all links are wan.default.  sets are applied afterwards.  Errors name the
+   file, its line and the column.  regions_csv NULL: gt_job_load. */
 gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets,
                               const char *regions_csv);
-/* Same as gt_job_load for the text of a resolved job, as in a checkpoint; errors name `source`. */
+/* Loads a job as gt_job_load does, from the text of a resolved job, as in a checkpoint; errors name
+   `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 /* Reads the job with which a run resumes: job.yaml of its run directory, at `path`, with sets.
    `named` is the job file of this start, with the same sets.  GT_ERR_JOB lists the keys, with both
@@ -295,77 +296,79 @@ gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_p
 /* True if `named` was read from the job file that began the run, or from the run's own job.yaml. */
 bool gt_job_began(const gt_job *run, const gt_job *named);
 void gt_job_close(gt_job *job);
-/* Whether the value of a choice has this key: "sync.period", "asgd-ga".  True if the key depends on
+/* True if the value of a choice has this key: "sync.period", "asgd-ga".  True if the key depends on
    no choice. */
 bool gt_job_key_used(const char *key, const char *value);
-/* The resolved job as YAML, without options that its strategy or model does not have; gt_job_load
-   reads it back to the same job.  The caller frees it. */
+/* Returns the resolved job as YAML, without options that its strategy or model does not have;
+   gt_job_load reads it back to the same job.  The caller frees it. */
 char *gt_job_resolved(const gt_job *job);
-/* The resolved job for scripts: one line `path=value` per value; list entries have numbers from 0
-   (`regions.0.name=eu`).  Times are in seconds, rates in bit/s and sizes in bytes, as decimal
-   numbers without exponent or unit.  Values that are not given are left out. */
+/* Returns the resolved job for scripts: one line `path=value` per value; list entries have numbers
+   from 0 (`regions.0.name=eu`).  Times are in seconds, rates in bit/s and sizes in bytes, as
+   decimal numbers without exponent or unit.  Values that are not given are left out. */
 void gt_job_flat(const gt_job *job, FILE *to);
-/* Number of ranks of a job that has passed gt_job_check_run. */
+/* Returns the number of ranks of a job that has passed gt_job_check_run. */
 int gt_job_ranks(const gt_job *job);
-/* The region trains: it has workers and data.  Otherwise its one rank, the PS, only aggregates: it
-   forwards and adds up what the others exchange, has no samples, no weight in means, and makes no
-   steps. */
+/* True if the region trains: it has workers and data.  Otherwise its one rank, the PS, only
+   aggregates: it forwards and adds up what the others exchange, has no samples, no weight in means,
+   and makes no steps. */
 bool gt_job_trains(const gt_job *job, size_t region);
-/* The region has data: it trains and, if there is a pipeline, has its first stage, or may have it
-   where the stages are to be found. */
+/* True if the region has data: it trains and, if there is a pipeline, has its first stage, or may
+   have it where the stages are to be found. */
 bool gt_job_reads(const gt_job *job, size_t region);
 /* Copies of the pipeline, that of pipeline.stages first; 1 if there is no pipeline. */
 size_t gt_job_copies(const gt_job *job);
-/* The copy that the region is of; gt_job_copies(job) in a job that is not checked: of none. */
+/* Returns the copy that the region is of; gt_job_copies(job) in a job that is not checked: of
+   none. */
 size_t gt_job_copy_of(const gt_job *job, size_t region);
 #define GT_COPY_TEXT ((size_t)192)
 /* Its name for people, "copy 2 (london, paris)"; "..." takes the place of names for which
    there is no room; size: 16 or more.  Returns text. */
 char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size);
-/* The region that has in `copy` the stages that `region` has in its own. */
+/* Returns the region that has in `copy` the stages that `region` has in its own. */
 size_t gt_job_twin(const gt_job *job, size_t region, size_t copy);
-/* The region of a copy that has the stage. */
+/* Returns the region of a copy that has the stage. */
 size_t gt_job_stage_region(const gt_job *job, size_t copy, size_t stage);
 /* Spans (runs of operations) that each stage of the job's pipeline has: 2 if it is folded, else
    1. */
 size_t gt_job_chunks(const gt_job *job);
-/* The number of regions that train; 1 or more. */
+/* Returns the number of regions that train; 1 or more. */
 size_t gt_job_training(const gt_job *job);
-/* The workers of a region; 0 if it only aggregates or its ranks are auto. */
+/* Returns the workers of a region; 0 if it only aggregates or its ranks are auto. */
 size_t gt_job_workers(const gt_job *job, size_t region);
-/* GT_ERR_JOB names the region if the ranks of one are auto, or says that pipeline.stages is. */
+/* Checks that the numbers of ranks are known.  GT_ERR_JOB names the region if the ranks of one are
+   auto, or says that pipeline.stages is. */
 gt_status gt_job_check_ranks(const gt_job *job);
 /* Checks what a run needs but planning and simulation do not: ranks as numbers, and a data set.
    GT_ERR_JOB says what is missing. */
 gt_status gt_job_check_run(const gt_job *job);
-/* For errors that are found after a job was loaded, at the end of a command: returns `status`.  If it
-   is GT_ERR_JOB and the sentence begins with the job's name or with a key, it begins with the job
-   file then: "FILE: KEY ...".  job: or NULL, then nothing is done. */
+/* Returns `status`, for errors that are found after a job was loaded, at the end of a command.  If
+   it is GT_ERR_JOB and the sentence begins with the job's name or with a key, it begins with the
+   job file then: "FILE: KEY ...".  job: or NULL, then nothing is done. */
 gt_status gt_job_blame(const gt_job *job, gt_status status);
 /* Warns, one sentence each, about settings that are valid but probably not intended: momentum with
    adam, emulation without links, a warm-up longer than the run.  `tell` gets text that is valid
    until it returns. */
 void gt_job_warn(const gt_job *job, void (*tell)(const char *text));
-/* Same for a region with this number of samples: a warm-up longer than its part of the run, a batch
-   larger than its samples. */
+/* Warns in the same way about a region with this number of samples: a warm-up longer than its part
+   of the run, a batch larger than its samples. */
 void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples,
                         void (*tell)(const char *text));
-/* The cost of work in a region: its own values, else those of the job, else samples_per_s is the
-   power of its fastest device.  (Values of a profile replaced the region's own when the job was
-   loaded.)  Default speed: 1.  Default evaluation rate: three times the training rate. */
+/* Returns the cost of work in a region: its own values, else those of the job, else samples_per_s
+   is the power of its fastest device.  (Values of a profile replaced the region's own when the job
+   was loaded.)  Default speed: 1.  Default evaluation rate: three times the training rate. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
-/* The speed of a worker's device relative to gt_job_compute_of.  1 unless the rate comes from
-   devices of several types; workers take the devices in list order. */
+/* Returns the speed of a worker's device relative to gt_job_compute_of.  1 unless the rate comes
+   from devices of several types; workers take the devices in list order. */
 double gt_job_worker_share(const gt_job *job, size_t region, size_t worker);
-/* The speed that the user wants of a worker, relative to what it can do: compute.speed and speeds.
-   c: gt_job_compute_of. */
+/* Returns the speed that the user wants of a worker, relative to what it can do: compute.speed and
+   speeds. c: gt_job_compute_of. */
 double gt_job_worker_wanted(const gt_job *job, size_t region, const gt_job_compute *c,
                             size_t worker);
-/* The speed of a worker relative to c: what is wanted, measured, and its device. */
+/* Returns the speed of a worker relative to c: what is wanted, measured, and its device. */
 double gt_job_worker_speed(const gt_job *job, size_t region, const gt_job_compute *c,
                            size_t worker);
-/* samples/s of one worker on this device of the region, multiplied by compute.speed: from the
-   profile, else compute, else the device itself; 0: not given anywhere. */
+/* Returns the samples/s of one worker on this device of the region, multiplied by compute.speed:
+   from the profile, else compute, else the device itself; 0: not given anywhere. */
 double gt_job_device_power(const gt_job *job, size_t region, size_t device);
 /* Returns the links of all pairs, nregions x nregions, row a, column b: from region a to region b
    the one in wan.links, else wan.default, else NULL: unlimited.  The caller frees the table; the
@@ -382,12 +385,13 @@ extern const char gt_job_on_resume[];
 /* Prints what `named` changes of a run's job as the values of --set, one on a line; nothing if
    gt_job_began.  GT_ERR_JOB: a resume may not change it. */
 gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run);
-/* The job with this text has a pipeline, each copy over several regions, so that the checkpoint of a
-   region holds a part of the model. */
+/* True if the job with this text has a pipeline, each copy over several regions, so that the
+   checkpoint of a region holds a part of the model. */
 bool gt_job_in_parts(const char *yaml);
-/* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
+/* Prints `geotrain help job`: every key with type, unit, default, range and meaning, then an
+   example. */
 void gt_job_help(FILE *to);
-/* The same text as Markdown: the page docs/job-file.md. */
+/* Prints the same text as Markdown: the page docs/job-file.md. */
 void gt_job_help_markdown(FILE *to);
 
 /* ---- catalogues of rates ------------------------------------------------------------------------
@@ -433,12 +437,12 @@ typedef struct {
    negative value, two lines for one rate, tiers that do not begin at 0, a receiving place or cloud
    without rates of its own.  The caller owns *out. */
 gt_status gt_catalogue_read(gt_catalogue **out, const char *path);
-/* Same, into an existing catalogue: its rates replace those with the same rate, cloud, place,
-   to_cloud and to_place.  After an error the catalogue can only be closed. */
+/* Reads more rates into an existing catalogue: its rates replace those with the same rate, cloud,
+   place, to_cloud and to_place.  After an error the catalogue can only be closed. */
 gt_status gt_catalogue_add(gt_catalogue *catalogue, const char *path);
 void gt_catalogue_close(gt_catalogue *catalogue);
-/* GT_ERR_JOB, with the nearest known name, if the catalogue has no such cloud or place.  `where` is
-   the option or key named in the error ("--clouds"). */
+/* Checks the name of a cloud or place.  GT_ERR_JOB, with the nearest known name, if the catalogue
+   does not have it.  `where` is the option or key named in the error ("--clouds"). */
 gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where,
                                  const char *cloud);
 gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where,
@@ -447,15 +451,16 @@ gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *wher
    or the catalogue has no such cloud or place.  `where` as above ("regions.0.place"). */
 gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text,
                             gt_rate_site *out);
-/* The rate of a site, or from one site to another (`to` is NULL for rates of one site): *n tiers at
-   *out, borrowed; only egress has more than one.  GT_ERR_JOB if it is missing, with the line that
-   is needed. */
+/* Finds the rate of a site, or from one site to another (`to` is NULL for rates of one site): *n
+   tiers at *out, borrowed; only egress has more than one.  GT_ERR_JOB if it is missing, with the
+   line that is needed. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site,
                             const gt_rate_site *to, const gt_rate **out, size_t *n);
-/* "vm_hour" and so on. */
+/* Returns "vm_hour" and so on. */
 const char *gt_rate_name(gt_rate_kind kind);
-/* The rates that come with geotrain: jobs/prices in the current folder, else share/geotrain/prices
-   beside the program or one folder up.  If none exists, path is jobs/prices. */
+/* Loads the rates that come with geotrain: jobs/prices in the current folder, else
+   share/geotrain/prices beside the program or one folder up.  If none exists, path is
+   jobs/prices. */
 void gt_catalogue_default(char *path, size_t size);
 
 /* ---- prices of a job ----------------------------------------------------------------------------
@@ -501,17 +506,17 @@ typedef struct {
   gt_catalogue *catalogue; /* NULL: not needed */
 } gt_job_prices;
 
-/* Price of a device: its own, else regions[].price, else vm_hour of the place.  Price of the PS
-   rank: ps_price, else vm_hour of the place.  A region without a place has no known egress cost.
-   GT_ERR_JOB names the region whose place is not in the catalogue, or the missing line.  The
-   caller closes *out. */
+/* Finds prices.  Price of a device: its own, else regions[].price, else vm_hour of the place.
+   Price of the PS rank: ps_price, else vm_hour of the place.  A region without a place has no known
+   egress cost.  GT_ERR_JOB names the region whose place is not in the catalogue, or the missing
+   line.  The caller closes *out. */
 gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job);
 void gt_job_prices_close(gt_job_prices *prices);
-/* USD an hour of a worker rank of the region: mean over `workers`, which take its devices in list
-   order. */
+/* Returns the USD an hour of a worker rank of the region: mean over `workers`, which take its
+   devices in list order. */
 gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region,
                                  int64_t workers);
-/* The tariff from one region to another; NULL if one of them has no place. */
+/* Returns the tariff from one region to another; NULL if one of them has no place. */
 const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *prices, size_t from, size_t to);
 
 #endif

@@ -14,29 +14,30 @@
    returns. */
 _Noreturn void gt_panic(gt_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* If an MPI_ call failed: panic with MPI's text. */
+/* Panics with MPI's text if an MPI_ call failed. */
 void gt_mpi_check(int error, const char *call);
 #define GT_MPI(call) gt_mpi_check((call), #call)
 
-/* Call before MPI_Init; it only reads the environment.  GT_ERR_JOB if a launcher started several
+/* Reads the environment; call before MPI_Init.  GT_ERR_JOB if a launcher started several
    processes that this MPI would not join in one world (srun without PMIx, another MPI's mpirun);
    the sentence says what was found and which command starts them correctly.  Local; all processes
    get the same result. */
 gt_status gt_launch_check(void);
-/* Whether this process prints messages that all processes started together would print.  Local. */
+/* True if this process prints messages that all processes started together would print.  Local. */
 bool gt_launch_first(void);
-/* The number of processes according to the launcher; 0: not given.  Local. */
+/* Returns the number of processes according to the launcher; 0: not given.  Local. */
 int gt_launch_tasks(void);
 
-/* MPI_Init_thread under a watchdog; MPI errors return codes.  Collective over the world. */
-void gt_net_start(double limit_s);
-/* MPI_Finalize under a watchdog; limit_s: how long to wait for the other ranks.  Collective over
+/* Calls MPI_Init_thread under a watchdog; MPI errors return codes from then on.  Collective over
    the world. */
+void gt_net_start(double limit_s);
+/* Calls MPI_Finalize under a watchdog; limit_s: how long to wait for the other ranks.  Collective
+   over the world. */
 void gt_net_finalize(double limit_s);
 
 /* ---- agreement ------------------------------------------------------------------------------- */
 
-/* On return every rank of `comm` has the same status: the worst one (of the lowest rank among
+/* Gives every rank of `comm` the same status: the worst one (of the lowest rank among
    equals), with its text in gt_error_text.  Collective over comm.  Call it after local work and
    before the next exchange, never instead of one.  Waits by sleeping; deadline limit_s. */
 gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
@@ -51,7 +52,7 @@ typedef struct {
 #define GT_BACKOFF_BUSY ((gt_ns)100000) /* a large transfer is pending */
 #define GT_BACKOFF_IDLE ((gt_ns)1000000)
 void gt_backoff_reset(gt_backoff *b);
-/* gt_backoff_next: the next sleep, ending at `until` at the latest (GT_NEVER: no bound).
+/* gt_backoff_next returns the next sleep, ending at `until` at the latest (GT_NEVER: no bound).
    gt_backoff_sleep also sleeps. */
 gt_ns gt_backoff_next(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
@@ -61,9 +62,9 @@ void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
                  void (*progress)(void *), void *context);
 
-/* Watches a call that blocks, inside MPI or the file system: after `limit_s`, of which time in which
-   the process was stopped is no part, prints one line "waited N s in NAME" and ends the process with
-   `code`.  One call at a time.  Local. */
+/* Watches a call that blocks, inside MPI or the file system: after `limit_s`, of which time in
+   which the process was stopped is no part, prints one line "waited N s in NAME" and ends the
+   process with `code`.  One call at a time.  Local. */
 void gt_watch_begin(const char *name, double limit_s, gt_status code);
 void gt_watch_end(void);
 
@@ -76,7 +77,7 @@ typedef struct {
   size_t nhosts;
 } gt_region_plan;
 
-/* Whether the host of this name, or Slurm's name of this node, is in the region's host lists.
+/* True if the host of this name, or Slurm's name of this node, is in the region's host lists.
    Reads every list.  GT_ERR_JOB: one is malformed.  Local. */
 gt_status gt_region_has_host(const gt_region_plan *region, const char *host, bool *found);
 
@@ -96,15 +97,17 @@ typedef struct {
    launcher command for the right one. */
 gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions,
                           double limit_s);
-/* Collective over the world; limit_s: how long to wait for the other ranks. */
+/* Frees the communicators.  Collective over the world; limit_s: how long to wait for the other
+   ranks. */
 void gt_roles_close(gt_roles *roles, double limit_s);
-/* The map as text, one line per region: "region shanghai: ranks 0 (PS), 1, 2 on hosta".  Collective
-   over the world; returns the text (free with gt_free) on world rank 0, NULL elsewhere. */
+/* Returns the map as text, one line per region: "region shanghai: ranks 0 (PS), 1, 2 on hosta".
+   Collective over the world; returns the text (free with gt_free) on world rank 0, NULL
+   elsewhere. */
 char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
 
 /* ---- reachability ---------------------------------------------------------------------------- */
 
-/* The value of a setting of the MPI library (an MPI_T control variable, such as
+/* Returns the value of a setting of the MPI library (an MPI_T control variable, such as
    "btl_tcp_if_include") as text; false if the library has no such setting, or the component that
    owns it was not selected.  Local; after gt_net_start. */
 bool gt_mpi_setting(const char *name, char *buf, size_t size);
@@ -117,9 +120,9 @@ typedef struct {
   uint32_t ip, mask; /* in network byte order */
 } gt_net_address;
 
-/* The addresses of interfaces that are up, are not loopback, and are allowed by btl_tcp_if_include
-   and btl_tcp_if_exclude (names, or networks as 10.0.0.0/8); writes at most `max` and returns their
-   number.  Local. */
+/* Returns the addresses of interfaces that are up, are not loopback, and are allowed by
+   btl_tcp_if_include and btl_tcp_if_exclude (names, or networks as 10.0.0.0/8); writes at most
+   `max` and returns their number.  Local. */
 size_t gt_net_addresses(gt_net_address *out, size_t max);
 
 /* A rank's description of itself, as sent to rank 0. */
@@ -258,12 +261,13 @@ typedef struct {
      memory only this is sent, and the rest of its arrays takes no memory. */
   const gt_plane_part *parts;
 } gt_plane_size;
-/* If all ranks of a region are on one node, arrays and activation areas are in shared memory, where
-   a worker reads what another has written, and only headers are messages.  Otherwise all are
-   messages: the PS holds a mirror of each worker's area (nworkers x nactivations bytes); an output
-   goes to the mirror with its push, and pieces come from the mirrors with an order, so that what
-   one worker sends to another passes through the PS.  Create and close are collective over region,
-   on the PS and on the workers; limit_s: how long to wait for the other ranks. */
+/* Creates the plane.  If all ranks of a region are on one node, arrays and activation areas are in
+   shared memory, where a worker reads what another has written, and only headers are messages.
+   Otherwise all are messages: the PS holds a mirror of each worker's area (nworkers x nactivations
+   bytes); an output goes to the mirror with its push, and pieces come from the mirrors with an
+   order, so that what one worker sends to another passes through the PS.  Create and close are
+   collective over region, on the PS and on the workers; limit_s: how long to wait for the other
+   ranks. */
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *size);
 void gt_plane_ps_close(gt_plane_ps *plane, double limit_s);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
@@ -279,30 +283,30 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
 typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *floats,
                         const float *buffers);
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
-/* The activation area of a worker, 64-byte aligned: in shared memory, or its mirror.  The PS reads
-   outputs there after their PASS, and writes what arrives from other regions before it orders the
-   pass that reads it. */
+/* Returns the activation area of a worker, 64-byte aligned: in shared memory, or its mirror.  The
+   PS reads outputs there after their PASS, and writes what arrives from other regions before it
+   orders the pass that reads it. */
 uint8_t *gt_plane_ps_area(gt_plane_ps *plane, size_t worker);
-/* The gradients of this worker's last push are no longer needed: its next push may overwrite
-   them. */
+/* Releases the gradients of this worker's last push: its next push may overwrite them. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
-/* The mean (gt_vec_mean, weighted by samples) of the gradients of all workers of the last step
-   ordered, if the workers form it.  The PS computes here what they have not done yet.  nparams
+/* Returns the mean (gt_vec_mean, weighted by samples) of the gradients of all workers of the last
+   step ordered, if the workers form it.  The PS computes here what they have not done yet.  nparams
    floats, valid until the next order.  NULL: not all gradients have arrived, or workers do not form
    the mean (several nodes, or only one worker). */
 const float *gt_plane_ps_reduced(gt_plane_ps *plane);
-/* The shared memory from which all workers of a step read their parameters, or NULL.  A PS that
-   changes its parameters only between steps may keep them there and pass this pointer as `params`
-   of its orders; then nothing is copied. */
+/* Returns the shared memory from which all workers of a step read their parameters, or NULL.  A PS
+   that changes its parameters only between steps may keep them there and pass this pointer as
+   `params` of its orders; then nothing is copied. */
 float *gt_plane_ps_home(const gt_plane_ps *plane);
 /* Space for a model (nparams, nbuffers floats) that workers read while the live model changes.
    Orders with these `params` and `buffers` send no arrays if memory is shared (a PASS copies the
-   buffers, which its worker may change), and copy nothing otherwise.  The contents must not change until all workers with such an order have answered. */
+   buffers, which its worker may change), and copy nothing otherwise.  The contents must not change
+   until all workers with such an order have answered. */
 typedef struct {
   float *params, *buffers;
 } gt_plane_snapshot;
 gt_plane_snapshot gt_plane_ps_snapshot(const gt_plane_ps *plane);
-/* Whether a push ends gt_plane_ps_sleep at once: only with shared memory. */
+/* True if a push ends gt_plane_ps_sleep at once: only with shared memory. */
 bool gt_plane_ps_wakes(const gt_plane_ps *plane);
 /* Sleeps for ns.  If gt_plane_ps_wakes, a push since the start of the last poll or during the sleep
    ends it. */
@@ -316,14 +320,14 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *si
 float *gt_plane_worker_params(const gt_plane_worker *plane);
 float *gt_plane_worker_buffers(const gt_plane_worker *plane);
 float *gt_plane_worker_grads(const gt_plane_worker *plane);
-/* Space for nscores floats: fill it before pushing an EVAL, then leave it unchanged until the next
-   order. */
+/* Returns space for nscores floats: fill it before pushing an EVAL, then leave it unchanged until
+   the next order. */
 float *gt_plane_worker_scores(const gt_plane_worker *plane);
-/* This worker's activation area, 64-byte aligned: outputs go there.  Without shared memory it holds
-   nothing else; inputs are found with gt_plane_worker_piece. */
+/* Returns this worker's activation area, 64-byte aligned: outputs go there.  Without shared memory
+   it holds nothing else; inputs are found with gt_plane_worker_piece. */
 uint8_t *gt_plane_worker_area(const gt_plane_worker *plane);
-/* Piece i (below npieces) of the pass of the last order, `bytes` bytes to read until the next push:
-   in the other worker's area, or where it was received (64-byte aligned there). */
+/* Returns piece i (below npieces) of the pass of the last order, `bytes` bytes to read until the
+   next push: in the other worker's area, or where it was received (64-byte aligned there). */
 const void *gt_plane_worker_piece(const gt_plane_worker *plane, size_t i);
 void gt_plane_worker_close(gt_plane_worker *plane, double limit_s);
 /* Gradients [first, nparams) of the batch of `samples` samples are final.  Called during a backward

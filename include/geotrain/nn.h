@@ -107,8 +107,8 @@ typedef struct {
   float *memory;
 } gt_graph_spec;
 
-/* A spec with the job's model and options, borrowed from the job.  The caller sets the other
-   fields. */
+/* Returns a spec with the job's model and options, borrowed from the job.  The caller sets the
+   other fields. */
 gt_graph_spec gt_graph_spec_of(const gt_job *job);
 
 /* Builds a model for batches of at most batch_max samples, with memory planned once.  Parameters
@@ -131,53 +131,54 @@ void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *co
 /* Adds the graph's convolutions and linear layers to `out`, equal ones once, at this batch size;
    of a graph with spans, those that run here. */
 void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out);
-/* The flat arrays; owned by the graph. */
+/* Returns the flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
 /* Makes the graph use arrays that the caller lends, for instance in shared memory.  They have the
    same sizes and are 64-byte aligned; NULL keeps the current array.  Only the graph may write lent
    gradients: in the gradient of an embedding, a step writes only the rows of its own batch and of
    the previous one, because the others are already zero. */
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
-/* Another graph has used the memory or the gradients: what earlier passes of this one have left
-   there is lost. */
+/* Discards what earlier passes have left in the memory and the gradients, because another graph has
+   used them. */
 void gt_graph_return(gt_graph *graph);
 /* Sets the initial parameters of the model's source, from random numbers keyed by (seed, tensor):
    the same on every rank. */
 void gt_graph_init(gt_graph *graph, uint64_t seed);
-/* The kernels that each operation uses: "conv=blas linear=blas pool=ref"; owned by the graph. */
+/* Returns the kernels that each operation uses: "conv=blas linear=blas pool=ref"; owned by the
+   graph. */
 const char *gt_graph_kernels(const gt_graph *graph);
-/* SHA-256 of the model's name, operations and parameter shapes; of the whole model, whatever the
-   spans. */
+/* Writes the SHA-256 of the model's name, operations and parameter shapes; of the whole model,
+   whatever the spans. */
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
-/* 2 x multiply-adds of forward and backward, per sample. */
+/* Returns 2 x the multiply-adds of forward and backward, per sample. */
 size_t gt_graph_flops(const gt_graph *graph);
-/* The smallest batch that a step can train on: 2 if a normalisation has a single value per channel
-   and sample, because one value has no variance; else 1. */
+/* Returns the smallest batch that a step can train on: 2 if a normalisation has a single value per
+   channel and sample, because one value has no variance; else 1. */
 size_t gt_graph_least(const gt_graph *graph);
-/* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one per class, or a single
-   one, for the second of two classes; of a model that predicts the next id (n,
+/* Returns the logits of the last pass (n, gt_graph_outputs), owned by the graph: one per class, or
+   a single one, for the second of two classes; of a model that predicts the next id (n,
    gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train.  With
    slots, those of the last forward pass of the model's last operation here. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
-/* The heads of the model's attention; 0: it has none.  No tensor's shape tells them. */
+/* Returns the heads of the model's attention; 0: it has none.  No tensor's shape tells them. */
 size_t gt_graph_heads(const gt_graph *graph);
-/* Bytes of activations, scratch and packed weights, as planned; of the latter, those that a library
-   keeps as soon as its kernels are prepared. */
+/* Returns the bytes of activations, scratch and packed weights, as planned; of the latter, those
+   that a library keeps as soon as its kernels are prepared. */
 size_t gt_graph_bytes(const gt_graph *graph);
 
-/* The parameters, then the buffers, as in PyTorch; i is below gt_graph_tensors.  `as` receives the
-   name and shape in PyTorch (offset: 0).  `out`, unless NULL, receives as->count floats in
-   PyTorch's layout (convolutions (K,C,R,S); linear layers behind images with columns in (C,H,W)
-   order). */
+/* Returns the parameters, then the buffers, as in PyTorch; i is below gt_graph_tensors.  `as`
+   receives the name and shape in PyTorch (offset: 0).  `out`, unless NULL, receives as->count
+   floats in PyTorch's layout (convolutions (K,C,R,S); linear layers behind images with columns in
+   (C,H,W) order). */
 size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
-/* The predictions of a sample: 1, that of its label; or, for a model that predicts the next id, the
-   T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not
-   read `labels`. */
+/* Returns the predictions of a sample: 1, that of its label; or, for a model that predicts the next
+   id, the T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does
+   not read `labels`. */
 size_t gt_graph_predictions(const gt_graph *graph);
-/* Whether the model predicts the next id. */
+/* True if the model predicts the next id. */
 bool gt_graph_of_text(const gt_graph *graph);
 
 /* loss_sum: the sum over samples of the loss, which is the mean over a sample's predictions;
@@ -187,34 +188,34 @@ typedef struct {
   size_t correct, samples;
 } gt_metrics;
 
-/* One pass over n <= batch_max samples (with `train`, gt_graph_least or more).  x (n,h,w,c) holds
-   float, or int32_t for samples of ids; labels (n); both are borrowed.  `train` also runs backward:
-   it writes the gradients of the mean loss over the n samples to arrays.grads, and updates the
-   running statistics of normalisations in arrays.buffers.  Without `train`, normalisations use the
-   running statistics.  `metrics` is written.  Of a graph without slots. */
+/* Makes one pass over n <= batch_max samples (with `train`, gt_graph_least or more).  x (n,h,w,c)
+   holds float, or int32_t for samples of ids; labels (n); both are borrowed.  `train` also runs
+   backward: it writes the gradients of the mean loss over the n samples to arrays.grads, and
+   updates the running statistics of normalisations in arrays.buffers.  Without `train`,
+   normalisations use the running statistics.  `metrics` is written.  Of a graph without slots. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
                    gt_metrics *metrics);
 
-/* Forward pass of a model that predicts the next id (gt_bug for another), without slots, over n <=
-   batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.
-   Returns the logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the
-   graph, valid until its next pass.  The logits of a position depend on no id behind it, so a
-   shorter sequence can be filled up with any ids below V. */
+/* Makes the forward pass of a model that predicts the next id (gt_bug for another), without slots,
+   over n <= batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is
+   not read.  Returns the logits (n,T,V), V = gt_graph_outputs, of the id behind each position;
+   owned by the graph, valid until its next pass.  The logits of a position depend on no id behind
+   it, so a shorter sequence can be filled up with any ids below V. */
 const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n);
 
 /* ---- ranking --------------------------------------------------------------------------------- */
 
-/* The area under the ROC curve: over all pairs of a sample of label 1 and one of label 0, the share
-   in which the first has the higher score; ties count half (Mann and Whitney 1947).  Exact, in at
-   most 32 n steps; n below 2^32; scratch (n) is overwritten.  NaN if all samples have the same
-   label or a score is NaN. */
+/* Returns the area under the ROC curve: over all pairs of a sample of label 1 and one of label 0,
+   the share in which the first has the higher score; ties count half (Mann and Whitney 1947).
+   Exact, in at most 32 n steps; n below 2^32; scratch (n) is overwritten.  NaN if all samples have
+   the same label or a score is NaN. */
 double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *scratch);
 /* Writes the scores (n) for gt_auc of the n samples of the last pass: the logit of the second of
    two classes, minus that of the first if the model has two outputs. */
 void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores);
 
-/* The rank of a label among n classes: 1 if its score is the highest.  Of equal scores, those of
-   lower classes come first.  A NaN among the scores: n + 1. */
+/* Returns the rank of a label among n classes: 1 if its score is the highest.  Of equal scores,
+   those of lower classes come first.  A NaN among the scores: n + 1. */
 size_t gt_rank(const float *scores, size_t n, size_t label);
 
 /* What an evaluation finds from one number for every test sample. */
@@ -233,7 +234,7 @@ typedef struct {
   gt_ranks (*judge)(const float *numbers, const int32_t *labels, size_t n, uint32_t *scratch);
 } gt_ranking;
 
-/* The AUC for two classes, Recall@20 and MRR@20 for a recommender; NULL: neither. */
+/* Returns the AUC for two classes, Recall@20 and MRR@20 for a recommender; NULL: neither. */
 const gt_ranking *gt_ranking_of(const char *model, size_t classes);
 gt_ranks gt_ranks_none(void);
 
@@ -258,7 +259,8 @@ typedef struct {
 } gt_lr_schedule;
 
 double gt_lr_at(const gt_lr_schedule *schedule, int64_t step);
-/* The share of the cosine from lr to lr_min that is done at this step: 0 to 1; 0 during warm-up. */
+/* Returns the share of the cosine from lr to lr_min that is done at this step: 0 to 1; 0 during
+   warm-up. */
 double gt_lr_share(const gt_lr_schedule *schedule, int64_t step);
 /* Continues a cosine with this part.  Steps before the part and the warm-up keep their rates.
    Schedules of other kinds do not change. */
@@ -278,11 +280,11 @@ typedef struct {
   size_t ntensors;
 } gt_optim_spec;
 
-/* The number of state arrays of n floats that such an optimizer keeps. */
+/* Returns the number of state arrays of n floats that such an optimizer keeps. */
 size_t gt_optim_arrays(const gt_optim_spec *spec);
-/* An optimizer for n parameters; 0: it only counts steps, and has no state arrays.  with_memory
-   false (simulation): they have no memory.  SGD as in PyTorch: v = momentum v + (g + decay w); w -=
-   lr v. */
+/* Creates an optimizer for n parameters; 0: it only counts steps, and has no state arrays.
+   with_memory false (simulation): they have no memory.  SGD as in PyTorch: v = momentum v + (g +
+   decay w); w -= lr v. */
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
 /* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The
@@ -292,24 +294,25 @@ void gt_optim_close(gt_optim *optim);
    order of the tensors, with the same bits at every instruction set.  Where the norm is not finite
    the factor is 1. */
 float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
-/* The same where params and grads are a part of the model's, and `norm` is that of the whole
-   gradient. */
+/* Creates an optimizer whose params and grads are a part of the model's, and `norm` is that of the
+   whole gradient. */
 float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc, double norm);
-/* The next gt_optim_step is one of these: its gradient is a part of the model's, of this norm. */
+/* Sets the norm of the whole model's gradient for the next gt_optim_step, whose gradient is a part
+   of it. */
 void gt_optim_norm(gt_optim *optim, double norm);
-/* What the norm is formed of: `squares` of each tensor (gt_optim_tensors of them), the root of
-   whose sum, in their order, is the norm.  Without data nothing is written. */
+/* Returns what the norm is formed of: `squares` of each tensor (gt_optim_tensors of them), the root
+   of whose sum, in their order, is the norm.  Without data nothing is written. */
 size_t gt_optim_tensors(const gt_optim *optim);
 void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares);
-/* Another optimizer has made a step, with which this one's schedule goes on. */
+/* Counts a step that another optimizer has made, so that the schedule follows it. */
 void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */
 /* Its schedule; borrowed.  The caller may change it between steps. */
 gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
-/* Names: "<owner>optim/steps", "<owner>optim/momentum", ..., and "<owner>optim/schedule" if
-   gt_lr_spread has changed the schedule.  owner: "" for the optimizer of the parameters; another
-   one, such as "sync/", ends with a slash. */
+/* Saves the state under the names "<owner>optim/steps", "<owner>optim/momentum", ..., and
+   "<owner>optim/schedule" if gt_lr_spread has changed the schedule.  owner: "" for the optimizer of
+   the parameters; another one, such as "sync/", ends with a slash. */
 void gt_optim_save(gt_optim *optim, const char *owner, gt_state *state);
 gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *state);
 

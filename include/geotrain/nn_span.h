@@ -17,10 +17,10 @@ typedef struct {
   size_t borrows; /* the operation whose weights it uses (tied head), or SIZE_MAX */
 } gt_operation;
 
-/* Of the whole model, whatever the spans of the graph. */
+/* Returns the number of operations of the whole model, whatever the spans of the graph. */
 size_t gt_graph_operations(const gt_graph *graph);
 gt_operation gt_graph_operation(const gt_graph *graph, size_t i);
-/* Floats of the parameters, or else of the buffers, that these operations own. */
+/* Returns the floats of the parameters, or else of the buffers, that these operations own. */
 size_t gt_graph_span_floats(const gt_graph *graph, gt_span span, bool buffers);
 /* Bytes as planned, also of a graph with sizes only. */
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
 } gt_memory_plan;
 /* gt_graph_bytes is slots x slot + shared, and what a library keeps.  Of a graph with slots. */
 gt_memory_plan gt_graph_memory(const gt_graph *graph);
-/* Bytes of a slot of this span alone; 0: it does not run here. */
+/* Returns the bytes of a slot of this span alone; 0: it does not run here. */
 size_t gt_graph_span_bytes(const gt_graph *graph, size_t span);
 
 /* Passes, of a graph with slots.  span: an index of gt_graph_spec.spans that runs here; slot: below
@@ -50,21 +50,22 @@ typedef struct {
   size_t n;
 } gt_micro_batch;
 
-/* Where the caller puts the output of the operation before the span, n x output_bytes, before
-   forward; NULL for the model's first operation. */
+/* Returns where the caller puts the output of the operation before the span, n x output_bytes,
+   before forward; NULL for the model's first operation. */
 void *gt_graph_span_input(const gt_graph *graph, size_t span, size_t slot);
-/* The output of the span's last operation, after forward and until the backward pass begins; of the
-   model's last one the scores, or after a forward pass with `train` possibly their gradient
-   (gt_graph_scores). */
+/* Returns the output of the span's last operation, after forward and until the backward pass
+   begins; of the model's last one the scores, or after a forward pass with `train` possibly their
+   gradient (gt_graph_scores). */
 const void *gt_graph_span_output(const gt_graph *graph, size_t span, size_t slot);
-/* Where the caller puts the gradient of the output, after forward and before the backward pass,
-   which may overwrite it; NULL for the model's last operation, where the loss writes it. */
+/* Returns where the caller puts the gradient of the output, after forward and before the backward
+   pass, which may overwrite it; NULL for the model's last operation, where the loss writes it. */
 void *gt_graph_span_output_gradient(const gt_graph *graph, size_t span, size_t slot);
-/* The gradient of the input, after backward_input or backward and as long as the slot holds the
-   micro-batch; NULL for the model's first operation. */
+/* Returns the gradient of the input, after backward_input or backward and as long as the slot holds
+   the micro-batch; NULL for the model's first operation. */
 const void *gt_graph_span_input_gradient(const gt_graph *graph, size_t span, size_t slot);
 
-/* metrics is written by the span with the model's last operation, else zero. */
+/* Makes the forward pass; metrics is written by the span with the model's last operation, else
+   zero. */
 void gt_graph_forward(gt_graph *graph, size_t span, size_t slot, const gt_micro_batch *batch,
                       bool train, gt_metrics *metrics);
 void gt_graph_backward_input(gt_graph *graph, size_t span, size_t slot,
@@ -73,13 +74,14 @@ void gt_graph_backward_input(gt_graph *graph, size_t span, size_t slot,
    step, which replaces what is there.  In the order of micro-batches, after backward_input. */
 void gt_graph_backward_weight(gt_graph *graph, size_t span, size_t slot,
                               const gt_micro_batch *batch, bool first);
-/* Both as one pass, with the same bits. */
+/* Makes both as one pass, with the same bits. */
 void gt_graph_backward(gt_graph *graph, size_t span, size_t slot, const gt_micro_batch *batch,
                        bool first);
-/* After the last pass of a step, in which every span that runs here has had one or more
-   micro-batches: the two gradients of a weight that a later operation borrows, summed apart over
-   the step, become one if both operations run here: grads = the owner's + the borrower's.  Where
-   only one of them runs, grads holds its part, and the caller adds the two: the same bits. */
+/* Completes the gradients after the last pass of a step, in which every span that runs here has had
+   one or more micro-batches: the two gradients of a weight that a later operation borrows, summed
+   apart over the step, become one if both operations run here: grads = the owner's + the
+   borrower's.  Where only one of them runs, grads holds its part, and the caller adds the two: the
+   same bits. */
 void gt_graph_gradients_end(gt_graph *graph);
 
 #endif

@@ -90,8 +90,8 @@ void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t 
                   gt_trend *trend, int64_t samples, double done);
 void gt_past_close(gt_past *past);
 
-/* The name of a message kind (gt_msg_kind): "update", "state", "ack", ...; NULL for an unknown
-   number. */
+/* Returns the name of a message kind (gt_msg_kind): "update", "state", "ack", ...; NULL for an
+   unknown number. */
 const char *gt_record_kind_name(unsigned kind);
 
 #define GT_RESULT_KINDS 16
@@ -137,12 +137,13 @@ typedef struct {
 typedef struct gt_told gt_told;
 gt_told *gt_told_create(size_t nregions);
 void gt_told_close(gt_told *told);
-/* Call once per link.  Of equally busy links the earlier ones are kept. */
+/* Adds a link; call once per link.  Of equally busy links the earlier ones are kept. */
 void gt_told_add(gt_told *told, size_t from, size_t to, const gt_link_traffic *traffic);
-/* The links to list, by sender, then by receiver, *n of them; borrowed until the next call. */
+/* Returns the links to list, by sender, then by receiver, *n of them; borrowed until the next
+   call. */
 const gt_told_link *gt_told_links(gt_told *told, size_t *n);
 size_t gt_told_left_out(const gt_told *told);
-/* Sums over all links, listed or not: nregions entries, borrowed. */
+/* Returns sums over all links, listed or not: nregions entries, borrowed. */
 const gt_region_traffic *gt_told_traffic(const gt_told *told);
 
 /* ---- figures of a run, planned and measured ---- */
@@ -162,8 +163,8 @@ typedef struct {
   double cost;          /* USD: rates times usage */
 } gt_figures;
 
-/* Used for both plans (results of a simulation) and runs; wan_bytes and cost as in gt_figures, cost
-   is NaN if no price is known. */
+/* Calculates the figures of both plans (results of a simulation) and runs; wan_bytes and cost as in
+   gt_figures, cost is NaN if no price is known. */
 gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions,
                          double samples, double wan_bytes, double cost);
 
@@ -228,7 +229,8 @@ typedef struct {
   const gt_cost_result *cost; /* NULL: no price is known */
 } gt_summary;
 
-/* The `adapted` of a summary of these regions; the caller frees it.  NULL: no region has any. */
+/* Returns the `adapted` of a summary of these regions; the caller frees it.  NULL: no region has
+   any. */
 char *gt_adapted_text(const gt_region_result *regions, size_t nregions);
 
 /* Writes DIR/summary.json under a temporary name, fsyncs and renames it.  Links are sorted by
@@ -241,11 +243,12 @@ void gt_summary_print(FILE *to, const gt_summary *summary);
 /* Converts the results of a region and its links to JSON text (the caller frees it with gt_free),
    and back.  The text is sent to the lead region. */
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks);
-/* links has room for max entries; *nlinks receives their number. */
+/* Reads the text of gt_result_encode.  links has room for max entries; *nlinks receives their
+   number. */
 gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region,
                            gt_link_result *links, size_t max, size_t *nlinks);
 
-/* Columns of the terminal that shows `to`; 80 if it is none. */
+/* Returns the columns of the terminal that shows `to`; 80 if it is none. */
 size_t gt_terminal_width(FILE *to);
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -270,16 +273,17 @@ typedef struct {
   gt_ns at;
   double seen, last, spans[2], gains[2];
 } gt_meter;
-/* Per second, over the last two windows, each of at least two seconds and ending with a jump; NaN:
-   not known yet.  The rate falls while the next jump is late. */
+/* Returns the rate per second, over the last two windows, each of at least two seconds and ending
+   with a jump; NaN: not known yet.  The rate falls while the next jump is late. */
 double gt_meter_rate(gt_meter *meter, gt_ns now, double total);
 
 typedef struct gt_live gt_live;
 typedef enum { GT_LIVE_AUTO, GT_LIVE_LINE, GT_LIVE_LOG, GT_LIVE_NONE } gt_live_mode;
-/* AUTO: on a terminal (also one of a launcher on this host) one line that is redrawn, in a log one
-   line every `every_s`. */
+/* Creates a live line.  AUTO: on a terminal (also one of a launcher on this host) one line that is
+   redrawn, in a log one line every `every_s`. */
 gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s);
-/* May be called at any rate; draws at most 5 times a second (line) or every every_s (log). */
+/* Draws the line; may be called at any rate: it draws at most 5 times a second (line) or every
+   every_s (log). */
 void gt_live_update(gt_live *live, const gt_progress *progress);
 /* Ends the line, so that other output starts on a new line. */
 void gt_live_end(gt_live *live);
@@ -312,15 +316,15 @@ typedef struct {
 } gt_run_view;
 
 typedef struct gt_follow gt_follow;
-/* The directory need not exist yet. */
+/* Follows a run directory, which need not exist yet. */
 gt_follow *gt_follow_create(const char *run_dir);
 void gt_follow_close(gt_follow *follow);
 /* Reads what was added since the last call; the view is borrowed until the next call. */
 const gt_run_view *gt_follow_poll(gt_follow *follow);
-/* One line with the state of the run; for a run in training its live line in at most width - 1
-   columns. */
+/* Writes one line with the state of the run; for a run in training its live line in at most width -
+   1 columns. */
 void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t width);
-/* The summary of a run that is DONE, borrowed until the next poll; else NULL. */
+/* Returns the summary of a run that is DONE, borrowed until the next poll; else NULL. */
 const gt_summary *gt_follow_summary(const gt_follow *follow);
 
 /* ---- one line per run ------------------------------------------------------------------------ */
@@ -340,9 +344,9 @@ typedef struct {
 } gt_board_line;
 
 typedef struct gt_board gt_board;
-/* AUTO, LINE, LOG as for gt_live. */
+/* Creates a board.  AUTO, LINE, LOG as for gt_live. */
 gt_board *gt_board_create(FILE *to, gt_live_mode mode);
-/* The width available to a line, in columns. */
+/* Returns the width available to a line, in columns. */
 size_t gt_board_width(const gt_board *board);
 /* Shows the lines from top to bottom.  Lines with a text are drawn or, in a log, printed if they
    are due. */

@@ -37,8 +37,8 @@ typedef struct {
   char why[GT_ERROR_TEXT_MAX]; /* why the file is not sound */
 } gt_kept;
 
-/* Where spans of a pipeline lie, in floats: in the arrays of their region, and in those of the whole
-   model. */
+/* Where spans of a pipeline lie, in floats: in the arrays of their region, and in those of the
+   whole model. */
 typedef struct {
   size_t span, own, whole, count;
 } gt_part_range;
@@ -111,13 +111,14 @@ typedef struct {
   bool init_missing;     /* train.init could not be read, but the run has its own checkpoints */
 } gt_run;
 
-/* From options to a rank that knows its role, data and model.  Collective over the world, after
+/* Makes a rank, from its options, know its role, data and model.  Collective over the world, after
    gt_net_start; every rank gets the same status.  GT_ERR_JOB: ranks, jobs, model or options do not
    fit together; GT_ERR_DATA: the data; GT_ERR_CKPT: train.init, or the run directory, which is
    opened last (and created if missing).  After an error *run keeps what was set up before it, so
    that a probe can measure the rest; the caller closes it in any case. */
 gt_status gt_setup_open(gt_run *run, const gt_setup_options *options);
-/* Also accepts a *run that is all 0 with roles of MPI_COMM_NULL.  Collective over the world. */
+/* Closes the run; also accepts a *run that is all 0 with roles of MPI_COMM_NULL.  Collective over
+   the world. */
 void gt_setup_close(gt_run *run);
 
 /* Writes the run directory's job.yaml: gt_job_load_run reads it.  Regions may share the folder.
@@ -126,16 +127,17 @@ gt_status gt_setup_write_job(const gt_run *run);
 
 /* ---- the pipeline, local ---- */
 
-/* The region that has the last span of the own copy. */
+/* Returns the region that has the last span of the own copy. */
 size_t gt_setup_judge(const gt_run_pipe *pipe);
-/* Whether a span ends with the loss; whether it needs the region's samples, or their labels. */
+/* True if a span ends with the loss; whether it needs the region's samples, or their labels. */
 bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span);
 bool gt_setup_span_reads(const gt_run *run, size_t span);
-/* The number of a span of this region among the region's spans, as in gt_graph_spec.spans. */
+/* Returns the number of a span of this region among the region's spans, as in
+   gt_graph_spec.spans. */
 size_t gt_setup_own_span(const gt_run *run, size_t span);
 
-/* The input for the roles: one entry per region, in the job's order.  Names and hosts are borrowed
-   from the job; the caller frees the array.  Local. */
+/* Returns the input for the roles: one entry per region, in the job's order.  Names and hosts are
+   borrowed from the job; the caller frees the array.  Local. */
 gt_region_plan *gt_setup_regions(const gt_job *job);
 /* Checks the file that train.choices names, if it names one: it can be read, holds choices, and the
    job can use it.  GT_ERR_JOB.  Local. */
@@ -143,11 +145,11 @@ gt_status gt_setup_check_choices(const gt_job *job);
 /* Makes the missing folders of the path.  False: `part` names the folder that cannot be made, errno
    says why.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
-/* Checks the contents of the run directory: a run resumes only on request, and is never overwritten.
-   GT_ERR_JOB, or GT_ERR_CKPT if there is nothing to resume. */
+/* Checks the contents of the run directory: a run resumes only on request, and is never
+   overwritten.  GT_ERR_JOB, or GT_ERR_CKPT if there is nothing to resume. */
 gt_status gt_setup_check_folder(const gt_run *run);
-/* The spec of the run's graph, of which a probe makes another one, too.  It borrows from the run.
-   Local; after gt_setup_open. */
+/* Returns the spec of the run's graph, of which a probe makes another one, too.  It borrows from
+   the run.  Local; after gt_setup_open. */
 gt_graph_spec gt_setup_graph_spec(const gt_run *run);
 /* Opens the region's gateway as configured by the job; payload_max: bytes of the largest message.
    Collective over the PS ranks; the caller closes it. */
@@ -167,14 +169,14 @@ gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out);
    local. */
 gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round);
 void gt_setup_close_kept(gt_kept *kept);
-/* The name of the first float32 item in the list with a value that is not finite; NULL: all are
-   finite.  Local. */
+/* Returns the name of the first float32 item in the list with a value that is not finite; NULL: all
+   are finite.  Local. */
 const char *gt_setup_spoilt(const gt_state *state);
 /* Adds what the model's input means to the state of a file with a model: the normalisation of
    images, data/mean and data/std, or the vocabulary of a text, data/merges.  Local. */
 void gt_setup_save_data(const gt_run *run, gt_state *state);
-/* GT_ERR_CKPT: the file's model was trained with a different normalisation or vocabulary.  Local.
-   */
+/* Compares a model file's data with the run's.  GT_ERR_CKPT: the file's model was trained with a
+   different normalisation or vocabulary.  Local. */
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state);
 
 #endif

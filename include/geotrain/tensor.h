@@ -20,16 +20,17 @@
 typedef enum { GT_ISA_PLAIN, GT_ISA_AVX2, GT_ISA_AVX512, GT_ISAS } gt_isa;
 
 const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */
-/* The highest set that this build and this CPU support. */
+/* Returns the highest set that this build and this CPU support. */
 gt_isa gt_isa_best(void);
-/* The set in use: the best one, or a lower one given by the environment variable GEOTRAIN_ISA. */
+/* Returns the set in use: the best one, or a lower one given by the environment variable
+   GEOTRAIN_ISA. */
 gt_isa gt_isa_used(void);
 /* Selects the named set (NULL or "": the best one) and limits oneDNN to it.  Denormal numbers then
    count as 0 in this thread and those that it starts.  To be called before threads start and before
    oneDNN's first use.  GT_ERR_JOB: the set is unknown or not supported by this CPU. */
 gt_status gt_isa_choose(const char *name);
-/* The OPENBLAS_CORETYPE (set before OpenBLAS is loaded) that keeps OpenBLAS within the set in use;
-   NULL: no limit is needed. */
+/* Returns the OPENBLAS_CORETYPE (set before OpenBLAS is loaded) that keeps OpenBLAS within the set
+   in use; NULL: no limit is needed. */
 const char *gt_isa_blas_cap(void);
 
 /* ---- vectors --------------------------------------------------------------------------------- */
@@ -46,7 +47,7 @@ typedef struct {
 static inline gt_vec gt_vec_of(float *data, size_t n) {
   return (gt_vec){data, n, GT_SPACE_HOST};
 }
-/* The part [offset, offset+count) of v; its data is NULL if v's is. */
+/* Returns the part [offset, offset+count) of v; its data is NULL if v's is. */
 gt_vec gt_vec_range(gt_vec v, size_t offset, size_t count);
 
 /* Element-wise operations.  Lengths must be equal (otherwise gt_bug).  Distinct vectors must not
@@ -57,7 +58,7 @@ void gt_vec_scale(gt_vec y, float a);                /* y = a y */
 void gt_vec_axpy(gt_vec y, float a, gt_vec x);       /* y += a x */
 void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
-/* every element is finite; true for NULL data */
+/* True if every element is finite; true for NULL data */
 bool gt_vec_finite(gt_vec x);
 /* y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n floats are
    added in a fixed tree (at each level, i gets i + 2^level, for i a multiple of 2^(level+1)), and
@@ -105,20 +106,20 @@ gt_arena *gt_arena_create(void);
 /* Requests count floats for the arena's whole life; returns a ticket.  Not after gt_arena_plan or
    gt_arena_commit. */
 size_t gt_arena_reserve(gt_arena *arena, size_t count);
-/* Like gt_arena_reserve, for use from time `from` to time `to` of a schedule, both included.
-   Requests that are never in use at the same time may share memory. */
+/* Reserves as gt_arena_reserve does, for use from time `from` to time `to` of a schedule, both
+   included.  Requests that are never in use at the same time may share memory. */
 size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to);
 /* Gives each request its place, without memory. */
 void gt_arena_plan(gt_arena *arena);
-/* The place of a ticket, in floats from the begin of the block: a multiple of 16. */
+/* Returns the place of a ticket, in floats from the begin of the block: a multiple of 16. */
 size_t gt_arena_offset(const gt_arena *arena, size_t ticket);
 /* Plans, and allocates the block, which is zero. */
 void gt_arena_commit(gt_arena *arena);
 /* Plans, and uses this block of gt_arena_bytes or more, borrowed and 64-byte aligned. */
 void gt_arena_commit_at(gt_arena *arena, float *block);
-/* The 64-byte aligned place of a ticket; owned by the arena. */
+/* Returns the 64-byte aligned place of a ticket; owned by the arena. */
 float *gt_arena_at(const gt_arena *arena, size_t ticket);
-/* Of the block, as planned. */
+/* Returns the bytes of the block, as planned. */
 size_t gt_arena_bytes(const gt_arena *arena);
 void gt_arena_close(gt_arena *arena);
 
@@ -163,7 +164,7 @@ typedef enum {
   GT_WAY_DNN_WINOGRAD,
   GT_WAYS
 } gt_way;
-/* "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
+/* Returns "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
 const char *gt_way_name(gt_way way);
 const char *gt_pass_name(gt_pass_id pass); /* "forward", "input", "weight" */
 
@@ -405,30 +406,33 @@ typedef struct {
   gt_conv_spec conv;
 } gt_layer_spec;
 
-/* Whether this build can compute a pass of the layer that way. */
+/* True if this build can compute a pass of the layer that way. */
 bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
 /* A layer whose passes are computed by a table's rule or in chosen ways.  In float32 all ways use
    the same layouts of activations and weights, so each pass can use a different way. */
 typedef struct gt_layer gt_layer;
-/* ways: NULL, or one for each pass (GT_WAY_RULE: by rule).  *context belongs to the graph; it is
-   created when first needed, and must outlive its layers.  The caller closes the layer. */
+/* Creates a layer.  ways: NULL, or one for each pass (GT_WAY_RULE: by rule).  *context belongs to
+   the graph; it is created when first needed, and must outlive its layers.  The caller closes the
+   layer. */
 gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context,
                           const gt_layer_spec *spec, const gt_way *ways);
 void gt_layer_close(gt_layer *layer);
-/* Type of the output; scratch in floats; preparation for batches of N. */
+/* Return the type of the output; scratch in floats; preparation for batches of N. */
 gt_precision gt_layer_type(const gt_layer *layer);
 size_t gt_layer_work(const gt_layer *layer, size_t N);
 void gt_layer_prepare(gt_layer *layer, size_t N);
-/* Same contracts as in gt_kernels.  b and db are NULL if the layer has no bias (conv.bias), and only
-   then: a prepared layer with a bias reads b, and a prepared convolution writes db. */
+/* Compute the passes; same contracts as in gt_kernels.  b and db are NULL if the layer has no bias
+   (conv.bias), and only then: a prepared layer with a bias reads b, and a prepared convolution
+   writes db. */
 void gt_layer_forward(gt_layer *layer, void *y, const void *x, const float *w, const float *b,
                       size_t N, float *work);
 void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const float *w, size_t N,
                              float *work);
 void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x,
                               size_t N, float *work);
-/* How a pass of a batch of N is computed: the way (GT_WAY_RULE: plain loops), and its name. */
+/* Returns how a pass of a batch of N is computed: the way (GT_WAY_RULE: plain loops), and its
+   name. */
 gt_way gt_layer_way(const gt_layer *layer, size_t N, gt_pass_id pass);
 const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
 
@@ -451,20 +455,20 @@ typedef struct {
   double seconds; /* duration of the measurement; 0: not measured here */
 } gt_choices;
 
-/* CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
+/* Writes CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
 void gt_machine_key(char *text, size_t size);
-/* The choice for the layer.  If there is none yet, one is added, with all passes by rule.  Borrowed
-   until the next is added. */
+/* Returns the choice for the layer.  If there is none yet, one is added, with all passes by rule.
+   Borrowed until the next is added. */
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch);
-/* NULL: there is no choice for it. */
+/* Returns the choice for a layer; NULL if there is none. */
 const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer,
                                  size_t batch);
 /* Times the ways of every layer, and keeps the fastest if it is clearly faster than the rule of
    `kernels` ("auto").  Takes at most 2 s or, if that is longer, eight times the products of all
    layers by the rule.  Layers not measured by then keep the rule.  Local. */
 void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels);
-/* As text: a line `machine ...`, then one line per layer (docs/choices.md).  The caller frees it
-   with gt_free. */
+/* Returns the choices as text: a line `machine ...`, then one line per layer (docs/choices.md).
+   The caller frees it with gt_free. */
 char *gt_choices_text(const gt_choices *choices);
 /* Adds the choices in `text` that are for this machine; *found: whether `text` has any section for
    it.  GT_ERR_JOB: the error text names `source`, the line and what is needed there. */
@@ -481,20 +485,20 @@ static inline size_t gt_lstm_work(size_t N, size_t H) {
   return 2 * (N + 2) * H + 4 * H * (H + 32);
 }
 
-/* Scratch of attention_*, in floats. */
+/* Returns the scratch of attention_*, in floats. */
 size_t gt_attention_work(const gt_attention_shape *s);
 
-/* "ref", "blas", "dnn" (oneDNN wherever possible) or "auto" (the fastest built-in kernel for each
-   operation); NULL for an unknown name, and for "dnn" in a build without oneDNN.  Sets OpenBLAS to
-   one thread unless the environment says otherwise. */
+/* Returns the table "ref", "blas", "dnn" (oneDNN wherever possible) or "auto" (the fastest built-in
+   kernel for each operation); NULL for an unknown name, and for "dnn" in a build without oneDNN.
+   Sets OpenBLAS to one thread unless the environment says otherwise. */
 const gt_kernels *gt_kernels_find(const char *name);
-/* The core type that OpenBLAS selected ("SkylakeX"), and whether an environment variable pins it
-   below the set in use (the caller should warn). */
+/* Returns the core type that OpenBLAS selected ("SkylakeX"), and whether an environment variable
+   pins it below the set in use (the caller should warn). */
 const char *gt_kernels_blas_core(void);
 bool gt_kernels_blas_pinned(void);
-/* oneDNN's version ("2.6.3"), or NULL: not in this build. */
+/* Returns oneDNN's version ("2.6.3"), or NULL: not in this build. */
 const char *gt_kernels_dnn_version(void);
-/* Whether this build and this CPU compute in bf16; if not, *why says what is missing. */
+/* True if this build and this CPU compute in bf16; if not, *why says what is missing. */
 bool gt_kernels_bf16(const char **why);
 
 #endif
