@@ -388,9 +388,12 @@ gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run);
 /* True if the job with this text has a pipeline, each copy over several regions, so that the
    checkpoint of a region holds a part of the model. */
 bool gt_job_in_parts(const char *yaml);
-/* Prints `geotrain help job`: every key with type, unit, default, range and meaning, then an
-   example. */
+/* Prints `geotrain help job`: an example, then every key with default, range and meaning, in 80
+   columns. */
 void gt_job_help(FILE *to);
+/* Prints one key, or all keys below a section: "sync.period", "regions.0.ranks", "wan".  GT_ERR_JOB
+   names the nearest key if there is none. */
+gt_status gt_job_help_key(FILE *to, const char *key);
 /* Prints the same text as Markdown: the page docs/job-file.md. */
 void gt_job_help_markdown(FILE *to);
 

@@ -1,4 +1,4 @@
-/* `geotrain help`, `geotrain help COMMAND`, `geotrain help job`. */
+/* `geotrain help`, `geotrain help COMMAND`, `geotrain help job [KEY]`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,22 +35,22 @@ void gt_print_commands(FILE *to) {
 }
 
 gt_status gt_cmd_help(int argc, char **argv) {
-  if (argc == 3 && strcmp(argv[1], "job") == 0 && strcmp(argv[2], "--markdown") == 0) {
-    gt_job_help_markdown(stdout);
-    return GT_OK;
-  }
-  if (argc > 2)
-    return GT_FAIL(GT_ERR_JOB, "help has %d arguments; expected one: a command, or job", argc - 1);
+  const bool job = argc > 1 && strcmp(argv[1], "job") == 0;
+  if (argc > (job ? 3 : 2))
+    return GT_FAIL(GT_ERR_JOB, "help has %d arguments; expected a command, or job and a key",
+                   argc - 1);
   if (argc < 2) {
     gt_print_commands(stdout);
-    return GT_OK;
-  }
-  if (strcmp(argv[1], "job") == 0) {
+  } else if (job && argc == 2) {
     gt_job_help(stdout);
-    return GT_OK;
+  } else if (job && strcmp(argv[2], "--markdown") == 0) {
+    gt_job_help_markdown(stdout);
+  } else if (job) {
+    return gt_job_help_key(stdout, argv[2]);
+  } else {
+    const gt_command *command = gt_command_find(argv[1]);
+    if (!command) return GT_ERR_JOB;
+    printf("%s: %s\n\n%s", command->name, command->summary, command->usage);
   }
-  const gt_command *command = gt_command_find(argv[1]);
-  if (!command) return GT_ERR_JOB;
-  printf("%s: %s\n\n%s", command->name, command->summary, command->usage);
   return GT_OK;
 }

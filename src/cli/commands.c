@@ -277,9 +277,10 @@ const gt_command gt_commands[] = {
      "  --csv FILE                 writes every term\n"
      "  --plot FILE.png            draws a plot (with gnuplot)\n"},
     {"help", "print this list; help COMMAND; help job: every key of a job file", NULL, false,
-     "geotrain help\n"
-     "geotrain help COMMAND\n"
-     "geotrain help job\n"
-     "geotrain help job --markdown    the same as a page (docs/job-file.md)\n"},
+     "geotrain help                the commands\n"
+     "geotrain help COMMAND        how to use one\n"
+     "geotrain help job            every key of a job file, after an example\n"
+     "geotrain help job KEY        one key (sync.period), or a section (sync)\n"
+     "geotrain help job --markdown every key as a page (docs/job-file.md)\n"},
     {NULL, NULL, NULL, false, NULL},
 };

@@ -1,4 +1,5 @@
-/* `geotrain help job`, generated from the table of keys. */
+/* `geotrain help job`, generated from the table of keys, in 80 columns. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,11 +17,13 @@ const char gt_job_example[] =
     "regions:\n"
     "  - {name: shanghai, ranks: 3}\n"
     "  - {name: chongqing, ranks: 2}\n"
-    "sync: {local: async, strategy: asgd-ga, period: 8, topology: mesh, weights: samples}\n"
+    "sync: {local: async, strategy: asgd-ga, period: 8, topology: mesh,\n"
+    "       weights: samples}\n"
     "wan:\n"
     "  emulate: true\n"
     "  links:\n"
-    "    - {between: [shanghai, chongqing], bandwidth: 100 Mbit/s, latency: 25 ms, jitter: 2 ms}\n"
+    "    - {between: [shanghai, chongqing], bandwidth: 100 Mbit/s, latency: 25 ms,\n"
+    "       jitter: 2 ms}\n"
     "checkpoint: {every: {epochs: 1}, keep: 2}\n";
 
 static const char *default_text(const job_key *row) {
@@ -29,23 +32,20 @@ static const char *default_text(const job_key *row) {
   return row->flags & KEY_REQUIRED ? "(required)" : "-";
 }
 
+#define HELP_WIDTH ((size_t)80)
+
 static const char intro[] =
-    "These are the keys of a job file, which is YAML.  Keys are written as paths: `sync.period` "
-    "is\n"
-    "the key `period` below `sync`; `regions[].name` is a key of every entry of the list "
-    "`regions`.\n"
-    "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, "
-    "and\n"
-    "`--set train.init=null` removes a key.  Times, rates and sizes have a unit: 25 ms, 100 "
-    "Mbit/s,\n"
-    "1 GiB.  Exactly one key of `until` must be given, and at most one key of each `every`.  A "
-    "link\n"
-    "has `between`, or `from` and `to`; a link with a `trace` has no `bandwidth`; `compute` has\n"
-    "`samples_per_s` or `step`.  Paths of files (data, matrix, trace, profile) start at the "
-    "folder\n"
-    "where geotrain runs; matrix and profile are also searched in the folder of the job file.  "
-    "Some\n"
-    "keys are for some strategies, models or optimizers only: their meaning begins with the "
+    "These are the keys of a job file, which is YAML. Keys are written as paths:\n"
+    "`sync.period` is the key `period` below `sync`; `regions[].name` is a key of\n"
+    "every entry of the list `regions`.  On the command line `--set sync.period=4`\n"
+    "or `--set regions.0.ranks=3` overrides the file, and `--set train.init=null`\n"
+    "removes a key.  Times, rates and sizes have a unit: 25 ms, 100 Mbit/s, 1 GiB.\n"
+    "Exactly one key of `until` must be given, and at most one key of each `every`.\n"
+    "A link has `between`, or `from` and `to`; a link with a `trace` has no\n"
+    "`bandwidth`; `compute` has `samples_per_s` or `step`.  Paths of files (data,\n"
+    "matrix, trace, profile) start at the folder where geotrain runs; matrix and\n"
+    "profile are also searched in the folder of the job file.  Some keys are for\n"
+    "some strategies, models or optimizers only: their meaning begins with the\n"
     "names.\n";
 
 /* Whether the row begins a new section; its name is written to `section`. */
@@ -56,20 +56,84 @@ static bool begins(char section[64], const job_key *row) {
   return true;
 }
 
-void gt_job_help(FILE *to) {
-  fputs(intro, to);
-  char section[64] = "";
-  for (size_t i = 0; i < gt_job_nkeys; i++) {
-    const job_key *row = &gt_job_keys[i];
-    char range[256], owners[128];
-    gt_job_key_owners(owners, sizeof owners, row);
-    if (begins(section, row)) fprintf(to, "\n");
-    fprintf(to, "%-38s %-10s %s%s%s\n%38s %-10s %s%s%s\n", row->path, default_text(row), owners,
-            *owners ? ": " : "", row->meaning, "", "",
-            gt_job_key_range(range, sizeof range, row, true), row->why ? ": " : "",
-            row->why ? row->why : "");
+/* Prints a text with an indentation of four, broken at spaces. */
+static void put_wrapped(FILE *to, const char *text) {
+  while (*text) {
+    size_t n = strlen(text);
+    if (n > HELP_WIDTH - 4) {
+      for (n = HELP_WIDTH - 4; n > 0 && text[n] != ' '; n--) continue;
+      if (n == 0) n = strcspn(text, " ");
+    }
+    fprintf(to, "    %.*s\n", (int)n, text);
+    text += n;
+    text += strspn(text, " ");
   }
-  fprintf(to, "\nThe second column is the default.  An example:\n\n%s", gt_job_example);
+}
+
+static void put_key(FILE *to, const job_key *row) {
+  char range[256], owners[128], text[1024];
+  fprintf(to, "%-40s %s\n", row->path, default_text(row));
+  snprintf(text, sizeof text, "%s%s%s", gt_job_key_range(range, sizeof range, row, true),
+           row->why ? ": " : "", row->why ? row->why : "");
+  put_wrapped(to, text);
+  gt_job_key_owners(owners, sizeof owners, row);
+  snprintf(text, sizeof text, "%s%s%s", owners, *owners ? ": " : "", row->meaning);
+  put_wrapped(to, text);
+}
+
+/* Writes the path without numbers and brackets: regions.0.ranks and regions[].ranks are
+   regions.ranks. */
+static void plain_path(char *out, size_t size, const char *path) {
+  size_t n = 0;
+  for (const char *at = path; *at && n + 1 < size; at++) {
+    if (*at == '.' && isdigit((unsigned char)at[1])) {
+      at += strspn(at + 1, "0123456789");
+    } else if (*at != '[' && *at != ']') {
+      out[n++] = *at;
+    }
+  }
+  out[n] = '\0';
+}
+
+/* True if the row is this key, or lies below it. */
+static bool is_below(const job_key *row, const char *plain) {
+  char path[96];
+  plain_path(path, sizeof path, row->path);
+  const size_t n = strlen(plain);
+  return strncmp(path, plain, n) == 0 && (path[n] == '\0' || path[n] == '.');
+}
+
+gt_status gt_job_help_key(FILE *to, const char *key) {
+  char plain[96];
+  size_t found = 0;
+  plain_path(plain, sizeof plain, key);
+  for (size_t i = 0; i < gt_job_nkeys && *plain; i++) {
+    if (!is_below(&gt_job_keys[i], plain)) continue;
+    if (found++ > 0) fputc('\n', to);
+    put_key(to, &gt_job_keys[i]);
+  }
+  if (found > 0) return GT_OK;
+  const char **paths = GT_NEW_ARRAY(const char *, gt_job_nkeys);
+  for (size_t i = 0; i < gt_job_nkeys; i++) paths[i] = gt_job_keys[i].path;
+  const char *near = gt_nearest(key, paths, gt_job_nkeys);
+  gt_free(paths);
+  return GT_FAIL(GT_ERR_JOB, "%.80s is no key of a job file; `geotrain help job` lists them%s%s%s",
+                 key, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+void gt_job_help(FILE *to) {
+  char section[64] = "";
+  fprintf(to,
+          "A job file with the keys that most jobs have:\n\n%s\n%s\n"
+          "Below each key and its default: its values, and its meaning.\n"
+          "`geotrain help job sync` prints one section, and `geotrain help job sync.period`\n"
+          "one key.\n",
+          gt_job_example, intro);
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    if (begins(section, &gt_job_keys[i])) fprintf(to, "\n---- %s ----\n", section);
+    fputc('\n', to);
+    put_key(to, &gt_job_keys[i]);
+  }
 }
 
 /* Writes a text into a table cell: escapes characters that would end the cell or begin a tag. */

@@ -1,5 +1,6 @@
 /* Loading valid job files: values, defaults, units, --set, the resolved job, differences, and every
    file in jobs/. */
+#include <ctype.h>
 #include <glob.h>
 #include <unistd.h>
 
@@ -437,7 +438,36 @@ static void help_names_every_key(void) {
   fclose(to);
   for (size_t i = 0; i < gt_job_nkeys; i++) assert_non_null(strstr(text, gt_job_keys[i].path));
   assert_non_null(strstr(text, "one of none, ssgd, asgd, asgd-ga, ama, sma"));
+  for (const char *line = text; line; line = strchr(line, '\n')) {
+    line += *line == '\n';
+    assert_true(strcspn(line, "\n") <= 80);
+  }
   free(text);
+}
+
+/* Returns the number of lines that begin with a key. */
+static size_t keys_of(const char *key, const char *first) {
+  char *text = NULL;
+  size_t size = 0, n = 0;
+  FILE *to = open_memstream(&text, &size);
+  assert_non_null(to);
+  assert_int_equal(gt_job_help_key(to, key), GT_OK);
+  fclose(to);
+  assert_int_equal(strncmp(text, first, strlen(first)), 0);
+  for (const char *line = text; *line; line += strcspn(line, "\n") + 1) n += isalpha(*line) != 0;
+  free(text);
+  return n;
+}
+
+static void help_has_keys_and_sections(void) {
+  assert_int_equal(keys_of("sync.period", "sync.period  "), 1);
+  assert_int_equal(keys_of("regions.0.ranks", "regions[].ranks  "), 1);
+  assert_true(keys_of("wan", "wan.emulate  ") > 8);
+  assert_int_equal(keys_of("seed", "seed  "), 1);
+  assert_int_equal(gt_job_help_key(stdout, "sync.perod"), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), "sync.perod is no key of a job file; `geotrain help job` "
+                                       "lists them; did you mean sync.period?");
+  assert_int_equal(gt_job_help_key(stdout, ""), GT_ERR_JOB);
 }
 
 static int teardown(void **state) {
@@ -452,5 +482,5 @@ int main(void) {
                    set_overrides, set_to_nothing_leaves_the_others, resolved_is_a_fixed_point,
                    jobs_all_load, flat_is_for_scripts, difference_names_key_and_values,
                    measured_jobs_have_every_link, wan_and_work, layers_of_a_model,
-                   help_names_every_key);
+                   help_names_every_key, help_has_keys_and_sections);
 }
