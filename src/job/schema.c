@@ -47,56 +47,55 @@
       COMPUTE(p "step", KEY_TIME, KEY_ABOVE_MIN, in(compute.step_s), 1e6, NULL,                    \
               "time of a full batch on one worker; instead of samples_per_s"),                     \
       COMPUTE(p "speed", KEY_REAL, KEY_ABOVE_MIN, in(compute.speed), 1, NULL,                      \
-              "factor on the speed of the workers; under the real clock they are slowed down"),    \
+              "factor on the speed of the workers; under the real clock, workers are slowed down " \
+              "to it"),                                                                            \
       COMPUTE(p "eval_samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.eval_samples_per_s),     \
               1e15, NULL,                                                                          \
               "speed of one worker in evaluation; default: three times that of training"),         \
-      COMPUTE(                                                                                     \
-          p "local", KEY_TIME, 0, in(compute.local_s), 1e6, NULL,                                  \
-          "time from a worker's gradient to its next parameters, without the server's own work"),  \
+      COMPUTE(p "local", KEY_TIME, 0, in(compute.local_s), 1e6, NULL,                              \
+              "time from a worker's gradient to its next parameters, without the work of the PS"), \
       COMPUTE(p "resume", KEY_TIME, 0, in(compute.resume_s), 1e6, NULL,                            \
               "extra time of each of the first 8 steps after a worker has waited 5 ms or more"),   \
       COMPUTE(p "pass", KEY_TIME, 0, in(compute.pass_s), 1e6, "pipeline.stages",                   \
-              "time of each F, B and W of a pipeline beside that of its samples, whose number it " \
-              "does not depend on"),                                                               \
+              "constant time added to each F, B and W pass of a pipeline"),                        \
       COMPUTE(p "update", KEY_TIME, 0, in(compute.update_s), 1e6, NULL,                            \
-              "time in which the parameter server applies a step"),                                \
+              "time that the parameter server takes to apply a step"),                             \
       COMPUTE(p "apply", KEY_TIME, 0, in(compute.apply_s), 1e6, NULL,                              \
-              "time in which the parameter server applies a message"),                             \
+              "time that the parameter server takes to apply a message"),                          \
       COMPUTE(p "encode", KEY_TIME, 0, in(compute.encode_s), 1e6, NULL,                            \
-              "time in which the parameter server prepares a message"),                            \
+              "time that the parameter server takes to prepare a message"),                        \
       COMPUTE(p "checkpoint", KEY_RATE, KEY_ABOVE_MIN, in(compute.checkpoint_bps), 0, NULL,        \
-              "speed at which checkpoints are written")
+              "rate at which checkpoints are written")
 
 const job_key gt_job_keys[] = {
     {"name", KEY_STRING, KEY_REQUIRED, AT(name),
-     .meaning = "what the run is called in records and checkpoints"},
+     .meaning = "name of the run in records and checkpoints"},
     {"seed", KEY_U64, 0, AT(seed), .fallback = "1",
      .meaning = "seed of initial weights, partition, order of samples and jitter"},
     {"model.name", KEY_CHOICE, KEY_REQUIRED, AT(model.name), .values = gt_model_names,
      .meaning = "the network; `geotrain info` describes them"},
     {"model.parameters", KEY_I64, KEY_OPTIONAL, AT(model.parameters), .max = 1e9,
-     .meaning = "dummy: number of parameters; most of them are only sent"},
+     .meaning = "dummy: number of parameters; most of them are sent but not trained"},
     {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_LSTM)),
-     .meaning = "length of the vector of an id; default: deepfm 10, lstm 128"},
+     .meaning = "embedding dimension; default: deepfm 10, lstm 128"},
     {"model.hidden", KEY_I64, KEY_OPTIONAL, AT(model.hidden), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_LSTM) | OF(GT_MODEL_NISER)),
      .meaning = "width of the hidden state; default: lstm 128, niser 100"},
     {"model.scale", KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(model.scale), .max = 1e6,
      MODELS(OF(GT_MODEL_NISER)),
-     .meaning = "sigma: what the cosine of session and item is multiplied by; default: 16"},
+     .meaning = "sigma, the factor of the cosine of session and item; default: 16"},
     {"model.layers", KEY_I64, KEY_OPTIONAL, AT(model.layers), .min = 1, .max = 1024,
      MODELS(DECODERS), .meaning = "number of blocks; default: that of the preset, gpt 4"},
     {"model.width", KEY_I64, KEY_OPTIONAL, AT(model.width), .min = 1, .max = 65536,
-     MODELS(DECODERS), .meaning = "numbers of a position; default: that of the preset, gpt 128"},
+     MODELS(DECODERS), .meaning = "embedding dimension; default: that of the preset, gpt 128"},
     {"model.heads", KEY_I64, KEY_OPTIONAL, AT(model.heads), .min = 1, .max = 65536,
      MODELS(DECODERS),
-     .meaning = "heads of attention, which divide the width; default: that of the preset, gpt 4"},
+     .meaning = "attention heads; must divide the width; default: that of the preset, gpt 4"},
     {"model.context", KEY_I64, KEY_OPTIONAL, AT(model.context), .min = 1, .max = 65536,
-     MODELS(DECODERS), .meaning = "most positions of a text; default: that of the preset, gpt 256"},
+     MODELS(DECODERS), .meaning = "context length in tokens; default: that of the preset, gpt 256"},
     {"model.untied", KEY_BOOL, 0, AT(model.untied), .fallback = "false", MODELS(DECODERS),
-     .meaning = "the head has weights of its own, not those of the embedding"},
+     .meaning = "the output head does not share the weights of the embedding"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM)),
      .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
@@ -109,10 +108,9 @@ const job_key gt_job_keys[] = {
                 "for each label; file: one file per region"},
     {"data.partition.shares", KEY_REALS, KEY_OPTIONAL, AT(data.partition.shares),
      COUNT(data.partition.nshares), .max = 1e12,
-     .meaning =
-         "one number per region, proportional to its part (with shares, label and "
-         "dirichlet), 0 if it only aggregates, or has no first stage of a pipeline; default: "
-         "equal parts"},
+     .meaning = "one number per region, proportional to its part (with shares, label and "
+                "dirichlet); 0 for a region that only aggregates or does not have the first stage "
+                "of a pipeline; default: equal parts"},
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5",
      .max = 1e6,
      .meaning = "parameter of the Dirichlet distribution; small values give uneven parts"},
@@ -136,38 +134,40 @@ const job_key gt_job_keys[] = {
     {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples),
      .fallback = "0", .max = 1e15, .meaning = "end of training: the region's own samples"},
     {"train.batch", KEY_INT, 0, AT(train.batch), .fallback = "64", .min = 1, .max = 1e6,
-     .meaning = "samples that a worker takes per step; of a pipeline: all samples of a step"},
+     .meaning = "batch size of a worker; of a pipeline: batch size of the whole pipeline"},
     {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd",
-     .values = gt_optimizer_names, .meaning = "rule of the local update"},
+     .values = gt_optimizer_names, .meaning = "optimizer of the local steps"},
     {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr),
      .max = 1e6, .meaning = "learning rate"},
     {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX | KEY_LENIENT,
      AT(train.optimizer.momentum), .fallback = "0", .max = 1, OPTIMIZERS(SGD),
-     .meaning = "factor by which the last step is kept"},
+     .meaning = "momentum factor"},
     {"train.optimizer.nesterov", KEY_BOOL, KEY_LENIENT, AT(train.optimizer.nesterov),
      .fallback = "false", OPTIMIZERS(SGD), .meaning = "use Nesterov's momentum"},
     {"train.optimizer.weight_decay", KEY_REAL, 0, AT(train.optimizer.weight_decay), .fallback = "0",
-     .max = 1e6, .meaning = "weight decay: pulls parameters towards zero"},
+     .max = 1e6, .meaning = "weight decay"},
     {"train.optimizer.beta1", KEY_REAL, KEY_BELOW_MAX | KEY_LENIENT, AT(train.optimizer.beta1),
-     .fallback = "0.9", .max = 1, OPTIMIZERS(ADAMS), .meaning = "decay rate of the mean"},
+     .fallback = "0.9", .max = 1, OPTIMIZERS(ADAMS), .meaning = "decay rate of the first moment"},
     {"train.optimizer.beta2", KEY_REAL, KEY_BELOW_MAX | KEY_LENIENT, AT(train.optimizer.beta2),
-     .fallback = "0.999", .max = 1, OPTIMIZERS(ADAMS), .meaning = "decay rate of the square"},
+     .fallback = "0.999", .max = 1, OPTIMIZERS(ADAMS),
+     .meaning = "decay rate of the second moment"},
     {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN | KEY_LENIENT, AT(train.optimizer.epsilon),
-     .fallback = "1e-08", .max = 1, OPTIMIZERS(ADAMS), .meaning = "added to the root"},
+     .fallback = "1e-08", .max = 1, OPTIMIZERS(ADAMS), .meaning = "added to the denominator"},
     {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant",
      .values = gt_schedule_names, .meaning = "how the learning rate changes after warm-up"},
     {"train.schedule.warmup_steps", KEY_I64, 0, AT(train.schedule.warmup_steps), .fallback = "0",
-     .max = 1e15, .meaning = "steps over which the rate rises from 0"},
+     .max = 1e15, .meaning = "steps over which the learning rate rises from 0"},
     {"train.schedule.step_every", KEY_I64, KEY_LENIENT, AT(train.schedule.step_every),
      .fallback = "0", .max = 1e15, SCHEDULES(OF(GT_LR_STEP)),
-     .meaning = "steps between two decreases of the rate"},
+     .meaning = "steps between two decreases of the learning rate"},
     {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN | KEY_LENIENT, AT(train.schedule.gamma),
      .fallback = "0.1", .max = 1, SCHEDULES(OF(GT_LR_STEP)), .meaning = "factor of each decrease"},
     {"train.schedule.lr_min", KEY_REAL, KEY_LENIENT, AT(train.schedule.lr_min), .fallback = "0",
-     .max = 1e6, SCHEDULES(OF(GT_LR_COSINE)), .meaning = "rate at the end"},
+     .max = 1e6, SCHEDULES(OF(GT_LR_COSINE)), .meaning = "learning rate at the end"},
     {"train.clip", KEY_REAL, 0, AT(train.clip), .fallback = "0", .max = 1e6,
-     .meaning = "largest Euclidean norm of the gradient that a step applies; a longer one is "
-                "scaled to it; 0: any"},
+     .meaning =
+         "gradient clipping: the largest L2 norm of the gradient of a step; a gradient with a "
+         "larger norm is scaled down to it; 0: no clipping"},
     {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32",
      .values = gt_precision_names,
      .meaning = "precision of the heavy operations and their results; parameters, gradients and "
@@ -189,9 +189,9 @@ const job_key gt_job_keys[] = {
      .max = 1e15, .meaning = "steps between evaluations"},
     {"regions", KEY_MAPS, KEY_REQUIRED, AT(regions), COUNT(nregions), sizeof(gt_job_region),
      .min = 1, .max = 65535,
-     .meaning = "a list of regions, sets of ranks that are close to each other"},
+     .meaning = "list of regions; a region is a set of ranks that are close to each other"},
     {"regions[].name", KEY_STRING, KEY_REQUIRED, IN_REGION(name),
-     .meaning = "its name and that of its files (letters, digits, dot, dash, underscore)"},
+     .meaning = "name of the region and of its files (letters, digits, dot, dash, underscore)"},
     {"regions[].ranks", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME | KEY_AUTO, IN_REGION(ranks),
      .min = 1, .max = 1e6,
      .meaning = "MPI ranks: one parameter server and the workers; 1: no workers and no data, the "
@@ -226,11 +226,11 @@ const job_key gt_job_keys[] = {
      .meaning = "further sbatch options of the region's component of a heterogeneous job"},
     {"regions[].devices", KEY_MAPS, PLANNED, IN_REGION(devices), offsetof(gt_job_region, ndevices),
      sizeof(gt_job_device), .min = 1, .max = 1024,
-     .meaning = "a list of the region's devices; a device is one worker rank"},
+     .meaning = "list of the region's devices; a device is one worker rank"},
     {"regions[].devices[].type", KEY_STRING, KEY_REQUIRED | KEY_WORD, IN_DEVICE(type),
-     .meaning = "what it is called, as in xeon"},
+     .meaning = "name of the device type, as in xeon"},
     {"regions[].devices[].count", KEY_I64, KEY_REQUIRED, IN_DEVICE(count), .max = COUNT_MAX,
-     .meaning = "how many there are"},
+     .meaning = "number of devices of this type"},
     {"regions[].devices[].power", KEY_SPEED, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_DEVICE(power),
      .max = 1e15,
      .meaning = "samples/s of one device in training; a profile and compute take precedence"},
@@ -256,50 +256,49 @@ const job_key gt_job_keys[] = {
      COUNT(pipeline.nstages), .auto_offset = offsetof(gt_job, pipeline.search),
      .item_size = sizeof(gt_job_stage), .min = 1, .max = 1024,
      .meaning =
-         "a list of stages, in the model's order: the model is cut into them; train.batch is "
-         "then the batch of a step of the whole pipeline, and sync.strategy is none without "
-         "pipeline.copies; auto: `geotrain plan` finds them"},
+         "list of the pipeline's stages, in the model's order; train.batch is then the batch "
+         "of the whole pipeline, and sync.strategy must be none without pipeline.copies; auto: "
+         "`geotrain plan` finds the stages"},
     {"pipeline.stages[].region", KEY_STRING, KEY_REQUIRED | KEY_ON_RESUME, IN_STAGE(region),
-     .meaning = "name of its region"},
+     .meaning = "region of the stage"},
     {"pipeline.stages[].workers", KEY_INT, KEY_ON_RESUME, IN_STAGE(workers), .fallback = "1",
      .min = 1, .max = 65535,
-     .meaning = "workers of the region that share the samples of its micro-batches; the stages of "
-                "a region have all its workers"},
+     .meaning = "workers that share the samples of the stage's micro-batches; the stages of a "
+                "region must use all of its workers"},
     {"pipeline.stages[].last", KEY_STRINGS, KEY_OPTIONAL | KEY_FILLED | KEY_SINGLE | KEY_ON_RESUME,
      IN_STAGE(last), .count_offset = offsetof(gt_job_stage, nlast),
-     .meaning = "it ends behind the last operation with this name, or whose name begins with it "
-                "and a dot; two names in a folded pipeline, whose stages have two parts of the "
-                "model; the last part needs none; without any: parts of equal multiply-adds a "
-                "worker"},
+     .meaning = "name of the stage's last operation, or of its last group of operations (the name "
+                "before the dot); two names in a folded pipeline, whose stages have two parts of "
+                "the model; may be left out for the last part; default in all stages: parts with "
+                "equal multiply-adds per worker"},
     {"pipeline.copies", KEY_MAPS, KEY_OPTIONAL, AT(pipeline.copies), COUNT(pipeline.ncopies),
      sizeof(gt_job_copy), .max = 1024, OF_PIPELINE,
-     .meaning = "further copies of the pipeline, kept equal by sync.strategy; every copy makes "
-                "steps of train.batch samples of its own"},
+     .meaning = "replicas of the pipeline, synchronized by sync.strategy; each replica makes steps "
+                "of train.batch samples of its own"},
     {"pipeline.copies[].regions", KEY_STRINGS, KEY_REQUIRED | KEY_FILLED | KEY_SINGLE,
      .offset = offsetof(gt_job_copy, regions), .count_offset = offsetof(gt_job_copy, nregions),
-     .meaning = "names of the regions that take the places of those in pipeline.stages, in the "
-                "order in which these come there first; each has as many ranks as the other"},
+     .meaning = "regions of the replica, in the order in which the regions that they stand for "
+                "first occur in pipeline.stages; each must have the same number of ranks"},
     {"pipeline.micro_batches", KEY_INT, KEY_AUTO | KEY_ON_RESUME, AT(pipeline.micro_batches),
      .fallback = "auto", .min = 1, .max = 1e6, OF_PIPELINE,
-     .meaning = "with stages: parts of equal size into which train.batch is divided; auto: found "
-                "with stages that are auto"},
+     .meaning = "number of micro-batches; must divide train.batch; auto: chosen with stages: auto"},
     {"pipeline.schedule", KEY_CHOICE, KEY_ON_RESUME, AT(pipeline.schedule), .fallback = "auto",
      .values = gt_pipe_names, OF_PIPELINE,
-     .meaning = "order of the passes of each stage; zb-v: a folded pipeline; auto: the best of "
-                "many, by the times of compute and of the links"},
+     .meaning = "pipeline schedule; zb-v: a folded pipeline; auto: the fastest one found, by the "
+                "times of compute and of the links"},
     {"pipeline.adapt", KEY_CHOICE, KEY_ON_RESUME, AT(pipeline.adapt), .fallback = "false",
      .values = gt_adapt_names, OF_PIPELINE,
-     .meaning = "true: the order of the passes follows the network, by what is measured of the "
-                "links; workers then have as many slots as pipeline.memory allows; micro_batches: "
-                "their number does, too, and so the last bits of the parameters"},
+     .meaning =
+         "true: the order of the passes follows the measured links; workers then have as many "
+         "slots as pipeline.memory allows; micro_batches: the number of micro-batches "
+         "follows too, and with it the last bits of the parameters"},
     {"pipeline.labels", KEY_CHOICE, 0, AT(pipeline.labels), .fallback = "keep",
      .values = gt_labels_names, OF_PIPELINE,
-     .meaning = "keep: labels stay in the region of the first stage, where the last one must be, "
-                "too; send: they are sent to it (a text's labels are the text)"},
+     .meaning = "keep: labels stay in the region of the first stage, which must also have the last "
+                "one; send: labels are sent to the last stage (a text's labels are the text)"},
     {"pipeline.memory", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
      AT(pipeline.memory_bytes), OF_PIPELINE,
-     .meaning = "memory of a worker for all that it needs, "
-                "which the schedule keeps to; default: no limit"},
+     .meaning = "limit on the memory of a worker; the schedule stays within it; default: no limit"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = gt_local_names,
      .meaning = "workers of a region: in step, or each at its own pace"},
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga",
@@ -339,13 +338,13 @@ const job_key gt_job_keys[] = {
      .meaning = "how far a received model moves the own; weight: by its region's weight; half: "
                 "half way"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
-     .meaning = "delay messages as the links below would"},
+     .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,
-     .meaning = "number of messages that may wait for each other region"},
+     .meaning = "number of messages that may wait to be sent to each other region"},
     {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link),
      .max = 1e6,
-     .meaning = "a list of links; a direction that is not in it or in the matrix uses wan.default, "
-                "or is unlimited"},
+     .meaning = "list of links; a direction that is neither in the list nor in the matrix uses "
+                "wan.default, or is unlimited"},
     {"wan.links[].between", KEY_PAIR, KEY_OPTIONAL, IN_LINK(a),
      .meaning = "names of two regions: both directions"},
     {"wan.links[].from", KEY_STRING, KEY_OPTIONAL, IN_LINK(from),
@@ -395,18 +394,18 @@ const job_key gt_job_keys[] = {
      .meaning = "idle time after which slow start begins again"},
     {"wan.outages", KEY_MAPS, KEY_OPTIONAL, AT(wan.outages), COUNT(wan.noutages),
      sizeof(gt_job_outage), .max = 1e6,
-     .meaning = "a list of times at which two regions cannot reach each other"},
+     .meaning = "list of outages, during which two regions cannot reach each other"},
     {"wan.outages[].between", KEY_PAIR, KEY_REQUIRED, IN_OUTAGE(a),
      .meaning = "names of two regions"},
     {"wan.outages[].from", KEY_TIME, 0, IN_OUTAGE(from_s), .fallback = "0 s", .max = 1e8,
-     .meaning = "begin of the outage, since the start of the run"},
+     .meaning = "begin of the outage, from the start of the run"},
     {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8,
-     .meaning = "how long"},
+     .meaning = "length of the outage"},
     COMPUTE_ROWS("compute.", AT),
     {"compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0", .max = 1,
      .meaning = "standard deviation of a step's time divided by its mean; seeded"},
     {"compute.emulate", KEY_BOOL, 0, AT(compute_emulate), .fallback = "false",
-     .meaning = "a step takes at least the time that compute gives, also under the real clock"},
+     .meaning = "under the real clock, a step takes at least the time that compute gives"},
     {"profile", KEY_STRING, KEY_OPTIONAL, AT(profile),
      .meaning = "file written by `geotrain probe`: measured figures, which take precedence over "
                 "those under compute"},
@@ -419,7 +418,7 @@ const job_key gt_job_keys[] = {
     {"checkpoint.every.minutes", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.minutes),
      .fallback = "0", .max = COUNT_MAX, .meaning = "minutes between checkpoints"},
     {"checkpoint.keep", KEY_INT, KEY_ON_RESUME, AT(checkpoint.keep), .fallback = "2", .min = 1,
-     .max = 63, .meaning = "number of whole rounds that are kept on disk"},
+     .max = 63, .meaning = "number of complete checkpoint rounds to keep on disk"},
     {"limits.wan_patience", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.wan_patience_s),
      .fallback = "300 s", .max = 1e8,
      .meaning = "how long another region may be silent before the run ends"},
@@ -430,9 +429,9 @@ const job_key gt_job_keys[] = {
      .max = COUNT_MAX, .meaning = "number of non-finite gradients or messages that ends the run"},
     {"limits.wan_bytes", KEY_SIZE, KEY_ON_RESUME | KEY_OPTIONAL | KEY_ABOVE_MIN,
      AT(limits.wan_bytes),
-     .meaning = "limit on strategy traffic, never exceeded: the run ends before it, with a "
-                "checkpoint; with a pipeline it ends after the step that has gone beyond it; "
-                "default: no limit"},
+     .meaning =
+         "limit on strategy traffic: the run ends with a checkpoint before it would exceed the "
+         "limit, or with a pipeline after the step that exceeded it; default: no limit"},
     {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s",
      .max = 1e8, .meaning = "time between progress lines in a log"},
     {"plan.strategies", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.strategies),
@@ -444,15 +443,15 @@ const job_key gt_job_keys[] = {
          "periods that `geotrain plan` compares, each with each strategy; default: sync.period"},
     {"plan.samples_factor", KEY_MAPS, PLANNED, AT(plan.factors), COUNT(plan.nfactors),
      sizeof(gt_job_factor), .min = 1, .max = 1e6,
-     .meaning = "a list of candidates that need more or fewer samples than others for the same "
-                "accuracy; default: all need the same"},
+     .meaning = "list of candidates that need more or fewer samples than others for the same "
+                "accuracy; default: all need the same number"},
     {"plan.samples_factor[].strategy", KEY_CHOICE, KEY_REQUIRED, IN_FACTOR(strategy),
      .values = gt_strategy_names, .min = 1, .meaning = "strategy of the candidate"},
     {"plan.samples_factor[].period", KEY_I64, KEY_OPTIONAL, IN_FACTOR(period), .min = 1,
      .max = 1e15,
      .meaning = "period of the candidate; default: every period without its own factor"},
     {"plan.samples_factor[].factor", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, IN_FACTOR(factor),
-     .max = 1e9, .meaning = "how many times as many samples it needs, from pilot runs"},
+     .max = 1e9, .meaning = "ratio of the samples that the candidate needs, from pilot runs"},
     {"plan.deadline", KEY_TIME, PLANNED | KEY_ABOVE_MIN, AT(plan.deadline_s), .max = 1e10,
      .meaning = "largest wall time of the run, including plan.start"},
     {"plan.budget", KEY_REAL, PLANNED | KEY_ABOVE_MIN, AT(plan.budget), .max = 1e15,
@@ -499,7 +498,7 @@ const job_key gt_job_keys[] = {
      .meaning = "sbatch --time, the time limit of one job; default: that of the partition"},
     {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.signal_before_s),
      .fallback = "120 s", .max = 65535,
-     .meaning = "time before the limit at which the ranks are told to stop with a checkpoint"},
+     .meaning = "time before the limit at which the ranks get a signal to stop with a checkpoint"},
     {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME, AT(slurm.cpus_per_rank), .fallback = "1",
      .min = 1, .max = 65535,
      .meaning = "cores per rank: sbatch --cpus-per-task, and the number of compute threads"},

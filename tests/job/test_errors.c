@@ -297,7 +297,7 @@ static void outages(void) {
   set("wan.outages=[{from: 1 s, for: 2 s}]",
       "@: wan.outages.0.between is missing; the job must give it: names of two regions");
   set("wan.outages=[{between: [shanghai, chongqing], from: 1 s}]",
-      "@: wan.outages.0.for is missing; the job must give it: how long");
+      "@: wan.outages.0.for is missing; the job must give it: length of the outage");
   set("wan.outages=[{between: [shanghai, chongqing], for: 0 s}]",
       "--set: wan.outages.0.for is 0 s; expected a time such as 25 ms, more than 0 s");
   set("wan.outages=[{between: [shanghai, chonqing], for: 2 s}]",
@@ -394,14 +394,15 @@ static void slurm(void) {
 }
 
 static void missing(void) {
-  set("name=null", "@: name is missing; the job must give it: what the run is called in records "
+  set("name=null", "@: name is missing; the job must give it: name of the run in records "
                    "and checkpoints");
   set("train.optimizer.lr=null",
       "@: train.optimizer.lr is missing; the job must give it: learning rate");
-  set("regions.1.name=~", "@: regions.1.name is missing; the job must give it: its name and that "
-                          "of its files (letters, digits, dot, dash, underscore)");
-  set("regions=null", "@: regions is missing; the job must give it: a list of regions, sets of "
-                      "ranks that are close to each other");
+  set("regions.1.name=~", "@: regions.1.name is missing; the job must give it: name of the region "
+                          "and of its files (letters, digits, dot, dash, underscore)");
+  set("regions=null",
+      "@: regions is missing; the job must give it: list of regions; a region is a set of "
+      "ranks that are close to each other");
 }
 
 static void text(void) {

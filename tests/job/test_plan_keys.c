@@ -288,10 +288,10 @@ static void mistakes_in_regions(void) {
           "--set: regions.0.devices.0.count is \"2e9\"; expected an integer, 0 or more");
   refused("regions.0.devices.0.count=2000000000",
           "--set: regions.0.devices.0.count is 2000000000; expected at most 1e+09");
-  refused("regions.0.devices.0.count=null",
-          "@: regions.0.devices.0.count is missing; the job must give it: how many there are");
+  refused("regions.0.devices.0.count=null", "@: regions.0.devices.0.count is missing; the job must "
+                                            "give it: number of devices of this type");
   refused("regions.0.devices.0.type=null", "@: regions.0.devices.0.type is missing; the job must "
-                                           "give it: what it is called, as in xeon");
+                                           "give it: name of the device type, as in xeon");
   refused(
       "regions.0.devices.0.type=two words",
       "--set: regions.0.devices.0.type is \"two words\"; expected one word without space or comma");
@@ -313,7 +313,7 @@ static void mistakes_in_regions(void) {
   refused("regions.0.devices.0.type.x=1", "--set: regions.0.devices.0.type is not a mapping in the "
                                           "job file; regions.0.devices.0.type.x cannot be set");
   refused("regions.2.devices.0.power=4", "@: regions.2.devices.0.type is missing; the job must "
-                                         "give it: what it is called, as in xeon");
+                                         "give it: name of the device type, as in xeon");
   refused("regions.2.ranks=Auto",
           "--set: regions.2.ranks is \"Auto\"; expected an integer, 1 or more (or auto)");
   refused("regions.2.ranks=0", "--set: regions.2.ranks is 0; expected 1 or more (or auto)");
@@ -361,8 +361,8 @@ static void mistakes_in_plan(void) {
       "plan.samples_factor.1.period=8",
       "@: plan.samples_factor has two entries for strategy sma and the same period; expected one");
   refused("plan.samples_factor=[{strategy: sma}]",
-          "@: plan.samples_factor.0.factor is missing; the job must give it: how many times as "
-          "many samples it needs, from pilot runs");
+          "@: plan.samples_factor.0.factor is missing; the job must give it: ratio of the samples "
+          "that the candidate needs, from pilot runs");
   refused("plan.deadline=0 s",
           "--set: plan.deadline is 0 s; expected a time such as 25 ms, more than 0 s");
   refused("plan.budget=0", "--set: plan.budget is 0; expected more than 0");
