@@ -12,8 +12,10 @@ sed -i 's/{steps: 60}/{steps: 36}/; s/every: {steps: 10}/every: {steps: 6}/' job
 train "undisturbed" 4 job.yaml --run-dir whole
 ended "undisturbed" 0
 sha=$(field whole params_sha256)
-train "a run" 4 job.yaml --run-dir run --set train.until.steps=24 --set checkpoint.keep=6
+# Steps of 30 ms: a round that is due while another is being written is left out.
+train "a run" 4 job.yaml --run-dir run --set train.until.steps=24 --set checkpoint.keep=6 --set compute.emulate=true --set compute.step=30ms
 ended "a run" 0
+check "a run: five rounds" same "$(rounds run | tr '\n' ' ')" "1 2 3 4 5 "
 newest=$(newest_round run)
 
 # fresh: a copy of the original run.
