@@ -16,7 +16,6 @@ ALLOWED = {
     "gt_alloc_alive": "tests count live allocations",
     "gt_alloc_total": "tests show that steps allocate nothing",
     "gt_gateway_queued": "tests see the length of a queue",
-    "gt_log_threshold": "tests print lines of all levels",
     "gt_pipe_region_stalls": "tests count passes that waited for a buffer",
 }
 # An importer is named by a macro that pastes gt_import_ and the name of its format.

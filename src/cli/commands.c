@@ -7,6 +7,7 @@ const gt_command gt_commands[] = {
     {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
      "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]]\n"
      "                        [--resume-round N] [--clock real|virtual] [--progress WHICH]\n"
+     "                        [--verbose]\n"
      "\n"
      "Run it under mpirun or srun, with the total number of ranks of the job's regions:\n"
      "    mpirun -n 4 geotrain train jobs/quickstart.yaml --run-dir runs/first\n"
@@ -23,6 +24,7 @@ const gt_command gt_commands[] = {
      "  --clock WHICH         real: wall time; virtual: simulated time, from the job's compute\n"
      "                        and links, the same in every run (docs/virtual-clock.md)\n"
      "  --progress WHICH      auto (a live line on a terminal, lines in a log), line, log, none\n"
+     "  --verbose             also prints details: the kernels that each region uses\n"
      "\n"
      "SIGUSR1 to mpirun or to any rank finishes the step, writes a checkpoint and exits with 75.\n"
      "After SIGTERM, Ctrl-C and SIGHUP, Open MPI's mpirun gives the ranks 1 s for it and exits\n"

@@ -216,31 +216,33 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   gt_free(keys);
 }
 
-/* ---- log line ---- */
+/* ---- log ---- */
 
-/* "forward dnn 9, dnn-gemm 3; input dnn-turned 8; ..." */
-static void say(const gt_run *run, const char *how) {
-  char text[512] = "";
-  for (int pass = 0; pass < GT_PASSES; pass++)
-    for (int way = 0; way < GT_WAYS; way++) {
-      size_t n = 0, used = strlen(text);
-      for (size_t i = 0; i < run->choices.n; i++) {
-        const gt_choice *c = &run->choices.items[i];
-        n += c->ways[pass] == (gt_way)way &&
-             (pass != GT_PASS_INPUT || c->layer.conv.needs_input_gradient);
-      }
-      if (n == 0) continue;
-      char pass_text[16] = "";
-      if (!strstr(text, gt_pass_name((gt_pass_id)pass)))
-        snprintf(pass_text, sizeof pass_text, "%s", gt_pass_name((gt_pass_id)pass));
-      snprintf(text + used, sizeof text - used, "%s%s%s%s %zu",
-               used == 0    ? ""
-               : *pass_text ? "; "
-                            : ", ",
-               pass_text, *pass_text ? " " : "", gt_way_name((gt_way)way), n);
+/* "dnn 9, dnn-gemm 3": the kernels of a pass, with the number of layers that use each. */
+static void list_pass(char *text, size_t size, const gt_choices *choices, int pass) {
+  text[0] = '\0';
+  for (int way = 0; way < GT_WAYS; way++) {
+    size_t n = 0, used = strlen(text);
+    for (size_t i = 0; i < choices->n; i++) {
+      const gt_choice *c = &choices->items[i];
+      n += c->ways[pass] == (gt_way)way &&
+           (pass != GT_PASS_INPUT || c->layer.conv.needs_input_gradient);
     }
-  gt_log(GT_LOG_INFO, "layers with products, by the way that each pass is computed (%s): %s", how,
-         text);
+    if (n > 0)
+      snprintf(text + used, size - used, "%s%s %zu", used > 0 ? ", " : "", gt_way_name((gt_way)way),
+               n);
+  }
+}
+
+/* source: NULL if they were measured. */
+static void say(const gt_run *run, const char *source) {
+  gt_log_job(GT_LOG_INFO, "kernels of %zu layers: %s%s (--verbose lists them)", run->choices.n,
+             source ? "from " : "chosen by measurement", source ? source : "");
+  for (int pass = 0; pass < GT_PASSES; pass++) {
+    char text[256];
+    list_pass(text, sizeof text, &run->choices, pass);
+    gt_log(GT_LOG_DEBUG, "kernels, %s: %s", gt_pass_name((gt_pass_id)pass), text);
+  }
 }
 
 /* ---- entry point ---- */
@@ -279,7 +281,7 @@ static void settle(gt_run *run, bool named, const char *text) {
   settle_region(run, source, text);
   const bool measured = strstr(run->choices_text, MEASURED) != NULL;
   run->choices_how = measured ? "measured" : named ? "file" : "checkpoint";
-  if (run->roles.is_ps && run->choices.n > 0) say(run, measured ? "measured" : source);
+  if (run->roles.is_ps && run->choices.n > 0) say(run, measured ? NULL : source);
 }
 
 gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {

@@ -22,10 +22,11 @@ few=(--set 'regions=[{name: east, ranks: 2}]' --set wan.links=null --set wan.emu
 how() { summary "$1" 's["build"]["choices"]'; }
 
 train "as it comes" 4 job.yaml --run-dir measured
-ended "as it comes" 0 'by the way that each pass is computed \(measured\)'
+ended "as it comes" 0 'kernels of 5 layers: chosen by measurement'
 check "measured is recorded" same "$(how measured)" measured
 check "every layer of both regions is recorded" same "$(summary measured '[sum("forward=" in line for line in r["choices"]) for r in s["regions"]]')" "[5, 5]"
 
+check "one line says so for the job" same "$(grep -c 'kernels' err) $(grep -c 'geotrain: kernels of 5 layers: chosen by measurement (--verbose lists them)' err)" "1 1"
 train "by rule" 4 job.yaml --run-dir rule --set train.choices=rule
 ended "by rule" 0
 check "rule is recorded" same "$(how rule)" rule
@@ -33,7 +34,7 @@ check "by rule there is nothing to list" same "$(summary rule '["choices" in r f
 
 # A resume uses the choices of the checkpoint.
 train "resume" 4 job.yaml --run-dir measured --resume --set train.until.steps=9
-ended "resume" 0 'by the way that each pass is computed \(the checkpoint\)'
+ended "resume" 0 'kernels of 5 layers: from the checkpoint'
 check "of the checkpoint is recorded" same "$(how measured)" checkpoint
 
 "$GEOTRAIN" info job.yaml --measure --out job.yaml 2>words
@@ -42,11 +43,12 @@ check "the job file is not what --measure writes" grep -q 'job.yaml is an input 
 check "info --measure writes a file" grep -q "^machine " file
 check "info --measure says what it did" grep -q "5 layers measured in .* --set train.choices=file computes so" words
 sed -i 's/\(linear .*\): .*/\1: forward=blas input=blas weight=blas/' file
-train "by a file" 4 job.yaml --run-dir file-1 --set train.choices=file
-ended "by a file" 0 'by the way that each pass is computed \(file\): forward .*blas 3'
+train "by a file" 4 job.yaml --run-dir file-1 --set train.choices=file --verbose
+ended "by a file" 0 'kernels of 5 layers: from file' 'forward: .*blas 3'
+check "--verbose: the kernels of each pass in each region" same "$(grep -cE 'PS of region (east|west)\): kernels, (forward|input|weight): [a-z-]+ [0-9]' err)" 6
 check "a file is recorded" same "$(how file-1)" file
-train "by a file, virtual" 4 job.yaml --run-dir file-v --set train.choices=file --clock virtual
-ended "by a file, virtual" 0 'forward .*blas 3'
+train "by a file, virtual" 4 job.yaml --run-dir file-v --set train.choices=file --clock virtual --verbose
+ended "by a file, virtual" 0 'forward: .*blas 3'
 check "two runs by one file have the same bits, also under the virtual clock" same "$(field file-1 params_sha256)" "$(field file-v params_sha256)"
 check "the kernels are the file's" grep -q "linear=blas" <<<"$(field file-v kernels)"
 
