@@ -1,5 +1,6 @@
 /* The main function of a program of tests: calls the main function of the test file that the first
-   argument names.  GT_TESTS is a list of TEST(test_<thing>), which CMake writes. */
+   argument names, and counts the allocations that are left.  GT_TESTS is a list of TEST(test_<thing>), which CMake writes. */
+#include "geotrain/base.h"
 #include "tests.h"
 
 #define MOST 64 /* tests of a file */
@@ -34,10 +35,18 @@ static const struct {
 #include GT_TESTS
 };
 
+/* Tests give back all that they have allocated. */
+static int run_file(int (*run)(void)) {
+  const int failed = run();
+  const int64_t left = gt_alloc_alive();
+  if (left != 0) fprintf(stderr, "%lld allocations are left\n", (long long)left);
+  return failed ? failed : left != 0;
+}
+
 int main(int argc, char **argv) {
   const size_t ntests = sizeof tests / sizeof *tests;
   for (size_t i = 0; argc == 2 && i < ntests; i++)
-    if (strcmp(argv[1], tests[i].name) == 0) return tests[i].run();
+    if (strcmp(argv[1], tests[i].name) == 0) return run_file(tests[i].run);
   fprintf(stderr, "usage: %s TEST, where TEST is one of\n", argv[0]);
   for (size_t i = 0; i < ntests; i++) fprintf(stderr, "  %s\n", tests[i].name);
   return 2;

@@ -202,10 +202,5 @@ static void test_read_only_mount(void) {
   in_namespace(read_only);
 }
 
-/* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS(test_child_without_failpoint_succeeds, test_kill_at_every_point, test_sweep_is_careful,
-      test_unwritable_run_directory, test_full_disk, test_read_only_mount, test_nothing_is_left)
+      test_unwritable_run_directory, test_full_disk, test_read_only_mount)

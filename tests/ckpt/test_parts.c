@@ -167,10 +167,5 @@ static int close_folder(void **unused) {
   return 0;
 }
 
-/* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS_BETWEEN(open_folder, close_folder, test_parts_become_one_file, test_ranges_are_read,
-              test_parts_are_read_back, test_what_is_not_finished_is_removed, test_nothing_is_left)
+              test_parts_are_read_back, test_what_is_not_finished_is_removed)

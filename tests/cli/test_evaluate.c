@@ -57,7 +57,6 @@ static void end(fixture *f) {
   gt_loader_close(f->loader);
   gt_dataset_close(f->dataset);
   unlink(f->path);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 static gt_status evaluate(fixture *f, size_t threads, gt_cli_score *score) {

@@ -72,10 +72,6 @@ static inline void assert_failed(gt_status found, gt_status needed, const char *
     fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
 }
 
-static inline void assert_nothing_alive(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 /* An import of one file or folder, with the format's defaults. */
 static inline gt_status import_from(const char *format, const char *source, const char *out) {
   return gt_data_import(format, &source, 1, out, &(gt_text_options){0}, NULL);

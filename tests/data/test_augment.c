@@ -113,7 +113,6 @@ static void test_windows(void) {
      10.5 */
   assert_true(neighbours > 60 && neighbours < 165);
   gt_loader_close(loader);
-  assert_nothing_alive();
 }
 
 static void test_keys(void) {
@@ -141,7 +140,6 @@ static void test_keys(void) {
   }
   gt_loader_close(other);
   gt_loader_close(loader);
-  assert_nothing_alive();
 }
 
 /* Evaluation, and training without augmentation, use the images unchanged. */
@@ -154,7 +152,6 @@ static void test_untouched(void) {
   gt_loader_batch(loader, &order, 7, x, y);
   for (size_t i = 0; i < BATCH; i++) assert_true(matches(x[i], (size_t)y[i], 0, 0, false));
   gt_loader_close(loader);
-  assert_nothing_alive();
 }
 
 /* Every window of images smaller and larger than the border, for floats and bytes. */

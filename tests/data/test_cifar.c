@@ -101,7 +101,6 @@ static void test_cifar10(void) {
   gt_loader_close(test);
   gt_loader_close(train);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 static void test_cifar100(void) {
@@ -117,15 +116,12 @@ static void test_cifar100(void) {
   for (size_t i = 0; i < 270; i++) assert_record(train, dataset, i, 5, i, 100); /* the fine label */
   gt_loader_close(train);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 static void refused(const char *said) {
   int entries = scratch_entries();
-  int64_t alive = gt_alloc_alive();
   assert_failed(import_from("cifar", scratch("c"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void test_refused(void) {

@@ -57,7 +57,6 @@ static void test_folder(void) {
   const gt_partition p = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 1};
   assert_int_equal(gt_data_split(scratch("m.h5"), &p, GT_TESTS_ALL, NULL, false, ignore), GT_OK);
   check_names(scratch("m-2.h5"), 4, "cat,big dog,owl,mouse");
-  assert_nothing_alive();
 }
 
 static void test_folder_refused(void) {
@@ -71,7 +70,6 @@ static void test_folder_refused(void) {
                 "m/class-names.txt: two classes have the name `dog`; each class needs its own");
   sprintf(text, "cat\n%0300d\nowl\n", 1);
   assert_failed(import(text), GT_ERR_DATA, "the name of class 1 has 300 bytes; expected 1 to 255");
-  assert_nothing_alive();
 }
 
 /* Writes the attribute with n elements of this type. */
@@ -114,7 +112,6 @@ static void test_attribute(void) {
   H5Tclose(text);
   set_attribute(path, H5T_NATIVE_INT, 3, (int[]){1, 2, 3});
   assert_failed(gt_dataset_open(&dataset, path), GT_ERR_DATA, "`class_names` is int32 with 3");
-  assert_nothing_alive();
 }
 
 /* More than 64 KiB, which HDF5 stores in another way. */
@@ -130,7 +127,6 @@ static void test_many(void) {
   assert_int_equal(names->n, MANY);
   assert_int_equal(names->bytes, at);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_folder, test_folder_refused, test_attribute, test_many)

@@ -233,7 +233,6 @@ static void test_bad_contents(void) {
     } else
       assert_int_equal(status, GT_OK);
     gt_dataset_close(dataset);
-    assert_nothing_alive();
   }
 }
 
@@ -257,7 +256,6 @@ static void test_bad_files(void) {
   scratch_write(path, bytes, size - 1);
   assert_failed(gt_dataset_open(&dataset, path), GT_ERR_DATA, "truncated");
   gt_free(bytes);
-  assert_nothing_alive();
 }
 
 /* ---- what regions compare -------------------------------------------------------------------- */
@@ -315,7 +313,6 @@ static void test_schema(void) {
   other.h = 7;
   schema_of(set_norm, &other, b);
   assert_string_not_equal(a, b);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_bad_contents, test_bad_files, test_schema)

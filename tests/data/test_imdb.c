@@ -105,7 +105,6 @@ static void test_vocabulary(void) {
       assert_true(strcmp(gt_vocabulary_text(v, id - 1), gt_vocabulary_text(v, id)) < 0);
   assert_int_equal(gt_vocabulary_id(v, "other", 5), GT_ID_UNKNOWN);
   gt_vocabulary_close(v);
-  assert_nothing_alive();
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -127,7 +126,6 @@ static void assert_samples(gt_split split, size_t n, size_t length, const int32_
   assert_memory_equal(y, labels, n * sizeof *labels);
   gt_loader_close(loader);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 /* Frequencies: the 3, good 2, bad 2, then film, is, it's; so the ids are the 2, bad 3, good 4, film
@@ -202,7 +200,6 @@ static void test_vocabulary_in_file(void) {
   assert_int_equal(gt_dataset_open(&dataset, scratch("f.h5")), GT_OK);
   assert_string_not_equal(gt_dataset_describe(dataset)->schema_sha256, sha256[0]);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -231,10 +228,8 @@ static const struct {
 
 static void refused(const char *said) {
   const int entries = scratch_entries();
-  const int64_t alive = gt_alloc_alive();
   assert_failed(import_from("imdb", scratch("f"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void test_refused(void) {
@@ -272,7 +267,6 @@ static void test_long_lines(void) {
   scratch_write(scratch("f/imdb_train.tsv.gz"), bytes, size - 3);
   refused("imdb_train.tsv.gz: its gzip data end before their check sum");
   gt_free(bytes);
-  assert_nothing_alive();
 }
 
 static void test_options(void) {

@@ -35,7 +35,6 @@ static void assert_imported(size_t ntrain, size_t fields, size_t features, const
   assert_memory_equal(y, labels, ntrain * sizeof *labels);
   gt_loader_close(loader);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 static void test_lines(void) {
@@ -102,10 +101,8 @@ static const struct {
 
 static void refused(const char *said) {
   int entries = scratch_entries();
-  int64_t alive = gt_alloc_alive();
   assert_failed(import_from("libfm", scratch("f"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void test_refused(void) {
@@ -191,7 +188,6 @@ static void test_long(void) {
   }
   gt_loader_close(loader);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_lines, test_refused, test_files, test_long)

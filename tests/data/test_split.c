@@ -75,7 +75,6 @@ static void check_parts(const char *path, gt_part_kind kind) {
     gt_dataset_close(part);
   }
   gt_dataset_close(whole);
-  assert_nothing_alive();
 }
 
 static const char *make(void) {
@@ -146,7 +145,6 @@ static void test_sums(void) {
   gt_data_moments(sum, 1, &mean, &std);
   assert_true(mean == *gt_dataset_mean(whole) && std == *gt_dataset_std(whole));
   gt_dataset_close(whole);
-  assert_nothing_alive();
 }
 
 static void test_tests(void) {
@@ -166,7 +164,6 @@ static void test_tests(void) {
       gt_dataset_close(part);
     }
   }
-  assert_nothing_alive();
 }
 
 static void test_refused(void) {
@@ -180,7 +177,6 @@ static void test_refused(void) {
                               false, wrote),
                 GT_ERR_DATA, "none/whole-1.h5: cannot be written (No such file or directory)");
   assert_true(scratch_entries() == entries && nwritten == 0);
-  assert_nothing_alive();
 }
 
 /* Of files that are no data sets none is overwritten, and none of the parts is written. */
@@ -199,7 +195,6 @@ static void test_other_files_stay(void) {
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, true, wrote), GT_OK);
   nwritten = 0;
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_OK);
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_bytes, test_floats, test_ids, test_sums, test_tests,

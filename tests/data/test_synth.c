@@ -40,7 +40,6 @@ static void test_deterministic(void) {
   assert_true(size_a != size_b || memcmp(a, b, size_a) != 0);
   gt_free(b);
   gt_free(a);
-  assert_nothing_alive();
 }
 
 /* Sums over the bytes of the default set's first images: identical on every machine and
@@ -60,7 +59,6 @@ static void test_known(void) {
   assert_int_equal(weighted, 1015476154);
   gt_free(x);
   gt_dataset_close(d);
-  assert_nothing_alive();
 }
 
 static void test_prefix(void) {
@@ -76,7 +74,6 @@ static void test_prefix(void) {
   gt_free(a);
   gt_dataset_close(large);
   gt_dataset_close(small);
-  assert_nothing_alive();
 }
 
 /* Nearest mean image: well above chance (the classes differ), well below certainty (shifts and
@@ -121,7 +118,6 @@ static void test_learnable(void) {
   gt_free(xt);
   gt_free(x);
   gt_dataset_close(d);
-  assert_nothing_alive();
 }
 
 static void refused(gt_synth_spec spec, const char *text) {
@@ -145,7 +141,6 @@ static void test_refused(void) {
   refused(bad, "28 x 3; expected sides of 4 to");
   assert_failed(gt_data_synth(scratch("none/a.h5"), &spec), GT_ERR_DATA,
                 "none/a.h5: cannot be written (No such file");
-  assert_nothing_alive();
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_deterministic, test_known, test_prefix, test_learnable,

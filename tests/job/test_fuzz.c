@@ -22,7 +22,6 @@ static size_t read_quickstart(char *text, size_t size) {
 
 static void load_and_judge(const char *const *sets, size_t nsets, size_t *good) {
   gt_job *job = NULL;
-  int64_t alive = gt_alloc_alive();
   gt_status status = gt_job_load(&job, file, sets, nsets);
   if (status == GT_OK) {
     char *text = gt_job_resolved(job);
@@ -45,7 +44,6 @@ static void load_and_judge(const char *const *sets, size_t nsets, size_t *good) 
     assert_null(strchr(gt_error_text(), '\n'));
   }
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void damaged_files(void) {

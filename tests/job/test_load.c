@@ -29,7 +29,6 @@ static gt_job *load(const char *text, const char *const *sets, size_t nsets) {
 }
 
 static void example_has_every_value(void) {
-  int64_t alive = gt_alloc_alive();
   gt_job *job = load(gt_job_example, NULL, 0);
   assert_string_equal(job->name, "lenet-2-regions");
   assert_string_equal(job->data.path, "datasets/fashion-mnist.h5");
@@ -49,7 +48,6 @@ static void example_has_every_value(void) {
   assert_true(job->wan.emulate);
   assert_true(job->checkpoint.every.epochs == 1 && job->checkpoint.keep == 2);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void defaults_are_those_of_the_table(void) {
@@ -103,7 +101,6 @@ static void set_overrides(void) {
                         "seed=18446744073709551615",
                         "checkpoint.every.minutes=1.5",
                         "wan.emulate=yes"};
-  int64_t alive = gt_alloc_alive();
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
   assert_int_equal(job->sync.period, 3);
   assert_true(job->train.until.epochs == 2.5 && job->train.until.steps == 0);
@@ -127,7 +124,6 @@ static void set_overrides(void) {
   assert_null(job->train.init);
   assert_int_equal(job->sync.strategy, GT_STRATEGY_SMA);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* Removing one of several exclusive keys leaves the others unchanged. */
@@ -191,7 +187,6 @@ static void resolved_is_a_fixed_point(void) {
                        "compute.step=3.7 ms",
                        "regions.0.hosts=[n1, \"02\"]",
                        "regions.1.hosts=[~x]"};
-  int64_t alive = gt_alloc_alive();
   gt_job *job = load(minimal, odd, sizeof odd / sizeof *odd);
   assert_string_equal(job->name, "null");
   assert_string_equal(job->data.path, "a: b # 'c' \"d\" é");
@@ -205,7 +200,6 @@ static void resolved_is_a_fixed_point(void) {
   assert_non_null(strstr(text, "until: {epochs: 3}"));
   gt_free(text);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void jobs_all_load(void) {
@@ -372,7 +366,6 @@ static void wan_and_work(void) {
       "compute={samples_per_s: 1000, eval_samples_per_s: 9000, apply: 3 ms, encode: 4 ms, "
       "variation: 0.1, emulate: true}",
       "model={name: dummy, parameters: 11200000}"};
-  int64_t alive = gt_alloc_alive();
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
   const gt_job_link *ab = link_between(job, 0, 1), *ba = link_between(job, 1, 0);
   assert_ptr_equal(ab, &job->wan.links[0]);
@@ -400,12 +393,10 @@ static void wan_and_work(void) {
   assert_int_equal(job->model.parameters, 11200000);
   check_round_trip(job);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* A list of integers, a key written only if given, and a job text in memory instead of a file. */
 static void layers_of_a_model(void) {
-  int64_t alive = gt_alloc_alive();
   const char *sets[] = {"model={name: deepfm, mlp: [400, 100]}", "model.embedding=16",
                         "model.mlp.1=31", "model.mlp.2=8"};
   gt_job *plain = load(minimal, NULL, 0), *job = load(minimal, sets, 4), *again = NULL;
@@ -426,7 +417,6 @@ static void layers_of_a_model(void) {
   gt_free(text);
   gt_job_close(job);
   gt_job_close(plain);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void help_names_every_key(void) {

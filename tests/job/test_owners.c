@@ -21,11 +21,9 @@ static gt_job *load(const char *more) {
 
 static void refused(const char *more, const char *expected) {
   gt_job *job = NULL;
-  int64_t alive = gt_alloc_alive();
   assert_int_equal(parse(&job, more), GT_ERR_JOB);
   assert_null(job);
   assert_string_equal(gt_error_text(), expected);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* Every row that depends on a choice depends on a key with values, has some of them, and a default

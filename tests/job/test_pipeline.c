@@ -59,7 +59,6 @@ static void check_round_trip(const gt_job *job) {
 /* ---- what is read ---------------------------------------------------------------------------- */
 
 static void all_is_read(void) {
-  const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with(stages, (const char *[]){"pipeline.memory=2 GiB"}, 1);
   const gt_job_stage *s = job->pipeline.stages;
   assert_int_equal(job->pipeline.nstages, 3);
@@ -75,7 +74,6 @@ static void all_is_read(void) {
   assert_int_equal(job->sync.strategy, GT_STRATEGY_NONE);
   check_round_trip(job);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void folded_pipelines(void) {
@@ -240,7 +238,6 @@ static void wrong_batches(void) {
 /* ---- stages that are to be found ------------------------------------------------------------- */
 
 static void found_later(void) {
-  const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with("pipeline: {stages: auto}\n", NULL, 0);
   assert_true(job->pipeline.search && job->pipeline.nstages == 0 && !job->pipeline.stages);
   assert_int_equal(job->pipeline.micro_batches, 0);
@@ -262,7 +259,6 @@ static void found_later(void) {
   assert_true(!gt_job_reads(job, 0) && gt_job_reads(job, 1));
   check_round_trip(job);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void wrong_searches(void) {

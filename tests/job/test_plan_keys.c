@@ -53,7 +53,6 @@ static gt_job *load(const char *more, const char *const *sets, size_t nsets) {
 }
 
 static void devices_are_read(void) {
-  int64_t alive = gt_alloc_alive();
   gt_job *job = load(full, NULL, 0);
   const gt_job_region *a = &job->regions[0], *b = &job->regions[1], *c = &job->regions[2];
   assert_int_equal(a->ranks, 0);
@@ -69,7 +68,6 @@ static void devices_are_read(void) {
   assert_true(c->ndevices == 0 && !c->devices && !c->place && c->price < 0 && c->ranks_min == 0 &&
               c->ranks_max == 0);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void plan_is_read(void) {
@@ -264,7 +262,6 @@ static void many_regions(void) {
 static void refused(const char *set, const char *expected) {
   char text[4096], sentence[512];
   gt_job *job = NULL;
-  int64_t alive = gt_alloc_alive();
   snprintf(text, sizeof text, "%s%s", base, full);
   put(text);
   snprintf(sentence, sizeof sentence, "%s%s", expected[0] == '@' ? file : "",
@@ -272,7 +269,6 @@ static void refused(const char *set, const char *expected) {
   assert_int_equal(gt_job_load(&job, file, &set, 1), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), sentence);
   assert_null(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void mistakes_in_regions(void) {

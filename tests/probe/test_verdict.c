@@ -156,11 +156,6 @@ static void test_a_warning_is_no_reason(void) {
   w_close(p);
 }
 
-static void test_nothing_is_left_allocated(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS(test_all_is_well, test_reasons, test_workers_have_no_folder, test_cores,
       test_machines_are_told_apart, test_transport, test_slow_link, test_long_link,
-      test_latency_that_differs, test_poor_fit, test_a_warning_is_no_reason,
-      test_nothing_is_left_allocated)
+      test_latency_that_differs, test_poor_fit, test_a_warning_is_no_reason)

@@ -425,12 +425,8 @@ static void test_answers(void) {
   w_close(w);
 }
 
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS(test_ssgd_adds_in_the_order_of_workers, test_what_is_not_finite_is_left_out,
       test_sma_adds_a_copy_for_every_worker, test_the_central_region_is_done_first,
       test_a_message_for_every_worker, test_what_does_not_cross,
       test_a_crash_at_every_event_changes_no_bit, test_a_limit_on_bytes,
-      test_no_allocation_in_the_step_loop, test_contributions, test_answers, test_nothing_is_left)
+      test_no_allocation_in_the_step_loop, test_contributions, test_answers)

@@ -176,7 +176,6 @@ static void begin(fixture *f, const char *strategy, size_t workers, bool async,
 static void end(fixture *f) {
   gt_ps_close(f->ps);
   gt_optim_close(f->optim);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */

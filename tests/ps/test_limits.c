@@ -343,12 +343,7 @@ static void test_no_allocation_in_the_step_loop(void) {
     }
 }
 
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS(test_evaluations, test_evaluation_asked_for, test_evaluations_over_a_crash,
       test_hold_time_is_accounted, test_keepalives_go_to_who_waits, test_no_release_is_late,
       test_gradients_that_are_not_finite, test_a_message_that_is_not_finite, test_wan_bytes,
-      test_wan_bytes_at_random, test_wan_bytes_over_a_crash, test_no_allocation_in_the_step_loop,
-      test_nothing_is_left)
+      test_wan_bytes_at_random, test_wan_bytes_over_a_crash, test_no_allocation_in_the_step_loop)

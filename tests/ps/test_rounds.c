@@ -396,12 +396,8 @@ static void test_other_workers(void) {
   for_all(other_workers, SEEDS, 7000);
 }
 
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS(test_stop_at_any_moment, test_two_reasons_to_stop, test_a_later_round_in_a_message,
       test_an_unsound_round, test_a_message_is_saved_once, test_the_old_layout_resumes,
       test_crashes_at_any_event, test_an_interval_at_most_is_lost, test_whoever_is_first_opens,
       test_a_round_opens_with_the_last_step_of_its_interval, test_a_longer_end,
-      test_a_longer_end_midway, test_other_workers, test_nothing_is_left)
+      test_a_longer_end_midway, test_other_workers)

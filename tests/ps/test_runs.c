@@ -63,8 +63,4 @@ static void test_until_samples(void) {
   for_all(samples);
 }
 
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
-TESTS(test_until_epochs, test_until_steps, test_until_samples, test_nothing_is_left)
+TESTS(test_until_epochs, test_until_steps, test_until_samples)

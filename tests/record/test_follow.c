@@ -407,11 +407,6 @@ static void test_board_in_a_log(void **unused) {
   free(text);
 }
 
-static void test_nothing_left(void **unused) {
-  (void)unused;
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
@@ -426,7 +421,6 @@ int main(void) {
       cmocka_unit_test(test_board_in_place),
       cmocka_unit_test(test_board_of_many),
       cmocka_unit_test(test_board_in_a_log),
-      cmocka_unit_test(test_nothing_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,8 +79,7 @@ static void check_as_written(void) {
 
 /* ---- by rule --------------------------------------------------------------------------------- */
 
-static void test_by_rule(void **unused) {
-  (void)unused;
+static void test_by_rule(void) {
   const gt_setup_options virtual = {.virtual_clock = true};
   opened(NULL, "rule", "auto", "rule");
   check_by_rule();
@@ -92,8 +91,7 @@ static void test_by_rule(void **unused) {
 
 /* ---- by measuring ---------------------------------------------------------------------------- */
 
-static void test_one_measures_for_its_kind(void **unused) {
-  (void)unused;
+static void test_one_measures_for_its_kind(void) {
   opened(NULL, "measure", "auto", "measured");
   assert_int_equal(machines(), 1);
   assert_true(run.choices.seconds > 0 ? w_rank == 1 : w_rank != 1);
@@ -102,8 +100,7 @@ static void test_one_measures_for_its_kind(void **unused) {
 }
 
 /* Ranks with different precisions are of different kinds, even on identical machines. */
-static void test_kinds(void **unused) {
-  (void)unused;
+static void test_kinds(void) {
   w_begin(&run, NULL, REGIONS, "path: none.h5", "choices: measure");
   run.batch = 8;
   run.precision = w_rank == 2 ? GT_BF16 : GT_F32;
@@ -116,8 +113,7 @@ static void test_kinds(void **unused) {
 
 /* ---- from a file ----------------------------------------------------------------------------- */
 
-static void test_a_file(void **unused) {
-  (void)unused;
+static void test_a_file(void) {
   const gt_setup_options virtual = {.virtual_clock = true};
   opened(NULL, w_path("choices"), "auto", "file");
   check_as_written();
@@ -126,8 +122,7 @@ static void test_a_file(void **unused) {
 }
 
 /* A file for another machine, or without one of the layers, can be used if measuring is allowed. */
-static void test_a_file_that_does_not_cover(void **unused) {
-  (void)unused;
+static void test_a_file_that_does_not_cover(void) {
   const char *const names[] = {"foreign", "short"};
   const gt_setup_options virtual = {.virtual_clock = true};
   for (size_t i = 0; i < 2; i++) {
@@ -140,8 +135,7 @@ static void test_a_file_that_does_not_cover(void **unused) {
   }
 }
 
-static void test_a_file_that_cannot_be(void **unused) {
-  (void)unused;
+static void test_a_file_that_cannot_be(void) {
   w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB,
            "nowhere cannot be opened: No such file or directory");
   end();
@@ -151,8 +145,7 @@ static void test_a_file_that_cannot_be(void **unused) {
 
 /* ---- from a checkpoint ----------------------------------------------------------------------- */
 
-static void test_a_checkpoint(void **unused) {
-  (void)unused;
+static void test_a_checkpoint(void) {
   const char *folder = w_path("run");
   gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_AUTO};
   opened(&options, "measure", "auto", "checkpoint");
@@ -167,8 +160,7 @@ static void test_a_checkpoint(void **unused) {
 }
 
 /* A file named by the job takes precedence over a checkpoint. */
-static void test_a_file_at_a_resume(void **unused) {
-  (void)unused;
+static void test_a_file_at_a_resume(void) {
   const char *folder = w_path("run");
   const gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_YES};
   opened(&options, w_path("choices"), "auto", "file");
@@ -179,8 +171,7 @@ static void test_a_file_at_a_resume(void **unused) {
 
 /* ---- all regions ----------------------------------------------------------------------------- */
 
-static void test_gathered(void **unused) {
-  (void)unused;
+static void test_gathered(void) {
   opened(NULL, w_path("choices"), "auto", "file");
   if (run.roles.is_ps) {
     run.all_choices = gt_setup_gather_choices(&run);
@@ -193,6 +184,7 @@ static void test_gathered(void **unused) {
     assert_string_equal(run.all_choices[0], "");
   }
   end();
+  gt_choices_close(&written); /* it is the last test */
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -235,8 +227,7 @@ static void write_files(void) {
   gt_free(text);
 }
 
-static void test_make_files(void **unused) {
-  (void)unused;
+static void test_make_files(void) {
   w_begin(&run, NULL, REGIONS, "path: none.h5", "");
   list(&written);
   if (w_rank == 0) write_files();
@@ -244,25 +235,7 @@ static void test_make_files(void **unused) {
   end();
 }
 
-static void test_nothing_is_left_allocated(void **unused) {
-  (void)unused;
-  gt_choices_close(&written);
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_make_files),
-      cmocka_unit_test(test_by_rule),
-      cmocka_unit_test(test_one_measures_for_its_kind),
-      cmocka_unit_test(test_kinds),
-      cmocka_unit_test(test_a_file),
-      cmocka_unit_test(test_a_file_that_does_not_cover),
-      cmocka_unit_test(test_a_file_that_cannot_be),
-      cmocka_unit_test(test_a_checkpoint),
-      cmocka_unit_test(test_a_file_at_a_resume),
-      cmocka_unit_test(test_gathered),
-      cmocka_unit_test(test_nothing_is_left_allocated),
-  };
-  return w_main(tests, sizeof tests / sizeof *tests);
-}
+TESTS_BETWEEN(w_start_ranks, w_end_ranks, test_make_files, test_by_rule,
+              test_one_measures_for_its_kind, test_kinds, test_a_file,
+              test_a_file_that_does_not_cover, test_a_file_that_cannot_be, test_a_checkpoint,
+              test_a_file_at_a_resume, test_gathered)

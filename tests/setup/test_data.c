@@ -39,7 +39,6 @@ static void opened(const char *regions, const char *data) {
 
 static void end(void) {
   gt_setup_close(&run);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 /* On all ranks. */
@@ -75,8 +74,7 @@ static void check_scores(bool first, bool second) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static void test_one_file(void **unused) {
-  (void)unused;
+static void test_one_file(void) {
   opened(REGIONS, yaml("path: %s, partition: {shares: [2, 1]}", w_path("one.h5")));
   assert_int_equal(run.npart, run.roles.region_id == 0 ? 200 : 100);
   check_parts(N, 1);
@@ -86,8 +84,7 @@ static void test_one_file(void **unused) {
   end();
 }
 
-static void test_files_of_their_own(void **unused) {
-  (void)unused;
+static void test_files_of_their_own(void) {
   opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
   assert_int_equal(run.npart, run.roles.region_id == 0 ? N : OTHER);
   for (size_t i = 0; i < run.npart; i++) assert_int_equal(run.part[i], i);
@@ -95,16 +92,14 @@ static void test_files_of_their_own(void **unused) {
 }
 
 /* The same samples under two names are divided as well: none is trained on twice. */
-static void test_a_copy(void **unused) {
-  (void)unused;
+static void test_a_copy(void) {
   opened(own_files(w_path("one.h5"), w_path("copy.h5")), "partition: {by: file}");
   assert_int_equal(run.npart, N / 2);
   check_parts(N, 1);
   end();
 }
 
-static void test_files_that_do_not_fit(void **unused) {
-  (void)unused;
+static void test_files_that_do_not_fit(void) {
   refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA,
           "region b has samples of 10 x 10 x 1");
   refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA,
@@ -120,8 +115,7 @@ static void in_another_folder(bool elsewhere, const char *sentence) {
   assert_int_equal(chdir(here), 0);
 }
 
-static void test_ranks_that_see_another_file(void **unused) {
-  (void)unused;
+static void test_ranks_that_see_another_file(void) {
   in_another_folder(
       w_rank == 3,
       "rank 3 finds another data.h5 (200 training samples) than the PS of its region b (300)");
@@ -129,8 +123,7 @@ static void test_ranks_that_see_another_file(void **unused) {
                     "regions a and b both name data.h5 and find other training samples there");
 }
 
-static void test_who_scores(void **unused) {
-  (void)unused;
+static void test_who_scores(void) {
   opened(own_files(w_path("one-1.h5"), w_path("one-2.h5")), "partition: {by: file}");
   check_scores(false, true);
   assert_int_equal(run.data.ntest > 0, run.roles.region_id == 1);
@@ -143,8 +136,7 @@ static void test_who_scores(void **unused) {
   end();
 }
 
-static void test_loader(void **unused) {
-  (void)unused;
+static void test_loader(void) {
   gt_loader *loader;
   opened(REGIONS, yaml("path: %s", w_path("one.h5")));
   assert_int_equal(gt_setup_loader(&run, 10, &loader), GT_OK);
@@ -186,8 +178,7 @@ static void moments_of_both(float *mean, float *std) {
   gt_data_moments(sums, 1, mean, std);
 }
 
-static void test_files_that_differ(void **unused) {
-  (void)unused;
+static void test_files_that_differ(void) {
   float mean, std;
   char schema[65];
   moments_of_both(&mean, &std);
@@ -199,8 +190,7 @@ static void test_files_that_differ(void **unused) {
   end();
 }
 
-static void test_what_the_job_says(void **unused) {
-  (void)unused;
+static void test_what_the_job_says(void) {
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
   check_normalised(0.25F, 0.5F);
   end();
@@ -209,8 +199,7 @@ static void test_what_the_job_says(void **unused) {
 }
 
 /* What a model file stores of the normalisation, and whether it equals the current one. */
-static void test_kept_with_a_model(void **unused) {
-  (void)unused;
+static void test_kept_with_a_model(void) {
   gt_state state = {0}, none = {0};
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
   gt_setup_save_data(&run, &state);
@@ -238,8 +227,7 @@ static void wrote(const char *path) {
   (void)path;
 }
 
-static void test_make_files(void **unused) {
-  (void)unused;
+static void test_make_files(void) {
   if (w_rank == 0) {
     const gt_partition halves = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 1};
     synth("one.h5", 1, N, 8);
@@ -255,19 +243,7 @@ static void test_make_files(void **unused) {
   w_meet();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_make_files),
-      cmocka_unit_test(test_one_file),
-      cmocka_unit_test(test_files_of_their_own),
-      cmocka_unit_test(test_a_copy),
-      cmocka_unit_test(test_files_that_do_not_fit),
-      cmocka_unit_test(test_ranks_that_see_another_file),
-      cmocka_unit_test(test_who_scores),
-      cmocka_unit_test(test_loader),
-      cmocka_unit_test(test_files_that_differ),
-      cmocka_unit_test(test_what_the_job_says),
-      cmocka_unit_test(test_kept_with_a_model),
-  };
-  return w_main(tests, sizeof tests / sizeof *tests);
-}
+TESTS_BETWEEN(w_start_ranks, w_end_ranks, test_make_files, test_one_file, test_files_of_their_own,
+              test_a_copy, test_files_that_do_not_fit, test_ranks_that_see_another_file,
+              test_who_scores, test_loader, test_files_that_differ, test_what_the_job_says,
+              test_kept_with_a_model)

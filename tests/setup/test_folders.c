@@ -6,8 +6,7 @@
 
 #include "world.h"
 
-static void test_regions(void **unused) {
-  (void)unused;
+static void test_regions(void) {
   gt_job *job = NULL;
   static const char text[] = "name: r\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: "
                              "{until: {steps: 1}, optimizer: {lr: 1}}\n"
@@ -30,8 +29,7 @@ static bool is_folder(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void test_folders(void **unused) {
-  (void)unused;
+static void test_folders(void) {
   char part[300];
   const char *path = w_path("a/b/c");
   assert_true(gt_setup_make_folders(path, part, sizeof part));
@@ -42,8 +40,7 @@ static void test_folders(void **unused) {
 }
 
 /* The first folder that cannot be made is named; those before it in the path are made. */
-static void test_one_that_cannot_be(void **unused) {
-  (void)unused;
+static void test_one_that_cannot_be(void) {
   char part[300];
   const char *file = w_path("f/file");
   assert_true(gt_setup_make_folders(w_path("f"), part, sizeof part));
@@ -54,14 +51,4 @@ static void test_one_that_cannot_be(void **unused) {
   assert_string_equal(part, w_path("f/file/g"));
 }
 
-static void test_nothing_is_left_allocated(void **unused) {
-  (void)unused;
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_regions), cmocka_unit_test(test_folders),
-                                     cmocka_unit_test(test_one_that_cannot_be),
-                                     cmocka_unit_test(test_nothing_is_left_allocated)};
-  return w_main_alone(tests, sizeof tests / sizeof *tests);
-}
+TESTS_BETWEEN(w_make_folder, w_remove_folder, test_regions, test_folders, test_one_that_cannot_be)

@@ -13,7 +13,6 @@ static void begin(const char *train) {
 
 static void end(void) {
   gt_setup_close(&run);
-  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 static void opened(void) {
@@ -28,8 +27,7 @@ static void check_sets(const char *a, const char *b) {
 /* ---- instruction sets ------------------------------------------------------------------------ */
 
 /* Must be the first test: no set has been chosen yet.  Only rank 0's environment requests one. */
-static void test_the_wish_of_rank_0(void **unused) {
-  (void)unused;
+static void test_the_wish_of_rank_0(void) {
   begin("");
   if (w_rank == 0) setenv("GEOTRAIN_ISA", "plain", 1);
   opened();
@@ -39,8 +37,7 @@ static void test_the_wish_of_rank_0(void **unused) {
 }
 
 /* A rank whose own environment requests a set keeps it. */
-static void test_an_own_wish(void **unused) {
-  (void)unused;
+static void test_an_own_wish(void) {
   const char *best = gt_isa_name(gt_isa_best());
   char both[64];
   begin("");
@@ -57,8 +54,7 @@ static void test_an_own_wish(void **unused) {
 }
 
 /* No rank requests a set: each keeps its default, and each set of a region is named once. */
-static void test_no_wish(void **unused) {
-  (void)unused;
+static void test_no_wish(void) {
   begin("");
   assert_int_equal(gt_isa_choose(w_rank < 3 ? NULL : "plain"), GT_OK);
   opened();
@@ -67,8 +63,7 @@ static void test_no_wish(void **unused) {
   end();
 }
 
-static void test_no_such_set(void **unused) {
-  (void)unused;
+static void test_no_such_set(void) {
   begin("");
   if (w_rank == 0) setenv("GEOTRAIN_ISA", "avx3", 1);
   w_failed(gt_setup_open_machine(&run), GT_ERR_JOB,
@@ -79,8 +74,7 @@ static void test_no_such_set(void **unused) {
 
 /* ---- precision ------------------------------------------------------------------------------- */
 
-static void test_precision(void **unused) {
-  (void)unused;
+static void test_precision(void) {
   begin("");
   gt_setup_open_precision(&run, gt_kernels_find("auto"));
   assert_int_equal(run.precision, GT_F32);
@@ -100,8 +94,7 @@ static void test_precision(void **unused) {
 /* ---- builds ---------------------------------------------------------------------------------- */
 
 /* Only workers are counted: the PS does not compute. */
-static void test_builds(void **unused) {
-  (void)unused;
+static void test_builds(void) {
   begin("");
   gt_graph_spec spec = gt_graph_spec_of(run.job);
   spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
@@ -120,15 +113,5 @@ static void test_builds(void **unused) {
   end();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_wish_of_rank_0),
-      cmocka_unit_test(test_an_own_wish),
-      cmocka_unit_test(test_no_wish),
-      cmocka_unit_test(test_no_such_set),
-      cmocka_unit_test(test_precision),
-      cmocka_unit_test(test_builds),
-  };
-  unsetenv("GEOTRAIN_ISA");
-  return w_main(tests, sizeof tests / sizeof *tests);
-}
+TESTS_BETWEEN(w_start_ranks, w_end_ranks, test_the_wish_of_rank_0, test_an_own_wish, test_no_wish,
+              test_no_such_set, test_precision, test_builds)

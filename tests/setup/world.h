@@ -11,11 +11,13 @@
 
 extern int w_rank; /* rank in the world */
 
-/* Starts MPI, makes a folder for all ranks, runs the tests, removes the folder and ends MPI;
-   returns main's exit code.  Collective over the world. */
-int w_main(const struct CMUnitTest *tests, size_t n);
-/* The same for one process, without MPI. */
-int w_main_alone(const struct CMUnitTest *tests, size_t n);
+/* Of all tests of a file.  Starts MPI and makes a folder for all ranks; removes it and ends MPI.
+   Collective over the world. */
+int w_start_ranks(void **unused);
+int w_end_ranks(void **unused);
+/* The folder, for one process without MPI. */
+int w_make_folder(void **unused);
+int w_remove_folder(void **unused);
 /* FOLDER/name, in one of 16 rotating buffers. */
 const char *w_path(const char *name);
 /* Barrier: files written by one rank before it can be read by all after it. */

@@ -116,14 +116,5 @@ static void test_load_needs_every_item(void) {
   }
 }
 
-static void test_nothing_is_left_allocated(void) {
-  int64_t before = gt_alloc_alive();
-  for (const char *const *name = gt_strategy_names; *name; name++) {
-    w_spec spec = w_random(*name, 11);
-    w_close(w_run(&spec));
-  }
-  assert_int_equal(gt_alloc_alive(), before);
-}
-
 TESTS(test_names_and_tables_agree, test_kinds_of_messages, test_alone_is_the_optimizer,
-      test_load_needs_every_item, test_nothing_is_left_allocated)
+      test_load_needs_every_item)

@@ -252,18 +252,8 @@ static void test_random_worlds_end(void) {
   }
 }
 
-static void test_nothing_is_left_allocated(void) {
-  int64_t before = gt_alloc_alive();
-  for (size_t k = 0; k < ALL; k++) {
-    w_spec spec = w_random("sma", 11);
-    place(&spec, all[k], 11);
-    w_close(w_run(&spec));
-  }
-  assert_int_equal(gt_alloc_alive(), before);
-}
-
 TESTS(test_a_hub_gives_the_bits_of_a_mesh, test_a_central_region_gives_the_bits_of_a_mesh,
       test_a_hub_that_only_aggregates_changes_no_bit, test_every_region_gets_the_same_bits,
       test_means_are_those_of_a_mesh, test_updates_arrive_once,
       test_a_crash_at_every_event_changes_no_bit, test_a_crash_at_every_event_loses_no_update,
-      test_random_worlds_end, test_nothing_is_left_allocated)
+      test_random_worlds_end)
