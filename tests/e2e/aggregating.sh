@@ -3,7 +3,6 @@
 # A region of one rank only aggregates.  As a hub it gives the bits of a mesh of the other regions,
 # under both clocks; every link carries exactly its payload; a killed run is resumed to the same
 # bits, also where the lead itself only aggregates; and what cannot be is refused in one sentence.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job two.yaml

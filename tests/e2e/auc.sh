@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Two classes: records, summary, final output and `eval` have the AUC of the test set, the same as
 # computed by another program; there is none with more labels, or for the mean if no mean is formed.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
 

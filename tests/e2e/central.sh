@@ -3,7 +3,6 @@
 # sync.central: every worker's message crosses the WAN singly, to the byte; with one worker a region
 # has the bits of a mesh; the optimizer's state is in one region's checkpoint; runs that are killed
 # or stopped by a limit are resumed to the same bits; what cannot be is refused in one sentence.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job two.yaml

@@ -1,7 +1,5 @@
-# labels: quick
 # How kernels are chosen: by measuring at the start, by the rule, or from a file; the choice is
 # recorded and kept in the checkpoint; errors give one sentence.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 choices=() # this script's jobs say it
 

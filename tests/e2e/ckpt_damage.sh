@@ -2,7 +2,6 @@
 # processors: 1
 # Damaged checkpoints: an older round that is whole everywhere is used, with a warning; if there is
 # none, exit 4 with the name of the file.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

@@ -1,7 +1,5 @@
-# labels: quick
 # processors: 1
 # A training run that has collapsed warns at its end; one that learns does not.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

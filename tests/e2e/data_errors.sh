@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Data sets that cannot be used: exit 3, with the file and the fault; regions whose data do not
 # match.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 data_train=800

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # data import of CIFAR and libFM: the contents of the data set; wrong files give exit 3 and one
 # sentence; training on images that are cropped and flipped.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 bytes() { head -c "$1" /dev/zero | tr '\0' "$2"; }

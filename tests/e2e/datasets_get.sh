@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # datasets/get from local folders: published files are checked and imported, anything else is
 # refused in one sentence, and no partial file is left.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 script=$GEOTRAIN_SOURCE/datasets/get

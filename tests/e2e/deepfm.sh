@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # DeepFM on clicks that depend only on pairs of ids: two regions learn them; the bytes on the WAN; a
 # checkpoint evaluates, exports and resumes with the widths of its job; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # clicks LINES: user 0-19, thing 20-39, and an id without information, 40-49; a click if user and

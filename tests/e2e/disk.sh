@@ -2,7 +2,6 @@
 # processors: 1
 # A run directory that cannot be written, and one that is full: exit 4, a clear sentence, the
 # previous round stays whole, and training continues when there is space.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

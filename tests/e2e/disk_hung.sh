@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 1
 # A disk that does not answer ends the run with 4 and a message that names the round: under the
 # virtual clock, where the region waits for it, and under the real clock when training has ended;
 # so does one that does not answer while the final model of a pipeline is written in parts.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

@@ -2,7 +2,6 @@
 # The workers of a region evaluate together: one, two and three of them give the same figures to the
 # bit for the same model, in shared memory, by messages, under both clocks and with both local
 # planes; a stop and a lost worker during an evaluation end the run as usual.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # 5,100 test samples are four whole chunks and one of 1,004, in batches of 48; the last batch of a

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # A checkpoint's model as safetensors: another program reads it back, and every tensor equals that
 # of the checkpoint, with PyTorch's names, shapes and layouts; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
 export=("$GEOTRAIN" export)

@@ -1,7 +1,6 @@
 # labels: full
 # Exported models in PyTorch: the same outputs in evaluation and in training, and the same weights
 # and statistics after the same steps of SGD.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 here=$(dirname "${BASH_SOURCE[0]}")
 python=/usr/bin/python3

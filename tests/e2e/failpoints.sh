@@ -2,7 +2,6 @@
 # processors: 1
 # One PS dies at each named point of the checkpoint writer: no rank survives, every resume works,
 # and the model at the end is that of an undisturbed run.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

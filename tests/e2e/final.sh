@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # The final model: final.h5 has the hash and score of the summary, eval and export find it,
 # train.init reads it, and a resume that continues training removes it.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 sha() { h5dump -d "/model/$2" -b LE -o flat "$1" >/dev/null && sha256sum <flat | cut -d ' ' -f 1; }

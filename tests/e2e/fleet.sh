@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # geotrain fleet: ranks at the ends of measured links fall into their regions, a thousand devices are
 # grouped in time, and one sentence for every mistake.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # fleet WORDS...: one run.

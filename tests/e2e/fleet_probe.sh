@@ -3,7 +3,6 @@
 # processors: all
 # geotrain probe --fleet: over emulated links and with slowed workers it measures what the job says,
 # and the groups are those that the job means.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=300
 

@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 1
 # One frame between regions is lost, or is not what it should be: the run ends with 5 and the name of
 # the region and of what is missing, or as if nothing had happened, and never by a crash or not at all.  One by one
 # here; tests/e2e/forged_random.sh tries many.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 # the library comes before ASan's
 

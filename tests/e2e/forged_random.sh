@@ -4,7 +4,6 @@
 # Frames between regions that are lost, sent twice, cut, lengthened or have a wrong byte in their header, at random: every
 # kind, over every topology and strategy.  Each run ends as if nothing had happened, or with 5 and a region's name, and
 # never by a crash or not at all.  COUNT and SEED in the environment choose how many and which.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 # the library comes before ASan's
 

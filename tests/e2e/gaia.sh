@@ -2,7 +2,6 @@
 # processors: all
 # Gaia's 11 regions, 22 ranks, under the virtual clock: asgd and sma end, and while all of them wait
 # for one rank they use next to no CPU time.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=120
 

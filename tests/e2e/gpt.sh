@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # GPT on a text of few words: two regions learn how the words go on; a checkpoint evaluates, exports
 # and resumes with the sizes of its job; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 awk 'BEGIN {

@@ -1,7 +1,5 @@
-# labels: quick
 # `info --check` says of each region what its data are, then a verdict; what `train` refuses before it
 # begins is refused here with the same code.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GEOTRAIN" data synth a.h5 --train 400 --test 50 >data.log 2>&1 || fail "data" "$(cat data.log)"

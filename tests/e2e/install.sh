@@ -2,7 +2,6 @@
 # jobs/install on machines that are not Debian with root: names that apt does not know, optional
 # packages, libraries that were installed in other ways.  Nothing is installed: apt-get, dpkg-query
 # and id are stand-ins.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 stand_in() { # FOLDER NAME WORDS: a program that does what the words say

@@ -1,7 +1,5 @@
-# labels: quick
 # GEOTRAIN_ISA: a lower instruction set applies to every rank and to the libraries, is shown and
 # recorded; a higher one or a wrong name is refused.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE GEOTRAIN_ISA
 

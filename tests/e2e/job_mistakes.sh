@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Each kind of mistake in a job file or at the start, through the launcher: exit 2 and a helpful
 # message, printed once; no file is left.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 data_train=400

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # `geotrain info JOB.yaml` prints the job of a run, with overrides and all defaults; scripts read
 # it.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

@@ -4,7 +4,6 @@
 # kill -9 of the launcher and all ranks at 50 random moments, resumed each time: at most one
 # interval is lost, and the model at the end is that of an undisturbed run.  DRILL_SEED chooses the
 # moments, DRILL_KILLS their number.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 seed=${DRILL_SEED:-$((RANDOM * 32768 + RANDOM))}

@@ -1,6 +1,6 @@
 # Shared by the end-to-end scripts: a small job, runs whose output and exit code are kept, one line
-# per check, and an end that checks that no rank survives.  Sourced after `set -uo pipefail`; a
-# script ends with `finish`.
+# per check, and an end that checks that no rank survives.  A script ends with `finish`.
+set -uo pipefail
 : "${GEOTRAIN:?the program}" "${MPIRUN:?its launcher}"
 export GEOTRAIN_DRILL="$$-$RANDOM$RANDOM" # every rank of this script carries it in its environment
 program=$(readlink -f "$GEOTRAIN")

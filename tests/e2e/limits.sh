@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Limits that end a run: exit 6 with a checkpoint and a message; ranks that are killed: the
 # launcher's code, no rank survives, the run can be resumed.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

@@ -2,7 +2,6 @@
 # The local plane does not change results: three synchronous workers give the same bits in shared
 # memory, by messages, and under the virtual clock, whatever the load; so does a run that was
 # stopped in the middle of a step.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # 1,000 samples in batches of 24 are 42 batches, the last of 16: epochs end in the middle of a step,

@@ -1,7 +1,5 @@
-# labels: quick
 # processors: 1
 # A run directory belongs to one run at a time; the lock of a killed run never blocks the next start.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

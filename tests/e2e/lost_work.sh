@@ -2,7 +2,6 @@
 # processors: 1
 # Work lost by kills is paid for: a run that was killed twice after its checkpoint costs the time
 # and bytes of all its starts.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=$(command -v python3) || { skip "costs" "no python3" && finish; }
 

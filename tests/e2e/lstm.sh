@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # LSTM on reviews whose label is the order of two words: two regions learn it; a checkpoint
 # evaluates, exports and resumes with the widths of its job; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # reviews LINES SEED: other words around `good` and `bad`; 1 if `good` comes first.

@@ -2,7 +2,6 @@
 # processors: all
 # The laboratory (netem/lab): its links have the rates and delays of the job, geotrain runs over
 # them, and nothing of it is left.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 lab=$GEOTRAIN_SOURCE/netem/lab

@@ -3,7 +3,6 @@
 # processors: all
 # probe across the laboratory, over real TCP: it measures the configured links and the rate that a
 # region's links share, and finds a cut link between two regions.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=400
 lab="bash $GEOTRAIN_SOURCE/netem/lab --name e2e-$$-probe"

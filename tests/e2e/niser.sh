@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # NISER on sessions in which each item leads to the next: two regions learn it; Recall@20 and MRR@20
 # are in the record; a checkpoint evaluates, exports and resumes; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # sessions LINES SEED: walks along a circle of 60 items, in steps of 1 and now and then of 7.

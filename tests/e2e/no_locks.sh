@@ -1,5 +1,4 @@
 # A file system without locks: data sets, checkpoints, a final model in parts and train.init.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 without=$GEOTRAIN_HELPERS/e2e.preload_noflock.so

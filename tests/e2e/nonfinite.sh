@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # A final model or loss that is not finite ends the run with 6, over every topology: the last line
 # names the region, and there is no final.h5 and no summary.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Parameters grow by a factor of 1e12 a step: the fourth step overflows, and nothing before it does.

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Regions with their own data: a split and a run with it, normalised in the same way; a file that
 # some regions share is divided among them; regions without test samples; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GEOTRAIN" data synth whole.h5 --train 900 --test 50 >/dev/null

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # What tests/run.sh installs as root: Slurm's daemons if there is no Slurm; if there is one, only
 # with --slurm.  Nothing is installed here: apt-get, dpkg-query and id are stand-ins.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 stand_in() { # FOLDER NAME WORDS: a program that does what the words say

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Commands without ranks that stand on the pages print what stands below them (pages.py says which
 # blocks these are).
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=$(command -v python3) || { skip "the pages" "no python3" && finish; }
 

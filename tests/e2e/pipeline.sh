@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 2
 # Pipelines over regions: whatever the schedule and the places of its stages, the parameters are
 # those of one worker that has the whole model and adds up over the same micro-batches.
-set -uo pipefail
 pipeline_steps='8 4 3'
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"

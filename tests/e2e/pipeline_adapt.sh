@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 2
 # pipeline.adapt: the order of the passes follows a link, whose rate falls to an eighth and stays.
 # The parameters are those of one process, to the bit; all regions change the order after the same
 # steps; and a simulation has the same times, to the nanosecond.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"

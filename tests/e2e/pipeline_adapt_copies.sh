@@ -1,10 +1,8 @@
-# labels: quick
 # timeout: 120
 # processors: 2
 # pipeline.adapt with several copies: each follows its own links.  The second changes its order, and
 # with micro_batches their number, while the first keeps its own; the parameters are those of one
 # process with the same numbers, to the bit; and a simulation has the same times.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libcopies.sh"

@@ -4,7 +4,6 @@
 # pipeline.adapt with several copies: both change, at steps of their own, with ssgd and sma, under
 # both clocks, clipped, and where nobody waits; killed before, between and after the changes, and
 # resumed.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libcopies.sh"

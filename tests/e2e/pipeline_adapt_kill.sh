@@ -4,7 +4,6 @@
 # pipeline.adapt: the same run twice, and one that is killed and resumed, change the order after the
 # same steps and end with the same parameters.  A link that is noisy, or swings, costs nothing.  Under
 # the real clock, too, the parameters are those of the run that keeps its plan.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"

@@ -1,11 +1,9 @@
-# labels: quick
 # timeout: 300
 # processors: 2
 # Two copies of a pipeline.  With ssgd and sma cutting the copies into stages changes no bit of the
 # parameters; copies of one stage with one micro-batch are data parallelism, to the bit.  simulate
 # gives the results of train --clock virtual, and plan what a step of it takes.  More strategies,
 # options and topologies are in pipeline_copies_more.sh.
-set -uo pipefail
 pipeline_steps='8 4 3'
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"

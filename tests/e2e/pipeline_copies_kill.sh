@@ -6,7 +6,6 @@
 # parameters at the end are those of a run that was not disturbed, clipped or not; where nobody waits
 # they depend on when messages arrive, and the model has learnt.  DRILL_SEED chooses the moments,
 # DRILL_KILLS their number, DRILL_STRATEGIES what keeps the copies equal.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libcopies.sh"

@@ -4,7 +4,6 @@
 # Several copies of a pipeline: options of strategies, every topology, clipping and a limit on bytes.
 # Copies of one stage are data parallelism with the same keys, to the bit; simulate gives the results
 # of train --clock virtual.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libcopies.sh"

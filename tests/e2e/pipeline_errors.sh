@@ -4,7 +4,6 @@
 # Jobs with a pipeline that cannot run or go on: each ends with its code and says what is needed.
 # What a resume may change, and what it may not; whole models and parts of them; steps that are not
 # finite; limits.wan_bytes; ranks that are stopped.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 

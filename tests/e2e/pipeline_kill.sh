@@ -6,7 +6,6 @@
 # one worker that was not disturbed.  Under the virtual clock the same run twice is the same to the
 # bit, and so are the parameters of one that was killed.  DRILL_SEED chooses the moments,
 # DRILL_KILLS the number of kills and of stops.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 

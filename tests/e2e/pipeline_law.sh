@@ -4,7 +4,6 @@
 # The law of pipelines: parameters after training are those of one process that adds up over the
 # same micro-batches in the same grouping (stages_judge.c), bit for bit.  A sample of models, of 2 to
 # 4 stages of 1 and 2 workers in 1 and 2 regions, folded and not, and of schedules.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 data images.h5

@@ -5,7 +5,6 @@
 # pipeline.memory in one place trains as stages, and no rank uses 10 % more or less than its plan
 # says, also where each runs under a control group that would not let it, where the ranks of a region
 # share no memory, and where several copies exchange.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 "$GEOTRAIN" data import text words.txt long.h5 --length 64 >data.log 2>&1 || fail "data" "$(cat data.log)"

@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 2
 # pipeline.adapt micro_batches: their number follows a link whose rate falls to an eighth.
 # All regions change it after the same steps; the parameters are those of one process that uses the
 # same numbers, to the bit; and a simulation has the same times, to the nanosecond.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"

@@ -5,7 +5,6 @@
 # number has the same changes and parameters as one that is not.  With several workers in a stage,
 # with labels that travel and under the real clock, too, the parameters are those of one process that
 # uses the same numbers.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"

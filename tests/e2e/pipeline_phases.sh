@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 2
 # Where the time of a pipeline's workers goes: the phases add up to the time of training under both
 # clocks and after a resume; a simulation has the same ones, to the nanosecond.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 cat >sums.py <<'PY'

@@ -3,7 +3,6 @@
 # A resume that cuts the model in other places or moves stages to other regions: each region takes
 # what it lacks from the other regions' files of the round, with the optimizer's arrays.  The
 # parameters at the end are those of one worker with the whole model.
-set -uo pipefail
 pipeline_steps='8 4 3'
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # geotrain placement: its tables from the repository's catalogue, a user's own catalogue, and one
 # sentence for every mistake.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 prices=$GEOTRAIN_SOURCE/jobs/prices

@@ -1,10 +1,8 @@
-# labels: quick
 # processors: 1
 # geotrain plan: two regions with data 2:1 and equal devices, where half of the smaller one's are
 # enough; a WAN that is too slow for all devices; devices of two types; deadlines, budgets and what
 # they need; 4 regions with 12 candidates.  The planned jobs train, with the predicted time and
 # bytes.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
 

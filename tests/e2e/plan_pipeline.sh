@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # geotrain plan of a job with a pipeline: its table, JSON and picture, and that a simulation agrees;
 # what is refused.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
 

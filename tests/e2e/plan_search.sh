@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # geotrain plan of a job whose stages are to be found: what it prints and writes is the same
 # pipeline, and as fast as it says; commands that need stages say so; what is refused.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
 

@@ -3,7 +3,6 @@
 # train.precision bf16 if it is available; a line with the reason, and float32, if the kernels, the
 # CPU or the environment have none.  The record has the precision of the workers, not of their
 # parameter server; a difference between workers is reported once.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GEOTRAIN" data synth few.h5 --train 16 --test 2 >/dev/null

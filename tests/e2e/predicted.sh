@@ -2,7 +2,6 @@
 # A run with a plan: the predicted and the measured figures and the cost are reported, the cost as
 # computed here from the same run's regions and links; impossible prices are refused before anything
 # runs.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
 

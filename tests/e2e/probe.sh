@@ -3,7 +3,6 @@
 # processors: all
 # probe: on emulated links it measures what the job says; every reason for a NO-GO is reported, with
 # exit 7; a blocked link is found in limited time.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=240
 

@@ -1,7 +1,6 @@
 # processors: 1
 # jobs/quickstart.sh when it is interrupted early and when it cannot write.  Nothing is built or
 # trained: cmake, dpkg-query, mpirun and the program are stand-ins.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 stand_in() { # FILE WORDS: a program that does what the words say

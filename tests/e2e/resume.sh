@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # What a resume may change and what not; resuming nothing, a killed run and a finished run; bit for
 # bit with ssgd and two workers.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

@@ -2,7 +2,6 @@
 # processors: 1
 # The learning rate of a run that resumes with other workers or a longer end: it continues at its
 # value, and reaches its end when the run does.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Steps take some time, so that a round is written before the next is due.

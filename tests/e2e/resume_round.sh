@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # Which round a resume takes: the newest that is whole and finite everywhere, or the given one; what
 # a stop for non-finite numbers leaves; and that older files are not read.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 poison() { "$GEOTRAIN_HELPERS/e2e.poison" "$@" || fail "poison $*"; }
 ends=(--set checkpoint.keep=6 --set train.until.steps=36) # the run itself ends at 24

@@ -1,6 +1,5 @@
 # Shared memory of a region: too little of it, a run that is killed, and a rank that is killed while its
 # segment has a name.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if ! unshare -m true 2>/dev/null; then
   skip "a small /dev/shm" "this user cannot mount one"

@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 1
 # Signals to the launcher, to one worker, to one PS, to all of them repeatedly, at the start and at
 # the end: every rank ends with 75 after a checkpoint, the last line says how to go on, and a resume
 # gives the samples and the model of an uninterrupted run.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Small batches: the time of a run is that of the WAN, and ranks mostly wait.

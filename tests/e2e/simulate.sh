@@ -1,10 +1,8 @@
-# labels: quick
 # processors: 1
 # simulate gives the results of train --clock virtual: for every strategy, periods 1 and 8, both
 # local planes, uneven regions, an outage, a trace, and checkpoints that take time, messages, bytes
 # and every region's times are equal; the end of the run differs only by the length of the results,
 # which contain accuracies.  A thousand regions take seconds.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 CELLS=${CELLS:-some} # all: every strategy with every period, local plane and set of regions
 

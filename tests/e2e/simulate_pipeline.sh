@@ -1,11 +1,9 @@
-# labels: quick
 # processors: 2
 # simulate gives the results of train --clock virtual for pipelines over regions: for every kind of
 # schedule and several places of the stages, with evaluations, checkpoints that take time, jitter, a
 # trace and an outage, messages, bytes of each kind and every region's times are equal, and virtual_s
 # to the nanosecond.  Where the loss is not in the lead, the results that are sent to it contain
 # accuracies, and their length is not known before.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 awk 'BEGIN {

@@ -3,7 +3,6 @@
 # processors: 1
 # A stop while one region is in a step of minutes: the other regions, whose deadlines include it,
 # wait for it, and the run ends with its checkpoint.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

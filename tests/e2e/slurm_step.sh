@@ -1,7 +1,6 @@
 # processors: 1
 # slurm/steps: how it treats the user's environment, and what it starts.  No Slurm is needed: srun
 # and scontrol are scripts here.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 data_train=400
 job job.yaml

@@ -2,7 +2,6 @@
 # processors: all
 # compute.speed and speeds really slow a region or a worker, and compute.emulate makes a step last
 # as long as the job says.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

@@ -3,7 +3,6 @@
 # processors: 1
 # SIGSTOP of one rank: a worker or a PS may be stopped for 30 s; after the deadlines the run ends
 # with 5 and says who waited for whom.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml

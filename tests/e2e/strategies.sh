@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 1
 # Every strategy's jobs, with two regions or three uneven ones (GEOTRAIN_TESTS=full: with both), on a small data set: they end
 # with 0, the bytes on each link are exactly those of the rule, and the regions' models are equal
 # where they must be.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
 

@@ -1,7 +1,6 @@
 # processors: 1
 # slurm/submit: what it refuses before anything is written or queued, and what it writes.  No Slurm
 # is needed: sbatch is a script here that stores its arguments.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 submit=$GEOTRAIN_SOURCE/slurm/submit
 data_train=400

@@ -2,7 +2,6 @@
 # slurm/submit --plan: the file of the plan is submitted, with its time limit and its ranks; --set
 # changes the plan; mistakes give one sentence.  No Slurm is needed: sbatch is a script here that
 # stores its arguments.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 submit=$GEOTRAIN_SOURCE/slurm/submit
 job job.yaml

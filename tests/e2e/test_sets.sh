@@ -1,10 +1,8 @@
-# labels: quick
 # processors: 1
 # Regions with different test sets: the mean model is scored on each of them once, test_accuracy and
 # test_loss are those over all test samples, as `eval` of the final model finds them; the mean travels
 # once to each region that scores it, in a run, a simulation and a plan; a region that shares a test
 # set, or has none, scores nothing; a run that ends while a region scores is resumed.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GEOTRAIN" data synth whole.h5 --train 600 --test 50 >/dev/null

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # A decoder learns a text in two regions and continues it, from bytes and from pairs of bytes; the
 # vocabulary travels in its checkpoints; and errors.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # 23 positions and 45 bytes have no common factor: training sees the verse from each of its bytes.

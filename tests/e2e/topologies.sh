@@ -2,7 +2,6 @@
 # processors: 1
 # Runs over a hub, a tree, a ring and what auto chooses: a hub gives the bits of a mesh, killed runs
 # are resumed to the same bits, an update is not lost, and what cannot be is refused in one sentence.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job two.yaml

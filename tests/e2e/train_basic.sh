@@ -1,7 +1,5 @@
-# labels: quick
 # processors: 1
 # A whole run of five uneven ranks, asynchronous: exit code, run directory, summary.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 data_train=800

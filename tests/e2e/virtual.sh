@@ -1,9 +1,7 @@
-# labels: quick
 # processors: 1
 # The virtual clock: runs repeat to the bit while another program loads the cores, a resume ends
 # with the model of an uninterrupted run, unsupported jobs are refused in one sentence, and the loss
 # of a rank ends the job as in real time.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Three uneven regions, with different speeds of workers, different lengths of steps, and links that

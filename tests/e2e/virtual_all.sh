@@ -3,7 +3,6 @@
 # Each strategy, both layouts and local planes, and runs that limits.wan_bytes stops, all resumed, under
 # the virtual clock twice, once while other programs load every core (bench/virtual --repeat).  A PS
 # that is lost.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 /usr/bin/python3 "$GEOTRAIN_SOURCE/bench/virtual" --geotrain "$GEOTRAIN" --repeat 2 --cells 'mesh/* limit/asgd limit/asgd-ga limit/ama' --out "$PWD/runs"

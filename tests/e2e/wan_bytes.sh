@@ -2,7 +2,6 @@
 # processors: 1
 # The bytes on the WAN are exactly proportional to 1/period: 64 steps are a whole number of
 # exchanges with each of these periods.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
 

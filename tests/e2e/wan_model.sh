@@ -2,7 +2,6 @@
 # processors: 1
 # The effect of links on whole runs, under the virtual clock: outages with every strategy, traces, a
 # shared access, loss, directions; and an outage in real time.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
 

@@ -1,7 +1,5 @@
-# labels: quick
 # processors: 1
 # train prints each warning once: about the job by one rank, about a region by that region's server.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 data_train=400

@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # geotrain watch: a run that waits, runs, is stopped and resumed, and ends; what a (stand-in) squeue
 # says about its job; sweeps, Ctrl-C, mistakes.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # A squeue that answers with the contents of a file, with an error, or not at all.

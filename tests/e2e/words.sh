@@ -1,8 +1,6 @@
-# labels: quick
 # processors: 1
 # The answers of commands to common mistakes: one sentence that says what is needed, and the
 # documented exit code.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 data_train=400

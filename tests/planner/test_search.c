@@ -1,6 +1,5 @@
 /* Parts of the search for a set: lists of distinct sets, comparison of verdicts,
    rejection by lower bounds, and the billing of machines. */
-
 #include "search.h"
 #include "tests.h"
 

@@ -2,7 +2,6 @@
 # timeout: 600
 # The ways to run one training on Slurm: one job, a heterogeneous job over three partitions, an
 # array of four strategies, a chain.  The map of ranks is right in each.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cluster_up
 

@@ -3,7 +3,6 @@
 # kill -9 of a rank, of a slurmstepd, of srun: the job ends by its deadline (limits of 15 s, then 7
 # s in which srun ends the step, with a margin for a busy machine), none of its processes survives,
 # and submitting it again resumes it.  DRILLS: how often each is done (2).
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 drills=${DRILLS:-2}
 cluster_up KillWait=5

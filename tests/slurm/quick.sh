@@ -2,7 +2,6 @@
 # A job of two regions through slurm/submit: the map is right, USR1 leads to a checkpoint, a requeue
 # and a resume, and the model is that of an undisturbed run; geotrain watch shows it waiting,
 # running and ending.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # clock_of RUN: the plan's time limit in the format of sbatch.
 clock_of() { "$GEOTRAIN" info "$1/plan.yaml" --flat | awk -F= '$1 == "slurm.time" { printf "%d-%02d:%02d:%02d", $2 / 86400, $2 % 86400 / 3600, $2 % 3600 / 60, $2 % 60 }'; }

@@ -1,7 +1,6 @@
 # labels: full
 # Mistakes that are possible with Slurm: each gives one clear message and the right exit code, and
 # nothing hangs.
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cluster_up
 job job.yaml

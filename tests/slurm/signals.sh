@@ -2,7 +2,6 @@
 # timeout: 3600
 # A job that is interrupted in any way resumes by itself and ends with the model of an undisturbed
 # run.  DRILLS: how often each is done (2).
-set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 drills=${DRILLS:-2}
 cluster_up PreemptType=preempt/partition_prio PreemptMode=REQUEUE
