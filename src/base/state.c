@@ -105,11 +105,14 @@ gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_f
 
 gt_status gt_state_flags(gt_state_way way, const char *prefix, const char *name, bool *flags,
                          size_t n) {
-  uint8_t *bytes = way.from ? GT_NEW_ARRAY(uint8_t, n) : (uint8_t *)flags;
-  const gt_state_field field = {name, GT_TYPE_U8, bytes, n};
-  const gt_status status = gt_state_fields(way, prefix, &field, 1);
-  for (size_t i = 0; way.from && i < n; i++) flags[i] = bytes[i] != 0;
-  if (way.from) gt_free(bytes);
+  if (way.to) {
+    gt_state_add(way.to, prefix, name, GT_TYPE_U8, flags, n);
+    return GT_OK;
+  }
+  uint8_t *bytes = GT_NEW_ARRAY(uint8_t, n);
+  const gt_status status = gt_state_get(way.from, prefix, name, GT_TYPE_U8, bytes, n);
+  for (size_t i = 0; i < n; i++) flags[i] = bytes[i] != 0;
+  gt_free(bytes);
   return status;
 }
 
