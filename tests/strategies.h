@@ -13,4 +13,16 @@ static inline const gt_sync_ops *sync_named(const char *name) {
   return NULL;
 }
 
+/* The strategy has one of these facts (base_families.h). */
+static inline bool strategy_has(const char *name, unsigned facts) {
+  for (size_t i = 0; gt_strategy_names[i]; i++)
+    if (strcmp(gt_strategy_names[i], name) == 0) return gt_strategy_has((gt_strategy)i, facts);
+  return false;
+}
+
+/* It sends models that nobody waits for, so that a newer one replaces one that has not left. */
+static inline bool strategy_replaces(const gt_sync_ops *ops) {
+  return ops->sends == GT_MSG_STATE && !ops->waits;
+}
+
 #endif

@@ -138,7 +138,7 @@ static void check_heard(world *w) {
 }
 
 void w_check_bounds(world *w) {
-  bool replaces = strcmp(w->spec.strategy, "ama") == 0;
+  const bool replaces = strategy_replaces(sync_named(w->spec.strategy));
   const bool forwards = w->spec.topology != GT_TOPOLOGY_MESH; /* in outboxes of their own */
   const size_t unit = forwards ? (W_MODEL + W_PIECE - 1) / W_PIECE : 1;
   const size_t forwarded = w->spec.outbox > 1 ? w->spec.outbox : 2;
@@ -175,7 +175,7 @@ void w_check_epochs(world *w, int64_t epochs) {
 }
 
 bool w_lockstep(const w_spec *spec) {
-  return strcmp(spec->strategy, "ssgd") == 0 || strcmp(spec->strategy, "sma") == 0;
+  return sync_named(spec->strategy)->waits;
 }
 
 void w_check_identical(world *w) {

@@ -2,16 +2,18 @@
    random worlds a strategy. */
 #include "cases.h"
 #include "world_run.h"
+#include "../strategies.h"
 
 static int64_t predicted(const w_spec *spec, int64_t steps) {
-  if (strcmp(spec->strategy, "none") == 0) return 0;
-  if (strcmp(spec->strategy, "ssgd") == 0 || strcmp(spec->strategy, "asgd") == 0) return steps;
+  if (!strategy_has(spec->strategy, GT_SENDS)) return 0;
+  if (!strategy_has(spec->strategy, GT_HAS_PERIOD)) return steps;
   return steps / spec->period + (steps % spec->period != 0);
 }
 
 static void assert_counts(const world *w) {
   const w_spec *spec = &w->spec;
-  bool replaces = strcmp(spec->strategy, "ama") == 0, sends = strcmp(spec->strategy, "none") != 0;
+  const gt_sync_ops *ops = sync_named(spec->strategy);
+  const bool replaces = strategy_replaces(ops), sends = ops->sends != 0;
   for (size_t i = 0; i < spec->nregions; i++) {
     for (size_t k = 0; k < spec->nregions; k++) {
       if (i == k) continue;
