@@ -1,12 +1,9 @@
 /* DeepFM: gradients of its operations and of the whole model against central finite differences of
    an independent forward in float64; gradients of an embedding over several steps; names, initial
    values, errors; and learning of what only pairs of ids tell. */
-#include "tests.h"
-#include "graph.h"
+#include "world.h"
 #include "ref64.h"
 
-static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
-static size_t ntables = 4; /* without oneDNN: 3 */
 static gt_rng rng;
 
 static float *floats(size_t n, double scale) {
@@ -133,10 +130,10 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
 
 static void embedding(void) {
   const size_t widths[] = {1, 3, 8, 10, 16, 21};
-  for (size_t t = 0; t < ntables; t++)
+  for (size_t t = 0; t < w_ntables(); t++)
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
-      check_embedding(tables[t], widths[k], false);
-      check_embedding(tables[t], widths[k], true);
+      check_embedding(w_tables[t], widths[k], false);
+      check_embedding(w_tables[t], widths[k], true);
     }
 }
 
@@ -211,8 +208,8 @@ static void check_fm(const char *table, size_t K) {
 
 static void factorization_machine(void) {
   const size_t widths[] = {1, 3, 8, 10, 16, 21};
-  for (size_t t = 0; t < ntables; t++)
-    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) check_fm(tables[t], widths[k]);
+  for (size_t t = 0; t < w_ntables(); t++)
+    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) check_fm(w_tables[t], widths[k]);
 }
 
 static void sum_of_two(void) {
@@ -301,10 +298,10 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
 
 static void every_gradient(void) {
   const int64_t two[] = {5, 6}, one[] = {7}, three[] = {40, 33, 36};
-  for (size_t t = 0; t < ntables; t++) {
-    check_model(tables[t], &(shape64){13, 3, 4, 2, two}, 7, 1);
-    check_model(tables[t], &(shape64){9, 5, 10, 1, one}, 20, 1); /* every id occurs many times */
-    check_model(tables[t], &(shape64){30, 4, 10, 3, three}, 9, 7);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    check_model(w_tables[t], &(shape64){13, 3, 4, 2, two}, 7, 1);
+    check_model(w_tables[t], &(shape64){9, 5, 10, 1, one}, 20, 1); /* every id occurs many times */
+    check_model(w_tables[t], &(shape64){30, 4, 10, 3, three}, 9, 7);
   }
 }
 
@@ -315,7 +312,7 @@ static void size_of_the_paper(void) {
 
 static void bf16(void) {
   const char *why;
-  if (ntables < 4 || !gt_kernels_bf16(&why)) skip();
+  if (w_ntables() < 4 || !gt_kernels_bf16(&why)) skip();
   gt_graph *full = deepfm("auto", 30, 4, 9, 0, NULL, 0), *half = NULL;
   const gt_graph_spec spec = {.model = "deepfm",
                               .shape = {1, 1, 4, 2, 30},
@@ -380,34 +377,34 @@ static void check_step(gt_graph *graph, const char *table, size_t n, const char 
 
 static void rows_of_a_batch_alone(void) {
   const int64_t mlp[] = {4};
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = deepfm(tables[t], ROWS_V, ROWS_F, ROWS_N, ROWS_K, mlp, 1);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = deepfm(w_tables[t], ROWS_V, ROWS_F, ROWS_N, ROWS_K, mlp, 1);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     const size_t np = arrays->params.n;
     int32_t ids[ROWS_N * ROWS_F], labels[ROWS_N] = {0};
     gt_metrics metrics;
     gt_graph_init(graph, 1);
     for (size_t i = 0; i < np; i++) arrays->params.data[i] += 0.1F; /* no ReLU is dead */
-    check_step(graph, tables[t], ROWS_N, "the first batch");
-    check_step(graph, tables[t], ROWS_N, "another");
-    check_step(graph, tables[t], 1, "a short one");
-    check_step(graph, tables[t], ROWS_N, "after a short one");
+    check_step(graph, w_tables[t], ROWS_N, "the first batch");
+    check_step(graph, w_tables[t], ROWS_N, "another");
+    check_step(graph, w_tables[t], 1, "a short one");
+    check_step(graph, w_tables[t], ROWS_N, "after a short one");
     fill_ids(ids, ROWS_N * ROWS_F, ROWS_V);
     gt_graph_step(graph, ids, labels, ROWS_N, false, &metrics);
-    check_step(graph, tables[t], 2, "after an evaluation");
+    check_step(graph, w_tables[t], 2, "after an evaluation");
     gt_graph_step(graph, ids, labels, 0, true, &metrics);
     for (size_t i = 0; i < np; i++) assert_true(arrays->grads.data[i] == 0.0F);
-    check_step(graph, tables[t], 3, "after an empty batch");
+    check_step(graph, w_tables[t], 3, "after an empty batch");
     /* Lent arrays may hold any values. */
     float *lent = floats(3 * np, 0.1), *other = floats(np, 0.1);
     for (size_t i = 0; i < np; i++) lent[np + i] = NAN;
     gt_graph_adopt(graph, lent, lent + np, lent + 2 * np);
-    check_step(graph, tables[t], ROWS_N, "after an adoption");
-    check_step(graph, tables[t], ROWS_N, "the second after an adoption");
+    check_step(graph, w_tables[t], ROWS_N, "after an adoption");
+    check_step(graph, w_tables[t], ROWS_N, "the second after an adoption");
     gt_graph_adopt(graph, lent + 2 * np, lent + np, lent + 2 * np);
-    check_step(graph, tables[t], 2, "with other parameters");
+    check_step(graph, w_tables[t], 2, "with other parameters");
     gt_graph_adopt(graph, lent, other, lent + 2 * np);
-    check_step(graph, tables[t], 2, "with other gradients");
+    check_step(graph, w_tables[t], 2, "with other gradients");
     gt_graph_close(graph);
     gt_free(other);
     gt_free(lent);
@@ -435,10 +432,7 @@ static void gradients_in_order(void) {
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 static void names_and_values(void) {
-  static const struct {
-    const char *name;
-    size_t rows, columns; /* 0: one dimension */
-  } right[] = {
+  static const w_tensor right[] = {
       {"embedding.weight", 5382, 10}, {"linear.weight", 5382, 1}, {"bias", 1, 0},
       {"mlp.0.weight", 400, 100},     {"mlp.0.bias", 400, 0},     {"mlp.2.weight", 400, 400},
       {"mlp.2.bias", 400, 0},         {"mlp.4.weight", 400, 400}, {"mlp.4.bias", 400, 0},
@@ -448,16 +442,12 @@ static void names_and_values(void) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 3);
   assert_int_equal(arrays->params.n, 420804);
-  assert_int_equal(gt_graph_tensors(graph), TENSORS);
+  w_check_tensors(graph, right, TENSORS);
   float *out = GT_NEW_ARRAY(float, 420804);
   size_t at = 0;
   for (size_t i = 0; i < TENSORS; i++) {
     gt_view view;
     gt_graph_tensor(graph, i, &view, out);
-    assert_string_equal(view.name, right[i].name);
-    assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
-    assert_int_equal(view.shape[0], right[i].rows);
-    if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
     /* In the same layout. */
     assert_memory_equal(out, arrays->params.data + at, view.count * sizeof *out);
     at += view.count;
@@ -483,26 +473,7 @@ static void hashes(void) {
   gt_graph *graphs[] = {deepfm("ref", 20, 3, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, b, 2),
                         deepfm("ref", 20, 3, 0, 7, a, 2), deepfm("ref", 21, 3, 0, 6, a, 2),
                         deepfm("ref", 20, 4, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, a, 1)};
-  enum { GRAPHS = sizeof graphs / sizeof *graphs };
-  char hex[GRAPHS][GT_SHA256_HEX];
-  for (size_t i = 0; i < GRAPHS; i++) {
-    gt_graph_hash(graphs[i], hex[i]);
-    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
-  }
-  for (size_t i = 0; i < GRAPHS; i++) gt_graph_close(graphs[i]);
-}
-
-static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
-                    gt_status status, const char *text) {
-  gt_graph *graph = NULL;
-  const gt_graph_spec spec = {.model = model,
-                              .options = options,
-                              .shape = shape,
-                              .batch_max = 2,
-                              .kernels = gt_kernels_find("ref")};
-  assert_int_equal(gt_graph_create(&graph, &spec), status);
-  assert_null(graph);
-  assert_string_equal(gt_error_text(), text);
+  w_check_hashes(graphs, sizeof graphs / sizeof *graphs);
 }
 
 static void refusals(void) {
@@ -511,7 +482,7 @@ static void refusals(void) {
   const gt_model_options none = {0};
   const int64_t empty[] = {400, 0}, large[] = {65537};
   const char *const image_models[] = {"lenet5", "resnet18", "dummy"};
-  refused(
+  w_refused(
       "deepfm", images, none, GT_ERR_DATA,
       "samples are images of 28 x 28 x 1; model deepfm takes ids, so expected a data set of ids");
   for (size_t i = 0; i < 3; i++) {
@@ -520,29 +491,31 @@ static void refusals(void) {
              "samples are 10 ids each, below 5382; model %s takes images, so expected a data set "
              "of images",
              image_models[i]);
-    refused(image_models[i], clicks, none, GT_ERR_DATA, text);
+    w_refused(image_models[i], clicks, none, GT_ERR_DATA, text);
     snprintf(text, sizeof text,
              "model.embedding is given; model %s has no such key, so it must not be given",
              image_models[i]);
-    refused(image_models[i], images, (gt_model_options){.embedding = 8}, GT_ERR_JOB, text);
+    w_refused(image_models[i], images, (gt_model_options){.embedding = 8}, GT_ERR_JOB, text);
     snprintf(text, sizeof text,
              "model.mlp is given; model %s has no such key, so it must not be given",
              image_models[i]);
-    refused(image_models[i], images, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB, text);
+    w_refused(image_models[i], images, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB,
+              text);
   }
-  refused("deepfm", three, none, GT_ERR_DATA,
-          "samples are of 3 classes; model deepfm needs 2, for its one output says how likely the "
-          "second is");
-  refused("deepfm", clicks, (gt_model_options){.embedding = -1}, GT_ERR_JOB,
-          "model.embedding is -1; expected 1 to 65536");
-  refused("deepfm", clicks, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
-          "model.embedding is 65537; expected 1 to 65536");
-  refused("deepfm", clicks, (gt_model_options){.mlp = empty, .nmlp = 2}, GT_ERR_JOB,
-          "model.mlp.1 is 0; expected 1 to 65536");
-  refused("deepfm", clicks, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB,
-          "model.mlp.0 is 65537; expected 1 to 65536");
-  refused("deepfm", clicks, (gt_model_options){.parameters = 9}, GT_ERR_JOB,
-          "model.parameters is 9; model deepfm has a fixed number, so it must not be given");
+  w_refused(
+      "deepfm", three, none, GT_ERR_DATA,
+      "samples are of 3 classes; model deepfm needs 2, for its one output says how likely the "
+      "second is");
+  w_refused("deepfm", clicks, (gt_model_options){.embedding = -1}, GT_ERR_JOB,
+            "model.embedding is -1; expected 1 to 65536");
+  w_refused("deepfm", clicks, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
+            "model.embedding is 65537; expected 1 to 65536");
+  w_refused("deepfm", clicks, (gt_model_options){.mlp = empty, .nmlp = 2}, GT_ERR_JOB,
+            "model.mlp.1 is 0; expected 1 to 65536");
+  w_refused("deepfm", clicks, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB,
+            "model.mlp.0 is 65537; expected 1 to 65536");
+  w_refused("deepfm", clicks, (gt_model_options){.parameters = 9}, GT_ERR_JOB,
+            "model.parameters is 9; model deepfm has a fixed number, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */
@@ -563,19 +536,14 @@ static void clicks(int32_t *ids, int32_t *labels, size_t n) {
 static void learns_pairs_without_allocating(void) {
   enum { B = 64, TEST = 512 };
   const int64_t mlp[] = {16, 8};
-  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
-                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},
-                              .beta1 = 0.9,
-                              .beta2 = 0.999,
-                              .epsilon = 1e-8};
   static int32_t ids[TEST * 3], labels[TEST];
   static float scores[TEST];
   static uint32_t scratch[TEST];
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = deepfm(tables[t], 50, 3, TEST, 4, mlp, 2);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = deepfm(w_tables[t], 50, 3, TEST, 4, mlp, 2);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;
-    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    assert_int_equal(gt_optim_create(&optim, &w_adam, arrays->params.n, true), GT_OK);
     gt_graph_init(graph, 2);
     gt_graph_prepare(graph, B);
     gt_graph_prepare(graph, TEST);
@@ -603,7 +571,6 @@ static void learns_pairs_without_allocating(void) {
 
 int main(void) {
   rng = gt_rng_make(21, GT_RNG_TEST, 0, 0);
-  if (!gt_kernels_find("dnn")) ntables = 3;
   return RUN_TESTS(NULL, NULL, embedding, factorization_machine, sum_of_two, every_gradient,
                    size_of_the_paper, bf16, rows_of_a_batch_alone, gradients_in_order,
                    names_and_values, hashes, refusals, learns_pairs_without_allocating);

@@ -1,13 +1,10 @@
 /* GPT: gradients of the whole model against central finite differences of an independent forward in
    float64, head tied and not; causality; bf16; names, initial values, errors; and learning of what
    only the context tells. */
-#include "tests.h"
+#include "world.h"
 #include "cases.h"
-#include "graph.h"
 #include "ref64.h"
 
-static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
-static size_t ntables = 4; /* without oneDNN: 3 */
 static gt_rng rng;
 
 typedef struct {
@@ -137,12 +134,12 @@ static void check_model(const char *table, const sizes *s, size_t n, size_t coun
 }
 
 static void every_gradient(void) {
-  for (size_t t = 0; t < ntables; t++) {
-    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 9, false}, 3, cases(200, 60));
-    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 6, true}, 3, cases(200, 60));
-    check_model(tables[t], &(sizes){5, 1, 6, 1, 3, 1, false}, 2, cases(1000, 300));
-    check_model(tables[t], &(sizes){40, 9, 33, 1, 1, 12, true}, 2, cases(24, 8)); /* odd sizes */
-    check_model(tables[t], &(sizes){37, 130, 24, 1, 2, 140, false}, 2,
+  for (size_t t = 0; t < w_ntables(); t++) {
+    check_model(w_tables[t], &(sizes){11, 6, 8, 2, 2, 9, false}, 3, cases(200, 60));
+    check_model(w_tables[t], &(sizes){11, 6, 8, 2, 2, 6, true}, 3, cases(200, 60));
+    check_model(w_tables[t], &(sizes){5, 1, 6, 1, 3, 1, false}, 2, cases(1000, 300));
+    check_model(w_tables[t], &(sizes){40, 9, 33, 1, 1, 12, true}, 2, cases(24, 8)); /* odd sizes */
+    check_model(w_tables[t], &(sizes){37, 130, 24, 1, 2, 140, false}, 2,
                 cases(6, 2)); /* blocks of 64 */
   }
 }
@@ -190,8 +187,8 @@ static void only_the_past_counts(void) {
   enum { N = 2, T = 90, V = 50, CUT = 70 };
   static int32_t ids[N * (T + 1)], other[N * (T + 1)];
   static float before[N * T * V];
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = gpt(tables[t], &s, N, GT_F32);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = gpt(w_tables[t], &s, N, GT_F32);
     gt_metrics metrics;
     gt_graph_init(graph, 7);
     scatter(gt_graph_arrays(graph));
@@ -352,26 +349,9 @@ static void hashes(void) {
                               {20, 5, 12, 3, 2, 8, false}, {20, 5, 12, 2, 3, 8, false},
                               {20, 5, 12, 2, 2, 9, false}, {20, 5, 12, 2, 2, 8, true}};
   enum { GRAPHS = sizeof all / sizeof *all };
-  char hex[GRAPHS][GT_SHA256_HEX];
-  for (size_t i = 0; i < GRAPHS; i++) {
-    gt_graph *graph = gpt("ref", &all[i], 0, GT_F32);
-    gt_graph_hash(graph, hex[i]);
-    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
-    gt_graph_close(graph);
-  }
-}
-
-static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
-                    gt_status status, const char *text) {
-  gt_graph *graph = NULL;
-  const gt_graph_spec spec = {.model = model,
-                              .options = options,
-                              .shape = shape,
-                              .batch_max = 2,
-                              .kernels = gt_kernels_find("ref")};
-  assert_int_equal(gt_graph_create(&graph, &spec), status);
-  assert_null(graph);
-  assert_string_equal(gt_error_text(), text);
+  gt_graph *graphs[GRAPHS];
+  for (size_t i = 0; i < GRAPHS; i++) graphs[i] = gpt("ref", &all[i], 0, GT_F32);
+  w_check_hashes(graphs, GRAPHS);
 }
 
 /* Where labels are known to be there, they are not left unused; and a text is taken. */
@@ -397,25 +377,28 @@ static void labels_are_refused(void) {
 static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 21, 100, 100},
                         single = {1, 1, 1, 100, 100}, longer = {1, 1, 300, 100, 100};
-  refused("gpt", images, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are images of 28 x 28 x 1; model gpt takes ids, so expected a data set of ids");
-  refused("gpt", texts, (gt_model_options){.layers = -1}, GT_ERR_JOB,
-          "model.layers is -1; expected 1 to 1024");
-  refused("gpt-small", texts, (gt_model_options){.width = 65537}, GT_ERR_JOB,
-          "model.width is 65537; expected 1 to 65536");
-  refused("gpt-small", texts, (gt_model_options){.heads = 5}, GT_ERR_JOB,
-          "model.width is 384 and model.heads 5; expected a width that is a multiple of the heads");
-  refused("gpt", single, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are 1 ids each, so 0 positions; with model.context 256, expected 2 to 257 ids");
-  refused(
+  w_refused(
+      "gpt", images, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are images of 28 x 28 x 1; model gpt takes ids, so expected a data set of ids");
+  w_refused("gpt", texts, (gt_model_options){.layers = -1}, GT_ERR_JOB,
+            "model.layers is -1; expected 1 to 1024");
+  w_refused("gpt-small", texts, (gt_model_options){.width = 65537}, GT_ERR_JOB,
+            "model.width is 65537; expected 1 to 65536");
+  w_refused(
+      "gpt-small", texts, (gt_model_options){.heads = 5}, GT_ERR_JOB,
+      "model.width is 384 and model.heads 5; expected a width that is a multiple of the heads");
+  w_refused(
+      "gpt", single, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are 1 ids each, so 0 positions; with model.context 256, expected 2 to 257 ids");
+  w_refused(
       "gpt", longer, (gt_model_options){0}, GT_ERR_DATA,
       "samples are 300 ids each, so 299 positions; with model.context 256, expected 2 to 257 ids");
-  refused("gpt", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
-          "model.hidden is given; model gpt has no such key, so it must not be given");
-  refused("lstm", texts, (gt_model_options){.heads = 8}, GT_ERR_JOB,
-          "model.heads is given; model lstm has no such key, so it must not be given");
-  refused("lstm", texts, (gt_model_options){.untied = true}, GT_ERR_JOB,
-          "model.untied is given; model lstm has no such key, so it must not be given");
+  w_refused("gpt", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
+            "model.hidden is given; model gpt has no such key, so it must not be given");
+  w_refused("lstm", texts, (gt_model_options){.heads = 8}, GT_ERR_JOB,
+            "model.heads is given; model lstm has no such key, so it must not be given");
+  w_refused("lstm", texts, (gt_model_options){.untied = true}, GT_ERR_JOB,
+            "model.untied is given; model lstm has no such key, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */
@@ -471,7 +454,6 @@ static void learns_to_repeat(void) {
 
 int main(void) {
   rng = gt_rng_make(29, GT_RNG_TEST, 0, 0);
-  if (!gt_kernels_find("dnn")) ntables = 3;
   return RUN_TESTS(NULL, NULL, every_gradient, told_gradients_are_final, only_the_past_counts,
                    lengths_within_the_context, bf16_is_near, names_and_values, presets,
                    operations_are_counted, hashes, refusals, labels_are_refused, learns_to_repeat);

@@ -1,12 +1,9 @@
 /* Gradients of every operation and of the whole of LeNet-5 against central finite differences of an
    independent forward in float64. */
-#include "tests.h"
+#include "world.h"
 #include "cases.h"
-#include "graph.h"
 #include "ref64.h"
 
-static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
-static size_t ntables = 4; /* without oneDNN: 3 */
 static gt_rng rng;
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -145,12 +142,12 @@ static bench of(const char *table, gt_extent input) {
 }
 
 static void conv2d(void) {
-  for (size_t t = 0; t < ntables; t++)
+  for (size_t t = 0; t < w_ntables(); t++)
     for (size_t c = 0; c < 4; c++) {
       const gt_extent input = {6 + c, 7, 1 + 2 * c};
       const size_t K[4] = {6, 16, 9, 17}, window[4] = {5, 3, 2, 3}, stride[4] = {1, 1, 2, 2},
                    pad[4] = {2, 0, 1, 1};
-      bench b = of(tables[t], input);
+      bench b = of(w_tables[t], input);
       assert_int_equal(gt_graph_add_conv2d(b.graph, "conv", K[c], window[c], stride[c], pad[c]),
                        GT_OK);
       check_op(&b, 2, input);
@@ -158,11 +155,11 @@ static void conv2d(void) {
 }
 
 static void pooling(void) {
-  for (size_t t = 0; t < ntables; t++)
+  for (size_t t = 0; t < w_ntables(); t++)
     for (size_t c = 0; c < 4; c++) {
       const gt_extent input = {6 + c, 7, c == 3 ? 16 : 3 + c};
       const size_t window = c == 1 ? 3 : 2, stride = c == 2 ? 1 : 2;
-      bench b = of(tables[t], input);
+      bench b = of(w_tables[t], input);
       assert_int_equal(gt_graph_add_maxpool(b.graph, "pool", window, stride), GT_OK);
       check_op(&b, 2, input);
     }
@@ -176,9 +173,9 @@ static void inert(void) {
 }
 
 static void linear_and_relu(void) {
-  for (size_t t = 0; t < ntables; t++) {
+  for (size_t t = 0; t < w_ntables(); t++) {
     const gt_extent input = {2, 3, 5};
-    bench linear = of(tables[t], input), relu = of(tables[t], input);
+    bench linear = of(w_tables[t], input), relu = of(w_tables[t], input);
     gt_graph_add_linear(linear.graph, "fc", 13);
     check_op(&linear, 7, input);
     gt_graph_add_relu(relu.graph, "relu");
@@ -257,7 +254,6 @@ static void lenet_28x28(void) {
 
 int main(void) {
   rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
-  if (!gt_kernels_find("dnn")) ntables = 3;
   return RUN_TESTS(NULL, NULL, conv2d, pooling, linear_and_relu, inert, lenet_small_every_gradient,
                    lenet_other_kernels, lenet_28x28);
 }

@@ -1,12 +1,9 @@
 /* LSTM: gradients of the whole model against central finite differences of an independent forward
    in float64, with samples of all lengths; padding; names, initial values, errors; and learning of
    what only the order of the words tells. */
-#include "tests.h"
-#include "graph.h"
+#include "world.h"
 #include "ref64.h"
 
-static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
-static size_t ntables = 4; /* without oneDNN: 3 */
 static gt_rng rng;
 
 static gt_graph *lstm(const char *table, size_t features, size_t T, size_t classes,
@@ -111,11 +108,11 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
 }
 
 static void every_gradient(void) {
-  for (size_t t = 0; t < ntables; t++) {
-    check_model(tables[t], &(shape64){9, 5, 3, 4, 2}, 7, 1);
-    check_model(tables[t], &(shape64){4, 6, 8, 5, 3}, 20, 1); /* every id occurs many times */
-    check_model(tables[t], &(shape64){7, 1, 4, 3, 2}, 4, 1);  /* one step: nothing recurs */
-    check_model(tables[t], &(shape64){30, 9, 20, 37, 2}, 9, 53);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    check_model(w_tables[t], &(shape64){9, 5, 3, 4, 2}, 7, 1);
+    check_model(w_tables[t], &(shape64){4, 6, 8, 5, 3}, 20, 1); /* every id occurs many times */
+    check_model(w_tables[t], &(shape64){7, 1, 4, 3, 2}, 4, 1);  /* one step: nothing recurs */
+    check_model(w_tables[t], &(shape64){30, 9, 20, 37, 2}, 9, 53);
   }
 }
 
@@ -123,9 +120,9 @@ static void every_gradient(void) {
 
 static void padding_in_front_changes_nothing(void) {
   enum { N = 6, SHORT = 4, LONG = 9, V = 12 };
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *some = lstm(tables[t], V, SHORT, 3, N, 5, 6),
-             *more = lstm(tables[t], V, LONG, 3, N, 5, 6);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *some = lstm(w_tables[t], V, SHORT, 3, N, 5, 6),
+             *more = lstm(w_tables[t], V, LONG, 3, N, 5, 6);
     int32_t ids[N * SHORT], padded[N * LONG] = {0}, labels[N] = {0, 1, 2, 0, 1, 2};
     gt_metrics a, b;
     gt_graph_init(some, 7);
@@ -149,8 +146,8 @@ static void padding_in_front_changes_nothing(void) {
 static void padding_alone(void) {
   enum { N = 3, T = 5 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = lstm(tables[t], 12, T, 2, N, 4, 6);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = lstm(w_tables[t], 12, T, 2, N, 4, 6);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     const size_t bias = arrays->params.n - 2;
     gt_metrics metrics;
@@ -212,29 +209,22 @@ static void its_vector_stays_zero(void) {
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 static void names_and_values(void) {
-  static const struct {
-    const char *name;
-    size_t rows, columns; /* 0: one dimension */
-  } right[] = {{"embedding.weight", 20002, 128},
-               {"lstm.weight_ih_l0", 512, 128},
-               {"lstm.weight_hh_l0", 512, 128},
-               {"lstm.bias_ih_l0", 512, 0},
-               {"lstm.bias_hh_l0", 512, 0},
-               {"fc.weight", 2, 128},
-               {"fc.bias", 2, 0}};
+  static const w_tensor right[] = {{"embedding.weight", 20002, 128},
+                                   {"lstm.weight_ih_l0", 512, 128},
+                                   {"lstm.weight_hh_l0", 512, 128},
+                                   {"lstm.bias_ih_l0", 512, 0},
+                                   {"lstm.bias_hh_l0", 512, 0},
+                                   {"fc.weight", 2, 128},
+                                   {"fc.bias", 2, 0}};
   enum { TENSORS = sizeof right / sizeof *right };
   gt_graph *graph = lstm("auto", 20002, 200, 2, 0, 0, 0);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 3);
   assert_int_equal(arrays->params.n, 2692610);
-  assert_int_equal(gt_graph_tensors(graph), TENSORS);
+  w_check_tensors(graph, right, TENSORS);
   for (size_t i = 0; i < TENSORS; i++) {
     gt_view view;
     gt_graph_tensor(graph, i, &view, NULL);
-    assert_string_equal(view.name, right[i].name);
-    assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
-    assert_int_equal(view.shape[0], right[i].rows);
-    if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
     if (i == 0) continue;
     double most = 0.0; /* uniform within 1 / sqrt(128) */
     for (size_t k = 0; k < view.count; k++)
@@ -256,43 +246,25 @@ static void hashes(void) {
   gt_graph *graphs[] = {lstm("ref", 20, 5, 2, 0, 6, 7), lstm("ref", 21, 5, 2, 0, 6, 7),
                         lstm("ref", 20, 6, 2, 0, 6, 7), lstm("ref", 20, 5, 3, 0, 6, 7),
                         lstm("ref", 20, 5, 2, 0, 5, 7), lstm("ref", 20, 5, 2, 0, 6, 8)};
-  enum { GRAPHS = sizeof graphs / sizeof *graphs };
-  char hex[GRAPHS][GT_SHA256_HEX];
-  for (size_t i = 0; i < GRAPHS; i++) {
-    gt_graph_hash(graphs[i], hex[i]);
-    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
-  }
-  for (size_t i = 0; i < GRAPHS; i++) gt_graph_close(graphs[i]);
-}
-
-static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
-                    gt_status status, const char *text) {
-  gt_graph *graph = NULL;
-  const gt_graph_spec spec = {.model = model,
-                              .options = options,
-                              .shape = shape,
-                              .batch_max = 2,
-                              .kernels = gt_kernels_find("ref")};
-  assert_int_equal(gt_graph_create(&graph, &spec), status);
-  assert_null(graph);
-  assert_string_equal(gt_error_text(), text);
+  w_check_hashes(graphs, sizeof graphs / sizeof *graphs);
 }
 
 static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 20, 2, 100};
   const int64_t mlp[] = {8};
-  refused("lstm", images, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are images of 28 x 28 x 1; model lstm takes ids, so expected a data set of ids");
-  refused("lstm", texts, (gt_model_options){.hidden = -1}, GT_ERR_JOB,
-          "model.hidden is -1; expected 1 to 65536");
-  refused("lstm", texts, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
-          "model.hidden is 65537; expected 1 to 65536");
-  refused("lstm", texts, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
-          "model.embedding is 65537; expected 1 to 65536");
-  refused("lstm", texts, (gt_model_options){.mlp = mlp, .nmlp = 1}, GT_ERR_JOB,
-          "model.mlp is given; model lstm has no such key, so it must not be given");
-  refused("deepfm", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
-          "model.hidden is given; model deepfm has no such key, so it must not be given");
+  w_refused(
+      "lstm", images, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are images of 28 x 28 x 1; model lstm takes ids, so expected a data set of ids");
+  w_refused("lstm", texts, (gt_model_options){.hidden = -1}, GT_ERR_JOB,
+            "model.hidden is -1; expected 1 to 65536");
+  w_refused("lstm", texts, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
+            "model.hidden is 65537; expected 1 to 65536");
+  w_refused("lstm", texts, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
+            "model.embedding is 65537; expected 1 to 65536");
+  w_refused("lstm", texts, (gt_model_options){.mlp = mlp, .nmlp = 1}, GT_ERR_JOB,
+            "model.mlp is given; model lstm has no such key, so it must not be given");
+  w_refused("deepfm", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
+            "model.hidden is given; model deepfm has no such key, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */
@@ -313,20 +285,15 @@ static void order(int32_t *ids, int32_t *labels, size_t n, size_t T) {
 
 static void learns_the_order(void) {
   enum { B = 64, TEST = 512, T = 8 };
-  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
-                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},
-                              .beta1 = 0.9,
-                              .beta2 = 0.999,
-                              .epsilon = 1e-8};
   static int32_t ids[TEST * T], labels[TEST];
   static float scores[TEST];
   static uint32_t scratch[TEST];
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = lstm(tables[t], 10, T, 2, TEST, 8, 16);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = lstm(w_tables[t], 10, T, 2, TEST, 8, 16);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;
     gt_metrics metrics;
-    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    assert_int_equal(gt_optim_create(&optim, &w_adam, arrays->params.n, true), GT_OK);
     gt_graph_init(graph, 2);
     for (int step = 0; step < 400; step++) {
       order(ids, labels, B, T);
@@ -345,7 +312,6 @@ static void learns_the_order(void) {
 
 int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
-  if (!gt_kernels_find("dnn")) ntables = 3;
   return RUN_TESTS(NULL, NULL, every_gradient, padding_in_front_changes_nothing, padding_alone,
                    its_vector_stays_zero, names_and_values, hashes, refusals, learns_the_order);
 }

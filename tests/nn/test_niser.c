@@ -1,13 +1,10 @@
 /* NISER: gradients of the whole model against central finite differences of an independent forward
    in float64, over sessions of all lengths with items that occur again; padding; the two backward
    passes of an operation alone; names, initial values, errors; and learning. */
-#include "tests.h"
-#include "graph.h"
+#include "world.h"
 #include "ref64.h"
 #include "session_graph.h"
 
-static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
-static size_t ntables = 4; /* without oneDNN: 3 */
 static gt_rng rng;
 
 static gt_graph *niser(const char *table, size_t items, size_t T, size_t batch_max, int64_t H,
@@ -202,11 +199,11 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
 }
 
 static void every_gradient(void) {
-  for (size_t t = 0; t < ntables; t++) {
-    check_model(tables[t], &(shape64){9, 5, 4, 16.0}, 7, 1);
-    check_model(tables[t], &(shape64){4, 8, 5, 3.0}, 20, 1); /* every item occurs many times */
-    check_model(tables[t], &(shape64){7, 1, 3, 16.0}, 4, 1); /* no edges */
-    check_model(tables[t], &(shape64){300, 9, 37, 16.0}, 9, 397);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    check_model(w_tables[t], &(shape64){9, 5, 4, 16.0}, 7, 1);
+    check_model(w_tables[t], &(shape64){4, 8, 5, 3.0}, 20, 1); /* every item occurs many times */
+    check_model(w_tables[t], &(shape64){7, 1, 3, 16.0}, 4, 1); /* no edges */
+    check_model(w_tables[t], &(shape64){300, 9, 37, 16.0}, 9, 397);
   }
 }
 
@@ -215,8 +212,8 @@ static void passes_are_apart(void) {
   enum { N = 6, T = 5, V = 8, H = 7 };
   int32_t ids[N * T], labels[N] = {0, 1, 2, 3, 4, 5};
   fill_sessions(ids, N, T, V);
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = niser(tables[t], V, T, N, H, 0);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = niser(w_tables[t], V, T, N, H, 0);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_metrics metrics;
     gt_graph_init(graph, 7);
@@ -308,9 +305,9 @@ static void place(int32_t *to, size_t T, const int32_t *ids, size_t n, size_t fr
 
 static void padding_changes_nothing(void) {
   enum { N = 6, SHORT = 4, LONG = 9, V = 12 };
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *some = niser(tables[t], V, SHORT, N, 6, 0),
-             *more = niser(tables[t], V, LONG, N, 6, 0);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *some = niser(w_tables[t], V, SHORT, N, 6, 0),
+             *more = niser(w_tables[t], V, LONG, N, 6, 0);
     int32_t ids[N * SHORT], padded[N * LONG], labels[N] = {0, 1, 2, 0, 1, 2};
     gt_metrics a, b;
     gt_graph_init(some, 7);
@@ -334,8 +331,8 @@ static void padding_changes_nothing(void) {
 static void sessions_without_items(void) {
   enum { N = 3, T = 5, V = 6, H = 4 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = niser(tables[t], V, T, N, H, 0);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = niser(w_tables[t], V, T, N, H, 0);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_metrics metrics;
     gt_graph_init(graph, 3);
@@ -392,40 +389,33 @@ static void nothing_is_allocated(void) {
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 static void names_and_values(void) {
-  static const struct {
-    const char *name;
-    size_t rows, columns; /* 0: one dimension */
-  } right[] = {{"embedding.weight", 43098, 100},
-               {"gnn.w_ih", 300, 200},
-               {"gnn.w_hh", 300, 100},
-               {"gnn.b_ih", 300, 0},
-               {"gnn.b_hh", 300, 0},
-               {"gnn.b_iah", 100, 0},
-               {"gnn.b_oah", 100, 0},
-               {"gnn.linear_edge_in.weight", 100, 100},
-               {"gnn.linear_edge_in.bias", 100, 0},
-               {"gnn.linear_edge_out.weight", 100, 100},
-               {"gnn.linear_edge_out.bias", 100, 0},
-               {"linear_one.weight", 100, 100},
-               {"linear_one.bias", 100, 0},
-               {"linear_two.weight", 100, 100},
-               {"linear_two.bias", 100, 0},
-               {"linear_three.weight", 1, 100},
-               {"linear_transform.weight", 100, 200},
-               {"linear_transform.bias", 100, 0}};
+  static const w_tensor right[] = {{"embedding.weight", 43098, 100},
+                                   {"gnn.w_ih", 300, 200},
+                                   {"gnn.w_hh", 300, 100},
+                                   {"gnn.b_ih", 300, 0},
+                                   {"gnn.b_hh", 300, 0},
+                                   {"gnn.b_iah", 100, 0},
+                                   {"gnn.b_oah", 100, 0},
+                                   {"gnn.linear_edge_in.weight", 100, 100},
+                                   {"gnn.linear_edge_in.bias", 100, 0},
+                                   {"gnn.linear_edge_out.weight", 100, 100},
+                                   {"gnn.linear_edge_out.bias", 100, 0},
+                                   {"linear_one.weight", 100, 100},
+                                   {"linear_one.bias", 100, 0},
+                                   {"linear_two.weight", 100, 100},
+                                   {"linear_two.bias", 100, 0},
+                                   {"linear_three.weight", 1, 100},
+                                   {"linear_transform.weight", 100, 200},
+                                   {"linear_transform.bias", 100, 0}};
   enum { TENSORS = sizeof right / sizeof *right };
   gt_graph *graph = niser("auto", 43097, 20, 0, 0, 0);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 3);
   assert_int_equal(arrays->params.n, 4461200);
-  assert_int_equal(gt_graph_tensors(graph), TENSORS);
+  w_check_tensors(graph, right, TENSORS);
   for (size_t i = 0; i < TENSORS; i++) {
     gt_view view;
     gt_graph_tensor(graph, i, &view, NULL);
-    assert_string_equal(view.name, right[i].name);
-    assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
-    assert_int_equal(view.shape[0], right[i].rows);
-    if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
     double most = 0.0; /* uniform within 1 / sqrt(100) */
     for (size_t k = 0; k < view.count; k++)
       most = fmax(most, fabs((double)arrays->params.data[arrays->views[i].offset + k]));
@@ -439,48 +429,29 @@ static void names_and_values(void) {
 static void hashes(void) {
   gt_graph *graphs[] = {niser("ref", 20, 5, 0, 6, 0), niser("ref", 21, 5, 0, 6, 0),
                         niser("ref", 20, 6, 0, 6, 0), niser("ref", 20, 5, 0, 7, 0)};
-  enum { GRAPHS = sizeof graphs / sizeof *graphs };
-  char hex[GRAPHS][GT_SHA256_HEX];
-  for (size_t i = 0; i < GRAPHS; i++) {
-    gt_graph_hash(graphs[i], hex[i]);
-    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
-  }
-  for (size_t i = 0; i < GRAPHS; i++) gt_graph_close(graphs[i]);
-}
-
-static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
-                    gt_status status, const char *text) {
-  gt_graph *graph = NULL;
-  const gt_graph_spec spec = {.model = model,
-                              .options = options,
-                              .shape = shape,
-                              .batch_max = 2,
-                              .kernels = gt_kernels_find("ref")};
-  assert_int_equal(gt_graph_create(&graph, &spec), status);
-  assert_null(graph);
-  assert_string_equal(gt_error_text(), text);
+  w_check_hashes(graphs, sizeof graphs / sizeof *graphs);
 }
 
 static void refusals(void) {
   const gt_sample_shape images = {28, 28, 1, 10, 0}, sessions = {1, 1, 20, 99, 100};
-  refused(
+  w_refused(
       "niser", images, (gt_model_options){0}, GT_ERR_DATA,
       "samples are images of 28 x 28 x 1; model niser takes ids, so expected a data set of ids");
-  refused("niser", (gt_sample_shape){1, 1, 20, 2, 100}, (gt_model_options){0}, GT_ERR_DATA,
-          "samples are of 100 ids and 2 classes; model niser needs one id more than classes, as "
-          "`geotrain data import sessions` writes them: padding and the items");
-  refused(
+  w_refused("niser", (gt_sample_shape){1, 1, 20, 2, 100}, (gt_model_options){0}, GT_ERR_DATA,
+            "samples are of 100 ids and 2 classes; model niser needs one id more than classes, as "
+            "`geotrain data import sessions` writes them: padding and the items");
+  w_refused(
       "niser", (gt_sample_shape){1, 1, 1025, 99, 100}, (gt_model_options){0}, GT_ERR_DATA,
       "samples are sessions of 1025 items; model niser takes at most 1024 (--length of `geotrain "
       "data import sessions`)");
-  refused("niser", sessions, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
-          "model.hidden is 65537; expected 1 to 65536");
-  refused("niser", sessions, (gt_model_options){.scale = -1}, GT_ERR_JOB,
-          "model.scale is -1; expected a number above 0");
-  refused("niser", sessions, (gt_model_options){.embedding = 8}, GT_ERR_JOB,
-          "model.embedding is given; model niser has no such key, so it must not be given");
-  refused("lstm", sessions, (gt_model_options){.scale = 8}, GT_ERR_JOB,
-          "model.scale is given; model lstm has no such key, so it must not be given");
+  w_refused("niser", sessions, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
+            "model.hidden is 65537; expected 1 to 65536");
+  w_refused("niser", sessions, (gt_model_options){.scale = -1}, GT_ERR_JOB,
+            "model.scale is -1; expected a number above 0");
+  w_refused("niser", sessions, (gt_model_options){.embedding = 8}, GT_ERR_JOB,
+            "model.embedding is given; model niser has no such key, so it must not be given");
+  w_refused("lstm", sessions, (gt_model_options){.scale = 8}, GT_ERR_JOB,
+            "model.scale is given; model lstm has no such key, so it must not be given");
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */
@@ -497,18 +468,13 @@ static void draw(int32_t *ids, int32_t *labels, size_t n, size_t T, size_t items
 
 static void learns(void) {
   enum { B = 64, TEST = 512, T = 3, V = 8 };
-  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
-                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},
-                              .beta1 = 0.9,
-                              .beta2 = 0.999,
-                              .epsilon = 1e-8};
   static int32_t ids[TEST * T], labels[TEST];
-  for (size_t t = 0; t < ntables; t++) {
-    gt_graph *graph = niser(tables[t], V, T, TEST, 16, 0);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = niser(w_tables[t], V, T, TEST, 16, 0);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;
     gt_metrics metrics;
-    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    assert_int_equal(gt_optim_create(&optim, &w_adam, arrays->params.n, true), GT_OK);
     gt_graph_init(graph, 2);
     for (int step = 0; step < 600; step++) {
       draw(ids, labels, B, T, V);
@@ -517,7 +483,7 @@ static void learns(void) {
     }
     draw(ids, labels, TEST, T, V);
     gt_graph_step(graph, ids, labels, TEST, false, &metrics);
-    print_message("%s: %zu of %d\n", tables[t], metrics.correct, TEST);
+    print_message("%s: %zu of %d\n", w_tables[t], metrics.correct, TEST);
     assert_true(metrics.correct > TEST * 85 / 100);
     gt_optim_close(optim);
     gt_graph_close(graph);
@@ -526,7 +492,6 @@ static void learns(void) {
 
 int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
-  if (!gt_kernels_find("dnn")) ntables = 3;
   return RUN_TESTS(NULL, NULL, session_graphs, every_gradient, passes_are_apart,
                    padding_changes_nothing, sessions_without_items, nothing_is_allocated,
                    names_and_values, hashes, refusals, learns);

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "cases.h"
 #include "graph.h"
 #include "ref64_resnet.h"
@@ -12,7 +12,6 @@
 enum { N = 2, CLASSES = 4, UNITS = 21 };
 static const gt_sample_shape small = {12, 12, 3, CLASSES, 0};
 static const r64_extent image = {12, 12, 3};
-static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
 static float x[8 * 16 * 16 * 3];
 static int32_t labels[8];
 static gt_rng rng;
@@ -206,18 +205,17 @@ static void gradients(void) {
   for (size_t u = 0; u < UNITS; u += apart) probes[u] = make_probe(arrays, params, buffers, u);
   const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL),
                later = loss64(params, after, arrays->buffers.n, 0, NULL);
-  for (size_t t = 0; t < 4; t++) {
-    if (!gt_kernels_find(tables[t])) continue; /* without oneDNN */
-    gt_graph *graph = resnet(&small, N + 1, tables[t], GT_F32);
+  for (size_t t = 0; t < w_ntables(); t++) {
+    gt_graph *graph = resnet(&small, N + 1, w_tables[t], GT_F32);
     const gt_arrays *mine = gt_graph_arrays(graph);
     gt_metrics metrics;
     gt_graph_step(graph, x, labels, N, true, &metrics);
     assert_true(fabs(metrics.loss_sum / N - loss) <= 1e-5 * (1.0 + loss));
     for (size_t u = 0; u < UNITS; u += apart)
-      check_slope(mine->grads.data, &probes[u], tables[t], u);
+      check_slope(mine->grads.data, &probes[u], w_tables[t], u);
     for (size_t i = 0; i < mine->buffers.n; i++)
       if (!(fabs((double)mine->buffers.data[i] - after[i]) <= 2e-6 * (1.0 + fabs(after[i]))))
-        fail_msg("%s: statistic %zu is %.9g; %.9g is right", tables[t], i,
+        fail_msg("%s: statistic %zu is %.9g; %.9g is right", w_tables[t], i,
                  (double)mine->buffers.data[i], after[i]);
     /* Uses the new statistics and does not change them. */
     gt_graph_step(graph, x, labels, N, false, &metrics);
