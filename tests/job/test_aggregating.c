@@ -1,5 +1,5 @@
 /* Regions of one rank: which train, what such a region may not have, what is warned of. */
-#include "tests.h"
+#include "world.h"
 #include "geotrain/job.h"
 
 static const char base[] =
@@ -15,10 +15,7 @@ static void tell(const char *text) {
 
 static gt_status load(gt_job **job, const char *text, const char *const *sets, size_t nsets) {
   static const char path[] = "test-aggregating.yaml";
-  FILE *to = fopen(path, "w");
-  assert_non_null(to);
-  fputs(text, to);
-  assert_int_equal(fclose(to), 0);
+  w_write_text(path, text);
   const gt_status status = gt_job_load(job, path, sets, nsets);
   remove(path);
   return status;

@@ -1,7 +1,7 @@
 /* Catalogues: the most specific line, tiers, files that override files, sites by name, nearest
    names. */
 #include "geotrain/job.h"
-#include "tests.h"
+#include "world.h"
 
 #include <unistd.h>
 
@@ -23,10 +23,7 @@ static int remove_folder(void **state) {
 static const char *file(const char *name, const char *text) {
   static char path[128];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *to = fopen(path, "w");
-  assert_non_null(to);
-  fputs(text, to);
-  assert_int_equal(fclose(to), 0);
+  w_write_text(path, text);
   return path;
 }
 

@@ -2,7 +2,7 @@
    what was found and what is needed. */
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "internal.h"
 
 static char file[64];
@@ -12,18 +12,11 @@ static const char base[] =
     "{lr: 0.1}}\n"
     "regions:\n  - {name: shanghai, ranks: 2}\n  - {name: chongqing, ranks: 3}\n";
 
-static void put(const char *text, size_t size) {
-  FILE *to = fopen(file, "wb");
-  assert_non_null(to);
-  assert_int_equal(fwrite(text, 1, size, to), size);
-  assert_int_equal(fclose(to), 0);
-}
-
 /* `expected` is the whole sentence; a leading '@' stands for the file's name. */
 static void refused(const char *text, const char *set, const char *expected) {
   gt_job *job = NULL;
   char full[1024];
-  put(text, strlen(text));
+  w_write_text(file, text);
   snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
            expected + (expected[0] == '@'));
   gt_status status = gt_job_load(&job, file, set ? &set : NULL, set ? 1 : 0);
@@ -432,7 +425,7 @@ static void files(void) {
   assert_string_equal(gt_error_text(), "nothing.yaml: cannot be opened: No such file or directory");
   assert_int_equal(gt_job_load(&job, ".", NULL, 0), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), ".: cannot be read: Is a directory");
-  put("", 0);
+  w_write(file, "", 0);
   assert_int_equal(truncate(file, ((off_t)128 << 20) + 1), 0);
   assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_ERR_JOB);
   assert_non_null(strstr(gt_error_text(), "is longer than 128 MiB; expected a job file"));
@@ -455,7 +448,7 @@ static void blamed(const gt_job *job, const char *said, const char *expected) {
 
 static void found_later(void) {
   gt_job *job = NULL;
-  put(base, strlen(base));
+  w_write_text(file, base);
   assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_OK);
   blamed(job, "train.batch is 3; expected 4", "@: train.batch is 3; expected 4");
   blamed(job, "regions.12.ranks is auto", "@: regions.12.ranks is auto");

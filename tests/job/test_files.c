@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "internal.h"
 #include "../links.h"
 
@@ -14,17 +14,10 @@ static const char base[] =
     "optimizer: {lr: 0.1}}\n"
     "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n  - {name: c, ranks: 4}\n";
 
-static void put(const char *path, const char *text) {
-  FILE *to = fopen(path, "w");
-  assert_non_null(to);
-  assert_true(fputs(text, to) >= 0);
-  assert_int_equal(fclose(to), 0);
-}
-
 static gt_status load(gt_job **job, const char *more) {
   char text[2048];
   snprintf(text, sizeof text, "%s%s", base, more);
-  put(job_file, text);
+  w_write_text(job_file, text);
   *job = NULL;
   return gt_job_load(job, job_file, NULL, 0);
 }
@@ -41,9 +34,9 @@ static gt_job *loaded(const char *more) {
 static void close_complete(gt_job *job) {
   char *first = gt_job_resolved(job);
   gt_job *again = NULL;
-  put(matrix_file, "nothing");
-  put(profile_file, "nothing");
-  put(job_file, first);
+  w_write_text(matrix_file, "nothing");
+  w_write_text(profile_file, "nothing");
+  w_write_text(job_file, first);
   if (gt_job_load(&again, job_file, NULL, 0) != GT_OK) fail_msg("%s\n%s", gt_error_text(), first);
   char *second = gt_job_resolved(again);
   assert_string_equal(first, second);
@@ -84,8 +77,9 @@ static const gt_job_link *link_of(const gt_job *job, size_t from, size_t to) {
 }
 
 static void matrix_becomes_links(void) {
-  put(matrix_file, "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
-                   "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
+  w_write_text(matrix_file,
+               "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
+               "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
   gt_job *job = loaded(MATRIX);
   assert_int_equal(job->wan.nlinks, 6);
   const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0);
@@ -104,7 +98,7 @@ static void matrix_becomes_links(void) {
 }
 
 static void links_go_before_the_matrix(void) {
-  put(matrix_file, "a,b,100,25\na,c,200,35\n");
+  w_write_text(matrix_file, "a,b,100,25\na,c,200,35\n");
   gt_job *job = loaded("wan: {matrix: m.csv, links: [{between: [c, b], latency: 1 ms}, {from: b, "
                        "to: a, bandwidth: 3 Mbit/s}]}\n");
   assert_int_equal(job->wan.nlinks, 5);
@@ -116,40 +110,40 @@ static void links_go_before_the_matrix(void) {
 
 static void matrix_mistakes(void) {
   const char *file = matrix_file;
-  put(file, "a,b,1,1\na,c,1,1\n");
+  w_write_text(file, "a,b,1,1\na,c,1,1\n");
   refused(MATRIX, file,
           "@: has no line for b and c; expected one for every pair of the job's regions that "
           "wan.links leaves out");
-  put(file, "# nothing\n");
+  w_write_text(file, "# nothing\n");
   refused(MATRIX, file,
           "@: has no line for a and b; expected one for every pair of the job's regions that "
           "wan.links leaves out");
-  put(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
+  w_write_text(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
   refused(MATRIX, file,
           "@: has no line for a and b; expected one for every pair of the job's regions that "
           "wan.links leaves out; did you mean aa by a?");
-  put(file, "# x\na,b,1\n");
+  w_write_text(file, "# x\na,b,1\n");
   refused(MATRIX, file,
           "@:2: has 3 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss");
-  put(file, "a,b,1,2,3,0.4,5\n");
+  w_write_text(file, "a,b,1,2,3,0.4,5\n");
   refused(
       MATRIX, file,
       "@:1: has more than 6 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss");
-  put(file, "a,b,fast,2\n");
+  w_write_text(file, "a,b,fast,2\n");
   refused(MATRIX, file,
           "@:1: mbit_s: \"fast Mbit/s\" is not a rate; expected a number of 0 or more with one of "
           "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
-  put(file, "from,to,mbit_s,ms\na,b,0,2\n");
+  w_write_text(file, "from,to,mbit_s,ms\na,b,0,2\n");
   refused(MATRIX, file, "@:2: mbit_s is 0 Mbit/s; expected a rate such as 100 Mbit/s, more than 0");
-  put(file, "a,b,1,2,3,1\n");
+  w_write_text(file, "a,b,1,2,3,1\n");
   refused(MATRIX, file, "@:1: loss is 1; expected 0 or more and less than 1");
-  put(file, "a,,1,2\n");
+  w_write_text(file, "a,,1,2\n");
   refused(MATRIX, file, "@:1: to is empty; expected the name of a region");
-  put(file, "a,a,1,2\n");
+  w_write_text(file, "a,a,1,2\n");
   refused(MATRIX, file, "@:1: from and to are both a; expected two regions");
-  put(file, "a,b,1,2\nb,a,1,2\n\na,b,1,2\n");
+  w_write_text(file, "a,b,1,2\nb,a,1,2\n\na,b,1,2\n");
   refused(MATRIX, file, "@:4: line 1 gives the direction from a to b already; expected one");
-  put(file, "from,to,ms,mbit_s\na,b,1,2\n");
+  w_write_text(file, "from,to,ms,mbit_s\na,b,1,2\n");
   refused(MATRIX, file,
           "@:1: mbit_s: \"ms Mbit/s\" is not a rate; expected a number of 0 or more with one of "
           "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
@@ -175,7 +169,7 @@ static void files_here_come_first(void) {
   char here[64], more[128];
   snprintf(here, sizeof here, "m-%ld.csv", (long)getpid());
   snprintf(more, sizeof more, "wan: {matrix: %s}\n", here);
-  put(here, "a,b,1,1\na,c,1,1\nb,c,1,1\n");
+  w_write_text(here, "a,b,1,1\na,c,1,1\nb,c,1,1\n");
   gt_job *job = NULL;
   gt_status status = load(&job, more);
   unlink(here);
@@ -185,7 +179,7 @@ static void files_here_come_first(void) {
 
 /* Neither links nor the matrix need to name the directions that wan.default covers. */
 static void default_after_the_matrix(void) {
-  put(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
+  w_write_text(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
   gt_job *job = loaded(
       "wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
   assert_int_equal(job->wan.nlinks, 3); /* a to c, a to b, b to a */
@@ -201,11 +195,12 @@ static void default_after_the_matrix(void) {
 #define PROFILE "profile: p.yaml\n"
 
 static void profile_figures_of_work(void) {
-  put(profile_file, "# written by a probe\nregions:\n"
-                    "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
-                    "  - {name: b, compute: {step: 5 ms, measured: [1, 0.5]}}\n"
-                    "  - {name: c, compute: {measured: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
-                    "  - {name: elsewhere, compute: {step: 1 ms}}\n");
+  w_write_text(profile_file,
+               "# written by a probe\nregions:\n"
+               "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
+               "  - {name: b, compute: {step: 5 ms, measured: [1, 0.5]}}\n"
+               "  - {name: c, compute: {measured: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
+               "  - {name: elsewhere, compute: {step: 1 ms}}\n");
   gt_job *job = loaded(PROFILE "compute: {step: 10 ms, speed: 0.5, apply: 3 ms}\n");
   gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1),
                  c = gt_job_compute_of(job, 2);
@@ -222,15 +217,16 @@ static void profile_figures_of_work(void) {
 }
 
 static void profile_goes_before_a_region(void) {
-  put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], "
-                    "local: 2 ms}}]\n");
-  put(job_file, "");
+  w_write_text(profile_file,
+               "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], "
+               "local: 2 ms}}]\n");
+  w_write_text(job_file, "");
   gt_job *job = NULL;
   const char *sets[] = {"profile=p.yaml", "regions.1.compute={samples_per_s: 9, speed: 0.25, "
                                           "speeds: [0.5, 1], local: 9 ms, encode: 4 ms}"};
   char text[1024];
   snprintf(text, sizeof text, "%s", base);
-  put(job_file, text);
+  w_write_text(job_file, text);
   assert_int_equal(gt_job_load(&job, job_file, sets, 2), GT_OK);
   const gt_job_region *b = &job->regions[1];
   assert_true(b->compute.samples_per_s == 0 && b->compute.step_s == 0.005 &&
@@ -242,12 +238,12 @@ static void profile_goes_before_a_region(void) {
 
 /* The power of devices is used only if nothing else gives the rate. */
 static void profile_goes_before_devices(void) {
-  put(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
+  w_write_text(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
   const char *sets[] = {
       "regions.1.devices=[{type: x, count: 1, power: 900}, {type: y, count: 1, power: 300}]",
       "profile=p.yaml"};
   gt_job *job = NULL;
-  put(job_file, base);
+  w_write_text(job_file, base);
   if (gt_job_load(&job, job_file, sets, 1) != GT_OK) fail_msg("%s", gt_error_text());
   assert_true(gt_job_device_power(job, 1, 1) == 300 &&
               gt_job_worker_share(job, 1, 1) == 300. / 900);
@@ -258,7 +254,8 @@ static void profile_goes_before_devices(void) {
 }
 
 static void profile_links(void) {
-  put(profile_file,
+  w_write_text(
+      profile_file,
       "wan:\n  links:\n"
       "    - {from: a, to: b, bandwidth: 90 Mbit/s, latency: 24 ms, setup: 1, eager: 64 KiB, "
       "window: 100 KiB, idle: 200 ms}\n"
@@ -287,9 +284,10 @@ static void profile_links(void) {
 
 /* A measured access rate is used if the job does not give one, even if the job names the links. */
 static void profile_access(void) {
-  put(profile_file, "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: "
-                    "{step: 5 ms}}]\n");
-  put(job_file, base);
+  w_write_text(profile_file,
+               "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: "
+               "{step: 5 ms}}]\n");
+  w_write_text(job_file, base);
   const char *sets[] = {"profile=p.yaml", "regions.1.access=90 Mbit/s",
                         "wan.default.bandwidth=70 Mbit/s"};
   gt_job *job = NULL;
@@ -301,8 +299,9 @@ static void profile_access(void) {
 }
 
 static void profile_after_the_matrix(void) {
-  put(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
-  put(profile_file,
+  w_write_text(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
+  w_write_text(
+      profile_file,
       "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
   gt_job *job = loaded(PROFILE MATRIX);
   const gt_job_link *ba = link_of(job, 1, 0);
@@ -317,37 +316,37 @@ static void profile_mistakes(void) {
                                    "and compute, wan.links[].from, to and figures, and fleet";
   const char *file = profile_file;
   char expected[512];
-  put(file, "seed: 3\n");
+  w_write_text(file, "seed: 3\n");
   snprintf(expected, sizeof expected, "@: seed %s", holds);
   refused(PROFILE, file, expected);
-  put(file, "wan: {outbox: 3}\n");
+  w_write_text(file, "wan: {outbox: 3}\n");
   snprintf(expected, sizeof expected, "@: wan.outbox %s", holds);
   refused(PROFILE, file, expected);
-  put(file, "regions: [{name: a, ranks: 3}]\n");
+  w_write_text(file, "regions: [{name: a, ranks: 3}]\n");
   snprintf(expected, sizeof expected, "@: regions.0.ranks %s", holds);
   refused(PROFILE, file, expected);
-  put(file, "wan: {links: [{between: [a, b]}]}\n");
+  w_write_text(file, "wan: {links: [{between: [a, b]}]}\n");
   snprintf(expected, sizeof expected, "@: wan.links.0.between %s", holds);
   refused(PROFILE, file, expected);
-  put(file, "wan: {lniks: []}\n");
+  w_write_text(file, "wan: {lniks: []}\n");
   refused(PROFILE, file, "@: unknown key wan.lniks; did you mean wan.links?");
-  put(file, "regions: [{compute: {step: 1 ms}}]\n");
+  w_write_text(file, "regions: [{compute: {step: 1 ms}}]\n");
   refused(PROFILE, file, "@: regions.0.name is missing; expected the name of a region");
-  put(file, "regions: [{name: q}, {name: q}]\n");
+  w_write_text(file, "regions: [{name: q}, {name: q}]\n");
   refused(PROFILE, file, "@: regions.0 and regions.1 are both named q; expected one");
-  put(file, "regions: [{name: q, compute: {step: 1 ms, samples_per_s: 3}}]\n");
+  w_write_text(file, "regions: [{name: q, compute: {step: 1 ms, samples_per_s: 3}}]\n");
   refused(PROFILE, file, "@: regions.0.compute has samples_per_s and step; expected one of them");
-  put(file, "wan: {links: [{from: a, latency: 3 ms}]}\n");
+  w_write_text(file, "wan: {links: [{from: a, latency: 3 ms}]}\n");
   refused(PROFILE, file, "@: wan.links.0.to is missing; expected the name of a region");
-  put(file, "wan: {links: [{from: a, to: a}]}\n");
+  w_write_text(file, "wan: {links: [{from: a, to: a}]}\n");
   refused(PROFILE, file, "@: wan.links.0.from and to are both a; expected two regions");
-  put(file, "wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n");
+  w_write_text(file, "wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n");
   refused(PROFILE, file,
           "@: wan.links.0 and wan.links.2 both give the direction from a to b; expected one");
-  put(file, "# nothing\n");
+  w_write_text(file, "# nothing\n");
   refused(PROFILE, file,
           "@: is no mapping of keys; expected a profile that `geotrain probe` wrote");
-  put(file, "regions: [{name: a, compute: {step: 1}}]\n");
+  w_write_text(file, "regions: [{name: a, compute: {step: 1}}]\n");
   refused(PROFILE, file,
           "@: regions.0.compute.step: \"1\" is not a time; expected a number of 0 or more with one "
           "of the units ns, us, ms, s, min, h, d, as in \"25 ms\"");

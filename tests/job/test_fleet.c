@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests.h"
 #include "geotrain/job.h"
 #include "geotrain/job_fleet.h"
 #include "world.h"
@@ -10,13 +9,6 @@
 #define ROUNDS 2000
 
 static char folder[64], devices_file[128], links_file[128], profile_file[128];
-
-static void put(const char *path, const char *text, size_t n) {
-  FILE *to = fopen(path, "wb");
-  assert_non_null(to);
-  assert_int_equal(fwrite(text, 1, n, to), n);
-  assert_int_equal(fclose(to), 0);
-}
 
 static gt_job_fleet *load(const char *path) {
   gt_job_fleet *fleet = NULL;
@@ -50,7 +42,7 @@ static const char profile[] =
     "    - {name: \"a .. b\", first: 1, last: 3, forward_us: 1, input_us: 2, weight_us: 0}\n";
 
 static void a_profile(void) {
-  put(profile_file, profile, strlen(profile));
+  w_write_text(profile_file, profile);
   gt_job_fleet *f = load(profile_file);
   assert_int_equal(f->n, 3);
   assert_string_equal(f->devices[0].name, "eu.0");
@@ -81,7 +73,7 @@ static void what_nothing_passes(void) {
       "fleet: {devices: [{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}],\n"
       "links: [{from: a, small_us: [0, .inf], large_us: [0, inf]}, {from: b, small_us: [1, 0], "
       "large_us: [1, 0]}]}";
-  put(profile_file, text, strlen(text));
+  w_write_text(profile_file, text);
   gt_job_fleet *f = load(profile_file);
   assert_true(isinf(f->links[1].small_s) && isinf(f->links[1].large_s));
   assert_link(f, 1, 0, 1e-6, 1e-6);
@@ -97,14 +89,14 @@ static void a_job_with_the_profile(void) {
            "name: t\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, "
            "optimizer: {lr: 0.1}}\nregions: [{name: eu, ranks: 2}]\nprofile: %s\n",
            profile_file);
-  put(profile_file, profile, strlen(profile));
+  w_write_text(profile_file, profile);
   if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
   assert_true(gt_job_compute_of(job, 0).samples_per_s == 5);
   gt_job_close(job);
   job = NULL;
   snprintf(damaged, sizeof damaged, "%s", profile);
   memcpy(strstr(damaged, "1e6"), "inf", 3);
-  put(profile_file, damaged, strlen(damaged));
+  w_write_text(profile_file, damaged);
   assert_int_equal(gt_job_parse(&job, "test", text), GT_ERR_JOB);
   snprintf(expected, sizeof expected,
            "%s: fleet.links.1, entry 0: a message of 64 B takes 0.025 s and one of 4 MiB inf s; "
@@ -223,10 +215,10 @@ static void mistakes_in_profiles(void) {
        ": fleet.operations.0.weight_us is missing; expected a single value"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    put(profile_file, cases[i].text, strlen(cases[i].text));
+    w_write_text(profile_file, cases[i].text);
     refused(profile_file, profile_file, cases[i].expected);
   }
-  put(profile_file, "fleet: [", 8);
+  w_write(profile_file, "fleet: [", 8);
   gt_job_fleet *fleet = NULL;
   assert_int_equal(gt_job_fleet_load(&fleet, profile_file), GT_ERR_JOB);
   assert_non_null(strstr(gt_error_text(), "is not YAML"));
@@ -243,8 +235,8 @@ static const char devices[] = "\xef\xbb\xbf"
                               "c,,us,40,4e9";
 
 static gt_job_fleet *load_csv(const char *rows) {
-  put(devices_file, devices, strlen(devices));
-  put(links_file, rows, strlen(rows));
+  w_write_text(devices_file, devices);
+  w_write_text(links_file, rows);
   return load(folder);
 }
 
@@ -336,14 +328,14 @@ static void mistakes_in_csv_files(void) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *rows = cases[i].devices ? cases[i].devices : devices;
-    put(devices_file, rows, strlen(rows));
-    put(links_file, cases[i].links, strlen(cases[i].links));
+    w_write_text(devices_file, rows);
+    w_write_text(links_file, cases[i].links);
     refused(folder, cases[i].devices ? devices_file : links_file, cases[i].expected);
   }
-  put(devices_file, DLINE, strlen(DLINE) + 1);
+  w_write(devices_file, DLINE, strlen(DLINE) + 1);
   refused(folder, devices_file,
           ":2: has a control character in it; expected a CSV file of devices");
-  put(devices_file, DLINE, strlen(DLINE));
+  w_write_text(devices_file, DLINE);
   unlink(links_file);
   refused(folder, links_file, ": cannot be opened: No such file or directory");
 }
@@ -353,7 +345,7 @@ static void too_many_devices(void) {
   assert_non_null(to);
   for (int i = 0; i <= 4096; i++) fprintf(to, "d%d,,eu,1,1\n", i);
   assert_int_equal(fclose(to), 0);
-  put(links_file, ALL, strlen(ALL));
+  w_write_text(links_file, ALL);
   refused(folder, devices_file, ":4097: more than 4096 devices, which is the most");
 }
 
@@ -386,10 +378,10 @@ static void damaged(void) {
     const char *const whole[] = {devices, links, profile};
     const char *const files[] = {devices_file, links_file, profile_file};
     const int which = i % 3;
-    put(devices_file, devices, strlen(devices));
-    put(links_file, links, strlen(links));
+    w_write_text(devices_file, devices);
+    w_write_text(links_file, links);
     snprintf(text, sizeof text, "%s", whole[which]);
-    put(files[which], text, w_damage(text, strlen(text), &rng));
+    w_write(files[which], text, w_damage(text, strlen(text), &rng));
     judge(which < 2 ? folder : profile_file, &good[which]);
   }
   for (int which = 0; which < 3; which++) assert_in_range(good[which], 1, ROUNDS / 3 - 1);

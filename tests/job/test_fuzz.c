@@ -1,7 +1,6 @@
 /* Damaged job files and --set texts are rejected or read, without crashes or leaks. */
 #include <unistd.h>
 
-#include "tests.h"
 #include "cases.h"
 #include "internal.h"
 #include "world.h"
@@ -25,10 +24,7 @@ static void load_and_judge(const char *const *sets, size_t nsets, size_t *good) 
   gt_status status = gt_job_load(&job, file, sets, nsets);
   if (status == GT_OK) {
     char *text = gt_job_resolved(job);
-    FILE *to = fopen(file, "wb");
-    assert_non_null(to);
-    fputs(text, to);
-    fclose(to);
+    w_write_text(file, text);
     gt_job *again = NULL;
     if (gt_job_load(&again, file, NULL, 0) != GT_OK) fail_msg("%s\n%s", gt_error_text(), text);
     char *second = gt_job_resolved(again);
@@ -54,10 +50,7 @@ static void damaged_files(void) {
   for (int i = 0; i < rounds; i++) {
     memcpy(text, whole, size);
     size_t n = w_damage(text, size, &rng);
-    FILE *to = fopen(file, "wb");
-    assert_non_null(to);
-    assert_int_equal(fwrite(text, 1, n, to), n);
-    fclose(to);
+    w_write(file, text, n);
     load_and_judge(NULL, 0, &good);
   }
   /* Damage inside comments leaves a valid file; most other damage does not. */
@@ -92,10 +85,7 @@ static void damaged_sets(void) {
     memcpy(text, set, n);
     if (i % 4) n = w_damage(text, n, &rng);
     text[n] = '\0';
-    FILE *to = fopen(file, "wb");
-    assert_non_null(to);
-    assert_int_equal(fwrite(whole, 1, size, to), size);
-    fclose(to);
+    w_write(file, whole, size);
     const char *given = text;
     load_and_judge(&given, 1, &good);
   }

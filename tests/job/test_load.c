@@ -4,7 +4,7 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "internal.h"
 #include "../links.h"
 
@@ -14,16 +14,9 @@ static const char minimal[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d
                               "{until: {steps: 5}, optimizer: {lr: 0.1}}\n"
                               "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n";
 
-static void put(const char *text) {
-  FILE *to = fopen(file, "w");
-  assert_non_null(to);
-  assert_true(fputs(text, to) >= 0);
-  assert_int_equal(fclose(to), 0);
-}
-
 static gt_job *load(const char *text, const char *const *sets, size_t nsets) {
   gt_job *job = NULL;
-  put(text);
+  w_write_text(file, text);
   if (gt_job_load(&job, file, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
 }
@@ -130,7 +123,7 @@ static void set_overrides(void) {
 static void set_to_nothing_leaves_the_others(void) {
   gt_job *job = NULL;
   const char *const sets[] = {"train.until.epochs=2", "train.until.steps=null"};
-  put(minimal);
+  w_write_text(file, minimal);
   assert_int_equal(gt_job_load(&job, file, sets, 2), GT_OK);
   assert_true(job->train.until.epochs == 2 && job->train.until.steps == 0);
   gt_job_close(job);

@@ -2,7 +2,7 @@
    candidates and predictions. */
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "cases.h"
 #include "internal.h"
 #include "../links.h"
@@ -36,18 +36,11 @@ static const char full[] =
     "samples_per_s: 32000,\n"
     "    wan_bytes: 123456789 B, waiting: 0, cost: 0.5, made: 0.1.0 of 2026-11-21}\n";
 
-static void put(const char *text) {
-  FILE *to = fopen(file, "w");
-  assert_non_null(to);
-  assert_true(fputs(text, to) >= 0);
-  assert_int_equal(fclose(to), 0);
-}
-
 static gt_job *load(const char *more, const char *const *sets, size_t nsets) {
   char text[4096];
   gt_job *job = NULL;
   snprintf(text, sizeof text, "%s%s", base, more);
-  put(text);
+  w_write_text(file, text);
   if (gt_job_load(&job, file, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
 }
@@ -263,7 +256,7 @@ static void refused(const char *set, const char *expected) {
   char text[4096], sentence[512];
   gt_job *job = NULL;
   snprintf(text, sizeof text, "%s%s", base, full);
-  put(text);
+  w_write_text(file, text);
   snprintf(sentence, sizeof sentence, "%s%s", expected[0] == '@' ? file : "",
            expected + (expected[0] == '@'));
   assert_int_equal(gt_job_load(&job, file, &set, 1), GT_ERR_JOB);

@@ -1,7 +1,7 @@
 /* Prices of a job: its own before the catalogue's, mean over devices, tariffs and their pools,
    missing prices, errors. */
 #include "geotrain/job.h"
-#include "tests.h"
+#include "world.h"
 
 #include <unistd.h>
 
@@ -35,10 +35,7 @@ static gt_job *job_of(const char *regions, const char *catalogue) {
   if (catalogue) {
     snprintf(path, sizeof path, "%s/rates.csv", folder);
     snprintf(named, sizeof named, "plan: {catalogue: %s}\n", path);
-    FILE *to = fopen(path, "w");
-    assert_non_null(to);
-    fputs(catalogue, to);
-    assert_int_equal(fclose(to), 0);
+    w_write_text(path, catalogue);
   }
   snprintf(text, sizeof text,
            "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "

@@ -1,7 +1,7 @@
 /* Regions from a CSV file, in place of those of the job file. */
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "internal.h"
 #include "../links.h"
 
@@ -17,16 +17,9 @@ static const char base[] =
     "latency: 1 ms}]\n"
     "  matrix: nowhere.csv\n  outages: [{between: [a, b], for: 1 s}]\n";
 
-static void put(const char *path, const char *text, size_t size) {
-  FILE *to = fopen(path, "wb");
-  assert_non_null(to);
-  assert_int_equal(fwrite(text, 1, size, to), size);
-  assert_int_equal(fclose(to), 0);
-}
-
 static gt_job *load(const char *rows, const char *const *sets, size_t nsets) {
   gt_job *job = NULL;
-  put(csv, rows, strlen(rows));
+  w_write_text(csv, rows);
   if (gt_job_load_regions(&job, file, sets, nsets, csv) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
 }
@@ -85,7 +78,7 @@ static void ten_thousand(void) {
 static void refused(const char *rows, size_t size, const char *expected) {
   char full[512];
   gt_job *job = NULL;
-  put(csv, rows, size);
+  w_write(csv, rows, size);
   snprintf(full, sizeof full, "%s%s", csv, expected);
   assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, csv), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), full);
@@ -143,7 +136,7 @@ static void mistakes(void) {
 
 static int setup(void **state) {
   (void)state;
-  put(file, base, strlen(base));
+  w_write_text(file, base);
   return 0;
 }
 

@@ -1,7 +1,5 @@
 #include "world.h"
 
-#include <string.h>
-
 size_t w_damage(char *text, size_t n, gt_rng *rng) {
   static const char marks[] = "{}[]:,-#&*!|>'\"%@`?~ \n\t0";
   for (uint64_t edits = 1 + gt_rng_below(rng, 4); edits > 0 && n > 2; edits--) {
@@ -26,4 +24,15 @@ size_t w_damage(char *text, size_t n, gt_rng *rng) {
     }
   }
   return n;
+}
+
+void w_write(const char *path, const void *data, size_t size) {
+  FILE *to = fopen(path, "wb");
+  assert_non_null(to);
+  assert_int_equal(fwrite(data, 1, size, to), size);
+  assert_int_equal(fclose(to), 0);
+}
+
+void w_write_text(const char *path, const char *text) {
+  w_write(path, text, strlen(text));
 }
