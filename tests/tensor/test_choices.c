@@ -1,5 +1,8 @@
 /* Layers in every supported way, against plain loops; choices by measurement, as text, and parsed
    again. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "numbers.h"
 
 #include <stdio.h>
@@ -128,11 +131,11 @@ static void every_way_computes_the_same(void) {
     if (automatic->prepared() || way <= GT_WAY_BLAS) assert_true(seen[way] > 0);
 }
 
-/* Must run first, before any library has computed anything: some compile their code at the first
-   product of the process, which takes 30 ms where this product takes 0.4 ms. */
-static void the_first_product_is_not_measured(void) {
+/* True if no way of a pass takes 30 times as long as another. */
+static bool first_is_quick(void) {
   const gt_layer_spec spec = linear_spec(400, 120);
   gt_choices choices = {0};
+  bool quick = true;
   gt_choices_add(&choices, &spec, 512);
   gt_choices_measure(&choices, automatic);
   for (int pass = 0; pass < GT_PASSES; pass++) {
@@ -142,11 +145,26 @@ static void the_first_product_is_not_measured(void) {
       if (took > 0 && took < least) least = took;
       if (took > most) most = took;
     }
-    if (most > 30 * least)
-      fail_msg("pass %s: %.3f ms in one way, %.3f ms in another", gt_pass_name((gt_pass_id)pass),
-               1e3 * most, 1e3 * least);
+    if (most <= 30 * least) continue;
+    print_message("pass %s: %.3f ms in one way, %.3f ms in another\n",
+                  gt_pass_name((gt_pass_id)pass), 1e3 * most, 1e3 * least);
+    quick = false;
   }
   gt_choices_close(&choices);
+  return quick;
+}
+
+/* Must run first, before any library has computed anything: some compile their code at the first
+   product of the process, which takes 30 ms where this product takes 0.4 ms.  Other programs may
+   make one process wait, but not five. */
+static void the_first_product_is_not_measured(void) {
+  int status = 1;
+  for (int i = 0; i < 5 && status != 0; i++) {
+    const pid_t child = fork();
+    if (child == 0) _exit(first_is_quick() ? 0 : 1);
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+  }
+  assert_int_equal(status, 0);
 }
 
 static gt_choices measured(void) {
