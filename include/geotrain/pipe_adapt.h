@@ -1,9 +1,8 @@
 /* pipe_adapt: follows the network while a pipeline runs: from what is measured of the links it
    decides when the stages go on in another order, or where it may also with another number of
-   micro-batches, which is an order of more or fewer of them.  Layer 5.  Numbers only, local; the
-   same input gives the same decisions, so every region decides for itself, and all switch only if
-   all have decided alike.  Places of stages and slots stay as planned; if micro-batches do, the
-   parameters of the run do too.
+   micro-batches, which is an order of more or fewer of them.  Layer 5.  Numbers only, local.  One
+   region of a pipeline decides; the others measure, and take the orders that it tells.  Places of
+   stages and slots stay as planned; if micro-batches do, the parameters of the run do too.
 
    Thresholds are geotrain's choice: a link that costs 1.25 times as much, or as little, as the plan
    was judged with, for 3 steps; a gain of more than 5 %; 20 steps from switch to switch; and never
@@ -41,6 +40,7 @@ typedef struct {
   /* Its aim is the period, whatever it says; variants are for the problem, others have as many
      passes in all. */
   gt_pipe_search search;
+  bool decides; /* false: another region does */
 } gt_pipe_adapt_spec;
 
 typedef struct gt_pipe_adapt gt_pipe_adapt;
@@ -55,17 +55,25 @@ bool gt_pipe_adapt_uses(const gt_pipe_adapt *adapt, size_t from, size_t to);
 /* What was measured last, or planned, of a link that is used. */
 gt_pipe_cost gt_pipe_adapt_cost(const gt_pipe_adapt *adapt, size_t from, size_t to);
 
-/* A step has been made, in the order in force; measured: [from * nregions + to], the same in all
-   regions.  all: every region has chosen the order that waits, if one does: it is in force from the
-   next step on, else it is dropped.  After that another order may be chosen, and waits for the next
-   call.  Returns whether an order is in force now that was not before. */
-bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured, bool all);
-/* A number for the order that waits, by which regions compare; 0: none waits.  Positive. */
-int64_t gt_pipe_adapt_mark(const gt_pipe_adapt *adapt);
+/* A step has been made, in the order in force; measured: [from * nregions + to].  The order that
+   waits, if one does, is in force from the next step on.  After that the region that decides may
+   choose another one, which waits for the next call.  Returns whether an order is in force now that
+   was not before. */
+bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured);
+/* The order that waits as numbers, one a pass, valid until the next call; returns how many, 0: none
+   waits. */
+size_t gt_pipe_adapt_told(gt_pipe_adapt *adapt, const int64_t **passes);
+/* GT_ERR_FAULT: these are no sound order of this pipeline, in a number of micro-batches that it may
+   have. */
+gt_status gt_pipe_adapt_check(const gt_pipe_adapt *adapt, const int64_t *passes, size_t n);
+/* The region that decides has told this order: it waits.  Errors as above. */
+gt_status gt_pipe_adapt_take(gt_pipe_adapt *adapt, const int64_t *passes, size_t n);
+/* The most passes of a step. */
+size_t gt_pipe_adapt_passes(const gt_pipe_adapt *adapt);
 /* The order in force; owned, valid until another one is. */
 const gt_pipe_schedule *gt_pipe_adapt_schedule(const gt_pipe_adapt *adapt);
 
-/* Why the order in force was chosen: the link whose cost had changed most, and the period before and
+/* Why the order in force was chosen, in the region that decides: the link whose cost had changed most, and the period before and
    after by what is measured.  back: it is the plan of the start, or the order that has taken its
    place, because another one fell behind it. */
 typedef struct {

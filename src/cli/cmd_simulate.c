@@ -202,7 +202,7 @@ static size_t data_of(const gt_job *job, size_t region) {
   return gt_job_stage_region(job, gt_job_copy_of(job, region), 0);
 }
 
-/* All regions of a pipeline decide alike. */
+/* The region with the first stage says why. */
 static void say_decision(const gt_job *job, size_t region, int64_t step, const char *what,
                          const char *choice, const char *why) {
   const size_t copy = gt_job_copy_of(job, region);

@@ -154,7 +154,7 @@ static double period_now(gt_pipe_adapt *a, int64_t which) {
 
 /* The adapter does not know it yet. */
 static bool is_fresh(const gt_pipe_adapt *a, const gt_pipe_schedule *order) {
-  bool known_one = order == a->best;
+  bool known_one = false;
   for (size_t i = 0; i < ADAPT_ORDERS; i++) known_one = known_one || order == a->orders[i];
   return !known_one;
 }
@@ -176,7 +176,7 @@ static double period_then(gt_pipe_adapt *a, const gt_pipe_schedule *order, int64
 void gt_pipe_adapt_look_back(gt_pipe_adapt *a, adapt_order which) {
   const int64_t first = a->counts.seen - known(a);
   double before_s = 0;
-  for (int64_t k = first; k < a->counts.seen; k++) {
+  for (int64_t k = first; a->decides && k < a->counts.seen; k++) {
     before_s = period_then(a, a->orders[which], k, first, before_s);
     *period_at(a, which, k) = before_s;
   }
@@ -289,20 +289,21 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
                                        .back = back};
 }
 
-/* It has been as good as the plan over all links of late, and is as planned, and would have been
-   better by this factor on the whole. */
-static bool is_better(gt_pipe_adapt *a, const gt_pipe_schedule *order, double gain) {
-  const past plan = past_of(a, a->orders[ADAPT_START]), others = past_of(a, order);
-  return others.worst.start <= 0 && planned_loss(a, order).start <= 0 &&
-         others.steps > gain * plan.steps;
-}
-
-/* Chooses the best order over these links if it is better than the plan: it takes its place. */
+/* The best order over these links takes the place of the plan, and is chosen, if it has been as good
+   as the plan over all links of the last steps, is as planned, and would have been better by this
+   factor on the whole. */
 static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
-  gt_pipe_schedule_close(a->best);
-  a->best = best_order(a, costs);
-  if (!is_better(a, a->best, gain)) return false;
-  choose(a, a->best, a->last, period_now(a, a->counts.force), period_of(a, a->best, a->last),
+  gt_pipe_schedule *order = best_order(a, costs);
+  const past plan = past_of(a, a->orders[ADAPT_START]), others = past_of(a, order);
+  if (others.worst.start > 0 || planned_loss(a, order).start > 0 ||
+      others.steps <= gain * plan.steps) {
+    gt_pipe_schedule_close(order);
+    return false;
+  }
+  a->orders[ADAPT_BETTER] = order;
+  a->since = a->progress;
+  gt_pipe_adapt_look_back(a, ADAPT_BETTER);
+  choose(a, order, a->last, period_now(a, a->counts.force), period_now(a, ADAPT_BETTER),
          a->counts.force != ADAPT_START);
   return true;
 }
@@ -435,22 +436,7 @@ static void search(gt_pipe_adapt *a) {
   gt_free(costs);
 }
 
-/* ---- agreement ------------------------------------------------------------------------------- */
-
-/* The first 60 bits of the order's hash; a zero is a one. */
-int64_t gt_pipe_adapt_mark(const gt_pipe_adapt *adapt) {
-  if (!adapt->next) return 0;
-  const int64_t mark = (int64_t)(gt_pipe_mark(adapt->next) >> 4);
-  return mark > 0 ? mark : 1;
-}
-
-/* The better order takes the place of the plan. */
-static void replace_plan(gt_pipe_adapt *a) {
-  a->orders[ADAPT_BETTER] = a->best;
-  a->best = NULL;
-  a->since = a->progress;
-  gt_pipe_adapt_look_back(a, ADAPT_BETTER);
-}
+/* ---- the next step --------------------------------------------------------------------------- */
 
 /* The better order has turned out to be no better over other links: the plan has its place
    again. */
@@ -462,17 +448,12 @@ static void restore_plan(gt_pipe_adapt *a) {
 }
 
 /* Puts the order that waits in force. */
-static bool settle(gt_pipe_adapt *a, bool all) {
+static bool settle(gt_pipe_adapt *a) {
   gt_pipe_schedule *next = a->next;
   if (!next) return false;
   const bool fresh = is_fresh(a, next);
   a->next = NULL;
   a->counts.rested = 0;
-  if (!all) {
-    if (fresh) gt_pipe_schedule_close(next);
-    return false;
-  }
-  if (next == a->best) replace_plan(a);
   if (fresh) keep(a, next);
   if (next == a->orders[ADAPT_START] && a->counts.force == ADAPT_BETTER) restore_plan(a);
   a->counts.force = ADAPT_START;
@@ -481,18 +462,21 @@ static bool settle(gt_pipe_adapt *a, bool all) {
   return true;
 }
 
-bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured, bool all) {
-  gt_pipe_adapt *a = adapt;
-  measure(a, measured);
-  account(a);
-  a->counts.rested++;
-  const bool other = settle(a, all);
+static void decide(gt_pipe_adapt *a) {
   if (fell_behind(a) || a->counts.rested < GT_PIPE_ADAPT_REST || was_worse(a) || other_pays(a))
-    return other;
+    return;
   if (a->counts.off >= GT_PIPE_ADAPT_STEPS)
     search(a);
   else if (a->counts.seen == GT_PIPE_ADAPT_STEPS && a->nproblems > 1)
     improve(a, a->planned, GT_PIPE_ADAPT_GAIN); /* the job's number may be far from the best one */
+}
+
+bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured) {
+  measure(adapt, measured);
+  if (adapt->decides) account(adapt);
+  adapt->counts.rested++;
+  const bool other = settle(adapt);
+  if (adapt->decides) decide(adapt);
   return other;
 }
 
@@ -538,21 +522,20 @@ static gt_pipe_schedule *copy_of(const gt_pipe_schedule *schedule) {
   return copy;
 }
 
-/* The most passes of a step. */
-static size_t passes_of(const gt_pipe_adapt_spec *spec) {
-  const gt_pipe_problem *p = spec->problem;
-  size_t micros = p->micros;
-  for (size_t i = 0; i < spec->nothers; i++)
-    if (spec->others[i].micros > micros) micros = spec->others[i].micros;
-  return 3 * p->stages * p->chunks * micros;
+size_t gt_pipe_adapt_passes(const gt_pipe_adapt *a) {
+  size_t micros = 0;
+  for (size_t i = 0; i < a->nproblems; i++)
+    if (a->problems[i].micros > micros) micros = a->problems[i].micros;
+  return 3 * a->problems->stages * a->problems->chunks * micros;
 }
 
 gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
-  const size_t n = spec->problem->wan->nregions, passes = passes_of(spec);
+  const size_t n = spec->problem->wan->nregions;
   gt_pipe_adapt *a = GT_NEW(gt_pipe_adapt);
   *a = (gt_pipe_adapt){.problems = GT_NEW_ARRAY(gt_pipe_problem, 1 + spec->nothers),
                        .nproblems = 1 + spec->nothers,
                        .search = spec->search,
+                       .decides = spec->decides,
                        .wan = *spec->problem->wan,
                        .links = GT_NEW_ARRAY(gt_link_spec, n * n),
                        .n = n,
@@ -563,13 +546,12 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
                        .last = GT_NEW_ARRAY(gt_pipe_cost, n * n),
                        .recent = GT_NEW_ARRAY(gt_pipe_cost, GT_PIPE_ADAPT_PAST * n * n),
                        .counts = {.rested = GT_PIPE_ADAPT_REST},
-                       .looked = -GT_PIPE_ADAPT_PAST,
-                       .codes = {GT_NEW_ARRAY(int64_t, passes), GT_NEW_ARRAY(int64_t, passes),
-                                 GT_NEW_ARRAY(int64_t, passes)}};
-  memcpy(a->links, spec->problem->wan->links, n * n * sizeof *a->links);
-  a->wan.links = a->links;
+                       .looked = -GT_PIPE_ADAPT_PAST};
   a->problems[0] = *spec->problem;
   for (size_t i = 0; i < spec->nothers; i++) a->problems[1 + i] = spec->others[i];
+  for (size_t i = 0; i < 4; i++) a->codes[i] = GT_NEW_ARRAY(int64_t, gt_pipe_adapt_passes(a));
+  memcpy(a->links, spec->problem->wan->links, n * n * sizeof *a->links);
+  a->wan.links = a->links;
   a->orders[ADAPT_START] = copy_of(spec->schedule);
   gt_pipe_hash(a->orders[ADAPT_START], a->hash);
   find_bytes(a);
@@ -584,11 +566,10 @@ gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {
 void gt_pipe_adapt_close(gt_pipe_adapt *adapt) {
   if (!adapt) return;
   if (is_fresh(adapt, adapt->next)) gt_pipe_schedule_close(adapt->next);
-  gt_pipe_schedule_close(adapt->best);
   for (size_t i = 0; i < ADAPT_ORDERS; i++) gt_pipe_schedule_close(adapt->orders[i]);
-  void *owned[] = {adapt->problems, adapt->links,    adapt->bytes,   adapt->reference,
-                   adapt->weighted, adapt->planned,  adapt->last,    adapt->recent,
-                   adapt->codes[0], adapt->codes[1], adapt->codes[2]};
+  void *owned[] = {adapt->problems, adapt->links,    adapt->bytes,    adapt->reference,
+                   adapt->weighted, adapt->planned,  adapt->last,     adapt->recent,
+                   adapt->codes[0], adapt->codes[1], adapt->codes[2], adapt->codes[3]};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
   gt_free(adapt);
 }

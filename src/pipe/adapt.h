@@ -33,6 +33,7 @@ struct gt_pipe_adapt {
   gt_pipe_problem *problems;
   size_t nproblems;
   gt_pipe_search search;
+  bool decides;
   gt_pipe_wan wan; /* the same with measured links */
   gt_link_spec *links;
   size_t n;      /* regions */
@@ -47,16 +48,14 @@ struct gt_pipe_adapt {
   int64_t looked; /* steps that had been seen when a better order was looked for */
   /* NULL: there is none. */
   gt_pipe_schedule *orders[ADAPT_ORDERS];
-  /* The best order as planned, which may become the better one (NULL: not looked for); the order
-     that waits (NULL: none), which may be any of these. */
-  gt_pipe_schedule *best, *next;
+  gt_pipe_schedule *next; /* the order that waits, which may be any of these; NULL: none */
   /* Of the known orders, by the costs of each of these steps; of the order in force. */
   double periods[ADAPT_ORDERS][GT_PIPE_ADAPT_PAST], took[GT_PIPE_ADAPT_PAST];
   gt_pipe_adapt_reason why, next_why;
   double saved_why[ADAPT_WHY];
   char hash[GT_SHA256_HEX]; /* of the plan of the start */
-  /* Orders as numbers, for saving: found, next, better. */
-  int64_t *codes[3];
+  /* Orders as numbers: found, next and better, for saving; the one that is told. */
+  int64_t *codes[4];
 };
 
 /* The problem with so many micro-batches; NULL: there is none. */
@@ -66,7 +65,7 @@ static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *
   return NULL;
 }
 
-/* Finds the periods of recent steps of an order that is known. */
+/* Finds the periods of recent steps of an order that is known, where the region decides. */
 void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, adapt_order which);
 
 #endif

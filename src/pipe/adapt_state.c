@@ -1,4 +1,4 @@
-/* The adapter's state in a checkpoint. */
+/* The adapter's orders as numbers, which are told, and its state in a checkpoint. */
 #include "adapt.h"
 
 #include <string.h>
@@ -25,44 +25,76 @@ static size_t micro_of(int64_t code) {
 }
 
 /* An order has every micro-batch. */
-static size_t micros_of(const gt_state_item *item) {
+static size_t micros_of(const int64_t *codes, size_t n) {
   size_t most = 0;
-  for (size_t i = 0; i < item->count; i++)
-    if (micro_of(((const int64_t *)item->data)[i]) > most)
-      most = micro_of(((const int64_t *)item->data)[i]);
+  for (size_t i = 0; i < n; i++)
+    if (micro_of(codes[i]) > most) most = micro_of(codes[i]);
   return most + 1;
 }
 
-static gt_status decode(const gt_pipe_adapt *a, const gt_state *state, const char *name,
+static gt_status add_passes(gt_pipe_schedule *s, const int64_t *codes, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const size_t span = (size_t)(codes[i] >> MICRO_BITS) & ((1 << SPAN_BITS) - 1);
+    const int64_t kind = codes[i] >> (MICRO_BITS + SPAN_BITS);
+    if (kind < GT_PASS_F || kind > GT_PASS_BW || span >= s->stages * s->chunks)
+      return GT_FAIL(GT_ERR_FAULT, "pass %lld is none of this pipeline", (long long)codes[i]);
+    gt_pipe_add(s, (gt_pass_kind)kind, span, micro_of(codes[i]));
+  }
+  return GT_OK;
+}
+
+/* GT_ERR_FAULT: it is no sound order. */
+static gt_status decode(const gt_pipe_adapt *a, const int64_t *codes, size_t n,
                         gt_pipe_schedule **out) {
   const gt_pipe_schedule *start = a->orders[ADAPT_START];
-  const gt_state_item *item = gt_state_find(state, PREFIX, name);
-  const size_t spans = start->stages * start->chunks;
+  const gt_pipe_problem *problem = gt_pipe_adapt_problem(a, micros_of(codes, n));
   *out = NULL;
-  if (!item || item->type != GT_TYPE_I64)
-    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is missing, or no list of numbers", name);
-  if (item->count == 0) return GT_OK;
-  const gt_pipe_problem *problem = gt_pipe_adapt_problem(a, micros_of(item));
-  gt_pipe_schedule *s = gt_pipe_schedule_create(start->stages, start->chunks, problem->micros);
-  gt_status status = GT_OK;
-  for (size_t i = 0; i < item->count && status == GT_OK; i++) {
-    const int64_t code = ((const int64_t *)item->data)[i];
-    const size_t micro = micro_of(code),
-                 span = (size_t)(code >> MICRO_BITS) & ((1 << SPAN_BITS) - 1);
-    const int64_t kind = code >> (MICRO_BITS + SPAN_BITS);
-    if (kind < GT_PASS_F || kind > GT_PASS_BW || span >= spans)
-      status = GT_FAIL(GT_ERR_CKPT, PREFIX "%s has pass %lld, which is none of this pipeline", name,
-                       (long long)code);
-    else
-      gt_pipe_add(s, (gt_pass_kind)kind, span, micro);
-  }
-  if (status == GT_OK && gt_pipe_check(s, problem) != GT_OK)
-    status = GT_FAIL(GT_ERR_CKPT, PREFIX "%s is no sound order: %s", name, gt_error_text());
-  if (status == GT_OK)
-    *out = s;
-  else
-    gt_pipe_schedule_close(s);
+  if (!problem)
+    return GT_FAIL(GT_ERR_FAULT, "%zu micro-batches are not allowed", micros_of(codes, n));
+  *out = gt_pipe_schedule_create(start->stages, start->chunks, problem->micros);
+  gt_status status = add_passes(*out, codes, n);
+  if (status == GT_OK && gt_pipe_check(*out, problem) != GT_OK)
+    status = GT_FAIL(GT_ERR_FAULT, "%s", gt_error_text());
+  if (status == GT_OK) return GT_OK;
+  gt_pipe_schedule_close(*out);
+  *out = NULL;
   return status;
+}
+
+/* The order itself, where it is known already. */
+static gt_pipe_schedule *own(const gt_pipe_adapt *a, gt_pipe_schedule *schedule) {
+  char hash[GT_SHA256_HEX], other[GT_SHA256_HEX];
+  if (!schedule) return NULL;
+  gt_pipe_hash(schedule, hash);
+  for (size_t i = 0; i < ADAPT_ORDERS; i++) {
+    if (!a->orders[i]) continue;
+    gt_pipe_hash(a->orders[i], other);
+    if (strcmp(hash, other) != 0) continue;
+    gt_pipe_schedule_close(schedule);
+    return a->orders[i];
+  }
+  return schedule;
+}
+
+/* ---- told ------------------------------------------------------------------------------------ */
+
+size_t gt_pipe_adapt_told(gt_pipe_adapt *adapt, const int64_t **passes) {
+  *passes = adapt->codes[3];
+  return encode(adapt->next, adapt->codes[3]);
+}
+
+gt_status gt_pipe_adapt_check(const gt_pipe_adapt *adapt, const int64_t *passes, size_t n) {
+  gt_pipe_schedule *order;
+  GT_TRY(decode(adapt, passes, n, &order));
+  gt_pipe_schedule_close(order);
+  return GT_OK;
+}
+
+gt_status gt_pipe_adapt_take(gt_pipe_adapt *adapt, const int64_t *passes, size_t n) {
+  gt_pipe_schedule *order;
+  GT_TRY(decode(adapt, passes, n, &order));
+  adapt->next = own(adapt, order);
+  return GT_OK;
 }
 
 /* ---- the reason of the order that waits ------------------------------------------------------ */
@@ -87,6 +119,17 @@ static gt_status load_why(gt_pipe_adapt *a, const gt_state *state) {
 
 /* ---- saving and loading ---------------------------------------------------------------------- */
 
+static gt_status load_order(const gt_pipe_adapt *a, const gt_state *state, const char *name,
+                            gt_pipe_schedule **out) {
+  const gt_state_item *item = gt_state_find(state, PREFIX, name);
+  *out = NULL;
+  if (!item || item->type != GT_TYPE_I64)
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is missing, or no list of numbers", name);
+  if (item->count > 0 && decode(a, item->data, item->count, out) != GT_OK)
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is no sound order: %s", name, gt_error_text());
+  return GT_OK;
+}
+
 static void save_order(gt_state *state, const char *name, const gt_pipe_schedule *order,
                        int64_t *codes) {
   gt_state_add(state, PREFIX, name, GT_TYPE_I64, codes, encode(order, codes));
@@ -97,6 +140,8 @@ static gt_status fields_of(gt_pipe_adapt *a, gt_state_way way) {
   const size_t links = a->n * a->n, costs = links * sizeof(gt_pipe_cost) / sizeof(double);
   const gt_state_field fields[] = {{"counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS},
                                    {"progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS},
+                                   {"since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS},
+                                   {"looked", GT_TYPE_I64, &a->looked, 1},
                                    {"reference", GT_TYPE_F64, a->reference, links},
                                    {"weighted", GT_TYPE_F64, a->weighted, links},
                                    {"last", GT_TYPE_F64, a->last, costs},
@@ -105,40 +150,15 @@ static gt_status fields_of(gt_pipe_adapt *a, gt_state_way way) {
   return GT_STATE_FIELDS(way, PREFIX, fields);
 }
 
-/* Checkpoints of before there were better orders do not have these. */
-static gt_status better_fields(gt_pipe_adapt *a, gt_state_way way) {
-  const gt_state_field fields[] = {{"since", GT_TYPE_F64, &a->since, ADAPT_PROGRESS},
-                                   {"looked", GT_TYPE_I64, &a->looked, 1}};
-  return GT_STATE_FIELDS(way, PREFIX, fields);
-}
-
 void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
   const gt_state_way way = {.to = state};
   gt_state_add(state, PREFIX, "start", GT_TYPE_U8, a->hash, sizeof a->hash - 1);
   (void)fields_of(a, way);
-  (void)better_fields(a, way);
   save_order(state, "found", a->orders[ADAPT_FOUND], a->codes[0]);
-  save_order(state, "better", a->orders[ADAPT_BETTER] ? a->orders[ADAPT_BETTER] : a->best,
-             a->codes[2]);
+  save_order(state, "better", a->orders[ADAPT_BETTER], a->codes[2]);
   save_why(&a->next_why, a->saved_why);
   gt_state_add(state, PREFIX, "why", GT_TYPE_F64, a->saved_why, ADAPT_WHY);
   save_order(state, "next", a->next, a->codes[1]);
-}
-
-/* The order itself, where it is known already. */
-static gt_pipe_schedule *own(const gt_pipe_adapt *a, gt_pipe_schedule *schedule) {
-  char hash[GT_SHA256_HEX], other[GT_SHA256_HEX];
-  if (!schedule) return NULL;
-  gt_pipe_hash(schedule, hash);
-  for (size_t i = 0; i <= ADAPT_ORDERS; i++) {
-    gt_pipe_schedule *same = i < ADAPT_ORDERS ? a->orders[i] : a->best;
-    if (!same) continue;
-    gt_pipe_hash(same, other);
-    if (strcmp(hash, other) != 0) continue;
-    gt_pipe_schedule_close(schedule);
-    return same;
-  }
-  return schedule;
 }
 
 /* The plan of the start is this one, and what is saved is of numbers of micro-batches that are
@@ -148,31 +168,26 @@ static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
     const gt_state_item *item = gt_state_find(state, PREFIX, orders[i]);
     if (item && item->type == GT_TYPE_I64 && item->count > 0 &&
-        !gt_pipe_adapt_problem(a, micros_of(item)))
+        !gt_pipe_adapt_problem(a, micros_of(item->data, item->count)))
       return false;
   }
   return true;
 }
 
-/* What was looked for last: once there is progress since then, it has the plan's place. */
-static gt_status load_better(gt_pipe_adapt *a, const gt_state *state) {
-  if (!gt_state_find(state, PREFIX, "better")) return GT_OK;
-  GT_TRY(better_fields(a, (gt_state_way){.from = state}));
-  GT_TRY(decode(a, state, "better", &a->best));
-  if (a->since.start > 0) {
-    a->orders[ADAPT_BETTER] = a->best;
-    a->best = NULL;
-  }
-  return GT_OK;
-}
-
 static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
   static const char *const names[] = {"start", "found", "better"};
   gt_pipe_schedule *next;
-  GT_TRY(decode(a, state, "found", &a->orders[ADAPT_FOUND]));
-  GT_TRY(load_better(a, state));
-  GT_TRY(decode(a, state, "next", &next));
-  a->next = own(a, next);
+  GT_TRY(load_order(a, state, "found", &a->orders[ADAPT_FOUND]));
+  GT_TRY(load_order(a, state, "better", &a->orders[ADAPT_BETTER]));
+  if (a->since.start <= 0) { /* of before: it was looked for, and has not the plan's place */
+    gt_pipe_schedule_close(a->orders[ADAPT_BETTER]);
+    a->orders[ADAPT_BETTER] = NULL;
+  }
+  GT_TRY(load_order(a, state, "next", &next));
+  if (a->decides) /* else it is told again */
+    a->next = own(a, next);
+  else
+    gt_pipe_schedule_close(next);
   if (!a->orders[a->counts.force])
     return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is empty", names[a->counts.force]);
   for (adapt_order which = ADAPT_START; which < ADAPT_ORDERS; which++)

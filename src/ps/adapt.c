@@ -1,7 +1,7 @@
 /* A pipeline follows the network: what this region measures of its links goes to all others once a
-   step, before it tells of its gradient; so when a step is made, all regions know the same costs of
-   all links, and each decides for itself (pipe_adapt.h).  The order that it has chosen is told with
-   the next step, and is in force after that one if all have chosen it.
+   step, before it tells of its gradient; so when a step is made, the region with the first stage
+   knows the costs of all links, and decides (pipe_adapt.h).  The order that it has chosen it tells
+   with the next step; when that is made all regions have it, and it is in force.
 
    Time of a message, as the sender sees it: the receiver acknowledges it, and half a round trip is
    taken off at either end.  Messages that follow each other without a pause are a run; the bits
@@ -15,7 +15,7 @@
 #include "internal.h"
 
 /* A note is a message of kind STRATEGY whose value is negative: -1 - kind - NOTES * of. */
-enum { NOTE_ACK, NOTE_ECHO, NOTE_ECHOED, NOTE_COST, NOTE_MARK, NOTES };
+enum { NOTE_ACK, NOTE_ECHO, NOTE_ECHOED, NOTE_RATE, NOTE_RTT, NOTE_PASS, NOTE_ORDER, NOTES };
 
 #define RUN_SIZES 16
 
@@ -39,13 +39,21 @@ typedef struct {
   double rates[RUN_SIZES];
 } way;
 
+/* An order as it is told. */
+typedef struct {
+  int64_t *passes; /* gt_pipe_adapt_passes */
+  size_t n;
+  bool whole;
+} told_order;
+
 struct ps_adapt {
   gt_pipe_adapt *adapt;
+  size_t lead; /* the region that decides */
   size_t capacity;
   way *ways; /* nregions */
-  /* Told for step s: [s % 2][from * nregions + to], [s % 2][region]. */
+  /* Told for step s: [s % 2][from * nregions + to], [s % 2]. */
   gt_pipe_cost *costs[2];
-  int64_t *marks[2];
+  told_order orders[2];
   gt_pipe_cost *links; /* of the step that is made */
   bool anew;           /* what a checkpoint has of it is of no use now, which is still to be said */
 };
@@ -72,7 +80,7 @@ static size_t variants_of(const gt_pipe_layout *l) {
   return variants > GT_PIPE_VARIANTS ? GT_PIPE_VARIANTS : variants < 50 ? 50 : variants;
 }
 
-static gt_pipe_adapt *adapt_of(const gt_pipe_job *pipe) {
+static gt_pipe_adapt *adapt_of(const gt_pipe_job *pipe, bool decides) {
   gt_pipe_problem *others = GT_NEW_ARRAY(gt_pipe_problem, pipe->nothers);
   for (size_t i = 0; i < pipe->nothers; i++) others[i] = pipe->others[i]->problem;
   const gt_pipe_adapt_spec spec = {
@@ -80,7 +88,8 @@ static gt_pipe_adapt *adapt_of(const gt_pipe_job *pipe) {
       .others = others,
       .nothers = pipe->nothers,
       .schedule = pipe->layout.schedule,
-      .search = {.seed = pipe->job->seed, .variants = variants_of(&pipe->layout)}};
+      .search = {.seed = pipe->job->seed, .variants = variants_of(&pipe->layout)},
+      .decides = decides};
   gt_pipe_adapt *adapt = gt_pipe_adapt_create(&spec);
   gt_free(others);
   return adapt;
@@ -91,13 +100,14 @@ void gt_ps_adapt_open(gt_ps *ps) {
   const size_t n = ps->spec.nregions;
   if (!pipe) return;
   struct ps_adapt *a = ps->adapt = GT_NEW(struct ps_adapt);
-  a->adapt = adapt_of(pipe);
+  a->lead = pipe->layout.places[0].region;
+  a->adapt = adapt_of(pipe, a->lead == ps->spec.self);
   a->capacity = packets_of(pipe);
   a->ways = GT_NEW_ARRAY(way, n);
   a->links = GT_NEW_ARRAY(gt_pipe_cost, n * n);
   for (size_t i = 0; i < 2; i++) {
     a->costs[i] = GT_NEW_ARRAY(gt_pipe_cost, n * n);
-    a->marks[i] = GT_NEW_ARRAY(int64_t, n);
+    a->orders[i].passes = GT_NEW_ARRAY(int64_t, gt_pipe_adapt_passes(a->adapt));
   }
   for (size_t p = 0; p < n; p++) {
     a->ways[p].used = gt_pipe_adapt_uses(a->adapt, ps->spec.self, p);
@@ -112,7 +122,7 @@ void gt_ps_adapt_close(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(a->ways[p].sent);
   for (size_t i = 0; i < 2; i++) {
     gt_free(a->costs[i]);
-    gt_free(a->marks[i]);
+    gt_free(a->orders[i].passes);
   }
   gt_free(a->links);
   gt_free(a->ways);
@@ -143,11 +153,14 @@ static const char *rate_text(char *text, size_t size, double bps) {
   return text;
 }
 
-static void say(gt_ps *ps, bool taken) {
+static void say(gt_ps *ps) {
   const gt_pipe_job *pipe = ps->spec.adapts;
-  const gt_pipe_adapt_reason why = gt_pipe_adapt_why(ps->adapt->adapt);
+  const struct ps_adapt *a = ps->adapt;
+  const gt_pipe_adapt_reason why = gt_pipe_adapt_why(a->adapt);
   char reason[400], found[32], planned[32], here[32], there[32];
-  if (taken)
+  if (a->lead != ps->spec.self)
+    snprintf(reason, sizeof reason, "%s has decided so", pipe->job->regions[a->lead].name);
+  else
     snprintf(reason, sizeof reason,
              "%s to %s has %s and %s one way, planned were %s and %s; a step takes %.4g s instead "
              "of %.4g s%s",
@@ -157,8 +170,6 @@ static void say(gt_ps *ps, bool taken) {
              rate_text(planned, sizeof planned, why.planned.rate_bps),
              gt_format_time(there, sizeof there, why.planned.latency_s), why.after_s, why.before_s,
              why.back ? "; the order before it had fallen behind" : "");
-  else
-    snprintf(reason, sizeof reason, "regions have not all found the same order; it stays");
   tell_choice(ps, reason);
 }
 
@@ -245,22 +256,6 @@ void gt_ps_adapt_begin(gt_ps *ps) {
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Two float32, the same number in every region.  Volatile because gcc 12 takes a pair of doubles for
-   its float32 where it sees both conversions (-O2, two lanes of a vector). */
-static int64_t packed(gt_pipe_cost cost) {
-  const volatile float rate = (float)cost.rate_bps, latency = (float)cost.latency_s;
-  const float of[2] = {rate, latency};
-  int64_t word;
-  memcpy(&word, of, sizeof word);
-  return word;
-}
-
-static gt_pipe_cost unpacked(int64_t word) {
-  float of[2];
-  memcpy(of, &word, sizeof of);
-  return (gt_pipe_cost){of[0], of[1]};
-}
-
 /* Of the long runs the fastest: an acknowledgement may have waited for a frame of the other
    direction, which makes a rate too small, and the less so the longer the run. */
 static double rate_of(const way *w) {
@@ -270,28 +265,32 @@ static double rate_of(const way *w) {
   return i > 1 ? fmax(w->rates[i - 1], w->rates[i - 2]) : w->rates[0];
 }
 
-/* What the step has shown of the way; the next step begins. */
-static gt_pipe_cost taken(way *w) {
-  const gt_pipe_cost cost = {rate_of(w), gt_seconds(w->rtt) / 2};
+static gt_pipe_cost cost_of(int64_t rate_bps, gt_ns rtt) {
+  return (gt_pipe_cost){(double)rate_bps, gt_seconds(rtt) / 2};
+}
+
+/* What the step has shown of the way to region q; the next step begins. */
+static void tell_cost(gt_ps *ps, size_t q, size_t half) {
+  way *w = &ps->adapt->ways[q];
+  const int64_t rate_bps = llround(rate_of(w));
+  ps->adapt->costs[half][ps->spec.self * ps->spec.nregions + q] = cost_of(rate_bps, w->rtt);
+  note_all(ps, NOTE_RATE, 2 * q + half, rate_bps);
+  note_all(ps, NOTE_RTT, 2 * q + half, w->rtt);
   w->old = w->nsent;
   w->rtt = w->run_from = w->run_until = 0;
   memset(w->rates, 0, sizeof w->rates);
-  return cost;
 }
 
 void gt_ps_adapt_tell(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return;
-  const size_t n = ps->spec.nregions, self = ps->spec.self,
-               half = (size_t)(ps->totals.steps + 1) % 2;
-  a->marks[half][self] = gt_pipe_adapt_mark(a->adapt);
-  for (size_t q = 0; q < n; q++) {
-    if (!a->ways[q].used) continue;
-    const int64_t word = packed(taken(&a->ways[q]));
-    a->costs[half][self * n + q] = unpacked(word);
-    note_all(ps, NOTE_COST, 2 * q + half, word);
-  }
-  note_all(ps, NOTE_MARK, half, a->marks[half][self]);
+  const size_t half = (size_t)(ps->totals.steps + 1) % 2;
+  const int64_t *passes;
+  const size_t n = gt_pipe_adapt_told(a->adapt, &passes);
+  for (size_t q = 0; q < ps->spec.nregions; q++)
+    if (a->ways[q].used) tell_cost(ps, q, half);
+  for (size_t i = 0; i < n; i++) note_all(ps, NOTE_PASS, half, passes[i]);
+  if (n > 0) note_all(ps, NOTE_ORDER, half, (int64_t)n);
 }
 
 /* ---- notes of others ------------------------------------------------------------------------- */
@@ -301,21 +300,34 @@ static gt_status wrong(const char *what, int64_t found, const char *needed) {
                  (long long)found, needed);
 }
 
+static gt_status check_cost(const gt_ps *ps, size_t from, int64_t of, int64_t detail) {
+  const struct ps_adapt *a = ps->adapt;
+  if (of / 2 >= (int64_t)ps->spec.nregions || !gt_pipe_adapt_uses(a->adapt, from, (size_t)of / 2))
+    return wrong("a cost of link", of / 2, "one that it uses");
+  return detail < 0 ? wrong("cost", detail, "0 or more") : GT_OK;
+}
+
+static gt_status check_order(const struct ps_adapt *a, size_t from, int64_t kind, size_t half,
+                             int64_t detail) {
+  const told_order *order = &a->orders[half];
+  if (from != a->lead) return wrong("order", detail, "none from a region that does not decide");
+  if (order->whole || (kind == NOTE_PASS && order->n == gt_pipe_adapt_passes(a->adapt)))
+    return wrong("pass", detail, "no more than a step has");
+  if (kind == NOTE_PASS) return GT_OK;
+  if (detail != (int64_t)order->n) return wrong("order of passes", detail, "all that were told");
+  if (gt_pipe_adapt_check(a->adapt, order->passes, order->n) == GT_OK) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "it tells an order that is not sound: %s", gt_error_text());
+}
+
 gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail) {
   const struct ps_adapt *a = ps->adapt;
   const int64_t kind = (-1 - value) % NOTES, of = (-1 - value) / NOTES;
   const way *w = &a->ways[from];
-  if (kind != NOTE_COST && of > (kind == NOTE_MARK))
+  if (kind == NOTE_RATE || kind == NOTE_RTT) return check_cost(ps, from, of, detail);
+  if (of > (kind == NOTE_PASS || kind == NOTE_ORDER))
     return wrong("note", value, "one that there is");
-  if (kind == NOTE_COST || kind == NOTE_MARK) {
-    const gt_pipe_cost cost = unpacked(detail);
-    if (kind == NOTE_MARK) return detail >= 0 ? GT_OK : wrong("order", detail, "0 or more");
-    if (of / 2 >= (int64_t)ps->spec.nregions || !gt_pipe_adapt_uses(a->adapt, from, (size_t)of / 2))
-      return wrong("a cost of link", of / 2, "one that it uses");
-    if (!(cost.rate_bps >= 0 && cost.latency_s >= 0 && isfinite(cost.rate_bps + cost.latency_s)))
-      return wrong("cost", detail, "one that is finite, 0 or more,");
-    return GT_OK;
-  }
+  if (kind == NOTE_PASS || kind == NOTE_ORDER)
+    return check_order(a, from, kind, (size_t)of, detail);
   if (!w->used) return wrong("note", value, "none from a region that is no neighbour");
   if (kind == NOTE_ACK && (detail != w->acknowledged + 1 || detail > w->nsent))
     return wrong("that it has message", detail, "the next one that was sent");
@@ -327,6 +339,7 @@ gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t
 void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail) {
   struct ps_adapt *a = ps->adapt;
   const size_t kind = (size_t)(-1 - value) % NOTES, of = (size_t)(-1 - value) / NOTES;
+  gt_pipe_cost *cost = &a->costs[of % 2][from * ps->spec.nregions + of / 2];
   way *w = &a->ways[from];
   switch (kind) {
   case NOTE_ACK:
@@ -338,11 +351,17 @@ void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail) {
   case NOTE_ECHOED:
     if (w->rtt == 0 || ps->now - detail < w->rtt) w->rtt = ps->now - detail;
     break;
-  case NOTE_COST:
-    a->costs[of % 2][from * ps->spec.nregions + of / 2] = unpacked(detail);
+  case NOTE_RATE:
+    cost->rate_bps = cost_of(detail, 0).rate_bps;
+    break;
+  case NOTE_RTT:
+    cost->latency_s = cost_of(0, detail).latency_s;
+    break;
+  case NOTE_PASS:
+    a->orders[of].passes[a->orders[of].n++] = detail;
     break;
   default:
-    a->marks[of][from] = detail;
+    a->orders[of].whole = true;
   }
 }
 
@@ -361,13 +380,6 @@ static void find_links(struct ps_adapt *a, size_t n, size_t half) {
                                  shorter(told[i].latency_s, told[i % n * n + i / n].latency_s)};
 }
 
-static bool all_alike(const gt_ps *ps, size_t half) {
-  const int64_t *marks = ps->adapt->marks[half];
-  for (size_t i = 0; i < ps->mates.n; i++)
-    if (marks[ps->mates.regions[i]] != marks[ps->spec.self]) return false;
-  return true;
-}
-
 static void set_micros(gt_ps *ps) {
   ps->stages.micros = gt_pipe_adapt_schedule(ps->adapt->adapt)->micros;
 }
@@ -375,17 +387,18 @@ static void set_micros(gt_ps *ps) {
 void gt_ps_adapt_made(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return;
-  const size_t half = (size_t)ps->totals.steps % 2;
-  const bool told = a->marks[half][ps->spec.self] != 0;
+  const size_t half = (size_t)ps->totals.steps % 2, from = ps->stages.micros;
+  told_order *order = &a->orders[half];
+  if (order->whole && gt_pipe_adapt_take(a->adapt, order->passes, order->n) != GT_OK)
+    gt_bug("an order that was checked: %s", gt_error_text());
+  order->n = 0;
+  order->whole = false;
   find_links(a, ps->spec.nregions, half);
-  const bool other = gt_pipe_adapt_step(a->adapt, a->links, all_alike(ps, half));
-  if (other) {
-    const size_t from = ps->stages.micros;
-    set_micros(ps);
-    gt_ps_changes_add(ps, ps->totals.steps + 1, from, ps->stages.micros);
-    ps->spec.host.reorder(ps->spec.host.ctx, gt_pipe_adapt_schedule(a->adapt));
-  }
-  if (told) say(ps, other);
+  if (!gt_pipe_adapt_step(a->adapt, a->links)) return;
+  set_micros(ps);
+  gt_ps_changes_add(ps, ps->totals.steps + 1, from, ps->stages.micros);
+  ps->spec.host.reorder(ps->spec.host.ctx, gt_pipe_adapt_schedule(a->adapt));
+  say(ps);
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */

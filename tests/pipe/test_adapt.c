@@ -22,7 +22,7 @@ typedef struct {
   gt_pipe_wan wan;
   gt_link_spec links[LINKS];
   gt_pipe_schedule *plan;
-  gt_pipe_adapt *adapt;
+  gt_pipe_adapt *adapt, *taker; /* taker: of a region that does not decide; NULL: there is none */
   /* of all steps: as adapted, by the plan */
   double adapted_s, planned_s;
   size_t switches;
@@ -45,13 +45,26 @@ static gt_pipe_schedule *best_of(const world *w, size_t variants) {
   return s;
 }
 
-static gt_pipe_adapt *new_adapt(const world *w) {
+static gt_pipe_adapt *adapt_of(const world *w, bool decides) {
   const gt_pipe_adapt_spec spec = {.problem = &w->problem,
                                    .others = w->others,
                                    .nothers = w->nothers,
                                    .schedule = w->plan,
-                                   .search = {.seed = 1, .variants = 200}};
+                                   .search = {.seed = 1, .variants = 200},
+                                   .decides = decides};
   return gt_pipe_adapt_create(&spec);
+}
+
+static gt_pipe_adapt *new_adapt(const world *w) {
+  return adapt_of(w, true);
+}
+
+/* The order waits that the region which decides tells now. */
+static size_t hear(world *w) {
+  const int64_t *passes;
+  const size_t n = gt_pipe_adapt_told(w->adapt, &passes);
+  if (w->taker && n > 0) assert_int_equal(gt_pipe_adapt_take(w->taker, passes, n), GT_OK);
+  return n;
 }
 
 /* Of an order of any number of micro-batches. */
@@ -80,6 +93,7 @@ static void open_world(world *w, size_t micros, double rate_bps) {
 
 static void close_world(world *w) {
   gt_pipe_adapt_close(w->adapt);
+  gt_pipe_adapt_close(w->taker);
   gt_pipe_schedule_close(w->plan);
 }
 
@@ -102,7 +116,9 @@ static bool step(world *w, double rate_bps, double noise) {
   memcpy(w->links, planned, sizeof planned);
   for (size_t i = 0; i < LINKS; i++)
     costs[i] = (gt_pipe_cost){rate_bps * (1 + noise * (2 * gt_rng_uniform(&w->rng) - 1)), 0.025};
-  const bool switched = gt_pipe_adapt_step(w->adapt, costs, true);
+  hear(w);
+  const bool switched = gt_pipe_adapt_step(w->adapt, costs);
+  if (w->taker) assert_int_equal(gt_pipe_adapt_step(w->taker, costs), switched);
   w->switches += switched;
   w->step++;
   return switched;
@@ -344,23 +360,54 @@ static void waves_of_numbers_cost_little(void) {
   }
 }
 
-/* ---- agreement, state ------------------------------------------------------------------------ */
+/* ---- other regions, state -------------------------------------------------------------------- */
 
-/* What one region alone has chosen is dropped, and may be chosen again later. */
-static void one_region_decides_nothing(void) {
+/* A region that does not decide has the order that it is told, as soon as the one that decides, and
+   chooses none of its own. */
+static void others_take_what_is_told(void) {
   world w;
-  gt_pipe_cost costs[LINKS];
-  size_t chosen = 0;
+  char own[GT_SHA256_HEX], told[GT_SHA256_HEX];
+  open_numbers(&w, 200e6);
+  w.taker = adapt_of(&w, false);
+  for (int i = 0; i < 150; i++) {
+    step(&w, i < 40 || i > 110 ? 200e6 : 25e6, 0.02);
+    gt_pipe_hash(gt_pipe_adapt_schedule(w.taker), own);
+    gt_pipe_hash(gt_pipe_adapt_schedule(w.adapt), told);
+    assert_string_equal(own, told);
+  }
+  assert_true(w.switches >= 2);
+  gt_pipe_adapt *alone = w.adapt;
+  w.adapt = w.taker;
+  w.taker = NULL;
+  for (int i = 0; i < 60; i++) assert_false(step(&w, 10e6, 0));
+  gt_pipe_adapt_close(alone);
+  close_world(&w);
+}
+
+static void refuse(const world *w, const int64_t *passes, size_t n, const char *words) {
+  assert_int_equal(gt_pipe_adapt_check(w->adapt, passes, n), GT_ERR_FAULT);
+  if (!strstr(gt_error_text(), words))
+    fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
+}
+
+static void unsound_orders_are_refused(void) {
+  world w;
+  const int64_t *told;
+  int64_t passes[3 * STAGES * 16];
+  size_t n = 0;
   open_world(&w, 16, 100e6);
   for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
-  for (size_t i = 0; i < LINKS; i++) costs[i] = (gt_pipe_cost){12.5e6, 0.025};
-  const gt_pipe_schedule *order = gt_pipe_adapt_schedule(w.adapt);
-  for (int i = 0; i < 40; i++) {
-    assert_false(gt_pipe_adapt_step(w.adapt, costs, false));
-    chosen += gt_pipe_adapt_mark(w.adapt) != 0;
-    assert_ptr_equal(gt_pipe_adapt_schedule(w.adapt), order);
-  }
-  assert_true(chosen >= 1 && chosen <= 2);
+  while ((n = gt_pipe_adapt_told(w.adapt, &told)) == 0) step(&w, 12.5e6, 0);
+  memcpy(passes, told, n * sizeof *passes);
+  assert_int_equal(gt_pipe_adapt_check(w.adapt, passes, n), GT_OK);
+  refuse(&w, passes, 0, "not allowed");
+  refuse(&w, passes, n - 1, "");
+  passes[0] = passes[1];
+  refuse(&w, passes, n, "");
+  passes[0] = INT64_MAX & ~INT64_C(0xffffff);
+  refuse(&w, passes, n, "is none of this pipeline");
+  passes[0] = told[0] | 31;
+  refuse(&w, passes, n, "32 micro-batches are not allowed");
   close_world(&w);
 }
 
@@ -435,9 +482,9 @@ static size_t go_on_from_states(world *again, world *w) {
     assert_true(w->adapted_s == again->adapted_s);
     numbers += micros_of(w) != last;
     last = micros_of(w);
-    const int64_t mark = gt_pipe_adapt_mark(w->adapt);
-    if (k % 5 > 0 && mark == 0) continue;
-    waited += mark != 0;
+    const size_t told = hear(w);
+    if (k % 5 > 0 && told == 0) continue;
+    waited += told > 0;
     bool used;
     gt_state state = saved(again);
     gt_pipe_adapt_close(again->adapt);
@@ -445,7 +492,7 @@ static size_t go_on_from_states(world *again, world *w) {
     assert_int_equal(gt_pipe_adapt_load(again->adapt, &state, &used), GT_OK);
     assert_true(used);
     gt_state_close(&state);
-    assert_int_equal(gt_pipe_adapt_mark(again->adapt), mark);
+    assert_int_equal(hear(again), told);
   }
   assert_true(waited >= 2 && w->switches >= 2);
   assert_true(w->adapted_s <= 1.01 * w->planned_s);
@@ -466,32 +513,6 @@ static void saved_state_goes_on(void) {
   assert_true(go_on_from_states(&again, &w) > 1 && again.better);
   close_world(&w);
   close_world(&again);
-}
-
-/* A checkpoint of before orders could take the plan's place has no such order. */
-static void older_state_goes_on(void) {
-  world w;
-  open_world(&w, 16, 100e6);
-  for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
-  while (w.switches == 0) step(&w, 12.5e6, 0);
-  bool used;
-  gt_state state = saved(&w), older = {0};
-  for (size_t i = 0; i < state.n; i++) {
-    const gt_state_item *item = &state.items[i];
-    if (strstr(item->name, "better") || strstr(item->name, "since") || strstr(item->name, "looked"))
-      continue;
-    gt_state_add(&older, "", item->name, item->type, item->data, item->count);
-  }
-  assert_int_equal(older.n, state.n - 3);
-  gt_pipe_adapt *fresh = new_adapt(&w);
-  assert_int_equal(gt_pipe_adapt_load(fresh, &older, &used), GT_OK);
-  assert_true(used);
-  assert_true(period(&w, gt_pipe_adapt_schedule(fresh)) ==
-              period(&w, gt_pipe_adapt_schedule(w.adapt)));
-  gt_pipe_adapt_close(fresh);
-  gt_state_close(&older);
-  gt_state_close(&state);
-  close_world(&w);
 }
 
 /* A number of micro-batches that is not allowed any more: the run goes on by the plan. */
@@ -557,6 +578,6 @@ static void damaged_state_is_refused(void) {
 }
 
 TESTS(noise_changes_nothing, lasting_change_is_followed, plan_returns, waves_cost_little,
-      the_number_follows, waves_of_numbers_cost_little, one_region_decides_nothing,
-      better_order_loses_its_place, saved_state_goes_on, older_state_goes_on,
+      the_number_follows, waves_of_numbers_cost_little, others_take_what_is_told,
+      unsound_orders_are_refused, better_order_loses_its_place, saved_state_goes_on,
       other_plan_begins_anew, other_numbers_begin_anew, damaged_state_is_refused)

@@ -36,8 +36,10 @@ static void open_world(world *w) {
 }
 
 static gt_pipe_adapt *new_adapt(const world *w) {
-  const gt_pipe_adapt_spec spec = {
-      .problem = &w->problem, .schedule = w->plan, .search = {.seed = 1, .variants = 20}};
+  const gt_pipe_adapt_spec spec = {.problem = &w->problem,
+                                   .schedule = w->plan,
+                                   .search = {.seed = 1, .variants = 20},
+                                   .decides = true};
   return gt_pipe_adapt_create(&spec);
 }
 
@@ -61,7 +63,7 @@ static void what_is_loaded_is_saved_again(void) {
     gt_pipe_cost costs[LINKS];
     for (size_t i = 0; i < LINKS; i++)
       costs[i] = (gt_pipe_cost){100e6 / (1 + step + (double)i), 0.02 + 0.001 * step};
-    gt_pipe_adapt_step(a, costs, true);
+    gt_pipe_adapt_step(a, costs);
     gt_state before = {0}, after = {0};
     bool used;
     gt_pipe_adapt *b = new_adapt(&w);

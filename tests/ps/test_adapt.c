@@ -31,7 +31,7 @@ typedef struct {
   gt_optim *optim;
   gt_ps *ps;
   told told[SENT]; /* messages of kind STRATEGY */
-  size_t ntold, orders;
+  size_t ntold, orders, reordered;
 } hand;
 
 static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
@@ -53,6 +53,11 @@ static void host_taken(void *ctx, size_t worker) {
 
 static void host_note(void *ctx, gt_ps_note note, double a, double b) {
   (void)ctx, (void)note, (void)a, (void)b;
+}
+
+static void host_reorder(void *ctx, const gt_pipe_schedule *schedule) {
+  (void)schedule;
+  ((hand *)ctx)->reordered++;
 }
 
 static void open_pipe(hand *h) {
@@ -118,7 +123,8 @@ static void open_hand(hand *h, gt_ps_copies copies) {
                                     .gateway = {h, host_send, NULL},
                                     .order = host_order,
                                     .taken = host_taken,
-                                    .note = host_note}};
+                                    .note = host_note,
+                                    .reorder = host_reorder}};
   h->ps = gt_ps_create(&spec);
   gt_ps_start(h->ps, 0);
   gt_ps_ready(h->ps, 0, 0);
@@ -135,7 +141,7 @@ static void close_hand(hand *h) {
 
 /* A note of kind k about q. */
 static int64_t note(int64_t k, int64_t q) {
-  return -1 - k - 5 * q;
+  return -1 - k - 7 * q;
 }
 
 static gt_status hears(hand *h, size_t from, int64_t value, int64_t detail, gt_ns now) {
@@ -154,20 +160,6 @@ static void says(const hand *h, size_t at, size_t peer, int64_t value) {
   assert_true(at < h->ntold);
   assert_int_equal(h->told[at].peer, peer);
   assert_int_equal(h->told[at].value, value);
-}
-
-static int64_t packed(float rate_bps, float latency_s) {
-  const float of[2] = {rate_bps, latency_s};
-  int64_t word;
-  memcpy(&word, of, sizeof word);
-  return word;
-}
-
-static void costs(int64_t word, double rate_bps, double latency_s) {
-  float of[2];
-  memcpy(of, &word, sizeof of);
-  if (fabs(of[0] - rate_bps) > 1e-5 * rate_bps || fabs(of[1] - latency_s) > 1e-5 * latency_s)
-    fail_msg("told %g bit/s and %g s, needed %g and %g", of[0], of[1], rate_bps, latency_s);
 }
 
 /* Three messages of 125,000 bytes at 1 Mbit/s, 100 ms away there and back: two follow each other,
@@ -191,48 +183,14 @@ static void costs_of_a_step(void) {
   const size_t before = h.ntold;
   const gt_ps_push push = {.samples = 1, .loss_sum = 1};
   gt_ps_gradient(h.ps, 0, &push, NULL, 6000 * ms);
-  /* step 1: of both neighbours to both, then that no order is chosen, then the step itself */
-  static const int64_t values[] = {-1 - 3 - 5 * 1,
-                                   -1 - 3 - 5 * 1,
-                                   -1 - 3 - 5 * 5,
-                                   -1 - 3 - 5 * 5,
-                                   -1 - 4 - 5 * 1,
-                                   -1 - 4 - 5 * 1,
-                                   1,
-                                   1};
-  for (size_t i = 0; i < 8; i++) says(&h, before + i, i % 2 ? 2 : 0, values[i]);
-  assert_int_equal(h.ntold, before + 8);
-  costs(h.told[before].detail, 0, 0);
-  costs(h.told[before + 2].detail, 1e6, 0.05);
-  assert_int_equal(h.told[before + 4].detail, 0);
-  close_hand(&h);
-}
-
-/* What a region has measured counts for itself as it does for those to whom it tells it, in float32,
-   to the bit: else regions could choose different orders. */
-static void costs_are_those_that_are_told(void) {
-  hand h;
-  const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
-  const gt_ps_push push = {.samples = 1, .loss_sum = 1};
-  gt_state state = {0};
-  open_hand(&h, one_copy);
-  assert_int_equal(hears(&h, 2, note(2, 0), h.told[1].detail, GT_SECOND / 7), GT_OK);
-  gt_ps_posted(h.ps, 2, &head, 250000, GT_SECOND);
-  assert_int_equal(hears(&h, 2, note(0, 0), 1, 2 * GT_SECOND), GT_OK);
-  const size_t before = h.ntold;
-  gt_ps_gradient(h.ps, 0, &push, NULL, 3 * GT_SECOND);
-  for (size_t peer = 0; peer < STAGES; peer += 2)
-    assert_int_equal(hears(&h, peer, 1, 0, 3 * GT_SECOND), GT_OK);
-  gt_ps_save(h.ps, 3 * GT_SECOND, &state);
-  const gt_state_item *last = gt_state_find(&state, "adapt/", "last");
-  float sent[2];
-  memcpy(sent, &h.told[before + 2].detail, sizeof sent);
-  costs(h.told[before + 2].detail, 2e6 / 0.9, 0.5 / 7); /* neither is a float32 */
-  for (size_t i = 0; i < 2; i++) {
-    const double own = ((const double *)last->data)[2 * (SELF * h.n + 2) + i];
-    if (own != sent[i]) fail_msg("number %zu is %.17g, and %.17g is told", i, own, sent[i]);
+  /* step 1: rate and round trip of both neighbours to both, then the step itself */
+  const int64_t values[] = {note(3, 1), note(4, 1), note(3, 5), note(4, 5), 1},
+                details[] = {0, 0, 1000000, 100 * ms, 0};
+  for (size_t i = 0; i < 10; i++) {
+    says(&h, before + i, i % 2 ? 2 : 0, values[i / 2]);
+    assert_int_equal(h.told[before + i].detail, details[i / 2]);
   }
-  gt_state_close(&state);
+  assert_int_equal(h.ntold, before + 10);
   close_hand(&h);
 }
 
@@ -248,13 +206,11 @@ static void what_others_tell_is_checked(void) {
   refuses(&h, 0, note(0, 0), 1, "the next one that was sent");
   refuses(&h, 0, note(0, 1), 2, "one that there is");
   refuses(&h, 0, note(2, 0), 6 * GT_SECOND, "one that has been");
-  refuses(&h, 0, note(3, 4), packed(1, 1), "one that it uses"); /* from a to c */
-  refuses(&h, 0, note(3, 6), packed(1, 1), "one that it uses"); /* there are three */
-  refuses(&h, 0, note(3, 2), packed(NAN, 1), "one that is finite");
-  refuses(&h, 0, note(3, 2), packed(1, -1), "one that is finite");
-  assert_int_equal(hears(&h, 0, note(3, 2), packed(1e6F, 0.1F), 5 * GT_SECOND), GT_OK);
-  refuses(&h, 0, note(4, 0), -1, "0 or more");
-  refuses(&h, 0, note(4, 2), 1, "one that there is");
+  refuses(&h, 0, note(3, 4), 1, "one that it uses"); /* from a to c */
+  refuses(&h, 0, note(4, 6), 1, "one that it uses"); /* there are three */
+  refuses(&h, 0, note(3, 2), -1, "0 or more");
+  refuses(&h, 0, note(4, 2), -1, "0 or more");
+  assert_int_equal(hears(&h, 0, note(3, 2), 1000000, 5 * GT_SECOND), GT_OK);
   refuses(&h, 0, INT64_MIN, 1, "is needed");
   close_hand(&h);
 }
@@ -273,6 +229,49 @@ static void silent_links_change_nothing(void) {
     assert_int_equal(h.orders, k + 1);
   }
   assert_ptr_equal(gt_ps_schedule(h.ps), order);
+  close_hand(&h);
+}
+
+/* The passes of another order than the plan, as they are told; returns how many. */
+static size_t other_order(const hand *h, int64_t *passes) {
+  gt_pipe_schedule *order;
+  size_t n = 0;
+  assert_int_equal(gt_pipe_make(&order, GT_PIPE_GPIPE, &h->pipe.problem, NULL), GT_OK);
+  for (size_t s = 0; s < STAGES; s++)
+    for (size_t i = 0; i < order->lists[s].n; i++) {
+      const gt_pass *p = &order->lists[s].passes[i];
+      passes[n++] = ((int64_t)p->kind << 24 | p->span) << 24 | p->micro;
+    }
+  gt_pipe_schedule_close(order);
+  return n;
+}
+
+/* The first region tells an order with step 1, all at once, and it alone may; when the step is made
+   it is in force. */
+static void the_order_that_is_told_is_taken(void) {
+  hand h;
+  int64_t passes[3 * STAGES * MICROS];
+  char plan[GT_SHA256_HEX], order[GT_SHA256_HEX];
+  const gt_ps_push push = {.samples = 1, .loss_sum = 1};
+  open_hand(&h, one_copy);
+  const size_t n = other_order(&h, passes);
+  refuses(&h, 2, note(5, 1), passes[0], "does not decide");
+  refuses(&h, 0, note(5, 2), passes[0], "one that there is");
+  for (size_t i = 0; i < n; i++)
+    assert_int_equal(hears(&h, 0, note(5, 1), passes[i], GT_SECOND), GT_OK);
+  refuses(&h, 0, note(6, 1), (int64_t)n - 1, "all that were told");
+  assert_int_equal(hears(&h, 0, note(6, 1), (int64_t)n, GT_SECOND), GT_OK);
+  refuses(&h, 0, note(5, 1), passes[0], "no more than a step has");
+  assert_int_equal(hears(&h, 0, note(5, 0), passes[0], GT_SECOND), GT_OK);
+  refuses(&h, 0, note(6, 0), 1, "not sound");
+  gt_ps_gradient(h.ps, 0, &push, NULL, 2 * GT_SECOND);
+  assert_int_equal(h.reordered, 0);
+  for (size_t peer = 0; peer < STAGES; peer += 2)
+    assert_int_equal(hears(&h, peer, 1, 0, 3 * GT_SECOND), GT_OK);
+  assert_int_equal(h.reordered, 1);
+  gt_pipe_hash(h.pipe.layout.schedule, plan);
+  gt_pipe_hash(gt_ps_schedule(h.ps), order);
+  assert_string_not_equal(order, plan);
   close_hand(&h);
 }
 
@@ -300,7 +299,7 @@ static void copies_measure_for_themselves(void) {
   const gt_ps_push push = {.samples = 1, .loss_sum = 1};
   gt_ps_gradient(h.ps, 0, &push, NULL, 6 * GT_SECOND);
   for (size_t i = 2; i < h.ntold; i++) assert_int_equal(h.told[i].peer, i % 2 ? 2 : 0);
-  assert_int_equal(h.ntold, 2 + 8); /* two costs, the order, the step, to both */
+  assert_int_equal(h.ntold, 2 + 10); /* two costs, the step, to both */
   assert_int_equal(hears(&h, 0, 1, 0, 7 * GT_SECOND), GT_OK);
   assert_int_equal(hears(&h, 2, 1, 0, 8 * GT_SECOND), GT_OK);
   assert_int_equal(h.orders, 1);
@@ -308,10 +307,10 @@ static void copies_measure_for_themselves(void) {
       .kind = GT_MSG_UPDATE, .value = 1, .sequence = 1, .message_bytes = 8 * sizeof(float)};
   assert_int_equal(gt_ps_message(h.ps, TWIN, &update, NULL, 9 * GT_SECOND), GT_OK);
   assert_int_equal(h.orders, 2);
-  assert_int_equal(h.ntold, 2 + 8 + 2); /* echoes of the next step */
-  for (size_t i = 10; i < 12; i++) says(&h, i, i % 2 ? 2 : 0, note(1, 0));
+  assert_int_equal(h.ntold, 2 + 10 + 2); /* echoes of the next step */
+  for (size_t i = 12; i < 14; i++) says(&h, i, i % 2 ? 2 : 0, note(1, 0));
   close_hand(&h);
 }
 
-TESTS(costs_of_a_step, costs_are_those_that_are_told, what_others_tell_is_checked,
+TESTS(costs_of_a_step, the_order_that_is_told_is_taken, what_others_tell_is_checked,
       silent_links_change_nothing, copies_measure_for_themselves)

@@ -135,7 +135,7 @@ static void decide_alike(size_t first, size_t end, size_t n) {
     for (size_t i = 0; i < n; i++) {
       assert_int_equal(decisions[r][i].step, decisions[first][i].step);
       assert_string_equal(decisions[r][i].choice, decisions[first][i].choice);
-      assert_string_equal(decisions[r][i].why, decisions[first][i].why);
+      if (r != first) assert_non_null(strstr(decisions[r][i].why, " has decided so"));
     }
   }
 }
