@@ -275,11 +275,11 @@ static gt_status check_part(const central *t, size_t from, const gt_frame_header
   const gt_inbox_slot *begun = gt_inbox_front(&t->rounds.inbox, from);
   const double left = route->weight - (double)t->here[from];
   if (head->kind != t->rounds.base.base.spec.kind)
-    return GT_FAIL(GT_ERR_FAULT, "a contribution is of kind %u; %d is needed", head->kind,
+    return GT_FAIL(GT_ERR_FAULT, "a contribution is of kind %u; expected %d", head->kind,
                    (int)t->rounds.base.base.spec.kind);
   if (route->origin != from || route->origin_rank == 0 || route->destination_rank != 0)
     return GT_FAIL(GT_ERR_FAULT,
-                   "a contribution is of rank %u of region %u; a worker of region %zu is needed",
+                   "a contribution is of rank %u of region %u; expected a worker of region %zu",
                    route->origin_rank, route->origin, from);
   if (begun && !t->partial[from])
     return GT_FAIL(GT_ERR_FAULT, "a contribution comes before the last one was answered");
@@ -301,19 +301,19 @@ static gt_status check_answer(const central *t, size_t from, const gt_frame_head
   if (from != *root_of(x_of(t)) || head->kind != kind || route->origin != from ||
       route->origin_rank != 0)
     return GT_FAIL(GT_ERR_FAULT,
-                   "data is of kind %u and region %zu; kind %d of region %zu is needed", head->kind,
+                   "data is of kind %u and region %zu; expected kind %d of region %zu", head->kind,
                    from, (int)kind, *root_of(x_of(t)));
   if ((int64_t)head->value != round || route->destination != x_of(t)->spec.self ||
       route->destination_rank != before + 1 || head->detail < route->destination_rank ||
       head->detail > MOST || (before > 0 && (int64_t)head->detail != t->n.copies))
     return GT_FAIL(GT_ERR_FAULT,
-                   "the model of round %lld is for rank %u of %llu of region %u; that of round "
-                   "%lld for rank %lld of region %zu is needed",
+                   "the model of round %lld is for rank %u of %llu of region %u; expected that of "
+                   "round %lld for rank %lld of region %zu",
                    (long long)head->value, route->destination_rank,
                    (unsigned long long)head->detail, route->destination, (long long)round,
                    (long long)before + 1, x_of(t)->spec.self);
   if (!(route->weight > 0 && route->weight < 2))
-    return GT_FAIL(GT_ERR_FAULT, "a model has weight %g; above 0, and 1 at most, is needed",
+    return GT_FAIL(GT_ERR_FAULT, "a model has weight %g; expected above 0, and 1 at most",
                    route->weight);
   return GT_OK;
 }

@@ -53,7 +53,7 @@ bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_
 
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n) {
   if (head->route.offset == offset && head->route.count == n) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on; %zu from %zu on are needed",
+  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on; expected %zu from %zu on",
                  (unsigned long long)head->route.count, (unsigned long long)head->route.offset, n,
                  offset);
 }

@@ -99,7 +99,7 @@ bool gt_exchange_forwards(const gt_exchange *x, size_t region) {
 /* No region contributes to rounds that have been applied. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed",
+  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; expected one after %lld",
                  (long long)head->value, (long long)r->applied);
 }
 
@@ -108,7 +108,7 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
   const gt_topology_ops *topology = x->topology;
   const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
   if (routed != topology->routed)
-    return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no",
+    return GT_FAIL(GT_ERR_FAULT, "data has %s route; expected over a %s %s", routed ? "a" : "no",
                    topology->name, topology->routed ? "one" : "none");
   if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
   if (x->held.of[from].n > 0)

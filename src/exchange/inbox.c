@@ -101,7 +101,7 @@ static gt_status message_state(const gt_inbox *inbox, gt_inbox_slot *slot, const
   GT_TRY(gt_state_fields(way, prefix, &value, 1));
   if (inbox->pieces) GT_TRY(GT_STATE_FIELDS(way, prefix, pieces));
   if (slot->floats < 0 || (uint64_t)slot->floats > inbox->n)
-    return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; 0 to %zu is needed", prefix,
+    return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; expected 0 to %zu", prefix,
                    (long long)slot->floats, inbox->n);
   slot->vec.n = (size_t)slot->floats;
   const gt_state_field data = {"data", GT_TYPE_F32, slot->vec.data, slot->vec.n};
@@ -118,7 +118,7 @@ gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_way way) {
     snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
     GT_TRY(gt_state_fields(way, prefix, &field, 1));
     if (count < 0)
-      return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 or more is needed", prefix,
+      return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; expected 0 or more", prefix,
                      (long long)count);
     for (int64_t k = 0; k < count; k++) {
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);

@@ -203,7 +203,7 @@ static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_
     return GT_FAIL(GT_ERR_FAULT, "data of a ring is of a region that is not the one before");
   if (!(weight >= 0 && weight < 2) || (weight == 0 && step >= hops))
     return GT_FAIL(GT_ERR_FAULT,
-                   "data of a ring has weight %g; 0 to 1 is needed, and more than 0 of a mean",
+                   "data of a ring has weight %g; expected 0 to 1, and more than 0 of a mean",
                    weight);
   return gt_exchange_check_part(head, first_of(t, chunk), weight > 0 ? chunk_of(t, chunk).n : 0);
 }
@@ -227,7 +227,7 @@ static gt_status turns_state(gt_allreduce *r, const char *prefix, gt_state_way w
                        mean = {"mean", GT_TYPE_F32, r->mean.data, r->mean.n};
   GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
   if (t->step < 0 || (uint64_t)t->step >= 2 * nregions_of(t))
-    return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; 0 to %zu is needed", prefix,
+    return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; expected 0 to %zu", prefix,
                    (long long)t->step, 2 * nregions_of(t) - 1);
   if (t->step > 0) GT_TRY(gt_state_fields(way, prefix, &mean, 1));
   return gt_inbox_state(&t->inbox, r->base.spec.owner, way);

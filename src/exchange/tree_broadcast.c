@@ -229,7 +229,7 @@ static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_
     return GT_FAIL(GT_ERR_FAULT, "data of origin %zu cannot come from here", region);
   const origin *o = &c->origins[region];
   if ((int64_t)head->value <= o->value)
-    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; one after %lld is needed",
+    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; expected one after %lld",
                    (long long)head->value, (long long)o->value);
   const size_t first = (size_t)o->got * x->spec.piece, left = b->base.n - first;
   return gt_exchange_check_part(head, first, left < x->spec.piece ? left : x->spec.piece);
@@ -311,7 +311,7 @@ static gt_status origin_state(casts *c, size_t r, const char *prefix, gt_state_w
   const gt_state_field numbers = {name[0], GT_TYPE_I64, &o->got, ORIGIN_NUMBERS};
   GT_TRY(gt_state_fields(way, prefix, &numbers, 1));
   if (o->got < 0 || (uint64_t)o->got >= c->pieces)
-    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; fewer than %zu are needed", prefix,
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; expected fewer than %zu", prefix,
                    name[0], (long long)o->got, c->pieces);
   GT_TRY(body_state(c, &o->next, o->got > 0, prefix, name[1], way));
   return body_state(c, &o->last, is_due(c, r), prefix, name[2], way);

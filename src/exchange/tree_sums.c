@@ -246,7 +246,7 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
   if (!above && term == tree->nterms)
     return GT_FAIL(GT_ERR_FAULT, "data of a sum is of a region that is no neighbour");
   if (!(head->route.weight > 0 && head->route.weight < 2))
-    return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; above 0, and 1 at most, is needed",
+    return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; expected above 0, and 1 at most",
                    head->route.weight);
   int64_t piece = t->got;
   if (!above)
@@ -299,7 +299,7 @@ static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_way wa
   GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
   if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces ||
       (uint64_t)t->added >= t->pieces + (t->adding == 0))
-    return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; fewer than %zu are needed",
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; expected fewer than %zu",
                    prefix, (long long)t->got, (long long)t->added, t->pieces);
   if (t->got > 0) GT_TRY(gt_state_fields(way, prefix, &mean, 1));
   if (way.from) t->clear = 0;

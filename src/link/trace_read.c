@@ -35,7 +35,7 @@ static gt_status take_all(source *in, FILE *file) {
       return GT_FAIL(GT_ERR_JOB, "%s: cannot be read (%s)", in->path, strerror(errno));
     if (in->size < capacity - 1) return GT_OK;
     if (in->size > FILE_BYTES_MAX)
-      return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; a trace of at most 16 MiB is needed",
+      return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; expected a trace of at most 16 MiB",
                      in->path);
     char *larger = gt_alloc(2 * capacity, 1);
     memcpy(larger, in->text, in->size);
@@ -49,16 +49,16 @@ static gt_status open_source(source *in, const char *path) {
   *in = (source){.path = path};
   FILE *file = fopen(path, "rb");
   if (!file)
-    return GT_FAIL(GT_ERR_JOB, "%s: cannot be opened (%s); the file of a trace is needed", path,
+    return GT_FAIL(GT_ERR_JOB, "%s: cannot be opened (%s); expected the file of a trace", path,
                    strerror(errno));
   gt_status status = take_all(in, file);
   fclose(file);
   GT_TRY(status);
   if (in->size > FILE_BYTES_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; a trace of at most 16 MiB is needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; expected a trace of at most 16 MiB",
                    path);
   if (memchr(in->text, '\0', in->size))
-    return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte; the text of a trace is needed", path);
+    return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte; expected the text of a trace", path);
   in->next = in->text;
   return GT_OK;
 }
@@ -93,7 +93,7 @@ static const char *shown(const char *text, char buf[48]) {
 
 static gt_status refuse(const source *in, const char *text, const char *needed) {
   char buf[48];
-  return GT_FAIL(GT_ERR_JOB, "%s, line %zu: \"%s\" was found; %s is needed", in->path, in->line,
+  return GT_FAIL(GT_ERR_JOB, "%s, line %zu: \"%s\" was found; expected %s", in->path, in->line,
                  shown(text, buf), needed);
 }
 
@@ -155,11 +155,11 @@ static gt_status read_row(const source *in, char *line, bool first, row *out, bo
 
 static gt_status check_order(const source *in, const row *now, const row *before) {
   if (!before && now->time_s != 0.0)
-    return GT_FAIL(GT_ERR_JOB, "%s, line %zu: the first time is %g s; 0 is needed", in->path,
+    return GT_FAIL(GT_ERR_JOB, "%s, line %zu: the first time is %g s; expected 0", in->path,
                    in->line, now->time_s);
   if (before && now->time_s <= before->time_s)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s, line %zu: the time %.9g s follows %.9g s; ascending times are needed",
+                   "%s, line %zu: the time %.9g s follows %.9g s; expected ascending times",
                    in->path, in->line, now->time_s, before->time_s);
   return GT_OK;
 }
@@ -178,7 +178,7 @@ static gt_status read_csv(source *in, gt_link_trace *trace) {
   }
   if (rows < 2)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: has %zu lines of \"time_s,bandwidth,latency\"; 2 or more are needed, the "
+                   "%s: has %zu lines of \"time_s,bandwidth,latency\"; expected 2 or more, the "
                    "last one to end the period",
                    in->path, rows);
   gt_trace_end(trace, before.time_s);
@@ -209,9 +209,8 @@ static gt_status read_mahimahi(source *in, gt_link_trace *trace) {
   for (char *line; (line = next_line(in)); any = true) {
     GT_TRY(read_millisecond(in, line, &ms));
     if (ms < before)
-      return GT_FAIL(GT_ERR_JOB,
-                     "%s, line %zu: %.0f follows %.0f; ascending milliseconds are needed", in->path,
-                     in->line, ms, before);
+      return GT_FAIL(GT_ERR_JOB, "%s, line %zu: %.0f follows %.0f; expected ascending milliseconds",
+                     in->path, in->line, ms, before);
     before = ms;
     if (ms > bin) {
       add_bin(trace, after, bin, packets);
@@ -222,7 +221,7 @@ static gt_status read_mahimahi(source *in, gt_link_trace *trace) {
     packets += 1.0;
   }
   if (!any)
-    return GT_FAIL(GT_ERR_JOB, "%s: has no line with a millisecond; one or more are needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: has no line with a millisecond; expected one or more",
                    in->path);
   add_bin(trace, after, bin, packets);
   gt_trace_end(trace, before / 1e3);
@@ -237,11 +236,11 @@ static gt_status read_trace(source *in, gt_link_trace *trace) {
   GT_TRY(csv ? read_csv(in, trace) : read_mahimahi(in, trace));
   double period_s = gt_link_trace_period_s(trace);
   if (period_s < PERIOD_MIN_S)
-    return GT_FAIL(GT_ERR_JOB, "%s: the trace ends after %g s; a period of 1 ms or more is needed",
+    return GT_FAIL(GT_ERR_JOB, "%s: the trace ends after %g s; expected a period of 1 ms or more",
                    in->path, period_s);
   if (gt_trace_mean_bps(trace) * period_s < PERIOD_MIN_BITS)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: lets nothing pass in its %g s; a bandwidth above 0 is needed somewhere",
+                   "%s: lets nothing pass in its %g s; expected a bandwidth above 0 somewhere",
                    in->path, period_s);
   return GT_OK;
 }

@@ -103,7 +103,7 @@ gt_status gt_links_load(gt_outbox *o, outbox_peer *p, const char *prefix, const 
   GT_TRY(gt_state_get(state, prefix, "measured", GT_TYPE_F64, found, OUTBOX_MEASURED));
   for (size_t i = 0; i < OUTBOX_MEASURED; i++)
     if (!(found[i] >= 0 && found[i] < 1e300))
-      return GT_FAIL(GT_ERR_CKPT, "%smeasured has %g; 0 or more is needed", prefix, found[i]);
+      return GT_FAIL(GT_ERR_CKPT, "%smeasured has %g; expected 0 or more", prefix, found[i]);
   memcpy(&p->measured, found, sizeof found);
   return GT_OK;
 }

@@ -18,7 +18,7 @@ static double idle_share(gt_ns work, gt_ns time) {
 gt_status gt_pipe_evaluate(gt_pipe_result *out, const gt_pipe_schedule *schedule,
                            const gt_pipe_problem *problem, size_t steps) {
   *out = (gt_pipe_result){0};
-  if (steps < 1) return GT_FAIL(GT_ERR_JOB, "0 steps are to be evaluated; 1 or more are needed");
+  if (steps < 1) return GT_FAIL(GT_ERR_JOB, "0 steps are to be evaluated; expected 1 or more");
   GT_TRY(gt_pipe_check(schedule, problem));
   gt_ns busiest = 0;
   out->nstages = schedule->stages;

@@ -112,10 +112,10 @@ double gt_pipe_power(const double *times_s, const double *weights, size_t n) {
 static gt_status check_pair(const gt_pipe_fleet *fleet, size_t from, size_t to) {
   gt_pipe_link t = fleet->links[from * fleet->n + to];
   if (!(t.small_s > 0))
-    return GT_FAIL(GT_ERR_JOB,
-                   "a message of %d bytes from device %zu to device %zu takes %g s; more than 0 is "
-                   "needed",
-                   GT_PIPE_SMALL_BYTES, from, to, t.small_s);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "a message of %d bytes from device %zu to device %zu takes %g s; expected more than 0",
+        GT_PIPE_SMALL_BYTES, from, to, t.small_s);
   if (!(t.large_s >= t.small_s))
     return GT_FAIL(GT_ERR_JOB,
                    "from device %zu to device %zu a message of %d bytes takes %g s and one of %d "
@@ -126,12 +126,12 @@ static gt_status check_pair(const gt_pipe_fleet *fleet, size_t from, size_t to) 
 
 static gt_status check(const gt_pipe_fleet *fleet, double theta_s, double bytes) {
   if (fleet->n == 0) return GT_FAIL(GT_ERR_JOB, "there is no device; groups need one at least");
-  if (!(theta_s >= 0)) return GT_FAIL(GT_ERR_JOB, "theta is %g s; 0 or more is needed", theta_s);
+  if (!(theta_s >= 0)) return GT_FAIL(GT_ERR_JOB, "theta is %g s; expected 0 or more", theta_s);
   if (!(bytes >= 0 && bytes < INFINITY))
-    return GT_FAIL(GT_ERR_JOB, "messages have %g bytes; 0 or more are needed", bytes);
+    return GT_FAIL(GT_ERR_JOB, "messages have %g bytes; expected 0 or more", bytes);
   for (size_t i = 0; i < fleet->n; i++) {
     if (!(fleet->power[i] > 0 && fleet->power[i] < INFINITY))
-      return GT_FAIL(GT_ERR_JOB, "device %zu has a power of %g; more than 0 is needed", i,
+      return GT_FAIL(GT_ERR_JOB, "device %zu has a power of %g; expected more than 0", i,
                      fleet->power[i]);
     for (size_t j = 0; j < fleet->n; j++)
       if (i != j) GT_TRY(check_pair(fleet, i, j));

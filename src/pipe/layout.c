@@ -19,8 +19,8 @@ static gt_status check_place(const gt_pipe_layout *l, size_t s) {
                    l->nregions);
   if (place->workers < 1 || l->micro_samples % place->workers)
     return GT_FAIL(GT_ERR_JOB,
-                   "stage %zu has %zu workers for %zu samples of a micro-batch; a number that "
-                   "divides them is needed",
+                   "stage %zu has %zu workers for %zu samples of a micro-batch; expected a number "
+                   "that divides them",
                    s, place->workers, l->micro_samples);
   for (size_t t = 0; t < s; t++) {
     const gt_pipe_place *other = &l->places[t];

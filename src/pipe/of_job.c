@@ -112,12 +112,12 @@ static gt_status find_most(gt_pipe_job *p, size_t stage) {
   const size_t most = l->chunks * l->micros;
   char have[BYTES_TEXT], need[BYTES_TEXT], arrays[BYTES_TEXT], slot[BYTES_TEXT];
   if (memory < needed)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.memory is %s, and a worker of stage %zu needs %s for parameters, "
-                   "gradients and scratch, and %s for each micro-batch in flight; %s or more is "
-                   "needed",
-                   p->job->name, bytes_text(have, memory), stage, bytes_text(arrays, fixed),
-                   bytes_text(slot, (double)each), bytes_text(need, needed));
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: pipeline.memory is %s, and a worker of stage %zu needs %s for parameters, gradients "
+        "and scratch, and %s for each micro-batch in flight; expected %s or more",
+        p->job->name, bytes_text(have, memory), stage, bytes_text(arrays, fixed),
+        bytes_text(slot, (double)each), bytes_text(need, needed));
   const double fits = each > 0 ? (memory - fixed) / (double)each : (double)most;
   p->slots_most[stage] = fits < (double)most ? (double)(size_t)fits : (double)most;
   return GT_OK;
@@ -491,7 +491,7 @@ static gt_status check_statistics(const gt_pipe_job *p) {
     if (op.buffers == 0) continue;
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.adapt is %s, and %s keeps statistics of micro-batches, which "
-                   "depend on their size; false, true or another model is needed",
+                   "depend on their size; expected false, true or another model",
                    p->job->name, gt_adapt_names[GT_ADAPT_MICRO_BATCHES], op.name);
   }
   return GT_OK;

@@ -39,11 +39,11 @@ static gt_status unknown_name(const gt_pipe_job *p, const char *key, const char 
   const char **names = GT_NEW_ARRAY(const char *, n);
   for (size_t i = 0; i < n; i++) names[i] = gt_graph_operation(p->graph, i).name;
   const char *near = gt_nearest(name, names, n);
-  const gt_status status = GT_FAIL(
-      GT_ERR_JOB,
-      "%s: %s is \"%s\", and no operation of model %s has this name or one that begins with "
-      "it and a dot; one such as %s is needed",
-      p->job->name, key, name, gt_model_names[p->job->model.name], near ? near : names[n / 2]);
+  const gt_status status = GT_FAIL(GT_ERR_JOB,
+                                   "%s: %s is \"%s\", and no operation of model %s has this name "
+                                   "or one that begins with it and a dot; expected one such as %s",
+                                   p->job->name, key, name, gt_model_names[p->job->model.name],
+                                   near ? near : names[n / 2]);
   gt_free(names);
   return status;
 }
@@ -89,8 +89,8 @@ static gt_status span_by_name(const gt_pipe_job *p, size_t span, size_t first, s
                    p->job->name, key, name, gt_graph_operation(p->graph, n - 1).name);
   if (*end > first) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s is %s, and the part of the model before ends with %s; one that ends later "
-                 "is needed, so that the stage has operations",
+                 "%s: %s is %s, and the part of the model before ends with %s; expected one that "
+                 "ends later, so that the stage has operations",
                  p->job->name, key, name ? name : "not given",
                  gt_graph_operation(p->graph, first - 1).name);
 }
@@ -175,11 +175,10 @@ static gt_status cut_evenly(gt_pipe_job *p) {
   gt_status status = GT_OK;
   const size_t spans = gt_pipe_job_nspans(p);
   if (c.n < spans)
-    status =
-        GT_FAIL(GT_ERR_JOB,
-                "%s: pipeline.stages has %zu stages, and model %s can be cut into %zu parts at "
-                "most; fewer are needed",
-                p->job->name, p->layout.stages, gt_model_names[p->job->model.name], c.n);
+    status = GT_FAIL(GT_ERR_JOB,
+                     "%s: pipeline.stages has %zu stages, and model %s can be cut into %zu parts "
+                     "at most; expected fewer",
+                     p->job->name, p->layout.stages, gt_model_names[p->job->model.name], c.n);
   else
     search(&c, search(&c, INFINITY) * (1 + ROUNDING));
   for (size_t k = spans, to = c.n; k-- > 0 && status == GT_OK;) {
@@ -204,8 +203,8 @@ static gt_status check_tied(const gt_pipe_job *p, const gt_operation *op, size_t
   const gt_pipe_place *mine = gt_pipe_job_place(p, span), *its = gt_pipe_job_place(p, owner);
   if (mine->region == its->region) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: operation %s, in region %s, has the weights of %s, in region %s; both in "
-                 "stages of one region, or model.untied: true, is needed",
+                 "%s: operation %s, in region %s, has the weights of %s, in region %s; expected "
+                 "both in stages of one region, or model.untied: true",
                  p->job->name, op->name, p->job->regions[mine->region].name,
                  gt_graph_operation(p->graph, op->borrows).name, p->job->regions[its->region].name);
 }
@@ -221,7 +220,7 @@ static gt_status check_operation(const gt_pipe_job *p, const gt_operation *op, s
   if (op->buffers > 0 && workers > 1)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.stages.%zu.workers is %zu, and its operation %s has running "
-                   "statistics, which would differ between them; 1 is needed",
+                   "statistics, which would differ between them; expected 1",
                    p->job->name, stage, workers, op->name);
   return op->borrows < gt_graph_operations(p->graph) ? check_tied(p, op, span) : GT_OK;
 }

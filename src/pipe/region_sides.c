@@ -189,11 +189,11 @@ static gt_status check_samples(gt_pipe_region *region, const gt_pipe_packet *p,
   way->peer = replica - way->side->replica;
   const gt_pipe_peer *peer = &way->side->peers[way->peer];
   if (p->first != peer->first || p->count != peer->count)
-    return refuse(region, p, "it has %zu samples from %zu on; %zu from %zu on are needed", p->count,
+    return refuse(region, p, "it has %zu samples from %zu on; expected %zu from %zu on", p->count,
                   p->first, peer->count, peer->first);
   const size_t bytes = empty ? 0 : peer->count * way->side->bytes;
   if (p->bytes != bytes)
-    return refuse(region, p, "it has %zu bytes; %zu are needed", p->bytes, bytes);
+    return refuse(region, p, "it has %zu bytes; expected %zu", p->bytes, bytes);
   return GT_OK;
 }
 

@@ -188,8 +188,8 @@ static bool sound(double number) {
 
 static gt_status check_number(const char *what, size_t of, const char *name, double number) {
   if (sound(number)) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s of %s %zu is %g; a finite number, 0 or more, is needed", name,
-                 what, of, number);
+  return GT_FAIL(GT_ERR_JOB, "%s of %s %zu is %g; expected a finite number, 0 or more", name, what,
+                 of, number);
 }
 
 static gt_status check_span(const gt_pipe_span *span, size_t k) {
@@ -200,7 +200,7 @@ static gt_status check_span(const gt_pipe_span *span, size_t k) {
   GT_TRY(check_number("span", k, "output_bytes", span->output_bytes));
   GT_TRY(check_number("span", k, "label_bytes", span->label_bytes));
   if (span->weight_share >= 0.0 && span->weight_share <= 1.0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "weight_share of span %zu is %g; 0 to 1 is needed", k,
+  return GT_FAIL(GT_ERR_JOB, "weight_share of span %zu is %g; expected 0 to 1", k,
                  span->weight_share);
 }
 
@@ -229,8 +229,8 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
   const size_t p = problem->stages, c = problem->chunks, m = problem->micros;
   if (p < 1 || c < 1 || m < 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "a pipeline has %zu stages, %zu chunks a stage and %zu micro-batches; 1 or more "
-                   "of each are needed",
+                   "a pipeline has %zu stages, %zu chunks a stage and %zu micro-batches; expected "
+                   "1 or more of each",
                    p, c, m);
   if (p > PLACES_MAX / c || m > PLACES_MAX / (p * c))
     return GT_FAIL(GT_ERR_JOB,
@@ -244,10 +244,10 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
   }
   for (size_t s = 0; s < p; s++) GT_TRY(check_stage(problem, s));
   if (problem->agree_s && !problem->wan)
-    return GT_FAIL(GT_ERR_JOB, "agree_s is given, and no regions; both, or neither, are needed");
+    return GT_FAIL(GT_ERR_JOB, "agree_s is given, and no regions; expected both, or neither");
   for (size_t i = 0; problem->agree_s && i < problem->wan->nregions * problem->wan->nregions; i++)
     if (!sound(problem->agree_s[i]))
-      return GT_FAIL(GT_ERR_JOB, "agree_s is %g; finite numbers, 0 or more, are needed",
+      return GT_FAIL(GT_ERR_JOB, "agree_s is %g; expected finite numbers, 0 or more",
                      problem->agree_s[i]);
   return GT_OK;
 }
@@ -382,8 +382,8 @@ gt_status gt_pipe_check(const gt_pipe_schedule *schedule, const gt_pipe_problem 
   GT_TRY(gt_pipe_check_problem(problem));
   if (s->stages != problem->stages || s->chunks != problem->chunks || s->micros != problem->micros)
     return GT_FAIL(GT_ERR_JOB,
-                   "the schedule is for %zu stages of %zu chunks and %zu micro-batches; %zu of %zu "
-                   "and %zu are needed",
+                   "the schedule is for %zu stages of %zu chunks and %zu micro-batches; expected "
+                   "%zu of %zu and %zu",
                    s->stages, s->chunks, s->micros, problem->stages, problem->chunks,
                    problem->micros);
   GT_TRY(gt_pipe_check_order(s));

@@ -112,24 +112,23 @@ static gt_status check_piece(const gt_pipe_operation *o, size_t i) {
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "piece %zu takes %g, %g and %g s, has %g bytes of parameters, %g and %g of "
-                 "activations, and gets %g; 0 or more are needed",
+                 "activations, and gets %g; expected 0 or more",
                  i, o->forward_s, o->input_s, o->weight_s, o->parameter_bytes, o->activation_bytes,
                  o->kept_bytes, o->cut_bytes);
 }
 
 static gt_status check_site(const gt_pipe_site *site, size_t s) {
   if (site->workers < 1)
-    return GT_FAIL(GT_ERR_JOB, "region %zu has no workers; one or more are needed", s);
+    return GT_FAIL(GT_ERR_JOB, "region %zu has no workers; expected one or more", s);
   for (size_t w = 0; w < site->workers; w++)
     if (!(site->power[w] > 0 && site->power[w] < INFINITY))
-      return GT_FAIL(GT_ERR_JOB,
-                     "worker %zu of region %zu has a power of %g; more than 0 is needed", w, s,
-                     site->power[w]);
+      return GT_FAIL(GT_ERR_JOB, "worker %zu of region %zu has a power of %g; expected more than 0",
+                     w, s, site->power[w]);
   if (!(site->memory_bytes > 0) || !is_amount(site->local_s) || !is_amount(site->update_s) ||
       !is_amount(site->fixed_s))
     return GT_FAIL(GT_ERR_JOB,
-                   "region %zu has %g bytes of memory a worker, and updates take %g and %g s; more "
-                   "than 0 bytes, and times of 0 or more, are needed",
+                   "region %zu has %g bytes of memory a worker, and updates take %g and %g s; "
+                   "expected more than 0 bytes, and times of 0 or more",
                    s, site->memory_bytes, site->local_s, site->update_s);
   return GT_OK;
 }
@@ -137,21 +136,20 @@ static gt_status check_site(const gt_pipe_site *site, size_t s) {
 static gt_status check(const gt_pipe_search_problem *p) {
   bool starts = false;
   if (p->npieces < 1 || p->nsites < 1 || p->batch < 1)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%zu pieces of a model, %zu regions and batches of %zu samples; 1 or more of "
-                   "each are needed",
-                   p->npieces, p->nsites, p->batch);
-  if (p->micros > 0 && p->batch % p->micros != 0)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%zu micro-batches of a batch of %zu samples; a number that divides it is needed",
-        p->micros, p->batch);
+        "%zu pieces of a model, %zu regions and batches of %zu samples; expected 1 or more of each",
+        p->npieces, p->nsites, p->batch);
+  if (p->micros > 0 && p->batch % p->micros != 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%zu micro-batches of a batch of %zu samples; expected a number that divides it",
+                   p->micros, p->batch);
   for (size_t i = 0; i < p->npieces; i++) GT_TRY(check_piece(&p->pieces[i].work, i));
   for (size_t s = 0; s < p->nsites; s++) {
     GT_TRY(check_site(&p->sites[s], s));
     starts |= p->sites[s].starts;
   }
-  return starts ? GT_OK : GT_FAIL(GT_ERR_JOB, "no region may have the first stage; one is needed");
+  return starts ? GT_OK : GT_FAIL(GT_ERR_JOB, "no region may have the first stage; expected one");
 }
 
 /* ---- the choice ------------------------------------------------------------------------------ */
@@ -294,7 +292,7 @@ static gt_status none(const gt_pipe_search_problem *p) {
   if (unlimited > 0)
     return GT_FAIL(GT_ERR_JOB,
                    "no pipeline fits into the memory of the workers, and without limits there "
-                   "would be %zu; more memory, smaller micro-batches or more workers are needed",
+                   "would be %zu; use more memory, smaller micro-batches or more workers",
                    unlimited);
   return GT_FAIL(
       GT_ERR_JOB,

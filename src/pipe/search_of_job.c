@@ -30,8 +30,8 @@ static gt_status use_devices(gt_pipe_job_search *s, const gt_job_fleet *fleet, s
     const gt_job_fleet_device *d = device_of(fleet, job->regions[region].name, w);
     if (!d)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: the fleet of %s has no device %s.%zu, and region %s has %zu workers; a "
-                     "device for each, as `geotrain probe --fleet` measures them, is needed",
+                     "%s: the fleet of %s has no device %s.%zu, and region %s has %zu workers; "
+                     "expected a device for each, as `geotrain probe --fleet` measures them",
                      job->name, job->fleet, job->regions[region].name, w, job->regions[region].name,
                      site->workers);
     s->power[region][w] = d->power;
@@ -53,7 +53,7 @@ static gt_status use_times(gt_pipe_job_search *s, const gt_job_fleet *fleet) {
   if (same) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "%s: the fleet of %s has times of %zu runs of operations, which are not those of "
-                 "model %s (%zu runs); a fleet measured with this model is needed",
+                 "model %s (%zu runs); expected a fleet measured with this model",
                  s->job->name, s->job->fleet, fleet->noperations,
                  gt_model_names[s->job->model.name], s->problem.npieces);
 }
@@ -182,8 +182,8 @@ static gt_status find_site(gt_pipe_job_search *s, size_t r) {
   const size_t workers = gt_job_workers(job, r);
   if (workers == 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.stages is auto and regions.%zu.ranks %s; 2 ranks or more, one of "
-                   "them the parameter server, are needed",
+                   "%s: pipeline.stages is auto and regions.%zu.ranks %s; expected 2 ranks or "
+                   "more, one of them the parameter server",
                    job->name, r, job->regions[r].ranks == 0 ? "is auto" : "1");
   if (step_s <= 0)
     return GT_FAIL(GT_ERR_JOB,

@@ -105,8 +105,8 @@ gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes)
   gt_planner_candidate none = {0};
   if (p->job->plan.nstrategies == 0 && !gt_sync_of(p->job->sync.strategy)->sends)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.strategy is none, with which regions exchange nothing; "
-                   "plan.strategies, or another strategy, is needed",
+                   "%s: sync.strategy is none, with which regions exchange nothing; expected "
+                   "plan.strategies, or another strategy",
                    p->job->name);
   combine(p, &none, axes);
   gt_free(none.overrides);

@@ -191,5 +191,5 @@ gt_status gt_planner_pipeline_svg(const gt_planner_pipeline *p, const char *path
   if (to && fclose(to) != 0 && written) written = false, why = errno;
   gt_free(text);
   if (written) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: %s; a file that can be written is needed", path, strerror(why));
+  return GT_FAIL(GT_ERR_JOB, "%s: %s; expected a file that can be written", path, strerror(why));
 }

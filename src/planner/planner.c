@@ -26,18 +26,18 @@ static gt_status check_devices(const gt_job *job, size_t region) {
     if (r->devices[d].count > 0 && gt_job_device_power(job, region, d) <= 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: regions.%zu.devices.%zu (%s of %s) has no power, and neither compute nor "
-                     "a profile says it; it is needed to plan",
+                     "a profile says it; `geotrain plan` requires it",
                      job->name, region, d, r->devices[d].type, r->name);
   }
   if (devices == 0)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: regions.%zu (%s) has no device, every count of its devices is 0; one device is needed",
+        "%s: regions.%zu (%s) has no device, every count of its devices is 0; expected one device",
         job->name, region, r->name);
   if (r->ranks_min > devices)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: regions.%zu.ranks_min is %d and its devices are %" PRId64
-                   "; at most that is needed",
+                   "; ranks_min must be at most their number",
                    job->name, region, r->ranks_min, devices);
   return GT_OK;
 }
@@ -62,13 +62,13 @@ static gt_status find_prices(gt_planner *p) {
   if (p->job->plan.budget <= 0) return GT_OK;
   if (!p->prices.known)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: plan.budget is %g USD and no price is known; regions[].place, price and "
-                   "ps_price, or devices[].price are needed",
+                   "%s: plan.budget is %g USD and no price is known; expected regions[].place, "
+                   "price and ps_price, or devices[].price",
                    p->job->name, p->job->plan.budget);
   if (p->prices.nmissing > 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: plan.budget is %g USD and the price of %s is not known; regions[].place, "
-                   "or prices of its own, are needed",
+                   "%s: plan.budget is %g USD and the price of %s is not known; expected "
+                   "regions[].place, or prices of its own",
                    p->job->name, p->job->plan.budget, p->prices.missing[0]);
   return GT_OK;
 }

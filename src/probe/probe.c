@@ -127,9 +127,8 @@ static bool can_go_on(gt_probe_state *p, gt_status status) {
    measured here is the whole model, and messages of its size. */
 static gt_status check_whole(const gt_run *run) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "pipeline.stages is given, and probe measures steps of the "
-                 "whole model on every worker; a job without the key pipeline is needed");
+  return GT_FAIL(GT_ERR_JOB, "pipeline.stages is given, and probe measures steps of the whole "
+                             "model on every worker; expected a job without the key pipeline");
 }
 
 static gt_status probe(gt_probe_state *p) {

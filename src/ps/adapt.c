@@ -296,7 +296,7 @@ void gt_ps_adapt_tell(gt_ps *ps) {
 /* ---- notes of others ------------------------------------------------------------------------- */
 
 static gt_status wrong(const char *what, int64_t found, const char *needed) {
-  return GT_FAIL(GT_ERR_FAULT, "it tells %s %lld of the pipeline's links; %s is needed", what,
+  return GT_FAIL(GT_ERR_FAULT, "it tells %s %lld of the pipeline's links; expected %s", what,
                  (long long)found, needed);
 }
 

@@ -198,15 +198,15 @@ static gt_status check_told(const gt_ps *ps, const ps_mate *other, int64_t step,
   const int64_t next = other->told + 1, most = own_of(ps)->told + 1;
   if (step != next || step > most || (mark != 0 && mark != 1))
     return GT_FAIL(GT_ERR_FAULT,
-                   "its gradient of step %lld is there, with mark %lld; step %lld, at most %lld, "
-                   "and mark 0 or 1 are needed",
+                   "its gradient of step %lld is there, with mark %lld; expected step %lld, at "
+                   "most %lld, and mark 0 or 1",
                    (long long)step, (long long)mark, (long long)next, (long long)most);
   const size_t got = other->squared == step ? other->tensors : other->got,
                needed = mark ? 0 : other->tensors;
   if (ps->agree.of_means || got == needed) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT,
                  "its gradient of step %lld is there, with mark %lld and the squares of %zu "
-                 "tensors; those of %zu are needed",
+                 "tensors; expected those of %zu",
                  (long long)step, (long long)mark, got, needed);
 }
 
@@ -281,7 +281,7 @@ gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way) {
   GT_TRY(GT_STATE_FIELDS(way, "ps/norm/", fields));
   if (a->taken >= 0 && own->squared >= a->taken && own->squared <= a->taken + 1) return GT_OK;
   return GT_FAIL(GT_ERR_CKPT,
-                 "ps/norm/told is %lld and ps/norm/taken %lld; the same or one less is needed",
+                 "ps/norm/told is %lld and ps/norm/taken %lld; expected the same or one less",
                  (long long)own->squared, (long long)a->taken);
 }
 

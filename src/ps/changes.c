@@ -31,8 +31,8 @@ gt_status gt_ps_changes_load(gt_ps *ps, const gt_state *state) {
   if (!gt_state_find(state, "adapt/", "changes")) return GT_OK;
   GT_TRY(gt_state_get(state, "adapt/", "changes", GT_TYPE_I64, c, PS_CHANGES));
   if (c->told < 0 || c->told > CHANGES_TOLD)
-    return GT_FAIL(GT_ERR_CKPT, "adapt/changes has %" PRId64 " of them; 0 to %d are needed",
-                   c->told, CHANGES_TOLD);
+    return GT_FAIL(GT_ERR_CKPT, "adapt/changes has %" PRId64 " of them; expected 0 to %d", c->told,
+                   CHANGES_TOLD);
   if (is_other(ps)) *c = (ps_changes){0};
   return GT_OK;
 }

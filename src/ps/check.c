@@ -12,7 +12,7 @@ static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header 
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so gaps are possible */
   int64_t sequence = (int64_t)head->sequence, next = gt_outbox_look(ps->outbox, from).received + 1;
   if (sequence < 1 || (sequence > next && !dropped))
-    return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed",
+    return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; expected %lld or one before it",
                    (long long)sequence, (long long)next);
   return dropped || sequence < next ? GT_OK
                                     : gt_exchange_check(ps->exchange, ps->twins.of[from], head);
@@ -40,7 +40,7 @@ static gt_status check_numbers(const gt_ps *ps, size_t from, const gt_frame_head
 
 static gt_status check_code(uint64_t code) {
   if (code == GT_OK || code == GT_STOPPED || code == GT_ERR_LIMIT) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "a round stops the run with code %lld; 0, %d or %d is needed",
+  return GT_FAIL(GT_ERR_FAULT, "a round stops the run with code %lld; expected 0, %d or %d",
                  (long long)code, (int)GT_ERR_LIMIT, (int)GT_STOPPED);
 }
 
@@ -96,7 +96,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   if ((gt_msg_is_data(head->kind) && ps->twins.of[from] == PS_NONE) ||
       (head->kind == GT_MSG_STRATEGY && ps->mates.of[from] == PS_NONE))
     return GT_FAIL(GT_ERR_FAULT,
-                   "a message of kind %u is from region %zu; one from a region that %s is needed",
+                   "a message of kind %u is from region %zu; expected one from a region that %s",
                    head->kind, from,
                    gt_msg_is_data(head->kind) ? "holds the same stages in another copy"
                                               : "is of the same copy of the pipeline");
@@ -107,12 +107,12 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   const bool any_range = gt_ps_agree_has_numbers(head) || head->kind == GT_MSG_PING;
   const size_t ranges = ranged ? gt_ps_dones(ps) : any_range ? SIZE_MAX : 1;
   if (head->codec != 0 || head->range >= ranges)
-    return GT_FAIL(GT_ERR_FAULT,
-                   "a message of kind %u has codec %u and range %u; codec 0 and a range below %zu "
-                   "are needed",
-                   head->kind, head->codec, head->range, ranges);
+    return GT_FAIL(
+        GT_ERR_FAULT,
+        "a message of kind %u has codec %u and range %u; expected codec 0 and a range below %zu",
+        head->kind, head->codec, head->range, ranges);
   if (head->message_bytes != bytes)
-    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has %llu bytes; %llu are needed", head->kind,
+    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has %llu bytes; expected %llu", head->kind,
                    (unsigned long long)head->message_bytes, (unsigned long long)bytes);
   GT_TRY(check_round(head->round, 0, newest));
   switch ((gt_msg_kind)head->kind) {

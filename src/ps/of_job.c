@@ -157,7 +157,7 @@ gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples) {
     if (gt_job_reads(job, r) && samples[r] < job->train.batch)
       return GT_FAIL(GT_ERR_JOB,
                      "train.batch: region %s has %lld samples, and a step of the pipeline takes "
-                     "%d; as many samples or more are needed",
+                     "%d; expected as many samples or more",
                      job->regions[r].name, (long long)samples[r], job->train.batch);
   return GT_OK;
 }

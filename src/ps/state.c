@@ -74,7 +74,7 @@ static gt_status load_numbers(gt_ps *ps, const gt_state *state) {
   if (numbers->count) memcpy(ps->reissue, numbers->data, numbers->count * sizeof *ps->reissue);
   for (size_t i = 0; i < ps->nreissue; i++)
     if (ps->reissue[i] < 0 || ps->reissue[i] >= next)
-      return GT_FAIL(GT_ERR_CKPT, "ps/unreturned has batch %lld; below %lld is needed",
+      return GT_FAIL(GT_ERR_CKPT, "ps/unreturned has batch %lld; expected below %lld",
                      (long long)ps->reissue[i], (long long)next);
   return GT_OK;
 }

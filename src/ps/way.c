@@ -13,14 +13,14 @@ gt_status gt_ps_check_way(const gt_job *job) {
   if (job->sync.central && !strategy->waits)
     return GT_FAIL(GT_ERR_JOB,
                    "sync.central is %s and sync.strategy %s, with which no region waits for "
-                   "another; ssgd or sma is needed",
+                   "another; expected ssgd or sma",
                    job->sync.central, strategy->name);
   if (!strategy->sends || strategy->waits || gt_topology_has(job->sync.topology, GT_CHOSEN) ||
       gt_topology_broadcasts(job->sync.topology))
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "sync.strategy %s sends what no other region waits for, and sync.topology %s has "
-                 "rounds only; mesh, hub or tree is needed",
+                 "rounds only; expected mesh, hub or tree",
                  strategy->name, gt_topology_names[job->sync.topology]);
 }
 

@@ -115,7 +115,7 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job) {
     if (out->samples[r] <= 0 && gt_job_reads(job, r))
       return GT_FAIL(GT_ERR_JOB,
                      "regions.%zu (%s) has no data set that can be read here and no samples; "
-                     "regions[].samples is needed",
+                     "expected regions[].samples",
                      r, job->regions[r].name);
   }
   return GT_OK;

@@ -60,8 +60,7 @@ static gt_status stuck(const gt_sim *sim) {
   if (least < FILLED_BPS)
     return GT_FAIL(GT_ERR_LIMIT,
                    "at %.0f s of simulated time nothing moves any more: the slowest link has %g "
-                   "bit/s, which signs of life alone fill; %g bit/s or "
-                   "more is needed",
+                   "bit/s, which signs of life alone fill; expected %g bit/s or more",
                    at, least, FILLED_BPS);
   return GT_FAIL(GT_ERR_LIMIT,
                  "at %.0f s of simulated time nothing moves any more; is there an outage without "

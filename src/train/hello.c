@@ -183,9 +183,9 @@ _Static_assert(sizeof(gt_hello) == GT_HELLO_BYTES, "a simulation counts it");
 void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head,
                              const void *payload) {
   if (head->message_bytes != sizeof(gt_hello))
-    gt_panic(
-        GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, %zu are needed",
-        s->run->job->regions[peer].name, (unsigned long long)head->message_bytes, sizeof(gt_hello));
+    gt_panic(GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, expected %zu",
+             s->run->job->regions[peer].name, (unsigned long long)head->message_bytes,
+             sizeof(gt_hello));
   if (s->hellos[peer].protocol == 0) s->nhellos++;
   gt_hello *h = &s->hellos[peer];
   memcpy(h, payload, sizeof *h);

@@ -49,7 +49,7 @@ printf x >file
 answers '--out that is a file' 2 'file/summary.json' simulate job.yaml "${compute[@]}" --out file
 
 # A slow link is only slow; a link that signs of life fill is named.
-answers 'a link of 1 kbit/s' 6 'nothing moves any more: the slowest link has 1000 bit/s, which signs of life alone fill; 2000 bit/s or more is needed' \
+answers 'a link of 1 kbit/s' 6 'nothing moves any more: the slowest link has 1000 bit/s, which signs of life alone fill; expected 2000 bit/s or more' \
   simulate job.yaml "${compute[@]}" --set train.until.steps=8 --set 'wan.links.0.bandwidth=1 kbit/s'
 "$GEOTRAIN" simulate job.yaml "${compute[@]}" --set 'wan.links.0.bandwidth=2 kbit/s' >slow 2>&1
 check 'a link of 2 kbit/s' same "$?" 0

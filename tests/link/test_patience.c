@@ -11,7 +11,7 @@
 static void waits(const gt_links *links, size_t self, size_t peer, double needed) {
   double found = gt_links_patience(links, peer, self, BYTES, 30);
   if (!(fabs(found - needed) < 1e-6 * needed))
-    fail_msg("region %zu waits %g s for region %zu; %g s are needed", self, found, peer, needed);
+    fail_msg("region %zu waits %g s for region %zu; expected %g s", self, found, peer, needed);
 }
 
 static void by_the_link_from_the_peer(void) {

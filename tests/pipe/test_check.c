@@ -115,7 +115,8 @@ static void numbers_that_are_refused(void) {
   says(gt_pipe_make(&s, GT_PIPE_1F1B, &w.problem, NULL), "backward_s of span 1 is -1");
   small(&w);
   w.spans[0].weight_share = 1.5;
-  says(gt_pipe_make(&s, GT_PIPE_1F1B, &w.problem, NULL), "weight_share of span 0 is 1.5; 0 to 1");
+  says(gt_pipe_make(&s, GT_PIPE_1F1B, &w.problem, NULL),
+       "weight_share of span 0 is 1.5; expected 0 to 1");
   small(&w);
   w.back[0].delay_s = NAN;
   says(gt_pipe_make(&s, GT_PIPE_1F1B, &w.problem, NULL), "delay_s of the hop back to stage 0 is");

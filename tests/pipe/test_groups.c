@@ -155,7 +155,7 @@ static void a_thousand_devices(void) {
   check_planted(&w, &g);
   gt_pipe_grouping_close(&g);
   close_world(&w);
-  if (took_s > 2) fail_msg("%.1f s for 1000 devices; at most 2 s are needed", took_s);
+  if (took_s > 2) fail_msg("%.1f s for 1000 devices; expected at most 2 s", took_s);
 }
 
 /* ---- the definition -------------------------------------------------------------------------- */
@@ -388,12 +388,12 @@ static void wrong_numbers_are_named(void) {
   world w = make_world(3), none = {0};
   set_all(&w, 1e-3);
   assert_refused(&none, 0, 0, "there is no device; groups need one at least");
-  assert_refused(&w, -1, 0, "theta is -1 s; 0 or more is needed");
-  assert_refused(&w, NAN, 0, "theta is nan s; 0 or more is needed");
-  assert_refused(&w, 0, INFINITY, "messages have inf bytes; 0 or more are needed");
+  assert_refused(&w, -1, 0, "theta is -1 s; expected 0 or more");
+  assert_refused(&w, NAN, 0, "theta is nan s; expected 0 or more");
+  assert_refused(&w, 0, INFINITY, "messages have inf bytes; expected 0 or more");
   w.links[2] = (gt_pipe_link){0, 1};
-  assert_refused(
-      &w, 0, 0, "a message of 64 bytes from device 0 to device 2 takes 0 s; more than 0 is needed");
+  assert_refused(&w, 0, 0,
+                 "a message of 64 bytes from device 0 to device 2 takes 0 s; expected more than 0");
   w.links[2] = (gt_pipe_link){1, 0.5};
   assert_refused(&w, 0, 0,
                  "from device 0 to device 2 a message of 64 bytes takes 1 s and one of 4194304 "
@@ -404,7 +404,7 @@ static void wrong_numbers_are_named(void) {
                  "bytes nan s; the larger one cannot be faster");
   w.links[2] = NEVER;
   w.power[1] = 0;
-  assert_refused(&w, 0, 0, "device 1 has a power of 0; more than 0 is needed");
+  assert_refused(&w, 0, 0, "device 1 has a power of 0; expected more than 0");
   close_world(&w);
 }
 

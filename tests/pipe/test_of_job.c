@@ -413,7 +413,7 @@ static gt_job *with_ends(const char *a, const char *b, const char *c) {
 static void wrong_cuts(void) {
   refused(with_ends("transformer.h.7", "transformer.h.2", NULL),
           "small: pipeline.stages.0.last is \"transformer.h.7\", and no operation of model gpt has "
-          "this name or one that begins with it and a dot; one such as transformer.wte is needed");
+          "this name or one that begins with it and a dot; expected one such as transformer.wte");
   refused(
       with_ends("transformer.h.0.ln_1", "transformer.h.2", NULL),
       "small: pipeline.stages.0.last is transformer.h.0.ln_1, and the model cannot be cut behind "
@@ -425,11 +425,11 @@ static void wrong_cuts(void) {
           "can be cut: transformer.h.0.attn.sum, transformer.h.0.mlp.sum");
   refused(with_ends("transformer.h.2", "transformer.h.1", NULL),
           "small: pipeline.stages.1.last is transformer.h.1, and the part of the model before ends "
-          "with transformer.h.2.mlp.sum; one that ends later is needed, so that the stage has "
+          "with transformer.h.2.mlp.sum; expected one that ends later, so that the stage has "
           "operations");
   refused(with_ends("transformer.h.0", "lm_head", NULL),
           "small: pipeline.stages.2.last is not given, and the part of the model before ends with "
-          "lm_head; one that ends later is needed, so that the stage has operations");
+          "lm_head; expected one that ends later, so that the stage has operations");
   refused(with_ends("transformer.h.0", "transformer.h.1", "transformer.h.2"),
           "small: pipeline.stages.2.last is transformer.h.2, and the model goes on behind it; its "
           "last part ends with lm_head, or has no name");
@@ -444,7 +444,7 @@ static void wrong_stages(void) {
              "west, workers: 2}]\n  micro_batches: 4\n  labels: send\n",
              ""),
       "small: operation lm_head, in region west, has the weights of transformer.wte, in region "
-      "east; both in stages of one region, or model.untied: true, is needed");
+      "east; expected both in stages of one region, or model.untied: true");
   gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 2}, {region: west, workers: "
                        "2}, {region: east}]\n  micro_batches: 6\n",
                        "");
@@ -467,7 +467,7 @@ static void replicas_of_statistics(void) {
   assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "small: pipeline.stages.0.workers is 2, and its operation bn1 has running "
-                      "statistics, which would differ between them; 1 is needed");
+                      "statistics, which would differ between them; expected 1");
   gt_job_close(job);
 }
 

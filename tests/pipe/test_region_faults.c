@@ -201,13 +201,13 @@ static void packets_of_the_wrong_size(void) {
   open_hand(&h, 1);
   gt_pipe_packet p = activation(2, 0, 5);
   p.first = 0;
-  refuses(&h, p, "it has 2 samples from 0 on; 2 from 2 on are needed");
+  refuses(&h, p, "it has 2 samples from 0 on; expected 2 from 2 on");
   p = activation(1, 0, 5);
   p.count = 4;
-  refuses(&h, p, "it has 4 samples from 0 on; 2 from 0 on are needed");
+  refuses(&h, p, "it has 4 samples from 0 on; expected 2 from 0 on");
   p = activation(1, 0, 5);
   p.bytes = 17;
-  refuses(&h, p, "it has 17 bytes; 16 are needed");
+  refuses(&h, p, "it has 17 bytes; expected 16");
   close_hand(&h);
   /* two workers each: the first of one has nothing for the second of the other */
   h = (hand){.layout = two_stages()};
@@ -371,7 +371,7 @@ static void outputs_are_kept_until_read(void) {
   waits(&h, 0, "stage 0 waits for a free buffer for the output of F of span 0, micro-batch 2");
   gt_pipe_packet p = was_read(1, 0, 5);
   p.bytes = 16;
-  refuses(&h, p, "it has 16 bytes; 0 are needed");
+  refuses(&h, p, "it has 16 bytes; expected 0");
   refuses(&h, gradient(1, 0, 5), "the step is an evaluation");
   takes(&h, was_read(1, 0, 5));
   refuses(&h, was_read(1, 0, 5), "it has come before");
@@ -451,8 +451,7 @@ static void layouts_that_are_refused(void) {
   says(gt_pipe_layout_check(&l), GT_ERR_JOB, "stage 1 is in region 2; there are 2");
   l.places[1] = (gt_pipe_place){1, 0, 3};
   says(gt_pipe_layout_check(&l), GT_ERR_JOB,
-       "stage 1 has 3 workers for 4 samples of a micro-batch; a number that divides them is "
-       "needed");
+       "stage 1 has 3 workers for 4 samples of a micro-batch; expected a number that divides them");
   l.places[1] = (gt_pipe_place){0, 0, 2};
   says(gt_pipe_layout_check(&l), GT_ERR_JOB, "stages 0 and 1 share a worker of region 0");
   l.places[1] = (gt_pipe_place){0, 1, 2};

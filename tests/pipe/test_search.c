@@ -67,7 +67,7 @@ static void refusals(void) {
   search_world w;
   ws_large(&w, 2, 2);
   w.problem.micros = 7;
-  refused(&w, "7 micro-batches of a batch of 256 samples; a number that divides it");
+  refused(&w, "7 micro-batches of a batch of 256 samples; expected a number that divides it");
   ws_large(&w, 2, 2);
   w.sites[0].starts = w.sites[1].starts = false;
   refused(&w, "no region may have the first stage");

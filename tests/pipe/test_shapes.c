@@ -192,10 +192,10 @@ static void statistics_are_refused(void) {
   model.shape = (gt_sample_shape){32, 32, 3, 10, 0};
   model.text = false;
   assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "small: pipeline.adapt is micro_batches, and bn1 keeps statistics of "
-                      "micro-batches, which depend on their size; false, true or another model is "
-                      "needed");
+  assert_string_equal(
+      gt_error_text(),
+      "small: pipeline.adapt is micro_batches, and bn1 keeps statistics of micro-batches, which "
+      "depend on their size; expected false, true or another model");
   assert_null(p);
   gt_job_close(job);
 }

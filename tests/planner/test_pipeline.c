@@ -214,8 +214,9 @@ static void drawn(void) {
   assert_string_equal(begin, "<svg");
   remove(path);
   assert_int_equal(gt_planner_pipeline_svg(p, "/nowhere/there/x.svg"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "/nowhere/there/x.svg: No such file or directory; a file "
-                                       "that can be written is needed");
+  assert_string_equal(
+      gt_error_text(),
+      "/nowhere/there/x.svg: No such file or directory; expected a file that can be written");
   gt_planner_pipeline_close(p);
   gt_job_close(job);
 }

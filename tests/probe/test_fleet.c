@@ -126,7 +126,7 @@ static void assert_link(const gt_job_fleet *f, size_t from, size_t to, gt_pipe_l
   const gt_job_fleet_link *l = &f->links[from * f->n + to];
   if (!(fabs(l->small_s / needed.small_s - 1) < 1e-5) ||
       !(fabs(l->large_s / needed.large_s - 1) < 1e-5))
-    fail_msg("from %zu to %zu: %g s, %g s; %g s, %g s are needed", from, to, l->small_s, l->large_s,
+    fail_msg("from %zu to %zu: %g s, %g s; expected %g s, %g s", from, to, l->small_s, l->large_s,
              needed.small_s, needed.large_s);
 }
 

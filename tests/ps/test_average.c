@@ -102,7 +102,7 @@ static void resume(fixture *again, fixture *f, int64_t steps) {
 
 static void is(float found, float needed, const char *when) {
   if (found != needed)
-    fail_msg("%s the update counts %g; %g is needed", when, (double)found, (double)needed);
+    fail_msg("%s the update counts %g; expected %g", when, (double)found, (double)needed);
 }
 
 static void a_finished_peer_stays_out(void) {

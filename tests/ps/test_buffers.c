@@ -105,7 +105,7 @@ static void a_model_comes(fixture *f, float b) {
 static void buffers_are(const fixture *f, double x) {
   for (size_t i = 0; i < NBUFFERS; i++)
     if (!(fabs((double)f->buffers[i] - x) < 1e-5))
-      fail_msg("the buffers are %g; %g is needed", (double)f->buffers[i], x);
+      fail_msg("the buffers are %g; expected %g", (double)f->buffers[i], x);
 }
 
 /* A quarter of the other's, though the worker began before it came. */

@@ -201,7 +201,7 @@ static void test_the_central_region_is_done_first(void) {
 static void sent(const world *w, size_t from, size_t to, int64_t messages) {
   if (w->links[from][to].data_sent != messages) {
     w_print(w);
-    fail_msg("%lld messages from %zu to %zu; %lld are needed",
+    fail_msg("%lld messages from %zu to %zu; expected %lld",
              (long long)w->links[from][to].data_sent, from, to, (long long)messages);
   }
 }

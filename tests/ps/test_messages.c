@@ -30,7 +30,7 @@ static void refused(world *w, const gt_frame_header *head, const char *words) {
   gt_ps_view before = w_look(w, 1);
   gt_status status = gt_ps_message(r->ps, 0, head, body, w->now);
   if (status != GT_ERR_FAULT)
-    fail_msg("kind %u, \"%s\": status %d; %d is needed", head->kind, words, (int)status,
+    fail_msg("kind %u, \"%s\": status %d; expected %d", head->kind, words, (int)status,
              (int)GT_ERR_FAULT);
   if (!strstr(gt_error_text(), words))
     fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
@@ -103,9 +103,9 @@ static void refused_parts(world *w, const gt_frame_header *head) {
   h.message_bytes = W_PARAMS * sizeof(float);
   refused(w, &h, "no route");
   h = *head, h.route.offset = W_PIECE;
-  refused(w, &h, "2 floats from 2 on; 2 from 0 on");
+  refused(w, &h, "2 floats from 2 on; expected 2 from 0 on");
   h = *head, h.route.count = 1, h.message_bytes = sizeof(float);
-  refused(w, &h, "1 floats from 0 on; 2 from 0 on");
+  refused(w, &h, "1 floats from 0 on; expected 2 from 0 on");
   h = *head, h.route.offset = UINT64_MAX;
   refused(w, &h, "bytes");
   h = *head, h.route.count = UINT64_MAX / 2;

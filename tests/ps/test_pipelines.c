@@ -326,7 +326,7 @@ static void test_squares_refused(void) {
   const refusal bad[] = {
       {{.kind = GT_MSG_STRATEGY, .value = next}, squares}, /* told, and no squares before it */
       {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 8 * tensors + 8}, squares},
-      {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 4}, "4 bytes; 0 are needed"},
+      {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 4}, "4 bytes; expected 0"},
       {{.kind = GT_MSG_STRATEGY, .value = next, .message_bytes = 8 * tensors, .range = 1}, squares},
       {{.kind = GT_MSG_STRATEGY, .value = next - 1, .message_bytes = 8 * tensors}, squares},
       {{.kind = GT_MSG_STRATEGY, .value = next + 1, .message_bytes = 8 * tensors}, squares},
@@ -379,7 +379,8 @@ static void test_groups(void) {
                      mate ? GT_OK : GT_ERR_FAULT);
     if (twin) continue;
     assert_int_equal(gt_ps_message(w->regions[0].ps, from, &data, body, w->now), GT_ERR_FAULT);
-    assert_non_null(strstr(gt_error_text(), "holds the same stages in another copy is needed"));
+    assert_non_null(strstr(
+        gt_error_text(), "expected one from a region that holds the same stages in another copy"));
   }
   w_close(w);
 }

@@ -97,7 +97,7 @@ static void run_for(world *w, gt_ns time) {
 }
 
 static void assert_near(double is, double expected) {
-  if (fabs(is - expected) > 0.2 * expected) fail_msg("%g; %g within 20 %% is needed", is, expected);
+  if (fabs(is - expected) > 0.2 * expected) fail_msg("%g; expected %g within 20 %%", is, expected);
 }
 
 /* The link becomes ten times slower and farther: a strategy sees it, and still does after a

@@ -301,7 +301,7 @@ static void test_a_step_needs_its_samples(void) {
   gt_sim *sim = NULL;
   assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), "train.batch: region a has 23 samples, and a step of the "
-                                       "pipeline takes 24; as many samples or more are needed");
+                                       "pipeline takes 24; expected as many samples or more");
   close_fixture(&f);
 }
 

@@ -106,7 +106,7 @@ static found simulate(size_t n, const char *topology) {
 
 static void assert_near(const char *what, size_t n, double is, double expected) {
   if (fabs(is - expected) > 0.01 * expected)
-    fail_msg("%s, %zu regions: %.4f s; %.4f s within 1 %% is needed", what, n, is, expected);
+    fail_msg("%s, %zu regions: %.4f s; expected %.4f s within 1 %%", what, n, is, expected);
 }
 
 static const size_t sizes[] = {2, 3, 5, 8, 16};
@@ -207,7 +207,7 @@ static void test_access(void) {
     f = simulate_law(&(law){.n = n, .way = "topology: hub", .access = "40 Mbit/s"});
     const double hub_s = others * (model_s + slow_frame_s) + 2 * LATENCY_S;
     if (f.round_s < 0.999 * hub_s || f.round_s > 1.001 * hub_s + others * slow_frame_s)
-      fail_msg("hub with access, %zu regions: %.4f s; %.4f s and up to %.4f s more are needed", n,
+      fail_msg("hub with access, %zu regions: %.4f s; expected %.4f s and up to %.4f s more", n,
                f.round_s, hub_s, others * slow_frame_s);
   }
 }

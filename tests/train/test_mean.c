@@ -47,7 +47,7 @@ static void run(const size_t order[R - 1], size_t begun, bool alike, bool buffer
   assert_int_equal(mean.n, P + B);
   for (size_t i = 0; i < P + B; i++)
     if (mean.data[i] != wanted[i])
-      fail_msg("%s %zu is %.9g; %.9g is needed", i < P ? "parameter" : "statistic", i,
+      fail_msg("%s %zu is %.9g; expected %.9g", i < P ? "parameter" : "statistic", i,
                (double)mean.data[i], (double)wanted[i]);
   gt_model_mean_close(&m);
 }
