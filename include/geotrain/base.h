@@ -249,7 +249,7 @@ void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type
 /* Returns the item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
 /* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found
-   and what is needed. */
+   and what was expected. */
 gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,
                        void *data, size_t count);
 

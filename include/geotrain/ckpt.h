@@ -93,7 +93,7 @@ void gt_ckpt_lock_release(gt_ckpt_lock *lock); /* takes NULL */
 
 /* Reads and checks a file: user block, size, SHA-256, then HDF5.  Fills *state (owned, close with
    gt_state_close) and *info.  GT_ERR_CKPT names the file, what was found ("its SHA-256 is ..., the
-   file says ...", "it ends after 1200 of 8000 bytes") and what is needed. */
+   file says ...", "it ends after 1200 of 8000 bytes") and what was expected. */
 gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
 /* Reads the region's file of a round as gt_ckpt_read does, RUN_DIR/ckpt/<round>/<region>.h5.
    GT_ERR_CKPT also if it is the file of another round or region. */

@@ -14,8 +14,8 @@ typedef struct gt_exchange gt_exchange;
 /* What an exchange tells its owner; each may be NULL. */
 typedef struct {
   void *ctx;
-  /* A body is about to be filled; `floats` floats have been written to the body of a message of this
-     kind, which is then posted. */
+  /* A body is about to be filled; `floats` floats have been written to the body of a message of
+     this kind, which is then posted. */
   void (*filling)(void *ctx);
   void (*filled)(void *ctx, gt_msg_kind kind, size_t floats);
   /* A message of the region, joined from pieces, is not finite and was dropped. */
@@ -49,12 +49,13 @@ typedef struct {
 
 gt_wiring gt_wiring_copy(const gt_wiring *wiring, size_t nregions);
 void gt_wiring_close(gt_wiring *wiring);
-/* It can be: a hub or tree has one root, to which every region comes; a ring has all regions. */
+/* True if it can be: a hub or tree has one root, to which every region comes; a ring has all
+   regions. */
 bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions);
 
-/* Every worker's contribution goes to one region singly, which answers every worker. */
+/* True if every worker's contribution goes to one region singly, which answers every worker. */
 bool gt_topology_singly(gt_topology topology);
-/* The topology has a broadcast; otherwise it has only an all-reduce. */
+/* True if the topology has a broadcast; otherwise it has only an all-reduce. */
 bool gt_topology_broadcasts(gt_topology topology);
 /* Writes gt_exchange_spec.next (nregions entries); not for a mesh.  links: of the job; bytes:
    message size; hub: of hub and central, the region; nregions: that which the others reach soonest.
@@ -63,7 +64,7 @@ bool gt_topology_broadcasts(gt_topology topology);
    followed by its nearest unused one. */
 void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
                        size_t hub, size_t *next);
-/* The same for n of the regions: hub and next count these from 0. */
+/* Places n of the regions: hub and next count these from 0. */
 void gt_topology_place_among(gt_topology topology, const gt_links *links, const size_t *regions,
                              size_t n, size_t bytes, size_t hub, size_t *next);
 
@@ -86,32 +87,35 @@ typedef struct {
 gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast, size_t n);
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
-/* Called after the collectives have been closed by their owners. */
+/* Closes the exchange, after the collectives have been closed by their owners. */
 void gt_exchange_close(gt_exchange *x);
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
 typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
 
-/* Training starts or resumes, or what an owner of a collective has waited for is there. */
+/* Call when training starts or resumes, or what an owner of a collective has waited for is
+   there. */
 void gt_exchange_start(gt_exchange *x);
-/* The outbox of the region has room again. */
+/* Call when the outbox of the region has room again. */
 void gt_exchange_room(gt_exchange *x, size_t region);
-/* The size that a message with this header must have, in bytes; 0: no collective takes it. */
+/* Returns the size that a message with this header must have, in bytes; 0: no collective takes
+   it. */
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
-/* Some collective takes messages of this kind. */
+/* True if some collective takes messages of this kind. */
 bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
-/* The most messages that one exchange puts on a link.  Valid once every collective is open. */
-size_t gt_exchange_unit(const gt_exchange *x);
-/* What so many messages of so many floats take on the wire, in bytes. */
-size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats);
-/* The most that the region posts at a time, in bytes on the wire.  Valid once every collective is
+/* Returns the most messages that one exchange puts on a link.  Valid once every collective is
    open. */
+size_t gt_exchange_unit(const gt_exchange *x);
+/* Returns what so many messages of so many floats take on the wire, in bytes. */
+size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats);
+/* Returns the most that the region posts at a time, in bytes on the wire.  Valid once every
+   collective is open. */
 size_t gt_exchange_at_once(const gt_exchange *x, size_t region);
-/* The region posts what others contribute, even when it makes no more steps. */
+/* True if the region posts what others contribute, even when it makes no more steps. */
 bool gt_exchange_forwards(const gt_exchange *x, size_t region);
-/* GT_ERR_FAULT: the header cannot be that of the region's next message: its route, part of the
-   range or round is impossible. */
+/* Checks a header.  GT_ERR_FAULT: the header cannot be that of the region's next message: its
+   route, part of the range or round is impossible. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
 /* What becomes of a message: it may be acknowledged; it waits, and the exchange acknowledges it
    later; it was not finite, and dropped. */
@@ -120,22 +124,22 @@ typedef enum { GT_RECEIPT_TAKEN, GT_RECEIPT_HELD, GT_RECEIPT_NONFINITE } gt_rece
    borrowed; NULL in a simulation. */
 gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head,
                                const void *body);
-/* DONE: the region makes no more steps; counts: its gt_exchange_count of every range.  It stays,
-   applies messages, and counts zero in means of later rounds.  With a mesh every message that it
-   ever sent has been received.  JOINED: after a resume, never in a fresh start, once for every
-   region; REJOINED: one that was done and may make steps again; counts: its gt_exchange_rounds;
-   every message that it sent before the resume has been received.  counts is borrowed for the
-   call. */
+/* Sets the state of a peer.  DONE: the region makes no more steps; counts: its gt_exchange_count of
+   every range.  It stays, applies messages, and counts zero in means of later rounds.  With a mesh
+   every message that it ever sent has been received.  JOINED: after a resume, never in a fresh
+   start, once for every region; REJOINED: one that was done and may make steps again; counts: its
+   gt_exchange_rounds; every message that it sent before the resume has been received.  counts is
+   borrowed for the call. */
 void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const int64_t *counts);
-/* The newest all-reduce round that this region has applied or begun to add up; 0: none. */
+/* Returns the newest all-reduce round that this region has applied or begun to add up; 0: none. */
 int64_t gt_exchange_rounds(const gt_exchange *x);
-/* drained: everything of this region has been posted.  settled: every other region is done, all
-   their messages have arrived, and nothing waits here. */
+/* Reports the state of the end.  drained: everything of this region has been posted.  settled:
+   every other region is done, all their messages have arrived, and nothing waits here. */
 bool gt_exchange_drained(const gt_exchange *x);
 bool gt_exchange_settled(const gt_exchange *x);
 /* Collectives that are open; each is a range of messages, by its number in order of opening. */
 size_t gt_exchange_ranges(const gt_exchange *x);
-/* The last round of the range that this region contributed to, or the value of its last
+/* Returns the last round of the range that this region contributed to, or the value of its last
    broadcast. */
 int64_t gt_exchange_count(const gt_exchange *x, size_t range);
 
@@ -160,19 +164,19 @@ typedef struct {
 
 typedef struct gt_allreduce gt_allreduce;
 
-/* A contribution is a, then b (b.n may be 0): borrowed while the all-reduce lives, and unchanged
-   from gt_allreduce_contribute until its round is applied. */
+/* Sets the contribution: a, then b (b.n may be 0): borrowed while the all-reduce lives, and
+   unchanged from gt_allreduce_contribute until its round is applied. */
 gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a, gt_vec b);
 void gt_allreduce_close(gt_allreduce *r);
 /* Adds to the number of samples from which the next contribution is computed. */
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
-/* The region has a contribution to its next round. */
+/* Call when the region has a contribution to its next round. */
 void gt_allreduce_contribute(gt_allreduce *r);
 /* Only if gt_topology_singly: x of a.n floats, computed by this worker (rank in the region, from 1)
    from so many samples, becomes a part of the next contribution, which is then the parts given
    since the last one instead of a.  b.n is 0.  x is copied. */
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
-/* The region makes no more steps (after its last contribution). */
+/* Call when the region makes no more steps (after its last contribution). */
 void gt_allreduce_leave(gt_allreduce *r);
 /* Posts what can be posted.  Then, if the next round is complete, returns true, its mean (a.n + b.n
    floats, valid until the next call) and the weight of this region's contribution in it (0: there
@@ -185,9 +189,9 @@ bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
    nothing. */
 bool gt_allreduce_answered(const gt_allreduce *r);
 void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
-/* The round of this region's contribution has not been applied yet. */
+/* True if the round of this region's contribution has not been applied yet. */
 bool gt_allreduce_waiting(const gt_allreduce *r);
-/* The region must not make a step: it waits, or has not caught up after a resume. */
+/* True if the region must not make a step: it waits, or has not caught up after a resume. */
 bool gt_allreduce_holds(const gt_allreduce *r);
 /* Names: "<owner>rounds/...", "<owner>inbox/...". */
 gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way);
@@ -200,7 +204,7 @@ typedef struct gt_broadcast gt_broadcast;
 gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n,
                                 bool replace);
 void gt_broadcast_close(gt_broadcast *b);
-/* A message can be posted now; always true if there is no other region. */
+/* True if a message can be posted now; always true if there is no other region. */
 bool gt_broadcast_room(const gt_broadcast *b);
 /* Returns the body of the next message to fill: n floats, contents undefined.  Requires room and
    another region. */

@@ -271,8 +271,8 @@ typedef struct {
 } gt_job;
 
 /* Reads, overrides, fills in defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with
-   one sentence that names the file, the key, what was found and what is needed; for an unknown key
-   or value it names the nearest known one.  The caller owns *out and closes it. */
+   one sentence that names the file, the key, what was found and what was expected; for an unknown
+   key or value it names the nearest known one.  The caller owns *out and closes it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
 /* Loads a job as gt_job_load does, with the regions from a CSV file, one per line.  The first line
    names the columns: name and ranks are required; samples, place, step, samples_per_s, speed,
@@ -436,7 +436,7 @@ typedef struct {
 } gt_rate_site;
 
 /* Reads a CSV file, or all files of a folder whose names end in ".csv".  GT_ERR_JOB names the file,
-   the line, what was found and what is needed.  Errors are: a line that cannot be parsed, a
+   the line, what was found and what was expected.  Errors are: a line that cannot be parsed, a
    negative value, two lines for one rate, tiers that do not begin at 0, a receiving place or cloud
    without rates of its own.  The caller owns *out. */
 gt_status gt_catalogue_read(gt_catalogue **out, const char *path);

@@ -41,7 +41,7 @@ typedef struct {
 
 /* Reads a fleet.  path: a profile, whose section `fleet` is read, or a folder with devices.csv and
    links.csv.  Every pair of devices has a time in both directions: a missing one is that of the
-   other direction.  GT_ERR_JOB: one sentence names the file, the place and what is needed there;
+   other direction.  GT_ERR_JOB: one sentence names the file, the place and what was expected there;
    *out is then not written.  The caller closes *out. */
 gt_status gt_job_fleet_load(gt_job_fleet **out, const char *path);
 void gt_job_fleet_close(gt_job_fleet *fleet);

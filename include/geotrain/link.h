@@ -22,13 +22,13 @@ typedef struct gt_link_trace gt_link_trace;
    millisecond that ends then; 0 belongs to the first one.
    In both formats, empty lines and lines that begin with # are ignored.  Refused: files above 16
    MiB, periods below 1 ms, traces in which nothing passes.  Local; GT_ERR_JOB names file, line,
-   what was found and what is needed.  The caller owns *out. */
+   what was found and what was expected.  The caller owns *out. */
 gt_status gt_link_trace_read(gt_link_trace **out, const char *path);
 void gt_link_trace_close(gt_link_trace *trace);
 double gt_link_trace_period_s(const gt_link_trace *trace);
 /* Bits that may pass from time 0 of the trace until t_s, over any number of periods. */
 double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
-/* The least latency in the trace; negative: the trace has no latencies. */
+/* Returns the least latency in the trace; negative: the trace has no latencies. */
 double gt_link_trace_latency_min_s(const gt_link_trace *trace);
 
 /* ---- the link model -------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ typedef struct {
   gt_ns arrive; /* the frame is at the receiver (at its access, if that has a limit) */
 } gt_link_times;
 
-/* State of the direction from -> to, whose life begins at `origin`. */
+/* Starts the state of the direction from -> to, whose life begins at `origin`. */
 gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to, gt_ns origin);
 /* Adds `by` to every time in the state. */
 void gt_link_shift(gt_link_state *state, gt_ns by);
@@ -134,13 +134,13 @@ bool gt_wire_control_first(const gt_wire *wire, gt_ns control, gt_ns other);
 static inline size_t gt_access_first(const gt_access *up, size_t self) {
   return up->rate_bps > 0 ? self + 1 : 0;
 }
-/* Bit/s at which a frame comes in over the link, from a sender whose access has up_bps (0:
-   unlimited): the lower of that and the goodput.  0: unlimited. */
+/* Returns the bit/s at which a frame comes in over the link, from a sender whose access has up_bps
+   (0: unlimited): the lower of that and the goodput.  0: unlimited. */
 double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
-/* The receiver's access: when a frame has passed it that arrives there at `arrive`, its bits evenly
-   at stream_bps (0: all at once).  It uses what earlier frames have left of the access's time,
-   from its first bit on, and no bit passes before it is there; it passes no sooner than at `arrive`
-   and after the earlier frames.  Frames in order of `arrive`. */
+/* Passes a frame over the receiver's access.  Returns when a frame has passed it that arrives there
+   at `arrive`, its bits evenly at stream_bps (0: all at once).  It uses what earlier frames have
+   left of the access's time, from its first bit on, and no bit passes before it is there; it passes
+   no sooner than at `arrive` and after the earlier frames.  Frames in order of `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, double stream_bps, gt_ns arrive);
 /* A frame at the receiver's access: when it arrives there, who sent it (region), its bytes and rate
    as above, and the caller's name for it. */
@@ -171,27 +171,27 @@ typedef struct {
   uint32_t spare;
 } gt_landing;
 
-/* rate_bps: of the access; 0: unlimited. */
+/* Opens an access.  rate_bps: of the access; 0: unlimited. */
 void gt_landing_open(gt_landing *landing, size_t nregions, double rate_bps);
 void gt_landing_close(gt_landing *landing);
 /* Frames in order of `arrive`, and each when no frame has passed before that is still here.  True:
    the frame has passed at once. */
 bool gt_landing_put(gt_landing *landing, const gt_landing_frame *frame);
-/* When the next frame passes; GT_NEVER: none is here. */
+/* Returns when the next frame passes; GT_NEVER: none is here. */
 gt_ns gt_landing_next(const gt_landing *landing);
 /* Takes that frame. */
 gt_landing_frame gt_landing_take(gt_landing *landing);
-/* All n frames, in order of `arrive`, and none that waits before: `passed` is called for each when
-   it passes. */
+/* Passes all n frames, in order of `arrive`, and none that waits before: `passed` is called for
+   each when it passes. */
 void gt_landing_all(gt_landing *landing, const gt_landing_frame *frames, size_t n,
                     void (*passed)(void *ctx, const gt_landing_frame *frame, gt_ns at), void *ctx);
 
-/* The least time from `ready` to the arrival of any frame, which is the lookahead of the virtual
-   clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
+/* Returns the least time from `ready` to the arrival of any frame, which is the lookahead of the
+   virtual clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
 gt_ns gt_link_delay_min(const gt_link_spec *spec);
-/* Bit/s that TCP gets out of the link: bandwidth (of a trace: its mean) times (1 - loss), and at
-   most what loss and round trip allow one CUBIC stream (RFC 8312, 5.1: the larger of its own
-   average window and that of Reno, with segments of 1448 bytes).  0: unlimited. */
+/* Returns the bit/s that TCP gets out of the link: bandwidth (of a trace: its mean) times (1 -
+   loss), and at most what loss and round trip allow one CUBIC stream (RFC 8312, 5.1: the larger of
+   its own average window and that of Reno, with segments of 1448 bytes).  0: unlimited. */
 double gt_link_goodput(const gt_link_spec *spec);
 
 /* ---- the links of a job ---------------------------------------------------------------------- */
@@ -201,21 +201,21 @@ double gt_link_goodput(const gt_link_spec *spec);
    caller closes it. */
 typedef struct gt_links gt_links;
 gt_status gt_links_create(gt_links **out, const gt_job *job);
-/* The links among n of the regions, which count from 0 there, without outages.  regions: NULL: the
-   first n.  `links` outlives it; the caller closes it. */
+/* Returns the links among n of the regions, which count from 0 there, without outages.  regions:
+   NULL: the first n.  `links` outlives it; the caller closes it. */
 gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n);
 void gt_links_close(gt_links *links);
-/* nregions links, from `region` to each other region; owned by links. */
+/* Returns nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
-/* Seconds that `self` waits for a sign of life of `peer`: least_s, or, if that is longer, ten times
-   the time of the largest message on the link from the peer, because the sign of life may be queued
-   behind one. */
+/* Returns the seconds that `self` waits for a sign of life of `peer`: least_s, or, if that is
+   longer, ten times the time of the largest message on the link from the peer, because the sign of
+   life may be queued behind one. */
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
                          double least_s);
-/* SHA-256 of the bits that the traces let pass. */
+/* Writes the SHA-256 of the bits that the traces let pass. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
-/* delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency; the
-   virtual clock needs one. */
+/* Fills delay_min.  delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without
+   latency; the virtual clock needs one. */
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
 
 /* ---- messages and frames --------------------------------------------------------------------- */
@@ -328,10 +328,10 @@ static inline size_t gt_header_bytes(const gt_frame_header *head) {
 #define GT_FRAME_MIN           ((size_t)64 << 10)
 /* Slots for frames that may be under way to the peer.  modelled: frames follow the link model. */
 size_t gt_link_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
-/* Payload of the largest frame where messages have at most so many bytes. */
+/* Returns the payload of the largest frame where messages have at most so many bytes. */
 size_t gt_link_frame_payload(size_t payload_max);
-/* Memory for a peer: slots in both directions, and room to put a message together if the largest
-   that comes from it, of `coming` bytes, is more than a frame. */
+/* Returns the memory for a peer: slots in both directions, and room to put a message together if
+   the largest that comes from it, of `coming` bytes, is more than a frame. */
 size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max,
                             size_t coming);
 
@@ -341,9 +341,9 @@ static inline size_t gt_frame_take(size_t *left, size_t header_bytes) {
   *left -= payload;
   return payload + header_bytes;
 }
-/* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
+/* Returns the bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);
-/* The same for a message with this header. */
+/* Returns the same for a message with this header. */
 size_t gt_message_wire_bytes(const gt_frame_header *head, size_t payload_bytes);
 
 #endif

@@ -39,9 +39,9 @@ gt_outbox *gt_outbox_create(const gt_outbox_spec *spec);
 /* Takes NULL. */
 void gt_outbox_close(gt_outbox *o);
 
-/* Bodies of whole messages that there are from the start where messages are not pieces: two more than
-   may be under way, because a replacing message is posted even if all earlier ones have begun to
-   leave, and one to fill. */
+/* Bodies of whole messages that there are from the start where messages are not pieces: two more
+   than may be under way, because a replacing message is posted even if all earlier ones have begun
+   to leave, and one to fill. */
 #define GT_OUTBOX_SPARE ((size_t)3)
 
 /* How an exchange uses the outbox.  unit: the most messages that one exchange puts on a link; body:
@@ -54,16 +54,16 @@ typedef struct {
   const double *at_once;
   const bool *forwards;
 } gt_outbox_use;
-/* Called once, before anything is posted. */
+/* Opens the outboxes; once, before anything is posted. */
 void gt_outbox_open(gt_outbox *o, const gt_outbox_use *use);
 
-/* The time of the event that is handled from now on. */
+/* Sets the time of the event that is handled from now on. */
 void gt_outbox_at(gt_outbox *o, gt_ns now);
-/* The checkpoint round of all messages that are sent from now on. */
+/* Sets the checkpoint round of all messages that are sent from now on. */
 void gt_outbox_round(gt_outbox *o, int64_t round);
-/* Data for the peer waits here (true), until it no longer does. */
+/* Holds the data for the peer here (true), or lets it go (false). */
 void gt_outbox_hold(gt_outbox *o, size_t peer, bool holds);
-/* The run stops: nothing waits for bytes any more. */
+/* Call when the run stops: nothing waits for bytes any more. */
 void gt_outbox_stop(gt_outbox *o);
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -82,11 +82,11 @@ gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes);
 /* What messages are posted for.  Where updates are forwarded, these and the region's own have an
    outbox each, so that neither starves the other. */
 typedef enum { GT_ROOM_ANY, GT_ROOM_OWN, GT_ROOM_FORWARDED } gt_room_use;
-/* There is room for so many messages to the peer. */
+/* True if there is room for so many messages to the peer. */
 bool gt_outbox_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use);
-/* There may be room for messages of an exchange to the peer. */
+/* True if there may be room for messages of an exchange to the peer. */
 bool gt_outbox_has_room(const gt_outbox *o, size_t peer);
-/* The cap allows so many bytes more.  If not, they are asked for: a later gt_outbox_ping or
+/* True if the cap allows so many bytes more.  If not, they are asked for: a later gt_outbox_ping or
    gt_outbox_pong says that they are allowed, or gt_outbox_exhausted that they never are. */
 bool gt_outbox_affords(gt_outbox *o, double bytes);
 
@@ -101,17 +101,16 @@ typedef struct {
 } gt_outbox_message;
 /* Requires room, unless the message may replace another. */
 void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message);
-/* A message of the outbox has left; false: it is not here any more. */
+/* Call when a message of the outbox has left; false: it is not here any more. */
 bool gt_outbox_departed(gt_outbox *o, size_t peer, uint64_t cookie);
-/* The peer has taken every message up to this one.  False: that was known. */
+/* Call when the peer has taken every message up to this one.  False: that was known. */
 bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence);
 /* Hands over what waited for bytes. */
 void gt_outbox_retry(gt_outbox *o);
 
-/* The peer's message of this sequence has come; it is the next one. */
+/* Call when the peer's message of this sequence has come; it is the next one. */
 void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence);
-/* The oldest `more` messages of the peer that were not taken are taken now; acknowledges all that
-   are. */
+/* Counts the oldest `more` messages of the peer as taken, and acknowledges all that are. */
 void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more);
 
 /* ---- control --------------------------------------------------------------------------------- */
@@ -122,21 +121,21 @@ void gt_outbox_control(gt_outbox *o, size_t peer, gt_frame_header head, const vo
 void gt_outbox_control_all(gt_outbox *o, gt_frame_header head);
 /* Sends a heartbeat (PING). */
 void gt_outbox_beat(gt_outbox *o, size_t peer);
-/* A heartbeat of a peer, which gt_outbox_answer answers, and an answer.  done: it makes no more
-   steps.  True: what waited for bytes may go on (gt_outbox_retry). */
+/* Take a heartbeat of a peer, which gt_outbox_answer answers, and an answer.  done: it makes no
+   more steps.  True: what waited for bytes may go on (gt_outbox_retry). */
 bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head, bool done);
 void gt_outbox_answer(gt_outbox *o, size_t from, const gt_frame_header *head);
 bool gt_outbox_pong(gt_outbox *o, size_t from, const gt_frame_header *head);
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Bytes that left without the outbox (activations); that a peer says it has sent. */
+/* Counts bytes that left without the outbox (activations); that a peer says it has sent. */
 void gt_outbox_left(gt_outbox *o, double bytes);
 void gt_outbox_reported(gt_outbox *o, size_t peer, double bytes);
-/* What this region has posted; what all have, as far as known. */
+/* Returns what this region has posted; what all have, as far as known. */
 double gt_outbox_posted(const gt_outbox *o);
 double gt_outbox_wan_bytes(const gt_outbox *o);
-/* Bytes are waited for that the cap does not allow: the run has to end. */
+/* True if bytes are waited for that the cap does not allow: the run has to end. */
 bool gt_outbox_exhausted(const gt_outbox *o);
 
 /* ---- views and state ------------------------------------------------------------------------- */
@@ -157,8 +156,9 @@ gt_outbox_view gt_outbox_look(const gt_outbox *o, size_t peer);
 /* Messages that are not acknowledged, to all peers. */
 size_t gt_outbox_unacknowledged(const gt_outbox *o);
 
-/* Names "ps/peer/...", "ps/message/...".  left: bytes of the training's traffic that have left over
-   all resumes, as the gateway counts them; sizes: bytes of a whole message with this header. */
+/* Saves the state under the names "ps/peer/...", "ps/message/...".  left: bytes of the training's
+   traffic that have left over all resumes, as the gateway counts them; sizes: bytes of a whole
+   message with this header. */
 void gt_outbox_save(gt_outbox *o, gt_state *state);
 gt_status gt_outbox_load(gt_outbox *o, const gt_state *state, double left,
                          size_t (*size)(const void *ctx, const gt_frame_header *head),

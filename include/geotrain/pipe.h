@@ -68,12 +68,12 @@ typedef struct {
   const double *agree_s;
 } gt_pipe_problem;
 
-/* The stage of a span, and the span of a chunk. */
+/* Returns the stage of a span, and the span of a chunk. */
 size_t gt_pipe_stage_of(size_t stages, size_t span);
 size_t gt_pipe_span_of(size_t stages, size_t chunk, size_t stage);
 /* Activations in flight that keep a span busy until the first gradient is back (k_s in
-   docs/pipeline-schedules.md): 1 + ceil((F and B of all later spans + all hops there and back) / F), at most
-   `micros` and what the memory of its stage holds, at least 1. */
+   docs/pipeline-schedules.md): 1 + ceil((F and B of all later spans + all hops there and back) /
+   F), at most `micros` and what the memory of its stage holds, at least 1. */
 size_t gt_pipe_depth(const gt_pipe_problem *problem, size_t span);
 
 /* ---- schedules ------------------------------------------------------------------------------- */
@@ -96,12 +96,12 @@ typedef struct gt_pipe_schedule {
   gt_pipe_list *lists; /* of each stage */
 } gt_pipe_schedule;
 
-/* Empty lists; the caller closes it. */
+/* Creates empty lists; the caller closes it. */
 gt_pipe_schedule *gt_pipe_schedule_create(size_t stages, size_t chunks, size_t micros);
 void gt_pipe_schedule_close(gt_pipe_schedule *schedule);
 /* Adds a pass to the end of the list of the span's stage. */
 void gt_pipe_add(gt_pipe_schedule *schedule, gt_pass_kind kind, size_t span, size_t micro);
-/* SHA-256 of the schedule: regions compare it before they run it. */
+/* Writes the SHA-256 of the schedule: regions compare it before they run it. */
 void gt_pipe_hash(const gt_pipe_schedule *schedule, char hex[GT_SHA256_HEX]);
 
 /* What `auto` makes as small as it can.  Of schedules that are equal in it, the shorter one. */
@@ -129,10 +129,12 @@ size_t gt_pipe_chunks(gt_pipe_kind kind);
    then NULL.  The caller closes *out. */
 gt_status gt_pipe_make(gt_pipe_schedule **out, gt_pipe_kind kind, const gt_pipe_problem *problem,
                        const gt_pipe_search *search);
-/* Is a schedule, whoever made it, sound for this problem: every pass once (W alone or in BW), in an
-   order that cannot deadlock, within memory?  GT_ERR_JOB: one sentence says what is wrong first. */
+/* Checks that a schedule, whoever made it, is sound for this problem: every pass once (W alone or
+   in BW), in an order that cannot deadlock, within memory?  GT_ERR_JOB: one sentence says what is
+   wrong first. */
 gt_status gt_pipe_check(const gt_pipe_schedule *schedule, const gt_pipe_problem *problem);
-/* The most that a stage holds, in the unit of activation; it follows from the order alone. */
+/* Returns the most that a stage holds, in the unit of activation; it follows from the order
+   alone. */
 double gt_pipe_peak(const gt_pipe_schedule *schedule, const gt_pipe_problem *problem, size_t stage);
 
 /* ---- running a schedule ---------------------------------------------------------------------- */
@@ -155,18 +157,20 @@ typedef struct {
 
 gt_pipe_progress gt_pipe_progress_open(const gt_pipe_schedule *schedule, size_t stage);
 void gt_pipe_progress_close(gt_pipe_progress *progress);
-/* The message that a pass waits for, and the one that it sends when it has ended; false: none. */
+/* Find the message that a pass waits for, and the one that it sends when it has ended; false:
+   none. */
 bool gt_pipe_needs(const gt_pipe_schedule *schedule, const gt_pass *pass, gt_pipe_message *message);
 bool gt_pipe_sends(const gt_pipe_schedule *schedule, const gt_pass *pass, gt_pipe_message *message);
-/* A message to this stage is there.  Messages of the next step may come before the own step has
-   ended; they count then. */
+/* Call when a message to this stage is there.  Messages of the next step may come before the own
+   step has ended; they count then. */
 void gt_pipe_arrived(gt_pipe_progress *progress, const gt_pipe_message *message);
 bool gt_pipe_has(const gt_pipe_progress *progress, const gt_pipe_message *message);
-/* The pass that an idle stage begins now.  NULL: it waits for a message, or its list has ended. */
+/* Returns the pass that an idle stage begins now.  NULL: it waits for a message, or its list has
+   ended. */
 const gt_pass *gt_pipe_next(const gt_pipe_progress *progress);
-/* The pass of gt_pipe_next has begun. */
+/* Call when the pass of gt_pipe_next has begun. */
 void gt_pipe_begun(gt_pipe_progress *progress);
-/* All passes of the step have ended; the next step begins. */
+/* Call when all passes of the step have ended; the next step begins. */
 void gt_pipe_next_step(gt_pipe_progress *progress);
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
@@ -207,12 +211,12 @@ void gt_pipe_result_close(gt_pipe_result *result);
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* The first step as text, one line a stage, `columns` wide: F B W, small letters in odd chunks, a
-   dot where the stage waits.  A letter is what the stage does in the middle of its column; BW is
-   drawn as B, then W.  The caller frees it (gt_free). */
+/* Returns the first step as text, one line a stage, `columns` wide: F B W, small letters in odd
+   chunks, a dot where the stage waits.  A letter is what the stage does in the middle of its
+   column; BW is drawn as B, then W.  The caller frees it (gt_free). */
 char *gt_pipe_text(const gt_pipe_schedule *schedule, const gt_pipe_problem *problem,
                    const gt_pipe_result *result, size_t columns);
-/* The first step as an SVG image of width_px pixels, a row a stage, with the number of each
+/* Returns the first step as an SVG image of width_px pixels, a row a stage, with the number of each
    micro-batch where there is room.  The caller frees it (gt_free). */
 char *gt_pipe_svg(const gt_pipe_schedule *schedule, const gt_pipe_problem *problem,
                   const gt_pipe_result *result, size_t width_px);

@@ -18,10 +18,11 @@ typedef struct {
   double small_s, large_s; /* of a message of GT_PIPE_SMALL_BYTES, of GT_PIPE_LARGE_BYTES */
 } gt_pipe_link;
 
-/* Seconds from sending to arrival: small_s + bytes (large_s - small_s) / GT_PIPE_LARGE_BYTES. */
+/* Returns the seconds from sending to arrival: small_s + bytes (large_s - small_s) /
+   GT_PIPE_LARGE_BYTES. */
 double gt_pipe_transfer_s(gt_pipe_link link, double bytes);
-/* Power of a device from the times of n reference tasks: sum of weights / sum of weight x time, in
-   tasks per second.  The device on which the weighted mean time is 1 s has power 1. */
+/* Returns the power of a device from the times of n reference tasks: sum of weights / sum of weight
+   x time, in tasks per second.  The device on which the weighted mean time is 1 s has power 1. */
 double gt_pipe_power(const double *times_s, const double *weights, size_t n);
 
 /* ---- grouping -------------------------------------------------------------------------------- */

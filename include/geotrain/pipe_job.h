@@ -59,7 +59,7 @@ typedef struct gt_pipe_job {
   double *access_bps, *slots_most, *update_s, *agree_s;
 } gt_pipe_job;
 
-/* The pipeline of a job that has one, in the regions of this copy (gt_job_copies).  model:
+/* Opens the pipeline of a job that has one, in the regions of this copy (gt_job_copies).  model:
    gt_graph_spec_of(job) with shape, text, kernels and precision; its other fields are not read.
    The caller closes *out; after an error it is NULL.  GT_ERR_JOB names the key and says what is
    needed: a stage ends where the model cannot be cut, has no operation, or more workers than its
@@ -70,35 +70,38 @@ typedef struct gt_pipe_job {
 gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
                            size_t copy);
 void gt_pipe_job_close(gt_pipe_job *pipe);
-/* The shapes of its micro-batches: 0 is the one of the job, the others follow in the order of their
-   numbers of micro-batches.  Every rank has the same. */
+/* Returns the shapes of its micro-batches: 0 is the one of the job, the others follow in the order
+   of their numbers of micro-batches.  Every rank has the same. */
 size_t gt_pipe_job_shapes(const gt_pipe_job *pipe);
 const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape);
-/* The numbers of micro-batches that a run may have, ascending: "2, 4, 8 or 16".  Returns text. */
+/* Returns the numbers of micro-batches that a run may have, ascending: "2, 4, 8 or 16".  Returns
+   text. */
 char *gt_pipe_job_shapes_text(const gt_pipe_job *pipe, char *text, size_t size);
-/* The shape with so many micro-batches; none is a bug of the caller. */
+/* Returns the shape with so many micro-batches; none is a bug of the caller. */
 size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micros);
 
-/* A schedule of this kind for the same pipeline, within pipeline.memory.  GT_ERR_JOB: it is for
-   another number of spans a stage, needs more memory, or needs times.  The caller closes *out. */
+/* Creates a schedule of this kind for the same pipeline, within pipeline.memory.  GT_ERR_JOB: it is
+   for another number of spans a stage, needs more memory, or needs times.  The caller closes
+   *out. */
 gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, gt_pipe_kind kind);
 
-/* How long a pass of `samples` samples takes on a worker (from 0, of the span's stage), by compute:
-   the time of a training step of these samples in its region, times the span's share of the model's
-   multiply-adds in this pass, and compute.pass (of BW twice: it is B and W).  The virtual clock, compute.emulate and predictions all use it.  0 if
-   it is not timed. */
+/* Returns how long a pass of `samples` samples takes on a worker (from 0, of the span's stage), by
+   compute: the time of a training step of these samples in its region, times the span's share of
+   the model's multiply-adds in this pass, and compute.pass (of BW twice: it is B and W).  The
+   virtual clock, compute.emulate and predictions all use it.  0 if it is not timed. */
 gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, size_t samples,
                        size_t worker);
-/* The share of the model's parameters that the stages of a region have. */
+/* Returns the share of the model's parameters that the stages of a region have. */
 double gt_pipe_job_update_share(const gt_pipe_job *pipe, size_t region);
-/* Bytes on the wire from one region to another in a training step: outputs, gradients, and labels
-   if they are sent, with the headers of their frames. */
+/* Returns the bytes on the wire from one region to another in a training step: outputs, gradients,
+   and labels if they are sent, with the headers of their frames. */
 size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to);
-/* What a worker of the stage needs with this schedule, which is sound for the pipeline: enough for
-   each of its shapes.  Slots are those of the shape that needs the most for them. */
+/* Returns what a worker of the stage needs with this schedule, which is sound for the pipeline:
+   enough for each of its shapes.  Slots are those of the shape that needs the most for them. */
 gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
                               size_t stage);
-/* Bytes of a worker of the stage: all that it needs, with the schedule of the layout. */
+/* Returns the bytes of a worker of the stage: all that it needs, with the schedule of the
+   layout. */
 size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage);
 
 #endif

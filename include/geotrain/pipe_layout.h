@@ -30,25 +30,26 @@ typedef struct {
 /* Frees its arrays and the schedule.  NULL is allowed; so is a second call. */
 void gt_pipe_layout_close(gt_pipe_layout *layout);
 
-/* Can it be run: a sound schedule of its shape, a place for every stage that no other stage has,
-   samples that can be split, slots enough?  GT_ERR_JOB: one sentence says what is wrong first. */
+/* Checks that it can be run: a sound schedule of its shape, a place for every stage that no other
+   stage has, samples that can be split, slots enough?  GT_ERR_JOB: one sentence says what is wrong
+   first. */
 gt_status gt_pipe_layout_check(const gt_pipe_layout *layout);
 
-/* Bytes per sample of what a span sends ahead, or of what comes back for it. */
+/* Returns the bytes per sample of what a span sends ahead, or of what comes back for it. */
 size_t gt_pipe_sample_bytes(const gt_pipe_layout *layout, size_t span, bool gradient);
-/* The stage that a worker of a region has; a worker without one is a bug of the caller. */
+/* Returns the stage that a worker of a region has; a worker without one is a bug of the caller. */
 size_t gt_pipe_stage_at(const gt_pipe_layout *layout, size_t region, size_t worker);
 
 /* ---- what a worker holds --------------------------------------------------------------------- */
 
-/* The most micro-batches that a worker of a stage has in flight, from the begin of F to the end of
-   W (or BW), over its chunks: gt_pipe_peak where activation and weight_share are 1. */
+/* Returns the most micro-batches that a worker of a stage has in flight, from the begin of F to the
+   end of W (or BW), over its chunks: gt_pipe_peak where activation and weight_share are 1. */
 size_t gt_pipe_slots(const gt_pipe_schedule *schedule, size_t stage);
-/* The most micro-batches of one span that a worker has between the begin of F and the end of B.
-   This many buffers are enough for outputs of the span and for gradients that come back, at both
-   ends (docs/pipeline-steps.md says why). */
+/* Returns the most micro-batches of one span that a worker has between the begin of F and the end
+   of B. This many buffers are enough for outputs of the span and for gradients that come back, at
+   both ends (docs/pipeline-steps.md says why). */
 size_t gt_pipe_outstanding(const gt_pipe_schedule *schedule, size_t span);
-/* The same of every schedule that the layout may have: buffers that are made. */
+/* Returns the same of every schedule that the layout may have: buffers that are made. */
 size_t gt_pipe_outstanding_most(const gt_pipe_layout *layout, size_t span);
 
 /* Buffers of a worker: [first, first + count) of those of its kind, each for the worker's share of
@@ -57,15 +58,15 @@ typedef struct {
   size_t first, count, bytes;
 } gt_pipe_buffers;
 
-/* What a worker sends: outputs of the chunk's span, or gradients to the span before it.  count 0:
-   there is nothing to send. */
+/* Returns what a worker sends: outputs of the chunk's span, or gradients to the span before it.
+   count 0: there is nothing to send. */
 gt_pipe_buffers gt_pipe_out_buffers(const gt_pipe_layout *layout, size_t stage, size_t chunk,
                                     bool gradient);
-/* Where the input of the chunk's span lands (of F, or the gradient that B needs), if it comes from
-   another region.  count 0: it does not. */
+/* Returns where the input of the chunk's span lands (of F, or the gradient that B needs), if it
+   comes from another region.  count 0: it does not. */
 gt_pipe_buffers gt_pipe_landing_buffers(const gt_pipe_layout *layout, size_t stage, size_t chunk,
                                         bool gradient);
-/* All of a worker's; first is 0, bytes are those of all buffers together. */
+/* Returns all of a worker's; first is 0, bytes are those of all buffers together. */
 gt_pipe_buffers gt_pipe_out_all(const gt_pipe_layout *layout, size_t stage);
 gt_pipe_buffers gt_pipe_landing_all(const gt_pipe_layout *layout, size_t stage);
 

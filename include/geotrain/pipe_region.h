@@ -94,8 +94,9 @@ typedef struct {
   gt_pipe_region_host host;
 } gt_pipe_region_spec;
 
-/* GT_ERR_JOB: as gt_pipe_layout_check; GT_ERR_FAULT: there is no such region.  *out is then NULL.
-   A region may have workers without a stage, and no stage at all. */
+/* Creates the state machine of a region.  GT_ERR_JOB: as gt_pipe_layout_check; GT_ERR_FAULT: there
+   is no such region.  *out is then NULL. A region may have workers without a stage, and no stage at
+   all. */
 gt_status gt_pipe_region_create(gt_pipe_region **out, const gt_pipe_region_spec *spec);
 void gt_pipe_region_close(gt_pipe_region *region);
 
@@ -103,37 +104,37 @@ void gt_pipe_region_close(gt_pipe_region *region);
 
 /* All of them: GT_ERR_FAULT: it cannot be so; one sentence says why, and nothing has changed. */
 
-/* The worker has what it needs for its next step, which is `step`.  forward_micros: 0: a training
-   step; else an evaluation of so many micro-batches, the same in all regions. */
+/* Call when the worker has what it needs for its next step, which is `step`.  forward_micros: 0: a
+   training step; else an evaluation of so many micro-batches, the same in all regions. */
 gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t step,
                               size_t forward_micros);
-/* Training steps that begin from now on run this schedule (borrowed), which is sound.  No worker is
-   in a step. */
+/* Makes training steps that begin from now on run this schedule (borrowed), which is sound.  No
+   worker is in a step. */
 gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule *schedule);
 /* Where several state machines of a region, with layouts of the same stages, take turns: the next
    step of all workers is `step`; others have made those before it.  No worker is in a step.  What
    has come of this step stays. */
 gt_status gt_pipe_region_skip(gt_pipe_region *region, int64_t step);
-/* Something has come of a step that has not begun. */
+/* Call when something has come of a step that has not begun. */
 bool gt_pipe_region_early(const gt_pipe_region *region);
-/* The worker's pass has ended: its input has been read and its output written. */
+/* Call when the worker's pass has ended: its input has been read and its output written. */
 gt_status gt_pipe_region_done(gt_pipe_region *region, size_t worker);
-/* A packet for this region has arrived, whole.  Writes its buffer and at. */
+/* Call when a packet for this region has arrived, whole.  Writes its buffer and at. */
 gt_status gt_pipe_region_message(gt_pipe_region *region, gt_pipe_packet *packet);
-/* A packet from this out buffer has left: the host needs its bytes no more.  Buffers suffice if
-   this is said before what the packet causes in other regions is heard of; if it is said later,
-   passes may wait for it. */
+/* Call when a packet from this out buffer has left: the host needs its bytes no more.  Buffers
+   suffice if this is said before what the packet causes in other regions is heard of; if it is said
+   later, passes may wait for it. */
 gt_status gt_pipe_region_departed(gt_pipe_region *region, size_t worker, size_t buffer);
 
 /* ---- for the host ---------------------------------------------------------------------------- */
 
-/* The number of a packet's micro-batch on the wire: step x n + micro, n: the stride, the
+/* Returns the number of a packet's micro-batch on the wire: step x n + micro, n: the stride, the
    micro-batches of a step or of the longest evaluation, whichever is more; and back. */
 uint64_t gt_pipe_region_number(const gt_pipe_region *region, int64_t step, uint32_t micro);
 void gt_pipe_region_of_number(const gt_pipe_region *region, uint64_t number, int64_t *step,
                               uint32_t *micro);
-/* What the worker does or waits for, as text: "stage 2 waits for the activation of micro-batch 5
-   from stage 1".  Returns text. */
+/* Returns what the worker does or waits for, as text: "stage 2 waits for the activation of
+   micro-batch 5 from stage 1".  Returns text. */
 char *gt_pipe_region_text(const gt_pipe_region *region, size_t worker, char *text, size_t size);
 /* Passes so far that had to wait for an out buffer; 0 if packets depart in time. */
 size_t gt_pipe_region_stalls(const gt_pipe_region *region);

@@ -83,12 +83,12 @@ typedef struct {
 /* The most pipelines of a result. */
 #define GT_PIPE_FOUND ((size_t)8)
 
-/* Searches.  GT_ERR_JOB: one sentence names the number that is invalid, or says why there is no
-   pipeline; *out is then empty.  The caller closes *out. */
+/* Searches for a pipeline.  GT_ERR_JOB: one sentence names the number that is invalid, or says why
+   there is no pipeline; *out is then empty.  The caller closes *out. */
 gt_status gt_pipe_search_run(gt_pipe_search_result *out, const gt_pipe_search_problem *problem);
 void gt_pipe_search_close(gt_pipe_search_result *result);
 
-/* The period of a pipeline (places, ends and counts are given), with the best of `variants`
+/* Returns the period of a pipeline (places, ends and counts are given), with the best of `variants`
    variants where the kind is auto; INFINITY: no schedule fits into memory. */
 double gt_pipe_search_period(const gt_pipe_search_problem *problem, const gt_pipe_found *found,
                              size_t variants);
@@ -114,9 +114,9 @@ typedef struct {
   double memory_bytes; /* the least of the fleet's workers, if the job has no limit; else 0 */
 } gt_pipe_job_search;
 
-/* model: as for gt_pipe_job_open.  The caller closes *out; after an error it is NULL.  GT_ERR_JOB:
-   compute says nothing of a region; ranks are auto; the fleet is not that of the job and its
-   model. */
+/* Opens a search.  model: as for gt_pipe_job_open.  The caller closes *out; after an error it is
+   NULL.  GT_ERR_JOB: compute says nothing of a region; ranks are auto; the fleet is not that of the
+   job and its model. */
 gt_status gt_pipe_job_search_open(gt_pipe_job_search **out, const gt_job *job,
                                   const gt_graph_spec *model);
 void gt_pipe_job_search_close(gt_pipe_job_search *search);

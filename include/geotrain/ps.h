@@ -133,9 +133,9 @@ typedef struct {
 } gt_ps_stage;
 
 /* A region of one of several copies of a pipeline.  The regions of its copy, its mates, make steps
-   in lockstep; those that hold the same stages in the copies, its twins, keep their parameters equal
-   by a strategy, which gets the gradient of every step that the mates make, and may hold the region
-   before the next one.  Everything is borrowed. */
+   in lockstep; those that hold the same stages in the copies, its twins, keep their parameters
+   equal by a strategy, which gets the gradient of every step that the mates make, and may hold the
+   region before the next one.  Everything is borrowed. */
 typedef struct {
   const size_t *mates; /* regions of the copy, ascending, the region itself too */
   size_t nmates;
@@ -209,23 +209,23 @@ typedef struct {
    names it.  The regions make every step together, or together drop it. */
 extern const gt_sync_ops gt_ps_lockstep;
 
-/* Everything in spec is borrowed but the struct itself, which is copied. */
+/* Creates a PS.  Everything in spec is borrowed but the struct itself, which is copied. */
 gt_ps *gt_ps_create(const gt_ps_spec *spec);
 void gt_ps_close(gt_ps *ps);
 const gt_ps_spec *gt_ps_made_of(const gt_ps *ps);
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Training starts or continues; a worker gets work when it is ready. */
+/* Call when training starts or continues; a worker gets work when it is ready. */
 void gt_ps_start(gt_ps *ps, gt_ns now);
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
-/* A worker's gradient of its batch; grads are borrowed until host.taken(worker). */
+/* Takes a worker's gradient of its batch; grads are borrowed until host.taken(worker). */
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
-/* A worker's answer to an EVAL order. */
+/* Takes a worker's answer to an EVAL order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
-/* A message of data or control kind arrived (not REPORT, MODEL, HELLO, BYE).  GT_ERR_FAULT: the job
-   does not allow it (kind, codec, range, length, numbers); the text says what was found and what is
-   needed, and the message had no effect. */
+/* Call when a message of data or control kind has arrived (not REPORT, MODEL, HELLO, BYE).
+   GT_ERR_FAULT: the job does not allow it (kind, codec, range, length, numbers); the text says what
+   was found and what is needed, and the message had no effect. */
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
@@ -233,23 +233,23 @@ void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
    header, of so many bytes on the wire.  They count under wan_bytes_limit, which ends the run after
    the step that goes beyond it. */
 void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now);
-/* Such a message of a peer has arrived. */
+/* Call when such a message of a peer has arrived. */
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
-/* The schedule in force, with `adapts`; else NULL. */
+/* Returns the schedule in force, with `adapts`; else NULL. */
 const struct gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
-/* How it has changed so far, in words: "the order of passes changed 2 times; 8 micro-batches, from
-   step 31 on 16", of one of several copies behind its name.  Empty without `adapts`, and in regions
-   that do not hold the first stage.  Returns text. */
+/* Returns how it has changed so far, in words: "the order of passes changed 2 times; 8
+   micro-batches, from step 31 on 16", of one of several copies behind its name.  Empty without
+   `adapts`, and in regions that do not hold the first stage.  Returns text. */
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 /* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
    the other regions are told. */
 void gt_ps_round_unsound(gt_ps *ps);
-/* This region's file of the round is durable. */
+/* Call when this region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
-/* Time passes: heartbeats, timers, intervals by minutes. */
+/* Call when time passes: heartbeats, timers, intervals by minutes. */
 void gt_ps_tick(gt_ps *ps, gt_ns now);
 gt_ns gt_ps_next(const gt_ps *ps);
-/* Ask for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
+/* Asks for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens a last round; the lead calls it when everything is settled.  With stages, in the middle of
    a step: as soon as the step is made. */

@@ -12,8 +12,8 @@
    with a REPORT. */
 typedef struct {
   /* Begins the evaluations of the region's own model or, on the lead, of the mean.  Returns the
-     number that must end before the next stage: each by gt_ending_evaluated or by a REPORT.  0: there
-     is no test set. */
+     number that must end before the next stage: each by gt_ending_evaluated or by a REPORT.  0:
+     there is no test set. */
   size_t (*evaluate)(void *ctx, bool mean);
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);
@@ -33,12 +33,12 @@ typedef struct {
   size_t others, nmodels, nreports; /* the other regions; models and results received from them */
   int64_t last_round;
 } gt_ending;
-/* Nothing is owned, nothing to close. */
+/* Opens an ending; nothing is owned, nothing to close. */
 void gt_ending_open(gt_ending *ending, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps,
                     bool lead, size_t others);
 void gt_ending_evaluated(gt_ending *ending);
 void gt_ending_departed(gt_ending *ending, uint64_t cookie);
-/* A MODEL, REPORT or BYE has come. */
+/* Call when a MODEL, REPORT or BYE has come. */
 void gt_ending_message(gt_ending *ending, unsigned kind);
 /* A region of a pipeline sends its part of the model, params floats and then its buffers, `all`
    together, in pieces: the header of the one that begins at float `at`, and its floats in *n.  The

@@ -31,10 +31,10 @@ typedef struct {
   const gt_wiring *wiring;
 } gt_ps_setting;
 
-/* pipe: of the region's copy or, with regions alike, of another one. */
+/* Fills in the need.  pipe: of the region's copy or, with regions alike, of another one. */
 gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_setting *how);
-/* Bytes of the largest message between regions: a piece of a region's part of the model, of several
-   copies all of the part, or what a stage sends of a micro-batch. */
+/* Returns the bytes of the largest message between regions: a piece of a region's part of the
+   model, of several copies all of the part, or what a stage sends of a micro-batch. */
 size_t gt_ps_stages_message_max(const gt_pipe_job *pipe);
 
 #endif

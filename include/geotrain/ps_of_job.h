@@ -4,9 +4,9 @@
 
 #include "geotrain/ps.h"
 
-/* Samples of one EVAL order: 1,024, or up to 8,192 for a large test set, so that sending an order
-   and its answer is short compared with its work.  Depends only on the size of the test set:
-   results that are added chunk by chunk must not depend on who scored them. */
+/* Returns the samples of one EVAL order: 1,024, or up to 8,192 for a large test set, so that
+   sending an order and its answer is short compared with its work.  Depends only on the size of the
+   test set: results that are added chunk by chunk must not depend on who scored them. */
 size_t gt_ps_eval_chunk(size_t test_samples);
 
 /* The test set of a region. */
@@ -20,16 +20,16 @@ typedef struct {
    its last stage is, and by no region here. */
 void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests *tests);
 
-/* The scores of the mean model on all test sets together; scores[r] is read if region r scores.
-   Means are weighted by test samples.  The AUC compares no samples of different test sets: it is the
-   mean of those that the test sets have.  With one test set: its score, to the bit; with none: NaN,
-   perplexity 0. */
+/* Returns the scores of the mean model on all test sets together; scores[r] is read if region r
+   scores.  Means are weighted by test samples.  The AUC compares no samples of different test sets:
+   it is the mean of those that the test sets have.  With one test set: its score, to the bit; with
+   none: NaN, perplexity 0. */
 gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
                                size_t nregions);
 
-/* The spec of the PS of region order->region; the caller fills in topology, next, workers, weights,
-   vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the region;
-   parameters: of the model. */
+/* Returns the spec of the PS of region order->region; the caller fills in topology, next, workers,
+   weights, vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the
+   region; parameters: of the model. */
 gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
                          size_t parameters);
 /* Makes it the spec of a region that holds these stages of a pipeline (borrowed).  first: the order
@@ -37,17 +37,17 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
    takes one of its batches: the same in all regions. */
 void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
                       const gt_order *first);
-/* GT_ERR_JOB: the region with the data of a pipeline, or of one of its copies, has not enough
-   samples for a step.  samples: of every region. */
+/* Checks the data of a pipeline.  GT_ERR_JOB: the region with the data of a pipeline, or of one of
+   its copies, has not enough samples for a step.  samples: of every region. */
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples);
-/* What a region of one of several copies of a pipeline has in common with others; all 0 if there is
-   one copy.  samples: of every region.  The caller closes it. */
+/* Returns what a region of one of several copies of a pipeline has in common with others; all 0 if
+   there is one copy.  samples: of every region.  The caller closes it. */
 gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *samples);
 void gt_ps_copies_close(gt_ps_copies *copies);
 /* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
-/* The optimizer of a region.  Its learning-rate schedule ends with the region's steps; in lockstep,
-   with those of the region with the most. */
+/* Returns the optimizer of a region.  Its learning-rate schedule ends with the region's steps; in
+   lockstep, with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
 /* That of a region of a pipeline: the schedule ends with the pipeline's steps; of copies in
    lockstep, with those of the copy with the most (samples: of every region).  clip is of the norm
@@ -55,18 +55,19 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
                                     const int64_t *samples);
 
-/* The floats of that optimizer: parameters, of the model; or 0, if another region's optimizer makes
-   its steps. */
+/* Returns the floats of that optimizer: parameters, of the model; or 0, if another region's
+   optimizer makes its steps. */
 size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
-/* GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
+/* Checks strategy and topology.  GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
 gt_status gt_ps_check_way(const gt_job *job);
-/* The way of its exchange (gt_topology_place), unless it is searched for (gt_wiring_of); of several
-   copies of a pipeline that of each place.  parameters: of the whole model.  The caller closes it. */
+/* Returns the way of its exchange (gt_topology_place), unless it is searched for (gt_wiring_of); of
+   several copies of a pipeline that of each place.  parameters: of the whole model.  The caller
+   closes it. */
 gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters);
 /* gt_wiring_sound; of several copies of a pipeline, for the regions of each place. */
 bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring);
-/* `workers` of its exchange; NULL without sync.central.  The caller frees it. */
+/* Returns `workers` of its exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);
 
 #endif

@@ -19,24 +19,26 @@ void gt_pass_times_close(gt_pass_times *times);
 
 /* Events of a worker, at `now`, which never goes back.  Times begin at the first one. */
 
-/* It is ordered to make a step, or to evaluate.  held: since its push it was held for other regions
-   so long. */
+/* Call when it is ordered to make a step, or to evaluate.  held: since its push it was held for
+   other regions so long. */
 void gt_pass_times_ordered(gt_pass_times *t, size_t worker, bool evaluates, gt_ns held, gt_ns now);
-/* It begins a pass.  sent: when the message was sent whose arrival lets it begin; GT_NEVER: it has
-   waited for nothing that was on a link. */
+/* Call when it begins a pass.  sent: when the message was sent whose arrival lets it begin;
+   GT_NEVER: it has waited for nothing that was on a link. */
 void gt_pass_times_begins(gt_pass_times *t, size_t worker, gt_pass_kind kind, gt_ns sent,
                           gt_ns now);
-/* It has reported the pass, which took so long. */
+/* Call when it has reported the pass, which took so long. */
 void gt_pass_times_made(gt_pass_times *t, size_t worker, gt_ns compute, gt_ns now);
-/* All its passes of the step are made; its gradient has come. */
+/* Call when all its passes of the step are made; its gradient has come. */
 void gt_pass_times_ends(gt_pass_times *t, size_t worker, gt_ns now);
 void gt_pass_times_pushed(gt_pass_times *t, size_t worker, gt_ns now);
 
-/* Training has begun; it is over: nothing more is counted.  Of repeated calls the first counts. */
+/* Call when training has begun, and when it is over: nothing more is counted then.  Of repeated
+   calls the first counts. */
 void gt_pass_times_begin(gt_pass_times *t, gt_ns now);
 void gt_pass_times_end(gt_pass_times *t, const gt_ns *held, gt_ns now);
 
-/* A worker's phases up to now; held: as in gt_pass_times_ordered, if it were ordered now. */
+/* Returns a worker's phases up to now; held: as in gt_pass_times_ordered, if it were ordered
+   now. */
 gt_phase_times gt_pass_times_of(const gt_pass_times *t, size_t worker, gt_ns held, gt_ns now);
 /* Adds what earlier starts have counted. */
 void gt_pass_times_add(gt_pass_times *t, size_t worker, const gt_phase_times *earlier);

@@ -43,48 +43,52 @@ typedef struct {
   gt_ps_passes_host host;
 } gt_ps_passes_spec;
 
-/* Errors as gt_pipe_region_create; *out is then NULL. */
+/* Opens the passes.  Errors as gt_pipe_region_create; *out is then NULL. */
 gt_status gt_ps_passes_open(gt_ps_passes **out, const gt_ps_passes_spec *spec);
 /* Takes NULL. */
 void gt_ps_passes_close(gt_ps_passes *passes);
 
 /* Events.  GT_ERR_FAULT: it cannot be so; one sentence says why, and nothing has changed. */
 
-/* The PS orders a worker to train or to evaluate; its vectors are borrowed until the order ends. */
+/* Call when the PS orders a worker to train or to evaluate; its vectors are borrowed until the
+   order ends. */
 gt_status gt_ps_passes_order(gt_ps_passes *passes, size_t worker, const gt_ps_order *order);
-/* A worker has made its pass: time of the work, and of the wait before it. */
+/* Call when a worker has made its pass: time of the work, and of the wait before it. */
 gt_status gt_ps_passes_done(gt_ps_passes *passes, size_t worker, gt_ns compute, gt_ns wait);
-/* A message of kind ACTIVATION or ACT_GRADIENT has arrived.  sent: when its sender queued it, by
-   this PS's clock (head->sequence is by the sender's); GT_NEVER: not known. */
+/* Call when a message of kind ACTIVATION or ACT_GRADIENT has arrived.  sent: when its sender queued
+   it, by this PS's clock (head->sequence is by the sender's); GT_NEVER: not known. */
 gt_status gt_ps_passes_message(gt_ps_passes *passes, const gt_frame_header *head, gt_ns sent);
 gt_status gt_ps_passes_departed(gt_ps_passes *passes, uint64_t cookie);
-/* Steps from now on run this schedule (gt_pipe_region_reorder), in its number of micro-batches. */
+/* Makes steps from now on run this schedule (gt_pipe_region_reorder), in its number of
+   micro-batches. */
 gt_status gt_ps_passes_reorder(gt_ps_passes *passes, const gt_pipe_schedule *schedule);
-/* The run ends: no more passes are ordered, and what still comes is ignored. */
+/* Call when the run ends: no more passes are ordered, and what still comes is ignored. */
 void gt_ps_passes_end(gt_ps_passes *passes);
 
-/* The worker's push that ends the order has come: adds the times of the order's passes to it. */
+/* Call when the worker's push that ends the order has come: adds the times of the order's passes to
+   it. */
 void gt_ps_passes_timed(gt_ps_passes *passes, size_t worker, gt_ns *compute, gt_ns *wait);
 
-/* Called after every event of the PS: the phases of workers begin with training and end with it. */
+/* Counts phases; called after every event of the PS: the phases of workers begin with training and
+   end with it. */
 void gt_ps_passes_account(gt_ps_passes *passes, bool training);
-/* The phases of a worker up to now; and what a checkpoint has of them is added. */
+/* Returns the phases of a worker up to now; and what a checkpoint has of them is added. */
 gt_phase_times gt_ps_passes_phases(const gt_ps_passes *passes, size_t worker);
 void gt_ps_passes_had(gt_ps_passes *passes, size_t worker, const gt_phase_times *earlier);
-/* Their means over the region's workers, in seconds. */
+/* Writes their means over the region's workers, in seconds. */
 void gt_ps_passes_means(const gt_ps_passes *passes, double phase_s[GT_NPHASES]);
 /* Workers of the region. */
 size_t gt_ps_passes_workers(const gt_ps_passes *passes);
-/* The stage of a worker; its samples of a micro-batch as they are now, and of a step. */
+/* Returns the stage of a worker; its samples of a micro-batch as they are now, and of a step. */
 size_t gt_ps_passes_stage(const gt_ps_passes *passes, size_t worker);
 size_t gt_ps_passes_share(const gt_ps_passes *passes, size_t worker);
 size_t gt_ps_passes_samples(const gt_ps_passes *passes, size_t worker);
-/* The shape of the micro-batches (gt_pipe_job_shape) of steps that begin now. */
+/* Returns the shape of the micro-batches (gt_pipe_job_shape) of steps that begin now. */
 size_t gt_ps_passes_shape(const gt_ps_passes *passes);
-/* What the worker does or waits for (gt_pipe_region_text). */
+/* Returns what the worker does or waits for (gt_pipe_region_text). */
 char *gt_ps_passes_text(const gt_ps_passes *passes, size_t worker, char *text, size_t size);
-/* How long a pass of a worker (from 0, of its region) takes by the job, with micro-batches of its
-   shape; 0: no time is given. */
+/* Returns how long a pass of a worker (from 0, of its region) takes by the job, with micro-batches
+   of its shape; 0: no time is given. */
 gt_ns gt_ps_pass_time(const gt_pipe_job *job, size_t worker, size_t span, gt_pass_kind kind);
 
 #endif

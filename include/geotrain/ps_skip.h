@@ -4,15 +4,15 @@
 
 #include "geotrain/ps_state.h"
 
-/* How often what was counted between two looks may be repeated before the region makes its last
-   steps or, if evaluations count, its next evaluation; INFINITY: any number, because the region
-   makes no steps. */
+/* Returns how often what was counted between two looks may be repeated before the region makes its
+   last steps or, if evaluations count, its next evaluation; INFINITY: any number, because the
+   region makes no steps. */
 double gt_ps_repeats(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to,
                      bool evaluations);
-/* Whether the evaluation that is under way proceeds evenly enough between two looks to be repeated
+/* True if the evaluation that is under way proceeds evenly enough between two looks to be repeated
    too, chunk by chunk. */
 bool gt_ps_chunks_repeat(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to);
-/* Estimate of the evaluations that the region will still make while it trains. */
+/* Returns an estimate of the evaluations that the region will still make while it trains. */
 double gt_ps_evaluations_left(const gt_ps *ps);
 /* Evaluations that are due when what was counted between two looks (the second one is now) has been
    repeated n times. */

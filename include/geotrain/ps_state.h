@@ -50,15 +50,16 @@ typedef struct {
 } gt_ps_wait;
 
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
-/* For how long the heartbeats of all regions have said that nothing moves.  0 if a region is
-   silent. */
+/* Returns for how long the heartbeats of all regions have said that nothing moves.  0 if a region
+   is silent. */
 gt_ns gt_ps_still(const gt_ps *ps);
 gt_ps_wait gt_ps_waits_for(const gt_ps *ps);
 void gt_ps_loss_reset(gt_ps *ps);
 
-/* The share of the training that is done, 0 to 1. */
+/* Returns the share of the training that is done, 0 to 1. */
 double gt_ps_share_done(const gt_ps *ps);
-/* Steps that the region will still make, as the job says; 0 when it is done. */
+/* Returns the number of steps that the region will still make, as the job says; 0 when it is
+   done. */
 int64_t gt_ps_steps_left(const gt_ps *ps);
 
 typedef struct {
@@ -72,17 +73,19 @@ typedef struct {
   bool compared;
 } gt_ps_link;
 void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
-/* The part of the time since the worker's last push in which it was held for other regions. */
+/* Returns the part of the time since the worker's last push in which it was held for other
+   regions. */
 gt_ns gt_ps_held(const gt_ps *ps, size_t worker);
-/* The worker has not reported that it is ready. */
+/* True if the worker has not reported that it is ready. */
 bool gt_ps_absent(const gt_ps *ps, size_t worker);
-/* Since when the worker has been computing, and which batch; false: it is not computing. */
+/* Tells since when the worker has been computing, and which batch; false: it is not computing. */
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
 
-/* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which
-   the caller saves, the region's whole state. */
+/* Saves the state under the names "ps/...", "sync/...", "optim/...", "outbox/...": with
+   model/params and model/buffers, which the caller saves, the region's whole state. */
 void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
-/* Before gt_ps_start; number of workers and limits may differ from those that saved. */
+/* Loads the state, before gt_ps_start; number of workers and limits may differ from those that
+   saved. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
 
 #endif

@@ -32,26 +32,26 @@ typedef struct gt_timeline gt_timeline;
 gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers,
                                 double update_share);
 void gt_timeline_close(gt_timeline *timeline);
-/* The PS's clock.  The PS does one thing at a time, so this may be later than the event that it
-   handles. */
+/* Returns the PS's clock.  The PS does one thing at a time, so this may be later than the event
+   that it handles. */
 gt_ns gt_timeline_now(const gt_timeline *timeline);
-/* The time of the event that is being handled, or was handled last. */
+/* Returns the time of the event that is being handled, or was handled last. */
 gt_ns gt_timeline_at(const gt_timeline *timeline);
 void gt_timeline_work(gt_timeline *timeline, gt_ps_work work, double part);
-/* A checkpoint of so many bytes is being written. */
+/* Call when a checkpoint of so many bytes is being written. */
 void gt_timeline_writing(gt_timeline *timeline, double bytes);
 void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);
-/* The worker is ordered to make a pass of a pipeline, which takes this long. */
+/* Call when the worker is ordered to make a pass of a pipeline, which takes this long. */
 void gt_timeline_passing(gt_timeline *timeline, size_t worker, gt_ns cost);
-/* When the worker pushes; GT_NEVER: it has nothing to do. */
+/* Returns when the worker pushes; GT_NEVER: it has nothing to do. */
 gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
-/* The next event: a frame that arrives, a link that needs to be polled, a tick of the PS, or an
-   event of the timeline itself. */
+/* Returns the next event: a frame that arrives, a link that needs to be polled, a tick of the PS,
+   or an event of the timeline itself. */
 gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, gt_ns tick);
 void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
 /* Of a PUSH: the cost of the work, and how long the worker had waited for its order. */
 void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
-/* The worker's push is due earlier by `by`: a simulation has skipped that time. */
+/* Call when the worker's push is due earlier by `by`: a simulation has skipped that time. */
 void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
 /* Events before `at` have happened, outside the timeline. */
 void gt_timeline_forward(gt_timeline *timeline, gt_ns at);

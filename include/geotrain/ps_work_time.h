@@ -9,9 +9,10 @@ gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_comput
                    int64_t batch);
 gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
                    int64_t samples);
-/* How many times longer this worker takes because of compute.speed. */
+/* Returns how many times longer this worker takes because of compute.speed. */
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker);
-/* GT_ERR_JOB names a region of which compute says nothing; why: "under --clock virtual". */
+/* Checks the costs.  GT_ERR_JOB names a region of which compute says nothing; why: "under --clock
+   virtual". */
 gt_status gt_cost_check(const gt_job *job, const char *why);
 
 #endif

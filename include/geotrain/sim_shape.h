@@ -24,15 +24,15 @@ typedef struct {
    caller closes *out; after an error it is closed already.  GT_ERR_JOB, GT_ERR_DATA say what is
    missing. */
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
-/* Opens the data of every region and prints a line for each to `to`. Then checks that the samples
+/* Opens the data of every region and prints a line for each to `to`.  Then checks that the samples
    of all regions are alike, that the model takes them, that the regions can share them, that the
    pipeline can be cut, and that each worker fits into the memory of this machine.
-   elsewhere[nregions]: a file of this region that cannot be read here may be on other machines; *naway receives the number of such files. With one of them, the division is
-   not checked; if no file can be read, only the name of the model is. GT_ERR_JOB, GT_ERR_DATA: the
-   first fault. */
+   elsewhere[nregions]: a file of this region that cannot be read here may be on other machines;
+   *naway receives the number of such files.  With one of them, the division is not checked; if no
+   file can be read, only the name of the model is.  GT_ERR_JOB, GT_ERR_DATA: the first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
-/* What gt_pipe_job_open and gt_pipe_job_search_open need of the job's model. */
+/* Returns what gt_pipe_job_open and gt_pipe_job_search_open need of the job's model. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);
 /* The pipelines of the job's copies (gt_job_copies), for a model of this shape; *out is NULL if it
    has none, and after an error.  The caller closes them.  Errors as gt_pipe_job_open. */

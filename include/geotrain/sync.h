@@ -119,9 +119,9 @@ const gt_sync_ops *gt_sync_of(gt_strategy strategy);
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);
 void gt_sync_close(gt_sync *s);
 
-/* The region makes no more steps, or after a resume may make some again. */
+/* Call when the region makes no more steps, or after a resume may make some again. */
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
-/* Dispatch: calls the slot unless it is NULL. */
+/* Calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
 /* Only with env.singly. */
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);

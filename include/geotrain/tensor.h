@@ -471,7 +471,7 @@ void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels);
    The caller frees it with gt_free. */
 char *gt_choices_text(const gt_choices *choices);
 /* Adds the choices in `text` that are for this machine; *found: whether `text` has any section for
-   it.  GT_ERR_JOB: the error text names `source`, the line and what is needed there. */
+   it.  GT_ERR_JOB: the error text names `source`, the line and what was expected there. */
 gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *text, bool *found);
 void gt_choices_close(gt_choices *choices);
 

@@ -38,21 +38,22 @@ typedef struct {
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
 } gt_gateway_events;
 
-/* A message of the peer cannot be right: ends the run (GT_ERR_LOST) with the region's name. */
+/* Call when a message of the peer cannot be right: ends the run (GT_ERR_LOST) with the region's
+   name. */
 _Noreturn void gt_gateway_refuse(const gt_gateway *gateway, size_t peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Collective over ps_comm, whose ranks are region ids. */
+/* Creates the gateway.  Collective over ps_comm, whose ranks are region ids. */
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
                               const gt_gateway_events *events);
-/* The largest REPORT, in bytes, that a gateway of so many regions accepts, even if payload_max is
-   smaller. */
+/* Returns the largest REPORT, in bytes, that a gateway of so many regions accepts, even if
+   payload_max is smaller. */
 size_t gt_gateway_report_max(size_t nregions);
-/* Frees.  Frames that have departed on an emulated link still arrive: the call sleeps until they
-   have, at most one latency.  Queued and partly sent messages are dropped; to lose nothing, poll
-   until gt_gateway_next returns GT_NEVER first.  Collective over ps_comm: a barrier that sleeps
-   comes first, so that nothing is under way when receives are cancelled.  limit_s: how long to wait
-   for the other regions; after that, panic with 5. */
+/* Frees the gateway.  Frames that have departed on an emulated link still arrive: the call sleeps
+   until they have, at most one latency.  Queued and partly sent messages are dropped; to lose
+   nothing, poll until gt_gateway_next returns GT_NEVER first.  Collective over ps_comm: a barrier
+   that sleeps comes first, so that nothing is under way when receives are cancelled.  limit_s: how
+   long to wait for the other regions; after that, panic with 5. */
 void gt_gateway_close(gt_gateway *gateway, double limit_s);
 
 /* Queues a message for a peer.  The caller sets kind, codec, round, sequence, value, detail and
@@ -65,14 +66,14 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
 bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
 /* Does everything that can be done now.  Returns true if anything moved. */
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
-/* When to poll again at the latest, because a frame departs or arrives; GT_NEVER: nothing is due.
-   `*large` (may be NULL): MPI transfers are pending. */
+/* Returns when to poll again at the latest, because a frame departs or arrives; GT_NEVER: nothing
+   is due.  `*large` (may be NULL): MPI transfers are pending. */
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
 /* Frames leave and arrive as the link model says. */
 bool gt_gateway_modelled(const gt_gateway *gateway);
-/* A message of the peer has begun to arrive. */
+/* True if a message of the peer has begun to arrive. */
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer);
-/* When something was last heard from the peer (always real time). */
+/* Returns when something was last heard from the peer (always real time). */
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer);
 /* Drops data and bulk that have not been put on a link, the rest of a partly sent message too: used
    after a stop, when every peer drops data.  on_departed is not called for them. */
@@ -80,8 +81,8 @@ void gt_gateway_drop_bulk(gt_gateway *gateway);
 /* Messages to the peer that have not begun to leave, data and bulk. */
 size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer);
 
-/* Training begins: from now on the traces and outages of the links count, unless a checkpoint has
-   restored their position. */
+/* Call when training begins: from now on the traces and outages of the links count, unless a
+   checkpoint has restored their position. */
 void gt_gateway_begin(gt_gateway *gateway, gt_ns now);
 
 /* ---- virtual clock ------------------------------------------------------------------------------
@@ -94,13 +95,13 @@ void gt_gateway_begin(gt_gateway *gateway, gt_ns now);
    frame (a conservative simulation: Chandy and Misra 1979; in rounds: Nicol 1993).  Nothing depends
    on when messages really come. */
 
-/* From now on times are virtual and begin at 0.  delay_min: nregions x nregions, row: sender, all >
-   0 except on the diagonal; copied.  Every PS calls it at the same point of its run, with nothing
-   under way. */
+/* Makes times virtual from now on; they and begin at 0.  delay_min: nregions x nregions, row:
+   sender, all > 0 except on the diagonal; copied.  Every PS calls it at the same point of its run,
+   with nothing under way. */
 void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min);
 /* Receives frames from the transport and holds them; delivers none.  True if there were any. */
 bool gt_gateway_take(gt_gateway *gateway);
-/* When the next known frame arrives; GT_NEVER: none is known. */
+/* Returns when the next known frame arrives; GT_NEVER: none is known. */
 gt_ns gt_gateway_arrival(const gt_gateway *gateway);
 /* Delivers that frame; now: the time at which the PS handles it, passed to on_message. */
 void gt_gateway_deliver(gt_gateway *gateway, gt_ns now);
@@ -111,7 +112,7 @@ void gt_gateway_propose(gt_gateway *gateway, gt_ns next);
 /* True when all regions have spoken: every frame that arrives before *safe is here.  Does not
    wait. */
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);
-/* A region that has not spoken; the number of regions: all have. */
+/* Returns a region that has not spoken; the number of regions: all have. */
 size_t gt_gateway_missing(const gt_gateway *gateway);
 /* Sends a sign of life to the regions that wait for this one. */
 void gt_gateway_alive(gt_gateway *gateway);
@@ -122,13 +123,14 @@ void gt_gateway_alive(gt_gateway *gateway);
 typedef struct {
   int64_t messages, frames, payload_bytes, wire_bytes;
 } gt_ledger_row;
-/* What has left for the peer, by kind (index: gt_msg_kind); counted when frames leave. */
+/* Returns what has left for the peer, by kind (index: gt_msg_kind); counted when frames leave. */
 const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer);
-/* Time in which frames were leaving for the peer. */
+/* Returns the time in which frames were leaving for the peer. */
 double gt_gateway_wire_s(const gt_gateway *gateway, size_t peer);
-/* CPU seconds spent in emulation (link model and held frames), measured by CPU-time counters. */
+/* Returns the CPU seconds spent in emulation (link model and held frames), measured by CPU-time
+   counters. */
 double gt_gateway_emulation_s(const gt_gateway *gateway);
-/* Ledger, time on the wire and state of the link model, as "wan/<peer>/..."; times are saved
+/* Saves ledger, time on the wire and state of the link model, as "wan/<peer>/..."; times are saved
    relative to `now`. */
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state);
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state);

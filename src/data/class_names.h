@@ -10,7 +10,8 @@
 /* Bytes of one name, without its NUL, and of all names with theirs. */
 enum { GT_CLASS_NAME_MAX = 255, GT_CLASS_NAMES_MAX = 1 << 20 };
 
-/* Appends a copy of `name`; without control characters (gt_text_flatten).  The caller frees names->text. */
+/* Appends a copy of `name`; without control characters (gt_text_flatten).  The caller frees
+   names->text. */
 void gt_class_names_add(gt_class_names *names, const char *name);
 /* GT_ERR_DATA, naming `path` and the class: a name is empty, too long, or another class's, too. */
 gt_status gt_class_names_check(const gt_class_names *names, const char *path);
@@ -18,7 +19,7 @@ gt_status gt_class_names_check(const gt_class_names *names, const char *path);
 void gt_class_names_hash(const gt_class_names *names, char hash[65]);
 
 /* Reads the names of `classes` classes; none if the file has none.  The caller frees names->text,
-   also after an error.  GT_ERR_DATA names the file, what was found and what is needed. */
+   also after an error.  GT_ERR_DATA names the file, what was found and what was expected. */
 gt_status gt_class_names_read(gt_class_names *names, hid_t file, const char *path, size_t classes);
 /* Writes them; false: HDF5 cannot. */
 bool gt_class_names_write(const gt_class_names *names, hid_t file);

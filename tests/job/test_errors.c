@@ -1,5 +1,5 @@
 /* Every kind of error in a job file: exit status 2 and a sentence that names the file, the key,
-   what was found and what is needed. */
+   what was found and what was expected. */
 #include <unistd.h>
 
 #include "world.h"

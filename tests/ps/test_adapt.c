@@ -211,7 +211,7 @@ static void what_others_tell_is_checked(void) {
   refuses(&h, 0, note(3, 2), -1, "0 or more");
   refuses(&h, 0, note(4, 2), -1, "0 or more");
   assert_int_equal(hears(&h, 0, note(3, 2), 1000000, 5 * GT_SECOND), GT_OK);
-  refuses(&h, 0, INT64_MIN, 1, "is needed");
+  refuses(&h, 0, INT64_MIN, 1, "; expected ");
   close_hand(&h);
 }
 
@@ -293,8 +293,9 @@ static void copies_measure_for_themselves(void) {
   says(&h, 1, 2, note(1, 0));
   assert_int_equal(h.ntold, 2);
   for (size_t other = STAGES; other < REGIONS; other++) {
-    refuses(&h, other, note(1, 0), GT_SECOND, "is of the same copy of the pipeline is needed");
-    refuses(&h, other, note(4, 0), 1, "is of the same copy of the pipeline is needed");
+    refuses(&h, other, note(1, 0), GT_SECOND,
+            "one from a region that is of the same copy of the pipeline");
+    refuses(&h, other, note(4, 0), 1, "one from a region that is of the same copy of the pipeline");
   }
   const gt_ps_push push = {.samples = 1, .loss_sum = 1};
   gt_ps_gradient(h.ps, 0, &push, NULL, 6 * GT_SECOND);

@@ -7,7 +7,7 @@
 typedef struct gt_idx gt_idx;
 
 /* Opens a file with `ndims` dimensions (1 labels, 3 images) and reads its header.  GT_ERR_DATA
-   names the file, what was found and what is needed. */
+   names the file, what was found and what was expected. */
 gt_status gt_idx_open(gt_idx **out, const char *path, int ndims);
 /* Dimension i: 0 items, 1 height, 2 width; 1 if i >= ndims. */
 size_t gt_idx_dim(const gt_idx *idx, int i);

@@ -151,7 +151,7 @@ static gt_status expect_end(text_file *l) {
 /* Reads the label of the next line, 0 or 1, and its *fields ids into `ids`, which has room for
    GT_LIBFM_MAX_FIELDS.  At the end of the file *more is false and nothing else is written.  Spaces
    and carriage returns at the end of a line, and empty lines at the end of the file, are ignored.
-   GT_ERR_DATA names the file, the line, what was found and what is needed. */
+   GT_ERR_DATA names the file, the line, what was found and what was expected. */
 static gt_status next_text(text_file *l, bool *more, int32_t *label, int32_t *ids, size_t *fields) {
   *more = false;
   l->line++;
