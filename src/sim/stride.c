@@ -5,15 +5,248 @@
    If there are too many evaluations for that, whole cycles from one evaluation to the next are
    skipped in the same way. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "geotrain/ps_skip.h"
-#include "stride.h"
+#include "geotrain/ps_work_time.h"
+#include "internal.h"
 
+#define SETTLE      8     /* exchanges of every region after the start and a region's end */
+#define SETTLE_EVAL 4     /* likewise after an evaluation */
+#define CYCLES_MIN  12.0  /* fewer evaluations are always simulated one by one */
 #define SLICES      200.0 /* in the whole run */
 #define FEW_REGIONS 16    /* with more, the end of a single region is not waited for */
 #define PART_CYCLE  1.6   /* cycles simulated for each cycle that is repeated */
-#define LATE        8     /* times the budget of events: see hurry */
 #define CERTAIN     0.045 /* share of the time; a larger error needs a reason */
+#define WHOLE_SHARE 0.5   /* of the training done when the first slice ends: all is simulated */
+#define SLICE_MIN   2     /* exchanges in a slice, if there are many evaluations */
+#define DRAINED     16 /* exchanges until the messages that an outage delayed have left, at most */
+#define GOLDEN      0.6180339887498949
+#define SILVER      0.4142135623730951
+
+/* The beginning or the end of an outage. */
+typedef struct {
+  gt_ns at;
+  double for_s;
+  bool begins;
+} outage_end;
+
+/* The possible error of repeated stretches. */
+typedef struct {
+  double time_s, work; /* of the stretch before; time 0: there is none */
+  double var_s2;       /* of the skipped time, for stretches with one before them */
+  double alone_s2;     /* squared skipped times, for stretches without one before them */
+  double relative2;    /* sum of squared relative differences, over `pairs` */
+  size_t pairs;
+} spread;
+
+/* How often a stretch is repeated; below 0: not known yet; 0: never. */
+typedef struct {
+  double often, carry, phase;
+  double sum_s, n; /* time and number of stretches so far */
+} turns;
+
+typedef struct {
+  gt_sim *sim;
+  int64_t budget;
+  outage_end *bounds; /* nbounds, ascending */
+  size_t nbounds, bound;
+  double short_s; /* shorter outages are not waited for */
+  size_t ref;     /* the region that is expected to end last */
+  gt_ns at;       /* time of the last event */
+  /* a beat: an exchange of ref */
+  int64_t beat_steps, beat_events;
+  double per_beat; /* events */
+  double beat_s;   /* 0: not known yet */
+  size_t ntraining;
+  /* Since the last beat an outage began or ended, which takes effect within so many beats; 0:
+     none. */
+  int64_t struck;
+  bool turned;         /* since the last beat an evaluation began or ended */
+  bool settling, open; /* open: a slice has begun */
+  int64_t settle_events, settle_beats, *settle_steps;
+  double settle_done; /* share of ref's training done when all had settled */
+  gt_ns settle_at;
+  sim_mark from, to;
+  sim_stretch stretch;
+  int64_t slice_events;
+  turns slices_turn;
+  bool traces, cycles; /* cycles: whole cycles between evaluations are skipped too */
+  /* cycles */
+  bool *evaluating; /* nregions */
+  size_t cycle_ref; /* the region whose evaluations delimit cycles */
+  bool cycle_open;
+  sim_mark cycle_from, cycle_to;
+  turns cycles_turn;
+  /* the possible error */
+  spread slices, of_cycles;
+  double gone_s;
+  double
+      grain_s; /* a stretch is a whole number of exchanges or evaluations of ref, not of others */
+} stride;
+
+/* ---- repetition, and its error --------------------------------------------------------------- */
+
+/* A stretch of this time and work is repeated n times.  pace_s: seconds per unit of work, the mean of
+   the run.  Stretches are compared by their work in equal times, because a stretch in which nothing
+   moves has no work. */
+static void spread_add(spread *x, double time_s, double work, double n, double pace_s) {
+  if (x->time_s > 0) {
+    double d = work - x->work * time_s / x->time_s, off_s = d * pace_s;
+    x->pairs++;
+    x->relative2 += d * d > work * work ? 0.5 : work > 0 ? d * d / (work * work) / 2 : 0;
+    x->var_s2 += n * n * off_s * off_s / 2;
+  } else
+    x->alone_s2 += n * n * time_s * time_s;
+  x->time_s = time_s;
+  x->work = work;
+}
+
+static double spread_variance_s2(const spread *x) {
+  return x->var_s2 + (x->pairs > 0 ? x->alone_s2 * x->relative2 / (double)x->pairs : 0);
+}
+
+/* How often the next stretch is repeated: a whole number, `often` on average; INFINITY: as often as
+   possible.  If links change (traces), the same time is skipped after every stretch, whatever it
+   contained: otherwise a pause within a stretch would count more than a pause between stretches.
+   The skipped times vary, so that stretches do not always meet the same part of a trace. */
+static double turns_next(turns *t, bool links_change, double time_s) {
+  if (!isfinite(t->often)) return t->often;
+  if (!links_change) {
+    t->carry += t->often;
+    double n = floor(t->carry);
+    t->carry -= n;
+    return n;
+  }
+  t->sum_s += time_s;
+  t->n++;
+  t->phase = fmod(t->phase + GOLDEN, 1);
+  t->carry = fmod(t->carry + SILVER, 1);
+  return floor(t->often * (0.5 + t->phase) * t->sum_s / t->n / time_s + t->carry);
+}
+
+/* ---- outages --------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b) {
+  gt_ns x = ((const outage_end *)a)->at, y = ((const outage_end *)b)->at;
+  return (x > y) - (x < y);
+}
+
+static void find_bounds(stride *s) {
+  const size_t n = s->sim->n;
+  size_t room = 0;
+  for (size_t i = 0; i < n * n; i++)
+    room += 2 * gt_links_from(s->sim->spec.links, i / n)[i % n].noutages;
+  s->bounds = GT_NEW_ARRAY(outage_end, room + 1);
+  for (size_t i = 0; i < n * n; i++) {
+    const gt_link_spec *l = &gt_links_from(s->sim->spec.links, i / n)[i % n];
+    if (i / n >= i % n) continue;
+    s->traces |= l->trace != NULL;
+    for (size_t k = 0; k < l->noutages; k++) {
+      double from_s = l->outages[k].from_s, for_s = l->outages[k].for_s;
+      s->bounds[s->nbounds++] = (outage_end){gt_from_seconds(from_s), for_s, true};
+      s->bounds[s->nbounds++] = (outage_end){gt_from_seconds(from_s + for_s), for_s, false};
+    }
+  }
+  qsort(s->bounds, s->nbounds, sizeof *s->bounds, by_time);
+}
+
+/* The next beginning or end of an outage that is waited for. */
+static gt_ns next_bound(const stride *s) {
+  for (size_t i = s->bound; i < s->nbounds; i++)
+    if (s->bounds[i].for_s >= s->short_s) return s->bounds[i].at;
+  return GT_NEVER;
+}
+
+/* The beginning of an outage takes effect when the messages that may be under way have arrived, its
+   end when the delayed messages have left; if regions wait for each other, both take effect at
+   once. */
+static int64_t bound_settle(const stride *s, bool begins) {
+  int64_t most = 0;
+  for (size_t r = 0; r < s->sim->n; r++) {
+    const gt_ps_spec *spec = gt_ps_made_of(s->sim->regions[r].ps);
+    int64_t n = spec->strategy->waits || !spec->strategy->sends
+                    ? 0
+                    : (int64_t)(spec->outbox + spec->window);
+    if (n > most) most = n;
+  }
+  return (begins || most < DRAINED ? most : DRAINED) + SETTLE_EVAL;
+}
+
+/* ---- how often ------------------------------------------------------------------------------- */
+
+static int longest_first(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x < y) - (x > y);
+}
+
+/* Events for the outages that are still to come; if they are too many, only for the longest. */
+static double plan_outages(stride *s, double end_s, double most, double events_per_s) {
+  double *lengths = GT_NEW_ARRAY(double, s->nbounds + 1), cost = 0;
+  size_t n = 0;
+  for (size_t i = s->bound; i < s->nbounds; i++)
+    if (gt_seconds(s->bounds[i].at) < end_s) lengths[n++] = s->bounds[i].for_s;
+  qsort(lengths, n, sizeof *lengths, longest_first);
+  for (size_t i = 0; i < n; i++) {
+    double one = (double)s->slice_events + fmin(s->per_beat * (double)bound_settle(s, i % 2 == 0),
+                                                i % 2 == 0 ? lengths[i] * events_per_s : INFINITY);
+    if (cost + one > most && s->short_s == 0) s->short_s = lengths[i] * (1 + 1e-9);
+    if (s->short_s == 0) cost += one;
+  }
+  gt_free(lengths);
+  return cost;
+}
+
+/* Events while the regions evaluate once. */
+static double one_evaluation(const stride *s, double events_per_s) {
+  const gt_sim *sim = s->sim;
+  double most = 0;
+  for (size_t r = 0; r < sim->n; r++) {
+    const gt_ps_spec *spec = gt_ps_made_of(sim->regions[r].ps);
+    if (spec->nworkers == 0) continue;
+    gt_job_compute c = gt_job_compute_of(sim->spec.job, r);
+    most = fmax(most, gt_seconds(gt_cost_eval(sim->spec.job, &sim->regions[r].order, &c, 0,
+                                              (int64_t)gt_sim_tests(sim, r))) /
+                          (double)spec->nworkers);
+  }
+  return most * events_per_s;
+}
+
+/* Events for the evaluations that are still to come.  If they are too many for slices of the usual
+   length, slices between them are shorter; if that is not enough, whole cycles are skipped. */
+static double plan_evaluations(stride *s, double most, double events_per_s) {
+  double n = 0, each = s->per_beat * SETTLE_EVAL + one_evaluation(s, events_per_s),
+         slice = (double)s->slice_events;
+  for (size_t r = 0; r < s->sim->n; r++) n += gt_ps_evaluations_left(s->sim->regions[r].ps);
+  s->cycle_ref = s->ref;
+  if (n * (each + slice) > most) slice = fmax(most / n - each, s->per_beat * SLICE_MIN);
+  s->cycles =
+      n * (each + slice) > most && gt_ps_evaluations_left(s->sim->regions[s->ref].ps) >= CYCLES_MIN;
+  if (s->cycles) return 0;
+  s->slice_events = (int64_t)slice;
+  return n * (each + slice);
+}
+
+/* Decides how often slices are repeated, how long they are, which outages are waited for, and whether
+   evaluations are.  events, time_s, share: of the training that was simulated: the first slice, or
+   all so far if there was none. */
+static void plan(stride *s, double events, double time_s, double share) {
+  gt_sim *sim = s->sim;
+  double done = gt_ps_share_done(sim->regions[s->ref].ps),
+         left = events / fmax(share, 1e-12) * (1 - done), rate = events / fmax(time_s, 1e-9);
+  double budget = (double)s->budget - (double)sim->events,
+         third = fmax(budget, (double)s->budget / 2) / 3;
+  s->slices_turn.often = s->slices_turn.carry = 0;
+  if (done >= WHOLE_SHARE || left <= budget) return;
+  double cost = (s->per_beat * SETTLE + (double)s->slice_events) * (double)sim->n;
+  cost +=
+      plan_outages(s, gt_seconds(s->at) + time_s * (1 - done) / fmax(share, 1e-12), third, rate);
+  cost += plan_evaluations(s, budget, rate);
+  s->slices_turn.often =
+      s->cycles ? INFINITY : fmax(0.01, left / fmax(0.95 * (budget - cost), third) - 1);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 /* Steps of ref from one exchange to the next. */
 static int64_t beat_of(const stride *s) {
@@ -54,7 +287,7 @@ static double until_message(const stride *s, const sim_mark *from, const sim_mar
 
 /* How often the time between the marks may be repeated before something that must be simulated. */
 static double allowed(const stride *s, const sim_mark *from, const sim_mark *to, bool evaluations) {
-  const gt_ns bound = gt_sim_bound_next(s);
+  const gt_ns bound = next_bound(s);
   double n =
       bound == GT_NEVER ? INFINITY : floor((double)(bound - to->at) / (double)(to->at - from->at));
   if (evaluations) n = fmin(n, fmin(until_chunk(s, from, to), until_message(s, from, to)));
@@ -72,13 +305,6 @@ static double mean_pace(const stride *s, const sim_mark *to) {
 
 static double work_between(const stride *s, const sim_mark *from, const sim_mark *to) {
   return (double)(to->views[s->ref].batches - from->views[s->ref].batches);
-}
-
-/* grain_s: possible error because a stretch is a whole number of exchanges, or evaluations, of ref
-   but not of the other regions. */
-static void left_out(stride *s, double time_s, double n, double grain_s) {
-  s->gone_s += n * time_s;
-  s->grain_s = fmax(s->grain_s, n * grain_s);
 }
 
 /* ---- beats ----------------------------------------------------------------------------------- */
@@ -101,7 +327,7 @@ static void settle(stride *s, int64_t beats) {
   s->settle_beats = beats;
   for (size_t r = 0; r < s->sim->n; r++) s->settle_steps[r] = s->sim->regions[r].steps;
   s->ref = last_region(s->sim);
-  gt_sim_spread_forget(&s->slices);
+  s->slices.time_s = 0;
 }
 
 /* Every region has made so many exchanges since, or so many events have passed (a region may be
@@ -123,17 +349,6 @@ static size_t count_training(const gt_sim *sim) {
   return n;
 }
 
-/* Far more events than planned: from now on outages are not waited for, and evaluations are skipped
-   by cycles. */
-static void hurry(stride *s) {
-  if (s->hurry || s->sim->events < LATE * s->budget || s->slices_turn.often == 0) return;
-  s->hurry = true;
-  s->short_s = INFINITY;
-  s->cycles = gt_ps_evaluations_left(s->sim->regions[s->ref].ps) >= CYCLES_MIN;
-  s->cycle_ref = s->ref;
-  s->slices_turn.often = s->cycles ? INFINITY : fmax(4, 4 * s->slices_turn.often);
-}
-
 /* Ref made no exchange in the slice, and the slice was short: delayed messages may have come in one
    burst. */
 static bool is_burst(const stride *s, double time_s, int64_t steps) {
@@ -151,15 +366,16 @@ static void leave_out(stride *s) {
   if (steps >= beat_of(s)) s->beat_s = time_s / beats;
   if (steps >= beat_of(s)) s->per_beat = (double)(s->to.events - s->from.events) / beats;
   if (s->slices_turn.often < 0)
-    gt_sim_plan(s, (double)(s->to.events - s->settle_events), gt_seconds(s->at - s->settle_at),
-                gt_ps_share_done(ref->ps) - s->settle_done);
+    plan(s, (double)(s->to.events - s->settle_events), gt_seconds(s->at - s->settle_at),
+         gt_ps_share_done(ref->ps) - s->settle_done);
   if (s->slices_turn.often == 0 || time_s <= 0) return;
-  double n = fmin(gt_sim_turns_next(&s->slices_turn, s->traces, time_s),
-                  allowed(s, &s->from, &s->to, true));
+  double n =
+      fmin(turns_next(&s->slices_turn, s->traces, time_s), allowed(s, &s->from, &s->to, true));
   n = n >= 1 && isfinite(n) && !is_burst(s, time_s, steps) ? n : 0;
-  gt_sim_spread_add(&s->slices, time_s, work_between(s, &s->from, &s->to), n, mean_pace(s, &s->to));
+  spread_add(&s->slices, time_s, work_between(s, &s->from, &s->to), n, mean_pace(s, &s->to));
   if (n > 0) {
-    left_out(s, time_s, n, steps >= beat_of(s) ? time_s / beats : 0);
+    s->gone_s += n * time_s;
+    if (steps >= beat_of(s)) s->grain_s = fmax(s->grain_s, n * time_s / beats);
     gt_sim_skip(s->sim, &s->from, &s->to, (int64_t)n, 0, &s->stretch);
     s->at += (gt_ns)n * (s->to.at - s->from.at);
   }
@@ -199,12 +415,12 @@ static double leave_out_cycle(stride *s) {
   double time_s = gt_seconds(to->at - from->at), work = work_between(s, from, to);
   if (time_s <= 0) return 0;
   if (s->cycles_turn.often < 0) plan_cycles(s, (double)(to->events - from->events));
-  double n =
-      fmin(gt_sim_turns_next(&s->cycles_turn, s->traces, time_s), allowed(s, from, to, false));
-  gt_sim_spread_add(&s->of_cycles, time_s, work, n, mean_pace(s, to));
+  double n = fmin(turns_next(&s->cycles_turn, s->traces, time_s), allowed(s, from, to, false));
+  spread_add(&s->of_cycles, time_s, work, n, mean_pace(s, to));
   if (n < 1) return 0;
   gt_ns before = s->sim->gone;
-  left_out(s, time_s, n, time_s / fmax(1, work));
+  s->gone_s += n * time_s;
+  s->grain_s = fmax(s->grain_s, n * time_s / fmax(1, work));
   gt_sim_skip(s->sim, from, to, (int64_t)n, of_other_evaluations(s, n), NULL);
   s->at += s->sim->gone - before;
   return n;
@@ -213,10 +429,6 @@ static double leave_out_cycle(stride *s) {
 /* An evaluation of cycle_ref has ended.  After skipped cycles, the time to the next evaluation is
    no whole cycle. */
 static void evaluated(stride *s) {
-  if (!s->cycle_from.views) {
-    gt_sim_mark_open(&s->cycle_from, s->sim);
-    gt_sim_mark_open(&s->cycle_to, s->sim);
-  }
   if (s->struck > 0 || count_training(s->sim) < s->ntraining) s->cycle_open = false;
   double n = s->cycle_open ? leave_out_cycle(s) : 0;
   settle(s, SETTLE_EVAL);
@@ -229,8 +441,7 @@ static void evaluated(stride *s) {
 /* Evaluations and outages are so frequent that no slice was without them. */
 static void plan_without_slice(stride *s) {
   s->per_beat = fmax(s->per_beat, 1);
-  gt_sim_plan(s, (double)s->sim->events, gt_seconds(s->at),
-              gt_ps_share_done(s->sim->regions[s->ref].ps));
+  plan(s, (double)s->sim->events, gt_seconds(s->at), gt_ps_share_done(s->sim->regions[s->ref].ps));
 }
 
 static void begin_slice(stride *s) {
@@ -272,7 +483,6 @@ static void beat(stride *s) {
     return;
   }
   if (s->per_beat == 0) s->per_beat = (double)(sim->events - s->beat_events);
-  hurry(s);
   go_on(s, training < s->ntraining);
   if (s->slices_turn.often < 0 && sim->events > s->budget / 4) plan_without_slice(s);
   if (s->cycles && !sim->regions[s->cycle_ref].training) s->cycle_ref = last_region(sim);
@@ -291,16 +501,14 @@ static bool is_beat(const stride *s, size_t region) {
          fmax(4 * s->per_beat, (double)(16 * s->sim->n * s->sim->n));
 }
 
-static void strike(stride *s) {
-  const outage_end *end = &s->bounds[s->bound++];
-  int64_t beats = gt_sim_bound_settle(s, end->begins);
-  if (end->for_s >= s->short_s && beats > s->struck) s->struck = beats;
-}
-
 static void watch(stride *s, size_t region) {
   const sim_region *r = &s->sim->regions[region];
   s->at = gt_timeline_at(r->timeline) + s->sim->gone;
-  while (s->bound < s->nbounds && s->bounds[s->bound].at <= s->at) strike(s);
+  for (; s->bound < s->nbounds && s->bounds[s->bound].at <= s->at; s->bound++) {
+    const outage_end *end = &s->bounds[s->bound];
+    int64_t beats = bound_settle(s, end->begins);
+    if (end->for_s >= s->short_s && beats > s->struck) s->struck = beats;
+  }
   if (r->evaluating != s->evaluating[region]) {
     s->evaluating[region] = r->evaluating;
     s->turned = true;
@@ -320,8 +528,10 @@ static void open_stride(stride *s, gt_sim *sim, int64_t budget) {
   s->slice_events = (int64_t)((double)budget / SLICES);
   gt_sim_mark_open(&s->from, sim);
   gt_sim_mark_open(&s->to, sim);
+  gt_sim_mark_open(&s->cycle_from, sim);
+  gt_sim_mark_open(&s->cycle_to, sim);
   gt_sim_stretch_open(&s->stretch, sim);
-  gt_sim_bounds_find(s);
+  find_bounds(s);
   settle(s, SETTLE);
 }
 
@@ -351,19 +561,16 @@ static double longest_checkpoint(const gt_sim *sim) {
   return most;
 }
 
-static gt_sim_doubt reason(const stride *s) {
-  if (s->traces) return GT_SIM_TRACES;
-  if (s->short_s > 0) return GT_SIM_OUTAGES;
-  return s->cycles || s->hurry ? GT_SIM_EVALUATIONS : GT_SIM_SAMPLE;
-}
-
 static void judge(const stride *s, sim_stride *out) {
   double all_s = gt_seconds(gt_sim_now(&s->sim->regions[0]));
   if (s->gone_s <= 0) return;
-  out->error_s =
-      3 * sqrt(gt_sim_spread_variance_s2(&s->slices) + gt_sim_spread_variance_s2(&s->of_cycles)) +
-      0.75 * s->grain_s + 0.0015 * s->gone_s + longest_checkpoint(s->sim);
-  if (out->error_s > CERTAIN * all_s) out->why = reason(s);
+  out->error_s = 3 * sqrt(spread_variance_s2(&s->slices) + spread_variance_s2(&s->of_cycles)) +
+                 0.75 * s->grain_s + 0.0015 * s->gone_s + longest_checkpoint(s->sim);
+  if (out->error_s > CERTAIN * all_s)
+    out->why = s->traces        ? GT_SIM_TRACES
+               : s->short_s > 0 ? GT_SIM_OUTAGES
+               : s->cycles      ? GT_SIM_EVALUATIONS
+                                : GT_SIM_SAMPLE;
 }
 
 static gt_status whole(gt_sim *sim) {
