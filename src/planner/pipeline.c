@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "geotrain/ps_work_time.h"
+#include "geotrain/sim.h"
 #include "geotrain/sim_choose.h"
 
-#define SVG_PX 1200
+#define SVG_PX   1200
+#define FIRST    8  /* steps before those that are measured, at least */
+#define MEASURED 24 /* at least */
 
 /* ---- schedules ------------------------------------------------------------------------------- */
 
@@ -79,6 +82,14 @@ static gt_status look_at_copy(gt_planner_pipeline *p, size_t copy) {
   return status;
 }
 
+gt_planner_pipeline gt_planner_pipeline_copy(const gt_planner_pipeline *p, size_t copy) {
+  gt_planner_pipeline one = *p;
+  one.pipe = p->copies[copy].pipe;
+  one.result = p->copies[copy].result;
+  one.schedules = p->copies[copy].schedules;
+  return one;
+}
+
 static gt_status look_at_copies(gt_planner_pipeline *p) {
   while (gt_pipe_names[p->nschedules]) p->nschedules++;
   p->ncopies = gt_job_copies(p->job);
@@ -86,6 +97,98 @@ static gt_status look_at_copies(gt_planner_pipeline *p) {
   for (size_t c = 0; c < p->ncopies; c++) GT_TRY(look_at_copy(p, c));
   *p = gt_planner_pipeline_copy(p, 0);
   return GT_OK;
+}
+
+/* ---- what copies exchange --------------------------------------------------------------------- */
+
+/* Several copies of a pipeline: what exchanging adds to each copy's own plan is simulated: the job's
+   first steps, twice, with different numbers of steps.  What the second simulation takes and sends
+   more than the first is that of the steps between, without the begin and the end of a run. */
+
+/* What a simulation of so many steps of every copy found. */
+typedef struct {
+  gt_sim *sim;
+  double train_s;
+} run;
+
+/* The job without evaluations, checkpoints and limits, whose copies keep the plans of their start;
+   it borrows everything. */
+static gt_job short_job(const gt_planner_pipeline *p, int64_t steps) {
+  gt_job job = *p->job;
+  job.train.until = (gt_job_interval){.steps = steps};
+  job.train.eval_every = (gt_job_interval){0};
+  job.checkpoint.every = (gt_job_interval){0};
+  job.limits.wan_bytes = 0;
+  job.pipeline.adapt = GT_ADAPT_NOTHING;
+  return job;
+}
+
+static gt_status simulate(run *out, const gt_planner_pipeline *p, const gt_links *links,
+                          const gt_job *job) {
+  gt_sim_totals totals;
+  const gt_sim_spec spec = {.job = job,
+                            .links = links,
+                            .parameters = p->shape.parameters,
+                            .buffers = p->shape.buffers,
+                            .samples = p->shape.samples,
+                            .pipe = p->pipes[0],
+                            .pipes = p->pipes,
+                            .wiring = &p->wiring};
+  GT_TRY(gt_sim_run(&out->sim, &spec));
+  gt_sim_look(out->sim, &totals);
+  out->train_s = totals.train_s;
+  return GT_OK;
+}
+
+/* When the copy had made its steps. */
+static double end_of(const run *of, const gt_job *job, size_t copy) {
+  gt_region_result r;
+  gt_sim_region(of->sim, gt_job_stage_region(job, copy, 0), &r);
+  return of->train_s - r.idle_s;
+}
+
+static double sent(const run *of, size_t from, size_t to) {
+  gt_link_result link;
+  gt_sim_link(of->sim, from, to, &link);
+  return (double)link.bytes_sent;
+}
+
+static void compare_runs(gt_planner_pipeline *p, const run *first, const run *second,
+                         int64_t steps) {
+  const size_t n = p->job->nregions;
+  for (size_t c = 0; c < p->ncopies; c++)
+    p->copies[c].period_s = (end_of(second, p->job, c) - end_of(first, p->job, c)) / (double)steps;
+  for (size_t i = 0; i < n * n; i++)
+    if (i / n != i % n)
+      p->step_bytes[i] = (sent(second, i / n, i % n) - sent(first, i / n, i % n)) / (double)steps;
+}
+
+/* Steps from exchange to exchange; 1 if they are too far apart to be simulated. */
+static int64_t period_of(const gt_job *job) {
+  const bool has = gt_job_key_used("sync.period", gt_strategy_names[job->sync.strategy]);
+  return has && job->sync.period <= GT_PLANNER_PERIOD_MAX ? job->sync.period : 1;
+}
+
+static int64_t whole_exchanges(const gt_job *job, int64_t steps) {
+  const int64_t each = period_of(job);
+  return (steps + each - 1) / each * each;
+}
+
+static gt_status exchange(gt_planner_pipeline *p) {
+  const int64_t first = whole_exchanges(p->job, FIRST), more = whole_exchanges(p->job, MEASURED);
+  const gt_job before = short_job(p, first), after = short_job(p, first + more);
+  gt_links *links = NULL;
+  run a = {0}, b = {0};
+  GT_TRY(gt_links_create(&links, p->job));
+  gt_status status = simulate(&a, p, links, &before);
+  if (status == GT_OK) status = simulate(&b, p, links, &after);
+  if (status == GT_OK) compare_runs(p, &a, &b, more);
+  gt_sim_close(a.sim);
+  gt_sim_close(b.sim);
+  gt_links_close(links);
+  p->measured_from = first;
+  p->measured_to = first + more;
+  return status;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -104,7 +207,7 @@ static gt_status find_step(gt_planner_pipeline *p) {
   const size_t n = p->job->nregions;
   p->step_bytes = GT_NEW_ARRAY(double, n *n);
   p->bytes = GT_NEW_ARRAY(double, n *n);
-  if (p->ncopies > 1) return gt_planner_pipeline_exchange(p);
+  if (p->ncopies > 1) return exchange(p);
   for (size_t i = 0; i < n * n; i++)
     p->step_bytes[i] = (double)gt_pipe_job_bytes(p->pipe, i / n, i % n);
   return GT_OK;

@@ -55,24 +55,12 @@ double gt_planner_pipeline_period_s(const gt_planner_pipeline *p);
 double gt_planner_pipeline_rate(const gt_planner_pipeline *p);
 double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p);
 
-/* pipeline_copies.c: finds periods and bytes of a step of several copies, which are open.  Errors as
-   gt_sim_run. */
-gt_status gt_planner_pipeline_exchange(gt_planner_pipeline *p);
+/* exchanges that are further apart are not in the plan */
+#define GT_PLANNER_PERIOD_MAX 1000
 /* The plan as it is seen of one copy; it borrows everything and is not closed. */
 gt_planner_pipeline gt_planner_pipeline_copy(const gt_planner_pipeline *p, size_t copy);
-/* A heading with the copy's regions; and the table of all copies. */
-void gt_planner_pipeline_print_copy(FILE *to, const gt_planner_pipeline *p, size_t copy);
-void gt_planner_pipeline_print_copies(FILE *to, const gt_planner_pipeline *p);
 
-/* pipeline_phases.c: the mean time of a stage in a phase (gt_phase) in a step, its key in records;
-   and the table of all. */
-double gt_planner_pipeline_phase_s(const gt_planner_pipeline *p, size_t stage, size_t phase);
-const char *gt_planner_pipeline_phase_key(size_t phase);
-void gt_planner_pipeline_print_phases(FILE *to, const gt_planner_pipeline *p);
-/* pipeline_memory.c: what the regions' servers need, as a table and as JSON. */
-void gt_planner_pipeline_print_servers(FILE *to, const gt_planner_pipeline *p);
-json_t *gt_planner_pipeline_servers(const gt_planner_pipeline *p);
-/* pipeline_json.c: the plan as an object, NULL if it cannot be built; and an object as text, which
+/* pipeline_print.c: the plan as an object, NULL if it cannot be built; and an object as text, which
    it takes.  GT_ERR_FAULT: root is NULL; name: of the job. */
 json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p);
 gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name);

@@ -1,8 +1,12 @@
-/* The plan of a pipeline as tables and lines. */
+/* The plan of a pipeline as tables and lines, and as one JSON object. */
 #include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "geotrain/ps_memory.h"
 #include "pipeline.h"
 
 #define MB        1e-6
@@ -183,13 +187,131 @@ static void print_run(FILE *to, const gt_planner_pipeline *p) {
     fprintf(to, "not in it: the price of %s\n", c->missing[i]);
 }
 
+/* ---- servers ------------------------------------------------------------------------------------ */
+
+static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
+  const gt_ps_setting how = {.modelled = p->job->wan.emulate,
+                             .apart = p->job->regions[region].nhosts > 1,
+                             .wiring = &p->wiring};
+  return gt_ps_need_of(p->pipe, region, &how);
+}
+
+/* With several copies also what they exchange, and what the lead holds at the end. */
+static void print_server(FILE *to, const gt_planner_pipeline *p, size_t region) {
+  const gt_ps_need n = need_of(p, region);
+  fprintf(to, "%-12.12s %9.4g %9.4g %9.4g %9.4g", p->job->regions[region].name,
+          MB * (double)n.arrays, MB * (double)n.optimizer, MB * (double)n.workers,
+          MB * (double)n.frames);
+  if (p->ncopies > 1) fprintf(to, " %9.4g", MB * (double)n.exchange);
+  fprintf(to, " %10.4g", MB * (double)n.checkpoint);
+  if (p->ncopies > 1) fprintf(to, " %9.4g", MB * (double)n.ending);
+  fprintf(to, " %9.4g\n", MB * (double)n.all);
+}
+
+static void print_servers(FILE *to, const gt_planner_pipeline *p) {
+  const bool several = p->ncopies > 1;
+  fprintf(to, "%-12s %9s %9s %9s %9s%s %10s%s %9s\n", "server of", "arrays", "optimizer",
+          "workers'", "frames", several ? "  exchange" : "", "checkpoint",
+          several ? "    ending" : "", "all");
+  for (size_t r = 0; r < p->job->nregions; r++)
+    if (gt_job_copy_of(p->job, r) == p->pipe->copy) print_server(to, p, r);
+  fprintf(to, "MB of a parameter server; workers': its workers' memory that it reads and writes, "
+              "counted there, too");
+  if (several)
+    fprintf(to, ";\nexchange: what the strategy keeps, what is sent to other copies, and what has "
+                "come and waits;\nending: what the lead gets of the models at the end, when there "
+                "is no checkpoint");
+  fprintf(to, "\n\n");
+}
+
+/* ---- phases ------------------------------------------------------------------------------------- */
+
+#define KEY(constant, key, title) key,
+static const char *const keys[] = {GT_PHASE_LIST(KEY)};
+#undef KEY
+#define TITLE(constant, key, title) title,
+static const char *const titles[] = {GT_PHASE_LIST(TITLE)};
+#undef TITLE
+
+static double phase_s(const gt_planner_pipeline *p, size_t stage, size_t phase) {
+  return gt_seconds(p->result.stages[stage].phases[phase]) / (double)GT_PIPE_STEADY;
+}
+
+static bool any_has(const gt_planner_pipeline *p, size_t phase) {
+  for (size_t s = 0; s < p->pipe->layout.stages; s++)
+    if (p->result.stages[s].phases[phase] > 0) return true;
+  return false;
+}
+
+static void print_phases(FILE *to, const gt_planner_pipeline *p) {
+  fprintf(to, "%5s", "stage");
+  for (size_t i = 0; i < GT_NPHASES; i++)
+    if (any_has(p, i)) fprintf(to, " %9s", titles[i]);
+  fprintf(to, "\n");
+  for (size_t s = 0; s < p->pipe->layout.stages; s++) {
+    fprintf(to, "%5zu", s);
+    for (size_t i = 0; i < GT_NPHASES; i++)
+      if (any_has(p, i)) fprintf(to, " %9.4g", 1e3 * phase_s(p, s, i));
+    fprintf(to, "\n");
+  }
+  fprintf(
+      to,
+      "ms of a step, mean of the first %zu: passes; bubble: nothing to do; transfer: waiting for "
+      "what is on\na link (docs/time-split.md)\n\n",
+      GT_PIPE_STEADY);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------- */
+
+static void print_regions(FILE *to, const gt_planner_pipeline *p, size_t copy) {
+  const char *before = "";
+  for (size_t r = 0; r < p->job->nregions; r++) {
+    if (gt_job_copy_of(p->job, r) != copy) continue;
+    fprintf(to, "%s%s", before, p->job->regions[r].name);
+    before = ", ";
+  }
+}
+
+static void print_copy(FILE *to, const gt_planner_pipeline *p, size_t copy) {
+  fprintf(to, "copy %zu: ", copy + 1);
+  print_regions(to, p, copy);
+  fprintf(to, "\n\n");
+}
+
+static void print_copies(FILE *to, const gt_planner_pipeline *p) {
+  const char *strategy = gt_strategy_names[p->job->sync.strategy];
+  fprintf(to, "%4s %9s %9s %11s %8s  %s\n", "copy", "alone s", "period s", "samples/s", "steps",
+          "regions");
+  for (size_t c = 0; c < p->ncopies; c++) {
+    const gt_planner_copy *of = &p->copies[c];
+    fprintf(to, "%4zu %9.4g %9.4g %11.4g %8lld  ", c + 1, gt_seconds(of->result.period),
+            of->period_s, p->job->train.batch / of->period_s, (long long)of->steps);
+    print_regions(to, p, c);
+    fprintf(to, "\n");
+  }
+  fprintf(to,
+          "period: from step to step with what copies exchange (%s), simulated, mean of steps %lld "
+          "to %lld;\nalone: without it\n",
+          strategy, (long long)p->measured_from + 1, (long long)p->measured_to);
+  if (gt_job_key_used("sync.period", strategy) && p->job->sync.period > GT_PLANNER_PERIOD_MAX)
+    fprintf(to, "exchanges every %lld steps are not in it\n", (long long)p->job->sync.period);
+  if (p->job->pipeline.adapt != GT_ADAPT_NOTHING)
+    fprintf(to,
+            "pipeline.adapt is %s: each copy follows its own links; these are the plans of the "
+            "start\n",
+            gt_adapt_names[p->job->pipeline.adapt]);
+  fprintf(to, "\n");
+}
+
+/* ---- all tables --------------------------------------------------------------------------------- */
+
 static void print_pipeline(FILE *to, const gt_planner_pipeline *p, size_t columns) {
   print_shapes(to, p);
   print_stages(to, p);
   print_memory(to, p);
-  gt_planner_pipeline_print_servers(to, p);
+  print_servers(to, p);
   print_drawing(to, p, columns);
-  gt_planner_pipeline_print_phases(to, p);
+  print_phases(to, p);
   print_schedules(to, p);
 }
 
@@ -197,10 +319,181 @@ void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t co
   print_head(to, p);
   for (size_t c = 0; c < p->ncopies; c++) {
     const gt_planner_pipeline one = gt_planner_pipeline_copy(p, c);
-    if (p->ncopies > 1) gt_planner_pipeline_print_copy(to, p, c);
+    if (p->ncopies > 1) print_copy(to, p, c);
     print_pipeline(to, &one, columns);
   }
-  if (p->ncopies > 1) gt_planner_pipeline_print_copies(to, p);
+  if (p->ncopies > 1) print_copies(to, p);
   print_links(to, p);
   print_run(to, p);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------- */
+
+static json_t *number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *whole(size_t value) {
+  return json_integer((json_int_t)value);
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static json_t *part(const gt_planner_pipeline *p, size_t k) {
+  const gt_pipe_job *pipe = p->pipe;
+  const gt_pipe_span *span = &pipe->problem.spans[k];
+  const gt_span *ops = &pipe->spans[k];
+  size_t params = 0;
+  for (size_t i = ops->first; i < ops->end; i++)
+    params += gt_graph_operation(pipe->graph, i).params;
+  return json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "part", whole(k), "first",
+                   gt_graph_operation(pipe->graph, ops->first).name, "last",
+                   gt_graph_operation(pipe->graph, ops->end - 1).name, "parameters", whole(params),
+                   "output_bytes", number(span->output_bytes + span->label_bytes), "forward_s",
+                   number(span->forward_s), "backward_input_s", number(span->backward_s),
+                   "backward_weight_s", number(span->weight_s));
+}
+
+static json_t *phases(const gt_planner_pipeline *p, size_t s) {
+  json_t *out = json_object();
+  for (size_t i = 0; i < GT_NPHASES; i++)
+    json_object_set_new(out, keys[i], number(phase_s(p, s, i)));
+  return out;
+}
+
+static json_t *stage(const gt_planner_pipeline *p, size_t s) {
+  const gt_pipe_layout *l = &p->pipe->layout;
+  const gt_pipe_need need = gt_pipe_job_need(p->pipe, l->schedule, s);
+  json_t *parts = json_array();
+  for (size_t c = 0; c < l->chunks; c++)
+    json_array_append_new(parts, part(p, gt_pipe_span_of(l->stages, c, s)));
+  return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "region",
+                   p->job->regions[l->places[s].region].name, "first_worker",
+                   whole(l->places[s].first_worker), "workers", whole(l->places[s].workers),
+                   "slots", whole(l->slots[s]), "arrays_bytes", whole(need.arrays), "scratch_bytes",
+                   whole(need.scratch), "slot_bytes", whole(need.slot), "passing_bytes",
+                   whole(need.areas), "samples_bytes", whole(need.samples), "memory_bytes",
+                   whole(need.all), "update_s", number(p->pipe->problem.update_s[s]), "parts",
+                   parts, "phases", phases(p, s));
+}
+
+static json_t *stages(const gt_planner_pipeline *p) {
+  json_t *out = json_array();
+  for (size_t s = 0; s < p->pipe->layout.stages; s++) json_array_append_new(out, stage(p, s));
+  return out;
+}
+
+/* ---- schedules ------------------------------------------------------------------------------- */
+
+static json_t *schedule(const gt_planner_pipeline *p, const gt_planner_schedule *s) {
+  json_t *out = json_pack("{s:s,s:b,s:b,s:o}", "schedule", gt_pipe_names[s->kind], "chosen",
+                          s->kind == p->job->pipeline.schedule, "possible", (int)s->fits, "why",
+                          s->fits ? json_null() : json_string(s->why));
+  if (!s->fits) return out;
+  json_object_set_new(out, "period_s", number(gt_seconds(s->period)));
+  json_object_set_new(out, "makespan_s", number(gt_seconds(s->makespan)));
+  json_object_set_new(out, "bubble", number(s->bubble));
+  json_object_set_new(out, "period_bubble", number(s->period_bubble));
+  json_object_set_new(out, "slots", whole(s->slots));
+  json_object_set_new(out, "memory_bytes", whole(s->memory));
+  return out;
+}
+
+static json_t *schedules(const gt_planner_pipeline *p) {
+  json_t *out = json_array();
+  for (size_t i = 0; i < p->nschedules; i++)
+    json_array_append_new(out, schedule(p, &p->schedules[i]));
+  return out;
+}
+
+/* ---- traffic and cost ------------------------------------------------------------------------ */
+
+static json_t *links(const gt_planner_pipeline *p) {
+  const size_t n = p->job->nregions;
+  json_t *out = json_array();
+  for (size_t from = 0; from < n; from++)
+    for (size_t to = 0; to < n; to++) {
+      const size_t i = from * n + to;
+      if (p->step_bytes[i] > 0)
+        json_array_append_new(out,
+                              json_pack("{s:s,s:s,s:o,s:o}", "from", p->job->regions[from].name,
+                                        "to", p->job->regions[to].name, "step_bytes",
+                                        number(p->step_bytes[i]), "bytes", number(p->bytes[i])));
+    }
+  return out;
+}
+
+static json_t *cost(const gt_planner_pipeline *p) {
+  const gt_cost_result *c = &p->cost;
+  const bool known = p->prices.known;
+  json_t *missing = json_array();
+  for (size_t i = 0; i < c->nmissing; i++)
+    json_array_append_new(missing, json_string(c->missing[i]));
+  return json_pack("{s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "usd", known ? number(c->usd) : json_null(),
+                   "worker_usd", known ? number(c->worker_usd) : json_null(), "ps_usd",
+                   known ? number(c->ps_usd) : json_null(), "egress_usd",
+                   known ? number(c->egress_usd) : json_null(), "machine_hours",
+                   number(c->machine_hours), "assumed", (int)c->assumed, "missing_prices", missing);
+}
+
+static json_t *servers(const gt_planner_pipeline *p) {
+  json_t *out = json_array();
+  for (size_t r = 0; r < p->job->nregions; r++) {
+    if (gt_job_copy_of(p->job, r) != p->pipe->copy) continue;
+    const gt_ps_need n = need_of(p, r);
+    json_array_append_new(
+        out, json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "region", p->job->regions[r].name,
+                       "arrays_bytes", (json_int_t)n.arrays, "optimizer_bytes",
+                       (json_int_t)n.optimizer, "workers_bytes", (json_int_t)n.workers,
+                       "frames_bytes", (json_int_t)n.frames, "exchange_bytes",
+                       (json_int_t)n.exchange, "checkpoint_bytes", (json_int_t)n.checkpoint,
+                       "ending_bytes", (json_int_t)n.ending, "memory_bytes", (json_int_t)n.all));
+  }
+  return out;
+}
+
+static json_t *copies(const gt_planner_pipeline *p) {
+  json_t *out = json_array();
+  for (size_t c = 0; c < p->ncopies && p->ncopies > 1; c++) {
+    const gt_planner_pipeline one = gt_planner_pipeline_copy(p, c);
+    const gt_planner_copy *of = &p->copies[c];
+    json_array_append_new(out, json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "alone_s",
+                                         number(gt_seconds(of->result.period)), "period_s",
+                                         number(of->period_s), "steps", (json_int_t)of->steps,
+                                         "stages", stages(&one), "servers", servers(&one),
+                                         "schedules", schedules(&one)));
+  }
+  return out;
+}
+
+json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
+  const gt_job *job = p->job;
+  const gt_pipe_layout *l = &p->pipe->layout;
+  char hash[GT_SHA256_HEX];
+  gt_pipe_hash(l->schedule, hash);
+  return json_pack(
+      "{s:s,s:s,s:o,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o}",
+      "job", job->name, "model", gt_model_names[job->model.name], "parameters",
+      whole(p->shape.parameters), "schedule", gt_pipe_names[job->pipeline.schedule],
+      "schedule_sha256", hash, "batch", job->train.batch, "micro_batches", whole(l->micros),
+      "micro_samples", whole(l->micro_samples), "period_s", number(gt_planner_pipeline_period_s(p)),
+      "makespan_s", number(gt_seconds(p->result.makespan)), "bubble", number(p->result.bubble),
+      "period_bubble", number(p->result.period_bubble), "samples_per_s",
+      number(gt_planner_pipeline_rate(p)), "steps", (json_int_t)p->steps, "wall_s",
+      number(p->wall_s), "samples_assumed", (int)p->shape.assumed, "stages", stages(p), "servers",
+      servers(p), "schedules", schedules(p), "copies", copies(p), "links", links(p), "cost",
+      cost(p));
+}
+
+gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name) {
+  char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
+  json_decref(root);
+  if (!text) return GT_FAIL(GT_ERR_FAULT, "the plan of %s is not a JSON object", name);
+  fprintf(to, "%s\n", text);
+  free(text);
+  return GT_OK;
+}
+
+gt_status gt_planner_pipeline_json(FILE *to, const gt_planner_pipeline *p) {
+  return gt_planner_pipeline_dump(to, gt_planner_pipeline_object(p), p->job->name);
 }

@@ -38,10 +38,5 @@ struct gt_planner_search {
 /* Fills s->fewer and fewer_per_s.  period_s: of the pipeline with all workers. */
 void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *problem,
                            double period_s);
-/* The way that is faster than the pipeline, the fastest of several; NULL: none is. */
-const gt_planner_way *gt_planner_faster_way(const gt_planner_search *s);
-
-/* pipeline_search_print.c */
-json_t *gt_planner_search_object(const gt_planner_search *s);
 
 #endif
