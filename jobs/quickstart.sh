@@ -113,7 +113,7 @@ case $code in
   75) echo "geotrain: stopped, the checkpoint is written; go on with: $again" ;;
   *)
     echo "geotrain: the run ended with code $code; what it wrote is in $run_dir" >&2
-    if [ -d "$run_dir/ckpt" ]; then echo "geotrain: it goes on from its last checkpoint with: $again" >&2; fi
+    if [ -d "$run_dir/ckpt" ]; then echo "geotrain: it continues from its last checkpoint with: $again" >&2; fi
     ;;
 esac
 exit "$code"

@@ -145,9 +145,9 @@ typedef struct {
   size_t most;                   /* messages that may be unacknowledged */
   int64_t sent, taken, received; /* sequence of the last one: sent; of the peer: taken, received */
   double bandwidth_bps, latency_s; /* measured; 0: not yet */
-  /* The same of late: what is t seconds old counts exp(-t / 30). */
+  /* The same, recently: a sample of t seconds ago has the weight exp(-t / 30). */
   double late_bps, late_latency_s;
-  /* How far the peer's clock is ahead of this one's, by the quickest answer of late, if the two
+  /* How far the peer's clock is ahead of this one's, by the quickest recent answer, if the two
      directions take the same time; `compared`: it has answered. */
   gt_ns ahead;
   bool compared;

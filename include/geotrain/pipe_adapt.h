@@ -73,9 +73,9 @@ size_t gt_pipe_adapt_passes(const gt_pipe_adapt *adapt);
 /* The order in force; owned, valid until another one is. */
 const gt_pipe_schedule *gt_pipe_adapt_schedule(const gt_pipe_adapt *adapt);
 
-/* Why the order in force was chosen, in the region that decides: the link whose cost had changed most, and the period before and
-   after by what is measured.  back: it is the plan of the start, or the order that has taken its
-   place, because another one fell behind it. */
+/* Why the order in force was chosen, in the region that decides: the link whose cost had changed
+   most, and the period before and after by what is measured.  back: it is the plan of the start, or
+   the order that has taken its place, because another one fell behind it. */
 typedef struct {
   size_t from, to;
   gt_pipe_cost planned, found; /* rate 0: unlimited */
@@ -85,7 +85,7 @@ typedef struct {
 gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt);
 
 /* Names "adapt/...".  What is saved with another plan of the start, or in numbers of micro-batches
-   that there are no problems of now, is not used: *used is false, and the run goes on as at its
+   that there are no problems of now, is not used: *used is false, and the run continues as at its
    beginning.  GT_ERR_CKPT: an order is not sound. */
 void gt_pipe_adapt_save(gt_pipe_adapt *adapt, gt_state *state);
 gt_status gt_pipe_adapt_load(gt_pipe_adapt *adapt, const gt_state *state, bool *used);

@@ -196,7 +196,7 @@ typedef struct {
   size_t predictions;
   gt_vec snapshot,
       /* as large as params and buffers, for evaluations alone: there the model lies that workers
-         score while the live one goes on */
+         score while the live one continues */
       snapshot_buffers;
   int nonfinite_limit;
   double wan_bytes_limit; /* of all regions together; 0: none.  With stages: gt_ps_posted */

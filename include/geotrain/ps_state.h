@@ -67,7 +67,7 @@ typedef struct {
   size_t queued, unacknowledged;
   int64_t samples; /* samples that the peer reported with its last heartbeat */
   bool done;
-  /* How far the peer's clock is ahead of this one's, by the quickest answer of late, if the two
+  /* How far the peer's clock is ahead of this one's, by the quickest recent answer, if the two
      directions take the same time; `compared`: it has answered. */
   gt_ns ahead;
   bool compared;

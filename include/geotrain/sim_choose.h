@@ -1,5 +1,5 @@
-/* sim_choose: by which way the regions of a job exchange, when sync.topology is auto or tree: the way
-   whose rounds take least in simulation (docs/strategies.md).  Layer 8.  Local. */
+/* sim_choose: the topology by which the regions of a job exchange, when sync.topology is auto or
+   tree: the one whose rounds take least in simulation (docs/strategies.md).  Layer 8.  Local. */
 #ifndef GEOTRAIN_SIM_CHOOSE_H
 #define GEOTRAIN_SIM_CHOOSE_H
 
@@ -40,8 +40,8 @@ void gt_wiring_choice_close(gt_wiring_choice *choice);
 void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
                            size_t size);
 
-/* The way of the job: what its topology says, chosen if that is auto or tree; of several copies of a
-   pipeline, for each place.  The caller closes it. */
+/* The way of the job: what its topology says, chosen if that is auto or tree; of several copies of
+   a pipeline, for each place.  The caller closes it. */
 gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers);
 

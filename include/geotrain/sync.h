@@ -15,7 +15,7 @@
 /* Timers that a strategy may have at a time. */
 #define GT_SYNC_TIMERS 4
 
-/* A link as it was of late: what is t seconds old counts exp(-t / 30). */
+/* A link as it was recently: a sample of t seconds ago has the weight exp(-t / 30). */
 typedef struct {
   size_t queued;    /* messages that have not left yet */
   double rate_bps;  /* of messages, until their acknowledgements; 0: not measured yet */

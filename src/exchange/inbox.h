@@ -22,7 +22,7 @@ typedef struct {
 /* Slots get memory when they are first needed; what is popped goes to `spare` and is used again.
    How many messages a peer can be ahead: while all make steps 2; once this region is done, inflight
    + 1 of its slowest peer's.  One case has no bound but time: a peer learns that another is done
-   before this region does, and goes on without it.  So queues grow. */
+   before this region does, and continues without it.  So queues grow. */
 typedef struct {
   size_t nregions, n; /* n floats a message, at most */
   int64_t total;      /* messages in all queues */

@@ -312,7 +312,7 @@ const job_key gt_job_keys[] = {
                 "pass"},
     {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh",
      .values = gt_topology_names,
-     .meaning = "by which way regions exchange: mesh: all with all; hub: through one region; tree: "
+     .meaning = "how regions exchange: mesh: all with all; hub: through one region; tree: "
                 "along the best links; ring: each with the next; auto: the one of these whose "
                 "rounds take least, chosen at the start"},
     {"sync.hub", KEY_STRING, KEY_OPTIONAL, AT(sync.hub),

@@ -160,7 +160,7 @@ static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_sta
     if (!(p[0] >= 0 && p[1] >= 0 && p[1] <= 1 && p[2] > 0 && p[2] < 0x1p53 && p[0] < 0x1p53))
       return GT_FAIL(
           GT_ERR_CKPT,
-          "%sschedule goes on at step %g with a share of %g, to step %g, which cannot be", prefix,
+          "%sschedule continues at step %g with a share of %g, to step %g, which cannot be", prefix,
           p[0], p[1], p[2]);
     parts[i] = (gt_lr_part){.step = (int64_t)p[0], .share = p[1], .end = (int64_t)p[2]};
   }

@@ -8,7 +8,7 @@
 typedef struct {
   double bits, seconds;                        /* of all messages, until their acknowledgements */
   double rtt_ns;                               /* the shortest; 0: not measured yet */
-  double late_bits, late_seconds, late_rtt_ns; /* the same of late */
+  double late_bits, late_seconds, late_rtt_ns; /* the same, recently */
 } outbox_measured;
 #define OUTBOX_MEASURED (sizeof(outbox_measured) / sizeof(double))
 
@@ -81,7 +81,8 @@ void gt_account_posted(gt_outbox *o, double bytes);
 void gt_account_left(gt_outbox *o, double bytes); /* that were posted */
 
 /* links.c: measured from a message that is acknowledged now; from the answer to a heartbeat of the
-   time `sent`, given when the peer's clock was `theirs`.  Older checkpoints have no measurements. */
+   time `sent`, given when the peer's clock was `theirs`.  Older checkpoints have no
+   measurements. */
 void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m);
 void gt_links_measure_answer(gt_outbox *o, outbox_peer *p, gt_ns sent, gt_ns theirs);
 gt_status gt_links_load(gt_outbox *o, outbox_peer *p, const char *prefix, const gt_state *state);

@@ -1,5 +1,5 @@
-/* The links: control messages, and measurements: rates from acknowledgements, round trips from heartbeats; over the whole
-   run, and of late. */
+/* The links: control messages, and measurements: rates from acknowledgements, round trips from
+   heartbeats; over the whole run, and recently. */
 #include <math.h>
 #include <string.h>
 
@@ -50,8 +50,8 @@ void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m
   p->rate_at = o->now;
 }
 
-/* Clocks of hosts are only compared here: an answer is taken to have been given in the middle of its
-   round trip (Mills, RFC 5905).  The quickest answer says most, for as long as clocks keep
+/* Clocks of hosts are only compared here: an answer is taken to have been given in the middle of
+   its round trip (Mills, RFC 5905).  The quickest answer says most, for as long as clocks keep
    together. */
 #define COMPARED_FOR (60 * GT_SECOND)
 

@@ -83,10 +83,11 @@ static gt_status span_by_name(const gt_pipe_job *p, size_t span, size_t first, s
   *end = n;
   if (name) GT_TRY(find_end(p, key, name, end));
   if (last && *end != n)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s is %s, and the model goes on behind it; its last part ends with %s, or "
-                   "has no name",
-                   p->job->name, key, name, gt_graph_operation(p->graph, n - 1).name);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: %s is %s, and the model continues behind it; its last part ends with %s, or "
+        "has no name",
+        p->job->name, key, name, gt_graph_operation(p->graph, n - 1).name);
   if (*end > first) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "%s: %s is %s, and the part of the model before ends with %s; expected one that "

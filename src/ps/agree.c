@@ -7,8 +7,8 @@
    To clip gradients by the norm of all stages (Pascanu, Mikolov and Bengio 2013), a region sends the
    squares of its tensors first.  Each region adds those of all, in the order of the model's tensors:
    so all have the same norm, bit for bit that of one process.  What is clipped is the gradient of
-   step s, and its squares go before what is told of the step; or, where several copies of a pipeline
-   apply the mean of their gradients, the mean of round s.  A region tells of round n + 1 when it has
+   step s, and its squares go before what is announced of the step; or, where several copies of a
+   pipeline apply the mean of their gradients, the mean of round s.  A region tells of round n + 1 when it has
    taken the norm of round n, for which it needs the squares of all others.  So at most the squares
    of two rounds are in use.  What is told is lost when a run stops: after a resume every region
    tells its last two rounds again. */
@@ -173,8 +173,8 @@ void gt_ps_agree_tell(gt_ps *ps, bool nonfinite) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* After a resume a mate begins with the means of a round that it had told of before: one that this
-   region has taken, the one before it, or one after it. */
+/* After a resume a mate begins with the means of a round that it had announced before: one that
+   this region has taken, the one before it, or one after it. */
 static gt_status check_squares(const gt_ps *ps, const ps_mate *other, int64_t number, size_t first,
                                size_t n) {
   const ps_agree *a = &ps->agree;

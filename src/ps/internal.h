@@ -1,9 +1,9 @@
-/* Private to ps: its state, and the functions that its files offer one another.
-   The PS is one event loop over one state.  Each file calls only files before it in this list:
-   groups, batches, buffers, stages, look, advance, agree, outbox, changes, adapt, eval, rounds, drain,
-   local, state, ps.
-   ps.c has the events, and ends each by doing what the event has made possible, so no other file
-   calls the loop.  Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
+/* Private to ps: its state, and the functions that its files offer one another.  The PS is one
+   event loop over one state.  Each file calls only files before it in this list: groups, batches,
+   buffers, stages, look, advance, agree, outbox, changes, adapt, eval, rounds, drain, local, state,
+   ps. ps.c has the events, and ends each by doing what the event has made possible, so no other
+   file calls the loop.  Lower layers call the PS through tables (gt_exchange_events,
+   gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
@@ -75,7 +75,7 @@ typedef struct {
   size_t nparams, nbuffers;
   size_t *of;  /* nworkers: the stage of each */
   float *sums; /* a block for each worker of a stage; NULL: no two stages have the same floats */
-  /* The step's gradient is there, and the mates are told of it.  made: all have then applied the
+  /* The step's gradient is there, and is announced to the mates.  made: all have then applied the
      step, or dropped it because of the region `spoilt`. */
   bool given, made;
   size_t spoilt;
@@ -222,8 +222,8 @@ void gt_ps_groups_open(gt_ps *ps);
 void gt_ps_groups_close(gt_ps *ps);
 /* What data is exchanged by. */
 const gt_sync_ops *gt_ps_strategy(const gt_ps *ps);
-/* Copies of a pipeline: the peer has taken a round that this region has not, or the other way round.
-   Else false. */
+/* Copies of a pipeline: the peer has taken a round that this region has not, or the other way
+   round.  Else false. */
 bool gt_ps_ahead(const gt_ps *ps, size_t peer);
 bool gt_ps_behind(const gt_ps *ps, size_t peer);
 
@@ -273,7 +273,7 @@ gt_status gt_ps_changes_load(gt_ps *ps, const gt_state *state);
 void gt_ps_adapt_open(gt_ps *ps);
 void gt_ps_adapt_close(gt_ps *ps);
 void gt_ps_adapt_begin(gt_ps *ps); /* a step begins here */
-void gt_ps_adapt_tell(gt_ps *ps);  /* before its gradient is told of */
+void gt_ps_adapt_tell(gt_ps *ps);  /* before its gradient is announced */
 void gt_ps_adapt_made(gt_ps *ps);  /* it is made in all regions, and counted */
 /* A message of kind STRATEGY with a negative value; GT_ERR_FAULT: it cannot be right. */
 gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail);

@@ -13,7 +13,7 @@ typedef enum {
   WAITING,  /* in a step, between passes */
   PASSING,
   ENDING, /* its gradient is on its way */
-  PUSHED, /* the step goes on elsewhere, or is being applied */
+  PUSHED, /* the step continues elsewhere, or is being applied */
   EVALUATING
 } doing;
 
@@ -58,8 +58,8 @@ static void book(gt_phase_times *sums, gt_ns span, gt_phase phase, gt_ns part, g
   sums->of[rest] += span - booked;
 }
 
-/* Until all workers of the region have pushed, and then while it is held for other regions, a worker
-   waits for the step's end; the rest is the PS's own work. */
+/* Until all workers of the region have pushed, and then while it is held for other regions, a
+   worker waits for the step's end; the rest is the PS's own work. */
 static gt_ns step_end(const gt_pass_times *t, const worker_times *w, gt_ns held, gt_ns now) {
   const bool all = t->npushed == t->nworkers || t->all_since >= w->since;
   return (all ? t->all_since : now) - w->since + held;

@@ -1,22 +1,20 @@
 /* Checkpoint rounds: the first region to reach the interval opens one; a region that sees a later
    round in a frame first takes its own checkpoint; a round is whole when every region has said that
-   its file is durable.
-   With stages every region takes its checkpoint of a round between the same two steps.  A region
-   opens one only when it is settled, that is, when it has made every step of which it has told, and
-   ROUND says how many these are.
-   - Where ROUND arrives, no more steps are made: the next one needs the opener, which tells of it
-     after ROUND on the same link.  At most one is missing, of which this region has told, since the
-     opener has made it: all others have told of it, too, so it will be made here without anybody's
-     help, and the round waits for it.  Otherwise the checkpoint is taken at once; of a step that is
-     told and not made it has the state before the step.
-   - Two regions that open the same round are at the same step.  If one has made more, the other has
-     told of that step, and so after its ROUND, which came first.
-   Of several copies of a pipeline each has a step of its own.  A region that hears of a round from
-   another copy takes it like one that opens it.  What it sends to its twins after its checkpoint
-   leaves when they have taken theirs, and what they acknowledge or end after theirs counts when it
-   has taken its own: so no checkpoint of a round knows of anything behind another's.
-   - Nobody waits for a region that has stopped: it stops at a step that all others have made or can
-     make, and takes part in none after it. */
+   its file is durable.  With stages every region takes its checkpoint of a round between the same
+   two steps.  A region opens one only when it is settled, that is, when it has made every step of
+   which it has told, and ROUND says how many these are. - Where ROUND arrives, no more steps are
+   made: the next one needs the opener, which tells of it after ROUND on the same link.  At most one
+   is missing, of which this region has told, since the opener has made it: all others have
+   announced it, too, so it will be made here without anybody's help, and the round waits for it.
+   Otherwise the checkpoint is taken at once; of a step that is told and not made it has the state
+   before the step. - Two regions that open the same round are at the same step.  If one has made
+   more, the other has announced that step, and so after its ROUND, which came first.  Of several
+   copies of a pipeline each has a step of its own.  A region that hears of a round from another
+   copy takes it like one that opens it.  What it sends to its twins after its checkpoint leaves
+   when they have taken theirs, and what they acknowledge or end after theirs counts when it has
+   taken its own: so no checkpoint of a round knows of anything behind another's. - Nobody waits for
+   a region that has stopped: it stops at a step that all others have made or can make, and takes
+   part in none after it. */
 #include "internal.h"
 
 static bool interval_over(const gt_ps *ps) {

@@ -39,7 +39,8 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
   const bool training = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING, before = s->begun;
   s->since = now;
   s->begun = true;
-  /* the time up to the event that ends training counts; of a run that goes on behind it none does */
+  /* the time up to the event that ends training counts; of a run that continues behind it none
+     does */
   if (s->over || (!before && !training)) return;
   s->over = !training;
   s->use.training += span;

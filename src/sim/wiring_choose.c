@@ -1,5 +1,5 @@
-/* Chooses by which way regions exchange: bounds say in which order ways are simulated, and which
-   need not be. */
+/* Chooses the topology by which regions exchange: bounds say in which order candidates are
+   simulated, and which need not be. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@ typedef struct {
 } sma;
 
 /* The region's model becomes the mean.  Workers do not know the part of the buffers that comes from
-   the other regions yet: the host is told of it. */
+   the other regions yet: the host is informed. */
 static void take_mean(gt_sync *s, gt_vec mean, float share) {
   const gt_sync_env *env = &s->env;
   gt_vec_scale(env->buffers, -share);

@@ -113,7 +113,7 @@ gt_status gt_isa_choose(const char *name) {
   if (isa < best && !gt_dnn_cap(isa))
     gt_log(
         GT_LOG_WARN,
-        "GEOTRAIN_ISA is %s, and oneDNN is in use already: it goes on with all that this CPU has",
+        "GEOTRAIN_ISA is %s, and oneDNN is in use already: it continues with all that this CPU has",
         names[isa]);
   return GT_OK;
 }

@@ -286,7 +286,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
   name_kernels(s->run, text, sizeof text);
   if (info->kernels[0] && strcmp(text, info->kernels) != 0)
     gt_log(GT_LOG_WARN,
-           "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it goes on, "
+           "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it continues, "
            "but not with the same bits",
            info->kernels, text);
   s->planned_before = gt_server_planned_steps(s, info->job_yaml);

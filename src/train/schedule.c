@@ -50,7 +50,7 @@ static void say(const gt_server *s, int64_t planned, const gt_lr_part *part, boo
            (long long)planned, before, rate, 100 * part->share, (long long)left);
   else
     gt_log(GT_LOG_INFO,
-           "the learning rate's schedule was for %lld steps: it goes on at %.1f %% of its way, "
+           "the learning rate's schedule was for %lld steps: it continues at %.1f %% of its way, "
            "rate %.4g, over the %lld steps that are left",
            (long long)planned, 100 * part->share, rate, (long long)left);
   gt_status status = gt_record_line(s->record, s->elapsed_s, "schedule", "step", 'i', part->step,

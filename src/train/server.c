@@ -226,14 +226,14 @@ static void say_resumed(const gt_server *s, int64_t round) {
   gt_ps_look(s->ps, gt_server_now(s), &v);
   const bool trains = gt_job_trains(s->run->job, s->run->roles.region_id);
   if (!trains)
-    gt_log_job(GT_LOG_INFO, "the run goes on from round %lld", (long long)round);
+    gt_log_job(GT_LOG_INFO, "the run continues from round %lld", (long long)round);
   else if (v.phase == GT_PS_FOLLOWING || v.phase == GT_PS_COMPLETE)
     gt_log_job(GT_LOG_INFO,
                "this region's training is complete already (round %lld): nothing is trained here, "
                "the summary is made again",
                (long long)round);
   else
-    gt_log_job(GT_LOG_INFO, "training goes on from round %lld", (long long)round);
+    gt_log_job(GT_LOG_INFO, "training continues from round %lld", (long long)round);
 }
 
 /* Reads what earlier starts used beyond the checkpoint, and the course of the loss up to it. */

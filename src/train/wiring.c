@@ -13,7 +13,7 @@ typedef struct {
 
 enum { BY_JOB, BY_CHOICE, BY_CHECKPOINT };
 
-/* The job says by which way, and where each region is in it. */
+/* The job gives the topology and the place of each region in it. */
 static bool said(const gt_job *job) {
   return gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL); /* also with sync.central */
 }

@@ -236,7 +236,7 @@ static const struct {
     REFUSED("](K\1", "ends after 4 bytes"),
     REFUSED("](M\1", "ends after 4 bytes"),
     REFUSED("](I12", "ends after 5 bytes"),
-    REFUSED("].]", "train.txt: goes on after its pickle, which ends at byte 2"),
+    REFUSED("].]", "train.txt: continues after its pickle, which ends at byte 2"),
     REFUSED("](J\xff\xff\xff\xff",
             "the number at byte 2 is negative or above 2147483647; expected whole"),
     REFUSED("](I-1\n", "the number at byte 2 is negative"),

@@ -71,7 +71,7 @@ for name in job lead; do
   wait_end "killed $name" 60
   gone "killed $name"
   train "resumed $name" 6 $name.yaml --run-dir killed-$name --resume --set train.until.steps=120
-  ended "resumed $name" 0 'goes on from round'
+  ended "resumed $name" 0 'continues from round'
   train "whole $name" 6 $name.yaml --run-dir whole-$name --set train.until.steps=120
   ended "whole $name" 0
   check "$name: the same bits after a kill" same "$(field killed-$name params_sha256)" "$(field whole-$name params_sha256)"

@@ -75,13 +75,13 @@ for strategy in ssgd sma; do
     wait_end "$run" 60
     gone "$run"
     train "$run" 8 "${words[@]}" --run-dir $run --resume
-    ended "$run" 0 'goes on from round'
+    ended "$run" 0 'continues from round'
     check "$strategy: the same bits after rank $rank was killed" same "$(field $run params_sha256)" "$(field whole-$strategy params_sha256)"
   done
   train "limited-$strategy" 8 "${words[@]}" --run-dir limited-$strategy --set limits.wan_bytes=5MB
   ended "limited-$strategy" 6 'limits.wan_bytes'
   train "limited-$strategy" 8 "${words[@]}" --run-dir limited-$strategy --resume --set limits.wan_bytes=null
-  ended "limited-$strategy" 0 'goes on from round'
+  ended "limited-$strategy" 0 'continues from round'
   check "$strategy: the same bits after a limit" same "$(field limited-$strategy params_sha256)" "$(field whole-$strategy params_sha256)"
 done
 

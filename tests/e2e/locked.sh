@@ -19,7 +19,7 @@ pid=$(rank_pid 0)
 $MPIRUN -n 4 "$GEOTRAIN" train job.yaml --run-dir live "${long[@]}" "${choices[@]}" --resume >out2 2>err2
 check "--resume of a live run: exit 2" same "$?" 2
 check "--resume of a live run: says who has it" grep -qE "run directory live is in use by process $pid on .* since 20" err2
-check "the live run goes on" kill -0 "$first"
+check "the live run continues" kill -0 "$first"
 for p in $(living); do kill -KILL "$p"; done
 wait_end "a killed run" 30
 check "its locks stay" test -e live/west.lock -a -e live/east.lock

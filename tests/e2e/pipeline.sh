@@ -60,7 +60,7 @@ for job in four $([ $full = no ] || echo wide); do
 done
 cp -r clipped-four again && rm -r again/ckpt/3 again/summary.json again/final.h5
 train "clipped, resumed" 6 four.yaml --run-dir again --resume --set pipeline.schedule=zb-h1 --set train.clip=0.2
-ended "clipped, resumed" 0 'goes on from round 2'
+ended "clipped, resumed" 0 'continues from round 2'
 check "clipped, resumed: the parameters" same "$(weights again)" "$(weights clipped-four)"
 if [ $full = yes ]; then
   judge=wide

@@ -64,7 +64,7 @@ for strategy in ssgd sma; do
   done
 done
 
-# killed NAME JOB RUN WORDS...: killed at the second checkpoint of each start, so that it goes on from
+# killed NAME JOB RUN WORDS...: killed at the second checkpoint of each start, so that it continues from
 # the first: here from about step 20, and then from about step 40; of sma, whose copies drift apart,
 # one copy is then in the middle of a step.  The changes and the parameters are those of RUN, which was
 # not killed.
@@ -77,7 +77,7 @@ killed() {
     resume=(--resume)
   done
   train "$name, resumed" 8 "$job" --run-dir "$dir" --clock virtual --resume "$@"
-  ended "$name: resumed" 0 'goes on from round'
+  ended "$name: resumed" 0 'continues from round'
   for region in east west london paris; do
     check "$name: the same changes in $region" same "$(changes "$dir" $region | sort -u)" "$(changes "$run" $region | sort -u)"
   done
@@ -99,7 +99,7 @@ for strategy in ssgd sma; do
   gone "$strategy, stopped"
   ended "$strategy, stopped" 75 '--resume'
   train "$strategy, stopped and resumed" 8 both-micros.yaml --run-dir stopped-$strategy --resume "${with[@]}"
-  ended "$strategy, stopped and resumed" 0 'goes on from round'
+  ended "$strategy, stopped and resumed" 0 'continues from round'
   judged_copies "$strategy, stopped and resumed" stopped-$strategy both-micros.yaml sync.strategy=$strategy
 done
 
@@ -109,7 +109,7 @@ for first in true false; do
   GEOTRAIN_FAILPOINT=ckpt.done:3 train "$first, then $then" 8 both.yaml --run-dir turned-$first --clock virtual --set pipeline.adapt=$first
   ended "$first, then $then: killed" 137
   train "$first, then $then" 8 both.yaml --run-dir turned-$first --clock virtual --resume --set pipeline.adapt=$then
-  ended "$first, then $then" 0 'goes on from round'
+  ended "$first, then $then" 0 'continues from round'
   check "$first, then $then: the parameters" same "$(weights turned-$first)" "$(weights ssgd)"
 done
 

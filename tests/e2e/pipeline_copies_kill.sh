@@ -22,7 +22,7 @@ sed -i 's/name: cosine/name: constant/; s/eval_every: {steps: 6}/eval_every: {st
 # are at different steps.
 step_of() { cat "$1"/*.jsonl | sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' | sort -n | tail -n 1; }
 
-# drill NAME WORDS...: the run goes on to its end 20 steps after the last disturbance.
+# drill NAME WORDS...: the run continues to its end 20 steps after the last disturbance.
 drill() {
   local name=$1 dir i pid victim steps
   dir=$(tr -c 'a-z0-9\n' - <<<"$name")
@@ -54,7 +54,7 @@ drill() {
   done
   steps=$(($(step_of "$dir") + 20))
   LIMIT=200 train "$name: the end" $ranks two.yaml --run-dir "$dir" --resume=auto --set train.until.steps=$steps "$@"
-  ended "$name: the end" 0 'goes on from round'
+  ended "$name: the end" 0 'continues from round'
   check "$name: the samples" same "$(field "$dir" samples)" $((2 * 24 * steps))
   if [ "$waits" = no ]; then
     check "$name: it has learnt" awk "BEGIN { exit !($(field "$dir" test_loss) < 2) }"

@@ -60,7 +60,7 @@ check "limits.wan_bytes: some steps are made" test "$(sed -nE 's/.*"event":"stop
 "$GEOTRAIN" simulate two.yaml "${limit[@]}" >said 2>&1
 check "limits.wan_bytes: simulate" grep -q 'limits.wan_bytes stops this run' said
 train "limits.wan_bytes, resumed with more" 8 two.yaml --run-dir bytes --resume --clock virtual --set pipeline.schedule=zb-v --set limits.wan_bytes=1GB
-ended "limits.wan_bytes, resumed with more" 0 "goes on from round"
+ended "limits.wan_bytes, resumed with more" 0 "continues from round"
 check "limits.wan_bytes, resumed with more: the parameters" same "$(weights bytes)" "$(weights hub-judge)"
 
 # A region's part of the model may be larger than the pieces in which it goes to the final one.

@@ -49,15 +49,15 @@ resumed() {
 }
 for change in pipeline.schedule=zb-h2 pipeline.schedule=auto pipeline.memory=10MB; do
   resumed "$change" --set "$change"
-  ended "resume, $change" 0 'goes on from round 2'
+  ended "resume, $change" 0 'continues from round 2'
   check "resume, $change: the parameters" same "$(weights "$change")" "$(weights judge)"
 done
 # Another sum over micro-batches has other bits, those of the judge with the same change.
 resumed micros --set pipeline.micro_batches=3
-ended "resume, other micro-batches" 0 'goes on from round 2'
+ended "resume, other micro-batches" 0 'continues from round 2'
 cp -r judge judge3 && rm -r judge3/ckpt/3 judge3/summary.json judge3/final.h5
 train "the judge with other micro-batches" 2 judge.yaml --run-dir judge3 --resume --set pipeline.schedule=gpipe --set pipeline.micro_batches=3
-ended "the judge with other micro-batches" 0 'goes on from round 2'
+ended "the judge with other micro-batches" 0 'continues from round 2'
 check "resume, other micro-batches: the parameters" same "$(weights micros)" "$(weights judge3)"
 check "resume, other micro-batches: they are others" test "$(weights micros)" != "$(weights judge)"
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east}, {region: west}, {region: east}' "$link" |
@@ -120,14 +120,14 @@ done
 rm -rf spoilt && cp -r four spoilt && rm -r spoilt/summary.json spoilt/final.h5 spoilt/ckpt/3
 "$GEOTRAIN_HELPERS/e2e.poison" spoilt 2 west model/params nan || fail "poison"
 train "the newest round is not finite in one region" 6 "${four[@]}" --run-dir spoilt --resume
-ended "the newest round is not finite in one region" 0 'ckpt/2/west.h5: model/params is not finite' 'goes on from round 1'
+ended "the newest round is not finite in one region" 0 'ckpt/2/west.h5: model/params is not finite' 'continues from round 1'
 check "the newest round is not finite in one region: the parameters" same "$(weights spoilt)" "$(weights judge)"
 rm -rf huge && cp -r four huge && rm -r huge/summary.json huge/final.h5 huge/ckpt/3
 "$GEOTRAIN_HELPERS/e2e.poison" huge 2 west model/params 3e38 || fail "poison"
 train "one region's parameters are huge" 6 "${four[@]}" --run-dir huge --resume --set train.until.steps=200
 ended "one region's parameters are huge" 6 'is not finite and was dropped \(3 so far, limits.nonfinite 3\)'
 train "resume before it" 6 "${four[@]}" --run-dir huge --resume-round 1 --set train.until.steps=12
-ended "resume before it" 0 'goes on from round 1'
+ended "resume before it" 0 'continues from round 1'
 check "resume before it: the parameters" same "$(weights huge)" "$(weights judge)"
 
 # ---- limits --------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ train "limits.wan_bytes, resumed with the same" 6 "${four[@]}" --run-dir bytes -
 ended "limits.wan_bytes, resumed with the same" 6
 check "limits.wan_bytes, resumed with the same: no step is made" same "$(sed -nE 's/.*"event":"stopped".*"step":([0-9]+).*/\1/p' bytes/east.jsonl | tail -n 1)" "$step"
 train "limits.wan_bytes, resumed with more" 6 "${four[@]}" --run-dir bytes --resume "${long[@]}" --set limits.wan_bytes=3MB
-ended "limits.wan_bytes, resumed with more" 6 'goes on from round'
+ended "limits.wan_bytes, resumed with more" 6 'continues from round'
 check "limits.wan_bytes, resumed with more: what was sent before counts" test "$(sent bytes)" -gt 3000000 -a "$(sent bytes)" -le $((3000000 + 2000000 / step + 1))
 
 # stopped NAME DIR RANK OPTIONS -- WORD...: a rank is stopped in the middle of the training and stays

@@ -39,7 +39,7 @@ common() {
 # step_of RUN: the step of its newest round.
 step_of() { sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' "$1/east.jsonl" | tail -n 1; }
 
-# drill NAME RUN WORDS...: kills and stops in a random order; the run then goes on to its end.
+# drill NAME RUN WORDS...: kills and stops in a random order; the run then continues to its end.
 drill() {
   local name=$1 run=$2 dead=0 stopped=0 victim pid before kept=0 steps
   shift 2
@@ -77,7 +77,7 @@ drill() {
   check "$name: it has made steps" test "$(step_of "$run")" -gt 0
   steps=$(($(step_of "$run") + more))
   LIMIT=200 train "$name: the end" $ranks four.yaml --run-dir "$run" --resume=auto --set train.until.steps=$steps "$@"
-  ended "$name: the end" 0 'goes on from round'
+  ended "$name: the end" 0 'continues from round'
   same_end "$name" "$run" $steps
 }
 drill "real clock" real --set pipeline.schedule=zb-h1

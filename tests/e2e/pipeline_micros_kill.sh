@@ -14,7 +14,7 @@ train "a fall" 6 micros.yaml --run-dir fall --clock virtual
 ended "a fall" 0
 judged "a fall" fall micros.yaml
 
-# Checkpoints are made every 20 steps.  A run killed at its second one goes on from the first: here
+# Checkpoints are made every 20 steps.  A run killed at its second one continues from the first: here
 # in turn from step 20, before any change, from 40, with 6 micro-batches, and from 60, with 12.
 resume=()
 for from in 0 20 40; do
@@ -29,7 +29,7 @@ check "resumed: the parameters" same "$(weights killed)" "$(weights fall)"
 check "resumed: the same changes" same "$(changes killed east | sort -u)" "$(changes fall east | sort -u)"
 check "resumed: in both regions" same "$(changes killed west | sort -u)" "$(changes fall west | sort -u)"
 
-# A resume with another plan goes on by that, and says so, or its record would not have what its steps
+# A resume with another plan continues by that, and says so, or its record would not have what its steps
 # have had.  The learning rate must not depend on the steps that are asked for.
 constant=train.schedule.name=constant
 train "another plan: before" 6 micros.yaml --run-dir other --clock virtual --set train.until.steps=40 --set $constant

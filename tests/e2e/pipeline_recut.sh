@@ -18,7 +18,7 @@ at() {
   rm -rf "$3" && cp -r "$2" "$3" && rm -f "$3/summary.json" "$3/final.h5"
   for round in $(rounds "$3"); do [ "$round" -le "$1" ] || rm -r "$3/ckpt/$round"; done
 }
-# recut NAME RANKS FROM ROUND OPTIONS...: the run NAME goes on from that round of FROM.
+# recut NAME RANKS FROM ROUND OPTIONS...: the run NAME continues from that round of FROM.
 recut() {
   local name=$1 ranks=$2
   at "$4" "$3" "$name"

@@ -22,7 +22,7 @@ newest=$(newest_round torn)
 rm torn/summary.json torn/ckpt/{$((newest - 2)),$((newest - 1)),$newest}/west.h5
 echo half >"torn/ckpt/$newest/west.h5.tmp"
 train "auto with a torn round" 4 job.yaml --run-dir torn --resume=auto
-ended "auto with a torn round" 0 'goes on from round'
+ended "auto with a torn round" 0 'continues from round'
 check "auto with a torn round: the same model" same "$(field torn params_sha256)" "$first"
 
 if [ $full = yes ]; then
@@ -74,7 +74,7 @@ if [ $full = yes ]; then
   check "more for one region: both regions' models are the same" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' unlike/summary.json | sort -u | wc -l)" 1
 fi
 
-# A run that began with --set goes on with them, whether the job file or that of the run is named, and
+# A run that began with --set continues with them, whether the job file or that of the run is named, and
 # a run that is complete stays as it is.
 for named in job.yaml begun/job.yaml; do
   train "begun with --set, $named" 4 $named --run-dir begun --resume

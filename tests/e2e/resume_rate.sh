@@ -45,7 +45,7 @@ ended "2 workers" 0
 half=$(middle two)
 at_half two more "$half"
 train "2 workers, then 4" 5 two.yaml --run-dir more --resume --set regions.0.ranks=5
-ended "2 workers, then 4" 0 'was for 125 steps: it goes on at'
+ended "2 workers, then 4" 0 'was for 125 steps: it continues at'
 spread "2 workers, then 4" more 125 4
 check "2 workers, then 4: what comes after the middle is trained" [ "$(scores "more/ckpt/$(newest_round more)/east.h5")" != "$(scores "more/ckpt/$half/east.h5")" ]
 
@@ -64,13 +64,13 @@ train "4 workers" 5 four.yaml --run-dir four
 ended "4 workers" 0
 at_half four fewer "$(middle four)"
 train "4 workers, then 2" 3 four.yaml --run-dir fewer --resume --set regions.0.ranks=3
-ended "4 workers, then 2" 0 'was for 63 steps: it goes on at'
+ended "4 workers, then 2" 0 'was for 63 steps: it continues at'
 spread "4 workers, then 2" fewer 63 2
 
 # A longer end keeps the rate, and raises it with a message if it had reached its end.
 at_half two longer "$half"
 train "longer" 3 two.yaml --run-dir longer --resume --set train.until.epochs=2
-ended "longer" 0 'was for 125 steps: it goes on at'
+ended "longer" 0 'was for 125 steps: it continues at'
 check "longer: the rate does not jump" between "$(of longer lr)" "$(of longer lr_before)" "$(of longer lr_before)"
 train "longer when finished" 3 two.yaml --run-dir two --resume --set train.until.epochs=2
 ended "longer when finished" 0 'rises from 0 to 0.05, as of a run of which 50.0 % is done'
@@ -83,7 +83,7 @@ train "lockstep" 4 both.yaml --run-dir both
 ended "lockstep" 0
 at_half both other "$(middle both)"
 train "lockstep, other workers everywhere" 6 both.yaml --run-dir other --resume --set regions.0.ranks=3 --set regions.1.ranks=3
-ended "lockstep, other workers everywhere" 0 'was for 125 steps: it goes on at'
+ended "lockstep, other workers everywhere" 0 'was for 125 steps: it continues at'
 check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other/summary.json | sort -u | wc -l)" 1
 at_half both other1 "$(middle both)"
 train "lockstep, other workers in a region" 5 both.yaml --run-dir other1 --resume --set regions.0.ranks=3

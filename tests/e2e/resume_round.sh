@@ -22,7 +22,7 @@ fresh() { rm -rf copy && cp -r run copy; }
 fresh
 poison copy "$newest" west model/params nan
 train "one region's newest is not finite" 4 job.yaml --run-dir copy --resume "${ends[@]}"
-ended "one region's newest is not finite" 0 "ckpt/$newest/west.h5: model/params is not finite" "goes on from round $((newest - 1))"
+ended "one region's newest is not finite" 0 "ckpt/$newest/west.h5: model/params is not finite" "continues from round $((newest - 1))"
 check "one region's newest is not finite: the model of a whole run" same "$(field copy params_sha256)" "$sha"
 
 fresh
@@ -35,7 +35,7 @@ check "none is finite: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "
 fresh
 for round in $(rounds copy | head -n -1); do printf 'damaged!' | dd of="copy/ckpt/$round/east.h5" bs=1 seek=100000 conv=notrunc status=none; done
 train "older files are damaged" 4 job.yaml --run-dir copy --resume "${ends[@]}"
-ended "older files are damaged" 0 "goes on from round $newest"
+ended "older files are damaged" 0 "continues from round $newest"
 check "older files are damaged: none was looked at" same "$(grep -c SHA-256 err)" 0
 check "older files are damaged: the model of a whole run" same "$(field copy params_sha256)" "$sha"
 
@@ -52,7 +52,7 @@ fi
 fresh
 poison copy 2 west model/params inf
 train "a round that is named" 4 job.yaml --run-dir copy --resume-round 3 "${ends[@]}"
-ended "a round that is named" 0 'goes on from round 3'
+ended "a round that is named" 0 'continues from round 3'
 check "a round that is named: the model of a whole run" same "$(field copy params_sha256)" "$sha"
 fresh
 poison copy 2 west model/params inf
@@ -80,5 +80,5 @@ ended "astray" 6 'not finite' "round $((newest + 1)) holds .*--resume-round N"
 check "astray: the round before stays" [ -e "copy/ckpt/$newest/east.h5" -a -e "copy/ckpt/$newest/west.h5" ]
 check "astray: what it went to stays too" same "$(newest_round copy)" $((newest + 1))
 train "astray: resume" 4 job.yaml --run-dir copy --resume --set checkpoint.keep=1
-ended "astray: resume" 6 'gave nothing but gradients that are not finite' "goes on from round $newest"
+ended "astray: resume" 6 'gave nothing but gradients that are not finite' "continues from round $newest"
 finish

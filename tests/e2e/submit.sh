@@ -90,7 +90,7 @@ rm -r full new
 # ---- a chain: all of it or nothing; it begins when all of its jobs are known ---------------------------------------------------------------
 submits job.yaml --run-dir chain --chain 3
 ended "a chain" 0 'submitted as job 77 78 79'
-check "a chain: what follows a stop" grep -q 'stops it with a checkpoint; the next job of the chain goes on$' out
+check "a chain: what follows a stop" grep -q 'stops it with a checkpoint; the next job of the chain continues$' out
 check "a chain: what sbatch is told" same "$(sed 's/ [^ ]*$//; s/--parsable *//' asked | paste -sd,)" "--hold,--dependency=afterany:77,--dependency=afterany:78"
 check "a chain: it is let go at the end" same "$(cat told 2>&1)" "scontrol release 77"
 echo 2 >room
@@ -119,7 +119,7 @@ second job.yaml --run-dir both
 ended "two submissions to one folder" 2 "process $first on $(hostname) is submitting $PWD/both; wait for it to end"
 rm busy
 wait "$first"
-check "two submissions: the first goes on" same "$? $(grep -c . asked) $(grep -c . both/slurm-jobs)" "0 1 1"
+check "two submissions: the first continues" same "$? $(grep -c . asked) $(grep -c . both/slurm-jobs)" "0 1 1"
 first --again both
 second --again both
 ended "two --again" 2 "process $first on $(hostname) is submitting $PWD/both"

@@ -53,7 +53,7 @@ submits "again, dry" --again run --dry-run
 ended "again, dry" 0 '^#SBATCH --ntasks=5$'
 check "again, dry: nothing is submitted" same "$(ls sent 2>/dev/null) $(wc -l <run/slurm-jobs)" " 1"
 submits "again, changed" --again run --set train.until.epochs=9
-ended "again, changed" 2 'goes on with the run as it was submitted'
+ended "again, changed" 2 'continues with the run as it was submitted'
 sed -i '1i 70 1' run/slurm-jobs # an earlier job of the run, of which squeue knows
 printf '#!/bin/sh\ncase "$*" in *"-j 70 "*) echo 70 ;; esac\n' >bin/squeue
 chmod +x bin/squeue
@@ -108,5 +108,5 @@ ended "margin alone" 2 'submit: --margin belongs to --plan'
 submits "a sweep" job.yaml --plan --sweep sync.period=4,8
 ended "a sweep" 2 'submit: --plan and --sweep exclude each other'
 submits "again" --again run --plan
-ended "again" 2 'submit: --again goes on with the run as it was planned'
+ended "again" 2 'submit: --again continues with the run as it was planned'
 finish

@@ -50,7 +50,7 @@ print("accuracy %.4f  loss %.3f  (%d samples" % (m["test_accuracy"], m["test_los
   of_eval=$("$GEOTRAIN" eval "$1/final.h5" "$3" 2>/dev/null | cut -d , -f 1)
   same "$of_eval" "$of_run"
 }
-# bytes RUN [PLAN]: the mean goes once from the lead to west, to no other region.  PLAN: the links of
+# bytes RUN [PLAN]: the mean continuesce from the lead to west, to no other region.  PLAN: the links of
 # the lead carry as many other bytes in the plan, and BYE, which a run sends after its summary.
 bytes() {
   /usr/bin/python3 - "$@" <<'PY'

@@ -45,7 +45,7 @@ continued() { "$GEOTRAIN" generate "$@" 2>err; }
 for data in bytes pairs; do
   train "$data" 4 job.yaml --run-dir $data --set data.path=$data.h5
   ended "$data" 0 'verse: gpt'
-  check "$data: it goes on" same "$(continued $data --prompt 'the quick' --tokens 6 --temperature 0 | cut -c 1-15)" 'the quick brown'
+  check "$data: it continues" same "$(continued $data --prompt 'the quick' --tokens 6 --temperature 0 | cut -c 1-15)" 'the quick brown'
   check "$data: a long prompt" same "$(continued $data --prompt "$verse$verse${verse% }" --tokens 24 --temperature 0 | cut -c 135-144)" ' the quick'
   check "$data: a checkpoint of a region" same "$(continued "$data/ckpt/$(newest_round $data)/west.h5" --prompt 'the lazy' --tokens 4 --top 1 | cut -c 1-12)" 'the lazy dog'
 done

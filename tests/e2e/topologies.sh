@@ -37,7 +37,7 @@ for topology in hub tree ring; do
   wait_end "killed-$topology" 60
   gone "killed-$topology"
   train "resumed-$topology" 6 job.yaml --run-dir killed-$topology --resume --set sync.topology=$topology --set train.until.steps=120
-  ended "resumed-$topology" 0 'goes on from round'
+  ended "resumed-$topology" 0 'continues from round'
   train "whole-$topology" 6 job.yaml --run-dir whole-$topology --set sync.topology=$topology --set train.until.steps=120
   ended "whole-$topology" 0
   check "$topology: the same bits after a kill" same "$(field killed-$topology params_sha256)" "$(field whole-$topology params_sha256)"
@@ -66,7 +66,7 @@ for topology in auto tree; do
   gone "killed-$topology-links"
   cp fast.csv a.csv && cp slow.csv b.csv
   train "resumed-$topology-links" 6 links.yaml --run-dir killed-$topology-links --resume --set sync.topology=$topology --set train.until.steps=120
-  ended "resumed-$topology-links" 0 'goes on from round'
+  ended "resumed-$topology-links" 0 'continues from round'
   check "$topology: the same bits after a kill, over other links" same "$(field killed-$topology-links params_sha256)" "$(field whole-$topology-links params_sha256)"
   first=$(next_of killed-$topology-links 0) again=$(next_of killed-$topology-links -1)
   check "$topology: the resumed run keeps its place" same "checkpoint ${first#* }" "$again"

@@ -62,7 +62,7 @@ outage() {
   done
 }
 outage none 80 92
-outage ama 80 92     # goes on throughout: replaces what has not left
+outage ama 80 92     # continues throughout: replaces what has not left
 outage asgd-ga 38 41 # until the outbox is full: two messages of 4 steps, and the third is due
 outage asgd 31 33    # the same: messages of one step
 outage sma 24 28

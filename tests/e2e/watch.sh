@@ -28,7 +28,7 @@ wait_seen() {
   fail "$1" "does not say '$2': $(tail -n 3 "$1")"
 }
 
-# ---- a job that waits in the queue and then leaves it without a word; looked at while the rest goes on ------------------------------------
+# ---- a job that waits in the queue and then leaves it without a word; looked at while the rest continues ------------------------------------
 
 mkdir lost
 echo "17 1700000000" >lost/slurm-jobs

@@ -1,6 +1,6 @@
 /* The adapter in simulated steps: it follows a link that changes for long, leaves one that swings
-   or is noisy alone, is never more than 1 % behind the plan of the start, and goes on from a saved
-   state as if nothing had been. */
+   or is noisy alone, is never more than 1 % behind the plan of the start, and continues from a
+   saved state as if nothing had been. */
 #include "cases.h"
 #include "geotrain/pipe_adapt.h"
 #include "tests.h"
@@ -204,8 +204,8 @@ static double rate_at(const wave *v, double t_s) {
   return v->rates[fmod(t_s, v->half * (v->best_s[0] + v->best_s[1])) >= v->half * v->best_s[0]];
 }
 
-/* When a step that begins at t_s ends: in each phase it goes on at the pace of the phase.  paces_s:
-   of a step in each. */
+/* When a step that begins at t_s ends: in each phase it continues at the pace of the phase.
+   paces_s: of a step in each. */
 static double end_of_step(const wave *v, const double paces_s[2], double t_s) {
   const double cycle_s = v->half * (v->best_s[0] + v->best_s[1]), first_s = v->half * v->best_s[0];
   for (double left = 1;;) {
@@ -265,8 +265,9 @@ static void waves_cost_little(void) {
 
 /* ---- the number of micro-batches ------------------------------------------------------------- */
 
-/* 8 micro-batches that may become 4, 16 or 32; a pass takes 4 ms beside its samples, which takes the
-   more the more there are; over a slow link workers wait, and there more of them cost nothing. */
+/* 8 micro-batches that may become 4, 16 or 32; a pass takes 4 ms beside its samples, which takes
+   the more the more there are; over a slow link workers wait, and there more of them cost
+   nothing. */
 static void open_numbers(world *w, double rate_bps) {
   static const size_t numbers[OTHERS] = {4, 16, 32};
   open_world(w, 8, rate_bps);
@@ -311,8 +312,8 @@ static size_t micros_of(const world *w) {
 }
 
 /* Noise changes nothing.  When the link has an eighth of its rate, first a number is taken that is
-   better than the plan over both links, then one of which there are more, which is worse as planned;
-   when the link is as planned again, fewer are better. */
+   better than the plan over both links, then one of which there are more, which is worse as
+   planned; when the link is as planned again, fewer are better. */
 static void the_number_follows(void) {
   world w;
   size_t fast, slow;
@@ -336,8 +337,8 @@ static void the_number_follows(void) {
 }
 
 /* As waves_cost_little.  The best that is known has the best number in each half, at once; by the
-   plan 8 micro-batches are 20 % slower than that over the slow link, as 32 are over the fast one, so
-   that little is allowed in 240 steps.  16 are a little better than the plan over both. */
+   plan 8 micro-batches are 20 % slower than that over the slow link, as 32 are over the fast one,
+   so that little is allowed in 240 steps.  16 are a little better than the plan over both. */
 static void waves_of_numbers_cost_little(void) {
   if (!all_cases()) skip(); /* the_number_follows has one such change */
   static const int halves[] = {3, 13, 30, 60};
@@ -515,7 +516,7 @@ static void saved_state_goes_on(void) {
   close_world(&again);
 }
 
-/* A number of micro-batches that is not allowed any more: the run goes on by the plan. */
+/* A number of micro-batches that is not allowed any more: the run continues by the plan. */
 static void other_numbers_begin_anew(void) {
   world w, other;
   open_numbers(&w, 200e6);

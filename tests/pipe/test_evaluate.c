@@ -72,8 +72,9 @@ static void messages_occupy_a_link(void) {
   gt_pipe_result_close(&r);
 }
 
-/* Regions that make steps together: the first one, whose gradients come last, goes on when its own
-   passes have ended or when it has heard of the other, whichever is later; so does the other. */
+/* Regions that make steps together: the first one, whose gradients come last, continues when its
+   own passes have ended or when it has heard of the other, whichever is later; so does the
+   other. */
 static void regions_wait_for_each_other(void) {
   wide x;
   double agree_s[4] = {0, 2.5, 0.5, 0};

@@ -430,9 +430,10 @@ static void wrong_cuts(void) {
   refused(with_ends("transformer.h.0", "lm_head", NULL),
           "small: pipeline.stages.2.last is not given, and the part of the model before ends with "
           "lm_head; expected one that ends later, so that the stage has operations");
-  refused(with_ends("transformer.h.0", "transformer.h.1", "transformer.h.2"),
-          "small: pipeline.stages.2.last is transformer.h.2, and the model goes on behind it; its "
-          "last part ends with lm_head, or has no name");
+  refused(
+      with_ends("transformer.h.0", "transformer.h.1", "transformer.h.2"),
+      "small: pipeline.stages.2.last is transformer.h.2, and the model continues behind it; its "
+      "last part ends with lm_head, or has no name");
   gt_job *job = with_ends("transformer.h.0", "transformer.h.1", "lm_head");
   gt_pipe_job_close(open_pipe(job));
   gt_job_close(job);

@@ -215,7 +215,7 @@ static void what_others_tell_is_checked(void) {
   close_hand(&h);
 }
 
-/* Nobody measures, so nothing changes; the step goes on. */
+/* Nobody measures, so nothing changes; the step continues. */
 static void silent_links_change_nothing(void) {
   hand h;
   open_hand(&h, one_copy);

@@ -183,7 +183,7 @@ static void test_sma_adds_a_copy_for_every_worker(void) {
   check_direct(&s, direct_sma);
 }
 
-/* It goes on adding up for the others. */
+/* It continues adding up for the others. */
 static void test_the_central_region_is_done_first(void) {
   for (int k = 0; k < 2; k++) {
     w_spec s = three(k ? "sma" : "ssgd");

@@ -337,7 +337,7 @@ static void messages_do_not_change_what_is_scored(void) {
     }
 }
 
-/* Who trains goes on, joins when it comes back, and leaves when all chunks are given out; what it
+/* Who trains continues, joins when it comes back, and leaves when all chunks are given out; what it
    pushed meanwhile changes the live model alone. */
 static void async_workers_join_when_they_are_free(void) {
   fixture f;

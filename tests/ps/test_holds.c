@@ -1,5 +1,5 @@
-/* What a look says of a hold that goes on: it grows while the hold does, and becomes the wait that
-   is counted. */
+/* What a look says of a hold that continues: it grows while the hold does, and becomes the wait
+   that is counted. */
 #include "world.h"
 
 static gt_ns counted(const gt_ps_view *v) {

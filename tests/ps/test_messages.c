@@ -216,7 +216,7 @@ static void test_sender(void) {
   w_close(w);
 }
 
-/* Headers at random: an answer each, and the run goes on as if they had not come. */
+/* Headers at random: an answer each, and the run continues as if they had not come. */
 static void test_at_random(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     w_spec s = two(*name);

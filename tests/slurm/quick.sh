@@ -20,7 +20,7 @@ for _ in $(seq 50); do
   sleep 0.1
 done
 "$GEOTRAIN" watch run --once >running.out 2>&1
-check "watch --once: 0 of a run that goes on" same "$?" 0
+check "watch --once: 0 of a run that continues" same "$?" 0
 check "watch --once: says how far it is" grep -qE 'step [1-9].* loss [0-9]' running.out
 scancel --signal=USR1 "$id"
 wait_job "one job" "$id" 90 run

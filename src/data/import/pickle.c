@@ -65,7 +65,7 @@ static gt_status expect_end(reader *r) {
   if (r->used == r->have) GT_TRY(fill(r));
   if (r->have == 0) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: goes on after its pickle, which ends at byte %llu; expected one pickle",
+                 "%s: continues after its pickle, which ends at byte %llu; expected one pickle",
                  gt_bytes_path(r->file), (unsigned long long)r->at);
 }
 
