@@ -274,7 +274,7 @@ gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_f
 /* The same for an array of fields. */
 #define GT_STATE_FIELDS(way, prefix, fields)                                                       \
   gt_state_fields(way, prefix, fields, sizeof(fields) / sizeof *(fields))
-/* The same for n flags, saved as bytes. */
+/* Does the same for n flags, saved as bytes. */
 gt_status gt_state_flags(gt_state_way way, const char *prefix, const char *name, bool *flags,
                          size_t n);
 void gt_state_close(gt_state *state);

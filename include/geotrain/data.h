@@ -73,7 +73,7 @@ const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 const gt_class_names *gt_dataset_class_names(const gt_dataset *dataset);
 /* Returns the labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
-/* Reports, one sentence each, what in a valid file of images is probably not intended: channels
+/* Reports in one sentence each what in a valid file of images is probably not intended: channels
    first, almost constant images, mean or std in other units.  Call it before gt_dataset_normalise.
    GT_ERR_DATA: the first training images cannot be read. */
 gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));

@@ -20,7 +20,7 @@ void gt_tokens_close(gt_tokens *tokens);
 size_t gt_tokens_count(const gt_tokens *tokens);
 /* Returns the *n merges (n,2); owned by the vocabulary. */
 const int64_t *gt_tokens_merges(const gt_tokens *tokens, size_t *n);
-/* Its SHA-256 in hex digits, as gt_dataset_info.vocabulary_sha256; owned by the vocabulary. */
+/* Returns its SHA-256 in hex digits, as gt_dataset_info.vocabulary_sha256; owned by the vocabulary. */
 const char *gt_tokens_hash(const gt_tokens *tokens);
 /* Writes the ids of a text of n bytes; ids has room for n.  Returns their number. */
 size_t gt_tokens_encode(const gt_tokens *tokens, const char *text, size_t n, int32_t *ids);

@@ -82,8 +82,8 @@ typedef struct {
   size_t saved;  /* of what is kept and sent, that a checkpoint has */
 } gt_exchange_need;
 
-/* Of topology, next, nregions, self, inflight and piece in spec; the rest is not read.  Not of
-   `central`. */
+/* Returns the need of an exchange.  Of topology, next, nregions, self, inflight and piece in spec;
+   the rest is not read.  Not of `central`. */
 gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast, size_t n);
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
@@ -172,9 +172,9 @@ void gt_allreduce_close(gt_allreduce *r);
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
 /* Call when the region has a contribution to its next round. */
 void gt_allreduce_contribute(gt_allreduce *r);
-/* Only if gt_topology_singly: x of a.n floats, computed by this worker (rank in the region, from 1)
-   from so many samples, becomes a part of the next contribution, which is then the parts given
-   since the last one instead of a.  b.n is 0.  x is copied. */
+/* Adds a part, only if gt_topology_singly: x of a.n floats, computed by this worker (rank in the
+   region, from 1) from so many samples, becomes a part of the next contribution, which is then the
+   parts given since the last one instead of a.  b.n is 0.  x is copied. */
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
 /* Call when the region makes no more steps (after its last contribution). */
 void gt_allreduce_leave(gt_allreduce *r);
@@ -182,10 +182,10 @@ void gt_allreduce_leave(gt_allreduce *r);
    floats, valid until the next call) and the weight of this region's contribution in it (0: there
    was none).  Call it until it returns false. */
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
-/* If gt_topology_singly, one region gets the means; the others get what it makes of them.
-   answered: this is another region: in place of the mean, gt_allreduce_next gives the answer.
-   answer: sends what this region has made of the mean that gt_allreduce_next has just given (a.n +
-   b.n floats, borrowed for the call), to be called after each; with other topologies it does
+/* Takes the answer.  If gt_topology_singly, one region gets the means; the others get what it makes
+   of them. answered: this is another region: in place of the mean, gt_allreduce_next gives the
+   answer. answer: sends what this region has made of the mean that gt_allreduce_next has just given
+   (a.n + b.n floats, borrowed for the call), to be called after each; with other topologies it does
    nothing. */
 bool gt_allreduce_answered(const gt_allreduce *r);
 void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
@@ -193,7 +193,7 @@ void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
 bool gt_allreduce_waiting(const gt_allreduce *r);
 /* True if the region must not make a step: it waits, or has not caught up after a resume. */
 bool gt_allreduce_holds(const gt_allreduce *r);
-/* Names: "<owner>rounds/...", "<owner>inbox/...". */
+/* Saves or loads the state.  Names: "<owner>rounds/...", "<owner>inbox/...". */
 gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way);
 
 /* ---- broadcast: every other region gets each message once, in the order of its origin -------- */

@@ -270,9 +270,10 @@ typedef struct {
   char *source; /* the job file, or the `source` of gt_job_parse; NULL only in a job made by hand */
 } gt_job;
 
-/* Reads, overrides, fills in defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with
-   one sentence that names the file, the key, what was found and what was expected; for an unknown
-   key or value it names the nearest known one.  The caller owns *out and closes it. */
+/* Reads a job, overrides keys, fills in defaults and checks it.  sets: nsets strings "a.b=value".
+   GT_ERR_JOB with one sentence that names the file, the key, what was found and what was expected;
+   for an unknown key or value it names the nearest known one.  The caller owns *out and closes
+   it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
 /* Loads a job as gt_job_load does, with the regions from a CSV file, one per line.  The first line
    names the columns: name and ranks are required; samples, place, step, samples_per_s, speed,
@@ -321,7 +322,7 @@ size_t gt_job_copies(const gt_job *job);
    none. */
 size_t gt_job_copy_of(const gt_job *job, size_t region);
 #define GT_COPY_TEXT ((size_t)192)
-/* Its name for people, "copy 2 (london, paris)"; "..." takes the place of names for which
+/* Writes its name for people, "copy 2 (london, paris)"; "..." takes the place of names for which
    there is no room; size: 16 or more.  Returns text. */
 char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size);
 /* Returns the region that has in `copy` the stages that `region` has in its own. */
@@ -345,7 +346,7 @@ gt_status gt_job_check_run(const gt_job *job);
    it is GT_ERR_JOB and the sentence begins with the job's name or with a key, it begins with the
    job file then: "FILE: KEY ...".  job: or NULL, then nothing is done. */
 gt_status gt_job_blame(const gt_job *job, gt_status status);
-/* Warns, one sentence each, about settings that are valid but probably not intended: momentum with
+/* Warns in one sentence each about settings that are valid but probably not intended: momentum with
    adam, emulation without links, a warm-up longer than the run.  `tell` gets text that is valid
    until it returns. */
 void gt_job_warn(const gt_job *job, void (*tell)(const char *text));

@@ -119,15 +119,15 @@ typedef struct {
   gt_ns used, until; /* time in which frames were leaving; counted up to then */
 } gt_wire;
 
-/* gt_link_step; the time in which the frame leaves is counted. */
+/* Calls gt_link_step; the time in which the frame leaves is counted. */
 gt_link_times gt_wire_send(gt_wire *wire, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready);
 /* Frames were leaving in this time; where several were, it counts once. */
 void gt_wire_add(gt_wire *wire, gt_ns from, gt_ns until);
-/* Of the first control frame and the first other one, queued at these times: the link takes the
-   control frame.  Polls come late, so the choice is that of the moment at which the link became
-   free: a control frame queued after the other one should have begun to leave does not overtake it,
-   and the link does not idle because of a late poll. */
+/* Decides between the first control frame and the first other one, queued at these times: the link
+   takes the control frame.  Polls come late, so the choice is that of the moment at which the link
+   became free: a control frame queued after the other one should have begun to leave does not
+   overtake it, and the link does not idle because of a late poll. */
 bool gt_wire_control_first(const gt_wire *wire, gt_ns control, gt_ns other);
 /* The peer with which a region begins when it sends a frame to each: where the access is limited,
    the one after itself, so that not all regions send to the same one at a time. */

@@ -52,7 +52,7 @@ typedef struct {
 #define GT_BACKOFF_BUSY ((gt_ns)100000) /* a large transfer is pending */
 #define GT_BACKOFF_IDLE ((gt_ns)1000000)
 void gt_backoff_reset(gt_backoff *b);
-/* gt_backoff_next returns the next sleep, ending at `until` at the latest (GT_NEVER: no bound).
+/* Returns the next sleep, ending at `until` at the latest (GT_NEVER: no bound).
    gt_backoff_sleep also sleeps. */
 gt_ns gt_backoff_next(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);

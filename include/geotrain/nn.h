@@ -308,7 +308,7 @@ void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares);
 void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */
-/* Its schedule; borrowed.  The caller may change it between steps. */
+/* Returns its schedule; borrowed.  The caller may change it between steps. */
 gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
 /* Saves the state under the names "<owner>optim/steps", "<owner>optim/momentum", ..., and
    "<owner>optim/schedule" if gt_lr_spread has changed the schedule.  owner: "" for the optimizer of

@@ -28,7 +28,8 @@ typedef struct {
   size_t shared; /* by all slots: what lives within a pass, scratch, ids of embeddings */
   size_t arrays; /* parameters, gradients, buffers */
 } gt_memory_plan;
-/* gt_graph_bytes is slots x slot + shared, and what a library keeps.  Of a graph with slots. */
+/* Returns the memory: gt_graph_bytes is slots x slot + shared, and what a library keeps.  Of a
+   graph with slots. */
 gt_memory_plan gt_graph_memory(const gt_graph *graph);
 /* Returns the bytes of a slot of this span alone; 0: it does not run here. */
 size_t gt_graph_span_bytes(const gt_graph *graph, size_t span);

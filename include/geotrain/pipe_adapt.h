@@ -52,25 +52,25 @@ void gt_pipe_adapt_close(gt_pipe_adapt *adapt);
 /* Stages of the two regions are neighbours, so that activations or gradients use the link. */
 bool gt_pipe_adapt_uses(const gt_pipe_adapt *adapt, size_t from, size_t to);
 
-/* What was measured last, or planned, of a link that is used. */
+/* Returns what was measured last, or planned, of a link that is used. */
 gt_pipe_cost gt_pipe_adapt_cost(const gt_pipe_adapt *adapt, size_t from, size_t to);
 
-/* A step has been made, in the order in force; measured: [from * nregions + to].  The order that
-   waits, if one does, is in force from the next step on.  After that the region that decides may
-   choose another one, which waits for the next call.  Returns whether an order is in force now that
-   was not before. */
+/* Call when a step has been made, in the order in force; measured: [from * nregions + to].  The
+   order that waits, if one does, is in force from the next step on.  After that the region that
+   decides may choose another one, which waits for the next call.  Returns whether an order is in
+   force now that was not before. */
 bool gt_pipe_adapt_step(gt_pipe_adapt *adapt, const gt_pipe_cost *measured);
-/* The order that waits as numbers, one a pass, valid until the next call; returns how many, 0: none
-   waits. */
+/* Returns the order that waits as numbers, one a pass, valid until the next call; returns how many,
+   0: none waits. */
 size_t gt_pipe_adapt_told(gt_pipe_adapt *adapt, const int64_t **passes);
-/* GT_ERR_FAULT: these are no sound order of this pipeline, in a number of micro-batches that it may
-   have. */
+/* Checks an order.  GT_ERR_FAULT: these are no sound order of this pipeline, in a number of
+   micro-batches that it may have. */
 gt_status gt_pipe_adapt_check(const gt_pipe_adapt *adapt, const int64_t *passes, size_t n);
-/* The region that decides has told this order: it waits.  Errors as above. */
+/* Call when the region that decides has told this order: it waits.  Errors as above. */
 gt_status gt_pipe_adapt_take(gt_pipe_adapt *adapt, const int64_t *passes, size_t n);
-/* The most passes of a step. */
+/* Returns the most passes of a step. */
 size_t gt_pipe_adapt_passes(const gt_pipe_adapt *adapt);
-/* The order in force; owned, valid until another one is. */
+/* Returns the order in force; owned, valid until another one is. */
 const gt_pipe_schedule *gt_pipe_adapt_schedule(const gt_pipe_adapt *adapt);
 
 /* Why the order in force was chosen, in the region that decides: the link whose cost had changed
@@ -84,9 +84,9 @@ typedef struct {
 } gt_pipe_adapt_reason;
 gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt);
 
-/* Names "adapt/...".  What is saved with another plan of the start, or in numbers of micro-batches
-   that there are no problems of now, is not used: *used is false, and the run continues as at its
-   beginning.  GT_ERR_CKPT: an order is not sound. */
+/* Saves the state under the names "adapt/...".  What is saved with another plan of the start, or in
+   numbers of micro-batches that there are no problems of now, is not used: *used is false, and the
+   run continues as at its beginning.  GT_ERR_CKPT: an order is not sound. */
 void gt_pipe_adapt_save(gt_pipe_adapt *adapt, gt_state *state);
 gt_status gt_pipe_adapt_load(gt_pipe_adapt *adapt, const gt_state *state, bool *used);
 

@@ -111,9 +111,9 @@ gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t ste
 /* Makes training steps that begin from now on run this schedule (borrowed), which is sound.  No
    worker is in a step. */
 gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule *schedule);
-/* Where several state machines of a region, with layouts of the same stages, take turns: the next
-   step of all workers is `step`; others have made those before it.  No worker is in a step.  What
-   has come of this step stays. */
+/* Skips a step where several state machines of a region, with layouts of the same stages, take
+   turns: the next step of all workers is `step`; others have made those before it.  No worker is in
+   a step.  What has come of this step stays. */
 gt_status gt_pipe_region_skip(gt_pipe_region *region, int64_t step);
 /* Call when something has come of a step that has not begun. */
 bool gt_pipe_region_early(const gt_pipe_region *region);

@@ -69,15 +69,15 @@ typedef struct {
 
 /* Writes everything everywhere to counts. */
 void gt_plan_everything(const gt_plan_problem *problem, int64_t *counts);
-/* T(x), in seconds; counts has at least one device in each region. */
+/* Returns T(x), in seconds; counts has at least one device in each region. */
 double gt_plan_time(const gt_plan_problem *problem, const int64_t *counts);
 /* Writes the set with the least own_r(x) of every region; returns the greatest of these times, or
    INFINITY if a region has too few devices. */
 double gt_plan_fastest(const gt_plan_problem *problem, int64_t *counts);
-/* The rule: writes the cheapest set of every region with own_r(x) <= limit_s. *rate: a lower bound
-   for the USD per hour of all such sets; the rate of this one unless the search for a region ended
-   at its limit on work (a count of nodes, so that the same problem gets the same answer).  False: a
-   region has no such set; counts is then unspecified. */
+/* Applies the rule: writes the cheapest set of every region with own_r(x) <= limit_s.  *rate: a
+   lower bound for the USD per hour of all such sets; the rate of this one unless the search for a
+   region ended at its limit on work (a count of nodes, so that the same problem gets the same
+   answer).  False: a region has no such set; counts is then unspecified. */
 bool gt_plan_elastic(const gt_plan_problem *problem, double limit_s, int64_t *counts, double *rate);
 
 /* ---- cost ---------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ typedef struct {
   double step_s, min_s;
 } gt_plan_billing;
 
-/* The billed time of a run of `seconds`, in seconds. */
+/* Returns the billed time of a run of `seconds`, in seconds. */
 double gt_plan_billed(double seconds, const gt_plan_billing *billing);
 
 /* A region: worker ranks and its PS rank, and their time.  The last four fields are output, in

@@ -28,7 +28,7 @@ typedef struct gt_planner gt_planner;
    limits: the text names the closest candidate and what it exceeds.  GT_ERR_DATA: the data set.
    GT_ERR_LIMIT: an outage without end. */
 gt_status gt_planner_make(gt_planner **out, const gt_planner_options *options);
-/* NULL is accepted. */
+/* Frees the planner; accepts NULL. */
 void gt_planner_close(gt_planner *p);
 
 /* Prints the table: one line per candidate, the choice by region and by link, notes. */

@@ -1,6 +1,6 @@
 /* planner_pipeline: what a job's pipeline will do, before it is submitted: its stages, its schedule
-   and what the others would take, times, memory, traffic and cost.  Layer 10.  Local; no MPI.  Times
-   are those of pipe_job.h in simulated time; docs/pipeline.md says what they leave out. */
+   and what the others would take, times, memory, traffic and cost.  Layer 10.  Local; no MPI.
+   Times are those of pipe_job.h in simulated time; docs/pipeline.md says what they leave out. */
 #ifndef GEOTRAIN_PLANNER_PIPELINE_H
 #define GEOTRAIN_PLANNER_PIPELINE_H
 
@@ -10,11 +10,11 @@
 
 typedef struct gt_planner_pipeline gt_planner_pipeline;
 
-/* The job has a pipeline and is borrowed until gt_planner_pipeline_close.  GT_ERR_JOB: compute says
-   nothing of a region; or the pipeline is wrong, see gt_pipe_job_open.  GT_ERR_DATA: the data set.
-   The caller closes *out; after an error it is NULL. */
+/* Plans the pipeline.  The job has a pipeline and is borrowed until gt_planner_pipeline_close.
+   GT_ERR_JOB: compute says nothing of a region; or the pipeline is wrong, see gt_pipe_job_open.
+   GT_ERR_DATA: the data set.  The caller closes *out; after an error it is NULL. */
 gt_status gt_planner_pipeline_make(gt_planner_pipeline **out, const gt_job *job);
-/* NULL is accepted. */
+/* Frees the plan; accepts NULL. */
 void gt_planner_pipeline_close(gt_planner_pipeline *p);
 
 /* Prints tables, and the schedule in lines of at most `columns` (40 or more). */

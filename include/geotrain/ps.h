@@ -229,9 +229,9 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
-/* With stages: the host has posted traffic of its own, an activation or a gradient of one with this
-   header, of so many bytes on the wire.  They count under wan_bytes_limit, which ends the run after
-   the step that goes beyond it. */
+/* Call when, with stages, the host has posted traffic of its own, an activation or a gradient of
+   one with this header, of so many bytes on the wire.  They count under wan_bytes_limit, which ends
+   the run after the step that goes beyond it. */
 void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now);
 /* Call when such a message of a peer has arrived. */
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
@@ -241,8 +241,8 @@ const struct gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
    micro-batches, from step 31 on 16", of one of several copies behind its name.  Empty without
    `adapts`, and in regions that do not hold the first stage.  Returns text. */
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
-/* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
-   the other regions are told. */
+/* Reports within host.checkpoint that the state of this round is not sound, that is, not worth
+   resuming from; the other regions are told. */
 void gt_ps_round_unsound(gt_ps *ps);
 /* Call when this region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);

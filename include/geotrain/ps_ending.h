@@ -43,7 +43,7 @@ void gt_ending_message(gt_ending *ending, unsigned kind);
 /* A region of a pipeline sends its part of the model, params floats and then its buffers, `all`
    together, in pieces: the header of the one that begins at float `at`, and its floats in *n.  The
    piece is the last one if detail, the floats behind it, is 0. */
-#define GT_MODEL_PIECE ((size_t)1 << 20) /* floats at most */
+#define GT_MODEL_PIECE ((size_t)1 << 20) /* Returns the most floats of a piece. */
 gt_frame_header gt_ending_piece(size_t params, size_t all, size_t at, size_t *n);
 /* Does what can be done now; true when the run is over. */
 bool gt_ending_step(gt_ending *ending, gt_ns now);

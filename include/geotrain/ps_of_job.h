@@ -49,9 +49,9 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* Returns the optimizer of a region.  Its learning-rate schedule ends with the region's steps; in
    lockstep, with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
-/* That of a region of a pipeline: the schedule ends with the pipeline's steps; of copies in
-   lockstep, with those of the copy with the most (samples: of every region).  clip is of the norm
-   of the gradient of all regions of the pipeline (gt_optim_step_of). */
+/* Returns the optimizer of a region of a pipeline: the schedule ends with the pipeline's steps; of
+   copies in lockstep, with those of the copy with the most (samples: of every region).  clip is of
+   the norm of the gradient of all regions of the pipeline (gt_optim_step_of). */
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
                                     const int64_t *samples);
 
@@ -65,7 +65,7 @@ gt_status gt_ps_check_way(const gt_job *job);
    several copies of a pipeline that of each place.  parameters: of the whole model.  The caller
    closes it. */
 gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters);
-/* gt_wiring_sound; of several copies of a pipeline, for the regions of each place. */
+/* Returns gt_wiring_sound; of several copies of a pipeline, for the regions of each place. */
 bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring);
 /* Returns `workers` of its exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);

@@ -49,7 +49,7 @@ gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
    or an event of the timeline itself. */
 gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, gt_ns tick);
 void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
-/* Of a PUSH: the cost of the work, and how long the worker had waited for its order. */
+/* Counts a PUSH: the cost of the work, and how long the worker had waited for its order. */
 void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
 /* Call when the worker's push is due earlier by `by`: a simulation has skipped that time. */
 void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);

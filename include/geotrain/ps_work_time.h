@@ -4,7 +4,7 @@
 
 #include "geotrain/data.h"
 
-/* By the job's compute section; order: of the region; c: gt_job_compute_of. */
+/* Returns the cost by the job's compute section; order: of the region; c: gt_job_compute_of. */
 gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
                    int64_t batch);
 gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,

@@ -70,7 +70,7 @@ typedef struct {
 /* Adds a step's loss, summed over its samples; done: the share of the training, 0 to 1.  Values
    that are not finite are ignored. */
 void gt_trend_add(gt_trend *trend, double done, double loss_sum, int64_t samples);
-/* True, with a sentence in `text`, if the loss was at the guessing level (within 2 % of
+/* True if the loss, as `text` then says in a sentence, was at the guessing level (within 2 % of
    ln(classes)), or above 3 times its minimum, throughout the last 20 % of the training: it
    collapsed or never fell.  False if these are fewer than 50 steps. */
 bool gt_trend_collapsed(const gt_trend *trend, size_t classes, char *text, size_t size);

@@ -47,7 +47,7 @@ typedef struct {
   int64_t events;                            /* handled by the simulation */
 } gt_sim_totals;
 void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
-/* As in summary.json; accuracies are NaN. */
+/* Returns the result as in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
 
@@ -80,16 +80,16 @@ typedef struct {
   size_t nregions;
 } gt_sim_forecast;
 
-/* The figures of the whole run.  If simulating all of it would take more than about max_events
-   events (0: as many as needed), the run is simulated from its first step to its end, but after a
-   few simulated exchanges a number of exchanges like them is skipped, all along the run, so that
-   everything that changes slowly (traces) has its share.  What happens once or seldom (an outage
-   begins or ends, a region evaluates or makes its last steps) is always simulated, with its effect
-   on the regions afterwards.  error_s follows from the differences between stretches that were
-   simulated one after the other.  A job with limits.wan_bytes or a pipeline is simulated
+/* Predicts the figures of the whole run.  If simulating all of it would take more than about
+   max_events events (0: as many as needed), the run is simulated from its first step to its end,
+   but after a few simulated exchanges a number of exchanges like them is skipped, all along the
+   run, so that everything that changes slowly (traces) has its share.  What happens once or seldom
+   (an outage begins or ends, a region evaluates or makes its last steps) is always simulated, with
+   its effect on the regions afterwards.  error_s follows from the differences between stretches
+   that were simulated one after the other.  A job with limits.wan_bytes or a pipeline is simulated
    whole.  The caller closes *out; errors as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
-/* "" for GT_SIM_KNOWN; else a clause that gives the reason. */
+/* Returns "" for GT_SIM_KNOWN; else a clause that gives the reason. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);
 void gt_sim_forecast_close(gt_sim_forecast *forecast);
 

@@ -40,8 +40,8 @@ void gt_wiring_choice_close(gt_wiring_choice *choice);
 void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
                            size_t size);
 
-/* The way of the job: what its topology says, chosen if that is auto or tree; of several copies of
-   a pipeline, for each place.  The caller closes it. */
+/* Finds the topology of the job: what its topology says, chosen if that is auto or tree; of several
+   copies of a pipeline, for each place.  The caller closes it. */
 gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers);
 

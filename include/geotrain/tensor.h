@@ -50,8 +50,8 @@ static inline gt_vec gt_vec_of(float *data, size_t n) {
 /* Returns the part [offset, offset+count) of v; its data is NULL if v's is. */
 gt_vec gt_vec_range(gt_vec v, size_t offset, size_t count);
 
-/* Element-wise operations.  Lengths must be equal (otherwise gt_bug).  Distinct vectors must not
-   overlap. */
+/* Compute element-wise operations.  Lengths must be equal (otherwise gt_bug).  Distinct vectors
+   must not overlap. */
 void gt_vec_zero(gt_vec y);
 void gt_vec_copy(gt_vec y, gt_vec x);                /* y = x */
 void gt_vec_scale(gt_vec y, float a);                /* y = a y */
@@ -60,10 +60,10 @@ void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
 /* True if every element is finite; true for NULL data */
 bool gt_vec_finite(gt_vec x);
-/* y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n floats are
-   added in a fixed tree (at each level, i gets i + 2^level, for i a multiple of 2^(level+1)), and
-   the sum is scaled once.  Any range of y can be computed alone with the same bits.  If any x[i] is
-   NULL, nothing is done. */
+/* Sets y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n
+   floats are added in a fixed tree (at each level, i gets i + 2^level, for i a multiple of
+   2^(level+1)), and the sum is scaled once.  Any range of y can be computed alone with the same
+   bits.  If any x[i] is NULL, nothing is done. */
 void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n);
 
 /* ---- bf16 ------------------------------------------------------------------------------------ */
@@ -113,9 +113,9 @@ size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t 
 void gt_arena_plan(gt_arena *arena);
 /* Returns the place of a ticket, in floats from the begin of the block: a multiple of 16. */
 size_t gt_arena_offset(const gt_arena *arena, size_t ticket);
-/* Plans, and allocates the block, which is zero. */
+/* Plans and allocates the block, which is zero. */
 void gt_arena_commit(gt_arena *arena);
-/* Plans, and uses this block of gt_arena_bytes or more, borrowed and 64-byte aligned. */
+/* Plans and uses this block of gt_arena_bytes or more, borrowed and 64-byte aligned. */
 void gt_arena_commit_at(gt_arena *arena, float *block);
 /* Returns the 64-byte aligned place of a ticket; owned by the arena. */
 float *gt_arena_at(const gt_arena *arena, size_t ticket);

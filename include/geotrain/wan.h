@@ -109,7 +109,7 @@ void gt_gateway_deliver(gt_gateway *gateway, gt_ns now);
    ended, will send nothing more and takes part in no later round.  (A region that only waits for
    others passes GT_NEVER - 1.) */
 void gt_gateway_propose(gt_gateway *gateway, gt_ns next);
-/* True when all regions have spoken: every frame that arrives before *safe is here.  Does not
+/* True if all regions have spoken: every frame that arrives before *safe is here.  Does not
    wait. */
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);
 /* Returns a region that has not spoken; the number of regions: all have. */

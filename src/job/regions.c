@@ -36,16 +36,21 @@ static const char *place_of(const table *t, char buf[512]) {
   return gt_job_csv_place(&t->csv, "", buf);
 }
 
+static char *list_names(char list[256]) {
+  list[0] = '\0';
+  for (size_t k = 0; k < COLUMNS; k++)
+    snprintf(list + strlen(list), 256 - strlen(list), "%s%s", k ? ", " : "", names[k]);
+  return list;
+}
+
 static gt_status read_column(table *t, size_t i, const char *word) {
-  char at[512], list[256] = "";
+  char at[512], list[256];
   size_t c = 0;
   while (c < COLUMNS && strcmp(names[c], word) != 0) c++;
-  for (size_t k = 0; k < COLUMNS; k++)
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", names[k]);
   const char *near = c == COLUMNS ? gt_nearest(word, names, COLUMNS) : NULL;
   if (c == COLUMNS)
     return GT_FAIL(GT_ERR_JOB, "%s: column %zu is named \"%.60s\"; expected one of %s%s%s%s",
-                   place_of(t, at), i + 1, word, list, near ? "; did you mean " : "",
+                   place_of(t, at), i + 1, word, list_names(list), near ? "; did you mean " : "",
                    near ? near : "", near ? "?" : "");
   for (size_t k = 0; k < i; k++)
     if (t->column[k] == c)
@@ -62,16 +67,15 @@ static gt_status read_column(table *t, size_t i, const char *word) {
 
 static gt_status read_header(table *t) {
   const char *fields[COLUMNS];
-  char at[512];
+  char at[512], list[256];
   bool has[COLUMNS] = {false};
   if (!gt_job_csv_line(&t->csv, fields, COLUMNS, &t->n))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: is empty; expected a line that names columns and a line a region",
                    t->csv.path);
   if (t->n > COLUMNS)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: has more than %d columns; expected at most those that there are",
-                   place_of(t, at), COLUMNS);
+    return GT_FAIL(GT_ERR_JOB, "%s: has more than %d columns; the known ones are %s",
+                   place_of(t, at), COLUMNS, list_names(list));
   for (size_t i = 0; i < t->n; i++) {
     GT_TRY(read_column(t, i, fields[i]));
     has[t->column[i]] = true;

@@ -100,7 +100,8 @@ static void mistakes(void) {
                      "place, step, samples_per_s, speed, access, price, ps_price"},
       {"name,ranks,name\n", ":1: columns 1 and 3 are both named name; expected one"},
       {"name,ranks,a,b,c,d,e,f,g,h,i\n",
-       ":1: has more than 10 columns; expected at most those that there are"},
+       ":1: has more than 10 columns; the known ones are name, ranks, samples, place, step, "
+       "samples_per_s, speed, access, price, ps_price"},
       {"name,ranks\na,2\nb\n", ":3: has 1 fields; expected 2, as the first line says"},
       {"name,ranks\na,2,\n", ":2: has more than 2 fields; expected 2, as the first line says"},
       {"name,ranks\na,0\n", ":2: ranks (column 2) is 0; expected 1 or more"},

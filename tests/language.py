@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Checks the language of texts: no form of a list that readers have to decode, and a comment of a
+public function begins with its verb.
+
+    tests/language.py           exits with 1 and names the places
+    tests/language.py --self    exits with 1 unless it finds what is added"""
+import glob
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+TEXTS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "include/geotrain/**/*.h", "src/**/*.[ch]", "jobs/*", "slurm/*", "netem/*", "datasets/*")
+# What to write instead.
+FORMS = {
+    r"\"[^\"\n]*; [^;\"\n]+ (is|are) needed\b": "expected X, or: KEY must be X",
+    r"what was found and what is needed": "what was found and what was expected",
+    r"\bby which way\b": "topology",
+    r"\bof late\b": "recently",
+    r"\btold of\b": "announced",
+    r"(?<!as it )\bgoes on\b(?! the wire)": "continues",
+    r"\bas it is, (?!in)": "unchanged",
+    r"\bthose that there are\b": "the known ones",
+}
+COMMENT = re.compile(r"^/\*((?:(?!\*/).)*)\*/\n((?!typedef|struct|#|enum|static)[a-z_][^;{}]*?\b(gt_\w+)\s*\([^;{}]*;)", re.S | re.M)
+VERB = re.compile(r"([A-Z][a-z]+s|True if|Call when|Call|Compute|Find|Return|Take)\b")
+# Words that end in s and are not verbs.
+NOUNS = {"Bytes", "Columns", "Errors", "Floats", "His", "Its", "Links", "Means", "Parameters", "Ranks", "Regions", "Samples", "Seconds", "Steps", "Sums", "This"}
+
+
+def faults(path, text):
+    """Yields a line for each place."""
+    for form, instead in FORMS.items():
+        for match in re.finditer(form, text):
+            yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: \"{match.group()[:60]}\"; expected a text with: {instead}"
+    if not path.startswith("include/"):
+        return
+    for match in COMMENT.finditer(text):
+        words = re.sub(r"\s+", " ", match.group(1)).strip()
+        verb = VERB.match(words)
+        if words.startswith("----") or (verb and verb.group(1) not in NOUNS):
+            continue
+        yield f"{path}: the comment of {match.group(3)} begins with \"{words[:40]}\"; expected its verb, as in: Returns, True if, Call when"
+
+
+def main():
+    os.chdir(ROOT)
+    texts = {path: open(path, encoding="utf-8").read() for pattern in TEXTS for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)}
+    if sys.argv[1:] == ["--self"]:
+        texts = {"src/a.c": "fail(\"it has %d; 1 or more are needed\")\nhow it goes on the wire\n", "include/a.h": "/* The size. */\nsize_t gt_size(void);\n/* Returns it. */\nint gt_b(void);\n"}
+    found = [line for path, text in sorted(texts.items()) for line in faults(path, text)]
+    if sys.argv[1:] == ["--self"]:
+        sys.exit(0 if len(found) == 2 else 1)
+    print("\n".join(found) or f"{len(texts)} files read, no fault found")
+    sys.exit(1 if found else 0)
+
+
+main()
