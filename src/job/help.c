@@ -125,7 +125,7 @@ void gt_job_help(FILE *to) {
   char section[64] = "";
   fprintf(to,
           "A job file with the keys that most jobs have:\n\n%s\n%s\n"
-          "Below each key and its default: its values, and its meaning.\n"
+          "Each key is followed by its default, its values and its meaning.\n"
           "`geotrain help job sync` prints one section, and `geotrain help job sync.period`\n"
           "one key.\n",
           gt_job_example, intro);

@@ -54,6 +54,7 @@ struct gt_pipe_adapt {
   gt_pipe_adapt_reason why, next_why;
   double saved_why[ADAPT_WHY];
   char hash[GT_SHA256_HEX]; /* of the plan of the start */
+  int64_t version;          /* of the saved state */
   /* Orders as numbers: found, next and better, for saving; the one that is told. */
   int64_t *codes[4];
 };

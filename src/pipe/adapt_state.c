@@ -6,6 +6,7 @@
 #define MICRO_BITS 24
 #define SPAN_BITS  24
 #define PREFIX     "adapt/"
+#define VERSION    2 /* of the state; states of version 1 did not say theirs */
 
 /* ---- orders as numbers ----------------------------------------------------------------------- */
 
@@ -152,6 +153,8 @@ static gt_status fields_of(gt_pipe_adapt *a, gt_state_way way) {
 
 void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
   const gt_state_way way = {.to = state};
+  a->version = VERSION;
+  gt_state_add(state, PREFIX, "version", GT_TYPE_I64, &a->version, 1);
   gt_state_add(state, PREFIX, "start", GT_TYPE_U8, a->hash, sizeof a->hash - 1);
   (void)fields_of(a, way);
   save_order(state, "found", a->orders[ADAPT_FOUND], a->codes[0]);
@@ -195,10 +198,22 @@ static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
   return GT_OK;
 }
 
+static gt_status check_version(const gt_state *state) {
+  int64_t version = 1;
+  if (gt_state_find(state, PREFIX, "version"))
+    GT_TRY(gt_state_get(state, PREFIX, "version", GT_TYPE_I64, &version, 1));
+  if (version == VERSION) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 PREFIX "version is %lld; expected %d: resume with the geotrain that wrote the "
+                        "checkpoint, or with --set pipeline.adapt=false",
+                 (long long)version, VERSION);
+}
+
 gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state, bool *used) {
   char hash[GT_SHA256_HEX] = "";
   *used = true;
   if (!gt_state_find(state, PREFIX, "start")) return GT_OK;
+  GT_TRY(check_version(state));
   GT_TRY(gt_state_get(state, PREFIX, "start", GT_TYPE_U8, hash, sizeof hash - 1));
   *used = strcmp(hash, a->hash) == 0 && is_own(a, state);
   if (!*used) return GT_OK;

@@ -80,4 +80,32 @@ static void what_is_loaded_is_saved_again(void) {
   gt_pipe_schedule_close(w.plan);
 }
 
-TESTS(what_is_loaded_is_saved_again)
+/* A state of before says no version. */
+static void another_version_is_refused(void) {
+  world w;
+  open_world(&w);
+  gt_pipe_adapt *a = new_adapt(&w);
+  for (int without = 0; without < 2; without++) {
+    gt_state state = {0}, other = {0};
+    bool used;
+    gt_pipe_adapt_save(a, &state);
+    for (size_t i = 0; i < state.n; i++) {
+      const gt_state_item *item = &state.items[i];
+      if (strcmp(item->name, "adapt/version") == 0) *(int64_t *)item->data = 3;
+      if (!without || strcmp(item->name, "adapt/version") != 0)
+        gt_state_add(&other, "", item->name, item->type, item->data, item->count);
+    }
+    assert_int_equal(gt_pipe_adapt_load(a, &other, &used), GT_ERR_CKPT);
+    assert_string_equal(gt_error_text(),
+                        without ? "adapt/version is 1; expected 2: resume with the geotrain that "
+                                  "wrote the checkpoint, or with --set pipeline.adapt=false"
+                                : "adapt/version is 3; expected 2: resume with the geotrain that "
+                                  "wrote the checkpoint, or with --set pipeline.adapt=false");
+    gt_state_close(&other);
+    gt_state_close(&state);
+  }
+  gt_pipe_adapt_close(a);
+  gt_pipe_schedule_close(w.plan);
+}
+
+TESTS(what_is_loaded_is_saved_again, another_version_is_refused)
