@@ -171,7 +171,7 @@ gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round);
 void gt_setup_close_kept(gt_kept *kept);
 /* Returns the name of the first float32 item in the list with a value that is not finite; NULL: all
    are finite.  Local. */
-const char *gt_setup_spoilt(const gt_state *state);
+const char *gt_setup_nonfinite(const gt_state *state);
 /* Adds what the model's input means to the state of a file with a model: the normalisation of
    images, data/mean and data/std, or the vocabulary of a text, data/merges.  Local. */
 void gt_setup_save_data(const gt_run *run, gt_state *state);

@@ -1,13 +1,14 @@
-/* The cap on bytes (limits.wan_bytes) is never exceeded.  Region 0 keeps the account: it allows each
-   region some bytes beyond those that the region has posted, in total never more than the limit.  A
-   PING reports the bytes that a region has posted; the PONG answers with the bytes that it may post.
-   What a region posts counts from that moment, even if it has not left yet. */
+/* The cap on bytes (limits.wan_bytes) is never exceeded.  Region 0 keeps the account: it allows
+   each region some bytes beyond those that the region has posted, in total never more than the
+   limit.  A PING reports the bytes that a region has posted; the PONG answers with the bytes
+   that it may post. What a region posts counts from that moment, even if it has not left yet. */
 #include <math.h>
 
 #include "internal.h"
 
 #define KEEPER ((size_t)0)
-#define AHEAD  8.0 /* 1/AHEAD of a region's equal share of what is left is allowed in advance */
+/* 1/AHEAD of a region's equal share of the remaining bytes may go in advance. */
+#define AHEAD 8.0
 
 static bool limited(const gt_outbox *o) {
   return o->spec.limit > 0 && o->spec.nregions > 1;

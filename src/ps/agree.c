@@ -1,17 +1,17 @@
-/* The plane `stages`: the regions of a pipeline, its mates, make every step together, or together
-   drop it.  A step needs the work of every region, so its gradient is there in all or in none; what
-   they still have to agree on is that all gradients are finite.  Each tells all others, once a step,
-   and no region applies a step before all have told it.  So a region is at most one step behind
-   another.
+/* The plane `stages`: the regions of a pipeline, its mates, make every step together, or
+   together drop it.  A step needs the work of every region, so its gradient is there in all or
+   in none; what they still have to agree on is that all gradients are finite.  Each tells all
+   others, once a step, and no region applies a step before all have told it.  So a region is at
+   most one step behind another.
 
-   To clip gradients by the norm of all stages (Pascanu, Mikolov and Bengio 2013), a region sends the
-   squares of its tensors first.  Each region adds those of all, in the order of the model's tensors:
-   so all have the same norm, bit for bit that of one process.  What is clipped is the gradient of
-   step s, and its squares go before what is announced of the step; or, where several copies of a
-   pipeline apply the mean of their gradients, the mean of round s.  A region tells of round n + 1 when it has
-   taken the norm of round n, for which it needs the squares of all others.  So at most the squares
-   of two rounds are in use.  What is told is lost when a run stops: after a resume every region
-   tells its last two rounds again. */
+   To clip gradients by the norm of all stages (Pascanu, Mikolov and Bengio 2013), a region sends
+   the squares of its tensors first.  Each region adds those of all, in the order of the model's
+   tensors: so all have the same norm, bit for bit that of one process.  The gradient of step s
+   is clipped, and its squares go before the announcement of the step.  Where several replicas of
+   a pipeline apply the mean of their gradients, the mean of round s is clipped.  A region
+   announces round n + 1 when it has taken the norm of round n, for which it needs the squares of
+   all others.  So at most the squares of two rounds are in use.  Announcements are lost when a
+   run stops: after a resume every region repeats its last two rounds. */
 #include <math.h>
 #include <string.h>
 
@@ -151,7 +151,7 @@ static void advance(gt_ps *ps) {
     size_t m = 0;
     while (m < ps->mates.n && !a->mates[m].nonfinite[step % 2]) m++;
     ps->stages.made = true;
-    ps->stages.spoilt = m < ps->mates.n ? ps->mates.regions[m] : ps->spec.nregions;
+    ps->stages.nonfinite = m < ps->mates.n ? ps->mates.regions[m] : ps->spec.nregions;
     if (m == ps->mates.n && ps->spec.nowners > 0 && !a->of_means)
       gt_optim_norm(ps->spec.optim, norm_of(ps, step));
   }

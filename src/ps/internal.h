@@ -76,9 +76,9 @@ typedef struct {
   size_t *of;  /* nworkers: the stage of each */
   float *sums; /* a block for each worker of a stage; NULL: no two stages have the same floats */
   /* The step's gradient is there, and is announced to the mates.  made: all have then applied the
-     step, or dropped it because of the region `spoilt`. */
+     step, or dropped it because of the region `nonfinite`. */
   bool given, made;
-  size_t spoilt;
+  size_t nonfinite;
   /* A round that another region has opened after `steps` steps, of which this one is still to make
      the last; 0: none.  steps -1: another copy's region has opened it, and it is taken after the
      step that this copy makes. */
@@ -296,7 +296,7 @@ void gt_ps_hold_outboxes(gt_ps *ps); /* for peers that have not taken the round 
 double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 
 /* A message of the region is not finite: it is dropped and counted. */
-void gt_ps_spoilt(gt_ps *ps, size_t from);
+void gt_ps_count_nonfinite(gt_ps *ps, size_t from);
 
 /* agree.c; open, close and state do nothing without stages. */
 enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };

@@ -191,9 +191,9 @@ static void stages_count(gt_ps *ps) {
 }
 
 /* The region whose gradient was not finite, or here the first such worker. */
-static double spoilt_who(const gt_ps *ps) {
+static double nonfinite_region(const gt_ps *ps) {
   size_t w = 0;
-  if (ps->stages.spoilt != ps->spec.self) return -1 - (double)ps->stages.spoilt;
+  if (ps->stages.nonfinite != ps->spec.self) return -1 - (double)ps->stages.nonfinite;
   while (!ps->workers[w].push.nonfinite) w++;
   return (double)w;
 }
@@ -212,13 +212,13 @@ static void stages_end(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
   ps->totals.batches++;
-  if (ps->stages.spoilt == ps->spec.nregions) {
+  if (ps->stages.nonfinite == ps->spec.nregions) {
     gt_ps_stages_buffers(ps);
     stages_count(ps);
     stages_apply(ps);
     ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from - (ps->totals.encode - encode);
   } else
-    count_nonfinite(ps, spoilt_who(ps));
+    count_nonfinite(ps, nonfinite_region(ps));
   for (size_t w = 0; w < ps->spec.nworkers; w++) give_back(ps, w);
   ps->stages.given = ps->stages.made = false;
   gt_ps_adapt_made(ps);

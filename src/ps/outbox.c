@@ -49,7 +49,7 @@ static void filled(void *ctx, gt_msg_kind kind, size_t floats) {
 
 /* Messages that are not finite are dropped and counted; if no region can continue without them, the
    run ends. */
-void gt_ps_spoilt(gt_ps *ps, size_t from) {
+void gt_ps_count_nonfinite(gt_ps *ps, size_t from) {
   ps->totals.nonfinite++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
                      -1 - (double)from);
@@ -60,7 +60,7 @@ void gt_ps_spoilt(gt_ps *ps, size_t from) {
 
 static void nonfinite(void *ctx, size_t member) {
   gt_ps *ps = ctx;
-  gt_ps_spoilt(ps, ps->twins.regions[member]);
+  gt_ps_count_nonfinite(ps, ps->twins.regions[member]);
 }
 
 gt_exchange_events gt_ps_exchange_events(gt_ps *ps) {

@@ -230,7 +230,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   if (is_new) {
     const gt_ns clock = gt_ps_clock(ps);
     receipt = gt_exchange_receive(ps->exchange, ps->twins.of[from], head, body);
-    if (receipt == GT_RECEIPT_NONFINITE) gt_ps_spoilt(ps, from);
+    if (receipt == GT_RECEIPT_NONFINITE) gt_ps_count_nonfinite(ps, from);
     if (p->rejected) return;
     gt_outbox_received(ps->outbox, from, sequence);
     const size_t floats = (size_t)head->message_bytes / sizeof(float);

@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-const char *gt_setup_spoilt(const gt_state *state) {
+const char *gt_setup_nonfinite(const gt_state *state) {
   for (size_t i = 0; i < state->n; i++) {
     const gt_state_item *item = &state->items[i];
     if (item->type == GT_TYPE_F32 && !gt_vec_finite(gt_vec_of(item->data, item->count)))
@@ -24,13 +24,13 @@ static gt_round_verdict judge(gt_kept *kept, gt_status read, const char *path) {
     snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());
     return GT_ROUND_DAMAGED;
   }
-  const char *spoilt = gt_setup_spoilt(&kept->state);
-  if (spoilt)
-    snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, spoilt);
+  const char *nonfinite = gt_setup_nonfinite(&kept->state);
+  if (nonfinite)
+    snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, nonfinite);
   else if (kept->info.doubtful)
     snprintf(kept->why, sizeof kept->why,
              "%s: its model gave nothing but gradients that are not finite", path);
-  return spoilt ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
+  return nonfinite ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
 }
 
 gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round) {

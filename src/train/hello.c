@@ -50,7 +50,8 @@ static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
     gt_hello *h = &s->hellos[p];
     if (all[p] > worst) worst = all[p];
     if (all[p] == GT_ROUND_DAMAGED && h->damaged < round) h->damaged = round;
-    if (all[p] == GT_ROUND_NOT_FINITE && s->spoilt[p] < round) s->spoilt[p] = round;
+    if (all[p] == GT_ROUND_NOT_FINITE && s->nonfinite_round[p] < round)
+      s->nonfinite_round[p] = round;
   }
   return (gt_round_verdict)worst;
 }
@@ -119,17 +120,17 @@ static gt_status nothing_common(const gt_server *s) {
   for (size_t p = 0; p < n; p++) {
     const gt_hello *h = &s->hellos[p];
     char path[1300];
-    if (h->damaged == 0 && s->spoilt[p] == 0 && h->nrounds < 2) continue;
-    int64_t named = h->damaged     ? h->damaged
-                    : s->spoilt[p] ? s->spoilt[p]
-                                   : h->rounds[h->nrounds - 1];
+    if (h->damaged == 0 && s->nonfinite_round[p] == 0 && h->nrounds < 2) continue;
+    int64_t named = h->damaged              ? h->damaged
+                    : s->nonfinite_round[p] ? s->nonfinite_round[p]
+                                            : h->rounds[h->nrounds - 1];
     gt_ckpt_path(path, sizeof path, s->run->run_dir, named, s->run->job->regions[p].name);
     if (h->damaged)
       return GT_FAIL(GT_ERR_CKPT,
                      "no round is whole in every region, and %s is damaged; restore it or begin in "
                      "another --run-dir",
                      path);
-    if (s->spoilt[p])
+    if (s->nonfinite_round[p])
       return GT_FAIL(GT_ERR_CKPT,
                      "no round is whole and finite in every region: %s holds numbers that are not "
                      "finite; begin in another --run-dir",

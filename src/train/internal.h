@@ -60,7 +60,7 @@ struct gt_server {
      finite gradients when the last non-finite one arrived. */
   int64_t bad_gradients, bad_in_row, good_gradients;
   /* At the start: the newest round whose file at that region is not finite; 0: none. */
-  int64_t spoilt[GT_MAX_REGIONS];
+  int64_t nonfinite_round[GT_MAX_REGIONS];
   int64_t resumes;
   /* steps that the learning rate schedule is made for by this job, and by the checkpoint's job
      (negative: unknown) */

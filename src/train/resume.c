@@ -83,7 +83,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_server_save_wiring(s, &state);
   if (s->stages) gt_server_stages_save(s->stages, &state);
   info.doubtful = doubtful(s);
-  if (info.doubtful || gt_setup_spoilt(&state)) gt_ps_round_unsound(s->ps);
+  if (info.doubtful || gt_setup_nonfinite(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
   s->clock->writing(s, bytes);
   gt_state_close(&state);
