@@ -215,8 +215,8 @@ typedef struct {
   double upload_max_s, download_max_s; /* of the slowest worker */
 } gt_plan_split;
 
-/* Simulates all batches with the link model.  Each object has a link of its own (gt_link_step on a
-   fresh state): with set-up (setup_rtts) for a worker's upload and for a function's first request
+/* Simulates all batches with the link model.  Each object has a link of its own (gt_wire_send on a
+   fresh one): with set-up (setup_rtts) for a worker's upload and for a function's first request
    to a storage, without set-up on existing connections (models that workers poll for, objects that
    a function has listed).  Workers start their next batch independently.  Writes vm_s[nworkers] and
    use[nregional + 1] for gt_plan_cost. sites->links is required.  Local; never fails. */

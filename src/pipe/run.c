@@ -163,7 +163,7 @@ struct gt_pipe_run {
   gt_pipe_way *ways; /* of the messages to each span, outputs first */
   gt_ns *due;        /* messages by place; 0: unknown */
   gt_ns *sent;       /* likewise, when they were sent */
-  gt_link_state *links;
+  gt_wire *links;
   gt_access *up; /* of each region */
   gt_landing *down;
   gt_heap events;
@@ -225,14 +225,13 @@ static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
 static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
   const gt_pipe_way *way = way_of(run, &message);
-  gt_link_state *link =
-      &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
+  gt_wire *link = &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
   const bool passes = run->down[way->to_region].access.rate_bps > 0.0;
   size_t left = (size_t)way->bytes;
   gt_ns arrive;
   do {
     const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX);
-    arrive = gt_link_step(link, way->link, &run->up[way->from_region], bytes, now).arrive;
+    arrive = gt_wire_send(link, way->link, &run->up[way->from_region], bytes, now).arrive;
     if (left == 0 || passes) push(run, arrive, left == 0 ? LAST : FRAME, place, bytes);
   } while (left > 0);
   expect(run, &message, arrive);
@@ -420,10 +419,10 @@ static void open_wan(gt_pipe_run *run) {
   const gt_pipe_wan *wan = run->problem->wan;
   if (!wan) return;
   const size_t n = wan->nregions;
-  run->links = GT_NEW_ARRAY(gt_link_state, n * n);
+  run->links = GT_NEW_ARRAY(gt_wire, n * n);
   run->up = GT_NEW_ARRAY(gt_access, n);
   run->down = GT_NEW_ARRAY(gt_landing, n);
-  for (size_t i = 0; i < n * n; i++) run->links[i] = gt_link_start(wan->seed, i / n, i % n, 0);
+  for (size_t i = 0; i < n * n; i++) run->links[i].link = gt_link_start(wan->seed, i / n, i % n, 0);
   for (size_t i = 0; i < n; i++) {
     run->up[i].rate_bps = wan->up_bps ? wan->up_bps[i] : 0.0;
     gt_landing_open(&run->down[i], n, wan->down_bps ? wan->down_bps[i] : 0.0);

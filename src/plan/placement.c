@@ -39,11 +39,11 @@ static gt_ns back(const course *c, size_t from, size_t to) {
    returns the arrival time of the last. */
 static gt_ns send(const course *c, size_t from, size_t to, bool open, size_t objects, gt_ns ready) {
   gt_link_spec spec = *link_of(c, from, to);
-  gt_link_state state = gt_link_start(1, from, to, ready);
+  gt_wire wire = {.link = gt_link_start(1, from, to, ready)};
   gt_ns arrive = ready;
   if (open) spec.setup_rtts = 0;
   for (size_t i = 0; i < objects; i++)
-    arrive = gt_link_step(&state, &spec, NULL, c->bytes, ready).arrive;
+    arrive = gt_wire_send(&wire, &spec, NULL, c->bytes, ready).arrive;
   return arrive;
 }
 

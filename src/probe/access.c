@@ -9,6 +9,7 @@
    it gets its rate at once in place of its single rate.  So a simulation with the profile gives the
    rates that were measured at once. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "internal.h"
 
@@ -18,6 +19,7 @@
 #define LESS 0.75
 /* the link model exceeds the region's measured rate by more than this: not noise */
 #define EXCESS 0.35
+#define FRAMES ((size_t)100) /* of a stream in the link model */
 #define UNFAIR 0.4 /* a stream that shares a rate gets at least this much of its fair part */
 
 /* A region's links of one direction: n of them, `stride` apart. */
@@ -124,6 +126,72 @@ static double lasting_bps(const side *s) {
   return sustained > 0 ? s->carried_bps * sustained / busy : s->carried_bps;
 }
 
+/* ---- streams at once, through the link model -------------------------------------------------- */
+
+static int by_time(const void *a, const void *b) {
+  const gt_landing_frame *x = a, *y = b;
+  return x->arrive != y->arrive ? (x->arrive > y->arrive) - (x->arrive < y->arrive)
+                                : (x->of.number > y->of.number) - (x->of.number < y->of.number);
+}
+
+/* The link that is free first, among those with frames left. */
+static size_t next_of(const gt_wire *links, const size_t *left, size_t n) {
+  size_t next = n;
+  for (size_t to = 0; to < n; to++)
+    if (left[to] > 0 && (next == n || links[to].link.busy_until < links[next].link.busy_until))
+      next = to;
+  return next;
+}
+
+/* Sends all streams of a sender.  Those to region `to` are added to frames[to * n * FRAMES], of
+   which there are came[to]. */
+static void send_row(const gt_probe_link *row, size_t n, size_t from, double access_bps,
+                     gt_landing_frame *frames, size_t *came) {
+  gt_wire *links = GT_NEW_ARRAY(gt_wire, n);
+  size_t *left = GT_NEW_ARRAY(size_t, n);
+  gt_access up = {.rate_bps = access_bps};
+  for (size_t to = 0; to < n; to++) {
+    links[to].link = gt_link_start(0, from, to, 0);
+    left[to] = to != from && row[to].profile_bps > 0 ? FRAMES : 0;
+  }
+  for (size_t to; (to = next_of(links, left, n)) < n; left[to]--) {
+    const gt_link_spec spec = {.bandwidth_bps = row[to].profile_bps};
+    const size_t bytes = (size_t)(row[to].busy_bandwidth_bps / 8 / (double)FRAMES) + 1;
+    frames[to * n * FRAMES + came[to]++] =
+        (gt_landing_frame){.arrive = gt_wire_send(&links[to], &spec, &up, bytes, 0).arrive,
+                           .from = from,
+                           .bytes = bytes,
+                           .stream_bps = gt_link_stream_bps(&spec, access_bps),
+                           .of.number = from * n + to};
+  }
+  gt_free(links);
+  gt_free(left);
+}
+
+static void passed(void *seconds, const gt_landing_frame *frame, gt_ns at) {
+  ((double *)seconds)[frame->of.number] = gt_seconds(at);
+}
+
+/* The seconds that each of n x n streams takes if all start together on links of profile_bps with
+   these accesses.  Each stream has the bits that its link carried in a second at once. */
+static void find_seconds(const gt_probe_link *links, size_t n, const double *access_bps,
+                         double *seconds) {
+  gt_landing_frame *frames = GT_NEW_ARRAY(gt_landing_frame, n * n * FRAMES);
+  size_t *came = GT_NEW_ARRAY(size_t, n);
+  for (size_t r = 0; r < n; r++) send_row(&links[r * n], n, r, access_bps[r], frames, came);
+  for (size_t r = 0; r < n; r++) {
+    gt_landing down;
+    gt_landing_open(&down, n, access_bps[r]);
+    if (came[r] > 0) qsort(&frames[r * n * FRAMES], came[r], sizeof *frames, by_time);
+    gt_landing_all(&down, &frames[r * n * FRAMES], came[r], passed, seconds);
+    gt_landing_close(&down);
+  }
+  gt_free(frames);
+  gt_free(came);
+}
+
+/* ---- the accesses ----------------------------------------------------------------------------- */
+
 /* If the profile still gives the region more than it carried, its links get their rate at once.
    Returns whether any link changed. */
 static bool correct(const side *s, const gt_probe_link *links, const double *seconds) {
@@ -150,7 +218,7 @@ static void check(gt_probe_link *links, size_t n, const side *out, const side *i
   double *seconds = GT_NEW_ARRAY(double, n *n);
   for (bool again = true; again;) {
     again = false;
-    gt_probe_together(links, n, access_bps, seconds);
+    find_seconds(links, n, access_bps, seconds);
     for (size_t r = 0; r < n; r++) {
       again |= correct(&out[r], links, seconds);
       again |= correct(&in[r], links, seconds);

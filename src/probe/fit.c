@@ -1,4 +1,4 @@
-/* Fits the transport term. gt_link_step itself predicts each measured message; the sum of squared
+/* Fits the transport term. gt_wire_send itself predicts each measured message; the sum of squared
    relative errors, each bounded, is minimised over set-up round trips, window, bandwidth and
    latency.  The simplest term that does nearly as well as the best is taken. */
 #include <math.h>
@@ -22,23 +22,23 @@ const size_t gt_probe_sizes[GT_PROBE_SIZES] = {64,
 
 /* One-way time of a message of this size after a pause; size 64 means a header alone. */
 static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
-  gt_link_state state = gt_link_start(0, 0, 1, 0);
+  gt_wire wire = {.link = gt_link_start(0, 0, 1, 0)};
   const gt_ns ready =
-      gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive + gt_from_seconds(pause_s);
+      gt_wire_send(&wire, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive + gt_from_seconds(pause_s);
   size_t left = size > GT_FRAME_HEADER_BYTES ? size : 0;
   gt_ns arrive;
   do {
     const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
-    arrive = gt_link_step(&state, spec, NULL, bytes, ready).arrive;
+    arrive = gt_wire_send(&wire, spec, NULL, bytes, ready).arrive;
   } while (left > 0);
   return gt_seconds(arrive - ready);
 }
 
 /* One-way time of the first message. */
 static double predict_fresh(const gt_link_spec *spec) {
-  gt_link_state state = gt_link_start(0, 0, 1, 0);
+  gt_wire wire = {.link = gt_link_start(0, 0, 1, 0)};
   return gt_seconds(
-      gt_link_step(&state, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
+      gt_wire_send(&wire, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
 }
 
 /* Relative errors for all measured sizes; returns their number. */

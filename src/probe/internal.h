@@ -53,7 +53,7 @@ typedef struct {
   /* for messages of the model's size, every direction at once */
   double sustained_bps;
   double fresh_s; /* the first message of GT_PROBE_FRESH bytes on the connection */
-  /* The fit: parameters with which gt_link_step gives these times. */
+  /* The fit: parameters with which gt_wire_send gives these times. */
   double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;
   /* fit_error: root mean square of relative errors */
   double predicted_s[GT_PROBE_SIZES], fresh_predicted_s, fit_error;
@@ -117,8 +117,6 @@ typedef struct {
 
 /* ranks.c: a barrier at which ranks sleep while they wait.  Collective over the world. */
 void gt_probe_meet(gt_probe_state *p, const char *what);
-/* Gathers all measurements on rank 0: p->ranks, p->all_links.  Collective over the world. */
-void gt_probe_gather(gt_probe_state *p);
 /* On rank 0: the PS of a region, and the i-th worker of a region (NULL: none).  Local. */
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
 const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
@@ -196,11 +194,6 @@ void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_prob
 /* access.c: local.  For n x n links (row: sender).  Reads bandwidth_bps and together, and the fit
    and sustained_bps if available; writes busy_bandwidth_bps, profile_bps and n accesses. */
 void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
-/* streams.c: local.  The seconds that each of n x n streams takes if all start together on links of
-   profile_bps with these accesses.  Each stream has the bits that its link carried in a second at
-   once. */
-void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps,
-                       double *seconds);
 /* disk.c: before the run directory is made; after that; on all PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);

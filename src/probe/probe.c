@@ -86,6 +86,27 @@ static gt_status refuse(const gt_probe_state *p, gt_status status) {
   return status;
 }
 
+/* Gathers all measurements on rank 0: p->ranks, p->all_links.  Collective over the world. */
+static void gather(gt_probe_state *p) {
+  const gt_roles *roles = &p->run.roles;
+  size_t n = p->run.job->nregions;
+  bool first = roles->world_rank == 0;
+  gt_probe_link *rows = first ? GT_NEW_ARRAY(gt_probe_link, n * (size_t)roles->world_size) : NULL;
+  if (first) p->ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)roles->world_size);
+  MPI_Request requests[2];
+  GT_MPI(MPI_Igather(&p->own, (int)sizeof p->own, MPI_BYTE, p->ranks, (int)sizeof p->own, MPI_BYTE,
+                     0, roles->world, &requests[0]));
+  GT_MPI(MPI_Igather(p->links, (int)(n * sizeof *rows), MPI_BYTE, rows, (int)(n * sizeof *rows),
+                     MPI_BYTE, 0, roles->world, &requests[1]));
+  gt_wait_all(requests, 2, "the measurements of all ranks", p->limit_s, NULL, NULL);
+  if (!first) return;
+  p->all_links = GT_NEW_ARRAY(gt_probe_link, n * n);
+  for (int i = 0; i < roles->world_size; i++)
+    if (p->ranks[i].region_rank == 0)
+      memcpy(&p->all_links[(size_t)p->ranks[i].region * n], &rows[(size_t)i * n], n * sizeof *rows);
+  gt_free(rows);
+}
+
 static gt_status measure(gt_probe_state *p) {
   gt_run *run = &p->run;
   gt_probe_host(p);
@@ -105,7 +126,7 @@ static gt_status measure(gt_probe_state *p) {
   gt_probe_links(p);
   say(p, "checkpoint directory");
   gt_probe_disk(p);
-  gt_probe_gather(p);
+  gather(p);
   gt_status status = run->roles.world_rank == 0 ? verdict(p) : GT_OK;
   return gt_agree(run->roles.world, status, WAIT_S);
 }
