@@ -96,16 +96,17 @@ enum { GT_SENDS = 1, GT_HAS_PERIOD = 2, GT_HAS_UPDATES = 4, GT_HAS_MERGE = 8 };
 
 /* sync.topology: gt_topology_ops of src/exchange, and what the job file needs to know of it: all
    exchange with all, so that no region has a place; messages go through a root, which sync.hub may
-   name; one of the topologies is chosen when the run starts. */
+   name; one of the topologies is chosen when the run starts; simulations find the places of its
+   regions. */
 #define GT_TOPOLOGIES(X)                                                                           \
   X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh, GT_ALL_WITH_ALL)                                   \
   X(GT_TOPOLOGY_HUB, "hub", gt_topology_hub, GT_ROOTED | GT_ROOT_NAMED)                            \
-  X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree, GT_ROOTED)                                         \
+  X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree, GT_ROOTED | GT_SEARCHED)                           \
   X(GT_TOPOLOGY_RING, "ring", gt_topology_ring, 0)
-enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8 };
+enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_SEARCHED = 16 };
 
 /* sync.topology: one of those above is chosen when the run starts. */
-#define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto", none, GT_CHOSEN)
+#define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto", none, GT_CHOSEN | GT_SEARCHED)
 
 /* The way that sync.central takes; sync.topology does not have it. */
 #define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central, GT_ROOTED)

@@ -1,6 +1,8 @@
 /* Makes a plan: the job, its prices, the pools from which sets are chosen, the candidates, a set
-   for each, and the choice. */
+   for each, the choice, and notes about its figures: what is assumed, unknown, or not predicted. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "geotrain/ps_work_time.h"
@@ -10,6 +12,8 @@
 #define EVENTS     3000000
 #define EVENTS_MIN 200000
 #define SETS_MOST  100000
+#define MINUTE     60.0
+#define FIRST      8 /* initial room, in notes */
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
@@ -73,6 +77,222 @@ static gt_status find_prices(gt_planner *p) {
   return GT_OK;
 }
 
+/* ---- the choice ------------------------------------------------------------------------------- */
+
+static const gt_planner_outcome *expected(const gt_planner_candidate *c) {
+  return &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED];
+}
+
+static double time_of(const gt_planner *p, const gt_planner_candidate *c) {
+  (void)p;
+  return expected(c)->figures.wall_s;
+}
+
+static double cost_of(const gt_planner *p, const gt_planner_candidate *c) {
+  return gt_planner_cost(p, expected(c));
+}
+
+static double bytes_of(const gt_planner *p, const gt_planner_candidate *c) {
+  (void)p;
+  return expected(c)->figures.wan_bytes;
+}
+
+typedef double (*value_of)(const gt_planner *, const gt_planner_candidate *);
+
+static bool is_better(const gt_planner *p, const gt_planner_candidate *a,
+                      const gt_planner_candidate *b, value_of first, value_of second) {
+  const value_of all[] = {first, second, bytes_of};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i](p, a) != all[i](p, b)) return all[i](p, a) < all[i](p, b);
+  return false;
+}
+
+/* The candidate with the least `first` (ties: `second`, then bytes on the WAN, then the order)
+   among those that fit, or among all; ncandidates: there is none. */
+static size_t least(const gt_planner *p, value_of first, value_of second, bool all) {
+  size_t best = p->ncandidates;
+  for (size_t i = 0; i < p->ncandidates; i++) {
+    const gt_planner_candidate *c = &p->candidates[i];
+    if (!c->fits && !all) continue;
+    if (best == p->ncandidates || is_better(p, c, &p->candidates[best], first, second)) best = i;
+  }
+  return best;
+}
+
+/* No candidate fits: reports why the closest one does not. */
+static gt_status none_fits(const gt_planner *p) {
+  bool by_cost = p->job->plan.deadline_s <= 0 && p->job->plan.budget > 0;
+  const gt_planner_candidate *c =
+      &p->candidates[least(p, by_cost ? cost_of : time_of, by_cost ? time_of : cost_of, true)];
+  if (p->ncandidates == 1)
+    return GT_FAIL(GT_ERR_JOB, "%s: no plan is possible with %s: %s", p->job->name, c->label,
+                   c->why);
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: no plan is possible with any of %zu candidates; with the %s of them, %s: %s",
+                 p->job->name, p->ncandidates, by_cost ? "cheapest" : "fastest", c->label, c->why);
+}
+
+/* Slurm sends the stop signal signal_before ahead of its time limit; the limit must leave that time
+   after the run. */
+static double slurm_time(const gt_planner *p) {
+  const gt_job *job = p->job;
+  double s = job->plan.start_s +
+             gt_planner_proposed(&p->candidates[p->choice])->at[GT_PLANNER_HIGH].figures.wall_s +
+             job->slurm.signal_before_s;
+  s = ceil(s / job->plan.billing_s - 1e-9) * job->plan.billing_s;
+  return ceil(s / MINUTE - 1e-9) * MINUTE;
+}
+
+gt_status gt_planner_choose(gt_planner *p) {
+  const gt_job *job = p->job;
+  bool by_time = job->plan.budget > 0 && job->plan.deadline_s <= 0;
+  p->cheapest = least(p, cost_of, time_of, true);
+  p->fastest = least(p, time_of, cost_of, true);
+  p->choice = by_time ? least(p, time_of, cost_of, false) : least(p, cost_of, time_of, false);
+  if (p->choice == p->ncandidates) return none_fits(p);
+  p->slurm_s = slurm_time(p);
+  return GT_OK;
+}
+
+/* ---- notes ------------------------------------------------------------------------------------ */
+
+/* Adds a sentence after the table. */
+__attribute__((format(printf, 2, 3))) static void note(gt_planner *p, const char *format, ...) {
+  char text[1024];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  GT_GROW(p->notes, p->nnotes, p->notes_room, FIRST);
+  p->notes[p->nnotes++] = gt_strdup(text);
+}
+
+static void note_prices(gt_planner *p) {
+  char list[512] = "";
+  size_t at = 0, shown = 0;
+  if (!p->prices.known)
+    note(p, "no price is known (regions[].place, price, ps_price, devices[].price): machine hours "
+            "stand for cost");
+  for (; shown < p->prices.nmissing && shown < 8 && at < sizeof list - 80; shown++)
+    at += (size_t)snprintf(list + at, sizeof list - at, "%s%.60s", shown ? ", " : "",
+                           p->prices.missing[shown]);
+  if (shown > 0)
+    note(p, "prices that are not known count as 0: %s%s", list,
+         shown < p->prices.nmissing ? ", and others" : "");
+  for (size_t r = 0; r < p->prices.nregions; r++)
+    if (p->prices.regions[r].has_place) {
+      note(p, "cost is rates times use, not a bill; rates of places are those of %s",
+           p->job->plan.catalogue ? p->job->plan.catalogue
+                                  : "the catalogue that geotrain comes with");
+      return;
+    }
+}
+
+static bool any_factor(const gt_planner *p) {
+  for (size_t i = 0; i < p->ncandidates; i++)
+    if (p->candidates[i].factor != 1) return true;
+  return false;
+}
+
+static void note_samples(gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
+  int64_t all = c->everything.at[GT_PLANNER_EXPECTED].samples, set = expected(c)->samples;
+  if (p->shape.assumed)
+    note(p, "no data set is at hand: regions hold what regions[].samples say, and nothing is "
+            "evaluated");
+  if (p->job->sync.local == GT_LOCAL_SYNC && p->job->train.until.steps > 0 && !c->whole)
+    note(p,
+         "until steps: fewer workers make more steps, for as many samples: %" PRId64
+         ", with everything everywhere %" PRId64,
+         set, all);
+}
+
+static void note_part(gt_planner *p) {
+  const gt_planner_outcome *o = expected(&p->candidates[p->choice]);
+  if (o->part < 1)
+    note(p,
+         "%.2g of the training was simulated and the rest follows from it; the expected time may "
+         "be off by %.2g s for that%s%s",
+         o->part, o->error_s, o->why != GT_SIM_KNOWN ? ": " : "", gt_sim_doubt_text(o->why));
+}
+
+static void note_links(gt_planner *p) {
+  for (size_t i = 0; i < p->job->wan.nlinks; i++)
+    if (p->job->wan.links[i].trace) {
+      note(p, "links with a trace are as the trace says in every case");
+      return;
+    }
+}
+
+static void note_gap(gt_planner *p, const gt_planner_candidate *c) {
+  const char *better =
+      p->job->plan.budget > 0 && p->job->plan.deadline_s <= 0 ? "faster" : "cheaper";
+  if (c->exact) return;
+  if (isnan(c->gap))
+    note(p, "the set is the best of %" PRId64 " that were simulated; others are not ruled out",
+         c->sets);
+  else
+    note(p,
+         "the set is the best of %" PRId64
+         " that were simulated; none can be %s by more than %.2g %%",
+         c->sets, better, 100 * c->gap);
+}
+
+static void note_sets(gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
+  const gt_job *job = p->job;
+  for (size_t r = 0; r < job->nregions && job->nregions <= 16; r++) {
+    if (p->pools[r].fixed && job->regions[r].ndevices > 0)
+      note(p, "%s keeps its ranks: compute describes its workers one by one", job->regions[r].name);
+    if (c->wan_bound[r] && !p->pools[r].fixed && !c->whole)
+      note(p,
+           "%s: everything everywhere would wait for the WAN there, so that a set beyond the WAN's "
+           "pace gains nothing",
+           job->regions[r].name);
+  }
+  if (c->adjusted > 0)
+    note(p,
+         "%d smaller set%s, good enough by the planner's model, missed in simulation; the one "
+         "shown holds",
+         c->adjusted, c->adjusted == 1 ? "" : "s");
+  note_gap(p, c);
+}
+
+static void note_topology(gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
+  char text[512];
+  if (!gt_topology_has(p->job->sync.topology, GT_CHOSEN)) return;
+  gt_wiring_choice_text(&c->topology, p->job, text, sizeof text);
+  note(p, "sync.topology auto, with %s: %s", c->label, text);
+}
+
+static void note_assumed(gt_planner *p) {
+  for (size_t r = 0; r < p->prices.nregions; r++) {
+    const gt_job_region_prices *prices = &p->prices.regions[r];
+    const gt_job_region *region = &p->job->regions[r];
+    bool machine = false;
+    for (size_t d = 0; d < region->ndevices; d++)
+      machine |= region->devices[d].price < 0 && region->price < 0 && prices->devices[d].usd >= 0;
+    if (!machine) continue;
+    note(p, "* devices without a price of their own are paid for as the catalogue's machine of "
+            "their place");
+    return;
+  }
+}
+
+static void add_notes(gt_planner *p) {
+  if (!any_factor(p))
+    note(p, "accuracy is not predicted: candidates are compared at equal samples "
+            "(plan.samples_factor)");
+  note_samples(p);
+  note_sets(p);
+  note_topology(p);
+  note_part(p);
+  note_links(p);
+  note_prices(p);
+  note_assumed(p);
+}
+
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static gt_status open_parts(gt_planner *p) {
@@ -106,7 +326,7 @@ static gt_status plan(gt_planner *p) {
     GT_TRY(gt_planner_find(p, &p->candidates[i]));
   }
   GT_TRY(gt_planner_choose(p));
-  gt_planner_add_notes(p);
+  add_notes(p);
   return GT_OK;
 }
 

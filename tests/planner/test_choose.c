@@ -68,11 +68,25 @@ static void test_only_what_holds_is_chosen(void) {
   assert_chosen("plan: {budget: 10}\n", some, 4, 0, 1, 2);
 }
 
-/* Ties are decided by the other figure, then by order. */
+/* Ties are decided by the other figure, then by bytes on the WAN, then by order. */
 static void test_equals(void) {
   static const made equal[] = {{100, 5, true}, {90, 5, true}, {90, 5, true}, {90, 6, true}};
   assert_chosen("", equal, 4, 1, 1, 1);
   assert_chosen("plan: {budget: 10}\n", equal, 4, 1, 1, 1);
+}
+
+/* With asgd-ga no region waits, so that periods 4 and 8 often cost and take the same. */
+static void test_fewer_bytes(void) {
+  static const made equal[] = {{90, 5, true}, {90, 5, true}};
+  plan t;
+  open_plan(&t, "", equal, 2);
+  for (size_t i = 0; i < 2; i++)
+    t.candidates[i].set.at[GT_PLANNER_EXPECTED].figures.wan_bytes = 2 - (double)i;
+  assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+  assert_int_equal(t.p.choice, 1);
+  assert_int_equal(t.p.cheapest, 1);
+  assert_int_equal(t.p.fastest, 1);
+  gt_job_close(t.p.job);
 }
 
 /* If everything everywhere is proposed, its figures are used. */
@@ -145,5 +159,5 @@ static void test_the_time_to_ask_for(void) {
 }
 
 TESTS(test_the_cheapest, test_the_fastest_within_a_budget, test_only_what_holds_is_chosen,
-      test_equals, test_everything_everywhere, test_without_prices, test_none_holds,
-      test_the_time_to_ask_for)
+      test_equals, test_fewer_bytes, test_everything_everywhere, test_without_prices,
+      test_none_holds, test_the_time_to_ask_for)
