@@ -28,6 +28,14 @@ typedef struct {
   size_t all;
 } gt_pipe_need;
 
+/* The links of a job; `wan` points into the rest. */
+typedef struct {
+  gt_pipe_wan wan;
+  gt_links *links;
+  gt_link_spec *specs; /* (regions, regions) */
+  double *access_bps;  /* of each region */
+} gt_pipe_job_wan;
+
 /* Everything is owned by it, except `job`. */
 typedef struct gt_pipe_job {
   const gt_job *job;
@@ -52,11 +60,9 @@ typedef struct gt_pipe_job {
   /* Behind the pointers of `problem`. */
   gt_pipe_span *problem_spans;
   gt_pipe_hop *hops;
-  gt_pipe_wan wan;
+  gt_pipe_job_wan wan;
   size_t *regions;
-  gt_link_spec *link_specs;
-  gt_links *links;
-  double *access_bps, *slots_most, *update_s, *agree_s;
+  double *slots_most, *update_s, *agree_s;
 } gt_pipe_job;
 
 /* Opens the pipeline of a job that has one, in the regions of this copy (gt_job_copies).  model:

@@ -106,10 +106,7 @@ typedef struct {
   gt_pipe_piece *pieces;
   gt_pipe_site *sites;
   double **power; /* of each site */
-  gt_pipe_wan wan;
-  gt_link_spec *link_specs;
-  gt_links *links;
-  double *access_bps;
+  gt_pipe_job_wan wan;
   bool by_fleet;       /* times are the fleet's */
   double memory_bytes; /* the least of the fleet's workers, if the job has no limit; else 0 */
 } gt_pipe_job_search;

@@ -44,10 +44,6 @@ gt_pipe_worth gt_pipe_offer(gt_pipe_best *best, gt_pipe_schedule *schedule);
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* Places of messages in an array of `2 stages chunks micros`. */
-size_t gt_pipe_message_place(const gt_pipe_schedule *schedule, const gt_pipe_message *message);
-gt_pipe_message gt_pipe_message_at(const gt_pipe_schedule *schedule, size_t place);
-
 /* A message's way. */
 typedef struct {
   size_t from, to; /* stages */

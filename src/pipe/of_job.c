@@ -462,14 +462,13 @@ static gt_status open_shape(gt_pipe_job **out, const gt_pipe_job *begin,
 
 void gt_pipe_job_close(gt_pipe_job *pipe) {
   if (!pipe) return;
-  void *owned[] = {pipe->spans,    pipe->holds,      pipe->sample_s,   pipe->problem_spans,
-                   pipe->hops,     pipe->regions,    pipe->link_specs, pipe->access_bps,
-                   pipe->update_s, pipe->slots_most, pipe->owners,     pipe->agree_s,
-                   pipe->others};
+  void *owned[] = {pipe->spans,   pipe->holds,    pipe->sample_s,   pipe->problem_spans,
+                   pipe->hops,    pipe->regions,  pipe->slots_most, pipe->owners,
+                   pipe->agree_s, pipe->update_s, pipe->others};
   for (size_t i = 0; i < pipe->nothers; i++) gt_pipe_job_close(pipe->others[i]);
   gt_pipe_layout_close(&pipe->layout);
   gt_graph_close(pipe->graph);
-  gt_links_close(pipe->links);
+  gt_pipe_job_wan_close(&pipe->wan);
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
   gt_free(pipe);
 }

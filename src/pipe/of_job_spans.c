@@ -12,10 +12,6 @@
 
 enum { F, B, W, KINDS };
 
-static double work_of(const gt_operation *op) {
-  return op->forward + op->backward_input + op->backward_weight;
-}
-
 /* ---- by names -------------------------------------------------------------------------------- */
 
 /* The name at which the span ends, and its key; NULL: it has none. */
@@ -153,7 +149,7 @@ static void open_cutter(cutter *c, const gt_pipe_job *p) {
   *c = (cutter){.p = p, .at = GT_NEW_ARRAY(size_t, n + 1), .sums = GT_NEW_ARRAY(double, n + 1)};
   for (size_t i = 0; i < n; i++) {
     const gt_operation op = gt_graph_operation(p->graph, i);
-    sum += work_of(&op);
+    sum += gt_pipe_work_of(&op);
     if (!op.ends && i + 1 < n) continue;
     c->at[++c->n] = i + 1;
     c->sums[c->n] = sum;
@@ -241,10 +237,9 @@ gt_status gt_pipe_job_find_spans(gt_pipe_job *p) {
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-/* Seconds of a training step of the whole model, a sample; 0: compute does not say. */
-static double step_sample_s(const gt_job *job, const gt_job_compute *c) {
-  if (c->step_s > 0) return c->step_s / job->train.batch;
-  return c->samples_per_s > 0 ? 1 / c->samples_per_s : 0;
+double gt_pipe_step_sample_s(const gt_job *job, const gt_job_compute *compute) {
+  if (compute->step_s > 0) return compute->step_s / job->train.batch;
+  return compute->samples_per_s > 0 ? 1 / compute->samples_per_s : 0;
 }
 
 static void add_work(const gt_pipe_job *p, const gt_span *span, double work[KINDS]) {
@@ -265,7 +260,7 @@ static void find_times(gt_pipe_job *p) {
   p->sample_s = GT_NEW_ARRAY(double, KINDS *n);
   for (size_t k = 0; k < n; k++) {
     const gt_job_compute c = gt_job_compute_of(p->job, gt_pipe_job_place(p, k)->region);
-    const double step_s = step_sample_s(p->job, &c);
+    const double step_s = gt_pipe_step_sample_s(p->job, &c);
     double work[KINDS] = {0};
     add_work(p, &p->spans[k], work);
     p->timed &= step_s > 0;
@@ -348,7 +343,7 @@ static void find_agreement(gt_pipe_job *p) {
   const size_t n = p->layout.nregions;
   p->agree_s = GT_NEW_ARRAY(double, n *n);
   for (size_t i = 0; i < n * n; i++) {
-    const gt_link_spec *link = &p->link_specs[i];
+    const gt_link_spec *link = &p->wan.specs[i];
     const double rate = gt_link_goodput(link);
     if (i / n == i % n) continue;
     p->agree_s[i] = link->latency_s + (rate > 0 ? 8.0 * (double)told_bytes(p, i / n) / rate : 0);
@@ -357,31 +352,37 @@ static void find_agreement(gt_pipe_job *p) {
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
-static gt_status open_wan(gt_pipe_job *p) {
-  const gt_job *job = p->job;
+gt_status gt_pipe_job_wan_open(gt_pipe_job_wan *out, const gt_job *job) {
   const size_t n = job->nregions;
-  p->regions = GT_NEW_ARRAY(size_t, p->layout.stages);
-  p->access_bps = GT_NEW_ARRAY(double, n);
-  p->link_specs = GT_NEW_ARRAY(gt_link_spec, n * n);
-  for (size_t s = 0; s < p->layout.stages; s++) p->regions[s] = p->layout.places[s].region;
-  for (size_t r = 0; r < n; r++) p->access_bps[r] = job->regions[r].access_bps;
-  GT_TRY(gt_links_create(&p->links, job));
-  for (size_t r = 0; r < n; r++)
-    memcpy(&p->link_specs[r * n], gt_links_from(p->links, r), n * sizeof *p->link_specs);
-  p->wan = (gt_pipe_wan){.nregions = n,
-                         .region = p->regions,
-                         .links = p->link_specs,
-                         .up_bps = p->access_bps,
-                         .down_bps = p->access_bps,
-                         .seed = job->seed};
+  *out = (gt_pipe_job_wan){.specs = GT_NEW_ARRAY(gt_link_spec, n * n),
+                           .access_bps = GT_NEW_ARRAY(double, n)};
+  GT_TRY(gt_links_create(&out->links, job));
+  for (size_t r = 0; r < n; r++) {
+    memcpy(&out->specs[r * n], gt_links_from(out->links, r), n * sizeof *out->specs);
+    out->access_bps[r] = job->regions[r].access_bps;
+  }
+  out->wan = (gt_pipe_wan){.nregions = n,
+                           .links = out->specs,
+                           .up_bps = out->access_bps,
+                           .down_bps = out->access_bps,
+                           .seed = job->seed};
   return GT_OK;
+}
+
+void gt_pipe_job_wan_close(gt_pipe_job_wan *wan) {
+  gt_links_close(wan->links);
+  gt_free(wan->specs);
+  gt_free(wan->access_bps);
 }
 
 gt_status gt_pipe_job_find_problem(gt_pipe_job *p) {
   const gt_pipe_layout *l = &p->layout;
   const size_t n = gt_pipe_job_nspans(p);
   find_times(p);
-  GT_TRY(open_wan(p));
+  GT_TRY(gt_pipe_job_wan_open(&p->wan, p->job));
+  p->regions = GT_NEW_ARRAY(size_t, l->stages);
+  for (size_t s = 0; s < l->stages; s++) p->regions[s] = l->places[s].region;
+  p->wan.wan.region = p->regions;
   p->problem_spans = GT_NEW_ARRAY(gt_pipe_span, n);
   p->hops = GT_NEW_ARRAY(gt_pipe_hop, l->stages);
   p->update_s = GT_NEW_ARRAY(double, l->stages);
@@ -402,7 +403,7 @@ gt_status gt_pipe_job_find_problem(gt_pipe_job *p) {
                                  .spans = p->problem_spans,
                                  .ahead = p->hops,
                                  .back = p->hops,
-                                 .wan = &p->wan,
+                                 .wan = &p->wan.wan,
                                  .memory = p->slots_most,
                                  .update_s = p->update_s,
                                  .agree_s = p->agree_s};

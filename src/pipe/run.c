@@ -188,6 +188,16 @@ static void push(gt_pipe_run *run, gt_ns at, event what, size_t of, size_t bytes
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* The place of a message in an array of `2 stages chunks micros`. */
+static size_t place_of(const gt_pipe_schedule *s, const gt_pipe_message *message) {
+  return (message->gradient * s->stages * s->chunks + message->span) * s->micros + message->micro;
+}
+
+static gt_pipe_message message_at(const gt_pipe_schedule *s, size_t place) {
+  const size_t spans = s->stages * s->chunks, row = place / s->micros;
+  return (gt_pipe_message){row >= spans, (uint32_t)(row % spans), (uint32_t)(place % s->micros)};
+}
+
 static const gt_pipe_way *way_of(const gt_pipe_run *run, const gt_pipe_message *message) {
   const size_t spans = run->schedule->stages * run->schedule->chunks;
   return &run->ways[message->gradient * spans + message->span];
@@ -206,24 +216,24 @@ static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
 
 /* When the message is expected, which a chooser may ask for. */
 static void expect(gt_pipe_run *run, const gt_pipe_message *message, gt_ns at) {
-  run->due[gt_pipe_message_place(run->schedule, message)] = at;
+  run->due[place_of(run->schedule, message)] = at;
   if (run->spec.choose) mark(run, way_of(run, message)->to);
 }
 
 static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
   const gt_pipe_way *way = way_of(run, message);
-  run->sent[gt_pipe_message_place(run->schedule, message)] = now;
+  run->sent[place_of(run->schedule, message)] = now;
   if (way->from == way->to)
     deliver(run, message);
   else
     push(run, now + gt_from_seconds(way->local_s), way->link ? ON_LINK : THERE,
-         gt_pipe_message_place(run->schedule, message), 0);
+         place_of(run->schedule, message), 0);
 }
 
 /* All frames of a message are given to the link at once.  Those before the last matter only to an
    access that they occupy. */
 static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
-  const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
+  const gt_pipe_message message = message_at(run->schedule, place);
   const gt_pipe_way *way = way_of(run, &message);
   gt_wire *link = &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
   const bool passes = run->down[way->to_region].access.rate_bps > 0.0;
@@ -246,7 +256,7 @@ static void wait_for_access(gt_pipe_run *run, size_t region) {
 }
 
 static void put_on_access(gt_pipe_run *run, size_t place, size_t bytes, bool last, gt_ns now) {
-  const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
+  const gt_pipe_message message = message_at(run->schedule, place);
   const gt_pipe_way *way = way_of(run, &message);
   gt_landing *down = &run->down[way->to_region];
   const gt_landing_frame frame = {
@@ -278,7 +288,7 @@ static void count_wait(gt_pipe_run *run, size_t s, gt_ns now) {
   gt_pipe_message message;
   gt_ns sent = now, *phases = phases_of(run, s);
   if (gt_pipe_needs(run->schedule, &stage->pass, &message) && way_of(run, &message)->from != s)
-    sent = later(run->sent[gt_pipe_message_place(run->schedule, &message)], stage->since);
+    sent = later(run->sent[place_of(run->schedule, &message)], stage->since);
   phases[GT_PHASE_TRANSFER] += now - sent;
   phases[GT_PHASE_BUBBLE] += sent - stage->since;
 }
@@ -400,7 +410,7 @@ static void happen(gt_pipe_run *run, const gt_heap_entry *e) {
     pass_access(run, e->b, e->at);
     break;
   case THERE:
-    message = gt_pipe_message_at(run->schedule, e->b);
+    message = message_at(run->schedule, e->b);
     deliver(run, &message);
     break;
   }
@@ -506,7 +516,7 @@ void *gt_pipe_run_context(const gt_pipe_run *run) {
 gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
   const gt_pipe_progress *to = &run->stages[way_of(run, message)->to].progress;
   if (gt_pipe_has(to, message)) return now;
-  gt_ns due = run->due[gt_pipe_message_place(run->schedule, message)];
+  gt_ns due = run->due[place_of(run->schedule, message)];
   return due > now ? due : GT_NEVER;
 }
 

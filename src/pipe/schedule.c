@@ -120,17 +120,6 @@ bool gt_pipe_sends(const gt_pipe_schedule *schedule, const gt_pass *pass,
   return sends;
 }
 
-size_t gt_pipe_message_place(const gt_pipe_schedule *schedule, const gt_pipe_message *message) {
-  return (message->gradient * spans_of(schedule) + message->span) * schedule->micros +
-         message->micro;
-}
-
-gt_pipe_message gt_pipe_message_at(const gt_pipe_schedule *schedule, size_t place) {
-  const size_t spans = spans_of(schedule), row = place / schedule->micros;
-  return (gt_pipe_message){row >= spans, (uint32_t)(row % spans),
-                           (uint32_t)(place % schedule->micros)};
-}
-
 /* ---- progress -------------------------------------------------------------------------------- */
 
 gt_pipe_progress gt_pipe_progress_open(const gt_pipe_schedule *schedule, size_t stage) {

@@ -1,5 +1,6 @@
 /* What the files search*.c share.  search.c calls search_candidates.c, and both search_worth.c;
-   search_of_job.c calls none. */
+   search_of_job.c calls none of
+   them. */
 #ifndef GEOTRAIN_PIPE_SEARCH_INTERNAL_H
 #define GEOTRAIN_PIPE_SEARCH_INTERNAL_H
 

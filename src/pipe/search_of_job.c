@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "geotrain/job_fleet.h"
+#include "of_job.h"
 #include "search.h"
 
 #define MASTER_COPIES 2.0 /* parameters and gradients */
@@ -75,10 +76,6 @@ static gt_status use_fleet(gt_pipe_job_search *search) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-static double work_of(const gt_operation *o) {
-  return o->forward + o->backward_input + o->backward_weight;
-}
-
 /* The operations of each piece; returns the work of the model. */
 static double find_spans(gt_pipe_job_search *s) {
   const size_t n = gt_graph_operations(s->graph);
@@ -87,7 +84,7 @@ static double find_spans(gt_pipe_job_search *s) {
   s->spans = GT_NEW_ARRAY(gt_span, n);
   for (size_t i = 0, first = 0; i < n; i++) {
     const gt_operation o = gt_graph_operation(s->graph, i);
-    work += work_of(&o);
+    work += gt_pipe_work_of(&o);
     if (!o.ends && i + 1 < n) continue;
     s->spans[pieces++] = (gt_span){first, i + 1};
     first = i + 1;
@@ -176,9 +173,7 @@ static gt_status find_memory(gt_pipe_job_search *s, const gt_graph_spec *model) 
 static gt_status find_site(gt_pipe_job_search *s, size_t r) {
   const gt_job *job = s->job;
   const gt_job_compute c = gt_job_compute_of(job, r);
-  const double step_s = c.step_s > 0          ? c.step_s / job->train.batch
-                        : c.samples_per_s > 0 ? 1 / c.samples_per_s
-                                              : 0;
+  const double step_s = gt_pipe_step_sample_s(job, &c);
   const size_t workers = gt_job_workers(job, r);
   if (workers == 0)
     return GT_FAIL(GT_ERR_JOB,
@@ -203,23 +198,6 @@ static gt_status find_site(gt_pipe_job_search *s, size_t r) {
   return GT_OK;
 }
 
-static gt_status find_wan(gt_pipe_job_search *s) {
-  const size_t n = s->job->nregions;
-  s->link_specs = GT_NEW_ARRAY(gt_link_spec, n * n);
-  s->access_bps = GT_NEW_ARRAY(double, n);
-  GT_TRY(gt_links_create(&s->links, s->job));
-  for (size_t r = 0; r < n; r++) {
-    memcpy(&s->link_specs[r * n], gt_links_from(s->links, r), n * sizeof *s->link_specs);
-    s->access_bps[r] = s->job->regions[r].access_bps;
-  }
-  s->wan = (gt_pipe_wan){.nregions = n,
-                         .links = s->link_specs,
-                         .up_bps = s->access_bps,
-                         .down_bps = s->access_bps,
-                         .seed = s->job->seed};
-  return GT_OK;
-}
-
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static gt_status find_all(gt_pipe_job_search *s, const gt_graph_spec *model) {
@@ -229,7 +207,7 @@ static gt_status find_all(gt_pipe_job_search *s, const gt_graph_spec *model) {
   spec.batch_max = 0;
   s->problem = (gt_pipe_search_problem){.sites = s->sites,
                                         .nsites = job->nregions,
-                                        .wan = &s->wan,
+                                        .wan = &s->wan.wan,
                                         .batch = (size_t)job->train.batch,
                                         .micros = (size_t)job->pipeline.micro_batches,
                                         .kind = job->pipeline.schedule,
@@ -241,7 +219,7 @@ static gt_status find_all(gt_pipe_job_search *s, const gt_graph_spec *model) {
   for (size_t r = 0; r < job->nregions; r++) GT_TRY(find_site(s, r));
   if (job->fleet) GT_TRY(use_fleet(s));
   if (job->pipeline.memory_bytes > 0 || s->memory_bytes > 0) GT_TRY(find_memory(s, model));
-  return find_wan(s);
+  return gt_pipe_job_wan_open(&s->wan, job);
 }
 
 gt_status gt_pipe_job_search_open(gt_pipe_job_search **out, const gt_job *job,
@@ -259,10 +237,9 @@ gt_status gt_pipe_job_search_open(gt_pipe_job_search **out, const gt_job *job,
 void gt_pipe_job_search_close(gt_pipe_job_search *search) {
   if (!search) return;
   for (size_t r = 0; r < search->job->nregions; r++) gt_free(search->power[r]);
-  void *owned[] = {search->power, search->sites,      search->pieces,
-                   search->spans, search->link_specs, search->access_bps};
+  void *owned[] = {search->power, search->sites, search->pieces, search->spans};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
-  gt_links_close(search->links);
+  gt_pipe_job_wan_close(&search->wan);
   gt_graph_close(search->graph);
   gt_free(search);
 }

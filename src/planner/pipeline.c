@@ -252,7 +252,8 @@ static gt_status make(gt_planner_pipeline *p) {
   GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));
   GT_TRY(look_at_copies(p));
   if (p->ncopies > 1)
-    GT_TRY(gt_wiring_of(&p->wiring, p->job, p->pipe->links, p->shape.parameters, p->shape.buffers));
+    GT_TRY(gt_wiring_of(&p->wiring, p->job, p->pipe->wan.links, p->shape.parameters,
+                        p->shape.buffers));
   GT_TRY(find_step(p));
   find_run(p);
   return GT_OK;

@@ -137,7 +137,7 @@ static size_t frames_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t r
   size_t sum = 0;
   for (size_t r = 0; r < p->job->nregions; r++)
     if (r != region)
-      sum += gt_link_frames_bytes(&gt_links_from(p->links, region)[r], how->modelled, message,
+      sum += gt_link_frames_bytes(&gt_links_from(p->wan.links, region)[r], how->modelled, message,
                                   coming_of(p, how, r, region, bytes));
   return sum;
 }
@@ -161,7 +161,7 @@ static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *h
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
   const size_t n = gt_job_copies(job), floats = own.params / sizeof(float),
                model = floats + own.buffers / sizeof(float);
-  const gt_ps_spec ps = gt_ps_spec_of(job, order, gt_links_from(p->links, region), floats);
+  const gt_ps_spec ps = gt_ps_spec_of(job, order, gt_links_from(p->wan.links, region), floats);
   const bool models = strategy->sends == GT_MSG_STATE;
   const gt_cast cast = strategy->waits ? GT_CAST_ROUNDS : models ? GT_CAST_MODELS : GT_CAST_UPDATES;
   size_t *next = GT_NEW_ARRAY(size_t, n);

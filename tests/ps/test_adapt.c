@@ -80,14 +80,14 @@ static void open_pipe(hand *h) {
                                      .micro_samples = 1,
                                      .places = h->places,
                                      .adapts = true},
-                          .wan = {.nregions = h->n, .region = h->region, .links = h->links}};
+                          .wan.wan = {.nregions = h->n, .region = h->region, .links = h->links}};
   h->pipe.problem = (gt_pipe_problem){.stages = STAGES,
                                       .chunks = 1,
                                       .micros = MICROS,
                                       .spans = h->spans,
                                       .ahead = h->hops,
                                       .back = h->hops,
-                                      .wan = &h->pipe.wan};
+                                      .wan = &h->pipe.wan.wan};
   assert_int_equal(gt_pipe_make(&h->pipe.layout.schedule, GT_PIPE_1F1B, &h->pipe.problem, NULL),
                    GT_OK);
 }
