@@ -1,5 +1,5 @@
 /* sim_choose: the topology by which the regions of a job exchange, when sync.topology is auto or
-   tree: the one whose rounds take least in simulation (docs/strategies.md).  Layer 8.  Local. */
+   tree: the one whose rounds take least in simulation (docs/topologies.md).  Layer 8.  Local. */
 #ifndef GEOTRAIN_SIM_CHOOSE_H
 #define GEOTRAIN_SIM_CHOOSE_H
 

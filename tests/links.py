@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Checks that the pages which texts name exist, that links between pages lead to a heading, and that
+a guide has at most 1,500 words.
+
+    tests/links.py           exits with 1 and names the places
+    tests/links.py --self    exits with 1 unless it finds a lost page, a lost heading and a long guide"""
+import glob
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+WORDS = 1500
+# Pages that may be longer: reference and results.
+LONGER = {f"docs/{page}.md" for page in (
+    "job-file", "data-format", "checkpoint-format", "record-format", "wire-format", "link-model", "troubleshooting", "models",
+    "performance", "planning-results", "virtual-clock", "architecture")} | {"CONTRIBUTING.md"} | {f"docs/{page}.md" for page in (
+    # Guides that have to be divided.
+    "networks", "pipeline", "pipeline-adapt", "pipeline-schedules", "pipeline-search", "pipeline-steps", "planning", "planning-cost", "real-sites", "slurm")}
+TEXTS = ("src/**/*.[ch]", "include/**/*.h", "tests/**/*.[ch]", "tests/**/*.sh", "jobs/*", "slurm/*", "netem/*", "bench/*", "datasets/*")
+
+
+def headings(text):
+    """The anchors of a page, as GitHub makes them."""
+    found, code = set(), False
+    for line in text.split("\n"):
+        code ^= line.startswith("```")
+        if re.match("#+ ", line) and not code:
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line.lstrip("#").strip().lower())
+            found.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return found
+
+
+def faults(path, text, pages, exists):
+    """Yields a line for each place."""
+    for match in re.finditer(r"\]\(([^)\s]+)\)", text) if path in pages else ():
+        target, _, heading = match.group(1).partition("#")
+        if "://" in target:
+            continue
+        page = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
+        if not exists(page) or (heading and heading not in headings(pages.get(page, ""))):
+            yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(1)} does not exist"
+    for page in re.findall(r"\bdocs/[\w-]+\.md", text) if path not in pages else ():
+        if not exists(page):
+            yield f"{path}: {page} does not exist"
+    words = len(text.split())
+    if path in pages and path not in LONGER and words > WORDS:
+        yield f"{path} has {words} words; a guide must have at most {WORDS}"
+
+
+def main():
+    os.chdir(ROOT)
+    pages = {path: open(path, encoding="utf-8").read() for pattern in ("*.md", "docs/*.md") for path in glob.glob(pattern)}
+    texts = {path: open(path, encoding="utf-8", errors="replace").read() for pattern in TEXTS for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)}
+    exists = os.path.exists
+    if sys.argv[1:] == ["--self"]:
+        pages = {"docs/a.md": "# A\n[b](b.md#none) [c](c.md) [b](b.md#here-b)\n", "docs/b.md": "# Here: B\n" + "word " * 1500}
+        texts = {"src/a.c": "/* docs/none.md, docs/a.md */"}
+        exists = pages.__contains__
+    found = [line for path, text in sorted((pages | texts).items()) for line in faults(path, text, pages, exists)]
+    if sys.argv[1:] == ["--self"]:
+        sys.exit(0 if len(found) == 4 else 1)
+    print("\n".join(found) or f"{len(pages)} pages and {len(texts)} files read, no fault found")
+    sys.exit(1 if found else 0)
+
+
+main()
