@@ -14,7 +14,7 @@ WORDS = 1500
 # Pages that may be longer: reference and results.
 LONGER = {f"docs/{page}.md" for page in (
     "job-file", "data-format", "checkpoint-format", "record-format", "wire-format", "link-model", "troubleshooting", "models",
-    "performance", "planning-results", "virtual-clock", "architecture")} | {"CONTRIBUTING.md"} | {f"docs/{page}.md" for page in (
+    "performance", "planning-results", "virtual-clock")} | {"CONTRIBUTING.md"} | {f"docs/{page}.md" for page in (
     # Guides that have to be divided.
     "networks", "pipeline-adapt", "pipeline-schedules", "pipeline-search", "pipeline-steps", "planning", "planning-cost", "real-sites", "slurm")}
 TEXTS = ("src/**/*.[ch]", "include/**/*.h", "tests/**/*.[ch]", "tests/**/*.sh", "jobs/*", "slurm/*", "netem/*", "bench/*", "datasets/*")
