@@ -1,5 +1,5 @@
 /* job: a fleet, that is devices with the times of messages between them, from a profile that
-   `geotrain probe --fleet` wrote or from CSV files.  Layer 1.  Local.  docs/pipeline-search.md,
+   `geotrain probe --fleet` wrote or from CSV files.  Layer 1.  Local.  docs/fleets.md,
    "Profile". */
 #ifndef GEOTRAIN_JOB_FLEET_H
 #define GEOTRAIN_JOB_FLEET_H

@@ -1,7 +1,7 @@
 /* pipe: devices that are close to each other, and among these devices that are equally fast.  Layer
    5.  Numbers only: no MPI, no files.  Everything is local.  Grouping of devices in two levels is
    SpanTrain's (its abstract gives no method); average linkage is Sokal's and Michener's UPGMA
-   (1958); distances and thresholds are geotrain's.  docs/pipeline-search.md. */
+   (1958); distances and thresholds are geotrain's.  docs/fleets.md. */
 #ifndef GEOTRAIN_PIPE_GROUPS_H
 #define GEOTRAIN_PIPE_GROUPS_H
 

@@ -47,7 +47,7 @@ size_t gt_pipe_stage_at(const gt_pipe_layout *layout, size_t region, size_t work
 size_t gt_pipe_slots(const gt_pipe_schedule *schedule, size_t stage);
 /* Returns the most micro-batches of one span that a worker has between the begin of F and the end
    of B. This many buffers are enough for outputs of the span and for gradients that come back, at
-   both ends (docs/pipeline-steps.md says why). */
+   both ends (docs/pipeline-region.md says why). */
 size_t gt_pipe_outstanding(const gt_pipe_schedule *schedule, size_t span);
 /* Returns the same of every schedule that the layout may have: buffers that are made. */
 size_t gt_pipe_outstanding_most(const gt_pipe_layout *layout, size_t span);

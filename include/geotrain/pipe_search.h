@@ -1,7 +1,7 @@
 /* pipe: the search for a job's pipeline: cuts, workers of stages, regions' order, micro-batches.
    Layer 5.  Numbers only: no MPI, no files, no clock.  Everything is local; the same problem gives
    the same result.  SpanTrain searches by a performance model and gives no equation: model and
-   search are geotrain's (docs/pipeline-search.md, "The search for a pipeline"). */
+   search are geotrain's (docs/pipeline-search.md). */
 #ifndef GEOTRAIN_PIPE_SEARCH_H
 #define GEOTRAIN_PIPE_SEARCH_H
 

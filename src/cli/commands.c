@@ -65,7 +65,7 @@ const gt_command gt_commands[] = {
      "Run it without mpirun.  Prints the groups of a fleet: regions, found by the links between\n"
      "devices (level 1), and in each region groups of similar power (level 2), with their\n"
      "devices, least power, least memory and slowest link, and the times of a message between\n"
-     "groups (docs/pipeline-search.md).\n"
+     "groups (docs/fleets.md).\n"
      "\n"
      "PROFILE.yaml is a profile that `geotrain probe JOB.yaml --fleet` wrote.  FOLDER has two CSV\n"
      "files, for devices that are not here:\n"
