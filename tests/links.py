@@ -12,7 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 WORDS = 1500
 # Pages that may be longer: reference and results.
-REFERENCE = ("glossary", "job-file", "data-format", "checkpoint-format", "record-format", "wire-format", "link-model", "troubleshooting", "models")
+REFERENCE = ("glossary", "job-file", "data-format", "checkpoint-format", "record-format", "wire-format", "link-model", "model-definitions", "troubleshooting")
 LONGER = re.compile(r"CONTRIBUTING.md|docs/(performance|.*-results|%s).md" % "|".join(REFERENCE))
 TEXTS = ("src/**/*.[ch]", "include/**/*.h", "tests/**/*.[ch]", "tests/**/*.sh", "jobs/*", "slurm/*", "netem/*", "bench/*", "datasets/*")
 
