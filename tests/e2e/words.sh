@@ -12,7 +12,7 @@ answers() {
   shift 3
   "$GEOTRAIN" "$@" >said 2>&1 </dev/null
   code=$?
-  if [ "$code" = "$wanted" ] && grep -qF -- "$pattern" said && [ "$(wc -l <said)" = 1 ]; then ok "$name"; else fail "$name" "code $code: $(tail -n 3 said)"; fi
+  if [ "$code" = "$wanted" ] && grep -qF -- "$pattern" said && [ "$(grep -vc ' s so far; ' said)" = 1 ]; then ok "$name"; else fail "$name" "code $code: $(tail -n 3 said)"; fi
 }
 
 answers 'an option with one dash' 2 'info: option -set is unknown; options begin with two dashes, as in --set' info -set v.yaml job.yaml
