@@ -37,7 +37,7 @@ PAGE_FORMS = {
     r"\b(mates|twins)\b": "stage group, replicas",
     r"\bsigns?\s+of\s+life\b": "heartbeat",
     r"\bwhat\s+(it|they|he)\s+(is|are|has|have|had|sends?|needs?|takes?)\b": "the noun",
-    r"\bsays?\s+(what|which|how|where)\b(?! was)": "gives, lists, prints, returns",
+    r"\bsays?\s+(what|which|how|where)\s(?!was)": "gives, lists, prints, returns",
 }
 COMMENT = re.compile(r"^/\*((?:(?!\*/).)*)\*/\n((?!typedef|struct|#|enum|static)[a-z_][^;{}]*?\b(gt_\w+)\s*\([^;{}]*;)", re.S | re.M)
 VERB = re.compile(r"([A-Z][a-z]+s|True if|Call when|Call|Compute|Find|Return|Take)\b")
