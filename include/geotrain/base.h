@@ -28,7 +28,7 @@ typedef enum {
    through GT_FAIL. */
 gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Returns `code` without passing it through gt_fail, so that compilers and analysers see that the
+/* Returns `code`.  Bypasses gt_fail, so that compilers and static analysers can tell that the
    status is not GT_OK. */
 static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
   (void)kept;
@@ -51,10 +51,10 @@ void gt_on_bug(void (*handler)(const char *text));
     if (gt_try_status != GT_OK) return gt_try_status;                                              \
   } while (0)
 
-/* Returns the index of the first control character of a UTF-8 text (line breaks and tabs too), by
-   which a text from a file could drive a terminal; `size` if there is none. */
+/* Returns the index of the first control character in a UTF-8 text, line breaks and tabs included;
+   `size` if the text has none.  A text from a file could otherwise control the terminal. */
 size_t gt_control_find(const char *text, size_t size);
-/* Makes it one line without control characters: line breaks and tabs become blanks, others `?`. */
+/* Replaces line breaks and tabs by blanks, and other control characters by `?`. */
 void gt_text_flatten(char *text);
 
 /* ---- log ------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_lev
    Called once, after roles are known.  `who` is copied. */
 void gt_log_identity(const char *who, bool speaks_for_job);
 void gt_log_threshold(gt_log_level level);
-/* Logs a warning with gt_log, for functions that tell sentences. */
+/* Logs a warning.  Has the type of the callbacks that report sentences. */
 void gt_log_warning(const char *text);
 /* Writes a line to stderr from this rank: "geotrain: WHO: text".  Text without newline. */
 void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -77,9 +77,9 @@ void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((form
 /* Starts the progress lines of a command of one process.  Without it gt_progress_tell prints
    nothing. */
 void gt_progress_begin(const char *what);
-/* Sets the text before that of gt_progress_tell, as in "candidate 3 of 6: ". */
+/* Sets the prefix of later gt_progress_tell lines, as in "candidate 3 of 6: ". */
 void gt_progress_part(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints "geotrain: WHAT: 20 s so far; PART text" on stderr, at most every 10 s. */
+/* Prints "geotrain: WHAT: 20 s so far; PREFIX text" to stderr, at most every 10 s. */
 void gt_progress_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -92,43 +92,44 @@ void *gt_alloc(size_t count, size_t size);
 void gt_free(void *memory);
 /* Returns a copy of `text` owned by the caller (gt_free); NULL gives NULL. */
 char *gt_strdup(const char *text);
-/* Returns the number of live allocations (0 at exit), and of all allocations so far (constant in
-   the step loop). */
+/* Returns the number of live allocations; it must be 0 at exit.  The second function returns the
+   number of allocations so far; it must not grow in the step loop. */
 int64_t gt_alloc_alive(void);
 int64_t gt_alloc_total(void);
 
 #define GT_NEW(type)          ((type *)gt_alloc(1, sizeof(type)))
 #define GT_NEW_ARRAY(type, n) ((type *)gt_alloc((n), sizeof(type)))
 
-/* Makes room for one more entry in `array`, which has n entries and room for `capacity`.  A full
-   array is replaced by a copy of twice the capacity; the first capacity is `first`. */
+/* Ensures room for one more entry in `array`, which has n entries and room for `capacity`.  A full
+   array is replaced by a copy of twice the capacity.  The first capacity is `first`. */
 #define GT_GROW(array, n, capacity, first)                                                         \
   ((n) < (capacity) ? (void)0                                                                      \
                     : (void)((array) = gt_grown((array), &(capacity), (first), sizeof *(array))))
 /* Returns the copy and writes its capacity to *capacity; frees the old array. */
 void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
 
-/* Returns memory zeroed like gt_alloc's, but pages that nobody touches take no memory: for arrays
-   of which a process uses a part. */
+/* Returns zeroed memory like gt_alloc's.  Pages that are never written occupy no memory: use it for
+   arrays of which a process writes only a part. */
 void *gt_reserve(size_t count, size_t size);
 
-/* Returns the bytes of this process that are in memory now, with what it shares with others; and
-   the most that have been. */
+/* Returns the resident set size of this process, shared pages included.  The second function
+   returns its peak. */
 size_t gt_resident_now(void);
 size_t gt_resident_peak(void);
 
-/* Returns the bytes that programs can still get on this host: the least of MemAvailable and the
-   limits of this process's control groups, below `root` ("", or a folder that has proc and sys). */
+/* Returns the bytes that programs can still allocate on this host: the minimum of MemAvailable and
+   the free memory of this process's control groups, read below `root` ("", or a folder that has
+   proc and sys). */
 double gt_memory_free(const char *root);
-/* Memory that processes share: those with the same id.  INFINITY: no limit is known. */
+/* Memory shared by all processes with the same id.  INFINITY: no known limit. */
 typedef struct {
   uint64_t id;
   double free_bytes;
 } gt_memory_pool;
-/* Finds the pools of this process: that of its host, and that of its control groups. */
+/* Finds the memory pools of this process: the host's, and that of its control groups. */
 void gt_memory_pools(gt_memory_pool pools[2]);
-/* Compares a need with free memory before the memory is allocated.  Returns `code` if it exceeds
-   `free_bytes`; the error text begins with `what`. */
+/* Fails with `code` if `bytes` exceeds `free_bytes`; the error text begins with `what`.  Call it
+   before a large allocation. */
 gt_status gt_memory_check(gt_status code, const char *what, double bytes, double free_bytes);
 
 /* ---- random numbers -------------------------------------------------------------------------- */
@@ -202,7 +203,7 @@ const char *gt_nearest(const char *name, const char *const *known, size_t n);
 #define GT_SHA256_HEX 65
 /* Writes the SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
 void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
-/* The same of what is given in parts; gt_sha256_end frees it. */
+/* Computes the SHA-256 of data given in parts.  gt_sha256_end frees the state. */
 typedef struct gt_sha256 gt_sha256;
 gt_sha256 *gt_sha256_begin(void);
 void gt_sha256_add(gt_sha256 *hash, const void *data, size_t size);
@@ -210,12 +211,12 @@ void gt_sha256_end(gt_sha256 *hash, char hex[GT_SHA256_HEX]);
 
 /* ---- CPU ------------------------------------------------------------------------------------- */
 
-/* The CPU name listed in the file (GT_CPUINFO), truncated to size; "unknown" if none is listed.
-   Arm kernels list only numbers: "Arm, implementer 0x41, part 0xd0c". */
+/* Writes the CPU name listed in the file (GT_CPUINFO), truncated to size; "unknown" if none is
+   listed.  Arm kernels list only numbers: "Arm, implementer 0x41, part 0xd0c". */
 #define GT_CPUINFO "/proc/cpuinfo"
 void gt_cpu_name(char *name, size_t size, const char *cpuinfo);
-/* Returns gt_cpu_name, followed by the numbers of family, model and stepping if they are listed.
-   CPUs of the same kind behave alike. */
+/* Writes gt_cpu_name's text and the numbers of family, model and stepping if they are listed.  CPUs
+   with the same text behave alike. */
 void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo);
 
 /* ---- named state ----------------------------------------------------------------------------- */
@@ -236,7 +237,8 @@ typedef struct {
 typedef struct {
   gt_state_item *items;
   size_t n, capacity;
-  uint32_t *slots; /* nslots: a hash table of the names: number of an item and 1; 0: free */
+  uint32_t *slots; /* nslots: a hash table of the names; each slot holds the index of an item plus
+                      1, or 0 if free */
   size_t nslots;
   bool owns_data; /* items' data are freed with the list */
 } gt_state;
@@ -253,51 +255,53 @@ const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, co
 gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,
                        void *data, size_t count);
 
-/* An array or number of an owner.  Tables of them list what is saved once, for both ways. */
+/* One array or number of a component.  A table of fields lists the saved state once, for saving and
+   for loading. */
 typedef struct {
-  const char *name; /* NULL: the field is left out */
+  const char *name; /* NULL: the field is skipped */
   gt_type type;
   void *data; /* NULL: a vector without data (simulation), which is not loaded */
   size_t count;
 } gt_state_field;
 
-/* One of the two: the list to save to, or the one to load from. */
+/* The direction: exactly one of the two is set, the list to save to or the list to load from. */
 typedef struct {
   gt_state *to;
   const gt_state *from;
 } gt_state_way;
 
-/* Adds the n fields in their order (gt_state_add), or gets them (gt_state_get); stops at the first
-   error.  Never fails when it saves. */
+/* Adds the n fields in order (gt_state_add), or reads them (gt_state_get) and stops at the first
+   error.  Saving never fails. */
 gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_field *fields,
                           size_t n);
-/* The same for an array of fields. */
+/* As gt_state_fields, for an array of fields. */
 #define GT_STATE_FIELDS(way, prefix, fields)                                                       \
   gt_state_fields(way, prefix, fields, sizeof(fields) / sizeof *(fields))
-/* Does the same for n flags, saved as bytes. */
+/* Saves or loads n flags, stored as bytes, as gt_state_fields does. */
 gt_status gt_state_flags(gt_state_way way, const char *prefix, const char *name, bool *flags,
                          size_t n);
 void gt_state_close(gt_state *state);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Creates and opens, for reading and writing, a file of its own for what will be renamed to `path`:
-   ".NAME.tmp-PID-RANDOM" in the same folder.  Removes files of that kind that have not been written
-   for an hour.  Returns the descriptor, or -1 with errno; `temporary` receives the path. */
+/* Creates a temporary file that will be renamed to `path`, and opens it for reading and writing:
+   ".NAME.tmp-PID-RANDOM" in the same folder.  Removes temporary files of the same NAME that have
+   not been written for an hour.  Returns the descriptor, or -1 with errno; `temporary` receives the
+   path. */
 int gt_temporary_create(char *temporary, size_t size, const char *path);
-/* True if gt_temporary_create gives such a name for a file NAME. */
+/* True if `name` is a name that gt_temporary_create gives for a file `of`. */
 bool gt_temporary_is(const char *name, const char *of);
 /* Returns false with errno. */
 bool gt_write_all(int fd, const void *bytes, size_t size);
-/* Makes the name of a file or folder durable: syncs the folder that has it.  Returns false with
+/* Makes the name of a file or folder durable: syncs its parent folder.  Returns false with
    errno. */
 bool gt_name_sync(const char *path);
-/* Replaces a file, or creates it, as a whole: a crash leaves the old contents or the new ones.
+/* Creates or replaces a file atomically: after a crash it has either the old or the new contents.
    Returns false with errno. */
 bool gt_file_replace(const char *path, const void *bytes, size_t size);
-/* True if a command may write `out`.  GT_ERR_JOB if it is its own `input` (NULL: none), or if it
-   exists with other contents than a file of this `kind` ("HDF5"; NULL: any contents are replaced),
-   of which `is_kind` is the judge. */
+/* Succeeds if a command is allowed to write `out`.  GT_ERR_JOB if `out` is the command's own
+   `input` (NULL: none), or if it exists and is_kind says that it is not of this `kind` ("HDF5";
+   NULL: any existing file is replaced). */
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
                                 bool (*is_kind)(const char *path));
 
@@ -305,13 +309,14 @@ gt_status gt_output_may_replace(const char *out, const char *input, const char *
 
 /* Marks a fail point for tests.  If GEOTRAIN_FAILPOINT is "name" or "name:K", the process kills
    itself with SIGKILL when it passes this point for the first or K-th time.  With "name:K:hang" the
-   thread waits here until the process ends. */
+   thread blocks here until the process ends. */
 void gt_failpoint(const char *name);
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* Makes SIGUSR1, SIGTERM, SIGINT and SIGHUP request a stop from now on; SIGHUP not if the process
-   ignores it.  gt_stop_requested returns the number of the first such signal, or 0. */
+/* Installs handlers by which SIGUSR1, SIGTERM, SIGINT and SIGHUP request a stop (SIGHUP only if the
+   process does not ignore it).  gt_stop_requested returns the number of the first such signal, or
+   0. */
 void gt_stop_install(void);
 int gt_stop_requested(void);
 

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* sync.strategy: gt_sync_ops of src/sync, and what the job file needs to know of it: it sends
-   something; it has the keys sync.period, sync.scale and sync.exchange, sync.merge. */
+/* sync.strategy: gt_sync_ops of src/sync, and its facts for the job file: whether it sends
+   messages, and whether it has the keys sync.period, sync.scale, sync.exchange and sync.merge. */
 #define GT_STRATEGIES(X)                                                                           \
   X(GT_STRATEGY_NONE, "none", gt_sync_none, 0)                                                     \
   X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd, GT_SENDS)                                              \
@@ -65,7 +65,8 @@ enum { GT_SENDS = 1, GT_HAS_PERIOD = 2, GT_HAS_UPDATES = 4, GT_HAS_MERGE = 8 };
   X(GT_LABELS_KEEP, "keep")                                                                        \
   X(GT_LABELS_SEND, "send")
 
-/* pipeline.adapt: what follows the network; "true": the order of the passes alone. */
+/* pipeline.adapt: what is adapted to the network while training; "true": the order of the passes
+   only. */
 #define GT_ADAPTS(X)                                                                               \
   X(GT_ADAPT_NOTHING, "false")                                                                     \
   X(GT_ADAPT_ORDER, "true")                                                                        \
@@ -108,7 +109,7 @@ enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_
 /* sync.topology: one of those above is chosen when the run starts. */
 #define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto", none, GT_CHOSEN | GT_SEARCHED)
 
-/* The way that sync.central takes; sync.topology does not have it. */
+/* The topology of sync.central.  sync.topology cannot select it. */
 #define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central, GT_ROOTED)
 
 /* sync.weights: how regions are weighted in means. */
@@ -116,13 +117,13 @@ enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_
   X(GT_WEIGHTS_EQUAL, "equal")                                                                     \
   X(GT_WEIGHTS_SAMPLES, "samples")
 
-/* sync.scale: how a remote additive update is scaled. */
+/* sync.scale: the factor of a remote additive update. */
 #define GT_SCALES(X)                                                                               \
   X(GT_SCALE_SUM, "sum")                                                                           \
   X(GT_SCALE_MEAN, "mean")                                                                         \
   X(GT_SCALE_AVERAGE, "average")
 
-/* sync.exchange: what a region sends of its steps, where updates are sent. */
+/* sync.exchange: what an additive strategy sends: updates or gradients. */
 #define GT_EXCHANGED(X)                                                                            \
   X(GT_EXCHANGED_UPDATE, "update")                                                                 \
   X(GT_EXCHANGED_GRADIENT, "gradient")
@@ -132,7 +133,7 @@ enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_
   X(GT_PERIOD_STEP, "step")                                                                        \
   X(GT_PERIOD_PASS, "pass")
 
-/* sync.merge: how far a received model moves the own. */
+/* sync.merge: how far a received model moves the local model. */
 #define GT_MERGES(X)                                                                               \
   X(GT_MERGE_WEIGHT, "weight")                                                                     \
   X(GT_MERGE_HALF, "half")
@@ -161,7 +162,8 @@ typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
 typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 
-/* The facts in the order of the constants; whether a variant has one of these. */
+/* The facts of each variant, in the order of the constants; true if a variant has one of
+   `facts`. */
 extern const unsigned gt_strategy_facts[], gt_topology_facts[];
 static inline bool gt_strategy_has(gt_strategy strategy, unsigned facts) {
   return (gt_strategy_facts[strategy] & facts) != 0;

@@ -1,24 +1,24 @@
-/* base_heap: a binary heap of events in the order of time.  Layer 0.  Local. */
+/* base_heap: a binary heap of events, ordered by time.  Layer 0.  Local. */
 #ifndef GEOTRAIN_BASE_HEAP_H
 #define GEOTRAIN_BASE_HEAP_H
 
 #include "geotrain/base.h"
 
-/* a and b: the caller's. */
+/* a and b: free for the caller. */
 typedef struct {
   gt_ns at;
   uint64_t key;
   uint32_t a, b;
 } gt_heap_entry;
 
-/* Ordered by (at, key), the least first; initialised to zero. */
+/* Ordered by (at, key), smallest first.  Initialise it to zero. */
 typedef struct {
   gt_heap_entry *at;
   size_t n, capacity;
 } gt_heap;
 
 void gt_heap_push(gt_heap *heap, gt_heap_entry entry);
-/* Removes the least entry; the heap is not empty. */
+/* Removes and returns the smallest entry.  The heap must not be empty. */
 gt_heap_entry gt_heap_pop(gt_heap *heap);
 void gt_heap_close(gt_heap *heap);
 

@@ -1,6 +1,6 @@
-/* base: where the time of a pipeline's worker goes, in one list: a run measures these phases, the
-   evaluation of a schedule predicts them, and records show them (docs/time-split.md).  Layer 0.  An
-   entry has a constant, its key in records, and the heading of its column. */
+/* base: the phases of a pipeline worker's time, in one list: a run measures them, the schedule
+   model predicts them, and records show them (docs/time-split.md).  Layer 0.  An entry has a
+   constant, its key in records, and the heading of its column. */
 #ifndef GEOTRAIN_BASE_PHASES_H
 #define GEOTRAIN_BASE_PHASES_H
 

@@ -26,14 +26,14 @@ typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
 
 typedef enum { GT_INPUT_BYTES, GT_INPUT_FLOATS, GT_INPUT_IDS } gt_input;
 
-/* The names of n classes, class 0 first: texts that end with a NUL, one behind the other, `bytes`
-   in all.  n 0: the classes have no names. */
+/* The names of n classes, class 0 first: NUL-terminated strings, one after the other, `bytes` in
+   all.  n 0: the classes have no names. */
 typedef struct {
   char *text;
   size_t n, bytes, room; /* room: bytes allocated */
 } gt_class_names;
-/* The first class that two lists of n names, as above, name differently, and both names, which
-   point into the lists; false: there is none. */
+/* The first class with different names in two lists of n names, and both names, which point into
+   the lists.  False: the lists are equal. */
 typedef struct {
   size_t class;
   const char *a, *b;
@@ -48,16 +48,16 @@ typedef struct {
   bool text; /* IDS: tokens of a text */
   /* IDS of words or tokens: SHA-256 of the data set's vocabulary; else "" */
   char vocabulary_sha256[65];
-  /* SHA-256 of the names of classes, "" if the file has none, and their bytes */
+  /* SHA-256 of the class names, "" if the file has none, and their bytes */
   char class_names_sha256[65];
   size_t class_names_bytes;
-  const char *class_names; /* the names themselves, borrowed; NULL: none, or not known here */
-  /* SHA-256 of what must agree between regions: shape, classes, input type, features,
-     vocabulary, mean, std.  Names of classes may also be missing, so they are not part of it. */
+  const char *class_names; /* the names themselves, borrowed; NULL: none, or unknown here */
+  /* SHA-256 of the properties that must agree between regions: shape, classes, input type,
+     features, vocabulary, mean, std.  Class names are optional and not included. */
   char schema_sha256[65];
   /* SHA-256 of all training labels and of the first, middle and last training sample */
   char samples_sha256[65];
-  /* the same of the test samples; "": there is none */
+  /* the same for the test samples; "": none */
   char tests_sha256[65];
 } gt_dataset_info;
 
@@ -65,7 +65,8 @@ typedef struct {
    the file, the data set in it, what was found and what was expected. */
 gt_status gt_dataset_open(gt_dataset **out, const char *path);
 /* Returns a data set of the same description without samples, for a region that only aggregates;
-   its means and deviations are those of the next gt_dataset_normalise.  The caller closes it. */
+   its means and standard deviations are set by the next gt_dataset_normalise.  The caller closes
+   it. */
 gt_dataset *gt_dataset_empty(const gt_dataset_info *like);
 void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
@@ -73,9 +74,9 @@ const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 const gt_class_names *gt_dataset_class_names(const gt_dataset *dataset);
 /* Returns the labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
-/* Reports in one sentence each what in a valid file of images is probably not intended: channels
-   first, almost constant images, mean or std in other units.  Call it before gt_dataset_normalise.
-   GT_ERR_DATA: the first training images cannot be read. */
+/* Reports, one sentence each, properties of a valid file of images that are probably not intended:
+   channels first, almost constant images, mean or std in other units.  Call it before
+   gt_dataset_normalise.  GT_ERR_DATA: the first training images cannot be read. */
 gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));
 /* Returns the tokens of a text (IDS), owned by the data set; else NULL. */
 const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
@@ -84,9 +85,10 @@ const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
-/* Sums from which means and deviations are computed, over any samples of a data set of C channels:
-   the number of pixels of one channel, then each channel's sum of bytes, then each channel's sum of
-   squares.  The integers are exact: the sums of several parts add up to those of the whole. */
+/* Sums over any samples of a data set of C channels, from which means and standard deviations are
+   computed: the number of pixels of one channel, then each channel's sum of bytes, then each
+   channel's sum of squares.  The integers are exact, so sums of parts add up to the sum of the
+   whole. */
 #define GT_DATA_SUMS(channels) (1 + 2 * (channels))
 /* Reads the given training samples (n ascending numbers) of a uint8 data set and fills
    sums[GT_DATA_SUMS(c)].  GT_ERR_DATA: the file cannot be read. */
@@ -99,23 +101,23 @@ void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *s
 
 /* Options of formats of words, sessions and text; 0 or NULL: the format's default. */
 typedef struct {
-  /* words that get an id: the most frequent ones of the training split; text: ids of tokens */
+  /* number of words with an id: the most frequent ones of the training split; text: number of
+     tokens */
   uint64_t vocabulary;
-  const char *vocabulary_of; /* text: the tokens of this data set instead */
-  /* words and sessions: ids of a sample, the last ones; text: one less than its ids */
+  const char *vocabulary_of; /* text: use the tokens of this data set instead */
+  /* words and sessions: ids per sample, the last ones; text: ids per sample minus 1 */
   uint64_t length;
-  const double *test_share; /* text: share of its bytes, the last ones, that is for tests */
+  const double *test_share; /* text: share of its bytes, at the end, for the test split */
 } gt_text_options;
-/* What an import of text found. */
+/* The results of an import of text. */
 typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
 } gt_text_found;
 /* Imports a data set, as `geotrain data import` does.  Formats of text take the n files `sources`,
-   one behind the other; others the folder with the files of the format (docs/data-format.md), gzip
-   or plain.  OUT is written under a temporary name and then renamed.  found: written by formats of
-   text; may be NULL. GT_ERR_DATA: the text names the file and the values found and expected.
-   GT_ERR_JOB: unknown format, or an option that is out of range or that the format does not
-   have. */
+   concatenated; other formats take the folder with their files (docs/data-format.md), gzip or
+   plain.  OUT is written under a temporary name and then renamed.  found: written by formats of
+   text; NULL is allowed.  GT_ERR_DATA: the text names the file and the values found and expected.
+   GT_ERR_JOB: unknown format, or an option that is out of range or unknown to the format. */
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
 /* True if gt_data_import takes several files for this format. */
@@ -133,7 +135,7 @@ gt_status gt_data_synth(const char *out, const gt_synth_spec *spec);
 
 /* ---- partition ------------------------------------------------------------------------------- */
 
-/* How the training samples of one file are divided over regions: every sample in exactly one
+/* The division of the training samples of one file among regions: every sample goes to exactly one
    region, determined by the seed.
    shares: a random split in proportion to shares[nregions].
    label: whole labels, distributed so that sizes follow the shares as closely as labels allow.
@@ -149,70 +151,70 @@ typedef struct {
 } gt_partition;
 
 /* Finds the samples of `region` (sorted, *n of them), in a new array that the caller frees.
-   GT_ERR_DATA if any region would get none; GT_ERR_JOB: invalid shares or alpha. */
+   GT_ERR_DATA: a region would get no samples; GT_ERR_JOB: invalid shares or alpha. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels,
                             size_t region, uint32_t **samples, size_t *n);
 
-/* Which of the files written by a split contain the test samples (always all of them): every file,
-   the first or the last. */
+/* The files written by a split that contain the test samples (always all of them): every file, the
+   first or the last. */
 typedef enum { GT_TESTS_ALL, GT_TESTS_FIRST, GT_TESTS_LAST } gt_tests;
-/* True if `out` may be written: GT_ERR_JOB if it is the file `input` (NULL: none), or, unless
-   `force`, if it exists and is no HDF5 file. */
+/* Succeeds if a command is allowed to write `out`.  GT_ERR_JOB: `out` is the file `input` (NULL:
+   none), or, unless `force`, it exists and is not an HDF5 file. */
 gt_status gt_data_check_output(const char *out, const char *input, bool force);
 /* Splits PATH/NAME.h5 into FOLDER/NAME-1.h5 and so on, one file per region of `p`, with its samples
-   and with their mean and std.  folder NULL: beside the file.  All of them may be written
-   (gt_data_check_output), or none is.  `wrote` is called after each file.
-   Errors as for gt_dataset_open, gt_partition_part and gt_data_import; files already written
-   remain. */
+   and with their mean and std.  folder NULL: the folder of PATH.  All output names are checked
+   first with gt_data_check_output.  `wrote` is called after each file.  Errors as for
+   gt_dataset_open, gt_partition_part and gt_data_import; files already written remain. */
 gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder,
                         bool force, void (*wrote)(const char *path));
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 
-/* Regions that only aggregate, or do not have the first stage of a pipeline, have no data
+/* Regions that only aggregate, and regions without the first stage of a pipeline, have no data
    (gt_job_reads). */
 
 /* Returns the first region with data. */
 size_t gt_data_first(const gt_job *job);
 /* Returns the data file of a region: its own, or that of the job. */
 const char *gt_data_path(const gt_job *job, size_t region);
-/* Opens the data file of a region, and checks that data.augment suits it.  The caller closes *out,
-   which is NULL after an error.  Errors as gt_dataset_open; GT_ERR_JOB: data.augment. */
+/* Opens the data file of a region, and checks that data.augment applies to it.  The caller closes
+   *out, which is NULL after an error.  Errors as gt_dataset_open; GT_ERR_JOB: data.augment. */
 gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
 /* Returns the first region with the same path as this one; `region` itself if no earlier one has
    it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
-   region that reads those of region r; r itself if that has no data.  infos, files: one entry per
-   region.  GT_ERR_DATA names the
-   regions if shape, classes, their names or type differ, or if regions with the same path found
-   different samples there, which only data.partition.by file allows. */
+   region that reads those of region r; r itself if it has no data.  infos, files: one entry per
+   region.  GT_ERR_DATA names the regions if shape, classes, class names or type differ, or if
+   regions with the same path found different samples there, which only data.partition.by file
+   allows. */
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files);
-/* Returns the first region whose classes have other names than those of an earlier one; nregions:
-   none.  Only then gt_data_files reads infos[].class_names, of the regions with names. */
+/* Returns the first region whose class names differ from those of an earlier one; nregions: none.
+   If the result is below nregions, gt_data_files also reads infos[].class_names of the regions with
+   names. */
 size_t gt_data_renamed(const gt_job *job, const gt_dataset_info *infos);
-/* Finds the samples of `region`, as gt_partition_part does.  A file that several regions read is
-   divided among these only, by data.partition.by and their shares (by file: at random).  A region
-   that is the only reader of its file gets all samples.  labels[n]: of the region's file. */
+/* Finds the samples of `region`, as gt_partition_part does.  If several regions read the same file,
+   it is divided among these only, by data.partition.by and their shares (by file: at random).  The
+   only reader of a file gets all samples.  labels[n]: of the region's file. */
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
                        size_t n, uint32_t **samples, size_t *count);
 
 /* ---- batches by number ----------------------------------------------------------------------- */
 
-/* A region's seeded order.  Batch b of epoch e = b / batches_per_epoch holds samples [i*batch,
-   min(n, (i+1)*batch)) of the epoch's permutation, i = b % batches_per_epoch: every sample occurs
-   once per epoch; the last batch may be short.  With `whole` there are only full batches: those at
-   the end of an epoch's permutation that fill none are left out of this epoch. */
+/* A region's seeded order of samples.  Batch b of epoch e = b / batches_per_epoch holds samples
+   [i*batch, min(n, (i+1)*batch)) of the epoch's permutation, i = b % batches_per_epoch: every
+   sample occurs once per epoch, and the last batch can be short.  With `whole`, all batches are
+   full: the remainder of the permutation is skipped in this epoch. */
 typedef struct {
   uint64_t seed, region;
   size_t n, batch;
-  bool whole; /* n is batch or more */
+  bool whole; /* drop the last short batch; n must be at least batch */
 } gt_order;
 
 int64_t gt_order_batches_per_epoch(const gt_order *order);
 size_t gt_order_batch_size(const gt_order *order, int64_t number);
 
-/* A region's part (or a test split) in memory, and the batches made from it. */
+/* A region's samples (or a test split) in memory, and the batches made from them. */
 typedef struct gt_loader gt_loader;
 
 /* Reads the given samples (NULL: all n of the split) into memory. */
@@ -220,15 +222,15 @@ gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split,
                            const uint32_t *samples, size_t n);
 void gt_loader_close(gt_loader *loader);
 size_t gt_loader_samples(const gt_loader *loader);
-/* What gt_loader_batch does to images: nothing; or it adds a border of 4, takes a random window of
-   the original size, and flips it with probability 1/2 (He et al. 2016, 4.2), with random numbers
-   keyed by (seed, region, batch number).  The border of uint8 images is black (0 before
+/* Augmentation of images in gt_loader_batch: none; or a border of 4, a random window of the
+   original size, and a horizontal flip with probability 1/2 (He et al. 2016, 4.2), from random
+   numbers keyed by (seed, region, batch number).  The border of uint8 images is black (0 before
    normalisation, as in PyTorch's recipes); that of float images is 0. */
 /* Sets the augmentation of all later batches.  GT_ERR_JOB if samples are ids. */
 gt_status gt_loader_augment(gt_loader *loader, gt_augment augment);
 /* Fills x (size,h,w,c), float or int32_t depending on the data set's input, and y (size) with batch
-   `number` of `order` (order->n must be that of the loader).  Returns the number of samples.
-   Allocates nothing. */
+   `number` of `order` (order->n must be that of the loader).  Returns the number of samples. Does
+   not allocate. */
 size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number, void *x,
                        int32_t *y);
 /* Fills x, y with samples [first, first+count) in file order, without augmentation; for

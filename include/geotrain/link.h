@@ -1,5 +1,5 @@
-/* link: the model of a WAN link, traces, the message header, frames.  Layer 2.  No MPI, no clock:
-   functions of state and time. */
+/* link: the model of a WAN link, traces, the message header, frames.  Layer 2.  No MPI and no
+   clock: pure functions of state and time. */
 #ifndef GEOTRAIN_LINK_H
 #define GEOTRAIN_LINK_H
 
@@ -8,51 +8,52 @@
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-/* Bandwidth and latency over time, piecewise constant, from 0 to a period after which they repeat.
-   Read once, shared by any number of links, never changed. */
+/* Bandwidth and latency over time, piecewise constant and periodic.  Read once, shared by any
+   number of links, never changed. */
 typedef struct gt_link_trace gt_link_trace;
 
 /* Reads a trace.  A file whose name ends in ".csv" has lines `time_s,bandwidth,latency`: seconds or
    times with a unit; rates and times as in a job, plain numbers are bit/s and seconds; bandwidth 0:
    nothing passes; an empty latency: that of the link.  Each line is valid from its time to that of
-   the next.  The first time is 0, and the last line's time ends the period (its rate does not
-   count).  A first line `time_s,...` names the columns.
+   the next.  The first time must be 0; the last line's time ends the period (its rate is ignored).
+   An optional first line `time_s,...` names the columns.
    Any other file is in mahimahi's packet-delivery format: one integer per line, the millisecond at
    which 1,500 bytes can be delivered; the last one ends the period.  The bytes pass evenly in the
-   millisecond that ends then; 0 belongs to the first one.
+   millisecond that ends then; 0 counts as the first one.
    In both formats, empty lines and lines that begin with # are ignored.  Refused: files above 16
    MiB, periods below 1 ms, traces in which nothing passes.  Local; GT_ERR_JOB names file, line,
    what was found and what was expected.  The caller owns *out. */
 gt_status gt_link_trace_read(gt_link_trace **out, const char *path);
 void gt_link_trace_close(gt_link_trace *trace);
 double gt_link_trace_period_s(const gt_link_trace *trace);
-/* Bits that may pass from time 0 of the trace until t_s, over any number of periods. */
+/* Returns the bits that pass from time 0 of the trace until t_s, over any number of periods. */
 double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
-/* Returns the least latency in the trace; negative: the trace has no latencies. */
+/* Returns the lowest latency in the trace; negative: the trace has no latencies. */
 double gt_link_trace_latency_min_s(const gt_link_trace *trace);
 
 /* ---- the link model -------------------------------------------------------------------------- */
 
-/* No bit leaves between from_s and from_s + for_s of the link's life; bits that have left
-   arrive. */
+/* No bit leaves the sender from from_s to from_s + for_s after the link's origin.  Bits that have
+   left still arrive. */
 typedef struct {
   double from_s, for_s;
 } gt_link_outage;
 
-/* One direction between two regions; borrowed pointers outlive it.  bandwidth_bps 0: unlimited. */
+/* One direction between two regions; pointers are borrowed and must outlive it.  bandwidth_bps 0:
+   unlimited. */
 typedef struct {
-  /* One-way latency; jitter: standard deviation of a normal distribution, cut at 3 of them, seeded,
-     never reorders. */
+  /* One-way latency; jitter: standard deviation of a seeded normal distribution, truncated at 3
+     standard deviations; it never reorders frames. */
   double bandwidth_bps, latency_s, jitter_s;
   /* Share of packets lost, 0 to below 1; it only lowers the goodput (gt_link_goodput). */
   double loss;
   double back_s; /* latency of the other direction: the round trip is latency_s + back_s */
-  /* The transport term, as over TCP.  A frame larger than eager_bytes is ready setup_rtts round
-     trips after it was queued (a rendezvous).  Slow start: when the link's life begins, and when
-     nothing has left for more than idle_s (0: never again), no more than window_bytes leave in the
-     first round trip; what has left in a round trip is added to the window of the next, which
-     doubles a window that was used up.  It ends when the window is goodput times round trip, or 1
-     GiB: then the link is full.  0: none. */
+  /* The transport model, as for TCP.  Rendezvous: a frame larger than eager_bytes is ready
+     setup_rtts round trips after it was queued.  Slow start: at the link's origin, and after an
+     idle time of more than idle_s (0: never again), at most window_bytes leave in the first round
+     trip. The bytes that left in a round trip are added to the window of the next, so a used-up
+     window doubles.  Slow start ends when the window is goodput times round trip, or 1 GiB.  0:
+     off. */
   double setup_rtts, eager_bytes, window_bytes, idle_s;
   const gt_link_outage *outages; /* noutages, ascending, disjoint */
   size_t noutages;
@@ -60,16 +61,15 @@ typedef struct {
   const gt_link_trace *trace;
 } gt_link_spec;
 
-/* busy_until: when the last frame given to the link has left the sender; last_arrival: no later
-   frame arrives before it; origin: the time at which the link's life (of trace and outages) began;
-   window_*: slow start.  All times are of one clock: gt_link_shift converts them to another. */
+/* busy_until: when the last frame given to the link has left the sender; last_arrival: lower bound
+   for the arrival of later frames; origin: the start of the link's trace and outages; window_*:
+   slow start.  All times are of one clock: gt_link_shift converts them to another. */
 typedef struct {
   gt_ns busy_until, last_arrival, origin;
   gt_ns window_from; /* when the current round trip of slow start began */
-  /* Of the current round trip; 0: the link is full, or there is no slow start; negative: no frame
-     has passed yet. */
+  /* Of the current round trip; 0: slow start is over or off; negative: no frame has passed yet. */
   double window_bytes;
-  double window_left; /* of it, the part that is not used yet */
+  double window_left; /* unused part of window_bytes */
   gt_rng rng;
 } gt_link_state;
 
@@ -79,12 +79,12 @@ typedef struct {
   double left_ns;
 } gt_access_gap;
 
-/* Gaps that are remembered; what is forgotten delays a frame by no more than its own time at the
+/* Number of gaps remembered.  A forgotten gap delays a frame by at most the frame's own time at the
    access. */
 #define GT_ACCESS_GAPS 64
 
 /* A region's access to the WAN, one direction, shared by all its links.  rate_bps 0: unlimited.
-   gaps: before busy_until, ascending; only of the receiver's. */
+   gaps: before busy_until, ascending; used on the receiving side only. */
 typedef struct {
   double rate_bps;
   gt_ns busy_until;
@@ -94,19 +94,19 @@ typedef struct {
 
 typedef struct {
   gt_ns depart; /* the frame's last bit has left the sender */
-  gt_ns arrive; /* the frame is at the receiver (at its access, if that has a limit) */
+  gt_ns arrive; /* the frame is at the receiver (at its access, if rate-limited) */
 } gt_link_times;
 
-/* Starts the state of the direction from -> to, whose life begins at `origin`. */
+/* Returns the initial state of the direction from -> to, with this origin. */
 gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to, gt_ns origin);
 /* Adds `by` to every time in the state. */
 void gt_link_shift(gt_link_state *state, gt_ns by);
 /* Gives the link a frame of size_bytes that is ready at `ready`; first come, first served; `up`
-   (may be NULL) is the sender's access.
-   begin = max(ready + set-up, busy_until), or the end of the outage in which that lies.
+   (NULL is allowed) is the sender's access.
+   begin = max(ready + set-up, busy_until), or the end of the outage that contains it.
    depart: when 8 size bits have been served from `begin` on, by bandwidth or trace, outside
-   outages, in the round trips of slow start, and by the access.  The access serves at the same time
-   (a frame passes both as one stream) and takes frames in the order of the calls, from max(ready,
+   outages, within the windows of slow start, and by the access.  The access serves concurrently (a
+   frame passes both as one stream) and takes frames in the order of the calls, from max(ready,
    busy_until) on: a link that waits for its set-up or an outage does not delay the others.
    arrive = max(last_arrival, depart + flight), flight = latency at depart + jitter, never less than
    gt_link_delay_min.
@@ -116,34 +116,36 @@ gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_ac
 /* A link to which a sender gives one frame at a time. */
 typedef struct {
   gt_link_state link;
-  gt_ns used, until; /* time in which frames were leaving; counted up to then */
+  gt_ns used, until; /* used: time in which frames were leaving; until: the end of the last such
+                        interval */
 } gt_wire;
 
-/* Calls gt_link_step; the time in which the frame leaves is counted. */
+/* Calls gt_link_step, and counts the time in which the frame leaves. */
 gt_link_times gt_wire_send(gt_wire *wire, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready);
-/* Frames were leaving in this time; where several were, it counts once. */
+/* Counts an interval in which a frame was leaving; overlapping intervals count once. */
 void gt_wire_add(gt_wire *wire, gt_ns from, gt_ns until);
-/* Decides between the first control frame and the first other one, queued at these times: the link
-   takes the control frame.  Polls come late, so the choice is that of the moment at which the link
-   became free: a control frame queued after the other one should have begun to leave does not
-   overtake it, and the link does not idle because of a late poll. */
+/* True if the link takes the first control frame before the first other one; the arguments are the
+   times at which they were queued.  Polls can be late, so the decision is as of the moment at which
+   the link became free: a control frame queued after the other one should have begun to leave does
+   not overtake it, and a late poll does not leave the link idle. */
 bool gt_wire_control_first(const gt_wire *wire, gt_ns control, gt_ns other);
-/* The peer with which a region begins when it sends a frame to each: where the access is limited,
-   the one after itself, so that not all regions send to the same one at a time. */
+/* Returns the first peer when a region sends a frame to each: its successor if the access is
+   limited, so that regions do not all send to the same peer at once. */
 static inline size_t gt_access_first(const gt_access *up, size_t self) {
   return up->rate_bps > 0 ? self + 1 : 0;
 }
-/* Returns the bit/s at which a frame comes in over the link, from a sender whose access has up_bps
-   (0: unlimited): the lower of that and the goodput.  0: unlimited. */
+/* Returns the rate in bit/s at which a frame comes in over the link, from a sender whose access has
+   up_bps (0: unlimited): the lower of up_bps and the goodput.  0: unlimited. */
 double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
-/* Passes a frame over the receiver's access.  Returns when a frame has passed it that arrives there
-   at `arrive`, its bits evenly at stream_bps (0: all at once).  It uses what earlier frames have
-   left of the access's time, from its first bit on, and no bit passes before it is there; it passes
-   no sooner than at `arrive` and after the earlier frames.  Frames in order of `arrive`. */
+/* Passes a frame over the receiver's access and returns when it has passed.  Its last bit reaches
+   the access at `arrive`; its bits come in evenly at stream_bps (0: all at once).  The frame uses
+   access time that earlier frames left unused, from its first bit on; no bit passes before it is
+   there.  The result is at least `arrive`, and not before any earlier frame.  Call it in order of
+   `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, double stream_bps, gt_ns arrive);
-/* A frame at the receiver's access: when it arrives there, who sent it (region), its bytes and rate
-   as above, and the caller's name for it. */
+/* A frame at the receiver's access: arrival time, sending region, bytes, rate as above, and the
+   caller's identifier. */
 typedef struct {
   gt_ns arrive;
   size_t from, bytes;
@@ -154,19 +156,19 @@ typedef struct {
   } of;
 } gt_landing_frame;
 
-/* The receiver's access with the frames that wait for it.  One frame is served at a time; when it
-   has passed, senders that have frames waiting take turns, so that each gets an equal share. */
+/* The receiver's access with its queue of frames.  One frame is served at a time; then senders with
+   queued frames take turns, so that each gets an equal share. */
 typedef struct {
   gt_access access;
-  bool busy; /* a frame is being served, and passes then */
+  bool busy; /* a frame is in service, and passes at `passes` */
   gt_landing_frame served;
   gt_ns passes;
   int64_t tag, *tags; /* of the frame in service; nregions: of the last frame of each sender */
   gt_heap waiting;    /* by (tag, sender) */
   struct gt_landing_place {
     gt_landing_frame frame;
-    uint32_t next; /* of a free place: the next one */
-  } * places;      /* of the frames that wait */
+    uint32_t next; /* free list: index of the next free entry */
+  } * places;      /* the queued frames */
   size_t nplaces, capacity;
   uint32_t spare;
 } gt_landing;
@@ -174,48 +176,49 @@ typedef struct {
 /* Opens an access.  rate_bps: of the access; 0: unlimited. */
 void gt_landing_open(gt_landing *landing, size_t nregions, double rate_bps);
 void gt_landing_close(gt_landing *landing);
-/* Frames in order of `arrive`, and each when no frame has passed before that is still here.  True:
+/* Adds a frame.  Call it in order of `arrive`, after taking all frames that pass earlier.  True:
    the frame has passed at once. */
 bool gt_landing_put(gt_landing *landing, const gt_landing_frame *frame);
-/* Returns when the next frame passes; GT_NEVER: none is here. */
+/* Returns when the next frame passes; GT_NEVER: none is queued. */
 gt_ns gt_landing_next(const gt_landing *landing);
-/* Takes that frame. */
+/* Takes the next frame. */
 gt_landing_frame gt_landing_take(gt_landing *landing);
-/* Passes all n frames, in order of `arrive`, and none that waits before: `passed` is called for
-   each when it passes. */
+/* Passes all n frames, in order of `arrive`; the queue must be empty.  Calls `passed` for each when
+   it passes. */
 void gt_landing_all(gt_landing *landing, const gt_landing_frame *frames, size_t n,
                     void (*passed)(void *ctx, const gt_landing_frame *frame, gt_ns at), void *ctx);
 
-/* Returns the least time from `ready` to the arrival of any frame, which is the lookahead of the
-   virtual clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
+/* Returns a lower bound of the time from `ready` to the arrival of any frame, the lookahead of the
+   virtual clock: max(latency - 3 jitter, latency / 10), with the lowest latency of a trace. */
 gt_ns gt_link_delay_min(const gt_link_spec *spec);
-/* Returns the bit/s that TCP gets out of the link: bandwidth (of a trace: its mean) times (1 -
-   loss), and at most what loss and round trip allow one CUBIC stream (RFC 8312, 5.1: the larger of
-   its own average window and that of Reno, with segments of 1448 bytes).  0: unlimited. */
+/* Returns the goodput of TCP over the link in bit/s: bandwidth (of a trace: its mean) times (1 -
+   loss), limited by the throughput of one CUBIC stream at this loss and round trip (RFC 8312, 5.1:
+   the larger of its own average window and that of Reno, with segments of 1448 bytes).  0:
+   unlimited. */
 double gt_link_goodput(const gt_link_spec *spec);
 
 /* ---- the links of a job ---------------------------------------------------------------------- */
 
-/* Every direction between two regions as the job says, with traces and outages; the job outlives
-   it.  GT_ERR_JOB names a trace that cannot be read.  *out is written even after an error; the
-   caller closes it. */
+/* All directions between two regions of the job, with traces and outages; the job outlives it.
+   GT_ERR_JOB names a trace that cannot be read.  *out is written even after an error; the caller
+   closes it. */
 typedef struct gt_links gt_links;
 gt_status gt_links_create(gt_links **out, const gt_job *job);
-/* Returns the links among n of the regions, which count from 0 there, without outages.  regions:
-   NULL: the first n.  `links` outlives it; the caller closes it. */
+/* Returns the links among n of the regions, renumbered from 0, without outages.  regions: NULL: the
+   first n.  `links` outlives it; the caller closes it. */
 gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n);
 void gt_links_close(gt_links *links);
 /* Returns nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
-/* Returns the seconds that `self` waits for a sign of life of `peer`: least_s, or, if that is
-   longer, ten times the time of the largest message on the link from the peer, because the sign of
-   life may be queued behind one. */
+/* Returns the seconds that `self` waits for a heartbeat from `peer`: least_s, or ten times the
+   transfer time of the largest message from the peer if that is longer, because the heartbeat
+   can be queued behind one. */
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
                          double least_s);
-/* Writes the SHA-256 of the bits that the traces let pass. */
+/* Writes the SHA-256 of the bits that the traces pass. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
-/* Fills delay_min.  delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without
-   latency; the virtual clock needs one. */
+/* Fills delay_min (nregions x nregions, row: sender).  GT_ERR_JOB names a link without latency,
+   which the virtual clock does not allow. */
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
 
 /* ---- messages and frames --------------------------------------------------------------------- */
@@ -228,7 +231,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
-  /* strategy traffic: ordered, acknowledged, saved until it is acknowledged */
+  /* strategy traffic: ordered, acknowledged, saved until acknowledged */
   GT_MSG_UPDATE = 1, /* additive: gradients or parameter updates */
   GT_MSG_STATE = 2,  /* a model */
   /* control: one frame each, sent before data, neither ordered with data nor resent */
@@ -239,9 +242,9 @@ typedef enum {
   GT_MSG_PING,
   GT_MSG_PONG,
   /* value: checkpoint round opened; detail: exit code to stop with, or 0; sequence, between regions
-     of one pipeline: steps that the sender has made */
+     of one pipeline: steps completed by the sender */
   GT_MSG_ROUND,
-  GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: the file is not sound */
+  GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: the file is invalid */
   /* value: the region's last step; detail: its last data sequence; sequence: its last all-reduce
      round or the step of its last broadcast. */
   GT_MSG_DONE,
@@ -256,17 +259,17 @@ typedef enum {
      resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON; value: 1: its test loss is not finite */
   GT_MSG_MODEL,       /* a region's final model */
-  /* Of a pipeline, always with a route: what the origin's span sends to the next span, and the
-     gradient of that, which comes back.  value: step x micro-batches + micro-batch; range: the
-     receiver's span; route: offset and count of the samples of the micro-batch, weight 0. */
+  /* Of a pipeline, always with a route: the output of the origin's span for the next span, and the
+     gradient of that output, which is sent back.  value: step x micro-batches + micro-batch; range:
+     the receiver's span; route: offset and count of the samples of the micro-batch, weight 0. */
   GT_MSG_ACTIVATION,
   GT_MSG_ACT_GRADIENT,
-  /* between gateways under the virtual clock: not traffic, neither counted nor delayed */
+  /* between gateways under the virtual clock: no traffic, neither counted nor delayed */
   GT_MSG_CLOCK = 48
 } gt_msg_kind;
 
-/* State of the region that sends JOINED: it makes steps as before; it makes no more steps, and DONE
-   follows; it was done, and may make steps again. */
+/* State of the region that sends JOINED: it still trains; it has finished, and DONE follows; it had
+   finished, and can resume training. */
 enum { GT_JOINED_ACTIVE, GT_JOINED_DONE, GT_JOINED_LATE };
 
 static inline bool gt_msg_is_data(uint32_t kind) {
@@ -277,7 +280,8 @@ static inline bool gt_msg_is_activation(uint32_t kind) {
   return kind == GT_MSG_ACTIVATION || kind == GT_MSG_ACT_GRADIENT;
 }
 
-/* Traffic of the training, not of its control: bytes_sent in summaries. */
+/* True for training traffic, which counts as bytes_sent in summaries; false for control
+   messages. */
 static inline bool gt_msg_is_traffic(uint32_t kind) {
   return gt_msg_is_data(kind) || gt_msg_is_activation(kind);
 }
@@ -286,18 +290,18 @@ static inline bool gt_msg_is_control(uint32_t kind) {
   return kind >= GT_MSG_HELLO && kind <= GT_MSG_STRATEGY;
 }
 
-/* Flag of a header: the message is a piece of a range, a sum, of a pipeline, or forwarded for
-   another region; `route` follows the header on the wire. */
+/* Header flag: `route` follows the header on the wire.  Set for a piece of a range, a sum, a
+   message of a pipeline, and a message forwarded for another region. */
 #define GT_FRAME_ROUTED UINT32_C(1)
 
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
   /* floats of the collective's range; of a pipeline: samples of the micro-batch */
   uint64_t offset, count;
-  double weight; /* of the regions in a sum; 0: no sum */
+  double weight; /* total of the regions in a sum; 0: not a sum */
 } gt_frame_route;
 
-/* What goes in front of every frame: 64 bytes, or 96 with its route, little endian, in this order
+/* The header of every frame: 64 bytes, or 96 with its route, little endian, in this order
    (docs/wire-format.md). */
 typedef struct {
   uint32_t magic;       /* "GTF1" */
@@ -317,31 +321,33 @@ typedef struct {
   gt_frame_route route;   /* zeros where the flags say that there is none */
 } gt_frame_header;
 
-/* Size of the header on the wire, in bytes. */
+/* Returns the size of the header on the wire, in bytes. */
 static inline size_t gt_header_bytes(const gt_frame_header *head) {
   return head->flags & GT_FRAME_ROUTED ? GT_FRAME_HEADER_MAX : GT_FRAME_HEADER_BYTES;
 }
 
-/* Frames that a gateway has for a peer: of both directions, and kept free for control. */
+/* Frame slots of a gateway per peer: posted in each direction, and reserved for control. */
 #define GT_LINK_POSTED         ((size_t)4)
 #define GT_LINK_CONTROL_FRAMES ((size_t)4)
 #define GT_FRAME_MIN           ((size_t)64 << 10)
-/* Slots for frames that may be under way to the peer.  modelled: frames follow the link model. */
+/* Returns the number of frames that can be in flight to the peer.  modelled: frames follow the link
+   model. */
 size_t gt_link_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
-/* Returns the payload of the largest frame where messages have at most so many bytes. */
+/* Returns the largest frame payload if messages have at most payload_max bytes. */
 size_t gt_link_frame_payload(size_t payload_max);
-/* Returns the memory for a peer: slots in both directions, and room to put a message together if
-   the largest that comes from it, of `coming` bytes, is more than a frame. */
+/* Returns the memory for a peer: slots in both directions, and a reassembly buffer if the largest
+   message from it, of `coming` bytes, exceeds a frame. */
 size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max,
                             size_t coming);
 
-/* Takes the next frame of a message off the payload that is left; its bytes with the header. */
+/* Takes the next frame of a message from the remaining payload; returns its bytes with the
+   header. */
 static inline size_t gt_frame_take(size_t *left, size_t header_bytes) {
   const size_t payload = *left < GT_FRAME_PAYLOAD_MAX ? *left : GT_FRAME_PAYLOAD_MAX;
   *left -= payload;
   return payload + header_bytes;
 }
-/* Returns the bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
+/* Returns the bytes of a message of payload_bytes on the wire: payload + 64 per frame. */
 size_t gt_wire_bytes(size_t payload_bytes);
 /* Returns the same for a message with this header. */
 size_t gt_message_wire_bytes(const gt_frame_header *head, size_t payload_bytes);

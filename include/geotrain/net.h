@@ -18,18 +18,19 @@ _Noreturn void gt_panic(gt_status code, const char *format, ...)
 void gt_mpi_check(int error, const char *call);
 #define GT_MPI(call) gt_mpi_check((call), #call)
 
-/* Reads the environment; call before MPI_Init.  GT_ERR_JOB if a launcher started several
-   processes that this MPI would not join in one world (srun without PMIx, another MPI's mpirun);
-   the sentence says what was found and which command starts them correctly.  Local; all processes
-   get the same result. */
+/* Reads the environment; call before MPI_Init.  GT_ERR_JOB if a launcher started several processes
+   that this MPI would not join into one world (srun without PMIx, another MPI's mpirun); the error
+   text says what was found and which command starts them correctly.  Local; all processes get the
+   same result. */
 gt_status gt_launch_check(void);
-/* True if this process prints messages that all processes started together would print.  Local. */
+/* True if this is the one process that prints messages common to all processes started together.
+   Local. */
 bool gt_launch_first(void);
-/* Returns the number of processes according to the launcher; 0: not given.  Local. */
+/* Returns the number of processes according to the launcher; 0: unknown.  Local. */
 int gt_launch_tasks(void);
 
-/* Calls MPI_Init_thread under a watchdog; MPI errors return codes from then on.  Collective over
-   the world. */
+/* Calls MPI_Init_thread under a watchdog; afterwards MPI errors return codes.  Collective over the
+   world. */
 void gt_net_start(double limit_s);
 /* Calls MPI_Finalize under a watchdog; limit_s: how long to wait for the other ranks.  Collective
    over the world. */
@@ -44,8 +45,8 @@ gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-/* A sleep that grows while nothing happens: 20 us, doubling to `cap`.  If cap is GT_BACKOFF_IDLE,
-   it grows further to 1/256 of the total time slept, at most 4 ms. */
+/* A growing sleep for idle loops: 20 us, doubling to `cap`.  If cap is GT_BACKOFF_IDLE, it grows
+   further to 1/256 of the total time slept, at most 4 ms. */
 typedef struct {
   gt_ns sleep, slept;
 } gt_backoff;
@@ -57,14 +58,14 @@ void gt_backoff_reset(gt_backoff *b);
 gt_ns gt_backoff_next(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
 
-/* Waits until all n requests are complete, alternating tests and sleeps; calls `progress` (may be
-   NULL) between tests.  After the deadline: panic with 5, "waited N s for WHAT". */
+/* Waits until all n requests are complete, alternating tests and sleeps; calls `progress` (NULL is
+   allowed) between tests.  After the deadline: panic with 5, "waited N s for WHAT". */
 void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
                  void (*progress)(void *), void *context);
 
-/* Watches a call that blocks, inside MPI or the file system: after `limit_s`, of which time in
-   which the process was stopped is no part, prints one line "waited N s in NAME" and ends the
-   process with `code`.  One call at a time.  Local. */
+/* Watches a call that blocks inside MPI or the file system: after `limit_s`, not counting time in
+   which the process was stopped, prints one line "waited N s in NAME" and ends the process with
+   `code`.  One call at a time.  Local. */
 void gt_watch_begin(const char *name, double limit_s, gt_status code);
 void gt_watch_end(void);
 
@@ -77,8 +78,8 @@ typedef struct {
   size_t nhosts;
 } gt_region_plan;
 
-/* True if the host of this name, or Slurm's name of this node, is in the region's host lists.
-   Reads every list.  GT_ERR_JOB: one is malformed.  Local. */
+/* Sets *found: true if the host of this name, or Slurm's name of this node, is in the region's host
+   lists.  Reads every list.  GT_ERR_JOB: one is malformed.  Local. */
 gt_status gt_region_has_host(const gt_region_plan *region, const char *host, bool *found);
 
 typedef struct {
@@ -92,7 +93,7 @@ typedef struct {
 
 /* Maps ranks to regions (by GEOTRAIN_REGION in the environment, else host lists, else contiguous
    blocks) and splits the world.  Collective over the world.  The same status on all ranks.
-   GT_ERR_JOB names the number of ranks started and needed, the region with too few or too many
+   GT_ERR_JOB names the number of ranks started and expected, the region with too few or too many
    ranks, or the unknown region name (and the nearest).  For a wrong number it also gives the
    launcher command for the right one. */
 gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions,
@@ -107,14 +108,14 @@ char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
 
 /* ---- reachability ---------------------------------------------------------------------------- */
 
-/* Returns the value of a setting of the MPI library (an MPI_T control variable, such as
+/* Returns the value of an MPI library setting (an MPI_T control variable, such as
    "btl_tcp_if_include") as text; false if the library has no such setting, or the component that
    owns it was not selected.  Local; after gt_net_start. */
 bool gt_mpi_setting(const char *name, char *buf, size_t size);
 
 #define GT_REACH_ADDRESSES 8
 
-/* An IPv4 address of this host that MPI over TCP may use. */
+/* An IPv4 address of this host that MPI can use over TCP. */
 typedef struct {
   char interface[16];
   uint32_t ip, mask; /* in network byte order */
@@ -130,9 +131,9 @@ typedef struct {
   int32_t region; /* -1: not given by the job */
   int32_t pid;
   char host[64];
-  /* boot id: ranks with the same one share cores, even if their host names differ */
+  /* boot id: ranks with the same boot id share cores, even if their host names differ */
   char kernel[40];
-  uint16_t port; /* listening port during the test of links; 0: none */
+  uint16_t port; /* listening port during the link test; 0: none */
   uint16_t naddresses;
   uint32_t addresses[GT_REACH_ADDRESSES];
 } gt_reach_rank;
@@ -140,17 +141,17 @@ typedef struct {
 typedef struct {
   int size;
   gt_reach_rank *ranks; /* on world rank 0, NULL elsewhere */
-  /* TCP connections were tested before MPI's own; addresses went through the launcher's name
-     service */
+  /* TCP connections were tested before MPI's own; addresses were exchanged through the launcher's
+     name service */
   bool by_launcher;
 } gt_reach;
 
-/* Tests point to point, before any collective call or split, that messages pass: between rank 0 and
-   every rank, and between the PS ranks.  It first tests plain TCP connections between hosts, since
-   Open MPI itself ends the job if a connection is refused.  Waits by sleeping, not much longer than
-   limit_s per stage.
-   If a rank does not answer, the job ends with 7: world rank 0 calls `blocked` (may be NULL) with
-   one line per failure, naming the ranks, then MPI_Abort.
+/* Tests point to point, before any collective call or split, that messages pass between rank 0 and
+   every rank, and between the PS ranks.  First tests plain TCP connections between hosts, because
+   Open MPI ends the job if a connection is refused.  Waits by sleeping, about limit_s per stage at
+   most.
+   If a rank does not answer, the job ends with 7: world rank 0 calls `blocked` (NULL is allowed)
+   with one line per failure, naming the ranks, then MPI_Abort.
    GT_ERR_NOGO, the same on all ranks: every link works, but the started ranks do not fit the
    regions (see gt_error_text).
    plan is NULL on a rank that cannot read the job: then rank 0's plan is used; if rank 0 has none,
@@ -167,31 +168,31 @@ typedef enum {
   GT_ORDER_EVAL,
   GT_ORDER_KEEPALIVE,
   GT_ORDER_END,
-  GT_ORDER_PASS /* one pass of a pipeline: `pass` says which */
+  GT_ORDER_PASS /* run one pass of a pipeline, `pass` */
 } gt_order_kind;
-/* With shared memory and an order with parameters, the arrays that the worker reads: its own, the
+/* The arrays that the worker reads, with shared memory and an order with parameters: its own, the
    parameters common to all workers of a step, or the snapshot. */
 typedef enum { GT_PLACE_OWN, GT_PLACE_COMMON, GT_PLACE_SNAPSHOT } gt_place;
 
 #define GT_PASS_PIECES 8
-/* Bytes of the largest piece or output: MPI counts are int. */
+/* Largest piece or output in bytes, because MPI counts are int. */
 #define GT_PASS_BYTES_MAX ((uint64_t)1 << 30)
 
 /* One input of a pass: `bytes` bytes at `from` in the activation area of worker `worker` (0 to
-   nworkers - 1; its own too), which go to byte `to` of the input. */
+   nworkers - 1, possibly its own), copied to byte `to` of the input. */
 typedef struct {
   uint64_t from, to, bytes;
   uint32_t worker, reserved;
 } gt_pass_piece;
 
-/* The pass of an order.  Pieces and output lie within areas of `nactivations` bytes, each has
-   GT_PASS_BYTES_MAX bytes at most, and the pieces together have nactivations at most.  What the
-   pieces name must not change from the order until the worker has pushed, nor the place of the
-   output until all that read it have. */
+/* The pass of an order.  Pieces and output lie within areas of `nactivations` bytes; each has at
+   most GT_PASS_BYTES_MAX bytes, and the pieces together at most nactivations.  The pieces' source
+   must not change from the order until the worker's push; the area of the output must not change
+   until all its readers have pushed. */
 typedef struct {
-  uint32_t kind, chunk, span, micro, slot; /* of a schedule's pass (pipe.h); not used by net */
+  uint32_t kind, chunk, span, micro, slot; /* the schedule's pass (pipe.h); not used by net */
   uint32_t flags;                          /* not used by net */
-  /* Where in its own area the worker writes its output; 0 bytes: there is none. */
+  /* Position of the output in the worker's own area; 0 bytes: no output. */
   uint64_t out, out_bytes;
   uint32_t npieces;
   uint32_t shape; /* of its micro-batches (pipe_job.h); not used by net */
@@ -202,12 +203,12 @@ typedef struct {
   uint32_t kind, with_params;
   int64_t batch;       /* TRAIN: batch number; EVAL: first sample */
   int64_t count;       /* EVAL: number of samples */
-  int64_t wan_wait_ns; /* part of the wait ended by this order that was caused by the strategy */
+  int64_t wan_wait_ns; /* the part of the wait ended by this order that the strategy caused */
   int64_t status;      /* END: exit code */
   /* TRAIN, if workers form the mean of their gradients: the number of the step (from 1, never
-     reused), how many workers take part in it (0 to workers - 1), and whether the parameters are
-     the same in all orders of this step with `common` set (the plane may then store them once for
-     all). */
+     reused), the number of workers that take part (0 to workers - 1), and whether the parameters
+     are the same in all orders of this step with `common` set (the plane can then store them once
+     for all). */
   int64_t step;
   uint32_t workers, common;
   uint32_t place; /* set by the plane: a gt_place */
@@ -215,8 +216,8 @@ typedef struct {
   gt_pass_msg pass; /* PASS */
 } gt_order_msg;     /* 368 bytes */
 
-/* Reports from worker to PS.  GRADIENT: gradients and buffers follow.  EVAL: scores follow if their
-   number is not 0.  PASS: the output is in the worker's activation area. */
+/* Reports from worker to PS.  GRADIENT: gradients and buffers follow.  EVAL: scores follow unless
+   their number is 0.  PASS: the output is in the worker's activation area. */
 typedef enum {
   GT_PUSH_READY = 1,
   GT_PUSH_GRADIENT,
@@ -230,10 +231,10 @@ typedef struct {
   int64_t samples, correct;
   double loss_sum;
   int64_t compute_ns, wait_ns; /* for this batch; waited before this batch */
-  int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is still sent) */
+  int64_t nonfinite;           /* 1: loss or gradient is non-finite (the gradient is still sent) */
   int64_t scores;              /* EVAL: number of floats from gt_plane_worker_scores that follow */
-  uint64_t out, out_bytes;     /* PASS: where its output is; 0 bytes: there is none */
-  /* The worker's memory: the most so far, and before it had a model; 0: not told. */
+  uint64_t out, out_bytes;     /* PASS: position of its output; 0 bytes: no output */
+  /* The worker's memory: the peak so far, and before it had a model; 0: unknown. */
   uint64_t resident_peak, resident_start;
   int64_t reserved[3];
 } gt_push_msg; /* 128 bytes */
@@ -245,34 +246,34 @@ typedef struct gt_plane_ps gt_plane_ps;
 typedef struct {
   size_t offset, count;
 } gt_plane_range;
-/* What a worker has of the parameters, and so of the gradients, and of the buffers. */
+/* The worker's ranges of the parameters (and so of the gradients) and of the buffers. */
 typedef struct {
   const gt_plane_range *params, *buffers;
   size_t nparams, nbuffers; /* ranges */
 } gt_plane_part;
 /* Sizes, the same on all ranks of a region. */
 typedef struct {
-  /* Floats of a model's arrays; the maximum number of scores in a worker's answer to an EVAL. */
+  /* Floats of a model's arrays; largest number of scores in an answer to EVAL. */
   size_t nparams, nbuffers, nscores;
-  /* Bytes of each worker's activation area, from which passes of a pipeline take their inputs and
-     in which they leave their outputs; 0: there are none. */
+  /* Bytes of each worker's activation area, which holds the inputs and outputs of a pipeline's
+     passes; 0: none. */
   size_t nactivations;
-  /* Of each worker, borrowed until the plane is closed; NULL: each has everything.  Without shared
-     memory only this is sent, and the rest of its arrays takes no memory. */
+  /* The parts of each worker, borrowed until the plane is closed; NULL: each has everything.
+     Without shared memory only these parts are sent, and the rest of the arrays occupies no
+     memory. */
   const gt_plane_part *parts;
 } gt_plane_size;
 /* Creates the plane.  If all ranks of a region are on one node, arrays and activation areas are in
-   shared memory, where a worker reads what another has written, and only headers are messages.
-   Otherwise all are messages: the PS holds a mirror of each worker's area (nworkers x nactivations
-   bytes); an output goes to the mirror with its push, and pieces come from the mirrors with an
-   order, so that what one worker sends to another passes through the PS.  Create and close are
-   collective over region, on the PS and on the workers; limit_s: how long to wait for the other
-   ranks. */
+   shared memory, where workers read each other's outputs, and only headers are messages.  Otherwise
+   everything is sent: the PS holds a mirror of each worker's area (nworkers x nactivations bytes);
+   an output goes to the mirror with its push, and pieces come from the mirrors with an order, so
+   data between workers passes through the PS.  Create and close are collective over region, on the
+   PS and on the workers; limit_s: how long to wait for the other ranks. */
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *size);
 void gt_plane_ps_close(gt_plane_ps *plane, double limit_s);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order.  with_params copies `params` and `buffers` (borrowed until return) to the
-   worker's send buffer.  A PASS may have parameters too; its pieces are not copied.  Panic: unknown
+   worker's send buffer.  A PASS can have parameters too; its pieces are not copied.  Panic: unknown
    kind, or a pass that does not fit (gt_pass_msg). */
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order,
                        const float *params, const float *buffers);
@@ -284,24 +285,24 @@ typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, f
                         const float *buffers);
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
 /* Returns the activation area of a worker, 64-byte aligned: in shared memory, or its mirror.  The
-   PS reads outputs there after their PASS, and writes what arrives from other regions before it
-   orders the pass that reads it. */
+   PS reads outputs there after their PASS, and writes data from other regions there before it
+   orders the pass that reads them. */
 uint8_t *gt_plane_ps_area(gt_plane_ps *plane, size_t worker);
-/* Releases the gradients of this worker's last push: its next push may overwrite them. */
+/* Releases the gradients of this worker's last push: its next push can overwrite them. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
 /* Returns the mean (gt_vec_mean, weighted by samples) of the gradients of all workers of the last
-   step ordered, if the workers form it.  The PS computes here what they have not done yet.  nparams
-   floats, valid until the next order.  NULL: not all gradients have arrived, or workers do not form
-   the mean (several nodes, or only one worker). */
+   step ordered, if the workers form it; the PS computes the ranges that they have not yet done.
+   nparams floats, valid until the next order.  NULL: not all gradients have arrived, or workers do
+   not form the mean (several nodes, or only one worker). */
 const float *gt_plane_ps_reduced(gt_plane_ps *plane);
 /* Returns the shared memory from which all workers of a step read their parameters, or NULL.  A PS
-   that changes its parameters only between steps may keep them there and pass this pointer as
+   that changes its parameters only between steps can keep them there and pass this pointer as
    `params` of its orders; then nothing is copied. */
 float *gt_plane_ps_home(const gt_plane_ps *plane);
 /* Space for a model (nparams, nbuffers floats) that workers read while the live model changes.
    Orders with these `params` and `buffers` send no arrays if memory is shared (a PASS copies the
-   buffers, which its worker may change), and copy nothing otherwise.  The contents must not change
-   until all workers with such an order have answered. */
+   buffers, because its worker can change them), and copy nothing otherwise.  The contents must not
+   change until all workers with such an order have answered. */
 typedef struct {
   float *params, *buffers;
 } gt_plane_snapshot;
@@ -312,9 +313,9 @@ bool gt_plane_ps_wakes(const gt_plane_ps *plane);
    ends it. */
 void gt_plane_ps_sleep(gt_plane_ps *plane, gt_ns ns);
 
-/* The worker side.  The plane owns the arrays that the model works on: see gt_graph_adopt.
-   Parameters and buffers may be at different addresses in different orders.  Parameters are
-   read-only; so are the buffers of an EVAL that brings parameters. */
+/* The worker side.  The plane owns the model's arrays: see gt_graph_adopt.  The addresses of
+   parameters and buffers can differ between orders.  Parameters are read-only; so are the buffers
+   of an EVAL with parameters. */
 typedef struct gt_plane_worker gt_plane_worker;
 gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *size);
 float *gt_plane_worker_params(const gt_plane_worker *plane);
@@ -324,24 +325,24 @@ float *gt_plane_worker_grads(const gt_plane_worker *plane);
    the next order. */
 float *gt_plane_worker_scores(const gt_plane_worker *plane);
 /* Returns this worker's activation area, 64-byte aligned: outputs go there.  Without shared memory
-   it holds nothing else; inputs are found with gt_plane_worker_piece. */
+   it holds nothing else; use gt_plane_worker_piece for inputs. */
 uint8_t *gt_plane_worker_area(const gt_plane_worker *plane);
 /* Returns piece i (below npieces) of the pass of the last order, `bytes` bytes to read until the
    next push: in the other worker's area, or where it was received (64-byte aligned there). */
 const void *gt_plane_worker_piece(const gt_plane_worker *plane, size_t i);
 void gt_plane_worker_close(gt_plane_worker *plane, double limit_s);
-/* Gradients [first, nparams) of the batch of `samples` samples are final.  Called during a backward
-   pass with decreasing `first`; the push implies the last call.  With shared memory the workers
+/* Call during a backward pass, with decreasing `first`: gradients [first, nparams) of the batch of
+   `samples` samples are final.  The push implies the last call.  With shared memory the workers
    form the mean of all gradients (see gt_plane_ps_reduced), each computing a part: here, in
    gt_plane_worker_progress, and while they wait. */
 void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples);
 /* Starts sending; gradients, buffers and the output of a PASS must stay unchanged until the next
    order has arrived.  Panic: an output beyond the area. */
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);
-/* Waits for the next order other than KEEPALIVE (each KEEPALIVE restarts the deadline limit_s;
-   after it: panic with 5).  A stop signal that arrives meanwhile is pushed as SIGNAL. */
+/* Waits for the next order other than KEEPALIVE.  Each KEEPALIVE restarts the deadline limit_s;
+   after it: panic with 5.  A stop signal that arrives meanwhile is pushed as SIGNAL. */
 void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s);
-/* Lets MPI make progress on messages; pass it to gt_graph_on_progress. */
+/* Lets MPI make progress; pass it to gt_graph_on_progress. */
 void gt_plane_worker_progress(void *plane);
 
 #endif

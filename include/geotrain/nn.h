@@ -52,7 +52,7 @@ typedef struct {
 } gt_model;
 
 const gt_model *gt_model_find(const char *name);
-/* Returns GT_ERR_JOB: no model has this name.  The error text lists the names. */
+/* Returns GT_ERR_JOB for an unknown model name.  The error text lists the known names. */
 gt_status gt_model_unknown(const char *name);
 
 /* ---- graph ----------------------------------------------------------------------------------- */
@@ -70,40 +70,37 @@ typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
-  /* Samples are windows of a text, which have no labels; or each has a label.  Neither: not known,
-     as where a model is described without data. */
+  /* The samples: windows of a text, without labels; or labelled samples.  Neither: unknown, because
+     a model is described without data. */
   bool text, labelled;
   size_t batch_max; /* 0: arrays only, without activations (for PS ranks) */
-  /* Without memory: data of arrays are NULL, activations are planned only (to describe a model). */
+  /* Without memory: arrays have no data and activations are only planned (to describe a model). */
   bool sizes_only;
-  /* The usual batch size, for which choices and the names of kernels are looked up; 0:
-     batch_max. */
+  /* The usual batch size, used to look up choices and kernel names; 0: batch_max. */
   size_t batch;
-  /* how products are computed; borrowed for the call; NULL: by the rule of `kernels` */
+  /* methods of computing products; borrowed for the call; NULL: by the rule of `kernels` */
   const gt_choices *choices;
   const gt_kernels *kernels;
-  /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
+  /* GT_BF16: for operations with bf16 kernels; the others compute in float32 */
   gt_precision precision;
-  /* Passes of spans (nn_span.h).  slots: micro-batches that a span can hold at a time; 0: there are
-     no such passes, but gt_graph_step.  spans: those whose tensors the flat arrays hold, in the
-     model's order, with offsets counted over these alone; nspans 0: one, the whole model.  runs:
-     whether passes of each will run here, for which memory is planned; NULL: of all.  A span that
-     does not run may begin and end anywhere, so that the operation alone whose weights another one
-     borrows can be held beside the latter's span, which needs it.  fused:
-     gt_graph_backward is the only backward pass; then slots need less memory.  micros:
-     micro-batches of a step; with more of them, the gradients of embeddings are cleared as a
-     whole. */
+  /* For passes over spans (nn_span.h).  slots: micro-batches that a span can hold at a time; 0:
+     gt_graph_step only.  spans: the spans whose tensors the flat arrays hold, in the model's order,
+     with offsets counted over these spans only; nspans 0: the whole model.  runs: the spans that
+     have passes here, for which memory is planned; NULL: all.  A span without passes can begin and
+     end anywhere: for example the one operation whose weights a later span borrows.  fused:
+     gt_graph_backward is the only backward pass, so slots need less memory.  micros: micro-batches
+     of a step; if more than 1, the gradients of embeddings are cleared as a whole. */
   size_t slots;
   const gt_span *spans;
   const bool *runs;
   size_t nspans;
   bool fused;
-  /* gt_graph_adopt will bring all arrays before a pass: until then they have sizes only. */
+  /* gt_graph_adopt will provide all arrays before the first pass: until then they have no data. */
   bool lent;
   size_t micros;
-  /* Of a graph with slots: activations lie in this block of gt_graph_bytes or more, 64-byte aligned
-     and borrowed, which other graphs use, too: before the first pass after one of another graph,
-     gt_graph_return.  NULL: the graph has its own. */
+  /* For a graph with slots: activations use this block, borrowed, 64-byte aligned, at least
+     gt_graph_bytes.  Several graphs can share a block: call gt_graph_return before the first pass
+     that follows a pass of another graph.  NULL: the graph owns its memory. */
   float *memory;
 } gt_graph_spec;
 
@@ -115,92 +112,91 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job);
    are zero until gt_graph_init.  The caller owns *out and closes it.  GT_ERR_JOB: invalid model,
    options or spans; GT_ERR_DATA: the model does not support such samples. */
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec);
-/* Finds the parameters of such a graph, and its bytes: parameters, gradients, buffers and what
-   gt_graph_bytes counts.  Allocates none of them.  Errors as gt_graph_create. */
+/* Returns the number of parameters of such a graph, and its bytes: parameters, gradients, buffers
+   and gt_graph_bytes.  Allocates none of them.  Errors as gt_graph_create. */
 gt_status gt_graph_size(const gt_graph_spec *spec, size_t *parameters, size_t *bytes);
 void gt_graph_close(gt_graph *graph);
-/* Prepares the kernels for batches of exactly n samples, so that the first such step allocates
-   nothing.  A step with another size prepares them itself. */
+/* Prepares the kernels for batches of exactly n samples, so that the first such step does not
+   allocate.  A step with another size prepares them implicitly. */
 void gt_graph_prepare(gt_graph *graph, size_t n);
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
 /* Called during a backward pass whenever more gradients are final: those of params [first, end) do
-   not change before the next step.  `first` decreases to 0.  Passes of spans do not call it. */
+   not change before the next step.  `first` decreases to 0.  Passes over spans do not call it. */
 typedef void gt_gradients_fn(void *context, size_t first);
 void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *context);
 
-/* Adds the graph's convolutions and linear layers to `out`, equal ones once, at this batch size;
-   of a graph with spans, those that run here. */
+/* Adds the graph's convolutions and linear layers to `out` at this batch size, without duplicates;
+   of a graph with spans, only those with passes here. */
 void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out);
 /* Returns the flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
-/* Makes the graph use arrays that the caller lends, for instance in shared memory.  They have the
-   same sizes and are 64-byte aligned; NULL keeps the current array.  Only the graph may write lent
-   gradients: in the gradient of an embedding, a step writes only the rows of its own batch and of
-   the previous one, because the others are already zero. */
+/* Makes the graph use the caller's arrays, for instance in shared memory.  They must have the same
+   sizes and be 64-byte aligned; NULL keeps the current array.  Only the graph may write lent
+   gradients: for the gradient of an embedding, a step writes only the rows of its own and the
+   previous batch, and assumes that the others are zero. */
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
-/* Discards what earlier passes have left in the memory and the gradients, because another graph has
-   used them. */
+/* Invalidates what earlier passes left in the memory and the gradients.  Call it after another
+   graph has used them. */
 void gt_graph_return(gt_graph *graph);
-/* Sets the initial parameters of the model's source, from random numbers keyed by (seed, tensor):
+/* Sets the initial parameters as in the model's paper, from random numbers keyed by (seed, tensor):
    the same on every rank. */
 void gt_graph_init(gt_graph *graph, uint64_t seed);
-/* Returns the kernels that each operation uses: "conv=blas linear=blas pool=ref"; owned by the
-   graph. */
+/* Returns the kernel of each operation: "conv=blas linear=blas pool=ref"; owned by the graph. */
 const char *gt_graph_kernels(const gt_graph *graph);
-/* Writes the SHA-256 of the model's name, operations and parameter shapes; of the whole model,
-   whatever the spans. */
+/* Writes the SHA-256 of the name, operations and parameter shapes of the whole model, independent
+   of spans. */
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
 /* Returns 2 x the multiply-adds of forward and backward, per sample. */
 size_t gt_graph_flops(const gt_graph *graph);
-/* Returns the smallest batch that a step can train on: 2 if a normalisation has a single value per
-   channel and sample, because one value has no variance; else 1. */
+/* Returns the smallest batch that a step can train on: 2 if a normalisation has one value per
+   channel and sample (one value has no variance), else 1. */
 size_t gt_graph_least(const gt_graph *graph);
 /* Returns the logits of the last pass (n, gt_graph_outputs), owned by the graph: one per class, or
-   a single one, for the second of two classes; of a model that predicts the next id (n,
-   gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train.  With
-   slots, those of the last forward pass of the model's last operation here. */
+   one for the second of two classes.  For a model that predicts the next id: (n,
+   gt_graph_predictions, gt_graph_outputs), one per id, valid only after a pass without `train`.
+   With slots: the logits of the last forward pass over the model's last operation here. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
-/* Returns the heads of the model's attention; 0: it has none.  No tensor's shape tells them. */
+/* Returns the number of attention heads; 0: no attention.  Tensor shapes do not determine it. */
 size_t gt_graph_heads(const gt_graph *graph);
-/* Returns the bytes of activations, scratch and packed weights, as planned; of the latter, those
-   that a library keeps as soon as its kernels are prepared. */
+/* Returns the planned bytes of activations, scratch and packed weights; of the packed weights, only
+   those that a library keeps once its kernels are prepared. */
 size_t gt_graph_bytes(const gt_graph *graph);
 
-/* Returns the parameters, then the buffers, as in PyTorch; i is below gt_graph_tensors.  `as`
-   receives the name and shape in PyTorch (offset: 0).  `out`, unless NULL, receives as->count
-   floats in PyTorch's layout (convolutions (K,C,R,S); linear layers behind images with columns in
-   (C,H,W) order). */
+/* Returns the number of parameter tensors and buffers.  The second function describes tensor i,
+   parameters before buffers, as in PyTorch: `as` receives PyTorch's name and shape (offset: 0);
+   `out`, unless NULL, receives as->count floats in PyTorch's layout (convolutions (K,C,R,S); linear
+   layers behind images with columns in (C,H,W) order). */
 size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
-/* Returns the predictions of a sample: 1, that of its label; or, for a model that predicts the next
-   id, the T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does
-   not read `labels`. */
+/* Returns the predictions per sample: 1, or T for a model that predicts the next id from samples of
+   T + 1 ids, where the label of position t is id t + 1.  Such a model does not read `labels`. */
 size_t gt_graph_predictions(const gt_graph *graph);
 /* True if the model predicts the next id. */
 bool gt_graph_of_text(const gt_graph *graph);
 
 /* loss_sum: the sum over samples of the loss, which is the mean over a sample's predictions;
-   correct: correct ones of all samples x gt_graph_predictions predictions. */
+   correct: the correct ones among all samples x gt_graph_predictions predictions. */
 typedef struct {
   double loss_sum;
   size_t correct, samples;
 } gt_metrics;
 
-/* Makes one pass over n <= batch_max samples (with `train`, gt_graph_least or more).  x (n,h,w,c)
-   holds float, or int32_t for samples of ids; labels (n); both are borrowed.  `train` also runs
-   backward: it writes the gradients of the mean loss over the n samples to arrays.grads, and
+/* Runs one pass over n <= batch_max samples (with `train`, at least gt_graph_least).  x (n,h,w,c)
+   holds float, or int32_t for samples of ids; labels (n); both are borrowed.  `train` also runs the
+   backward pass: it writes the gradients of the mean loss over the n samples to arrays.grads, and
    updates the running statistics of normalisations in arrays.buffers.  Without `train`,
-   normalisations use the running statistics.  `metrics` is written.  Of a graph without slots. */
+   normalisations use the running statistics.  `metrics` is written.  Only for a graph without
+   slots. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
                    gt_metrics *metrics);
 
-/* Makes the forward pass of a model that predicts the next id (gt_bug for another), without slots,
-   over n <= batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is
-   not read.  Returns the logits (n,T,V), V = gt_graph_outputs, of the id behind each position;
-   owned by the graph, valid until its next pass.  The logits of a position depend on no id behind
-   it, so a shorter sequence can be filled up with any ids below V. */
+/* Runs the forward pass of a model that predicts the next id (gt_bug for another), without slots,
+   over n <= batch_max sequences: ids (n,T+1), in the format of its samples; the last id of each is
+   not read.  Returns the logits (n,T,V), V = gt_graph_outputs, of the id after each position; owned
+   by the graph, valid until its next pass.  The logits of a position depend on no later id, so a
+   shorter sequence can be padded with any ids below V. */
 const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n);
 
 /* ---- ranking --------------------------------------------------------------------------------- */
@@ -214,23 +210,23 @@ double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *sc
    two classes, minus that of the first if the model has two outputs. */
 void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores);
 
-/* Returns the rank of a label among n classes: 1 if its score is the highest.  Of equal scores,
-   those of lower classes come first.  A NaN among the scores: n + 1. */
+/* Returns the rank of a label among n classes: 1 if its score is the highest.  Among equal scores,
+   lower classes come first.  n + 1 if a score is NaN. */
 size_t gt_rank(const float *scores, size_t n, size_t label);
 
-/* What an evaluation finds from one number for every test sample. */
+/* The metrics that an evaluation computes from one number per test sample. */
 typedef struct {
-  double auc; /* NaN: there are not two classes */
+  double auc; /* NaN: not two classes */
   /* Recall@20, the share of samples whose label is among the 20 classes with the highest scores;
      MRR@20, the mean of 1 / rank, 0 for the other samples.  NaN: not a recommender. */
   double recall20, mrr20;
 } gt_ranks;
 
-/* How a model's test samples are ranked. */
+/* Ranks a model's test samples. */
 typedef struct {
-  /* Writes the numbers (n) of the n samples of the last pass. */
+  /* Writes one number per sample of the last pass. */
   void (*take)(const gt_graph *graph, const int32_t *labels, size_t n, float *numbers);
-  /* From the numbers of all n samples; scratch (n) is overwritten. */
+  /* Computes the metrics from the numbers of all n samples; scratch (n) is overwritten. */
   gt_ranks (*judge)(const float *numbers, const int32_t *labels, size_t n, uint32_t *scratch);
 } gt_ranking;
 
@@ -240,8 +236,8 @@ gt_ranks gt_ranks_none(void);
 
 /* ---- schedules ------------------------------------------------------------------------------- */
 
-/* A part of a cosine schedule: it starts at `step`, where `share` (0 to 1) of the cosine from lr to
-   lr_min is done, and completes it at step `end`.  end 0: there is no such part. */
+/* A segment of a cosine schedule.  It starts at `step`, where `share` (0 to 1) of the cosine from
+   lr to lr_min is done, and ends at step `end`.  end 0: unused. */
 typedef struct {
   int64_t step, end;
   double share;
@@ -253,7 +249,7 @@ typedef struct {
   gt_lr_kind kind;
   double lr, gamma, lr_min;
   int64_t warmup_steps, step_every, total_steps;
-  /* For a cosine changed by gt_lr_spread: the current part and the previous one.  Otherwise the
+  /* For a cosine changed by gt_lr_spread: the current and the previous segment.  Otherwise the
      cosine ends at total_steps. */
   gt_lr_part now, before;
 } gt_lr_schedule;
@@ -262,8 +258,8 @@ double gt_lr_at(const gt_lr_schedule *schedule, int64_t step);
 /* Returns the share of the cosine from lr to lr_min that is done at this step: 0 to 1; 0 during
    warm-up. */
 double gt_lr_share(const gt_lr_schedule *schedule, int64_t step);
-/* Continues a cosine with this part.  Steps before the part and the warm-up keep their rates.
-   Schedules of other kinds do not change. */
+/* Continues a cosine with this segment.  The rates of earlier steps and of the warm-up do not
+   change.  No effect on other schedules. */
 void gt_lr_spread(gt_lr_schedule *schedule, const gt_lr_part *part);
 
 /* ---- optimizers ------------------------------------------------------------------------------ */
@@ -275,36 +271,37 @@ typedef struct {
   bool nesterov;
   gt_lr_schedule schedule;
   double momentum, weight_decay, beta1, beta2, epsilon;
-  double clip;            /* largest norm of a gradient; 0: any */
-  const gt_view *tensors; /* clip: the parameters' tensors, borrowed; none: the array is one */
+  double clip;            /* largest norm of a gradient; 0: unlimited */
+  const gt_view *tensors; /* for `clip`: the parameter tensors, borrowed; none: the array is one
+                             tensor */
   size_t ntensors;
 } gt_optim_spec;
 
 /* Returns the number of state arrays of n floats that such an optimizer keeps. */
 size_t gt_optim_arrays(const gt_optim_spec *spec);
-/* Creates an optimizer for n parameters; 0: it only counts steps, and has no state arrays.
-   with_memory false (simulation): they have no memory.  SGD as in PyTorch: v = momentum v + (g +
-   decay w); w -= lr v. */
+/* Creates an optimizer for n parameters; n 0: it only counts steps, without state arrays.
+   with_memory false (simulation): the state arrays have no data.  SGD as in PyTorch: v = momentum v
+   + (g + decay w); w -= lr v. */
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
-/* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The
-   step count goes up by one. All three vectors have n elements.  Returns the factor of the
-   gradient: 1, or, if spec.clip is above 0, clip / its Euclidean norm where this is less (Pascanu,
-   Mikolov and Bengio 2013, Alg. 1).  Squares are summed in float64, per tensor and then in the
-   order of the tensors, with the same bits at every instruction set.  Where the norm is not finite
-   the factor is 1. */
+/* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.
+   Increments the step count.  All three vectors have n elements.  Returns the factor applied to the
+   gradient: 1, or, if spec.clip is above 0, min(1, clip / its Euclidean norm) (Pascanu, Mikolov and
+   Bengio 2013, Alg. 1).  Squares are summed in float64, per tensor and then in the order of the
+   tensors, with the same bits for every instruction set.  The factor is 1 if the norm is not
+   finite. */
 float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
-/* Creates an optimizer whose params and grads are a part of the model's, and `norm` is that of the
-   whole gradient. */
+/* Does gt_optim_step where params and grads are a part of the model's, and `norm` is the norm of
+   the whole gradient. */
 float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc, double norm);
 /* Sets the norm of the whole model's gradient for the next gt_optim_step, whose gradient is a part
    of it. */
 void gt_optim_norm(gt_optim *optim, double norm);
-/* Returns what the norm is formed of: `squares` of each tensor (gt_optim_tensors of them), the root
-   of whose sum, in their order, is the norm.  Without data nothing is written. */
+/* Returns the number of tensors.  gt_optim_squares writes the sum of squares of each to `squares`;
+   the root of their sum, in order, is the norm.  Writes nothing if grads has no data. */
 size_t gt_optim_tensors(const gt_optim *optim);
 void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares);
-/* Counts a step that another optimizer has made, so that the schedule follows it. */
+/* Counts a step of another optimizer, so that the schedule advances. */
 void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */

@@ -1,6 +1,6 @@
-/* setup: one rank's view of a run before its work begins, the same for a training run and for a
-   probe: job, role, machine, links, data, model, run directory.  Layer 8.  Over MPI: all ranks
-   agree on the result of each step before the next begins. */
+/* setup: one rank's view of a run before its work begins, for training and for a probe: job, role,
+   machine, links, data, model, run directory.  Layer 8.  Over MPI: all ranks agree on the result of
+   each step before the next begins. */
 #ifndef GEOTRAIN_SETUP_H
 #define GEOTRAIN_SETUP_H
 
@@ -15,11 +15,11 @@
 #include "geotrain/setup_options.h"
 #include "geotrain/wan.h"
 
-/* the newest rounds of a run directory; older ones are ignored */
+/* newest rounds considered in a run directory; older ones are ignored */
 #define GT_MAX_ROUNDS 64
-#define GT_SETUP_ISA  ((size_t)32) /* characters of a region's instruction sets */
+#define GT_SETUP_ISA  ((size_t)32) /* size of the text of a region's instruction sets */
 
-/* The verdict on a file of a round that a run may resume from.  For a round the worst verdict of
+/* The verdict on a checkpoint file that a run could resume from.  For a round the worst verdict of
    any region counts. */
 typedef enum {
   GT_ROUND_SOUND,
@@ -34,10 +34,10 @@ typedef struct {
   gt_round_verdict verdict;
   gt_ckpt_info info;
   gt_state state;              /* both are empty if the file is damaged */
-  char why[GT_ERROR_TEXT_MAX]; /* why the file is not sound */
+  char why[GT_ERROR_TEXT_MAX]; /* why the file is invalid */
 } gt_kept;
 
-/* Where spans of a pipeline lie, in floats: in the arrays of their region, and in those of the
+/* The spans of a pipeline as ranges of floats: in the arrays of their region, and in those of the
    whole model. */
 typedef struct {
   size_t span, own, whole, count;
@@ -46,31 +46,31 @@ typedef struct {
   gt_part_range *ranges; /* in the model's order */
   size_t n, floats;
 } gt_part_ranges;
-/* The part of the model that a region has. */
+/* A region's part of the model. */
 typedef struct {
   gt_part_ranges params, buffers;
-  bool again; /* a region before it has the same part, in another copy of the pipeline */
+  bool again; /* an earlier region has the same part, in another replica of the pipeline */
 } gt_region_part;
 
 /* The pipeline of a run. */
 typedef struct {
-  gt_pipe_job *job;             /* of the own copy */
+  gt_pipe_job *job;             /* of this region's replica */
   const gt_pipe_layout *layout; /* the job's */
   gt_region_part *parts;        /* of each region */
   gt_ps_stage *stages;          /* of this region */
   size_t nstages;
-  gt_plane_part *workers; /* what each worker of this region has */
-  gt_plane_range *ranges; /* behind them */
+  gt_plane_part *workers; /* each worker's part in this region */
+  gt_plane_range *ranges; /* after them */
   /* On a worker: its graph for each shape of micro-batches (gt_pipe_job_shape), of which the first
-     is the run's; several use the same memory, one after the other. */
+     is the run's; they share memory and are used one at a time. */
   gt_graph **graphs;
   float *memory;
   size_t ntest; /* test samples of the region with the first stage */
   size_t first; /* that region */
 } gt_run_pipe;
 
-/* What one rank knows of its run.  Made by gt_setup_open; gt_setup_close frees everything except
-   what is marked as borrowed. */
+/* One rank's state of a run.  Created by gt_setup_open; gt_setup_close frees everything except
+   members marked as borrowed. */
 typedef struct {
   const gt_setup_options *options; /* borrowed */
   gt_job *job;
@@ -79,8 +79,7 @@ typedef struct {
   gt_roles roles;
   const char *region; /* this rank's region's name */
   double start_limit_s;
-  /* how long to wait for the other ranks at the end: one may be in a step, or still have messages
-     to send */
+  /* how long to wait for the other ranks at the end, which can still be in a step or sending */
   double end_limit_s;
   gt_dataset *dataset;
   gt_dataset_info data;
@@ -89,8 +88,8 @@ typedef struct {
   int64_t *merges; /* of a text, in a region without data */
   size_t nmerges;
   gt_ps_tests *tests; /* nregions */
-  gt_graph *graph;    /* what this rank has of the model */
-  /* The whole model: `graph`; with a pipeline, another one without memory.  Borrowed. */
+  gt_graph *graph;    /* this rank's part of the model */
+  /* The whole model: `graph`; with a pipeline, another graph without memory.  Borrowed. */
   const gt_graph *model;
   gt_run_pipe *pipe; /* NULL: the job has no pipeline */
   /* per region, the instruction sets of its ranks: "avx2", or "avx2+avx512" */
@@ -108,47 +107,47 @@ typedef struct {
   gt_job_prices prices;  /* on the lead; unset on other ranks */
   gt_kept kept;          /* on a PS, until it has resumed from it */
   size_t resident_start; /* bytes of this process before it had a model */
-  bool init_missing;     /* train.init could not be read, but the run has its own checkpoints */
+  bool init_missing;     /* train.init could not be read, but the run has checkpoints */
 } gt_run;
 
-/* Makes a rank, from its options, know its role, data and model.  Collective over the world, after
+/* Sets up a rank from its options: role, data, model.  Collective over the world, after
    gt_net_start; every rank gets the same status.  GT_ERR_JOB: ranks, jobs, model or options do not
    fit together; GT_ERR_DATA: the data; GT_ERR_CKPT: train.init, or the run directory, which is
-   opened last (and created if missing).  After an error *run keeps what was set up before it, so
+   opened last (and created if missing).  After an error *run keeps everything set up so far, so
    that a probe can measure the rest; the caller closes it in any case. */
 gt_status gt_setup_open(gt_run *run, const gt_setup_options *options);
-/* Closes the run; also accepts a *run that is all 0 with roles of MPI_COMM_NULL.  Collective over
-   the world. */
+/* Closes the run; also accepts a zeroed *run with roles of MPI_COMM_NULL.  Collective over the
+   world. */
 void gt_setup_close(gt_run *run);
 
-/* Writes the run directory's job.yaml: gt_job_load_run reads it.  Regions may share the folder.
+/* Writes the run directory's job.yaml, which gt_job_load_run reads.  Regions can share the folder.
    Local; GT_ERR_CKPT. */
 gt_status gt_setup_write_job(const gt_run *run);
 
 /* ---- the pipeline, local ---- */
 
-/* Returns the region that has the last span of the own copy. */
+/* Returns the region with the last span of this region's replica. */
 size_t gt_setup_judge(const gt_run_pipe *pipe);
-/* True if a span ends with the loss; whether it needs the region's samples, or their labels. */
+/* True if the span ends with the loss, or (gt_setup_span_reads) needs the region's samples or their
+   labels. */
 bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span);
 bool gt_setup_span_reads(const gt_run *run, size_t span);
-/* Returns the number of a span of this region among the region's spans, as in
-   gt_graph_spec.spans. */
+/* Returns the index of a span among the spans of this region, as in gt_graph_spec.spans. */
 size_t gt_setup_own_span(const gt_run *run, size_t span);
 
-/* Returns the input for the roles: one entry per region, in the job's order.  Names and hosts are
-   borrowed from the job; the caller frees the array.  Local. */
+/* Returns the input for gt_roles_create: one entry per region, in the job's order.  Names and hosts
+   are borrowed from the job; the caller frees the array.  Local. */
 gt_region_plan *gt_setup_regions(const gt_job *job);
-/* Checks the file that train.choices names, if it names one: it can be read, holds choices, and the
-   job can use it.  GT_ERR_JOB.  Local. */
+/* Checks the file of train.choices, if given: it can be read, holds choices, and is allowed for the
+   job.  GT_ERR_JOB.  Local. */
 gt_status gt_setup_check_choices(const gt_job *job);
-/* Makes the missing folders of the path.  False: `part` names the folder that cannot be made, errno
-   says why.  size: of `part`, larger than the length of the path.  Local. */
+/* Creates the missing folders of the path.  False: `part` names the folder that cannot be created,
+   and errno says why.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
 /* Checks the contents of the run directory: a run resumes only on request, and is never
    overwritten.  GT_ERR_JOB, or GT_ERR_CKPT if there is nothing to resume. */
 gt_status gt_setup_check_folder(const gt_run *run);
-/* Returns the spec of the run's graph, of which a probe makes another one, too.  It borrows from
+/* Returns the spec of the run's graph, from which a probe builds another graph.  It borrows from
    the run.  Local; after gt_setup_open. */
 gt_graph_spec gt_setup_graph_spec(const gt_run *run);
 /* Opens the region's gateway as configured by the job; payload_max: bytes of the largest message.
@@ -162,7 +161,7 @@ gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out);
 
 /* ---- a file of a round ----------------------------------------------------------------------- */
 
-/* To resume, setup reads from the round's file how its products were computed; training then takes
+/* On a resume, setup reads from the round's file how products were computed; training then takes
    the rest from the same file. */
 
 /* Reads the region's file of a round into run->kept, unless it is already there.  On a PS;
@@ -172,8 +171,8 @@ void gt_setup_close_kept(gt_kept *kept);
 /* Returns the name of the first float32 item in the list with a value that is not finite; NULL: all
    are finite.  Local. */
 const char *gt_setup_nonfinite(const gt_state *state);
-/* Adds what the model's input means to the state of a file with a model: the normalisation of
-   images, data/mean and data/std, or the vocabulary of a text, data/merges.  Local. */
+/* Adds the meaning of the model's input to the state of a model file: the normalisation of images,
+   data/mean and data/std, or the vocabulary of a text, data/merges.  Local. */
 void gt_setup_save_data(const gt_run *run, gt_state *state);
 /* Compares a model file's data with the run's.  GT_ERR_CKPT: the file's model was trained with a
    different normalisation or vocabulary.  Local. */

@@ -14,7 +14,7 @@ typedef struct {
   const char *run_dir;  /* NULL: runs/<job name>-<date>-<time> */
   gt_resume resume;     /* AUTO: the newest whole round, or from the beginning if there is none */
   int64_t resume_round; /* the round to resume from; 0: the newest */
-  /* times come from the job's compute and wan sections and are the same in every run */
+  /* times are computed from the job's compute and wan sections and are the same in every run */
   bool virtual_clock;
 } gt_setup_options;
 

@@ -25,9 +25,9 @@ gt_isa gt_isa_best(void);
 /* Returns the set in use: the best one, or a lower one given by the environment variable
    GEOTRAIN_ISA. */
 gt_isa gt_isa_used(void);
-/* Selects the named set (NULL or "": the best one) and limits oneDNN to it.  Denormal numbers then
-   count as 0 in this thread and those that it starts.  To be called before threads start and before
-   oneDNN's first use.  GT_ERR_JOB: the set is unknown or not supported by this CPU. */
+/* Selects the named set (NULL or "": the best one) and limits oneDNN to it.  Denormal numbers are
+   then flushed to 0 in this thread and in the threads that it starts.  Call it before threads start
+   and before oneDNN's first use.  GT_ERR_JOB: the set is unknown or not supported by this CPU. */
 gt_status gt_isa_choose(const char *name);
 /* Returns the OPENBLAS_CORETYPE (set before OpenBLAS is loaded) that keeps OpenBLAS within the set
    in use; NULL: no limit is needed. */
@@ -61,14 +61,14 @@ void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
 /* True if every element is finite; true for NULL data */
 bool gt_vec_finite(gt_vec x);
 /* Sets y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n
-   floats are added in a fixed tree (at each level, i gets i + 2^level, for i a multiple of
-   2^(level+1)), and the sum is scaled once.  Any range of y can be computed alone with the same
-   bits.  If any x[i] is NULL, nothing is done. */
+   floats are added in a fixed tree: at level l, i gets i + 2^l, for i a multiple of 2^(l+1).  The
+   sum is scaled once.  Any range of y can be computed alone with the same bits.  Does nothing if
+   any x[i] is NULL. */
 void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n);
 
 /* ---- bf16 ------------------------------------------------------------------------------------ */
 
-/* The upper half of a float32; rounded to nearest, ties to even; a NaN stays a NaN. */
+/* The upper half of a float32, rounded to nearest, ties to even; a NaN stays a NaN. */
 typedef uint16_t gt_bf16;
 void gt_to_bf16(gt_bf16 *y, const float *x, size_t n);
 void gt_from_bf16(float *y, const gt_bf16 *x, size_t n);
@@ -99,25 +99,25 @@ typedef struct {
 
 /* ---- arena ----------------------------------------------------------------------------------- */
 
-/* Memory planned once: all requests are registered first, then one block is allocated, in which
-   each request has its place. */
+/* Memory planned once: register all requests first; then one block is allocated, and each request
+   has an offset in it. */
 typedef struct gt_arena gt_arena;
 gt_arena *gt_arena_create(void);
-/* Requests count floats for the arena's whole life; returns a ticket.  Not after gt_arena_plan or
-   gt_arena_commit. */
+/* Requests `count` floats for the arena's whole life.  Returns a ticket.  Not after gt_arena_plan
+   or gt_arena_commit. */
 size_t gt_arena_reserve(gt_arena *arena, size_t count);
-/* Reserves as gt_arena_reserve does, for use from time `from` to time `to` of a schedule, both
-   included.  Requests that are never in use at the same time may share memory. */
+/* Requests `count` floats for times `from` to `to` of a schedule, both included.  Requests whose
+   times do not overlap can share memory. */
 size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to);
-/* Gives each request its place, without memory. */
+/* Assigns each request its offset, without allocating. */
 void gt_arena_plan(gt_arena *arena);
-/* Returns the place of a ticket, in floats from the begin of the block: a multiple of 16. */
+/* Returns the offset of a ticket in the block, in floats: a multiple of 16. */
 size_t gt_arena_offset(const gt_arena *arena, size_t ticket);
-/* Plans and allocates the block, which is zero. */
+/* Plans and allocates the block, zeroed. */
 void gt_arena_commit(gt_arena *arena);
-/* Plans and uses this block of gt_arena_bytes or more, borrowed and 64-byte aligned. */
+/* Plans and uses the given block, borrowed, 64-byte aligned, of at least gt_arena_bytes. */
 void gt_arena_commit_at(gt_arena *arena, float *block);
-/* Returns the 64-byte aligned place of a ticket; owned by the arena. */
+/* Returns the address of a ticket, 64-byte aligned; owned by the arena. */
 float *gt_arena_at(const gt_arena *arena, size_t ticket);
 /* Returns the bytes of the block, as planned. */
 size_t gt_arena_bytes(const gt_arena *arena);
@@ -132,9 +132,9 @@ typedef struct {
 } gt_conv_shape;
 
 /* Kernels that a library (oneDNN) prepares for given shapes and batch sizes.  A context belongs to
-   one graph: an engine, and scratch that the graph's operations share.  Weights and their gradients
+   one graph: an engine, and scratch shared by the graph's operations.  Weights and their gradients
    are float32, in the layout of gt_kernels.  `prepare` prepares for batches of N; the other
-   functions do so themselves when N is new. */
+   functions prepare implicitly when N is new. */
 typedef struct gt_prepared_context gt_prepared_context;
 typedef struct gt_prepared_conv gt_prepared_conv;
 typedef struct gt_prepared_linear gt_prepared_linear;
@@ -147,11 +147,11 @@ typedef struct {
   gt_precision in, out, precision;
 } gt_conv_spec;
 
-/* The three products of a layer, and the ways to compute one: by the table's rule; direct
-   convolution; Winograd's convolution (3 x 3 windows); im2col and OpenBLAS's product (linear
-   layers: the product alone); oneDNN's convolution or product; im2col and oneDNN's product; for the
-   gradient of the input, oneDNN's forward convolution with the weights rotated by 180 degrees;
-   Winograd's convolution with oneDNN's products. */
+/* The three products of a layer, and the methods of computing one: by the table's rule; direct
+   convolution; Winograd's convolution (3 x 3 windows); im2col and an OpenBLAS product (linear
+   layers: the product alone); oneDNN's convolution or product; im2col and a oneDNN product; for the
+   input gradient, oneDNN's forward convolution with the weights rotated by 180 degrees; Winograd's
+   convolution with oneDNN products. */
 typedef enum { GT_PASS_FORWARD, GT_PASS_INPUT, GT_PASS_WEIGHT, GT_PASSES } gt_pass_id;
 typedef enum {
   GT_WAY_RULE,
@@ -171,10 +171,10 @@ const char *gt_pass_name(gt_pass_id pass); /* "forward", "input", "weight" */
 typedef struct gt_prepared_ops {
   gt_prepared_context *(*create)(void);
   void (*close)(gt_prepared_context *context);
-  size_t (*bytes)(const gt_prepared_context *context); /* of its scratch */
+  size_t (*bytes)(const gt_prepared_context *context); /* scratch in bytes */
 
-  /* ways (GT_PASSES): for each pass one of oneDNN's ways, or GT_WAY_RULE.  A pass with any other
-     way is not prepared. */
+  /* ways (GT_PASSES): for each pass one of oneDNN's methods, or GT_WAY_RULE.  A pass with any other
+     method is not prepared. */
   gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec,
                                    const gt_way *ways);
   void (*conv_close)(gt_prepared_conv *conv);
@@ -185,8 +185,8 @@ typedef struct gt_prepared_ops {
                               size_t N);
   void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy,
                                const void *x, size_t N);
-  /* The way that the rule selects for a pass with batches of N; and whether a pass can be computed
-     in a given way. */
+  /* The method that the rule selects for a pass with batches of N; and whether a method can compute
+     the pass. */
   gt_way (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
   bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
@@ -213,34 +213,34 @@ typedef struct {
   float epsilon, momentum;
 } gt_norm_shape;
 
-/* Sequences of T steps that end together, packed: step t has the samples that have begun by then,
-   those that began first in front, so that their number never falls; sample j of step t is row
-   first[t] + j.  M = first[T] rows in all, 1 or more.  I inputs, H hidden units. */
+/* Packed sequences of T steps that end together.  Step t has the samples that have begun by then,
+   in the order of their start, so the number of rows never falls; sample j of step t is row
+   first[t] + j.  M = first[T] rows in all, at least 1.  I inputs, H hidden units. */
 typedef struct {
   size_t T, I, H;
   const uint32_t *first; /* (T+1) */
 } gt_lstm_shape;
 
-/* Causal attention: sequences of T positions, D numbers each, cut into `heads` of equal size. */
+/* Causal attention: sequences of T positions, D numbers each, split into `heads` of equal size. */
 typedef struct {
   size_t T, D, heads;
 } gt_attention_shape;
 
-/* The samples of step t. */
+/* Returns the number of samples of step t. */
 static inline size_t gt_lstm_rows(const gt_lstm_shape *s, size_t t) {
   return s->first[t + 1] - s->first[t];
 }
 
-/* The graphs of N sessions, packed: session i has the nodes first[i] to first[i+1], none if these
-   are equal; M = first[N] in all.  A node is an item, which occurs count[node] times; last[i]: the
-   node of the last item.  H: the length of a node's state. */
+/* The packed graphs of N sessions: session i has the nodes first[i] to first[i+1], possibly none; M
+   = first[N] in all.  A node is an item, which occurs count[node] times; last[i]: the node of the
+   last item.  H: the length of a node's state. */
 typedef struct {
   size_t N, H;
   const uint32_t *first, *last; /* (N+1), (N) */
   const float *count;           /* (M) */
 } gt_session_shape;
 
-/* The least length by which gt_kernels.unit_forward divides. */
+/* The smallest divisor of gt_kernels.unit_forward. */
 #define GT_UNIT_LEAST 1e-12F
 
 /* A table of kernels; `ref` has plain loops and is the reference for all others.  All pointers are
@@ -281,8 +281,8 @@ typedef struct gt_kernels {
      correct. */
   double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
                          size_t *correct);
-  /* The same for one logit per row, that of the second of two classes: dx (B) = (sigmoid(x) -
-     label) / B. */
+  /* As softmax_xent, for one logit per row, that of the second of two classes: dx (B) = (sigmoid(x)
+     - label) / B. */
   double (*logistic)(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
   /* Forward with the mean and (biased) variance of the batch.  Both update the running values
      running_mean and running_var (C) as r += momentum (b - r), where the variance b is the unbiased
@@ -331,7 +331,8 @@ typedef struct gt_kernels {
      (M,4H).  `work`: gt_lstm_work. */
   void (*lstm_forward)(float *h, float *c, float *gates, const float *x, const float *w,
                        const float *b, const gt_lstm_shape *s, float *work);
-  /* dy (R,H): the gradient of h after the last step.  dx (M,I) may be x; gates are overwritten. */
+  /* dy (R,H): the gradient of h after the last step.  dx (M,I) and x can be the same array; gates
+     are overwritten. */
   void (*lstm_backward)(float *dx, float *dw, float *db, const float *dy, float *gates,
                         const float *x, const float *h, const float *c, const float *w,
                         const gt_lstm_shape *s, float *work);
@@ -352,8 +353,8 @@ typedef struct gt_kernels {
   /* Causal attention (Vaswani et al. 2017): qkv (N,T,3D) holds a query, a key and a value for each
      position, D numbers each, heads one after the other.  For each head, y_i = the sum over j <= i
      of softmax_j(q_i k_j / sqrt(D / heads)) v_j; y (N,T,D).  lse (N,heads,T) receives the logarithm
-     of the sum of exponentials.  The matrix of T x T scores is never stored; the backward pass
-     computes it again.  `work`: gt_attention_work. */
+     of the sum of exponentials.  The T x T matrix of scores is never stored; the backward pass
+     recomputes it.  `work`: gt_attention_work. */
   void (*attention_forward)(float *y, float *lse, const float *qkv, const gt_attention_shape *s,
                             size_t N, float *work);
   void (*attention_backward)(float *dqkv, const float *dy, const float *y, const float *lse,
@@ -363,10 +364,10 @@ typedef struct gt_kernels {
      sum of the N T losses, and counts correct predictions as softmax_xent does. */
   double (*next_xent)(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
                       size_t *correct);
-  /* Rows of unit length: y = x / norms; norms (M): the lengths of the rows of x (M,K),
-     GT_UNIT_LEAST or more. */
+  /* Scales rows to unit length: y = x / norms; norms (M): the lengths of the rows of x (M,K), at
+     least GT_UNIT_LEAST. */
   void (*unit_forward)(float *y, float *norms, const float *x, size_t M, size_t K);
-  /* dx may be dy. */
+  /* dx and dy can be the same array. */
   void (*unit_backward)(float *dx, const float *dy, const float *y, const float *norms, size_t M,
                         size_t K);
   /* The gates of a gated recurrent unit (Cho et al. 2014) in M rows, as in PyTorch: r, z =
@@ -374,7 +375,7 @@ typedef struct gt_kernels {
      input and of the state h (M,H), blocks r, z, n.  gates (M,4H): kept for the backward pass. */
   void (*gru_forward)(float *y, float *gates, const float *h, const float *gi, const float *gh,
                       size_t M, size_t H);
-  /* dh: the part that does not go through gh. */
+  /* dh: without the part through gh. */
   void (*gru_backward)(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
                        const float *h, size_t M, size_t H);
   /* The attention of a session to its items (Wu et al. 2019, eq. 6): y (N,2H) = the sum of alpha h
@@ -406,11 +407,11 @@ typedef struct {
   gt_conv_spec conv;
 } gt_layer_spec;
 
-/* True if this build can compute a pass of the layer that way. */
+/* True if this build can compute a pass of the layer with this method. */
 bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
-/* A layer whose passes are computed by a table's rule or in chosen ways.  In float32 all ways use
-   the same layouts of activations and weights, so each pass can use a different way. */
+/* A layer whose passes are computed by a table's rule or with chosen methods.  In float32 all
+   methods use the same layouts of activations and weights, so each pass can use a different one. */
 typedef struct gt_layer gt_layer;
 /* Creates a layer.  ways: NULL, or one for each pass (GT_WAY_RULE: by rule).  *context belongs to
    the graph; it is created when first needed, and must outlive its layers.  The caller closes the
@@ -418,7 +419,7 @@ typedef struct gt_layer gt_layer;
 gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context,
                           const gt_layer_spec *spec, const gt_way *ways);
 void gt_layer_close(gt_layer *layer);
-/* Return the type of the output; scratch in floats; preparation for batches of N. */
+/* Return the type of the output, and scratch in floats; prepare for batches of N. */
 gt_precision gt_layer_type(const gt_layer *layer);
 size_t gt_layer_work(const gt_layer *layer, size_t N);
 void gt_layer_prepare(gt_layer *layer, size_t N);
@@ -431,14 +432,14 @@ void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const fl
                              float *work);
 void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x,
                               size_t N, float *work);
-/* Returns how a pass of a batch of N is computed: the way (GT_WAY_RULE: plain loops), and its
+/* Returns the method that computes a pass of a batch of N (GT_WAY_RULE: plain loops), and its
    name. */
 gt_way gt_layer_way(const gt_layer *layer, size_t N, gt_pass_id pass);
 const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-/* The ways chosen for a layer at a batch size, and the seconds that each way took (0: not
+/* The methods chosen for a layer at a batch size, and the time of each in seconds (0: not
    measured). */
 typedef struct {
   gt_layer_spec layer;
@@ -447,7 +448,7 @@ typedef struct {
   double seconds[GT_PASSES][GT_WAYS];
 } gt_choice;
 
-/* The choices for one machine, named by gt_machine_key.  They are not valid on others. */
+/* The choices for one machine, identified by gt_machine_key.  They are not valid on others. */
 typedef struct {
   char machine[256];
   gt_choice *items;
@@ -455,32 +456,32 @@ typedef struct {
   double seconds; /* duration of the measurement; 0: not measured here */
 } gt_choices;
 
-/* Writes CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
+/* Writes the machine's key: CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
 void gt_machine_key(char *text, size_t size);
-/* Returns the choice for the layer.  If there is none yet, one is added, with all passes by rule.
-   Borrowed until the next is added. */
+/* Returns the choice for the layer; adds one with all passes by rule if it has none. Borrowed until
+   the next gt_choices_add. */
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch);
 /* Returns the choice for a layer; NULL if there is none. */
 const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer,
                                  size_t batch);
-/* Times the ways of every layer, and keeps the fastest if it is clearly faster than the rule of
-   `kernels` ("auto").  Takes at most 2 s or, if that is longer, eight times the products of all
-   layers by the rule.  Layers not measured by then keep the rule.  Local. */
+/* Times every method for every layer and keeps the fastest if it is clearly faster than the rule of
+   `kernels` ("auto").  Takes at most 2 s or eight times the products of all layers by the rule,
+   whichever is longer.  Layers not measured by then keep the rule.  Local. */
 void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels);
 /* Returns the choices as text: a line `machine ...`, then one line per layer (docs/choices.md).
    The caller frees it with gt_free. */
 char *gt_choices_text(const gt_choices *choices);
-/* Adds the choices in `text` that are for this machine; *found: whether `text` has any section for
+/* Adds the choices in `text` that are for this machine; *found: true if `text` has a section for
    it.  GT_ERR_JOB: the error text names `source`, the line and what was expected there. */
 gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *text, bool *found);
 void gt_choices_close(gt_choices *choices);
 
-/* Scratch of norm_*, in floats. */
+/* Returns the scratch of norm_*, in floats. */
 static inline size_t gt_norm_work(size_t C) {
   return 8 * C;
 }
 
-/* Scratch of lstm_* for at most N samples, in floats. */
+/* Returns the scratch of lstm_* for at most N samples, in floats. */
 static inline size_t gt_lstm_work(size_t N, size_t H) {
   return 2 * (N + 2) * H + 4 * H * (H + 32);
 }
@@ -493,7 +494,7 @@ size_t gt_attention_work(const gt_attention_shape *s);
    Sets OpenBLAS to one thread unless the environment says otherwise. */
 const gt_kernels *gt_kernels_find(const char *name);
 /* Returns the core type that OpenBLAS selected ("SkylakeX"), and whether an environment variable
-   pins it below the set in use (the caller should warn). */
+   limits it below the set in use; then the caller should warn. */
 const char *gt_kernels_blas_core(void);
 bool gt_kernels_blas_pinned(void);
 /* Returns oneDNN's version ("2.6.3"), or NULL: not in this build. */

@@ -1,6 +1,6 @@
 /* wan: the gateway, through which all WAN traffic of a region passes: frames, emulation in real
-   time, ledger.  Layer 4.  Used by PS ranks only.  Nothing here blocks: gt_gateway_poll does what
-   can be done now, and gt_gateway_next says when to poll again. */
+   time, ledger.  Layer 4.  Used by PS ranks only.  Nothing here blocks: gt_gateway_poll makes all
+   possible progress, and gt_gateway_next says when to poll again. */
 #ifndef GEOTRAIN_WAN_H
 #define GEOTRAIN_WAN_H
 
@@ -13,7 +13,7 @@ typedef struct gt_gateway gt_gateway;
 
 typedef struct {
   size_t nregions, self;
-  const char *const *names;  /* nregions, for error messages; copied, the texts borrowed */
+  const char *const *names;  /* nregions, for error messages; array copied, strings borrowed */
   const gt_link_spec *links; /* nregions: the direction self -> peer; [self] unused; borrowed */
   /* Rate of this region in each direction, shared by its links; 0: unlimited; only for modelled
      links. */
@@ -21,7 +21,7 @@ typedef struct {
   /* nregions: the rate at which frames come in from each peer (gt_link_stream_bps), for this
      region's access; copied; NULL: unlimited. */
   const double *stream_bps;
-  bool emulate;       /* hold frames as the link model says; else they are sent at once */
+  bool emulate;       /* delay frames by the link model; else send them at once */
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */
   uint64_t seed;
   size_t payload_max; /* bytes of the largest message */
@@ -33,13 +33,12 @@ typedef struct {
   /* A whole message; payload (head->message_bytes) borrowed for the call. */
   void (*on_message)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
                      gt_ns now);
-  /* The last frame of the message with this cookie has left, and its payload is no longer read.
+  /* The last frame of the message with this cookie has left; its payload is no longer read.
      Not called for cookie 0. */
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
 } gt_gateway_events;
 
-/* Call when a message of the peer cannot be right: ends the run (GT_ERR_LOST) with the region's
-   name. */
+/* Call when a message of the peer is invalid: ends the run (GT_ERR_LOST) and names the region. */
 _Noreturn void gt_gateway_refuse(const gt_gateway *gateway, size_t peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -50,71 +49,70 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
    payload_max is smaller. */
 size_t gt_gateway_report_max(size_t nregions);
 /* Frees the gateway.  Frames that have departed on an emulated link still arrive: the call sleeps
-   until they have, at most one latency.  Queued and partly sent messages are dropped; to lose
-   nothing, poll until gt_gateway_next returns GT_NEVER first.  Collective over ps_comm: a barrier
-   that sleeps comes first, so that nothing is under way when receives are cancelled.  limit_s: how
-   long to wait for the other regions; after that, panic with 5. */
+   until then, at most one latency.  Queued and partly sent messages are dropped; to lose nothing,
+   first poll until gt_gateway_next returns GT_NEVER.  Collective over ps_comm: begins with a
+   sleeping barrier, so that nothing is in flight when receives are cancelled.  limit_s: how long to
+   wait for the other regions; after that, panic with 5. */
 void gt_gateway_close(gt_gateway *gateway, double limit_s);
 
 /* Queues a message for a peer.  The caller sets kind, codec, round, sequence, value, detail and
    range of head; the gateway fills in the rest.  payload (bytes): for data and bulk kinds (cookie
-   != 0) borrowed until on_departed, for control kinds (one frame, at most 4 KiB) copied.  Order:
+   != 0) borrowed until on_departed; for control kinds (one frame, at most 4 KiB) copied.  Order:
    control first, then data and bulk in the order queued. */
 void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head,
                      const void *payload, size_t bytes, uint64_t cookie, gt_ns now);
-/* Forgets the queued message `cookie`; false: a frame of it has begun to leave, or it has left. */
+/* Removes the queued message `cookie`; false: it has begun to leave, or has left. */
 bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
-/* Does everything that can be done now.  Returns true if anything moved. */
+/* Makes all possible progress.  Returns true if there was any. */
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
-/* Returns when to poll again at the latest, because a frame departs or arrives; GT_NEVER: nothing
-   is due.  `*large` (may be NULL): MPI transfers are pending. */
+/* Returns the latest time of the next poll, because a frame departs or arrives then; GT_NEVER:
+   nothing is due.  `*large` (NULL is allowed): MPI transfers are pending. */
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
-/* Frames leave and arrive as the link model says. */
+/* True if frames leave and arrive by the link model. */
 bool gt_gateway_modelled(const gt_gateway *gateway);
 /* True if a message of the peer has begun to arrive. */
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer);
 /* Returns when something was last heard from the peer (always real time). */
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer);
-/* Drops data and bulk that have not been put on a link, the rest of a partly sent message too: used
-   after a stop, when every peer drops data.  on_departed is not called for them. */
+/* Drops data and bulk that have not been put on a link, the rest of a partly sent message included.
+   For use after a stop, when every peer drops data.  on_departed is not called for them. */
 void gt_gateway_drop_bulk(gt_gateway *gateway);
-/* Messages to the peer that have not begun to leave, data and bulk. */
+/* Returns the number of data and bulk messages to the peer that have not begun to leave. */
 size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer);
 
-/* Call when training begins: from now on the traces and outages of the links count, unless a
-   checkpoint has restored their position. */
+/* Call when training begins: the traces and outages of the links start now, unless a checkpoint has
+   restored their position. */
 void gt_gateway_begin(gt_gateway *gateway, gt_ns now);
 
 /* ---- virtual clock ------------------------------------------------------------------------------
+   Every `now` is virtual.  Frames go to the transport as soon as the link model has determined
+   their arrival time, and carry that time; the receiver delivers them in the order of (time of
+   arrival, sending region, sequence).  The regions agree in rounds on the frames that can be
+   delivered: every gateway announces a lower bound of its next event, and the arrival times of the
+   frames sent since the last round.  From these and the minimum delays of the links each region
+   computes the time before which it knows every frame (a conservative simulation: Chandy and Misra
+   1979; in rounds: Nicol 1993).  Nothing depends on the real arrival of messages. */
 
-   Every `now` is virtual.  Frames go to the transport as soon as the link model knows when they
-   arrive, and carry that time; the receiver delivers them in the order of (time of arrival, sending
-   region, sequence).  The regions agree in rounds on what may be delivered: every gateway says how
-   early its next event can be, and when the frames arrive that it has sent since the last round.
-   From this and the least delays of the links each computes the time before which it knows every
-   frame (a conservative simulation: Chandy and Misra 1979; in rounds: Nicol 1993).  Nothing depends
-   on when messages really come. */
-
-/* Makes times virtual from now on; they and begin at 0.  delay_min: nregions x nregions, row:
-   sender, all > 0 except on the diagonal; copied.  Every PS calls it at the same point of its run,
-   with nothing under way. */
+/* Makes times virtual, beginning at 0.  delay_min: nregions x nregions, row: sender, all > 0
+   except on the diagonal; copied.  Every PS calls it at the same point of its run, with nothing in
+   flight. */
 void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min);
-/* Receives frames from the transport and holds them; delivers none.  True if there were any. */
+/* Receives frames from the transport and holds them; delivers none.  True if any were received. */
 bool gt_gateway_take(gt_gateway *gateway);
 /* Returns when the next known frame arrives; GT_NEVER: none is known. */
 gt_ns gt_gateway_arrival(const gt_gateway *gateway);
-/* Delivers that frame; now: the time at which the PS handles it, passed to on_message. */
+/* Delivers the next known frame; now: the time at which the PS handles it, passed to on_message. */
 void gt_gateway_deliver(gt_gateway *gateway, gt_ns now);
 /* Opens a round: the next event of this region is at `next` or later.  GT_NEVER: the region has
-   ended, will send nothing more and takes part in no later round.  (A region that only waits for
-   others passes GT_NEVER - 1.) */
+   ended, sends nothing more and takes part in no later round.  (A region that only waits for others
+   passes GT_NEVER - 1.) */
 void gt_gateway_propose(gt_gateway *gateway, gt_ns next);
-/* True if all regions have spoken: every frame that arrives before *safe is here.  Does not
-   wait. */
+/* True if all regions have proposed: then every frame that arrives before *safe has been received.
+   Does not wait. */
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);
-/* Returns a region that has not spoken; the number of regions: all have. */
+/* Returns a region that has not proposed; the number of regions: none is missing. */
 size_t gt_gateway_missing(const gt_gateway *gateway);
-/* Sends a sign of life to the regions that wait for this one. */
+/* Sends a heartbeat to the regions that wait for this one. */
 void gt_gateway_alive(gt_gateway *gateway);
 
 /* ---- ledger ---------------------------------------------------------------------------------- */
@@ -123,11 +121,11 @@ void gt_gateway_alive(gt_gateway *gateway);
 typedef struct {
   int64_t messages, frames, payload_bytes, wire_bytes;
 } gt_ledger_row;
-/* Returns what has left for the peer, by kind (index: gt_msg_kind); counted when frames leave. */
+/* Returns the frames and bytes that have left for the peer, by kind (index: gt_msg_kind). */
 const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer);
-/* Returns the time in which frames were leaving for the peer. */
+/* Returns the total time in which frames were leaving for the peer. */
 double gt_gateway_wire_s(const gt_gateway *gateway, size_t peer);
-/* Returns the CPU seconds spent in emulation (link model and held frames), measured by CPU-time
+/* Returns the CPU seconds spent in emulation (link model and held frames), from CPU-time
    counters. */
 double gt_gateway_emulation_s(const gt_gateway *gateway);
 /* Saves ledger, time on the wire and state of the link model, as "wan/<peer>/..."; times are saved

@@ -19,7 +19,7 @@ gt_ns gt_now(void) {
   int64_t now = monotonic(), first = atomic_load_explicit(&start, memory_order_relaxed);
   if (first >= 0) return now - first;
   /* The first caller starts the clock.  A thread that loses the race uses the winner's start, which
-     may be slightly later than its own `now`. */
+     can be slightly later than its own `now`. */
   if (atomic_compare_exchange_strong(&start, &first, now)) return 0;
   return now > first ? now - first : 0;
 }

@@ -1,10 +1,10 @@
-/* CPU: its name, from the kernel's list. */
+/* CPU: its name, from /proc/cpuinfo. */
 #include "geotrain/base.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The value of a line "key   : value"; NULL: the line has another key. */
+/* Returns the value of a line "key   : value"; NULL if the line has another key. */
 static const char *value_of(char *line, const char *key) {
   size_t length = strlen(key);
   if (strncmp(line, key, length) != 0) return NULL;

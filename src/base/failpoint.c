@@ -1,5 +1,5 @@
-/* Fail points for tests: the process dies as if its node had lost power, or a thread hangs as if
-   its disk did not answer. */
+/* Fail points for tests: the process dies as after a power failure, or a thread hangs as if its
+   disk did not answer. */
 #include "geotrain/base.h"
 
 #include <signal.h>
@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Until the process ends. */
 static _Noreturn void hang(void) {
   for (;;) gt_sleep(3600 * GT_SECOND);
 }
 
-/* A run names one point at most, so one counter is enough. */
+/* A run names at most one point, so one counter is enough. */
 void gt_failpoint(const char *name) {
   static atomic_long passed;
   const char *armed = getenv("GEOTRAIN_FAILPOINT");

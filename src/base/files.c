@@ -1,4 +1,4 @@
-/* Files that replace others: written under a temporary name, made durable, then renamed. */
+/* Atomic replacement of files: written under a temporary name, made durable, then renamed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 
 #include "geotrain/base.h"
 
-#define LEFTOVER_S 3600 /* a temporary file that nobody has written for so long is a leftover */
+#define LEFTOVER_S 3600 /* a temporary file not written for this long is a leftover */
 
-/* The length of the folder part of a path; 0: the current folder. */
+/* Returns the length of the folder part of a path; 0: the current folder. */
 static int folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return !slash ? 0 : slash == path ? 1 : (int)(slash - path);
@@ -32,7 +32,7 @@ bool gt_temporary_is(const char *name, const char *of) {
   return rest[digits + strspn(rest + digits, "-0123456789abcdef")] == '\0';
 }
 
-/* What a killed process has left of the same file. */
+/* Removes temporary files that killed processes have left of the same file. */
 static void remove_leftovers(const char *folder, const char *name) {
   DIR *dir = opendir(folder);
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -86,7 +86,7 @@ bool gt_name_sync(const char *path) {
   snprintf(folder, sizeof folder, "%.*s", length ? length : 1, length ? path : ".");
   const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  /* File systems that cannot sync a folder refuse; nothing more can be done there. */
+  /* Some file systems cannot sync a folder; ignore that. */
   const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
   const int reason = errno;
   close(fd);
@@ -113,15 +113,15 @@ bool gt_file_replace(const char *path, const void *bytes, size_t size) {
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
                                 bool (*is_kind)(const char *path)) {
   struct stat there, given;
-  /* what else may be wrong is said when it is written */
+  /* other problems are reported when it is written */
   if (stat(out, &there) != 0 || S_ISDIR(there.st_mode)) return GT_OK;
   if (input && stat(input, &given) == 0 && there.st_dev == given.st_dev &&
       there.st_ino == given.st_ino)
-    return GT_FAIL(GT_ERR_JOB, "%s is an input and the output; name another file as the output",
+    return GT_FAIL(GT_ERR_JOB, "%s is both the input and the output; choose another output file",
                    out);
   if (!kind || (S_ISREG(there.st_mode) && (there.st_size == 0 || is_kind(out)))) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s exists and is no %s file, so it is not overwritten: name another output, or "
+                 "%s exists and is no %s file, so it is not overwritten; choose another output, or "
                  "add --force",
                  out, kind);
 }

@@ -1,4 +1,4 @@
-/* A binary heap of events in the order of time. */
+/* A binary heap of events, ordered by time. */
 #include "geotrain/base_heap.h"
 
 static bool before(const gt_heap_entry *a, const gt_heap_entry *b) {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Before gt_log_identity is called, the process prints the lines of gt_log_job (plain commands
-   never call it). */
+/* By default the process prints the lines of gt_log_job; commands of one process never call
+   gt_log_identity. */
 static struct {
   char who[64];
   bool speaks_for_job;
@@ -31,7 +31,7 @@ static void print_line(const char *who, const char *format, va_list args) {
   size_t used = (size_t)head;
   int body = vsnprintf(line + used, sizeof line - used, format, args);
   used += body > 0 ? strlen(line + used) : 0;
-  line[used++] = '\n'; /* in place of the NUL */
+  line[used++] = '\n'; /* replaces the NUL */
   fwrite(line, 1, used, stderr);
 }
 

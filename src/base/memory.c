@@ -12,11 +12,11 @@
 #define ALIGNMENT ((size_t)64)
 #define HUGE_PAGE ((size_t)2 << 20)
 #define LARGE     (4 * HUGE_PAGE)
-#define LOOKED_AT ((size_t)256 << 20) /* compared with what is free */
+#define LOOKED_AT ((size_t)256 << 20) /* compared with the free memory */
 
 static atomic_int_least64_t alive, total;
 
-/* _Exit: other threads may hold locks that exit handlers need. */
+/* Uses _Exit: other threads can hold locks that exit handlers need. */
 static _Noreturn void out_of_memory(size_t count, size_t size) {
   char have[32];
   fprintf(stderr, "geotrain: an array of %zu x %zu bytes does not fit into memory (%s free)\n",
@@ -38,11 +38,11 @@ static void count_one(void) {
 
 void *gt_alloc(size_t count, size_t size) {
   size_t bytes = bytes_of(count, size);
-  /* Large arrays are read from end to end.  Huge pages, if the kernel provides them, need far fewer
-     address translations. */
+  /* Large arrays are read sequentially; huge pages, if available, need far fewer address
+     translations. */
   const size_t alignment = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
   bytes = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
-  /* Linux promises more memory than there is, and ends processes that then use it. */
+  /* Linux overcommits memory, and kills processes that then use it. */
   const bool short_of = bytes >= LOOKED_AT && (double)bytes > gt_memory_free("");
   void *memory = short_of ? NULL : aligned_alloc(alignment, bytes);
   if (!memory) out_of_memory(count, size);
@@ -52,7 +52,7 @@ void *gt_alloc(size_t count, size_t size) {
   return memory;
 }
 
-/* Pages that are given back to Linux read as zeros again. */
+/* After MADV_DONTNEED the pages are released and read as zeros. */
 void *gt_reserve(size_t count, size_t size) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE), asked = bytes_of(count, size),
                bytes = (asked / page + 1) * page;

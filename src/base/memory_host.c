@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number at the begin of a file; INFINITY: the file has none ("max"), or is not there. */
+/* Returns the number at the start of a file; INFINITY if the file has none ("max") or does not
+   exist. */
 static double number_in(const char *path) {
   double bytes;
   FILE *file = fopen(path, "r");
@@ -28,7 +29,7 @@ static double available(const char *root) {
   return bytes;
 }
 
-/* The least limit of a control group and those above it. */
+/* Returns the lowest limit of a control group and its ancestors. */
 static double limit_of(const char *root, const char *mount, char *group, const char *name) {
   char path[1536];
   double least = INFINITY;
@@ -41,7 +42,7 @@ static double limit_of(const char *root, const char *mount, char *group, const c
   }
 }
 
-/* In version 2 a process is in one group ("0::/PATH"), in version 1 in one for each controller
+/* In version 2 a process is in one group ("0::/PATH"), in version 1 in one per controller
    ("N:memory:/PATH"). */
 static double limit(const char *root) {
   char path[512], line[1024];

@@ -7,7 +7,7 @@
 #define EVERY ((gt_ns)10000000000)
 
 static struct {
-  char what[96], part[160]; /* what is computed, and where it is */
+  char what[96], part[160]; /* the command, and its position */
   gt_ns began, said;
 } progress;
 

@@ -13,7 +13,7 @@ static uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/* Absorbs one word after another, so that (a, b) and (b, a) are different keys. */
+/* Absorbs the words one after the other, so that (a, b) and (b, a) are different keys. */
 gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b) {
   uint64_t key = mix(seed + GOLDEN);
   key = mix((key ^ (uint64_t)purpose) + GOLDEN);
@@ -31,13 +31,13 @@ double gt_rng_uniform(gt_rng *rng) {
 }
 
 double gt_rng_normal(gt_rng *rng) {
-  double u = 1.0 - gt_rng_uniform(rng); /* (0, 1]: the logarithm is finite */
+  double u = 1.0 - gt_rng_uniform(rng); /* in (0, 1], so that the logarithm is finite */
   double angle = TWO_PI * gt_rng_uniform(rng);
   return sqrt(-2.0 * log(u)) * cos(angle);
 }
 
 uint64_t gt_rng_below(gt_rng *rng, uint64_t n) {
-  /* 2^64 mod n: the number of the other values is a multiple of n */
+  /* 2^64 mod n: the number of the remaining values is a multiple of n */
   uint64_t reject = (UINT64_C(0) - n) % n;
   for (;;) {
     uint64_t x = gt_rng_u64(rng);

@@ -1,4 +1,5 @@
-/* Signals: SIGUSR1, SIGTERM, SIGINT or SIGHUP request a stop, which takes effect at the next step. */
+/* Signals: SIGUSR1, SIGTERM, SIGINT or SIGHUP request a stop, which takes effect at the next
+   step. */
 #include "geotrain/base.h"
 
 #include <signal.h>
@@ -9,8 +10,8 @@ static void remember(int number) {
   if (first_signal == 0) first_signal = number;
 }
 
-/* SA_RESTART: these signals interrupt no read, write or wait, neither ours nor a library's.  SIGHUP
-   stays ignored under nohup. */
+/* SA_RESTART: these signals interrupt no read, write or wait, neither geotrain's nor a library's.
+   SIGHUP stays ignored under nohup. */
 void gt_stop_install(void) {
   static const int numbers[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
   struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART}, before;

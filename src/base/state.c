@@ -20,7 +20,7 @@ size_t gt_type_size(gt_type type) {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* FNV-1a of a name in two parts. */
+/* Returns the FNV-1a hash of a name in two parts. */
 static size_t hash_of(const char *prefix, const char *name) {
   const char *const parts[] = {prefix, name};
   uint64_t hash = UINT64_C(14695981039346656037);
@@ -35,7 +35,7 @@ static bool is_called(const gt_state_item *item, const char *prefix, const char 
   return strncmp(item->name, prefix, head) == 0 && strcmp(item->name + head, name) == 0;
 }
 
-/* The slot of the name, or the free one where it belongs. */
+/* Returns the slot of the name, or the free slot for it. */
 static size_t slot_of(const gt_state *state, const char *prefix, const char *name) {
   size_t at = hash_of(prefix, name) & (state->nslots - 1);
   while (state->slots[at] && !is_called(&state->items[state->slots[at] - 1], prefix, name))

@@ -36,17 +36,17 @@ static const char *base_name(const char *path) {
 }
 
 gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) {
-  char text[GT_ERROR_TEXT_MAX]; /* not last_error itself: the arguments may point to it */
+  char text[GT_ERROR_TEXT_MAX]; /* not last_error itself: an argument can point to it */
   va_list args;
   va_start(args, format);
   int length = vsnprintf(text, sizeof text, format, args);
   va_end(args);
   if (length < 0) snprintf(text, sizeof text, "an error whose text could not be formatted");
-  /* Only internal faults name a source line; in other errors it is of no use to users. */
+  /* Only internal faults name a source line; for other errors it does not help users. */
   if (code == GT_ERR_FAULT && length >= 0 && (size_t)length < sizeof text) {
     snprintf(text + length, sizeof text - (size_t)length, " (%s:%d)", base_name(file), line);
   }
-  gt_text_flatten(text); /* it goes into logs and records, and may quote files */
+  gt_text_flatten(text); /* it goes into logs and records, and can quote files */
   memcpy(last_error, text, sizeof text);
   return code;
 }

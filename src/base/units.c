@@ -1,4 +1,4 @@
-/* Units: rates, times and sizes as people write them, and the nearest known name. */
+/* Units: parsing and printing of rates, times and sizes, and the nearest known name. */
 #include "geotrain/base.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@ typedef struct {
   double factor;
 } unit;
 
-/* Smallest first: printing uses the largest unit that gives a value of at least 1. */
+/* Ascending: printing uses the largest unit that gives a value of at least 1. */
 static const unit rate_units[] = {{"bit/s", 1},    {"kbit/s", 1e3},  {"Mbit/s", 1e6},
                                   {"Gbit/s", 1e9}, {"Tbit/s", 1e12}, {NULL, 0}};
 static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
@@ -36,7 +36,7 @@ static gt_status refuse(const char *text, const char *kind, const char *example,
       text ? text : "", kind, names, example);
 }
 
-/* strtod alone would accept "inf", "0x10" and a sign. */
+/* Checks the first character: strtod alone would accept "inf", "0x10" and a sign. */
 static gt_status parse(const char *text, const char *kind, const char *example, const unit *units,
                        double *out) {
   if (!text || !(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX"))
@@ -67,7 +67,7 @@ gt_status gt_parse_size_bytes(const char *text, double *out) {
   return parse(text, "size", "1 GiB", size_units, out);
 }
 
-/* whole: the smallest unit (bits, bytes) is printed without decimals.  The factor 0.99995 prints 1
+/* whole: print the smallest unit (bits, bytes) without decimals.  The factor 0.99995 prints 1
    Mbit/s instead of "1000.0 kbit/s". */
 static char *format_in(char *buf, size_t size, double value, const unit *units, bool whole) {
   const unit *best = units;
@@ -103,7 +103,8 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Edit distance with transpositions of neighbours (optimal string alignment), ignoring case. */
+/* Returns the edit distance with transpositions of adjacent characters (optimal string alignment),
+   ignoring case. */
 static size_t distance(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b);
   if (n > NAME_LIMIT || m > NAME_LIMIT) return SIZE_MAX;

@@ -1,6 +1,6 @@
 /* A checkpoint on disk: a user block with the SHA-256, then the HDF5 image.  Made durable by
-   temporary name, fsync, rename, and fsync of the directories.  POSIX only, so any thread may do
-   it. */
+   temporary name, fsync, rename, and fsync of the directories.  Uses POSIX only, so any thread can
+   call it. */
 #include "internal.h"
 
 #include <errno.h>
@@ -53,8 +53,7 @@ bool gt_ckpt_was_whole(const char *run_dir, const char *region) {
   return access(mark_path(path, sizeof path, run_dir, region), F_OK) == 0;
 }
 
-/* Another region may remove an empty folder between our mkdir and our open; then both are
-   repeated. */
+/* Another region can remove an empty folder between mkdir and open; then both are repeated. */
 static gt_status open_temporary(const char *folder, const char *final, char *temporary, size_t size,
                                 int *fd) {
   for (int attempt = 0;; attempt++) {
@@ -122,11 +121,11 @@ gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int6
   return GT_OK;
 }
 
-/* ---- a file that was written in parts ---- */
+/* ---- a file written in parts ---- */
 
 #define SEALED_AT_ONCE ((size_t)1 << 20)
 
-/* The SHA-256 and size of what is behind the user block. */
+/* Computes the SHA-256 and size of everything after the user block. */
 static gt_status hash_open(int fd, const char *path, char hex[GT_SHA256_HEX], size_t *bytes) {
   gt_sha256 *hash = gt_sha256_begin();
   unsigned char *part = gt_alloc(SEALED_AT_ONCE, 1);
@@ -200,7 +199,7 @@ static gt_status parse_block(const char *path, const char block[CKPT_BLOCK],
   return GT_OK;
 }
 
-/* What the user block promises: the SHA-256 and size of what is behind it.  The file has that
+/* The contents of the user block: the SHA-256 and size of everything after it.  The file has that
    size. */
 typedef struct {
   char block[CKPT_BLOCK], hex[GT_SHA256_HEX];
@@ -214,15 +213,15 @@ static gt_status read_promise(int fd, promise *p, const char *path) {
     return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; expected a checkpoint", path);
   size_t size = (size_t)at.st_size;
   if (size < CKPT_BLOCK)
-    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; a checkpoint has more than %d", path,
-                   size, CKPT_BLOCK);
+    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; expected more than %d", path, size,
+                   CKPT_BLOCK);
   GT_TRY(read_bytes(fd, path, (unsigned char *)p->block, CKPT_BLOCK));
   GT_TRY(parse_block(path, p->block, p->hex, &p->bytes));
   if (size - CKPT_BLOCK < p->bytes)
     return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; expected a whole checkpoint",
                    path, size, p->bytes + CKPT_BLOCK);
   if (size - CKPT_BLOCK > p->bytes)
-    return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; it says that it has %zu", path, size,
+    return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; its first line says %zu", path, size,
                    p->bytes + CKPT_BLOCK);
   return GT_OK;
 }
@@ -245,7 +244,7 @@ static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
   return keeps(&p, found, path);
 }
 
-/* Opening a FIFO of that name must not block. */
+/* Opens a file without blocking if it is a FIFO. */
 static int open_to_read(const char *path) {
   return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }

@@ -1,4 +1,4 @@
-/* A state list as an HDF5 image in memory: items are datasets named by their paths, the info is
+/* A state list as an HDF5 image in memory: items are datasets named by their paths; the info is
    stored as attributes of the root. */
 #include <errno.h>
 #include <hdf5.h>
@@ -98,7 +98,7 @@ static hid_t text_type(size_t bytes) {
   return type;
 }
 
-/* Write the attributes, and an item, to an open HDF5 file; false: HDF5 refused. */
+/* put_info writes the attributes to an open HDF5 file, put_item an item; false: HDF5 failed. */
 static bool put_info(int64_t file, const gt_ckpt_info *info) {
   int64_t schema = CKPT_SCHEMA;
   bool ok = put_attribute(file, "geotrain_checkpoint", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &schema);
@@ -128,9 +128,9 @@ static bool put_item(int64_t file, const gt_state_item *item) {
                      item->data);
 }
 
-/* Version bounds are fixed to the oldest sufficient
-   format, which every HDF5 tool reads.  Its superblock has no checksum: HDF5 1.10's
-   H5Fget_file_image leaves a stale one in newer superblocks. */
+/* Version bounds are fixed to the oldest sufficient format, which every HDF5 tool reads.  Its
+   superblock has no checksum: HDF5 1.10's H5Fget_file_image leaves a stale one in newer
+   superblocks. */
 static hid_t create(const char *name, hid_t access) {
   hid_t how = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
@@ -160,7 +160,7 @@ static size_t image_bytes(const gt_state *state) {
   return bytes;
 }
 
-/* Copies the image behind the user block.  In some library versions the image includes the user
+/* Copies the image after the user block.  In some library versions the image includes the user
    block; the position of the signature shows it. */
 static bool take_image(hid_t image, gt_ckpt_file *file) {
   static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -183,20 +183,20 @@ static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_stat
                             gt_ckpt_file *file) {
   if (image < 0)
     return GT_FAIL(GT_ERR_CKPT,
-                   "HDF5 could not begin an image in memory; expected the core driver");
+                   "HDF5 could not create an image in memory; expected the core driver");
   if (!put_info(image, info))
-    return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the checkpoint's attributes of region %s",
+    return GT_FAIL(GT_ERR_CKPT, "HDF5 rejected the checkpoint's attributes of region %s",
                    info->region);
   for (size_t i = 0; i < state->n; i++) {
     const gt_state_item *item = &state->items[i];
     if (!put_item(image, item))
       return GT_FAIL(
           GT_ERR_CKPT,
-          "HDF5 refused the state item '%s' of %zu elements; names must be distinct paths",
+          "HDF5 rejected the state item '%s' of %zu elements; names must be distinct paths",
           item->name, item->count);
   }
   if (!take_image(image, file))
-    return GT_FAIL(GT_ERR_CKPT, "HDF5 could not give the image of region %s", info->region);
+    return GT_FAIL(GT_ERR_CKPT, "HDF5 could not return the image of region %s", info->region);
   return GT_OK;
 }
 
@@ -230,8 +230,8 @@ gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info,
 
 /* ---- a file on disk, part by part ------------------------------------------------------------ */
 
-/* A final model that is written in parts: the datasets are on disk from the begin, and every part
-   is a hyperslab of them. */
+/* A final model written in parts: the datasets are created first, and every part is a hyperslab of
+   them. */
 
 #define READ_AT_ONCE ((size_t)1 << 18) /* floats */
 
@@ -247,7 +247,7 @@ static gt_status refused(const gt_ckpt_parts *p, const char *what) {
                  errno ? strerror(errno) : "HDF5 refused");
 }
 
-/* Nothing is written before the first part. */
+/* HDF5 writes nothing before the first part. */
 static hid_t create_set(hid_t file, const char *name, size_t count) {
   hsize_t dims = count;
   hid_t space = H5Screate_simple(1, &dims, NULL), link = H5Pcreate(H5P_LINK_CREATE),
@@ -272,7 +272,7 @@ gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t np
   const int fd = gt_temporary_create(p->temporary, sizeof p->temporary, p->final);
   if (fd < 0) {
     gt_free(p);
-    return GT_FAIL(GT_ERR_CKPT, "%s/final.h5: the final model could not be begun: %s", run_dir,
+    return GT_FAIL(GT_ERR_CKPT, "%s/final.h5: the final model could not be created: %s", run_dir,
                    strerror(errno));
   }
   close(fd);
@@ -335,7 +335,7 @@ gt_status gt_ckpt_parts_get(gt_ckpt_parts *parts, bool buffers, size_t at, float
   return ok ? GT_OK : refused(parts, "read");
 }
 
-/* The parameters as they are on disk: the file is what the summary refers to. */
+/* Hashes the parameters as read back from disk, because the summary's hash refers to the file. */
 static bool hash_params(const gt_ckpt_parts *p, char hex[GT_SHA256_HEX]) {
   float *part = GT_NEW_ARRAY(float, READ_AT_ONCE);
   gt_sha256 *hash = gt_sha256_begin();

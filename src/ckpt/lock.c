@@ -1,6 +1,6 @@
-/* A run directory belongs to one run at a time.  RUN_DIR/<region>.lock names the process that has it;
-   a thread of that process counts up a number in it.  Made by link(2), which is atomic on every file
-   system, also where there are no locks. */
+/* The lock of a run directory, which at most one run can use at a time.  RUN_DIR/<region>.lock
+   names the process that holds it; a thread of that process increments a counter in it.  Created
+   with link(2), which is atomic on every file system, including those without locks. */
 #include "internal.h"
 
 #include <errno.h>
@@ -14,11 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A holder elsewhere counts every BEAT_S seconds; one that has not for STALE_S has ended. */
+/* The holder increments the counter every BEAT_S seconds; on other hosts, a lock whose counter has
+   stood still for STALE_S is stale. */
 #define BEAT_S  5
 #define STALE_S (4 * BEAT_S)
 
-/* Who has a run directory. */
+/* The holder of a run directory. */
 typedef struct {
   char host[64], boot[40], space[40]; /* space: of process ids */
   long pid;
@@ -48,8 +49,8 @@ static void first_line(char *text, size_t size, const char *path) {
   if (!text[0]) snprintf(text, size, "-");
 }
 
-/* The process's start, field 22 of /proc/PID/stat, and its state, field 3, counted behind the name,
-   which may contain anything; false: there is no such process, or /proc hides it. */
+/* Reads the process's start time (field 22 of /proc/PID/stat) and state (field 3), counted after
+   the name, which can contain any character.  False: no such process, or /proc hides it. */
 static bool look_at(long pid, unsigned long long *began, char *state) {
   char path[64], line[1024];
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -93,7 +94,7 @@ static holder this_process(void) {
 
 #define FORMAT                                                                                     \
   "beat %020lld host %s boot %s space %s pid %ld began %llu job %s restart %ld since %s\n"
-#define BEAT_AT 5 /* where the number begins */
+#define BEAT_AT 5 /* offset of the counter */
 
 static bool parse(const char *text, holder *h, long long *beat) {
   return sscanf(text,
@@ -142,7 +143,7 @@ static gt_status write_own(const gt_ckpt_lock *l, char *other, size_t size) {
 
 typedef enum { RUNS, ENDED, UNSEEN } sight;
 
-/* What can be seen from here of the holder's process. */
+/* Finds out what this host can tell about the holder's process. */
 static sight see(const holder *h, const holder *own) {
   unsigned long long began;
   char state;
@@ -152,13 +153,13 @@ static sight see(const holder *h, const holder *own) {
   return kill((pid_t)h->pid, 0) != 0 && errno == ESRCH ? ENDED : UNSEEN;
 }
 
-/* A requeued job takes over from itself: Slurm has ended its processes. */
+/* True if the holder is an earlier start of this requeued job: Slurm has ended its processes. */
 static bool own_job(const holder *h, const holder *own) {
   return strcmp(h->job, "-") != 0 && strcmp(h->job, own->job) == 0 && own->restart > h->restart;
 }
 
-/* Whether the holder still runs: at once if its process can be seen from here, else by whether it
-   counts within STALE_S, by this host's clock. */
+/* True if the holder still runs: at once if its process is visible from here, else if its counter
+   changes within STALE_S by this host's clock. */
 static bool lives(const gt_ckpt_lock *l, const holder *h, long long beat) {
   if (own_job(h, &l->own)) return false;
   const sight seen = see(h, &l->own);
@@ -183,8 +184,8 @@ static gt_status in_use(const char *run_dir, const holder *h) {
       strcmp(h->job, "-") ? h->job : "");
 }
 
-/* Puts `other` in the place of the lock of a run that has ended.  Of two that do this at the same
-   time the later one has it. */
+/* Replaces a stale lock by `other`.  If two processes do this at the same time, the later one gets
+   the lock. */
 static gt_status replace(const gt_ckpt_lock *l, const char *other, const char *run_dir) {
   holder now;
   long long beat;
@@ -210,7 +211,8 @@ static gt_status take(const gt_ckpt_lock *l, const char *other, const char *run_
 
 /* ---- holding --------------------------------------------------------------------------------- */
 
-/* Counts; false: another process has taken the lock.  A disk that refuses does not end the run. */
+/* Increments the counter; false: another process has taken the lock.  A disk error does not end the
+   run. */
 static bool count(const gt_ckpt_lock *l, long long beat) {
   holder now;
   long long old;

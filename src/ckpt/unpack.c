@@ -1,4 +1,4 @@
-/* An HDF5 image back to a state list.  The image is not trusted: types, ranks, names and sizes are
+/* Decodes an HDF5 image to a state list.  The image is untrusted: types, ranks, names and sizes are
    all checked. */
 #include <hdf5.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ typedef struct {
   const char *path;
   gt_state *state;
   gt_ckpt_info *info;
-  bool without_model; /* leaves the arrays of the model out */
+  bool without_model; /* skips the arrays of the model */
 } reading;
 
 static gt_status get_number(const reading *r, hid_t image, const char *name, hid_t memory,
@@ -92,7 +92,7 @@ static gt_status get_job(const reading *r, hid_t set) {
   return GT_OK;
 }
 
-/* The type of an item, and its HDF5 memory type; false if it is not a supported type. */
+/* Sets the type of an item and its HDF5 memory type; false if the type is not supported. */
 static bool item_type(hid_t type, gt_type *out, hid_t *memory) {
   if (H5Tequal(type, H5T_IEEE_F32LE) > 0)
     return *out = GT_TYPE_F32, *memory = H5T_NATIVE_FLOAT, true;
@@ -104,8 +104,8 @@ static bool item_type(hid_t type, gt_type *out, hid_t *memory) {
   return false;
 }
 
-/* A data set holds all that it declares, as checkpoints are written, so that reading it takes no
-   more memory than the file has bytes. */
+/* Requires that a dataset stores all the data that it declares, as in every checkpoint, so that
+   reading it needs no more memory than the file has bytes. */
 static gt_status check_set(const reading *r, hid_t set, const char *name) {
   GT_TRY(gt_data_h5_check_layout(GT_ERR_CKPT, set, r->path, name));
   hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
@@ -174,8 +174,8 @@ static gt_status walk(const reading *r, hid_t group, const char *prefix, int dep
                      prefix, length, sizeof link - 1);
     int total = snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", link);
     if ((size_t)total >= sizeof link)
-      return GT_FAIL(GT_ERR_CKPT, "%s: the name '%s' has %d bytes; %zu are allowed", r->path, name,
-                     total, sizeof link - 1);
+      return GT_FAIL(GT_ERR_CKPT, "%s: the name '%s' has %d bytes; expected at most %zu", r->path,
+                     name, total, sizeof link - 1);
     bool met;
     hid_t access = gt_data_h5_inside(H5P_LINK_ACCESS, &met), object = H5Oopen(group, link, access);
     H5Pclose(access);
@@ -223,8 +223,7 @@ gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ck
   return status;
 }
 
-/* The same of an open HDF5 file (negative: HDF5 could not open it), without the arrays of the
-   model. */
+/* Decodes an open HDF5 file (negative: HDF5 could not open it), without the arrays of the model. */
 static gt_status decode_file(int64_t file, const char *path, gt_ckpt_info *info, gt_state *state) {
   *info = (gt_ckpt_info){0};
   *state = (gt_state){.owns_data = true};
@@ -276,7 +275,7 @@ struct gt_ckpt_source {
   size_t floats[2];
 };
 
-/* A list of float32, and its length. */
+/* Opens a list of float32 and gets its length. */
 static bool open_set(gt_ckpt_source *s, int kind, const char *name) {
   s->sets[kind] = H5Dopen2(s->file, name, H5P_DEFAULT);
   if (s->sets[kind] < 0) return false;

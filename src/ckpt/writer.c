@@ -1,5 +1,5 @@
-/* Rounds on disk: a thread writes their files, others are listed and removed; and the final model
-   of a run.  Files of other regions and unknown files are left alone. */
+/* Rounds on disk: a thread writes their files; others are listed and removed.  Also the final model
+   of a run.  Files of other regions and unknown files are not touched. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ char *gt_ckpt_path(char *buf, size_t size, const char *run_dir, int64_t round, c
   return buf;
 }
 
-/* The number in the name of a round's folder, or -1 for any other name. */
+/* Returns the number in the name of a round's folder, or -1 for any other name. */
 static int64_t round_of(const char *name) {
   size_t length = strlen(name);
   if (length == 0 || length > 18 || strspn(name, "0123456789") != length ||
@@ -29,7 +29,7 @@ static int64_t round_of(const char *name) {
   return strtoll(name, NULL, 10);
 }
 
-/* A temporary file (gt_temporary_create) for "<region>.h5". */
+/* True for a temporary file (gt_temporary_create) of "<region>.h5". */
 static bool is_temporary(const char *name, const char *region) {
   char of[NAME_MAX + 4];
   snprintf(of, sizeof of, "%s.h5", region);
@@ -47,7 +47,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* All numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
+/* Returns all numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
 static int64_t *folders(const char *run_dir, size_t *n) {
   size_t capacity = 16;
   int64_t *rounds = GT_NEW_ARRAY(int64_t, capacity);
@@ -80,7 +80,7 @@ size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, 
   return given;
 }
 
-/* Removes the region's temporary files in one round's folder; returns whether there were any. */
+/* Removes the region's temporary files in one round's folder; returns true if there were any. */
 static bool remove_temporaries(const char *run_dir, int64_t round, const char *region) {
   char folder[PATH_MAX];
   bool any = false;
@@ -99,7 +99,7 @@ static void remove_folder_if_empty(const char *run_dir, int64_t round) {
   rmdir(folder);
 }
 
-/* Removes what a killed run of this region left: temporary files, and folders that are then
+/* Removes the leftovers of a killed run of this region: temporary files, and folders that become
    empty. */
 static void sweep(const char *run_dir, const char *region) {
   size_t n;
@@ -163,7 +163,7 @@ static void *serve(void *context) {
   return NULL;
 }
 
-/* The thread blocks all signals: stop requests are for the thread that runs MPI. */
+/* The thread blocks all signals: the thread that runs MPI handles stop requests. */
 static int start_thread(gt_ckpt_writer *writer) {
   sigset_t all, before;
   sigfillset(&all);
@@ -175,11 +175,11 @@ static int start_thread(gt_ckpt_writer *writer) {
 
 static gt_status make_directory(const char *path) {
   if (mkdir(path, 0777) == 0 || errno == EEXIST) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "%s: the directory for checkpoints cannot be made: %s", path,
+  return GT_FAIL(GT_ERR_CKPT, "%s: the checkpoint directory cannot be created: %s", path,
                  strerror(errno));
 }
 
-/* Creates a writer for files of this name, with its thread; creates and removes nothing on disk. */
+/* Creates a writer with its thread for files of this name; does not touch the disk. */
 static gt_status open_writer(gt_ckpt_writer **out, const char *run_dir, const char *name) {
   gt_ckpt_writer *writer = GT_NEW(gt_ckpt_writer);
   writer->run_dir = gt_strdup(run_dir);
@@ -229,7 +229,7 @@ void gt_ckpt_writer_close(gt_ckpt_writer *writer) {
   gt_free(writer);
 }
 
-/* gt_ckpt_write with any round. */
+/* Does gt_ckpt_write for any round. */
 static gt_status begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info,
                        const gt_state *state) {
   gt_ckpt_file file;
@@ -249,12 +249,12 @@ gt_status gt_ckpt_write(gt_ckpt_writer *writer, const gt_ckpt_info *info, const 
   pthread_mutex_unlock(&writer->lock);
   if (progress == GT_CKPT_BUSY)
     return GT_FAIL(GT_ERR_FAULT,
-                   "round %lld of region %s was to be written while round %lld is under way",
+                   "cannot write round %lld of region %s while round %lld is being written",
                    (long long)info->round, writer->name, (long long)writer->round);
   if (progress == GT_CKPT_DONE)
     return GT_FAIL(
         GT_ERR_FAULT,
-        "round %lld of region %s was to be written before the result of round %lld was asked for",
+        "cannot write round %lld of region %s before the result of round %lld is collected",
         (long long)info->round, writer->name, (long long)writer->round);
   if (info->round < 0)
     return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; expected 0 or more",
@@ -283,7 +283,7 @@ void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept) {
 
 /* ---- final model ----------------------------------------------------------------------------- */
 
-/* The final model of a run: a file beside the rounds; and the list of models in a run directory. */
+/* The final model of a run, in the run directory; and the list of models in a run directory. */
 
 #define LISTED 8 /* files listed by name; the rest is only counted */
 
@@ -336,7 +336,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds the models in the folder whose names have this beginning, sorted by name. */
+/* Adds the models in the folder whose names begin with `begin`, sorted by name. */
 static void add_folder(listing *l, const char *folder, const char *begin, const char *prefix) {
   size_t n = 0, capacity = 0;
   char **names = NULL;

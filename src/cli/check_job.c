@@ -8,7 +8,7 @@
 #include "geotrain/setup.h"
 #include "geotrain/sim_shape.h"
 
-/* A region whose hosts are other machines has its data there. */
+/* Sets *elsewhere: a region whose hosts are other machines has its data there. */
 static gt_status find_elsewhere(bool *elsewhere, const gt_job *job, bool here) {
   char host[256] = "";
   gt_status status = GT_OK;
@@ -43,7 +43,8 @@ static gt_status check_links(const gt_job *job) {
   return GT_OK;
 }
 
-/* What ranks read besides data; where data may be on other machines, these files may be, too. */
+/* Checks the other files that ranks read; if data are on other machines, these files can be,
+   too. */
 static gt_status check_files(const gt_job *job) {
   GT_TRY(gt_setup_check_choices(job));
   return check_init(job->train.init);

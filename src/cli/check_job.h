@@ -1,4 +1,4 @@
-/* Whether a job can begin, as far as this machine can tell: `geotrain info --check`. */
+/* Checks that a job can begin, as far as this machine can tell: `geotrain info --check`. */
 #ifndef GEOTRAIN_CLI_CHECK_JOB_H
 #define GEOTRAIN_CLI_CHECK_JOB_H
 
@@ -6,10 +6,10 @@
 
 #include "geotrain/job.h"
 
-/* Checks what `train` checks before it begins, without ranks. Prints a line for each region to
-   `to`, then a verdict unless there is an error. here: files that cannot be read here may be on
-   other machines, whatever the hosts of their region, and a plan may have yet to set ranks.
-   GT_ERR_JOB, GT_ERR_DATA, GT_ERR_CKPT (train.init): the first fault. Local. */
+/* Makes `train`'s checks before it begins, without ranks. Prints a line for each region to `to`,
+   then a verdict unless there is an error. here: files that cannot be read here can be on other
+   machines, whatever the hosts of their region, and a plan can still set the ranks. GT_ERR_JOB,
+   GT_ERR_DATA, GT_ERR_CKPT (train.init): the first error. Local. */
 gt_status gt_cli_check_job(const gt_job *job, bool here, FILE *to);
 
 #endif

@@ -47,7 +47,7 @@ gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t
   return GT_OK;
 }
 
-/* Parameters and buffers from the state. */
+/* Copies parameters and buffers from the state. */
 static gt_status load(const gt_graph *graph, const char *path, const gt_state *state) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_status status =
@@ -61,7 +61,7 @@ static gt_status load(const gt_graph *graph, const char *path, const gt_state *s
   return GT_FAIL(status, "%s: %s", path, reason);
 }
 
-/* The options of the model are in the job that trained it. */
+/* Creates the graph with the options of the job that trained the model. */
 static gt_status create_with_options(gt_graph **graph, gt_graph_spec *spec, const char *path,
                                      const gt_ckpt_info *info) {
   gt_job *job = NULL;

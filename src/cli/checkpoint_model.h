@@ -5,23 +5,22 @@
 #include "geotrain/ckpt.h"
 #include "geotrain/nn.h"
 
-/* The shape of the samples that the model takes.  GT_ERR_CKPT: a number is not valid for a
-   shape. */
+/* Reads the shape of the model's samples.  GT_ERR_CKPT: a number is not valid for a shape. */
 gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
                                   gt_sample_shape *shape);
-/* The normalisation of the images that the model was trained on: mean[c] and std[c], borrowed from
-   the state. *said false: the file does not contain it (ids, float32, or an older file).
+/* Finds the normalisation of the images that the model was trained on: mean[c] and std[c], borrowed
+   from the state. *said false: the file does not contain it (ids, float32, or an older file).
    GT_ERR_CKPT: it contains invalid values. */
 gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels,
                                  bool *said, const float **mean, const float **std);
-/* GT_ERR_CKPT: the file is the checkpoint of a region with stages of a pipeline, which holds only a
+/* Returns GT_ERR_CKPT for the checkpoint of a region with stages of a pipeline, which holds only a
    part of the model. */
 gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info);
-/* Creates the graph of its model, with `params` parameters, as *spec says; model, options and
-   kernels are set here.  Errors as gt_cli_checkpoint_model. */
+/* Creates the graph of its model, with `params` parameters, from *spec; sets model, options and
+   kernels.  Errors as gt_cli_checkpoint_model. */
 gt_status gt_cli_checkpoint_graph(gt_graph **out, const char *path, const gt_ckpt_info *info,
                                   size_t params, gt_graph_spec *spec);
-/* GT_ERR_CKPT: the definition of the whole model differs from that of the trained one. */
+/* Returns GT_ERR_CKPT if the definition of the whole model differs from that of the trained one. */
 gt_status gt_cli_checkpoint_hash(const gt_graph *graph, const char *path, const gt_ckpt_info *info);
 /* Builds the model for samples of this shape and batches of at most batch_max (0: arrays only),
    with its parameters and buffers in place.  The caller closes *out.  GT_ERR_CKPT: this program has

@@ -17,7 +17,7 @@ typedef struct {
 
 /* Ends with an entry whose name is NULL. */
 extern const gt_command gt_commands[];
-/* The command of this name; NULL with an error text that suggests the most similar one. */
+/* Returns the command of this name; NULL with an error text that suggests the most similar one. */
 const gt_command *gt_command_find(const char *name);
 /* Prints the list of commands and the exit codes. */
 void gt_print_commands(FILE *to);

@@ -1,4 +1,4 @@
-/* geotrain data: makes data sets and describes them. */
+/* geotrain data: creates and describes data sets. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -80,8 +80,8 @@ static gt_status parse_count(const char *command, const char *option, const char
   return GT_OK;
 }
 
-/* Calls `take` for each option of `data argv[0]`; `known` names them.  optind is then the first
-   word that is none. */
+/* Calls `take` for each option of `data argv[0]`; `known` lists them.  optind is then the first
+   word that is not an option. */
 static gt_status
 take_options(int argc, char **argv, const struct option *options, const char *known,
              gt_status (*take)(void *context, const struct option *option, const char *text),
@@ -337,7 +337,7 @@ static void print_channels(const char *title, const float *values, size_t n) {
   printf("\n");
 }
 
-enum { CLASSES_LISTED = 1000 }; /* of more only the sum is printed */
+enum { CLASSES_LISTED = 1000 }; /* with more classes only the total is printed */
 
 static void print_classes(gt_dataset *dataset) {
   const gt_dataset_info *info = gt_dataset_describe(dataset);

@@ -24,7 +24,7 @@ static const char usage[] = USAGE
     "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
     "the figures do not depend on the number.\n";
 
-/* The shape of the samples that the checkpoint's model takes; the data must have the same shape. */
+/* Finds the shape of the checkpoint's samples; the data must have the same shape. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *path,
                              const gt_dataset_info *data, const char *data_path,
                              gt_sample_shape *shape) {
@@ -63,8 +63,8 @@ static void report(const gt_ckpt_info *info, const gt_graph *model, const gt_cli
          sum->samples, info->model, which, (long long)info->step);
 }
 
-/* The common source of all threads' graphs; `model` holds the parameters and buffers that all of
-   them read. */
+/* The common source of all threads' graphs; `model` holds the parameters and buffers that all
+   share. */
 typedef struct {
   const char *path;
   const gt_ckpt_info *info;
@@ -87,8 +87,8 @@ static gt_status make_graph(void *ctx, gt_graph **out) {
   return GT_OK;
 }
 
-/* Every thread uses one core.  Additional threads of OpenBLAS and oneDNN would only compete with
-   them. */
+/* Returns the number of threads, one per core.  Additional threads of OpenBLAS and oneDNN would
+   only compete with them. */
 static size_t choose_threads(size_t asked, size_t samples) {
   const char *why;
   size_t threads = gt_cli_threads(asked, samples, &why);
@@ -99,7 +99,7 @@ static size_t choose_threads(size_t asked, size_t samples) {
   return threads;
 }
 
-/* Evaluates all of the test split. */
+/* Evaluates the whole test split. */
 static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, size_t asked) {
   gt_cli_score score;
   const gt_cli_evaluation evaluation = {

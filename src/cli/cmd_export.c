@@ -52,7 +52,7 @@ static void add_values(exported *e, const gt_graph *graph) {
   }
 }
 
-/* "0.49139968 0.48215827 0.44653124": nine digits represent a float32 exactly. */
+/* Returns "0.49139968 0.48215827 0.44653124": nine digits represent a float32 exactly. */
 static char *list_of(const float *values, size_t n) {
   char *text = gt_alloc(n, 24);
   for (size_t i = 0, at = 0; i < n; i++)
@@ -60,7 +60,7 @@ static char *list_of(const float *values, size_t n) {
   return text;
 }
 
-/* All tensors; one with two names counts twice. */
+/* Counts the values of all tensors; a tensor with two names counts twice. */
 static size_t count_values(const gt_graph *graph) {
   size_t n = 0;
   gt_view as;
@@ -71,7 +71,7 @@ static size_t count_values(const gt_graph *graph) {
   return n;
 }
 
-/* Removes the notes without a text; returns the number of the others. */
+/* Removes the notes without a text; returns the number of those left. */
 static size_t keep_known(gt_safetensor_note *notes, size_t n) {
   size_t kept = 0;
   for (size_t i = 0; i < n; i++)

@@ -8,7 +8,7 @@
 #include "geotrain/pipe_groups.h"
 #include "options.h"
 
-#define NAMES 6 /* devices of a group that its line names */
+#define NAMES 6 /* devices listed by name per group */
 
 typedef struct {
   const char *path;
@@ -16,7 +16,7 @@ typedef struct {
   bool devices;
 } options;
 
-/* What is printed. */
+/* The data to print. */
 typedef struct {
   const options *o;
   const gt_job_fleet *fleet;
@@ -83,20 +83,20 @@ static void print_head(const view *v) {
   printf("%s: %zu device%s, %zu region%s, %zu group%s\n", v->o->path, v->fleet->n,
          plural(v->fleet->n), g->nregions, plural(g->nregions), g->ngroups, plural(g->ngroups));
   if (isinf(g->theta_s)) {
-    printf("level 1, links: no two mean times of %s that follow each other differ by a factor of "
+    printf("level 1, links: no two consecutive mean times of %s differ by a factor of "
            "%g\n",
            size, GT_PIPE_APART);
   } else {
-    printf("level 1, links: devices whose mean time of %s is above %s are apart (%s)\n", size,
+    printf("level 1, links: devices whose mean time of %s is above %s are separate (%s)\n", size,
            gt_format_time(theta, sizeof theta, g->theta_s),
            v->o->theta_s > 0       ? "--theta"
            : v->fleet->theta_s > 0 ? "fleet.theta"
                                    : "the largest gap");
   }
-  printf("level 2, power: devices whose mean ratio is above %g are apart\n", GT_PIPE_ALIKE);
+  printf("level 2, power: devices whose mean ratio is above %g are separate\n", GT_PIPE_ALIKE);
 }
 
-/* Of a sample, on the device of most power. */
+/* Prints the operations, for one sample, on the most powerful device. */
 static void print_operations(const view *v) {
   double forward_s = 0, input_s = 0, weight_s = 0, power = 0;
   char text[3][32];
@@ -107,7 +107,7 @@ static void print_operations(const view *v) {
     weight_s += v->fleet->operations[k].weight_s / power;
   }
   if (v->fleet->noperations > 0)
-    printf("model: %zu operations, of a sample on the device of most power: forward %s, "
+    printf("model: %zu operations, for one sample on the most powerful device: forward %s, "
            "backward-input %s, backward-weight %s\n",
            v->fleet->noperations, gt_format_time(text[0], 32, forward_s),
            gt_format_time(text[1], 32, input_s), gt_format_time(text[2], 32, weight_s));
@@ -123,7 +123,7 @@ static void print_names(const view *v, size_t group) {
   printf("\n");
 }
 
-/* Latency and rate of the link inside a group. */
+/* Prints latency and rate of the link inside a group. */
 static void print_inside(const view *v, size_t group) {
   const gt_pipe_link link = v->between[group * v->grouping.ngroups + group];
   const double carried_s = link.large_s - link.small_s;
@@ -184,7 +184,7 @@ static void print_devices(const view *v) {
 
 enum { THETA = 1, BYTES, DEVICES };
 
-/* A size or a time of an option, more than 0. */
+/* Reads a positive size or time of an option. */
 static gt_status read_amount(const char *option, const char *text,
                              gt_status (*parse)(const char *, double *), double *out) {
   char reason[GT_ERROR_TEXT_MAX - 64];

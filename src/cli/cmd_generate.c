@@ -37,20 +37,20 @@ typedef struct {
   gt_text_stages *stages;
   gt_tokens *tokens;
   size_t T;     /* positions of the model */
-  int32_t *ids; /* all so far */
+  int32_t *ids; /* all ids so far */
   size_t n;
   int32_t *window; /* (T+1): a sample of the model */
   gt_cli_candidate *candidates;
   gt_rng rng;
 } writer;
 
-/* The logits of the id behind position `last` of the window. */
+/* Returns the logits of the id after position `last` of the window. */
 static const float *logits_of(writer *w, size_t last) {
   if (w->stages) return gt_text_stages_logits(w->stages, w->window, last);
   return gt_graph_infer(w->graph, w->window, 1) + last * gt_graph_outputs(w->graph);
 }
 
-/* The id behind the last T at most. */
+/* Appends the next id, predicted from at most the last T. */
 static gt_status next_id(writer *w, const gt_cli_sampling *sampling) {
   const size_t count = w->n < w->T ? w->n : w->T;
   size_t id;
@@ -147,7 +147,7 @@ static gt_status generate(const char *named, const char *region, const request *
 
 /* ---- several ranks --------------------------------------------------------------------------- */
 
-/* Collective; all ranks get the same status. */
+/* Opens the parts of the model.  Collective; all ranks get the same status. */
 static gt_status open_parts(writer *w, const char *named, const char *region) {
   char path[4096];
   gt_ckpt_source *from = NULL;
@@ -171,8 +171,8 @@ static void say(gt_status status) {
   if (status != GT_OK && gt_launch_first()) gt_log(GT_LOG_ERROR, "%s", gt_error_text());
 }
 
-/* Rank 0 writes, the others compute their parts.  Rank 0 says what failed before any rank ends: the
-   launcher kills the others when one ends with an error. */
+/* Rank 0 generates, the others compute their parts.  Rank 0 reports a failure before any rank ends,
+   because the launcher kills the other ranks when one ends with an error. */
 static gt_status generate_in_parts(const char *named, const char *region, const request *r) {
   writer w = {0};
   gt_net_start(START_LIMIT_S);

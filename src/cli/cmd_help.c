@@ -13,7 +13,7 @@ const gt_command *gt_command_find(const char *name) {
     names[n] = gt_commands[n].name;
   }
   const char *near = gt_nearest(name, names, n);
-  GT_FAIL(GT_ERR_JOB, "%.80s is no command%s%s%s; `geotrain help` lists them", name,
+  GT_FAIL(GT_ERR_JOB, "%.80s is not a command%s%s%s; `geotrain help` lists them", name,
           near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   return NULL;
 }

@@ -14,7 +14,7 @@
 #include "measure_job.h"
 #include "options.h"
 
-/* The value after "key : " on the first line of /proc/cpuinfo that has the key. */
+/* Reads the value after "key : " on the first line of /proc/cpuinfo with the key. */
 static void read_cpu(const char *key, char *value, size_t size) {
   char line[8192];
   value[0] = '\0';
@@ -52,7 +52,7 @@ static void print_names(const char *title, const char *const *names) {
   printf("\n");
 }
 
-/* Prints the kernels that jobs may name and that this build has. */
+/* Prints the kernels that this build has and jobs can name. */
 static void print_kernels(void) {
   const char *const *names = gt_kernels_names;
   printf("kernels:       ");
@@ -77,7 +77,7 @@ static gt_status check_places(const gt_job *job) {
   return status;
 }
 
-/* What the job changes of the run in a run directory. */
+/* Prints the differences between the job and the run in a run directory. */
 static gt_status print_changes(const gt_job *job, const char *run_dir) {
   char path[4096];
   gt_job *run = NULL;
@@ -92,7 +92,7 @@ static gt_status print_changes(const gt_job *job, const char *run_dir) {
 static gt_status print_loaded(const options *o, const gt_job *job) {
   gt_job_warn(job, gt_job_warning);
   gt_status status = check_places(job);
-  const bool asked = o->flat || o->measure || o->resume; /* for something else than the job */
+  const bool asked = o->flat || o->measure || o->resume; /* another output than the job itself */
   if (status == GT_OK && o->check)
     status = gt_cli_check_job(job, o->check_here, asked ? stderr : stdout);
   if (status != GT_OK || (o->check && !asked)) return status;
@@ -157,11 +157,11 @@ static gt_status read_options(options *o, int argc, char **argv) {
     return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`",
                    of_job);
   if (o->out && !o->measure)
-    return GT_FAIL(GT_ERR_JOB, "info: --out is where --measure writes; see `geotrain help info`");
+    return GT_FAIL(GT_ERR_JOB, "info: --out needs --measure; see `geotrain help info`");
   return GT_OK;
 }
 
-/* Describes a model as used by a job that gives only its name: size, kernels by rule, source. */
+/* Describes a model with its default options: size, kernels by rule, source. */
 static void print_model(const gt_model *model) {
   gt_graph *graph;
   const gt_sample_shape *s = &model->usual;

@@ -82,7 +82,7 @@ static gt_status named(const char *option, gt_status status) {
   return GT_FAIL(GT_ERR_JOB, "placement: %s: %s", option, text);
 }
 
-/* At most a day: anything longer is taken as a mistake. */
+/* Reads a time of at most a day; anything longer is taken as a mistake. */
 static gt_status read_time(double *out, const char *option, const char *text) {
   GT_TRY(named(option, gt_parse_time_s(text, out)));
   if (*out > 86400)
@@ -182,7 +182,8 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
     GT_TRY(take_option(o, option, optarg));
   }
   if (optind < argc)
-    return GT_FAIL(GT_ERR_JOB, "placement: \"%.80s\" is no option; see `geotrain help placement`",
+    return GT_FAIL(GT_ERR_JOB,
+                   "placement: \"%.80s\" is not an option; see `geotrain help placement`",
                    argv[optind]);
   if (o->model_bytes == 0)
     return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; expected the size of a "

@@ -1,5 +1,5 @@
 /* geotrain plan JOB.yaml: plans ranks, strategy, time and cost of a job before it is submitted; or
-   shows what its pipeline will do. */
+   shows how its pipeline will run. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 
 typedef struct {
   const char *regions_csv, *write, *svg;
-  double margin; /* below 0: not given */
+  double margin; /* negative: not given */
   bool json;
 } plan_options;
 
@@ -81,7 +81,7 @@ static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
   return status;
 }
 
-/* Its ranks and schedule are in the job. */
+/* Plans a pipeline whose ranks and schedule are in the job. */
 static gt_status plan_pipeline(const gt_job *job, const plan_options *o) {
   gt_planner_pipeline *p = NULL;
   if (o->write || o->margin >= 0)
@@ -105,7 +105,7 @@ static gt_status show_search(const gt_planner_search *s, const plan_options *o) 
   return say_written(o);
 }
 
-/* Its stages are found. */
+/* Plans a pipeline whose stages are to be found. */
 static gt_status search_pipeline(const gt_job_words *words, const plan_options *o) {
   gt_planner_search *s = NULL;
   const gt_planner_options asked = {.job_path = words->path,

@@ -56,7 +56,7 @@ static void look_at_links(gt_told *told, const gt_sim *sim, size_t n) {
     }
 }
 
-/* The caller frees the result. */
+/* Returns the links of all regions; the caller frees the result. */
 static gt_link_result *links_told(gt_told *told, const gt_sim *sim, gt_summary *summary) {
   const gt_told_link *at = gt_told_links(told, &summary->nlinks);
   gt_link_result *links = GT_NEW_ARRAY(gt_link_result, summary->nlinks);
@@ -93,7 +93,7 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
   double compute = 0, wan = 0, local = 0, wall = 0;
   for (size_t i = 0; i < job->nregions; i++) {
     gt_sim_region(sim, i, &r);
-    if (r.workers == 0) continue; /* it only aggregates */
+    if (r.workers == 0) continue; /* the region only aggregates */
     compute += r.compute_s, wan += r.wan_wait_s, local += r.local_wait_s, wall += r.wall_s;
   }
   printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, gt_model_names[job->model.name],
@@ -186,7 +186,7 @@ static void show_end(const gt_sim *sim, double wall_s) {
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* If the topology is to be chosen: chooses it, and says so. */
+/* Chooses the topology, if the job leaves it open, and logs it. */
 static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
   char text[512];
   if (!gt_topology_has(spec->job->sync.topology, GT_CHOSEN)) return GT_OK;
@@ -197,12 +197,12 @@ static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
   return GT_OK;
 }
 
-/* The region with the data of the region's copy of the pipeline. */
+/* Returns the region with the data of this region's replica of the pipeline. */
 static size_t data_of(const gt_job *job, size_t region) {
   return gt_job_stage_region(job, gt_job_copy_of(job, region), 0);
 }
 
-/* The region with the first stage says why. */
+/* Logs a decision; the region with the first stage gives the reason. */
 static void say_decision(const gt_job *job, size_t region, int64_t step, const char *what,
                          const char *choice, const char *why) {
   const size_t copy = gt_job_copy_of(job, region);
@@ -248,7 +248,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
 static gt_status make_out(const char *out) {
   if (!out || mkdir(out, 0777) == 0 || errno == EEXIST) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "simulate: --out %s cannot be made: %s; expected a folder that can be written",
+                 "simulate: --out %s cannot be created: %s; expected a folder that can be written",
                  out, strerror(errno));
 }
 

@@ -10,7 +10,7 @@
 #include "options.h"
 
 #define LOOK  (GT_SECOND / 2)
-#define OFTEN 16 /* every OFTEN-th look also checks finished runs, which may be resumed */
+#define OFTEN 16 /* every OFTEN-th poll also checks finished runs, which could have been resumed */
 
 typedef struct {
   char **arguments;
@@ -25,7 +25,7 @@ typedef struct {
   gt_board *board;
   gt_watched *runs;
   size_t n, looks;
-  bool more; /* directories may get more runs */
+  bool more; /* directories can get more runs */
 } watch;
 
 /* ---- which runs ---- */
@@ -44,7 +44,7 @@ static gt_watched *find_run(const watch *w, const char *path) {
   return NULL;
 }
 
-/* Known runs keep their state. */
+/* Adds the paths; known runs keep their state. */
 static void take_paths(watch *w, const gt_watch_paths *paths, const bool *is_sweep) {
   gt_watched *runs = GT_NEW_ARRAY(gt_watched, paths->n);
   for (size_t i = 0; i < paths->n; i++) {
@@ -95,7 +95,7 @@ static bool is_done(const gt_watched *run) {
   return run->line.over && run->code == GT_OK && !run->is_sweep;
 }
 
-/* The jobs of all runs that are not done, each once, as a list for squeue. */
+/* Queries the jobs of all unfinished runs, without duplicates, with squeue. */
 static void ask_queue(const watch *w) {
   size_t size = w->n * GT_WATCH_JOBS * 40 + 2, used = 1;
   char jobs[GT_WATCH_JOBS][40], key[48], *list = GT_NEW_ARRAY(char, size);
@@ -112,7 +112,7 @@ static void ask_queue(const watch *w) {
   gt_free(list);
 }
 
-/* If there are several runs: the last part of the path, padded to the longest one. */
+/* Returns "" for a single run, else the last part of the path; *length: of the longest one. */
 static const char *name_of(const char *path, int *length) {
   size_t n = strlen(path);
   while (n > 1 && path[n - 1] == '/') n--;
@@ -141,7 +141,7 @@ static void put_line(gt_watched *run, int width) {
     snprintf(run->line.text, sizeof run->line.text, "%s", run->text);
 }
 
-/* True when every run is over. */
+/* Polls all runs; true when every run is over. */
 static bool look(watch *w) {
   int width = name_width(w);
   size_t columns = gt_board_width(w->board), prefix = width > 0 ? (size_t)width + 2 : 0;
@@ -164,7 +164,7 @@ static void show(const watch *w) {
   gt_free(lines);
 }
 
-/* The worst status: lost, then a limit, then stopped. */
+/* Returns the worst status: lost, then a limit, then stopped. */
 static gt_status code_of(const watch *w) {
   static const gt_status worst[] = {GT_ERR_LOST, GT_ERR_LIMIT, GT_STOPPED};
   for (size_t k = 0; k < sizeof worst / sizeof *worst; k++)
@@ -182,7 +182,7 @@ static void print_tables(const watch *w) {
   }
 }
 
-/* Sleeps between two looks; with many runs the interval is longer. */
+/* Sleeps between two polls; longer with many runs. */
 static void rest(const watch *w) {
   gt_ns until = gt_now() + (w->set->once ? LOOK / 10 : LOOK + (gt_ns)(w->n / 16) * LOOK);
   while (gt_now() < until && !gt_stop_requested()) gt_sleep(LOOK / 10);
@@ -236,15 +236,15 @@ static gt_status read_options(settings *set, int argc, char **argv) {
   return GT_OK;
 }
 
-/* Ctrl-C ends only the watching.  The process ends by the signal, as its parent expects. */
+/* Ends the process by the signal, as its parent expects.  Ctrl-C ends only the watching. */
 static void end_by_signal(int number) {
   fflush(stdout);
   signal(number, SIG_DFL);
   raise(number);
 }
 
-/* Prints errors of the command itself; for runs that ended with a status other than 0, their lines
-   have the reason. */
+/* Prints errors of the command itself.  The lines of runs that ended with a status other than 0
+   already have the reason. */
 static gt_status refused(gt_status status) {
   gt_log(GT_LOG_ERROR, "%s", gt_error_text());
   return status;

@@ -17,7 +17,8 @@ typedef struct {
   _Atomic size_t next;
   pthread_mutex_t lock; /* protects all fields below, and calls of e->make */
   gt_status status;
-  char text[GT_ERROR_TEXT_MAX]; /* the reason; needed because a thread's error text is its own */
+  char text[GT_ERROR_TEXT_MAX]; /* the error text of the thread that failed, because error texts are
+                                   per thread */
 } work;
 
 static void score_batches(work *w, gt_graph *graph) {
@@ -105,17 +106,17 @@ static size_t cores(void) {
 size_t gt_cli_threads(size_t asked, size_t samples, const char **why) {
   size_t n = cores(), batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
   const char *said = getenv("OMP_NUM_THREADS");
-  long most = said ? strtol(said, NULL, 10) : 0; /* "4,2": takes the outermost level */
+  long most = said ? strtol(said, NULL, 10) : 0; /* "4,2": use the outermost level */
   *why = "--threads";
   if (asked > 0) return asked;
-  *why = "one a core that this process may use";
+  *why = "one per core available to this process";
   if (most > 0 && (size_t)most < n) {
     n = (size_t)most;
     *why = "OMP_NUM_THREADS allows no more";
   }
   if (batches < n) {
     n = batches > 0 ? batches : 1;
-    *why = "one a batch of the test set";
+    *why = "one per batch of the test set";
   }
   return n;
 }

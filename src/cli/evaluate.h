@@ -5,13 +5,13 @@
 #include "geotrain/data.h"
 #include "geotrain/nn.h"
 
-/* samples at a time, and texts: memory for their activations is needed per thread */
+/* samples per batch, and texts, which need more memory for activations per thread */
 #define GT_CLI_EVAL_BATCH   ((size_t)64)
 #define GT_CLI_EVAL_TEXTS   ((size_t)4)
 #define GT_CLI_THREADS_MOST 1024
 
 typedef struct {
-  /* Makes a graph for batches of `batch` samples for one thread.  Called by one thread at a time,
+  /* Creates a graph for batches of `batch` samples for one thread.  Called by one thread at a time,
      the one that will use the graph. */
   gt_status (*make)(void *ctx, gt_graph **out);
   void *ctx;
@@ -31,9 +31,9 @@ typedef struct {
    Returns an error of `make`. */
 gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e);
 
-/* The number of threads for `samples` samples: `asked` if it is above 0; otherwise one per core
-   that this process may use, at most OMP_NUM_THREADS and at most the number of batches. *why: the
-   reason as text. */
+/* Returns the number of threads for `samples` samples: `asked` if it is above 0; otherwise one per
+   core available to this process, at most OMP_NUM_THREADS and at most the number of batches. *why:
+   the reason as text. */
 size_t gt_cli_threads(size_t asked, size_t samples, const char **why);
 
 #endif

@@ -20,8 +20,9 @@ static int finish(gt_status status, bool said) {
   return (int)status;
 }
 
-/* GEOTRAIN_ISA also applies to OpenBLAS, which selects its kernels while it is loaded, before main.
-   If it selected more than is allowed, the program restarts itself with OpenBLAS limited. */
+/* Selects the instruction set.  GEOTRAIN_ISA also applies to OpenBLAS, which selects its kernels
+   while it is loaded, before main. If it selected a higher set than allowed, the program restarts
+   itself with OpenBLAS limited. */
 static gt_status choose_isa(char **argv) {
   GT_TRY(gt_isa_choose(getenv("GEOTRAIN_ISA")));
   const char *core = gt_isa_blas_cap(), *given = getenv("OPENBLAS_CORETYPE");
@@ -36,8 +37,8 @@ static gt_status choose_isa(char **argv) {
 }
 
 int main(int argc, char **argv) {
-  /* HDF5 locks every file that it opens, and opens none where the file system has no locks.  They are
-     not needed: files are replaced as a whole, and a run directory has a lock of its own. */
+  /* HDF5 locks every file that it opens, and fails on file systems without locks.  Locks are not
+     needed: files are replaced atomically, and a run directory has a lock of its own. */
   setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
   if (argc < 2) {
     gt_print_commands(stderr);

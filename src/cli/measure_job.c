@@ -1,5 +1,5 @@
-/* `geotrain info JOB --measure`: makes the measurements that training makes at its start, and
-   stores them for runs that must be repeatable. */
+/* `geotrain info JOB --measure`: makes the measurements of the start of a training run, and stores
+   them for runs that must be repeatable. */
 #include "measure_job.h"
 
 #include <errno.h>
@@ -49,7 +49,8 @@ gt_status gt_cli_measure_job(const gt_job *job, const char *out) {
     gt_free(text);
   }
   if (status == GT_OK && out)
-    fprintf(stderr, "geotrain: %zu layers measured in %.2f s; --set train.choices=%s computes so\n",
+    fprintf(stderr,
+            "geotrain: %zu layers measured in %.2f s; use them with --set train.choices=%s\n",
             choices.n, choices.seconds, out);
   gt_choices_close(&choices);
   return status;

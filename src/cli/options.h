@@ -16,10 +16,11 @@ typedef struct {
   size_t nsets;
 } gt_job_words;
 
-/* The word at which getopt_long stopped, borrowed from argv: it is unknown or lacks its value.  For
-   "-set" getopt_long reads single letters and optind still points to the word. */
+/* Returns the word at which getopt_long stopped, borrowed from argv: it is unknown or lacks its
+   value.  For "-set" getopt_long reads single letters and optind still points to the word. */
 const char *gt_option_word(int argc, char **argv);
-/* GT_ERR_JOB that names the word; for `-set` the text says that options begin with two dashes. */
+/* Returns GT_ERR_JOB, naming the word; for `-set` the text says that options begin with two
+   dashes. */
 gt_status gt_option_refused(int argc, char **argv, const char *command);
 
 /* Prints a warning about a job. */

@@ -1,4 +1,4 @@
-/* Shared by the files of `geotrain placement`: options, the sites that they name, results. */
+/* The internal interface of `geotrain placement`: options, the sites that they name, results. */
 #ifndef GEOTRAIN_CLI_PLACEMENT_H
 #define GEOTRAIN_CLI_PLACEMENT_H
 
@@ -25,7 +25,7 @@ typedef struct {
   bool hierarchy;
 } placement_options;
 
-/* The number of rates of a kind that were used, and how many of them are assumed. */
+/* The number of rates of a kind in use, and how many of them are assumed. */
 typedef struct {
   size_t used, assumed;
 } rate_count;
@@ -49,7 +49,7 @@ typedef struct {
   gt_plan_terms terms;
 } placement_result;
 
-/* Reads what the options need from the catalogues; GT_ERR_JOB names what is missing.  The caller
+/* Reads the rates for the options from the catalogues; GT_ERR_JOB names a missing one.  The caller
    closes *out, also after an error. */
 gt_status gt_placement_sites(placement_sites *out, const placement_options *options);
 void gt_placement_sites_close(placement_sites *sites);
@@ -59,7 +59,7 @@ size_t gt_placement_site(const placement_sites *sites, const char *cloud, const 
 void gt_placement_print(FILE *to, const placement_options *options, const placement_sites *sites,
                         const placement_result *results, size_t n);
 gt_status gt_placement_csv(const char *path, const placement_result *results, size_t n);
-/* GT_ERR_JOB if there is no gnuplot in PATH. */
+/* Returns GT_ERR_JOB if gnuplot is not in PATH. */
 gt_status gt_placement_can_plot(void);
 gt_status gt_placement_plot(const char *path, const placement_options *options,
                             const placement_result *results, size_t n);

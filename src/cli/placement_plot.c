@@ -13,11 +13,11 @@ gt_status gt_placement_can_plot(void) {
     snprintf(file, sizeof file, "%.*s/gnuplot", (int)strcspn(at, ":"), at);
     if (access(file, X_OK) == 0) return GT_OK;
   }
-  return GT_FAIL(GT_ERR_JOB, "placement: --plot needs gnuplot, and there is none in PATH; install "
-                             "it, or leave --plot out (--csv writes the same figures)");
+  return GT_FAIL(GT_ERR_JOB, "placement: --plot needs gnuplot, which is not in PATH; install "
+                             "it, or omit --plot (--csv writes the same figures)");
 }
 
-/* Within single quotes a quote is doubled. */
+/* Writes a text in single quotes, with quotes doubled. */
 static void put_quoted(FILE *to, const char *text) {
   fputc('\'', to);
   for (; *text; text++) fprintf(to, *text == '\'' ? "''" : "%c", *text);
@@ -75,7 +75,6 @@ gt_status gt_placement_plot(const char *path, const placement_options *o,
   if (!to) return GT_FAIL(GT_ERR_JOB, "placement: gnuplot cannot be started");
   put_script(to, path, o, results, n);
   if (pclose(to) != 0 || access(path, R_OK) != 0)
-    return GT_FAIL(GT_ERR_JOB, "placement: gnuplot did not write %s; its own words stand above",
-                   path);
+    return GT_FAIL(GT_ERR_JOB, "placement: gnuplot did not write %s; see its messages above", path);
   return GT_OK;
 }

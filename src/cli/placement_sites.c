@@ -1,10 +1,9 @@
-/* The sites of a placement sweep: rates, tariffs and links from catalogues, in the form that plan.h
-   takes. */
+/* The sites of a placement sweep: rates, tariffs and links from catalogues, as input for plan.h. */
 #include <string.h>
 
 #include "placement.h"
 
-/* The roles that a site may have in this sweep. */
+/* The roles of a site in this sweep. */
 typedef struct {
   bool worker, function, storage;
 } role;
@@ -61,8 +60,8 @@ static gt_status take_rates(placement_sites *s, const gt_catalogue *c, size_t si
   return take(s, c, GT_RATE_LIST, site, &rates->list);
 }
 
-/* Traffic within a site counts in no tier.  A cloud's traffic between its own places and that to
-   other clouds are two pools. */
+/* Returns the pool of the tier for traffic between two sites.  Traffic within a site counts in no
+   tier.  A cloud's traffic between its own places and its traffic to other clouds are two pools. */
 static size_t pool_of(const placement_sites *s, size_t from, size_t to) {
   size_t cloud = from / s->places.n;
   return from == to ? 2 * s->clouds.n : 2 * cloud + (cloud != to / s->places.n);

@@ -32,7 +32,7 @@ static void print_cloud(FILE *to, const char *cloud, const placement_result *res
 
 /* ---- central against regional ---------------------------------------------------------------- */
 
-/* By how many percent a is greater than b; 0 if both are 0. */
+/* Returns by how many percent a is greater than b; 0 if both are 0. */
 static double more(double a, double b) {
   return a == b ? 0 : 100 * (a / b - 1);
 }
@@ -66,7 +66,7 @@ static double batch_time(const placement_result *r) {
   return r->split.batch_s;
 }
 
-/* The central result with the least `value`, except `but`; NULL: there is none. */
+/* Returns the central result with the lowest `value`, except `but`; NULL: none. */
 static const placement_result *least(const placement_result *results, size_t n,
                                      double (*value)(const placement_result *),
                                      const placement_result *but) {
@@ -91,7 +91,7 @@ static void print_least(FILE *to, const char *title, const placement_result *res
   fprintf(to, "\n");
 }
 
-/* How batch time, cost and phases vary with the place alone, if one cloud is used for
+/* Prints how batch time, cost and phases vary with the place alone, if one cloud is used for
    everything. */
 static void print_moves(FILE *to, const char *cloud, const placement_result *results, size_t n) {
   double low[4] = {INFINITY, INFINITY, INFINITY, INFINITY}, high[4] = {0}, sum = 0, batch = 0;

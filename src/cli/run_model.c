@@ -1,4 +1,4 @@
-/* Finds the model file in a run directory that a command uses. */
+/* Finds the model file of a command in a run directory. */
 #include "run_model.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static bool is_folder(const char *path) {
 static gt_status absent(const char *run_dir, const char *region, const char *path) {
   char there[1024];
   gt_ckpt_list(there, sizeof there, run_dir);
-  return GT_FAIL(GT_ERR_CKPT, "%s is not there: a run writes it at its end%s; %s holds %s", path,
+  return GT_FAIL(GT_ERR_CKPT, "%s does not exist: a run writes it at its end%s; %s holds %s", path,
                  region ? ", where regions keep models of their own (strategy none)"
                         : " (strategy none: one a region, to be named)",
                  run_dir, there);
@@ -27,7 +27,8 @@ gt_status gt_cli_run_model(char *path, size_t size, const char *named, const cha
     return GT_OK;
   }
   if (!is_folder(named))
-    return GT_FAIL(GT_ERR_JOB, "%s is not a run directory; a REGION (%s) can be named of one alone",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s is not a run directory; a REGION (%s) applies to run directories only",
                    named, region);
   gt_ckpt_final_model_path(path, size, named, region);
   return access(path, F_OK) == 0 ? GT_OK : absent(named, region, path);

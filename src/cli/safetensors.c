@@ -23,7 +23,7 @@ static size_t bytes_of(const gt_safetensor *t) {
   return bytes;
 }
 
-/* {"dtype": "F32", "shape": [6, 1, 5, 5], "data_offsets": [0, 600]} */
+/* Returns {"dtype": "F32", "shape": [6, 1, 5, 5], "data_offsets": [0, 600]}. */
 static json_t *entry(const gt_safetensor *t, size_t at) {
   const size_t end = at + bytes_of(t);
   json_t *shape = json_array();
@@ -33,7 +33,7 @@ static json_t *entry(const gt_safetensor *t, size_t at) {
                    "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)end);
 }
 
-/* The header as text; the caller frees it with free(). */
+/* Returns the header as text; the caller frees it with free(). */
 static char *header(const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes,
                     size_t nnotes) {
   json_t *root = json_object(), *metadata = json_object();

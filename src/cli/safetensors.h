@@ -30,7 +30,7 @@ typedef struct {
 gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n,
                                const gt_safetensor_note *notes, size_t nnotes);
 
-/* Whether a file begins as one of safetensors does: the length of its header, then the header. */
+/* True if a file begins like a safetensors file: the length of its header, then the header. */
 bool gt_safetensors_is(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sampling with a temperature, from the most probable ids. */
+/* Sampling with a temperature from the most probable ids. */
 #include "sample.h"
 
 #include <math.h>
@@ -38,5 +38,5 @@ gt_status gt_cli_sample(size_t *id, const float *logits, size_t n, const gt_cli_
     *id = candidates[i].id;
     return GT_OK;
   }
-  return GT_OK; /* only by rounding */
+  return GT_OK; /* reached only by rounding */
 }

@@ -5,8 +5,8 @@
 #include "geotrain/base.h"
 
 typedef struct {
-  double temperature; /* logits are divided by it; 0: always the id of the largest */
-  size_t top;         /* only the ids of so many largest logits; 0: all */
+  double temperature; /* divisor of the logits; 0: always the id of the largest logit */
+  size_t top;         /* number of largest logits to sample from; 0: all */
 } gt_cli_sampling;
 
 typedef struct {
@@ -14,8 +14,8 @@ typedef struct {
   size_t id;
 } gt_cli_candidate;
 
-/* An id below n with the probability that softmax gives it; of equal logits that of the smaller id
-   counts as larger.  candidates (n): scratch.  GT_ERR_CKPT: a logit is not finite. */
+/* Draws an id below n with its softmax probability; among equal logits the smaller id counts as
+   larger.  candidates (n): scratch.  GT_ERR_CKPT: a logit is not finite. */
 gt_status gt_cli_sample(size_t *id, const float *logits, size_t n, const gt_cli_sampling *sampling,
                         gt_rng *rng, gt_cli_candidate *candidates);
 

@@ -15,19 +15,19 @@ struct gt_text_stages {
   int rank;
   size_t nparts;           /* ranks with a part, the first ones */
   gt_graph *whole;         /* sizes only */
-  gt_graph *part;          /* NULL: this rank has none */
+  gt_graph *part;          /* NULL: this rank has no part */
   float *params, *buffers; /* of the part, which has no gradients */
-  size_t span;             /* of the part's graph: the operations that it runs */
+  size_t span;             /* of the part's graph: its operations */
   size_t in_bytes, out_bytes;
   size_t T, V;
-  int32_t *order; /* (T+2): the position that is asked for, or -1: the end; then the window */
+  int32_t *order; /* (T+2): the requested position, or -1: the end; then the window */
   float *logits;  /* (V) */
 };
 
-/* ---- cutting --------------------------------------------------------------------------------- */
+/* ---- division into parts --------------------------------------------------------------------- */
 
-/* The end of the part that begins at `first` and has at most `most` parameters, or one piece that
-   cannot be cut. */
+/* Returns the end of the part that begins at `first` and has at most `most` parameters, or one
+   piece that cannot be divided. */
 static size_t part_end(const gt_graph *whole, size_t first, size_t most) {
   const size_t n = gt_graph_operations(whole);
   size_t end = first, sum = 0;
@@ -47,8 +47,8 @@ static size_t parts_of(const gt_graph *whole, size_t most) {
   return n;
 }
 
-/* The least number of parameters that a part has at most, so that there are no more parts than
-   ranks. */
+/* Returns the smallest limit of parameters per part with which the number of parts is at most that
+   of the ranks. */
 static size_t least_most(const gt_graph *whole, size_t ranks) {
   size_t low = 0, high = gt_graph_arrays(whole)->params.n;
   while (low < high) {
@@ -70,7 +70,8 @@ static gt_span part_of(const gt_text_stages *s, size_t most) {
 
 /* ---- the own part ---------------------------------------------------------------------------- */
 
-/* The operation before the span whose weights it borrows (a tied head); SIZE_MAX: none. */
+/* Returns the operation before the span whose weights the span borrows (a tied head); SIZE_MAX:
+   none. */
 static size_t lender(const gt_graph *whole, gt_span span) {
   for (size_t i = span.first; i < span.end; i++) {
     const size_t owner = gt_graph_operation(whole, i).borrows;
@@ -79,7 +80,7 @@ static size_t lender(const gt_graph *whole, gt_span span) {
   return SIZE_MAX;
 }
 
-/* Parameters and buffers of the spans, one after the other. */
+/* Reads parameters and buffers of the spans, one after the other. */
 static gt_status load(const gt_text_stages *s, const gt_ckpt_source *from, const gt_span *spans,
                       size_t n) {
   for (int buffers = 0; buffers < 2; buffers++) {
@@ -181,7 +182,7 @@ static void give(const void *data, size_t bytes, int to, int tag, const char *wh
   wait_for(&request, what);
 }
 
-/* What rank 0 asks for, on all ranks; false: the end. */
+/* Broadcasts rank 0's request; false: the end. */
 static bool exchange_order(gt_text_stages *s) {
   MPI_Request request;
   GT_MPI(MPI_Ibcast(s->order, (int)s->T + 2, MPI_INT32_T, 0, MPI_COMM_WORLD, &request));
@@ -189,8 +190,8 @@ static bool exchange_order(gt_text_stages *s) {
   return s->order[0] >= 0;
 }
 
-/* The own part of a pass.  The last part has the logits, and gives those that are asked for to rank
-   0. */
+/* Runs this rank's part of a pass.  The last part has the logits, and sends the requested ones to
+   rank 0. */
 static void run_part(gt_text_stages *s) {
   const int last = (int)s->nparts - 1;
   const gt_micro_batch batch = {.samples = s->order + 1, .n = 1};

@@ -7,20 +7,22 @@
 /* ---- watch_queue.c: asks squeue for all jobs at once, at most every 5 s, without waiting ---- */
 
 typedef struct gt_squeue gt_squeue;
-/* Without `squeue` in PATH all jobs stay unknown. */
+/* Creates the queue.  Without `squeue` in PATH all jobs stay unknown. */
 gt_squeue *gt_squeue_create(void);
 void gt_squeue_close(gt_squeue *queue);
 bool gt_squeue_exists(const gt_squeue *queue);
-/* jobs: the list for squeue, "12,15_3".  Starts a query if it is time for one, and reads the
-   answer; a query without an answer for 30 s is given up. */
+/* Starts a query if one is due, and reads the answer; a query without an answer for 30 s is
+   abandoned.  jobs: the list for squeue, "12,15_3". */
 void gt_squeue_poll(gt_squeue *queue, const char *jobs);
-/* The number of answers so far; a job missing from two answers in a row has left the queue. */
+/* Returns the number of answers so far; a job missing from two answers in a row has left the
+   queue. */
 int64_t gt_squeue_answers(const gt_squeue *queue);
-/* Seconds since the start of the last answered query. */
+/* Returns the seconds since the start of the last answered query. */
 double gt_squeue_age(const gt_squeue *queue);
-/* Whether the last query had no answer, or has had none for 8 s: the controller is down or busy. */
+/* True if the last query had no answer, or the current one has had none for 8 s: the controller is
+   down or busy. */
 bool gt_squeue_is_mute(const gt_squeue *queue);
-/* True if there is nothing to query, or the first query has been answered or given up: waiting
+/* True if there is nothing to query, or the first query has been answered or abandoned: waiting
    longer would not give more information. */
 bool gt_squeue_is_settled(const gt_squeue *queue);
 
@@ -46,13 +48,13 @@ typedef struct {
 } gt_watch_paths;
 
 /* Adds the runs in `path` that are not in the list yet: the directory itself, or its subdirectories
-   that are runs.  The directory of a sweep follows its runs if only it has the list of jobs;
-   nothing but its jobs is known. *again: more runs may appear there.  GT_ERR_JOB: there is no such
+   that are runs.  The directory of a sweep follows its runs if only it has the list of jobs; for it
+   nothing but its jobs is known. *again: more runs can appear there.  GT_ERR_JOB: there is no such
    directory, and no submission next to it that could create it. */
 gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again);
 void gt_watch_paths_close(gt_watch_paths *runs);
-/* The Slurm jobs that were submitted for a run, "12" or "15_3", newest last; for an element of a
-   sweep those of the parent directory.  At most `most`. */
+/* Writes the Slurm jobs that were submitted for a run, "12" or "15_3", newest last; for an element
+   of a sweep those of the parent directory.  At most `most`. */
 size_t gt_watch_jobs(const char *path, char jobs[][40], size_t most);
 
 /* ---- watch_verdict.c: the state of a run ---- */
@@ -64,7 +66,7 @@ typedef struct {
   char *path;
   gt_follow *follow;
   bool is_sweep; /* the parent directory of other runs that are watched */
-  bool hasty;    /* one answer of squeue is enough: there will be no second look */
+  bool hasty;    /* one answer of squeue is enough, because there is no second poll */
   char text[448];
   /* over, phase and every_s are the run's; its text also contains the run's name */
   gt_board_line line;

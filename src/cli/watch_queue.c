@@ -1,5 +1,5 @@
-/* Queries the state of jobs with squeue.  The query runs in its own process and is given up after a
-   while, so that a controller that does not answer never blocks the caller. */
+/* Queries the state of jobs with squeue.  The query runs in its own process and is abandoned after
+   a while, so that a controller that does not answer never blocks the caller. */
 #include "watch.h"
 
 #include <errno.h>
@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #define EVERY (5 * GT_SECOND)
-/* then the query is given up; squeue itself waits long for a controller that is down */
+/* the query is then abandoned; squeue itself waits long for a controller that is down */
 #define PATIENCE (30 * GT_SECOND)
-#define SLOW     (8 * GT_SECOND)   /* after this time the caller is told that there is no answer */
+#define SLOW     (8 * GT_SECOND)   /* the caller then learns that there is no answer */
 #define ROOM     ((size_t)1 << 18) /* bytes of an answer */
 
 extern char **environ;
 
 struct gt_squeue {
-  bool exists, mute, idle; /* idle: there is no job to query */
+  bool exists, mute, idle; /* idle: no job to query */
   pid_t child;             /* process of the current query; 0: none */
   int from_child;
   gt_ns asked_at, answer_of; /* answer_of: start of the last answered query */
@@ -93,7 +93,8 @@ bool gt_squeue_is_settled(const gt_squeue *q) {
 
 /* ---- query and answer ---- */
 
-/* The output has one line per component or array element; error messages use the same pipe. */
+/* Starts a query.  The output has one line per component or array element; error messages use the
+   same pipe. */
 static void ask(gt_squeue *q, const char *jobs) {
   char *words[] = {"squeue", "-h", "-r", "-o", "%i|%T|%r|%S", "-j", (char *)jobs, NULL};
   int ends[2];
@@ -122,8 +123,8 @@ static void ask(gt_squeue *q, const char *jobs) {
   snprintf(q->asking, n, ",%s,", jobs);
 }
 
-/* An answer, or an error message that is one: squeue reports a single job that the controller no
-   longer knows as invalid. */
+/* True for an answer, including one in the form of an error: squeue reports a single job that the
+   controller no longer knows as invalid. */
 static bool is_answer(int status, const char *text) {
   return (WIFEXITED(status) && WEXITSTATUS(status) == 0) || strstr(text, "Invalid job id") != NULL;
 }
@@ -146,7 +147,7 @@ static void end_question(gt_squeue *q) {
   q->answer_of = q->asked_at;
 }
 
-/* Reads the answer; what exceeds the buffer is dropped. */
+/* Reads the answer; any excess over the buffer is dropped. */
 static void take_in(gt_squeue *q) {
   for (;;) {
     char beyond[512];
@@ -183,7 +184,8 @@ static bool is_one_of(const char *word, const char *const *words) {
   return false;
 }
 
-/* A job whose dependency can no longer be satisfied stays pending forever: it counts as gone. */
+/* Returns the state.  A job whose dependency can no longer be satisfied stays pending forever: it
+   counts as gone. */
 static gt_squeue_state state_of(const char *word, const char *reason) {
   static const char *const gone[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",
                                      "FAILED",    "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY",
@@ -195,7 +197,8 @@ static gt_squeue_state state_of(const char *word, const char *reason) {
   return is_one_of(word, pending) ? GT_SQUEUE_PENDING : GT_SQUEUE_RUNNING;
 }
 
-/* "12" matches "12", "12_3" and "12+1"; "12_3" matches only itself. */
+/* True if `id` is the job or a part of it: "12" matches "12", "12_3" and "12+1"; "12_3" matches
+   only itself. */
 static bool names(const char *id, const char *job) {
   size_t n = strlen(job);
   if (strncmp(id, job, n) != 0) return false;
@@ -207,8 +210,8 @@ static void take_field(char *to, size_t size, char **from) {
   snprintf(to, size, "%s", field && strcmp(field, "N/A") != 0 ? field : "");
 }
 
-/* Of several components or elements, the one with the most advanced state counts; of pending ones
-   the first. */
+/* Takes one line.  Of several components or elements, the one with the most advanced state counts;
+   of pending ones the first. */
 static void take_line(char *line, const char *job, gt_squeue_job *out) {
   gt_squeue_job found = {0};
   take_field(found.job, sizeof found.job, &line);

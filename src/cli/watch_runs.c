@@ -41,7 +41,7 @@ static bool holds_record(const char *dir) {
   return n > 0;
 }
 
-/* Whether a run has begun in this directory. */
+/* True if a run has begun in this directory. */
 static bool is_run(const char *dir) {
   return holds(dir, "job.yaml") || holds(dir, "summary.json") || holds_record(dir);
 }
@@ -86,7 +86,7 @@ static bool add_below(gt_watch_paths *runs, const char *path, bool *told) {
   return found;
 }
 
-/* The parent directory of a path, which need not exist. */
+/* Writes the parent directory of a path, which need not exist. */
 static void above(const char *path, char *out, size_t size) {
   size_t n = strlen(path);
   while (n > 1 && path[n - 1] == '/') n--;
@@ -120,7 +120,7 @@ gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again) {
     return GT_OK;
   }
   *again = true;
-  /* Elements of a sweep that have not begun have no directory: the jobs of the whole sweep are
+  /* Elements of a sweep that have not begun have no directory, so the jobs of the whole sweep are
      queried. */
   if (!add_below(runs, path, &told) || (!told && holds(path, "slurm-jobs"))) add(runs, path);
   return GT_OK;
@@ -128,7 +128,7 @@ gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again) {
 
 /* ---- jobs ---- */
 
-/* One submission per line: "JOBID EPOCH-SECONDS [array index]". */
+/* Reads one submission: "JOBID EPOCH-SECONDS [array index]". */
 static bool take_submission(const char *line, char job[40]) {
   long long id, at, index;
   int n = sscanf(line, "%lld %lld %lld", &id, &at, &index);

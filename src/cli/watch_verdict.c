@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Prefers a running job, then a pending one, then the newest. */
+/* Finds a running job, else a pending one, else the newest. */
 static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *best,
                      bool *submitted) {
   char jobs[GT_WATCH_JOBS][40];
@@ -32,8 +32,8 @@ static void notice_gone(gt_watched *w, const gt_squeue *queue, const gt_squeue_j
   w->gone = w->gone_at > 0 && (w->hasty || gt_squeue_answers(queue) > w->gone_at);
 }
 
-/* Compares in Slurm's format of times.  A start time in the past is from before the job was
-   requeued. */
+/* True if the time is in the past, compared in Slurm's format: such a start time is from before the
+   job was requeued. */
 static bool is_past(const char *start) {
   char now[40];
   struct tm local;
@@ -42,7 +42,7 @@ static bool is_past(const char *start) {
          strcmp(start, now) < 0;
 }
 
-/* "job 12 PENDING (Resources), may start at 2026-11-21T22:00:00" */
+/* Writes "job 12 PENDING (Resources), may start at 2026-11-21T22:00:00". */
 static void put_job(char *text, size_t size, const gt_squeue_job *job) {
   char reason[80] = "", start[64] = "";
   if (job->reason[0] && strcmp(job->reason, "None") != 0 && job->state != GT_SQUEUE_RUNNING)
@@ -52,7 +52,7 @@ static void put_job(char *text, size_t size, const gt_squeue_job *job) {
   snprintf(text, size, "job %s %s%s%s", job->job, job->word, reason, start);
 }
 
-/* The record, then a semicolon and the state in Slurm. */
+/* Writes the record, then a semicolon and the state in Slurm. */
 static void put_both(gt_watched *w, const char *between, const gt_squeue_job *job, size_t width) {
   char words[256];
   gt_follow_text(w->follow, w->text, sizeof w->text, width);
@@ -71,7 +71,7 @@ static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job 
     gt_follow_text(w->follow, w->text, sizeof w->text, width);
     size_t used = strlen(w->text);
     snprintf(w->text + used, sizeof w->text - used,
-             "; job %s has left the queue%s: submit it again to go on", job->job, word);
+             "; job %s has left the queue%s: submit it again to continue", job->job, word);
     return;
   }
   w->code = GT_ERR_LOST;
@@ -86,7 +86,7 @@ static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job 
              job->job, word);
 }
 
-/* For a run with a pending job, requeued or the next of a chain: it waits to begin, or to be
+/* Judges a run with a pending job, requeued or the next of a chain: it waits to begin, or to be
    resumed. */
 static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job,
                           size_t width) {
@@ -101,7 +101,7 @@ static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_j
              (long long)v->progress.step, words);
 }
 
-/* For a run without signs of life whose job is unknown to squeue. */
+/* Judges a run without heartbeats whose job is unknown to squeue. */
 static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *queue,
                           const gt_squeue_job *job, bool submitted) {
   const char *why = !gt_squeue_exists(queue)   ? "; there is no squeue here to ask"
@@ -121,11 +121,12 @@ static bool is_alive(const gt_run_view *v) {
   return v->state == GT_RUN_RUNNING || v->state == GT_RUN_ENDING;
 }
 
-/* For a run that is not finished according to its files: the state from squeue takes precedence. */
+/* Judges a run that is not finished according to its files: the state from squeue takes
+   precedence. */
 static void judge_by_queue(gt_watched *w, const gt_run_view *v, const gt_squeue *queue,
                            const gt_squeue_job *job, bool submitted, size_t width) {
   bool alive = is_alive(v);
-  /* a run with signs of life was started by hand */
+  /* a run with heartbeats was started by hand */
   if (w->gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s)))
     judge_lost(w, v, job, width);
   else if (job->state == GT_SQUEUE_PENDING)
@@ -157,7 +158,7 @@ static void judge_run(gt_watched *w, const gt_squeue *queue, size_t width) {
                   1024 * v->silent + 2048 * v->has_progress + 4096 * (int)v->starts;
 }
 
-/* For the directory of a sweep only its jobs count: elements that have not begun. */
+/* Judges the directory of a sweep by its jobs only: elements that have not begun. */
 static void judge_sweep(gt_watched *w, const gt_squeue *queue) {
   gt_squeue_job job;
   bool submitted;

@@ -1,4 +1,4 @@
-/* The names of classes: their check, and the attribute of a file that holds them. */
+/* Class names: their check, and the attribute of a file that holds them. */
 #include "class_names.h"
 
 #include <stdlib.h>
@@ -13,7 +13,8 @@ void gt_class_names_add(gt_class_names *names, const char *name) {
     gt_free(names->text);
     names->text = text;
   }
-  gt_text_flatten(memcpy(names->text + names->bytes, name, size)); /* they are printed */
+  gt_text_flatten(memcpy(names->text + names->bytes, name, size)); /* names are printed, so control
+                                                                      characters are removed */
   names->bytes += size;
   names->n++;
 }
@@ -35,7 +36,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A name that two classes have; NULL: none. */
+/* Returns a name that two classes have; NULL: none. */
 static const char *repeated(const gt_class_names *names) {
   const char **all = GT_NEW_ARRAY(const char *, names->n), *found = NULL;
   const char *name = names->text;
@@ -85,7 +86,7 @@ static bool read_variable(gt_class_names *names, hid_t attr, hid_t memory, size_
   return ok;
 }
 
-/* `type` is a string.  A fixed one may be longer than a name, as of any array of texts. */
+/* `type` is a string.  A fixed-length one can be longer than any name, as in arrays of strings. */
 static gt_status read_names(gt_class_names *names, hid_t attr, hid_t type, const char *path,
                             size_t n) {
   char reason[256];
@@ -130,7 +131,7 @@ bool gt_class_names_write(const gt_class_names *names, hid_t file) {
   if (names->n == 0) return true;
   for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1)
     if (strlen(name) > width) width = strlen(name);
-  char *rows = gt_alloc(names->n, width); /* filled with NULs */
+  char *rows = gt_alloc(names->n, width); /* NUL-padded */
   name = names->text;
   for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1)
     memcpy(rows + k * width, name, strlen(name));

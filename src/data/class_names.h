@@ -13,15 +13,15 @@ enum { GT_CLASS_NAME_MAX = 255, GT_CLASS_NAMES_MAX = 1 << 20 };
 /* Appends a copy of `name`; without control characters (gt_text_flatten).  The caller frees
    names->text. */
 void gt_class_names_add(gt_class_names *names, const char *name);
-/* GT_ERR_DATA, naming `path` and the class: a name is empty, too long, or another class's, too. */
+/* Returns GT_ERR_DATA, naming `path` and the class, if a name is empty, too long, or used twice. */
 gt_status gt_class_names_check(const gt_class_names *names, const char *path);
-/* The SHA-256 of all names; empty if there are none. */
+/* Writes the SHA-256 of all names; empty if there are none. */
 void gt_class_names_hash(const gt_class_names *names, char hash[65]);
 
 /* Reads the names of `classes` classes; none if the file has none.  The caller frees names->text,
    also after an error.  GT_ERR_DATA names the file, what was found and what was expected. */
 gt_status gt_class_names_read(gt_class_names *names, hid_t file, const char *path, size_t classes);
-/* Writes them; false: HDF5 cannot. */
+/* Writes the names; false: HDF5 failed. */
 bool gt_class_names_write(const gt_class_names *names, hid_t file);
 
 #endif

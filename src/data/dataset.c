@@ -77,7 +77,7 @@ gt_status gt_dataset_read(gt_dataset *d, gt_split split, size_t first, size_t co
   return gt_data_h5_read_rows(d->x[split], d->path, name, types[d->info.input], first, count, out);
 }
 
-/* Hashes a text, so that the hash does not depend on padding or byte order; %a prints a float
+/* Hashes a text form of the schema, independent of padding and byte order; %a prints a float
    exactly. */
 void gt_dataset_hash_schema(gt_dataset *d) {
   gt_dataset_info *info = &d->info;
@@ -96,7 +96,7 @@ void gt_dataset_hash_schema(gt_dataset *d) {
   gt_free(text);
 }
 
-/* ---- means and deviations of images ---------------------------------------------------------- */
+/* ---- means and standard deviations of images ------------------------------------------------- */
 
 static void add_block(uint64_t *sums, size_t channels, const uint8_t *bytes, size_t pixels) {
   uint64_t *of = sums + 1, *squares = of + channels;

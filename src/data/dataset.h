@@ -1,11 +1,11 @@
-/* dataset: internals of an open data set, for the other files of this part. */
+/* dataset: the internal interface of an open data set. */
 #ifndef GEOTRAIN_DATA_DATASET_H
 #define GEOTRAIN_DATA_DATASET_H
 
 #include "class_names.h"
 #include "tokens.h"
 
-/* Ids and their number are int32. */
+/* Largest number of features, because ids and their number are int32. */
 #define GT_DATA_MAX_FEATURES 2147483646
 
 struct gt_dataset {

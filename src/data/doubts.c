@@ -1,17 +1,17 @@
-/* Doubts about a valid file: axes in another order, pixels or means in other units. */
+/* Warnings about a valid file: axes in another order, pixels or means in other units. */
 #include <math.h>
 #include <stdio.h>
 
 #include "dataset.h"
 
-/* Ranges of values below which images are taken for constant: of bytes, and of floats. */
+/* Images whose range of values is below these are considered constant: bytes, and floats. */
 static const double CONSTANT_BYTES = 2, CONSTANT_FLOATS = 1e-3;
 
-/* PyTorch's order, 3 x 32 x 32: few rows of many channels. */
+/* Warns of PyTorch's order, 3 x 32 x 32: few rows of many channels. */
 static void doubt_axes(const gt_dataset *d, void (*tell)(const char *text)) {
   const size_t h = d->info.h, w = d->info.w, c = d->info.c;
   char text[512];
-  const bool usual = h == 1 || h == 3 || h == 4; /* channels of images */
+  const bool usual = h == 1 || h == 3 || h == 4; /* usual numbers of channels */
   if (!usual || w <= 4 || c <= 4 || (h == 1 && w != c)) return;
   snprintf(text, sizeof text,
            "%s: images are %zu x %zu x %zu (rows, columns, channels), which looks like channels "
@@ -20,7 +20,7 @@ static void doubt_axes(const gt_dataset *d, void (*tell)(const char *text)) {
   tell(text);
 }
 
-/* The smallest and the largest of n values as stored. */
+/* Finds the smallest and the largest of n values as stored. */
 static void find_range(const void *values, gt_input input, size_t n, double *least, double *most) {
   *least = INFINITY;
   *most = -INFINITY;

@@ -1,4 +1,4 @@
-/* Opens HDF5 files and reads rows from them; every failure gives one sentence. */
+/* Opens HDF5 files and reads rows; every failure gives a one-sentence error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ typedef struct {
 } reason_context;
 
 /* Takes the innermost description.  If it quotes the system's message among addresses and sizes,
-   only that message. */
+   takes only that message. */
 static herr_t take_first(unsigned n, const H5E_error2_t *error, void *context) {
   static const char quote[] = "error message = '";
   reason_context *c = context;
@@ -45,7 +45,7 @@ char *gt_data_h5_reason(char *buf, size_t size) {
   return buf;
 }
 
-/* What datasets/get imports; the file that it makes is NAME.h5. */
+/* The formats of datasets/get; each creates NAME.h5. */
 static const char *const published[] = {"mnist", "fashion-mnist", "cifar10",   "frappe",
                                         "imdb",  "shakespeare",   "diginetica"};
 
@@ -62,7 +62,7 @@ static gt_status missing(const char *path, int error) {
                  strerror(error));
 }
 
-/* Finds the system's own errors first, since HDF5 reports them badly. */
+/* Finds the system's own errors first, because HDF5 reports them badly. */
 static gt_status check_readable(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return missing(path, errno);
@@ -148,8 +148,8 @@ char *gt_data_h5_type_name(hid_t type, char *buf, size_t size) {
   return buf;
 }
 
-/* The first filter of the data set that this HDF5 does not have: its name as stored, "filter" if it
-   has none, and its number; false: it has all. */
+/* Finds the first filter of the data set that this HDF5 does not have: its name as stored, "filter"
+   if it has none, and its number; false: none is missing. */
 static bool lacks_filter(hid_t dset, char *name, size_t size, H5Z_filter_t *id) {
   hid_t plist = H5Dget_create_plist(dset);
   const int n = H5Pget_nfilters(plist);
@@ -166,7 +166,7 @@ static bool lacks_filter(hid_t dset, char *name, size_t size, H5Z_filter_t *id) 
   return lacks;
 }
 
-/* Of a failed read, for the reason that HDF5 gave. */
+/* Returns the error of a failed read, with HDF5's reason. */
 static gt_status unreadable(hid_t dset, const char *path, const char *name, size_t row,
                             const char *reason) {
   char filter[64];
@@ -278,8 +278,7 @@ gt_status gt_data_h5_check_layout(gt_status code, hid_t dset, const char *path, 
   else if (layout == H5D_CHUNKED)
     status = check_chunks(code, dset, plist, path, name);
   else if (layout != H5D_COMPACT && layout != H5D_CONTIGUOUS)
-    status =
-        GT_FAIL(code, "%s: %s is stored in no way that this program knows; %s", path, name, needed);
+    status = GT_FAIL(code, "%s: %s has an unknown storage layout; %s", path, name, needed);
   else if (H5Pget_external_count(plist) != 0)
     status = GT_FAIL(code, "%s: %s is stored in another file; %s", path, name, needed);
   gt_data_h5_close(plist);

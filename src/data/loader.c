@@ -38,7 +38,7 @@ static span span_of(size_t w, gt_augment_window window) {
   return s;
 }
 
-/* The row of the image for row y of the window, or -1. */
+/* Returns the row of the image for row y of the window, or -1. */
 static ptrdiff_t row_of(size_t y, size_t h, gt_augment_window window) {
   ptrdiff_t row = (ptrdiff_t)y + window.top;
   return row >= 0 && (size_t)row < h ? row : -1;
@@ -107,7 +107,7 @@ gt_permutation gt_order_permutation(const gt_order *order, int64_t epoch) {
   return p;
 }
 
-/* The round function.  Any function gives a permutation; this one mixes well (SplitMix64's
+/* Computes the round function.  Any function gives a permutation; this one mixes well (SplitMix64's
    finalizer). */
 static uint64_t mix(uint64_t half, uint64_t key) {
   uint64_t z = (half + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ key;
@@ -116,8 +116,8 @@ static uint64_t mix(uint64_t half, uint64_t key) {
   return z ^ (z >> 31);
 }
 
-/* Each round changes one half by a function of the other, so it is invertible: a permutation of
-   0..2^bits-1. */
+/* Applies the rounds.  Each changes one half by a function of the other, so it is invertible: a
+   permutation of 0..2^bits-1. */
 static uint64_t feistel(const gt_permutation *p, uint64_t v) {
   uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1,
            right_mask = (UINT64_C(1) << p->right_bits) - 1;
@@ -258,7 +258,7 @@ static void fill_bytes(const gt_loader *l, const uint8_t *bytes, float *x) {
     for (size_t c = 0; c < l->c; c++) x[i + c] = l->table[c * 256 + bytes[i + c]];
 }
 
-/* Copies a sample to place i of a batch; cut by `window` unless NULL. */
+/* Copies a sample to position i of a batch; cropped by `window` unless NULL. */
 static void fill_one(const gt_loader *l, size_t sample, void *x, size_t i,
                      const gt_augment_window *window) {
   const char *row = (const char *)l->rows + sample * l->row_bytes;

@@ -1,4 +1,4 @@
-/* Which file a region of a job reads, and which of its training samples belong to the region. */
+/* Finds the file that a region of a job reads, and its training samples. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ size_t gt_data_first(const gt_job *job) {
 
 /* ---- comparison of regions ------------------------------------------------------------------- */
 
-/* "28 x 28 x 1 uint8 of 10 classes". */
+/* Writes "28 x 28 x 1 uint8 of 10 classes". */
 static const char *describe(const gt_dataset_info *d, char buf[128]) {
   int at = snprintf(buf, 128, "%zu x %zu x %zu %s of %zu classes", d->h, d->w, d->c,
                     gt_data_input_names[d->input], d->classes);
@@ -51,8 +51,8 @@ static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
          strcmp(a->vocabulary_sha256, b->vocabulary_sha256) == 0;
 }
 
-/* What to do where regions differ in something that can be numbered in more than one way; "": their
-   data differ in kind. */
+/* Returns advice if regions differ in something that can be numbered in more than one way; "":
+   their data differ in kind. */
 static const char *advice(const gt_dataset_info *a, const gt_dataset_info *b) {
   if (a->h != b->h || a->w != b->w || a->c != b->c || a->input != b->input || a->text != b->text)
     return "";
@@ -60,7 +60,7 @@ static const char *advice(const gt_dataset_info *a, const gt_dataset_info *b) {
   if (a->input == GT_INPUT_IDS)
     return ": number ids and labels alike everywhere; import all data together, then use "
            "`geotrain data split`";
-  return ": number the classes alike everywhere; name them all, in one order, in class-names.txt "
+  return ": number the classes alike everywhere; list them in one order in class-names.txt "
          "of each folder, and import again";
 }
 
@@ -76,7 +76,7 @@ static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, si
       advice(&infos[first], &infos[region]));
 }
 
-/* The first region whose classes have names; nregions: none has. */
+/* Returns the first region whose classes have names; nregions: none. */
 static size_t first_named(const gt_job *job, const gt_dataset_info *infos) {
   size_t r = 0;
   while (r < job->nregions && !infos[r].class_names_sha256[0]) r++;
@@ -101,15 +101,15 @@ static gt_status check_names(const gt_job *job, const gt_dataset_info *infos) {
                         &d);
   return GT_FAIL(GT_ERR_DATA,
                  "regions %s and %s number their classes differently: class %zu is `%s` in %s (%s) "
-                 "and `%s` in %s (%s); number them alike: name them all, in one order, in "
+                 "and `%s` in %s (%s); number them alike: list them in one order in "
                  "class-names.txt of each folder, and import again",
                  job->regions[first].name, job->regions[region].name, d.class, d.a,
                  job->regions[first].name, gt_data_path(job, first), d.b, job->regions[region].name,
                  gt_data_path(job, region));
 }
 
-/* The same path may be different files on different machines, but only if the job says so
-   (data.partition.by file). */
+/* Checks the files of one path, which can be different files on different machines only if the job
+   says so (data.partition.by file). */
 static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   const size_t other = gt_data_namesake(job, region);
   if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 ||
@@ -142,8 +142,8 @@ gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t 
 
 /* ---- partition ------------------------------------------------------------------------------- */
 
-/* The only reader of a file gets all of it.  With `by: file`, a file that several regions read is
-   divided by shares. */
+/* Returns the partition of a file's readers.  A single reader gets all of it.  With `by: file`, a
+   file that several regions read is divided by shares. */
 static gt_part_kind kind_of(const gt_job *job, size_t readers) {
   const gt_part_kind by = job->data.partition.by;
   return readers == 1 ? GT_PART_FILE : by == GT_PART_FILE ? GT_PART_SHARES : by;

@@ -64,7 +64,7 @@ static gt_status attr_int(hid_t object, const char *path, const char *name, int6
   return status;
 }
 
-/* h5py writes texts of variable length, this program writes fixed length. */
+/* Reads a text: h5py writes variable length, this program fixed length. */
 static gt_status read_text(hid_t attr, hid_t type, const char *path, const char *name, char *out,
                            size_t size) {
   hid_t memory = H5Tcopy(H5T_C_S1);
@@ -134,8 +134,8 @@ static gt_status attr_floats(hid_t object, const char *path, const char *name, f
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 #define MAX_CLASSES 1000000
-/* Deflate compresses at most 1032-fold: a file that claims more is damaged, and no memory is
-   allocated for it. */
+/* Largest compression accepted: Deflate compresses at most 1032-fold, so a file that claims more is
+   damaged, and no memory is allocated for it. */
 #define MAX_COMPRESSION 1100ULL
 
 static gt_status check_root(gt_dataset *d) {
@@ -184,7 +184,7 @@ static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int r
   return GT_OK;
 }
 
-/* Whether `dset` has this type.  The byte order may differ: HDF5 converts it. */
+/* True if `dset` has this type.  The byte order can differ: HDF5 converts it. */
 static bool has_type(hid_t dset, H5T_class_t class, size_t size, H5T_sign_t sign, char *found,
                      size_t found_size) {
   hid_t type = H5Dget_type(dset);
@@ -218,7 +218,7 @@ static gt_status check_types(gt_dataset *d, gt_split split) {
   return GT_OK;
 }
 
-/* Upper bound for the bytes of values in a data set of a file of this size. */
+/* Returns an upper bound for the bytes of values in a data set of a file of this size. */
 static uint64_t most_bytes(hid_t dset, uint64_t file_bytes) {
   uint64_t most = file_bytes;
   hid_t plist = H5Dget_create_plist(dset);
@@ -364,7 +364,7 @@ static gt_status check_ids(const gt_dataset *d, gt_split split, size_t first, si
   return GT_OK;
 }
 
-/* Any byte is valid; floats and ids are checked block by block. */
+/* Checks x block by block: floats and ids; any byte is valid. */
 static gt_status check_x(gt_dataset *d, gt_split split) {
   size_t n = gt_dataset_count(d, split), row_bytes = gt_dataset_row_bytes(d);
   size_t block = gt_data_h5_block_rows(d->x[split], n, row_bytes);
@@ -388,7 +388,7 @@ static gt_status check_values(gt_dataset *d, gt_split split) {
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-/* Hashes all labels and three samples of a split as stored: cheap, and equal in practice only for
+/* Hashes all labels and three samples of a split as stored: cheap, and in practice equal only for
    copies of one file. */
 static gt_status hash_samples(gt_dataset *d, gt_split split, char sha256[65]) {
   const size_t n = gt_dataset_count(d, split), row = gt_dataset_row_bytes(d),

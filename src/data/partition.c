@@ -1,4 +1,4 @@
-/* Divides training samples over regions: at random by shares, by whole labels, or by Dirichlet
+/* Divides training samples among regions: at random by shares, by whole labels, or by Dirichlet
    proportions. */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static gt_status check(const gt_partition *p, size_t n, size_t region) {
   if (p->nregions == 0 || region >= p->nregions)
     return GT_FAIL(GT_ERR_FAULT, "region %zu of %zu has no part", region, p->nregions);
   if (n > UINT32_MAX)
-    return GT_FAIL(GT_ERR_DATA, "%zu samples are too many to divide; %u are the most", n,
+    return GT_FAIL(GT_ERR_DATA, "%zu samples are too many to divide; expected at most %u", n,
                    UINT32_MAX);
   for (size_t r = 0; r < p->nregions; r++) {
     double s = share(p, r);
@@ -86,8 +86,8 @@ static gt_status group(groups *g, const int32_t *labels, size_t n) {
   }
   g->items = GT_NEW_ARRAY(uint32_t, n);
   g->start = GT_NEW_ARRAY(size_t, g->nlabels + 2);
-  /* Counting sort.  The counts are stored two places late, so that the starts are correct after the
-     items have been placed. */
+  /* Counting sort.  The counts are stored two positions late, so that the starts are correct after
+     the items have been placed. */
   for (size_t i = 0; i < n; i++) g->start[labels[i] + 2]++;
   for (size_t k = 2; k < g->nlabels + 2; k++) g->start[k] += g->start[k - 1];
   for (size_t i = 0; i < n; i++) g->items[g->start[labels[i] + 1]++] = (uint32_t)i;
@@ -104,7 +104,7 @@ static void ungroup(groups *g) {
 }
 
 typedef struct {
-  /* samples; place after the shuffle, so that the seed orders labels of equal size */
+  /* samples; position after the shuffle, so that the seed orders labels of equal size */
   size_t size, place;
   uint32_t label;
 } ranked_label;
@@ -135,8 +135,8 @@ static size_t rank_labels(const gt_partition *p, const groups *g, uint32_t *rank
   return n;
 }
 
-/* The region furthest below its share.  If as many regions are empty as labels are left, only empty
-   regions are considered. */
+/* Returns the region furthest below its share.  If the number of empty regions equals that of the
+   remaining labels, only empty regions are considered. */
 static size_t neediest(const gt_partition *p, const size_t *have, size_t n, double sum,
                        bool only_empty) {
   size_t best = p->nregions;
@@ -171,7 +171,7 @@ static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n
   if (nranked < p->nregions)
     return GT_FAIL(GT_ERR_DATA,
                    "the training samples have %zu different labels for %zu regions; partition by "
-                   "label needs one or more a region",
+                   "label needs at least one per region",
                    nranked, p->nregions);
   return GT_OK;
 }

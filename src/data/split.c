@@ -6,7 +6,8 @@
 #include "dataset.h"
 #include "store.h"
 
-/* FOLDER/NAME-1.h5, numbered from 1; folder NULL: beside the file.  The caller frees it. */
+/* Returns FOLDER/NAME-1.h5, numbered from 1; folder NULL: the folder of `path`.  The caller frees
+   it. */
 static char *name_of(const char *path, const char *folder, size_t region) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path,
              *end = strrchr(base, '.');
@@ -46,7 +47,7 @@ static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const
     const size_t first = (samples ? samples[i] : i) / block * block,
                  count = total - first < block ? total - first : block;
     status = gt_dataset_read(from, split, first, count, rows);
-    /* moved to the front in place; rows before this one are no longer needed */
+    /* moved to the front in place; earlier rows are no longer needed */
     for (; i < n && (samples ? samples[i] : i) < first + count; i++) {
       const size_t at = samples ? samples[i] : i;
       memmove(rows + (i - done) * row, rows + (at - first) * row, row);

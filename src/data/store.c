@@ -1,5 +1,4 @@
-/* Writes a data set file of schema 1 (docs/data-format.md) so that a reader sees either the
-   complete file or none. */
+/* Writes a data set file of schema 1 (docs/data-format.md) atomically. */
 #include "store.h"
 
 #include "dataset.h"
@@ -25,14 +24,14 @@ static gt_status failed(const gt_data_store *s, const char *doing) {
                  gt_data_h5_reason(reason, sizeof reason));
 }
 
-/* Properties without time stamps, so that the same data give the same file. */
+/* Returns properties without time stamps, so that the same data give the same file. */
 static hid_t untimed(hid_t class) {
   hid_t properties = H5Pcreate(class);
   H5Pset_obj_track_times(properties, false);
   return properties;
 }
 
-/* One group with x and y, stored contiguously: reads are sequential, and importing needs no
+/* Creates one group with x and y, stored contiguously: reads are sequential, and importing needs no
    compression time. */
 static gt_status create_split(gt_data_store *s, gt_split split) {
   hsize_t dims[4] = {s->shape.n[split], s->shape.h, s->shape.w, s->shape.c};
@@ -257,7 +256,7 @@ static bool sync_file(const char *path) {
   return ok;
 }
 
-/* fsync, rename, fsync of the folder. */
+/* Publishes the file: fsync, rename, fsync of the folder. */
 static gt_status publish(gt_data_store *s) {
   if (!sync_file(s->temporary))
     return GT_FAIL(GT_ERR_DATA, "%s: cannot be made durable (%s)", s->path, strerror(errno));

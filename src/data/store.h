@@ -8,8 +8,8 @@
 
 typedef struct gt_data_store gt_data_store;
 
-/* Contents of a file: n[split] samples.  They are uint8 images h x w x c; float32 images if floats;
-   if features > 0, c int32 ids below features (h and w are 1). */
+/* Contents of a file: n[split] samples: uint8 images h x w x c; float32 images if floats; if
+   features > 0, c int32 ids below features (h and w are 1). */
 typedef struct {
   size_t n[2], h, w, c, features;
   bool floats;
@@ -27,8 +27,7 @@ gt_status gt_data_store_ids(gt_data_store *store, gt_split split, size_t first, 
                             const int32_t *ids);
 gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t first, size_t count,
                                const int32_t *labels);
-/* Writes what n ids stand for: texts of at most `width` bytes, words (n,width), filled with
-   NULs. */
+/* Writes the texts of n ids, at most `width` bytes each: words (n,width), padded with NULs. */
 gt_status gt_data_store_vocabulary(gt_data_store *store, const char *words, size_t n, size_t width);
 /* Writes the vocabulary of a text. */
 gt_status gt_data_store_tokens(gt_data_store *store, const gt_tokens *tokens);
@@ -38,7 +37,7 @@ gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *
 gt_status gt_data_store_class_names(gt_data_store *store, const gt_class_names *names);
 /* Writes the attributes, makes the file durable and renames it. */
 gt_status gt_data_store_finish(gt_data_store *store, const char *name, size_t classes);
-/* Frees the store; removes an unfinished file.  Accepts NULL. */
+/* Frees the store; removes an unfinished file.  NULL is allowed. */
 void gt_data_store_close(gt_data_store *store);
 
 #endif

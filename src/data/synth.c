@@ -1,6 +1,7 @@
-/* Synthetic images: one smooth template per class, shifted, scaled and with noise.  Only additions,
-   products and comparisons, no libm: the same seed gives the same bytes on every machine (as long
-   as the compiler does not fuse products and sums, which gcc does not do in ISO C mode). */
+/* Synthetic images: one smooth template per class, shifted, scaled and with noise.  Uses only
+   additions, products and comparisons, no libm: the same seed gives the same bytes on every
+   machine (as long as the compiler does not fuse products and sums, which gcc does not do in ISO C
+   mode). */
 #include <math.h>
 #include <stdio.h>
 
@@ -43,8 +44,8 @@ static double *make_templates(const gt_synth_spec *s) {
   return templates;
 }
 
-/* Position of a coordinate on the grid: the point before it, the point after it, and the fraction
-   between them, smoothed so that the slope is continuous. */
+/* Finds the position of a coordinate on the grid: the point before it, the point after it, and the
+   fraction between them, smoothed so that the slope is continuous. */
 static void locate(double at, size_t *before, size_t *after, double *part) {
   double cell = floor(at), t = at - cell;
   int i = (int)cell % GRID;
@@ -53,15 +54,16 @@ static void locate(double at, size_t *before, size_t *after, double *part) {
   *part = t * t * (3 - 2 * t);
 }
 
-/* Approximately normal with standard deviation 1: the sum of three uniforms has variance 1/4. */
+/* Returns an approximately normal number with standard deviation 1: the sum of three uniforms has
+   variance 1/4. */
 static double noise(gt_rng *rng) {
   double sum = 0;
   for (int i = 0; i < 3; i++) sum += gt_rng_uniform(rng);
   return 2 * sum - 3;
 }
 
-/* Sample i of a split depends only on (seed, split, i) and the templates: a larger data set begins
-   with the smaller one. */
+/* Makes sample i of a split, which depends only on (seed, split, i) and the templates: a larger
+   data set begins with the smaller one. */
 static int32_t make_sample(const gt_synth_spec *s, const double *templates, gt_split split,
                            size_t i, uint8_t *image) {
   gt_rng rng = gt_rng_make(s->seed, GT_RNG_SYNTH, (uint64_t)split, i);

@@ -1,4 +1,4 @@
-/* Texts as tokens: pairs of tokens by number, pieces across which no pair is merged, vocabularies,
+/* Texts as tokens: counts of token pairs, pieces across which no pair is merged, vocabularies,
    encoding. */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { FIRST_SLOTS = 1024 };
 
-/* The slot of the pair: its own, or the empty one where it belongs. */
+/* Returns the slot of the pair, or the empty slot for it. */
 static size_t pair_slot(const gt_pairs *p, uint64_t pair) {
   const uint64_t hash = (pair + 1) * 0x9e3779b97f4a7c15U;
   size_t at = (size_t)(hash ^ hash >> 32) & (p->nslots - 1);
@@ -54,19 +54,19 @@ void gt_pairs_close(gt_pairs *p) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Cuts texts at spaces and between letters, digits and signs, like the expression of GPT-2 (Radford
-   et al. 2019) without its rules for English. */
+/* Splits texts at spaces and between letters, digits and signs, like the expression of GPT-2
+   (Radford et al. 2019) without its rules for English. */
 
 typedef enum { BLANK, LETTER, DIGIT, SIGN } kind;
 
-/* Bytes of 128 and more are parts of letters in UTF-8, mostly. */
+/* Returns the kind of a byte; bytes of 128 and more are mostly parts of letters in UTF-8. */
 static kind kind_of(char c) {
   if (c == ' ' || (c >= '\t' && c <= '\r')) return BLANK;
   if (c >= '0' && c <= '9') return DIGIT;
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80) ? LETTER : SIGN;
 }
 
-/* The end of the run of one kind that begins at `at`. */
+/* Returns the end of the run of one kind that begins at `at`. */
 static size_t run(const char *text, size_t at, size_t n) {
   const kind first = kind_of(text[at]);
   while (at < n && kind_of(text[at]) == first) at++;
@@ -82,7 +82,7 @@ size_t gt_piece_next(const char *text, size_t n) {
   return end < GT_PIECE_MAX ? end : GT_PIECE_MAX;
 }
 
-enum { FIRST = 1024 }; /* room */
+enum { FIRST = 1024 }; /* initial capacity */
 
 typedef struct {
   gt_piece *pieces;
@@ -91,7 +91,7 @@ typedef struct {
   size_t nslots;   /* a power of two, more than twice the pieces */
 } table;
 
-/* The slot of the piece: its own, or the empty one where it belongs.  FNV-1a, linear probing. */
+/* Returns the slot of the piece, or the empty slot for it.  FNV-1a, linear probing. */
 static uint32_t *slot_of(const table *t, const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325U;
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3U;
@@ -171,7 +171,7 @@ static gt_status join(gt_tokens *t, const char *path, size_t k) {
   size_t at = t->first[id], n;
   for (size_t i = 0; i < 2; i++) {
     if (pair[i] < 0 || (size_t)pair[i] >= id)
-      return GT_FAIL(GT_ERR_DATA, "%s: merge %zu joins token %lld; 0 to %zu are there", path, k,
+      return GT_FAIL(GT_ERR_DATA, "%s: merge %zu joins token %lld; expected 0 to %zu", path, k,
                      (long long)pair[i], id - 1);
     const char *bytes = gt_tokens_bytes(t, (int32_t)pair[i], &n);
     if (at - t->first[id] + n > GT_PIECE_MAX)
@@ -188,7 +188,7 @@ static gt_status join(gt_tokens *t, const char *path, size_t k) {
   return GT_OK;
 }
 
-/* Hashes a text, so that the hash does not depend on byte order. */
+/* Hashes a text form, independent of byte order. */
 static void make_hash(gt_tokens *t) {
   const size_t size = 64 + t->nmerges * 24;
   char *text = gt_alloc(size, 1);
@@ -225,7 +225,7 @@ void gt_tokens_close(gt_tokens *t) {
   gt_free(t);
 }
 
-/* ---- a data set's ---------------------------------------------------------------------------- */
+/* ---- the vocabulary of a data set ------------------------------------------------------------ */
 
 static gt_status read_merges(gt_tokens **out, hid_t set, const char *path) {
   hsize_t dims[2] = {0};
@@ -267,16 +267,17 @@ gt_status gt_tokens_open(gt_tokens **out, const char *path) {
   const gt_status status = gt_tokens_read(out, file, path);
   gt_data_h5_close(file);
   if (status != GT_OK || *out) return status;
-  return GT_FAIL(GT_ERR_DATA,
-                 "%s: has no /%s, so it is no data set of text; expected one that `geotrain data "
-                 "import text` wrote",
-                 path, GT_DATA_MERGES);
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "%s: has no /%s, so it is not a data set of text; expected one that `geotrain data "
+      "import text` wrote",
+      path, GT_DATA_MERGES);
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* The pair that was merged first in training, of those that are next to each other; its left place,
-   or n if there is none.  *id: what it becomes. */
+/* Finds the adjacent pair that was merged first in training.  Returns its left position, or n if
+   there is none.  *id: the merged token. */
 static size_t first_merge(const gt_tokens *t, const int32_t *ids, size_t n, uint32_t *id) {
   size_t found = n;
   for (size_t i = 0; i + 1 < n; i++) {

@@ -1,26 +1,26 @@
 /* The receiver's access: when a frame has passed it.  Frames are taken in the order in which they
-   are whole; each uses what earlier ones have left of the access's time, from its first bit on, and
-   no more of it than its bits that are there (docs/link-model.md). */
+   are complete.  Each frame uses access time that earlier frames left unused, from its first bit
+   on, limited by the bits that have arrived (docs/link-model.md). */
 #include <math.h>
 #include <string.h>
 
 #include "geotrain/link.h"
 
-#define LEAST_NS 1.0 /* a gap with less time left is none */
+#define LEAST_NS 1.0 /* a gap with less time left is dropped */
 
-/* A frame on its way through the access: its bits come evenly between first and last. */
+/* A frame on its way through the access: its bits come in evenly between first and last. */
 typedef struct {
   gt_ns first, last;
-  double takes_ns; /* of the access's time */
+  double takes_ns; /* access time that the whole frame takes */
 } passage;
 
-/* Access time that the bits take which have come by t. */
+/* Returns the access time of the bits that have come in by t. */
 static double come_by(const passage *p, gt_ns t) {
   if (t >= p->last) return p->takes_ns;
   return p->takes_ns * (double)(t - p->first) / (double)(p->last - p->first);
 }
 
-/* ---- gaps, the oldest first; if there is no room, that one is forgotten ---------------------- */
+/* ---- gaps, oldest first; if full, the oldest is dropped -------------------------------------- */
 
 static void append(gt_access *a, gt_access_gap gap) {
   if (gap.left_ns < LEAST_NS) return;
@@ -28,7 +28,7 @@ static void append(gt_access *a, gt_access_gap gap) {
   a->gaps[a->ngaps++] = gap;
 }
 
-/* Makes room for a gap in front of gaps[i]; i > 0 if there is none.  Returns its place. */
+/* Makes room for a gap before gaps[i]; i > 0 if the array is full.  Returns its index. */
 static size_t open_place(gt_access *a, size_t i) {
   if (a->ngaps == GT_ACCESS_GAPS) {
     memmove(a->gaps, a->gaps + 1, (i - 1) * sizeof *a->gaps);
@@ -38,8 +38,7 @@ static size_t open_place(gt_access *a, size_t i) {
   return i;
 }
 
-/* Cuts the gap that lies around t, if there is one.  Returns the first gap that begins at t or
-   later. */
+/* Splits the gap that contains t, if any.  Returns the first gap that begins at t or later. */
 static size_t cut(gt_access *a, gt_ns t) {
   size_t i = 0;
   while (i < a->ngaps && a->gaps[i].until <= t) i++;
@@ -55,7 +54,7 @@ static size_t cut(gt_access *a, gt_ns t) {
   return place + 1;
 }
 
-/* Returns how much of the frame passes in gaps. */
+/* Returns the part of the frame's time that fits into gaps. */
 static double pass_in_gaps(gt_access *a, const passage *p) {
   double passed_ns = 0;
   size_t i = cut(a, p->first), kept = i;
@@ -70,8 +69,8 @@ static double pass_in_gaps(gt_access *a, const passage *p) {
   return passed_ns;
 }
 
-/* The rest passes after all earlier frames, evenly until the last bit is there, or, if that is too
-   short, without a pause. */
+/* The rest passes after all earlier frames: evenly until the last bit has come in, or without a
+   pause if that interval is too short. */
 static void pass_after(gt_access *a, const passage *p, double rest_ns) {
   gt_ns begin = p->first > a->busy_until ? p->first : a->busy_until,
         end = begin + (gt_ns)(rest_ns + 0.5);

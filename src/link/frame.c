@@ -1,4 +1,4 @@
-/* Frames: what a message of a given size puts on the wire. */
+/* Frames: the size of a message on the wire. */
 #include <stddef.h>
 
 #include "geotrain/link.h"
@@ -10,7 +10,7 @@ _Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_MAX, "with its route i
 static size_t wire_bytes(size_t payload_bytes, size_t header_bytes) {
   size_t frames =
       payload_bytes / GT_FRAME_PAYLOAD_MAX + (payload_bytes % GT_FRAME_PAYLOAD_MAX != 0);
-  if (frames == 0) frames = 1; /* an empty message is a header */
+  if (frames == 0) frames = 1; /* an empty message is one header */
   return payload_bytes + frames * header_bytes;
 }
 

@@ -1,5 +1,5 @@
-/* The links of a job as the link model needs them: every direction between two regions, with traces
-   and outages. */
+/* The links of a job for the link model: every direction between two regions, with traces and
+   outages. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int by_start(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The outages of a pair, ascending, into `room`; overlapping ones become one. */
+/* Writes the outages of a pair to `room`, ascending, overlapping ones merged. */
 static size_t outages_of(const gt_job *job, size_t a, size_t b, gt_link_outage *room) {
   size_t n = 0, kept = 0;
   for (size_t i = 0; i < job->wan.noutages; i++) {
@@ -124,7 +124,7 @@ double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t
   return fmax(least_s, 10 * takes_s);
 }
 
-/* Trace files with the same name may differ between hosts. */
+/* Trace files with the same name can differ between hosts, so the hash covers their contents. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
   size_t n = 0;
   double *marks = GT_NEW_ARRAY(double, 6 * links->ntraces + 1);

@@ -1,6 +1,6 @@
-/* Frames that wait for the receiver's access: senders take turns (self-clocked fair queueing;
-   Golestani, INFOCOM 1994).  A frame's tag is its size added to the tag of its sender's last frame,
-   or to that of the frame in service, whichever is more; the least tag is served next. */
+/* The queue at the receiver's access: senders take turns (self-clocked fair queueing; Golestani,
+   INFOCOM 1994).  A frame's tag is its size plus the larger of the tag of its sender's last frame
+   and the tag of the frame in service; the smallest tag is served next. */
 #include "geotrain/link.h"
 
 #define NONE UINT32_MAX

@@ -4,7 +4,7 @@
 
 #include "trace.h"
 
-/* 146 years: a longer time means never, and no sum overflows. */
+/* 146 years: a later time means never, and no sum overflows. */
 #define FAR        (INT64_MAX / 2)
 #define JITTER_CUT 3.0
 #define SEGMENT_BITS                                                                               \
@@ -40,7 +40,7 @@ void gt_link_shift(gt_link_state *state, gt_ns by) {
   state->window_from += by;
 }
 
-/* ---- what the spec says at a time ------------------------------------------------------------ */
+/* ---- the spec at a time ---------------------------------------------------------------------- */
 
 static double life_s(const gt_link_state *state, gt_ns t) {
   return gt_seconds(t - state->origin);
@@ -55,15 +55,15 @@ static double left_by_loss(const gt_link_spec *spec) {
   return fmax(1.0 - spec->loss, LEFT_BY_LOSS_LEAST);
 }
 
-/* Bit/s of one CUBIC stream (RFC 8312, 5.1, equation 6, C = 0.4) or of Reno where that is faster
-   (Mathis et al. 1997, C = sqrt(3/2)), at this round trip; 0: unlimited. */
+/* Returns the rate in bit/s of one CUBIC stream (RFC 8312, 5.1, equation 6, C = 0.4), or of Reno if
+   that is faster (Mathis et al. 1997, C = sqrt(3/2)), at this round trip; 0: unlimited. */
 static double loss_ceiling(double loss, double rtt_s) {
   if (loss <= 0.0 || rtt_s <= 0.0) return 0.0;
   double cubic = 1.054 * pow(rtt_s / loss, 0.75), reno = sqrt(1.5 / loss);
   return fmax(cubic, reno) * SEGMENT_BITS / rtt_s;
 }
 
-/* The lower of two rates, where 0 means unlimited. */
+/* Returns the lower of two rates, where 0 means unlimited. */
 static double slower(double a, double b) {
   if (a <= 0.0) return b;
   return b <= 0.0 ? a : fmin(a, b);
@@ -86,7 +86,7 @@ double gt_link_stream_bps(const gt_link_spec *spec, double up_bps) {
 
 /* ---- service --------------------------------------------------------------------------------- */
 
-/* What serves bits: a trace, of which loss leaves a share, or a rate (0: at once). */
+/* A source of service: a trace scaled by 1 - loss, or a constant rate (0: infinitely fast). */
 typedef struct {
   const gt_link_trace *trace;
   double share, rate_bps;
@@ -105,7 +105,7 @@ static gt_ns served(const server *by, const gt_link_state *state, gt_ns from, do
   return by->rate_bps > 0.0 ? after(from, bits / by->rate_bps) : from;
 }
 
-/* The first outage that ends after t; noutages: none. */
+/* Returns the first outage that ends after t; noutages: none. */
 static size_t outage_after(const gt_link_state *state, const gt_link_spec *spec, gt_ns t) {
   size_t low = 0, high = spec->noutages;
   while (low < high) {
@@ -119,7 +119,7 @@ static size_t outage_after(const gt_link_state *state, const gt_link_spec *spec,
   return low;
 }
 
-/* When `bits` have been served from t on, none of them during outages; bits 0: when service can
+/* Returns when `bits` have been served from t on, outages excluded; for bits 0, when service can
    begin. */
 static gt_ns through_outages(const server *by, const gt_link_state *state, const gt_link_spec *spec,
                              gt_ns t, double bits) {
@@ -168,14 +168,14 @@ static bool fills(const line *l, double window_bytes) {
   return window_bytes >= WINDOW_BYTES_MAX || (rate > 0.0 && 8.0 * window_bytes >= rate * l->rtt_s);
 }
 
-/* A round trip with this window begins at t. */
+/* Opens a window of window_bytes for the round trip that begins at t. */
 static void open_window(gt_link_state *state, const line *l, gt_ns t, double window_bytes) {
   state->window_from = t;
   state->window_bytes = state->window_left = fills(l, window_bytes) ? 0.0 : window_bytes;
 }
 
-/* Slow start begins with the link's life and again after idle_s; without the transport term, or
-   without a round trip time, the link is full. */
+/* Slow start begins at the link's origin and again after idle_s.  It is off without the transport
+   model or without a round-trip time. */
 static void begin_window(gt_link_state *state, const line *l, gt_ns begin) {
   bool fresh = state->window_bytes < 0.0,
        off = l->spec->window_bytes <= 0.0 || gt_from_seconds(l->rtt_s) <= 0;
@@ -186,9 +186,9 @@ static void begin_window(gt_link_state *state, const line *l, gt_ns begin) {
     open_window(state, l, begin, l->spec->window_bytes);
 }
 
-/* Serves *bytes in round trips, until nothing is left or the link is full.  A round trip ends when
-   its time is over, or, if serving its window took longer, when that is done.  What was used of a
-   window is added to the next one, which doubles a window that was used up. */
+/* Serves *bytes in round trips until none are left or slow start ends.  A round trip ends after the
+   round-trip time, or when its window is served if that takes longer.  The used part of a window is
+   added to the next one. */
 static gt_ns serve_windows(gt_link_state *state, const line *l, gt_ns t, double *bytes) {
   while (state->window_bytes > 0.0 && *bytes > 0.0 && t < FAR) {
     gt_ns over = after(state->window_from, l->rtt_s);
@@ -217,7 +217,7 @@ gt_ns gt_link_delay_min(const gt_link_spec *spec) {
   return gt_from_seconds(delay_least_s(latency_s, spec->jitter_s));
 }
 
-/* One draw per frame, clamped, not redrawn: the n-th frame's jitter depends only on n. */
+/* One draw per frame, clamped and not redrawn: the jitter of frame n depends only on n. */
 static double flight_s(gt_link_state *state, const gt_link_spec *spec, gt_ns depart) {
   double latency_s = latency_at(state, spec, depart);
   if (spec->jitter_s <= 0.0) return latency_s;

@@ -46,7 +46,7 @@ void gt_link_trace_close(gt_link_trace *trace) {
   gt_free(trace);
 }
 
-/* ---- what passes ----------------------------------------------------------------------------- */
+/* ---- bits and times -------------------------------------------------------------------------- */
 
 double gt_link_trace_period_s(const gt_link_trace *trace) {
   return trace->segments[trace->n].from_s;
@@ -60,8 +60,8 @@ double gt_trace_mean_bps(const gt_link_trace *trace) {
   return period_bits(trace) / gt_link_trace_period_s(trace);
 }
 
-/* x = whole * of + the result, which lies in [0, of).  fmod is exact, so precision does not depend
-   on the number of periods. */
+/* Sets *whole such that x = whole * of + the result, which is in [0, of).  fmod is exact, so
+   precision does not depend on the number of periods. */
 static double split(double x, double of, double *whole) {
   double rest = fmod(x, of);
   if (rest < 0.0) rest += of;
@@ -69,9 +69,9 @@ static double split(double x, double of, double *whole) {
   return rest;
 }
 
-/* The segment that contains a place in the period. */
+/* Returns the segment that contains a position in the period. */
 static const gt_segment *segment_at(const gt_link_trace *trace, double place_s) {
-  /* `low` begins at or before the place, high after it (or is the sentinel). */
+  /* Invariant: `low` begins at or before the position, `high` after it (or is the sentinel). */
   size_t low = 0, high = trace->n;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;
@@ -88,9 +88,10 @@ static double bits_at(const gt_link_trace *trace, double place_s) {
   return s->bits + s->rate_bps * (place_s - s->from_s);
 }
 
-/* The first place in the period at which `bits` (above 0, at most a period's) have passed. */
+/* Returns the first position in the period at which `bits` (above 0, at most a period's) have
+   passed. */
 static double place_of(const gt_link_trace *trace, double bits) {
-  /* Fewer than `bits` have passed before low, at least `bits` before high. */
+  /* Invariant: fewer than `bits` have passed before low, at least `bits` before high. */
   size_t low = 0, high = trace->n;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;

@@ -1,13 +1,13 @@
-/* trace: what the files of link know of a trace, beyond its public header. */
+/* trace: the internal interface of a trace, for the files of link. */
 #ifndef GEOTRAIN_LINK_TRACE_H
 #define GEOTRAIN_LINK_TRACE_H
 
 #include "geotrain/link.h"
 
-/* A stretch of constant rate and latency.  The last one of a trace is a sentinel at the end of its
-   period. */
+/* An interval of constant rate and latency.  The last one of a trace is a sentinel at the end of
+   its period. */
 typedef struct {
-  double from_s, rate_bps, latency_s; /* latency negative: that of the link */
+  double from_s, rate_bps, latency_s; /* negative latency: use the link's */
   double bits;                        /* bits that have passed before from_s */
 } gt_segment;
 
@@ -15,24 +15,24 @@ struct gt_link_trace {
   gt_segment *segments; /* n, then the sentinel */
   size_t n, capacity;
   double least_latency_s;    /* negative: no segment has a latency */
-  double latency_integral_s; /* of the segments that have a latency: latency times duration */
-  double latency_covers_s;   /* duration of these */
+  double latency_integral_s; /* over the segments with a latency: latency times duration */
+  double latency_covers_s;   /* total duration of these segments */
   bool latency_everywhere;
 };
 
-/* Building: add segments in ascending order of time, from 0 on; equal neighbours become one.
+/* Building: add segments in ascending order of time, from 0 on; equal adjacent segments are merged.
    gt_trace_end completes the trace. */
 void gt_trace_add(gt_link_trace *trace, double from_s, double rate_bps, double latency_s);
 void gt_trace_end(gt_link_trace *trace, double period_s);
 
 double gt_trace_mean_bps(const gt_link_trace *trace);
-/* The least and the mean latency over the period; own_s: latency of the link where the trace has
-   none. */
+/* Returns the lowest and the mean latency over the period; own_s: the link's latency, used where
+   the trace has none. */
 double gt_trace_latency_least(const gt_link_trace *trace, double own_s);
 double gt_trace_latency_mean(const gt_link_trace *trace, double own_s);
-/* The latency at t_s. */
+/* Returns the latency at t_s. */
 double gt_trace_latency_at(const gt_link_trace *trace, double t_s, double own_s);
-/* Seconds from t_s until `bits` more bits have passed. */
+/* Returns the seconds from t_s until `bits` more bits have passed. */
 double gt_trace_wait_s(const gt_link_trace *trace, double t_s, double bits);
 
 #endif

@@ -10,8 +10,8 @@
 #include "trace.h"
 
 #define FILE_BYTES_MAX  ((size_t)16 << 20)
-#define TIME_MAX_S      1e9  /* about 30 years: nanoseconds of it fit */
-#define RATE_MAX_BPS    1e15 /* so that the bits of a period stay exact enough */
+#define TIME_MAX_S      1e9  /* about 30 years: fits in nanoseconds */
+#define RATE_MAX_BPS    1e15 /* keeps the bits of a period exact enough */
 #define PERIOD_MIN_S    1e-3
 #define PERIOD_MIN_BITS 8.0
 #define PACKET_BITS     12000.0 /* 1,500 bytes: one delivery opportunity */
@@ -19,11 +19,11 @@
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* A file that is being read line by line, in memory. */
+/* A file that is parsed line by line, in memory. */
 typedef struct {
   const char *path;
-  char *text, *next; /* text ends with a NUL */
-  size_t size, line; /* line: number of the last one taken */
+  char *text, *next; /* text is NUL-terminated */
+  size_t size, line; /* line: number of the last line taken */
 } source;
 
 static gt_status take_all(source *in, FILE *file) {
@@ -70,7 +70,7 @@ static char *trim(char *text) {
   return text;
 }
 
-/* The next line that is neither empty nor a comment, trimmed; NULL at the end. */
+/* Returns the next line that is neither empty nor a comment, trimmed; NULL at the end. */
 static char *next_line(source *in) {
   while (in->next && *in->next) {
     char *line = in->next, *end = strchr(line, '\n');
@@ -83,7 +83,7 @@ static char *next_line(source *in) {
   return NULL;
 }
 
-/* At most 40 characters of the file's text, printable, for an error message. */
+/* Returns at most 40 characters of the file's text, printable, for an error message. */
 static const char *shown(const char *text, char buf[48]) {
   size_t i = 0;
   for (; text[i] && i < 40; i++) buf[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
@@ -103,7 +103,7 @@ typedef struct {
   double time_s, rate_bps, latency_s;
 } row;
 
-/* A number of 0 or more without a unit. */
+/* Parses a non-negative number without a unit. */
 static bool plain(const char *text, double *out) {
   if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX")) return false;
   char *end;
@@ -121,7 +121,8 @@ static gt_status read_number(const source *in, const char *text, with_unit parse
   return *out <= max ? GT_OK : refuse(in, text, needed);
 }
 
-/* Cuts a line at its commas; returns the number of fields, of which the first FIELDS are kept. */
+/* Splits a line at its commas; returns the number of fields, of which the first FIELDS are
+   stored. */
 static size_t cut(char *line, char *fields[FIELDS]) {
   size_t n = 0;
   for (char *field = line, *comma; field; field = comma) {
@@ -133,7 +134,7 @@ static size_t cut(char *line, char *fields[FIELDS]) {
   return n;
 }
 
-/* *header: the line names the columns. */
+/* *header: true if the line names the columns. */
 static gt_status read_row(const source *in, char *line, bool first, row *out, bool *header) {
   char *fields[FIELDS] = {"", "", ""}, whole[48];
   shown(line, whole);
@@ -195,8 +196,8 @@ static gt_status read_millisecond(const source *in, const char *text, double *ou
   return *out <= TIME_MAX_S * 1e3 ? GT_OK : refuse(in, text, "a millisecond from 0 to 1e12");
 }
 
-/* The 1 ms bin that ends at `ms` lets `packets` pass; nothing passes between it and the bin before,
-   which ended at after_ms. */
+/* Adds the 1 ms bin that ends at `ms`, in which `packets` pass; nothing passes between it and the
+   previous bin, which ended at after_ms. */
 static void add_bin(gt_link_trace *trace, double after_ms, double ms, double packets) {
   if (packets <= 0.0) return;
   if (ms - 1.0 > after_ms) gt_trace_add(trace, after_ms / 1e3, 0.0, -1.0);

@@ -1,11 +1,11 @@
-/* How many frames may be under way to a peer, and the memory that a gateway keeps for them. */
+/* The number of frames in flight to a peer, and the gateway's memory for them. */
 #include "geotrain/link.h"
 
 #define WINDOW_MIN       ((size_t)4)
 #define WINDOW_MAX       ((size_t)256)
 #define WINDOW_BYTES_MAX ((size_t)64 << 20)
 
-/* Enough frames to fill the link over twice its round trip, within 64 MiB of memory. */
+/* Enough frames to fill the link for twice its round-trip time, within 64 MiB of memory. */
 size_t gt_link_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes) {
   size_t most = WINDOW_BYTES_MAX / frame_bytes;
   if (most > WINDOW_MAX) most = WINDOW_MAX;

@@ -1,4 +1,4 @@
-/* How frames leave over a link: the choice between queues, and the time in use. */
+/* Frames leaving over a link: the choice between queues, and the time in use. */
 #include "geotrain/link.h"
 
 static gt_ns later(gt_ns a, gt_ns b) {

@@ -1,4 +1,4 @@
-/* Shared by the modules of net: deadlines, the watchdog, host lists, and messages in pieces. */
+/* The internal interface of net: deadlines, the watchdog, host lists, and messages in pieces. */
 #ifndef GEOTRAIN_NET_INTERNAL_H
 #define GEOTRAIN_NET_INTERNAL_H
 
@@ -8,8 +8,8 @@
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
-/* A deadline that counts only the time in which this process ran: after it was stopped and
-   continued, the other ranks get the time back. */
+/* A deadline that counts only time in which this process runs: time in which it was stopped
+   (SIGSTOP) does not count. */
 typedef struct {
   gt_ns limit, waited, seen;
 } gt_patience;
@@ -17,32 +17,33 @@ typedef struct {
 void gt_patience_start(gt_patience *p, double limit_s);
 /* Adds the time since the last call; true if the limit is exceeded. */
 bool gt_patience_over(gt_patience *p);
-/* The longest sleep after the time waited so far: short while an answer is likely. */
+/* Returns the longest sleep after the time waited so far: short while an answer is likely. */
 gt_ns gt_patience_cap(const gt_patience *p);
 
 /* ---- launch ---------------------------------------------------------------------------------- */
 
-/* gt_launch_check for an MPI library of this name; reads_pmi: it supports PMI-1 or PMI-2 as well as
-   PMIx. */
+/* Does gt_launch_check for an MPI library of this name; reads_pmi: it supports PMI-1 or PMI-2 as
+   well as PMIx. */
 gt_status gt_launch_fits(const char *library, bool reads_pmi);
-/* Whether srun started this process directly, not an mpirun inside the allocation. */
+/* True if srun started this process directly, without an mpirun inside the allocation. */
 bool gt_launch_by_srun(void);
-/* The command to start this many ranks with the launcher that started this process: "srun -n 4",
-   "mpirun -n 4"; returns buf.  Local. */
+/* Returns the command that starts this many ranks with the launcher that started this process:
+   "srun -n 4", "mpirun -n 4"; in buf.  Local. */
 char *gt_launch_advice(char *buf, size_t size, int ranks);
-/* The name and version of this program's MPI library.  Returns buf. */
+/* Returns the name and version of this program's MPI library, in buf. */
 char *gt_launch_library(char *buf, size_t size);
-/* GT_ERR_JOB: `tasks` processes were started, each a world of its own, and what starts one world of
-   the `needed` ranks; regions: "east 2, west 2"; library: as gt_launch_library. */
+/* Returns GT_ERR_JOB: `tasks` processes were started, each a world of its own; the text says how
+   to start one world of the `needed` ranks.  regions: "east 2, west 2"; library: as
+   gt_launch_library. */
 gt_status gt_launch_apart(const char *library, int tasks, int needed, const char *regions);
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-/* The parts of a map that need no communication.  gt_roles_own: this rank's own region
-   (GEOTRAIN_REGION, else host lists); -1: not known. */
+/* The parts of a map that need no communication.  gt_roles_own finds this rank's own region
+   (GEOTRAIN_REGION, else host lists); -1: unknown. */
 gt_status gt_roles_own(const gt_region_plan *plan, size_t nregions, int *region);
-/* Checks that the world has the size that the plan needs. */
+/* Checks that the world has the size of the plan. */
 gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_size);
-/* Makes the map from the own regions of all ranks: contiguous blocks if no rank has one.  Checks
+/* Builds the map from the own regions of all ranks: contiguous blocks if no rank has one.  Checks
    that every region has the ranks of the plan. */
 gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, int size);
 
@@ -52,33 +53,34 @@ gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, i
 
 /* reach_tcp.c: tests plain TCP connections between the hosts of the job; addresses are exchanged
    through the launcher's name service (MPI_Publish_name).  own: this rank; port and addresses are
-   filled in.  ranks: on rank 0, space for all ranks, filled in as far as they have answered.
+   filled in.  ranks: on rank 0, space for all ranks, filled in for those that have answered.
    False: some host cannot be reached; on rank 0 `text` names them, one per line.  *tested: the
    launcher has such a service, and there was more than one host. */
 bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan,
                   size_t nregions, double limit_s, char text[GT_REACH_TEXT], bool *tested);
-/* "region eu (rank 2 on hostb)", without the region if it is not known. */
+/* Writes "region eu (rank 2 on hostb)", without the region if it is unknown. */
 void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number,
                    const gt_region_plan *plan, size_t nregions);
 
 /* ---- host lists ------------------------------------------------------------------------------ */
 
-/* Whether `host` is in the list `text`: names separated by commas, plain or in Slurm's compressed
-   form (node[01-16,18]).  Only the parts before the first dot are compared if one name has no
-   domain.  GT_ERR_JOB if the text is malformed. */
+/* Sets *found: true if `host` is in the list `text`: names separated by commas, plain or in Slurm's
+   compressed form (node[01-16,18]).  Only the parts before the first dot are compared if one name
+   has no domain.  GT_ERR_JOB if the text is malformed. */
 gt_status gt_hosts_contain(const char *text, const char *host, bool *found);
 
 /* ---- messages in pieces ---------------------------------------------------------------------- */
 
-/* MPI counts are int: an array of floats is sent as pieces of at most this many. */
+/* MPI counts are int, so an array of floats is sent in pieces of at most this many. */
 #define GT_PIECE_FLOATS ((size_t)1 << 28)
 static inline size_t gt_pieces(size_t nfloats) {
   return (nfloats + GT_PIECE_FLOATS - 1) / GT_PIECE_FLOATS;
 }
-/* What a worker (from 0) has; whole: room for the ranges where all have everything. */
+/* Returns the part of a worker (from 0); whole: space for its ranges if all workers have
+   everything. */
 gt_plane_part gt_part_of(const gt_plane_size *n, size_t worker, gt_plane_range whole[2]);
-/* Parameters or gradients, then buffers, of a part: the number of messages; they start to be sent
-   or received; copied from one pair of arrays to another. */
+/* Parameters or gradients, then buffers, of a part: count the messages; start sending or receiving
+   them; copy them between two pairs of arrays. */
 size_t gt_part_pieces(const gt_plane_part *part);
 void gt_part_send(const gt_plane_part *part, const float *params, const float *buffers, int rank,
                   int tag, MPI_Comm comm, MPI_Request *requests);
@@ -97,8 +99,8 @@ static inline size_t gt_padded_bytes(size_t nbytes) {
   return (nbytes + 63) / 64 * 64;
 }
 
-/* segments are those of all ranks, mapped; NULL if the region spans several nodes or the node has
-   too little shared memory: arrays are then sent as messages. */
+/* segments: those of all ranks, mapped; NULL if the region spans several nodes or the node has too
+   little shared memory: arrays are then sent as messages. */
 typedef struct {
   char *segments;
   size_t bytes; /* of all segments */
@@ -106,14 +108,15 @@ typedef struct {
   gt_plane_size n;
 } gt_shared;
 
-/* One per rank, in shared memory.  A rank that waits for a message sleeps on its own bell; the
-   sender of the message rings it.  NULL: memory is not shared, and sleeps are not ended early. */
+/* A wake-up bell, one per rank, in shared memory.  A rank that waits for a message sleeps on its
+   own bell; the sender of the message rings it.  NULL: memory is not shared, and sleeps are not
+   ended early. */
 typedef struct {
   _Alignas(64) _Atomic uint32_t rings;
 } gt_bell;
 
 void gt_bell_ring(gt_bell *bell);
-/* Call this before testing for messages. */
+/* Returns the state of the bell; call it before testing for messages. */
 uint32_t gt_bell_heard(gt_bell *bell);
 /* Sleeps ns, or until a ring after `heard`. */
 void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns);
@@ -127,7 +130,7 @@ typedef struct {
 /* Data common to the workers, in the PS's segment.  Few ranks write each cache line, to avoid false
    sharing. */
 typedef struct {
-  /* step << GT_CHUNK_BITS | number of its chunks that are final, counted from the end */
+  /* step << GT_CHUNK_BITS | number of final chunks, counted from the end */
   _Alignas(64) _Atomic uint64_t final;
   _Atomic int64_t samples; /* of the batch, written before `final` */
 } gt_announcement;
@@ -147,17 +150,18 @@ static inline size_t gt_chunks(size_t nparams) {
   return (nparams + GT_CHUNK_FLOATS - 1) / GT_CHUNK_FLOATS;
 }
 
-/* Reserves what the ranks use of their segments, so that no access fails later: of gradients and
-   parameters only the ranges of size->parts.  Collective over region. */
+/* Opens the segments and reserves the memory that the ranks use, so that no later access fails: of
+   gradients and parameters only the ranges of size->parts.  Collective over region. */
 void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *size);
 void gt_shared_close(gt_shared *s); /* local */
-/* The arrays of a worker rank (1 or more), at addresses of this process. */
+/* Returns the arrays of a worker rank (1 or more), at addresses of this process. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
-/* The bell of a rank, or NULL. */
+/* Returns the bell of a rank, or NULL. */
 gt_bell *gt_shared_bell(const gt_shared *s, int rank);
-/* In the PS's segment; only if memory is shared. */
+/* Returns the snapshot in the PS's segment; only if memory is shared. */
 gt_plane_snapshot gt_shared_snapshot(const gt_shared *s);
-/* All NULL if memory is not shared; with one worker all NULL except params. */
+/* Returns the common data.  All NULL if memory is not shared; with one worker all NULL except
+   params. */
 gt_common gt_shared_common(const gt_shared *s);
 /* Makes this process's writes visible to the others before a message is sent, and theirs to this
    process after a message has arrived. */
@@ -165,17 +169,17 @@ void gt_shared_sync(const gt_shared *s);
 
 /* ---- the mean of a step ---------------------------------------------------------------------- */
 
-/* One rank's view of how the workers of a step form the mean of their gradients, chunk by chunk
-   from the end.  A chunk that is final on all workers is computed by the worker it is assigned to,
-   or at the end by the PS; the rank that claims it first computes it.  A claimed chunk stays with
-   its claimant, also in later steps. */
+/* One rank's view of the workers' mean of a step's gradients, computed chunk by chunk from the end.
+   A chunk that is final on all workers is computed by the worker it is assigned to, or at the end
+   by the PS; the rank that claims it first computes it.  A claimed chunk stays with its claimant,
+   in later steps too. */
 typedef struct {
   gt_common common;
-  size_t nparams, nchunks, self; /* self: number of this worker; nworkers on the PS */
+  size_t nparams, nchunks, self; /* self: index of this worker; nworkers on the PS */
   const float **grads;           /* one per worker: all its gradients */
-  const float **parts;           /* one per worker: those of a chunk */
+  const float **parts;           /* one per worker: its gradients of a chunk */
   int64_t *samples;
-  uint64_t step; /* 0: no step whose mean is formed */
+  uint64_t step; /* 0: no step with a mean */
   size_t workers;
   size_t left; /* this worker's chunks below this number are still to be done */
 } gt_mean;
@@ -188,24 +192,25 @@ void gt_mean_begin(gt_mean *m, const gt_order_msg *order);
 void gt_mean_announce(gt_mean *m, size_t first, int64_t samples);
 /* Computes this worker's chunks that are ready now; true if there were any. */
 bool gt_mean_work(gt_mean *m);
-/* For the PS: computes the chunks that no rank has claimed.  NULL: not all workers have published
+/* Computes, on the PS, the chunks that no rank has claimed.  NULL: not all workers have published
    all gradients, or a claimant did not finish in time. */
 const float *gt_mean_finish(gt_mean *m);
 
 /* ---- passes of a pipeline -------------------------------------------------------------------- */
 
-/* Whether an order can be carried out in a region of this size; GT_ERR_FAULT: its kind is unknown,
-   or its pass does not fit the activation areas. */
+/* Checks that an order can be carried out in a region of this size; GT_ERR_FAULT: its kind is
+   unknown, or its pass does not fit the activation areas. */
 gt_status gt_order_check(const gt_order_msg *order, size_t nworkers, size_t nactivations);
-/* The same for the place of an output. */
+/* Does the same for the position of an output. */
 gt_status gt_output_check(uint64_t out, uint64_t out_bytes, size_t nactivations);
-/* Without shared memory the pieces of a pass are messages: they start to be sent from the areas of
-   all workers, and to be received one behind the other; requests has room for GT_PASS_PIECES. */
+/* Without shared memory the pieces of a pass are messages.  Start sending them from the areas of
+   all workers; start receiving them one after the other.  requests has room for GT_PASS_PIECES. */
 void gt_pass_send(const gt_pass_msg *pass, uint8_t *const *areas, int rank, MPI_Comm comm,
                   MPI_Request *requests);
 void gt_pass_receive(const gt_pass_msg *pass, uint8_t *staging, MPI_Comm comm,
                      MPI_Request *requests);
-/* Bytes of the memory in which any pass that fits is received, and where in it piece i is. */
+/* Return the bytes of the receive buffer for any pass that fits, and the position of piece i in
+   it. */
 size_t gt_pass_staging(size_t nactivations);
 size_t gt_pass_staged_at(const gt_pass_msg *pass, size_t i);
 

@@ -1,11 +1,11 @@
-/* The mean of a step's gradients, formed by its workers in shared memory during their backward
+/* The mean of a step's gradients, computed by its workers in shared memory during their backward
    passes.  Every rank uses gt_vec_mean, so the bits do not depend on which rank computes a chunk,
    or when. */
 #include "internal.h"
 
 #include "geotrain/tensor.h"
 
-/* a chunk takes far less; a stopped claimant may take for ever */
+/* a chunk takes far less; a stopped claimant could take for ever */
 #define CLAIMANT_PATIENCE_NS ((gt_ns)50000000)
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics work between processes");
@@ -47,8 +47,8 @@ void gt_mean_announce(gt_mean *m, size_t first, int64_t samples) {
   atomic_store_explicit(&own->final, final, memory_order_release);
 }
 
-/* Chunk c and all later chunks are final on every worker of this step, and no worker is in a later
-   step. */
+/* True if chunk c and all later chunks are final on every worker of this step, and no worker is in
+   a later step. */
 static bool ready(const gt_mean *m, size_t c) {
   for (size_t w = 0; w < m->workers; w++) {
     uint64_t final = atomic_load_explicit(&m->common.announced[w].final, memory_order_acquire);
@@ -58,7 +58,7 @@ static bool ready(const gt_mean *m, size_t c) {
   return true;
 }
 
-/* False: another rank has claimed the chunk, in this step or in an earlier one without
+/* Claims the chunk.  False: another rank has claimed it, in this step or in an earlier one without
    finishing. */
 static bool claim(const gt_mean *m, size_t c) {
   _Atomic uint64_t *state = &m->common.chunks[c].state;

@@ -1,5 +1,5 @@
 /* Arrays and passes of a pipeline as messages in the local plane, with counts that fit in an int;
-   which orders fit. */
+   checks of orders. */
 #include <string.h>
 
 #include "internal.h"
@@ -94,8 +94,8 @@ static bool within(uint64_t at, uint64_t bytes, size_t nactivations) {
 
 static gt_status check_bytes(const char *what, uint64_t bytes) {
   if (bytes <= GT_PASS_BYTES_MAX) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "%s of a pass has %llu bytes; %llu is the most", what, (ull)bytes,
-                 (ull)GT_PASS_BYTES_MAX);
+  return GT_FAIL(GT_ERR_FAULT, "%s of a pass has %llu bytes; expected at most %llu", what,
+                 (ull)bytes, (ull)GT_PASS_BYTES_MAX);
 }
 
 gt_status gt_output_check(uint64_t out, uint64_t out_bytes, size_t nactivations) {
@@ -109,7 +109,7 @@ gt_status gt_output_check(uint64_t out, uint64_t out_bytes, size_t nactivations)
 static gt_status check_pieces(const gt_pass_msg *pass, size_t nworkers, size_t nactivations) {
   uint64_t all = 0;
   if (pass->npieces > GT_PASS_PIECES)
-    return GT_FAIL(GT_ERR_FAULT, "a pass has %u pieces; %d is the most", pass->npieces,
+    return GT_FAIL(GT_ERR_FAULT, "a pass has %u pieces; expected at most %d", pass->npieces,
                    GT_PASS_PIECES);
   for (size_t i = 0; i < pass->npieces; i++) {
     const gt_pass_piece *p = &pass->pieces[i];
@@ -122,13 +122,14 @@ static gt_status check_pieces(const gt_pass_msg *pass, size_t nworkers, size_t n
     all += p->bytes;
   }
   if (all <= nactivations) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "the pieces of a pass have %llu bytes together; %zu is the most",
-                 (ull)all, nactivations);
+  return GT_FAIL(GT_ERR_FAULT,
+                 "the pieces of a pass have %llu bytes together; expected at most %zu", (ull)all,
+                 nactivations);
 }
 
 gt_status gt_order_check(const gt_order_msg *order, size_t nworkers, size_t nactivations) {
   if (order->kind < GT_ORDER_TRAIN || order->kind > GT_ORDER_PASS)
-    return GT_FAIL(GT_ERR_FAULT, "an order is of kind %u, which is unknown", order->kind);
+    return GT_FAIL(GT_ERR_FAULT, "an order has unknown kind %u", order->kind);
   if (order->kind != GT_ORDER_PASS) return GT_OK;
   GT_TRY(gt_output_check(order->pass.out, order->pass.out_bytes, nactivations));
   return check_pieces(&order->pass, nworkers, nactivations);

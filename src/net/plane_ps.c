@@ -23,7 +23,7 @@ typedef struct {
   gt_bell *bell;             /* the worker's */
   gt_segment arrays;         /* the worker's, if memory is shared */
   float *floats;             /* otherwise: nparams + nbuffers floats, of which its part is sent */
-  gt_plane_part part;        /* what it has, if memory is not shared */
+  gt_plane_part part;        /* the worker's part, if memory is not shared */
   gt_plane_range whole[2];
   int ngrads, norders; /* numbers of requests */
   MPI_Request push_request;
@@ -214,7 +214,7 @@ static gt_place place_params(gt_plane_ps *plane, port *p, const float *params) {
   if (params == plane->snapshot.params) return GT_PLACE_SNAPSHOT;
   p->reads_common = place_common(plane, &p->order, params);
   if (p->reads_common) return GT_PLACE_COMMON;
-  gt_plane_part own = p->part; /* no more than that is reserved */
+  gt_plane_part own = p->part; /* only the worker's part is reserved */
   own.nbuffers = 0;
   gt_part_copy(&own, p->arrays.params, NULL, params, NULL);
   return GT_PLACE_OWN;
@@ -226,9 +226,9 @@ static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const
     memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
 }
 
-/* An order that is pending keeps the worker alive, too.  A keep-alive has a request of its own: the
-   PS never waits for a worker that does not take it, because then no other worker would hear of the
-   PS either. */
+/* A pending order keeps the worker alive, too.  A keep-alive has a request of its own: the PS must
+   not wait for a worker that does not take it, because then no other worker would hear from the PS
+   either. */
 static void keep_alive(gt_plane_ps *plane, size_t worker, const gt_order_msg *order) {
   port *p = &plane->ports[worker];
   int taken = 0;
@@ -255,8 +255,8 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
   if (order->with_params && plane->shared.segments != NULL) place_arrays(plane, p, params, buffers);
-  /* Also needed without arrays: the PS must finish reading the worker's arrays before the worker
-     may write them again. */
+  /* Needed without arrays too: the PS must finish reading the worker's arrays before the worker can
+     write them again. */
   gt_shared_sync(&plane->shared);
   int rank = rank_of(worker);
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm,
@@ -272,24 +272,24 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
 static void check_push(const gt_plane_ps *plane, size_t worker, const gt_push_msg *push) {
   const int rank = rank_of(worker);
   if (push->kind < GT_PUSH_READY || push->kind > GT_PUSH_PASS)
-    gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank, push->kind);
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed unknown kind %u", rank, push->kind);
   if (push->kind == GT_PUSH_EVAL && (push->scores < 0 || (size_t)push->scores > plane->nscores))
-    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; there is room for %zu", rank,
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; expected at most %zu", rank,
              (long long)push->scores, plane->nscores);
   if (push->kind == GT_PUSH_PASS &&
       gt_output_check(push->out, push->out_bytes, plane->shared.n.nactivations) != GT_OK)
     gt_panic(GT_ERR_FAULT, "from worker rank %d: %s", rank, gt_error_text());
 }
 
-/* The worker has taken its order, so the sends are complete or about to be; then what the pieces
-   name may change. */
+/* The worker has taken its order, so the sends are complete or about to be; afterwards the source
+   of the pieces can change. */
 static void finish_order(port *p) {
   if (p->order.kind == GT_ORDER_PASS && !orders_done(p))
     gt_wait_all(p->order_requests, p->norders, "a worker to take its order", ORDER_LIMIT_S, NULL,
                 NULL);
 }
 
-/* Scores or an output follow the header; in shared memory they are already there. */
+/* True if scores or an output follow the header; in shared memory they are already there. */
 static bool has_rest(const gt_plane_ps *plane, const gt_push_msg *push) {
   if (plane->shared.segments) return false;
   return (push->kind == GT_PUSH_EVAL && push->scores > 0) ||

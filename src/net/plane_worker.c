@@ -9,9 +9,9 @@ struct gt_plane_worker {
   /* of the last order with parameters: own arrays, common parameters or snapshot */
   float *params, *buffers;
   uint8_t **areas;  /* activation areas of all workers, if memory is shared; otherwise NULL */
-  uint8_t *staging; /* otherwise: where pieces are received */
+  uint8_t *staging; /* otherwise: receive buffer of pieces */
   gt_mean mean;
-  gt_plane_part part; /* what this worker has */
+  gt_plane_part part; /* this worker's part */
   gt_plane_range whole[2];
   gt_push_msg push, signal;
   gt_order_msg order;
@@ -37,7 +37,7 @@ static gt_segment own_arrays(const gt_plane_size *n) {
                       .activations = gt_reserve(n->nactivations, 1)};
 }
 
-/* Where the pieces of passes are found. */
+/* Finds or allocates the areas from which the pieces of passes are read. */
 static void open_areas(gt_plane_worker *plane) {
   const gt_shared *s = &plane->shared;
   if (!s->segments) {
@@ -178,7 +178,7 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
                gt_seconds(patience.waited));
     push_signal(plane);
     if (gt_mean_work(&plane->mean)) gt_backoff_reset(&backoff);
-    /* nothing to do except wait for the order */
+    /* nothing to do but wait for the order */
     const bool rung = plane->bell && plane->mean.left == 0;
     gt_bell_sleep(
         plane->bell, heard,
@@ -195,7 +195,8 @@ static void find_arrays(gt_plane_worker *plane) {
   if (plane->order.place == GT_PLACE_COMMON) plane->params = plane->mean.common.params;
   if (plane->order.place != GT_PLACE_SNAPSHOT) return;
   plane->params = gt_shared_snapshot(&plane->shared).params;
-  if (plane->order.kind == GT_ORDER_PASS) return; /* its own buffers: it may be one of a step */
+  /* A PASS keeps its own buffers, because it belongs to a step in training. */
+  if (plane->order.kind == GT_ORDER_PASS) return;
   plane->buffers = gt_shared_snapshot(&plane->shared).buffers;
 }
 

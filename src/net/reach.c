@@ -1,5 +1,5 @@
 /* Reachability: tests point to point that messages pass between rank 0 and every rank, and between
-   the PS ranks, before any collective call could wait for ever. */
+   the PS ranks, before any collective call could block for ever. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -82,19 +82,19 @@ static _Noreturn void end_blocked(const reaching *r) {
   gt_panic(GT_ERR_NOGO, "NO-GO: %.*s", (int)strcspn(r->text, "\n"), r->text);
 }
 
-/* On other ranks: rank 0 ends the job; if it does not, this rank does. */
+/* On other ranks: rank 0 ends the job; if it does not, this rank ends it. */
 static _Noreturn void end_alone(const reaching *r) {
   gt_sleep(gt_from_seconds(r->limit_s));
   gt_panic(GT_ERR_NOGO,
-           "NO-GO: rank %d on %s hears nothing from rank 0: the link is blocked, or a firewall "
+           "NO-GO: rank %d on %s received nothing from rank 0: the link is blocked, or a firewall "
            "drops MPI's ports",
            r->rank, r->own.host);
 }
 
 /* ---- the map ---- */
 
-/* Adds regions that would get fewer than 2 ranks; the plan's own sentence only has the numbers
-   given to the launcher. */
+/* Adds regions that would get fewer than 2 ranks; the plan's own text has only the numbers given to
+   the launcher. */
 static void say_small_regions(const reaching *r, const int *map) {
   char text[GT_ERROR_TEXT_MAX];
   snprintf(text, sizeof text, "%s", gt_error_text());
@@ -104,13 +104,13 @@ static void say_small_regions(const reaching *r, const int *map) {
     size_t used = strlen(text);
     if (count < 2)
       snprintf(text + used, sizeof text - used,
-               "; region %s would get %d rank%s, and needs 2 or more, a PS and a worker",
+               "; region %s would get %d rank%s, and needs at least 2, a PS and a worker",
                r->plan[g].name, count, count == 1 ? "" : "s");
   }
   (void)GT_FAIL(GT_ERR_NOGO, "%s", text);
 }
 
-/* Makes the order for all ranks from their cards: the first rank of every region is its PS. */
+/* Builds the order for all ranks from their cards: the first rank of every region is its PS. */
 static void make_order(reaching *r) {
   int *map = GT_NEW_ARRAY(int, (size_t)r->size);
   r->order = (reach_order){.status = GT_OK};

@@ -1,8 +1,8 @@
-/* Plain TCP connections between the job's hosts, tested before MPI makes its own.  Open MPI itself
-   ends the job, with its own exit code, if a connection is refused or a host is unreachable, so
-   this must be known first.  A launcher's name service exchanges the addresses, since no link can
-   be trusted yet.  Best effort: without such a service (Slurm's PMIx has none), MPI's own messages
-   are the only test. */
+/* Tests plain TCP connections between the job's hosts before MPI opens its own.  Open MPI ends the
+   job with its own exit code if a connection is refused or a host is unreachable, so this must be
+   known first.  A launcher's name service exchanges the addresses, because no link can be trusted
+   yet.  Best effort: without such a service (Slurm's PMIx has none), MPI's own messages are the
+   only test. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number
     snprintf(buf, size, "rank %d%s", number, host);
 }
 
-#define MAX_HOSTS   ((size_t)64) /* limit of hosts that are tested with one another */
+#define MAX_HOSTS   ((size_t)64) /* largest number of hosts that are tested with one another */
 #define FIRST_RETRY ((gt_ns)2000000)
 #define LAST_RETRY  ((gt_ns)50000000)
 
@@ -51,7 +51,7 @@ static bool publish(const char *what, int rank, const char *text) {
   return MPI_Publish_name(name, MPI_INFO_NULL, text) == MPI_SUCCESS;
 }
 
-/* Asks repeatedly until the name is published. */
+/* Looks the name up repeatedly until it is published. */
 static bool look_up(const char *what, int rank, char text[MPI_MAX_PORT_NAME], gt_ns until) {
   char name[128];
   service(name, what, rank);
@@ -96,7 +96,7 @@ static int setting_number(const char *name, int otherwise) {
   return gt_mpi_setting(name, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
 }
 
-/* Listens in the port range that MPI uses, since a firewall may allow only these ports. */
+/* Listens in the port range that MPI uses, because a firewall can restrict ports to it. */
 static int listen_somewhere(uint16_t *port) {
   int first = setting_number("btl_tcp_port_min_v4", 0),
       range = setting_number("btl_tcp_port_range_v4", 1);
@@ -141,8 +141,8 @@ static bool has_address(const gt_reach_rank *r, uint32_t address) {
   return false;
 }
 
-/* Skips addresses that this host has, too (such as a container bridge's): they would connect to
-   itself. */
+/* Skips addresses that this host has, too (such as a container bridge's): connections would reach
+   this host itself. */
 static size_t start_attempts(const tcp_host *own, tcp_host *h, size_t host, attempt *out) {
   size_t n = 0;
   for (size_t i = 0; i < h->card.naddresses; i++) {
@@ -163,7 +163,8 @@ static size_t start_attempts(const tcp_host *own, tcp_host *h, size_t host, atte
   return n;
 }
 
-/* Waits until every host is connected or has refused on all its addresses, or the time is over. */
+/* Waits until every host is connected or has refused on all its addresses, or until the
+   deadline. */
 static void await_attempts(tcp_host *hosts, attempt *a, size_t n, gt_ns until) {
   struct pollfd *polls = GT_NEW_ARRAY(struct pollfd, n + 1);
   for (;;) {
@@ -271,14 +272,12 @@ static void say_failure(char text[GT_REACH_TEXT], const names *s, int from, int 
   gt_reach_name(b, sizeof b, &s->ranks[to], to, s->plan, s->nregions);
   if (error == ETIMEDOUT)
     add_line(text,
-             "no TCP connection comes about from %s to %s (%s) within %g s: the link is blocked, "
+             "no TCP connection from %s to %s (%s) within %g s: the link is blocked, "
              "or a firewall drops MPI's ports\n",
              a, b, address, s->limit_s);
   else
-    add_line(
-        text,
-        "no TCP connection comes about from %s to %s (%s): %s; a firewall or a route refuses it\n",
-        a, b, address, strerror(error));
+    add_line(text, "no TCP connection from %s to %s (%s): %s; a firewall or a route refuses it\n",
+             a, b, address, strerror(error));
 }
 
 /* On rank 0: collects the failures of all hosts, one per line. */
@@ -305,7 +304,7 @@ static bool cards_of_all(gt_reach_rank *ranks, int size, gt_ns until) {
   return true;
 }
 
-/* The part of one host: tests the others and publishes the result. */
+/* One host's part of the test: connects to the others and publishes the result. */
 static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, double limit_s,
                        gt_ns until) {
   char text[MPI_MAX_PORT_NAME];
@@ -320,7 +319,7 @@ static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, d
   publish("result", rank, text);
 }
 
-/* Plain TCP is only a valid test if MPI's messages use TCP. */
+/* True if MPI's messages use TCP; otherwise plain TCP is no valid test. */
 static bool over_tcp(void) {
   char text[64];
   return gt_mpi_setting("pml_ob1_priority", text, sizeof text) &&
@@ -367,7 +366,7 @@ bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan
   for (size_t i = 0; i < own->naddresses; i++) own->addresses[i] = addresses[i].ip;
   write_card(own, card);
   bool fine = true;
-  /* srun has no name service, and Open MPI prints long messages if asked for it */
+  /* srun has no name service, and Open MPI prints long messages when asked for it */
   if (!gt_launch_by_srun() && publish("card", rank, card)) {
     names s = {plan, nregions, ranks, size, limit_s};
     fine = exchange(ranks, &s, rank, text, tested);

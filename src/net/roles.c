@@ -11,7 +11,7 @@
 
 #define MAX_DIGITS 9
 
-/* Names are equal, or one is the other without its domain. */
+/* True if names are equal, or one is the other without its domain. */
 static bool same_host(const char *pattern, size_t length, const char *host, size_t host_length) {
   const char *dot = memchr(pattern, '.', length), *host_dot = memchr(host, '.', host_length);
   if (!dot && host_dot) host_length = (size_t)(host_dot - host);
@@ -35,8 +35,8 @@ static bool read_number(const char **at, const char *end, unsigned long *value, 
   return *digits > 0;
 }
 
-/* Whether the digits at the start of `host` are a number in low..high printed with at least `width`
-   digits.  Returns the number of digits, or 0. */
+/* Returns the number of digits if the digits at the start of `host` are a number in low..high
+   printed with at least `width` digits; else 0. */
 static size_t number_matches(const char *host, size_t take, unsigned long low, unsigned long high,
                              size_t width) {
   unsigned long value = 0;
@@ -48,8 +48,8 @@ static size_t number_matches(const char *host, size_t take, unsigned long low, u
 
 static bool match_name(const char *pattern, const char *end, const char *host);
 
-/* `pattern` is after '[': tries every range for the digits at the start of host, then matches the
-   text after ']'. */
+/* Tries every range for the digits at the start of host, then matches the text after ']'.
+   `pattern` is after '['. */
 static bool match_ranges(const char *pattern, const char *end, const char *host) {
   const char *close = memchr(pattern, ']', (size_t)(end - pattern));
   size_t digits = 0;
@@ -96,7 +96,7 @@ static gt_status check_ranges(const char *text, const char *at, const char *clos
   }
 }
 
-/* The end of the name at `at`: the next comma outside brackets, or the end of the text. */
+/* Finds the end of the name at `at`: the next comma outside brackets, or the end of the text. */
 static gt_status name_end(const char *text, const char *at, const char **end) {
   const char *start = at;
   for (; *at && *at != ','; at++) {
@@ -164,8 +164,8 @@ static gt_status from_environment(const char *name, const gt_region_plan *plan, 
   return status;
 }
 
-/* The region whose list contains this host, by its own name or by the name that Slurm uses.  Reads
-   every list, so that a malformed one is always reported. */
+/* Finds the region whose list contains this host, by its own name or by Slurm's.  Reads every list,
+   so that a malformed one is always reported. */
 static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *region) {
   char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
   int length;
@@ -239,7 +239,7 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
                  gt_launch_advice(advice, sizeof advice, needed));
 }
 
-/* Contiguous blocks if no rank knows its region; it is an error if only some ranks do. */
+/* Fills contiguous blocks if no rank knows its region.  It is an error if only some ranks do. */
 static gt_status fill_map(const gt_region_plan *plan, size_t nregions, int *map, int size) {
   int set = UNSET, unset = UNSET;
   for (int i = size - 1; i >= 0; i--) *(map[i] == UNSET ? &unset : &set) = i;
@@ -287,7 +287,7 @@ static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map,
 
 /* ---- communicators ---- */
 
-/* MPI_Comm_split blocks and spins: all ranks first meet in a barrier that sleeps. */
+/* MPI_Comm_split blocks and spins, so all ranks first meet in a sleeping barrier. */
 static MPI_Comm split(int color, int key, const char *name, double limit_s) {
   MPI_Request request;
   MPI_Comm comm;

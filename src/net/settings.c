@@ -1,4 +1,4 @@
-/* Settings of the MPI library, and the addresses that its TCP transport may use. */
+/* Settings of the MPI library, and the addresses available to its TCP transport. */
 #include "internal.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 
 /* ---- settings ---- */
 
-/* The name of an enumeration's value. */
+/* Writes the name of an enumeration's value. */
 static void name_value(MPI_T_enum names, int value, char *buf, size_t size) {
   char name[128];
   int n = 0, length = (int)sizeof name, given;
@@ -58,7 +58,7 @@ bool gt_mpi_setting(const char *name, char *buf, size_t size) {
 
 /* ---- addresses ---- */
 
-/* Whether `list` ("eth0,10.0.0.0/8") has the name or the network of this interface. */
+/* True if `list` ("eth0,10.0.0.0/8") has the name or the network of this interface. */
 static bool listed(const char *list, const gt_net_address *a) {
   char copy[1024], *rest = NULL;
   snprintf(copy, sizeof copy, "%s", list);

@@ -33,8 +33,8 @@ uint32_t gt_bell_heard(gt_bell *bell) {
   return bell ? atomic_load_explicit(&bell->rings, memory_order_acquire) : 0;
 }
 
-/* Ends early after a ring since `heard`, after a signal, or on a system without futexes: the caller
-   tests again in any case. */
+/* Returns early after a ring since `heard`, after a signal, or on a system without futexes: the
+   caller tests again in any case. */
 void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns) {
   if (!bell) {
     gt_sleep(ns);
@@ -45,12 +45,12 @@ void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns) {
   syscall(SYS_futex, &bell->rings, FUTEX_WAIT, heard, &left, NULL, 0);
 }
 
-/* ---- places in shared memory ----------------------------------------------------------------- */
+/* ---- layout of shared memory ----------------------------------------------------------------- */
 
 #define SETUP_LIMIT_S 120.0
-#define PLACE         "/dev/shm" /* of shm_open, on Linux */
+#define PLACE         "/dev/shm" /* folder of shm_open on Linux */
 #define PREFIX        "geotrain-"
-/* For each rank on a node Open MPI makes a segment of 4 MiB there. */
+/* Open MPI creates a segment of 4 MiB there for each rank on a node. */
 #define MPI_BYTES     ((double)(4 << 20))
 #define MPI_RANKS_MAX 64
 
@@ -58,8 +58,9 @@ static size_t float_bytes(size_t nfloats) {
   return gt_padded(nfloats) * sizeof(float);
 }
 
-/* Every rank has one segment.  It contains its bell; on a worker then gradients, parameters,
-   buffers, scores and activations; on the PS the snapshot and the data common to the workers. */
+/* Returns the size of a rank's segment.  It contains the rank's bell; on a worker then gradients,
+   parameters, buffers, scores and activations; on the PS the snapshot and the data common to the
+   workers. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
   const size_t params = float_bytes(s->n.nparams), buffers = float_bytes(s->n.nbuffers);
   if (rank > 0)
@@ -72,12 +73,13 @@ static size_t segment_bytes(const gt_shared *s, int rank) {
   return bytes;
 }
 
-/* The segments of all ranks are contiguous, in rank order; those of workers have equal sizes. */
+/* Returns the start of a rank's segment.  Segments are contiguous, in rank order; those of workers
+   have equal sizes. */
 static size_t segment_start(const gt_shared *s, int rank) {
   return rank == 0 ? 0 : segment_bytes(s, 0) + (size_t)(rank - 1) * segment_bytes(s, 1);
 }
 
-/* Collective over region: true when all its ranks are on one node. */
+/* True if all ranks of the region are on one node.  Collective over region. */
 static bool one_node(MPI_Comm region) {
   MPI_Comm node;
   int all, here;
@@ -92,7 +94,7 @@ gt_bell *gt_shared_bell(const gt_shared *s, int rank) {
   return s->segments ? (gt_bell *)(void *)(s->segments + segment_start(s, rank)) : NULL;
 }
 
-/* The address after the bell. */
+/* Returns the address after the bell. */
 static void *arrays_base(const gt_shared *s, int rank) {
   return gt_shared_bell(s, rank) + 1;
 }
@@ -142,7 +144,7 @@ static void clear(const gt_shared *s, MPI_Comm region, int rank) {
 
 /* ---- reservation ----------------------------------------------------------------------------- */
 
-/* Takes pages now: a page that is missing at its first access ends a process with SIGBUS.  Returns
+/* Allocates pages now: a page missing at its first access would end a process with SIGBUS.  Returns
    0 or an error number. */
 static int reserve(int fd, size_t at, size_t bytes) {
   int error;
@@ -160,7 +162,7 @@ static int reserve_ps(const gt_shared *s, int fd) {
   return error != 0 ? error : reserve(fd, all - params, params);
 }
 
-/* Gradients and parameters that the worker does not have take no memory. */
+/* Gradients and parameters outside the worker's part occupy no memory. */
 static int reserve_worker(const gt_shared *s, int fd, int rank) {
   const size_t start = segment_start(s, rank), arrays = start + sizeof(gt_bell),
                params = float_bytes(s->n.nparams), rest = arrays + 2 * params;
@@ -176,8 +178,8 @@ static int reserve_worker(const gt_shared *s, int fd, int rank) {
   return error != 0 ? error : reserve(fd, rest, start + segment_bytes(s, rank) - rest);
 }
 
-/* Whether there is room for MPI's own segments, which are not reserved.  A file system without a
-   limit has no blocks.  Returns 0 or an error number. */
+/* Checks that MPI's own segments, which are not reserved, have room.  A file system without a limit
+   reports no blocks.  Returns 0 or an error number. */
 static int check_room(int fd) {
   int ranks;
   struct statvfs left;
@@ -200,8 +202,8 @@ static int map(gt_shared *s, int fd, int rank) {
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
-/* Removes the name that a process has left that was killed between shm_open and shm_unlink, which
-   are never further apart than SETUP_LIMIT_S. */
+/* Removes names left by processes that were killed between shm_open and shm_unlink, which are never
+   further apart than SETUP_LIMIT_S. */
 static void remove_leftovers(void) {
   DIR *dir = opendir(PLACE);
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -214,7 +216,7 @@ static void remove_leftovers(void) {
   if (dir) closedir(dir);
 }
 
-/* "": there is no object, and *error says why. */
+/* Creates the object.  name "": failed, and *error says why. */
 static int create(char *name, size_t size, int *error) {
   uint64_t random = 0;
   remove_leftovers();
@@ -227,13 +229,13 @@ static int create(char *name, size_t size, int *error) {
   return -1;
 }
 
-/* An error number of any rank; 0: all could. */
+/* Returns the largest error number of all ranks; 0: no rank failed. */
 static int worst_of(MPI_Comm region, int error) {
   GT_MPI(MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_INT, MPI_MAX, region));
   return error;
 }
 
-/* Once a region, by its PS. */
+/* Warns once per region, on its PS. */
 static void say_why(const gt_shared *s, int error) {
   char needed[32], has[32] = "unknown";
   struct statvfs at;
@@ -247,9 +249,9 @@ static void say_why(const gt_shared *s, int error) {
       gt_format_size(needed, sizeof needed, (double)s->bytes), PLACE, has, strerror(error));
 }
 
-/* Collective over region: all its ranks map all segments, or none does.  The object has a name only
-   until all ranks have it open, and pages only after that: a rank that is killed leaves no memory
-   behind. */
+/* Collective over region: all its ranks map all segments, or none does.  The object's name is
+   removed as soon as all ranks have it open, and pages are allocated only then, so a killed rank
+   leaves no memory behind. */
 static void map_all(gt_shared *s, MPI_Comm region, int rank) {
   char name[48] = "";
   int error = 0, fd = rank == 0 ? create(name, sizeof name, &error) : -1;

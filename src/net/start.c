@@ -1,5 +1,5 @@
-/* How this process was started, and its start and end: initialisation, finalisation, and the
-   watchdog for calls that block. */
+/* The start and end of a process: launcher checks, initialisation, finalisation, and the watchdog
+   for blocking calls. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,10 +14,10 @@
 
 /* ---- the launcher ---------------------------------------------------------------------------- */
 
-/* How this process was started, according to the environment before MPI begins: by which launcher,
-   as one of how many, and whether this MPI would join them in one world.  A mismatch would give
-   many worlds of one rank, or pages of library messages from every process.  It is detected here
-   and reported once. */
+/* How this process was started, according to the environment before MPI_Init: the launcher, the
+   number of processes, and whether this MPI would join them into one world.  A mismatch would give
+   many worlds of one rank, or pages of library messages from every process; it is detected here and
+   reported once. */
 
 static bool given(const char *name) {
   const char *value = getenv(name);
@@ -68,9 +68,9 @@ static gt_status srun_without(const char *library) {
   int tasks = gt_launch_tasks();
   return GT_FAIL(
       GT_ERR_JOB,
-      "srun --mpi=%s started %d task%s, and %s cannot make one world of them; srun --mpi=pmix can "
-      "(srun --mpi=list shows whether the site "
-      "has it), and where there is no pmix, mpirun inside the allocation (slurm.mpi: mpirun)",
+      "srun --mpi=%s started %d task%s, which %s cannot join into one world; use srun --mpi=pmix "
+      "(srun --mpi=list shows whether the site has it) or, without pmix, mpirun inside the "
+      "allocation (slurm.mpi: mpirun)",
       type && *type ? type : "none", tasks, tasks == 1 ? "" : "s", library);
 }
 
@@ -81,24 +81,23 @@ gt_status gt_launch_fits(const char *library, bool reads_pmi) {
   if (number("PMI_SIZE") > 1)
     return GT_FAIL(
         GT_ERR_JOB,
-        "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is not), and %s "
-        "would make a world of each; expected its own mpirun -n %d, or srun --mpi=pmix",
+        "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is not), which %s "
+        "cannot join into one world; use its own mpirun -n %d, or srun --mpi=pmix",
         number("PMI_SIZE"), library, number("PMI_SIZE"));
   return GT_OK;
 }
 
-/* Open MPI's mpirun knows nothing of the processes of another MPI: the mpirun that was called is
-   the wrong one. */
+/* Open MPI's mpirun cannot join the processes of another MPI: the wrong mpirun was called. */
 gt_status gt_launch_apart(const char *library, int tasks, int needed, const char *regions) {
   if (given("OMPI_COMM_WORLD_RANK") && strncmp(library, "Open MPI", strlen("Open MPI")) != 0)
     return GT_FAIL(GT_ERR_JOB,
                    "Open MPI's mpirun started %d processes, but this geotrain was built with %s, "
-                   "which makes a world of each; the job needs one of %d (%s): the mpirun of that "
-                   "MPI -n %d, by its path, or a geotrain that was built with Open MPI",
+                   "which cannot join them into one world; the job needs one of %d (%s): use the "
+                   "mpirun of that MPI -n %d, by its path, or a geotrain built with Open MPI",
                    tasks, library, needed, regions, needed);
   return GT_FAIL(GT_ERR_JOB,
-                 "%d tasks were started, but each is a world of 1 rank, and the job needs one of "
-                 "%d (%s): srun --mpi=pmix, or mpirun -n %d",
+                 "%d tasks were started, but each is a world of 1 rank; the job needs one of %d "
+                 "ranks (%s): use srun --mpi=pmix, or mpirun -n %d",
                  tasks, needed, regions, needed);
 }
 
@@ -140,10 +139,10 @@ static bool parent_is(const char *name) {
   return is;
 }
 
-/* Slurm's step daemon keeps this process's place in the job, its output and its PMI connection.
-   After the daemon's death Slurm does not know the process any more, and its output and exit code
-   are lost; it would hold cores, files and peers until a deadline.  So the process is killed with
-   the daemon.  Strictly, the signal comes when the parent thread ends; that thread lives as long as
+/* Has the kernel kill this process when Slurm's step daemon dies.  The daemon keeps the process's
+   place in the job, its output and its PMI connection.  Without the daemon Slurm no longer knows
+   the process, its output and exit code are lost, and it would hold cores, files and peers until a
+   deadline.  Strictly, the signal comes when the parent thread ends; that thread lives as long as
    the step (otherwise tests/slurm would see ranks die at once). */
 static void follow_launcher(void) {
   if (parent_is("slurmstepd") && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
@@ -164,7 +163,7 @@ static struct {
   gt_status code;
 } watch;
 
-/* Waits until the watched call ends, one tick at most. */
+/* Waits until the watched call ends, at most one tick. */
 static void wait_tick(double tick_s) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -174,7 +173,8 @@ static void wait_tick(double tick_s) {
   pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
 }
 
-/* Counts ticks instead of comparing times: time in which the process was stopped must not count. */
+/* Counts ticks instead of comparing times, because time in which the process was stopped must not
+   count. */
 static void *watch_main(void *unused) {
   (void)unused;
   pthread_mutex_lock(&watch.lock);
@@ -238,8 +238,8 @@ static void end_for_bug(const char *text) {
 
 /* Over TCP, Open MPI asks the receiver before it sends a message larger than 64 KiB.  Between
    regions that costs a round trip per frame; frames sent together also end together, so the link is
-   then idle for that time.  The higher limit sends a frame of the gateway (1 MiB and its header) at
-   once.  Values set by the user are kept. */
+   then idle for that time.  With the higher limit a gateway's frame (1 MiB and its header) is sent
+   at once.  Values set by the user are kept. */
 static void prefer_eager_frames(void) {
   (void)setenv("OMPI_MCA_btl_tcp_eager_limit", "1114112", 0);
   /* number of such buffers allocated at a time */
@@ -265,7 +265,7 @@ void gt_net_start(double limit_s) {
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }
 
-/* MPI_Finalize waits for all ranks and may spin: they first meet in a barrier that sleeps. */
+/* MPI_Finalize waits for all ranks and can spin, so they first meet in a sleeping barrier. */
 void gt_net_finalize(double limit_s) {
   MPI_Request request;
   GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));

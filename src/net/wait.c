@@ -1,5 +1,5 @@
-/* Waits, which sleep between tests, and each of which has a name and a deadline; the agreement of
-   ranks on the worst status; and the end of every rank at once. */
+/* Waits that sleep between tests, each with a name and a deadline; the agreement of ranks on the
+   worst status; and panic. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ void gt_panic(gt_status code, const char *format, ...) {
   gt_log(GT_LOG_ERROR, "%s", text);
   if (mpi_is_up()) {
     signal(SIGALRM, SIG_DFL);
-    alarm(ABORT_LIMIT_S); /* MPI_Abort itself may block if the launcher is gone */
+    alarm(ABORT_LIMIT_S); /* MPI_Abort itself can block if the launcher has died */
     MPI_Abort(MPI_COMM_WORLD, (int)code);
   }
   _exit((int)code);
@@ -46,9 +46,9 @@ void gt_mpi_check(int error, const char *call) {
 /* ---- waits ----------------------------------------------------------------------------------- */
 
 #define FIRST_SLEEP ((gt_ns)20000)
-#define AT_ONCE     ((gt_ns)2000000)  /* an idle PS answers within this */
-#define LIKELY      ((gt_ns)50000000) /* if an answer takes longer, 1 ms more does not matter */
-/* between two tests; the process was stopped for any time beyond it */
+#define AT_ONCE     ((gt_ns)2000000)  /* an idle PS answers within this time */
+#define LIKELY      ((gt_ns)50000000) /* after this, 1 ms more does not matter */
+/* between two tests; any longer time means that the process was stopped */
 #define LONGEST_ROUND GT_SECOND
 
 /* for a rank that has waited for a second: the wake-ups of many such ranks would add up */
@@ -128,8 +128,8 @@ gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s) {
   GT_MPI(MPI_Ibcast(text, sizeof text, MPI_CHAR, source, comm, &request));
   gt_wait_all(&request, 1, "the text of another rank's error", limit_s, NULL, NULL);
   text[sizeof text - 1] = '\0';
-  /* The text is complete, including its place in the source if it has one.  It is stored with a
-     code that does not add a place again. */
+  /* The text is complete, with a source line if it has one.  GT_ERR_LOST: this code does not add
+     another one. */
   if (rank != source) (void)GT_FAIL(GT_ERR_LOST, "%s", text);
   return status;
 }

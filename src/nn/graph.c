@@ -1,4 +1,4 @@
-/* A model as a static graph: built once, memory planned once, nothing allocated in a step. */
+/* A model as a static graph: built once, with memory planned once; a step does not allocate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 /* ---- description ----------------------------------------------------------------------------- */
 
-/* Adds an entry such as "conv=dnn/bf16 " unless the text has it already. */
+/* Adds an entry such as "conv=dnn/bf16 " unless the text already has it. */
 static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_precision type) {
   char entry[48], *text = graph->kernels_text;
   snprintf(entry, sizeof entry, "%s=%s%s ", kind, family, type == GT_BF16 ? "/bf16" : "");
@@ -16,8 +16,8 @@ static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_
   snprintf(text + used, sizeof graph->kernels_text - used, "%s", entry);
 }
 
-/* "conv=dnn conv=dnn-gemm linear=blas pool=blas relu=blas": each kind of operation and each family
-   once. */
+/* Writes "conv=dnn conv=dnn-gemm linear=blas pool=blas relu=blas": each kind of operation with each
+   of its families, once. */
 static void describe(gt_graph *graph) {
   static const char *const kernels[][2] = {
       {"conv", "conv"},           {"linear", "linear"}, {"maxpool", "pool"},
@@ -91,10 +91,10 @@ size_t gt_graph_heads(const gt_graph *graph) {
 
 /* ---- export in PyTorch's layouts ------------------------------------------------------------- */
 
-/* Here convolutions are (R,S,C,K), and rows of linear layers
-   behind images are in (H,W,C) order; in PyTorch they are (K,C,R,S) and (C,H,W). */
+/* Converts convolutions from (R,S,C,K) to PyTorch's (K,C,R,S), and rows of linear layers behind
+   images from (H,W,C) to (C,H,W) order. */
 
-/* (R,S,C,K) to (K,C,R,S). */
+/* Converts (R,S,C,K) to (K,C,R,S). */
 static void from_conv(float *out, const float *in, const size_t shape[4]) {
   const size_t R = shape[0], S = shape[1], C = shape[2], K = shape[3];
   for (size_t k = 0; k < K; k++)
@@ -103,7 +103,7 @@ static void from_conv(float *out, const float *in, const size_t shape[4]) {
         out[(k * C + c) * R * S + rs] = in[(rs * C + c) * K + k];
 }
 
-/* Columns (H,W,C) to (C,H,W). */
+/* Converts columns (H,W,C) to (C,H,W). */
 static void from_image_rows(float *out, const float *in, size_t rows, gt_extent e) {
   const size_t pixels = e.h * e.w;
   for (size_t row = 0; row < rows; row++, in += pixels * e.c, out += pixels * e.c)
@@ -170,8 +170,7 @@ static void open_arrays(gt_graph *graph, bool sizes_only) {
                               .nbuffer_views = graph->buffers.n};
 }
 
-/* Checks that the samples are of the kind that the model takes: ids or images, with a label or
-   without. */
+/* Checks that the samples are of the kind that the model takes: ids or images, labelled or not. */
 static gt_status check_kind(const gt_model *model, const gt_graph_spec *spec) {
   const gt_sample_shape *shape = &spec->shape;
   if (model->ids && shape->features == 0)
@@ -220,7 +219,7 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
   return GT_OK;
 }
 
-/* What follows the building of operations. */
+/* Completes the graph after all operations are built. */
 static gt_status complete(gt_graph *graph, const gt_graph_spec *spec) {
   graph->sizes_only = spec->sizes_only;
   graph->slots = spec->slots;
@@ -289,7 +288,7 @@ gt_status gt_graph_size(const gt_graph_spec *spec, size_t *parameters, size_t *b
   return GT_OK;
 }
 
-/* `data` NULL: the array stays as it is. */
+/* `data` NULL: the array is not changed. */
 static void adopt(gt_vec *array, bool *lent, float *data) {
   if (!data) return;
   if (!*lent) gt_free(array->data);
@@ -388,7 +387,7 @@ static void init_tensors(const gt_tensors *t, float *data, uint64_t seed) {
   }
 }
 
-/* The vector of the padding is 0. */
+/* Sets the vector of the padding to 0. */
 static void clear_padding(gt_graph *graph) {
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];

@@ -1,5 +1,5 @@
-/* Internals of the graph: operations, their table, and the builders for models.  Not for files
-   outside src/nn, except tests. */
+/* Internals of the graph: operations, their table, and the builders for models.  Only for src/nn
+   and its tests. */
 #ifndef GEOTRAIN_NN_GRAPH_H
 #define GEOTRAIN_NN_GRAPH_H
 
@@ -12,21 +12,21 @@
 #define GT_ROWS_ANY SIZE_MAX /* as gt_rows.n: any row may be non-zero */
 
 /* The data of one batch at one operation; y and dy (n, out), of the operation's type.  An output
-   that two operations read has two gradients, dy and dy2, one from each reader, which are added.
-   Otherwise dy2 is NULL. */
+   with two readers has two gradients, dy and dy2, one from each reader, which are added. Otherwise
+   dy2 is NULL. */
 typedef struct {
-  const void *x, *second; /* the inputs; NULL: the samples, or there is none */
+  const void *x, *second; /* the inputs; NULL: the samples, or no input */
   void *y, *dy, *dy2;
-  void *dx, *dsecond; /* where the gradients of the inputs are written; NULL: not needed */
+  void *dx, *dsecond; /* destinations of the gradients of the inputs; NULL: not needed */
   uint32_t *index;    /* (n, out), if has_index */
   float *state;       /* size in floats: see gt_op_kind.state */
-  /* For slots: a second gradient, which is added to dy before the operation reads it; and the
-     gradient of parameters that backward_input gives, until the pass that adds it up. */
+  /* For slots: a second gradient, added to dy before the operation reads it; and the gradient of
+     parameters computed by backward_input, until the pass that accumulates it. */
   void *beside;
   float *kept;
 } gt_activation;
 
-/* Of a gradient with a row for each id, all rows are zero except those of the first n ids.  Or n is
+/* The non-zero rows of a gradient with a row for each id: those of the first n ids, or any if n is
    GT_ROWS_ANY. */
 typedef struct {
   int32_t *ids;
@@ -40,12 +40,12 @@ typedef struct {
   const gt_kernels *kernels;
   const void *samples;    /* of the batch, as given */
   const void *x, *second; /* inputs (n, in); second: of an operation with two */
-  void *dx, *dsecond;     /* where the gradients of the inputs are written; NULL: not needed */
+  void *dx, *dsecond;     /* destinations of the gradients of the inputs; NULL: not needed */
   gt_activation *a;       /* this operation's */
   const float *w, *b;
   float *dw, *db;
-  /* Of an operation with `ids`, which adds to dw: the rows that are not zero; NULL: dw is complete
-     but for this operation's part.  first: the first batch of the step, which begins from 0. */
+  /* For an operation with `ids`, which adds to dw: the non-zero rows; NULL: dw already has the
+     gradients of all other operations.  first: the first batch of the step, which begins from 0. */
   gt_rows *rows;
   bool first;
   float *running; /* its buffers */
@@ -54,22 +54,23 @@ typedef struct {
   bool train;
 } gt_pass;
 
-/* What a backward pass reads beside the gradient of the output and a->state. */
+/* The inputs of a backward pass, besides the gradient of the output and a->state. */
 enum { GT_READS_INPUT = 1, GT_READS_OUTPUT = 2 };
 
-/* A kind of operation.  backward_weight NULL: there are no parameters, or backward_input computes
-   both gradients.  in_place: y is x (the input is not needed again) and dx is dy.  in_place_back:
-   only dx is dy. */
+/* A kind of operation.  backward_weight NULL: no parameters, or backward_input computes both
+   gradients.  in_place: y is x (the input is not needed again) and dx is dy.  in_place_back: only
+   dx is dy. */
 typedef struct {
-  const char *name, *kernel; /* kernel: its name in gt_kernels.family; NULL: it uses no kernel */
+  const char *name, *kernel; /* kernel: its name in gt_kernels.family; NULL: no kernel */
   bool in_place, in_place_back, has_index;
-  bool keeps_signs;    /* in place, it keeps which values are above 0 */
-  bool adds_gradients; /* takes dy2 */
-  bool sums_gradients; /* and dy + dy2 in place of dy gives the same bits */
-  bool no_gradient;    /* that of its parameters is 0 */
-  bool needs_spread;   /* training needs two values per channel or more */
-  bool reads_samples;  /* the samples themselves, beside its input */
-  /* Its output has a row for each different id of a sample: what follows is not written. */
+  bool keeps_signs;    /* if in place, stores which values are above 0 */
+  bool adds_gradients; /* reads dy2 */
+  bool sums_gradients; /* dy + dy2 instead of dy gives the same bits */
+  bool no_gradient;    /* the gradient of its parameters is 0 */
+  bool needs_spread;   /* training needs at least two values per channel */
+  bool reads_samples;  /* reads the samples themselves, besides its input */
+  /* Its output has a row for each distinct id of a sample; the rest of the output is not
+     written. */
   bool packs;
   unsigned input_reads, weight_reads; /* of the backward passes: GT_READS_ */
   void (*forward)(const gt_op *op, const gt_pass *pass);
@@ -111,8 +112,8 @@ typedef struct {
   size_t h, w, c;
 } gt_extent;
 
-/* For embeddings and what reads their vectors: the number of ids, the ids per sample, the length of
-   a vector; and the number of positions that have vectors. */
+/* For embeddings and the operations that read their vectors: the number of ids, the ids per sample,
+   the length of a vector; and the number of positions with vectors. */
 typedef struct {
   size_t ids, fields, width, context;
 } gt_table;
@@ -120,14 +121,14 @@ typedef struct {
 struct gt_op {
   const gt_op_kind *kind;
   char name[48];
-  /* Operations whose outputs it reads, or GT_SAMPLES.  second: GT_SAMPLES if there is none. */
+  /* Operations whose outputs it reads, or GT_SAMPLES.  second: GT_SAMPLES if unused. */
   size_t input, second;
   gt_precision in_type, type; /* of x and of y */
   gt_extent extent;           /* of y */
   gt_conv_shape shape;        /* convolution and pooling */
   gt_table table;
   size_t in, out;              /* floats per sample */
-  size_t rows;                 /* rows per sample of a linear layer and of a layer normalisation */
+  size_t rows;                 /* rows per sample of a linear layer or a layer normalisation */
   size_t heads;                /* of attention */
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
   float scale;                 /* a factor of its output */
@@ -135,13 +136,13 @@ struct gt_op {
   /* It includes a ReLU: its gradient is masked by the signs of its output. */
   bool relu;
   bool padded; /* an embedding: the vector of GT_PADDING is 0 and stays 0 */
-  /* Its weights are those of this earlier operation, which adds its own part to their gradient; or
+  /* The earlier operation whose weights it uses, and which adds its own part to their gradient; or
      GT_NO_VIEW. */
   size_t borrows;
-  bool lends; /* its weights are also a later operation's */
+  bool lends; /* a later operation uses its weights, too */
   gt_layer_spec spec;
   gt_layer *layer; /* of an operation with products, else NULL */
-  /* The views that it owns, and their floats in the whole model. */
+  /* Its views, and their floats in the whole model. */
   size_t params_first, params_end, buffers_first, buffers_end;
   size_t params_floats, buffers_floats;
   size_t readers[2], nreaders; /* operations that read its output */
@@ -151,14 +152,14 @@ struct gt_op {
   float *apart; /* for slots: the gradient of a lent weight without the borrower's; or NULL */
 };
 
-/* A span of a graph.  `input`, the gradient `dinput` and its second part `dinput2` are those of the
+/* The ends of a span.  `input`, the gradient `dinput` and its second part `dinput2` belong to the
    operation before the span. */
 typedef struct {
   void *input, *dinput, *dinput2;
 } gt_span_ends;
 typedef struct {
   gt_span ops;
-  bool runs;           /* here: it has memory */
+  bool runs;           /* it has passes here, and memory */
   size_t floats;       /* of a slot */
   float *memory;       /* (slots, floats) */
   gt_span_ends *slots; /* one for each slot */
@@ -173,67 +174,68 @@ extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_linear, gt_op_relu, g
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
 gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window,
                               size_t stride, size_t pad);
-/* A convolution before a normalisation: no bias, initial values normal as in He et al. 2015 (fan
-   out), and bf16 if the graph computes in it. */
+/* Adds a convolution before a normalisation: no bias, initial values normal as in He et al. 2015
+   (fan out), and bf16 if the graph computes in it. */
 gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window,
                                     size_t stride, size_t pad);
 gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride);
-/* The mean over (H,W). */
+/* Adds the mean over (H,W). */
 void gt_graph_add_mean(gt_graph *graph, const char *name);
-/* Takes its input as one row per sample: flattening (H,W,C) needs no operation. */
+/* Adds a linear layer on one row per sample: flattening (H,W,C) needs no operation. */
 void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O);
-/* The same with initial values, also of the bias, uniform within 1/sqrt(fan). */
+/* Adds a linear layer with initial values, also of the bias, uniform within 1/sqrt(fan). */
 void gt_graph_add_linear_within(gt_graph *graph, const char *name, size_t O, size_t fan);
 void gt_graph_add_relu(gt_graph *graph, const char *name);
-/* Batch normalisation over (N,H,W), then the sum with the output of operation `add` (GT_SAMPLES: no
-   sum), then ReLU if `relu`. */
+/* Adds batch normalisation over (N,H,W), then the sum with the output of operation `add`
+   (GT_SAMPLES: no sum), then ReLU if `relu`. */
 void gt_graph_add_norm(gt_graph *graph, const char *name, size_t add, bool relu);
-/* Passes its input on, and owns `count` parameters without effect. */
+/* Adds an operation that copies its input and owns `count` parameters without effect. */
 void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count);
 
-/* For samples of ids: the vectors of K numbers of a sample's ids, concatenated; initial values
+/* Adds, for samples of ids, the concatenated vectors of K numbers of a sample's ids; initial values
    normal. */
 void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double deviation);
-/* The same; the vector of GT_PADDING is 0 and stays 0 (PyTorch's padding_idx). */
+/* Adds the same; the vector of GT_PADDING is 0 and stays 0 (PyTorch's padding_idx). */
 void gt_graph_add_embedding_padded(gt_graph *graph, const char *name, size_t K, double deviation);
-/* An LSTM with H hidden units over the vectors of an embedding, which is its input; its output is
-   the last hidden state.  Ids GT_PADDING in front of a sample are left out. */
+/* Adds an LSTM with H hidden units over the vectors of an embedding, its input; its output is the
+   last hidden state.  Leading ids GT_PADDING of a sample are skipped. */
 void gt_graph_add_lstm(gt_graph *graph, const char *name, size_t H);
-/* The nodes of the graphs of sessions (session_graph.h): vectors of K numbers with length 1,
-   packed. The table's gradient must be written by a later operation that uses it too; initial
-   values uniform within 1/sqrt(K).  Then, on such nodes: a gated step; the readout of each session,
-   2K numbers, with the parameters `one`, `two` (weight and bias) and `three` (weight). */
+/* Adds the nodes of the graphs of sessions (session_graph.h): vectors of K numbers with length 1,
+   packed. A later operation that uses the table, too, must write its gradient; initial values
+   uniform within 1/sqrt(K).  The next two work on such nodes: a gated step; the readout of each
+   session, 2K numbers, with the parameters `one`, `two` (weight and bias) and `three` (weight). */
 void gt_graph_add_nodes(gt_graph *graph, const char *name, size_t K);
 void gt_graph_add_gated_step(gt_graph *graph, const char *name);
 void gt_graph_add_readout(gt_graph *graph, const char *one, const char *two, const char *three);
-/* Scales a sample to length 1. */
+/* Adds a scaling of each sample to length 1. */
 void gt_graph_add_unit(gt_graph *graph, const char *name);
-/* sigma times the products with the rows of the table of operation `table`, but the first, scaled
-   to length 1. */
+/* Adds sigma times the products with the rows of the table of operation `table`, except the first,
+   scaled to length 1. */
 void gt_graph_add_cosine(gt_graph *graph, const char *name, size_t table, float sigma);
-/* A factorization machine over the vectors of an embedding, which is its input.  Its first-order
+/* Adds a factorization machine over the vectors of an embedding, its input.  Its first-order
    weights are the tensor `weights`.weight; its bias is named bias. */
 void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights);
-/* Adds the output of operation `other`, which has the same size. */
+/* Adds the sum with the output of operation `other`, which has the same size. */
 void gt_graph_add_sum(gt_graph *graph, const char *name, size_t other);
 
-/* For samples of T + 1 ids: the vectors of K numbers of the first T, plus that of each position, of
-   `context` or fewer; initial values of both normal.  Its output and those of the next four are
-   (T,1,K): T rows. */
+/* Adds, for samples of T + 1 ids, the vectors of K numbers of the first T, plus that of each
+   position, at most `context`; initial values of both normal.  Its output and those of the next
+   four builders are (T,1,K): T rows. */
 void gt_graph_add_tokens(gt_graph *graph, const char *ids, const char *positions, size_t K,
                          size_t context, double deviation);
-/* Layer normalisation of each row. */
+/* Adds layer normalisation of each row. */
 void gt_graph_add_layernorm(gt_graph *graph, const char *name);
 void gt_graph_add_gelu(gt_graph *graph, const char *name);
-/* Causal attention; its input rows hold queries, keys and values. */
+/* Adds causal attention; its input rows hold queries, keys and values. */
 void gt_graph_add_attention(gt_graph *graph, const char *name, size_t heads);
-/* A linear layer on each row: weights normal, bias 0. */
+/* Adds a linear layer on each row: weights normal, bias 0. */
 void gt_graph_add_rows_linear(gt_graph *graph, const char *name, size_t O, double deviation);
-/* A linear layer without bias on each row, to a logit for each id.  `tied`: GT_SAMPLES, or the
+/* Adds a linear layer without bias on each row, to a logit for each id.  `tied`: GT_SAMPLES, or the
    operation of gt_graph_add_tokens whose vectors are its weights.  The loss is gt_loss_next. */
 void gt_graph_add_next(gt_graph *graph, const char *name, size_t tied, double deviation);
 
-/* The index of the last operation; and sets the operation that the next one reads, for branches. */
+/* Returns the index of the last operation.  The second function sets the input of the next
+   operation, for branches. */
 size_t gt_graph_last(const gt_graph *graph);
 void gt_graph_from(gt_graph *graph, size_t op);
 
@@ -246,16 +248,16 @@ size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, do
                            size_t count);
 gt_extent gt_graph_extent(const gt_graph *graph);
 void gt_graph_set_extent(gt_graph *graph, gt_extent extent);
-/* The geometry of a square window over the current extent. */
+/* Finds the geometry of a square window over the current extent. */
 gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride,
                           size_t pad, gt_conv_shape *shape);
 /* Creates the layer of the last operation, a convolution or a linear one.  Its passes use the
-   chosen ways, or the table's rule. */
+   chosen methods, or the table's rule. */
 void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear);
 
 /* For embeddings and factorization machines, in op_embedding.c.  Called before a batch's gradients
-   are added to p->dw (ids,width), with its ids (n): the first batch of a step sets the rows that
-   are not zero to zero; the ids are added to p->rows. */
+   are added to p->dw (ids,width), with its ids (n): the first batch of a step zeroes the non-zero
+   rows; the ids are added to p->rows. */
 void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, const int32_t *ids, size_t n,
                          size_t width);
 size_t gt_graph_sample_ids(const gt_op *op, size_t n);
@@ -266,7 +268,7 @@ typedef struct {
   gt_init *inits;
   gt_layout *layouts;
   gt_extent *images; /* GT_LAYOUT_IMAGE_ROWS: the shape of its columns */
-  size_t *numbers;   /* in the whole model, which key the initial values */
+  size_t *numbers;   /* numbers of the tensors in the whole model, the keys of the initial values */
   size_t n, capacity, floats;
 } gt_tensors;
 
@@ -278,9 +280,9 @@ struct gt_graph {
   gt_op *ops;
   size_t nops, ops_capacity;
   gt_tensors params, buffers;
-  gt_view alias; /* of a parameter with a second name, which `alias_of` tells; unless it is "" */
+  gt_view alias; /* second name of the parameter alias_of; "": none */
   size_t alias_of;
-  size_t from; /* what the next operation reads */
+  size_t from; /* input of the next operation */
   gt_extent input;
   size_t classes, features, batch_max, batch;
   const gt_loss *loss;
@@ -296,11 +298,11 @@ struct gt_graph {
   gt_activation *activations; /* (nops, slots or 1) */
   gt_span_ends *ends;         /* (nspans, slots) */
   const float *scores;        /* of the last pass, for slots */
-  float *added;               /* scratch: a gradient that is added to the others */
-  float *shared;              /* (shared_floats): memory of slots in use within a pass only */
+  float *added;               /* scratch: a gradient before it is added to the others */
+  float *shared;              /* (shared_floats): memory that slots use within a pass only */
   size_t shared_floats;
   gt_arena *arena;
-  float *memory;                   /* of the arena, lent; NULL: its own */
+  float *memory;                   /* memory lent to the arena; NULL: its own */
   const gt_prepared_ops *prepared; /* NULL: none */
   gt_prepared_context *context;    /* of `prepared`; NULL until a layer is prepared */
   float *work;
@@ -311,7 +313,7 @@ struct gt_graph {
   void *gradients_context;
 };
 
-/* graph_build.c: another name of a tensor, under which it is exported once more. */
+/* graph_build.c: adds another name of a tensor, under which it is exported once more. */
 void gt_graph_alias(gt_graph *graph, const char *name, size_t param);
 /* graph_memory.c: plans the memory of activations and scratch, and allocates it unless the graph
    has sizes only. */
@@ -320,9 +322,9 @@ void gt_graph_plan(gt_graph *graph);
 void gt_graph_link(gt_graph *graph);
 /* graph_spans.c: checks the spans of the spec and keeps only their tensors. */
 gt_status gt_graph_narrow(gt_graph *graph, const gt_graph_spec *spec);
-/* Whether passes of the operation run here. */
+/* True if passes of the operation run here. */
 bool gt_graph_runs(const gt_graph *graph, const gt_op *op);
-/* The part of the flat gradients that backward passes of an operation overwrite: not the rows of
-   ids, and only the weights if they are borrowed. */
+/* Returns the part of the flat gradients that backward passes of an operation overwrite: not the
+   rows of ids, and only the weights if they are borrowed. */
 gt_vec gt_graph_written(const gt_graph *graph, const gt_op *op);
 #endif

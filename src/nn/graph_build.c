@@ -1,5 +1,5 @@
-/* Builds a graph: appends operations, adds tensors in the order in which they are named, and tracks
-   the shape. */
+/* Builds a graph: appends operations, adds tensors in the order of their names, and tracks the
+   shape. */
 #include <stdio.h>
 
 #include "graph.h"
@@ -18,7 +18,7 @@ gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name
   op->in = op->out = extent.h * extent.w * extent.c;
   op->rows = 1;
   op->weight = op->bias = op->buffer = op->borrows = GT_NO_VIEW;
-  /* It owns the tensors that were added since the operation before it. */
+  /* It owns the tensors added since the previous operation. */
   op->params_first = graph->nops ? op[-1].params_end : 0;
   op->buffers_first = graph->nops ? op[-1].buffers_end : 0;
   op->params_end = graph->params.n;

@@ -1,5 +1,5 @@
-/* Plans the memory of a graph once: of a step, and of slots.  Both plans need to know who reads
-   whose output, what is written in place, and how large outputs and scratch are. */
+/* Plans the memory of a graph once: for steps, or for slots.  Both plans need the readers of each
+   output, the operations in place, and the sizes of outputs and scratch. */
 #include "graph.h"
 
 /* ---- readers and sizes ----------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ void gt_graph_link(gt_graph *graph) {
       gt_bug("two operations read %s, which adds no gradients", graph->ops[i].name);
 }
 
-/* Whether the operation writes its output over its input (back: the gradient of its input over the
+/* True if the operation writes its output over its input (back: the gradient of its input over the
    gradient of its output). */
 static bool in_place(const gt_graph *graph, size_t i, bool back) {
   const gt_op *op = &graph->ops[i];
@@ -36,7 +36,7 @@ static size_t output_floats(const gt_graph *graph, const gt_op *op) {
          sizeof(float);
 }
 
-/* The floats of scratch that the operations which run here share. */
+/* Returns the floats of scratch shared by the operations with passes here. */
 static size_t work_floats(const gt_graph *graph) {
   size_t work = 0;
   for (size_t i = 0; i < graph->nops; i++) {
@@ -50,14 +50,13 @@ static size_t work_floats(const gt_graph *graph) {
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* Plans the memory of passes over spans.  Each span has a piece of memory in each slot, laid out
-   once.  With L operations, times in it are: forward 0 to L - 1, the loss L, backward_input L + 1
-   to 2 L (the last operation first), backward_weight 2 L + 1 to 3 L, the end of the slot 3 L + 1;
-   a fused backward pass has both at the times of backward_input.  What is not in use beyond one
-   pass lies in memory that all spans and slots share, because only one pass runs at a time.
-
-   The gradient of an output that backward_weight reads lives until then, so that of the input is
-   not written over it unless the backward pass is fused. */
+/* Plans the memory of passes over spans.  Each span has a block of memory in each slot, with one
+   layout.  With L operations, its times are: forward 0 to L - 1, the loss L, backward_input L + 1
+   to 2 L (the last operation first), backward_weight 2 L + 1 to 3 L, the end of the slot 3 L + 1; a
+   fused backward pass has both at the times of backward_input.  Memory used within one pass only is
+   shared by all spans and slots, because one pass runs at a time.  A gradient of an output that
+   backward_weight reads lives until then, so the gradient of the input does not overwrite it unless
+   the backward pass is fused. */
 
 #define NONE SIZE_MAX
 
@@ -68,7 +67,7 @@ typedef struct {
   bool shared;
 } piece;
 
-/* Pieces of an operation, by index; of the one before the span, output and gradients only. */
+/* Indices of an operation's pieces; of the one before the span, output and gradients only. */
 typedef struct {
   size_t y, dy[2], index, state, kept;
 } slot_places;
@@ -76,7 +75,7 @@ typedef struct {
 typedef struct {
   gt_graph *graph;
   gt_span ops;
-  bool loss;     /* behind the last operation */
+  bool loss;     /* the loss follows the last operation */
   piece *pieces; /* (most_pieces) */
   size_t n;
   slot_places before, *of; /* of: of the model's operations */
@@ -103,7 +102,8 @@ static size_t time_end(const plan *p) {
   return 3 * length(p) + 1;
 }
 
-/* Of an operation: output, two gradients, index, state, kept gradient; three before the span. */
+/* Returns the largest number of pieces: per operation output, two gradients, index, state, kept
+   gradient; three before the span. */
 static size_t most_pieces(const plan *p) {
   return 6 * length(p) + 3;
 }
@@ -121,7 +121,7 @@ static void extend(plan *p, size_t at, size_t to) {
   if (to > p->pieces[at].to) p->pieces[at].to = to;
 }
 
-/* Whether a span holds the output of `of`, its own or the one before it. */
+/* Returns the pieces of operation `of`: in the span, or of the operation before it. */
 static slot_places *places_of(plan *p, size_t of) {
   return of < p->ops.first ? &p->before : &p->of[of];
 }
@@ -141,7 +141,7 @@ static void add_forward(plan *p, size_t i) {
   own->state = op->kind->state ? add(p, op->kind->state(op, batch), now) : NONE;
 }
 
-/* A backward pass reads at this time; what: GT_READS_. */
+/* Extends the pieces that a backward pass reads at this time; what: GT_READS_. */
 static void read_back(plan *p, size_t i, unsigned what, size_t now) {
   const gt_op *op = &p->graph->ops[i];
   const slot_places *own = &p->of[i];
@@ -160,7 +160,7 @@ static bool over_gradient(const plan *p, size_t reader, size_t i) {
   return op->input == i && !kept && in_place(p->graph, reader, true);
 }
 
-/* The gradients that the readers of an output write. */
+/* Adds the gradients that the readers of an output write. */
 static void add_gradients(plan *p, size_t i, slot_places *own) {
   const gt_op *op = &p->graph->ops[i];
   for (size_t k = 0; k < op->nreaders; k++)
@@ -208,7 +208,7 @@ static void find_pieces(plan *p) {
   if (p->before.dy[1] != NONE) extend(p, p->before.dy[1], 2 * length(p));
 }
 
-/* `base`: times of the passes of earlier spans are below. */
+/* Reserves the pieces.  `base`: times of the passes of earlier spans are below it. */
 static void reserve(plan *p, size_t base) {
   for (size_t k = 0; k < p->n; k++) {
     piece *e = &p->pieces[k];
@@ -238,7 +238,7 @@ static void plan_span(plan *p, gt_graph *graph, gt_graph_span *span, slot_places
   span->floats = floats_of(p->slot);
 }
 
-/* Where a piece is, of one slot; NULL: there is no such piece. */
+/* Returns the address of a piece in one slot; NULL: no such piece. */
 static void *at(const plan *p, size_t k, float *slot, float *shared) {
   if (k == NONE) return NULL;
   const piece *e = &p->pieces[k];
@@ -397,31 +397,31 @@ size_t gt_graph_span_bytes(const gt_graph *graph, size_t span) {
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* Plans the memory of activations and scratch once.  Times: operation i runs forward at i, the
-   loss at n, operation i backward at 2n - i.  An output is in use from its forward to its backward
-   pass, the model's output to the end; the loss may overwrite it by its gradient.  A gradient is in
-   use from the backward pass that writes it to the one that reads it, so that gradients of distant
-   layers share memory. */
+/* Plans the memory of activations and scratch once.  Times: operation i runs forward at i, the loss
+   at n, operation i backward at 2n - i.  An output is in use from its forward to its backward pass,
+   the model's output to the end; the loss can overwrite it by its gradient.  A gradient is in use
+   from the backward pass that writes it to the one that reads it, so gradients of distant layers
+   share memory. */
 
 /* Arena tickets of one operation. */
 typedef struct {
   size_t y, dy[2], index, state;
 } places;
 
-/* An operation that works in place behind a ReLU must keep the signs of the ReLU's output, which
-   mask its gradient. */
+/* Checks that an operation in place after a ReLU keeps the signs of the ReLU's output, which mask
+   its gradient. */
 static void check_masks(const gt_graph *graph, size_t reader) {
   if (graph->ops[reader].kind->keeps_signs) return;
   for (size_t i = reader; in_place(graph, i, false);) {
     i = graph->ops[i].input;
     if (graph->ops[i].relu)
-      gt_bug("%s works in place and destroys what the gradient of %s is masked by",
+      gt_bug("%s works in place and overwrites the mask of the gradient of %s",
              graph->ops[reader].name, graph->ops[i].name);
   }
 }
 
-/* The gradient of the samples is not computed.  So backward_input is not called for an operation on
-   the samples, and its parameters need backward_weight. */
+/* Checks an operation on the samples.  The gradient of the samples is not computed, so
+   backward_input is not called, and its parameters need backward_weight. */
 static void check_gradients(const gt_op *op) {
   if (op->input == GT_SAMPLES && op->weight != GT_NO_VIEW && !op->kind->backward_weight)
     gt_bug("%s reads the samples, and writes its gradients only beside that of what it reads",
@@ -435,8 +435,8 @@ static void check(const gt_graph *graph) {
   }
 }
 
-/* An operation with both keeps no ids in a fused step: the other reader of its table writes all
-   rows. */
+/* Returns the floats of the state.  An operation with state and ids keeps no ids in a fused step:
+   the other reader of its table writes all rows. */
 static size_t state_floats(const gt_op *op, size_t n) {
   return op->kind->state ? op->kind->state(op, n) : op->kind->ids(op, n);
 }
@@ -461,7 +461,7 @@ static void reserve_outputs(gt_graph *graph, places *p) {
 
 static void reserve_gradients(gt_graph *graph, places *p) {
   const size_t n = graph->nops;
-  for (size_t i = n; i-- > 0;) { /* readers come before what they read */
+  for (size_t i = n; i-- > 0;) { /* readers come before the operations that they read */
     const gt_op *op = &graph->ops[i];
     const size_t parts = op->nreaders ? op->nreaders : 1;
     for (size_t k = 0; k < parts; k++) {
@@ -474,7 +474,7 @@ static void reserve_gradients(gt_graph *graph, places *p) {
         p[i].dy[k] = p[i].y;
         continue;
       }
-      /* In use as long as any operation of an in-place chain may use it: at most down to the first
+      /* In use as long as any operation of an in-place chain can use it: at most down to the first
          operation of the chain. */
       size_t last = i;
       while (in_place(graph, last, true)) last = graph->ops[last].input;
@@ -484,7 +484,7 @@ static void reserve_gradients(gt_graph *graph, places *p) {
   }
 }
 
-/* Where operation `reader` writes the gradient of its input `of`. */
+/* Returns the address to which operation `reader` writes the gradient of its input `of`. */
 static void *gradient_for(const gt_graph *graph, const places *p, size_t of, size_t reader) {
   if (of == GT_SAMPLES) return NULL;
   const size_t part = graph->ops[of].readers[0] == reader ? 0 : 1;

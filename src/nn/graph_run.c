@@ -40,8 +40,9 @@ static void progress(const gt_graph *graph) {
   if (graph->progress) graph->progress(graph->progress_context);
 }
 
-/* Tensors are stored in the order of the operations: from the first tensor of this operation on,
-   all gradients are final.  An operation with borrowed weights comes long before that. */
+/* Reports final gradients.  Tensors are stored in the order of the operations: from the first
+   tensor of this operation on, all gradients are final.  An operation with borrowed weights has run
+   long before. */
 static void tell_gradients(const gt_graph *graph, const gt_op *op) {
   if (graph->gradients && op->weight != GT_NO_VIEW && op->borrows == GT_NO_VIEW)
     graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
@@ -76,11 +77,11 @@ static void check_size(const gt_graph *graph, size_t n, bool train) {
   if (n > graph->batch_max)
     gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
   if (train && n < gt_graph_least(graph))
-    gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n,
+    gt_bug("model %s was given %zu samples to train on; expected at least %zu", graph->model, n,
            gt_graph_least(graph));
 }
 
-/* A pass of the whole model without spans. */
+/* Checks a pass of the whole model without spans. */
 static void check_whole(const gt_graph *graph, size_t n, bool train) {
   if (graph->slots) gt_bug("a graph with slots has passes of spans only");
   check_size(graph, n, train);
@@ -125,9 +126,9 @@ const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n) {
 
 /* ---- a span and a slot ----------------------------------------------------------------------- */
 
-/* Passes over a span of operations and a slot.  Gradients of micro-batches add up: the first one of
-   a step is written in place, the others to scratch memory and added.  What the kernels add
-   themselves, the rows of ids, is added directly. */
+/* Passes over a span of operations and a slot.  Gradients of micro-batches are accumulated: the
+   first one of a step is written directly, the others to scratch memory and added.  Rows of ids,
+   which the kernels accumulate themselves, are always added directly. */
 
 static const gt_graph_span *span_of(const gt_graph *graph, size_t span, size_t slot) {
   if (graph->slots == 0) gt_bug("a graph without slots was asked for a span");
@@ -201,7 +202,7 @@ static void add_values(void *y, const void *x, gt_precision type, size_t n) {
   }
 }
 
-/* Points the gradients that the operation overwrites at `to` instead of `written`, a part of the
+/* Redirects the gradients that the operation overwrites to `to` instead of `written`, a part of the
    flat gradients. */
 static void redirect(const gt_op *op, gt_pass *pass, gt_vec written, float *to) {
   if (!op->kind->ids && pass->dw) pass->dw = to + (pass->dw - written.data);
@@ -225,7 +226,7 @@ static void input_gradient(gt_graph *graph, const gt_op *op, gt_pass pass) {
   progress(graph);
 }
 
-/* The gradient that backward_input has computed beside that of the input. */
+/* Takes the parameter gradient that backward_input has computed with the input gradient. */
 static void kept_gradient(gt_graph *graph, const gt_op *op, const gt_pass *pass) {
   const gt_vec written = gt_graph_written(graph, op), kept = gt_vec_of(pass->a->kept, written.n);
   if (pass->first)
@@ -234,7 +235,7 @@ static void kept_gradient(gt_graph *graph, const gt_op *op, const gt_pass *pass)
     gt_vec_axpy(written, 1, kept);
 }
 
-/* No samples: the gradient is 0. */
+/* No samples: sets the gradient to 0. */
 static void no_gradient(gt_graph *graph, gt_op *op) {
   const gt_view *weight = &graph->params.views[op->weight];
   gt_vec_zero(gt_graph_written(graph, op));

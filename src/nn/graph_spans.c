@@ -1,13 +1,13 @@
-/* Spans of a model: its operations as numbers, where it can be cut, and a graph that holds the
-   tensors of some spans only. */
+/* Spans of a model: its operations as numbers, the possible ends of spans, and a graph that holds
+   the tensors of some spans only. */
 #include "graph.h"
 
 size_t gt_graph_operations(const gt_graph *graph) {
   return graph->nops;
 }
 
-/* The operation, other than c, whose output some operation behind c needs; *reader receives the
-   latter.  GT_SAMPLES: there is none. */
+/* Returns the operation, other than c, whose output an operation after c reads; *reader receives
+   the reader.  GT_SAMPLES: none. */
 static size_t crossing(const gt_graph *graph, size_t c, size_t *reader) {
   for (size_t i = c + 1; i < graph->nops; i++) {
     const size_t inputs[2] = {graph->ops[i].input, graph->ops[i].second};
@@ -18,8 +18,9 @@ static size_t crossing(const gt_graph *graph, size_t c, size_t *reader) {
   return GT_SAMPLES;
 }
 
-/* In bf16 the gradients of two readers are added before the operation reads them, with or without a
-   cut (graph_run.c). */
+/* True if a span boundary after the operation keeps the bits: it has one reader, or the sum of two
+   gradients instead of both gives the same bits.  In bf16 they are always added first
+   (graph_run.c). */
 static bool sums(const gt_op *op) {
   return op->nreaders < 2 || op->kind->sums_gradients || op->type == GT_BF16;
 }
@@ -60,7 +61,7 @@ gt_operation gt_graph_operation(const gt_graph *graph, size_t i) {
 
 /* ---- checks ---- */
 
-/* The operation nearest to c behind which the model can be cut; its last one: there is none. */
+/* Returns the operation nearest to c after which a span can end; the model's last one: none. */
 static size_t nearest_end(const gt_graph *graph, size_t c) {
   const size_t last = graph->nops - 1;
   for (size_t away = 1; away < last; away++) {
@@ -78,16 +79,16 @@ static gt_status refuse_cut(const gt_graph *graph, size_t c) {
   const size_t needs = crossing(graph, c, &reader);
   if (needs != GT_SAMPLES)
     return GT_FAIL(GT_ERR_JOB,
-                   "a span of model %s ends behind %s, but %s behind it also needs the output of "
+                   "a span of model %s ends after %s, but %s behind it also needs the output of "
                    "%s; expected %s %s",
                    graph->model, cut, graph->ops[reader].name, graph->ops[needs].name, what, at);
   if (graph->ops[c].kind->packs)
     return GT_FAIL(GT_ERR_JOB,
-                   "a span of model %s ends behind %s, whose output has a varying number of rows; "
+                   "a span of model %s ends after %s, whose output has a varying number of rows; "
                    "expected %s %s",
                    graph->model, cut, what, at);
   return GT_FAIL(GT_ERR_JOB,
-                 "a span of model %s ends behind %s, which takes the gradients of its two readers "
+                 "a span of model %s ends after %s, which takes the gradients of its two readers "
                  "one by one; expected %s %s",
                  graph->model, cut, what, at);
 }
@@ -157,8 +158,7 @@ static size_t floats_in(const gt_tensors *t, size_t first, size_t end) {
   return floats;
 }
 
-/* Keeps the tensors [*first, *end) of an operation, and tells where they are then; or drops
-   them. */
+/* Keeps the tensors [*first, *end) of an operation, and updates the range; or drops them. */
 static void keep(gt_tensors *t, size_t *first, size_t *end, bool kept) {
   const size_t from = *first, count = kept ? *end - *first : 0;
   *first = t->n;

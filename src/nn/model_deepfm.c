@@ -1,7 +1,6 @@
 /* DeepFM (Guo, Tang, Ye, Li and He 2017, eq. 1): one logit, for the second of two classes: the sum
    of a factorization machine and of a multilayer perceptron on the same vectors of ids.  The
-   paper's layers of 400-400-400 and vectors of 10 unless the job sets others; without its
-   dropout. */
+   defaults are the paper's layers of 400-400-400 and vectors of 10; without its dropout. */
 #include <stdio.h>
 
 #include "graph.h"
@@ -11,10 +10,11 @@
 
 static gt_status check(const gt_sample_shape *shape, const gt_model_options *options) {
   if (shape->classes != 2)
-    return GT_FAIL(GT_ERR_DATA,
-                   "samples are of %zu classes; model deepfm needs 2, for its one output says how "
-                   "likely the second is",
-                   shape->classes);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "samples are of %zu classes; model deepfm needs 2, because its one output is the "
+        "probability of the second",
+        shape->classes);
   GT_TRY(gt_model_check_width("embedding", options->embedding, 0));
   for (size_t i = 0; options->mlp && i < options->nmlp; i++) {
     char option[32];

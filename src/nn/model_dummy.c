@@ -1,6 +1,6 @@
 /* A model of any size with almost no computation: a linear classifier, which learns, and parameters
-   that are only communicated.  It stands for large models where only the number of bytes matters:
-   on emulated links, under the virtual clock, in the planner's checks. */
+   that are only communicated.  It stands for large models when only the number of bytes matters: on
+   emulated links, under the virtual clock, in tests of the planner. */
 #include "graph.h"
 
 static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
@@ -9,7 +9,7 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
   const int64_t wanted = options->parameters;
   if (wanted != 0 && wanted < (int64_t)own)
     return GT_FAIL(GT_ERR_JOB,
-                   "model.parameters is %lld; expected %zu or more, for so many has dummy's "
+                   "model.parameters is %lld; expected at least the %zu of dummy's "
                    "classifier of %zu x %zu x %zu samples in %zu classes",
                    (long long)wanted, own, shape->h, shape->w, shape->c, shape->classes);
   gt_graph_add_linear(graph, "fc", shape->classes);
@@ -17,10 +17,9 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
   return GT_OK;
 }
 
-const gt_model gt_model_dummy = {
-    .name = "dummy",
-    .source =
-        "none: a linear classifier, and model.parameters in all, the rest of which only travel",
-    .usual = {28, 28, 1, 10, 0},
-    .sized = true,
-    .build = build};
+const gt_model gt_model_dummy = {.name = "dummy",
+                                 .source = "none: a linear classifier, and model.parameters in "
+                                           "all, the rest of which are only communicated",
+                                 .usual = {28, 28, 1, 10, 0},
+                                 .sized = true,
+                                 .build = build};

@@ -1,7 +1,7 @@
 /* GPT: a decoder of pre-norm blocks (Vaswani et al. 2017; Radford et al. 2019) that predicts the
    next id at each position.  Without dropout; biases, GELU's tanh form and initial values are those
-   of GPT-2: weights normal with deviation 0.02, those of the projections into the residual stream
-   with 0.02 / sqrt(2 layers), biases 0.  Presets differ in sizes only. */
+   of GPT-2: weights normal with standard deviation 0.02, those of the projections into the residual
+   stream with 0.02 / sqrt(2 layers), biases 0.  Presets differ in sizes only. */
 #include <math.h>
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static gt_status check_count(const char *option, int64_t count, int64_t most) {
                  (long long)most);
 }
 
-/* The sizes that the job gives, and for the others those of the preset. */
+/* Takes the job's sizes, and those of the preset for the rest. */
 static gt_status take_sizes(sizes *s, const gt_sample_shape *shape,
                             const gt_model_options *options) {
   const size_t T = shape->h * shape->w * shape->c - 1;
@@ -49,7 +49,7 @@ static gt_status take_sizes(sizes *s, const gt_sample_shape *shape,
   return GT_OK;
 }
 
-/* "transformer.h.3.attn.c_attn" */
+/* Writes "transformer.h.3.attn.c_attn". */
 static const char *named(char name[48], size_t layer, const char *what) {
   snprintf(name, 48, "transformer.h.%zu.%s", layer, what);
   return name;
@@ -93,7 +93,7 @@ static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
   "Radford et al. 2019: Language Models are Unsupervised Multitask Learners (GPT-2), a decoder "   \
   "after Vaswani et al. 2017, without dropout"
 
-/* A model of these sizes, unless the job gives others. */
+/* Defines a model with these default sizes. */
 #define PRESET(table, text, IDS, V, ...)                                                           \
   static gt_status build_##table(gt_graph *graph, const gt_sample_shape *shape,                    \
                                  const gt_model_options *options) {                                \

@@ -1,7 +1,7 @@
-/* LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for images of any size that leaves a
-   pixel; 28x28 is padded to the paper's 32x32.  ReLU follows the pooling: values and gradients are
-   the same in either order, and it runs on a quarter of the numbers.  fc1 reads rows in (H,W,C)
-   order. */
+/* LeNet-5 (LeCun et al. 1998) with ReLU and max pooling, for images of any size that leaves at
+   least one pixel; 28x28 is padded to the paper's 32x32.  ReLU follows the pooling: values and
+   gradients are the same in either order, and it has a quarter of the numbers to process.  fc1
+   reads rows in (H,W,C) order. */
 #include "graph.h"
 
 static gt_status build(gt_graph *graph, const gt_sample_shape *shape,

@@ -8,7 +8,7 @@
 
 enum { STAGES = 4, BLOCKS = 2, WIDTH = 64 };
 
-/* "layer2.0.conv1" */
+/* Writes "layer2.0.conv1". */
 static const char *name_of(char name[48], int stage, int block, const char *part) {
   snprintf(name, 48, "layer%d.%d.%s", stage + 1, block, part);
   return name;

@@ -4,8 +4,8 @@
 
 #include "geotrain/nn.h"
 
-/* Checks the width of a layer, an option of a model: GT_ERR_JOB unless it is `least` (0: it need
-   not be given) to 65536. */
+/* Checks the width of a layer, an option of a model: GT_ERR_JOB unless it is in `least` (0:
+   optional) to 65536. */
 gt_status gt_model_check_width(const char *option, int64_t width, int64_t least);
 
 #define GT_MODEL_DECLARE(constant, name, table) extern const gt_model table;

@@ -7,14 +7,14 @@ static void copy(float *to, const float *from, size_t n) {
   if (to && to != from) memcpy(to, from, n * sizeof *to);
 }
 
-/* y may be x. */
+/* y and x can be the same array. */
 static void forward(const gt_op *op, const gt_pass *p) {
   const size_t n = p->n * op->out;
   copy(p->a->y, p->x, n);
   gt_vec_axpy(gt_vec_of(p->a->y, n), 1, gt_vec_of((float *)p->second, n));
 }
 
-/* dx may be dy. */
+/* dx and dy can be the same array. */
 static void backward_input(const gt_op *op, const gt_pass *p) {
   const size_t n = p->n * op->out;
   copy(p->dx, p->a->dy, n);
@@ -32,6 +32,6 @@ const gt_op_kind gt_op_add = {.name = "add",
 void gt_graph_add_sum(gt_graph *graph, const char *name, size_t other) {
   gt_op *op = gt_graph_append(graph, &gt_op_add, name);
   if (graph->ops[other].out != op->out || op->type != GT_F32 || graph->ops[other].type != GT_F32)
-    gt_bug("%s adds what does not match", name);
+    gt_bug("%s adds outputs of different sizes or types", name);
   op->second = other;
 }

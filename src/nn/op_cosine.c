@@ -1,6 +1,6 @@
 /* The scores of all items (Gupta et al. 2019, eq. 6): sigma times the cosine of a session, which
-   has length 1, and the vector of each item.  The table is that of another operation; its backward
-   pass comes later, and adds to the gradient that this one writes.  Row 0, the padding, has no
+   has length 1, and the vector of each item.  The table belongs to another operation; its backward
+   pass runs later, and adds to the gradient that this one writes.  Row 0, the padding, has no
    score. */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Embedding: a vector for each id of a sample.  Only rows of ids in the batch have a gradient.  The
-   rows of the previous step are set to zero again, so that the cost of a step depends on the size
-   of its batches and not on that of the table. */
+   rows of the previous step are zeroed again, so the cost of a step depends on the batch size and
+   not on the table size. */
 #include <string.h>
 
 #include "graph.h"

@@ -1,14 +1,14 @@
 /* A gated step over session graphs (Li et al. 2016, as in SR-GNN, Wu et al. 2019, eq. 1 to 5):
-   every node takes the mean of what its predecessors send, and of what its successors send, as the
-   input of a gated recurrent unit whose state it is.  Rows are packed (session_graph.h).  The
-   backward passes both begin with the gradients of the gates, so that each can run alone. */
+   every node is the state of a gated recurrent unit, whose input is the mean of the messages of its
+   predecessors, and of its successors.  Rows are packed (session_graph.h).  The backward passes
+   both begin with the gradients of the gates, so that each can run alone. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "session_graph.h"
 
-/* Where the parameters are, in floats behind the first. */
+/* Offsets of the parameters from the first, in floats. */
 typedef struct {
   size_t w_ih, w_hh, b_ih, b_hh, b_in, b_out, edge_in, edge_in_bias, edge_out, edge_out_bias, end;
 } places;
@@ -41,7 +41,7 @@ static size_t state(const gt_op *op, size_t n) {
   return gt_session_graph_floats(n, op->table.fields) + 6 * rows_of(op, n) * op->table.width;
 }
 
-/* Forward: messages, then both products of the unit.  Backward: gradients of these, then that of a,
+/* Forward: messages, then both products of the unit.  Backward: their gradients, then those of a,
    of a message and of h. */
 static size_t work(const gt_op *op, size_t n) {
   return 10 * rows_of(op, n) * op->table.width;
@@ -57,13 +57,14 @@ static memory kept(const gt_op *op, const gt_pass *p) {
   return memory_of(op, p, gt_session_graph_at(p->a->state, p->n, op->table.fields));
 }
 
-/* Row `to` of y (M, stride), of H columns, += scale times row `from` of x. */
+/* Adds to row `to` of y (M, stride), of H columns, scale times row `from` of x. */
 static void add_row(float *y, size_t to, size_t y_stride, float scale, float *x, size_t from,
                     size_t x_stride, size_t H) {
   gt_vec_axpy(gt_vec_of(y + to * y_stride, H), scale, gt_vec_of(x + from * x_stride, H));
 }
 
-/* a = the bias, and the mean of the messages over the edges that end (in) or begin (out) here. */
+/* Sets a to the bias plus the mean of the messages over the edges that end (in) or begin (out) at
+   each node. */
 static void gather(float *a, float *messages, const float *bias, const gt_session_graph *g, bool in,
                    size_t H) {
   for (size_t j = 0; j < g->M; j++) memcpy(a + 2 * j * H, bias, H * sizeof *a);
@@ -73,7 +74,7 @@ static void gather(float *a, float *messages, const float *bias, const gt_sessio
   }
 }
 
-/* The gradient of the messages. */
+/* Computes the gradient of the messages. */
 static void scatter(float *messages, float *da, const gt_session_graph *g, bool in, size_t H) {
   memset(messages, 0, g->M * H * sizeof *messages);
   for (size_t e = 0; e < g->E; e++) {
@@ -99,7 +100,7 @@ static void forward(const gt_op *op, const gt_pass *p) {
   p->kernels->gru_forward(p->a->y, m.gates, p->x, gi, gh, M, H);
 }
 
-/* What both backward passes need, in the scratch memory. */
+/* The values that both backward passes need, in scratch memory. */
 typedef struct {
   float *gi, *gh, *a, *messages, *h;
 } gradients;
@@ -116,7 +117,7 @@ static gradients gradients_of(const gt_op *op, const gt_pass *p, const memory *m
   return d;
 }
 
-/* y (M,H) += the gradient dy (M,O) through the weights w (O,H). */
+/* Adds to y (M,H) the gradient dy (M,O) through the weights w (O,H). */
 static void add_input_gradient(const gt_pass *p, float *y, const float *dy, const float *w,
                                float *scratch, size_t M, size_t H, size_t O) {
   p->kernels->linear_backward_input(scratch, dy, w, M, H, O);
@@ -139,7 +140,7 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
   add_input_gradient(p, dx, d.messages, p->w + t.edge_out, d.h, M, H, H);
 }
 
-/* b (2H) = the sums of the columns of da, which are the gradients of both biases. */
+/* Sets b (2H) to the sums of the columns of da, the gradients of both biases. */
 static void sum_columns(float *b, float *da, size_t M, size_t H) {
   memset(b, 0, 2 * H * sizeof *b);
   for (size_t j = 0; j < M; j++) add_row(b, 0, 0, 1.0F, da, j, 2 * H, 2 * H);
@@ -166,7 +167,7 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
                                      M, H, H);
 }
 
-/* As if every item of a session were another. */
+/* Assumes that all items of a session are distinct. */
 static size_t macs(const gt_op *op) {
   const size_t H = op->table.width;
   return op->table.fields * 11 * H * H;

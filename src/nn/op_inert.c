@@ -1,4 +1,4 @@
-/* Parameters without effect: the input passes through, the gradient is zero.  They exist only to be
+/* Parameters without effect: the input is copied, the gradient is zero.  They exist only to be
    communicated. */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 /* Small but not zero, so that weight decay and means of models change them. */
 #define BOUND 0.01
 
-/* In place, there is nothing to copy. */
+/* In place, nothing is copied. */
 static void pass_on(float *to, const float *from, size_t n) {
   if (to != from) memcpy(to, from, n * sizeof *to);
 }

@@ -1,5 +1,5 @@
 /* Linear layer, on a sample or on each of its rows.  Initial values as in PyTorch's Linear: uniform
-   within 1/sqrt(inputs), the same for the bias; or as the builder says. */
+   within 1/sqrt(inputs), the same for the bias; or as given to the builder. */
 #include <math.h>
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ void gt_graph_add_linear_within(gt_graph *graph, const char *name, size_t O, siz
   gt_graph_open_layer(graph, op, true);
 }
 
-/* A layer of O outputs on each row of the input. */
+/* Appends a layer of O outputs on each row of the input. */
 static gt_op *append_rows(gt_graph *graph, const char *name, size_t O) {
   gt_extent e = gt_graph_extent(graph);
   gt_op *op = gt_graph_append(graph, &gt_op_linear, name);

@@ -1,14 +1,14 @@
-/* LSTM over the vectors of a sample's ids; its output is the hidden state after the last id.  Ids 0
-   in front of a sample are padding: its sequence begins behind them, so a sample of padding alone
-   has the output 0.  Sequences are packed (see gt_lstm_shape), so padding costs no products.
+/* LSTM over the vectors of a sample's ids; its output is the hidden state after the last id.
+   Leading ids 0 of a sample are padding: its sequence begins after them, and a sample of padding
+   only has the output 0.  Sequences are packed (see gt_lstm_shape), so padding costs no products.
    Initial values as in PyTorch's LSTM: uniform within 1/sqrt(hidden units). */
 #include <math.h>
 #include <string.h>
 
 #include "graph.h"
 
-/* What the backward pass needs, in the operation's state.  `start` (n): the first step of a sample;
-   `order`: the samples in the order of their starts.  x is overwritten by its gradient. */
+/* The operation's state for the backward pass.  `start` (n): the first step of a sample; `order`:
+   the samples in the order of their starts.  x is overwritten by its gradient. */
 typedef struct {
   uint32_t *start, *order, *first;
   float *x, *gates, *h, *c;
@@ -44,7 +44,7 @@ static gt_lstm_shape shape_of(const gt_op *op, const memory *m) {
       .T = op->table.fields, .I = op->table.width, .H = op->out, .first = m->first};
 }
 
-/* Finds where the samples begin, and which take part in each step. */
+/* Finds the start of each sample, and the samples that take part in each step. */
 static void find_sequences(const gt_op *op, const gt_pass *p, const memory *m) {
   const size_t T = op->table.fields;
   const int32_t *ids = p->samples;
@@ -62,14 +62,14 @@ static void find_sequences(const gt_op *op, const gt_pass *p, const memory *m) {
   }
 }
 
-/* From samples (n,T,I) to packed rows. */
+/* Packs samples (n,T,I) to rows. */
 static void pack(const gt_lstm_shape *s, const uint32_t *order, float *rows, const float *samples) {
   for (size_t t = 0; t < s->T; t++)
     for (size_t j = 0; j < gt_lstm_rows(s, t); j++, rows += s->I)
       memcpy(rows, samples + (order[j] * s->T + t) * s->I, s->I * sizeof *rows);
 }
 
-/* Back to samples; zero where there is padding. */
+/* Unpacks rows to samples; zero at padding. */
 static void unpack(const gt_lstm_shape *s, const memory *m, float *samples, size_t n) {
   const float *row = m->x;
   for (size_t i = 0; i < n; i++)

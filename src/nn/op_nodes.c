@@ -1,6 +1,6 @@
-/* The nodes of session graphs: for every item of a session, once, its vector scaled to length 1
-   (Gupta et al. 2019, eq. 5), packed.  The table has another reader (op_cosine.c).  In a fused step
-   its backward pass comes first and writes the whole gradient of the table; this one adds to it. */
+/* The nodes of session graphs: the vectors of a session's distinct items, scaled to length 1 (Gupta
+   et al. 2019, eq. 5), packed.  The table has another reader (op_cosine.c).  In a fused step its
+   backward pass runs first and writes the whole gradient of the table; this one adds to it. */
 #include <math.h>
 
 #include "session_graph.h"

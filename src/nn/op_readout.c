@@ -1,5 +1,5 @@
 /* The readout of session graphs (Wu et al. 2019, eq. 6 and 7): the attention of the last item to
-   all items of the session, and the state of the last item, side by side; zero for a session
+   all items of the session, concatenated with the state of the last item; zero for a session
    without items.  Rows are packed (session_graph.h).  The backward passes both begin with the
    gradients of the attention, so that each can run alone. */
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "session_graph.h"
 
-/* Where the parameters are, in floats behind the first. */
+/* Offsets of the parameters from the first, in floats. */
 typedef struct {
   size_t one, one_bias, two, two_bias, three;
 } places;
@@ -71,7 +71,7 @@ static void forward(const gt_op *op, const gt_pass *p) {
   p->kernels->attend_forward(p->a->y, m.gates, m.alpha, p->work, p->x, p->w + t.three, &s);
 }
 
-/* What both backward passes need, in the scratch memory. */
+/* The values that both backward passes need, in scratch memory. */
 typedef struct {
   float *q1, *last, *q2, *h, *three;
 } gradients;

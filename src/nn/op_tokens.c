@@ -1,7 +1,7 @@
 /* Token and position embedding: a sample is T + 1 ids; row t of the output is the vector of id t
    plus that of position t.  The last id is only a label.  As in op_embedding.c, the gradient of the
-   ids' vectors touches only the rows of ids in the batch; but in a fused step, if these vectors are
-   also the weights of the head, its gradient, which touches all rows, is there already. */
+   ids' vectors changes only the rows of ids in the batch.  But in a fused step, if these vectors
+   are also the weights of the head, the head's gradient of all rows is already there. */
 #include <string.h>
 
 #include "graph.h"

@@ -7,7 +7,7 @@
 #define TABLE(constant, name, table) [constant] = &table,
 static const gt_optim_kind *const kinds[] = {GT_OPTIMIZERS(TABLE)};
 
-#define PARTS 6 /* step, share and end of the previous part and of the current one */
+#define PARTS 6 /* step, share and end of the previous and of the current segment */
 
 struct gt_optim {
   const gt_optim_kind *kind;
@@ -17,7 +17,7 @@ struct gt_optim {
   bool told; /* the next step is clipped by `norm` */
   double norm;
   float *state[GT_OPTIM_STATES];
-  double parts[PARTS]; /* parts of the schedule, as saved */
+  double parts[PARTS]; /* segments of the schedule, as saved */
 };
 
 static bool spec_uses(const gt_optim_spec *spec, size_t i) {
@@ -56,7 +56,7 @@ void gt_optim_close(gt_optim *optim) {
   gt_free(optim);
 }
 
-/* Whether all state arrays of this kind are allocated (not in a simulation). */
+/* True if all state arrays of this kind are allocated (not in a simulation). */
 static bool has_memory(const gt_optim *optim) {
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (uses(optim, i) && !optim->state[i]) return false;
@@ -67,7 +67,7 @@ size_t gt_optim_tensors(const gt_optim *optim) {
   return optim->spec.ntensors ? optim->spec.ntensors : 1;
 }
 
-/* Of a tensor of the gradient. */
+/* Returns the sum of squares of one tensor of the gradient. */
 static double squares_of(const gt_optim *optim, const float *grads, size_t i) {
   const gt_optim_spec *spec = &optim->spec;
   const gt_view whole = {.count = optim->n}, *of = spec->ntensors ? &spec->tensors[i] : &whole;
@@ -79,7 +79,7 @@ void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares) {
     squares[i] = squares_of(optim, grads.data, i);
 }
 
-/* The Euclidean norm of the gradient; 0 where it does not matter. */
+/* Returns the Euclidean norm of the gradient; 0 if it is not needed. */
 static double norm_of(const gt_optim *optim, gt_vec grads) {
   double sum = 0;
   if (!(optim->spec.clip > 0) || !grads.data) return 0;
@@ -138,7 +138,7 @@ gt_lr_schedule *gt_optim_schedule(gt_optim *optim) {
   return &optim->spec.schedule;
 }
 
-/* A schedule that gt_lr_spread has not changed is given by the job and not saved. */
+/* Saves the schedule if gt_lr_spread has changed it; otherwise the job determines it. */
 static void save_schedule(gt_optim *optim, const char *prefix, gt_state *state) {
   const gt_lr_part *parts[] = {&optim->spec.schedule.before, &optim->spec.schedule.now};
   if (parts[1]->end == 0) return;
@@ -158,10 +158,9 @@ static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_sta
   for (size_t i = 0; i < 2; i++) {
     const double *p = &v[3 * i];
     if (!(p[0] >= 0 && p[1] >= 0 && p[1] <= 1 && p[2] > 0 && p[2] < 0x1p53 && p[0] < 0x1p53))
-      return GT_FAIL(
-          GT_ERR_CKPT,
-          "%sschedule continues at step %g with a share of %g, to step %g, which cannot be", prefix,
-          p[0], p[1], p[2]);
+      return GT_FAIL(GT_ERR_CKPT,
+                     "%sschedule is invalid: from step %g, with a share of %g, to step %g", prefix,
+                     p[0], p[1], p[2]);
     parts[i] = (gt_lr_part){.step = (int64_t)p[0], .share = p[1], .end = (int64_t)p[2]};
   }
   optim->spec.schedule.before = parts[0];
@@ -169,7 +168,7 @@ static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_sta
   return GT_OK;
 }
 
-/* Steps and arrays. */
+/* Saves or loads the step count and the arrays. */
 static gt_status fields_of(gt_optim *optim, const char *prefix, gt_state_way way) {
   gt_state_field fields[GT_OPTIM_STATES + 1] = {{"steps", GT_TYPE_I64, &optim->steps, 1}};
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)

@@ -7,7 +7,7 @@
 #define GT_OPTIM_STATES 2
 
 /* One step over n elements at rate lr, with the gradients times `share`; step counts from 1.  acc
-   may be NULL; state holds the arrays in use.  params and acc get exactly the same update: it is
+   can be NULL; state holds the arrays in use.  params and acc get exactly the same update: it is
    rounded once, to a float, before it is added to either. */
 typedef struct {
   double lr;
@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
   const char *name;
   const char *states[GT_OPTIM_STATES]; /* names of the state arrays; NULL: not used */
-  /* Whether this spec uses a state array (SGD without momentum has none); NULL: always. */
+  /* True if this spec uses a state array (SGD without momentum has none); NULL: always. */
   bool (*uses)(const gt_optim_spec *spec, size_t state);
   void (*step)(const gt_optim_spec *spec, const gt_optim_update *update);
 } gt_optim_kind;
@@ -40,8 +40,8 @@ typedef struct {
 } gt_adam_constants;
 
 /* The updates, compiled for each instruction set from isa/optim.c without contraction, so that all
-   sets give the same bits.  An update is rounded once, and the same number is added to w and acc,
-   which may be NULL. */
+   sets give the same bits.  An update is rounded once, and the same number is added to w and acc
+   (NULL is allowed). */
 typedef struct {
   void (*plain)(const gt_sgd_constants *k, size_t n, float *restrict w, const float *restrict g,
                 float *restrict acc);
@@ -51,7 +51,7 @@ typedef struct {
                    float *restrict acc, float *restrict v);
   void (*adam)(const gt_adam_constants *k, size_t n, float *restrict w, const float *restrict g,
                float *restrict acc, float *restrict m, float *restrict v);
-  /* The sum of the squares of g, in float64. */
+  /* Returns the sum of the squares of g, in float64. */
   double (*squares)(size_t n, const float *g);
 } gt_optim_loops;
 const gt_optim_loops *gt_optim_loops_used(void);

@@ -1,4 +1,4 @@
-/* The updates of the instruction set in use. */
+/* Selects the updates of the instruction set in use. */
 #include "optim.h"
 
 extern const gt_optim_loops gt_optim_loops_plain;

@@ -35,7 +35,7 @@ static void sort(uint32_t *keys, size_t n, uint32_t bit) {
   }
 }
 
-/* The sum over all pairs: 2 if the positive is above the negative, 1 if they are equal. */
+/* Returns the sum over all pairs: 2 if the positive is above the negative, 1 if they are equal. */
 static uint64_t pairs_won(const uint32_t *positives, size_t npositives, const uint32_t *negatives,
                           size_t nnegatives) {
   uint64_t won = 0;
@@ -71,9 +71,9 @@ void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores) {
 
 /* ---- ranking metrics ------------------------------------------------------------------------- */
 
-/* What evaluations compute from one number for every sample: the AUC from scores; Recall@20 and
-   MRR@20 from the ranks of the labels (as in Gupta et al. 2019, 4.2), which a float holds exactly.
-   */
+/* Metrics of evaluations, from one number for every sample: the AUC from scores; Recall@20 and
+   MRR@20 from the ranks of the labels (as in Gupta et al. 2019, 4.2), which a float holds
+   exactly. */
 
 enum { BEST = 20 };
 

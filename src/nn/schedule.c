@@ -3,7 +3,7 @@
 
 #include "geotrain/nn.h"
 
-/* The part of the cosine that contains the step; it starts after the warm-up. */
+/* Returns the segment of the cosine that contains the step; it starts after the warm-up. */
 static gt_lr_part part_of(const gt_lr_schedule *s, int64_t step) {
   gt_lr_part part = s->now.end > 0 && step >= s->now.step ? s->now : s->before;
   if (part.end == 0) part = (gt_lr_part){.end = s->total_steps};

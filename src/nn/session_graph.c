@@ -1,4 +1,4 @@
-/* Finds nodes and edges by comparing with those found before: sessions are short. */
+/* Finds nodes and edges by linear search, because sessions are short. */
 #include "session_graph.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ size_t gt_session_graph_floats(size_t N, size_t T) {
   return (2 * N + 2 + 6 * N * T + 15) / 16 * 16;
 }
 
-/* The arrays, in a fixed order; the number of edges is kept in front. */
+/* Lays out the arrays, in a fixed order; the number of edges comes first. */
 static gt_session_graph lay_out(float *memory, size_t N, size_t T) {
   gt_session_graph g = {.N = N, .first = (uint32_t *)(void *)memory + 1};
   g.last = g.first + N + 1;
@@ -20,7 +20,8 @@ static gt_session_graph lay_out(float *memory, size_t N, size_t T) {
   return g;
 }
 
-/* The node of an item of the session whose nodes begin at `first`; a new one if there is none. */
+/* Returns the node of an item of the session whose nodes begin at `first`; adds one if there is
+   none. */
 static uint32_t node_of(gt_session_graph *g, size_t first, int32_t item) {
   size_t j = first;
   while (j < g->M && g->items[j] != item) j++;
@@ -42,7 +43,7 @@ static void add_edge(gt_session_graph *g, size_t first, uint32_t from, uint32_t 
   g->in[to] += 1.0F;
 }
 
-/* Padding may be anywhere among a session's T ids. */
+/* Reads a session; padding can be anywhere among its T ids. */
 static void read_session(gt_session_graph *g, size_t i, const int32_t *ids, size_t T) {
   const size_t edges = g->E;
   bool begun = false;

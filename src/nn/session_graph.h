@@ -1,30 +1,30 @@
-/* session_graph: the graphs of the sessions of a batch (Wu et al. 2019, 3.2), packed: the different
-   items of a session are its nodes, and each click on another or the same item after it is an
+/* session_graph: the graphs of the sessions of a batch (Wu et al. 2019, 3.2), packed: the distinct
+   items of a session are its nodes; each click on an item, after another or the same one, is an
    edge, counted once.  Local. */
 #ifndef GEOTRAIN_NN_SESSION_GRAPH_H
 #define GEOTRAIN_NN_SESSION_GRAPH_H
 
 #include "graph.h"
 
-/* The longest session: looking for an item again takes time in proportion to the length. */
+/* The longest session: the search for an item takes time in proportion to the length. */
 #define GT_SESSION_MOST 1024
 
-/* M nodes, those of session i from first[i] to first[i+1], in the order in which their items occur
-   first; E edges. */
+/* M nodes, those of session i from first[i] to first[i+1], in the order of their first occurrence;
+   E edges. */
 typedef struct {
   size_t N, M, E;
-  uint32_t *first, *last; /* (N+1); (N): the node of the last item, if there is any */
+  uint32_t *first, *last; /* (N+1); (N): the node of the last item, if any */
   float *count;           /* (M): how often the item occurs */
   int32_t *items;         /* (M) */
-  float *in, *out;     /* (M): 1 / the number of edges to a node, and from it; 0: there is none */
-  uint32_t *from, *to; /* (E): nodes */
+  float *in, *out;        /* (M): 1 / the number of edges to a node, and from it; 0: no edges */
+  uint32_t *from, *to;    /* (E): nodes */
 } gt_session_graph;
 
-/* Floats of memory for N sessions of T items. */
+/* Returns the floats of memory for N sessions of T items. */
 size_t gt_session_graph_floats(size_t N, size_t T);
-/* Reads samples (N,T) of ids; GT_PADDING is skipped wherever it stands.  The graph is in `memory`. */
+/* Reads samples (N,T) of ids; GT_PADDING is skipped anywhere.  The graph is in `memory`. */
 gt_session_graph gt_session_graph_read(float *memory, const int32_t *samples, size_t N, size_t T);
-/* The graph that was last read there. */
+/* Returns the graph that was last read there. */
 gt_session_graph gt_session_graph_at(float *memory, size_t N, size_t T);
 gt_session_shape gt_session_graph_shape(const gt_session_graph *graph, size_t H);
 

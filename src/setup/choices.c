@@ -1,6 +1,6 @@
-/* How the products of each layer are computed, settled before the model is built. train.choices and
+/* Settles how the products of each layer are computed, before the model is built. train.choices and
    the clock decide the source: a file, the checkpoint that the run resumes from, or measurement.
-   Workers on identical machines use the same choice: the first of them measures while the others
+   Workers on identical machines use the same choices: the first of them measures while the others
    wait. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,15 +9,15 @@
 
 #include "internal.h"
 
-#define MEASURED "# measured" /* in a text of choices */
+#define MEASURED "# measured" /* marker in a text of choices */
 
-/* The machine, a line feed, then the precision: ranks on identical machines may have different
+/* The machine, a line feed, then the precision: ranks on identical machines can have different
    precisions. */
 enum { MACHINE = sizeof((gt_choices *)0)->machine, KEY = MACHINE + 8 };
 
-/* ---- where choices come from ---- */
+/* ---- sources of choices ---- */
 
-/* The file's text; the caller frees it. */
+/* Reads the file's text; the caller frees it. */
 static gt_status read_file(const char *path, char **text) {
   char block[4096];
   size_t size = 0, n;
@@ -43,7 +43,7 @@ static gt_status read_file(const char *path, char **text) {
   return GT_OK;
 }
 
-/* All ranks must use the same file contents, wherever each of them reads the file. */
+/* Checks that all ranks read the same contents. */
 static gt_status same_file(const gt_run *run, const char *path, const char *text) {
   char own[GT_SHA256_HEX], first[GT_SHA256_HEX];
   MPI_Request request;
@@ -58,7 +58,7 @@ static gt_status same_file(const gt_run *run, const char *path, const char *text
                  run->roles.world_rank, run->region, path, own, first);
 }
 
-/* train.choices names a file. */
+/* True if train.choices names a file. */
 static bool names_file(const gt_job *job) {
   return strcmp(job->train.choices, "rule") != 0 && strcmp(job->train.choices, "measure") != 0;
 }
@@ -92,7 +92,7 @@ static gt_status open_file(const gt_run *run, char **text) {
   return gt_agree(run->roles.world, status != GT_OK ? status : differs, run->start_limit_s);
 }
 
-/* The text stored in a checkpoint file; NULL: none. */
+/* Returns the text stored in a checkpoint file; NULL: none. */
 static char *text_of(const gt_state *state) {
   const gt_state_item *item = gt_state_find(state, "train/", "choices");
   if (!item || item->type != GT_TYPE_U8) return NULL;
@@ -101,8 +101,8 @@ static char *text_of(const gt_state *state) {
   return text;
 }
 
-/* The text of the round that the run resumes from, or of the newest readable one; NULL: none.  On
-   the PS. */
+/* Returns the text of the round that the run resumes from, or of the newest readable round; NULL:
+   none.  On the PS. */
 static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
   const gt_setup_options *o = run->options;
@@ -114,7 +114,7 @@ static char *kept_text(gt_run *run) {
   return NULL;
 }
 
-/* Sends a text of the region's PS to all its ranks; NULL: there is none. */
+/* Sends a text of the region's PS to all its ranks; NULL: none. */
 static char *share_text(const gt_run *run, char *text) {
   MPI_Request request;
   int length = text ? (int)strlen(text) : -1;
@@ -129,14 +129,14 @@ static char *share_text(const gt_run *run, char *text) {
 
 /* ---- one choice per kind of machine ---- */
 
-/* Whether every layer of `needed` is contained in `chosen`. */
+/* True if `chosen` contains every layer of `needed`. */
 static bool covers(const gt_choices *chosen, const gt_choices *needed) {
   for (size_t i = 0; i < needed->n; i++)
     if (!gt_choices_find(chosen, &needed->items[i].layer, needed->items[i].batch)) return false;
   return true;
 }
 
-/* Takes this machine's entries for the layers needed; false: some are missing. */
+/* Copies this machine's entries for the needed layers; false: some are missing. */
 static bool take_text(gt_choices *needed, const char *source, const char *text) {
   gt_choices chosen = {0};
   bool found, whole = false;
@@ -151,7 +151,7 @@ static bool take_text(gt_choices *needed, const char *source, const char *text) 
   return whole;
 }
 
-/* The rank of the region's first worker with the same machine key as worker `of`. */
+/* Returns the rank of the region's first worker with the same machine key as worker `of`. */
 static int first_like(const char (*keys)[KEY], int of) {
   int rank = 1;
   while (strcmp(keys[rank], keys[of]) != 0) rank++;
@@ -178,8 +178,8 @@ static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, in
   return all;
 }
 
-/* The choices of this rank, the first of its kind: from `text` (NULL: none is stored) or by
-   measuring. */
+/* Returns the choices of this rank, the first of its kind: from `text`, or measured if that is
+   NULL. */
 static char *settle_kind(gt_run *run, const char *source, const char *text) {
   gt_choices *c = &run->choices;
   if (!text || !take_text(c, source, text)) {
@@ -208,7 +208,7 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   gt_free(sizes);
   gt_free(mine);
   if (!first && roles->region_size > 1) {
-    if (roles->is_ps) /* computes nothing; takes the machine of the first worker */
+    if (roles->is_ps) /* a PS computes nothing; it uses the machine of the first worker */
       snprintf(c->machine, sizeof c->machine, "%.*s", (int)strcspn(keys[1], "\n"), keys[1]);
     if (!take_text(c, "the choices of this region's first worker", run->choices_text))
       gt_bug("%s", gt_error_text());
@@ -218,7 +218,7 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
 
 /* ---- log ---- */
 
-/* "dnn 9, dnn-gemm 3": the kernels of a pass, with the number of layers that use each. */
+/* Writes "dnn 9, dnn-gemm 3": the kernels of a pass, with the number of layers that use each. */
 static void list_pass(char *text, size_t size, const gt_choices *choices, int pass) {
   text[0] = '\0';
   for (int way = 0; way < GT_WAYS; way++) {
@@ -234,7 +234,7 @@ static void list_pass(char *text, size_t size, const gt_choices *choices, int pa
   }
 }
 
-/* source: NULL if they were measured. */
+/* source: NULL if measured. */
 static void say(const gt_run *run, const char *source) {
   gt_log_job(GT_LOG_INFO, "kernels of %zu layers: %s%s (--verbose lists them)", run->choices.n,
              source ? "from " : "chosen by measurement", source ? source : "");
@@ -257,7 +257,7 @@ static void list_layers(gt_run *run, const gt_graph_spec *spec) {
   gt_graph_close(graph);
 }
 
-/* The file's text must be valid and, under the virtual clock (no measuring), must cover this
+/* Checks that the file's text is valid and, under the virtual clock (no measuring), covers this
    machine.  The PS computes nothing. */
 static gt_status check_text(const gt_run *run, const char *text) {
   const char *path = run->job->train.choices;
@@ -275,7 +275,7 @@ static gt_status check_text(const gt_run *run, const char *text) {
   return status;
 }
 
-/* From the text of a file or of the checkpoint, or (NULL) by measuring. */
+/* Settles the choices from the text of a file or of the checkpoint, or by measuring (NULL). */
 static void settle(gt_run *run, bool named, const char *text) {
   const char *source = named ? run->job->train.choices : "the checkpoint";
   settle_region(run, source, text);
@@ -316,7 +316,7 @@ char **gt_setup_gather_choices(gt_run *run) {
     texts[i] = GT_NEW_ARRAY(char, (size_t)sizes[i] + 1);
     memcpy(texts[i], next, (size_t)sizes[i]);
     next += sizes[i];
-    /* without workers of its own the region has measured nothing */
+    /* a region without workers has measured nothing */
     if (!gt_job_trains(run->job, run->roles.region_id) && strstr(texts[i], MEASURED))
       run->choices_how = "measured";
   }

@@ -1,5 +1,5 @@
-/* From the regions' data files to this rank's samples.  All ranks are told what every region has,
-   so that all come to the same verdict and the same division. */
+/* Opens the regions' data and finds this rank's samples.  All ranks get the description of every
+   region's data, so that all reach the same verdict and the same division. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static gt_status agree(const gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
 
-/* This region has data. */
+/* True if this region has data. */
 static bool reads(const gt_run *run) {
   return gt_job_reads(run->job, run->roles.region_id);
 }
@@ -21,8 +21,8 @@ static gt_status open_own(gt_run *run) {
   return GT_OK;
 }
 
-/* Sends `bytes` of every PS, in region order, to all ranks.  Collective over the world; the caller
-   frees the result. */
+/* Gathers `bytes` from every PS, in region order, on all ranks.  Collective over the world; the
+   caller frees the result. */
 static void *gather(const gt_run *run, const void *own, size_t bytes) {
   static const char what[] = "what the other regions' data are";
   const int count = (int)bytes, all = (int)(bytes * run->job->nregions);
@@ -37,7 +37,8 @@ static void *gather(const gt_run *run, const void *own, size_t bytes) {
   return of_all;
 }
 
-/* The ranks of a region may be on machines where the same name is a different file. */
+/* Checks that this rank reads the same file as its PS: on another machine the same name can be
+   another file. */
 static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
   const gt_dataset_info *own = &run->data;
   if (strcmp(own->schema_sha256, ps->schema_sha256) == 0 &&
@@ -51,15 +52,15 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
                  run->region, ps->ntrain);
 }
 
-/* A region that only aggregates has the description of the others' data, which its model and files
-   need, but no samples. */
+/* Opens a data set without samples: a region that only aggregates needs the description of the
+   others' data for its model and files. */
 static void open_empty(gt_run *run, const gt_dataset_info *first, const float *norm) {
   run->dataset = gt_dataset_empty(first);
   gt_dataset_normalise(run->dataset, norm, norm + first->c);
   run->data = *gt_dataset_describe(run->dataset);
 }
 
-/* Means, then deviations, of the first region with data; the caller frees them. */
+/* Returns means, then standard deviations, of the first region with data; the caller frees them. */
 static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
   const size_t first = gt_data_first(run->job), c = infos[first].c, n = 2 * c;
   float *own = GT_NEW_ARRAY(float, n), *norm = GT_NEW_ARRAY(float, n);
@@ -74,13 +75,13 @@ static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
   return norm;
 }
 
-/* The names of all regions' classes, which the refusal needs if some differ: sets
+/* Shares the class names of all regions, for the error message if they differ: sets
    infos[].class_names, which point into the result; the caller frees it. */
 static char *share_names(const gt_run *run, gt_dataset_info *infos) {
   const size_t n = run->job->nregions;
   size_t most = 0;
   for (size_t r = 0; r < n; r++) {
-    infos[r].class_names = NULL; /* of another process */
+    infos[r].class_names = NULL; /* a pointer of another process */
     if (infos[r].class_names_bytes > most) most = infos[r].class_names_bytes;
   }
   if (gt_data_renamed(run->job, infos) == n) return NULL;
@@ -94,7 +95,7 @@ static char *share_names(const gt_run *run, gt_dataset_info *infos) {
   return all;
 }
 
-/* The text's merges, one behind the other. */
+/* Returns the text's merges, concatenated. */
 static const int64_t *merges_of(const gt_run *run, size_t *n) {
   const gt_tokens *tokens = gt_dataset_tokens(run->dataset);
   *n = run->nmerges;
@@ -104,8 +105,8 @@ static const int64_t *merges_of(const gt_run *run, size_t *n) {
   return merges;
 }
 
-/* A region without data gets the merges of the first one that has some: the final model, which it
-   may write, is of use with its vocabulary only. */
+/* Sends the merges of the first region with data to regions without: the final model, which they
+   can write, is only useful with its vocabulary. */
 static void share_merges(gt_run *run, const gt_dataset_info *infos) {
   const size_t first = gt_data_first(run->job);
   const bool gives = run->roles.region_id == first;
@@ -125,8 +126,8 @@ static void share_merges(gt_run *run, const gt_dataset_info *infos) {
   run->nmerges = n;
 }
 
-/* Logs that regions share samples, which may not be intended: copies, links, or one file where each
-   region should have its own. */
+/* Logs that regions share samples, which is perhaps unintended: copies, links, or one file where
+   each region should have its own. */
 static void say_shared(const gt_job *job, const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     if (files[r] == r) continue;
@@ -139,16 +140,17 @@ static void say_shared(const gt_job *job, const size_t *files) {
   }
 }
 
-/* Logs that some regions name their classes and others do not: nothing compares these. */
+/* Logs that some regions name their classes and others do not, so they are not compared. */
 static void say_unnamed(const gt_job *job, const gt_dataset_info *infos) {
   size_t with = job->nregions, without = job->nregions;
   for (size_t r = job->nregions; r-- > 0;)
     if (gt_job_reads(job, r)) *(infos[r].class_names_sha256[0] ? &with : &without) = r;
   if (with == job->nregions || without == job->nregions) return;
-  gt_log_job(GT_LOG_WARN,
-             "the classes have names in the data of region %s and none in those of region %s: that "
-             "they are numbered alike is not checked",
-             job->regions[with].name, job->regions[without].name);
+  gt_log_job(
+      GT_LOG_WARN,
+      "the classes of region %s have names and those of region %s do not, so their numbering "
+      "is not compared",
+      job->regions[with].name, job->regions[without].name);
 }
 
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
@@ -178,7 +180,7 @@ static void normalise(gt_run *run, const float *mean, const float *std) {
   run->data = *gt_dataset_describe(run->dataset);
 }
 
-/* The mean and std given in the job. */
+/* Uses the mean and std given in the job. */
 static gt_status from_job(gt_run *run) {
   const gt_job *job = run->job;
   const size_t c = run->data.c, region = run->roles.region_id;
@@ -186,8 +188,7 @@ static gt_status from_job(gt_run *run) {
   if (run->data.input != GT_INPUT_BYTES)
     return GT_FAIL(
         GT_ERR_JOB,
-        "data.mean is given, and the samples of %s are taken as they are; expected uint8 images",
-        path);
+        "data.mean is given, but the samples of %s are not scaled; expected uint8 images", path);
   if (job->data.nmean != c)
     return GT_FAIL(
         GT_ERR_JOB,
@@ -203,7 +204,7 @@ static gt_status from_job(gt_run *run) {
   return GT_OK;
 }
 
-/* "mean 0.286041, std 0.353024" from the data set. */
+/* Writes "mean 0.286041, std 0.353024" of the data set. */
 static void describe(const gt_dataset *dataset, char *text, size_t size) {
   const float *const values[2] = {gt_dataset_mean(dataset), gt_dataset_std(dataset)};
   size_t at = 0;
@@ -216,8 +217,8 @@ static void describe(const gt_dataset *dataset, char *text, size_t size) {
                              (double)values[v][i]);
 }
 
-/* From all training images of all regions, each counted once.  The sums are integers, added in
-   region order. */
+/* Computes them from all training images of all regions, each counted once.  The sums are integers,
+   added in region order. */
 static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
   uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);
@@ -244,7 +245,8 @@ static gt_status from_sums(gt_run *run) {
   return status;
 }
 
-/* All regions must give the model the same input for the same image. */
+/* Settles one normalisation for all regions, so that the same image gives the same input
+   everywhere. */
 static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos) {
   bool same = true;
   const size_t first = gt_data_first(run->job);
@@ -261,8 +263,8 @@ static bool all_read(const gt_job *job) {
   return true;
 }
 
-/* The regions of a pipeline make their steps by the batches of the one of their copy that has the
-   data, which are all full: their micro-batches are. */
+/* The regions of a pipeline take the batches of the region of their replica that has the data.  All
+   batches are full, so that micro-batches are. */
 static gt_status open_batches(gt_run *run, const gt_dataset_info *infos) {
   const gt_job *job = run->job;
   const size_t first = gt_job_stage_region(job, gt_job_copy_of(job, run->roles.region_id), 0);
@@ -317,7 +319,7 @@ void gt_setup_save_data(const gt_run *run, gt_state *state) {
                run->data.c);
 }
 
-/* Older files do not have this item. */
+/* True if the item differs from `here`.  Older files do not have this item. */
 static bool differs(const gt_run *run, const gt_state *state, const char *name, const float *here) {
   const gt_state_item *item = gt_state_find(state, "data/", name);
   return item && (item->type != GT_TYPE_F32 || item->count != run->data.c ||
@@ -348,7 +350,7 @@ gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
     return GT_OK;
   describe(run->dataset, text, sizeof text);
   return GT_FAIL(GT_ERR_CKPT,
-                 "it was trained on images normalised otherwise than by %s, as the data are now; "
+                 "it was trained with another normalisation of images than by %s; "
                  "expected the data that it began with",
                  text);
 }

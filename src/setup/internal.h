@@ -1,4 +1,4 @@
-/* Private to setup: the steps of gt_setup_open that have their own files. */
+/* Private to setup: the steps of gt_setup_open in their own files. */
 #ifndef GEOTRAIN_SETUP_INTERNAL_H
 #define GEOTRAIN_SETUP_INTERNAL_H
 
@@ -12,25 +12,25 @@ gt_status gt_setup_open_data(gt_run *run);
 /* choices.c: settles how products are computed, before the model is built.  Collective over the
    world; GT_ERR_JOB: train.choices. */
 gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
-/* The text of every region's choices, empty if it computes by rule.  Collective over the PS ranks;
-   the caller frees the texts and the list.  In a region that only aggregates, run->choices_how
-   becomes that of the others. */
+/* Returns the text of every region's choices, empty if by rule.  Collective over the PS ranks; the
+   caller frees the texts and the list.  In a region that only aggregates, sets run->choices_how to
+   that of the others. */
 char **gt_setup_gather_choices(gt_run *run);
 
-/* pipeline.c.  Opens the job's pipeline, if it has one: model is the spec of the whole model.
-   Local; errors as gt_pipe_job_open. */
+/* pipeline.c.  Opens the job's pipeline, if any; model: the spec of the whole model. Local; errors
+   as gt_pipe_job_open. */
 gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model);
-/* Makes the graph of this rank's part of the model. */
+/* Builds the graph of this rank's part of the model. */
 gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec);
-void gt_setup_close_pipeline(gt_run_pipe *pipe); /* takes NULL */
+void gt_setup_close_pipeline(gt_run_pipe *pipe); /* NULL is allowed */
 
 /* machine.c: settles the instruction set, before kernels are used.  Collective over the world. */
 gt_status gt_setup_open_machine(gt_run *run);
-/* Settles run->precision: bf16 if the job asks for it and this rank supports it; a worker that does
-   not says why.  Collective over the region. */
+/* Settles run->precision: bf16 if the job asks for it and this rank supports it; a worker without
+   support logs why.  Collective over the region. */
 void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels);
-/* Once there is a model: stores how every region's workers compute in run->builds; logs a
-   difference once.  Collective over the world. */
+/* Call after the model is built: stores how every region's workers compute in run->builds; logs
+   differences once.  Collective over the world. */
 void gt_setup_gather_builds(gt_run *run);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the ranks compute with: one requested instruction set for all, the precision of each rank,
-   the resulting kernels, and which rank uses which. */
+/* The machine of each rank: one requested instruction set for all, the precision of each rank, the
+   resulting kernels, and the ranks that use each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 enum { NAME = 16 };
 
-/* A launcher may not pass rank 0's environment to other hosts: rank 0's request applies to ranks
-   without one. */
+/* Applies rank 0's request to ranks without one, because launchers do not always pass the
+   environment to other hosts. */
 static gt_status take_wish(const gt_run *run) {
   const char *own = getenv("GEOTRAIN_ISA"), *core;
   char wish[NAME] = "";
@@ -27,7 +27,7 @@ static gt_status take_wish(const gt_run *run) {
   return GT_OK;
 }
 
-/* "avx512", or "avx2+avx512" where a region's ranks differ. */
+/* Writes "avx512", or "avx2+avx512" if a region's ranks differ. */
 static void name_sets(char *text, const bool *has) {
   text[0] = 0;
   for (int isa = 0; isa < GT_ISAS; isa++)
@@ -36,8 +36,8 @@ static void name_sets(char *text, const bool *has) {
                gt_isa_name((gt_isa)isa));
 }
 
-/* Different sets give products and reductions with different bits.  That is no error, but is
-   logged. */
+/* Logs different instruction sets: their products and reductions have different bits, which is not
+   an error. */
 static void note_difference(const gt_run *run) {
   char text[1024] = "";
   bool differ = false;
@@ -76,7 +76,7 @@ gt_status gt_setup_open_machine(gt_run *run) {
 
 /* ---- precision ---- */
 
-/* bf16 if requested and supported; otherwise *why says what is missing. */
+/* Returns bf16 if requested and supported; otherwise *why says what is missing. */
 static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, const char **why) {
   *why = "kernels other than auto and dnn compute in f32";
   if (!kernels || run->job->train.precision != GT_BF16) return GT_F32;
@@ -99,7 +99,7 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
               NULL);
   run->precision = (gt_precision)(computes(roles) ? own : first);
   if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
-  /* Other ranks log only what the first did not. */
+  /* Other ranks only log what the first did not. */
   if (speaks || (computes(roles) && first == (int)GT_BF16))
     gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
 }
@@ -128,8 +128,8 @@ static void join_build(gt_build_texts *b, const built *of) {
   join(b->blas_core, sizeof b->blas_core, "+", of->blas_core);
 }
 
-/* With mixed precisions f32 workers are slower and bf16 gradients are coarser: not what the job
-   asks for. */
+/* Warns of mixed precisions: f32 workers are slower and bf16 gradients are coarser, against the
+   job's intent. */
 static void note_precision(const gt_run *run) {
   char text[1024] = "";
   if (!strchr(run->builds[run->job->nregions].precision, '+')) return;
@@ -139,8 +139,7 @@ static void note_precision(const gt_run *run) {
              run->job->regions[r].name, run->builds[r].precision);
   }
   gt_log_job(GT_LOG_WARN,
-             "workers compute in different precision (%s); train.precision f32 is what all have",
-             text);
+             "workers compute in different precision (%s); all support train.precision f32", text);
 }
 
 void gt_setup_gather_builds(gt_run *run) {

@@ -1,4 +1,5 @@
-/* The pipeline of a run: which part of the model each region has, and what this rank runs of it. */
+/* The pipeline of a run: the part of the model of each region, and the spans that this rank
+   runs. */
 #include "internal.h"
 
 /* ---- the parts of regions -------------------------------------------------------------------- */
@@ -7,7 +8,7 @@ static size_t region_of(const gt_pipe_layout *layout, size_t span) {
   return layout->places[gt_pipe_stage_of(layout->stages, span)].region;
 }
 
-/* region: of the own copy. */
+/* region: of this region's replica. */
 static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                                 bool buffers) {
   const size_t spans = pipe->layout->stages * pipe->layout->chunks;
@@ -32,8 +33,8 @@ static const gt_part_range *find(const gt_part_ranges *ranges, size_t span) {
   gt_bug("span %zu is not of this region", span);
 }
 
-/* The weights that an operation of the span borrows of another stage, as a range of the region's
-   parameters; count 0: none. */
+/* Returns the weights that an operation of the span borrows from another stage, as a range of the
+   region's parameters; count 0: none. */
 static gt_ps_range borrowed(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                             size_t span) {
   const gt_part_ranges *own = &pipe->parts[region].params;
@@ -144,7 +145,7 @@ static void open_workers(gt_run_pipe *pipe) {
   }
 }
 
-/* What leaves the region of the data does so with a word. */
+/* Logs data that leave their region. */
 static void say_labels(const gt_run *run) {
   const gt_pipe_layout *l = run->pipe->layout;
   const gt_job_region *regions = run->job->regions;
@@ -156,7 +157,7 @@ static void say_labels(const gt_run *run) {
              l->label_bytes, run->data.text ? "; those of a text are the text itself" : "");
 }
 
-/* Memory may allow other numbers to another copy. */
+/* Memory can allow other numbers in another replica. */
 static void say_shapes(const gt_run *run) {
   const gt_job *job = run->job;
   const size_t region = run->roles.region_id, copies = gt_job_copies(job);
@@ -222,7 +223,7 @@ void gt_setup_close_pipeline(gt_run_pipe *pipe) {
 
 /* ---- the graph of this rank ------------------------------------------------------------------ */
 
-/* No pass of the stage computes, or ever will, the two gradients apart. */
+/* True if no pass of the stage, in any schedule, computes the two gradients separately. */
 static bool is_fused(const gt_pipe_layout *layout, size_t stage) {
   const gt_pipe_list *list = &layout->schedule->lists[stage];
   if (layout->adapts) return false;
@@ -236,7 +237,7 @@ static size_t own_stage(const gt_run *run) {
                           (size_t)run->roles.region_rank - 1);
 }
 
-/* What a worker runs, with micro-batches of this shape. */
+/* Sets the spec of a worker's graph for micro-batches of this shape. */
 static void set_shape(gt_graph_spec *spec, const gt_run *run, size_t shape) {
   const gt_pipe_layout *l = &gt_pipe_job_shape(run->pipe->job, shape)->layout;
   const size_t stage = own_stage(run);
@@ -246,7 +247,7 @@ static void set_shape(gt_graph_spec *spec, const gt_run *run, size_t shape) {
   spec->batch = spec->batch_max = l->micro_samples / l->places[stage].workers;
 }
 
-/* The most floats of any shape. */
+/* Finds the largest number of floats of any shape. */
 static gt_status find_memory(const gt_run *run, gt_graph_spec spec, size_t *floats) {
   spec.sizes_only = true;
   *floats = 1;
@@ -293,7 +294,7 @@ gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec) {
   } else {
     for (size_t i = 0; i < own->n; i++)
       runs[i] = gt_pipe_stage_of(pipe->layout->stages, own->ranges[i].span) == own_stage(run);
-    spec.lent = true; /* the plane has them */
+    spec.lent = true; /* the plane provides the arrays */
     status = open_graphs(run, &spec);
   }
   gt_free(spans);

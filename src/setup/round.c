@@ -18,7 +18,8 @@ void gt_setup_close_kept(gt_kept *kept) {
   *kept = (gt_kept){0};
 }
 
-/* The verdict on the file, which could be read or not; the reason in kept->why if it is not sound. */
+/* Returns the verdict on the file, given the status of reading it; kept->why receives the reason if
+   it is not sound. */
 static gt_round_verdict judge(gt_kept *kept, gt_status read, const char *path) {
   if (read != GT_OK) {
     snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());
@@ -26,10 +27,9 @@ static gt_round_verdict judge(gt_kept *kept, gt_status read, const char *path) {
   }
   const char *nonfinite = gt_setup_nonfinite(&kept->state);
   if (nonfinite)
-    snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, nonfinite);
+    snprintf(kept->why, sizeof kept->why, "%s: %s has non-finite values", path, nonfinite);
   else if (kept->info.doubtful)
-    snprintf(kept->why, sizeof kept->why,
-             "%s: its model gave nothing but gradients that are not finite", path);
+    snprintf(kept->why, sizeof kept->why, "%s: its model gave only non-finite gradients", path);
   return nonfinite ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
 }
 

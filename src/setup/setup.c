@@ -1,5 +1,5 @@
-/* From options to a rank that knows its role, data and model.  All ranks agree on the result of
-   each step before the next begins. */
+/* Sets up a rank from its options: role, data and model.  All ranks agree on the result of each
+   step before the next begins. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static char *broadcast(const gt_run *run, const char *text) {
   return theirs;
 }
 
-/* A rank whose resolved job differs from that of rank 0 names the first difference. */
+/* Compares this rank's resolved job with rank 0's; the error names the first difference. */
 static gt_status compare_jobs(gt_run *run) {
   if (!run->resolved) gt_bug("the job was agreed on but not resolved");
   int rank;
@@ -54,7 +54,7 @@ static gt_status compare_jobs(gt_run *run) {
   return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
 }
 
-/* Checks the job and derives what depends on it alone. */
+/* Checks the job and derives everything that depends on it alone. */
 static gt_status settle(gt_run *run) {
   const double local_s = run->job->limits.local_s, wan_s = run->job->limits.wan_patience_s;
   GT_TRY(gt_job_check_run(run->job));
@@ -65,7 +65,7 @@ static gt_status settle(gt_run *run) {
   return GT_OK;
 }
 
-/* The contents of a run directory's job.yaml; the caller frees them. */
+/* Returns the contents of a run directory's job.yaml; the caller frees them. */
 static char *write_text(const gt_run *run) {
   const size_t size = sizeof GT_JOB_BEGAN + GT_SHA256_HEX + strlen(run->resolved) + 1;
   char *text = GT_NEW_ARRAY(char, size);
@@ -73,14 +73,14 @@ static char *write_text(const gt_run *run) {
   return text;
 }
 
-/* Rank 0 replaces the named job by that of the run directory, if there is one. */
+/* Rank 0 replaces the named job by that of the run directory, if it has one. */
 static gt_status take_job(gt_run *run) {
   const gt_setup_options *o = run->options;
   char path[1200];
   gt_job *job;
   if (access(job_path(path, sizeof path, o->run_dir), F_OK) != 0) return GT_OK;
   GT_TRY(gt_job_load_run(&job, run->job, o->job_path, path, o->sets, o->nsets));
-  /* A run directory of an earlier version does not say which file began the run. */
+  /* Run directories of earlier versions do not record the file of the run's start. */
   if (!gt_job_began(job, run->job) && !job->began_sha256[0])
     memcpy(job->began_sha256, run->job->sha256, GT_SHA256_HEX);
   gt_job_close(run->job);
@@ -88,7 +88,7 @@ static gt_status take_job(gt_run *run) {
   return settle(run);
 }
 
-/* Rank 0 reads the run directory, which other hosts may not share, and sends its job to all. */
+/* Rank 0 reads the run directory, which other hosts might not share, and sends its job to all. */
 static gt_status open_resumed(gt_run *run) {
   int rank;
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
@@ -148,7 +148,7 @@ static double need_of_stage(const gt_run *run) {
   return sizeof(float) * floats;
 }
 
-/* A lower bound: a PS also has momenta and buffers of its exchange. */
+/* Finds a lower bound: a PS also has momenta and buffers of its exchange. */
 static gt_status find_need(const gt_run *run, const gt_graph_spec *spec, size_t *parameters,
                            double *need) {
   size_t bytes;
@@ -235,7 +235,8 @@ static gt_status open_roles(gt_run *run) {
 
 /* ---- run directory --------------------------------------------------------------------------- */
 
-/* The error for errno.  Names the host: on other hosts the directory may be writable. */
+/* Returns the error for errno.  Names the host, because on other hosts the directory can be
+   writable. */
 static gt_status cannot(const char *path, const char *part, const char *what) {
   const int reason = errno;
   char host[256] = "this host";
@@ -259,7 +260,7 @@ bool gt_setup_make_folders(const char *path, char *part, size_t size) {
 static gt_status make_run_dir(const char *path) {
   char part[1024];
   if (!gt_setup_make_folders(path, part, sizeof part)) return cannot(path, part, "made");
-  /* made by another host */
+  /* created by another host */
   return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written");
 }
 
@@ -271,15 +272,15 @@ gt_status gt_setup_check_folder(const gt_run *run) {
   if (run->options->resume == GT_RESUME_NO && there)
     return GT_FAIL(
         GT_ERR_JOB,
-        "run directory %s holds a run already; --resume continues it, another --run-dir keeps it",
+        "run directory %s already holds a run; use --resume to continue it, or another --run-dir",
         run->run_dir);
   if (run->options->resume == GT_RESUME_YES && !there)
     return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
   return GT_OK;
 }
 
-/* runs/NAME-TIME, with a number behind it if another run of this second has that already.  If it
-   cannot be made, make_run_dir says why. */
+/* Names the folder runs/NAME-TIME, with a number appended if another run of this second has that
+   name.  If it cannot be created, make_run_dir reports why. */
 static void name_folder(gt_run *run) {
   char stamp[32], part[sizeof run->run_dir];
   const time_t now = time(NULL);
@@ -294,7 +295,7 @@ static void name_folder(gt_run *run) {
 static gt_status open_folder(gt_run *run) {
   gt_status status = GT_OK;
   if (run->options->run_dir && strlen(run->options->run_dir) >= sizeof run->run_dir)
-    status = GT_FAIL(GT_ERR_JOB, "--run-dir has %zu letters; at most %zu are possible",
+    status = GT_FAIL(GT_ERR_JOB, "--run-dir has %zu characters; expected at most %zu",
                      strlen(run->options->run_dir), sizeof run->run_dir - 1);
   GT_TRY(agree(run, status));
   if (run->options->run_dir)
@@ -313,7 +314,7 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
-/* An array of the whole model, of which a region with stages takes its ranges. */
+/* Reads an array of the whole model, of which a region with stages takes its ranges. */
 static gt_status take_init(const gt_ckpt_source *from, bool buffers, const gt_part_ranges *part,
                            size_t whole, gt_vec to) {
   const size_t have = gt_ckpt_source_floats(from, buffers);
@@ -328,7 +329,7 @@ static gt_status take_init(const gt_ckpt_source *from, bool buffers, const gt_pa
   return GT_OK;
 }
 
-/* train.init: takes only the parameters (and buffers) of a checkpoint of the same model. */
+/* train.init: reads only the parameters (and buffers) of a checkpoint of the same model. */
 static gt_status read_init(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph), *whole = gt_graph_arrays(run->model);
   const gt_region_part *part = run->pipe ? &run->pipe->parts[run->roles.region_id] : NULL;
@@ -371,7 +372,7 @@ static gt_status init_params(gt_run *run) {
   return GT_OK;
 }
 
-/* Those of a pipeline are all full. */
+/* The batches of a pipeline are all full. */
 static gt_status check_micro_batches(const gt_run *run) {
   const size_t least = gt_graph_least(run->model), n = run->pipe->layout->micro_samples;
   if (n >= least) return GT_OK;
@@ -382,7 +383,7 @@ static gt_status check_micro_batches(const gt_run *run) {
                  gt_model_names[run->job->model.name], least);
 }
 
-/* Reports an error before training that PyTorch raises in the middle of an epoch: a batch (usually
+/* Reports before training an error that PyTorch raises in the middle of an epoch: a batch (usually
    the last of an epoch) that leaves a normalisation a single value per channel. */
 static gt_status check_batches(const gt_run *run) {
   if (run->pipe) return check_micro_batches(run);
@@ -450,7 +451,7 @@ static gt_status open_model(gt_run *run) {
 
 /* ---- links and costs ------------------------------------------------------------------------- */
 
-/* The job must contain what the clock in use needs. */
+/* Checks that the job has all values that the clock in use needs. */
 static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
@@ -496,7 +497,7 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
   return gateway;
 }
 
-/* The run's cost is computed at its end; a catalogue that lacks the data for it is refused here. */
+/* The run's cost is computed at its end; a catalogue without the data for it is refused here. */
 static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }

@@ -1,7 +1,6 @@
-/* Memory planned once: all requests first, then one block, so that nothing is allocated in the step
-   loop.  Requests that are never in use at the same time may share memory: the largest is placed
-   first, each at the lowest offset that is free for its whole life (Pisarchyk and Lee 2020, greedy
-   by size). */
+/* Memory planned once: all requests first, then one block, so that the step loop does not allocate.
+   Requests whose times do not overlap can share memory: the largest is placed first, each at the
+   lowest offset that is free for its whole life (Pisarchyk and Lee 2020, greedy by size). */
 #include <stdlib.h>
 
 #include "geotrain/tensor.h"
@@ -49,8 +48,8 @@ static int lower_first(const void *a, const void *b) {
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* The lowest gap between the placed requests that are in use at the same time as s.  `busy` has
-   room for nplaced pointers. */
+/* Returns the lowest gap between the placed requests that are in use at the same time as s.  `busy`
+   has room for nplaced pointers. */
 static size_t place(span *const *placed, size_t nplaced, const span *s, const span **busy) {
   size_t n = 0, at = 0;
   for (size_t i = 0; i < nplaced; i++)

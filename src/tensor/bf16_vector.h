@@ -6,7 +6,7 @@
 #include "bf16.h"
 #include "geotrain/tensor/vector.h"
 
-/* v where the mask is set, else 0. */
+/* Returns v where the mask is set, else 0. */
 GT_INLINE gt_vf gt_keep(gt_vi mask, gt_vf v) {
   return (gt_vf)((gt_vi)v & mask);
 }
@@ -23,7 +23,7 @@ GT_INLINE gt_vh gt_narrow(gt_vf v) {
   return __builtin_convertvector((rounded & ~nan) | (quiet & nan), gt_vh);
 }
 
-/* GT_LANES values of `type`, starting at element i. */
+/* Loads GT_LANES values of `type`, starting at element i. */
 GT_INLINE gt_vf gt_load(const void *x, size_t i, gt_precision type) {
   return type == GT_BF16 ? gt_widen(*(const gt_vh *)((const gt_bf16 *)x + i))
                          : *(const gt_vf *)((const float *)x + i);

@@ -1,4 +1,4 @@
-/* Choices of ways: a list of layers, and its text form for files and other ranks. */
+/* Choices of methods: a list of layers, and its text form for files and other ranks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,16 +141,17 @@ static gt_status read_choice(gt_choices *choices, const char *source, size_t num
   if (!colon || !read_layer(line, &layer, &batch) ||
       sscanf(colon, ": forward=%15s input=%15s weight=%15s", names[GT_PASS_FORWARD],
              names[GT_PASS_INPUT], names[GT_PASS_WEIGHT]) != GT_PASSES)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s, line %zu: \"%.100s\" is no choice; expected a line as `geotrain info JOB "
-                   "--measure` writes it",
-                   source, number, line);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s, line %zu: \"%.100s\" is not a choice; expected a line as `geotrain info JOB "
+        "--measure` writes it",
+        source, number, line);
   for (int pass = 0; pass < GT_PASSES; pass++)
     if (!read_way(names[pass], &ways[pass]) ||
         !gt_way_can(&layer, batch, (gt_pass_id)pass, ways[pass]))
       return GT_FAIL(GT_ERR_JOB,
-                     "%s, line %zu: %s=%s is no way that this layer can be computed in; rule is "
-                     "one that every layer has",
+                     "%s, line %zu: %s=%s is not available for this layer; rule "
+                     "always is",
                      source, number, gt_pass_name((gt_pass_id)pass), names[pass]);
   memcpy(gt_choices_add(choices, &layer, batch)->ways, ways, sizeof ways);
   return GT_OK;

@@ -1,11 +1,11 @@
-/* The taps of a window that lie in the image; used by im2col and col2im. */
+/* The taps of a window that lie in the image, for im2col and col2im. */
 #ifndef GEOTRAIN_TENSOR_COLUMNS_H
 #define GEOTRAIN_TENSOR_COLUMNS_H
 
 #include "geotrain/tensor.h"
 
-/* For output row p and column q and kernel row r: the taps [*first, *last) that lie in the image;
-   false if there are none. */
+/* Finds, for output row p and column q and kernel row r, the taps [*first, *last) that lie in the
+   image; false: none. */
 static inline bool gt_taps(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t *first,
                            size_t *last) {
   const size_t i = p * s->stride + r, j = q * s->stride, behind = s->W + s->pad;

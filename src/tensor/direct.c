@@ -28,7 +28,7 @@ static gt_direct direct_of(const gt_conv_shape *s) {
   };
 }
 
-/* The image with its zero border: x itself if there is no padding, else a copy at `to`. */
+/* Returns the image with its zero border: x itself if there is no padding, else a copy at `to`. */
 static const float *pad(float *to, const float *x, const gt_conv_shape *s) {
   if (s->pad == 0) return x;
   const size_t border = s->pad * s->C, inner = s->W * s->C, row = inner + 2 * border;
@@ -43,8 +43,8 @@ static const float *pad(float *to, const float *x, const gt_conv_shape *s) {
   return to;
 }
 
-/* At most 16 output channels, or 32 in whole vectors; with more, a GEMM is faster.  The window and
-   its weights must fit into the first-level cache. */
+/* True for at most 16 output channels, or 32 in whole vectors; with more, a GEMM is faster.  The
+   window and its weights must fit into the first-level cache. */
 bool gt_direct_serves(const gt_conv_shape *s) {
   const bool few = s->K <= 16 || (s->K <= 32 && s->K % 16 == 0);
   return few && s->C <= 32 && s->R * s->S * s->C <= 800;
@@ -75,7 +75,7 @@ void gt_direct_forward(float *y, const float *x, const float *w, const float *b,
                                       &g);
 }
 
-/* wt (R, K, Lp) from w (R, L, K). */
+/* Writes wt (R, K, Lp) from w (R, L, K). */
 static void transpose(float *wt, const float *w, const gt_direct *g) {
   memset(wt, 0, g->R * g->K * g->Lp * sizeof *wt);
   for (size_t r = 0; r < g->R; r++)

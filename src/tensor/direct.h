@@ -5,20 +5,20 @@
 #include "geotrain/tensor.h"
 
 /* A convolution over padded images: for one kernel row, the S taps of C channels are a run of L =
-   S*C neighbours in memory. */
+   S*C contiguous values. */
 typedef struct {
   size_t R, L, K, P, Q;
   size_t Kp, Lp; /* K and L rounded up to whole vectors */
   size_t lanes;  /* 8 or 16: output channels in a vector */
-  /* floats between input rows, and between inputs of neighbouring outputs in a row */
+  /* floats between input rows, and between inputs of adjacent outputs in a row */
   size_t row, step;
   size_t stride, image, out; /* floats of a padded input image and of an output image */
 } gt_direct;
 
-/* Whether the direct convolution supports this shape.  For these shapes it is the fastest kernel
+/* True if the direct convolution supports this shape.  For these shapes it is the fastest kernel
    here. */
 bool gt_direct_serves(const gt_conv_shape *s);
-/* Scratch that each of the three passes needs, in floats. */
+/* Returns the scratch of each of the three passes, in floats. */
 size_t gt_direct_work(const gt_conv_shape *s);
 
 /* Same contracts as in gt_kernels, for shapes that gt_direct_serves accepts. */

@@ -1,6 +1,6 @@
 /* exp, tanh and the logistic function of vectors, approximated with a few float32 operations (the
-   polynomials of Cephes, Moshier 1992); and vectors of fewer elements than a register has.  For the
-   files of isa/.  Compiled without contraction, every set gives the same bits. */
+   polynomials of Cephes, Moshier 1992); and vectors shorter than a register.  For the files of
+   isa/.  Compiled without contraction, every set gives the same bits. */
 #ifndef GEOTRAIN_TENSOR_FUNCTIONS_VECTOR_H
 #define GEOTRAIN_TENSOR_FUNCTIONS_VECTOR_H
 
@@ -12,7 +12,7 @@ GT_INLINE gt_vf gt_choose(gt_vi mask, gt_vf yes, gt_vf no) {
   return (gt_vf)(((gt_vi)yes & mask) | ((gt_vi)no & ~mask));
 }
 
-/* The next n of at most GT_LANES elements; the others are 0. */
+/* Loads the next n of at most GT_LANES elements; the others are 0. */
 GT_INLINE gt_vf gt_take(const float *x, size_t n) {
   gt_vf v = {0};
   if (n == GT_LANES) return *(const gt_vf *)x;
@@ -27,7 +27,7 @@ GT_INLINE void gt_put(float *y, gt_vf v, size_t n) {
     memcpy(y, &v, n * sizeof *y);
 }
 
-/* e^x for x in [-87, 88]; values beyond count as the nearer end.  A NaN stays a NaN. */
+/* Returns e^x for x in [-87, 88]; x is clamped to this range.  A NaN stays a NaN. */
 GT_INLINE gt_vf gt_exponential(gt_vf x) {
   const float round = 12582912.0F; /* 1.5 2^23: a sum with it has no fraction */
   const gt_vf low = (gt_vf){0} - 87.0F, high = (gt_vf){0} + 88.0F;
@@ -47,7 +47,7 @@ GT_INLINE gt_vf gt_sigmoid(gt_vf x) {
   return 1.0F / (1.0F + gt_exponential(-x));
 }
 
-/* Odd polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
+/* Returns tanh x: an odd polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
 GT_INLINE gt_vf gt_tangent(gt_vf x) {
   const gt_vi sign = (gt_vi)x & INT32_MIN;
   const gt_vf size = (gt_vf)((gt_vi)x ^ sign), square = x * x;
@@ -60,7 +60,7 @@ GT_INLINE gt_vf gt_tangent(gt_vf x) {
   return gt_choose((gt_vi)(size < 0.625F), small, (gt_vf)((gt_vi)large | sign));
 }
 
-/* Sixteen sums, which every set adds in the same order. */
+/* Sixteen partial sums, added in the same order with every set. */
 typedef struct {
   gt_vf lanes[GT_IN16];
 } gt_sum16;

@@ -87,8 +87,8 @@ static gt_status find(const char *name, gt_isa *isa) {
                  name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* Makes denormal inputs and results count as 0.  Where a gradient stays 0, momentum decays to
-   denormal numbers and stays there, and many CPUs take a hundred cycles for each. */
+/* Flushes denormal inputs and results to 0.  If a gradient stays 0, momentum decays to denormal
+   numbers and stays there, and many CPUs need a hundred cycles for each. */
 static void flush_denormals(void) {
 #if defined(__x86_64__)
   _mm_setcsr(_mm_getcsr() | 0x8040U); /* flush to zero, denormals are zero */
@@ -105,16 +105,15 @@ gt_status gt_isa_choose(const char *name) {
   if (isa > best)
     return GT_FAIL(
         GT_ERR_JOB,
-        "GEOTRAIN_ISA is %s, and this CPU has no more than %s; expected that or a lower one", name,
+        "GEOTRAIN_ISA is %s, but this CPU supports at most %s; choose that or a lower one", name,
         names[best]);
   flush_denormals();
   chosen.isa = isa;
   chosen.tables = &tables[isa];
   if (isa < best && !gt_dnn_cap(isa))
-    gt_log(
-        GT_LOG_WARN,
-        "GEOTRAIN_ISA is %s, and oneDNN is in use already: it continues with all that this CPU has",
-        names[isa]);
+    gt_log(GT_LOG_WARN,
+           "GEOTRAIN_ISA is %s, but oneDNN is already in use and keeps this CPU's best set",
+           names[isa]);
   return GT_OK;
 }
 

@@ -27,7 +27,7 @@ const char *gt_kernels_blas_core(void) {
   return openblas_get_corename();
 }
 
-/* The instruction set that an OpenBLAS core type uses. */
+/* Returns the instruction set of an OpenBLAS core type. */
 static gt_isa core_isa(const char *core) {
   static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
   static const char *const avx2[] = {"Haswell", "Zen", "Excavator"};
@@ -45,5 +45,5 @@ bool gt_kernels_blas_pinned(void) {
 const char *gt_isa_blas_cap(void) {
   const gt_isa isa = gt_isa_used();
   if (core_isa(gt_kernels_blas_core()) <= isa) return NULL;
-  return isa == GT_ISA_AVX2 ? "Haswell" : "Prescott"; /* SSE3: the lowest that OpenBLAS has */
+  return isa == GT_ISA_AVX2 ? "Haswell" : "Prescott"; /* SSE3: the lowest in OpenBLAS */
 }

@@ -14,10 +14,10 @@ void gt_gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, con
 
 /* kernels_fast.c: each row of y (B,O) = b; zero where b is NULL */
 void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);
-/* sum (O) of the rows of y (B,O) */
+/* Sets sum (O) to the sum of the rows of y (B,O). */
 void gt_fast_rows_sum(float *sum, const float *y, size_t B, size_t O);
 
-/* kernels_fast.c: as gt_kernels.softmax_xent, for many classes. */
+/* kernels_fast.c: does gt_kernels.softmax_xent for many classes. */
 double gt_softmax_many(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
                        size_t *correct);
 
@@ -27,7 +27,7 @@ void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size
 void gt_col2im(float *dx, const float *columns, const gt_conv_shape *s);
 
 extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever possible, else auto */
-/* In dnn/prepared.c; in dnn/absent.c it returns NULL. */
+/* Returns the table; in dnn/prepared.c, or NULL in dnn/absent.c. */
 const gt_prepared_ops *gt_prepared_dnn(void);
 /* Limits oneDNN to a lower instruction set, unless the environment limits it further.  False:
    oneDNN is already in use and keeps using the CPU's best set. */
@@ -83,7 +83,7 @@ GT_SLOTS(GT_SLOT_DECLARE)
   .linear_forward = linear_forward, .linear_backward_input = linear_backward_input,                \
   .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent, .family = family
 
-/* The others: those of GT_OWN_SLOTS, name, prepared, prepares_conv, prepares_linear. */
+/* The other slots: those of GT_OWN_SLOTS, name, prepared, prepares_conv, prepares_linear. */
 #define GT_SLOT_COUNT(slot, ref, fast) +1
 _Static_assert(sizeof(gt_kernels) == (13 GT_SLOTS(GT_SLOT_COUNT)) * sizeof(void (*)(void)),
                "a slot of gt_kernels is in no list");

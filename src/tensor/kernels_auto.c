@@ -52,7 +52,7 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
   return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
 }
 
-/* On other CPUs than x86-64, oneDNN 2 computes in float32 with plain loops or with slower products
+/* On CPUs other than x86-64, oneDNN 2 computes in float32 with plain loops or with slower products
    than OpenBLAS's. */
 #if defined(__x86_64__)
 enum { DNN_IS_FAST = true };

@@ -9,8 +9,8 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Images that share a GEMM: enough rows to fill its blocks, few enough that their columns stay in
-   the cache. */
+/* Returns the number of images per GEMM: enough rows to fill its blocks, few enough that their
+   columns stay in the cache. */
 static size_t group(const gt_conv_shape *s, size_t N) {
   const size_t rows = 1024 / (s->P * s->Q);
   return least(rows ? rows : 1, N ? N : 1);
@@ -85,7 +85,7 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
   return (O < MANY ? gt_kernels_ref.softmax_xent : gt_softmax_many)(dx, x, labels, B, O, correct);
 }
 
-/* What is computed by other loops than OpenBLAS's; all else is "blas". */
+/* Names the operations that use other loops than OpenBLAS's; all others are "blas". */
 static const char *family(const char *operation, const gt_conv_shape *s) {
   static const char *const others[][2] = {
       {"embedding", "sparse"}, {"fm", "sparse"},  {"norm", "fused"},      {"mean", "fused"},

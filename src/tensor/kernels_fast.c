@@ -1,4 +1,4 @@
-/* Functions of all tables of kernels but ref, on the vector loops of isa/. */
+/* Functions of all kernel tables except ref, on the vector loops of isa/. */
 #include <math.h>
 #include <string.h>
 
@@ -8,13 +8,13 @@
 
 /* ---- max pooling ----------------------------------------------------------------------------- */
 
-/* Vector loops for 2x2 windows that do not overlap, plain loops for other windows. */
+/* Uses vector loops for 2x2 windows that do not overlap, plain loops for other windows. */
 
 static bool serves(const gt_conv_shape *s) {
   return s->R == 2 && s->S == 2 && s->stride == 2 && s->pad == 0;
 }
 
-/* Odd images have a last row or column that no window covers. */
+/* Clears the last row or column of odd images, which no window covers. */
 static void clear_edges(float *dx, const gt_conv_shape *s, size_t N) {
   const size_t row = s->W * s->C;
   for (size_t n = 0; n < N; n++) {
@@ -84,7 +84,7 @@ double gt_softmax_many(float *dx, const float *x, const int32_t *labels, size_t 
    the gradient.  Per channel, both second passes are affine; their constants are computed between
    the passes. */
 
-/* The scratch: 2C doubles, then 4C floats. */
+/* Returns the scratch: 2C doubles, then 4C floats. */
 static double *doubles_of(float *work) {
   return (double *)(void *)work;
 }
@@ -210,7 +210,7 @@ void gt_fast_fm_backward_weight(float *dw, float *db, const float *dy, const int
    recurrent weights, which are packed once, then the gates; backward the same in reverse, and one
    product for the gradients of each matrix (Appleyard et al. 2016, for packed sequences). */
 
-/* The samples that begin in step t have no state yet. */
+/* Clears the state of the samples that begin in step t. */
 static void begin(float *state, const gt_lstm_shape *s, size_t t) {
   const size_t before = t > 0 ? gt_lstm_rows(s, t - 1) : 0;
   memset(state + (s->first[t] + before) * s->H, 0,
@@ -236,7 +236,8 @@ void gt_fast_lstm_forward(float *h, float *c, float *gates, const float *x, cons
   }
 }
 
-/* Through time, from the last step to the first: replaces the gates by the gradients dz. */
+/* Backpropagates through time, from the last step to the first: replaces the gates by the gradients
+   dz. */
 static void through_time(float *gates, const float *dy, const float *c, const float *wh,
                          const gt_lstm_shape *s, float *work) {
   const size_t H = s->H, last = gt_lstm_rows(s, s->T - 1);
@@ -292,7 +293,7 @@ void gt_fast_gelu_backward(float *dx, const float *dy, const float *x, size_t n)
   gt_loops()->gelu->backward(dx, dy, x, n);
 }
 
-/* The row of a position follows that of the position before; a label is the next id. */
+/* The row of a position follows that of the previous position; a label is the next id. */
 double gt_fast_next_xent(float *dx, const float *x, const int32_t *ids, size_t N, size_t T,
                          size_t V, size_t *correct) {
   const float scale = 1.0F / (float)(N * T);

@@ -8,7 +8,7 @@
 
 /* ---- normalisation, means and losses, with sums in double ------------------------------------ */
 
-/* Mean and variance of channel c. */
+/* Computes mean and variance of channel c. */
 static void moments(const void *x, const gt_norm_shape *s, size_t c, double *mean, double *var) {
   double sum = 0.0, squares = 0.0;
   for (size_t m = 0; m < s->M; m++) sum += (double)gt_load1(x, m * s->C + c, s->type);
@@ -183,7 +183,7 @@ static size_t conv_work(const gt_conv_shape *s, size_t N) {
   return 0;
 }
 
-/* Whether tap (r, t) of output (p, q) lies inside the image; *at is its offset in an image of C
+/* True if tap (r, t) of output (p, q) lies inside the image; *at is its offset in an image of C
    channels. */
 static bool tap(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t t, size_t *at) {
   size_t i = p * s->stride + r, j = q * s->stride + t;
@@ -265,7 +265,7 @@ void gt_ref_maxpool_forward(float *y, uint32_t *index, const float *x, const gt_
         size_t at;
         if (!tap(s, p, q, r, t, &at)) continue;
         at += n * s->H * s->W * s->C + c;
-        /* a NaN is passed on, not lost in a comparison */
+        /* a NaN is propagated, not lost in a comparison */
         if (found && !(x[at] > y[o]) && !isnan(x[at])) continue;
         if (found && isnan(y[o])) continue;
         y[o] = x[at];

@@ -11,7 +11,7 @@ static float sigmoid(float z) {
   return 1.0F / (1.0F + expf(-z));
 }
 
-/* One step of one sample. */
+/* Computes one step of one sample. */
 static void step(float *h1, float *c1, float *gates, const float *x, const float *h0,
                  const float *c0, const float *w, const float *b, const gt_lstm_shape *s) {
   const size_t I = s->I, H = s->H;
@@ -42,8 +42,8 @@ void gt_ref_lstm_forward(float *h, float *c, float *gates, const float *x, const
     }
 }
 
-/* Replaces the gates by the gradient of what they are the sigmoid and the tanh of; dc by the
-   gradient of the cells before the step. */
+/* Replaces the gates by the gradients of their preactivations, and dc by the gradient of the cells
+   before the step. */
 static void step_back(float *gates, float *dc, const float *dh, const float *c0, const float *c1,
                       size_t H) {
   for (size_t k = 0; k < H; k++) {
@@ -56,7 +56,7 @@ static void step_back(float *gates, float *dc, const float *dh, const float *c0,
   }
 }
 
-/* dw += the gradient from one row; dx and dh are written.  dx may be x. */
+/* Adds the gradient from one row to dw; writes dx and dh.  dx and x can be the same array. */
 static void products_back(float *dx, float *dh, float *dw, float *db, const float *dz,
                           const float *x, const float *h0, const float *w, const gt_lstm_shape *s) {
   const size_t I = s->I, H = s->H;
@@ -118,7 +118,7 @@ void gt_ref_layernorm_backward_input(float *dx, const float *dy, const float *x,
                                      const float *saved, size_t M, size_t D) {
   for (size_t m = 0; m < M; m++, x += D, dy += D, dx += D) {
     const float mean = saved[2 * m], inverse = saved[2 * m + 1];
-    double sum = 0.0, product = 0.0; /* means of gamma dy, and of it times the normalised x */
+    double sum = 0.0, product = 0.0; /* means of gamma dy, and of gamma dy times the normalised x */
     for (size_t d = 0; d < D; d++) {
       const float g = gamma[d] * dy[d];
       sum += (double)g / (double)D;
@@ -188,7 +188,7 @@ static float dot(const float *a, const float *b, size_t n) {
   return sum;
 }
 
-/* p[j] for j <= i: the scores of position i. */
+/* Computes p[j] for j <= i: the scores of position i. */
 static void scores_of(float *p, const head *h, size_t i) {
   for (size_t j = 0; j <= i; j++)
     p[j] = h->scale * dot(h->q + i * h->stride, h->k + j * h->stride, h->size);
@@ -208,7 +208,8 @@ static void head_forward(float *y, float *lse, const head *h, float *p) {
   }
 }
 
-/* dq is the gradient of q, zero on entry; those of k and v follow as in qkv. */
+/* Computes the gradients of a head.  dq is the gradient of q, zero on entry; those of k and v
+   follow as in qkv. */
 static void head_backward(float *dq, const float *dy, const float *y, const float *lse,
                           const head *h, float *p) {
   float *dk = dq + h->D, *dv = dq + 2 * h->D;
@@ -252,7 +253,7 @@ void gt_ref_attention_backward(float *dqkv, const float *dy, const float *y, con
 
 /* ---- loss ---- */
 
-/* One row; sums in double.  dx may be x. */
+/* Computes one row; sums in double.  dx and x can be the same array. */
 static double xent(float *dx, const float *x, size_t label, size_t V, double share,
                    size_t *correct) {
   size_t best = 0;

@@ -1,4 +1,5 @@
-/* Convolutions and linear layers.  Each pass is computed by the table's rule or in a chosen way. */
+/* Convolutions and linear layers.  Each pass is computed by the table's rule or with a chosen
+   method. */
 #include <string.h>
 
 #include "direct.h"
@@ -10,8 +11,9 @@ struct gt_layer {
   const gt_prepared_ops *ops; /* NULL: nothing is prepared */
   gt_layer_spec spec;
   gt_precision type;
-  /* For each pass.  GT_WAY_RULE: the table's function; DIRECT, WINOGRAD, BLAS: these kernels; other
-     ways: prepared.  A prepared convolution by rule selects the best way for each batch size. */
+  /* For each pass.  GT_WAY_RULE: the table's function; DIRECT, WINOGRAD, BLAS: these kernels;
+     others: prepared.  A prepared convolution by rule selects the best method for each batch
+     size. */
   gt_way ways[GT_PASSES];
   gt_way asked[GT_PASSES];
   gt_prepared_conv *conv;
@@ -31,7 +33,7 @@ const char *gt_pass_name(gt_pass_id pass) {
 
 /* ---- open and close ---- */
 
-/* Whether the table's rule prepares the layer, for passes without a chosen way. */
+/* True if the table's rule prepares the layer, for passes without a chosen method. */
 static bool prepares(const gt_kernels *kernels, const gt_layer_spec *spec) {
   if (!kernels->prepared || !kernels->prepared()) return false;
   if (spec->linear)
@@ -39,7 +41,7 @@ static bool prepares(const gt_kernels *kernels, const gt_layer_spec *spec) {
   return kernels->prepares_conv(&spec->conv);
 }
 
-/* Sets the way of each pass.  A pass by rule is prepared if by_rule, else it uses the table's
+/* Sets the method of each pass.  A pass by rule is prepared if by_rule, else it uses the table's
    function. */
 static void settle(gt_layer *l, const gt_way *ways, bool by_rule) {
   for (int pass = 0; pass < GT_PASSES; pass++) {
@@ -114,7 +116,7 @@ void gt_layer_prepare(gt_layer *l, size_t N) {
   if (l->linear) l->ops->linear_prepare(l->linear, N);
 }
 
-/* The family of a pass that the table's function computes. */
+/* Returns the family of a pass that the table's function computes. */
 static const char *slot_family(const gt_layer *l) {
   return l->kernels->family(l->spec.linear ? "linear" : "conv", &l->spec.conv.shape);
 }
@@ -157,7 +159,7 @@ bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way
 
 /* ---- passes ---- */
 
-/* The table that computes a pass that is not prepared. */
+/* Returns the table for a pass that is not prepared. */
 static const gt_kernels *table_of(const gt_layer *l, gt_pass_id pass) {
   return l->ways[pass] == GT_WAY_RULE ? l->kernels : &gt_kernels_blas;
 }

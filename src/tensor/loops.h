@@ -55,13 +55,13 @@ typedef struct {
 } gt_direct_weight_loops;
 
 typedef struct {
-  /* dx (H,W,C) = the sum of one image's columns (P,Q,R,S,C), each added where it was taken from */
+  /* dx (H,W,C) = the sum of one image's columns (P,Q,R,S,C), each added at its origin */
   void (*fold)(float *dx, const float *columns, const gt_conv_shape *s);
 } gt_columns_loops;
 
-/* What the gradient of a normalisation reads.  With a ReLU, it passes where the ReLU's output y is
-   above 0.  Without a residual (y NULL) the output is computed as a x + b instead of being read.
-   dy2 may be NULL. */
+/* Inputs of the gradient of a normalisation.  With a ReLU, the gradient passes where the ReLU's
+   output y is above 0.  Without a residual (y NULL) the output is computed as a x + b instead of
+   being read. dy2 can be NULL. */
 typedef struct {
   const float *a, *b, *mean;
   const void *dy, *dy2, *y, *x;
@@ -101,9 +101,9 @@ typedef struct {
 /* The gates of an LSTM in one step of `rows` samples: see gt_kernels.  The same bits with every
    set. */
 typedef struct {
-  /* gates (rows,4H): from sums to gates; c1, h1 (rows,H) from the cells c0 before the step. */
+  /* gates (rows,4H): sums replaced by gates; c1, h1 (rows,H) from the cells c0 before the step. */
   void (*forward)(float *h1, float *c1, float *gates, const float *c0, size_t rows, size_t H);
-  /* gates: from gates to gradients of the sums.  dh (rows,H): the gradient of h1; dc: that of c1
+  /* gates: replaced by gradients of the sums.  dh (rows,H): the gradient of h1; dc: that of c1
      without the part through h1, overwritten by that of c0. */
   void (*backward)(float *gates, float *dc, const float *dh, const float *c0, const float *c1,
                    size_t rows, size_t H);
@@ -207,7 +207,7 @@ typedef struct {
   const gt_attend_loops *attend;
 } gt_loop_tables;
 
-/* The tables of the set in use. */
+/* Returns the tables of the set in use. */
 const gt_loop_tables *gt_loops(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* The weighted mean of many vectors, added in a fixed tree.  Every product and sum is rounded
-   separately, so that the bits do not depend on how the vectors are split, on which rank adds which
+   separately, so the bits do not depend on the division of the vectors, on the rank that adds a
    part, or on the instruction set. */
 #include "geotrain/tensor.h"
 #include "loops.h"
@@ -8,8 +8,8 @@
 #define BLOCK  ((size_t)512)
 #define LEVELS ((size_t)20)
 
-/* Partial sums wait for their right neighbour like the digits of a binary counter; partial[0]
-   covers the most vectors. */
+/* Partial sums wait for their right neighbor like the digits of a binary counter; partial[0] covers
+   the most vectors. */
 static void block(float *y, float scale, const float *const *x, const int64_t *samples, size_t n,
                   size_t at, size_t count) {
   const gt_vec_loops *vec = gt_loops()->vec;

@@ -1,36 +1,36 @@
-/* Chooses ways by measurement: the ways of each product are timed in turns, and the fastest is
-   kept. */
+/* Chooses methods by measurement: the methods of each product are timed in turns, and the fastest
+   is kept. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels.h"
 
-/* A way that takes more than FAR times the best time so far is dropped after one or two turns.  A
-   way replaces the rule only if it takes less than GAIN of the rule's time in both halves of the
-   turns (or less than SURE of it if it has a single turn). */
+/* A method that takes more than FAR times the best time so far is dropped after one or two turns.
+   A method replaces the rule only if it takes less than GAIN of the rule's time in both halves of
+   the turns (or less than SURE of it if it has a single turn). */
 #define FAR  1.3
 #define GAIN 0.97
 #define SURE 0.85
 enum { TURNS = 6 };
 #define TURN_S 3e-4 /* a turn repeats a product for at least this long */
-/* If the best way is faster than this, one bad turn does not drop a way (another program may have
-   had the core). */
+/* If the best method is faster than this, one bad turn does not drop a method, because another
+   program could have had the core. */
 #define SHORT_S 1e-3
 /* Budget of the whole measurement: BUDGET_S or, if longer, BUDGET_RULE times the products of all
    layers by the rule. */
 #define BUDGET_S    2.0
 #define BUDGET_RULE 8.0
 
-/* What the products of a layer read and write. */
+/* Inputs and outputs of the products of a layer. */
 typedef struct {
   void *x, *y, *dx, *dy;
   float *w, *dw, *b, *db;
 } operands;
 
-/* A layer with one layer object for each way. */
+/* A layer with one layer object for each method. */
 typedef struct {
   gt_choice *choice;
-  gt_way rule[GT_PASSES]; /* the way that the rule selects; GT_WAY_RULE: plain loops */
+  gt_way rule[GT_PASSES]; /* the method that the rule selects; GT_WAY_RULE: plain loops */
   gt_layer *layers[GT_WAYS];
   float *work;
   operands o;
@@ -79,7 +79,7 @@ static void close_operands(operands *o) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
 }
 
-/* Whether the way is measured.  The way that the rule selects is not measured twice. */
+/* True if the method is measured.  The one that the rule selects is not measured twice. */
 static bool has(const bench *b, int pass, int way) {
   if (pass == GT_PASS_INPUT && !b->choice->layer.conv.needs_input_gradient) return false;
   return way == GT_WAY_RULE ||
@@ -87,8 +87,8 @@ static bool has(const bench *b, int pass, int way) {
           gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
 }
 
-/* The way that the rule selects, or GT_WAY_RULE if it cannot be chosen by name: in bf16 the rule
-   computes small linear layers in float32, which is not among the choices. */
+/* Returns the method that the rule selects, or GT_WAY_RULE if it cannot be chosen by name: in bf16
+   the rule computes small linear layers in float32, which is not among the choices. */
 static gt_way rule_of(const gt_layer *layer, const gt_choice *choice, gt_pass_id pass) {
   const gt_way way = gt_layer_way(layer, choice->batch, pass);
   return gt_way_can(&choice->layer, choice->batch, pass, way) ? way : GT_WAY_RULE;
@@ -135,8 +135,8 @@ static void run(const bench *b, int pass, int way) {
     gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
 }
 
-/* Seconds per run: the mean over a turn of at least `at_least` runs.  The first run is left out if
-   there are more, because it finds caches that another way has filled. */
+/* Returns the seconds per run: the mean over a turn of at least `at_least` runs.  The first run is
+   excluded if there are more, because its caches are filled by another method. */
 static double turn(const bench *b, int pass, int way, int at_least) {
   const gt_ns start = gt_now();
   run(b, pass, way);
@@ -156,28 +156,28 @@ static double best_of(const bench *b, int pass) {
   return best;
 }
 
-/* Whether the way may still be the best. */
+/* True if the method can still be the best. */
 static bool is_near(const bench *b, int pass, int way) {
   const double best = best_of(b, pass);
   return has(b, pass, way) &&
          (b->turns[pass] < (best < SHORT_S ? 2 : 1) || least_of(b, pass, way) <= FAR * best);
 }
 
-/* Whether more than one way may still be the best. */
+/* True if more than one method can still be the best. */
 static bool is_open(const bench *b, int pass) {
   int near = 0;
   for (int way = 0; way < GT_WAYS; way++) near += is_near(b, pass, way);
   return near > 1;
 }
 
-/* One turn of every way that may still be the best.  The first turn only finds the ways that are
-   far off; later ones run with warm caches. */
+/* Runs one turn of every method that can still be the best.  The first turn only finds the methods
+   that are far off; later ones run with warm caches. */
 static void take_turn(bench *b, int pass) {
   const int half = b->turns[pass] % 2, runs = b->turns[pass] == 0 ? 1 : 2;
   bool near[GT_WAYS];
   for (int way = 0; way < GT_WAYS; way++) near[way] = is_near(b, pass, way);
   for (int i = 0; i < GT_WAYS; i++) {
-    const int way = (i + b->turns[pass]) % GT_WAYS; /* so that no way always goes first */
+    const int way = (i + b->turns[pass]) % GT_WAYS; /* so that no method always goes first */
     if (!near[way]) continue;
     const double took = turn(b, pass, way, runs);
     if (took < b->halves[pass][way][half]) b->halves[pass][way][half] = took;
@@ -185,7 +185,7 @@ static void take_turn(bench *b, int pass) {
   b->turns[pass]++;
 }
 
-/* The rule's way, unless another is clearly faster. */
+/* Returns the rule's method, unless another is clearly faster. */
 static gt_way decide(const bench *b, int pass) {
   const double *rule = b->halves[pass][GT_WAY_RULE];
   gt_way chosen = b->rule[pass];
@@ -215,7 +215,7 @@ static void keep(bench *b) {
   }
 }
 
-/* Whether there is more than the rule's way to compare. */
+/* True if there is another method to compare with the rule's. */
 static bool worth(const bench *b, int pass) {
   int ways = 0;
   for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) ways += has(b, pass, way);
@@ -223,7 +223,7 @@ static bool worth(const bench *b, int pass) {
 }
 
 /* Libraries compile code for the first products of the process, which takes up to 40 ms.  A small
-   layer is computed first in every way, so that this time is not charged to the first measured
+   layer is computed first with every method, so that this time is not charged to the first measured
    layer. */
 static void warm_up(const gt_kernels *kernels, gt_prepared_context **context) {
   gt_choice first = {

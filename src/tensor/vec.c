@@ -4,7 +4,7 @@
 #include "geotrain/tensor.h"
 #include "loops.h"
 
-/* Whether both vectors have data.  Different lengths are a bug of the caller. */
+/* True if both vectors have data.  Different lengths are a bug of the caller. */
 static bool both(gt_vec y, gt_vec x) {
   if (y.n != x.n) {
     gt_bug("vectors of %zu and %zu elements meet; expected equal lengths", y.n, x.n);

@@ -19,8 +19,9 @@ bool gt_winograd_serves(const gt_conv_shape *s) {
          s->K % 16 == 0;
 }
 
-/* Tiles in a group: enough rows for a product, few enough that both factors stay in the cache.  If
-   there are several groups, the number is even and, if possible, a divisor of all tiles. */
+/* Returns the tiles in a group: enough rows for a product, few enough that both factors stay in
+   the cache.  If there are several groups, the number is even and, if possible, a divisor of all
+   tiles. */
 static size_t group_of(const gt_tiles *g) {
   const size_t fit = (size_t)(1 << 19) / (PLACES * (g->C + g->K)), most = fit < 64 ? 64 : fit;
   if (g->all <= most) return g->all;
@@ -47,7 +48,7 @@ size_t gt_winograd_work(const gt_conv_shape *s, size_t N) {
   return PLACES * (s->C * s->K + (a > b ? a : b) * (s->C + s->K)) + 16;
 }
 
-/* Convolves x (N,H,W,C) to y.  For each place of the window, the weights are (C,K), or (K,C) if
+/* Convolves x (N,H,W,C) to y.  For each position of the window, the weights are (C,K), or (K,C) if
    turned. */
 static void convolve(float *y, const float *x, const float *w, const float *b, gt_tiles g,
                      bool turned, float *work) {

@@ -5,15 +5,15 @@
 #include "geotrain/tensor.h"
 
 /* Tiles of 4 x 4 inputs (H,W,C), each for 2 x 2 outputs (P,Q,K).  rows x columns: tiles of an
-   image; all: tiles of the batch; group: tiles computed at a time; stride: tiles between the data
-   of one of the 16 places of a transformed tile and the next place. */
+   image; all: tiles of the batch; group: tiles computed at a time; stride: distance in tiles
+   between one of the 16 positions of a transformed tile and the next. */
 typedef struct {
   size_t H, W, C, P, Q, K, pad, rows, columns, all, group, stride;
 } gt_tiles;
 
 enum { GT_WINOGRAD_PLACES = 16 };
-/* The tiles of a batch of N, forward or (back) from the gradient of the outputs to that of the
-   inputs. */
+/* Returns the tiles of a batch of N, forward or (back) from the gradient of the outputs to that of
+   the inputs. */
 gt_tiles gt_winograd_tiles(const gt_conv_shape *s, size_t N, bool back);
 bool gt_winograd_serves(const gt_conv_shape *s);
 /* Scratch that each of the three passes needs, in floats. */

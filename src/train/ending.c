@@ -9,14 +9,14 @@
 
 /* ---- the file of the final model, durable before the summary refers to it -------------------- */
 
-/* Zero before it is begun. */
+/* Initialise it to zero. */
 typedef struct {
   gt_ckpt_writer *writer; /* NULL: not begun */
   gt_ns since;            /* wall time */
   bool durable;
 } final_model;
 
-/* Begins to write the model.  region: its owner, NULL: the mean of all regions.  params and buffers
+/* Begins to write the model.  region: its owner; NULL: the mean of all regions.  params and buffers
    are copied.  Panics if writing cannot begin. */
 static void begin_final_model(final_model *f, const gt_server *s, const char *region,
                               const gt_region_result *of, gt_vec params, gt_vec buffers) {
@@ -37,7 +37,7 @@ static void begin_final_model(final_model *f, const gt_server *s, const char *re
   f->since = gt_now();
 }
 
-/* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
+/* True if the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
    time. */
 static bool final_model_durable(final_model *f, gt_server *s) {
   gt_status result = GT_OK;
@@ -65,28 +65,28 @@ struct gt_server_ending {
   gt_ps_score own;
   gt_ps_score mean_score; /* on the lead: over all test sets */
   gt_ps_score *scores;    /* nregions: of the mean on the region's test set */
-  bool *awaited;          /* nregions, on the lead: the region scores the mean */
-  bool asked;             /* on the lead: some other region scores it */
+  bool *awaited;          /* nregions, on the lead: the region's score of the mean is pending */
+  bool asked;             /* on the lead: another region scores the mean */
   char *report;
-  gt_stage_model *parts; /* on the lead of a pipeline, which has the rest of the models in a file */
+  gt_stage_model *parts; /* on the lead of a pipeline, which keeps the models in a file */
   gt_model_mean models;  /* on the lead: models of all regions, added as they arrive */
   gt_vec mean;           /* on the lead, once complete: parameters, then buffers; owned by models */
-  float *sent;           /* on another region: its model, being sent */
+  float *sent;           /* on another region: its model, while it is sent */
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
-  final_model final; /* on the lead, or on every region if each ends with its own model */
-  bool alone;        /* each region ends with its own model */
-  bool *bad_loss;    /* nregions, on the lead: the loss of its own model is not finite */
+  final_model final; /* on the lead, or on every region if alone */
+  bool alone;        /* each region keeps its own model */
+  bool *bad_loss;    /* nregions, on the lead: the loss of the region's own model is non-finite */
   bool own_bad_loss;
-  bool
-      own_known; /* the region's own model has been evaluated, or there is nothing to evaluate on */
-  gt_status code; /* of the run */
+  bool own_known; /* the region's own model has been evaluated, or it has no test samples */
+  gt_status code; /* exit code of the run */
   char params_sha256[GT_SHA256_HEX];
   bool concluded, published;
 };
 
-/* Without samples (a region of a pipeline that does not score) there is no accuracy either. */
+/* True if the loss is non-finite.  Without samples (a region of a pipeline that does not score)
+   there is no accuracy either. */
 static bool is_bad_loss(const gt_ps_score *score) {
   return isfinite(score->accuracy) && !isfinite(score->loss);
 }
@@ -110,8 +110,8 @@ void gt_server_ending_close(gt_server_ending *e) {
 
 /* ---- the final model ------------------------------------------------------------------------- */
 
-/* If regions keep their own models, each model is a file before it is reported, unless it is not
-   finite. */
+/* True when this region's model file is durable.  If regions keep their own models, each model is
+   written before it is reported, unless it is non-finite. */
 static bool own_file_durable(gt_server_ending *e) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
   if (!e->final.writer) {
@@ -125,8 +125,8 @@ static bool own_file_durable(gt_server_ending *e) {
   return final_model_durable(&e->final, e->server);
 }
 
-/* The file of the mean, or of a pipeline's model, has the largest step count of all regions and the
-   sum of their samples. */
+/* Begins the file of the mean or of a pipeline's model, with the largest step count of all regions
+   and the sum of their samples. */
 static void begin_whole_file(gt_server_ending *e) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->model);
   gt_region_result all = {0};
@@ -143,7 +143,7 @@ static void begin_whole_file(gt_server_ending *e) {
 
 /* ---- reports to the lead --------------------------------------------------------------------- */
 
-/* On the lead, whose links are the last ones. */
+/* Returns the lead's link results, which are measured last. */
 static gt_link_result *own_links(const gt_server_ending *e) {
   return e->links + e->nlinks - (e->server->run->job->nregions - 1);
 }
@@ -193,7 +193,7 @@ static void send_score(void *ctx, const gt_ps_score *score) {
   gt_gateway_send(e->server->gateway, 0, &head, own, sizeof *own, 0, gt_server_now(e->server));
 }
 
-/* On another region that scores the mean; the model received from the lead is the mean. */
+/* Scores the mean on a region other than the lead; the mean is the model received from the lead. */
 static void score_mean(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
@@ -203,7 +203,7 @@ static void score_mean(gt_server_ending *e) {
                  gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
 }
 
-/* On the lead: begins to score the mean on every different test set.  Returns their number. */
+/* Begins to score the mean on every different test set.  Returns their number.  On the lead. */
 static size_t score_everywhere(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
@@ -233,7 +233,7 @@ static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *
   e->awaited[peer] = false;
 }
 
-/* The scores of the mean have arrived: makes their total. */
+/* Computes the total when all scores of the mean have arrived. */
 static void total_scores(gt_server_ending *e) {
   const size_t n = e->server->run->job->nregions;
   const gt_ps_tests *tests = e->server->run->tests;
@@ -286,7 +286,7 @@ static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header 
   e->nlinks += count;
 }
 
-/* How the lead ended the run. */
+/* Takes the exit code with which the lead ended the run. */
 static void take_bye(gt_server_ending *e, const gt_frame_header *head) {
   if (head->value != GT_OK && head->value != GT_ERR_LIMIT)
     gt_gateway_refuse(e->server->gateway, 0, "BYE has code %llu; expected 0 or %d",
@@ -313,7 +313,7 @@ void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_h
 
 /* ---- the lead -------------------------------------------------------------------------------- */
 
-/* What is not finite at the end, as the run's error; GT_OK: nothing. */
+/* Returns non-finite values at the end as the run's error, else GT_OK. */
 static gt_status check_final(const gt_server_ending *e) {
   const gt_job *job = e->server->run->job;
   const size_t bad = e->parts ? gt_stage_model_bad(e->parts) : e->models.bad;
@@ -355,7 +355,7 @@ static void summarise(const gt_server_ending *e) {
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
-/* The lead's last action, once the model that the summary refers to is durable. */
+/* The lead's last action, after the model that the summary refers to is durable. */
 static bool publish_all(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_frame_header bye = {.kind = GT_MSG_BYE, .value = e->code};
@@ -388,7 +388,7 @@ static void settle_all(gt_server_ending *e) {
   }
 }
 
-/* The model of a pipeline has been scored by the region that has its last stage. */
+/* Returns the score of a pipeline's model, from the region with its last stage. */
 static gt_ps_score found_by(const gt_region_result *r) {
   return (gt_ps_score){.loss = r->test_loss,
                        .accuracy = r->test_accuracy,

@@ -21,7 +21,7 @@ static bool holds(const gt_hello *h, int64_t round) {
   return false;
 }
 
-/* The newest round below `below` for which every region has a file; 0: none. */
+/* Returns the newest round below `below` for which every region has a file; 0: none. */
 static int64_t common_round(const gt_server *s, int64_t below) {
   const gt_hello *first = &s->hellos[0];
   for (int64_t i = first->nrounds - 1; i >= 0; i--) {
@@ -40,7 +40,8 @@ static void gather(const gt_server *s, int64_t own, int64_t *all, const char *wh
   gt_wait_all(&request, 1, what, s->run->start_limit_s, NULL, NULL);
 }
 
-/* The worst verdict of any region on its file of the round; collective over the PS ranks. */
+/* Returns the worst verdict of any region on its file of the round; collective over the PS
+   ranks. */
 static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   int64_t all[GT_MAX_REGIONS], worst = GT_ROUND_SOUND;
   gt_round_verdict own = gt_setup_read_round(s->run, round);
@@ -56,8 +57,8 @@ static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   return (gt_round_verdict)worst;
 }
 
-/* If no round is common to all, unread files may be damaged: reads them.  Collective over the PS
-   ranks. */
+/* If no round is common to all, reads the unread files, which can be damaged.  Collective over the
+   PS ranks. */
 static void judge_the_rest(gt_server *s) {
   int64_t all[GT_MAX_REGIONS], damaged = 0;
   const gt_hello *own = &s->hellos[s->run->roles.region_id];
@@ -88,10 +89,10 @@ static gt_status list_others(gt_server *s, int64_t asked) {
       (long long)asked, s->run->run_dir, used ? "those that are: " : "there is none", list);
 }
 
-/* Every PS must have been given the same round. */
+/* Checks that every PS was given the same round. */
 static gt_status same_asked(const gt_server *s, int64_t asked) {
   int64_t all[GT_MAX_REGIONS];
-  gather(s, asked, all, "the rounds that the other regions were told to go on from");
+  gather(s, asked, all, "the rounds that the other regions resume from");
   for (size_t p = 0; p < s->run->job->nregions; p++)
     if (all[p] != all[0])
       return GT_FAIL(GT_ERR_JOB,
@@ -112,9 +113,9 @@ static gt_status settle_asked(gt_server *s, int64_t asked, int64_t *round) {
 
 /* ---- the newest round ------------------------------------------------------------------------ */
 
-/* There are files, but no round to resume from.  A run that was ended in its first round may start
-   again: in that case a region may have one whole file.  Anything else is a loss of data, which a
-   start from the beginning would hide. */
+/* Decides whether a run with files but no round to resume from can start again.  It can if it ended
+   in its first round: then a region can have one whole file.  Anything else is a loss of data,
+   which a start from the beginning would hide. */
 static gt_status nothing_common(const gt_server *s) {
   size_t n = s->run->job->nregions;
   for (size_t p = 0; p < n; p++) {
@@ -132,8 +133,8 @@ static gt_status nothing_common(const gt_server *s) {
                      path);
     if (s->nonfinite_round[p])
       return GT_FAIL(GT_ERR_CKPT,
-                     "no round is whole and finite in every region: %s holds numbers that are not "
-                     "finite; begin in another --run-dir",
+                     "no round is whole and finite in every region: %s holds non-finite "
+                     "numbers; begin in another --run-dir",
                      path);
     return GT_FAIL(GT_ERR_CKPT,
                    "no round is whole in every region, although region %s has %s; restore the "
@@ -176,8 +177,8 @@ static gt_status settle_round(gt_server *s, int64_t *round) {
 
 /* ---- hello ----------------------------------------------------------------------------------- */
 
-/* The handshake of the PS ranks: compares by name what must agree, and finds the round to resume
-   from by messages alone. */
+/* The handshake of the PS ranks: compares the fields that must agree, by name, and finds the round
+   to resume from by messages alone. */
 
 _Static_assert(sizeof(gt_hello) == GT_HELLO_BYTES, "a simulation counts it");
 
@@ -190,7 +191,7 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
   if (s->hellos[peer].protocol == 0) s->nhellos++;
   gt_hello *h = &s->hellos[peer];
   memcpy(h, payload, sizeof *h);
-  /* refused later; its other fields may have a different layout */
+  /* refused later; its other fields can have a different layout */
   if (h->protocol != GT_PROTOCOL_VERSION) h->nrounds = 0;
   if (h->nrounds < 0 || h->nrounds > GT_MAX_ROUNDS)
     gt_gateway_refuse(s->gateway, peer, "HELLO names %lld rounds", (long long)h->nrounds);
@@ -207,7 +208,7 @@ static gt_status differs(const gt_server *s, size_t peer, const char *what, cons
       s->run->job->regions[peer].name, what, s->run->region, there, here);
 }
 
-/* Statuses with which a region can refuse to begin. */
+/* True for statuses with which a region can refuse to begin. */
 static bool is_refusal(uint32_t status) {
   return status == GT_ERR_JOB || status == GT_ERR_DATA || status == GT_ERR_CKPT ||
          status == GT_ERR_FAULT;
@@ -221,7 +222,7 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
                    "version of geotrain",
                    s->run->job->regions[peer].name, h->protocol, GT_PROTOCOL_VERSION);
   if (h->status != GT_OK && !is_refusal(h->status))
-    return GT_FAIL(GT_ERR_LOST, "region %s: HELLO has status %u, which is none",
+    return GT_FAIL(GT_ERR_LOST, "region %s: HELLO has unknown status %u",
                    s->run->job->regions[peer].name, h->status);
   if (h->status != GT_OK)
     return GT_FAIL((gt_status)h->status, "region %s: %.500s", s->run->job->regions[peer].name,
@@ -244,8 +245,8 @@ static bool has_final_model(const gt_run *run) {
          access(gt_ckpt_final_model_path(path, sizeof path, run->run_dir, run->region), F_OK) == 0;
 }
 
-/* There is no round to go on from.  Checks that only this region can make: a round was whole
-   everywhere, or a final model would be replaced, or the initial weights could not be read. */
+/* Checks, for a start without a round, what only this region knows: a round was whole everywhere,
+   or a final model would be replaced, or the initial weights could not be read. */
 static gt_status may_begin(const gt_server *s, const gt_hello *own) {
   const gt_run *run = s->run;
   char path[1300];
@@ -262,12 +263,12 @@ static gt_status may_begin(const gt_server *s, const gt_hello *own) {
                    run->run_dir);
   if (run->options->resume != GT_RESUME_NO && has_final_model(run))
     return GT_FAIL(GT_ERR_CKPT,
-                   "%s holds a final model and no checkpoint to go on from; restore %s/ckpt or "
+                   "%s holds a final model and no checkpoint to resume from; restore %s/ckpt or "
                    "begin in another --run-dir",
                    run->run_dir, run->run_dir);
   if (run->init_missing)
     return GT_FAIL(GT_ERR_CKPT,
-                   "train.init %s cannot be read, and there is no checkpoint to go on from",
+                   "train.init %s cannot be read, and there is no checkpoint to resume from",
                    run->job->train.init);
   return GT_OK;
 }
@@ -289,8 +290,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
   for (size_t p = 0; p < n; p++)
     if (p != self) gt_gateway_send(s->gateway, p, &head, own, sizeof *own, 0, gt_now());
   gt_backoff_reset(&backoff);
-  /* This region's own greetings must also have been sent: nothing drives the gateway until all
-     ranks have agreed to start. */
+  /* This region's own greetings must also have been sent: nothing polls the gateway until all ranks
+     have agreed to start. */
   for (bool large = true;
        s->nhellos + 1 < n || large || gt_gateway_next(s->gateway, &large) != GT_NEVER;) {
     gt_ns now = gt_now();

@@ -45,28 +45,28 @@ struct gt_server {
   double *weights;     /* of each region's model, or part of it, in means */
   gt_ps_copies copies; /* of a pipeline */
   gt_wiring wiring;
-  gt_wiring_choice choice; /* on the lead, if it was chosen in this start */
-  int wired_by;            /* what said so (wiring.c) */
-  int64_t *saved_wiring;   /* topology, then next; NULL: the job says all of it */
+  gt_wiring_choice choice; /* on the lead, if chosen at this start */
+  int wired_by;            /* source of the topology (wiring.c) */
+  int64_t *saved_wiring;   /* topology, then routes; NULL: the job determines both */
   size_t *workers;         /* as in gt_exchange_spec */
   gt_hello *hellos;        /* of every region */
   size_t nhellos;
-  gt_server_stages *stages; /* NULL: there is no pipeline */
+  gt_server_stages *stages; /* NULL: no pipeline */
   gt_server_ending *ending;
-  int64_t written_round; /* being written */
+  int64_t written_round; /* pending write */
   /* newest round that is kept although no run would resume from it; 0: none */
   int64_t unsound_round;
-  /* In this start: gradients that were not finite, how many of them in a row, and the number of
-     finite gradients when the last non-finite one arrived. */
+  /* Since this start: non-finite gradients, how many of them in a row, and the number of finite
+     gradients when the last non-finite one arrived. */
   int64_t bad_gradients, bad_in_row, good_gradients;
-  /* At the start: the newest round whose file at that region is not finite; 0: none. */
+  /* At this start: the newest round whose file at that region is non-finite; 0: none. */
   int64_t nonfinite_round[GT_MAX_REGIONS];
   int64_t resumes;
-  /* steps that the learning rate schedule is made for by this job, and by the checkpoint's job
-     (negative: unknown) */
+  /* steps of the learning rate schedule for this job, and for the checkpoint's job (negative:
+     unknown) */
   int64_t planned, planned_before;
   double elapsed_s; /* before this start */
-  gt_past past;     /* what earlier starts used; bytes: of lost work only */
+  gt_past past;     /* resource use of earlier starts; bytes: of lost work only */
   double lost_s;    /* the part of past.used_s that is not in elapsed_s */
   gt_ns begun_wall, started, progress_at, watched_at, record_at, recorded_at;
   struct {
@@ -75,7 +75,7 @@ struct gt_server {
   double data_received; /* bytes of the training's traffic, including headers */
   double rate_samples, rate_bps, rate_in_bps;
   double patience_s[GT_MAX_REGIONS];
-  uint64_t beats_at_work; /* heartbeats at which workers or the disk were at work */
+  uint64_t beats_at_work; /* heartbeats at which workers or the disk were busy */
   bool stop_told, whole_marked, write_slow;
   gt_ns writing_since; /* wall time */
 };
@@ -88,49 +88,50 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
 
 /* wiring.c */
-/* By which way regions exchange: as in the checkpoint of the round that is resumed from, else as
-   the lead finds or chooses it.  status: of this region so far; the result is the same in every
-   region. Collective over the PS ranks. */
+/* Settles the topology and the routes between regions: those in the checkpoint of the round, else
+   those that the lead finds or chooses.  status: of this region so far; the result is the same in
+   every region. Collective over the PS ranks. */
 gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round);
-/* Adds it to the state of a checkpoint, unless the job says all of it. */
+/* Adds them to the state of a checkpoint, unless the job determines both. */
 void gt_server_save_wiring(gt_server *s, gt_state *state);
-/* Writes it to the record, unless the job says all of it. */
+/* Writes them to the record, unless the job determines both. */
 void gt_server_tell_wiring(const gt_server *s);
 
-/* Lists the rounds for which this region has files in own->rounds; reads none of them. */
+/* Lists the rounds for which this region has files in own->rounds, without reading the files. */
 void gt_server_rounds(gt_server *s, gt_hello *own);
 
 /* resume.c */
-/* The current description for a file of this run, without mean_of and params_sha256. job_yaml is
+/* Fills in the description for a file of this run, except mean_of and params_sha256. job_yaml is
    borrowed. */
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
-/* Ends the run if a file of the run directory could not be written, and says what is left of it. */
+/* Ends the run if a file of the run directory could not be written, and reports what is left of
+   it. */
 void gt_server_must_write(const gt_server *s, gt_status result);
-/* Wall seconds after which a disk counts as lost if the run can do nothing else. */
+/* Returns the wall seconds after which a disk counts as lost if the run can do nothing else. */
 double gt_server_write_limit(const gt_server *s);
-/* Before training: removes a final model that this start will write again. round: the one resumed
+/* Removes, before training, a final model that this start will write again. round: the one resumed
    from. */
 void gt_server_remove_final_model(const gt_server *s, int64_t round);
 /* Reads the round's file into params, buffers, the optimizer, the strategy and the gateway's
    ledger. */
 gt_status gt_server_resume(gt_server *s, int64_t round);
-/* Removes files of rounds newer than the one resumed from: they were not whole or not sound, or an
+/* Removes files of rounds newer than the one resumed from: they were incomplete or unsound, or an
    older round was requested.  Their numbers are not reused. */
 void gt_server_remove_newer(const gt_server *s, int64_t round);
 /* Callbacks of the PS: write the checkpoint of a round; a round is whole in all regions. */
 void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);
-/* The current write has ended with this result. */
+/* Handles the result of the pending write. */
 void gt_server_written(gt_server *s, gt_status result, gt_ns now);
-/* Checks whether the current write has ended. */
+/* Checks whether the pending write has ended. */
 void gt_server_poll_writer(gt_server *s, gt_ns now);
 /* Warns of a write that takes too long, and ends the run (GT_ERR_CKPT) if it can do nothing else.
    now: wall time; idle: the caller only waits for the write. */
 void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle);
 
 /* schedule.c */
-/* The number of steps of the learning rate schedule for this job (YAML); negative: the job cannot
-   be read. */
+/* Returns the number of steps of the learning rate schedule for this job (YAML); negative: the job
+   cannot be read. */
 int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml);
 /* For a resumed run: if the job now has a different number of steps, the schedule keeps its
    position and its rest is spread over the remaining steps.  Logs the change.  Collective over the
@@ -140,7 +141,7 @@ void gt_server_spread(gt_server *s);
 /* time.c: the server's clock. */
 gt_ns gt_server_now(const gt_server *s);
 double gt_server_elapsed(const gt_server *s);
-/* All bytes that have been sent to the peer. */
+/* Returns all bytes sent to the peer. */
 double gt_server_wire_bytes(const gt_server *s, size_t peer);
 
 /* server.c */
@@ -152,24 +153,24 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b);
 void gt_server_decided(void *server, const char *what, const char *choice, const char *why);
 
 /* loop.c: shared by the loops of both clocks. */
-/* The longest time that workers wait without a keepalive from the PS. */
+/* Returns the longest time that workers wait without a keepalive from the PS. */
 gt_ns gt_server_keepalive(const gt_server *s);
 /* Passes a worker's gradient or evaluation and its timing on to the PS; floats (gradients or
    scores) and buffers as in gt_plane_ps_poll. */
 void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
                       const float *buffers, gt_ns now);
-/* Since when the worker has been at work, and on which batch; false: it waits, in a pipeline
-   perhaps within a step. */
+/* Returns true if the worker is busy, and since when and on which batch; false: it waits, in a
+   pipeline possibly within a step. */
 bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t *batch);
-/* Adds the time up to now to what the region, and in a pipeline its workers, were doing; called
-   after every event. */
+/* Charges the time up to now to the activity of the region and, in a pipeline, of its workers;
+   called after every event. */
 void gt_server_account(gt_server *s, gt_ns now);
-/* now: wall time.  Panics (GT_ERR_LOST) for a region that has been silent for too long. */
+/* Panics (GT_ERR_LOST) for a region that has been silent for too long.  now: wall time. */
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
-/* `advance` of a gt_ps_host. */
+/* Implements `advance` of a gt_ps_host. */
 uint64_t gt_server_advance(void *server);
-/* Panics (GT_ERR_LOST) if nothing has moved between the regions for too long: it names what this
-   region waits for. */
+/* Panics (GT_ERR_LOST) if there was no progress between the regions for too long; the text names
+   what this region waits for. */
 void gt_server_watch_advance(const gt_server *s);
 /* Checks the PS and advances the end of the run.  True when the run is over; code: its exit
    status. */
@@ -183,26 +184,26 @@ void gt_server_learnt(gt_server *s, const gt_ps_push *push);
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
 /* Writes the record's first line of this start; round: the one resumed from, 0: none. */
 void gt_server_started(const gt_server *s, int64_t round);
-/* The stop is by a signal that launchers act on themselves: they may kill the ranks before these
-   have stopped, and do not return their code. */
+/* True if the stop is by a signal that launchers act on themselves: they can kill the ranks before
+   they have stopped, and do not return their code. */
 bool gt_server_stopped_by_launcher(void);
-/* Tells the PS once that a signal stops the run.  If the launcher may have got the signal, too, it
-   may kill the ranks before they end: the lead says so. */
+/* Tells the PS once that a signal stops the run.  If the launcher could have got the signal too, it
+   could kill the ranks before they end; the lead then warns. */
 void gt_server_stop(gt_server *s, gt_ns now);
 /* Writes the record's last line of a run that ends with a checkpoint: code 75 or 6. */
 void gt_server_stopped(const gt_server *s, gt_status code);
 
-/* summary.c: the current figures; own: the score of the region's model; one row per peer, in region
-   order. */
+/* summary.c: fills in the current figures; own: the score of the region's model; one row per peer,
+   in region order. */
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
 
 /* worker.c */
-/* The buffer sizes of the region's plane. */
+/* Returns the buffer sizes of the region's plane. */
 gt_plane_size gt_train_plane_size(const gt_run *run);
-/* The test samples of an evaluation in which this region takes part. */
+/* Returns the number of test samples of an evaluation in which this region takes part. */
 size_t gt_train_tests(const gt_run *run);
-/* How evaluations rank the test samples; NULL: they do not. */
+/* Returns how evaluations rank the test samples; NULL: they do not. */
 const gt_ranking *gt_train_ranking(const gt_run *run);
 gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock);
 

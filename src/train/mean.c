@@ -1,6 +1,6 @@
 /* The mean of the regions' models at the end of a run.  The weights are those of the strategy.
    Models are added in region order as they arrive, so that few of them are in memory at a time.
-   Those without weight, of regions that only aggregate, do not count. */
+   Models without weight, of regions that only aggregate, are ignored. */
 #include <string.h>
 
 #include "ending.h"
@@ -41,7 +41,7 @@ static bool counts(const gt_model_mean *m, size_t region) {
   return m->weights[region] > 0;
 }
 
-/* The own model does not count: the others are compared with the first that does. */
+/* Keeps the first model with weight, for the comparison with the others. */
 static void keep_first(gt_model_mean *m, const float *model) {
   m->first = GT_NEW_ARRAY(float, m->nparams + m->nbuffers);
   memcpy(m->first, model, (m->nparams + m->nbuffers) * sizeof *model);

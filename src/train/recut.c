@@ -1,14 +1,15 @@
-/* A resume may cut the model in other places, or move stages to other regions.  What a region needs
-   then and its own file of the round lacks, it takes from the files of the other regions. */
+/* A resume can divide the model at other places, or move stages to other regions.  Parameters that
+   a region then needs and that are missing in its own file of the round come from the files of the
+   other regions. */
 #include "stages.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what a checkpoint says of its part ------------------------------------------------------ */
+/* ---- the part of a checkpoint ---------------------------------------------------------------- */
 
-/* Of parameters or buffers: their array, and where its floats lie in the whole model (place and
-   count, range by range). */
+/* Parameters or buffers: their array, and the position of its floats in the whole model (position
+   and count, range by range). */
 typedef struct {
   const char *array, *places;
 } part_names;
@@ -30,7 +31,7 @@ void gt_recut_save(const gt_region_part *part, int64_t *params, int64_t *buffers
 }
 
 typedef struct {
-  const int64_t *at; /* (n, 2): place and count; NULL: a file of an earlier version */
+  const int64_t *at; /* (n, 2): position and count; NULL: a file of an earlier version */
   size_t n, floats;
 } cut;
 
@@ -49,7 +50,7 @@ static gt_status cut_of(const gt_state *state, int kind, cut *out) {
     if (sound) left -= (size_t)out->at[2 * i + 1];
   }
   if (sound && left == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "its model/%s are not the places of its %zu floats of model/%s",
+  return GT_FAIL(GT_ERR_CKPT, "its model/%s are not the positions of its %zu floats of model/%s",
                  NAMES[kind].places, array->count, NAMES[kind].array);
 }
 
@@ -61,17 +62,17 @@ static bool is_cut(const cut *c, const gt_part_ranges *ranges) {
   return same;
 }
 
-/* ---- arrays that are cut anew ---------------------------------------------------------------- */
+/* ---- arrays of the new division -------------------------------------------------------------- */
 
-/* An array of the own file, and what it becomes. */
+/* An array of the own file, and its replacement. */
 typedef struct {
   gt_state_item *item;
   float *data;
 } moved;
 
 typedef struct {
-  const gt_part_ranges *to; /* the ranges that are needed */
-  size_t covered;           /* floats of them that have been found */
+  const gt_part_ranges *to; /* the ranges of the new part */
+  size_t covered;           /* number of its floats found so far */
   moved *arrays;
   size_t n;
 } part;
@@ -83,8 +84,8 @@ typedef struct {
   part parts[NPARTS];
 } recut;
 
-/* The array of the model; with the parameters also those of the optimizer, which has as many floats
-   in each. */
+/* True for the model's array; with the parameters also for the arrays of the optimizer, which have
+   the same number of floats. */
 static bool is_moved(const gt_state_item *item, int kind, size_t floats) {
   char name[sizeof item->name];
   snprintf(name, sizeof name, "model/%s", NAMES[kind].array);
@@ -103,7 +104,7 @@ static void open_part(recut *r, int kind, const gt_part_ranges *to) {
       p->arrays[p->n++] = (moved){&r->own->items[i], GT_NEW_ARRAY(float, to->floats + 1)};
 }
 
-/* The arrays of the own file become those of the new cut. */
+/* Replaces the arrays of the own file by those of the new part. */
 static void take_over(part *p) {
   for (size_t i = 0; i < p->n; i++) {
     gt_free(p->arrays[i].item->data);
@@ -118,7 +119,7 @@ static void close_part(part *p) {
   gt_free(p->arrays);
 }
 
-/* Copies what both have, if `target` is not NULL; returns the number of floats. */
+/* Copies the floats in both parts, if `target` is not NULL; returns their number. */
 static size_t copy_common(const cut *from, const float *source, const gt_part_ranges *to,
                           float *target) {
   size_t at = 0, sum = 0;
@@ -185,12 +186,12 @@ static gt_status take_region(recut *r, size_t region) {
   if (status == GT_OK) return GT_OK;
   snprintf(text, sizeof text, "%s", gt_error_text());
   return GT_FAIL(GT_ERR_CKPT,
-                 "pipeline.stages cuts the model in other places, so region %s needs %s of region "
+                 "pipeline.stages divides the model differently, so region %s needs %s of region "
                  "%s; copy it there: %s",
                  run->region, path, run->job->regions[region].name, text);
 }
 
-/* The own file first; of the others as many as are needed. */
+/* Reads the own file first, then as many of the others as are needed. */
 static gt_status take_all(recut *r) {
   const gt_run *run = r->server->run;
   GT_TRY(take_file(r, r->info, r->own));
@@ -203,7 +204,7 @@ static gt_status take_all(recut *r) {
                    (long long)r->info->round, r->parts[PARAMS].covered, r->parts[PARAMS].to->floats,
                    run->region);
   gt_log(GT_LOG_INFO,
-         "pipeline.stages cuts the model in other places than round %lld: of %zu parameters of "
+         "pipeline.stages divides the model differently than round %lld: of %zu parameters of "
          "region %s %zu come from other regions' files",
          (long long)r->info->round, r->parts[PARAMS].to->floats, run->region,
          r->parts[PARAMS].to->floats - own);

@@ -1,4 +1,4 @@
-/* Checkpoints of a PS: their contents, when they are taken, and how a run resumes from one. */
+/* Checkpoints of a PS: their contents, their times, and the resume from one. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The model, and what this part itself counts. */
+/* Saves or loads the model and the counters of train. */
 static gt_status fields_of(gt_server *s, gt_state_way way) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   const gt_state_field fields[] = {
@@ -35,7 +35,8 @@ static double state_bytes(const gt_state *state) {
   return sum;
 }
 
-/* What determines the bits of a run apart from its job; empty in a region that only aggregates. */
+/* Writes everything but the job that determines the bits of a run; empty in a region that only
+   aggregates. */
 static void name_kernels(const gt_run *run, char *text, size_t size) {
   const gt_build_texts *b = &run->builds[run->roles.region_id];
   text[0] = '\0';
@@ -61,8 +62,8 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
   name_kernels(run, info->kernels, sizeof info->kernels);
 }
 
-/* At least two gradients in a row were not finite and none was finite since: the parameters are
-   still finite, but nothing more can be learned from them. */
+/* True if at least two gradients in a row were non-finite and none was finite since: the parameters
+   are still finite, but training cannot recover. */
 static bool doubtful(const gt_server *s) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
@@ -112,8 +113,8 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
              (long long)s->written_round, s->run->region, s->run->run_dir);
   if (!s->write_slow)
     gt_log(GT_LOG_WARN,
-           "checkpoint round %lld of region %s has been under way to %s for %.0f s; training goes "
-           "on meanwhile",
+           "checkpoint round %lld of region %s has been written to %s for %.0f s and is not done; "
+           "training continues",
            (long long)s->written_round, s->run->region, s->run->run_dir, waited);
   s->write_slow = true;
 }
@@ -146,7 +147,7 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_server_written(s, result, now);
 }
 
-/* Removes this region's file of a round, and its folder if that is then empty. */
+/* Removes this region's file of a round, and its folder if it becomes empty. */
 static void remove_file(const gt_server *s, int64_t round) {
   char path[1300];
   unlink(gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region));
@@ -154,7 +155,7 @@ static void remove_file(const gt_server *s, int64_t round) {
   rmdir(path);
 }
 
-/* Of the unsound rounds only the newest is kept, for inspection.  It never replaces a round that a
+/* Keeps only the newest of the unsound rounds, for inspection.  It never replaces a round that a
    run could resume from. */
 static void keep_unsound(gt_server *s, int64_t round) {
   if (s->unsound_round > 0) remove_file(s, s->unsound_round);
@@ -187,7 +188,8 @@ void gt_server_remove_newer(const gt_server *s, int64_t round) {
     if (rounds[i] > round) remove_file(s, rounds[i]);
 }
 
-/* The lead's final model is of the same job and round: no region has anything left to train. */
+/* True if the lead's final model is of the same job and round: no region has anything left to
+   train. */
 static bool made_again(const gt_server *s, int64_t round) {
   char path[1300];
   gt_ckpt_source *model;
@@ -229,28 +231,29 @@ static bool same_stages(const gt_job *a, const gt_job *b) {
   return same;
 }
 
-/* The samples are counted where the first stage is; what copies exchange is of the same ranges. */
+/* Checks that the new division is allowed: the first stage, where samples are counted, must stay in
+   its region; with several replicas, which exchange ranges of the model, no stage can change. */
 static gt_status may_recut(const gt_job *here, const gt_job *there) {
   if ((here->pipeline.nstages == 0) != (there->pipeline.nstages == 0))
     return GT_FAIL(GT_ERR_CKPT,
-                   "its job has %s pipeline and this one has %s; a resume may not "
+                   "its job has %s pipeline and this one has %s; a resume must not "
                    "change that",
                    there->pipeline.nstages ? "a" : "no", here->pipeline.nstages ? "one" : "none");
   if (here->pipeline.nstages == 0) return GT_OK;
   const char *first = here->pipeline.stages[0].region, *before = there->pipeline.stages[0].region;
   if (strcmp(first, before) != 0)
     return GT_FAIL(GT_ERR_CKPT,
-                   "pipeline.stages begins in region %s there and in region %s here; a resume may "
-                   "cut the model in other places, and not move its first stage to another region",
+                   "pipeline.stages begins in region %s there and in region %s here; a resume can "
+                   "divide the model differently, but not move its first stage to another region",
                    before, first);
   if (gt_job_copies(here) > 1 && !same_stages(here, there))
-    return GT_FAIL(GT_ERR_CKPT, "pipeline.stages are others there, and with pipeline.copies a "
-                                "resume may not change them");
+    return GT_FAIL(GT_ERR_CKPT, "pipeline.stages differ there, and with pipeline.copies a "
+                                "resume must not change them");
   return GT_OK;
 }
 
-/* What a region's file holds depends on whether it trains, and on the stages.  *recut: where the
-   model is cut may have changed. */
+/* Checks that the region has the same kind of file: it depends on whether the region trains, and on
+   the stages.  *recut: the division of the model could have changed. */
 static gt_status same_kinds(const gt_server *s, const char *job_yaml, bool *recut) {
   const gt_job *here = s->run->job;
   gt_job *there = NULL;
@@ -261,7 +264,7 @@ static gt_status same_kinds(const gt_server *s, const char *job_yaml, bool *recu
     if (gt_job_trains(here, r) != gt_job_trains(there, r))
       status = GT_FAIL(GT_ERR_CKPT,
                        "regions.%zu.ranks is %d there and %d here, and with 1 region %s only "
-                       "aggregates; a resume may not change whether a region trains",
+                       "aggregates; a resume must not change whether a region trains",
                        r, there->regions[r].ranks, here->regions[r].ranks, here->regions[r].name);
   gt_job_close(there);
   return status == GT_ERR_JOB ? GT_OK : status;
@@ -286,8 +289,8 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
   name_kernels(s->run, text, sizeof text);
   if (info->kernels[0] && strcmp(text, info->kernels) != 0)
     gt_log(GT_LOG_WARN,
-           "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it continues, "
-           "but not with the same bits",
+           "the checkpoint was computed with the kernels \"%s\", and this run uses \"%s\": it "
+           "continues, but not with the same bits",
            info->kernels, text);
   s->planned_before = gt_server_planned_steps(s, info->job_yaml);
   s->elapsed_s = info->elapsed_s;

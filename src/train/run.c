@@ -13,7 +13,7 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
   return status;
 }
 
-/* Open MPI's mpirun returns 1 whatever its ranks return if it got the signal itself. */
+/* Open MPI's mpirun returns 1 if it got the signal itself, whatever its ranks return. */
 #define LAUNCHERS_CODE " (exit code 75; mpirun returns 1 if the signal was sent to mpirun)"
 
 /* Prints the one error message of a run that could not start or did not end with 0. */
@@ -24,7 +24,7 @@ static void say(const gt_run *run, gt_status status) {
   if (status == GT_OK || rank != 0 || !gt_launch_first()) return;
   if (status == GT_STOPPED)
     fprintf(stderr,
-            "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s "
+            "geotrain: stopped by a signal; a checkpoint was written; continue with --run-dir %s "
             "--resume%s\n",
             run->run_dir, gt_server_stopped_by_launcher() ? LAUNCHERS_CODE : "");
   else

@@ -1,5 +1,5 @@
-/* The learning rate of a run that resumes with a different number of workers or another end: its
-   number of steps differs from that of the original schedule. */
+/* The learning rate of a run that resumes with another number of workers or another end: its number
+   of steps differs from that of the original schedule. */
 #include <math.h>
 
 #include "geotrain/ps_of_job.h"
@@ -20,9 +20,9 @@ int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml) {
   return steps;
 }
 
-/* If every region applies every step (lockstep), all must change their rates at the same step and
-   end at the same step.  One may be a step ahead of another: the largest values count. *planned:
-   negative if a region does not know it. */
+/* Agrees on the values of all regions.  If every region applies every step (lockstep), all must
+   change their rates at the same step and end at the same step.  One can be a step ahead of
+   another, so the largest values are used. *planned: negative if unknown to a region. */
 static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int64_t *planned) {
   int64_t all[3] = {*step, *end, -*planned};
   MPI_Request request;
@@ -35,23 +35,22 @@ static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int6
   *planned = -all[2];
 }
 
-/* A schedule that had ended would leave no rate to train with: it moves back to the position of a
-   run of this length, and this is logged. */
+/* Logs the change.  A schedule that had ended would leave no rate to train with: it moves back to
+   the position of a run of this length. */
 static void say(const gt_server *s, int64_t planned, const gt_lr_part *part, bool ended,
                 double before) {
   double rate = gt_lr_at(gt_optim_schedule(s->optim), part->step);
   int64_t left = part->end - part->step;
   if (ended)
     gt_log(GT_LOG_WARN,
-           "the learning rate had come to the end of its schedule (%lld steps), and the training "
-           "is longer now: it rises from %.4g to %.4g, as of a "
-           "run of "
-           "which %.1f %% is done, and ends %lld steps from here",
+           "the learning rate schedule had ended (%lld steps), and the training is longer now: the "
+           "rate rises from %.4g to %.4g, as in a run of which %.1f %% is done, and the schedule "
+           "ends %lld steps from here",
            (long long)planned, before, rate, 100 * part->share, (long long)left);
   else
     gt_log(GT_LOG_INFO,
-           "the learning rate's schedule was for %lld steps: it continues at %.1f %% of its way, "
-           "rate %.4g, over the %lld steps that are left",
+           "the learning rate schedule was for %lld steps: it continues at %.1f %%, "
+           "rate %.4g, over the remaining %lld steps",
            (long long)planned, 100 * part->share, rate, (long long)left);
   gt_status status = gt_record_line(s->record, s->elapsed_s, "schedule", "step", 'i', part->step,
                                     "share", 'f', part->share, "left", 'i', left, "lr_before", 'f',
@@ -66,7 +65,7 @@ void gt_server_spread(gt_server *s) {
   if (schedule->kind != GT_LR_COSINE) return;
   agree_on_steps(s, &step, &end, &planned);
   if (planned < 0)
-    gt_log(GT_LOG_WARN, "the job in the checkpoint cannot be read: the learning rate goes by the "
+    gt_log(GT_LOG_WARN, "the job in the checkpoint cannot be read: the learning rate follows the "
                         "steps of this job alone");
   if (planned < 0 || planned == s->planned || step >= end) return;
   schedule->total_steps = planned;

@@ -1,7 +1,7 @@
 /* The final model of a pipeline.  Regions send their parts in pieces; the lead writes each piece to
-   the file as it comes, so that no rank holds the whole model.  Of several copies of the pipeline it
-   is the mean, with the bits of data parallelism (mean.c): parts of further copies are held until
-   all copies of a part are here, and then added in region order. */
+   the file on arrival, so that no rank holds the whole model.  With several replicas of the
+   pipeline the file holds their mean, with the bits of data parallelism (mean.c): parts of later
+   replicas are held until all replicas of a part have arrived, and then added in region order. */
 #include "ending.h"
 #include "geotrain/ps_ending.h"
 #include "stages.h"
@@ -14,10 +14,10 @@
 struct gt_stage_model {
   const gt_server *server;
   gt_ckpt_parts *file; /* NULL: nothing has been written */
-  size_t *taken;       /* of each region: floats that have come */
-  float **held;        /* of each region: its part, if an earlier one has the same stages */
-  bool *whole;         /* of each region: its part is here */
-  size_t bad;          /* the first region whose part is not finite; nregions: none */
+  size_t *taken;       /* of each region: floats received */
+  float **held;        /* of each region: its part, if an earlier region has the same stages */
+  bool *whole;         /* of each region: its part is complete */
+  size_t bad;          /* the first region with a non-finite part; nregions: none */
 };
 
 gt_stage_model *gt_stage_model_open(const gt_server *s) {
@@ -40,8 +40,8 @@ void gt_stage_model_close(gt_stage_model *m) {
   gt_free(m);
 }
 
-/* The thread that runs the region writes, so a disk that does not answer would hold it.  Its limit
-   is half of what its workers and other regions wait for a silent server. */
+/* Limits the write: the region's main thread writes, so a disk that does not answer would block it.
+   The limit is half of the time that its workers and other regions wait for a silent server. */
 static void begin_write(const gt_stage_model *m) {
   const gt_job *job = m->server->run->job;
   const double local = job->limits.local_s, wan = job->limits.wan_patience_s,
@@ -56,8 +56,8 @@ static void end_write(const gt_stage_model *m, gt_status status) {
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Parameters and buffers no longer change, so they are sent from where they are.  A piece has
-   floats of one of them. */
+/* Sends parameters and buffers from their place, because they no longer change.  A piece has floats
+   of one of them. */
 void gt_stage_model_send(gt_server *s, uint64_t cookie) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   const size_t all = a->params.n + a->buffers.n;
@@ -83,7 +83,8 @@ static void open_file(gt_stage_model *m) {
   end_write(m, gt_ckpt_parts_open(&m->file, run->run_dir, whole->params.n, whole->buffers.n));
 }
 
-/* The floats [at, at + n) of a region's parameters or buffers, to where they are in the model. */
+/* Writes the floats [at, at + n) of a region's parameters or buffers to their position in the
+   model. */
 static void put(gt_stage_model *m, const gt_part_ranges *ranges, bool buffers, size_t at, size_t n,
                 const float *data) {
   for (size_t i = 0; i < ranges->n; i++) {
@@ -109,9 +110,9 @@ static size_t floats_of(const gt_region_part *part) {
   return part->params.floats + part->buffers.floats;
 }
 
-/* ---- several copies -------------------------------------------------------------------------- */
+/* ---- several replicas ------------------------------------------------------------------------ */
 
-/* The parameters or the buffers that the region `first` and those with the same stages have. */
+/* The parameters or the buffers of the region `first` and of those with the same stages. */
 typedef struct {
   gt_stage_model *m;
   size_t first;
@@ -119,7 +120,7 @@ typedef struct {
   float *here, *mean; /* AT_ONCE */
 } group;
 
-/* A piece of them: n floats from float `own` of the part on, which is float `at` of the model. */
+/* A piece: n floats from float `own` of the part on, which is float `at` of the model. */
 typedef struct {
   size_t own, at, n;
 } piece;
@@ -129,7 +130,7 @@ static bool is_twin(const gt_stage_model *m, size_t a, size_t b) {
   return gt_job_twin(job, a, gt_job_copy_of(job, b)) == b;
 }
 
-/* What a further region of the group has of the piece. */
+/* Returns another region's floats of the piece. */
 static const float *held_of(const group *g, size_t region, const piece *p) {
   const gt_region_part *part = &g->m->server->run->pipe->parts[region];
   return g->m->held[region] + (g->buffers ? part->params.floats : 0) + p->own;
@@ -156,7 +157,7 @@ static bool average(const group *g, const piece *p) {
   return false;
 }
 
-/* Reads back what is in the file, piece by piece, until `each` is true; false: it never was. */
+/* Reads the file back piece by piece until `each` is true; false: it never was. */
 static bool go_through(const group *g, bool (*each)(const group *g, const piece *p)) {
   const gt_region_part *part = &g->m->server->run->pipe->parts[g->first];
   const gt_part_ranges *ranges = g->buffers ? &part->buffers : &part->params;
@@ -174,8 +175,8 @@ static bool go_through(const group *g, bool (*each)(const group *g, const piece 
   return false;
 }
 
-/* The part of `first` is in the file, and those of its twins are held.  What is equal in all copies
-   stays as it is. */
+/* Computes the mean of a group: the part of `first` is in the file, and those of its replicas are
+   held.  Values that are equal in all replicas are kept unchanged. */
 static void settle(gt_stage_model *m, size_t first) {
   group g = {.m = m, .first = first};
   g.here = GT_NEW_ARRAY(float, AT_ONCE);
@@ -193,7 +194,7 @@ static void settle(gt_stage_model *m, size_t first) {
   gt_free(g.mean);
 }
 
-/* The region's part is here: settles its group if it was the last one. */
+/* The region's part is complete: settles its group if it was the last one. */
 static void came(gt_stage_model *m, size_t region) {
   const gt_run *run = m->server->run;
   size_t first = run->job->nregions;

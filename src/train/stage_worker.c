@@ -1,5 +1,5 @@
-/* The loop of a worker that has a stage of a pipeline: each order is one pass; the last one asks
-   for the step's gradient, or for what an evaluation found. */
+/* The loop of a worker with a stage of a pipeline: each order is one pass; the last order of a step
+   asks for its gradient, that of an evaluation for its result. */
 #include <string.h>
 
 #include "geotrain/ps_work_time.h"
@@ -9,8 +9,9 @@ typedef struct {
   gt_run *run;
   const gt_clock_ops *clock;
   gt_plane_worker *plane;
-  size_t number, stage, replica; /* of the region's workers; of the stage's */
-  /* As micro-batches are now: their shape, the graph for it, this worker's samples of each. */
+  size_t number, stage, replica; /* this worker's index in the region, its stage, and its index in
+                                    the stage */
+  /* For the current shape of micro-batches: the shape, its graph, this worker's samples of each. */
   const gt_pipe_job *shape;
   const gt_pipe_layout *layout;
   gt_graph *graph;
@@ -21,7 +22,8 @@ typedef struct {
   char *x;
   int32_t *y;
   size_t sample_bytes;
-  /* Labels that travel: of the micro-batch in each slot; NULL: they do not. */
+  /* Labels that are sent with activations: of the micro-batch in each slot; NULL: they are not
+     sent. */
   char *labels;
   size_t label_bytes; /* of a sample */
   gt_metrics sum;     /* of the step, or of the evaluation */
@@ -31,20 +33,20 @@ typedef struct {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The samples of the whole step: a micro-batch's are next to each other. */
+/* Loads the samples of the whole step; those of a micro-batch are contiguous. */
 static void load_step(const stage_worker *w, int64_t number) {
   if (w->train) gt_loader_batch(w->train, &w->run->order, number, w->x, w->y);
 }
 
-/* Of a micro-batch of a step, the part of this worker. */
+/* Returns this worker's samples of a micro-batch of a step. */
 static gt_micro_batch of_step(const stage_worker *w, uint32_t micro) {
   const size_t first = micro * w->layout->micro_samples + w->replica * w->share;
   if (!w->train) return (gt_micro_batch){.n = w->share};
   return (gt_micro_batch){w->x + first * w->sample_bytes, w->y + first, w->share};
 }
 
-/* Of a micro-batch of the test set.  The last one may not be full: what is missing is computed with
-   other samples, but only the samples of the test set are judged. */
+/* Returns this worker's samples of a micro-batch of the test set.  If the last one is not full, it
+   is padded with other samples, but only samples of the test set are judged. */
 static gt_micro_batch of_test(const stage_worker *w, uint32_t micro, size_t count, bool judged) {
   const size_t first = micro * w->layout->micro_samples + w->replica * w->share,
                left = first < count ? count - first : 0, n = left < w->share ? left : w->share;
@@ -52,25 +54,25 @@ static gt_micro_batch of_test(const stage_worker *w, uint32_t micro, size_t coun
   return (gt_micro_batch){w->x, w->y, judged ? n : w->share};
 }
 
-/* ---- labels that travel ---------------------------------------------------------------------- */
+/* ---- labels sent with activations ------------------------------------------------------------ */
 
 static char *labels_of(const stage_worker *w, const gt_pass_msg *p) {
   return w->labels + p->slot * w->share * w->label_bytes;
 }
 
-/* Those of a text are its ids. */
+/* Stores the labels of a micro-batch; those of a text are its ids. */
 static void take_labels(const stage_worker *w, const gt_pass_msg *p, const gt_micro_batch *batch) {
   const void *from = w->run->data.text ? batch->samples : (const void *)batch->labels;
   if (w->labels && w->train) memcpy(labels_of(w, p), from, w->share * w->label_bytes);
 }
 
-/* What the loss reads of a micro-batch whose labels have come here. */
+/* Returns the micro-batch for the loss when its labels have been sent here. */
 static gt_micro_batch with_labels(const stage_worker *w, const gt_pass_msg *p, size_t n) {
   const void *labels = labels_of(w, p);
   return (gt_micro_batch){labels, labels, n};
 }
 
-/* A piece of the input: the label of each sample is behind it. */
+/* Splits a piece of the input: the label of each sample follows it. */
 static void part_labels(const stage_worker *w, const gt_pass_msg *p, size_t i, char *to) {
   const size_t bytes = w->layout->output_bytes[p->span - 1], each = bytes + w->label_bytes,
                first = p->pieces[i].to / each, n = p->pieces[i].bytes / each;
@@ -94,7 +96,7 @@ static void join_labels(const stage_worker *w, const gt_pass_msg *p, const char 
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-/* Each order may have its parameters at a different address. */
+/* Adopts the order's parameters, whose address can differ between orders. */
 static void adopt(const stage_worker *w) {
   gt_graph_adopt(w->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane),
                  gt_plane_worker_buffers(w->plane));
@@ -107,7 +109,7 @@ static void take_shape(stage_worker *w, size_t number) {
   w->share = w->layout->micro_samples / w->layout->places[w->stage].workers;
 }
 
-/* From this step on micro-batches have another shape. */
+/* Changes the shape of micro-batches from this step on. */
 static void change_shape(stage_worker *w, size_t number) {
   if (w->graph == w->run->pipe->graphs[number]) return;
   take_shape(w, number);
@@ -214,14 +216,15 @@ static void pass(stage_worker *w, const gt_order_msg *order) {
 
 /* ---- the end of a step ----------------------------------------------------------------------- */
 
-/* Of the stages of the region. */
+/* Returns this worker's stage among the region's. */
 static const gt_ps_stage *own_stage(const stage_worker *w) {
   const gt_ps_stage *s = w->run->pipe->stages;
   while (w->number < s->first_worker || w->number >= s->first_worker + s->workers) s++;
   return s;
 }
 
-/* The gradient is a sum over the micro-batches; the PS makes a mean of it.  Is it finite? */
+/* Completes the gradient, a sum over the micro-batches of which the PS makes a mean.  True if it is
+   finite. */
 static bool finish_gradient(const stage_worker *w) {
   const gt_vec grads = gt_graph_arrays(w->graph)->grads;
   const gt_ps_stage *own = own_stage(w);
@@ -290,7 +293,7 @@ static gt_status loop(stage_worker *w) {
   }
 }
 
-/* Whether a span of the stage reads samples, or judges them. */
+/* True if a span of the stage reads samples, or judges them. */
 static bool reads(const stage_worker *w) {
   for (size_t chunk = 0; chunk < w->layout->chunks; chunk++)
     if (gt_setup_span_reads(w->run, gt_pipe_span_of(w->layout->stages, chunk, w->stage)))
@@ -314,7 +317,7 @@ static gt_status open_samples(stage_worker *w) {
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
-/* Samples whose labels are here at a time. */
+/* Returns the largest number of samples whose labels are here at a time. */
 static size_t most_labels(const stage_worker *w) {
   const gt_pipe_job *pipe = w->run->pipe->job;
   size_t most = 0;
@@ -326,7 +329,7 @@ static size_t most_labels(const stage_worker *w) {
   return most;
 }
 
-/* Prepares the graphs of all shapes, so that no step allocates; the job's comes first. */
+/* Prepares the graphs of all shapes, so that no step allocates; the job's shape comes first. */
 static void prepare(stage_worker *w) {
   for (size_t i = gt_pipe_job_shapes(w->run->pipe->job); i-- > 0;) {
     take_shape(w, i);

@@ -18,13 +18,13 @@ static double from_0(double value) {
   return value >= 0 ? value : NAN;
 }
 
-/* A plan covers only regions that exchange data. */
+/* Returns the strategy of the plan's prediction.  A plan covers only regions that exchange data. */
 static const char *predicted_strategy(const gt_job *job) {
   const gt_strategy strategy = job->plan.predicted.strategy;
   return gt_strategy_has(strategy, GT_SENDS) ? gt_strategy_names[strategy] : NULL;
 }
 
-/* The job's prediction next to the measured figures; false: the job has none. */
+/* Compares the job's prediction with the measured figures; false: the job has none. */
 static bool planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured) {
   *out = (gt_plan_result){
       .strategy = predicted_strategy(job),
@@ -85,7 +85,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   gt_server_stages_result(s, r);
 }
 
-/* Copies the rows that were used, with the names of their kinds. */
+/* Copies the rows in use, with the names of their kinds. */
 static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   size_t n = 0;
   for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
@@ -106,8 +106,8 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
                           .latency_s_measured = seen.latency_s};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
-    /* Acknowledgements come back on the opposite direction.  The sending time of frames is known
-       only for modelled links. */
+    /* Acknowledgements return in the opposite direction.  The sending time of frames is known only
+       for modelled links. */
     double wire_s = gt_gateway_wire_s(s->gateway, p);
     if (gt_gateway_modelled(s->gateway) && wire_s > 0)
       l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
@@ -133,7 +133,7 @@ static size_t region_named(const gt_job *job, const char *name) {
   return r;
 }
 
-/* All traffic by sender and receiver, including that of lost work; *strategy receives the
+/* Returns all traffic by sender and receiver, including that of lost work; *strategy receives the
    strategy's part.  The caller frees the result. */
 static double *bytes_of(const gt_job *job, const gt_gathered *g, double *strategy) {
   double *bytes = GT_NEW_ARRAY(double, job->nregions * job->nregions);
@@ -147,8 +147,8 @@ static double *bytes_of(const gt_job *job, const gt_gathered *g, double *strateg
   return bytes;
 }
 
-/* Seconds of earlier starts that are billed but not on the run's clock: lost work, and the time
-   until each first step. */
+/* Returns the seconds of earlier starts that are billed but not on the run's clock: lost work, and
+   the time until each first step. */
 static double lost_of(const gt_server *server, const gt_summary *s) {
   double lost = 0;
   for (size_t r = 0; r < s->nregions; r++) lost = fmax(lost, s->regions[r].lost_s);

@@ -1,19 +1,19 @@
-/* By which way the regions of a run exchange: one region decides when the run starts, every region
-   takes that, and a resumed run keeps it. */
+/* The topology and routes between the regions of a run: one region decides when the run starts, all
+   others adopt its decision, and a resumed run keeps it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
 #include "internal.h"
 
-/* What the lead tells the others. */
+/* The lead's decision, as sent to the others. */
 typedef struct {
   int64_t by, topology, next[GT_MAX_REGIONS]; /* next: unused with a mesh */
 } decision;
 
 enum { BY_JOB, BY_CHOICE, BY_CHECKPOINT };
 
-/* The job gives the topology and the place of each region in it. */
+/* True if the job determines the topology and the position of each region in it. */
 static bool said(const gt_job *job) {
   return gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL); /* also with sync.central */
 }
@@ -28,7 +28,7 @@ static gt_wiring wiring_of(const decision *d, size_t nregions) {
 
 /* ---- at the start ---------------------------------------------------------------------------- */
 
-/* Takes it from the lead's file; *there false: the file has none. */
+/* Reads it from the lead's file; *there false: the file has none. */
 static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
   gt_run *run = s->run;
   const size_t n = run->job->nregions;
@@ -43,12 +43,12 @@ static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
   if (s->wiring.topology == d.topology && gt_ps_wiring_sound(run->job, &s->wiring)) return GT_OK;
   return GT_FAIL(
       GT_ERR_CKPT,
-      "checkpoint round %lld of region %s: state \"train/topology\" is no topology of %zu "
+      "checkpoint round %lld of region %s: state \"train/topology\" is not a topology of %zu "
       "regions",
       (long long)round, run->region, n);
 }
 
-/* On the lead. */
+/* Decides, on the lead. */
 static gt_status decide(gt_server *s, int64_t round) {
   const gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->model);
@@ -78,7 +78,7 @@ static void share(gt_server *s) {
   s->wired_by = (int)d.by;
 }
 
-/* As an array that outlives the writing of a checkpoint. */
+/* Stores it as an array that outlives the writing of a checkpoint. */
 static void keep(gt_server *s) {
   const size_t n = s->run->job->nregions;
   s->saved_wiring = GT_NEW_ARRAY(int64_t, n + 1);
@@ -107,7 +107,7 @@ void gt_server_save_wiring(gt_server *s, gt_state *state) {
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-/* A list of names: for each region, the one that is its next. */
+/* Lists for each region the name of its next one. */
 static char *names_of(const gt_wiring *wiring, const gt_job *job) {
   size_t used = 1, size = 3;
   if (!wiring->next) return gt_strdup("null");

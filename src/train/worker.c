@@ -4,7 +4,7 @@
 #include "geotrain/ps_work_time.h"
 #include "stages.h"
 
-/* A batch that was prepared while the worker waited for its next order.  Its expected number is
+/* A batch computed in advance, while the worker waited for its next order.  Its expected number is
    that of the last batch plus the number of workers. */
 typedef struct {
   float *x;
@@ -24,14 +24,14 @@ typedef struct {
   ahead next;
   struct {
     size_t samples, first; /* its samples; gradients from `first` on are final */
-    bool finite;           /* whether all final gradients are finite */
+    bool finite;           /* all final gradients are finite */
   } batch;                 /* being computed */
   gt_ns idle_since;
   gt_job_compute cost;
   double slowdown;
 } worker;
 
-/* The worker has finished some work; cost: its time from compute.emulate, or 0. */
+/* Records that the worker has finished some work; cost: its time from compute.emulate, or 0. */
 static void computed(const worker *w, gt_ns from, gt_ns cost) {
   w->clock->computed(from, cost, w->slowdown, gt_plane_worker_progress, w->plane);
 }
@@ -130,7 +130,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
   gt_plane_worker_push(w->plane, &push);
 }
 
-/* Each order may have its parameters at a different address. */
+/* Adopts the order's parameters, whose address can differ between orders. */
 static void adopt(const worker *w) {
   const gt_arrays *arrays = gt_graph_arrays(w->run->graph);
   float *params = gt_plane_worker_params(w->plane), *buffers = gt_plane_worker_buffers(w->plane);

@@ -1,25 +1,26 @@
-/* How the regions agree on virtual time: the time before which each knows every frame that arrives
-   (wan.h). */
+/* Agreement of the regions on virtual time: the time before which each knows every frame that
+   arrives (wan.h). */
 #include "internal.h"
 
 #include <string.h>
 
-/* What a region tells the others in a round; on the wire: round, next, sent[nregions]. */
+/* A region's announcement in a round; on the wire: round, next, sent[nregions]. */
 typedef struct {
-  int64_t round; /* 0 on the wire: a sign of life */
+  int64_t round; /* 0 on the wire: a heartbeat */
   gt_ns next;    /* its next event is at this time or later; GT_NEVER: it has ended */
-  /* nregions: the earliest arrival of what it has sent since the last round; GT_NEVER: nothing */
+  /* nregions: the earliest arrival of the frames sent since the last round; GT_NEVER: none */
   gt_ns *sent;
 } promise;
 
 struct gt_agreement {
   size_t nregions, self;
-  /* nregions: the least time in which an event of a region can lead to a frame that arrives here */
+  /* nregions: the minimum delay from an event of a region to the arrival of a frame here that it
+     causes */
   gt_ns *back;
   gt_ns *sent; /* nregions, since the last round */
   gt_ns safe;  /* of the last round */
   promise own;
-  promise *promises; /* 2 per region, because a peer may be one round ahead */
+  promise *promises; /* 2 per region, because a peer can be one round ahead */
   bool *ended;
 };
 
@@ -33,7 +34,7 @@ static gt_ns sooner(gt_ns a, gt_ns b) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Floyd-Warshall: a chain of messages over other regions may be faster than the direct link. */
+/* Floyd-Warshall: a chain of messages through other regions can be faster than the direct link. */
 static void find_back(gt_agreement *a, const gt_ns *delay_min) {
   size_t n = a->nregions;
   gt_ns *d = GT_NEW_ARRAY(gt_ns, n * n);
@@ -81,7 +82,7 @@ void gt_agreement_close(gt_agreement *a) {
   gt_free(a);
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- announcements --------------------------------------------------------------------------- */
 
 void gt_agreement_sent(gt_agreement *a, size_t region, gt_ns arrive) {
   a->sent[region] = sooner(a->sent[region], arrive);
@@ -109,7 +110,8 @@ void gt_agreement_write(const gt_agreement *a, bool alive, uint8_t *word) {
   memcpy(word + sizeof round + sizeof a->own.next, a->own.sent, a->nregions * sizeof *a->own.sent);
 }
 
-/* Nobody can be further: the next round needs this region's word in the one before it. */
+/* No region can be further ahead: the next round needs this region's announcement of the one
+   before. */
 bool gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word) {
   int64_t round;
   memcpy(&round, word, sizeof round);
@@ -128,8 +130,8 @@ static const promise *said_by(const gt_agreement *a, size_t region) {
   return region == a->self ? &a->own : &a->promises[2 * region + (size_t)(a->own.round & 1)];
 }
 
-/* The earliest event of each region follows from its own word and from the frames that are under
-   way to it; that event plus `back` is the earliest arrival here because of it. */
+/* The earliest event of each region follows from its own announcement and from the frames in flight
+   to it; that event plus `back` is the earliest arrival here that it can cause. */
 static gt_ns work_out(const gt_agreement *a) {
   gt_ns safe = GT_NEVER;
   for (size_t r = 0; r < a->nregions; r++) {

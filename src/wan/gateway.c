@@ -1,5 +1,5 @@
-/* The gateway: queues for each peer, frames, and the order in which they leave: control first, then
-   data and bulk as queued; peers take turns. */
+/* The gateway: queues per peer, frames, and the order in which they leave: control first, then data
+   and bulk as queued; peers take turns. */
 #include "internal.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "headers go on the wire as they lie in memory: little endian");
 
-/* The size of the model does not bound reports. */
-/* Bytes of one link in a report, with the longest names and counts. */
+/* Bytes of one link in a report, with the longest names and counts.  The size of the model does not
+   bound reports. */
 #define REPORT_LINK ((size_t)4 << 10)
 #define ALIGNMENT   ((size_t)64)
 
@@ -19,7 +19,7 @@ static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec
   size_t stride =
       (g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   s->spec = spec->links[peer];
-  s->spec.noutages = 0; /* they begin with the run */
+  s->spec.noutages = 0; /* outages begin with the run */
   s->noutages = spec->links[peer].noutages;
   s->wire.link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
@@ -58,7 +58,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
     size_t window =
         gt_link_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
     open_sender(&g->senders[peer], g, spec, peer, window);
-    windows[peer] = window + 1; /* and one for CLOCK frames */
+    windows[peer] = window + 1; /* plus one for CLOCK frames */
     g->receivers[peer].heard = gt_now();
     if (spec->stream_bps) g->receivers[peer].stream_bps = spec->stream_bps[peer];
   }
@@ -124,11 +124,11 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
   bool control = gt_msg_is_control(head->kind);
   size_t most = control ? GT_CONTROL_BYTES_MAX : gateway->message_max;
   if (bytes > most)
-    gt_panic(GT_ERR_FAULT, "a message of kind %u has %zu bytes; %zu is the most", head->kind, bytes,
-             most);
+    gt_panic(GT_ERR_FAULT, "a message of kind %u has %zu bytes; expected at most %zu", head->kind,
+             bytes, most);
   if (peer >= gateway->nregions || peer == gateway->self)
-    gt_panic(GT_ERR_FAULT, "a message of kind %u is for region %zu, to which there is no link",
-             head->kind, peer);
+    gt_panic(GT_ERR_FAULT, "a message of kind %u is for region %zu, which has no link", head->kind,
+             peer);
   gt_sender *s = &gateway->senders[peer];
   void *owned = control ? control_copy(payload, bytes) : NULL;
   *gt_queue_push(control ? &s->control : &s->bulk) = (gt_out_message){
@@ -162,9 +162,9 @@ void gt_gateway_drop_bulk(gt_gateway *gateway) {
     gt_queue_close(&gateway->senders[peer].bulk);
 }
 
-/* ---- moving ---- */
+/* ---- progress ---- */
 
-/* Puts the next frame on the link.  The frame is a copy in a slot, so that the payload is free when
+/* Puts the next frame on the link.  The frame is copied to a slot, so that the payload is free when
    the frame has left. */
 static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
@@ -215,7 +215,7 @@ static bool move_peer(gt_gateway *g, size_t peer, gt_ns now) {
   return moved;
 }
 
-/* One frame to each peer. */
+/* Puts one frame to each peer on its link. */
 static bool turn(gt_gateway *g, gt_ns now) {
   const size_t first = gt_access_first(&g->up, g->self);
   bool moved = false;
@@ -244,8 +244,8 @@ gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
     const gt_sender *s = &gateway->senders[peer];
     gt_ns at = gt_sender_due(s, modelled);
     if (at < due) due = at;
-    /* A modelled link hands a frame to MPI only when it has arrived: the rest of a message is not
-       under way yet, and polling for it would take CPU time from others. */
+    /* A modelled link gives a frame to MPI only when it has arrived: the rest of a message is not
+       in flight yet, and polling for it would take CPU time from others. */
     pending |= s->freed < s->launched || (gateway->receivers[peer].assembling && !modelled);
   }
   if (large) *large = pending;

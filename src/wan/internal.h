@@ -1,4 +1,4 @@
-/* What the files of wan share: transports, timings, queues, and the two directions of a peer. */
+/* The internal interface of wan: transports, timings, queues, and the two directions of a peer. */
 #ifndef GEOTRAIN_WAN_INTERNAL_H
 #define GEOTRAIN_WAN_INTERNAL_H
 
@@ -6,10 +6,10 @@
 
 #define GT_FRAME_MAGIC       UINT32_C(0x31465447) /* "GTF1" */
 #define GT_CONTROL_BYTES_MAX ((size_t)4096)
-/* Under the virtual clock its time of arrival follows each frame. */
+/* Under the virtual clock the arrival time follows each frame. */
 #define GT_STAMP_BYTES sizeof(gt_ns)
 
-/* Of bulk, what a run sends once, at its end. */
+/* True for bulk messages that a run sends once, at its end. */
 static inline bool gt_msg_is_last(uint32_t kind) {
   return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL;
 }
@@ -20,18 +20,18 @@ typedef struct gt_transport gt_transport;
 
 typedef struct {
   size_t nregions, self;
-  const size_t *windows; /* nregions: frames that may be under way to each peer at a time */
+  const size_t *windows; /* nregions: largest number of frames in flight to each peer */
   size_t frame_bytes;    /* of the largest frame, header included */
 } gt_transport_spec;
 
-/* How frames reach a peer: whole, intact and in the order sent.  Only close blocks. */
+/* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks. */
 typedef struct {
   const char *name;
   gt_transport *(*open)(MPI_Comm ps_comm, const gt_transport_spec *spec);
   /* Starts sending; the frame is borrowed until `sent` returns true.  slot: 0..window-1, free. */
   void (*send_frame)(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes);
   bool (*sent)(gt_transport *t, size_t peer, size_t slot);
-  /* The next frame that has arrived from the peer, valid until `release`; NULL: none. */
+  /* Returns the next frame that has arrived from the peer, valid until `release`; NULL: none. */
   const void *(*receive)(gt_transport *t, size_t peer, size_t *bytes);
   void (*release)(gt_transport *t, size_t peer);
   /* Returns when every region has called it; frames that still arrive are dropped.  Collective;
@@ -47,13 +47,13 @@ typedef struct {
   gt_frame_header head;
   const uint8_t *payload;
   void *owned;         /* the copy of a control message's payload, or NULL */
-  size_t bytes, taken; /* taken: bytes of these in frames that have begun to leave */
+  size_t bytes, taken; /* taken: bytes in frames that have begun to leave */
   bool begun;
   uint64_t cookie;
   gt_ns queued;
 } gt_out_message;
 
-/* A ring that grows; in a steady state it does not grow. */
+/* A growing ring; in a steady state it does not grow. */
 typedef struct {
   gt_out_message *at;
   size_t capacity, first, n;
@@ -84,9 +84,9 @@ typedef struct {
   size_t window;
   uint64_t filled, told, launched, freed;
   gt_link_spec spec;
-  size_t noutages; /* of it, once the run has begun */
+  size_t noutages; /* noutages of the spec, in effect once the run has begun */
   gt_wire wire;
-  bool link_loaded; /* from a checkpoint: traces and outages continue there */
+  bool link_loaded; /* from a checkpoint: traces and outages resume there */
   gt_ledger_row ledger[GT_LEDGER_KINDS];
   int64_t saved[GT_LINK_WORDS]; /* the link's state with relative times, borrowed by a checkpoint */
   int64_t saved_wire;
@@ -98,7 +98,7 @@ static inline gt_slot *gt_sender_slot(gt_sender *s, uint64_t i) {
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-/* A frame that has been received and not delivered. */
+/* A frame that has been received but not delivered. */
 typedef struct gt_held_frame {
   struct gt_held_frame *next;
   gt_ns arrive;
@@ -112,12 +112,12 @@ typedef struct {
 
 typedef struct {
   gt_ns heard;
-  double stream_bps;    /* at which frames come in; 0: unlimited */
+  double stream_bps;    /* rate at which frames come in; 0: unlimited */
   gt_held_queue coming; /* under the virtual clock, in order of arrival */
   gt_frame_header head; /* of the message under assembly */
   bool assembling;
   size_t have;
-  uint8_t *message; /* message_max bytes; NULL: no message of several frames has come */
+  uint8_t *message; /* message_max bytes; NULL: no message of several frames has arrived */
 } gt_receiver;
 
 /* ---- timing ---------------------------------------------------------------------------------- */
@@ -132,23 +132,24 @@ typedef struct {
   void (*schedule)(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now);
   /* Gives the transport the frames that are due.  True if there were any. */
   bool (*launch)(gt_gateway *g, size_t peer, gt_ns now);
-  /* Whether the transport is done with the oldest slot that was launched. */
+  /* True if the transport is done with the oldest launched slot. */
   bool (*reclaim)(gt_gateway *g, size_t peer, gt_ns now);
-  /* The transport has received a frame: delivers it, or holds it until its time of arrival.
-     Borrowed for the call. */
+  /* Called for each frame received by the transport: delivers it, or holds it until its arrival
+     time. Borrowed for the call. */
   void (*arrive)(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now);
-  /* Delivers held frames, if gt_gateway_poll may do so; and when it may deliver the next. */
+  /* Delivers held frames, if gt_gateway_poll is allowed to.  next_landing: when it can deliver the
+     next. */
   bool (*land)(gt_gateway *g, gt_ns now);
   gt_ns (*next_landing)(const gt_gateway *g);
-  /* Called before the transport closes: frames that have left still arrive.  May sleep.  NULL:
-     there is nothing to do. */
+  /* Called before the transport closes: frames that have left still arrive.  Can sleep.  NULL:
+     no-op. */
   void (*finish)(gt_gateway *g);
 } gt_timing_ops;
 
-/* real.c.  Direct: frames are sent at once.  Emulated: the sender holds each until it has arrived
-   by the model. */
+/* real.c.  Direct: frames are sent at once.  Emulated: the sender holds each frame until its
+   arrival time by the model. */
 extern const gt_timing_ops gt_timing_direct, gt_timing_emulated;
-/* virtual.c, from gt_gateway_virtual on: frames are sent at once, with their time of arrival. */
+/* virtual.c, from gt_gateway_virtual on: frames are sent at once, with their arrival time. */
 extern const gt_timing_ops gt_timing_virtual;
 
 /* ---- the gateway ----------------------------------------------------------------------------- */
@@ -167,38 +168,38 @@ struct gt_gateway {
   gt_receiver *receivers; /* nregions; [self] unused */
   uint64_t seed;
   double access_bps;
-  int64_t saved_access[2]; /* busy until, relative; borrowed by a checkpoint */
+  int64_t saved_access[2]; /* busy until, relative to now; borrowed by a checkpoint */
   gt_access up;            /* this region's access to the WAN */
-  gt_landing landing;      /* the same, for what comes in; `frame` is a gt_held_frame */
-  gt_held_frame *spare;    /* free frames */
+  gt_landing landing;      /* the same for received frames; `frame` is a gt_held_frame */
+  gt_held_frame *spare;    /* free list */
   gt_ns emulation_cpu;
   /* Under the virtual clock; else NULL. */
   gt_agreement *agreement;
-  uint8_t *clock_frames; /* one per region, as it is sent */
+  uint8_t *clock_frames; /* one per region, in wire format */
 };
 
-/* sender.c: what may leave.  modelled: as in gt_timing_ops. */
-/* The queue whose first frame the link takes next, or NULL: nothing is queued, the link is busy, or
-   all slots are in use. */
+/* sender.c: the next frame to leave.  modelled: as in gt_timing_ops. */
+/* Returns the queue whose first frame the link takes next, or NULL: nothing is queued, the link is
+   busy, or all slots are in use. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now);
-/* A slot is free for a frame of any kind. */
+/* True if a slot is free for a frame of any kind. */
 bool gt_sender_has_room(const gt_sender *s);
 /* Puts the frame on its modelled link: sets when it leaves and arrives. */
 void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued);
-/* When the sender needs to be polled next. */
+/* Returns when the sender needs the next poll. */
 gt_ns gt_sender_due(const gt_sender *s, bool modelled);
 
-/* receive.c: frames become messages. */
+/* receive.c: reassembles messages from frames. */
 /* Takes every frame of the peer from the transport and gives it to the timing.  True if there were
    any. */
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now);
-/* The header; bytes beyond the end of a short frame are zero. */
+/* Returns the header; bytes beyond the end of a short frame are zero. */
 gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes);
-/* Ends the job if the peer may not send such a frame. */
+/* Ends the job if the frame is invalid. */
 void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes);
-/* Adds a checked frame to its message; delivers the message to on_message when it is whole. */
+/* Adds a checked frame to its message; delivers the message to on_message when it is complete. */
 void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now);
-/* Copies the frame to the end of the peer's queue, where it stays until it arrives. */
+/* Copies the frame to the end of the peer's queue, until it arrives. */
 void gt_receive_hold(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive);
 /* Takes the peer's first held frame: delivers it, or puts it on the access. */
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now);
@@ -209,30 +210,30 @@ void gt_receive_landed(gt_gateway *g, gt_ns now);
 void gt_receive_close(gt_gateway *g);
 
 /* agreement.c: the time before which a region knows every frame that arrives (wan.h).  Numbers
-   only, no MPI.  All regions open the same rounds; in each a region tells the others how early its
-   next event can be, and the earliest arrival, at each region, of what it has sent since the last
+   only, no MPI.  All regions open the same rounds.  In each round a region announces a lower bound
+   of its next event, and the earliest arrival at each region of the frames sent since the last
    round. */
 /* delay_min: as in gt_gateway_virtual. */
 gt_agreement *gt_agreement_create(size_t nregions, size_t self, const gt_ns *delay_min);
 void gt_agreement_close(gt_agreement *a);
-/* A frame was sent that arrives at the region at `arrive`. */
+/* Records a frame that arrives at the region at `arrive`. */
 void gt_agreement_sent(gt_agreement *a, size_t region, gt_ns arrive);
-/* Opens the next round with this region's word; GT_NEVER: it takes part in no later one. */
+/* Opens the next round with this region's announcement; GT_NEVER: it takes part in no later
+   round. */
 void gt_agreement_open(gt_agreement *a, gt_ns next);
-/* False: the region has said GT_NEVER, and is told nothing any more. */
+/* False if the region has announced GT_NEVER; it gets no further announcements. */
 bool gt_agreement_takes_part(const gt_agreement *a, size_t region);
-/* Writes this region's word as it goes on the wire, gt_agreement_bytes long; alive: a sign of life,
+/* Writes this region's announcement in wire format, gt_agreement_bytes long; alive: a heartbeat,
    which belongs to no round. */
 size_t gt_agreement_bytes(const gt_agreement *a);
 void gt_agreement_write(const gt_agreement *a, bool alive, uint8_t *word);
-/* Another region's word, of this round or the next. */
-/* False: it cannot be a word of the round that is open, or of the next. */
+/* Reads another region's announcement; false if it is of neither the open round nor the next. */
 bool gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word);
-/* The first region whose word is missing in the open round; nregions: none. */
+/* Returns the first region whose announcement is missing in the open round; nregions: none. */
 size_t gt_agreement_missing(const gt_agreement *a);
-/* True when all that take part have spoken: all frames that arrive before *safe have been sent. */
+/* True if all participants have announced: all frames that arrive before *safe have been sent. */
 bool gt_agreement_reached(gt_agreement *a, gt_ns *safe);
-/* The result of the last round. */
+/* Returns the result of the last round. */
 gt_ns gt_agreement_safe(const gt_agreement *a);
 
 /* ledger.c */

@@ -1,4 +1,4 @@
-/* The ledger counts every byte that has left, by peer and kind; also what the gateway saves in a
+/* The ledger counts every byte that has left, by peer and kind.  Also: the gateway's state in a
    checkpoint. */
 #include "internal.h"
 

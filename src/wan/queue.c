@@ -1,4 +1,4 @@
-/* Messages that are waiting for their link: a ring that doubles when it is full. */
+/* The queue of messages for a link: a ring that doubles when full. */
 #include "internal.h"
 
 #define FIRST_CAPACITY 8

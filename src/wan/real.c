@@ -1,6 +1,6 @@
-/* Frames in real time.  Direct: they are sent at once.  Emulated: the sender holds each frame until
-   it has arrived by the link model, then gives it to the transport; so the clocks of hosts are
-   never compared. */
+/* Frames in real time.  Direct: sent at once.  Emulated: the sender holds each frame until its
+   arrival time by the link model, then gives it to the transport, so the clocks of hosts are never
+   compared. */
 #include "internal.h"
 
 #include <time.h>
@@ -51,7 +51,7 @@ static bool sent(gt_gateway *g, size_t peer, gt_ns now) {
   return g->ops->sent(g->transport, peer, s->freed % s->window);
 }
 
-/* A frame was on the wire until the transport no longer needed it. */
+/* A frame is on the wire until the transport no longer needs it. */
 static bool sent_over_wire(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   if (!sent(g, peer, now)) return false;

@@ -1,5 +1,5 @@
-/* Receiving: every header is checked, and frames become messages; frames that have not arrived by
-   the model are held. */
+/* Receiving: checks every header and reassembles messages; holds frames until they arrive by the
+   model. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -9,9 +9,9 @@
 static const char *route_fault(const gt_frame_header *head) {
   const bool routed = head->flags & GT_FRAME_ROUTED;
   if (!gt_msg_is_activation(head->kind))
-    return routed && !gt_msg_is_data(head->kind) ? "has a route, and is no data" : NULL;
-  if (!routed) return "has no route, which an activation needs";
-  return head->route.weight == 0 ? NULL : "has a weight, and is an activation";
+    return routed && !gt_msg_is_data(head->kind) ? "has a route but is not data" : NULL;
+  if (!routed) return "is an activation without a route";
+  return head->route.weight == 0 ? NULL : "is an activation with a weight";
 }
 
 static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head,
@@ -19,21 +19,21 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
   if (bytes < GT_FRAME_HEADER_BYTES) return "is shorter than a header";
   if (head->magic != GT_FRAME_MAGIC) return "does not begin with GTF1";
   if (head->from != peer) return "names another sender";
-  if (head->flags > GT_FRAME_ROUTED) return "has flags that nobody knows";
+  if (head->flags > GT_FRAME_ROUTED) return "has unknown flags";
   if (bytes != gt_header_bytes(head) + (size_t)head->frame_bytes)
-    return "has another size than its header says";
+    return "differs in size from its header";
   const char *fault = route_fault(head);
   if (fault) return fault;
   if (head->message_bytes > g->message_max)
-    return "belongs to a message that is larger than any of this job";
+    return "belongs to a message larger than any of this job";
   if (head->frame_offset > head->message_bytes ||
       head->frame_bytes > head->message_bytes - head->frame_offset)
     return "reaches beyond its message";
   if (head->frame_bytes == 0 && head->message_bytes != 0)
-    return "is an empty part of a message that is not";
+    return "is an empty part of a non-empty message";
   if (gt_msg_is_control(head->kind))
     return head->frame_bytes == head->message_bytes ? NULL : "is a control message in parts";
-  return gt_msg_is_traffic(head->kind) || gt_msg_is_last(head->kind) ? NULL : "is of no known kind";
+  return gt_msg_is_traffic(head->kind) || gt_msg_is_last(head->kind) ? NULL : "has an unknown kind";
 }
 
 void gt_gateway_refuse(const gt_gateway *g, size_t peer, const char *format, ...) {
@@ -69,7 +69,7 @@ void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, si
   if (fault) refuse(g, peer, &head, bytes, fault);
 }
 
-/* Activations are not numbered: value, range and route tell them apart. */
+/* Activations are not numbered: value, range and route identify them. */
 static bool same_message(const gt_frame_header *a, const gt_frame_header *b) {
   return a->kind == b->kind && a->sequence == b->sequence && a->message_bytes == b->message_bytes &&
          a->value == b->value && a->range == b->range && a->route.origin == b->route.origin &&
@@ -79,7 +79,7 @@ static bool same_message(const gt_frame_header *a, const gt_frame_header *b) {
          a->route.offset == b->route.offset && a->route.count == b->route.count;
 }
 
-/* Frames of a data or bulk message come in order; only control frames may come between them. */
+/* Frames of a data or bulk message come in order; only control frames can come between them. */
 static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *head) {
   if (!r->assembling)
     return head->frame_offset == 0 ? NULL : "continues a message that has not begun";
@@ -88,8 +88,8 @@ static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *hea
 }
 
 /* The buffer is allocated for the first message of several frames: a peer that sends none needs no
-   memory.  Messages at the end of the run come once, from every region: a buffer for one of them is
-   as large as it, and freed after it. */
+   memory.  Messages at the end of the run come once, from every region: each gets a buffer of its
+   size, freed afterwards. */
 static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
   if (!r->message)
     r->message =
@@ -124,7 +124,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
   if (gt_msg_is_last(r->head.kind)) forget_message(r);
 }
 
-/* ---- frames that are here and have not arrived ----------------------------------------------- */
+/* ---- frames received that have not arrived yet ----------------------------------------------- */
 
 static gt_held_frame *copy_of(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes,
                               gt_ns arrive) {
@@ -219,7 +219,7 @@ bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now) {
   size_t bytes;
   for (const uint8_t *frame; (frame = g->ops->receive(g->transport, peer, &bytes)) != NULL;
        moved = true) {
-    if (bytes > g->wire_max) /* so the transport has not received it */
+    if (bytes > g->wire_max) /* the transport has not received it */
       gt_gateway_refuse(g, peer, "a frame has %zu bytes; the longest of this job has %zu", bytes,
                         g->wire_max);
     g->timing->arrive(g, peer, frame, bytes, now);

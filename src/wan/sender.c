@@ -1,7 +1,7 @@
-/* What may leave for a peer, and when: the choice between its queues, its slots, and its link. */
+/* Departures to a peer: the choice between its queues, its slots, and its link. */
 #include "internal.h"
 
-/* beyond the window, so that held data never delays control */
+/* reserved beyond the window, so that held data never delays control */
 #define CONTROL_SLOTS GT_LINK_CONTROL_FRAMES
 
 static bool control_can_leave(const gt_sender *s) {
@@ -27,8 +27,8 @@ gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now) {
              : &s->bulk;
 }
 
-/* The frame counts as ready since it was queued, however late the poll: late polls never lower the
-   link's throughput. */
+/* The frame counts as ready since it was queued, however late the poll, so late polls do not lower
+   the link's throughput. */
 void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued) {
   const gt_link_times times = gt_wire_send(&s->wire, &s->spec, up, slot->bytes, queued);
   slot->depart = times.depart;

@@ -1,6 +1,6 @@
 /* The MPI transport: one frame is one message between PS ranks.  A message is matched first
-   (MPI_Improbe) and received only if it fits: Open MPI writes one that is longer than its receive
-   past the end of the buffer.  Receives complete in the order of the messages. */
+   (MPI_Improbe) and received only if it fits: Open MPI writes a longer message past the end of the
+   buffer.  Receives complete in the order of the messages. */
 #include "internal.h"
 
 #define FRAME_TAG 7
@@ -12,7 +12,7 @@ typedef struct {
   uint8_t *buffers[POSTED];
   MPI_Request receives[POSTED];
   size_t sizes[POSTED]; /* bytes of each message */
-  size_t next, posted;  /* the receive that completes next, and how many there are */
+  size_t next, posted;  /* the receive that completes next, and the number of pending receives */
 } lane;
 
 struct gt_transport {
@@ -21,8 +21,8 @@ struct gt_transport {
   lane *lanes; /* nregions; [self] unused */
 };
 
-/* Begins to receive the next message; false: none is there.  One that is too long is left alone: it
-   is refused. */
+/* Starts receiving the next message; false: none is there.  A message that is too long is not
+   received: the gateway refuses it. */
 static bool post(gt_transport *t, size_t peer) {
   lane *l = &t->lanes[peer];
   const size_t i = (l->next + l->posted) % POSTED;
@@ -86,7 +86,7 @@ static void mpi_release(gt_transport *t, size_t peer) {
   l->posted--;
 }
 
-/* Frames that are no longer wanted must still be received, or their senders would wait. */
+/* Frames that are no longer needed must still be received, or their senders would wait. */
 static void drop_arrivals(void *context) {
   gt_transport *t = context;
   size_t bytes;
@@ -96,7 +96,7 @@ static void drop_arrivals(void *context) {
   }
 }
 
-/* No receive is under way: every peer has waited for its sends. */
+/* No receive is pending: every peer has waited for its sends. */
 static void close_lane(lane *l) {
   for (size_t i = 0; i < POSTED; i++) gt_free(l->buffers[i]);
   gt_free(l->sends);

@@ -1,6 +1,5 @@
-/* Frames under the virtual clock: each is sent at once, followed by its time of arrival; the
-   receiver holds it until all regions have agreed that nothing can arrive before it
-   (agreement.c). */
+/* Frames under the virtual clock: each is sent at once, followed by its arrival time; the receiver
+   holds it until all regions have agreed that nothing can arrive before it (agreement.c). */
 #include "internal.h"
 
 #include <string.h>
@@ -18,9 +17,9 @@ bool gt_gateway_take(gt_gateway *gateway) {
   return any;
 }
 
-/* ---- leaving --------------------------------------------------------------------------------- */
+/* ---- departures ------------------------------------------------------------------------------ */
 
-/* The time of arrival follows the frame, and the next round tells the peers of it. */
+/* The arrival time follows the frame, and the next round announces it to the peers. */
 static void schedule(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now) {
   (void)now;
   gt_sender_step(&g->senders[peer], &g->up, slot, queued);
@@ -40,8 +39,8 @@ static bool launch(gt_gateway *g, size_t peer, gt_ns now) {
   return true;
 }
 
-/* Waits until the transport no longer needs the slot.  A receiver takes frames whatever it is
-   waiting for; so does this side while it waits. */
+/* Waits until the transport no longer needs the slot.  A receiver takes frames in every wait; so
+   does this side here. */
 static void await_slot(gt_gateway *g, size_t peer, size_t slot) {
   gt_backoff backoff;
   gt_ns until = gt_now() + gt_from_seconds(RECLAIM_LIMIT_S);
@@ -54,9 +53,9 @@ static void await_slot(gt_gateway *g, size_t peer, size_t slot) {
   }
 }
 
-/* If no slot is left, the program waits in real time.  The link itself must take the frame when the
-   model says so: otherwise messages queued earlier would arrive after all had agreed that nothing
-   does. */
+/* If no slot is left, the program waits in real time.  The link itself must take the frame at the
+   model's time: otherwise messages queued earlier would arrive after all regions had agreed that
+   none does. */
 static bool reclaim(gt_gateway *g, size_t peer, gt_ns now) {
   (void)now;
   gt_sender *s = &g->senders[peer];
@@ -66,24 +65,25 @@ static bool reclaim(gt_gateway *g, size_t peer, gt_ns now) {
   return true;
 }
 
-/* ---- arriving -------------------------------------------------------------------------------- */
+/* ---- arrivals -------------------------------------------------------------------------------- */
 
 static void take_clock_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes) {
   if (bytes - GT_FRAME_HEADER_BYTES != gt_agreement_bytes(g->agreement))
     gt_gateway_refuse(g, peer, "a clock frame has %zu bytes; expected %zu", bytes,
                       GT_FRAME_HEADER_BYTES + gt_agreement_bytes(g->agreement));
   if (!gt_agreement_read(g->agreement, peer, frame + GT_FRAME_HEADER_BYTES))
-    gt_gateway_refuse(g, peer, "a clock frame is of no round that can be open");
+    gt_gateway_refuse(g, peer, "a clock frame has an unexpected round");
 }
 
 static gt_ns stamp_of(const gt_gateway *g, size_t peer, const uint8_t *stamp) {
   gt_ns arrive, safe = gt_agreement_safe(g->agreement);
   memcpy(&arrive, stamp, sizeof arrive);
   if (arrive < safe)
-    gt_gateway_refuse(g, peer,
-                      "a frame arrives at %.9f s, after all regions had agreed that nothing does "
-                      "before %.9f s",
-                      gt_seconds(arrive), gt_seconds(safe));
+    gt_gateway_refuse(
+        g, peer,
+        "a frame arrives at %.9f s, although all regions had agreed that none arrives "
+        "before %.9f s",
+        gt_seconds(arrive), gt_seconds(safe));
   return arrive;
 }
 
@@ -100,7 +100,7 @@ static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t byte
   gt_receive_hold(g, peer, frame, bytes, stamp_of(g, peer, frame + bytes));
 }
 
-/* Held frames wait for gt_gateway_deliver. */
+/* Does nothing: held frames wait for gt_gateway_deliver. */
 static bool land(gt_gateway *g, gt_ns now) {
   (void)g, (void)now;
   return false;
@@ -111,7 +111,7 @@ static gt_ns next_landing(const gt_gateway *g) {
   return GT_NEVER;
 }
 
-/* The peer whose frame arrives next, the lowest among equals; self: no frame is known. */
+/* Returns the peer whose frame arrives next, the lowest among equals; self: no frame is known. */
 static size_t next_sender(const gt_gateway *g, gt_ns *at) {
   size_t next = g->self;
   *at = GT_NEVER;
@@ -139,7 +139,7 @@ void gt_gateway_deliver(gt_gateway *gateway, gt_ns now) {
     gt_receive_coming(gateway, peer, now);
 }
 
-/* ---- agreeing -------------------------------------------------------------------------------- */
+/* ---- agreement ------------------------------------------------------------------------------- */
 
 static void tell(gt_gateway *g, size_t peer, bool alive) {
   const size_t bytes = GT_FRAME_HEADER_BYTES + gt_agreement_bytes(g->agreement);
@@ -175,7 +175,7 @@ bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe) {
   return gt_agreement_reached(gateway->agreement, safe);
 }
 
-/* ---- beginning ------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 const gt_timing_ops gt_timing_virtual = {
     .modelled = true,
@@ -199,7 +199,7 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
     gt_sender *s = &gateway->senders[p];
     s->spec.noutages = s->noutages;
     if (s->link_loaded) continue;
-    /* the greetings travelled in real time */
+    /* greetings were sent in real time */
     s->wire = (gt_wire){.link = gt_link_start(gateway->seed, gateway->self, p, 0)};
   }
 }

@@ -36,7 +36,7 @@ static inline void folder_remove(const char *path) {
   nftw(path, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A state that differs between rounds. */
+/* Creates a state that differs between rounds. */
 static inline void sample_open(sample *s, int64_t round) {
   memset(s, 0, sizeof *s);
   for (int i = 0; i < PARAMS; i++) s->params[i] = (float)i * 0.25f + (float)round;
@@ -68,7 +68,7 @@ static inline void sample_close(sample *s) {
   gt_state_close(&s->state);
 }
 
-/* Whether the file at `path` contains exactly the state of sample_open(round). */
+/* True if the file at `path` contains exactly the state of sample_open(round). */
 static inline bool holds_round(const char *path, int64_t round) {
   static sample want;
   gt_ckpt_info info;

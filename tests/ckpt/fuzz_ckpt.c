@@ -1,7 +1,7 @@
-/* Any bytes as a checkpoint file give GT_ERR_CKPT with a sentence, or the state that was written,
-   without crashes or leaks.  HDF5 itself is not fuzzed: the seal keeps damaged images from it, and
-   this is what is tested.  The first byte selects the input: a file of the remaining bytes, or a
-   valid checkpoint with edits (offset, offset, value) and a cut or a tail. */
+/* Any bytes as a checkpoint file give GT_ERR_CKPT with a sentence, or the written state, without
+   crashes or leaks.  HDF5 itself is not fuzzed: the seal, which is tested here, protects it from
+   damaged images.  The first byte selects the input: a file of the remaining bytes, or a valid
+   checkpoint with edits (offset, offset, value) and a cut or a tail. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static const uint8_t *sound(size_t *size) {
   return bytes;
 }
 
-/* Makes the file for an input; if *whole, the image is unchanged. */
+/* Makes the file for an input; *whole: the image is unchanged. */
 static uint8_t *make_file(const uint8_t *data, size_t size, size_t *nbytes, bool *whole) {
   size_t n, at = 3;
   const uint8_t *good = sound(&n);

@@ -64,7 +64,7 @@ static void test_sentences(void) {
   memcpy(longer, whole, size);
   put_file(longer, size + 3);
   gt_free(longer);
-  assert_refused("it says that it has");
+  assert_refused("its first line says");
   unlink(path);
   assert_refused("No such file");
   assert_int_equal(mkdir(path, 0777), 0);
@@ -87,7 +87,7 @@ static void put_renamed(const char *from, const char *to) {
   gt_free(copy);
 }
 
-/* Checkpoints from before the support of ids have no such attribute. */
+/* Checkpoints of versions without ids have no such attribute. */
 static void test_features_may_be_absent(void) {
   gt_ckpt_info info;
   gt_state state;
@@ -117,7 +117,7 @@ static void test_sealed_nonsense(void) {
   assert_refused("'region' is missing");
 }
 
-/* In the folder of another round, under the name of another region. */
+/* A file in the folder of another round, or under the name of another region. */
 static void test_wrong_place(void) {
   gt_ckpt_info info;
   gt_state state;
@@ -134,9 +134,9 @@ static void test_wrong_place(void) {
   assert_int_equal(rename(other, there), 0);
 }
 
-/* ---- sealed files that would pull in others -------------------------------------------------- */
+/* ---- sealed files that refer to others ------------------------------------------------------- */
 
-#define SECRET "/etc/hostname" /* any file that the reader can read */
+#define SECRET "/etc/hostname" /* any file readable by the reader */
 
 static void to_external_storage(hid_t model) {
   const hsize_t n = 2;
@@ -160,7 +160,7 @@ static void to_virtual(hid_t model) {
   H5Sclose(space);
 }
 
-/* 8 GB, of which the file holds nothing. */
+/* A dataset of 8 GB without stored data. */
 static void to_nothing(hid_t model) {
   const hsize_t n = 2000000000;
   hid_t space = H5Screate_simple(1, &n, NULL);

@@ -71,7 +71,7 @@ static void test_kill_at_every_point(void) {
     assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4),
                      (size_t)drills[i].old_kept + drills[i].new_whole);
     assert_int_equal(hidden_files(run), drills[i].temporaries);
-    /* The next run removes what is left, writes, and both rounds are complete. */
+    /* The next run removes the leftovers, writes, and both rounds are complete. */
     assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
     assert_int_equal(hidden_files(run), 0);
     assert_int_equal(write_round(writer, 2), GT_OK);

@@ -1,5 +1,6 @@
-/* wraps: fsync rename.  The order in which a checkpoint becomes durable: the bytes of the file, its
-   name, the names in its folder, the name of that folder; and what a failure of each leaves. */
+/* wraps: fsync rename.  The order in which a checkpoint becomes durable: the bytes of the file,
+   its name, the entries of its folder, the name of that folder; and the state that each failure
+   leaves. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ int __real_rename(const char *from, const char *to);
 int __wrap_fsync(int fd);
 int __wrap_rename(const char *from, const char *to);
 
-/* In the writer's thread: no assertion here. */
+/* Records a call.  In the writer's thread: no assertion here. */
 static bool note_call(char what) {
   if (ncalls + 1 == sizeof calls) abort();
   calls[ncalls++] = what;
@@ -44,7 +45,7 @@ static void begin_calls(size_t fails) {
   synced = -1;
 }
 
-/* Writes a round in a run directory of its own; `path`: its file. */
+/* Writes a round in a run directory of its own; `path` receives its file. */
 static gt_status write_one(const char *run, char path[256]) {
   char run_dir[128];
   gt_ckpt_writer *writer;
@@ -67,7 +68,7 @@ static void test_a_round_becomes_durable_in_order(void) {
   assert_true(holds_round(path, 1));
 }
 
-/* Whatever fails, the status says so; a file has its name only after its bytes are durable. */
+/* Every failure is reported in the status; a file has its name only after its bytes are durable. */
 static void test_a_failure_is_reported(void) {
   static const char *const order[] = {"F", "FR", "FRD", "FRDD"};
   for (size_t fails = 1; fails <= 4; fails++) {

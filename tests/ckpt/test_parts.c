@@ -1,17 +1,17 @@
-/* A final model that is written in parts, in whatever order, is read back like one that was written
-   at once; it has its name only when it is finished. */
+/* A final model written in parts, in any order, is read back like one written at once; it has its
+   name only when finished. */
 #include "fixture.h"
 
 static char folder[64];
 
-#define FLOATS ((size_t)700001) /* more than is read back at once */
+#define FLOATS ((size_t)700001) /* more than one block of the reader */
 #define OTHERS ((size_t)37)
 
 static float value_of(bool buffers, size_t i) {
   return (buffers ? -0.25F : 0.5F) * (float)(i % 65521);
 }
 
-/* Floats [at, end) by pieces of up to 90,000, the last piece first. */
+/* Writes floats [at, end) in pieces of up to 90,000, the last piece first. */
 static void put(gt_ckpt_parts *parts, bool buffers, size_t at, size_t end) {
   const size_t most = 90000, n = end - at < most ? end - at : most;
   float *piece = GT_NEW_ARRAY(float, n + 1);
@@ -74,7 +74,7 @@ static void flip_byte(const char *path, long at) {
   fclose(file);
 }
 
-/* Of the file that the test before has written. */
+/* Reads the file of the previous test. */
 static void test_ranges_are_read(void) {
   gt_ckpt_source *source;
   gt_ckpt_info info;
@@ -109,7 +109,7 @@ static void test_ranges_are_read(void) {
   flip_byte(path, 100000);
 }
 
-/* What has been put is read back, changed and put again. */
+/* Written floats are read back, changed and written again. */
 static void test_parts_are_read_back(void) {
   enum { FROM = 400000, SOME = 300 };
   gt_ckpt_parts *parts;

@@ -63,8 +63,8 @@ static void test_large_state_and_long_job(void) {
   gt_free(yaml);
 }
 
-/* A name that is both a dataset and a folder cannot be written: the writer names it and still works
-   afterwards. */
+/* A name that is both a dataset and a folder cannot be written: the error names it, and the writer
+   still works afterwards. */
 static void test_clashing_names_are_refused(void) {
   double one = 1;
   gt_state state = {0};
@@ -107,7 +107,7 @@ static void test_bytes_depend_on_the_state_only(void) {
   assert_memory_equal(bytes[0] + 512 + 24, base, 8);
 }
 
-/* h5dump finds the image behind the user block. */
+/* h5dump finds the image after the user block. */
 static void test_h5dump_reads_it(void) {
   char path[256], command[512], line[256];
   bool params = false, region = false;

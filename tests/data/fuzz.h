@@ -1,4 +1,4 @@
-/* fuzz: a folder for a fuzzer of an importer, and what must hold for any file contents. */
+/* fuzz: a folder for a fuzzer of an importer, and the checks for any file contents. */
 #ifndef GEOTRAIN_TESTS_DATA_FUZZ_H
 #define GEOTRAIN_TESTS_DATA_FUZZ_H
 
@@ -38,8 +38,8 @@ static inline void fuzz_take(const char *name) {
   unlink(path);
 }
 
-/* Either GT_ERR_DATA with a sentence or a data set that can be opened; no leaks.  options: NULL: of
-   a format without. */
+/* Checks that an import gives either GT_ERR_DATA with a sentence or a data set that can be opened,
+   without leaks.  options: NULL: for a format without options. */
 static inline void fuzz_import_as(const char *format, const char *source,
                                   const gt_text_options *options) {
   static const gt_text_options none;

@@ -1,9 +1,9 @@
 /* Any bytes as text, plain or gzip, give GT_ERR_DATA with a sentence or a data set, without crashes
-   or leaks, and come back from their tokens.  The first bytes of the input are the options. */
+   or leaks, and are restored from their tokens.  The first bytes of the input are the options. */
 #include "fuzz.h"
 #include "import.h"
 
-/* What the tokens of the text stand for is the text. */
+/* Checks that decoding the tokens gives the text. */
 static void round_trip(const char *text, size_t n, size_t vocabulary) {
   gt_tokens *tokens = gt_merges_learn(text, n / 2, vocabulary);
   int32_t *ids = GT_NEW_ARRAY(int32_t, n + 1);

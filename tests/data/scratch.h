@@ -10,7 +10,8 @@
 #include "tests.h"
 #include "geotrain/data.h"
 
-/* The path DIR/name, in one of 64 buffers in turn; the folder is created on the first call. */
+/* Returns the path DIR/name, in one of 64 rotating buffers; the folder is created on the first
+   call. */
 static inline const char *scratch(const char *name) {
   static char folder[] = "/tmp/geotrain-test-XXXXXX", path[64][512];
   static int next;
@@ -22,7 +23,7 @@ static inline const char *scratch(const char *name) {
   return path[next];
 }
 
-/* The number of entries in the folder. */
+/* Returns the number of entries in the folder. */
 static inline int scratch_entries(void) {
   DIR *dir = opendir(scratch("."));
   int n = -2;
@@ -53,7 +54,7 @@ static inline void scratch_gzip(const char *path, const void *data, size_t size)
   assert_int_equal(gzclose(f), Z_OK);
 }
 
-/* The whole file; the caller frees it with gt_free. */
+/* Reads the whole file; the caller frees it with gt_free. */
 static inline uint8_t *scratch_read(const char *path, size_t *size) {
   struct stat st;
   FILE *f = fopen(path, "rb");
@@ -66,13 +67,13 @@ static inline uint8_t *scratch_read(const char *path, size_t *size) {
   return data;
 }
 
-/* The call failed with `status` and a sentence that contains `text`. */
+/* Asserts that the call failed with `status` and a sentence that contains `text`. */
 static inline void assert_failed(gt_status found, gt_status needed, const char *text) {
   if (found != needed || !strstr(gt_error_text(), text))
     fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
 }
 
-/* An import of one file or folder, with the format's defaults. */
+/* Imports one file or folder, with the format's defaults. */
 static inline gt_status import_from(const char *format, const char *source, const char *out) {
   return gt_data_import(format, &source, 1, out, &(gt_text_options){0}, NULL);
 }

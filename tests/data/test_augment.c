@@ -20,8 +20,8 @@ static uint8_t images[N][H][W][C];
 static int32_t labels[N];
 static float table[C][256];
 
-/* No pixel is black, so that the border can be recognised; no two windows of an image are the
-   same. */
+/* Opens a loader of images without black pixels, so that the border can be recognised; no two
+   windows of an image are the same. */
 static gt_loader *open_loader(gt_augment augment) {
   gt_data_store *store;
   gt_dataset *dataset;
@@ -51,7 +51,7 @@ static gt_loader *open_loader(gt_augment augment) {
   return loader;
 }
 
-/* Direct definition: pad, crop, then flip.  Black is 0 before normalisation. */
+/* Computes the direct definition: pad, crop, then flip.  Black is 0 before normalisation. */
 static float expected(size_t i, int top, int left, bool flip, int y, int x, size_t c) {
   int row = y + top, column = (flip ? W - 1 - x : x) + left;
   bool inside = row >= 0 && row < H && column >= 0 && column < W;
@@ -67,7 +67,7 @@ static bool matches(const float *found, size_t i, int top, int left, bool flip) 
   return true;
 }
 
-/* The window shown by an image of a batch; fails if there is none. */
+/* Returns the window shown by an image of a batch; fails if there is none. */
 static size_t window_of(const float *found, size_t i) {
   for (int k = 0; k < 2 * SPAN * SPAN; k++)
     if (matches(found, i, k / 2 / SPAN - BORDER, k / 2 % SPAN - BORDER, k % 2)) return (size_t)k;
@@ -109,7 +109,7 @@ static void test_windows(void) {
   assert_int_equal(total, 18000);
   assert_true(chi_top < 28 && chi_left < 28);
   assert_true(flips[0] > 8660 && flips[0] < 9340);
-  /* windows of successive images are independent: 1 in 162 equals its neighbour's, 111 +- 5 x
+  /* windows of successive images are independent: 1 in 162 equals the previous one, 111 +- 5 x
      10.5 */
   assert_true(neighbours > 60 && neighbours < 165);
   gt_loader_close(loader);

@@ -1,4 +1,4 @@
-/* The import of CIFAR's binary files: the written data come back, channels last, and the message
+/* The import of CIFAR's binary files: the written data are restored, channels last, and the message
    names every kind of damage. */
 #include "cases.h"
 #include "scratch.h"
@@ -37,7 +37,7 @@ static const char *in(const char *name) {
   return scratch(path);
 }
 
-/* An empty folder c. */
+/* Creates an empty folder c. */
 static void empty_folder(void) {
   static const char *const names[] = {
       "data_batch_1.bin.gz", "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
@@ -46,7 +46,7 @@ static void empty_folder(void) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in(names[i]));
 }
 
-/* Only batches 1 and 3, one of them gzip; 256 records are one whole block of the reader. */
+/* Writes only batches 1 and 3, one of them gzip; 256 records are one whole block of the reader. */
 static void write_folder(void) {
   empty_folder();
   scratch_gzip(in("data_batch_1.bin.gz"), file, make(1, N1, 1));
@@ -169,7 +169,7 @@ static void test_bomb(void) {
   scratch_gzip(in("data_batch_1.bin.gz"), file, 300 * 3073);
   size_t size;
   uint8_t *member = scratch_read(in("data_batch_1.bin.gz"), &size);
-  FILE *f = fopen(in("data_batch_1.bin.gz"), "wb"); /* a file may consist of several gzip members */
+  FILE *f = fopen(in("data_batch_1.bin.gz"), "wb"); /* a file can consist of several gzip members */
   assert_non_null(f);
   for (size_t records = 0; records <= 1000000; records += 300)
     assert_int_equal(fwrite(member, 1, size, f), size);

@@ -1,4 +1,4 @@
-/* The names of classes: from a folder into a file, through a split, and every kind of fault. */
+/* Class names: from a folder into a file, through a split, and every kind of error. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -28,7 +28,8 @@ static gt_status import(const char *names) {
   return import_from("mnist", scratch("m"), scratch("m.h5"));
 }
 
-/* The file has `classes` classes with these names, separated by commas; "": without names. */
+/* Checks that the file has `classes` classes with these names, separated by commas; "": no
+   names. */
 static void check_names(const char *path, size_t classes, const char *names) {
   gt_dataset *dataset;
   char found[1024] = "";
@@ -83,7 +84,7 @@ static void set_attribute(const char *path, hid_t type, hsize_t n, const void *v
   H5Fclose(file);
 }
 
-/* As h5py writes a list of texts, and as it writes an array of bytes. */
+/* As written by h5py from a list of strings, and from an array of bytes. */
 static void test_attribute(void) {
   const char *path = scratch("s.h5"), *words[] = {"cat", "ma\tn", "owl", "cat"};
   gt_dataset *dataset;

@@ -18,7 +18,7 @@ const char *__lsan_default_suppressions(void) {
   return "leak:libhdf5";
 }
 
-/* Changes 1 to 4 places of data; may shorten it.  Returns the new size. */
+/* Changes 1 to 4 bytes of data, or shortens it.  Returns the new size. */
 static size_t damage(uint8_t *data, size_t size, gt_rng *rng) {
   static const uint8_t often[] = {0, 1, 0x7f, 0x80, 0xff};
   for (uint64_t n = 1 + gt_rng_below(rng, 4); n > 0; n--) {

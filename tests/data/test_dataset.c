@@ -1,5 +1,5 @@
-/* Every kind of invalid data set file is rejected with a sentence that names what was found and
-   what is needed. */
+/* Every kind of invalid data set file is rejected with a sentence that says what was found and what
+   was expected. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -258,7 +258,7 @@ static void test_bad_files(void) {
   gt_free(bytes);
 }
 
-/* ---- what regions compare -------------------------------------------------------------------- */
+/* ---- the properties that regions compare ----------------------------------------------------- */
 
 static void schema_of(void (*change)(hid_t file), const gt_synth_spec *spec, char sha256[65]) {
   const char *path = scratch("schema.h5");

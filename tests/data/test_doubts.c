@@ -1,4 +1,4 @@
-/* What a valid file is doubted for: the order of axes, units, filters that are not there. */
+/* Warnings about valid files: the order of axes, units, missing filters. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -68,7 +68,7 @@ static double even(size_t i) {
   return 0.25;
 }
 
-/* The sentences for such a file contain `said`, or there is none ("") . */
+/* Checks that the warnings for such a file contain `said`, or that there are none (""). */
 static void doubted(const hsize_t shape[4], bool floats, double (*value)(size_t), float mean,
                     float std, const char *said) {
   gt_dataset *dataset;

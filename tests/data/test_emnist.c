@@ -8,7 +8,7 @@ static uint8_t pixel(size_t i, size_t y, size_t x) {
   return (uint8_t)(i * 31 + y * 17 + x * 3);
 }
 
-/* The files of one set, with `n` labels from `first` on in turn. */
+/* Writes the files of one set, with `n` labels from `first` on in turn. */
 static void write_set(const char *set, uint8_t first, uint8_t n) {
   static const char *const splits[] = {"train", "test"};
   uint8_t images[16 + N * SIDE * SIDE] = {0, 0, 8, 3, 0, 0, 0, N, 0, 0, 0, SIDE, 0, 0, 0, SIDE},
@@ -64,7 +64,7 @@ static void test_letters(void) {
   gt_dataset_close(dataset);
 }
 
-/* The classes of a set are known, whichever of them a region has. */
+/* The classes of a set are known, regardless of the ones that a region has. */
 static void test_balanced(void) {
   gt_dataset *dataset;
   empty_folder();

@@ -1,4 +1,5 @@
-/* Which regions read the same file, and that the file is divided among these only; a pipeline's. */
+/* The regions that read the same file, and the division of the file among these only; also for a
+   pipeline. */
 #include "scratch.h"
 
 enum { N = 900, OWN = 300 };
@@ -23,7 +24,7 @@ static gt_job *load(const char *by, const char *c, const char *d) {
   return job;
 }
 
-/* Region r's data set contains the samples identified by `samples`. */
+/* Sets region r's data set to the samples identified by `samples`. */
 static void holds(size_t r, const char *samples, size_t n) {
   infos[r] = (gt_dataset_info){.h = 4, .w = 5, .c = 1, .classes = 3, .ntrain = n, .ntest = 1};
   snprintf(infos[r].samples_sha256, sizeof infos[r].samples_sha256, "%s", samples);
@@ -34,8 +35,8 @@ static void set_up(void) {
   for (size_t r = 0; r < 4; r++) holds(r, "common", N);
 }
 
-/* The number of samples of every region; each sample of a file is in exactly one of the regions
-   that read it. */
+/* Computes the number of samples of every region; each sample of a file is in exactly one of the
+   regions that read it. */
 static void divide(const gt_job *job, size_t sizes[4]) {
   static uint8_t seen[4][N];
   size_t files[4];
@@ -81,7 +82,7 @@ static void test_pairs(void) {
   check_sizes("shares", "own.h5", "own.h5", (size_t[]){300, 600, 129, 171});
 }
 
-/* Copies and links count as one file, also with partition.by file; then one path may be two
+/* Copies and links count as one file, also with partition.by file; then one path can be two
    files. */
 static void test_by_file(void) {
   set_up();
@@ -136,14 +137,14 @@ static void refused(const gt_job *job, const char *sentence) {
   assert_failed(gt_data_files(job, infos, files), GT_ERR_DATA, sentence);
 }
 
-/* Region r's classes have these names, the three of them one behind the other. */
+/* Names region r's classes with these three concatenated names. */
 static void name(size_t r, const char *names) {
   infos[r].class_names = names;
   infos[r].class_names_bytes = 12;
   gt_sha256_hex(names, 12, infos[r].class_names_sha256);
 }
 
-/* Names are compared where there are some. */
+/* Names are compared if both regions have some. */
 static void test_class_names(void) {
   static const char order[12] = "cat\0dog\0owl", other[12] = "cat\0owl\0dog";
   size_t files[4];
@@ -157,7 +158,7 @@ static void test_class_names(void) {
   assert_int_equal(gt_data_renamed(job, infos), 3);
   refused(job,
           "regions b and d number their classes differently: class 1 is `dog` in b (common.h5) "
-          "and `owl` in d (d.h5); number them alike: name them all, in one order, in "
+          "and `owl` in d (d.h5); number them alike: list them in one order in "
           "class-names.txt of each folder, and import again");
   gt_job_close(job);
 }
@@ -178,9 +179,8 @@ static void test_refused(void) {
   infos[2].h = 4;
   infos[2].classes = 4;
   refused(job, "region c has samples of 4 x 5 x 1 uint8 of 4 classes (own.h5)");
-  refused(job,
-          "all regions need the same: number the classes alike everywhere; name them all, in one "
-          "order, in class-names.txt of each folder, and import again");
+  refused(job, "all regions need the same: number the classes alike everywhere; list them in one "
+               "order in class-names.txt of each folder, and import again");
   infos[2].classes = 3;
   strcpy(infos[2].vocabulary_sha256, "0123456789");
   refused(job,

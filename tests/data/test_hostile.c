@@ -48,7 +48,7 @@ static void high_chunks(hid_t file) {
   chunks(file, (const hsize_t[]){1, 65536, 65535, 1});
 }
 
-/* Extendible data sets may have chunks larger than the data. */
+/* Extendible data sets can have chunks larger than the data. */
 static void roomy_chunks(hid_t file) {
   chunks(file, (const hsize_t[]){1024, 6, 5, 1});
 }

@@ -77,7 +77,7 @@ static void test_loader(void) {
   gt_loader_close(whole);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused files --------------------------------------------------------------------------- */
 
 static void set_x(hid_t f, const char *name, hid_t type, const hsize_t dims[4], const void *data) {
   H5Ldelete(f, name, H5P_DEFAULT);

@@ -1,4 +1,4 @@
-/* The idx reader and the import of a folder: the written data come back, and the message names
+/* The idx reader and the import of a folder: the written data are restored, and the message names
    every kind of damage. */
 #include "scratch.h"
 

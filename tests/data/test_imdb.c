@@ -1,5 +1,5 @@
-/* Reviews: what a word is, which words get which ids, what of a text is kept; the message names
-   every invalid line; the vocabulary is in the file, and regions compare it. */
+/* Reviews: the definition of words, the words that get ids, the words kept of a text; the message
+   names every invalid line; the vocabulary is in the file, and regions compare it. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -26,7 +26,7 @@ static gt_status import(uint64_t vocabulary, uint64_t length) {
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static const struct {
-  const char *text, *words; /* words: each with a '|' behind it */
+  const char *text, *words; /* words: each followed by a '|' */
 } splits[] = {
     {"A good film.", "a|good|film|"},
     {"  ", ""},
@@ -167,7 +167,7 @@ static void wrote(const char *path) {
   (void)path;
 }
 
-/* The vocabulary as another program reads it; it follows a split; and it is compared. */
+/* Another program can read the vocabulary; it is kept in a split; and regions compare it. */
 static void test_vocabulary_in_file(void) {
   char words[3][16] = {{0}}, sha256[2][65];
   static const char *const right[] = {"<padding>", "<unknown>", "zebra"};
@@ -202,7 +202,7 @@ static void test_vocabulary_in_file(void) {
   gt_dataset_close(dataset);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused files --------------------------------------------------------------------------- */
 
 static const struct {
   const char *train, *test, *said;
@@ -258,7 +258,7 @@ static void test_long_lines(void) {
       assert_int_equal(import(0, 3), GT_OK);
       continue;
     }
-    refused("imdb_train.tsv: line 2 has more than 1048576 bytes; at most so many are read");
+    refused("imdb_train.tsv: line 2 has more than 1048576 bytes, the maximum");
   }
   gt_free(text);
   scratch_gzip(scratch("f/imdb_train.tsv.gz"), HEADER "1\t9\t0\tgood\n", sizeof HEADER + 10);

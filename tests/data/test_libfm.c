@@ -1,5 +1,5 @@
-/* libFM text: the written data come back for any line ending, and the message names every invalid
-   line. */
+/* libFM text: the written data are restored for any line ending, and the message names every
+   invalid line. */
 #include "scratch.h"
 
 #include "import.h"

@@ -6,8 +6,8 @@
 
 #include "loader.h"
 
-/* Every n up to 300, and some around powers of two: each place holds one sample, each sample has
-   one place. */
+/* Checks every n up to 300, and some around powers of two: a one-to-one mapping of positions to
+   samples. */
 static void test_permutation(void) {
   static const size_t large[] = {511, 512, 513, 4095, 4096, 4097, 60000, 65537};
   uint8_t *seen = gt_alloc(65537, 1);
@@ -167,8 +167,8 @@ static void assert_sample(const float *x, int32_t y, size_t i, bool as_floats) {
   }
 }
 
-/* One epoch of batches contains each sample of the part once, in the given order, with its own
-   values; no memory is allocated.  `whole`: without those that fill no batch. */
+/* Checks that one epoch of batches contains each sample of the part once, in the given order, with
+   its own values, and allocates no memory.  `whole`: without the samples that fill no batch. */
 static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool as_floats,
                          bool whole) {
   static float x[NTRAIN][ITEM];

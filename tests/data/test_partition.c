@@ -1,5 +1,5 @@
 /* Properties of a partition: every sample in exactly one region, same result for the same seed,
-   sizes as each kind promises, never an empty region. */
+   sizes as defined for each kind, never an empty region. */
 #include "scratch.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void drop_parts(void) {
   }
 }
 
-/* Makes all parts, and checks what holds for every kind: sorted, disjoint, complete. */
+/* Makes all parts, and checks the properties of every kind: sorted, disjoint, complete. */
 static void make_parts(const gt_partition *p) {
   static uint8_t seen[N];
   size_t total = 0;

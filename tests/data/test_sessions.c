@@ -1,5 +1,5 @@
-/* Sessions: what becomes a sample; pickles of every protocol and texts give the same; a pickle that
-   could execute anything is refused, and so is every malformed file. */
+/* Sessions: the samples made from them; pickles of every protocol and texts give the same; a pickle
+   that could execute anything is refused, and so is every malformed file. */
 #include "scratch.h"
 
 #include "bytes.h"
@@ -153,7 +153,7 @@ static void test_list_of_sessions(void) {
   assert_samples(GT_SPLIT_TRAIN, 3, 2, (int32_t[]){1, 2, 0, 5, 0, 5}, (int32_t[]){2, 5, 5}, 6);
 }
 
-/* A list that grows behind others, as the lists of a dump in blocks of 1000 do. */
+/* A list that grows but is not the last, like the lists of a dump in blocks of 1000. */
 static void test_growing_list(void) {
   enum { N = 2000 };
   char *bytes = gt_alloc(N, 16);
@@ -186,7 +186,7 @@ static void test_growing_list(void) {
   gt_dataset_close(dataset);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused files --------------------------------------------------------------------------- */
 
 static void refused(const char *said) {
   const int entries = scratch_entries();
@@ -221,9 +221,9 @@ static const struct {
   const char *said;
 } pickles[] = {
     REFUSED("cos\nsystem\n(S'true'\ntR.", "line 1 has `cos`"),
-    REFUSED("(cos\nsystem\n(S'true'\ntR.", "train.txt: opcode GLOBAL at byte 1 is refused; pickles "
-                                           "of lists, tuples and whole numbers are read, and "
-                                           "nothing in them is executed"),
+    REFUSED("(cos\nsystem\n(S'true'\ntR.", "train.txt: opcode GLOBAL at byte 1 is refused; only "
+                                           "lists, tuples and whole numbers are read, and nothing "
+                                           "is executed"),
     REFUSED("\x80\4\x8c\2os\x8c\6system\x93.", "opcode SHORT_BINUNICODE at byte 2 is refused"),
     REFUSED("\x80\2]K\1R.", "opcode REDUCE at byte 5 is refused"),
     REFUSED("\x80\2](K\1i", "opcode INST at byte 6 is refused"),
@@ -231,7 +231,7 @@ static const struct {
     REFUSED("\x80\2](\x88", "opcode NEWTRUE at byte 4 is refused"),
     REFUSED("]\x94}", "opcode EMPTY_DICT at byte 2 is refused"),
     REFUSED("]?", "byte 1 is 0x3f, which is no opcode; the pickle is damaged"),
-    REFUSED("\x80\6].", "train.txt: is a pickle of protocol 6; 0 to 5 are read"),
+    REFUSED("\x80\6].", "train.txt: is a pickle of protocol 6; expected 0 to 5"),
     REFUSED("\x80", "train.txt: ends after 1 bytes, within its pickle; expected a whole file"),
     REFUSED("](K\1", "ends after 4 bytes"),
     REFUSED("](M\1", "ends after 4 bytes"),
@@ -312,7 +312,7 @@ static void test_refused(void) {
   unlink(scratch("s/train.txt.gz"));
 }
 
-/* No part of a pickle is one: every cut of it is refused. */
+/* No prefix of a pickle is valid: every truncation is refused. */
 static void test_cut(void) {
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     for (size_t size = 1; size < pairs[i].size; size++) {

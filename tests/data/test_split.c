@@ -179,7 +179,8 @@ static void test_refused(void) {
   assert_true(scratch_entries() == entries && nwritten == 0);
 }
 
-/* Of files that are no data sets none is overwritten, and none of the parts is written. */
+/* If an output name is a file that is not a data set, it is not overwritten, and no part is
+   written. */
 static void test_other_files_stay(void) {
   const gt_partition p = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 5};
   const char *path = make(), *second = scratch("whole-2.h5");
@@ -191,7 +192,7 @@ static void test_other_files_stay(void) {
   assert_int_equal(nwritten, 0);
   assert_int_equal(access(scratch("whole-1.h5"), F_OK), -1);
   assert_failed(gt_data_check_output(second, second, true), GT_ERR_JOB,
-                "is an input and the output");
+                "is both the input and the output");
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, true, wrote), GT_OK);
   nwritten = 0;
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_OK);

@@ -1,5 +1,5 @@
-/* Text: which windows become samples, which pairs are merged (as a slow and plain trainer says),
-   any bytes come back from their tokens, the vocabulary is in the file and can be used again. */
+/* Text: the windows that become samples, the merged pairs (compared with a slow and plain trainer),
+   decoding restores any bytes, the vocabulary is in the file and can be reused. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -37,7 +37,7 @@ static int32_t *samples(const char *name, gt_split split, size_t *n, size_t *row
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Every id but the first is predicted once: samples begin with the last id of the one before. */
+/* Every id but the first is predicted once: samples begin with the last id of the previous one. */
 static void test_windows(void) {
   static const char text[] = "0123456789abcdefghijk";
   gt_text_found found;
@@ -70,7 +70,7 @@ static void test_windows(void) {
   gt_dataset_close(dataset);
 }
 
-/* The test part does not begin inside a character; a text without one can do without. */
+/* The test part does not begin inside a UTF-8 character; a text can do without a test part. */
 static void test_parts(void) {
   gt_text_found found;
   size_t n, row;
@@ -107,7 +107,7 @@ static void test_files(void) {
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 static const struct {
-  const char *text, *pieces; /* pieces: each with a '|' behind it */
+  const char *text, *pieces; /* pieces: each followed by a '|' */
 } cuts[] = {
     {"A good film.", "A| good| film|.|"},
     {"a  b", "a| | b|"},
@@ -176,7 +176,7 @@ static void plain_merge(plain *p, int32_t left, int32_t right, int32_t id) {
   p->n = to;
 }
 
-/* The most frequent pair, counted afresh; false: none occurs twice. */
+/* Finds the most frequent pair by counting from scratch; false: none occurs twice. */
 static bool plain_best(const plain *p, int32_t pair[2]) {
   size_t best = 1;
   for (size_t i = 0; i + 1 < p->n; i++) {
@@ -195,7 +195,7 @@ static bool plain_best(const plain *p, int32_t pair[2]) {
   return best > 1;
 }
 
-/* Texts of few letters, so that pairs overlap and are equally frequent. */
+/* Makes texts of few letters, so that pairs overlap and are equally frequent. */
 static void invent(gt_rng *rng, char *text, size_t n, size_t letters) {
   static const char alphabet[] = "ab c\n0.\xC3\0d";
   for (size_t i = 0; i < n; i++) text[i] = alphabet[gt_rng_below(rng, letters)];
@@ -236,7 +236,7 @@ static void test_merges(void) {
   compare("", 0, 300);
 }
 
-/* Any bytes come back, also those that training did not see. */
+/* Decoding restores any bytes, also those that did not occur in training. */
 static void test_round_trip(void) {
   static char seen[MOST], other[MOST], back[MOST];
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 72, 0);
@@ -315,7 +315,7 @@ static void test_few_pairs(void) {
   assert_int_equal(found.vocabulary, 256);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused options and files --------------------------------------------------------------- */
 
 static void refused(const gt_text_options *o, gt_status status, const char *said) {
   const int entries = scratch_entries();
@@ -381,7 +381,7 @@ static void test_options(void) {
   const gt_synth_spec images = {.seed = 1, .ntrain = 4, .ntest = 4, .h = 4, .w = 4, .classes = 2};
   assert_int_equal(gt_data_synth(scratch("images.h5"), &images), GT_OK);
   refused(&(gt_text_options){.vocabulary_of = scratch("images.h5")}, GT_ERR_DATA,
-          "images.h5: has no /merges, so it is no data set of text");
+          "images.h5: has no /merges, so it is not a data set of text");
 }
 
 /* Replaces the merges of a file. */
@@ -408,8 +408,8 @@ static const struct {
 } spoilt[] = {
     {1, {4, 0}, {1, 2, 3, 4}, "/merges has another shape; expected int32 (M,2), M at most 999744"},
     {2, {1, 3}, {1, 2, 3}, "/merges has another shape"},
-    {2, {2, 2}, {65, 66, 257, 3}, "merge 1 joins token 257; 0 to 256 are there"},
-    {2, {2, 2}, {65, -1, 256, 3}, "merge 0 joins token -1; 0 to 255 are there"},
+    {2, {2, 2}, {65, 66, 257, 3}, "merge 1 joins token 257; expected 0 to 256"},
+    {2, {2, 2}, {65, -1, 256, 3}, "merge 0 joins token -1; expected 0 to 255"},
     {2, {2, 2}, {65, 66, 65, 66}, "merge 1 is there twice; each must occur once"},
     {2,
      {7, 2},

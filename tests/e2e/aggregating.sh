@@ -88,7 +88,7 @@ ended "another kind of parts" 2 'data.partition.shares'
 train "no shares" 6 job.yaml --run-dir plain --set train.until.steps=20 --set data.partition.shares=null
 ended "no shares" 0
 train "another kind" 7 job.yaml --run-dir plain --resume --set train.until.steps=40 --set data.partition.shares=null --set regions.2.ranks=2
-ended "another kind" 4 'regions.2.ranks is 1 there and 2 here, .* may not change whether a region trains'
+ended "another kind" 4 'regions.2.ranks is 1 there and 2 here, .* must not change whether a region trains'
 check "another kind: one sentence" test "$(grep -c 'geotrain: ' err)" = 1
 train "none" 6 job.yaml --run-dir no --set 'sync={strategy: none}'
 ended "none" 2 'region hub \(ranks 1\) only aggregates'

@@ -32,7 +32,7 @@ figures=$(threads --threads 1)
 check "eval says its threads" grep -q '1 thread: --threads' threads.err
 for n in $([ $full = no ] || echo 2 3) 7; do check "eval: the same with $n threads" same "$(threads --threads $n)" "$figures"; done
 check "eval: OMP_NUM_THREADS caps them" same "$(OMP_NUM_THREADS=1 threads)" "$figures"
-check "and it says so" grep -qE '1 thread: (OMP_NUM_THREADS|one a core)' threads.err
+check "and it says so" grep -qE '1 thread: (OMP_NUM_THREADS|one per core)' threads.err
 threads --threads 0 >/dev/null
 check "--threads 0: exit 2" same "$? $(grep -c 'from 1 to' threads.err)" "2 1"
 

@@ -36,10 +36,10 @@ ended "resume" 0 'kernels of 5 layers: from the checkpoint'
 check "of the checkpoint is recorded" same "$(how measured)" checkpoint
 
 "$GEOTRAIN" info job.yaml --measure --out job.yaml 2>words
-check "the job file is not what --measure writes" grep -q 'job.yaml is an input and the output' words
+check "the job file is not what --measure writes" grep -q 'job.yaml is both the input and the output' words
 "$GEOTRAIN" info job.yaml --measure --out file 2>words
 check "info --measure writes a file" grep -q "^machine " file
-check "info --measure says what it did" grep -q "5 layers measured in .* --set train.choices=file computes so" words
+check "info --measure says what it did" grep -q "5 layers measured in .* use them with --set train.choices=file" words
 sed -i 's/\(linear .*\): .*/\1: forward=blas input=blas weight=blas/' file
 train "by a file" 4 job.yaml --run-dir file-1 --set train.choices=file --verbose
 ended "by a file" 0 'kernels of 5 layers: from file' 'forward: .*blas 3'
@@ -67,7 +67,7 @@ train "no file" 2 job.yaml "${few[@]}" --run-dir none --set train.choices=nowher
 ended "no file" 2 'train.choices: nowhere cannot be opened: No such file or directory; expected measure, rule or a file'
 sed 's/weight=[a-z-]*$/weight=best/' file >malformed
 train "malformed" 2 job.yaml "${few[@]}" --run-dir malformed --set train.choices=malformed
-ended "malformed" 2 'malformed, line [0-9]+: weight=best is no way that this layer can be computed in'
+ended "malformed" 2 'malformed, line [0-9]+: weight=best is not available for this layer'
 
 # Ranks that read different files with the same name.
 mkdir -p here there && cp file here/choices && sed 's/forward=blas/forward=dnn/' file >there/choices

@@ -71,7 +71,7 @@ ended "all rounds are lost" 4 'copy/ckpt: a checkpoint was whole in every region
 check "all rounds are lost: the final model stays" cmp -s run/final.h5 copy/final.h5
 rm -rf copy/ckpt
 train "the folder is lost" 4 job.yaml --run-dir copy --resume
-ended "the folder is lost" 4 'copy holds a final model and no checkpoint to go on from'
+ended "the folder is lost" 4 'copy holds a final model and no checkpoint to resume from'
 check "the folder is lost: the final model stays" cmp -s run/final.h5 copy/final.h5
 rm -rf copy
 

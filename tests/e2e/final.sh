@@ -23,7 +23,7 @@ sed -i 's/strategy: sma, period: 4/strategy: asgd-ga, period: 7/; s/{steps: 60}/
 start 4 job.yaml --run-dir long --set train.until.steps=1000000
 wait_round long 1
 plainly "eval before the end" eval long data.h5
-ended "eval before the end" 4 'long/final.h5 is not there.* long holds ckpt/'
+ended "eval before the end" 4 'long/final.h5 does not exist.* long holds ckpt/'
 kill -USR1 "$launcher"
 wait_end "a run that is stopped" 60
 gone "a run that is stopped"
@@ -45,7 +45,7 @@ ended "export RUN_DIR" 0 '61706 numbers of lenet5'
 plainly "export FILE" export run/final.h5 of-file.safetensors
 check "export: the same of both" cmp of-run.safetensors of-file.safetensors
 plainly "eval of a region" eval run east data.h5
-ended "eval of a region" 4 'run/final-east.h5 is not there.* run holds final.h5, ckpt/'
+ended "eval of a region" 4 'run/final-east.h5 does not exist.* run holds final.h5, ckpt/'
 plainly "a region of a file" eval run/final.h5 east data.h5
 ended "a region of a file" 2 'final.h5 is not a run directory'
 
@@ -104,5 +104,5 @@ for clock in real virtual; do
   done
 done
 plainly "none: no region named" eval real data.h5
-ended "none: no region named" 4 'real/final.h5 is not there.* real holds final-east.h5, final-west.h5, ckpt/'
+ended "none: no region named" 4 'real/final.h5 does not exist.* real holds final-east.h5, final-west.h5, ckpt/'
 finish

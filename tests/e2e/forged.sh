@@ -41,7 +41,7 @@ refused='a message of region a was refused:'
 forged "a frame longer than the buffer" '2 1 1 length 2000000'
 ended "a frame longer than the buffer" 5 "$refused a frame has 2246888 bytes; the longest of this job has [0-9]+"
 forged "an unknown kind" '2 17 1 byte 4 99'
-ended "an unknown kind" 5 "$refused .* is of no known kind"
+ended "an unknown kind" 5 "$refused .* has an unknown kind"
 if [ "$full" = yes ]; then
   forged "a lost model" '2 33 1 drop' --clock virtual
   ended "a lost model" 5 "$still the final model and the result of region a"

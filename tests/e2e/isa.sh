@@ -30,7 +30,7 @@ check "an unknown set: what is needed" same "$(cat words)" 'geotrain: GEOTRAIN_I
 if [ "$best" = plain ]; then
   GEOTRAIN_ISA=avx2 "$GEOTRAIN" info >words 2>&1
   check "more than the CPU has: exit 2" same $? 2
-  check "more than the CPU has: said" same "$(cat words)" 'geotrain: GEOTRAIN_ISA is avx2, and this CPU has no more than plain; expected that or a lower one'
+  check "more than the CPU has: said" same "$(cat words)" 'geotrain: GEOTRAIN_ISA is avx2, but this CPU supports at most plain; choose that or a lower one'
   finish
 fi
 

@@ -58,7 +58,7 @@ train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --
 ended "another file at a resume" 2 'regions.2.data.path is whole-3.h5 there and other.h5 here'
 cp whole-3.h5 kept.h5 && cp other.h5 whole-3.h5
 train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=3
-ended "other data at a resume" 4 'more/ckpt/[0-9]+/(east|west|north).h5: it was trained on images normalised otherwise than by mean 0\.'
+ended "other data at a resume" 4 'more/ckpt/[0-9]+/(east|west|north).h5: it was trained with another normalisation of images than by mean 0\.'
 mv kept.h5 whole-3.h5
 
 # ---- given by the job ----------------------------------------------------------------------------
@@ -82,7 +82,7 @@ train "a copy is the same file" 6 job.yaml --run-dir copy "${own[@]}" --set 'dat
 ended "a copy is the same file" 0 'regions east and west read the same training samples \(whole.h5, copy.h5\): they are divided between them$'
 check "each sample once" same "$(samples copy)" "300 600 150"
 
-# ---- classes numbered differently -------------------------------------------------------------------------------
+# ---- classes numbered differently ----------------------------------------------------------------
 
 # idx FILE DIMENSIONS...: a header of idx; the bytes follow on stdin.
 idx() {
@@ -112,14 +112,14 @@ named() {
   train "$1" 4 named.yaml --run-dir "named-$2"
 }
 named "other classes" a
-ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 4 classes \(m2.h5\).*; all regions need the same: number the classes alike everywhere; name them all, in one order, in class-names.txt of each folder, and import again'
+ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 4 classes \(m2.h5\).*; all regions need the same: number the classes alike everywhere; list them in one order in class-names.txt of each folder, and import again'
 printf 'cat\nowl\ndog\n' >m2/class-names.txt
 named "another order" b
 ended "another order" 3 'regions east and west number their classes differently: class 1 is `dog` in east \(m1.h5\) and `owl` in west \(m2.h5\); number them alike'
 check "another order: said once" same "$(grep -c '^geotrain: ' err)" 1
 rm m2/class-names.txt
 named "names in one region" c
-ended "names in one region" 0 'the classes have names in the data of region east and none in those of region west'
+ended "names in one region" 0 'the classes of region east have names and those of region west do not'
 cp m1/class-names.txt m2
 named "one order" d
 ended "one order" 0

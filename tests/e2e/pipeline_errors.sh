@@ -120,7 +120,7 @@ done
 rm -rf spoilt && cp -r four spoilt && rm -r spoilt/summary.json spoilt/final.h5 spoilt/ckpt/3
 "$GEOTRAIN_HELPERS/e2e.poison" spoilt 2 west model/params nan || fail "poison"
 train "the newest round is not finite in one region" 6 "${four[@]}" --run-dir spoilt --resume
-ended "the newest round is not finite in one region" 0 'ckpt/2/west.h5: model/params is not finite' 'continues from round 1'
+ended "the newest round is not finite in one region" 0 'ckpt/2/west.h5: model/params has non-finite values' 'continues from round 1'
 check "the newest round is not finite in one region: the parameters" same "$(weights spoilt)" "$(weights judge)"
 rm -rf huge && cp -r four huge && rm -r huge/summary.json huge/final.h5 huge/ckpt/3
 "$GEOTRAIN_HELPERS/e2e.poison" huge 2 west model/params 3e38 || fail "poison"

@@ -1,6 +1,6 @@
 # timeout: 300
 # processors: 2
-# A resume that cuts the model in other places or moves stages to other regions: each region takes
+# A resume that divides the model differently or moves stages to other regions: each region takes
 # what it lacks from the other regions' files of the round, with the optimizer's arrays.  The
 # parameters at the end are those of one worker with the whole model.
 pipeline_steps='8 4 3'
@@ -26,7 +26,7 @@ recut() {
   train "$name" "$ranks" four.yaml --run-dir "$name" --resume "$@"
 }
 judged() {
-  ended "$1" 0 'cuts the model in other places than round'
+  ended "$1" 0 'divides the model differently than round'
   check "$1: the parameters" same "$(weights "$1")" "$(weights judge)"
   check "$1: the test loss" same "$(field "$1" test_loss)" "$(field judge test_loss)"
 }
@@ -56,7 +56,7 @@ for n in 3 $([ $full = no ] || echo 5); do
   check "written in $n parts: the text" cmp -s one out
 done
 
-# ---- what is refused -----------------------------------------------------------------------------
+# ---- what is refused ------------------------------------------------------------------------------
 
 recut first 6 four 1 --set 'pipeline.stages=[{region: west, last: transformer.h.0}, {region: east, last: transformer.h.2}, {region: east, last: transformer.h.3.attn}, {region: west}]'
 ended "another first region" 4 'pipeline.stages begins in region east there and in region west here'

@@ -64,7 +64,7 @@ else
 fi
 (PATH=/nowhere && "$GEOTRAIN" placement --model-bytes 17MB --catalogue "$prices" --plot a.png >out 2>err)
 check "without gnuplot one sentence says so" same "$? $(cat err)" \
-  "2 geotrain: placement: --plot needs gnuplot, and there is none in PATH; install it, or leave --plot out (--csv writes the same figures)"
+  "2 geotrain: placement: --plot needs gnuplot, which is not in PATH; install it, or omit --plot (--csv writes the same figures)"
 
 # ---- mistakes --------------------------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ check "without gnuplot one sentence says so" same "$? $(cat err)" \
 catalogue() { cat "$prices"/*.csv | sed -E -e '1b' -e '/^rate,cloud/d' -e "$1" >bad.csv; }
 
 catalogue '/^function_gb_s,aws/d'
-refused "a catalogue as the output" 'bad.csv is an input and the output' -- --catalogue bad.csv --csv bad.csv
+refused "a catalogue as the output" 'bad.csv is both the input and the output' -- --catalogue bad.csv --csv bad.csv
 refused "a missing rate" bad.csv 'no function_gb_s of aws at london' 'function_gb_s,aws,london' -- --catalogue bad.csv
 catalogue '/^egress_gb,aws,mumbai,/d'
 refused "a missing tariff" 'no egress_gb of aws at mumbai' -- --catalogue bad.csv

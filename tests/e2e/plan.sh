@@ -159,7 +159,7 @@ refused "too much for limits.wan_bytes" 'limits.wan_bytes is 1000' two.yaml --se
 refused "a margin that is none" 'margin is "1"' two.yaml --margin 1
 refused "no job" 'expected one job file' two.yaml mixed.yaml
 refused "a folder that is not there" 'nowhere/out.yaml' two.yaml --write nowhere/out.yaml
-refused "the job file itself" 'two.yaml is an input and the output' two.yaml --write two.yaml
+refused "the job file itself" 'two.yaml is both the input and the output' two.yaml --write two.yaml
 check "nothing is left beside the written job" same "$(find . -name '*.tmp-*')" ""
 
 # ---- many -------------------------------------------------------------------------------------------------------------------------

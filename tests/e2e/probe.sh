@@ -60,7 +60,7 @@ check "and what its server's work takes" same "$(grep -c 'local: .* update: .* a
 train "with the profile" 4 two.yaml --run-dir with --set profile=two.profile --set train.until.steps=8
 ended "with the profile" 0
 
-# ---- three regions, links that differ, and two that share their region's access ------------------------------------------------
+# ---- three regions, links that differ, and two that share their region's access -------------------------------------------------
 
 # The access of east limits its links when all are used, though not alone; the other regions are
 # slowed by it and have no access limit.
@@ -81,7 +81,7 @@ check "six directions in the profile" same "$(grep -c 'from: ' three.profile)" 6
 # ---- reasons --------------------------------------------------------------------------------------------------------------------
 
 probe "too few ranks" 3 quick.yaml
-ended "too few ranks" 7 '^NO-GO$' '3 ranks were started, but the job needs 4' 'region west would get 1 rank, and needs 2 or more'
+ended "too few ranks" 7 '^NO-GO$' '3 ranks were started, but the job needs 4' 'region west would get 1 rank, and needs at least 2'
 printf '#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" -ge 2 ] && export GEOTRAIN_REGION=wst || export GEOTRAIN_REGION=east\nexec "$@"\n' >misnamed
 chmod +x misnamed
 run "no such region" -n 4 ./misnamed "$GEOTRAIN" probe quick.yaml
@@ -108,7 +108,7 @@ else
   skip "read-only checkpoint directory" "a mount is for root only, and not in every container"
 fi
 
-# ---- hosts of their own: a blocked link, a link that is refused -------------------------------------------------------------------
+# ---- hosts of their own: a blocked link, a link that is refused -----------------------------------------------------------------
 
 tag=p$$
 hosts=("${tag}a" "${tag}b")

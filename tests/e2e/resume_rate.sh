@@ -73,7 +73,7 @@ train "longer" 3 two.yaml --run-dir longer --resume --set train.until.epochs=2
 ended "longer" 0 'was for 125 steps: it continues at'
 check "longer: the rate does not jump" between "$(of longer lr)" "$(of longer lr_before)" "$(of longer lr_before)"
 train "longer when finished" 3 two.yaml --run-dir two --resume --set train.until.epochs=2
-ended "longer when finished" 0 'rises from 0 to 0.05, as of a run of which 50.0 % is done'
+ended "longer when finished" 0 'rises from 0 to 0.05, as in a run of which 50.0 % is done'
 
 # If regions move in lockstep, all use the steps of the longest, and stay equal.
 sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/strategy: sma, period: 4/strategy: ssgd/' -e 's/momentum: 0.9}/momentum: 0.9}, schedule: {name: cosine}/' \

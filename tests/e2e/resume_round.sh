@@ -22,7 +22,7 @@ fresh() { rm -rf copy && cp -r run copy; }
 fresh
 poison copy "$newest" west model/params nan
 train "one region's newest is not finite" 4 job.yaml --run-dir copy --resume "${ends[@]}"
-ended "one region's newest is not finite" 0 "ckpt/$newest/west.h5: model/params is not finite" "continues from round $((newest - 1))"
+ended "one region's newest is not finite" 0 "ckpt/$newest/west.h5: model/params has non-finite values" "continues from round $((newest - 1))"
 check "one region's newest is not finite: the model of a whole run" same "$(field copy params_sha256)" "$sha"
 
 fresh
@@ -80,5 +80,5 @@ ended "astray" 6 'not finite' "round $((newest + 1)) holds .*--resume-round N"
 check "astray: the round before stays" [ -e "copy/ckpt/$newest/east.h5" -a -e "copy/ckpt/$newest/west.h5" ]
 check "astray: what it went to stays too" same "$(newest_round copy)" $((newest + 1))
 train "astray: resume" 4 job.yaml --run-dir copy --resume --set checkpoint.keep=1
-ended "astray: resume" 6 'gave nothing but gradients that are not finite' "continues from round $newest"
+ended "astray: resume" 6 'gave only non-finite gradients' "continues from round $newest"
 finish

@@ -16,7 +16,7 @@ ended "an output is forgotten" 2 'second.txt exists and is no HDF5 file, so it i
 check "an output is forgotten: the text stays" cmp -s verse.txt second.txt
 "$GEOTRAIN" data import text verse.txt pairs.h5 --vocabulary-of pairs.h5 >out 2>err
 code=$?
-ended "an output that is an input" 2 'pairs.h5 is an input and the output'
+ended "an output that is an input" 2 'pairs.h5 is both the input and the output'
 "$GEOTRAIN" data info pairs.h5 >info
 for word in 'name +pairs$' '1 x 1 x 12 int32' 'features +280$' 'vocabulary +[0-9a-f]{64}$'; do check "pairs: $word" grep -qE "$word" info; done
 check "pairs: no table of labels" same "$(grep -c label info)" 0

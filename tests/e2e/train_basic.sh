@@ -23,7 +23,7 @@ check "eval of the last round" "$GEOTRAIN" eval "run/ckpt/$newest/east.h5" data.
 check "no temporary file is left" same "$(find run -name '*.tmp*' | wc -l)" 0
 
 train "again without --resume" 5 five.yaml --run-dir run
-ended "again without --resume" 2 "run directory run holds a run already" "--resume"
+ended "again without --resume" 2 "run directory run already holds a run" "--resume"
 train "--resume of a finished run" 5 five.yaml --run-dir run --resume
 ended "--resume of a finished run" 0 "test accuracy"
 check "its samples stay" same "$(field run samples)" 800

@@ -28,7 +28,7 @@ wait_seen() {
   fail "$1" "does not say '$2': $(tail -n 3 "$1")"
 }
 
-# ---- a job that waits in the queue and then leaves it without a word; looked at while the rest continues ------------------------------------
+# ---- a job that waits in the queue and then leaves it without a word; looked at while the rest continues ----------------------------------
 
 mkdir lost
 echo "17 1700000000" >lost/slurm-jobs
@@ -93,7 +93,7 @@ check "squeue is asked for both jobs at once" same "$(grep -c 'j 21,22$' stopped
 echo '22|TIMEOUT|TimeLimit|2031-01-01T10:00:00' >stopped/answer
 queue stopped --once stopped >once.out
 check "not requeued: exit 75" same $? 75
-check "not requeued" seen once.out 'job 22 has left the queue \(TIMEOUT\): submit it again to go on$'
+check "not requeued" seen once.out 'job 22 has left the queue \(TIMEOUT\): submit it again to continue$'
 echo error >stopped/answer
 queue stopped --once stopped >once.out
 check "the controller is down: exit 0" same $? 0
@@ -104,7 +104,7 @@ queue stopped stopped >once.out
 check "a limit: exit 6" same $? 6
 check "a limit" seen once.out '^ended by a limit'
 
-# ---- a sweep: the runs below, and those that wait ------------------------------------------------------------------------------------------
+# ---- a sweep: the runs below, and those that wait -----------------------------------------------------------------------------------------
 
 mkdir sweep
 cp -r run sweep/4
@@ -118,7 +118,7 @@ queue sweep sweep >once.out
 check "sweep: exit 0" same $? 0
 check "sweep: both tables" same "$(grep -c '^sweep/[0-9]*$' once.out) $(grep -c '^test accuracy' once.out)" "2 2"
 
-# ---- Ctrl-C, mistakes --------------------------------------------------------------------------------------------------------------------
+# ---- Ctrl-C, mistakes ---------------------------------------------------------------------------------------------------------------------
 
 mkdir empty
 env -u GEOTRAIN_DRILL "$GEOTRAIN" watch empty >ctrl.out &
@@ -135,7 +135,7 @@ check "--progress none: exit 2" same $? 2
 watch >once.out 2>&1
 check "no directory given: exit 2" same $? 2
 
-# ---- the job that waited -------------------------------------------------------------------------------------------------------------------
+# ---- the job that waited ------------------------------------------------------------------------------------------------------------------
 
 wait "$lost"
 check "lost: exit 5" same "$(cat lost/code)" 5

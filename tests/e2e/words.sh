@@ -44,7 +44,7 @@ for command in info simulate; do
 done
 "$GEOTRAIN" info job.yaml --set 'regions.0.place=aws:london' --set "plan.catalogue=$GEOTRAIN_SOURCE/jobs/prices" >said 2>&1
 check 'a place that there is, info' same "$?" 0
-answers '--out that cannot be made' 2 'simulate: --out /proc/out cannot be made: ' simulate job.yaml "${compute[@]}" --out /proc/out
+answers '--out that cannot be made' 2 'simulate: --out /proc/out cannot be created: ' simulate job.yaml "${compute[@]}" --out /proc/out
 printf x >file
 answers '--out that is a file' 2 'file/summary.json' simulate job.yaml "${compute[@]}" --out file
 

@@ -65,10 +65,10 @@ static void what_fits(void) {
 
 static void what_does_not(void) {
   environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
-  refused("srun --mpi=none started 4 tasks, and " LIBRARY
-          " cannot make one world of them; srun --mpi=pmix can");
+  refused("srun --mpi=none started 4 tasks, which " LIBRARY
+          " cannot join into one world; use srun --mpi=pmix");
   environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0", NULL);
-  refused("srun --mpi=none started 1 task, and");
+  refused("srun --mpi=none started 1 task, which");
   environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_MPI_TYPE=pmi2", "PMI_RANK=1",
               "PMI_SIZE=4", NULL);
   refused("srun --mpi=pmi2 started 4 tasks");
@@ -123,14 +123,14 @@ static void apart(void) {
   assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "Open MPI's mpirun started 4 processes, but this geotrain was built with "
-                      "MPICH Version: 4.0.2, which makes a world of each; the job needs one of 4 "
-                      "(a 2, b 2): the mpirun of that MPI -n 4, by its path, or a geotrain that "
-                      "was built with Open MPI");
+                      "MPICH Version: 4.0.2, which cannot join them into one world; the job needs "
+                      "one of 4 (a 2, b 2): use the mpirun of that MPI -n 4, by its path, or a "
+                      "geotrain built with Open MPI");
   environment("SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL);
   assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
-                      "4 tasks were started, but each is a world of 1 rank, and the job needs one "
-                      "of 4 (a 2, b 2): srun --mpi=pmix, or mpirun -n 4");
+                      "4 tasks were started, but each is a world of 1 rank; the job needs one of 4 "
+                      "ranks (a 2, b 2): use srun --mpi=pmix, or mpirun -n 4");
 }
 
 TESTS(what_fits, what_does_not, one_speaks, advice, apart)

@@ -1,6 +1,6 @@
 /* ranks: 3 4; processors: 1 */
 /* Workers form the mean of their gradients in shared memory: the same bits as gt_vec_mean for any
-   timing, number of parameters, participants and samples; buffers come back, and the common
+   timing, number of parameters, participants and samples; buffers are returned, and the common
    parameters are complete. */
 #include "internal.h"
 #include "geotrain/tensor.h"
@@ -12,7 +12,7 @@
 
 static int rank, size;
 
-/* Numbers of a step that every rank can compute. */
+/* Returns numbers of a step that every rank can compute. */
 static uint32_t mix(int64_t step, size_t a) {
   uint32_t h = (uint32_t)step * 2654435761u + (uint32_t)a * 40503u + 12345u;
   h = (h ^ (h >> 15)) * 2246822519u;
@@ -36,7 +36,7 @@ static float grad_at(int64_t step, size_t worker, size_t i) {
   return (float)((i * 7919u + mix(step, worker)) % 100003u) / 7.0f - 7000.0f;
 }
 
-/* Worker 0 is ordered later in some steps, with other parameters. */
+/* True for worker 0 in some steps, in which it is ordered later, with other parameters. */
 static bool is_late(int64_t step, size_t worker) {
   return worker == 0 && step % 4 == 1;
 }

@@ -1,4 +1,4 @@
-/* Memory orders of the data that ranks share.  Threads play the PS and the workers: ThreadSanitizer
+/* Memory orders of the data shared by ranks.  Threads play the PS and the workers: ThreadSanitizer
    follows the rules of C11, not of one CPU, and detects code that is only correct on x86
    (tests/run.sh --full).  A release and an acquire stand for a message, as MPI_Win_sync makes it
    between ranks. */

@@ -1,7 +1,8 @@
 /* ranks: 2 4; processors: 1; wraps: gt_panic */
 /* Passes of a pipeline in the local plane: a chain of workers whose inputs are pieces of several
-   activation areas, in shared memory and by messages; the PS knows what every byte must be.  In every fifth step
-   parameters are in the snapshot, which nobody changes.  What cannot be is refused. */
+   activation areas, in shared memory and by messages; the PS knows the right value of every byte.
+   In every fifth step parameters are in the snapshot, which does not change.  Invalid orders and
+   pushes are refused. */
 #include "tests.h"
 #include "internal.h"
 
@@ -12,7 +13,7 @@
 #define MICROS   UINT32_C(1000)
 #define STEP     UINT32_C(16) /* micro-batches of a step */
 
-/* An area: for each slot an output, then what the PS writes. */
+/* An area: for each slot an output, then the bytes written by the PS. */
 #define SLOTS   3
 #define OUTPUT  ((size_t)20000)
 #define LANDING ((size_t)3000)
@@ -32,7 +33,8 @@ static float grad_at(size_t worker, uint32_t micro, size_t i) {
   return (float)worker * 1000.0f + (float)micro + (float)(i % 97);
 }
 
-/* The sum depends on every byte of the input and its place, every byte of the output on the sum. */
+/* Returns a sum that depends on every byte of the input and its position; every byte of the output
+   depends on the sum. */
 static uint32_t sum_of(const uint8_t *input, size_t n) {
   uint32_t sum = 7;
   for (size_t i = 0; i < n; i++) sum = sum * 31 + input[i];
@@ -43,7 +45,7 @@ static uint8_t output_at(const uint8_t *input, size_t n, uint32_t sum, size_t i)
   return (uint8_t)((n ? input[i % n] : 0U) + (sum >> (i % 4 * 8)) + i * 7);
 }
 
-/* ---- a panic that is expected ---------------------------------------------------------------- */
+/* ---- an expected panic ----------------------------------------------------------------------- */
 
 static jmp_buf back;
 static bool expected;
@@ -78,7 +80,7 @@ typedef struct {
   gt_plane_ps *plane;
   size_t workers, ended;
   gt_rng rng;
-  uint8_t *areas[WORKERS]; /* what the activation areas must hold */
+  uint8_t *areas[WORKERS]; /* the expected contents of the activation areas */
   uint64_t outputs[WORKERS][SLOTS];
   uint8_t *input;
   uint32_t done[WORKERS], updates[WORKERS], sums[WORKERS];
@@ -91,7 +93,7 @@ static size_t below(server *s, size_t n) {
   return (size_t)gt_rng_below(&s->rng, n);
 }
 
-/* At most `parts` pieces; a part may be empty. */
+/* Adds at most `parts` pieces; a part can be empty. */
 static void add_pieces(server *s, gt_pass_msg *pass, size_t worker, size_t from, size_t bytes,
                        size_t parts) {
   for (; parts > 0; parts--) {
@@ -103,7 +105,7 @@ static void add_pieces(server *s, gt_pass_msg *pass, size_t worker, size_t from,
   }
 }
 
-/* The pieces fill the input one behind the other, and are listed in another order. */
+/* Arranges pieces that fill the input contiguously, but are listed in another order. */
 static size_t arrange(server *s, gt_pass_msg *pass) {
   size_t n = 0;
   for (size_t i = 0; i < pass->npieces; i++) {
@@ -138,7 +140,7 @@ static void choose_pieces(server *s, size_t worker, gt_pass_msg *pass) {
   }
 }
 
-/* Writes into the copy of the area what the worker must write. */
+/* Writes the worker's expected output into the copy of the area. */
 static void foresee(server *s, size_t worker, const gt_pass_msg *pass, size_t n) {
   for (size_t i = 0; i < pass->npieces; i++) {
     const gt_pass_piece *p = &pass->pieces[i];
@@ -153,7 +155,7 @@ static bool is_lent(const gt_order_msg *order) {
   return order->step % 5 == 4;
 }
 
-/* All workers have answered the orders of the last step that was lent. */
+/* Lends the snapshot when all workers have answered the orders of the last step that used it. */
 static void lend(server *s, const gt_order_msg *order) {
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   for (size_t i = 0; s->lent != order->step && i < NPARAMS; i++)
@@ -213,8 +215,8 @@ static void order_update(server *s, size_t worker) {
   give(s, worker);
 }
 
-/* As a conductor would: one pass at a time, inputs first, slots are free again when the last worker
-   is done with them. */
+/* Runs one pass at a time, inputs first; slots are free again when the last worker is done with
+   them. */
 static void conduct(server *s, size_t worker) {
   const uint32_t micro = s->done[worker];
   if (s->busy[worker]) return;
@@ -364,7 +366,7 @@ static void chain(void) {
   }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused orders and pushes --------------------------------------------------------------- */
 
 static void order_refused(const gt_order_msg *order, const char *why) {
   assert_int_equal(gt_order_check(order, 3, 1000), GT_ERR_FAULT);
@@ -378,14 +380,14 @@ static void orders_that_do_not_fit(void) {
           .out = 900, .out_bytes = 100, .npieces = 1, .pieces = {{.bytes = 1000, .worker = 2}}}};
   gt_order_msg bad = good;
   assert_int_equal(gt_order_check(&good, 3, 1000), GT_OK);
-  bad.kind = 0, order_refused(&bad, "of kind 0, which is unknown");
-  bad.kind = GT_ORDER_PASS + 1, order_refused(&bad, "of kind 6, which is unknown");
+  bad.kind = 0, order_refused(&bad, "has unknown kind 0");
+  bad.kind = GT_ORDER_PASS + 1, order_refused(&bad, "has unknown kind 6");
   bad = good, bad.pass.out = 901;
   order_refused(&bad, "has 100 bytes at 901; the activation area has 1000");
   bad = good, bad.pass.out = UINT64_MAX, order_refused(&bad, "the activation area has 1000");
   bad = good, bad.pass.out_bytes = GT_PASS_BYTES_MAX + 1;
-  order_refused(&bad, "the output of a pass has 1073741825 bytes; 1073741824 is the most");
-  bad = good, bad.pass.npieces = 9, order_refused(&bad, "has 9 pieces; 8 is the most");
+  order_refused(&bad, "the output of a pass has 1073741825 bytes; expected at most 1073741824");
+  bad = good, bad.pass.npieces = 9, order_refused(&bad, "has 9 pieces; expected at most 8");
   bad = good, bad.pass.pieces[0].worker = 3;
   order_refused(&bad, "of worker 3; 3 workers have 1000 bytes each");
   bad = good, bad.pass.pieces[0].from = 1;
@@ -393,7 +395,7 @@ static void orders_that_do_not_fit(void) {
   bad = good, bad.pass.pieces[0].from = UINT64_MAX, order_refused(&bad, "in the activation area");
   bad = good, bad.pass.pieces[0].bytes = UINT64_MAX, order_refused(&bad, "a piece of a pass has");
   bad = good, bad.pass.npieces = 2, bad.pass.pieces[1].bytes = 1;
-  order_refused(&bad, "have 1001 bytes together; 1000 is the most");
+  order_refused(&bad, "have 1001 bytes together; expected at most 1000");
 }
 
 static void order_beyond(void *plane) {
@@ -420,7 +422,7 @@ static void wait_once(void *plane) {
   gt_plane_worker_wait(plane, &order, LIMIT_S);
 }
 
-/* Both sides, as if the other had sent nonsense. */
+/* Both sides, as if the other had sent an invalid message. */
 static void refuse_on_ps(void) {
   gt_plane_ps *plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size);
   const gt_order_msg unknown = {.kind = 77},
@@ -432,7 +434,7 @@ static void refuse_on_ps(void) {
     MPI_Send(&beyond, (int)sizeof beyond, MPI_BYTE, w, GT_TAG_ORDER, MPI_COMM_WORLD);
   }
   refuses(poll_once, plane, "from worker rank 1: the output of a pass has");
-  refuses(poll_once, plane, "worker rank 1 pushed kind 78, which is unknown");
+  refuses(poll_once, plane, "worker rank 1 pushed unknown kind 78");
   gt_plane_ps_close(plane, LIMIT_S);
 }
 
@@ -441,7 +443,7 @@ static void refuse_on_worker(void) {
   const gt_push_msg beyond = {.kind = GT_PUSH_PASS, .out = 1, .out_bytes = AREA},
                     unknown = {.kind = 78};
   refuses(push_beyond, plane, "the output of a pass has");
-  refuses(wait_once, plane, "from this region's PS: an order is of kind 77, which is unknown");
+  refuses(wait_once, plane, "from this region's PS: an order has unknown kind 77");
   refuses(wait_once, plane, "from this region's PS: a pass reads 1 bytes at 0");
   if (rank == 1) {
     MPI_Send(&beyond, (int)sizeof beyond, MPI_BYTE, 0, GT_TAG_PUSH, MPI_COMM_WORLD);

@@ -29,8 +29,8 @@ static void worlds_of_one(void) {
   /* as set by a launcher whose PMIx version differs from this MPI's */
   setenv("OMPI_COMM_WORLD_SIZE", "5", 1);
   check_refused(five, 2,
-                "5 tasks were started, but each is a world of 1 rank, and the job needs one of 5 "
-                "(shanghai 3, chongqing 2): srun --mpi=pmix, or mpirun -n 5");
+                "5 tasks were started, but each is a world of 1 rank; the job needs one of 5 "
+                "ranks (shanghai 3, chongqing 2): use srun --mpi=pmix, or mpirun -n 5");
   setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
 }
 

@@ -67,7 +67,7 @@ static void panic_before_init_exits_with_its_code(void) {
   assert_string_equal(text, "geotrain: no data for us\n");
 }
 
-/* The time in which a process was stopped does not count for its deadline. */
+/* Time in which a process was stopped does not count for its deadline. */
 static void a_stopped_process_has_not_waited(void) {
   gt_patience patience;
   gt_patience_start(&patience, 2.0);

@@ -12,7 +12,7 @@ typedef struct {
   size_t h, w, c;
 } r64_extent;
 
-/* y (n,p,q,k) from x (n,h,w,c) and weights (r,s,c,k), square window. */
+/* Computes y (n,p,q,k) from x (n,h,w,c) and weights (r,s,c,k), square window. */
 static inline r64_extent r64_conv(double *y, const double *x, const double *w, const double *b,
                                   size_t n, r64_extent e, size_t k, size_t window, size_t stride,
                                   size_t pad) {
@@ -68,7 +68,7 @@ static inline void r64_relu(double *x, size_t n) {
   for (size_t i = 0; i < n; i++) x[i] = fmax(x[i], 0.0);
 }
 
-/* Mean over n of -log softmax. */
+/* Returns the mean over n of -log softmax. */
 static inline double r64_loss(const double *x, const int32_t *labels, size_t n, size_t classes) {
   double total = 0.0;
   for (size_t i = 0; i < n; i++) {
@@ -83,9 +83,9 @@ static inline double r64_sigmoid(double x) {
   return 1.0 / (1.0 + exp(-x));
 }
 
-/* h (H), the last hidden state of an LSTM over the vectors x (T,E) of one sample, from vector
-   `start` on; w: weights (4H,E) and (4H,H), then two biases (4H), with the gates in the order i, f,
-   g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).  scratch (6H). */
+/* Computes h (H), the last hidden state of an LSTM over the vectors x (T,E) of one sample, from
+   vector `start` on; w: weights (4H,E) and (4H,H), then two biases (4H), with the gates in the
+   order i, f, g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).  scratch (6H). */
 static inline void r64_lstm(double *h, const double *x, const double *w, size_t start, size_t T,
                             size_t E, size_t H, double *scratch) {
   double *z = scratch, *c = z + 4 * H;
@@ -145,8 +145,8 @@ static inline void r64_attention(double *y, const double *x, size_t T, size_t D,
     }
 }
 
-/* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before
-   pooling, as in the papers. */
+/* Returns LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU
+   before pooling, as in the papers. */
 static inline double r64_lenet(const double *params, const double *x, const int32_t *labels,
                                size_t n, r64_extent e, size_t classes) {
   const size_t most = n * e.h * e.w * 16 + n * 400;

@@ -22,8 +22,8 @@ static inline void r64_relu_near(double *x, size_t n, r64_walk *walk) {
   r64_relu(x, n);
 }
 
-/* y (n,p,q,k) from x (n,e): a square window without bias.  The inner loop is over outputs, for
-   speed. */
+/* Computes y (n,p,q,k) from x (n,e): a square window without bias.  The inner loop is over outputs,
+   for speed. */
 static inline r64_extent r64_conv_plain(double *y, const double *x, r64_walk *walk, r64_extent e,
                                         size_t k, size_t window, size_t stride) {
   const size_t pad = window / 2, p = (e.h + 2 * pad - window) / stride + 1,
@@ -62,8 +62,8 @@ static inline void r64_norm(double *x, r64_walk *walk, r64_extent e) {
   walk->running += 2 * C;
 }
 
-/* The mean loss; parameters and statistics in the order of the model's operations.  corner, unless
-   NULL, receives the smallest distance of a value to the kink of a ReLU. */
+/* Returns the mean loss; parameters and statistics in the order of the model's operations.  corner,
+   unless NULL, receives the smallest distance of a value to the kink of a ReLU. */
 static inline double r64_resnet18(const double *params, double *running, int train, const double *x,
                                   const int32_t *labels, size_t n, r64_extent e, size_t classes,
                                   double *corner) {

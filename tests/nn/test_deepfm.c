@@ -1,6 +1,6 @@
 /* DeepFM: gradients of its operations and of the whole model against central finite differences of
    an independent forward in float64; gradients of an embedding over several steps; names, initial
-   values, errors; and learning of what only pairs of ids tell. */
+   values, errors; and learning of a pattern that only pairs of ids determine. */
 #include "world.h"
 #include "ref64.h"
 
@@ -237,7 +237,7 @@ static void sum_of_two(void) {
   gt_graph_close(graph);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole model ------------------------------------------------------------------------- */
 
 static gt_graph *deepfm(const char *table, size_t features, size_t fields, size_t batch_max,
                         int64_t K, const int64_t *mlp, size_t nmlp) {
@@ -336,7 +336,7 @@ static void bf16(void) {
     error += d * d;
     size += (double)right.data[i] * (double)right.data[i];
   }
-  /* 3 %: seven products in a row with eight significant bits, and units near zero that change
+  /* 3 %: seven consecutive products with eight significant bits, and units near zero that change
      sign. */
   assert_true(error > 0.0 && error < 1e-3 * size);
   gt_graph_close(full);
@@ -347,8 +347,8 @@ static void bf16(void) {
 
 enum { ROWS_V = 40, ROWS_F = 3, ROWS_N = 6, ROWS_K = 10 };
 
-/* A step of `graph` gives the same bits as the first step of another graph, and only rows of ids in
-   the batch are not zero. */
+/* Checks that a step of `graph` gives the same bits as the first step of another graph, and that
+   only rows of ids in the batch are non-zero. */
 static void check_step(gt_graph *graph, const char *table, size_t n, const char *what) {
   const int64_t mlp[] = {4};
   int32_t ids[ROWS_N * ROWS_F], labels[ROWS_N];
@@ -395,7 +395,7 @@ static void rows_of_a_batch_alone(void) {
     gt_graph_step(graph, ids, labels, 0, true, &metrics);
     for (size_t i = 0; i < np; i++) assert_true(arrays->grads.data[i] == 0.0F);
     check_step(graph, w_tables[t], 3, "after an empty batch");
-    /* Lent arrays may hold any values. */
+    /* Lent arrays can hold any values. */
     float *lent = floats(3 * np, 0.1), *other = floats(np, 0.1);
     for (size_t i = 0; i < np; i++) lent[np + i] = NAN;
     gt_graph_adopt(graph, lent, lent + np, lent + 2 * np);
@@ -411,7 +411,7 @@ static void rows_of_a_batch_alone(void) {
   }
 }
 
-/* Gradients are announced from the end to the beginning. */
+/* Checks that gradients are announced from the end to the beginning. */
 static void on_gradients(void *context, size_t first) {
   size_t *last = context;
   assert_true(first < *last);
@@ -429,7 +429,7 @@ static void gradients_in_order(void) {
   gt_graph_close(graph);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- names, values and errors ---------------------------------------------------------------- */
 
 static void names_and_values(void) {
   static const w_tensor right[] = {
@@ -502,10 +502,9 @@ static void refusals(void) {
     w_refused(image_models[i], images, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB,
               text);
   }
-  w_refused(
-      "deepfm", three, none, GT_ERR_DATA,
-      "samples are of 3 classes; model deepfm needs 2, for its one output says how likely the "
-      "second is");
+  w_refused("deepfm", three, none, GT_ERR_DATA,
+            "samples are of 3 classes; model deepfm needs 2, because its one output is the "
+            "probability of the second");
   w_refused("deepfm", clicks, (gt_model_options){.embedding = -1}, GT_ERR_JOB,
             "model.embedding is -1; expected 1 to 65536");
   w_refused("deepfm", clicks, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
@@ -520,8 +519,8 @@ static void refusals(void) {
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* Two kinds of users and of things: a click if the kinds agree, which neither id tells alone; a
-   tenth of the labels is noise. */
+/* Makes two kinds of users and of things: a click if the kinds agree, which neither id determines
+   alone; a tenth of the labels is noise. */
 static void clicks(int32_t *ids, int32_t *labels, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const int32_t user = (int32_t)gt_rng_below(&rng, 20), thing = (int32_t)gt_rng_below(&rng, 20);

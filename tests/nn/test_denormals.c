@@ -1,5 +1,5 @@
-/* Denormal numbers count as 0.  Otherwise, where gradients stay 0, momentum would decay to denormal
-   numbers, stay there, and slow down every step. */
+/* Denormal numbers are flushed to 0.  Otherwise, if gradients stay 0, momentum would decay to
+   denormal numbers, stay there, and slow down every step. */
 #include <float.h>
 #include <pthread.h>
 
@@ -8,7 +8,7 @@
 
 enum { N = 100, STEPS = 2000 };
 
-/* The largest state value of an optimizer whose gradients have been 0 for a long time. */
+/* Returns the largest state value of an optimizer whose gradients have been 0 for a long time. */
 static float left_over(gt_optimizer kind) {
   static float w[N], g[N];
   const gt_optim_spec spec = {.kind = kind,

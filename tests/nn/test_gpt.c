@@ -1,6 +1,6 @@
 /* GPT: gradients of the whole model against central finite differences of an independent forward in
-   float64, head tied and not; causality; bf16; names, initial values, errors; and learning of what
-   only the context tells. */
+   float64, head tied and not; causality; bf16; names, initial values, errors; and learning of a
+   pattern that only the context determines. */
 #include "world.h"
 #include "cases.h"
 #include "ref64.h"
@@ -34,8 +34,8 @@ static void fill_ids(int32_t *ids, size_t n, size_t V) {
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* One sequence's outputs (T,D) from the embeddings to the last normalisation; params in the order
-   of the names in names_and_values.  Returns the parameters behind. */
+/* Computes one sequence's outputs (T,D) from the embeddings to the last normalisation; params in
+   the order of the names in names_and_values.  Returns the address after these parameters. */
 static const double *decoder64(double *out, const double *params, const int32_t *ids,
                                const sizes *s) {
   const size_t T = s->T, D = s->D;
@@ -84,8 +84,8 @@ static double slope(double *at, double *params, const int32_t *ids, size_t n, co
   return (up - down) / (2.0 * h);
 }
 
-/* About `count` gradients of a tensor.  The tolerance is that of float32, relative to the largest
-   gradient of the tensor. */
+/* Checks about `count` gradients of a tensor.  The tolerance is that of float32, relative to the
+   largest gradient of the tensor. */
 static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t count,
                            double *params, const int32_t *ids, size_t n, const sizes *s) {
   const float *found = arrays->grads.data + view->offset;
@@ -103,7 +103,7 @@ static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t 
   return bad;
 }
 
-/* Larger than at the start, so that attention is not nearly uniform and every path matters. */
+/* Enlarges the values, so that attention is not nearly uniform and every path matters. */
 static void scatter(const gt_arrays *arrays) {
   for (size_t i = 0; i < arrays->params.n; i++)
     arrays->params.data[i] += (float)(0.15 * gt_rng_normal(&rng));
@@ -144,7 +144,7 @@ static void every_gradient(void) {
   }
 }
 
-/* The gradients as they are when the graph says that those from `first` on are final. */
+/* The gradients at the time when the graph announces that those from `first` on are final. */
 typedef struct {
   const gt_arrays *arrays;
   float *told;
@@ -179,7 +179,7 @@ static void told_gradients_are_final(void) {
   }
 }
 
-/* ---- what it computes ------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 /* The logits of a position depend on no later id; infer gives those of an evaluation. */
 static void only_the_past_counts(void) {
@@ -250,7 +250,7 @@ static void bf16_is_near(void) {
   gt_graph_close(b);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- names, values and errors ---------------------------------------------------------------- */
 
 static void check_view(const gt_graph *graph, size_t i, const char *name, size_t rows,
                        size_t columns) {
@@ -317,7 +317,7 @@ static void presets(void) {
   static const struct {
     const char *name;
     gt_sample_shape shape;
-    size_t parameters; /* as in the codes that they come from, for GPT-2 124,439,808 */
+    size_t parameters; /* as in the original codes, for GPT-2 124,439,808 */
   } right[] = {{"gpt-tiny", {1, 1, 129, 256, 256}, 858880},
                {"gpt-small", {1, 1, 129, 65, 65}, 10770816},
                {"gpt-124m", {1, 1, 1025, 50257, 50257}, 124439808}};
@@ -354,7 +354,7 @@ static void hashes(void) {
   w_check_hashes(graphs, GRAPHS);
 }
 
-/* Where labels are known to be there, they are not left unused; and a text is taken. */
+/* Samples with labels are refused; a text is accepted. */
 static void labels_are_refused(void) {
   gt_graph *graph = NULL;
   gt_graph_spec spec = {.model = "gpt",
@@ -403,7 +403,7 @@ static void refusals(void) {
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* Random ids, then the same ids once more: the second half follows from the first alone. */
+/* Makes random ids, then the same ids once more: the first half determines the second. */
 static void repeat(int32_t *ids, size_t n, size_t T, size_t V) {
   for (size_t i = 0; i < n; i++, ids += T + 1) {
     fill_ids(ids, (T + 1) / 2, V);
@@ -411,8 +411,8 @@ static void repeat(int32_t *ids, size_t n, size_t T, size_t V) {
   }
 }
 
-/* Of the T predictions, (T - 1) / 2 have no cause, and each next one has: log(V) for the first,
-   near 0 for the others.  No step allocates. */
+/* Of the T predictions, (T - 1) / 2 are random and the others determined: log(V) for the former,
+   near 0 for the latter.  No step allocates. */
 static void learns_to_repeat(void) {
   enum { B = 32, T = 15, V = 8, STEPS = 500 };
   const sizes s = {V, T, 32, 2, 4, T, false};

@@ -74,7 +74,7 @@ static void near(double found, double right, double tolerance, const char *what,
 
 static void check_op(bench *b, size_t n, gt_extent input) {
   const gt_kernels *kernels = b->graph->kernels;
-  const size_t thin = cases(1, 3); /* of so many gradients one is checked */
+  const size_t thin = cases(1, 3); /* one of so many gradients is checked */
   b->op = &b->graph->ops[1];
   b->n = n;
   b->nx = n * input.h * input.w * input.c;
@@ -128,7 +128,7 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   gt_graph_close(b->graph);
 }
 
-/* A graph whose first operation passes the samples on, so that the second has to compute the
+/* Makes a graph whose first operation copies the samples, so that the second has to compute the
    gradient of its input. */
 static bench of(const char *table, gt_extent input) {
   gt_graph *graph = GT_NEW(gt_graph);

@@ -72,7 +72,7 @@ static void initial_values(void) {
     assert_true(fabs(sum / (double)n) < 4.0 * bound / sqrt(3.0 * (double)n));
     assert_true(fabs(squares / (double)n / (bound * bound / 3.0) - 1.0) < 0.1);
   }
-  /* keyed by the tensor, not by what precedes it: fc2 is the same in a model with another first
+  /* keyed by the tensor, not by its predecessors: fc2 is the same in a model with another first
      layer */
   assert_memory_equal(pa->params.data + pa->views[6].offset, pc->params.data + pc->views[6].offset,
                       10080 * sizeof(float));
@@ -149,7 +149,7 @@ static void count(void *context) {
   ++*(int *)context;
 }
 
-/* One colour per class, which can be learned.  The step allocates nothing, and short batches count
+/* One colour per class, which can be learned.  The step does not allocate, and short batches count
    only their own samples. */
 static void learns_without_allocating(void) {
   enum { B = 8 };
@@ -201,7 +201,7 @@ static void learns_without_allocating(void) {
   gt_graph_close(graph);
 }
 
-/* The same input gives the same bits when a run is repeated. */
+/* A repeated run with the same input gives the same bits. */
 static void same_bits(void) {
   float x[5 * 784];
   const int32_t labels[5] = {1, 2, 3, 4, 5};
@@ -287,7 +287,7 @@ static void sizes_that_are_refused(void) {
                                                .kernels = ref}),
       GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
-                      "model.parameters is 7849; expected 7850 or more, for so many has dummy's "
+                      "model.parameters is 7849; expected at least the 7850 of dummy's "
                       "classifier of 28 x 28 x 1 samples in 10 classes");
   assert_int_equal(
       gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",

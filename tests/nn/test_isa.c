@@ -106,7 +106,7 @@ static void every_set_gives_these_bits(void) {
   }
 }
 
-/* ROWS is no multiple of the rows summed in float32; values are far from 0; the channels leave a
+/* ROWS is not a multiple of the rows summed in float32; values are far from 0; the channels leave a
    remainder with every set. */
 enum { ROWS = 150, CHANNELS = 7 + 32 + 64, SIZE = ROWS * CHANNELS };
 
@@ -194,7 +194,7 @@ static void gates_give_these_bits(void) {
   }
 }
 
-/* Rows that leave a remainder with every set; GELU up to its ends. */
+/* Rows that leave a remainder with every set; GELU at both ends of its range. */
 enum { ROWS_LAYER = 5, WIDTH = 37, SIZE_LAYER = ROWS_LAYER * WIDTH };
 
 static void decoder_gives_these_bits(void) {
@@ -259,7 +259,7 @@ static void names(void) {
       "GEOTRAIN_ISA is \"avx51\"; expected one of plain, avx2, avx512; did you mean avx512?");
   for (int isa = (int)gt_isa_best() + 1; isa < GT_ISAS; isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_ERR_JOB);
-    assert_non_null(strstr(gt_error_text(), "and this CPU has no more than"));
+    assert_non_null(strstr(gt_error_text(), "but this CPU supports at most"));
   }
   assert_int_equal(gt_isa_choose(""), GT_OK);
   assert_int_equal(gt_isa_used(), gt_isa_best());

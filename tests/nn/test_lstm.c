@@ -1,6 +1,6 @@
 /* LSTM: gradients of the whole model against central finite differences of an independent forward
    in float64, with samples of all lengths; padding; names, initial values, errors; and learning of
-   what only the order of the words tells. */
+   a pattern that only the order of the words determines. */
 #include "world.h"
 #include "ref64.h"
 
@@ -18,8 +18,8 @@ static gt_graph *lstm(const char *table, size_t features, size_t T, size_t class
   return graph;
 }
 
-/* Texts of all lengths from 0 to T, in no order, of ids from 1 on; a padding id inside the first
-   one with two words. */
+/* Makes texts of all lengths from 0 to T, in no order, of ids from 1 on; a padding id inside the
+   first one with two words. */
 static void fill_texts(int32_t *ids, size_t n, size_t T, size_t features) {
   for (size_t i = 0; i < n; i++) {
     const size_t length = (i * 7 + 3) % (T + 1);
@@ -141,8 +141,7 @@ static void padding_in_front_changes_nothing(void) {
   }
 }
 
-/* Samples of padding alone have the state 0: the scores are the bias, and only it has a
-   gradient. */
+/* Samples of padding only have the state 0: the scores are the bias, and only it has a gradient. */
 static void padding_alone(void) {
   enum { N = 3, T = 5 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
@@ -153,7 +152,7 @@ static void padding_alone(void) {
     gt_metrics metrics;
     gt_graph_init(graph, 3);
     for (size_t i = arrays->views[1].offset; i < arrays->grads.n; i++)
-      arrays->grads.data[i] = 5; /* overwritten, all but the rows of ids */
+      arrays->grads.data[i] = 5; /* overwritten, except the rows of ids */
     gt_graph_step(graph, ids, labels, N, true, &metrics);
     for (size_t i = 0; i < N; i++)
       assert_memory_equal(gt_graph_scores(graph) + 2 * i, arrays->params.data + bias,
@@ -164,7 +163,7 @@ static void padding_alone(void) {
   }
 }
 
-/* The vector of the padding stays 0 whatever the optimizer does, and no step allocates. */
+/* The vector of the padding stays 0 with any optimizer, and no step allocates. */
 static void its_vector_stays_zero(void) {
   enum { N = 8, T = 6, V = 20, E = 5 };
   static const gt_optim_spec specs[] = {
@@ -206,7 +205,7 @@ static void its_vector_stays_zero(void) {
   }
 }
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- names, values and errors ---------------------------------------------------------------- */
 
 static void names_and_values(void) {
   static const w_tensor right[] = {{"embedding.weight", 20002, 128},
@@ -269,7 +268,7 @@ static void refusals(void) {
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* Texts of other words with two that matter; the label says which of the two comes first. */
+/* Makes texts of arbitrary words with two special ones; the label is the order of these two. */
 static void order(int32_t *ids, int32_t *labels, size_t n, size_t T) {
   for (size_t i = 0; i < n; i++) {
     const size_t length = 2 + gt_rng_below(&rng, T - 1), start = T - length;

@@ -1,6 +1,6 @@
 /* NISER: gradients of the whole model against central finite differences of an independent forward
-   in float64, over sessions of all lengths with items that occur again; padding; the two backward
-   passes of an operation alone; names, initial values, errors; and learning. */
+   in float64, over sessions of all lengths with repeated items; padding; the two backward passes of
+   an operation alone; names, initial values, errors; and learning. */
 #include "world.h"
 #include "ref64.h"
 #include "session_graph.h"
@@ -19,7 +19,7 @@ static gt_graph *niser(const char *table, size_t items, size_t T, size_t batch_m
   return graph;
 }
 
-/* Sessions of all lengths from 0 to T, in no order, in which items often occur again. */
+/* Makes sessions of all lengths from 0 to T, in no order, with frequent repetitions. */
 static void fill_sessions(int32_t *ids, size_t n, size_t T, size_t items) {
   for (size_t i = 0; i < n; i++) {
     const size_t length = (i * 7 + 3) % (T + 1), some = items < 4 ? items : 2 + i % 3;
@@ -63,7 +63,7 @@ static void read64(graph64 *g, const int32_t *ids, size_t T) {
   for (size_t t = 1; t < g->length; t++) g->edge[g->alias[t - 1]][g->alias[t]] = 1.0;
 }
 
-/* The mean over the neighbours of v of what they send, plus a bias; in: those before v. */
+/* Computes the mean of the messages of v's neighbors, plus a bias; in: the predecessors. */
 static void mean64(double *a, const graph64 *g, size_t v, double h[][MOST_H], const double *w,
                    const double *b, const double *bias, bool in, size_t H) {
   double degree = 0.0, sent[MOST_H];
@@ -164,7 +164,7 @@ static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t 
   double largest = 0.0;
   size_t bad = 0, first = gt_rng_below(&rng, stride < view->count ? stride : view->count);
   for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)found[i]));
-  assert_true(largest > 1e-5 || s->T == 1); /* one item: nothing sends */
+  assert_true(largest > 1e-5 || s->T == 1); /* one item: no messages */
   for (size_t i = first; i < view->count; i += stride) {
     const bool padding = view->offset == 0 && i < s->H;
     const double right =
@@ -207,7 +207,7 @@ static void every_gradient(void) {
   }
 }
 
-/* Either pass of an operation gives the same alone, and in any order. */
+/* Either pass of an operation gives the same results alone, and in any order. */
 static void passes_are_apart(void) {
   enum { N = 6, T = 5, V = 8, H = 7 };
   int32_t ids[N * T], labels[N] = {0, 1, 2, 3, 4, 5};
@@ -287,8 +287,8 @@ static void session_graphs(void) {
   gt_free(memory);
 }
 
-/* Places the items of n sessions among more ids: behind the padding, before it, or with padding at
-   every second place. */
+/* Places the items of n sessions among more ids: after the padding, before it, or with padding at
+   every second position. */
 static void place(int32_t *to, size_t T, const int32_t *ids, size_t n, size_t from_T, int how) {
   memset(to, 0, n * T * sizeof *to);
   for (size_t i = 0; i < n; i++) {
@@ -327,7 +327,7 @@ static void padding_changes_nothing(void) {
   }
 }
 
-/* Sessions without items, and only these: the scores are those of the linear layer's bias. */
+/* Sessions without items, and only these: the scores are the linear layer's bias. */
 static void sessions_without_items(void) {
   enum { N = 3, T = 5, V = 6, H = 4 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
@@ -386,7 +386,7 @@ static void nothing_is_allocated(void) {
   gt_graph_close(graph);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- names, values and errors ---------------------------------------------------------------- */
 
 static void names_and_values(void) {
   static const w_tensor right[] = {{"embedding.weight", 43098, 100},
@@ -456,7 +456,8 @@ static void refusals(void) {
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* The next item is that clicked before the last one: only edges and the last item tell. */
+/* The next item is the one clicked before the last one: only edges and the last item determine
+   it. */
 static void draw(int32_t *ids, int32_t *labels, size_t n, size_t T, size_t items) {
   for (size_t i = 0; i < n; i++) {
     const size_t length = 2 + gt_rng_below(&rng, T - 1);

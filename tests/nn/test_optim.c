@@ -9,7 +9,7 @@ static double gradient(size_t i, int t) {
   return sin((double)(i + 1) * 0.7 + (double)t * 0.3) + 0.1;
 }
 
-/* The value of one parameter after `steps` steps, in float64. */
+/* Computes the value of one parameter after `steps` steps, in float64. */
 static double path(const gt_optim_spec *s, double w, size_t i, int steps) {
   double v = 0.0, m = 0.0, q = 0.0;
   for (int t = 1; t <= steps; t++) {
@@ -153,7 +153,7 @@ static float same_step(const gt_optim_spec *spec, const float *g, const float *s
   return share;
 }
 
-/* Norms above, below and just at the limit; tensors do not change what the norm is. */
+/* Norms above, below and at the limit; the division into tensors does not change the norm. */
 static void clipped(void) {
   float g[N], scaled[N];
   gradients(g, 3);
@@ -171,7 +171,7 @@ static void clipped(void) {
       }
 }
 
-/* Only the tensors count: a gap between them would not. */
+/* Only the tensors count, not gaps between them. */
 static void norm_is_of_tensors(void) {
   static const gt_view most[] = {{.offset = 0, .count = 5}, {.offset = 20, .count = 17}};
   float g[N], w[N];
@@ -191,7 +191,8 @@ static void norm_is_of_tensors(void) {
   gt_optim_close(optim);
 }
 
-/* Zeros stay; squares beyond the largest float are summed; what is not finite is left alone. */
+/* Zeros stay zeros; squares beyond the largest float are summed; non-finite gradients are not
+   changed. */
 static void clipped_extremes(void) {
   gt_optim_spec spec = specs[2];
   float g[N] = {0}, scaled[N];
@@ -209,8 +210,8 @@ static void clipped_extremes(void) {
   assert_true(same_step(&spec, g, g) == 1);
 }
 
-/* Two optimizers that have a part of the tensors each make the steps of one that has all, if they
-   are told the norm of all. */
+/* Two optimizers with a part of the tensors each make the steps of one with all tensors, if they
+   get the norm of all. */
 static void clipped_in_parts(void) {
   enum { CUT = 36 }; /* the first two tensors */
   static const gt_view rest[] = {{.offset = 0, .count = 1}};
@@ -265,7 +266,7 @@ static void saved_and_loaded(void) {
     gt_optim_save(a, "", &kept);
     assert_non_null(gt_state_find(&kept, "optim/", "steps"));
     const size_t items = kept.n;
-    gt_optim_save(b, "sync/", &kept); /* beside the first */
+    gt_optim_save(b, "sync/", &kept); /* next to the first optimizer */
     assert_int_equal(kept.n, 2 * items);
     assert_non_null(gt_state_find(&kept, "sync/optim/", "steps"));
     assert_int_equal(gt_optim_load(b, "", &kept), GT_OK);
@@ -337,7 +338,7 @@ static void schedules(void) {
     gt_lr_spread(&spread, &(gt_lr_part){6, 10, gt_lr_share(&spread, 6)});
     is(&spread, 7, gt_lr_at(&cosine, 7)), is(&spread, 9, gt_lr_at(&cosine, 9));
   }
-  /* During warm-up, nothing of the cosine is done. */
+  /* During warm-up, the share of the cosine is 0. */
   gt_lr_schedule early = cosine;
   gt_lr_spread(&early, &(gt_lr_part){1, 22, gt_lr_share(&cosine, 1)});
   is(&early, 1, 1.0), is(&early, 2, 1.0), is(&early, 12, 0.6), is(&early, 22, 0.2);
@@ -353,7 +354,8 @@ static void schedules(void) {
   gt_optim_close(optim);
 }
 
-/* One of no parameters counts the steps that another makes, and has no state but their number. */
+/* An optimizer of no parameters counts the steps of another one, and has no state but their
+   number. */
 static void one_that_counts(void) {
   gt_optim *optim = NULL;
   gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,

@@ -1,6 +1,6 @@
-/* Passes over spans and slots: whatever the cuts, the graphs that hold the spans, the slots and the
-   order of the passes, gradients, running statistics and losses of a step of micro-batches have the
-   bits of one graph that does one micro-batch after the other. */
+/* Passes over spans and slots: with any division into spans, any graphs that hold them, any slots
+   and any order of the passes, gradients, running statistics and losses of a step of micro-batches
+   have the bits of one graph that processes the micro-batches one after the other. */
 #include "tests.h"
 #include "cases.h"
 #include "graph.h"
@@ -10,7 +10,7 @@ enum { SPANS = 6, MICROS = 6, SLOTS = 4, BATCH = 4, STEPS = 3 };
 static const char *const tables[] = {"ref", "auto", "dnn"};
 static gt_rng rng;
 
-/* A model, and the operations behind which it is cut. */
+/* A model, and the operations after which it is divided. */
 typedef struct {
   const char *model;
   gt_sample_shape shape;
@@ -157,7 +157,8 @@ static size_t find_spans(const bench *b, const gt_graph *whole, gt_span *spans) 
   return n;
 }
 
-/* The owner of a borrowed weight must be held, too: of these models it is the first operation. */
+/* True if the span borrows a weight, whose owner must then be held, too: in these models the first
+   operation. */
 static bool borrows(const gt_graph *whole, const gt_span *span) {
   for (size_t i = span->first; i < span->end; i++)
     if (gt_graph_operation(whole, i).borrows != SIZE_MAX) return true;
@@ -200,7 +201,7 @@ static void open_pipeline(pipeline *p, const gt_graph *whole, const gt_graph_spe
   for (size_t g = 0; g < p->ngraphs; g++) open_graph(p, g, whole, *spec);
 }
 
-/* Gradients in memory of the caller, with any values. */
+/* Lends gradients in memory of the caller, with any values. */
 static void lend(pipeline *p) {
   for (size_t g = 0; g < p->ngraphs; g++) {
     const size_t n = gt_graph_arrays(p->graphs[g])->grads.n;
@@ -230,8 +231,8 @@ typedef struct {
   size_t span, micro;
 } pass;
 
-/* What has been done of each span: the next micro-batch of F and of W, whether B is done; the slot
-   of each micro-batch. */
+/* The progress of each span: the next micro-batch of F and of W, whether B is done; the slot of
+   each micro-batch. */
 typedef struct {
   size_t next[SPANS][KINDS];
   bool done[SPANS][MICROS];
@@ -243,7 +244,7 @@ static size_t bytes_of(const pipeline *p, size_t span, const gt_micro_batch *mic
   return gt_graph_operation(p->graphs[0], p->spans[span].end - 1).output_bytes * micro->n;
 }
 
-/* Memory that no pass may still need, or none yet. */
+/* Overwrites memory that no pass needs any more, or yet. */
 static void spoil(pipeline *p, const pass *x, size_t slot) {
   gt_graph *graph = p->graphs[p->graph[x->span]];
   const gt_graph_span *span = &graph->spans[p->index[x->span]];
@@ -258,7 +259,7 @@ static size_t free_slot(const pipeline *p, const progress *at, size_t span) {
   return n ? all[gt_rng_below(&rng, n)] : SIZE_MAX;
 }
 
-/* The passes that can run. */
+/* Lists the passes that can run. */
 static size_t possible(const pipeline *p, const progress *at, size_t m, pass *all) {
   size_t n = 0;
   for (size_t s = 0; s < p->nspans; s++) {
@@ -338,7 +339,7 @@ static void run_step(pipeline *p, const step_data *d) {
   assert_int_equal(gt_alloc_total(), allocated);
 }
 
-/* ---- what comes out -------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static const gt_view *view_of(const gt_view *views, size_t n, const char *name) {
   for (size_t v = 0; v < n; v++)
@@ -346,7 +347,8 @@ static const gt_view *view_of(const gt_view *views, size_t n, const char *name) 
   return NULL;
 }
 
-/* Of a pipeline's graph, which holds the tensors of the whole model's spans in part. */
+/* True if the operation of the tensor runs in this graph, which holds some spans of the whole
+   model. */
 static bool runs_here(const gt_graph *graph, const char *tensor) {
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];
@@ -356,8 +358,8 @@ static bool runs_here(const gt_graph *graph, const char *tensor) {
   return false;
 }
 
-/* The model's gradients: each tensor's from the graph that runs its operation, plus that of a
-   borrower in another graph, which holds the tensor without running its owner.  Graphs of
+/* Gathers the model's gradients: each tensor's from the graph that runs its operation, plus that of
+   a borrower in another graph, which holds the tensor without running its owner.  Graphs of
    borrowers come last. */
 static void gather(const pipeline *p, const gt_arrays *whole, float *out) {
   for (int borrowed = 0; borrowed < 2; borrowed++)
@@ -378,7 +380,7 @@ static void gather(const pipeline *p, const gt_arrays *whole, float *out) {
     }
 }
 
-/* The whole model's values, of params or buffers, in each graph. */
+/* Copies the whole model's values, of params or buffers, to each graph. */
 static void scatter(const pipeline *p, const gt_arrays *whole) {
   for (size_t g = 0; g < p->ngraphs; g++) {
     const gt_arrays *a = gt_graph_arrays(p->graphs[g]);
@@ -504,7 +506,8 @@ static void in_bf16(void) {
 
 /* ---- compared with fused steps --------------------------------------------------------------- */
 
-/* Of the tensor's operation: its gradient adds up row by row, or with that of a borrower. */
+/* True if the gradient of the tensor's operation is accumulated row by row, or with that of a
+   borrower. */
 static bool adds_rows(const gt_graph *graph, size_t view) {
   for (size_t i = 0; i < graph->nops; i++)
     if (graph->ops[i].weight == view && graph->ops[i].kind->ids) return true;
@@ -526,9 +529,9 @@ static double difference(const float *a, const float *b, size_t n) {
   return size > 0.0 ? sqrt(apart / size) : sqrt(apart);
 }
 
-/* The gradient of a step of m micro-batches is the sum of those of m fused steps; the same bits
-   unless rows of a table add up one by one.  With m = 1 only a lent table may differ, where the
-   borrower's part comes last instead of first. */
+/* Checks that the gradient of a step of m micro-batches is the sum of those of m fused steps, with
+   the same bits unless rows of a table are accumulated one by one.  With m = 1 only a lent table
+   can differ, because the borrower's part comes last instead of first. */
 static void check_sums(const bench *b, const char *table, size_t m) {
   gt_graph_spec spec = spec_of(b, table, GT_F32);
   gt_graph *fused = opened(&spec);

@@ -1,5 +1,5 @@
 /* Graphs that would silently have wrong gradients are rejected: the signs that mask a ReLU's
-   gradient must be kept by the operations behind it, and the parameters of the first operation must
+   gradient must be kept by the operations after it, and the parameters of the first operation must
    get gradients. */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,8 +28,8 @@ static gt_graph *empty(void) {
   return graph;
 }
 
-/* The exit code of a child that builds the graph.  fault: the text of the expected fault, or
-   NULL. */
+/* Returns the exit code of a child that builds the graph.  fault: the text of the expected fault,
+   or NULL. */
 static int ended(void (*build)(gt_graph *graph), const char *fault) {
   const pid_t child = fork();
   if (child == 0) {
@@ -106,15 +106,15 @@ static void masks_outlive_what_is_in_place(void) {
   assert_int_equal(ended(sum_of_products, NULL), FINE);
   assert_int_equal(ended(sum_behind_plain_norm, NULL), FINE);
   assert_int_equal(ended(what_keeps_signs, NULL), FINE);
-  assert_int_equal(ended(sum_behind_relu,
-                         "sum works in place and destroys what the gradient of relu is masked by"),
-                   FAULT);
+  assert_int_equal(
+      ended(sum_behind_relu, "sum works in place and overwrites the mask of the gradient of relu"),
+      FAULT);
   assert_int_equal(ended(sum_further_behind_relu,
-                         "sum works in place and destroys what the gradient of relu is masked by"),
+                         "sum works in place and overwrites the mask of the gradient of relu"),
                    FAULT);
-  assert_int_equal(ended(sum_behind_norm,
-                         "sum works in place and destroys what the gradient of norm is masked by"),
-                   FAULT);
+  assert_int_equal(
+      ended(sum_behind_norm, "sum works in place and overwrites the mask of the gradient of norm"),
+      FAULT);
 }
 
 static void parameters_of_the_first_operation(void) {

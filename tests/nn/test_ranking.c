@@ -1,5 +1,5 @@
-/* Ranks of labels, with ties and numbers that are none; Recall@20 and MRR@20 against their
-   definitions; and which models have which figures. */
+/* Ranks of labels, with ties and NaN; Recall@20 and MRR@20 against their definitions; and the
+   metrics of each model. */
 #include "tests.h"
 #include "geotrain/nn.h"
 

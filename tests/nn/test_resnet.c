@@ -63,7 +63,9 @@ static void numbers_and_names(void) {
 
 static void bug(const char *text) {
   print_message("%s\n", text);
-  _exit(strcmp(text, "model resnet18 was given 1 samples to train on; it needs 2") == 0 ? 42 : 43);
+  _exit(strcmp(text, "model resnet18 was given 1 samples to train on; expected at least 2") == 0
+            ? 42
+            : 43);
 }
 
 /* Images so small that the last normalisations have a single value per channel, which has no
@@ -103,7 +105,8 @@ static bool is_named(const char *way, size_t batch_max, size_t batch) {
   return named;
 }
 
-/* The way of a convolution depends on the batch size: the name is that of the usual batch size. */
+/* The method of a convolution depends on the batch size: the name is that of the usual batch
+   size. */
 static void kernels_are_named_for_the_batch(void) {
   if (!is_named("conv=dnn", 0, 64)) return; /* no oneDNN, or plain loops only, as on arm64 */
   assert_true(is_named("conv=dnn-gemm", 0, 64));
@@ -182,7 +185,7 @@ static void check_slope(const float *grads, const probe *p, const char *table, s
         table, u, slope, p->slope, sqrt(size));
 }
 
-/* Picks samples for which no value is so near to the kink of a ReLU that rounding or a step of the
+/* Picks samples for which no value is so close to the kink of a ReLU that rounding or a step of the
    finite differences could move it to the other side. */
 static void pick_samples(const double *params, const gt_arrays *arrays, const double *buffers) {
   double corner = 0.0;
@@ -201,7 +204,7 @@ static void gradients(void) {
   probe probes[UNITS];
   pick_samples(params, arrays, buffers);
   double *x64 = doubles(gt_vec_of(x, N * 432));
-  const size_t apart = cases(1, 9); /* units are looked at */
+  const size_t apart = cases(1, 9); /* units are checked */
   for (size_t u = 0; u < UNITS; u += apart) probes[u] = make_probe(arrays, params, buffers, u);
   const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL),
                later = loss64(params, after, arrays->buffers.n, 0, NULL);

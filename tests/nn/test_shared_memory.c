@@ -28,7 +28,7 @@ static const char *const tables[] = {"ref", "auto", "dnn"};
 /* micro-batches of a step, and slots */
 static const size_t shapes[SHAPES][2] = {{2, 2}, {8, 5}, {1, 1}};
 
-/* The graphs of all shapes, and the arrays that they have in common. */
+/* The graphs of all shapes, and their common arrays. */
 typedef struct {
   gt_graph *graphs[SHAPES];
   float *block, *grads[SHAPES];
@@ -51,7 +51,7 @@ static gt_graph *opened(const gt_graph_spec *spec) {
   return graph;
 }
 
-/* A block for the largest, with rubbish in it. */
+/* Allocates a block for the largest, filled with arbitrary values. */
 static float *new_block(const bench *b, const char *table) {
   size_t most = 0;
   for (size_t i = 0; i < SHAPES; i++) {
@@ -87,7 +87,7 @@ static void close_turns(turns *t) {
   gt_free(t->block);
 }
 
-/* A step: as many micro-batches forward as there are slots, then back, and so on. */
+/* Runs a step: as many micro-batches forward as there are slots, then back, and so on. */
 static double make_step(gt_graph *graph, size_t shape, const bench *b, const char *samples,
                         const int32_t *labels) {
   const size_t m = shapes[shape][0], slots = shapes[shape][1], n = BATCH / m,

@@ -1,5 +1,5 @@
-/* Spans: what a model's operations say, where a model can be cut, arrays of some spans only, and
-   the memory of slots. */
+/* Spans: the properties of a model's operations, the possible ends of spans, arrays of some spans
+   only, and the memory of slots. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,7 +96,8 @@ static void operations(void) {
   gt_graph_close(graph);
 }
 
-/* The operations, the sums of their numbers, and those behind which a model can be cut. */
+/* Checks the operations, the sums of their numbers, and the operations after which a span can
+   end. */
 static void check_model(gt_graph_spec spec, const char *ends, const char *samples) {
   gt_graph *graph = opened(&spec);
   char found[2][1024] = {"", ""};
@@ -135,7 +136,7 @@ static void ends_and_samples(void) {
               "conv1 ");
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused spans --------------------------------------------------------------------------- */
 
 static void refused(gt_graph_spec spec, size_t n, const gt_span *spans, const char *sentence) {
   gt_graph *graph = NULL;
@@ -151,17 +152,17 @@ static void refused(gt_graph_spec spec, size_t n, const gt_span *spans, const ch
 
 static void cuts_that_are_refused(void) {
   refused(gpt(false), SPANS({0, 2}, {2, 23}),
-          "a span of model gpt ends behind transformer.h.0.ln_1, but transformer.h.0.attn.sum "
+          "a span of model gpt ends after transformer.h.0.ln_1, but transformer.h.0.attn.sum "
           "behind it also needs the output of transformer.wte; expected a cut behind "
           "transformer.h.0.attn.sum");
   refused(gpt(false), SPANS({0, 1}, {1, 23}),
-          "a span of model gpt ends behind transformer.wte, which takes the gradients of its two "
+          "a span of model gpt ends after transformer.wte, which takes the gradients of its two "
           "readers one by one; expected a cut behind transformer.h.0.attn.sum");
   refused(other("deepfm", fields), SPANS({0, 2}, {2, 10}),
-          "a span of model deepfm ends behind fm, but mlp.0 behind it also needs the output of "
+          "a span of model deepfm ends after fm, but mlp.0 behind it also needs the output of "
           "embedding; expected a cut behind embedding");
   refused(other("niser", clicks), SPANS({0, 1}, {1, 6}),
-          "a span of model niser ends behind embedding, whose output has a varying number of rows; "
+          "a span of model niser ends after embedding, whose output has a varying number of rows; "
           "expected a cut behind readout");
 }
 
@@ -181,7 +182,7 @@ static void spans_that_are_refused(void) {
           "lm_head of model gpt has the weights of transformer.wte, which is in none of the spans "
           "that are held here; expected its span too");
   refused(gpt(true), SPANS({3, 11}),
-          "a span of model gpt ends behind transformer.h.0.attn.c_attn, but "
+          "a span of model gpt ends after transformer.h.0.attn.c_attn, but "
           "transformer.h.0.attn.sum behind it also needs the output of transformer.wte; expected a "
           "cut behind transformer.h.0.attn.sum");
 }
@@ -227,7 +228,7 @@ static void arrays_of_spans(void) {
   gt_graph_close(whole);
 }
 
-/* What does not run need not be cut. */
+/* A span without passes can begin and end anywhere. */
 static void owner_alone(void) {
   const gt_span spans[] = {{0, 1}, {22, 23}};
   const bool runs[] = {false, true};
@@ -243,7 +244,7 @@ static void owner_alone(void) {
   gt_graph_close(graph);
 }
 
-/* The second name of a tied weight goes with its owner. */
+/* The second name of a tied weight belongs to its owner. */
 static void second_name(void) {
   gt_graph_spec spec = gpt(false);
   gt_graph *whole = opened(&spec);
@@ -308,7 +309,7 @@ static void memory_is_stated(void) {
   check_plan(spec);
 }
 
-/* A fused step states its memory, too, without having it. */
+/* A fused step reports its memory, too, without allocating it. */
 static void fused_step_is_stated(void) {
   gt_graph_spec spec = gpt(false);
   spec.kernels = gt_kernels_find("ref");
@@ -322,8 +323,8 @@ static void fused_step_is_stated(void) {
   gt_graph_close(sizes);
 }
 
-/* Bytes per sample of a slot of two blocks of a decoder, T x D = 96 floats of 4 bytes: what each
-   operation keeps from its forward to its last pass. */
+/* Bytes per sample of a slot of two blocks of a decoder, T x D = 96 floats of 4 bytes: the memory
+   that each operation keeps from its forward to its last pass. */
 static void what_a_slot_holds(void) {
   enum { TD = 96 * 4, SAMPLES = 16 };
   gt_graph_spec spec = gpt(true);
@@ -342,15 +343,16 @@ static void what_a_slot_holds(void) {
     slot[fused] = gt_graph_memory(graph).slot / SAMPLES;
     gt_graph_close(graph);
   }
-  /* Fused: the input, ln_1, 3 of qkv, attention, its sum, ln_2, 4 each before and behind gelu, the
-     output, whose gradient comes in while it is there; and a little for the normalisations. */
+  /* Fused: the input, ln_1, 3 of qkv, attention, its sum, ln_2, 4 each before and after gelu, the
+     output, whose gradient arrives while the output is still there; and a little for the
+     normalisations. */
   assert_in_range(slot[1], 18 * TD, 18 * TD + TD);
-  /* Split: beside what backward_weight reads, ln_1, attention, ln_2, the input of both
+  /* Split: besides the inputs of backward_weight, ln_1, attention, ln_2, the input of both
      normalisations and gelu's output, the gradients of all six products and normalisations. */
   assert_in_range(slot[0], 21 * TD, 23 * TD);
 }
 
-/* What is in a slot stays while others are used. */
+/* The contents of a slot are kept while others are used. */
 static void slots_do_not_overlap(void) {
   enum { N = 3, SLOTS = 3 };
   gt_graph_spec spec = gpt(false);
@@ -397,8 +399,8 @@ static void count(void *context) {
   ++*(size_t *)context;
 }
 
-/* A forward pass without training gives the scores and metrics of the whole model, and the network
-   makes progress behind every operation. */
+/* A forward pass without training gives the scores and metrics of the whole model, and calls the
+   progress function after every operation. */
 static void evaluation(void) {
   enum { N = 4 };
   gt_graph_spec spec = other("lenet5", image);

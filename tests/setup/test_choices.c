@@ -1,13 +1,13 @@
 /* ranks: 3 */
-/* How products are computed: where the choice comes from, that ranks on identical machines use the
-   same one, and that a rank never measures when it must not. */
+/* How products are computed: the source of the choice, the same choice on identical machines, and
+   no measurement where it is not allowed. */
 #include "world.h"
 
 #define REGIONS "[{name: a, ranks: 3}]"
 #define LAYERS  5 /* of LeNet-5 */
 
 static gt_run run;
-static gt_choices written; /* contents of the files: for every pass the last way that is possible */
+static gt_choices written; /* contents of the files: for every pass the last possible method */
 
 static gt_graph_spec spec_of(const gt_job *job) {
   gt_graph_spec spec = gt_graph_spec_of(job);
@@ -36,7 +36,7 @@ static void end(void) {
   gt_setup_close(&run);
 }
 
-/* The number of machines in the region's text. */
+/* Returns the number of machines in the region's text. */
 static int machines(void) {
   int n = 0;
   for (const char *at = run.choices_text; (at = strstr(at, "machine ")); at++)
@@ -50,7 +50,7 @@ static void check_by_rule(void) {
   end();
 }
 
-/* All ranks of the region, including the PS, have the same ways and text. */
+/* Checks that all ranks of the region, including the PS, have the same methods and text. */
 static void check_alike(void) {
   assert_int_equal(run.choices.n, LAYERS);
   for (size_t i = 0; i < LAYERS; i++) {
@@ -83,7 +83,7 @@ static void test_by_rule(void) {
   const gt_setup_options virtual = {.virtual_clock = true};
   opened(NULL, "rule", "auto", "rule");
   check_by_rule();
-  opened(NULL, "measure", "blas", "rule"); /* this kernel table has only one way */
+  opened(NULL, "measure", "blas", "rule"); /* this kernel table has only one method */
   check_by_rule();
   opened(&virtual, "measure", "auto", "rule"); /* measured choices differ from run to run */
   check_by_rule();

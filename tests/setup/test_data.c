@@ -1,6 +1,6 @@
 /* ranks: 4; processors: 1 */
-/* Which training samples belong to a region, depending on what all ranks find in the files that the
-   regions name, and that images are normalised in the same way everywhere. */
+/* The training samples of a region, depending on the files that all ranks find under the regions'
+   names; and the same normalisation of images everywhere. */
 #include <sys/stat.h>
 
 #include "world.h"
@@ -22,7 +22,7 @@ static const char *yaml(const char *format, ...) {
   return text[next];
 }
 
-/* Each region reads a file of its own. */
+/* Returns regions that read a file of their own. */
 static const char *own_files(const char *a, const char *b) {
   return yaml("[{name: a, ranks: 2, data: {path: %s}}, {name: b, ranks: 2, data: {path: %s}}]", a,
               b);
@@ -41,14 +41,14 @@ static void end(void) {
   gt_setup_close(&run);
 }
 
-/* On all ranks. */
+/* Checks a refusal on all ranks. */
 static void refused(const char *regions, const char *data, gt_status status, const char *sentence) {
   w_failed(open_data(regions, data), status, sentence);
   end();
 }
 
-/* All ranks of a region have the same samples, and each sample of a file of n is in the same number
-   of regions. */
+/* Checks that all ranks of a region have the same samples, and that each sample of a file of n is
+   in the same number of regions. */
 static void check_parts(size_t n, int regions) {
   int *seen = GT_NEW_ARRAY(int, n);
   uint32_t *of_ps = GT_NEW_ARRAY(uint32_t, n);
@@ -65,7 +65,7 @@ static void check_parts(size_t n, int regions) {
   gt_free(seen);
 }
 
-/* Which regions score the mean, on all ranks. */
+/* Checks on all ranks which regions score the mean. */
 static void check_scores(bool first, bool second) {
   assert_int_equal(run.tests[0].scores, first);
   assert_int_equal(run.tests[1].scores, second);
@@ -91,7 +91,7 @@ static void test_files_of_their_own(void) {
   end();
 }
 
-/* The same samples under two names are divided as well: none is trained on twice. */
+/* The same samples under two names are divided as well: no sample is trained on twice. */
 static void test_a_copy(void) {
   opened(own_files(w_path("one.h5"), w_path("copy.h5")), "partition: {by: file}");
   assert_int_equal(run.npart, N / 2);
@@ -162,7 +162,7 @@ static void check_normalised(float mean, float std) {
   assert_memory_equal(gt_dataset_std(run.dataset), &std, sizeof std);
 }
 
-/* Of one.h5 and other.h5 together, computed here from scratch. */
+/* Computes the moments of one.h5 and other.h5 together, from scratch. */
 static void moments_of_both(float *mean, float *std) {
   const char *const names[2] = {"one.h5", "other.h5"};
   uint64_t sums[GT_DATA_SUMS(1)] = {0}, own[GT_DATA_SUMS(1)];
@@ -198,7 +198,7 @@ static void test_what_the_job_says(void) {
           "data.mean has 2 numbers");
 }
 
-/* What a model file stores of the normalisation, and whether it equals the current one. */
+/* The normalisation stored in a model file, and its comparison with the current one. */
 static void test_kept_with_a_model(void) {
   gt_state state = {0}, none = {0};
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
@@ -209,7 +209,7 @@ static void test_kept_with_a_model(void) {
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
   w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
-           "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
+           "it was trained with another normalisation of images than by mean 0.25, std 0.5");
   gt_state_close(&changed);
   gt_state_close(&state);
   end();

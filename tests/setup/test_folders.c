@@ -39,7 +39,7 @@ static void test_folders(void) {
   assert_true(is_folder(w_path("d/e")));
 }
 
-/* The first folder that cannot be made is named; those before it in the path are made. */
+/* The first folder that cannot be created is named; those before it in the path are created. */
 static void test_one_that_cannot_be(void) {
   char part[300];
   const char *file = w_path("f/file");

@@ -1,6 +1,6 @@
 /* ranks: 5; processors: 1 */
-/* One requested instruction set for all ranks, the precision of each, and the texts that say who
-   computes how. */
+/* One requested instruction set for all ranks, the precision of each, and the texts on how ranks
+   compute. */
 #include "world.h"
 
 #define REGIONS "[{name: a, ranks: 3}, {name: b, ranks: 2}]"

@@ -11,14 +11,14 @@
 
 extern int w_rank; /* rank in the world */
 
-/* Of all tests of a file.  Starts MPI and makes a folder for all ranks; removes it and ends MPI.
-   Collective over the world. */
+/* Starts MPI and creates a folder for all ranks, before all tests of a file; the matching function
+   removes it and ends MPI.  Collective over the world. */
 int w_start_ranks(void **unused);
 int w_end_ranks(void **unused);
-/* The folder, for one process without MPI. */
+/* Creates the folder, for one process without MPI. */
 int w_make_folder(void **unused);
 int w_remove_folder(void **unused);
-/* FOLDER/name, in one of 16 rotating buffers. */
+/* Returns FOLDER/name, in one of 16 rotating buffers. */
 const char *w_path(const char *name);
 /* Barrier: files written by one rank before it can be read by all after it. */
 void w_meet(void);
@@ -28,7 +28,7 @@ void w_meet(void);
    borrowed, NULL: none. gt_setup_close ends it.  Collective over the world. */
 void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, const char *data,
              const char *train);
-/* Like w_begin for one rank without MPI: a PS of region "a". */
+/* Does w_begin for one rank without MPI: a PS of region "a". */
 void w_begin_alone(gt_run *run, const gt_setup_options *options);
 void w_end_alone(gt_run *run);
 
@@ -37,7 +37,7 @@ void w_end_alone(gt_run *run);
 void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful,
                    gt_state *state);
 
-/* The call failed with `status` and an error text that contains `text`. */
+/* Asserts that the call failed with `status` and an error text that contains `text`. */
 void w_failed(gt_status found, gt_status needed, const char *text);
 
 #endif

@@ -12,7 +12,8 @@ static inline size_t between(size_t low, size_t high) {
   return low + (size_t)gt_rng_below(&rng, high - low + 1);
 }
 
-/* n normal random numbers with guards on both sides; `release` detects writes beyond them. */
+/* Returns n normal random numbers with guards on both sides; `release` detects writes beyond
+   them. */
 static inline float *numbers(size_t n) {
   float *block = GT_NEW_ARRAY(float, n + 2 * GUARD);
   for (size_t i = 0; i < n + 2 * GUARD; i++)
@@ -28,7 +29,7 @@ static inline void release(float *data, size_t n) {
   gt_free(data - GUARD);
 }
 
-/* n numbers of a type.  `at`: what a kernel reads or writes; `f`: the same values in float32, after
+/* n numbers of a type.  `at`: the address for kernels; `f`: the same values in float32, after
    `read`. */
 typedef struct {
   gt_precision type;
@@ -70,13 +71,14 @@ static inline void near(float found, float right, double tolerance, const char *
              tolerance);
 }
 
-/* bf16 has 8 significant bits: neighbours of a number of this size differ by at most size / 128. */
+/* Returns the last bit of a number of this size: bf16 has 8 significant bits, so adjacent numbers
+   differ by at most size / 128. */
 static inline double last_bit(gt_precision type, double size) {
   return type == GT_BF16 ? size / 128 : 0.0;
 }
 
-/* Sums of `terms` products of normal numbers grow as sqrt(terms); the order of additions differs.
-   A result in bf16 may then round to the neighbouring number. */
+/* Compares sums of `terms` products of normal numbers, which grow as sqrt(terms); the order of
+   additions differs.  A result in bf16 can round to the adjacent number. */
 static inline void same_sums(const values *found, const float *right, size_t terms,
                              const char *what) {
   for (size_t i = 0; i < found->n; i++) {

@@ -1,6 +1,6 @@
-/* Properties of the arena, over random requests: each place is aligned and inside the block;
+/* Properties of the arena, over random requests: each address is aligned and inside the block;
    requests that are in use at the same time do not overlap; the block is not larger than without
-   sharing, and not smaller than what is in use at any one time. */
+   sharing, and not smaller than the memory in use at any time. */
 #include "numbers.h"
 
 enum { MOST = 60 };
@@ -63,7 +63,7 @@ static void random_requests(void) {
   }
 }
 
-/* Requests with disjoint times share a place; requests that have a moment in common do not. */
+/* Requests with disjoint times share memory; requests whose times overlap do not. */
 static void shares_what_it_can(void) {
   gt_arena *turns = gt_arena_create(), *touching = gt_arena_create();
   for (size_t i = 0; i < 10; i++) {

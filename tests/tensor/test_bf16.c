@@ -1,5 +1,5 @@
-/* bf16 against a simple rule: the nearer of the two neighbours or, in a tie, the one with an even
-   last bit; a NaN stays a NaN. */
+/* bf16 against a simple rule: the nearer of the two adjacent numbers or, in a tie, the one with an
+   even last bit; a NaN stays a NaN. */
 #include "numbers.h"
 
 static float float_of(uint32_t bits) {
@@ -14,8 +14,8 @@ static uint32_t bits_of(float value) {
   return bits;
 }
 
-/* The value as a double, from the bits: as floats, denormal numbers would count as 0.  The
-   successor of the largest number counts as 2^128. */
+/* Returns the value as a double, from the bits, because as floats denormal numbers would be flushed
+   to 0.  The successor of the largest number counts as 2^128. */
 static double size_of(uint32_t bits) {
   const int exponent = (int)(bits >> 23 & 0xffU);
   const double mantissa = (double)(bits & 0x7fffffU) + (exponent ? 0x1p23 : 0.0);
@@ -59,7 +59,7 @@ static void rounds_to_nearest(void) {
   release(x, N);
 }
 
-/* The last elements of an array use other code, and so may unaligned arrays. */
+/* The last elements of an array use other code, as unaligned arrays can. */
 static void every_length(void) {
   for (size_t n = 1; n < 70; n++) {
     float *x = numbers(n), *back = numbers(n);

@@ -1,5 +1,5 @@
-/* Layers in every supported way, against plain loops; choices by measurement, as text, and parsed
-   again. */
+/* Layers with every supported method, against plain loops; choices by measurement, as text, and
+   parsed again. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static gt_layer_spec linear_spec(size_t I, size_t O) {
           .needs_input_gradient = true}};
 }
 
-/* A shape for each way, and two that most ways do not support. */
+/* Returns a shape for each method, and two that most methods do not support. */
 static gt_layer_spec spec_of(size_t i) {
   switch (i) {
   case 0:
@@ -114,7 +114,8 @@ static void every_way_computes_the_same(void) {
   for (size_t i = 0; i < SPECS; i++)
     for (int way = 0; way < GT_WAYS; way++) {
       const gt_layer_spec spec = spec_of(i);
-      /* The way if the pass supports it, else one that differs from those of the other passes. */
+      /* The method if the pass supports it, else one that differs from those of the other
+         passes. */
       gt_way ways[GT_PASSES];
       for (int pass = 0; pass < GT_PASSES; pass++) {
         const bool can = gt_way_can(&spec, 3, (gt_pass_id)pass, (gt_way)way);
@@ -131,7 +132,7 @@ static void every_way_computes_the_same(void) {
     if (automatic->prepared() || way <= GT_WAY_BLAS) assert_true(seen[way] > 0);
 }
 
-/* True if no way of a pass takes 30 times as long as another. */
+/* True if no method of a pass takes 30 times as long as another. */
 static bool first_is_quick(void) {
   const gt_layer_spec spec = linear_spec(400, 120);
   gt_choices choices = {0};
@@ -155,8 +156,8 @@ static bool first_is_quick(void) {
 }
 
 /* Must run first, before any library has computed anything: some compile their code at the first
-   product of the process, which takes 30 ms where this product takes 0.4 ms.  Other programs may
-   make one process wait, but not five. */
+   product of the process, which takes 30 ms where this product takes 0.4 ms.  Other programs can
+   delay one process, but not five. */
 static void the_first_product_is_not_measured(void) {
   int status = 1;
   for (int i = 0; i < 5 && status != 0; i++) {
@@ -178,8 +179,8 @@ static gt_choices measured(void) {
   return choices;
 }
 
-/* The chosen way is never slower than the rule in the measurement; passes that are not needed keep
-   the rule. */
+/* The chosen method is never slower than the rule in the measurement; passes that are not needed
+   keep the rule. */
 static void measuring(void) {
   gt_choices choices = measured();
   assert_int_equal(choices.n, SPECS);
@@ -192,7 +193,7 @@ static void measuring(void) {
         assert_int_equal(c->ways[pass], GT_WAY_RULE);
         continue;
       }
-      const double took = c->seconds[pass][c->ways[pass]]; /* 0: the rule's own way */
+      const double took = c->seconds[pass][c->ways[pass]]; /* 0: the rule's own method */
       assert_true(took <= c->seconds[pass][GT_WAY_RULE]);
     }
   }
@@ -262,28 +263,28 @@ static void mistakes(void) {
   static const char *const texts[][2] = {
       {"", "f holds no line `machine ...`"},
       {"linear batch=4", "f, line 1: \"linear batch=4\" stands before any line `machine ...`"},
-      {"machine m\n# words\n\nlinear batch=4", "f, line 4: \"linear batch=4\" is no choice"},
+      {"machine m\n# words\n\nlinear batch=4", "f, line 4: \"linear batch=4\" is not a choice"},
       {"machine m\nlinear batch=0 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
        "forward=blas input=blas weight=blas",
-       "is no choice"},
+       "is not a choice"},
       {"machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f16: "
        "forward=blas input=blas weight=blas",
-       "is no choice"},
+       "is not a choice"},
       {"machine m\nconv batch=4 image=2x2x1 channels=6 window=5x5 stride=1 pad=0 bias=1 gradient=0 "
        "types=f32,f32,f32: forward=blas input=rule "
        "weight=blas",
-       "is no choice"},
+       "is not a choice"},
       {"machine m\nconv batch=4 image=9x9x1 channels=6 window=5x5 stride=0 pad=0 bias=1 gradient=0 "
        "types=f32,f32,f32: forward=blas input=rule "
        "weight=blas",
-       "is no choice"},
-      {"+forward=blas input=blas", "is no choice"},
+       "is not a choice"},
+      {"+forward=blas input=blas", "is not a choice"},
       {"+forward=blas input=blas weight=best",
-       "f, line 2: weight=best is no way that this layer can be computed in"},
+       "f, line 2: weight=best is not available for this layer"},
       {"+forward=direct input=blas weight=blas",
-       "f, line 2: forward=direct is no way that this layer can be computed in"},
+       "f, line 2: forward=direct is not available for this layer"},
       {"+forward=blas input=dnn-turned weight=blas",
-       "f, line 2: input=dnn-turned is no way that this layer can be computed in"},
+       "f, line 2: input=dnn-turned is not available for this layer"},
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     char text[512];

@@ -27,10 +27,10 @@ static void layernorm_case(const gt_kernels *kernels, size_t M, size_t D, float 
     dbeta[i] = numbers(D);
     k->layernorm_forward(y[i], saved[i], x, gamma, beta, M, D);
     k->layernorm_backward_weight(dgamma[i], dbeta[i], dy, x, saved[i], M, D);
-    if (i) memcpy(dx[i], dy, n * sizeof *dy); /* dx may be dy */
+    if (i) memcpy(dx[i], dy, n * sizeof *dy); /* dx and dy can be the same array */
     k->layernorm_backward_input(dx[i], i ? dx[i] : dy, x, gamma, saved[i], M, D);
   }
-  /* A row of nearly equal numbers has a large inverse, by which roundings grow. */
+  /* A row of nearly equal numbers has a large inverse, which amplifies roundings. */
   double size = 1.0;
   for (size_t m = 0; m < M; m++) size = fmax(size, (double)saved[0][2 * m + 1]);
   const double tolerance = 4e-6 * size * size * (1.0 + (double)around);
@@ -125,7 +125,7 @@ static void attention(void) {
     }
 }
 
-/* Large scores overflow no exponential; a NaN reaches the positions behind it and no other. */
+/* Large scores overflow no exponential; a NaN reaches later positions only. */
 static void attention_at_the_ends(void) {
   enum { T = 70, D = 3, BAD = 66 };
   const gt_attention_shape s = {.T = T, .D = D, .heads = 1};
@@ -165,7 +165,7 @@ static void next_ids(void) {
       assert_int_equal(correct[1], correct[0]);
       for (size_t i = 0; i < n; i++) near(dx[1][i], dx[0][i], 2e-6 / (double)(N * T), "dx", i);
       assert_true(kernels->next_xent(NULL, x, ids, N, T, V, &correct[2]) == found);
-      memcpy(copy, x, n * sizeof *x); /* dx may be x */
+      memcpy(copy, x, n * sizeof *x); /* dx and x can be the same array */
       kernels->next_xent(copy, copy, ids, N, T, V, &correct[2]);
       assert_memory_equal(copy, dx[1], n * sizeof *x);
       memcpy(copy, x, n * sizeof *x);

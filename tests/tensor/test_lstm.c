@@ -12,7 +12,7 @@ static void same(const float *found, const float *right, size_t n, size_t terms,
     near(found[i], right[i], tolerance * (1.0 + fabs((double)right[i])), what, i);
 }
 
-/* Samples that begin in random steps, those that began first in front. */
+/* Returns samples that begin in random steps, in the order of their start. */
 static gt_lstm_shape random_shape(size_t round, uint32_t first[MOST + 1]) {
   gt_lstm_shape s = {.T = between(1, MOST), .I = between(1, 40), .H = between(1, 70)};
   const size_t samples = between(1, 20);
@@ -84,7 +84,7 @@ static void gates_of(const gt_kernels *kernels, float *gates, const float *x, si
   float *h = numbers(2 * n * H), *c = numbers(2 * n * H), *work = numbers(gt_lstm_work(n, H));
   kernels->lstm_forward(h, c, gates, x, w, b, &s, work);
   for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < H; k++) { /* each unit, whatever its place in a register */
+    for (size_t k = 0; k < H; k++) { /* each unit, at any position in a register */
       const float *g = gates + i * 4 * H + k;
       assert_true(g[0] == gates[i * 4 * H] || isnan(g[0]));
       near(h[(n + i) * H + k], g[3 * H] * tanhf(c[(n + i) * H + k]), 2e-7, "h", i);

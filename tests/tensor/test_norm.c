@@ -121,7 +121,7 @@ static void check_backward(const gt_kernels *kernels, const sample *c, const val
     const size_t k = i % C;
     const double inverse = (double)saved[C + k], a = fabs((double)c->gamma[k] * inverse),
                  hat = fabs((double)c->x.f[i] - (double)saved[k]) * inverse;
-    /* ref rounds dz to the type; the other kernel may not */
+    /* ref rounds dz to the type; the other kernel does not have to */
     const double size = a * (fabs((double)c->dy.f[i]) + fabs((double)c->dy2.f[i]) +
                              (hat + inverse) * fabs((double)g[k]) / (double)c->s.M + 1.0);
     near(dx.f[i], right.f[i],
@@ -172,8 +172,8 @@ static void variance_far_from_zero(void) {
   }
 }
 
-/* The sum of dy y over channel k in float64, from the definition; gradients of ref are compared
-   with its finite differences. */
+/* Returns the sum of dy y over channel k in float64, from the definition; gradients of ref are
+   compared with its finite differences. */
 static double weighed(const sample *c, const double *x, size_t k, double gamma, double beta) {
   double mean = 0.0, var = 0.0, sum = 0.0;
   for (size_t m = 0; m < c->s.M; m++) mean += x[m] / (double)c->s.M;
@@ -188,7 +188,7 @@ static double weighed(const sample *c, const double *x, size_t k, double gamma, 
   return sum;
 }
 
-/* The slope of `weighed` along one of its arguments, which is restored. */
+/* Returns the slope of `weighed` along one of its arguments, which is restored. */
 static double slope(const sample *c, const double *x, size_t k, const double *gamma,
                     const double *beta, double *along) {
   const double was = *along, h = 1e-5;

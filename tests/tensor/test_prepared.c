@@ -132,7 +132,7 @@ static double off(const float *found, const float *right, size_t n) {
   return sqrt(difference / length);
 }
 
-/* Winograd's way rounds transformed tiles, so that results are near those of ref but not the same.
+/* Winograd's method rounds transformed tiles, so results are near those of ref but not the same.
    Includes odd numbers of tiles. */
 static void winograd_bf16(void) {
   if (absent(GT_BF16)) skip();
@@ -181,7 +181,7 @@ static void check_linear(gt_prepared_linear *linear, gt_precision precision, boo
   ops->linear_forward(linear, y.f, x, w, bias ? b : NULL, B);
   ops->linear_backward_input(linear, dx.f, dy, w, B);
   ops->linear_backward_weight(linear, dw.f, db.f, dy, x, B);
-  ref->linear_backward_weight(right, sums, dy, x, B, I, O); /* from numbers that are not rounded */
+  ref->linear_backward_weight(right, sums, dy, x, B, I, O); /* from unrounded numbers */
   same_sums(&db, sums, B, "db");
   round_to(precision, x, B * I), round_to(precision, dy, B * O), round_to(precision, w, O * I);
   ref->linear_forward(right, x, w, bias ? b : NULL, B, I, O);

@@ -25,7 +25,7 @@ static void at_every_set(void (*check)(const gt_kernels *ref, const gt_kernels *
 static void check_unit(const gt_kernels *ref, const gt_kernels *other) {
   const size_t M = between(1, 9), K = between(1, 70), n = M * K;
   float *x = numbers(n), *dy = numbers(n), *y[2], *dx[2], *norms[2];
-  for (size_t k = 0; k < K; k++) x[k] = 0.0F; /* a row without a direction */
+  for (size_t k = 0; k < K; k++) x[k] = 0.0F; /* a row of zero length */
   for (size_t i = 0; i < 2; i++) {
     const gt_kernels *kernels = i ? other : ref;
     y[i] = numbers(n), dx[i] = numbers(n), norms[i] = numbers(M);
@@ -125,7 +125,7 @@ static void check_softmax(const gt_kernels *ref, const gt_kernels *other) {
   size_t correct[2] = {0, 0};
   for (size_t i = 0; i < n; i++) x[i] *= 10.0F;
   for (size_t i = 0; i < B; i++) labels[i] = (int32_t)between(0, O - 1);
-  x[(size_t)labels[0]] = 100.0F; /* a row that is right, by far */
+  x[(size_t)labels[0]] = 100.0F; /* a row that is correct by a wide margin */
   for (size_t i = 0; i < 2; i++) {
     dx[i] = numbers(n);
     loss[i] = (i ? other : ref)->softmax_xent(dx[i], x, labels, B, O, &correct[i]);
@@ -156,7 +156,7 @@ static void softmax(void) {
   at_every_set(check_softmax);
 }
 
-/* Among equal logits the first is the largest; NaN and infinity make a row that is not correct. */
+/* Among equal logits the first is the largest; NaN and infinity make a row incorrect. */
 static void ties_and_no_numbers(void) {
   enum { O = 300 };
   static float x[O];

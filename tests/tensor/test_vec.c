@@ -81,7 +81,7 @@ static void arena_places(void) {
   gt_arena *arena = gt_arena_create();
   size_t tickets[40];
   for (size_t i = 0; i < 40; i++) tickets[i] = gt_arena_reserve(arena, i * 7);
-  /* places are known without memory */
+  /* offsets are known without memory */
   const int64_t planning = gt_alloc_alive();
   gt_arena_plan(arena);
   assert_int_equal(gt_alloc_alive(), planning);

@@ -1,7 +1,7 @@
 /* ranks: 2; processors: 1; wraps: gt_panic */
-/* Activations and their gradients between data, under every timing: they arrive whole and in the
-   order queued, are reported when they have left, and the ledger has every byte.  Headers that
-   cannot be are refused. */
+/* Activations and their gradients interleaved with data, under every timing: they arrive whole and
+   in the order queued, are reported when they have left, and the ledger counts every byte.  Invalid
+   headers are refused. */
 #include "tests.h"
 #include "internal.h"
 
@@ -17,7 +17,7 @@ static const gt_link_spec link_of = {.bandwidth_bps = 2e9, .latency_s = 0.003, .
 static int rank;
 static uint8_t *pool; /* the same bytes on both ranks: payloads are parts of it */
 
-/* ---- a panic that is expected ---------------------------------------------------------------- */
+/* ---- an expected panic ----------------------------------------------------------------------- */
 
 static jmp_buf back;
 static bool expected;
@@ -39,9 +39,9 @@ _Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...) {
   longjmp(back, 1);
 }
 
-/* ---- what is sent ---------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
-/* Message `number` (from 1) of a rank; both ranks know all of them. */
+/* Message `number` (from 1) of a rank; every rank can compute it. */
 typedef struct {
   gt_frame_header head;
   size_t bytes, at; /* at: in the pool */
@@ -63,7 +63,7 @@ static gt_frame_route route_of(int from, uint64_t number) {
                           .count = 4};
 }
 
-/* Every third message is data, which has a sequence; the kinds of the others change. */
+/* Returns a message: every third is data, which has a sequence; the kinds of the others vary. */
 static sent message_of(int from, uint64_t number) {
   gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, (uint64_t)from, number);
   sent m = {.bytes = size_of(&rng, number), .at = (size_t)gt_rng_below(&rng, 1000)};
@@ -86,8 +86,8 @@ typedef struct {
   gt_gateway *g;
   timing timing;
   uint64_t received, departed, control;
-  const uint8_t *buffer; /* in which messages of several frames are put together */
-  gt_link_state link;    /* of what comes in, as the model has it */
+  const uint8_t *buffer; /* the buffer in which messages of several frames are reassembled */
+  gt_link_state link;    /* of the incoming direction, by the model */
   gt_ns at, safe;
 } side;
 
@@ -211,7 +211,7 @@ static void check_ledger(const side *s) {
   }
 }
 
-/* Its own communicator: one side may have ended while frames of the other are under way. */
+/* Uses its own communicator, because one side can end while frames of the other are in flight. */
 static void exchange(timing how) {
   side s;
   MPI_Comm comm;
@@ -257,7 +257,7 @@ typedef struct {
   bool hand_on;
 } arrival;
 
-/* The frame of this header, from the other region, as if the transport had it. */
+/* Receives the frame of this header, from the other region, as if from the transport. */
 static void arrive(const arrival *a) {
   uint8_t frame[GT_FRAME_HEADER_MAX + 64] = {0};
   const size_t bytes = gt_header_bytes(a->head) + a->head->frame_bytes;
@@ -293,16 +293,16 @@ static void routes_are_needed(void) {
   arrive(&a);
   h.kind = GT_MSG_ACT_GRADIENT;
   arrive(&a);
-  h.flags = 0, refused(&a, "has no route, which an activation needs (kind 35");
+  h.flags = 0, refused(&a, "is an activation without a route (kind 35");
   h.kind = GT_MSG_MODEL;
   arrive(&a);
-  h.flags = GT_FRAME_ROUTED, refused(&a, "has a route, and is no data");
-  h.kind = GT_MSG_PING, refused(&a, "has a route, and is no data");
+  h.flags = GT_FRAME_ROUTED, refused(&a, "has a route but is not data");
+  h.kind = GT_MSG_PING, refused(&a, "has a route but is not data");
   h.kind = GT_MSG_UPDATE;
   arrive(&a);
-  h = first_frame(), h.route.weight = 0.5, refused(&a, "has a weight");
+  h = first_frame(), h.route.weight = 0.5, refused(&a, "with a weight");
   h = first_frame(), h.kind = GT_MSG_ACT_GRADIENT + 1, h.flags = 0;
-  refused(&a, "is of no known kind");
+  refused(&a, "has an unknown kind");
   gt_gateway_close(s.g, LIMIT_S);
 }
 

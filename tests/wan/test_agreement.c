@@ -1,5 +1,5 @@
-/* The agreement on virtual time, without MPI: the safe time of a region follows from the words of
-   all regions and the least delays of their links. */
+/* The agreement on virtual time, without MPI: the safe time of a region follows from the
+   announcements of all regions and the minimum delays of their links. */
 #include "internal.h"
 #include "tests.h"
 
@@ -31,7 +31,7 @@ static void tell(world *w, size_t from, size_t to, bool alive) {
   gt_agreement_read(w->of[to], from, word);
 }
 
-/* One round of all that still take part. */
+/* Runs one round of all regions that still take part. */
 static void round_of(world *w, const gt_ns next[REGIONS], gt_ns safe[REGIONS]) {
   bool in[REGIONS];
   for (size_t r = 0; r < REGIONS; r++) in[r] = gt_agreement_takes_part(w->of[(r + 1) % REGIONS], r);
@@ -53,11 +53,11 @@ static void chains_of_links_count(void) {
   round_of(&w, (gt_ns[]){0, GT_NEVER - 1, GT_NEVER - 1}, safe);
   assert_int_equal(safe[1], 30 * MS);
   assert_int_equal(safe[2], 10 * MS);
-  assert_int_equal(safe[0], 40 * MS); /* its own event comes back over 2 and 1 */
+  assert_int_equal(safe[0], 40 * MS); /* its own event returns through 2 and 1 */
   assert_int_equal(gt_agreement_safe(w.of[1]), 30 * MS);
   round_of(&w, (gt_ns[]){500 * MS, 7 * MS, GT_NEVER - 1}, safe);
   assert_int_equal(safe[0], 17 * MS);
-  assert_int_equal(safe[2], 27 * MS); /* over 0: 10 + 10; the direct link takes 50 */
+  assert_int_equal(safe[2], 27 * MS); /* through 0: 10 + 10; the direct link takes 50 */
   close_world(&w);
 }
 
@@ -73,17 +73,17 @@ static void frames_under_way_are_events(void) {
   assert_int_equal(safe[1], 220 * MS);
   assert_int_equal(safe[0], 230 * MS);
   round_of(&w, next, safe);
-  assert_int_equal(safe[1], 920 * MS); /* 2 may send at 900 */
+  assert_int_equal(safe[1], 920 * MS); /* 2 can send at 900 */
   close_world(&w);
 }
 
-/* Nobody waits for a region that has ended; its last word still counts in its round. */
+/* No region waits for one that has ended; its last announcement still counts in its round. */
 static void regions_end(void) {
   world w = open_world(uneven);
   gt_ns safe[REGIONS];
   gt_agreement_sent(w.of[0], 1, 50 * MS);
   round_of(&w, (gt_ns[]){GT_NEVER, 400 * MS, 300 * MS}, safe);
-  assert_int_equal(safe[2], 70 * MS); /* 1 at 50, over 0: 20 */
+  assert_int_equal(safe[2], 70 * MS); /* 1 at 50, through 0: 20 */
   assert_false(gt_agreement_takes_part(w.of[1], 0));
   assert_false(gt_agreement_takes_part(w.of[2], 0));
   assert_true(gt_agreement_takes_part(w.of[2], 1));
@@ -94,8 +94,8 @@ static void regions_end(void) {
   close_world(&w);
 }
 
-/* A round needs the word of all.  A region may be one round ahead; a sign of life belongs to no
-   round. */
+/* A round needs the announcements of all.  A region can be one round ahead; a heartbeat belongs
+   to no round. */
 static void a_round_waits_for_all(void) {
   world w = open_world(uneven);
   gt_ns safe = -1;
@@ -106,7 +106,7 @@ static void a_round_waits_for_all(void) {
   tell(&w, 2, 0, true);
   assert_false(gt_agreement_reached(w.of[0], &safe));
   assert_int_equal(safe, -1);
-  gt_agreement_open(w.of[1], 80 * MS); /* as if 2 had spoken to 1 already */
+  gt_agreement_open(w.of[1], 80 * MS); /* as if 2's announcement had already reached 1 */
   tell(&w, 1, 0, false);
   gt_agreement_open(w.of[2], 7 * MS);
   tell(&w, 2, 0, false);
@@ -115,7 +115,7 @@ static void a_round_waits_for_all(void) {
   gt_agreement_open(w.of[0], 90 * MS);
   gt_agreement_open(w.of[2], 95 * MS);
   tell(&w, 2, 0, false);
-  tell(&w, 1, 0, true); /* does not cancel its word */
+  tell(&w, 1, 0, true); /* does not cancel its announcement */
   assert_true(gt_agreement_reached(w.of[0], &safe));
   assert_int_equal(safe, 90 * MS);
   close_world(&w);

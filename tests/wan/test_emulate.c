@@ -66,7 +66,7 @@ static void open_side(side *s, double mbit, double latency_s, double jitter_s, s
   gt_wait_all(&barrier, 1, "the other side", LIMIT_S, NULL, NULL);
 }
 
-/* As the PS does: polls when something is due or may have arrived. */
+/* Polls like the PS: when something is due or could have arrived. */
 static void run_until(side *s, int64_t data, int64_t control, int64_t departed) {
   gt_backoff backoff = {0};
   gt_ns deadline = gt_now() + gt_from_seconds(LIMIT_S);
@@ -84,7 +84,7 @@ static void send(side *s, gt_msg_kind kind, const void *payload, size_t bytes, u
   gt_gateway_send(s->g, 1 - (size_t)rank, &head, payload, bytes, cookie, gt_now());
 }
 
-/* An outage from the start of the run holds what is sent then, and not the greetings before it. */
+/* An outage at the start of the run holds messages sent then, but not the greetings before it. */
 static void outage_at_the_start(void) {
   const gt_link_outage outage = {.from_s = 0, .for_s = 0.5};
   const gt_link_spec link = {
@@ -103,7 +103,8 @@ static void outage_at_the_start(void) {
   const gt_ns from = gt_now();
   send(&s, GT_MSG_HELLO, NULL, 0, 0);
   run_until(&s, 0, 1, 0);
-  /* What begins must not be under way: as at the start of a run, greetings have left before. */
+  /* Nothing must be in flight at the beginning: as at the start of a run, greetings have left
+     before. */
   for (bool large; gt_gateway_next(s.g, &large) != GT_NEVER;) gt_gateway_poll(s.g, gt_now());
   assert_true(gt_now() - from < GT_SECOND / 2);
   gt_gateway_begin(s.g, gt_now());
@@ -123,7 +124,7 @@ static int by_value(const void *a, const void *b) {
 
 /* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before
    it arrives: closing loses nothing that has left.  No exchange is early; the median bounds the
-   lateness, since other programs on this host delay single exchanges. */
+   lateness, because other programs on this host delay single exchanges. */
 static void exchange_time(void) {
   side s;
   uint8_t *payload = gt_alloc(MODEL, 1);
@@ -148,8 +149,8 @@ static void exchange_time(void) {
   assert_true(off[n / 2] < 0.05);
 }
 
-/* 8 MiB each way at once: seconds from the first message to the last departure and arrival here,
-   and of CPU. */
+/* Sends 8 MiB each way at once; returns the seconds from the first message to the last departure
+   and arrival here, and of CPU. */
 static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
   side s;
   uint8_t *payload = gt_alloc(LARGE / 8, 1);
@@ -164,8 +165,8 @@ static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
   gt_free(payload);
 }
 
-/* At 100 Mbit/s each direction has the whole rate, as if it were alone.  Best of three, since other
-   programs on this host can only slow it down. */
+/* At 100 Mbit/s each direction has the full rate, as if it were alone.  Best of three, because
+   other programs on this host can only slow it down. */
 static void throughput(void) {
   double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, best_departed_s = 1e9,
          best_arrived_s = 1e9;
@@ -184,8 +185,8 @@ static void throughput(void) {
   assert_true(best_arrived_s < expected_s * 1.06 + 0.010);
 }
 
-/* Polled every 5 ms, twice the time of a message: the link still has its whole rate, and messages
-   arrive in real time. */
+/* With a poll every 5 ms, twice the time of a message, the link still has its full rate, and
+   messages arrive in real time. */
 static void late_polls_lose_nothing(void) {
   enum { COUNT = 40 };
   size_t bytes = (size_t)64 << 10;
@@ -209,7 +210,7 @@ static void late_polls_lose_nothing(void) {
   gt_free(payload);
 }
 
-/* A control message queued behind four frames of data arrives after the one that is on the link. */
+/* A control message queued after four frames of data arrives after the one that is on the link. */
 static void control_overtakes(void) {
   side s;
   uint8_t *payload = gt_alloc(4 * GT_FRAME_PAYLOAD_MAX, 1);

@@ -1,6 +1,6 @@
 /* ranks: 2 3; processors: 1 */
 /* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes
-   data, the ledger holds every byte. */
+   data, the ledger counts every byte. */
 #include "internal.h"
 #include "tests.h"
 
@@ -16,8 +16,7 @@ typedef struct {
   bool control_first;
 } side;
 
-/* Every rank knows what every other rank sends: sizes and bytes are drawn from (from, to,
-   number). */
+/* Every rank can compute every message: sizes and bytes are drawn from (from, to, number). */
 static size_t size_of(size_t from, size_t to, int64_t number) {
   static const size_t special[] = {0,
                                    1,
@@ -116,7 +115,7 @@ static gt_gateway *open_gateway(side *s, size_t payload_max) {
                           .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
   gt_gateway *g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
-  /* the gateway of the test before is closed everywhere: it takes none of this one's frames */
+  /* the previous test's gateway is closed everywhere, so it takes none of this one's frames */
   MPI_Barrier(MPI_COMM_WORLD);
   return g;
 }
@@ -139,7 +138,7 @@ static void messages_arrive_whole_and_in_order(void) {
                       gt_now());
   }
   poll_until(&s, all_done);
-  assert_true(s.control_first); /* queued behind all data, but arrived before the end of it */
+  assert_true(s.control_first); /* queued after all data, but arrived before the end of it */
   for (size_t p = 0; p < (size_t)size; p++) {
     if (p == (size_t)rank) continue;
     check_ledger(&s, p);
@@ -152,7 +151,7 @@ static void messages_arrive_whole_and_in_order(void) {
   gt_gateway_close(s.g, LIMIT_S);
 }
 
-/* One side sends more frames than the other has receives posted, and both close at once: nobody
+/* One side sends more frames than the other has receives posted, and both close at once: neither
    blocks, and late frames are dropped. */
 static void close_with_frames_under_way(void) {
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
@@ -170,8 +169,8 @@ static void close_with_frames_under_way(void) {
   gt_free(payload);
 }
 
-/* The buffer of a message is allocated when the message comes, and freed after a model, which comes
-   once. */
+/* Checks that the buffer of a message is allocated when the message arrives, and freed after a
+   model, which is sent once. */
 static void rooms_are(const side *s, bool needed) {
   for (int p = 0; p < size; p++)
     if (p != rank && (s->g->receivers[p].message != NULL) != needed)
@@ -206,7 +205,7 @@ static void room_is_there_when_it_is_needed(void) {
   gt_free(payload);
 }
 
-/* Steady traffic allocates nothing. */
+/* Steady traffic does not allocate. */
 static bool five_received(const side *s) {
   for (int p = 0; p < size; p++) {
     if (p != rank && (s->received[p] < 5 || s->departed[p] < 5)) return false;

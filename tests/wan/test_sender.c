@@ -1,9 +1,9 @@
-/* What may leave for a peer: the choice between control and data, the slots, the link. */
+/* Departures to a peer: the choice between control and data, the slots, the link. */
 #include "internal.h"
 #include "tests.h"
 
 #define WINDOW   ((size_t)8)
-#define RESERVED ((size_t)4) /* slots for control alone */
+#define RESERVED ((size_t)4) /* slots for control only */
 #define MS       ((gt_ns)1000000)
 
 static gt_slot slots[WINDOW];
@@ -37,7 +37,7 @@ static void control_comes_first(void) {
   close_sender(&s);
 }
 
-/* The choice is that of the moment at which the link became free, however late the poll. */
+/* The choice is as of the moment at which the link became free, however late the poll. */
 static void a_modelled_link_takes_what_was_there(void) {
   gt_sender s = idle_sender();
   s.wire.link.busy_until = 10 * MS;
@@ -71,7 +71,7 @@ static void data_leaves_slots_to_control(void) {
   close_sender(&s);
 }
 
-/* A modelled link needs to be polled when a frame leaves, and when it arrives. */
+/* A modelled link needs a poll when a frame leaves, and when it arrives. */
 static void frames_are_due(void) {
   gt_sender s = idle_sender();
   s.wire.link.busy_until = 30 * MS;

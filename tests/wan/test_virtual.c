@@ -1,7 +1,7 @@
 /* ranks: 3; processors: 1 */
 /* The gateway under the virtual clock: three regions run a small random program of timers; each
-   timer sends a message.  What arrives and when agrees with the link model to the nanosecond,
-   however long the ranks really take. */
+   timer sends a message.  The arrivals agree with the link model to the nanosecond, however long
+   the ranks really take. */
 #include "internal.h"
 #include "tests.h"
 
@@ -16,17 +16,17 @@
 static int rank;
 static uint8_t *pool; /* the same bytes on every rank: payloads are parts of it */
 
-/* One run; every rank knows all of it. */
+/* One run; every rank can compute all of it. */
 typedef struct {
   gt_link_spec links[REGIONS][REGIONS]; /* row: sender */
   double access_bps[REGIONS];
   /* Of the region's program; GT_NEVER: it has no program, and ends when it has received the last
-     message of every other */
+     message of every other region */
   gt_ns end[REGIONS];
   double gap_s; /* mean time between timers */
   size_t size_max;
   int large_every; /* one message in so many has up to PAYLOAD_MAX bytes; 0: none */
-  int hops;        /* how often a message is passed on */
+  int hops;        /* how often a message is forwarded */
 } scenario;
 
 typedef struct {
@@ -50,9 +50,9 @@ typedef struct {
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* What a region's timer does, by its number: every rank can compute it for every other. */
+/* The action of a region's timer, by its number: every rank can compute it for every other. */
 typedef struct {
-  gt_ns gap; /* since the timer before */
+  gt_ns gap; /* since the previous timer */
   size_t to, bytes;
 } turn;
 
@@ -155,7 +155,7 @@ static void turn_of_events(side *s) {
   }
 }
 
-/* Everything queued leaves; then the others continue alone. */
+/* Sends everything queued; then the others continue alone. */
 static void leave(side *s) {
   for (gt_ns due; (due = gt_gateway_next(s->g, NULL)) != GT_NEVER;) {
     if (due > s->at) s->at = due;
@@ -193,7 +193,8 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
     s->timer = GT_NEVER;
   else
     set_timer(s, turn_of(sc, (size_t)rank, 0).gap);
-  /* Its own communicator: a region may have ended while frames of the others are under way. */
+  /* Uses its own communicator, because a region can end while frames of the others are in
+     flight. */
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   s->g = gt_gateway_create(comm, &spec, &events);
@@ -205,7 +206,7 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   return s;
 }
 
-/* ---- what must be ---------------------------------------------------------------------------- */
+/* ---- expected results ------------------------------------------------------------------------ */
 
 typedef struct {
   gt_ns arrive;
@@ -229,7 +230,7 @@ static void put_message(frames *fs, gt_link_state *link, const gt_link_spec *spe
   } while (left > 0);
 }
 
-/* Every frame that region `from` sends to this one. */
+/* Adds every frame that region `from` sends to this one. */
 static void put_region(frames *fs, const scenario *sc, size_t from) {
   gt_link_state link = gt_link_start(SEED, from, (size_t)rank, 0);
   uint64_t sequence = 0;
@@ -259,7 +260,7 @@ typedef struct {
   size_t n; /* messages that have passed */
 } landed;
 
-/* Compares what passes the access with the log. */
+/* Compares the frames that pass the access with the log. */
 static void check_landed(void *ctx, const gt_landing_frame *landing, gt_ns at) {
   landed *l = ctx;
   const frame *f = landing->of.frame;
@@ -270,8 +271,8 @@ static void check_landed(void *ctx, const gt_landing_frame *landing, gt_ns at) {
   assert_memory_equal(&l->s->log[l->n++], &expected, sizeof expected);
 }
 
-/* The expected log, from the link model alone: frames of all senders in the order of arrival,
-   through this region's access. */
+/* Checks the log by the link model alone: frames of all senders in the order of arrival, through
+   this region's access. */
 static void check_by_the_model(const side *s) {
   frames fs = {.capacity = 4 * (size_t)LOG_MAX};
   fs.at = GT_NEW_ARRAY(frame, fs.capacity);
@@ -305,7 +306,8 @@ static void check_order(const side *s) {
   }
 }
 
-/* Two runs; in one the ranks are slow, each at other moments.  Returns the log of the first. */
+/* Runs twice; in one run the ranks are slow, each at other moments.  Returns the log of the
+   first. */
 static side *run_twice(const scenario *sc) {
   side *quick = run(sc, 1, 0), *slow = run(sc, 2, 3 * GT_SECOND / 1000);
   assert_int_equal(quick->nlog, slow->nlog);
@@ -352,8 +354,8 @@ static void arrivals_are_those_of_the_link_model(void) {
   done(s);
 }
 
-/* A message that is passed on at once may be the next event anywhere: chains over a third region
-   are faster than the direct link. */
+/* A message that is forwarded at once can be the next event in any region: chains through a third
+   region are faster than the direct link. */
 static void messages_that_cause_messages(void) {
   scenario sc = uneven(2);
   sc.hops = 5;
@@ -362,8 +364,8 @@ static void messages_that_cause_messages(void) {
   done(s);
 }
 
-/* Fast in one direction round the three regions, slow in the other: what a region sends comes back
-   to it over both others sooner than over any direct link. */
+/* Fast in one direction around the three regions, slow in the other: a region's message returns to
+   it through both others sooner than over any direct link. */
 static void a_chain_over_all_regions(void) {
   scenario sc = uneven(1.5);
   sc.hops = 9;
@@ -386,7 +388,7 @@ static void a_region_without_events(void) {
   }
 }
 
-/* Messages to it are dropped, and the others continue. */
+/* Messages to a region that has ended are dropped, and the others continue. */
 static void a_region_that_ends_early(void) {
   scenario sc = uneven(3);
   sc.end[2] = gt_from_seconds(0.7);
@@ -417,7 +419,7 @@ static void two_senders_share_an_access(void) {
   side *s = run(&sc, 1, 0), *slow = run(&sc, 3, GT_SECOND / 200);
   assert_int_equal(s->nlog, slow->nlog);
   assert_memory_equal(s->log, slow->log, s->nlog * sizeof(entry));
-  /* Its own access delays what it sends, so only what it receives follows from the model alone. */
+  /* Its own access delays its messages, so only its receptions follow from the model alone. */
   if (rank == 0) check_by_the_model(s);
   double bytes = 0;
   for (size_t i = 0; i < s->nlog; i++) {
@@ -431,7 +433,7 @@ static void two_senders_share_an_access(void) {
   done(s);
 }
 
-/* Many small messages over a long link: more are under way than the window holds.  The link does
+/* Many small messages over a long link: more are in flight than the window holds.  The link does
    not wait for slots. */
 static void more_messages_than_slots(void) {
   scenario sc = uneven(1);

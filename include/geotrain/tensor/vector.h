@@ -1,8 +1,8 @@
-/* Vector types for code that is compiled once for each instruction set (src/<part>/isa).  CMake
-   defines the set that a file is compiled for: GT_ISA is its name, GT_LANES the number of floats in
-   a register.  Everything in such a file is static except one table of functions, named with
-   GT_FOR_ISA, so that the linker cannot take code of a higher set where a lower one is needed.  For
-   the same reason, these files use only static functions of headers. */
+/* Vector types for code that is compiled once per instruction set (src/<part>/isa).  CMake defines
+   the set: GT_ISA is its name, GT_LANES the number of floats in a register.  Everything in such a
+   file is static except one table of functions, named with GT_FOR_ISA; otherwise the linker could
+   use code of a higher set on a CPU without it.  For the same reason these files use only static
+   functions of headers. */
 #ifndef GEOTRAIN_TENSOR_VECTOR_H
 #define GEOTRAIN_TENSOR_VECTOR_H
 
@@ -26,7 +26,7 @@ typedef int32_t gt_vi __attribute__((vector_size(4 * GT_LANES), aligned(4), may_
 typedef uint32_t gt_vu __attribute__((vector_size(4 * GT_LANES), aligned(4), may_alias));
 typedef uint16_t gt_vh __attribute__((vector_size(2 * GT_LANES), aligned(2), may_alias));
 
-/* Layouts are multiples of 8 or 16 floats with every set; GT_IN8 and GT_IN16 registers hold these.
+/* Layouts are multiples of 8 or 16 floats with every set; GT_IN8 and GT_IN16 registers hold them.
    If a register is longer than 8 floats, gt_vf8 and gt_vi8 are half a register. */
 #if GT_LANES > 8
 enum { GT_LANES8 = 8 };
@@ -39,9 +39,9 @@ typedef gt_vi gt_vi8;
 #endif
 enum { GT_IN8 = 8 / GT_LANES8, GT_IN16 = 16 / GT_LANES };
 
-/* GT_REGISTERS: vector registers for sums and weights, without those for a broadcast input and, in
-   sets without fused multiply-add, for products.  GT_OUTPUTS: outputs that fit when each has `wide`
-   registers of sums and `wide` more hold weights; 10 at most. */
+/* GT_REGISTERS: vector registers available for sums and weights; excluded are those for a broadcast
+   input and, in sets without fused multiply-add, for products.  GT_OUTPUTS: outputs that fit when
+   each has `wide` registers of sums and `wide` more hold weights; at most 10. */
 #if defined(__aarch64__) || defined(__AVX512F__)
 enum { GT_REGISTERS = 30 };
 #elif defined(__FMA__)

@@ -42,7 +42,7 @@ const char *gt_bytes_path(const gt_bytes *b) {
   return b->path;
 }
 
-/* zlib's message without the path in front. */
+/* Returns zlib's message without the leading path. */
 static const char *reason_of(const gt_bytes *b, int *code) {
   const char *text = gzerror(b->file, code);
   size_t n = strlen(b->path);

@@ -1,4 +1,5 @@
-/* bytes: reads a file sequentially, gzip or plain; every failure gives one sentence.  Local. */
+/* bytes: reads a file sequentially, gzip or plain; every failure gives a one-sentence error.
+   Local. */
 #ifndef GEOTRAIN_DATA_IMPORT_BYTES_H
 #define GEOTRAIN_DATA_IMPORT_BYTES_H
 
@@ -6,16 +7,16 @@
 
 typedef struct gt_bytes gt_bytes;
 
-/* The path FOLDER/NAME.gz if it exists, else FOLDER/NAME; the caller frees it.  NULL if neither
-   exists. */
+/* Returns the path FOLDER/NAME.gz if it exists, else FOLDER/NAME; the caller frees it.  NULL if
+   neither exists. */
 char *gt_bytes_find(const char *folder, const char *name);
-/* GT_ERR_DATA names the file and the system's reason. */
+/* Opens a file.  GT_ERR_DATA names the file and the system's reason. */
 gt_status gt_bytes_open(gt_bytes **out, const char *path);
 const char *gt_bytes_path(const gt_bytes *bytes);
-/* Reads the next n bytes, or fewer at the end of the file; -1 with a sentence if it cannot be
+/* Reads the next n bytes, or fewer at the end of the file; -1 with an error text if it cannot be
    read. */
 int64_t gt_bytes_read(gt_bytes *bytes, void *out, size_t n);
-/* After a short read: checks that gzip data are complete, including the checksum.  Plain files
+/* Checks, after a short read, that gzip data are complete, including the checksum.  Plain files
    always pass. */
 gt_status gt_bytes_whole(gt_bytes *bytes);
 /* Goes back to the first byte. */

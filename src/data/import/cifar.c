@@ -15,7 +15,7 @@ enum {
   BLOCK = 256 /* records at a time */
 };
 #define MAX_FILES   5
-#define MAX_RECORDS 1000000 /* per file: more means other data or a gzip bomb */
+#define MAX_RECORDS 1000000 /* per file; a larger number means other data or a gzip bomb */
 
 typedef struct {
   const char *name;
@@ -69,7 +69,8 @@ static gt_status open_variant(cifar *c, const variant *kind) {
   return GT_OK;
 }
 
-/* A folder with some of the batches is a smaller training set, which may not be intended. */
+/* Logs the files found.  A folder with some of the batches is a smaller training set, perhaps
+   unintended. */
 static void say_found(const cifar *c) {
   size_t all = 0;
   while (c->kind->files[all]) all++;
@@ -112,7 +113,7 @@ static gt_status read_block(cifar *c, gt_bytes *file, size_t before, size_t *cou
   return GT_OK;
 }
 
-/* First pass: counts the records, since gzip files do not store their number. */
+/* First pass: counts the records, because gzip files do not store their number. */
 static gt_status count_records(cifar *c, gt_bytes *file, size_t *records) {
   size_t count;
   *records = 0;
@@ -138,7 +139,7 @@ static gt_status count_all(cifar *c) {
   return GT_OK;
 }
 
-/* From channels first to channels last. */
+/* Converts from channels first to channels last. */
 static void interleave(uint8_t *image, const uint8_t *planes) {
   for (size_t i = 0; i < PIXELS; i++)
     for (size_t k = 0; k < CHANNELS; k++) image[i * CHANNELS + k] = planes[k * PIXELS + i];

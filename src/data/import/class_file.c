@@ -1,4 +1,4 @@
-/* Reads the names of classes from a text beside the data, one a line. */
+/* Reads the class names from a text file in the data folder, one per line. */
 #include <string.h>
 
 #include "import.h"
@@ -6,7 +6,7 @@
 
 #define OWN "class-names.txt"
 
-/* Without blanks at the end: published lists end with an empty line. */
+/* Removes trailing blanks: published lists end with an empty line. */
 static char *trim(char *line) {
   size_t n = strlen(line);
   while (n > 0 && (line[n - 1] == ' ' || line[n - 1] == '\t')) n--;

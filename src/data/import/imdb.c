@@ -1,6 +1,6 @@
 /* Imports reviews with a sentiment, those of the Large Movie Review Dataset (Maas et al. 2011),
-   from imdb_train.tsv and imdb_test.tsv: a header, then lines of label, rating, id and text.
-   Samples are the numbers of their last words. */
+   from imdb_train.tsv and imdb_test.tsv: a header, then lines of label, rating, id and text. A
+   sample is the ids of a review's last words. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { BLOCK_BYTES = 1 << 20, CLASSES = 2 };
 #define HEADER    "label\trating\tid\ttext"
-#define MAX_WORDS 4000000 /* different ones: more means other data or a gzip bomb */
+#define MAX_WORDS 4000000 /* different words; a larger number means other data or a gzip bomb */
 
 typedef struct {
   const char *folder;
@@ -37,7 +37,7 @@ static gt_status open_split(imdb *d, gt_split split) {
   return status;
 }
 
-/* The first bytes of a line, printable, for messages. */
+/* Returns the first bytes of a line, printable, for messages. */
 static const char *quote(const char *line, char out[41]) {
   snprintf(out, 41, "%.40s", line);
   for (char *p = out; *p; p++)
@@ -87,13 +87,12 @@ static gt_status count_words(imdb *d, gt_lines *file, const char *text) {
   for (size_t n; (n = gt_word_next(&text, word)) > 0;)
     if (gt_vocabulary_count(d->words, word, n) > MAX_WORDS)
       return GT_FAIL(GT_ERR_DATA,
-                     "%s: has more than %d different words up to line %zu; at most so "
-                     "many are counted",
+                     "%s: has more than %d different words up to line %zu, the maximum",
                      gt_lines_path(file), MAX_WORDS, gt_lines_number(file));
   return GT_OK;
 }
 
-/* First pass: counts the samples and, of the training split, the words. */
+/* First pass: counts the samples and, in the training split, the words. */
 static gt_status measure(imdb *d, gt_split split) {
   gt_lines *file = d->files[split];
   const char *text;
@@ -104,7 +103,7 @@ static gt_status measure(imdb *d, gt_split split) {
     if (!text) break;
     if (split == GT_SPLIT_TRAIN) GT_TRY(count_words(d, file, text));
     if (d->n[split] == UINT32_MAX)
-      return GT_FAIL(GT_ERR_DATA, "%s: has more than %u reviews; a split holds at most so many",
+      return GT_FAIL(GT_ERR_DATA, "%s: has more than %u reviews, the maximum of a split",
                      gt_lines_path(file), UINT32_MAX);
   }
   if (d->n[split] == 0)
@@ -115,7 +114,7 @@ static gt_status measure(imdb *d, gt_split split) {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The numbers of the last words of a text, behind padding. */
+/* Writes the ids of the last words of a text, after padding. */
 static void number(const imdb *d, const char *text, int32_t *ids) {
   char word[GT_WORD_MAX + 1];
   size_t words = 0;

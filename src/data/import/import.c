@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 /* Format NAME is read by gt_import_NAME: from a folder, from one with options for words or for
-   items (--length), or from files of text. */
+   items (--length), or from text files. */
 #define FORMATS(X)                                                                                 \
   X(mnist, folder)                                                                                 \
   X(cifar, folder)                                                                                 \
@@ -76,7 +76,7 @@ static gt_status check_range(const char *name, uint64_t value, uint64_t least, u
                  (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
-/* The first option that is given and that the format does not have; NULL: none. */
+/* Returns the first given option that the format does not have; NULL: none. */
 static const char *unknown_option(size_t format, const gt_text_options *o) {
   const bool text = formats[format].text, words = text || formats[format].words;
   return o->vocabulary && !words                          ? "vocabulary"

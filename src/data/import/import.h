@@ -14,23 +14,23 @@ gt_status gt_import_cifar(const char *source, const char *out);
 gt_status gt_import_libfm(const char *source, const char *out);
 gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options);
 gt_status gt_import_sessions(const char *source, const char *out, const gt_text_options *options);
-/* Text: the n files `sources` in this order. */
+/* Imports text: the n files `sources` in this order. */
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
 
-/* text.c.  A vocabulary of `count` ids, GT_TOKEN_BYTES or more; of fewer when no pair occurs twice
-   any more. Merges the most frequent pair of tokens inside pieces again and again; among equally
-   frequent ones that of the smallest left, then right token.  Never fails. */
+/* text.c.  Learns a vocabulary of `count` ids, at least GT_TOKEN_BYTES; of fewer if no pair occurs
+   twice any more. Repeatedly merges the most frequent pair of tokens inside pieces; among equally
+   frequent pairs the one with the smallest left, then right token.  Never fails. */
 gt_tokens *gt_merges_learn(const char *text, size_t length, size_t count);
 
-/* bytes.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
+/* bytes.c: writes the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
    fallback if it has none. */
 void gt_import_name(const char *folder, const char *fallback, char name[64]);
 
-/* class_file.c: writes the names of the classes in FOLDER/class-names.txt, else in FOLDER/published
-   (NULL: none), gzip or plain: one a line, that of label 0 first.  *classes, which the labels need,
-   becomes their number.  Neither file: nothing.  GT_ERR_DATA: too few names, or as
-   gt_class_names_check. */
+/* class_file.c: reads the class names from FOLDER/class-names.txt, else from FOLDER/published
+   (NULL: none), gzip or plain, one per line, label 0 first, and writes them to the store.
+   *classes, the number of classes by the labels, becomes the number of names.  Does nothing if
+   neither file exists.  GT_ERR_DATA: too few names, or as gt_class_names_check. */
 gt_status gt_import_class_names(gt_data_store *store, const char *folder, const char *published,
                                 size_t *classes);
 

@@ -1,4 +1,4 @@
-/* Reads lines of any length word by word through a fixed buffer. */
+/* Imports libFM data.  Reads lines of any length word by word through a fixed buffer. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void close_text(text_file *l) {
   gt_free(l);
 }
 
-/* The next byte without consuming it, END_OF_FILE or FAILED. */
+/* Returns the next byte without consuming it, END_OF_FILE or FAILED. */
 static int peek(text_file *l) {
   if (l->at < l->have) return l->buffer[l->at];
   int64_t got = gt_bytes_read(l->file, l->buffer, BUFFER);
@@ -72,7 +72,7 @@ static gt_status next_word(text_file *l) {
   int byte;
   while (is_blank(byte = peek(l))) l->at++;
   for (; byte >= 0 && byte != '\n' && !is_blank(byte); l->at++, byte = peek(l)) {
-    /* printable, since messages quote it */
+    /* printable, because messages quote it */
     if (n + 1 < WORD) l->word[n] = (char)(byte > ' ' && byte < 127 ? byte : '?');
     n++;
   }
@@ -86,7 +86,7 @@ static gt_status next_word(text_file *l) {
   return GT_OK;
 }
 
-/* Reads a whole number written as 1, +1, -1 or 1.0.  Returns the text after it, NULL if there is
+/* Reads a whole number written as 1, +1, -1 or 1.0.  Returns the text after it; NULL if there is
    none or it is 2^32 or more. */
 static const char *take_number(const char *text, bool *negative, uint64_t *out) {
   *negative = *text == '-';
@@ -137,7 +137,7 @@ static gt_status parse_field(const text_file *l, size_t field, int32_t *id) {
   return GT_OK;
 }
 
-/* After an empty line: only blanks may follow up to the end of the file. */
+/* Checks after an empty line that only blanks follow up to the end of the file. */
 static gt_status expect_end(text_file *l) {
   int byte;
   while (is_blank(byte = peek(l)) || byte == '\n') l->at++;
@@ -162,8 +162,8 @@ static gt_status next_text(text_file *l, bool *more, int32_t *label, int32_t *id
     GT_TRY(next_word(l));
     if (!l->word[0]) break;
     if (*fields == GT_LIBFM_MAX_FIELDS)
-      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields; at most so many are read",
-                     path_text(l), l->line, GT_LIBFM_MAX_FIELDS);
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields, the maximum", path_text(l),
+                     l->line, GT_LIBFM_MAX_FIELDS);
     GT_TRY(parse_field(l, *fields, &ids[*fields]));
   }
   if (*fields == 0)
@@ -192,7 +192,7 @@ typedef struct {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Length of NAME in "NAME.train.libfm" or "NAME.train.libfm.gz", or 0. */
+/* Returns the length of NAME in "NAME.train.libfm" or "NAME.train.libfm.gz", or 0. */
 static size_t stem_of(const char *file) {
   static const char *const ends[] = {".train.libfm", ".train.libfm.gz"};
   size_t n = strlen(file);
@@ -274,8 +274,7 @@ static gt_status measure(libfm *l, gt_split split) {
     for (size_t i = 0; i < l->fields; i++)
       if (l->ids[i] > l->largest) l->largest = l->ids[i];
     if (l->n[split] == UINT32_MAX)
-      return GT_FAIL(GT_ERR_DATA,
-                     "%s: has more than %u lines; a split holds at most so many samples",
+      return GT_FAIL(GT_ERR_DATA, "%s: has more than %u lines, the maximum of a split",
                      path_text(l->files[split]), UINT32_MAX);
   }
   if (l->n[split] == 0)

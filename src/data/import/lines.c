@@ -39,7 +39,7 @@ void gt_lines_close(gt_lines *l) {
   gt_free(l);
 }
 
-/* l->have is 0 at the end of the file. */
+/* Fills the buffer; l->have is 0 at the end of the file. */
 static gt_status fill(gt_lines *l) {
   const int64_t got = gt_bytes_read(l->file, l->buffer, BUFFER);
   if (got < 0) return GT_ERR_DATA;
@@ -48,12 +48,13 @@ static gt_status fill(gt_lines *l) {
   return got < BUFFER ? gt_bytes_whole(l->file) : GT_OK;
 }
 
-/* Moves what the buffer has of the line to l->line, which has *n bytes; *ended: up to its end. */
+/* Moves the buffered part of the line to l->line, which has *n bytes; *ended: the line is
+   complete. */
 static gt_status take(gt_lines *l, size_t *n, bool *ended) {
   const char *from = l->buffer + l->at, *end = memchr(from, '\n', l->have - l->at);
   const size_t count = end ? (size_t)(end - from) : l->have - l->at;
   if (count > GT_LINE_MAX - *n)
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %zu bytes; at most so many are read",
+    return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %zu bytes, the maximum",
                    gt_lines_path(l), l->number, GT_LINE_MAX);
   memcpy(l->line + *n, from, count);
   *n += count;

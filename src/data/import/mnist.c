@@ -1,6 +1,6 @@
 /* Imports MNIST and data sets of the same format (Fashion-MNIST, KMNIST, EMNIST): a folder with
-   four idx files, gzip or plain.  EMNIST (Cohen, Afshar, Tapson and van Schaik, 2017) has file names
-   of its own, stores images column by column, and numbers letters from 1. */
+   four idx files, gzip or plain.  EMNIST (Cohen, Afshar, Tapson and van Schaik, 2017) has file
+   names of its own, stores images column by column, and numbers letters from 1. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,8 +40,8 @@ typedef struct {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The path of STEM-CONTENT; NULL if it is not there; the caller frees it.  Two spellings are common,
-   train-images-idx3-ubyte and train-images.idx3-ubyte, with or without .gz. */
+/* Returns the path of STEM-CONTENT; NULL if it does not exist; the caller frees it.  Two spellings
+   are common, train-images-idx3-ubyte and train-images.idx3-ubyte, with or without .gz. */
 static char *find_file(const char *folder, const char *stem, const char *content, int ndims) {
   const size_t size = strlen(folder) + strlen(stem) + 64;
   char *path = gt_alloc(size, 1);
@@ -67,7 +67,7 @@ static gt_status open_file(const char *folder, const char *stem, const char *con
   return status;
 }
 
-/* EMNIST's archive unpacks six sets into one folder. */
+/* Finds the set.  EMNIST's archive unpacks six sets into one folder. */
 static gt_status find_variant(mnist *m) {
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     char *path = find_file(m->folder, variants[i].stems[GT_SPLIT_TRAIN], "images", 3);
@@ -80,7 +80,7 @@ static gt_status find_variant(mnist *m) {
                      m->folder, m->kind->name, variants[i].name);
     m->kind = &variants[i];
   }
-  if (!m->kind) m->kind = variants; /* whose files are then missing */
+  if (!m->kind) m->kind = variants; /* none found: report the first one's files as missing */
   return GT_OK;
 }
 
@@ -106,7 +106,7 @@ static gt_status open_split(mnist *m, gt_split split) {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* From columns to rows; `item` is scratch of the size of an image, which is square. */
+/* Transposes a square image stored column by column; `item` is scratch of its size. */
 static void turn(uint8_t *image, uint8_t *item, size_t side) {
   memcpy(item, image, side * side);
   for (size_t y = 0; y < side; y++)
@@ -128,7 +128,7 @@ static gt_status copy_images(mnist *m, gt_split split) {
   return status == GT_OK ? gt_idx_end(m->images[split]) : status;
 }
 
-/* The class of the i-th label; EMNIST's number of classes is known. */
+/* Finds the class of the i-th label; EMNIST's number of classes is known. */
 static gt_status class_of(mnist *m, gt_split split, size_t i, uint8_t label, int32_t *class) {
   const uint8_t first = m->kind->first;
   if (m->kind->characters && (label < first || label - first >= (int)m->classes))
@@ -158,7 +158,7 @@ static gt_status copy_labels(mnist *m, gt_split split) {
   return status == GT_OK ? gt_idx_end(m->labels[split]) : status;
 }
 
-/* EMNIST's are known; others may be in the folder. */
+/* Writes the class names: EMNIST's are known; others can be in the folder. */
 static gt_status name_classes(mnist *m) {
   gt_class_names names = {0};
   if (!m->kind->characters) return gt_import_class_names(m->store, m->folder, NULL, &m->classes);

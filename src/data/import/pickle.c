@@ -1,19 +1,19 @@
-/* Reads a pickle opcode by opcode.  Nothing of it is executed: opcodes that build lists, tuples and
-   whole numbers are read, the others are refused. */
+/* Reads a pickle opcode by opcode, without executing it: opcodes that build lists, tuples and whole
+   numbers are read, all others are refused. */
 #include "pickle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the opcodes work on ---------------------------------------------------------------- */
+/* ---- state of the reader --------------------------------------------------------------------- */
 
 /* The bytes of the file, a stack of values with marks, lists, and the memo of stored values.  Lists
-   lie in one pool of values: a list that grows behind others moves to the end, with twice its
-   room. */
+   share one pool of values: a list that grows but is not the last one moves to the end, with twice
+   its capacity. */
 
 enum { BUFFER = 1 << 16, DIGITS = 24 };
 
-/* A list in the pool of values, where it has room for `capacity`. */
+/* A list in the pool of values, with room for `capacity`. */
 typedef struct {
   uint32_t start, n, capacity;
   bool tuple;
@@ -69,7 +69,7 @@ static gt_status expect_end(reader *r) {
                  gt_bytes_path(r->file), (unsigned long long)r->at);
 }
 
-/* A number of n <= 8 bytes, the lowest first. */
+/* Reads a number of n <= 8 bytes, little endian. */
 static gt_status take_number(reader *r, size_t n, uint64_t *out) {
   uint8_t byte = 0;
   *out = 0;
@@ -92,7 +92,7 @@ static gt_status too_large(const reader *r) {
                  gt_bytes_path(r->file), (unsigned long long)r->opcode_at);
 }
 
-/* The rest of the line, without its newline. */
+/* Reads the rest of the line, without its newline. */
 static gt_status take_line(reader *r, char text[DIGITS]) {
   uint8_t byte = 0;
   for (size_t n = 0;; n++) {
@@ -103,7 +103,7 @@ static gt_status take_line(reader *r, char text[DIGITS]) {
   }
 }
 
-/* The number of values above the last mark. */
+/* Returns the number of values above the last mark. */
 static size_t above_mark(const reader *r) {
   return r->nstack - (r->nmarks ? r->marks[r->nmarks - 1] : 0);
 }
@@ -121,9 +121,7 @@ static gt_status push_number(reader *r, int64_t value) {
 
 static gt_status push_mark(reader *r) {
   if (r->nmarks == GT_PICKLE_DEPTH_MAX)
-    return GT_FAIL(GT_ERR_DATA,
-                   "%s: at byte %llu lists are nested more than %d deep; at most so "
-                   "deep ones are read",
+    return GT_FAIL(GT_ERR_DATA, "%s: at byte %llu lists are nested more than %d deep, the maximum",
                    gt_bytes_path(r->file), (unsigned long long)r->opcode_at, GT_PICKLE_DEPTH_MAX);
   r->marks[r->nmarks++] = r->nstack;
   return GT_OK;
@@ -139,8 +137,7 @@ static gt_status grow_pool(reader *r, size_t count) {
   gt_pickle *p = r->made;
   if (count > GT_PICKLE_VALUES_MAX - p->npool)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: needs memory for more than %zu values up to byte %llu; at most so "
-                   "many are read",
+                   "%s: needs memory for more than %zu values up to byte %llu, the maximum",
                    gt_bytes_path(r->file), GT_PICKLE_VALUES_MAX, (unsigned long long)r->at);
   while (p->pool_capacity < p->npool + count)
     p->pool = gt_grown(p->pool, &p->pool_capacity, 1024, sizeof *p->pool);
@@ -180,9 +177,7 @@ static gt_status move(reader *r, place *l, size_t height) {
 static gt_status make(reader *r, bool tuple, size_t height) {
   gt_pickle *p = r->made;
   if (p->nlists == GT_PICKLE_LISTS_MAX)
-    return GT_FAIL(GT_ERR_DATA,
-                   "%s: has more than %zu lists up to byte %llu; at most so many are "
-                   "read",
+    return GT_FAIL(GT_ERR_DATA, "%s: has more than %zu lists up to byte %llu, the maximum",
                    gt_bytes_path(r->file), GT_PICKLE_LISTS_MAX, (unsigned long long)r->at);
   GT_GROW(p->lists, p->nlists, p->lists_capacity, 1024);
   place *l = &p->lists[p->nlists++];
@@ -218,7 +213,7 @@ static gt_status recall(reader *r, uint64_t where) {
 
 /* ---- opcodes --------------------------------------------------------------------------------- */
 
-/* An opcode of Python's module pickletools.  run NULL: it is refused; name NULL: there is none. */
+/* An opcode of Python's module pickletools.  run NULL: refused; name NULL: undefined. */
 typedef struct {
   const char *name;
   gt_status (*run)(reader *r);
@@ -236,11 +231,11 @@ static gt_status proto(reader *r) {
   uint8_t version = 0;
   GT_TRY(take(r, &version));
   if (version <= 5) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: is a pickle of protocol %u; 0 to 5 are read",
+  return GT_FAIL(GT_ERR_DATA, "%s: is a pickle of protocol %u; expected 0 to 5",
                  gt_bytes_path(r->file), version);
 }
 
-/* Frames only help those who read in blocks. */
+/* Frames only help readers that read in blocks. */
 static gt_status frame(reader *r) {
   uint64_t size;
   return take_number(r, 8, &size);
@@ -273,7 +268,7 @@ static gt_status binint2(reader *r) {
   return small_int(r, 2);
 }
 
-/* A number of this many bytes in two's complement. */
+/* Reads a number of this many bytes in two's complement. */
 static gt_status wide_int(reader *r, uint64_t bytes) {
   uint64_t value;
   if (bytes > 8) return too_large(r);
@@ -480,11 +475,10 @@ static gt_status refuse(const reader *r, uint8_t byte) {
     return GT_FAIL(GT_ERR_DATA,
                    "%s: byte %llu is 0x%02x, which is no opcode; the pickle is damaged",
                    gt_bytes_path(r->file), (unsigned long long)r->opcode_at, byte);
-  return GT_FAIL(
-      GT_ERR_DATA,
-      "%s: opcode %s at byte %llu is refused; pickles of lists, tuples and whole numbers "
-      "are read, and nothing in them is executed",
-      gt_bytes_path(r->file), r->opcode, (unsigned long long)r->opcode_at);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: opcode %s at byte %llu is refused; only lists, tuples and whole numbers "
+                 "are read, and nothing is executed",
+                 gt_bytes_path(r->file), r->opcode, (unsigned long long)r->opcode_at);
 }
 
 static gt_status step(reader *r) {

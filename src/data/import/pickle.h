@@ -1,39 +1,38 @@
-/* pickle: reads pickles of Python (protocols 0 to 5) that hold lists, tuples and whole numbers, and
-   nothing else.  Nothing of a pickle is executed: every other opcode is refused.  Local. */
+/* pickle: reads Python pickles (protocols 0 to 5) that hold only lists, tuples and whole numbers.
+   Nothing is executed: every other opcode is refused.  Local. */
 #ifndef GEOTRAIN_DATA_IMPORT_PICKLE_H
 #define GEOTRAIN_DATA_IMPORT_PICKLE_H
 
 #include "bytes.h"
 
-/* Memory is bounded: a pickle has at most so many lists and tuples, and so many values in them; a
-   list or tuple is in at most so many others when it is written. */
+/* Limits that bound memory: lists and tuples per pickle, values in them, and nesting depth. */
 #define GT_PICKLE_LISTS_MAX  ((size_t)1 << 24)
 #define GT_PICKLE_VALUES_MAX ((size_t)1 << 28)
 #define GT_PICKLE_DEPTH_MAX  16
 
 typedef struct gt_pickle gt_pickle;
 
-/* A number from 0 on; or, below 0, a list or tuple. */
+/* A number (not negative), or a list or tuple (negative). */
 typedef int32_t gt_pickle_value;
 
 typedef struct {
   const gt_pickle_value *values; /* owned by the pickle */
   size_t n;
   bool tuple;
-  uint64_t offset; /* of the opcode that made it, in the unpacked file */
+  uint64_t offset; /* of the opcode that created it, in the unpacked file */
 } gt_pickle_list;
 
-/* Whether the file, of which this is the first byte, is a pickle of a list or tuple rather than a
-   text of numbers. */
+/* True if the file with this first byte is a pickle of a list or tuple rather than a text of
+   numbers. */
 bool gt_pickle_begins(uint8_t byte);
-/* Reads a whole file, from where it is.  The caller closes *out.  GT_ERR_DATA names the file, the
-   byte, and what is there: a damaged pickle, another opcode, a number that is negative or above
-   2^31 - 1, or more than the limits above. */
+/* Reads a whole file, from its current position.  The caller closes *out.  GT_ERR_DATA names the
+   file, the byte, and the problem: a damaged pickle, another opcode, a number that is negative or
+   above 2^31 - 1, or more than the limits above. */
 gt_status gt_pickle_read(gt_pickle **out, gt_bytes *file);
 void gt_pickle_close(gt_pickle *pickle);
-/* What was pickled. */
+/* Returns the pickled value. */
 gt_pickle_value gt_pickle_top(const gt_pickle *pickle);
-/* What is behind a value below 0. */
+/* Returns the list of a negative value. */
 gt_pickle_list gt_pickle_list_of(const gt_pickle *pickle, gt_pickle_value value);
 
 #endif

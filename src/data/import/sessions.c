@@ -13,9 +13,9 @@
 
 #define GT_ITEMS_MAX 1000000 /* the highest number of an item; the lowest is 1 */
 
-/* A session of n items.  paired: the last is the target that the file has for the others. */
+/* A session of n items.  paired: the last item is the target that the file gives for the others. */
 typedef struct {
-  const int32_t *items; /* NULL: there are no more sessions */
+  const int32_t *items; /* NULL: no more sessions */
   size_t n;
   bool paired;
 } clicks;
@@ -58,7 +58,7 @@ static const char *skip_blanks(const char *text) {
   return text + strspn(text, " \t");
 }
 
-/* A printable piece of text, for messages. */
+/* Returns a printable excerpt of the text, for messages. */
 static const char *quote(const char *text, char out[25]) {
   snprintf(out, 25, "%.*s", (int)strcspn(text, " \t"), text);
   for (char *p = out; *p; p++)
@@ -66,7 +66,7 @@ static const char *quote(const char *text, char out[25]) {
   return out;
 }
 
-/* Reads the number at *text, and moves behind it. */
+/* Reads the number at *text, and advances *text. */
 static gt_status take_item(session_file *f, const char **text) {
   const char *end = *text;
   char found[25];
@@ -108,7 +108,7 @@ static gt_status wrong_form(const session_file *f, uint64_t offset, const char *
                  f->path, (unsigned long long)offset, found);
 }
 
-/* Whether these are the sessions and their targets, not two sessions. */
+/* True if these are the sessions and their targets, not two sessions. */
 static bool is_pair(const gt_pickle *p, const gt_pickle_list *top) {
   if (top->n != 2 || top->values[0] >= 0 || top->values[1] >= 0) return false;
   const gt_pickle_list first = gt_pickle_list_of(p, top->values[0]);
@@ -192,9 +192,9 @@ static void close_file(session_file *f) {
   gt_free(f);
 }
 
-/* A file whose first byte begins a pickle of a list or tuple is a pickle: a list of sessions, or a
-   pair of such a list and the list of their targets.  Others are texts: a session a line, numbers
-   separated by blanks.  GT_ERR_DATA names the file and what is wrong. */
+/* Opens a file.  If its first byte begins a pickle of a list or tuple, it is a pickle: a list of
+   sessions, or a pair of such a list and the list of their targets.  Otherwise it is a text: one
+   session per line, numbers separated by blanks.  GT_ERR_DATA names the file and the error. */
 static gt_status open_file(session_file **out, const char *path) {
   session_file *f = GT_NEW(session_file);
   f->path = gt_strdup(path);
@@ -224,22 +224,22 @@ static gt_status rewind_file(session_file *f) {
 /* ---- splits ---------------------------------------------------------------------------------- */
 
 enum { BLOCK_BYTES = 1 << 20 };
-#define MAX_SAMPLES 100000000 /* of a split: more means other data or a damaged file */
+#define MAX_SAMPLES 100000000 /* per split; a larger number means other data or a damaged file */
 
 typedef struct {
   const char *name;
-  bool whole; /* every item from the second on is a target; else the last one is */
+  bool whole; /* every item from the second on is a target; else only the last one */
 } file_kind;
 
 typedef struct {
   const char *folder;
   size_t length; /* items of a sample */
   int32_t items; /* the highest number */
-  bool whole[2]; /* see file_kind; indexed by gt_split, as all that follow */
+  bool whole[2]; /* see file_kind; indexed by gt_split, like all that follow */
   session_file *files[2];
   size_t n[2];
   int32_t *block, *labels;
-  size_t filled, room, stored; /* samples: in the block; that fit; written before */
+  size_t filled, room, stored; /* samples: in the block; capacity of the block; written before */
   gt_data_store *store;
 } sessions;
 
@@ -267,7 +267,7 @@ static bool has_prefixes(const sessions *s, gt_split split, const clicks *sessio
   return s->whole[split] && !session->paired;
 }
 
-/* The first item of a session that is a label; the last one always is. */
+/* Returns the first item of a session that is a label; the last one always is. */
 static gt_status first_label(const sessions *s, gt_split split, const clicks *session,
                              size_t *first) {
   if (has_prefixes(s, split, session)) return *first = 1, GT_OK;
@@ -296,7 +296,7 @@ static gt_status measure(sessions *s, gt_split split) {
     if (highest(&session) > s->items) s->items = highest(&session);
     if (session.n > first) s->n[split] += session.n - first;
     if (s->n[split] > MAX_SAMPLES)
-      return GT_FAIL(GT_ERR_DATA, "%s: has more than %d samples up to %s; at most so many are read",
+      return GT_FAIL(GT_ERR_DATA, "%s: has more than %d samples up to %s, the maximum",
                      path_file(s->files[split]), MAX_SAMPLES, where_file(s->files[split]));
   }
   if (s->n[split] == 0)
@@ -314,7 +314,7 @@ static gt_status flush(sessions *s, gt_split split) {
   return GT_OK;
 }
 
-/* The last items before number `label`, behind padding; labels count from 0. */
+/* Adds the items before position `label`, after padding; labels count from 0. */
 static gt_status add_sample(sessions *s, gt_split split, const int32_t *items, size_t label) {
   const size_t kept = label < s->length ? label : s->length, padding = s->length - kept;
   int32_t *row = s->block + s->filled * s->length;

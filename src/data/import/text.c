@@ -1,5 +1,5 @@
 /* Imports plain text as tokens: windows of `length` + 1 ids, each of which begins with the last id
-   of the one before, so that every id but the first is predicted once. */
+   of the previous one, so that every id but the first is predicted once. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ typedef struct {
 /* A word in which a pair occurs, or did before another merge. */
 typedef struct {
   uint32_t word;
-  size_t before; /* the place before, as in pair */
+  size_t before; /* the previous place, as in pair */
 } place;
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
   size_t npairs, pairs_capacity;
   place *places;
   size_t nplaces, places_capacity;
-  gt_heap heap; /* by falling counts; those that have changed since are put in again */
+  gt_heap heap; /* by falling counts; pairs are added again when their count changes */
   int64_t *merges;
   size_t nmerges;
 } learner;
@@ -73,8 +73,8 @@ static void add_place(learner *l, pair *p, uint32_t at) {
   p->place = ++l->nplaces;
 }
 
-/* Adds the pairs of a word to the counts, or takes them away (sign -1).  Notes the word as the
-   place of those that have the token `fresh`; -1: of all. */
+/* Adds the pairs of a word to the counts, or subtracts them (sign -1).  Records the word as a place
+   of the pairs with the token `fresh`; -1: of all pairs. */
 static void count_word(learner *l, uint32_t at, int64_t sign, int32_t fresh) {
   const word *w = &l->words[at];
   const int32_t *ids = l->ids + w->first;
@@ -85,7 +85,7 @@ static void count_word(learner *l, uint32_t at, int64_t sign, int32_t fresh) {
   }
 }
 
-/* Puts `id` in the place of each pair. */
+/* Replaces each occurrence of the pair by `id`. */
 static void replace(learner *l, word *w, int32_t left, int32_t right, int32_t id) {
   int32_t *ids = l->ids + w->first;
   size_t to = 0;
@@ -153,7 +153,7 @@ gt_tokens *gt_merges_learn(const char *text, size_t length, size_t count) {
     learn(&l, count - GT_TOKEN_BYTES);
   }
   if (gt_tokens_create(&tokens, "learnt", l.merges, l.nmerges) != GT_OK)
-    gt_bug("a vocabulary was learnt that cannot be: %s", gt_error_text());
+    gt_bug("the learnt vocabulary is invalid: %s", gt_error_text());
   gt_heap_close(&l.heap);
   gt_pairs_close(&l.numbers);
   gt_free(l.merges);
@@ -167,7 +167,7 @@ gt_tokens *gt_merges_learn(const char *text, size_t length, size_t count) {
 /* ---- windows --------------------------------------------------------------------------------- */
 
 enum { BLOCK_BYTES = 1 << 20 };
-#define MAX_BYTES ((size_t)UINT32_MAX) /* of text: it is kept in memory, and so are its ids */
+#define MAX_BYTES ((size_t)UINT32_MAX) /* of the text, which is kept in memory with its ids */
 
 typedef struct {
   const gt_text_options *options;
@@ -193,8 +193,7 @@ static gt_status read_all(text *t, gt_bytes *file) {
     if (got < 0) return GT_ERR_DATA;
     if ((size_t)got > MAX_BYTES - t->n)
       return GT_FAIL(GT_ERR_DATA,
-                     "%s: the text has more than %zu bytes up to here; at most so many are "
-                     "imported into one data set",
+                     "%s: the text has more than %zu bytes up to here, the maximum of a data set",
                      gt_bytes_path(file), MAX_BYTES);
   }
   return gt_bytes_whole(file);
@@ -213,7 +212,7 @@ static gt_status read_file(text *t, const char *path) {
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* Where the test part begins: not inside a character of UTF-8. */
+/* Returns the start of the test part: not inside a UTF-8 character. */
 static size_t test_begin(const text *t) {
   const size_t begin = (size_t)((double)t->n * (1 - *t->options->test_share));
   size_t at = begin;
@@ -263,7 +262,7 @@ static gt_status write_split(text *t, gt_split split, size_t n) {
   return status;
 }
 
-/* The name of OUT without its end. */
+/* Writes the name of OUT without its extension. */
 static void name_of(const char *out, char name[64]) {
   gt_import_name(out, "text", name);
   char *end = strrchr(name, '.');

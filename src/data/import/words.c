@@ -10,18 +10,19 @@ static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The bytes of the character at p, and whether it belongs to words.  In UTF-8, U+0080 to U+00BF and
-   U+2000 to U+2FFF are punctuation and symbols; other bytes of 128 and more belong to letters. */
+/* Returns the bytes of the character at p; *letter: true if it belongs to words.  In UTF-8, U+0080
+   to U+00BF and U+2000 to U+2FFF are punctuation and symbols; other bytes of 128 and more belong to
+   letters. */
 static size_t character(const char *p, bool *letter) {
   const unsigned char c = (unsigned char)*p;
   const size_t n = c == 0xC2 ? 2 : c == 0xE2 ? 3 : 1;
   *letter = c < 128 ? is_letter(*p) : n == 1;
   for (size_t k = 1; k < n; k++)
-    if (((unsigned char)p[k] & 0xC0) != 0x80) return k; /* cut off */
+    if (((unsigned char)p[k] & 0xC0) != 0x80) return k; /* truncated */
   return n;
 }
 
-/* The length of a line break in HTML at p, such as "<br />"; 0: there is none. */
+/* Returns the length of an HTML line break at p, such as "<br />"; 0: none. */
 static size_t html_break(const char *p) {
   size_t n = 3;
   if (p[0] != '<' || (p[1] | 0x20) != 'b' || (p[2] | 0x20) != 'r') return 0;
@@ -81,7 +82,7 @@ void gt_vocabulary_close(gt_vocabulary *v) {
   gt_free(v);
 }
 
-/* The slot of the word: its own, or the empty one where it belongs.  FNV-1a, linear probing. */
+/* Returns the slot of the word, or the empty slot for it.  FNV-1a, linear probing. */
 static uint32_t *slot_of(const gt_vocabulary *v, const char *word, size_t length) {
   uint64_t hash = 0xcbf29ce484222325U;
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)word[i]) * 0x100000001b3U;

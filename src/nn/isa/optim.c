@@ -52,7 +52,7 @@ static void adam(const gt_adam_constants *k, size_t n, float *restrict w, const 
   }
 }
 
-/* As many sums at every set, so that all give the same bits. */
+/* Uses the same number of partial sums with every set, so that all give the same bits. */
 static double squares(size_t n, const float *g) {
   enum { SUMS = 32 };
   double sums[SUMS] = {0};

@@ -1,4 +1,4 @@
-/* The oneDNN calls that differ between its versions 2 and 3.  The build takes calls_v2.c or
+/* The oneDNN calls that differ between its versions 2 and 3.  The build uses calls_v2.c or
    calls_v3.c.  All other functions of oneDNN are called directly. */
 #ifndef GEOTRAIN_TENSOR_DNN_CALLS_H
 #define GEOTRAIN_TENSOR_DNN_CALLS_H
@@ -18,7 +18,7 @@ gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data
                                     dnnl_format_tag_t tag);
 gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
                                      const dnnl_dims_t strides);
-/* The part of another layout with extents `dims` at offset `from`. */
+/* Returns the part of another layout with extents `dims` at offset `from`. */
 gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims,
                                   const dnnl_dims_t from);
 void gt_dnn_layout_close(gt_dnn_layout *layout);
@@ -29,23 +29,23 @@ typedef struct {
   const dnnl_dim_t *strides, *inner; /* inner: the dimension of each block */
   int ninner;
 } gt_dnn_blocks;
-/* False: the layout is not blocked, or it holds more than the values. */
+/* Finds the blocks; false: the layout is not blocked, or holds more than the values. */
 bool gt_dnn_layout_blocks(const gt_dnn_layout *layout, gt_dnn_blocks *blocks);
 
 /* Layouts and sizes of a convolution; b NULL: no bias. */
 typedef struct {
   const gt_dnn_layout *x, *w, *b, *y;
-  const dnnl_dim_t *strides, *before, *behind; /* two each; padding before and behind the image */
+  const dnnl_dim_t *strides, *before, *behind; /* two each; padding before and after the image */
 } gt_dnn_conv_call;
 
-/* Primitive descriptors; the caller frees them with dnnl_primitive_desc_destroy.  hint: that of the
-   forward primitive. */
+/* Create primitive descriptors; the caller frees them with dnnl_primitive_desc_destroy.  hint: that
+   of the forward primitive. */
 dnnl_primitive_desc_t gt_dnn_describe_forward(dnnl_engine_t engine, const gt_dnn_conv_call *c);
 dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c,
                                             dnnl_primitive_desc_t hint);
 dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c,
                                              dnnl_primitive_desc_t hint);
-/* y = a b [+ c (NULL: none)]; add: the result is added to y. */
+/* Describes y = a b [+ c (NULL: none)]; add: the result is added to y. */
 dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a,
                                               const gt_dnn_layout *b, const gt_dnn_layout *c,
                                               const gt_dnn_layout *y, bool add);

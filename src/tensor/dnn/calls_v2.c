@@ -4,9 +4,9 @@
 
 #include "dnn.h"
 
-/* Uses malloc, because these copies are not counted: primitives for a new batch size are created in
-   the step that brings it, and what oneDNN allocates for them is not counted either.  In version 3
-   layouts are oneDNN's own objects. */
+/* Copies a layout.  Uses malloc, because these copies are not counted: primitives for a new batch
+   size are created in the first step with it, and oneDNN's own allocations for them are not counted
+   either.  In version 3 layouts are oneDNN's own objects. */
 static gt_dnn_layout *kept(const dnnl_memory_desc_t *layout) {
   gt_dnn_layout *copy = malloc(sizeof *copy);
   GT_DNN(copy ? dnnl_success : dnnl_out_of_memory);

@@ -7,7 +7,7 @@
 #include "conv.h"
 #include "winograd.h"
 
-/* ---- primitives: the way of each pass by rule, and what it needs ----------------------------- */
+/* ---- primitives: the method of each pass by rule, and its resources -------------------------- */
 
 enum { GEMM_ROWS = 8192, COLUMNS_MAX = 1 << 25 };
 
@@ -31,17 +31,17 @@ static bool gemm(const gt_conv_spec *c, size_t N, const bounds *up_to) {
          pixels <= (c->precision == GT_BF16 ? bf16 : up_to->f32);
 }
 
-/* Rows of columns that the gradient of the weights sums over.  In bf16 an odd number gets a row of
-   zeros: oneDNN 2.6's bf16 product of plain factors over 63 rows uses AMX tiles that it has not
-   configured (an illegal instruction). */
+/* Returns the rows of columns over which the gradient of the weights is summed.  In bf16 an odd
+   number gets a row of zeros: oneDNN 2.6's bf16 product of plain factors over 63 rows uses AMX
+   tiles that it has not configured (an illegal instruction). */
 static size_t summed_rows(const gt_prepared_conv *c, size_t N) {
   const size_t rows = N * c->spec.shape.P * c->spec.shape.Q;
   return c->spec.precision == GT_BF16 ? (rows + 1) / 2 * 2 : rows;
 }
 
-/* The gradient of the input of a convolution of stride 1 is also a convolution, with the weights
-   rotated by 180 degrees, and oneDNN's forward kernels are often faster than its backward ones.
-   Only for whole blocks of channels, because the weights are rotated block by block. */
+/* True if the gradient of the input can be computed as a convolution with the weights rotated by
+   180 degrees: for stride 1, where oneDNN's forward kernels are often faster than its backward
+   ones, and only for whole blocks of channels, because the weights are rotated block by block. */
 static bool can_turn(const gt_conv_shape *s) {
   return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 &&
          s->K % 64 == 0;
@@ -74,7 +74,8 @@ typedef struct {
   dnnl_dims_t strides, pads, behind;
 } descs;
 
-/* oneDNN also needs the padding behind the image: how far the last window reads beyond it. */
+/* Computes the padding after the image, which oneDNN also needs: how far the last window reads
+   beyond it. */
 static void pads_behind(const gt_conv_shape *s, dnnl_dims_t pads) {
   pads[0] = (dnnl_dim_t)((s->P - 1) * s->stride + s->R) - (dnnl_dim_t)(s->H + s->pad);
   pads[1] = (dnnl_dim_t)((s->Q - 1) * s->stride + s->S) - (dnnl_dim_t)(s->W + s->pad);
@@ -125,7 +126,7 @@ static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primiti
   }
 }
 
-/* The descriptor of the forward primitive, a hint for the others. */
+/* Returns the descriptor of the forward primitive, a hint for the others. */
 static dnnl_primitive_desc_t forward_desc(const gt_prepared_conv *c, size_t N) {
   descs d = describe(c, N, false);
   const gt_dnn_conv_call call = call_of(&d, c->spec.bias);
@@ -151,7 +152,8 @@ static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitiv
   forget(&d);
 }
 
-/* Whether only channels are blocked, so that each place of the window can be copied on its own. */
+/* True if only channels are blocked, so that each position of the window can be copied on its
+   own. */
 static bool turns(const gt_dnn_layout *w, gt_dnn_blocks *b) {
   if (!gt_dnn_layout_blocks(w, b)) return false;
   for (int i = 0; i < b->ninner; i++)
@@ -159,8 +161,8 @@ static bool turns(const gt_dnn_layout *w, gt_dnn_blocks *b) {
   return true;
 }
 
-/* Memories for the weights of the rotated convolution: all of them (`w`), and one place of the
-   window (`plain`, `b`, `pack`). */
+/* Opens memories for the weights of the rotated convolution: all of them (`w`), and one position of
+   the window (`plain`, `b`, `pack`). */
 static void open_places(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_dnn_layout *w) {
   const gt_conv_shape *s = &c->spec.shape;
   const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
@@ -177,7 +179,7 @@ static void open_places(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_dnn_l
   gt_dnn_layout_close(place);
 }
 
-/* A convolution from dy (N,P,Q,K) to dx (N,H,W,C). */
+/* Opens a convolution from dy (N,P,Q,K) to dx (N,H,W,C). */
 static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
   const gt_conv_shape *s = &c->spec.shape;
   gt_prepared_conv back = *c;
@@ -282,8 +284,8 @@ static bool ours(gt_way way) {
   return way == GT_WAY_DNN || way == GT_WAY_DNN_GEMM || way == GT_WAY_DNN_TURNED;
 }
 
-/* The primitives for batches of N, created if needed.  When all entries are used, the oldest is
-   replaced. */
+/* Returns the primitives for batches of N, created if needed.  When all entries are used, the
+   oldest is replaced. */
 static gt_conv_prepared *primitives_for(gt_prepared_conv *c, size_t N) {
   for (size_t i = 0; i < c->nsizes; i++)
     if (c->sizes[i].N == N) return &c->sizes[i];
@@ -327,7 +329,7 @@ void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N) {
   primitives_for(c, N);
 }
 
-/* x in the type of the arithmetic. */
+/* Returns x in the type of the arithmetic. */
 static const void *values(const gt_prepared_conv *c, const void *x, size_t N) {
   if (c->spec.in == c->spec.precision) return x;
   gt_to_bf16(c->dnn->areas[GT_DNN_VALUES], x,
@@ -344,7 +346,7 @@ static const void *columns(const gt_prepared_conv *c, const void *x, size_t N) {
   return to;
 }
 
-/* Puts the weights into the layout that the stage needs. */
+/* Converts the weights to the layout of the stage. */
 static void load_weights(gt_prepared_context *dnn, const gt_dnn_stage *stage, const float *w) {
   gt_dnn_point(stage->w, stage->pack ? dnn->areas[GT_DNN_PACKED] : w);
   if (!stage->pack) return;
@@ -389,7 +391,7 @@ static void fold(gt_prepared_conv *c, void *dx, size_t N) {
   }
 }
 
-/* Rotates the window by 180 degrees: the weights of each place go to the opposite place. */
+/* Rotates the window by 180 degrees: the weights of each position go to the opposite position. */
 static void load_turned(const gt_prepared_conv *c, const gt_conv_prepared *p, const float *w) {
   const gt_conv_shape *s = &c->spec.shape;
   const gt_dnn_stage *g = &p->input;
@@ -434,8 +436,8 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
   gt_dnn_execute(c->dnn, g->run, args, 3);
 }
 
-/* The product of the columns, already in GT_DNN_COLUMNS, and dy.  A row of zeros is appended if
-   summed_rows rounds up. */
+/* Computes the product of the columns, already in GT_DNN_COLUMNS, and dy.  A row of zeros is
+   appended if summed_rows rounds up. */
 static void weight_product(const gt_prepared_conv *c, const gt_conv_prepared *p, float *dw,
                            const void *dy) {
   const size_t rows = p->N * c->spec.shape.P * c->spec.shape.Q,

@@ -24,12 +24,12 @@ struct gt_prepared_context {
   size_t bytes[GT_DNN_AREAS];
 };
 
-/* A failed call is a bug (gt_bug): shapes were checked before. */
+/* Ends the process with gt_bug if a call failed: shapes were checked before. */
 void gt_dnn_check(dnnl_status_t status, const char *call);
 #define GT_DNN(call) gt_dnn_check((call), #call)
 
-/* Grows the area to `bytes` or more.  Called only while primitives are prepared, because the area
-   may move. */
+/* Grows the area to at least `bytes`.  Called only while primitives are prepared, because the area
+   can move. */
 void gt_dnn_reserve(gt_prepared_context *dnn, gt_dnn_area area, size_t bytes);
 
 /* A primitive and the memories of its arguments.  `pack`, unless NULL, converts plain float32
@@ -53,18 +53,18 @@ void gt_dnn_point(dnnl_memory_t memory, const void *data);
 void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from,
                  dnnl_memory_t to);
 
-/* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)].  Factors are of `type` and may be stored
+/* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)].  Factors are of `type` and can be stored
    transposed (ta, tb); y is of type `out`.  packed: b is given in float32 and converted to the
    library's layout in GT_DNN_PACKED at every run. */
 typedef struct {
-  size_t m, n, k, places;         /* places: size of a batch of products; 0: one */
+  size_t m, n, k, places;         /* places: number of products in a batch; 0: one */
   bool ta, tb, bias, packed, add; /* add: add to y */
   gt_precision type, out;
 } gt_dnn_product;
 
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p);
-/* b NULL (packed products only): uses the b that the last run of a packed product has left in
-   GT_DNN_PACKED. */
+/* Runs the product.  b NULL (packed products only): uses the b that the last run of a packed
+   product has left in GT_DNN_PACKED. */
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a,
                         const void *b, const float *c);
 

@@ -40,13 +40,13 @@ void gt_dnn_linear_close(gt_prepared_linear *l) {
   gt_free(l);
 }
 
-/* Rows that a sum over the batch has: in bf16 rounded up to an even number, with a row of zeros
-   (see summed_rows in conv.c). */
+/* Returns the rows of a sum over the batch: in bf16 rounded up to an even number, with a row of
+   zeros (see summed_rows in conv.c). */
 static size_t summed_rows(const gt_prepared_linear *l, size_t B) {
   return l->precision == GT_BF16 ? (B + 1) / 2 * 2 : B;
 }
 
-/* y = x w^T + b; dx = dy w; dw = dy^T x. */
+/* Prepares y = x w^T + b; dx = dy w; dw = dy^T x. */
 static prepared *prepare(gt_prepared_linear *l, size_t B) {
   for (size_t i = 0; i < l->nsizes; i++)
     if (l->sizes[i].B == B) return &l->sizes[i];
@@ -83,8 +83,8 @@ void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B) {
   prepare(l, B);
 }
 
-/* x (B,columns) in the type of the arithmetic.  In bf16 it is converted in `area`, and padded with
-   zeros to `rows` rows. */
+/* Returns x (B,columns) in the type of the arithmetic.  In bf16 it is converted in `area`, and
+   padded with zeros to `rows` rows. */
 static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B, size_t rows,
                            size_t columns, gt_dnn_area area) {
   if (l->precision == GT_F32) return x;

@@ -1,4 +1,4 @@
-/* The table of oneDNN's prepared kernels, and whether bf16 is available. */
+/* The table of oneDNN's prepared kernels, and the availability of bf16. */
 #include "dnn.h"
 
 bool gt_kernels_bf16(const char **why) {

@@ -66,7 +66,7 @@ static gt_dnn_layout *matrix(size_t places, size_t rows, size_t columns, bool tr
                                            : dnnl_ab);
 }
 
-/* Weights are given in plain layout and packed into the chosen one. */
+/* Weights are given in plain layout and packed into the library's layout. */
 static void open_packing(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p,
                          const gt_dnn_layout *chosen) {
   gt_dnn_layout *plain = matrix(p->places, p->k, p->n, p->tb, GT_F32, false);

@@ -10,13 +10,14 @@
 
 enum { PLACES = GT_WINOGRAD_PLACES };
 
-/* The stage of a full group of tiles, or of a smaller last group (rest). */
+/* Returns the stage of a full group of tiles, or of a smaller last group (rest). */
 static gt_dnn_stage *stage_of(gt_conv_prepared *p, gt_pass_id pass, bool rest) {
   if (rest) return &p->rest[pass];
   return pass == GT_PASS_FORWARD ? &p->forward : pass == GT_PASS_INPUT ? &p->input : &p->weight;
 }
 
-/* bf16 products sum pairs: an odd number of tiles gets a tile of zeros. */
+/* Returns the rows of a group.  bf16 products sum pairs: an odd number of tiles gets a tile of
+   zeros. */
 static size_t rows_of(const gt_prepared_conv *c, size_t count) {
   return c->spec.precision == GT_BF16 ? (count + 1) / 2 * 2 : count;
 }
@@ -67,14 +68,14 @@ void gt_conv_winograd(gt_prepared_conv *c, gt_conv_prepared *p, bool back, void 
     const bool rest = g.all - first < g.group;
     g.stride = rest ? g.all - first : g.group;
     loops->input(v, x, type, &g, first, g.stride);
-    /* Weights are packed once, and again for a smaller last group, whose product may need another
+    /* Weights are packed once, and again for a smaller last group, whose product can need another
        layout. */
     gt_dnn_product_run(c->dnn, stage_of(p, pass, rest), m, v, first == 0 || rest ? u : NULL, NULL);
     loops->output(y, m, b, type, &g, first, g.stride);
   }
 }
 
-/* Clears the tile that rounds an odd number up. */
+/* Clears the tile that pads an odd number. */
 static void clear_last(void *tiles, size_t stride, size_t channels, size_t size) {
   for (size_t i = 0; i < PLACES; i++)
     memset((char *)tiles + ((i * stride + stride - 1) * channels) * size, 0, channels * size);

@@ -1,5 +1,5 @@
-/* Rows of unit length, and the attention of a session to its items: products and sums over a row.
-   */
+/* Rows of unit length, and the attention of a session to its items: products and sums over a
+   row. */
 #include "functions_vector.h"
 #include "loops.h"
 
@@ -34,7 +34,7 @@ static void unit_backward(float *dx, const float *dy, const float *y, const floa
   }
 }
 
-/* gates (H) from q2 to sigmoid(q1 + q2); returns their product with w. */
+/* Replaces gates (H), q2, by sigmoid(q1 + q2); returns their product with w. */
 GT_INLINE float gate(float *gates, const float *q1, const float *w, size_t H) {
   gt_vf sum = {0};
   size_t k = 0;
@@ -65,7 +65,7 @@ static void attend_forward(float *y, float *gates, float *alpha, const float *q1
   }
 }
 
-/* dh += d and dq2 = weight times the slope of the gates; dq1 and dw are summed. */
+/* Adds d to dh, and to dq2 weight times the slope of the gates; accumulates dq1 and dw. */
 GT_INLINE void row_back(float *dh, float *dq1, float *dq2, float *dw, const float *da,
                         const float *g, const float *w, float alpha, float weight, size_t H) {
   for (size_t k = 0; k < H; k++) {

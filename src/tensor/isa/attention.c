@@ -1,7 +1,7 @@
 /* Causal attention of one head in blocks of GT_ATTENTION_BLOCK queries by as many keys, so that
    only the scores of one block exist at a time: forward with a running maximum and sum for each
-   query (Milakov and Gimelshein 2018; Rabe and Staats 2021), backward with the scores computed
-   again from the logarithms of the sums (Dao et al. 2022, Alg. 4). */
+   query (Milakov and Gimelshein 2018; Rabe and Staats 2021), backward with the scores recomputed
+   from the logarithms of the sums (Dao et al. 2022, Alg. 4). */
 #include <math.h>
 
 #include "functions_vector.h"
@@ -10,7 +10,7 @@
 enum {
   BLOCK = GT_ATTENTION_BLOCK,
   VECTORS = BLOCK / GT_LANES,
-  ROWS = GT_OUTPUTS(2) < 8 ? GT_OUTPUTS(2) : 8 /* of a block of sums in registers */
+  ROWS = GT_OUTPUTS(2) < 8 ? GT_OUTPUTS(2) : 8 /* rows of a block of sums in registers */
 };
 
 /* ---- products ---- */
@@ -21,7 +21,7 @@ typedef struct {
   size_t rows, steps;
 } left;
 
-/* y (R,W GT_LANES), rows ldy apart, += a b; b (K,...), rows ldb apart. */
+/* Adds a b to y (R,W GT_LANES), rows ldy apart; b (K,...), rows ldb apart. */
 GT_INLINE void block(float *y, size_t ldy, left a, const float *b, size_t ldb, size_t K,
                      const size_t R, const size_t W) {
   gt_vf sum[ROWS][2];
@@ -60,7 +60,7 @@ static const struct {
             {2, wide_2, narrow_2},
             {1, wide_1, narrow_1}};
 
-/* y (rows,N) += a (rows,K) b (K,N); N a multiple of GT_LANES. */
+/* Adds a (rows,K) b (K,N) to y (rows,N); N a multiple of GT_LANES. */
 static void multiply(float *y, size_t ldy, left a, const float *b, size_t ldb, size_t rows,
                      size_t K, size_t N) {
   for (size_t n = 0; n < N; n += 2 * GT_LANES)
@@ -74,7 +74,7 @@ static void multiply(float *y, size_t ldy, left a, const float *b, size_t ldb, s
 
 /* ---- copies ---- */
 
-/* to (T,width) = the columns of a head in `from`; zero beyond its size. */
+/* Copies the columns of a head in `from` to `to` (T,width); zero beyond its size. */
 static void copy_rows(float *to, const float *from, size_t stride, const gt_attention_head *h) {
   for (size_t t = 0; t < h->T; t++, to += h->width, from += stride) {
     memcpy(to, from, h->size * sizeof *to);
@@ -82,7 +82,7 @@ static void copy_rows(float *to, const float *from, size_t stride, const gt_atte
   }
 }
 
-/* For each block of positions, its transpose (size,BLOCK), zero beyond T. */
+/* Copies, for each block of positions, its transpose (size,BLOCK); zero beyond T. */
 static void copy_turned(float *to, const float *from, size_t stride, const gt_attention_head *h) {
   for (size_t first = 0; first < h->T; first += BLOCK, to += h->size * BLOCK)
     for (size_t t = 0; t < BLOCK; t++)
@@ -102,14 +102,15 @@ static size_t rows_of(const gt_attention_head *h, size_t first) {
   return h->T - first < BLOCK ? h->T - first : BLOCK;
 }
 
-/* scores (rows,BLOCK) of the queries from `first` on; keys: a block of copy_turned. */
+/* Computes the scores (rows,BLOCK) of the queries from `first` on; keys: a block of copy_turned. */
 static void score(float *scores, const float *q, size_t stride, const float *keys, size_t rows,
                   size_t size) {
   memset(scores, 0, rows * BLOCK * sizeof *scores);
   multiply(scores, BLOCK, (left){q, stride, 1}, keys, BLOCK, rows, size, BLOCK);
 }
 
-/* The keys that a query sees in a block: all, or on the diagonal those up to its own. */
+/* Returns the mask of the keys that a query attends to in a block: all, or on the diagonal those up
+   to its own. */
 GT_INLINE gt_vi seen(size_t v, size_t keys) {
   gt_vi number;
   for (int i = 0; i < GT_LANES; i++) number[i] = i;
@@ -128,8 +129,8 @@ GT_INLINE float most_of(gt_vf x) {
   return most;
 }
 
-/* From the scores of a query to the exponentials beyond its running maximum, with the sum and the
-   output so far brought to the new maximum. */
+/* Replaces the scores of a query by exponentials relative to its running maximum, and rescales the
+   sum and the output so far to the new maximum. */
 static void weigh(float *scores, float *out, float *most, float *sum, size_t keys,
                   const gt_attention_head *h) {
   const gt_vf never = (gt_vf){0} - INFINITY;
@@ -152,7 +153,7 @@ static void weigh(float *scores, float *out, float *most, float *sum, size_t key
 
 /* ---- forward ---- */
 
-/* The queries from `first` on. */
+/* Computes the queries from `first` on. */
 static void forward_block(float *y, float *lse, const float *q, const float *keys,
                           const float *values, size_t first, const gt_attention_head *h,
                           float *work) {
@@ -186,8 +187,8 @@ static void forward(float *y, float *lse, const float *qkv, const gt_attention_h
 
 /* ---- backward ---- */
 
-/* Copies of a head: queries, keys and gradients of the output as rows; keys and values turned; the
-   gradients of queries, and those of a block of keys and values. */
+/* Copies of a head: queries, keys and gradients of the output as rows; keys and values transposed;
+   the gradients of queries, and those of a block of keys and values. */
 typedef struct {
   float *q, *k, *dy, *keys, *values, *dq, *dk, *dv, *delta, *scores, *gradients;
 } copies;
@@ -220,7 +221,8 @@ static void differentiate(float *scores, float *gradients, float lse, float delt
   }
 }
 
-/* What the queries from `first` on add to the gradients of the keys from `from` on. */
+/* Adds the contribution of the queries from `first` on to the gradients of the keys from `from`
+   on. */
 static void backward_block(const copies *c, const float *lse, size_t first, size_t from,
                            const gt_attention_head *h) {
   const size_t rows = rows_of(h, first), keys = rows_of(h, from), W = h->width;

@@ -1,13 +1,13 @@
-/* Direct convolution, forward: a block of neighbouring outputs stays in registers, one or more
-   vectors of channels each; weights are loaded once per block, and inputs are broadcast (the
-   blocking of Georganas et al. 2018, for channels too few for a GEMM). */
+/* Direct convolution, forward: a block of adjacent outputs stays in registers, one or more vectors
+   of channels each; weights are loaded once per block, and inputs are broadcast (the blocking of
+   Georganas et al. 2018, for channels too few for a GEMM). */
 #include <string.h>
 
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
-/* PB outputs from y on, of 8 channels each; inputs are `step` apart.  If K is less than 8, a store
-   spills into the next output, which is written right after. */
+/* Computes PB outputs from y on, of 8 channels each; inputs are `step` apart.  If K is less than 8,
+   a store spills into the next output, which is written right after. */
 GT_INLINE void block_8(float *y, const float *x, const float *w, const float *b, const gt_direct *g,
                        const size_t step, const size_t PB) {
   gt_vf8 sum[10][GT_IN8];
@@ -24,7 +24,7 @@ GT_INLINE void block_8(float *y, const float *x, const float *w, const float *b,
     for (size_t v = 0; v < GT_IN8; v++) *(gt_vf8 *)(y + i * g->K + v * GT_LANES8) = sum[i][v];
 }
 
-/* The same with 16 channels. */
+/* Does the same with 16 channels. */
 GT_INLINE void block_16(float *y, const float *x, const float *w, const float *b,
                         const gt_direct *g, const size_t step, const size_t PB) {
   gt_vf sum[10][GT_IN16];
@@ -66,7 +66,7 @@ BLOCK(apart_16_wide, block_16, g->step, WIDE_16)
 BLOCK(apart_16_4, block_16, g->step, WIDE_16 < 4 ? WIDE_16 : 4)
 BLOCK(apart_16_1, block_16, g->step, 1)
 
-/* How a row of outputs is split: into the largest blocks that fit. */
+/* The division of a row of outputs into the largest blocks that fit. */
 typedef struct {
   size_t size;
   block_of *run;
@@ -77,8 +77,8 @@ static const cut near_8[] = {{WIDE_8, near_8_wide}, {4, near_8_4}, {1, near_8_1}
                                {WIDE_16 < 4 ? WIDE_16 : 4, apart_16_4},
                                {1, apart_16_1}};
 
-/* y has room for `room` floats.  A block that would write beyond them is written to `last` and
-   copied. */
+/* Computes a row.  y has room for `room` floats.  A block that would write beyond them is written
+   to `last` and copied. */
 static void row(const cut *c, float *y, size_t room, const float *x, const float *w, const float *b,
                 const gt_direct *g) {
   float last[10 * 16];
@@ -96,7 +96,7 @@ static void image(float *y, size_t room, const float *x, const float *w, const f
   for (size_t p = 0; p < g->P; p++) {
     const float *from = x + p * g->stride * g->row;
     const size_t at = p * g->Q * g->K;
-    if (g->lanes == 8) /* The most common step has loops of its own. */
+    if (g->lanes == 8) /* the most common step has its own loops */
       row(g->step == 1 ? near_8 : apart_8, y + at, room - at, from, w, b, g);
     else
       for (size_t k = 0; k < g->Kp; k += 16)

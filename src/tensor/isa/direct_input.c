@@ -1,13 +1,13 @@
 /* Direct convolution, gradient of the input: in one kernel row, each output contributes to a run of
-   L neighbouring inputs, which is computed in registers and added in place.  A block takes outputs
-   of one column, whose runs never overlap. */
+   L contiguous inputs, which is computed in registers and added in place.  A block takes outputs of
+   one column, whose runs never overlap. */
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
 /* Runs are computed 16 floats at a time, or 32 if there are enough registers. */
 enum { PARTS = GT_LANES == 16 ? 2 : 1, WIDE = GT_OUTPUTS(GT_IN16) };
 
-/* PB outputs, JV times 16 floats of the run.  wt: (K, Lp), starting at these floats. */
+/* Computes PB outputs, JV times 16 floats of the run.  wt: (K, Lp), starting at these floats. */
 GT_INLINE void block(float *dx, const float *dy, const float *wt, const gt_direct *g,
                      const size_t PB, const size_t JV) {
   gt_vf sum[10][PARTS * GT_IN16] = {{{0}}};

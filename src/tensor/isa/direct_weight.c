@@ -6,7 +6,7 @@
 /* Sums that fit into registers besides those of the outputs. */
 enum { SUMS_8 = GT_REGISTERS / GT_IN8 - 1, SUMS_16 = GT_REGISTERS / GT_IN16 - 1 };
 
-/* dw of RB kernel rows times JB taps, 8 channels. */
+/* Computes dw of RB kernel rows times JB taps, 8 channels. */
 GT_INLINE void block_8(float *dw, const float *dy, const float *x, const gt_direct *g,
                        const size_t RB, const size_t JB) {
   gt_vf8 sum[25][GT_IN8];
@@ -30,7 +30,7 @@ GT_INLINE void block_8(float *dw, const float *dy, const float *x, const gt_dire
         *(gt_vf8 *)(dw + (r * g->L + j) * 8 + v * GT_LANES8) = sum[r * JB + j][v];
 }
 
-/* dw of JB taps of one kernel row, 16 channels. */
+/* Computes dw of JB taps of one kernel row, 16 channels. */
 GT_INLINE void block_16(float *dw, const float *dy, const float *x, const gt_direct *g,
                         const size_t JB) {
   gt_vf sum[16][GT_IN16];
@@ -49,7 +49,7 @@ GT_INLINE void block_16(float *dw, const float *dy, const float *x, const gt_dir
     for (size_t v = 0; v < GT_IN16; v++) *(gt_vf *)(dw + j * Kp + v * GT_LANES) = sum[j][v];
 }
 
-/* One kernel row in blocks of at most SUMS_8 taps. */
+/* Computes one kernel row in blocks of at most SUMS_8 taps. */
 GT_INLINE void row_8(float *dw, const float *dy, const float *x, const gt_direct *g) {
   for (size_t j = 0; j < g->L;) {
     const size_t left = g->L - j;
@@ -73,8 +73,8 @@ GT_INLINE void row_8(float *dw, const float *dy, const float *x, const gt_direct
   }
 }
 
-/* 5 x 5 taps of one input channel: all sums at once if there are enough registers, else two kernel
-   rows or one at a time. */
+/* Computes 5 x 5 taps of one input channel: all sums at once if there are enough registers, else
+   two kernel rows or one at a time. */
 GT_INLINE void window_5(float *dw, const float *dy, const float *x, const gt_direct *g) {
   enum { ROWS = SUMS_8 >= 25 ? 5 : SUMS_8 >= 10 ? 2 : 1 };
   size_t r = 0;
@@ -129,7 +129,7 @@ static void image(float *dw, const float *dy, const float *x, const gt_direct *g
     for (size_t r = 0; r < g->R; r++) row_16(dw + r * g->L * g->Kp + k, dy + k, x + r * g->row, g);
 }
 
-/* Four partial sums, so that additions need not wait for each other. */
+/* Uses four partial sums, so that additions are independent. */
 static void bias(float *db, const float *dy, size_t pixels, size_t Kp) {
   for (size_t k = 0; k < Kp; k += GT_LANES8) {
     gt_vf8 sum[4] = {{0}};

@@ -7,13 +7,14 @@
 
 #define EPSILON 1e-5F
 
-/* Elements of a step of sixteen at `d` that register `v` holds: 0 to GT_LANES. */
+/* Returns the number of elements of a step of sixteen at `d` that register `v` holds: 0 to
+   GT_LANES. */
 GT_INLINE size_t held(size_t D, size_t d, size_t v) {
   const size_t at = d + v * GT_LANES, left = at < D ? D - at : 0;
   return left < GT_LANES ? left : GT_LANES;
 }
 
-/* All ones in the first n lanes. */
+/* Returns a mask of the first n lanes. */
 GT_INLINE gt_vi first_lanes(size_t n) {
   gt_vi number;
   for (int i = 0; i < GT_LANES; i++) number[i] = i;
@@ -55,7 +56,7 @@ static void forward(float *y, float *saved, const float *x, const float *gamma, 
   }
 }
 
-/* With z the normalised x and g = gamma dy: dx = inverse (g - mean(g) - z mean(g z)). */
+/* Computes dx = inverse (g - mean(g) - z mean(g z)), with z the normalised x and g = gamma dy. */
 static void backward_input(float *dx, const float *dy, const float *x, const float *gamma,
                            const float *saved, size_t M, size_t D) {
   for (size_t m = 0; m < M; m++, x += D, dy += D, dx += D) {
@@ -65,7 +66,7 @@ static void backward_input(float *dx, const float *dy, const float *x, const flo
       for (size_t v = 0; v < GT_IN16; v++) {
         const size_t at = d + v * GT_LANES, n = held(D, d, v);
         const gt_vf g = gt_take(gamma + at, n) * gt_take(dy + at, n);
-        sum.lanes[v] += g; /* 0 beyond the end, and so is g z */
+        sum.lanes[v] += g; /* zero beyond the end, like g z */
         product.lanes[v] += g * ((gt_take(x + at, n) - mean) * inverse);
       }
     const float first = gt_sum16_total(&sum) / (float)D,

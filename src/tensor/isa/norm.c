@@ -13,8 +13,8 @@ enum { WIDE = 4 * GT_LANES, NARROW = 2 * GT_LANES };
 
 /* ---- sums of a chunk ---- */
 
-/* On x minus its first row, so that squares do not cancel if values are far from 0: sum += x,
-   squares += x^2 over `rows` rows, channels [c, c+WIDE). */
+/* Adds to sum x and to squares x^2, for x minus its first row, so that squares do not cancel if
+   values are far from 0: `rows` rows, channels [c, c+WIDE). */
 GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precision type,
                           size_t first, size_t rows, size_t C, size_t c) {
   gt_vf s[WIDE / GT_LANES] = {0}, q[WIDE / GT_LANES] = {0}, shift[WIDE / GT_LANES];
@@ -31,7 +31,7 @@ GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precis
   }
 }
 
-/* The same for channel c alone, with the same operations in the same order. */
+/* Does the same for channel c alone, with the same operations in the same order. */
 GT_INLINE void stats1(double *sum, double *squares, const void *x, gt_precision type, size_t first,
                       size_t rows, size_t C, size_t c) {
   const float shift = gt_load1(x, c, type);
@@ -57,7 +57,7 @@ GT_INLINE void stats(double *sum, double *squares, const void *x, gt_precision t
 
 /* ---- values ---- */
 
-/* y = a x + b [+ add] [ReLU] */
+/* Computes y = a x + b [+ add] [ReLU]. */
 GT_INLINE void apply(void *y, const void *x, const void *add, const float *a, const float *b,
                      gt_precision type, bool relu, size_t M, size_t C) {
   const gt_vf zero = {0};
@@ -99,8 +99,8 @@ GT_INLINE float gradient1(const gt_norm_gradient *g, size_t i, size_t c, float x
   return out > 0.0F ? d : 0.0F;
 }
 
-/* Sums of dz: sum += dz, product += dz (x - mean), channels [c, c+NARROW).  Also writes dz unless
-   it is NULL. */
+/* Computes sums of dz: sum += dz, product += dz (x - mean), channels [c, c+NARROW).  Also writes dz
+   unless it is NULL. */
 GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_gradient *g,
                          gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
   gt_vf s[NARROW / GT_LANES] = {0}, q[NARROW / GT_LANES] = {0}, mean[NARROW / GT_LANES];
@@ -120,7 +120,7 @@ GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_g
   }
 }
 
-/* The same for channel c alone, with the same operations in the same order. */
+/* Does the same for channel c alone, with the same operations in the same order. */
 GT_INLINE void sums1(void *dz, double *sum, double *product, const gt_norm_gradient *g,
                      gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
   float s = 0.0F, q = 0.0F;
@@ -146,7 +146,7 @@ GT_INLINE void sums(void *dz, double *sum, double *product, const gt_norm_gradie
   }
 }
 
-/* dx = a dz + q x + r */
+/* Computes dx = a dz + q x + r. */
 GT_INLINE void input_gradient(void *dx, const gt_norm_gradient *g, const float *q, const float *r,
                               gt_precision type, size_t M, size_t C) {
   for (size_t m = 0; m < M; m++) {

@@ -15,7 +15,7 @@ static void pack(float *panels, const float *w, size_t K, size_t N, bool transpo
         *panels++ = n >= N ? 0.0F : transposed ? w[n * K + k] : w[k * N + n];
 }
 
-/* R rows of y, `stride` apart, += a (R,K) times a panel (K,WIDE). */
+/* Adds to R rows of y, `stride` apart, a (R,K) times a panel (K,WIDE). */
 GT_INLINE void block(float *y, size_t stride, const float *a, const float *panel, size_t K,
                      const size_t R) {
   gt_vf sum[ROWS][2];
@@ -56,7 +56,7 @@ static void columns(float *y, size_t stride, const float *a, const float *panel,
   }
 }
 
-/* The last panel, of n < WIDE columns: through a copy of its part of y. */
+/* Multiplies by the last panel, of n < WIDE columns, through a copy of its part of y. */
 static void last_columns(float *y, size_t stride, const float *a, const float *panel, size_t rows,
                          size_t K, size_t n) {
   float copy[ROWS * WIDE] = {0};

@@ -1,6 +1,6 @@
 /* Max pooling of 2x2 windows that do not overlap, a vector of channels at a time.  If there are
    fewer channels than lanes, a store spills into the next pixel, which is written right after.  So
-   pixels are computed in memory order, and the last ones, without room behind them, one channel at
+   pixels are computed in memory order, and the last ones, without space after them, one channel at
    a time. */
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
@@ -16,15 +16,15 @@ GT_INLINE void max_one(float *y, uint32_t *index, const float *x, const size_t c
   index[c] = (uint32_t)best;
 }
 
-/* A window: x at its first channel, the distances to its neighbours to the right and below, and its
-   offset in x. */
+/* A window: x at its first channel, the distances to the right and lower neighbor, and its offset
+   in x. */
 typedef struct {
   const float *x;
   size_t right, below, at;
 } window;
 
-/* Takes the larger of two values.  A NaN replaces a number and is never replaced by one.  `where`
-   is updated with it. */
+/* Takes the larger of two values and updates `where` with it.  A NaN replaces a number and is never
+   replaced by one. */
 GT_INLINE void take(gt_vf8 *best, gt_vi8 *where, const float *candidate, size_t distance) {
   const gt_vf8 v = *(const gt_vf8 *)candidate;
   const gt_vi8 better = (v > *best) | (v != v), at = (gt_vi8){0} + (int32_t)(uint32_t)distance;
@@ -32,7 +32,7 @@ GT_INLINE void take(gt_vf8 *best, gt_vi8 *where, const float *candidate, size_t 
   *where = (at & better) | (*where & ~better);
 }
 
-/* 0, 1, 2, ... */
+/* Returns 0, 1, 2, ... */
 GT_INLINE gt_vi8 lane(void) {
 #if GT_LANES >= 8
   return (gt_vi8){0, 1, 2, 3, 4, 5, 6, 7};
@@ -55,7 +55,7 @@ GT_INLINE void max_vector(float *y, uint32_t *index, const window *w, size_t c) 
 static void max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
                         size_t N) {
   const size_t C = s->C, P = s->P, Q = s->Q, row = s->W * C, image = s->H * row;
-  /* where the last vector of a pixel ends */
+  /* the end of a pixel's last vector */
   const size_t reach = (C + GT_LANES8 - 1) / GT_LANES8 * GT_LANES8;
   size_t left = N * P * Q;
   for (size_t n = 0; n < N; n++)
@@ -70,7 +70,7 @@ static void max_forward(float *y, uint32_t *index, const float *x, const gt_conv
       }
 }
 
-/* dx at one corner: dy where this corner was the maximum, else 0. */
+/* Writes dx at one corner: dy if this corner was the maximum, else 0. */
 GT_INLINE void spread(float *dx, const float *dy, const uint32_t *index, size_t at) {
   const gt_vi8 hit = *(const gt_vi8 *)index == lane() + (int32_t)(uint32_t)at;
   *(gt_vi8 *)dx = *(const gt_vi8 *)dy & hit;

@@ -7,7 +7,7 @@
 
 enum { CHUNK = 4096 };
 
-/* The largest value; NaN are passed over. */
+/* Returns the largest value; NaN are skipped. */
 static float largest_of(const float *x, size_t n) {
   gt_vf most = (gt_vf){0} + x[0];
   size_t i = 0;
@@ -21,7 +21,7 @@ static float largest_of(const float *x, size_t n) {
   return best;
 }
 
-/* The sum of e^(x - shift), which is written to y unless it is NULL. */
+/* Returns the sum of e^(x - shift), which is written to y unless it is NULL. */
 GT_INLINE float exponentials(float *y, const float *x, float shift, size_t n) {
   gt_sum16 sum = {0};
   size_t i = 0;
@@ -40,7 +40,7 @@ GT_INLINE float exponentials(float *y, const float *x, float shift, size_t n) {
   return total;
 }
 
-/* Whether the label is the first of the largest. */
+/* True if the label is the first of the largest. */
 static bool is_best(const float *x, size_t label, float best) {
   if (!(x[label] == best)) return false;
   for (size_t i = 0; i < label; i++)

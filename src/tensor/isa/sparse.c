@@ -61,7 +61,7 @@ static void embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K) {
   }
 }
 
-/* Twice the sum of the inner products of all pairs of F vectors. */
+/* Returns twice the sum of the inner products of all pairs of F vectors. */
 GT_INLINE float pairs(const float *v, size_t F, size_t K) {
   gt_vf8 wide = {0};
   float rest = 0.0F;

@@ -59,7 +59,7 @@ static void from_bf16(float *y, const gt_bf16 *x, size_t n) {
   for (; i < n; i++) y[i] = gt_load1(x, i, GT_BF16);
 }
 
-/* Written so that a NaN stays a NaN.  No restrict: y may be x. */
+/* Written so that a NaN stays a NaN.  No restrict: y and x can be the same array. */
 static void relu_forward(float *y, const float *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] = x[i] < 0.0f ? 0.0f : x[i];
 }

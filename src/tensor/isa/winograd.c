@@ -1,11 +1,11 @@
 /* The transforms of Winograd's convolution F(2x2, 3x3) (Lavin and Gray 2016), a vector of channels
    at a time: 4 x 4 inputs, which overlap by two, give 2 x 2 outputs with 16 products instead of 36.
-   In v, m and z, the channels of tile t at place i of 16 start at (i g->stride + t) times the
+   In v, m and z, the channels of tile t at position i of 16 start at (i g->stride + t) times the
    number of channels.  m is float32; images, v and z are of `type`. */
 #include "bf16_vector.h"
 #include "loops.h"
 
-/* B^T d of four numbers in a line. */
+/* Computes B^T d of four numbers in a line. */
 GT_INLINE void input_line(gt_vf *t, gt_vf a, gt_vf b, gt_vf c, gt_vf d) {
   t[0] = a - c;
   t[1] = b + c;
@@ -13,7 +13,7 @@ GT_INLINE void input_line(gt_vf *t, gt_vf a, gt_vf b, gt_vf c, gt_vf d) {
   t[3] = b - d;
 }
 
-/* One tile's channels [c, c + GT_LANES), zero outside the image. */
+/* Loads one tile's channels [c, c + GT_LANES), zero outside the image. */
 GT_INLINE void load_tile(gt_vf d[4][4], const void *x, gt_precision type, const gt_tiles *g,
                          size_t image, long row, long column, size_t c) {
   for (long i = 0; i < 4; i++)
@@ -34,7 +34,7 @@ GT_INLINE void load_inner(gt_vf d[4][4], const void *x, gt_precision type, const
     for (size_t j = 0; j < 4; j++) d[i][j] = gt_load(x, at + (i * g->W + j) * g->C, type);
 }
 
-/* v = B^T d B */
+/* Computes v = B^T d B. */
 GT_INLINE void input_of(void *v, const void *x, gt_precision type, const gt_tiles *g, size_t first,
                         size_t count) {
   const size_t per_image = g->rows * g->columns, place = g->stride * g->C;
@@ -63,7 +63,7 @@ GT_INLINE void input_of(void *v, const void *x, gt_precision type, const gt_tile
   }
 }
 
-/* y = A^T m A [+ b], only for rows and columns inside the output */
+/* Computes y = A^T m A [+ b], only for rows and columns inside the output. */
 GT_INLINE void output_of(void *y, const float *m, const float *b, gt_precision type,
                          const gt_tiles *g, size_t first, size_t count) {
   const size_t per_image = g->rows * g->columns, place = g->stride * g->K;
@@ -94,7 +94,7 @@ GT_INLINE void output_of(void *y, const float *m, const float *b, gt_precision t
   }
 }
 
-/* z = A dy A^T; outputs outside the image count as 0 */
+/* Computes z = A dy A^T; outputs outside the image count as 0. */
 GT_INLINE void gradient_of(void *z, const void *dy, gt_precision type, const gt_tiles *g,
                            size_t first, size_t count) {
   const size_t per_image = g->rows * g->columns, place = g->stride * g->K;
@@ -121,7 +121,7 @@ GT_INLINE void gradient_of(void *z, const void *dy, gt_precision type, const gt_
   }
 }
 
-/* u (16, n) = G w G^T, w (3, 3, n); turned: w rotated by 180 degrees */
+/* Computes u (16, n) = G w G^T, w (3, 3, n); turned: w rotated by 180 degrees. */
 static void weights(float *u, const float *w, size_t n, bool turned) {
   for (size_t e = 0; e < n; e += GT_LANES) {
     gt_vf half[4][3];
@@ -145,7 +145,7 @@ static void weights(float *u, const float *w, size_t n, bool turned) {
   }
 }
 
-/* dw (3, 3, n) = G^T u G, u (16, n) */
+/* Computes dw (3, 3, n) = G^T u G, u (16, n). */
 static void weight_gradient(float *dw, const float *u, size_t n) {
   for (size_t e = 0; e < n; e += GT_LANES) {
     gt_vf half[3][4];
