@@ -1,5 +1,5 @@
-/* How many random cases a test tries: all of them with GEOTRAIN_TESTS=full, as `tests/run.sh --full`
-   sets it, else as many as the quick run has time for. */
+/* The number of random cases of a test: all with GEOTRAIN_TESTS=full, as `tests/run.sh --full` sets
+   it, else as many as the quick run has time for. */
 #ifndef GEOTRAIN_TESTS_CASES_H
 #define GEOTRAIN_TESTS_CASES_H
 
@@ -18,8 +18,9 @@ static inline size_t cases(size_t all, size_t quick) {
   return all_cases() ? all : quick;
 }
 
-/* Distance of the events at which a test stops or crashes a world.  A test of several worlds begins
-   at event `number of the world % stride(quick)`, so that the quick run tries every offset. */
+/* Returns the distance of the events at which a test stops or crashes a world.  A test of several
+   worlds begins at event `number of the world % stride(quick)`, so that the quick run tries every
+   offset. */
 static inline int64_t stride(int64_t quick) {
   return all_cases() ? 1 : quick;
 }

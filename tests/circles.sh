@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Within a part calls between files go one way: no file calls one that calls it, nor by way of others.
-# Read from the objects with nm; tables of functions are how what lies below tells what lies above.
-#   circles.sh BUILD          first shows on small examples that it can fail, then checks this build
-# NM names another nm.  Where it cannot read the objects (an LTO build without its plugin): 77.
+# Checks that calls between the files of a part have no cycles, direct or indirect.  Reads the objects
+# with nm; lower files call upper ones through tables of functions.
+#   circles.sh BUILD          first tests itself on small examples, then checks this build
+# NM names another nm.  Exits with 77 if it cannot read the objects (an LTO build without its plugin).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SKIP=77
 
-# PART: FILES: REASON.  A line that is no circle any more is refused too, where its part is built:
+# PART: FILES: REASON.  A line that is no longer a cycle is an error, too, if its part is built:
 # delete it.
 allowed=''
 
@@ -18,8 +18,8 @@ symbols() { # build, sources
     name=${object#*/gt_*.dir/}
     part=${name%%/*}
     name=${name#*/}
-    case $object in *"/gt_$part.dir/"*) ;; *) continue ;; esac # not of an instruction set
-    if [ -f "$2/src/$part/${name%.o}" ]; then objects+=("$object"); fi # else of a source that is gone
+    case $object in *"/gt_$part.dir/"*) ;; *) continue ;; esac # not an object of an instruction set
+    if [ -f "$2/src/$part/${name%.o}" ]; then objects+=("$object"); fi # else its source was deleted
   done < <(find "$1/src/CMakeFiles" -path '*/gt_*.dir/*' -name '*.c.o' | LC_ALL=C sort)
   [ ${#objects[@]} -eq 0 ] || "${NM:-nm}" -A "${objects[@]}" 2>/dev/null | awk '{
       colon = index($0, ":")
@@ -94,12 +94,12 @@ check_build() { # build, sources, allowed
   check "$3" <<<"$found"
 }
 
-# The check is worth nothing unless it sees each kind of circle.  Objects are what nm would print.
+# Self-test: the check must find each kind of cycle.  Objects are given as nm's output.
 prove() {
   local tree
   tree=$(mktemp -d)
   trap 'rm -rf "$tree"' RETURN
-  object() { # PART FILE: its symbols stand on the input
+  object() { # PART FILE: its symbols are read from the input
     local folder=$tree/src/CMakeFiles/gt_$1.dir/$1
     mkdir -p "$(dirname "$folder/$2")" "$(dirname "$tree/src/$1/$2")"
     : >"$tree/src/$1/$2.c"

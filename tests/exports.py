@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-# What tests need, and why.
+# Exports for tests only, with reasons.
 ALLOWED = {
     "gt_alloc_alive": "tests count live allocations",
     "gt_alloc_total": "tests show that steps allocate nothing",

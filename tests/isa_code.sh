@@ -8,11 +8,11 @@ failed=0
 
 complain() { echo "$1" && failed=1; }
 
-# Functions that use a register that matches the pattern.
+# Lists functions that use a register matching the pattern.
 uses() { objdump -d "$1" | grep -cE "$2" || true; }
 
-# Innermost loops with six sums or more, and their accesses to the stack.  A loop that also compares
-# or shifts, as that of the exponential does, is no block of sums.
+# Lists innermost loops with at least six sums, and their stack accesses.  A loop that also compares
+# or shifts, like that of the exponential, is not a block of sums.
 blocks() {
   objdump -d --no-show-raw-insn "$1" | awk '
     /^[ ]*[0-9a-f]+:/ {

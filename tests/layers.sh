@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that a part includes only its own header, its own modules and parts in lower layers, and
 # MPI only if the table links it.
-#   layers.sh            first shows on a small tree that it can fail, then checks this repository
+#   layers.sh            first tests itself on a small tree, then checks this repository
 #   layers.sh --tree DIR checks DIR only
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -39,7 +39,7 @@ check_tree() { # directory: prints a line for each violation; fails if there is 
     }' src/CMakeLists.txt $(find src include/geotrain -name '*.[ch]' | LC_ALL=C sort))
 }
 
-# The check is only useful if it detects each kind of violation.
+# Self-test: the check must detect each kind of violation.
 prove() {
   local tree line
   tree=$(mktemp -d)

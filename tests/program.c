@@ -1,9 +1,10 @@
-/* The main function of a program of tests: calls the main function of the test file that the first
-   argument names, and counts the allocations that are left.  GT_TESTS is a list of TEST(test_<thing>), which CMake writes. */
+/* The main function of a test program: calls the main function of the test file named by the first
+   argument, and checks that no allocation is left.  GT_TESTS is a list of TEST(test_<thing>), which
+   CMake writes. */
 #include "geotrain/base.h"
 #include "tests.h"
 
-#define MOST 64 /* tests of a file */
+#define MOST 64 /* tests per file */
 
 static void call(void **state) {
   (**(const test_function **)state)();
@@ -35,7 +36,7 @@ static const struct {
 #include GT_TESTS
 };
 
-/* Tests give back all that they have allocated. */
+/* Runs a file's tests, which must free everything they have allocated. */
 static int run_file(int (*run)(void)) {
   const int failed = run();
   const int64_t left = gt_alloc_alive();

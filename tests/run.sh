@@ -12,8 +12,8 @@
 # A check that passed on this very tree (files, compilers, packages, CPU, options) is remembered in
 # build/checks and not repeated, so an interrupted run continues; --again repeats everything.  A
 # failure does not stop the other checks.  Build folders are kept: a second run rebuilds only changes.
-# As root, the packages that are missing are installed; Slurm's daemons for the tests on a private
-# Slurm only if the machine has no Slurm of its own, or with --slurm.
+# As root, missing packages are installed; Slurm's daemons, for the tests on a private Slurm, only if
+# the machine has no Slurm of its own, or with --slurm.
 set -uo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -44,24 +44,24 @@ for word in ${chosen[@]+"${chosen[@]}"}; do
   [[ " ${stages[*]} " == *" $word "* ]] || usage
 done
 [ ${#chosen[@]} -eq 0 ] || stages=("${chosen[@]}")
-# More cases in the tests (tests/cases.h), once: of what has ranks and of the kernels in `gcc`, of the
-# rest in `clang`.
+# More cases of each test (tests/cases.h), once: tests with ranks and tests of kernels in `gcc`, all
+# others in `clang`.
 more=quick
 [ "$full" = no ] || more=full
 export GEOTRAIN_TESTS=quick
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
-slots=$((cores + (cores + 1) / 2)) # of CTest: what runs ranks mostly waits
+slots=$((cores + (cores + 1) / 2)) # of CTest: tests with ranks mostly wait
 export LC_ALL=C
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # pinned OpenBLAS kernels would not be those that users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # shellcheck disable=SC2046 # a word a line
 export $(grep '^[A-Z]' jobs/mpi.env)
 passed=0 failed=0 skipped=0 failures=()
 
-# ---- what is remembered ------------------------------------------------------------------------------------------------------------
+# ---- remembered results -----------------------------------------------------------------------------------------------------------
 
-# The tree, the tools and the machine, as one hash.
+# Prints one hash of the tree, the tools and the machine.
 here() {
   {
     if git rev-parse --git-dir >/dev/null 2>&1; then
@@ -84,7 +84,7 @@ remembered() { awk -F '\t' -v step="$1" '$2 == step && $3 == "-" { found = 1 } E
 known=0 # checks that were not repeated
 oldest=
 
-recall() { # STEP [COUNT]: counts checks as passed that are remembered
+recall() { # STEP [COUNT]: counts remembered checks as passed
   passed=$((passed + ${2:-1})) known=$((known + ${2:-1}))
   local date
   date=$(awk -F '\t' -v step="$1" '$2 == step { print $1; exit }' "$memory")
@@ -107,7 +107,7 @@ begin() {
   began=$SECONDS began_cpu=$cpu
 }
 
-say() { # WORD NAME: a step's line, with its time since `begin`
+say() { # WORD NAME: prints a step's line, with its time since `begin`
   clock
   printf '%-5s %4ds %5ds CPU  %s\n' "$1" $((SECONDS - began)) $((cpu - began_cpu)) "$2"
 }
@@ -129,18 +129,18 @@ step() {
   return 1
 }
 
-# once NAME COMMAND...: a step that is not repeated on the same tree.
+# once NAME COMMAND...: runs a step, unless it has passed on the same tree.
 once() {
   if remembered "$1"; then recall "$1" && printf 'ok    remembered        %s\n' "$1" && return; fi
   step "$@" && remember "$1"
 }
 
-# tests NAME BUILD CTEST-WORDS...: runs those of CTest's tests that are not remembered, and counts each.
+# tests NAME BUILD CTEST-WORDS...: runs the selected CTest tests that are not remembered, and counts each.
 tests() {
   local name=$1 build=$2 log=$scratch/log todo numbers have total lost left new
   shift 2
   begin
-  ctest --test-dir "$build" -N "$@" | sed -nE 's/^ *Test +#[0-9]+: ([^ ]+).*/\1/p' | awk '{ print NR "\t" $1 }' >"$log" # -I counts what the words select
+  ctest --test-dir "$build" -N "$@" | sed -nE 's/^ *Test +#[0-9]+: ([^ ]+).*/\1/p' | awk '{ print NR "\t" $1 }' >"$log" # -I numbers the selected tests
   total=$(wc -l <"$log")
   if [ "$total" -eq 0 ]; then
     failed=$((failed + 1)) && failures+=("$name: CTest finds no test in $build") && say FAIL "$name" && return 1
@@ -165,7 +165,7 @@ tests() {
     passed=$((passed + numbers - lost - left)) failed=$((failed + lost)) skipped=$((skipped + left))
   fi
   if [ "$lost" -gt 0 ]; then
-    # the output of each that failed, then CTest's list
+    # the output of each failed test, then CTest's list
     awk '/^ *[0-9]+\/[0-9]+ Test +#/ { shown = /\*\*\*/ && !/\*\*\*Skipped/ } / Start +[0-9]+: / { shown = 0 } /^[0-9]+% tests passed/ { shown = 1 } shown' "$log" | cut -c 1-400
     while read -r new; do failures+=("$name: $new"); done < <(sed -nE '/^The following tests FAILED/,$s/^[[:space:]]*[0-9]+ - ([^ ]+) \(.*/\1/p' "$log")
   fi
@@ -188,9 +188,9 @@ build_commands() { [ -e build/dev/compile_commands.json ] || cmake --preset dev 
 
 # ---- stages -----------------------------------------------------------------------------------------------------------------------
 
-# What has ranks, and the kernels as the optimizer leaves them; the other unit tests run under the sanitizers.
+# Tests with ranks, and optimised kernels; the other unit tests run under the sanitizers.
 gcc_stage() {
-  local same=() # the tests at AVX2 repeat those at the CPU's own instruction set
+  local same=() # the tests at AVX2 equal those at the CPU's own instruction set
   grep -q '^flags.* avx512f' /proc/cpuinfo || same=(-E '\.avx2$')
   step "build, gcc (build/dev)" build dev gcc rank_tests &&
     GEOTRAIN_TESTS=$more tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
@@ -200,8 +200,8 @@ lint_stage() { once "clang-tidy" lint; }
 
 format_stage() { once "clang-format" format; }
 
-# The quick run leaves out of these what takes longest: networks and the tests of kernels at each
-# instruction set, which `gcc` runs.
+# The quick run skips the longest: networks, and the tests of kernels at each instruction set, which
+# `gcc` runs.
 asan_stage() {
   local apart=(-LE '^(mpi|full|e2e|tree)$')
   [ "$full" = yes ] || apart=(-LE '^(mpi|full|e2e|tree|isa)$' -E '^nn\.test_(resnet|gpt|niser|lstm|passes)$')
@@ -229,18 +229,17 @@ fuzz_stage() {
   step "build, fuzzers (build/fuzz)" build fuzz clang && tests "fuzzers" build/fuzz -L '^fuzz$'
 }
 
-# ThreadSanitizer checks the C memory model, not that of one CPU, so it finds orders that only x86
-# allows.  clang, because gcc selects a function's copies for several CPUs before the sanitizer is
+# ThreadSanitizer checks the C memory model, not that of one CPU, so it finds code that is correct only
+# on x86.  clang, because gcc selects a function's copies for several CPUs before the sanitizer is
 # initialised.
 tsan_stage() {
   step "build, ThreadSanitizer (build/tsan)" build tsan clang thread_tests &&
     tests "threads, ThreadSanitizer" build/tsan -L '^threads$'
 }
 
-# A CPU with other instructions and an unsigned char; QEMU does not reorder memory accesses as an
-# Arm CPU may, and takes 10 to 50 times as long.  So one whole run of five ranks stands for all
-# end-to-end tests, and planner, pipelines and simulator, which have no code for an instruction set,
-# are left out.  wan.test_emulate compares times.
+# A CPU with other instructions and an unsigned char.  QEMU does not reorder memory accesses as Arm
+# CPUs can, and takes 10 to 50 times as long.  So one run of five ranks represents all end-to-end
+# tests; planner, pipelines and simulator, which have no code for an instruction set, are skipped.  wan.test_emulate compares times.
 arm64_stage() {
   [ "$(uname -m)" = x86_64 ] || return 0
   step "arm64 libraries (build/sysroot-aarch64)" tests/aarch64/sysroot &&
@@ -265,15 +264,15 @@ finish() {
 }
 
 groups=(tests images)
-# 3 MB to download.  Only root can start a private Slurm, and it is not installed beside another
-# Slurm without --slurm.
+# A download of 3 MB.  Only root can start a private Slurm; on a machine with another Slurm it is
+# installed only with --slurm.
 if [ "$slurm" = no ] && [ "$(id -u)" -eq 0 ] && slurm_of_its_own; then
   echo "this machine has a Slurm of its own: tests/run.sh --slurm installs what the tests of a private one need"
 elif [ "$slurm" = yes ] || [ "$(id -u)" -eq 0 ]; then
   groups+=(slurm)
 fi
-if [ "$full" = yes ]; then groups+=(bench); fi # PyTorch judges exports
-if [ "$full" = yes ] && [ "$(id -u)" -eq 0 ]; then groups+=(netem); fi # its test is one of the drills
+if [ "$full" = yes ]; then groups+=(bench); fi # PyTorch checks exports
+if [ "$full" = yes ] && [ "$(id -u)" -eq 0 ]; then groups+=(netem); fi # one of the drills tests it
 if [ "$full" = yes ] && [ "$(uname -m)" = x86_64 ]; then groups+=(aarch64); fi
 step "packages" install_packages "${groups[@]}" || finish
 
@@ -293,7 +292,7 @@ for name in "${stages[@]}"; do
   fi
   was_passed=$passed was_open=$((failed + skipped))
   "${name}_stage"
-  # What was skipped is tried again.
+  # Skipped tests are tried again.
   [ $((failed + skipped)) -gt "$was_open" ] || printf '%s\t%s\t-\t%d\n' "$(date '+%F %T')" "$at" $((passed - was_passed)) >>"$memory"
 done
 finish

@@ -1,5 +1,5 @@
-/* What a file of tests needs: cmocka with the headers that it wants before it, the usual ones of C,
-   and its main function. */
+/* The common part of test files: cmocka with the headers that must precede it, the usual C headers,
+   and the main function. */
 #ifndef GEOTRAIN_TESTS_TESTS_H
 #define GEOTRAIN_TESTS_TESTS_H
 
@@ -16,18 +16,18 @@
 
 typedef void (*test_function)(void);
 
-/* Runs tests between `setup` and `teardown`, which may be NULL; `names` has their names, with ", "
-   between them.  Returns how many have failed. */
+/* Runs tests between `setup` and `teardown` (NULL is allowed); `names` lists their names, separated
+   by ", ".  Returns the number of failed tests. */
 int run_functions(const char *names, const test_function *tests, size_t n, CMFixtureFunction setup,
                   CMFixtureFunction teardown);
 
-/* Of the names of functions. */
+/* The arguments are function names. */
 #define RUN_TESTS(setup, teardown, ...)                                                            \
   run_functions(#__VA_ARGS__, (const test_function[]){__VA_ARGS__},                                \
                 sizeof((const test_function[]){__VA_ARGS__}) / sizeof(test_function), setup,       \
                 teardown)
 
-/* The main function of a file that does nothing else. */
+/* The main function of a file that only runs tests. */
 #define TESTS_BETWEEN(setup, teardown, ...)                                                        \
   int main(void) {                                                                                 \
     return RUN_TESTS(setup, teardown, __VA_ARGS__);                                                \

@@ -1,5 +1,5 @@
-/* Fuzzes quantities and names with arbitrary text: it is accepted or rejected, without a crash and
-   never as a number that is negative or not finite. */
+/* Fuzzes quantities and names with arbitrary text: it is accepted or rejected, without a crash, and
+   never as a negative or non-finite number. */
 #include "geotrain/base.h"
 
 #include <math.h>

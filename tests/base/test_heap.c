@@ -1,4 +1,4 @@
-/* Heaps of events: the least time first, of equal times the least key. */
+/* Heaps of events: the smallest time first, among equal times the smallest key. */
 #include "geotrain/base_heap.h"
 #include "tests.h"
 

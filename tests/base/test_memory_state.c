@@ -24,7 +24,7 @@ static void memory_is_zeroed_and_aligned(void) {
   }
 }
 
-/* Reused memory is dirty before it is reserved; what nobody touches is not in memory. */
+/* Reused memory is dirty before it is reserved; pages that are never written are not in memory. */
 static void reserved_memory_is_zeroed_and_not_there(void) {
   const size_t large = (size_t)256 << 20;
   for (size_t n = 1; n < 100000; n = 3 * n + 1) {
@@ -42,10 +42,10 @@ static void reserved_memory_is_zeroed_and_not_there(void) {
   memset(m + large / 2, 1, large / 8);
   const size_t grown = gt_resident_now() - before;
   assert_true(grown >= large / 8);
-#ifndef GT_THREAD_SANITIZER /* which keeps memory of its own for what is touched */
+#ifndef GT_THREAD_SANITIZER /* which keeps shadow memory for written pages */
   assert_true(grown < large / 4);
 #endif
-  /* the kernel counts pages of each CPU apart, and adds them up now and then */
+  /* the kernel counts pages per CPU, and adds them up from time to time */
   assert_true(gt_resident_peak() + ((size_t)4 << 20) >= before + large / 8);
   assert_true(m[0] == 0 && m[large / 2] == 1 && m[large - 1] == 0);
   gt_free(m);
@@ -75,7 +75,7 @@ static void memory_is_counted_over_threads(void) {
 
 /* The child's exit code shows that the process ended with an error message, not with a crash. */
 static void memory_that_cannot_be_had_ends_the_process(void) {
-  /* Linux grants the last one, and would end the process while it is written. */
+  /* Linux grants the last one, and would kill the process while it is written. */
   const size_t impossible[][2] = {{SIZE_MAX, 2},
                                   {SIZE_MAX, 1},
                                   {(size_t)1 << 33, (size_t)1 << 33},
@@ -130,7 +130,7 @@ static void free_memory_is_below_every_limit(void) {
                                         "/sys/fs/cgroup/memory",
                                         "/sys/fs/cgroup/memory/c"};
   assert_non_null(mkdtemp(root));
-  assert_true(gt_memory_free(root) > 1e6); /* that of the machine */
+  assert_true(gt_memory_free(root) > 1e6); /* free memory of this machine */
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) make_folder(folders[i]);
   put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nMemFree: 1 kB\n");
   assert_true(gt_memory_free(root) == 5000 * 1024);
@@ -208,7 +208,7 @@ static void state_that_does_not_fit_is_refused_by_name(void) {
   gt_state_close(&state);
 }
 
-/* One table is saved and loaded.  A field without a name is left out, a field without data is not
+/* One table is saved and loaded.  A field without a name is skipped, a field without data is not
    loaded, and the first mismatch is returned. */
 static void fields_are_read_both_ways(void) {
   int64_t steps = 3, hidden = 4;
@@ -242,7 +242,7 @@ static void fields_are_read_both_ways(void) {
   gt_state_close(&state);
 }
 
-/* With a search through the list for each name this would take minutes. */
+/* With a linear search for each name this would take minutes. */
 static void a_very_long_list(void) {
   gt_state state = {0};
   char name[16];

@@ -66,8 +66,8 @@ static void the_first_signal_is_kept(void) {
   assert_int_equal(gt_stop_requested(), SIGTERM);
 }
 
-/* What gt_stop_requested returns in a child that raises the signal; minus the signal if that ends
-   the child. */
+/* Returns what gt_stop_requested returns in a child that raises the signal; minus the signal if
+   that ends the child. */
 static int signal_to_child(int number, bool ignored) {
   pid_t child = fork();
   if (child == 0) {
@@ -86,8 +86,8 @@ static void a_closed_terminal_stops_the_run(void) {
   assert_int_equal(signal_to_child(SIGHUP, true), 0); /* nohup */
 }
 
-/* Passes "write" three times in a child with GEOTRAIN_FAILPOINT set to `armed`: the number of
-   passes that it survived, or -1 if it died in another way. */
+/* Passes "write" three times in a child with GEOTRAIN_FAILPOINT set to `armed`; returns the number
+   of passes survived, or -1 if it died in another way. */
 static int passes_survived(const char *armed) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
@@ -125,7 +125,7 @@ static void say_and_leave(const char *text) {
   _exit(strcmp(text, "3 is not 4") == 0 ? 42 : 43);
 }
 
-/* The exit code of a child that calls gt_bug. */
+/* Returns the exit code of a child that calls gt_bug. */
 static int exit_of_a_bug(void (*handler)(const char *)) {
   pid_t child = fork();
   if (child == 0) {

@@ -5,7 +5,7 @@
 
 #define DRAWS 200000
 
-/* Old checkpoints and records depend on these: changing the generator changes every run. */
+/* Checkpoints and records depend on these: a change of the generator changes every run. */
 static void the_sequence_is_pinned(void) {
   gt_rng plain = {.key = 1234567};
   /* SplitMix64 with seed 1234567, published test values */

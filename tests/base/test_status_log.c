@@ -25,8 +25,8 @@ static void an_error_is_one_line_and_bounded(void) {
   assert_null(strchr(gt_error_text(), '\n'));
 }
 
-/* What it quotes: an escape, a bell, a delete, CSI in UTF-8 and alone; letters of other alphabets
-   stay. */
+/* It quotes an escape, a bell, a delete, CSI in UTF-8 and alone; letters of other alphabets are
+   kept. */
 static void an_error_has_no_control_characters(void) {
   GT_FAIL(GT_ERR_JOB, "a\x1b[2J\x07\x7f b\xc2\x9b c\x9b\td \xc3\x9b\xe2\x82\x9b\xf0\x9f\x98\x80\n");
   assert_string_equal(gt_error_text(), "a?[2J?? b?? c? d \xc3\x9b\xe2\x82\x9b\xf0\x9f\x98\x80 ");
@@ -51,7 +51,7 @@ static void try_returns_a_failure_only(void) {
   assert_true(went_on);
 }
 
-/* What `speak` prints on stderr. */
+/* Captures what `speak` prints on stderr. */
 static void capture(void (*speak)(void), char *text, size_t size) {
   FILE *file = tmpfile();
   assert_non_null(file);

@@ -1,5 +1,5 @@
-/* Drawing ids: shares are those of softmax with the temperature, only of the most probable ids, and
-   the same again with the same seed. */
+/* Drawing ids: frequencies match softmax with the temperature, only the most probable ids are
+   drawn, and the same seed gives the same ids. */
 #include "sample.h"
 #include "tests.h"
 
@@ -14,7 +14,7 @@ static void draw(const gt_cli_sampling *sampling, uint64_t seed, size_t *ids, si
     assert_int_equal(gt_cli_sample(&ids[i], logits, N, sampling, &rng, scratch), GT_OK);
 }
 
-/* The share of each id, from softmax over those of the `top` largest logits. */
+/* Computes the probability of each id: softmax over the `top` largest logits. */
 static void shares(const gt_cli_sampling *s, double *share) {
   double sum = 0;
   for (size_t i = 0; i < N; i++) {
@@ -38,7 +38,7 @@ static void test_shares(void) {
       draw(&s, 3 + top, ids, DRAWS);
       for (size_t i = 0; i < DRAWS; i++) counts[ids[i]]++;
       for (size_t i = 0; i < N; i++) {
-        /* five deviations of a binomial */
+        /* five standard deviations of a binomial */
         const double spread = 5 * sqrt(DRAWS * share[i] * (1 - share[i]));
         assert_true(fabs((double)counts[i] - DRAWS * share[i]) <= spread);
         if (share[i] == 0) assert_int_equal(counts[i], 0);

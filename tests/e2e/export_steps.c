@@ -15,8 +15,8 @@
 #define MOMENTUM 0.9
 enum { BATCH = 8 };
 
-/* What a model takes; so few pixels that hardly any sum lies so near to ReLU's corner that rounding
-   decides on which side. */
+/* Returns the shape of a model's samples; so few pixels that hardly any sum is so close to the kink
+   of a ReLU that rounding decides the side. */
 static gt_sample_shape shape_of(const char *model) {
   if (strcmp(model, "resnet18") == 0) return (gt_sample_shape){8, 8, 3, 10, 0};
   if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 517};
@@ -39,7 +39,7 @@ static void put(const char *dir, const char *name, const void *data, size_t byte
   must(file && fwrite(data, 1, bytes, file) == bytes && fclose(file) == 0, path);
 }
 
-/* All tensors one behind the other, as they are exported. */
+/* Writes all tensors concatenated, as they are exported. */
 static void put_tensors(const char *dir, const char *name, const gt_graph *graph) {
   size_t n = 0;
   gt_view as;
@@ -56,7 +56,7 @@ static void put_tensors(const char *dir, const char *name, const gt_graph *graph
   gt_free(all);
 }
 
-/* No tensor is left at a constant: a swap of two would not be seen. */
+/* Makes all tensors non-constant, so that a swap of two would be detected. */
 static void stir(const gt_arrays *arrays, gt_rng *rng) {
   for (size_t i = 0; i < arrays->params.n; i++)
     arrays->params.data[i] += 0.01F * (float)gt_rng_normal(rng);
@@ -94,7 +94,7 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
   gt_state_close(&state);
 }
 
-/* The tensors after so many steps on the same batch. */
+/* Writes the tensors after so many steps on the same batch. */
 static void train(gt_graph *graph, const void *x, const int32_t *labels, double momentum,
                   int steps) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
@@ -123,7 +123,7 @@ static void dump(const char *dir, gt_graph *graph, const void *x, const int32_t 
   gt_graph_step(graph, x, labels, BATCH, false, &metrics);
   put(dir, "eval", gt_graph_scores(graph), scores);
   train(graph, x, labels, 0, 1);
-  /* A model that predicts the next id keeps no outputs where it trains. */
+  /* A model that predicts the next id keeps no outputs in training. */
   if (gt_graph_predictions(graph) == 1) put(dir, "train", gt_graph_scores(graph), scores);
   put_tensors(dir, "sgd", graph);
   memcpy(arrays->params.data, params, np * sizeof *params);
@@ -134,13 +134,14 @@ static void dump(const char *dir, gt_graph *graph, const void *x, const int32_t 
   gt_free(params);
 }
 
-/* Texts of several lengths: sample i begins after i ids of padding; the last is padding alone. */
+/* Makes texts of several lengths: sample i begins after i ids of padding; the last is padding
+   only. */
 static void pad(int32_t *ids, size_t length) {
   for (size_t i = 0; i < BATCH; i++)
     for (size_t t = 0; t < length && (t < i || i + 1 == BATCH); t++) ids[i * length + t] = 0;
 }
 
-/* Sessions of several lengths in which items occur again; those of the last samples are empty. */
+/* Makes sessions of several lengths with repeated items; those of the last samples are empty. */
 static void repeat(int32_t *ids, size_t length) {
   for (size_t i = 0; i < BATCH; i++)
     for (size_t t = 0; t < length; t++)

@@ -1,5 +1,5 @@
-/* poison RUN ROUND REGION ITEM VALUE: the file of a round again, with VALUE ("nan", 3e38) in every
-   element of a float32 item.  Its seal is right. */
+/* poison RUN ROUND REGION ITEM VALUE: rewrites the file of a round with VALUE ("nan", 3e38) in
+   every element of a float32 item, and a valid seal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

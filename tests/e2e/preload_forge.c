@@ -1,7 +1,7 @@
 /* Preloaded into a rank (tests/e2e/forged.sh), changes one frame that it sends to another region.
-   FORGE, numbers: RANK KIND NTH ACTION [A B].  The rank's NTH frame of this kind (0: of any; NTH from 1)
-   is dropped (action "drop"), sent twice ("repeat"), sent with A bytes more or less ("length"), or
-   sent with byte A set to B ("byte").  Says so on standard error. */
+   FORGE, numbers: RANK KIND NTH ACTION [A B].  The rank's NTH frame of this kind (0: of any; NTH
+   from 1) is dropped (action "drop"), sent twice ("repeat"), sent with A bytes more or less
+   ("length"), or sent with byte A set to B ("byte").  Says so on standard error. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ int MPI_Isend(const void *buf, int count, MPI_Datatype type, int to, int tag, MP
     return PMPI_Isend(buf, count, type, to, tag, comm, request);
   }
   const int longer = is("length") ? forge.a : 0;
-  uint8_t *copy = calloc((size_t)(count + (longer > 0 ? longer : 0)), 1); /* stays until the end */
+  uint8_t *copy = calloc((size_t)(count + (longer > 0 ? longer : 0)), 1); /* kept until the end */
   memcpy(copy, buf, (size_t)count);
   if (is("byte") && forge.a < count) copy[forge.a] = (uint8_t)forge.b;
   return PMPI_Isend(copy, count + longer > 0 ? count + longer : 0, type, to, tag, comm, request);

@@ -59,7 +59,7 @@ typedef struct {
   size_t sample_bytes;
   shape *shapes;
   size_t nshapes;
-  /* Those of the step. */
+  /* Of the step. */
   size_t micros, micro_samples;
   gt_graph *whole; /* parameters, gradients and buffers of the whole model */
   gt_optim *optim;
@@ -86,7 +86,7 @@ static bool is_named(const char *operation, const char *name) {
   return strncmp(operation, name, n) == 0 && (operation[n] == '\0' || operation[n] == '.');
 }
 
-/* Behind the last operation of this name. */
+/* Returns the end of the last operation of this name. */
 static size_t end_of(const judge *j, const char *name) {
   size_t end = gt_graph_operations(j->whole);
   while (end > 0 && !is_named(gt_graph_operation(j->whole, end - 1).name, name)) end--;
@@ -94,7 +94,7 @@ static size_t end_of(const judge *j, const char *name) {
   return end;
 }
 
-/* Stages go forward through the model, and with two names each back again. */
+/* Opens the parts: stages go forward through the model, and with two names each back again. */
 static void open_parts(judge *j) {
   const size_t n = j->nstages;
   j->parts = GT_NEW_ARRAY(part, j->nparts);
@@ -123,7 +123,8 @@ static gt_graph_spec spec_of(const judge *j) {
   return spec;
 }
 
-/* All copies have the parameters of the whole model, and gradients of their own. */
+/* Opens a stage; all replicas have the parameters of the whole model, and gradients of their
+   own. */
 static void open_stage(judge *j, size_t s) {
   bool *runs = GT_NEW_ARRAY(bool, j->nparts);
   gt_graph_spec spec = spec_of(j);
@@ -186,7 +187,7 @@ static void backward(judge *j, size_t k, size_t micro) {
   }
 }
 
-/* y = the mean over the stage's copies of gradients that begin at `offset`. */
+/* Sets y to the mean over the stage's replicas of gradients that begin at `offset`. */
 static void mean_of(const judge *j, size_t s, size_t offset, gt_vec y) {
   const stage *st = &j->stages[s];
   const float *grads[COPIES];
@@ -211,7 +212,8 @@ static gt_vec grads_at(const stage *s, size_t copy, size_t offset, size_t n) {
   return gt_vec_range(gt_graph_arrays(s->graphs[copy])->grads, offset, n);
 }
 
-/* Stage s borrows weights of another: the owner's first tensor, which begins at `offset`. */
+/* Adds the gradient of weights that stage s borrows from another: the owner's first tensor, which
+   begins at `offset`. */
 static void add_borrowed(const judge *j, size_t owner, size_t s, size_t offset) {
   const gt_arrays *a = gt_graph_arrays(j->whole);
   const size_t copies = j->stages[s].copies;
@@ -220,7 +222,7 @@ static void add_borrowed(const judge *j, size_t owner, size_t s, size_t offset) 
   const gt_vec both = gt_vec_range(a->grads, offset, a->views[t].count);
   float *mean = GT_NEW_ARRAY(float, both.n);
   if (j->stages[owner].copies == copies) {
-    /* in the borrower's gradients, of which a step writes all */
+    /* in the borrower's gradients, all of which a step writes */
     for (size_t c = 0; c < copies; c++)
       gt_vec_axpy(grads_at(&j->stages[s], c, offset, both.n), 1,
                   grads_at(&j->stages[owner], c, offset, both.n));
@@ -250,7 +252,7 @@ static void sum_up(const judge *j) {
   for (size_t i = 0; j->micros > 1 && i < grads.n; i++) grads.data[i] *= 1.0F / (float)j->micros;
 }
 
-/* Steps of this shape follow; each has gradients of its own. */
+/* Sets the shape of the following steps; each has gradients of its own. */
 static void take_shape(judge *j, const shape *s) {
   j->micros = s->micros;
   j->micro_samples = s->micro_samples;
@@ -258,7 +260,7 @@ static void take_shape(judge *j, const shape *s) {
   j->parts = s->parts;
 }
 
-/* The gradient of a step. */
+/* Computes the gradient of a step. */
 static void compute(judge *j, int64_t number) {
   for (size_t i = 0; i < j->nshapes; i++)
     if (j->shapes[i].from == number) take_shape(j, &j->shapes[i]);
@@ -282,7 +284,7 @@ static gt_vec grads_of(const judge *j) {
   return gt_graph_arrays(j->whole)->grads;
 }
 
-/* All vectors become their mean. */
+/* Replaces all vectors by their mean. */
 static void average(judge *copies, size_t n, gt_vec (*of)(const judge *j)) {
   const size_t floats = of(copies).n;
   float *sum = GT_NEW_ARRAY(float, floats);
@@ -344,7 +346,7 @@ static void open_data(const gt_job *job, judge *copies, size_t n) {
   gt_free(infos);
 }
 
-/* Of the first n words, those that are [COPY/]STEP:MICROS, of this copy. */
+/* Reads those of the first n words that are [COPY/]STEP:MICROS, for this copy. */
 static void read_shapes(judge *j, char **words, size_t n) {
   j->shapes = GT_NEW_ARRAY(shape, 1 + n);
   j->nshapes = 1;

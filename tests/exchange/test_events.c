@@ -1,5 +1,5 @@
-/* One region of an exchange, event by event: the turns of models that wait for room, and the rounds
-   that a region catches up with after a resume. */
+/* One region of an exchange, event by event: the turns of models that wait for space, and the
+   rounds that a region catches up with after a resume. */
 #include "tests.h"
 #include "geotrain/exchange.h"
 
@@ -18,7 +18,7 @@ typedef struct {
   gt_broadcast *models;
   gt_outbox *outbox;
   float own[FLOATS];
-  size_t to[POSTS]; /* of each message that was posted */
+  size_t to[POSTS]; /* destination of each posted message */
   gt_frame_header heads[POSTS];
   uint64_t cookies[POSTS];
   size_t nposts;
@@ -37,14 +37,14 @@ static void send(void *ctx, size_t to, const gt_frame_header *head, const void *
   r->to[r->nposts++] = to;
 }
 
-/* There is no room for messages to the region. */
+/* Fills the outbox to the region. */
 static void occupy(region *r, size_t to) {
   const size_t bytes = FLOATS * sizeof(float);
   gt_outbox_post(r->outbox, to,
                  &(gt_outbox_message){.payload = gt_outbox_body(r->outbox, bytes), .bytes = bytes});
 }
 
-/* The oldest message to the region has left: there is room for one more. */
+/* The oldest message to the region has left: there is space for one more. */
 static void depart(region *r, size_t to) {
   size_t i = 0;
   while (r->to[i] != to || r->cookies[i] == 0) i++;
@@ -105,7 +105,7 @@ static void close_region(region *r) {
   gt_outbox_close(r->outbox);
 }
 
-/* A message of a region, whose floats are its number. */
+/* Receives a message of a region, whose floats are its number. */
 static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bool routed) {
   float body[FLOATS] = {(float)from, (float)from};
   gt_frame_header head = {
@@ -120,7 +120,7 @@ static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bo
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* There is room for one message at region 3: the next model leaves. */
+/* Checks that the next model leaves when there is space for one message at region 3. */
 static void assert_next_model_there(region *r, size_t origin, uint64_t value) {
   const size_t before = r->nposts;
   depart(r, 3);
@@ -155,8 +155,8 @@ static void open_rounds(region *r) {
   r->rounds = gt_allreduce_open(r->exchange, &spec, gt_vec_of(r->own, FLOATS), gt_vec_of(NULL, 0));
 }
 
-/* Regions 0 and 1 were done after round 1 and make steps again, region 2 has made round 2 alone:
-   region 0 takes round 2 without a word of region 1, which holds its workers as region 0 does. */
+/* Regions 0 and 1 had finished after round 1 and resume training; region 2 has contributed to round
+   2 alone: region 0 takes round 2 without region 1, which holds its workers as region 0 does. */
 static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   region before, r;
   gt_state saved = {0};

@@ -1,4 +1,4 @@
-/* The inbox: first in, first out per peer, memory used again, saved and loaded. */
+/* The inbox: first in, first out per peer, memory reused, saved and loaded. */
 #include "inbox.h"
 #include "tests.h"
 
@@ -28,7 +28,7 @@ static void test_order_and_reuse(void) {
     gt_inbox_pop(&inbox, 2);
     push(&inbox, 2, value);
   }
-  assert_int_equal(gt_alloc_total(), total); /* no allocation once there is enough */
+  assert_int_equal(gt_alloc_total(), total); /* no further allocation */
   assert_front(&inbox, 0, 1);
   gt_inbox_pop(&inbox, 0);
   push(&inbox, 1, 7); /* memory of one peer serves another */
@@ -44,7 +44,9 @@ static void test_grows_and_keeps_the_order(void) {
   int64_t next = 1;
   for (uint64_t value = 1; value <= 90; value++) {
     push(&inbox, 1, value);
-    if (value % 3) continue; /* two of three stay, so that growth meets every place of the head */
+    if (value % 3)
+      continue; /* two of three stay, so that growth occurs at every position of the
+                                head */
     assert_front(&inbox, 1, next++);
     gt_inbox_pop(&inbox, 1);
   }
@@ -62,7 +64,7 @@ static void test_save_and_load(void) {
   for (uint64_t value = 1; value <= 3; value++) push(&a, 1, value);
   gt_inbox_pop(&a, 1);
   push(&a, 1, 4); /* wraps around */
-  push(&b, 0, 9); /* what was there before goes */
+  push(&b, 0, 9); /* the old contents are discarded */
   gt_state saved = {0};
   assert_int_equal(gt_inbox_state(&a, "sync/", (gt_state_way){.to = &saved}), GT_OK);
   assert_int_equal(gt_inbox_state(&b, "sync/", (gt_state_way){.from = &saved}), GT_OK);

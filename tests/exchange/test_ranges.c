@@ -1,6 +1,6 @@
-/* Several all-reduces at a time, over ranges of different length, each at its own pace, among all
+/* Several concurrent all-reduces over ranges of different length, each at its own pace, among all
    regions or some of them: a group is a set of regions with an exchange of its own, and all share
-   the links.  Every member takes the same bits, the weighted mean of those that contributed. */
+   the links.  Every member gets the same bits, the weighted mean of the contributions. */
 #include "tests.h"
 #include "geotrain/exchange.h"
 
@@ -29,7 +29,7 @@ typedef struct {
   message queue[QUEUE];
   size_t first, count;
   size_t under_way;    /* messages, until they are acknowledged */
-  size_t acks[GROUPS]; /* that are on their way back */
+  size_t acks[GROUPS]; /* acknowledgements in flight */
   int64_t acked[GROUPS];
 } wire;
 
@@ -54,7 +54,7 @@ typedef struct member {
   size_t turn;
   float means[RANGES][ROUNDS][FLOATS];
   int64_t applied[RANGES];
-  bool left, told[REGIONS]; /* told: the member has been told that this one is done */
+  bool left, told[REGIONS]; /* told: the member has learned that this one has finished */
 } member;
 
 typedef struct world {
@@ -71,8 +71,8 @@ static size_t floats_of(size_t range) {
   return range == 0 ? FLOATS : range == 1 ? 3 : 1;
 }
 
-/* Every region contributes to the ranges in turn, some more often than others: the last may be to
-   any of them. */
+/* Every region contributes to the ranges in turn, some more often than others: the last
+   contribution can be to any of them. */
 static size_t turns_of(size_t region) {
   return RANGES + (4 * region) % 7;
 }
@@ -190,7 +190,7 @@ static void close_world(world *w) {
     }
 }
 
-/* The member of the group that the region is; NULL: it is none. */
+/* Returns the region's member of the group; NULL: none. */
 static member *member_of(world *w, size_t group, size_t region, size_t *self) {
   for (*self = 0; *self < w->groups[group].n; ++*self)
     if (w->groups[group].members[*self] == region) return &w->members[group][*self];
@@ -223,8 +223,8 @@ static void deliver(world *w, size_t a, size_t b) {
   if (receipt == GT_RECEIPT_TAKEN) gt_outbox_ack(m->outbox, a, 1);
 }
 
-/* Contributes to the range whose turn it is, unless that waits for its last round; several ranges
-   may be under way.  False: it makes no more turns. */
+/* Contributes to the next range, unless it waits for its last round; several ranges can be in
+   flight.  False: no more contributions. */
 static bool contribute(member *m) {
   const size_t k = m->turn % spec_of(m)->nranges;
   if (m->turn == turns_of(region_of(m))) return false;
@@ -237,7 +237,7 @@ static bool contribute(member *m) {
   return true;
 }
 
-/* Says that it is done when everything that it sent has been taken. */
+/* Announces that it has finished when everything it sent has been taken. */
 static bool tell_done(world *w, member *m) {
   const group_spec *spec = spec_of(m);
   int64_t counts[RANGES];
@@ -261,7 +261,7 @@ static bool tell_done(world *w, member *m) {
   return all;
 }
 
-/* All are done and know it of one another, and nothing is under way. */
+/* True if all have finished and know it of each other, and nothing is in flight. */
 static bool settled(const world *w) {
   for (size_t g = 0; g < w->ngroups; g++)
     for (size_t i = 0; i < w->groups[g].n; i++) {
@@ -286,7 +286,7 @@ static void step(world *w) {
 
 /* ---- laws ------------------------------------------------------------------------------------ */
 
-/* The mean over the members that made the round. */
+/* Returns the mean over the members that contributed to the round. */
 static double mean_of(const group_spec *spec, size_t range, int64_t round, size_t j) {
   double sum = 0, all = 0;
   for (size_t i = 0; i < spec->n; i++) {

@@ -1,5 +1,5 @@
 /* Any bytes as a job file give a job or GT_ERR_JOB with a sentence, without leaks.  The resolved
-   text of a job that was read reads back to the same job. */
+   text of an accepted job gives the same job. */
 #include "geotrain/job.h"
 
 #include <stdio.h>

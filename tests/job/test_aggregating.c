@@ -1,4 +1,4 @@
-/* Regions of one rank: which train, what such a region may not have, what is warned of. */
+/* Regions of one rank: which of them train, keys that such a region must not have, and warnings. */
 #include "world.h"
 #include "geotrain/job.h"
 
@@ -50,7 +50,7 @@ static void which_train(void) {
   gt_job_close(job);
 }
 
-/* Data sets are needed of regions that train alone. */
+/* Data sets are required only for regions that train. */
 static void no_data(void) {
   const char *sets[] = {"data.path=null", "regions.0.data.path=a.h5", "regions.2.data.path=b.h5",
                         "data.partition.by=file"};
@@ -133,7 +133,7 @@ static void where_it_only_costs(void) {
          "hub with sync.hub hub, or tree, makes use of it\n");
 }
 
-/* It has no workers whose price could be missing. */
+/* It has no workers, so their price is not required. */
 static void only_its_server_has_a_price(void) {
   const char *sets[] = {"regions.0.price=1", "regions.0.ps_price=0.5", "regions.1.ps_price=0.25",
                         "regions.2.price=1", "regions.2.ps_price=0.5"};

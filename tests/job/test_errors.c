@@ -437,7 +437,7 @@ static int teardown(void **state) {
   return 0;
 }
 
-/* A sentence about the job that other parts say after it was loaded. */
+/* Checks a sentence about the job that other parts print after it was loaded. */
 static void blamed(const gt_job *job, const char *said, const char *expected) {
   char full[256];
   snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",

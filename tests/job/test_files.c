@@ -30,7 +30,8 @@ static gt_job *loaded(const char *more) {
   return job;
 }
 
-/* The resolved job loads without those files and gives the same job.  Closes the job. */
+/* Checks that the resolved job loads without those files and gives the same job.  Closes the
+   job. */
 static void close_complete(gt_job *job) {
   char *first = gt_job_resolved(job);
   gt_job *again = NULL;

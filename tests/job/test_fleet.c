@@ -1,4 +1,4 @@
-/* Fleets from profiles and CSV files: what is read, the sentence of every mistake, damage. */
+/* Fleets from profiles and CSV files: values read, the sentence of every mistake, damage. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -274,7 +274,7 @@ static void csv_files(void) {
 
 static void mistakes_in_csv_files(void) {
   static const struct {
-    const char *devices, *links; /* NULL: as above, and not to blame */
+    const char *devices, *links; /* NULL: as above, and valid */
     const char *expected;
   } cases[] = {
       {"", ALL, ": has no device; expected a line a device: device,host,region,power,memory_bytes"},

@@ -1,5 +1,5 @@
-/* Options that only some strategies or models have: refused with the others, left out of a resolved
-   job, named in help; jobs of before they existed are equal to jobs with their defaults. */
+/* Options that only some strategies or models have: refused with the others, omitted in a resolved
+   job, named in help; jobs from before these options equal jobs with their defaults. */
 #include "tests.h"
 #include "internal.h"
 
@@ -26,8 +26,8 @@ static void refused(const char *more, const char *expected) {
   assert_string_equal(gt_error_text(), expected);
 }
 
-/* Every row that depends on a choice depends on a key with values, has some of them, and a default
-   that it has when it is left out. */
+/* Every row that depends on a choice depends on a key with values, has some of them, and its
+   default applies if it is omitted. */
 static void the_table_is_sound(void) {
   size_t n = 0;
   for (size_t i = 0; i < gt_job_nkeys; i++) {
@@ -83,7 +83,7 @@ static void some_are_read_with_all(void) {
   }
 }
 
-/* A plan compares strategies, each with the options that it has. */
+/* A plan compares strategies, each with its own options. */
 static void a_plan_may_have_them(void) {
   gt_job *again = NULL, *job = load("sync: {strategy: sma, exchange: gradient, merge: half}\n"
                                     "plan: {strategies: [sma, asgd, ama]}\n");
@@ -134,7 +134,7 @@ static void check_against(const char *sync, const char *there, const char *expec
   char *here = gt_job_resolved(job), *old = gt_strdup(here);
   char *place = strstr(old, "sync: {");
   assert_non_null(place);
-  /* the line of before, as long as the new one at most */
+  /* the old line, at most as long as the new one */
   size_t length = strcspn(place, "\n"), shorter = strlen(there);
   assert_true(shorter <= length);
   memcpy(place, there, shorter);
@@ -148,7 +148,7 @@ static void check_against(const char *sync, const char *there, const char *expec
   gt_job_close(job);
 }
 
-/* A checkpoint of before these keys existed is continued with their defaults only. */
+/* A checkpoint from before these keys can be continued with their defaults only. */
 static void jobs_of_before(void) {
   static const char ga[] = "sync: {local: sync, strategy: asgd-ga, period: 8, topology: mesh, "
                            "weights: samples, scale: sum}",

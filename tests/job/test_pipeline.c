@@ -1,4 +1,4 @@
-/* The section pipeline: what is read, what it changes elsewhere, its round trip, and each sentence
+/* The section pipeline: values read, effects on other sections, its round trip, and each sentence
    with which it is refused. */
 #include "tests.h"
 #include "geotrain/job.h"
@@ -56,7 +56,7 @@ static void check_round_trip(const gt_job *job) {
   gt_free(text);
 }
 
-/* ---- what is read ---------------------------------------------------------------------------- */
+/* ---- accepted values ------------------------------------------------------------------------- */
 
 static void all_is_read(void) {
   gt_job *job = job_with(stages, (const char *[]){"pipeline.memory=2 GiB"}, 1);
@@ -94,7 +94,7 @@ static void folded_pipelines(void) {
                  3);
   assert_int_equal(job->pipeline.stages[0].nlast, 1);
   gt_job_close(job);
-  /* No names: the model is cut evenly. */
+  /* No names: the model is divided evenly. */
   job = job_with(
       stages,
       (const char *[]){"pipeline.stages=[{region: east, workers: 3}, {region: west, workers: 2}]",
@@ -105,7 +105,7 @@ static void folded_pipelines(void) {
   gt_job_close(job);
 }
 
-/* Without a pipeline the resolved job is what it was. */
+/* Without a pipeline the resolved job is unchanged. */
 static void no_pipeline(void) {
   gt_job *job = job_with("", NULL, 0);
   assert_int_equal(job->pipeline.nstages, 0);
@@ -147,7 +147,7 @@ static void differences_are_named(void) {
   gt_job_difference(here, there, false, text, sizeof text);
   assert_string_equal(
       text, "pipeline.stages.1.last is [transformer.h.1] there and [transformer.h.2] here");
-  /* A resume may cut the model in other places. */
+  /* A resume can divide the model differently. */
   gt_job_difference(here, there, true, text, sizeof text);
   assert_string_equal(text, "");
   gt_free(here);
@@ -156,11 +156,11 @@ static void differences_are_named(void) {
   gt_job_close(b);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused values -------------------------------------------------------------------------- */
 
 typedef struct {
   const char *sets[3];  /* up to the first NULL */
-  const char *expected; /* behind the name of the file */
+  const char *expected; /* follows the name of the file */
 } refusal;
 
 static void refused(const char *more, const refusal *r) {
@@ -235,7 +235,7 @@ static void wrong_batches(void) {
   for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
 }
 
-/* ---- stages that are to be found ------------------------------------------------------------- */
+/* ---- stages to be found ---------------------------------------------------------------------- */
 
 static void found_later(void) {
   gt_job *job = job_with("pipeline: {stages: auto}\n", NULL, 0);
@@ -318,7 +318,7 @@ static void what_a_pipeline_fixes(void) {
   gt_job_close(job_with(stages, (const char *[]){"sync.strategy=none"}, 1));
 }
 
-/* ---- several copies -------------------------------------------------------------------------- */
+/* ---- several replicas ------------------------------------------------------------------------ */
 
 #define SOUTH "regions.2={name: south, ranks: 3}"
 #define NORTH "regions.3={name: north, ranks: 4}"
@@ -431,7 +431,7 @@ static void keys_without_stages(void) {
                   "pipeline.memory is given and pipeline.stages is not; expected both or neither"});
 }
 
-/* A mistake in --set is one of --set, not of the file. */
+/* A mistake in --set is reported for --set, not for the file. */
 static void wrong_values(void) {
   static const struct {
     const char *set, *expected;

@@ -90,7 +90,7 @@ static void plan_is_read(void) {
   gt_job_close(plain);
 }
 
-/* The default link applies to every direction that nothing else names. */
+/* The default link applies to every direction without a link of its own. */
 static void default_link(void) {
   gt_job *job = load(full, NULL, 0);
   const gt_job_link *ab = link_between(job, 0, 1), *ba = link_between(job, 1, 0),
@@ -152,7 +152,7 @@ static void resolved_reads_back(void) {
   gt_job_close(again);
 }
 
-/* A resume may change the plan's inputs; --set reaches lists inside lists. */
+/* A resume can change the plan's inputs; --set reaches lists inside lists. */
 static void set_and_resume(void) {
   const char *sets[] = {"regions.0.devices.0.count=64",
                         "regions.0.devices.2={type: h100, count: 1}",
@@ -177,7 +177,8 @@ static void set_and_resume(void) {
   gt_job_close(other);
 }
 
-/* gt_job_check_run refuses the job with this sentence after the file's name; closes the job. */
+/* Checks that gt_job_check_run refuses the job with this sentence after the file's name; closes the
+   job. */
 static void refused_by_run(gt_job *job, const char *expected) {
   char sentence[256];
   snprintf(sentence, sizeof sentence, "%s: %s", file, expected);

@@ -1,4 +1,4 @@
-/* Settings that are probably not intended give a warning, and no others do. */
+/* Settings that are probably unintended give a warning, and no others do. */
 #include "tests.h"
 #include "geotrain/job.h"
 

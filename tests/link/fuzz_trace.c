@@ -1,5 +1,5 @@
 /* Any content of a trace file gives a trace that obeys the laws of traces, or GT_ERR_JOB with a
-   text, and nothing leaks.  The first byte selects the format. */
+   text, without leaks.  The first byte selects the format. */
 #include "trace.h"
 
 #include <math.h>

@@ -41,7 +41,7 @@ static inline gt_link_trace *trace_of(const char *name, const char *text) {
   return trace;
 }
 
-/* A CSV trace of n random stretches; in some of them nothing passes. */
+/* Creates a CSV trace of n random intervals; in some of them nothing passes. */
 static inline gt_link_trace *random_trace(gt_rng *rng, size_t n, bool latency) {
   char text[8192] = "";
   double t = 0;

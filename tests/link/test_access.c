@@ -1,4 +1,4 @@
-/* The receiver's access: by hand, and laws over random frames. */
+/* The receiver's access: examples computed by hand, and laws over random frames. */
 #include "cases.h"
 #include "scratch.h"
 
@@ -22,8 +22,8 @@ static void a_frame_uses_what_is_left_since_its_first_bit(void) {
   assert_int_equal(gt_access_pass(&unlimited, 1 << 20, 8e6, 5 * MS), 5 * MS);
 }
 
-/* A small frame that comes in beside a large one delays it by its own time, not by the large
-   one's. */
+/* A small frame that comes in concurrently with a large one delays it by its own time, not by the
+   large one's. */
 static void a_small_frame_takes_its_own_time(void) {
   gt_access down = {.rate_bps = 8e6};
   assert_int_equal(gt_access_pass(&down, 100, 0, 990 * MS), 990100000);
@@ -79,7 +79,7 @@ static size_t add_link(gt_rng *rng, frame *frames, size_t n, double rate_bps) {
   return n;
 }
 
-/* Random links, whose rates add up to `load` times that of the access. */
+/* Makes random links, whose rates add up to `load` times that of the access. */
 static size_t make(gt_rng *rng, frame *frames, gt_access *down, double load) {
   double rate[LINKS], sum = 0;
   size_t n = 0, links = 1 + gt_rng_below(rng, LINKS);
@@ -93,8 +93,8 @@ static size_t make(gt_rng *rng, frame *frames, gt_access *down, double load) {
   return n;
 }
 
-/* The access passes no more than its rate: of all frames, those that came after a time and had
-   passed by another. */
+/* Checks that the access passes no more than its rate, over all frames that came after one time and
+   had passed by another. */
 static void check_rate(const frame *frames, size_t n, double rate_bps) {
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < n; k++) {
@@ -137,8 +137,8 @@ static void what_fits_passes_as_it_arrives(void) {
   }
 }
 
-/* Nothing is lost: links that are busy all the time, together faster than the access, keep it busy
-   from their first bit on. */
+/* Links that are always busy, together faster than the access, keep it busy from their first bit
+   on. */
 static void a_full_access_does_not_idle(void) {
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
   for (int turn = 0; turn < 100; turn++) {

@@ -1,5 +1,4 @@
-/* Frames that wait for the receiver's access: senders take turns, and the access is that of
-   test_access. */
+/* The queue at the receiver's access: senders take turns, and the access is that of test_access. */
 #include "scratch.h"
 
 #define SENDERS 5
@@ -57,8 +56,8 @@ static void small_frames_have_more_turns(void) {
   close_landing(&l);
 }
 
-/* While a sender has frames waiting, none gets ahead of it by more than two of the largest frames,
-   however long the others have been sending; and the access does not idle. */
+/* While a sender has frames queued, no other gets ahead of it by more than two of the largest
+   frames, however long the others have been sending; and the access does not idle. */
 static void shares_are_equal(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   for (int turn = 0; turn < 100; turn++) {
@@ -83,7 +82,7 @@ static void shares_are_equal(void) {
   }
 }
 
-/* Without frames that wait it is the access alone. */
+/* With an empty queue the result is that of the access alone. */
 static void one_sender_has_the_access(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   gt_landing l = open_landing(8e6);

@@ -1,5 +1,5 @@
-/* Laws of the link model over random links: never early, in order, no more than the link can pass
-   and no idling, and the same at whatever time its life begins. */
+/* Laws of the link model over random links: never early, in order, work-conserving at the link's
+   capacity, and independent of the origin. */
 #include "scratch.h"
 
 #include <math.h>
@@ -53,8 +53,8 @@ static gt_ns next_ready(gt_rng *rng, gt_ns ready, const gt_link_state *link) {
   return ready + (gt_ns)gt_rng_below(rng, 20 * MS);
 }
 
-/* Arrivals come in order, at least the least delay after ready; departures in order too, and never
-   before bandwidth and access allow. */
+/* Arrivals are in order, at least the minimum delay after ready; departures are in order too, and
+   never earlier than bandwidth and access allow. */
 static void nothing_is_early_and_all_is_in_order(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < LINKS; k++) {
@@ -87,7 +87,7 @@ static void nothing_is_early_and_all_is_in_order(void) {
   }
 }
 
-/* Bits that the link can pass from a to b, without outages. */
+/* Returns the bits that the link can pass from a to b, without outages. */
 static double capacity(const gt_link_spec *spec, double a, double b) {
   double bits = 0;
   for (size_t i = 0; i <= spec->noutages; i++) {
@@ -101,8 +101,8 @@ static double capacity(const gt_link_spec *spec, double a, double b) {
   return bits;
 }
 
-/* Without the transport term, a link that is never idle passes exactly what it can, through outages
-   and periods of a trace. */
+/* Without the transport model, a link that is never idle passes exactly its capacity, through
+   outages and periods of a trace. */
 static void a_busy_link_passes_exactly_what_it_can(void) {
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < LINKS; k++) {
@@ -163,8 +163,8 @@ static void a_constant_trace_is_a_bandwidth(void) {
   }
 }
 
-/* A link whose life begins later, or whose state is shifted in the middle, does the same later, to
-   the nanosecond. */
+/* A link with a later origin, or whose state is shifted in the middle, does the same later, to the
+   nanosecond. */
 static void a_shifted_link_gives_shifted_times(void) {
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < LINKS; k++) {
@@ -221,7 +221,7 @@ static void each_frame_draws_one_normal_number(void) {
   assert_memory_equal(&rng, &link.rng, sizeof rng);
 }
 
-/* A step with all features is cheap, allocates nothing and does not change the trace. */
+/* A step with all features is cheap, does not allocate and does not change the trace. */
 static void a_step_is_cheap(void) {
   enum { N = 200000 };
   gt_rng rng = gt_rng_make(5, GT_RNG_TEST, 0, 0);

@@ -77,7 +77,7 @@ static void jitter_has_its_standard_deviation(void) {
   gt_link_state link = gt_link_start(5, 0, 1, 0);
   enum { N = 20000 };
   double sum = 0, squares = 0;
-  for (int i = 0; i < N; i++) { /* one frame a second: no arrival is delayed by the one before */
+  for (int i = 0; i < N; i++) { /* one frame a second: no arrival is delayed by the previous one */
     double delay =
         gt_seconds(gt_link_step(&link, &spec, NULL, 1, i * GT_SECOND).arrive - i * GT_SECOND);
     sum += delay;

@@ -1,5 +1,5 @@
-/* The links of a job: how long a region waits for a sign of life of another (by the link from that
-   region, not the one to it), and a large matrix. */
+/* The links of a job: how long a region waits for another one's heartbeat (determined by the
+   link from that region, not the one to it), and a large matrix. */
 #include <time.h>
 
 #include "cases.h"

@@ -1,4 +1,4 @@
-/* Traces: both formats, bits over time and over periods, what is refused, and arbitrary files. */
+/* Traces: both formats, bits over time and over periods, refused files, and arbitrary files. */
 #include "scratch.h"
 #include "trace.h"
 
@@ -66,8 +66,8 @@ static void equal_neighbours_are_one_segment(void) {
 
 /* ---- bits and times -------------------------------------------------------------------------- */
 
-/* Bits after n periods and a place are n times a period's plus the place's; time is the inverse of
-   bits and never late; after a day the error is still below 1 us. */
+/* Bits after n periods and a position are n times a period's plus the position's; time is the
+   inverse of bits and never late; after a day the error is still below 1 us. */
 static void bits_and_times_are_inverse_over_many_periods(void) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < 50; k++) {
@@ -116,7 +116,7 @@ static void splitting_what_is_sent_does_not_change_its_end(void) {
   }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused files --------------------------------------------------------------------------- */
 
 static void refused(const char *path, const char *says) {
   gt_link_trace *t = (gt_link_trace *)1;
@@ -178,9 +178,9 @@ static void files_that_cannot_be_read_are_named(void) {
   gt_free(large);
 }
 
-/* ---- whatever a file holds ------------------------------------------------------------------- */
+/* ---- arbitrary files ------------------------------------------------------------------------- */
 
-/* A trace that was read obeys the laws. */
+/* Checks the laws of a trace. */
 static void check_laws(const gt_link_trace *t) {
   double period = gt_link_trace_period_s(t), whole = gt_link_trace_bits(t, period);
   assert_true(isfinite(period) && period > 0 && isfinite(whole) && whole > 0);

@@ -1,4 +1,4 @@
-/* Loss, outages, the transport term and access links, compared with figures computed by hand. */
+/* Loss, outages, the transport model and access links, compared with figures computed by hand. */
 #include "scratch.h"
 
 #include <math.h>
@@ -232,7 +232,7 @@ static void slow_start_begins_again_after_idleness(void) {
   assert_true(first > 300 * MS);
   gt_ns idle_at = link.busy_until + GT_SECOND;
   gt_link_state copy = link;
-  assert_int_equal(takes(&copy, &slow, 1 << 20, idle_at), at_once); /* not longer than idle_s */
+  assert_int_equal(takes(&copy, &slow, 1 << 20, idle_at), at_once); /* at most idle_s */
   copy = link;
   assert_true(llabs(takes(&copy, &slow, 1 << 20, idle_at + 1) - first) <= 2);
   gt_link_spec never = slow;
@@ -240,7 +240,7 @@ static void slow_start_begins_again_after_idleness(void) {
   assert_int_equal(takes(&link, &never, 1 << 20, link.busy_until + 1000 * GT_SECOND), at_once);
 }
 
-/* A window that is not used up grows by what was used; an idle time of several round trips counts
+/* A window that is not used up grows by the used part; an idle time of several round trips counts
    as one. */
 static void a_link_that_is_little_used_grows_little(void) {
   gt_link_state link = gt_link_start(1, 0, 1, 0);

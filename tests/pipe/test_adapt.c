@@ -1,6 +1,6 @@
-/* The adapter in simulated steps: it follows a link that changes for long, leaves one that swings
-   or is noisy alone, is never more than 1 % behind the plan of the start, and continues from a
-   saved state as if nothing had been. */
+/* The adapter in simulated steps: it follows a lasting change of a link, ignores swings and noise,
+   is never more than 1 % slower than the initial plan, and continues from a saved state without any
+   difference. */
 #include "cases.h"
 #include "geotrain/pipe_adapt.h"
 #include "tests.h"
@@ -10,7 +10,7 @@
 #define OTHERS  3
 #define LINKS   (REGIONS * REGIONS)
 
-/* Four stages over two regions and back, each way alike. */
+/* Four stages over two regions and back, equal links in both directions. */
 typedef struct {
   gt_pipe_problem problem;
   gt_pipe_span spans[STAGES];
@@ -22,12 +22,12 @@ typedef struct {
   gt_pipe_wan wan;
   gt_link_spec links[LINKS];
   gt_pipe_schedule *plan;
-  gt_pipe_adapt *adapt, *taker; /* taker: of a region that does not decide; NULL: there is none */
+  gt_pipe_adapt *adapt, *taker; /* taker: of a region that does not decide; NULL: none */
   /* of all steps: as adapted, by the plan */
   double adapted_s, planned_s;
   size_t switches;
   int64_t step;
-  bool better; /* an order that had taken the plan's place was saved */
+  bool better; /* an order that replaced the plan was saved */
   gt_rng rng;
 } world;
 
@@ -59,7 +59,7 @@ static gt_pipe_adapt *new_adapt(const world *w) {
   return adapt_of(w, true);
 }
 
-/* The order waits that the region which decides tells now. */
+/* Announces the order that waits in the deciding region. */
 static size_t hear(world *w) {
   const int64_t *passes;
   const size_t n = gt_pipe_adapt_told(w->adapt, &passes);
@@ -105,7 +105,7 @@ static double period(const world *w, const gt_pipe_schedule *s) {
   return found;
 }
 
-/* One step at this rate, of which the measurement is off by up to `noise`. */
+/* Makes one step at this rate, measured with an error of up to `noise`. */
 static bool step(world *w, double rate_bps, double noise) {
   gt_pipe_cost costs[LINKS];
   gt_link_spec planned[LINKS];
@@ -124,7 +124,7 @@ static bool step(world *w, double rate_bps, double noise) {
   return switched;
 }
 
-/* ---- a link that stays ----------------------------------------------------------------------- */
+/* ---- a constant link ------------------------------------------------------------------------- */
 
 static void noise_changes_nothing(void) {
   for (size_t micros = 8; micros <= 16; micros += 8) {
@@ -137,8 +137,8 @@ static void noise_changes_nothing(void) {
   }
 }
 
-/* The link has an eighth of its rate from now on.  After some steps the order is the best for it,
-   and stays. */
+/* The link drops to an eighth of its rate.  After some steps the order is the best for it, and
+   stays. */
 static void lasting_change_is_followed(void) {
   world w;
   int seen = 0;
@@ -163,7 +163,8 @@ static void lasting_change_is_followed(void) {
   close_world(&w);
 }
 
-/* When the link is as planned again, so is the order, 20 steps after the first switch or later. */
+/* When the link has the planned rate again, the order returns to the plan, at least 20 steps after
+   the first switch. */
 static void plan_returns(void) {
   world w;
   int away = 0;
@@ -184,7 +185,7 @@ static void plan_returns(void) {
 
 /* ---- a link that swings ---------------------------------------------------------------------- */
 
-/* A link that changes with time: rates in turn, each for as long as so many steps take at best. */
+/* A link that changes with time: rates in turn, each for the time of so many steps at best. */
 typedef struct {
   double rates[2], best_s[2]; /* best_s: of a step */
   int half;
@@ -232,7 +233,7 @@ static int steps_in(const wave *v, const double paces_s[2], double until_s) {
   return steps;
 }
 
-/* A step by the order in force, whose cost is that of its middle; returns its end. */
+/* Makes a step by the order in force, with the rate at its middle; returns its end. */
 static double step_of_wave(world *w, const wave *v, double t_s) {
   double paces_s[2];
   find_paces(w, v, gt_pipe_adapt_schedule(w->adapt), paces_s);
@@ -265,8 +266,8 @@ static void waves_cost_little(void) {
 
 /* ---- the number of micro-batches ------------------------------------------------------------- */
 
-/* 8 micro-batches that may become 4, 16 or 32; a pass takes 4 ms beside its samples, which takes
-   the more the more there are; over a slow link workers wait, and there more of them cost
+/* 8 micro-batches that can become 4, 16 or 32; a pass takes 4 ms in addition to its samples' time,
+   so more micro-batches take longer; over a slow link workers wait, and more micro-batches cost
    nothing. */
 static void open_numbers(world *w, double rate_bps) {
   static const size_t numbers[OTHERS] = {4, 16, 32};
@@ -288,7 +289,7 @@ static void open_numbers(world *w, double rate_bps) {
   w->adapt = new_adapt(w);
 }
 
-/* The least period of any number at this rate, and the number. */
+/* Returns the lowest period of any number at this rate, and the number. */
 static double best_period(world *w, double rate_bps, size_t *micros) {
   const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .seed = 1, .variants = 200};
   gt_link_spec planned[LINKS];
@@ -312,8 +313,8 @@ static size_t micros_of(const world *w) {
 }
 
 /* Noise changes nothing.  When the link has an eighth of its rate, first a number is taken that is
-   better than the plan over both links, then one of which there are more, which is worse as
-   planned; when the link is as planned again, fewer are better. */
+   better than the plan over both links, then a larger one, which is worse as planned; when the link
+   is as planned again, fewer are better. */
 static void the_number_follows(void) {
   world w;
   size_t fast, slow;
@@ -336,9 +337,9 @@ static void the_number_follows(void) {
   close_world(&w);
 }
 
-/* As waves_cost_little.  The best that is known has the best number in each half, at once; by the
-   plan 8 micro-batches are 20 % slower than that over the slow link, as 32 are over the fast one,
-   so that little is allowed in 240 steps.  16 are a little better than the plan over both. */
+/* As waves_cost_little.  The best known has the best number in each half, at once; with the plan's
+   8 micro-batches steps are 20 % slower than that over the slow link, as with 32 over the fast one,
+   so little is allowed in 240 steps.  16 are a little better than the plan over both. */
 static void waves_of_numbers_cost_little(void) {
   if (!all_cases()) skip(); /* the_number_follows has one such change */
   static const int halves[] = {3, 13, 30, 60};
@@ -363,7 +364,7 @@ static void waves_of_numbers_cost_little(void) {
 
 /* ---- other regions, state -------------------------------------------------------------------- */
 
-/* A region that does not decide has the order that it is told, as soon as the one that decides, and
+/* A region that does not decide takes the announced order at the same step as the deciding one, and
    chooses none of its own. */
 static void others_take_what_is_told(void) {
   world w;
@@ -412,7 +413,7 @@ static void unsound_orders_are_refused(void) {
   close_world(&w);
 }
 
-/* A copy, as a file would have it. */
+/* Returns a copy, as a file would have it. */
 static gt_state copy_of(const gt_state *from) {
   gt_state to = {.owns_data = true};
   for (size_t i = 0; i < from->n; i++) {
@@ -441,7 +442,7 @@ static double walk(gt_rng *rng, double rate_bps) {
   return fmin(200e6, fmax(5e6, next));
 }
 
-/* An order has the plan's place. */
+/* True if an order has replaced the plan. */
 static bool has_better(world *w) {
   w->better = false;
   gt_state state = saved(w);
@@ -449,8 +450,8 @@ static bool has_better(world *w) {
   return w->better;
 }
 
-/* What was better than the plan as planned and over a faster link is worse over a slower one: the
-   plan has its place again. */
+/* An order that was better than the plan as planned and over a faster link is worse over a slower
+   one: the plan is restored. */
 static void better_order_loses_its_place(void) {
   world w;
   open_numbers(&w, 50e6);
@@ -469,9 +470,9 @@ static void better_order_loses_its_place(void) {
   close_world(&w);
 }
 
-/* Two adapters in the same steps, one of which is saved, closed and loaded again and again, also
-   while an order waits: the same orders at all times.  Returns how many numbers of micro-batches
-   they have had. */
+/* Two adapters in the same steps, one of which is repeatedly saved, closed and loaded, also while
+   an order waits: the same orders at all times.  Returns the number of different numbers of
+   micro-batches. */
 static size_t go_on_from_states(world *again, world *w) {
   double rate_bps = 100e6;
   size_t waited = 0, numbers = 1, last = micros_of(w);
@@ -516,7 +517,7 @@ static void saved_state_goes_on(void) {
   close_world(&again);
 }
 
-/* A number of micro-batches that is not allowed any more: the run continues by the plan. */
+/* If a number of micro-batches is no longer allowed, the run continues with the plan. */
 static void other_numbers_begin_anew(void) {
   world w, other;
   open_numbers(&w, 200e6);
@@ -539,7 +540,7 @@ static void other_numbers_begin_anew(void) {
   close_world(&other);
 }
 
-/* Another plan of the start: the state of the old one is not used. */
+/* Another initial plan: the state of the old one is not used. */
 static void other_plan_begins_anew(void) {
   world w, other;
   open_world(&w, 16, 100e6);

@@ -1,4 +1,4 @@
-/* The adapter's state: one that is loaded is saved again item by item, so no item is left out. */
+/* The adapter's state: a loaded state is saved again item by item, so no item is missing. */
 #include "geotrain/pipe_adapt.h"
 #include "tests.h"
 
@@ -80,7 +80,7 @@ static void what_is_loaded_is_saved_again(void) {
   gt_pipe_schedule_close(w.plan);
 }
 
-/* A state of before says no version. */
+/* A state of earlier programs has no version. */
 static void another_version_is_refused(void) {
   world w;
   open_world(&w);

@@ -95,7 +95,7 @@ static void memory_is_held(void) {
   gt_pipe_schedule_close(one);
 }
 
-/* The peak is counted from the begin of a pass to the end of another. */
+/* The peak is counted from the start of one pass to the end of another. */
 static void peaks_by_hand(void) {
   world w;
   small(&w);

@@ -1,5 +1,5 @@
-/* Times by hand: hops, links that are occupied, accesses that are shared, steps that follow each
-   other; and a run that uses the functions as a program would. */
+/* Times by hand: hops, occupied links, shared accesses, consecutive steps; and a run that uses the
+   functions as a program would. */
 #include "world.h"
 #include "tests.h"
 
@@ -73,8 +73,7 @@ static void messages_occupy_a_link(void) {
 }
 
 /* Regions that make steps together: the first one, whose gradients come last, continues when its
-   own passes have ended or when it has heard of the other, whichever is later; so does the
-   other. */
+   own passes have ended and it has heard from the other, whichever is later; so does the other. */
 static void regions_wait_for_each_other(void) {
   wide x;
   double agree_s[4] = {0, 2.5, 0.5, 0};
@@ -90,13 +89,13 @@ static void regions_wait_for_each_other(void) {
   x.w.problem.agree_s = agree_s;
   r = evaluate(&x.w, GT_PIPE_GPIPE, 1);
   assert_int_equal(r.makespan, 8 * GT_SECOND);
-  assert_int_equal(r.period, gt_from_seconds(10.5)); /* region 1 hears of region 0 */
+  assert_int_equal(r.period, gt_from_seconds(10.5)); /* region 1 hears from region 0 */
   gt_pipe_result_close(&r);
   /* the output of the next step's F comes to region 1 at 10.25, and waits */
   r = evaluate(&x.w, GT_PIPE_GPIPE, 6);
   assert_int_equal(r.period, gt_from_seconds(8.5));
   gt_pipe_result_close(&r);
-  agree_s[2] = 4; /* region 1 ends at 5: region 0 hears of it at 9 */
+  agree_s[2] = 4; /* region 1 ends at 5: region 0 hears from it at 9 */
   r = evaluate(&x.w, GT_PIPE_GPIPE, 6);
   assert_int_equal(r.period, gt_from_seconds(9.25));
   gt_pipe_result_close(&r);
@@ -106,7 +105,7 @@ static void regions_wait_for_each_other(void) {
   gt_pipe_schedule_close(s);
 }
 
-/* A hop before the link: the way from a stage to its region's gateway. */
+/* A hop before the link: from a stage to its region's gateway. */
 static void a_hop_comes_before_the_link(void) {
   wide x;
   make_wide(&x, 2, 1, 2);
@@ -149,8 +148,8 @@ static void long_messages_go_in_frames(void) {
   gt_pipe_result_close(&r);
 }
 
-/* What stage 1 sends both ways shares a link if both neighbours are in one region, and its region's
-   access if they are not. */
+/* Stage 1's messages in both directions share a link if both neighbors are in one region, and its
+   region's access otherwise. */
 static void neighbours_share(void) {
   wide apart, together, access;
   make_wide(&apart, 3, 12, 3);
@@ -167,8 +166,8 @@ static void neighbours_share(void) {
   gt_pipe_result_close(&c);
 }
 
-/* The greedy rules see the link: over one that is slower than the stages, they still make a sound
-   schedule, and the best is no slower than the fixed orders. */
+/* The greedy rules take the link into account: over one that is slower than the stages, they still
+   make a sound schedule, and the best is no slower than the fixed orders. */
 static void auto_over_a_slow_link(void) {
   wide x;
   make_wide(&x, 4, 8, 2);
@@ -228,7 +227,7 @@ static void one_step_has_its_own_end_as_period(void) {
   gt_pipe_result_close(&r);
 }
 
-/* One stage that is twice as slow sets the pace: the bubble is that of the busiest stage. */
+/* One stage that is twice as slow determines the pace: the bubble is that of the busiest stage. */
 static void the_slowest_stage_sets_the_pace(void) {
   world w;
   w_alike(&w, 3, 1, 12, 1, 1, 1, 0);
@@ -244,7 +243,7 @@ static void the_slowest_stage_sets_the_pace(void) {
 
 /* ---- a run by the same functions ------------------------------------------------------------- */
 
-/* Stages take turns without any clock; messages lie in a queue that is read from either end. */
+/* Stages take turns without any clock; messages are in a queue that is read from either end. */
 static void a_run_without_times_ends(void) {
   world w;
   w_alike(&w, 3, 2, 6, 1, 1, 1, 0);

@@ -1,4 +1,4 @@
-/* Published figures, a table over latencies, and what the zero-bubble papers prove. */
+/* Published figures, a table over latencies, and theorems of the zero-bubble papers. */
 #include "world.h"
 #include "tests.h"
 
@@ -42,7 +42,7 @@ static void auto_on_the_published_row(void) {
   expect_auto(20, 0.0433);
 }
 
-/* One variant: the plain rules. */
+/* A single variant: the plain rules. */
 static void the_plain_rules_on_the_published_row(void) {
   const gt_pipe_search search = {.aim = GT_PIPE_COST, .variants = 1};
   static const struct { double memory, bubble; } rows[] = {{16, 0.0666}, {20, 0.0436}};
@@ -152,7 +152,7 @@ static void depths_by_hand(void) {
   assert_int_equal(gt_pipe_depth(&w.problem, 0), 16); /* 23, but there are 16 micro-batches */
 }
 
-/* The search never takes longer than what it chooses from. */
+/* The search is never slower than its candidates. */
 static void auto_is_never_behind(void) {
   const gt_pipe_kind kinds[] = {GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_ZB_H1, GT_PIPE_ZB_H2};
   const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .variants = 50};
@@ -169,9 +169,9 @@ static void auto_is_never_behind(void) {
   }
 }
 
-/* Two stages of two chunks, 6 micro-batches; a stage holds two chunks.  If F of a first chunk waited
-   for room in the later one, too, micro-batches would come one after the other: 1,116 s without
-   latency, 7,116 s with 250 s each way.  These of auto are the least there are. */
+/* Two stages of two chunks, 6 micro-batches; a stage holds two chunks.  If F of a first chunk
+   waited for a slot in the later one, too, micro-batches would run one after the other: 1,116 s
+   without latency, 7,116 s with 250 s each way.  These of auto are the lowest possible. */
 static void folded_with_two_slots(void) {
   static const struct { double delay_s, makespan_s; } rows[] = {{0, 996}, {250, 4496}};
   static const size_t variants[] = {0, 50};

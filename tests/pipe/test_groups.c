@@ -358,7 +358,8 @@ static void powers_are_alike_up_to_a_quarter(void) {
   close_world(&w);
 }
 
-/* Of equal distances the lower device number is taken; islands are apart whatever theta is. */
+/* Among equal distances the lower device number is taken; unreachable devices are separate for any
+   theta. */
 static void unreachable_pairs_are_apart(void) {
   world w = make_world(4);
   set_all(&w, 1e-3);

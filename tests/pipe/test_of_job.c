@@ -1,5 +1,5 @@
 /* The pipeline of a job: its layout, times, problem, memory, traffic and schedule for a small GPT
-   whose figures are computed by hand; even cuts against all cuts; each refusal. */
+   with figures computed by hand; even divisions against all divisions; each refusal. */
 #include "geotrain/pipe_job.h"
 #include "tests.h"
 
@@ -136,7 +136,7 @@ static void times_of_passes(void) {
   assert_int_equal(gt_pipe_job_time(p, 2, GT_PASS_BW, 4, 0),
                    gt_pipe_job_time(p, 2, GT_PASS_B, 4, 0) +
                        gt_pipe_job_time(p, 2, GT_PASS_W, 4, 0));
-  /* All passes of a sample take what a step of it takes. */
+  /* All passes of a sample take the time of its step. */
   gt_ns sum = 0;
   for (size_t k = 0; k < 3; k++)
     sum += gt_pipe_job_time(p, k, GT_PASS_F, 1, 0) + gt_pipe_job_time(p, k, GT_PASS_BW, 1, 0);
@@ -235,7 +235,7 @@ static void without_times(void) {
           "or choose a schedule such as 1f1b");
 }
 
-/* ---- even cuts ------------------------------------------------------------------------------- */
+/* ---- even divisions -------------------------------------------------------------------------- */
 
 static double cost_of(const gt_pipe_job *p, size_t first, size_t end, size_t workers) {
   double sum = 0;
@@ -246,7 +246,7 @@ static double cost_of(const gt_pipe_job *p, size_t first, size_t end, size_t wor
   return sum / (double)workers;
 }
 
-/* The least largest cost of spans k.. from operation `first` on, over all cuts. */
+/* Returns the lowest maximum cost of spans k.. from operation `first` on, over all divisions. */
 static double least(const gt_pipe_job *p, size_t k, size_t first) {
   const size_t n = gt_graph_operations(p->graph), workers = p->layout.places[k].workers;
   if (k + 1 == p->layout.stages) return cost_of(p, first, n, workers);
@@ -314,7 +314,7 @@ static void bytes_of_a_step(void) {
 
 /* ---- memory and schedules -------------------------------------------------------------------- */
 
-/* What passes between stages: outputs of span k and their gradients, n(k) of each at both ends. */
+/* Traffic between stages: outputs of span k and their gradients, n(k) of each at both ends. */
 static void what_a_worker_needs(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
@@ -399,7 +399,7 @@ static void the_same_again(void) {
   gt_job_close(job);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused pipelines ----------------------------------------------------------------------- */
 
 static gt_job *with_ends(const char *a, const char *b, const char *c) {
   char text[512];
@@ -449,7 +449,7 @@ static void wrong_stages(void) {
   gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 2}, {region: west, workers: "
                        "2}, {region: east}]\n  micro_batches: 6\n",
                        "");
-  job->model.layers = 1; /* cuts behind attn.sum, mlp.sum, ln_f */
+  job->model.layers = 1; /* divided after attn.sum, mlp.sum, ln_f */
   gt_pipe_job_close(open_pipe(job));
   gt_job_close(job);
 }

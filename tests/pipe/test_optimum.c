@@ -1,4 +1,4 @@
-/* How far the search is from the best order there is, which is found by trying all. */
+/* The distance of the search from the best order, which is found by trying all. */
 #include "cases.h"
 #include "world.h"
 #include "tests.h"
@@ -24,7 +24,7 @@ static void add_order(gt_pipe_schedule *s, size_t stage, unsigned bits) {
   }
 }
 
-/* The least aim over all orders of all stages that are sound. */
+/* Returns the lowest aim over all sound orders of all stages. */
 static gt_ns least(const world *w, gt_pipe_aim aim) {
   unsigned orders[ORDERS];
   assert_int_equal(all_orders(orders), ORDERS);
@@ -59,7 +59,7 @@ static void random_pipeline(world *w, gt_rng *rng, size_t stages) {
   w->problem.memory = w->memory;
 }
 
-/* Never below the least, and in none of these pipelines above it. */
+/* Never below the optimum, and in none of these pipelines above it. */
 static void compare(size_t stages, gt_pipe_aim aim, size_t n) {
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, stages, (uint64_t)aim);
   for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
-/* 10,000 random pipelines (a quarter of them in the quick run): schedules end, hold memory, and the evaluator's times are those of a
-   second computation, from the definitions alone; the same input gives the same output. */
+/* 10,000 random pipelines (a quarter of them in the quick run): schedules end, hold memory, and the
+   evaluator's times equal a second computation, from the definitions alone; the same input gives
+   the same output. */
 #include "cases.h"
 #include "world.h"
 #include "tests.h"
@@ -77,7 +78,8 @@ static size_t stage_of(const world *w, size_t span) {
   return (span / p) % 2 == 0 ? at : p - 1 - at;
 }
 
-/* Time from the end of a pass of span `from` to that of its neighbour; over a link: the least. */
+/* Returns the time from the end of a pass of span `from` to that of its neighbor; over a link: the
+   minimum. */
 static gt_ns transfer(const any_case *c, size_t from, size_t to) {
   const world *w = &c->w;
   const size_t a = stage_of(w, from), b = stage_of(w, to);
@@ -91,7 +93,7 @@ static gt_ns transfer(const any_case *c, size_t from, size_t to) {
   return ns;
 }
 
-/* When the message that a pass needs can be there. */
+/* Returns when the message that a pass needs can be there. */
 static gt_ns needs_at(const any_case *c, const ends *e, const gt_pass *pass) {
   const size_t k = pass->span, i = pass->micro, n = c->w.problem.stages * c->w.problem.chunks;
   switch (pass->kind) {
@@ -147,7 +149,7 @@ static double peak_of(const any_case *c, const gt_pipe_list *list) {
   return peak;
 }
 
-/* Without links each pass begins exactly when it can; with them, no sooner. */
+/* Checks that without links each pass begins exactly when it can; with them, no earlier. */
 static void check_times(const any_case *c, const gt_pipe_schedule *s, const gt_pipe_result *r) {
   ends e;
   gt_ns makespan = 0, cost = 0;
@@ -179,7 +181,8 @@ static bool same(const gt_pipe_result *a, const gt_pipe_result *b) {
   return a->makespan == b->makespan && a->cost == b->cost && a->period == b->period;
 }
 
-/* A fixed order may need more memory than there is; nothing else is a reason to refuse it. */
+/* A fixed order can need more memory than available; it must not be refused for any other
+   reason. */
 static bool try_kind(const any_case *c, gt_pipe_kind kind, size_t number) {
   const bool twice = number % 10 == 0;
   const gt_pipe_search search = {

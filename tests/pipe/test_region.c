@@ -1,6 +1,6 @@
-/* The stages of a region as a run would drive them: pass times are those of the evaluation; random
-   pipelines over several regions end, and no buffer is reused before it has been read; packets that
-   cannot come are refused. */
+/* The stages of a region as driven by a run: pass times are those of the evaluation; random
+   pipelines over several regions end, and no buffer is reused before it has been read; invalid
+   packets are refused. */
 #include "cases.h"
 #include "world.h"
 #include "world_region.h"
@@ -31,7 +31,7 @@ static gt_pipe_layout layout_of(gt_pipe_schedule *s, size_t nregions, size_t sam
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* One worker a stage; stages of a region are numbered in it, and no hops lie between them. */
+/* One worker per stage; stages of a region are numbered in it, without hops between them. */
 static gt_pipe_layout plain_layout(world *w, gt_pipe_schedule *s, const size_t *region,
                                    size_t nregions, size_t samples) {
   gt_pipe_place places[W_STAGES_MAX];
@@ -89,7 +89,7 @@ static const double at_once[1];
 static const gt_link_spec no_link[1];
 static const gt_pipe_wan one_region = {.nregions = 1, .region = alone, .links = no_link};
 
-/* Pipelines with known figures; `apart`: every stage a region, hops in between. */
+/* Pipelines with known figures; `apart`: every stage in its own region, with hops in between. */
 static void times_of_known_pipelines(void) {
   for (gt_pipe_kind kind = 0; gt_pipe_names[kind]; kind++) {
     world w;
@@ -242,7 +242,7 @@ static void random_pipelines_end(void) {
     if (i % 4 == 1) stalls += run_case(&c, i, true).stalls;
     gt_pipe_layout_close(&c.layout);
   }
-  /* what is to be tested does happen */
+  /* the tested cases do occur */
   assert_true(sent > 20 * most && early > most / 4);
   assert_true(full_out > most && full_landing > most && stalls > most / 100);
 }

@@ -1,5 +1,5 @@
-/* The search for a pipeline: against all pipelines of small problems (more in
-   test_search_many.c); what must be so in any pipeline; refusals. */
+/* The search for a pipeline: against all pipelines of small problems (more in test_search_many.c);
+   laws of any pipeline; refusals. */
 #include "cases.h"
 #include "world_search.h"
 #include "tests.h"
@@ -8,7 +8,7 @@ static void small(void) {
   ws_compare(0, cases(100, 6), 0.3);
 }
 
-/* ---- what must be so ------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 static void laws(void) {
   search_world w;
@@ -36,7 +36,7 @@ static void laws(void) {
   }
 }
 
-/* A slow region without help from the others is passed by fewer operations. */
+/* A slow region without other advantages gets fewer operations. */
 static void unequal_regions(void) {
   search_world w;
   gt_pipe_search_result r;

@@ -1,5 +1,5 @@
-/* The search for the pipeline of a job: what it takes for a pipeline is what the job with this
-   pipeline takes; names of stages; memory; fleets of a profile; refusals. */
+/* The search for the pipeline of a job: its predicted period equals that of the job with the
+   pipeline found; names of stages; memory; fleets of a profile; refusals. */
 #include "cases.h"
 #include "geotrain/pipe_search.h"
 #include "tests.h"
@@ -51,7 +51,7 @@ static gt_pipe_job_search *open_search(const gt_job *job) {
   return s;
 }
 
-/* The job with a pipeline that was found has the period that the search says, whatever the kind of
+/* Checks that the job with the pipeline found has the period given by the search, for any kind of
    schedule. */
 static void check_found(const gt_pipe_job_search *s, const gt_pipe_found *f) {
   char *sets[GT_PIPE_SETS];
@@ -98,7 +98,7 @@ static void takes_what_the_job_takes(void) {
   gt_job_close(job);
 }
 
-/* The head has the weights of the embedding, so both are in one region, also where labels go. */
+/* The head has the weights of the embedding, so both are in one region, also if labels are sent. */
 static void tied(void) {
   gt_job *job = job_with((const char *[]){"pipeline.labels=send"}, 1);
   gt_pipe_job_search *s = open_search(job);
@@ -120,7 +120,7 @@ static void tied(void) {
   gt_job_close(job);
 }
 
-/* What is found with a limit of memory fits into it, as the job computes memory. */
+/* A pipeline found with a limit of memory fits into it, as the job computes memory. */
 static void within_memory(void) {
   size_t least = SIZE_MAX;
   for (size_t kib = 1024; kib >= 16; kib = all_cases() ? kib * 3 / 4 : kib / 2) {

@@ -24,7 +24,7 @@ static void a_hundred_devices(void) {
         "of %.4g s, %.2f s of CPU\n",
         sites[i], r.looked, r.simulated, r.found[0].period_s, took_s);
     gt_pipe_search_close(&r);
-    /* 5 s are wanted of a search; other tests may share this core's caches */
+    /* a search should take 5 s; other tests can share this core's caches */
     if (took_s > 10) fail_msg("%.1f s for 100 devices; expected at most 10 s", took_s);
   }
 }

@@ -1,6 +1,6 @@
-/* The numbers of micro-batches that a pipeline may change to: which there are, that each can be
-   run, what memory is planned for all of them; what a pass takes beside its samples; the refusal of
-   models with running statistics. */
+/* The numbers of micro-batches to which a pipeline can change: their list, that each can be run,
+   the memory planned for all of them; the time of a pass besides its samples; the refusal of models
+   with running statistics. */
 #include "cases.h"
 #include "geotrain/pipe_job.h"
 #include "tests.h"
@@ -67,7 +67,7 @@ static void all_that_divide(void) {
   gt_job_close(job);
 }
 
-/* No more than four times as many, or as few. */
+/* At most four times as many, and at least a quarter. */
 static void not_too_far(void) {
   gt_job *job = job_of("micro_batches", 12, "");
   gt_pipe_job *p = open_pipe(job);
@@ -90,7 +90,7 @@ static size_t most_of(const gt_pipe_job *p) {
   return most;
 }
 
-/* Of each part the most of any shape: slots and scratch are one block. */
+/* For each part the maximum over all shapes: slots and scratch are one block. */
 static void memory_is_for_the_largest(void) {
   gt_job *job = job_of("micro_batches", 6, "");
   gt_pipe_job *p = open_pipe(job);
@@ -120,7 +120,7 @@ static bool has(const gt_pipe_job *p, size_t micros) {
   return false;
 }
 
-/* With enough for all of them, and with enough for the job's own alone. */
+/* With enough memory for all of them, and with enough for the job's own only. */
 static void what_does_not_fit_is_left_out(void) {
   gt_job *job = job_of("micro_batches", 12, "");
   gt_pipe_job *p = open_pipe(job);

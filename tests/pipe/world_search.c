@@ -129,7 +129,7 @@ static void judge(brute *b) {
     if (p->batch % m == 0) judge_micros(b, m);
 }
 
-/* Regions follow each other whole; the first one may come again. */
+/* True if the region can follow: regions come in one piece each; the first one can come again. */
 static bool may_follow(const brute *b, size_t site) {
   const gt_pipe_search_problem *p = &b->w->problem;
   const size_t n = b->f.stages;

@@ -57,7 +57,7 @@ static double time_of(const gt_plan_problem *p, const choice *const *c) {
   }
 }
 
-/* All sets that a region may use. */
+/* Lists all sets that a region is allowed to use. */
 static size_t list_choices(const gt_plan_problem *p, const gt_plan_region *g, choice *list) {
   size_t n = 0;
   int64_t x[TYPES] = {0};
@@ -80,7 +80,7 @@ static double own_time(const gt_plan_problem *p, const choice *c) {
   return time_of(&alone, &c);
 }
 
-/* The most powerful devices that ranks_max allows, of equal ones the cheapest: one after
+/* Returns the most powerful devices within ranks_max, among equal ones the cheapest: one after
    another. */
 static choice everything(const gt_plan_problem *p, const gt_plan_region *g) {
   int64_t x[TYPES] = {0};
@@ -99,8 +99,8 @@ static choice everything(const gt_plan_problem *p, const gt_plan_region *g) {
 }
 
 typedef struct {
-  double fastest_s; /* of all regions: the greatest of the least own times */
-  double rate;      /* of the cheapest sets within the limit; INFINITY: there are none */
+  double fastest_s; /* over all regions: the largest of the lowest own times */
+  double rate;      /* of the cheapest sets within the limit; INFINITY: none */
 } truth;
 
 static truth brute_force(const gt_plan_problem *p, double limit_s) {
@@ -246,7 +246,7 @@ static void a_set_costs_what_brute_force_finds(void) {
 
 /* ---- individual cases ------------------------------------------------------------------------ */
 
-/* Finds the set that is no slower than everything everywhere; returns T of it. */
+/* Finds the set that is as fast as all devices in all regions; returns its T. */
 static double planned(const gt_plan_problem *p, int64_t *counts) {
   double rate;
   gt_plan_everything(p, counts);
@@ -270,7 +270,7 @@ static void the_published_rule_for_data_two_to_one(void) {
 }
 
 /* Different devices: 4 of power 3.0 and 8 of 1.0 against 12 of 1.0, equal data.  The region with
-   the least load power keeps all; the other takes the cheapest set with as much power. */
+   the lowest load power keeps all; the other takes the cheapest set of equal power. */
 static void the_least_load_power_keeps_all_it_has(void) {
   gt_plan_device strong[] = {{.count = 4, .power = 3, .price = 0.4},
                              {.count = 8, .power = 1, .price = 0.1}},
@@ -327,8 +327,8 @@ static void where_the_wan_is_slow_the_sets_shrink(void) {
   assert_int_equal(counts[1], 2);
 }
 
-/* Barrier, until epochs, data 2:1: the short region drops out after half of the exchanges.  By hand:
-   it may be as slow as the long one, but no slower, so half of its devices are not enough, unlike
+/* Barrier, until epochs, data 2:1: the short region ends after half of the exchanges.  By hand: it
+   can be as slow as the long one, but not slower, so half of its devices are not enough, unlike
    without a barrier. */
 static void a_barrier_equalises_the_time_of_an_exchange(void) {
   gt_plan_device few = {.count = 4, .power = 10, .price = 1},
@@ -352,8 +352,8 @@ static void a_barrier_equalises_the_time_of_an_exchange(void) {
   assert_int_equal(counts[1], 2);
 }
 
-/* `sync` until steps: 6 ranks in one region and 2 in the other make 100 batches of each region in as
-   many steps, though alone they would make 17 and 50. */
+/* `sync` until steps: 6 ranks in one region and 2 in the other make 100 batches of each region in
+   as many steps, though alone they would make 17 and 50. */
 static void regions_make_their_steps_together(void) {
   gt_plan_device device = {.count = 6, .power = 10, .price = 1};
   gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 500},
@@ -370,8 +370,8 @@ static void regions_make_their_steps_together(void) {
   assert_near(gt_plan_time(&p, counts), 50 * 0.5, 1e-12);
 }
 
-/* The search for a region's devices is limited: with many devices the rate is a bound, close to that
-   of the set. */
+/* The search for a region's devices is limited: with many devices the rate is a bound, close to
+   that of the set. */
 static void many_devices(void) {
   for (int64_t most = 0; most <= 1500; most += 1500) {
     gt_plan_device devices[4];
@@ -391,7 +391,7 @@ static void many_devices(void) {
   }
 }
 
-/* Many devices of which only some may be used: the cheapest ones are too slow, the fastest too
+/* Many devices of which only some are allowed: the cheapest ones are too slow, the fastest too
    expensive. */
 static void a_limit_on_ranks(void) {
   for (uint64_t seed = 0; seed < 100; seed++) {

@@ -1,5 +1,5 @@
-/* A pipeline over fewer regions: it is the best one of the regions that are left, over their own
-   links and accesses. */
+/* A pipeline over fewer regions equals the best one of the remaining regions, over their own links
+   and accesses. */
 #include "tests.h"
 #include "pipeline_search.h"
 
@@ -18,7 +18,7 @@ static gt_job *a_job(void) {
   return job;
 }
 
-/* A region of one worker each: the first is of no use, and its access is slow. */
+/* A region of one worker each: the first is not useful, and its access is slow. */
 typedef struct {
   gt_pipe_search_problem problem; /* points into the rest */
   gt_pipe_piece pieces[PIECES];

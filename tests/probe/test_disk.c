@@ -1,5 +1,4 @@
-/* The checkpoint directory is tested, and only what was there before remains; a directory that
-   cannot be used is named. */
+/* The checkpoint directory is tested and left as it was before; an unusable directory is named. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -63,7 +62,7 @@ static void test_one_that_is_there(void) {
   assert_int_equal(entries(kept), 0);
   assert_int_equal(rmdir(kept), 0);
   assert_string_equal(try(path, "").checkpoint_error, "");
-  assert_int_equal(entries(path), 0); /* ckpt was made, and removed */
+  assert_int_equal(entries(path), 0); /* ckpt was created, and removed */
   assert_int_equal(rmdir(path), 0);
 }
 
@@ -73,7 +72,7 @@ static void make_folders(void) {
   assert_int_equal(mkdir(in_folder(path, "run/ckpt"), 0777), 0);
 }
 
-/* Another region has made the folders first. */
+/* Another region has created the folders first. */
 static void test_one_of_two_regions(void) {
   char path[256];
   assert_string_equal(try_beside(in_folder(path, "run"), "", make_folders).checkpoint_error, "");

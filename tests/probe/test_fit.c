@@ -1,5 +1,5 @@
-/* The fit of the transport term recovers a link's parameters, and an outlier among the sizes does
-   not spoil it. */
+/* The fit of the transport model recovers a link's parameters, also with an outlier among the
+   sizes. */
 #include "tests.h"
 #include "internal.h"
 

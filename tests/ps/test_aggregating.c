@@ -1,12 +1,12 @@
-/* Regions without workers, which only aggregate: runs end, nothing is lost or doubled, all have the
-   same model, and the bits are those of the other regions alone; over stops, crashes, longer
-   trainings and limits of bytes. */
+/* Regions without workers, which only aggregate: runs end, nothing is lost or duplicated, all have
+   the same model, with the bits of the other regions alone; over stops, crashes, extended trainings
+   and limits of bytes. */
 #include "cases.h"
 #include "world.h"
 #include "../strategies.h"
 
-/* The last one or two regions only aggregate.  hub: the last is the hub; otherwise the topology and
-   the places are at random, without sync.central. */
+/* Makes a spec whose last one or two regions only aggregate.  hub: the last is the hub; otherwise
+   topology and positions are random, without sync.central. */
 static w_spec some_aggregate(const char *strategy, bool async, uint64_t seed, bool hub) {
   w_spec s = w_random(strategy, async, 2 + seed % (W_REGIONS - 1), seed);
   const size_t idle = s.nregions > 2 ? 1 + seed / 7 % 2 : 1;
@@ -34,7 +34,7 @@ static void for_all(a_law *law) {
   }
 }
 
-/* Those that aggregate made no step and evaluated nothing. */
+/* Checks that aggregating regions made no step and evaluated nothing. */
 static void check_idle(world *w) {
   for (size_t i = 0; i < w->n; i++) {
     if (w->spec.workers[i] > 0) continue;
@@ -86,7 +86,7 @@ static void survives_crashes(w_spec *spec) {
   w_close(w);
 }
 
-/* Any region may be told to stop, also one that only aggregates. */
+/* Any region can get the stop, also one that only aggregates. */
 static void stops(w_spec *spec) {
   spec->until.epochs = 2;
   world *w = w_open(spec);
@@ -102,7 +102,7 @@ static void stops(w_spec *spec) {
   w_close(w);
 }
 
-/* A training that was complete is made longer: the others take up their steps again. */
+/* A completed training is extended: the others resume their steps. */
 static void goes_on_longer(w_spec *spec) {
   spec->until.epochs = 1;
   spec->checkpoint_every.steps = 3;
@@ -125,8 +125,8 @@ static double sent_by(const world *w) {
   return sum * (double)gt_wire_bytes(n * sizeof(float));
 }
 
-/* A limit that the run does not come near stops nothing: whoever adds up for others may go on when
-   it is done itself. */
+/* A limit far from the run's traffic stops nothing: a region that aggregates for others continues
+   after it has finished itself. */
 static void a_far_limit_stops_nothing(w_spec *spec) {
   spec->until.epochs = 2;
   world *w = w_open(spec);
@@ -139,7 +139,7 @@ static void a_far_limit_stops_nothing(w_spec *spec) {
   w_close(w);
 }
 
-/* ---- the bits of the others alone ------------------------------------------------------------ */
+/* ---- the bits of the other regions alone ----------------------------------------------------- */
 
 static size_t training(const w_spec *spec) {
   size_t n = 0;
@@ -147,7 +147,7 @@ static size_t training(const w_spec *spec) {
   return n;
 }
 
-/* A hub that only aggregates adds in the order of the regions, as a mesh of the others does. */
+/* A hub that only aggregates adds in region order, as a mesh of the others does. */
 static void as_without(w_spec *spec) {
   if (spec->topology == GT_TOPOLOGY_TREE || spec->topology == GT_TOPOLOGY_RING ||
       spec->local_async || !w_lockstep(spec))

@@ -1,5 +1,5 @@
-/* `scale: average` over a resume: a region that was done stays out of the shares until it says that
-   it makes steps again. */
+/* `scale: average` over a resume: a region that had finished is excluded from the shares until it
+   announces that it trains again. */
 #include "tests.h"
 #include "geotrain/ps_state.h"
 #include "../strategies.h"
@@ -13,7 +13,7 @@ typedef struct {
   float params[NPARAMS], grads[NPARAMS], lent[NPARAMS];
   bool ordered;
   float sent;             /* the first value of the last update */
-  gt_frame_header joined; /* that it sent itself */
+  gt_frame_header joined; /* the JOINED that it sent */
 } fixture;
 
 static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
@@ -75,7 +75,7 @@ static void end(fixture *f) {
   gt_optim_close(f->optim);
 }
 
-/* A step with gradient 1: what is sent of it. */
+/* Makes a step with gradient 1; returns the part of it that is sent. */
 static float share(fixture *f) {
   assert_true(f->ordered);
   f->ordered = false;
@@ -132,7 +132,7 @@ static void one_that_trains_again_counts_again(void) {
   end(&again);
 }
 
-/* It says itself which of the two it is. */
+/* It announces which of the two it is. */
 static void a_resumed_region_says_whether_it_is_done(void) {
   for (int longer = 0; longer < 2; longer++) {
     fixture f, again;

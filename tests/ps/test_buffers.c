@@ -1,5 +1,5 @@
-/* Buffers between regions: what an exchange does to them while workers compute is not undone by
-   what these push. */
+/* Buffers between regions: workers' pushes do not undo the effect of an exchange during their
+   computation. */
 #include "tests.h"
 #include "geotrain/ps.h"
 #include "../strategies.h"
@@ -16,7 +16,7 @@ typedef struct {
   float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS];
   float lent[WORKERS][NPARAMS], own[WORKERS][NBUFFERS];
   bool ordered[WORKERS];
-  float model[NMODEL]; /* the last that was sent */
+  float model[NMODEL]; /* the last one sent */
   uint64_t sequence;   /* of the other region's last message */
 } fixture;
 
@@ -89,7 +89,7 @@ static void push(fixture *f, size_t worker, float b) {
   gt_ps_gradient(f->ps, worker, &p, f->lent[worker], 1);
 }
 
-/* The other region's model, its buffers all b. */
+/* Receives the other region's model, whose buffers are all b. */
 static void a_model_comes(fixture *f, float b) {
   float model[NMODEL] = {0};
   for (size_t i = NPARAMS; i < NMODEL; i++) model[i] = b;
@@ -108,7 +108,7 @@ static void buffers_are(const fixture *f, double x) {
       fail_msg("the buffers are %g; expected %g", (double)f->buffers[i], x);
 }
 
-/* A quarter of the other's, though the worker began before it came. */
+/* A quarter of the other's, although the worker began before it arrived. */
 static void ama_keeps_what_came_meanwhile(void) {
   for (int async = 0; async < 2; async++) {
     fixture f;
@@ -117,7 +117,7 @@ static void ama_keeps_what_came_meanwhile(void) {
     buffers_are(&f, 7);
     push(&f, 0, 6);
     buffers_are(&f, 0.75 * 6 + 0.25 * 4);
-    push(&f, 0, 5); /* it knows of the exchange */
+    push(&f, 0, 5); /* it includes the exchange */
     buffers_are(&f, 5);
     a_model_comes(&f, 1);
     a_model_comes(&f, 3);
@@ -127,7 +127,7 @@ static void ama_keeps_what_came_meanwhile(void) {
   }
 }
 
-/* Each worker began at another time, and takes part in what came since. */
+/* The workers began at different times; each includes the exchanges since then. */
 static void ama_goes_by_each_worker(void) {
   fixture f;
   begin(&f, "ama", 2, true, 100);
@@ -152,7 +152,7 @@ static void ama_of_a_step(void) {
   end(&f);
 }
 
-/* Of 0 and above nothing falls below 0, however far apart the regions are. */
+/* Buffers that start non-negative stay non-negative, however different the regions are. */
 static void a_variance_stays_one(void) {
   fixture f;
   begin(&f, "ama", 1, true, 100);
@@ -162,7 +162,7 @@ static void a_variance_stays_one(void) {
   end(&f);
 }
 
-/* Worker 0's step makes the round; worker 1 computes meanwhile. */
+/* Worker 0's step completes the round; worker 1 computes meanwhile. */
 static void sma_keeps_the_mean(void) {
   fixture f;
   begin(&f, "sma", 2, true, 1);
@@ -175,7 +175,7 @@ static void sma_keeps_the_mean(void) {
   end(&f);
 }
 
-/* What nothing came to is taken as it is. */
+/* Buffers without an exchange meanwhile are taken unchanged. */
 static void undisturbed_buffers_keep_their_bits(void) {
   for (int async = 0; async < 2; async++) {
     fixture f;

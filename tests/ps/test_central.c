@@ -1,6 +1,6 @@
-/* sync.central: each worker's gradient, or its copy of the model, crosses the WAN singly, and the
-   model comes back once for each; what the central region adds up is compared with a direct
-   computation in the order of regions and workers; what cannot come is refused. */
+/* sync.central: each worker's gradient, or its copy of the model, crosses the WAN individually, and
+   the model returns once for each; the sums of the central region are compared with a direct
+   computation in the order of regions and workers; invalid messages are refused. */
 #include "cases.h"
 #include "world.h"
 
@@ -56,7 +56,7 @@ static void close_direct(direct *d) {
   for (size_t r = 0; r < d->w->n; r++) gt_optim_close(d->optim[r]);
 }
 
-/* Batches are given out in rank order. */
+/* Batches are assigned in rank order. */
 static int64_t batch_of(const direct *d, size_t region, int64_t step, size_t worker) {
   return step * (int64_t)d->w->spec.workers[region] + (int64_t)worker;
 }
@@ -90,7 +90,8 @@ static double total(const direct *d) {
   return sum;
 }
 
-/* Every gradient counts by its samples in its region, and that by the weight of the region. */
+/* Adds every gradient, weighted by its samples within the region and by the weight of the
+   region. */
 static void add_gradients(direct *d, size_t region, int64_t step) {
   int64_t all = 0;
   const size_t workers = d->w->spec.workers[region];
@@ -132,7 +133,7 @@ static int64_t local_step(direct *d, size_t region, int64_t step) {
   return sum;
 }
 
-/* A region's model counts once for each of its workers, in the central region once for all. */
+/* Adds a region's model once for each of its workers, in the central region once for all. */
 static void add_models(direct *d, size_t region, int64_t samples) {
   const int64_t n = region == ROOT ? 1 : (int64_t)d->w->spec.workers[region];
   for (int64_t k = 0; k < n; k++) {
@@ -183,7 +184,7 @@ static void test_sma_adds_a_copy_for_every_worker(void) {
   check_direct(&s, direct_sma);
 }
 
-/* It continues adding up for the others. */
+/* It continues to aggregate for the others. */
 static void test_the_central_region_is_done_first(void) {
   for (int k = 0; k < 2; k++) {
     w_spec s = three(k ? "sma" : "ssgd");
@@ -196,7 +197,7 @@ static void test_the_central_region_is_done_first(void) {
   }
 }
 
-/* ---- what crosses ---------------------------------------------------------------------------- */
+/* ---- traffic --------------------------------------------------------------------------------- */
 
 static void sent(const world *w, size_t from, size_t to, int64_t messages) {
   if (w->links[from][to].data_sent != messages) {
@@ -223,7 +224,7 @@ static void test_a_message_for_every_worker(void) {
   }
 }
 
-/* A gradient that is not finite does not cross, and a region that is done gets its model once. */
+/* A non-finite gradient is not sent, and a finished region gets its model once. */
 static void test_what_does_not_cross(void) {
   w_spec s = three("ssgd");
   s.bad_every = 8; /* of 36 batches 4 */
@@ -283,7 +284,7 @@ static double bytes_sent(const world *w) {
   return (double)n * (double)each;
 }
 
-/* Never passed; the run that is resumed without it has the bits of one that was not stopped. */
+/* The limit is never exceeded; a run resumed without it has the bits of an uninterrupted run. */
 static void test_a_limit_on_bytes(void) {
   int stopped = 0;
   for (uint64_t seed = 0; seed < 60; seed++) {
@@ -325,7 +326,7 @@ static void test_no_allocation_in_the_step_loop(void) {
   }
 }
 
-/* ---- what cannot come ------------------------------------------------------------------------ */
+/* ---- invalid messages ------------------------------------------------------------------------ */
 
 static void refused(world *w, size_t from, size_t to, const gt_frame_header *head,
                     const char *words) {

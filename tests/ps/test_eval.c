@@ -1,6 +1,6 @@
-/* Evaluation by all workers of a region: one model, whatever comes meanwhile; the same figures to
-   the bit however many workers score, and in whatever order; and what a stop, a lost worker and a
-   late one do to it. */
+/* Evaluation by all workers of a region: one model, independent of messages that arrive meanwhile;
+   the same metrics to the bit for any number and order of workers; and the effect of a stop, a lost
+   worker and a late one. */
 #include "tests.h"
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_state.h"
@@ -19,15 +19,15 @@ typedef struct {
   float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS], snapshot[NPARAMS + NBUFFERS];
   int32_t labels[NTEST];
   gt_ps_order orders[MOST];     /* the last of each worker; kind 0: none */
-  const float *models[MOST][2]; /* parameters and buffers that it evaluates */
+  const float *models[MOST][2]; /* the parameters and buffers under evaluation */
   float gradient[MOST][NPARAMS], own[MOST][NBUFFERS];
-  int given[NCHUNKS]; /* how often a chunk went out */
+  int given[NCHUNKS]; /* how often a chunk was assigned */
   int evals, trained, asked;
-  int64_t checkpoint, steps; /* steps: that the last evaluation was told with */
+  int64_t checkpoint, steps; /* steps: the step count reported with the last evaluation */
   gt_ps_score score;
 } fixture;
 
-/* ---- the model: what a sample costs, whether it is right, how it is ranked ------------------- */
+/* ---- the model: loss, correctness and ranking of a sample ------------------------------------ */
 
 static double loss_of(const float *params, const float *buffers, size_t i) {
   return exp((double)params[i % NPARAMS]) / (double)(i + 3) + (double)buffers[i % NBUFFERS];
@@ -41,7 +41,7 @@ static bool right(const float *params, size_t i) {
   return score_of(params, i) > 4;
 }
 
-/* As one evaluator finds it, chunk by chunk. */
+/* Computes the score like a single evaluator, chunk by chunk. */
 static gt_ps_score expected(const float *params, const float *buffers, const int32_t *labels) {
   float scores[NTEST];
   uint32_t scratch[NTEST];
@@ -118,7 +118,7 @@ static void on_done(void *ctx, const gt_ps_score *score) {
   ((fixture *)ctx)->asked++;
 }
 
-/* predictions: of a sample of a text; 0: samples with a label. */
+/* predictions: per sample of a text; 0: labelled samples. */
 static void create_for(fixture *f, const char *strategy, size_t workers, bool async,
                        gt_ps_interval eval_every, size_t predictions) {
   static const double weights[2] = {0.5, 0.5};
@@ -189,7 +189,7 @@ static void train(fixture *f, size_t worker) {
   gt_ps_gradient(f->ps, worker, &p, f->gradient[worker], 1);
 }
 
-/* The worker reads the model when it answers, not when it was told to. */
+/* Answers an evaluation; the worker reads the model now, not at the order. */
 static void answer(fixture *f, size_t worker) {
   const gt_ps_order o = f->orders[worker];
   const float *params = f->models[worker][0], *buffers = f->models[worker][1];
@@ -207,7 +207,7 @@ static void answer(fixture *f, size_t worker) {
   gt_ps_evaluated(f->ps, worker, &p, 1);
 }
 
-/* Workers answer in an order that `seed` says, until nobody evaluates. */
+/* Workers answer in an order given by `seed`, until none evaluates. */
 static void answer_all(fixture *f, size_t workers, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, workers, 0);
   for (;;) {
@@ -242,11 +242,11 @@ static void the_same_bits_however_many_score(void) {
       gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
       gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done,
                      &f, 0);
-      for (size_t w = 0; w < workers; w++) { /* who is late joins */
+      for (size_t w = 0; w < workers; w++) { /* late workers join */
         gt_ps_ready(f.ps, w, 0);
         assert_int_equal(f.orders[w].kind, GT_PS_EVAL);
       }
-      f.params[0] = 100; /* the model was lent for the call alone */
+      f.params[0] = 100; /* the model was lent only for the call */
       answer_all(&f, workers, seed);
       assert_int_equal(f.asked, 1);
       every_chunk_once(&f);
@@ -257,8 +257,8 @@ static void the_same_bits_however_many_score(void) {
     }
 }
 
-/* By epochs and by samples, too, the evaluation that a step makes due is made right after it, the
-   first one included; an epoch has 4 batches here. */
+/* With intervals in epochs and samples, too, an evaluation follows immediately the step that makes
+   it due, including the first one; an epoch has 4 batches here. */
 static void each_is_made_after_its_step(void) {
   const gt_ps_interval every[] = {{.epochs = 0.25}, {.epochs = 0.5}, {.samples = 4}, {.steps = 1}};
   const int steps[] = {1, 2, 1, 1};
@@ -337,8 +337,8 @@ static void messages_do_not_change_what_is_scored(void) {
     }
 }
 
-/* Who trains continues, joins when it comes back, and leaves when all chunks are given out; what it
-   pushed meanwhile changes the live model alone. */
+/* A training worker continues, joins when it returns, and leaves when all chunks are assigned; its
+   pushes meanwhile change only the live model. */
 static void async_workers_join_when_they_are_free(void) {
   fixture f;
   begin(&f, "none", 3, true, 2);
@@ -375,7 +375,7 @@ static void a_stop_ends_it_and_a_resume_makes_it(void) {
   for (int k = 0; k < 4; k++) {
     fixture f;
     gt_ps_view v;
-    bool async = k % 2, late = k / 2; /* late: nothing is left to give out */
+    bool async = k % 2, late = k / 2; /* late: nothing is left to assign */
     begin(&f, "none", 2, async, 1);
     for (size_t w = 0; w < (async ? 1 : 2); w++) train(&f, w);
     if (async) train(&f, 1);
@@ -417,8 +417,8 @@ static void a_stop_ends_it_and_a_resume_makes_it(void) {
   }
 }
 
-/* The others do what is left; the one is named to who looks for it, and without its chunk there are
-   no figures. */
+/* The others do the rest; the lost worker is named in a view, and without its chunk there is no
+   score. */
 static void a_lost_worker_is_seen(void) {
   fixture f;
   gt_ns since;
@@ -450,8 +450,8 @@ static void nothing_is_allocated(void) {
   }
 }
 
-/* The total of several test sets is what one set of all samples has; the AUC is the mean of those
-   that there are. */
+/* The total of several test sets equals that of one set of all samples; the AUC is the mean of the
+   known ones. */
 static void test_sets_together(void) {
   const gt_ps_score scores[] = {
       {.loss = 1, .accuracy = 0.5, .auc = 0.9, .recall20 = NAN, .mrr20 = NAN},

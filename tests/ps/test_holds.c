@@ -1,5 +1,4 @@
-/* What a look says of a hold that continues: it grows while the hold does, and becomes the wait
-   that is counted. */
+/* The view of a hold in progress: it grows with the hold, and becomes the wait that is counted. */
 #include "world.h"
 
 static gt_ns counted(const gt_ps_view *v) {

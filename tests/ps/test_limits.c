@@ -1,5 +1,5 @@
-/* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for,
-   and nothing is quiet about nonsense. */
+/* Limits, waits, evaluations, keepalives: everything happens as often as requested, and invalid
+   values are reported. */
 #include "world.h"
 #include "../strategies.h"
 
@@ -26,7 +26,7 @@ static int64_t evals_asked(const w_spec *s, const gt_ps_view *v, size_t region) 
   return every->steps > 0 ? v->steps / every->steps : v->samples / every->samples;
 }
 
-/* The one that falls on the end is left to the evaluation of the end. */
+/* An evaluation due at the end is left to the final evaluation. */
 static void check_evals(world *w) {
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_look(w, i);
@@ -67,7 +67,7 @@ static void keep(void *ctx, const gt_ps_score *score) {
   a->calls++;
 }
 
-/* An evaluation that was asked for is told to who asked, and leaves the ones of training alone. */
+/* A requested evaluation is reported to its requester, and does not affect those of training. */
 static void test_evaluation_asked_for(void) {
   w_spec s = two("sma", false);
   s.test_samples = 25;
@@ -85,7 +85,7 @@ static void test_evaluation_asked_for(void) {
   w_close(w);
 }
 
-/* An evaluation that a crash cut off is made after the resume. */
+/* An evaluation interrupted by a crash is repeated after the resume. */
 static void test_evaluations_over_a_crash(void) {
   for (int64_t event = 100; event < 700; event += 25) {
     w_spec s = two("sma", false);
@@ -110,7 +110,7 @@ static double wan_wait_s(const w_spec *spec) {
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
   double wait = gt_seconds(w_look(w, 0).wan_wait);
-  w_check(w, w_look(w, 0).wan_wait == w->regions[0].wan_wait); /* what workers were told adds up */
+  w_check(w, w_look(w, 0).wan_wait == w->regions[0].wan_wait); /* the workers' waits add up */
   w_close(w);
   return wait;
 }
@@ -135,12 +135,12 @@ static void test_keepalives_go_to_who_waits(void) {
   s.slow[1] = 100; /* region 0 waits up to 1.2 s a step for region 1 */
   s.keepalive = GT_SECOND / 10;
   world *w = w_open(&s);
-  w_run_until(w, GT_PS_COMPLETE); /* w_check_bounds looks at every wait */
+  w_run_until(w, GT_PS_COMPLETE); /* w_check_bounds checks every wait */
   w_check(w, w->regions[0].keepalives > 20);
   w_close(w);
 }
 
-/* Nothing that lets workers go on waits for the next heartbeat. */
+/* No release of workers waits for the next heartbeat. */
 static void test_no_release_is_late(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 20; k++) {
@@ -155,7 +155,7 @@ static void test_no_release_is_late(void) {
     }
 }
 
-/* ---- what is not finite ---------------------------------------------------------------------- */
+/* ---- non-finite values ----------------------------------------------------------------------- */
 
 static void test_gradients_that_are_not_finite(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
@@ -215,7 +215,7 @@ static double bytes_sent(const world *w) {
          (double)gt_wire_bytes(sizeof_message(&w->spec));
 }
 
-/* What has left in all, over every restart: a resume begins to count anew. */
+/* Total bytes sent over all restarts, because a resume starts to count from zero. */
 static void never_passed(world *w, double before) {
   w_check(w, before + bytes_sent(w) <= w->spec.wan_bytes_limit);
 }
@@ -234,7 +234,7 @@ static double saved_bytes(const world *w) {
   return sum;
 }
 
-/* Stopped by the limit before it is passed, and not long before; what is resumed stays below it,
+/* The limit stops a run before it is exceeded, and not long before; a resumed run stays below it,
    too. */
 static void test_wan_bytes(void) {
   static const char *const names[] = {"asgd", "ssgd", "asgd-ga", "sma", "ama"};
@@ -252,7 +252,7 @@ static void test_wan_bytes(void) {
     w_check(w, bytes_sent(w) > 0.7 * 2000);
     double before = saved_bytes(w);
     w_crash(w);
-    while (!w_all_in(w, GT_PS_STOPPED)) { /* the limit is of the whole run */
+    while (!w_all_in(w, GT_PS_STOPPED)) { /* the limit is for the whole run */
       w_check(w, w_step(w) && w->now < 600 * GT_SECOND);
       never_passed(w, before);
     }
@@ -275,8 +275,8 @@ static double needed(const w_spec *spec) {
   return bytes;
 }
 
-/* Worlds at random under limits at random: what is in flight counts, the drain included; one that a
-   run does not come near changes nothing. */
+/* Random worlds under random limits: messages in flight count, the drain included; a distant limit
+   changes nothing. */
 static void test_wan_bytes_at_random(void) {
   int stopped = 0;
   for (const char *const *name = gt_strategy_names; *name; name++)
@@ -304,7 +304,7 @@ static void test_wan_bytes_at_random(void) {
   assert_true(stopped > 20);
 }
 
-/* What a crash finds in flight is sent again when it is known what may be. */
+/* Messages in flight at a crash are resent when the allowance is known. */
 static void test_wan_bytes_over_a_crash(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (uint64_t seed = 0; seed < 24; seed++) {

@@ -1,5 +1,5 @@
-/* How one PS makes a step of what its workers gave: mean gradients, mean or last buffers, what is
-   not finite left out, and the step that orders tell of. */
+/* How one PS makes a step from its workers' pushes: mean gradients, mean or last buffers, without
+   non-finite ones; and the step number in orders. */
 #include "tests.h"
 #include "geotrain/ps.h"
 #include "../strategies.h"
@@ -13,9 +13,9 @@ typedef struct {
   gt_optim *optim;
   float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS], snapshot[NPARAMS + NBUFFERS];
   gt_ps_order orders[MOST]; /* the last of each worker; kind 0: none */
-  float given[MOST];        /* the first parameter that came with it */
+  float given[MOST];        /* its first parameter */
   float lent[MOST][NPARAMS], own[MOST][NBUFFERS];
-  const float *reduced; /* what the workers have formed */
+  const float *reduced; /* the mean formed by the workers */
   int asked, taken, notes;
 } fixture;
 
@@ -149,7 +149,7 @@ static void sync_uses_what_workers_formed(void) {
   end(&f);
 }
 
-/* Not even a rounding comes between one worker and its region. */
+/* A single worker's gradient is taken without any rounding. */
 static void one_worker_is_taken_as_it_is(void) {
   fixture f;
   begin(&f, 1, false, many, 0);
@@ -186,8 +186,8 @@ static void told(const fixture *f, size_t workers, int64_t step, size_t all) {
   }
 }
 
-/* 16 samples in batches of 4 are 4 batches: a step of three workers and one of one.  A step of
-   nothing has its number too. */
+/* 16 samples in batches of 4 are 4 batches: a step of three workers and one of one.  A step without
+   gradients has a number, too. */
 static void orders_tell_of_the_step(void) {
   fixture f;
   begin(&f, 3, false, (gt_ps_interval){.epochs = 2}, 0);
@@ -201,7 +201,7 @@ static void orders_tell_of_the_step(void) {
   end(&f);
 }
 
-/* All of a step begin together, with the parameters as they are then. */
+/* All workers of a step begin together, with the current parameters. */
 static void a_step_waits_for_the_evaluation(void) {
   fixture f;
   begin(&f, 2, false, many, 1);

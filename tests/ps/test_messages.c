@@ -1,6 +1,5 @@
-/* What a peer sends is held against what the job allows before anything is done with it: kind,
-   codec, range, length, numbers.  What cannot be is refused in one sentence, and nothing has
-   changed. */
+/* Every message of a peer is checked against the job before it is used: kind, codec, range, length,
+   numbers.  Invalid messages are refused with one sentence and change nothing. */
 #include "world.h"
 #include "../strategies.h"
 
@@ -13,7 +12,7 @@ static w_spec two(const char *strategy) {
                   .seed = 7};
 }
 
-/* The next data message that region 1 may take of region 0. */
+/* Returns the next valid data message from region 0 to region 1. */
 static gt_frame_header good(const world *w) {
   bool state = sync_named(w->spec.strategy)->sends == GT_MSG_STATE;
   return (gt_frame_header){.kind = state ? GT_MSG_STATE : GT_MSG_UPDATE,
@@ -73,7 +72,7 @@ static void test_data(void) {
   }
 }
 
-/* The first piece that region 1 may take of region 0 over a hub. */
+/* Returns the first valid piece from region 0 to region 1 over a hub. */
 static gt_frame_header routed(const char *strategy) {
   const bool sum = sync_named(strategy)->waits;
   return (gt_frame_header){.kind = GT_MSG_UPDATE,
@@ -96,7 +95,7 @@ static world *open_hub(const char *strategy, size_t nregions, size_t hub) {
   return w_open(&s);
 }
 
-/* What every message over a hub must say of its part. */
+/* Checks the required fields of every message over a hub. */
 static void refused_parts(world *w, const gt_frame_header *head) {
   gt_frame_header h = *head;
   h.flags = 0;
@@ -205,7 +204,7 @@ static void test_control(void) {
   w_close(w);
 }
 
-/* From nobody, or from the region itself. */
+/* From an unknown region, or from the region itself. */
 static void test_sender(void) {
   w_spec s = two("asgd");
   world *w = w_open(&s);
@@ -216,7 +215,7 @@ static void test_sender(void) {
   w_close(w);
 }
 
-/* Headers at random: an answer each, and the run continues as if they had not come. */
+/* Random headers: each gets an answer, and the run continues as if they had not come. */
 static void test_at_random(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
     w_spec s = two(*name);

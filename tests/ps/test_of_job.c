@@ -43,7 +43,7 @@ static void test_period(void) {
   check_period("strategy: sma, period: 5, local: async, period_unit: pass", 5, true);
 }
 
-/* A strategy that a plan compares with another one does not get the other's unit. */
+/* A strategy that a plan compares with another one does not inherit the other's unit. */
 static void test_unit_of_another_strategy(void) {
   check_period("strategy: ssgd, period: 8, local: async, period_unit: pass}\n"
                "plan: {strategies: [ssgd, sma]",
@@ -76,7 +76,7 @@ static void test_other_options(void) {
   gt_job_close(weight);
 }
 
-/* Batches of which the first so many have this many samples, or more. */
+/* Returns the number of batches until at least this many samples. */
 static int64_t batches_of(const gt_order *order, int64_t samples) {
   int64_t n = 0, sum = 0;
   while (sum < samples) sum += (int64_t)gt_order_batch_size(order, n++);
@@ -110,7 +110,7 @@ static void test_steps_of_a_pipeline(void) {
   gt_job_close(job);
 }
 
-/* Updates of copies, not of all regions, are divided by their number. */
+/* Updates of replicas, not of all regions, are divided by their number. */
 static void test_options_of_copies(void) {
   static const int64_t samples[4] = {300, 0, 100, 0};
   gt_job *job = NULL;
@@ -134,7 +134,7 @@ static void test_options_of_copies(void) {
   gt_job_close(job);
 }
 
-/* Every different test set is scored once, by the first region that has it. */
+/* Every distinct test set is scored once, by the first region that has it. */
 static void test_scoring_regions(void) {
   static const struct {
     const char *sync;

@@ -1,4 +1,4 @@
-/* Phases of a pipeline's workers: what each interval is booked as, and that they always add up. */
+/* Phases of a pipeline's workers: the phase of each interval, and that phases always add up. */
 #include "tests.h"
 #include "geotrain/ps_pass_times.h"
 
@@ -24,12 +24,12 @@ static void test_a_step(void) {
   gt_pass_times_ends(t, 0, 210);
   gt_pass_times_pushed(t, 0, 213);
   gt_pass_times_begins(t, 1, GT_PASS_W, GT_NEVER, 220);
-  is(t, 1, 0, 225, GT_PHASE_BACKWARD_WEIGHT, 5); /* under way */
+  is(t, 1, 0, 225, GT_PHASE_BACKWARD_WEIGHT, 5); /* in flight */
   is(t, 0, 0, 225, GT_PHASE_STEP_END, 12);
   gt_pass_times_made(t, 1, 10, 230);
   gt_pass_times_ends(t, 1, 230);
   gt_pass_times_pushed(t, 1, 231);
-  gt_pass_times_ordered(t, 0, false, 40, 280); /* held for 40 behind 231, then 9 of the PS's work */
+  gt_pass_times_ordered(t, 0, false, 40, 280); /* held for 40 after 231, then 9 of the PS's work */
   gt_pass_times_ordered(t, 1, false, 40, 280);
   is(t, 0, 0, 280, GT_PHASE_FORWARD, 25);
   is(t, 0, 0, 280, GT_PHASE_BACKWARD, 40);
@@ -59,7 +59,7 @@ static void test_an_evaluation(void) {
   gt_pass_times_end(t, held, 110);
   is(t, 0, 0, 500, GT_PHASE_STEP_END, 7);
   is(t, 0, 0, 500, GT_PHASE_UPDATE, 8);
-  gt_pass_times_ordered(t, 0, true, 0, 600); /* behind the end nothing counts */
+  gt_pass_times_ordered(t, 0, true, 0, 600); /* nothing counts after the end */
   is(t, 0, 0, 700, GT_PHASE_EVALUATION, 40);
   const gt_phase_times earlier = {.of[GT_PHASE_EVALUATION] = 1000};
   gt_pass_times_add(t, 0, &earlier);
@@ -67,7 +67,7 @@ static void test_an_evaluation(void) {
   gt_pass_times_close(t);
 }
 
-/* Whatever happens in whatever order, phases are not negative and add up to the time. */
+/* For any events in any order, phases are non-negative and add up to the time. */
 static void test_they_add_up(void) {
   gt_rng rng = gt_rng_make(7, GT_RNG_COMPUTE, 0, 0);
   gt_pass_times *t = gt_pass_times_create(3);

@@ -1,14 +1,15 @@
-/* Regions that hold the stages of a pipeline, or of several copies of one.  Whatever the delays, the
-   parameters are, to the bit, those of a computation without PSs: of one copy after every step; of
-   several, with ssgd every round is a step with the weighted mean of the copies' gradients, with sma
-   the weighted mean of their models; with asgd and asgd-ga every update counts once in every copy,
-   and with ama the model after every event is what steps and arrivals so far make of it.  A step
-   that is not finite in one region is dropped in its copy alone, and is part of no round or message;
-   copies may have different numbers of steps; gradients are clipped by the norm of all stages, with
-   ssgd that of the mean.  Checkpoints of a copy are of one step, whoever opens the round and
-   whenever; a stop, also by limits.wan_bytes, or a crash changes nothing of the result.  All this is
-   so over every topology, but for the order of the sums of a tree and a ring.  What workers read of
-   the model does not change until they have answered; an evaluation is one pass of all. */
+/* Regions that hold the stages of a pipeline, or of several copies of one.  Whatever the delays,
+   the parameters are, to the bit, those of a computation without PSs: of one copy after every step;
+   of several, with ssgd every round is a step with the weighted mean of the copies' gradients, with
+   sma the weighted mean of their models; with asgd and asgd-ga every update counts once in every
+   copy, and with ama the model after every event is what steps and arrivals so far make of it.  A
+   step that is not finite in one region is dropped in its copy alone, and is part of no round or
+   message; copies may have different numbers of steps; gradients are clipped by the norm of all
+   stages, with ssgd that of the mean.  Checkpoints of a copy are of one step, whoever opens the
+   round and whenever; a stop, also by limits.wan_bytes, or a crash changes nothing of the result.
+   All this is so over every topology, but for the order of the sums of a tree and a ring.  What
+   workers read of the model does not change until they have answered; an evaluation is one pass of
+   all. */
 #include "cases.h"
 #include "world.h"
 
@@ -64,7 +65,7 @@ static void step(world *w) {
   w_check(w, w_step(w));
 }
 
-/* ---- undisturbed ----------------------------------------------------------------------------- */
+/* ---- without disturbances -------------------------------------------------------------------- */
 
 static void test_bits(void) {
   for (uint64_t seed = 0; seed < cases(900, 150); seed++) {
@@ -83,8 +84,8 @@ static void test_bits(void) {
   assert_true(all.dropped > 0 && all.clipped > (int64_t)cases(600, 100) && all.meanwhile > 0);
 }
 
-/* After every so many steps in every region, never after the last; a region without a stage that
-   judges takes part. */
+/* Evaluations after every so many steps in every region, never after the last; a region without a
+   judging stage takes part. */
 static void test_evaluations(void) {
   for (uint64_t seed = 0; seed < 100; seed++) {
     w_spec s = random_spec(1000 + seed, seed % 4 == 0);
@@ -122,8 +123,8 @@ static void last_round(world *w) {
   w_check(w, p_steps_at(w, 0, last) == w->spec.steps[0]);
 }
 
-/* At the end of a run: a pass of the pipeline, then the last round.  Likewise if the run ends once
-   more after it has been lost, even before all workers have come up. */
+/* At the end of a run: a pass of the pipeline, then the last round; also after the run is lost and
+   ends again, even before all workers have started. */
 static void test_the_end(void) {
   int64_t early = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
@@ -152,7 +153,7 @@ static void test_the_end(void) {
   assert_true(early > 0);
 }
 
-/* ---- not finite ------------------------------------------------------------------------------ */
+/* ---- non-finite values ----------------------------------------------------------------------- */
 
 /* All regions drop the same steps, and end the run together, with the same code. */
 static void test_limit(void) {
@@ -171,7 +172,7 @@ static void test_limit(void) {
       w_check(w, v.phase == first.phase && v.stop_code == first.stop_code);
       p_check_region(&w->regions[i]);
     }
-    if (first.steps < s.steps[0]) /* else it may have come to its end first */
+    if (first.steps < s.steps[0]) /* else it could have ended first */
       w_check(w, first.stop_code == GT_ERR_LIMIT && first.nonfinite >= s.nonfinite_limit);
     ended += first.phase == GT_PS_STOPPED;
     finish(w);
@@ -181,8 +182,8 @@ static void test_limit(void) {
 
 /* ---- rounds, stops, crashes ------------------------------------------------------------------ */
 
-/* A region that is settled stops at once; in the middle of a step, when it is made, or with another
-   region. */
+/* Requests a stop: a settled region stops at once; in the middle of a step, after it, or with
+   another region. */
 static void ask(world *w, size_t region, gt_status code) {
   const gt_ps_view before = w_look(w, region);
   gt_ps_stop(w->regions[region].ps, code, w->now);
@@ -253,13 +254,13 @@ static void test_interruptions(void) {
                 (long long)crashes[1], (long long)all.held, (long long)all.waited[0],
                 (long long)all.waited[1], (long long)all.late, (long long)replaced,
                 (long long)all.meanwhile);
-  /* all cases were there */
+  /* all cases occurred */
   assert_true(stops[0] > 100 && crashes[0] > 100 && all.waited[0] > 100);
   assert_true(stops[1] > least && crashes[1] > least && all.held > least && all.waited[1] > least);
   assert_true(all.late > least && replaced > least && all.meanwhile > least);
 }
 
-/* All stop with the same code when more has been sent than is allowed, and go on with a higher
+/* All stop with the same code when the limit on bytes is reached, and continue with a higher
    limit. */
 static void test_wan_bytes(void) {
   size_t ended = 0;
@@ -317,7 +318,7 @@ static void close_two(world *w) {
   w_close(w);
 }
 
-/* Squares of tensors that cannot come, from a region that has some. */
+/* Invalid squares of tensors, from a region that has some. */
 static void test_squares_refused(void) {
   world *w = open_two(0.5);
   const uint64_t next = (uint64_t)w_look(w, 1).steps + 1,
@@ -336,7 +337,7 @@ static void test_squares_refused(void) {
   close_two(w);
 }
 
-/* What cannot come from a region of a pipeline. */
+/* Invalid messages of a region of a pipeline. */
 static void test_refused(void) {
   world *w = open_two(0);
   const uint64_t steps = (uint64_t)w_look(w, 1).steps;
@@ -356,14 +357,15 @@ static void test_refused(void) {
       {{.kind = GT_MSG_DONE, .value = steps - 1}, made},
   };
   refuse(w, bad, sizeof bad / sizeof *bad);
-  /* a later round in a header opens none: ROUND comes, and says of which step it is */
+  /* a later round in a header opens none: ROUND does, and has its step */
   const gt_frame_header later = {.kind = GT_MSG_PING, .round = 1};
   assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &later, NULL, w->now), GT_OK);
   assert_int_equal(w_look(w, 1).round, 0);
   close_two(w);
 }
 
-/* Data comes from regions with the same stages alone, and news of a step from those of the copy. */
+/* Data comes only from regions with the same stages, and messages about a step only from regions of
+   the replica. */
 static void test_groups(void) {
   const w_spec s = {.copies = 2, .places = 2, .steps = {4, 4}, .strategy = "ssgd", .seed = 1};
   static const float body[P_FLOATS];

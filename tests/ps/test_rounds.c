@@ -41,7 +41,7 @@ static void check_end(world *w, const w_spec *spec) {
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-/* A region that is complete when a stop reaches it stops too. */
+/* True if all have ended: a complete region stops, too, when a stop reaches it. */
 static bool all_ended(const world *w) {
   if (w_all_in(w, GT_PS_STOPPED)) return true;
   for (size_t i = 0; i < w->n; i++)
@@ -96,8 +96,8 @@ static void test_two_reasons_to_stop(void) {
   }
 }
 
-/* A message that comes from behind a round that this region has not seen: its checkpoint comes
-   first and does not hold the message. */
+/* A message with a round that this region has not seen: its checkpoint comes first and does not
+   contain the message. */
 static void test_a_later_round_in_a_message(void) {
   w_spec spec = w_random("asgd", false, 2, 1600);
   spec.until.epochs = 2;
@@ -120,8 +120,8 @@ static void test_a_later_round_in_a_message(void) {
   w_close(w);
 }
 
-/* A round that one region would not go on from is whole, and sound in no region's eyes (w_whole
-   looks); those around it are. */
+/* A round that one region considers unsound is whole, and unsound for all (w_whole checks it);
+   those before and after are sound. */
 static void test_an_unsound_round(void) {
   for (uint64_t seed = 1700; seed < 1712; seed++) {
     w_spec spec = w_random("asgd", seed % 2, 3, seed);
@@ -135,9 +135,9 @@ static void test_an_unsound_round(void) {
   }
 }
 
-/* ---- messages under way ---------------------------------------------------------------------- */
+/* ---- messages in flight ---------------------------------------------------------------------- */
 
-/* A world in which region 0's messages wait for every peer. */
+/* Opens a world in which region 0 has messages queued for every peer. */
 static world *open_waiting(uint64_t seed, bool async) {
   w_spec spec = w_random("asgd", async, 5, seed);
   spec.until.epochs = 2;
@@ -157,7 +157,7 @@ static world *open_waiting(uint64_t seed, bool async) {
   return w;
 }
 
-/* What waits for four peers is in a checkpoint once. */
+/* A message queued for four peers is in a checkpoint once. */
 static void test_a_message_is_saved_once(void) {
   world *w = open_waiting(1800, false);
   size_t most = 0, bodies = 0;
@@ -175,7 +175,7 @@ static void test_a_message_is_saved_once(void) {
   w_close(w);
 }
 
-/* As it was: every peer's messages with bodies of their own. */
+/* Converts to the old layout, in which every peer's messages have bodies of their own. */
 static void to_old_layout(gt_state *state) {
   gt_state old = {.owns_data = true};
   for (size_t i = 0; i < state->n; i++) {
@@ -250,7 +250,7 @@ static void test_crashes_at_any_event(void) {
   for_all(crash, SEEDS, 2000);
 }
 
-/* No more is lost than an interval, and what is trained while a round is being written. */
+/* At most one interval is lost, plus the training while a round is written. */
 static void interval(w_spec *spec) {
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 5, 0);
   spec->until.epochs = 4;
@@ -280,7 +280,7 @@ static void test_an_interval_at_most_is_lost(void) {
   for_all(interval, SEEDS, 3000);
 }
 
-/* Whoever is first opens the round: a region with a small part waits for nobody. */
+/* The first region opens the round: a region with few samples waits for no other. */
 static void test_whoever_is_first_opens(void) {
   w_spec spec = w_random("none", false, 3, 4000);
   spec.until.epochs = 1;
@@ -347,7 +347,7 @@ static void longer(w_spec *spec) {
     finish_with_round(w);
     check_end(w, &w->spec);
   }
-  w_crash(w); /* an end already reached */
+  w_crash(w); /* the end is already reached */
   w_run_until(w, GT_PS_COMPLETE);
   check_end(w, &w->spec);
   w_close(w);
@@ -357,7 +357,7 @@ static void test_a_longer_end(void) {
   for_all(longer, SEEDS, 5000);
 }
 
-/* The end moves while some regions are done and others are not. */
+/* The end is extended while some regions have finished and others have not. */
 static void longer_midway(w_spec *spec) {
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
   spec->until.epochs = 1;

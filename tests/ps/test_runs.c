@@ -1,5 +1,5 @@
-/* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and
-   fast links: runs end, no batch is lost or doubled. */
+/* Every strategy, local plane and number of regions, with uneven workers and data, over slow and
+   fast links: runs end, no batch is lost or duplicated. */
 #include "cases.h"
 #include "world.h"
 

@@ -1,4 +1,4 @@
-/* The world: what serves its PSs, its events, crashes and resumes. */
+/* The world: the services for its PSs, its events, crashes and resumes. */
 #include "world.h"
 
 /* ---- rings ----------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static gt_ns below(world *w, gt_ns n) {
   return (gt_ns)gt_rng_below(&w->rng, (uint64_t)n);
 }
 
-/* With random delays: not before what left before it. */
+/* With random delays: not before earlier messages. */
 static gt_ns arrival(world *w, w_link *link, bool data) {
   gt_ns when = w->now + link->delay[data] + below(w, link->delay[data]);
   for (size_t d = 0; d <= data; d++)
@@ -115,7 +115,7 @@ static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
   return false;
 }
 
-/* A model waits for others to leave, so that a newer one replaces it. */
+/* Draws a departure: a model waits for others to leave, so that a newer one can replace it. */
 static gt_ns random_departure(world *w) {
   return w->now + 1 + below(w, strcmp(w->spec.strategy, "ama") == 0 ? 8 * W_MS : W_MS);
 }
@@ -136,7 +136,7 @@ static void serve(world *w, size_t from, size_t to) {
   link->arrive = t.arrive;
 }
 
-/* It has left: until now its payload was borrowed. */
+/* A message has left: its payload is no longer borrowed. */
 static void depart(world *w, size_t from, size_t to) {
   w_link *link = &w->links[from][to];
   w_frame *f = &link->current;
@@ -184,7 +184,7 @@ static void host_order(void *ctx, size_t index, const gt_ps_order *o) {
   worker->work = o->kind == GT_PS_TRAIN ? W_TRAINING : W_EVALUATING;
 }
 
-/* Nobody may look at the gradient any more. */
+/* The gradient must not be read any more. */
 static void host_taken(void *ctx, size_t index) {
   w_region *r = ctx;
   w_worker *worker = &r->workers[index];
@@ -198,7 +198,7 @@ static void host_taken(void *ctx, size_t index) {
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
-/* A copy that owns what the list lent. */
+/* Returns a copy that owns the data of the list. */
 static gt_state deep_copy(const gt_state *lent) {
   gt_state copy = {.owns_data = true};
   for (size_t i = 0; i < lent->n; i++) {
@@ -244,7 +244,7 @@ w_copy *w_find_copy(w_region *r, int64_t round) {
   return NULL;
 }
 
-/* It is durable in every region, whatever was told. */
+/* The round is durable in every region. */
 static void host_whole(void *ctx, int64_t round) {
   w_region *r = ctx;
   world *w = r->world;
@@ -300,7 +300,7 @@ static void open_ps(w_region *r, int64_t round) {
   r->ps = gt_ps_create(&spec);
 }
 
-/* Workers come up, links are quiet. */
+/* Starts the workers; links are quiet. */
 static void quiet(world *w) {
   for (size_t i = 0; i < w->n; i++) {
     w_region *r = &w->regions[i];
@@ -426,7 +426,7 @@ static void answer(w_region *r, size_t k) {
   w_worker *worker = &r->workers[k];
   w_work work = worker->work;
   worker->work = W_IDLE;
-  worker->heard = r->world->now; /* its patience begins */
+  worker->heard = r->world->now; /* its deadline begins */
   if (work == W_STARTING) {
     gt_ps_ready(r->ps, k, r->world->now);
   } else if (work == W_EVALUATING) {
@@ -442,7 +442,7 @@ static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   const w_frame f = pop(air);
   w_region *r = &w->regions[b];
   const gt_ps_view before = w_look(w, b);
-  if (before.phase == GT_PS_STOPPED) return; /* it has gone home */
+  if (before.phase == GT_PS_STOPPED) return; /* it has ended */
   if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
     r->kept.applied[a]++;
     r->kept.applied_value[a] = (int64_t)f.head.value;

@@ -1,5 +1,5 @@
-/* Regions that hold the stages of a pipeline, or of one of several copies of it: their stages, and
-   what their workers push. */
+/* Regions that hold the stages of a pipeline, or of one of several replicas of it: their stages,
+   and their workers' pushes. */
 #include "world_pipe.h"
 #include "../strategies.h"
 
@@ -39,9 +39,9 @@ bool p_is_exact(const w_spec *spec) {
   return p_is_free(spec) && p_between(spec)->sends == GT_MSG_UPDATE;
 }
 
-/* ---- what workers push ----------------------------------------------------------------------- */
+/* ---- pushes of workers ----------------------------------------------------------------------- */
 
-/* A number in [0, n) that depends on all of these. */
+/* Returns a number in [0, n) that depends on all arguments. */
 static uint64_t draw(const w_region *r, size_t worker, int64_t batch, uint64_t what, uint64_t n) {
   gt_rng rng = gt_rng_make(r->world->spec.seed * W_PLACES + r->id, GT_RNG_TEST,
                            (uint64_t)batch * W_DESKS + worker, what);
@@ -58,7 +58,7 @@ const gt_ps_stage *p_stage_of(const w_region *r, size_t worker) {
   return stage;
 }
 
-/* The worker's gradient is not finite. */
+/* True if the worker's gradient is non-finite. */
 static bool is_bad(const w_region *r, size_t worker, int64_t batch) {
   const int64_t every = r->world->spec.bad_every;
   return every && draw(r, worker, batch, 1000, (uint64_t)every) == 0;
@@ -81,7 +81,7 @@ static float gradient(const w_region *r, size_t worker, int64_t batch, size_t j,
   return 0.1f * param + draw_float(r, worker, batch, j);
 }
 
-/* The samples are those of the same worker of a stage with as many. */
+/* Returns the samples: those of the same worker of a stage with as many workers. */
 int64_t p_samples_of(const w_region *r, size_t worker, int64_t batch) {
   const size_t index = worker - p_stage_of(r, worker)->first_worker;
   return (int64_t)draw(r, index, batch, 900, 5) + (index == 0);
@@ -108,7 +108,7 @@ void p_push_of(const w_region *r, size_t worker, int64_t batch, const float *par
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/* Cuts [0, n) into `parts` parts, the last of which ends with n. */
+/* Divides [0, n) into `parts` parts, the last of which ends with n. */
 static gt_ps_range cut(size_t n, size_t parts, size_t k) {
   return (gt_ps_range){n * k / parts, n * (k + 1) / parts - n * k / parts};
 }
@@ -125,8 +125,8 @@ static void set_ranges(p_shape *s, size_t k) {
   stage->buffers = s->buffers[k];
 }
 
-/* Stage k has floats of the stage before, too: the end of its first range and the begin of its own,
-   in one. */
+/* Gives stage k floats of the stage before, too: the end of its first range and the begin of its
+   own, in one. */
 static void tie(p_shape *s, size_t k, gt_rng *rng) {
   gt_ps_range *own = &s->params[k][0];
   const size_t back = 1 + (size_t)gt_rng_below(rng, s->params[k - 1][0].count);
@@ -320,8 +320,8 @@ static gt_ns pipe_compute_time(w_region *r) {
   return 1 + slow * (gt_ns)gt_rng_below(rng, (uint64_t)W_MS);
 }
 
-/* Batch k is that of step k; where an evaluation is due after k steps, it comes first, and all
-   begin it at the same time. */
+/* Batch k is that of step k; if an evaluation is due after k steps, it comes first, and all begin
+   it at the same time. */
 static void pipe_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
   world *w = r->world;
   p_member *m = p_member_of(r);
@@ -347,7 +347,7 @@ static void pipe_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
   memcpy(worker->then + r->nparams, o->buffers.data, r->nbuffers * sizeof(float));
 }
 
-/* What the worker reads of the model has not changed since the order. */
+/* The worker's view of the model has not changed since the order. */
 static void pipe_train(w_region *r, w_worker *worker) {
   world *w = r->world;
   const size_t k = (size_t)(worker - r->workers);

@@ -1,4 +1,4 @@
-/* What world_pipe.c and the laws of world_pipe_laws.c share. */
+/* The interface between world_pipe.c and the laws of world_pipe_laws.c. */
 #ifndef GEOTRAIN_TESTS_PS_WORLD_PIPE_H
 #define GEOTRAIN_TESTS_PS_WORLD_PIPE_H
 
@@ -9,7 +9,7 @@
 typedef struct {
   size_t copy, place, next[W_PLACES], mates[P_PLACES], twins[P_COPIES];
   int64_t evaluated; /* the step after which the last evaluation was ordered */
-  /* Where every event is followed: the model that must be, steps and dropped steps. */
+  /* With every event followed: the expected model, steps and dropped steps. */
   float must[P_FLOATS];
   int64_t made, bad;
   gt_optim *judge;
@@ -19,38 +19,38 @@ struct pipeline {
   p_member members[W_PLACES];
   p_shape shapes[P_PLACES];
   double copy_weights[P_COPIES];
-  /* the places of the model's tensors, and the regions of them in each copy */
+  /* the positions of the model's tensors, and their regions in each replica */
   size_t tensors[P_PLACES * P_TENSORS], owners[P_COPIES][P_PLACES * P_TENSORS], ntensors;
   int64_t steps_at[P_COPIES][P_ROUNDS];
-  float after[P_PLACES][P_STEPS + 1][P_FLOATS]; /* of a single copy: what must be */
+  float after[P_PLACES][P_STEPS + 1][P_FLOATS]; /* of a single replica: the expected models */
   p_cases cases;
 };
 
 p_member *p_member_of(const w_region *r);
 const w_region *p_region_at(const world *w, size_t place, size_t copy);
 const gt_sync_ops *p_between(const w_spec *spec);
-/* What is sent is added to: numbers of which sums do not round. */
+/* True if the exchange sums messages: then numbers are used whose sums do not round. */
 bool p_is_exact(const w_spec *spec);
 gt_optim *p_open_optim(const w_region *r, bool with_memory);
 void p_begin_model(const w_region *r, float *params, float *buffers);
 
-/* ---- what workers push ----------------------------------------------------------------------- */
+/* ---- pushes of workers ----------------------------------------------------------------------- */
 
 const gt_ps_stage *p_stage_of(const w_region *r, size_t worker);
-/* A gradient of the region, or of the copy, is not finite. */
+/* True if a gradient of the region, or of the replica, is non-finite. */
 bool p_any_bad(const w_region *r, int64_t batch);
 bool p_is_dropped(const world *w, size_t copy, int64_t batch);
 int64_t p_samples_of(const w_region *r, size_t worker, int64_t batch);
 double p_loss_of(const w_region *r, size_t worker, int64_t batch);
-/* Floats that are not the stage's are not finite. */
+/* Makes a push; floats outside the stage are non-finite. */
 void p_push_of(const w_region *r, size_t worker, int64_t batch, const float *params,
                const float *buffers, p_push *to);
 
-/* ---- what must be ---------------------------------------------------------------------------- */
+/* ---- expected models ------------------------------------------------------------------------- */
 
 /* Computes `after`. */
 void p_judge_single(world *w);
-/* Data is about to be applied; something has happened. */
+/* Called before data is applied; and after any event. */
 void p_hear(w_region *r, size_t from, const w_frame *f);
 void p_follow(w_region *r);
 

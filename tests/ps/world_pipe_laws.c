@@ -1,15 +1,15 @@
-/* What the PSs of a pipeline must come to, computed without any of them: beforehand, step by step;
-   and with strategies that wait for nobody after every event, from what has arrived. */
+/* The expected results of the PSs of a pipeline, computed independently: beforehand, step by step;
+   and for strategies without waiting after every event, from the messages that have arrived. */
 #include "world_pipe.h"
 
-/* Messages are not forwarded, so that every event is followed. */
+/* True if every event is followed: messages are not forwarded. */
 static bool is_followed(const w_spec *spec) {
   return p_is_free(spec) && spec->topology == GT_TOPOLOGY_MESH;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* Of one float of all pushes of a stage's workers. */
+/* Returns the mean of one float of all pushes of a stage's workers. */
 static float mean(const float *numbers, const int64_t *samples, size_t n) {
   const float *each[W_DESKS];
   float mean;
@@ -25,7 +25,8 @@ static bool has(const gt_ps_range *ranges, size_t n, size_t at) {
   return false;
 }
 
-/* Stages with as many workers add their gradients worker by worker, others their means. */
+/* Returns the gradient: stages with the same number of workers add their gradients worker by
+   worker, others their means. */
 static float gradient_of(const p_shape *shape, const p_push *const *all, size_t j) {
   float numbers[W_DESKS], sum = -0.0f; /* -0 + x is x, whatever its sign */
   int64_t samples[W_DESKS];
@@ -55,7 +56,7 @@ static float buffer_of(const p_shape *shape, const p_push *const *all, size_t j)
   return mean(numbers, samples, stage->workers);
 }
 
-/* Of a gradient of which each place has a part; 0: steps are not clipped. */
+/* Returns the norm of a gradient, from the part of each position; 0: steps are not clipped. */
 static double norm_of(const world *w, float (*parts)[P_FLOATS]) {
   double squares[P_PLACES][P_TENSORS], sum = 0;
   size_t next[P_PLACES] = {0};
@@ -75,7 +76,7 @@ static double norm_of(const world *w, float (*parts)[P_FLOATS]) {
 
 typedef struct {
   float model[P_FLOATS]; /* parameters, buffers */
-  float gives[P_FLOATS]; /* to the round: a gradient, or a model */
+  float gives[P_FLOATS]; /* contribution to the round: a gradient, or a model */
   gt_optim *optim;
 } judged;
 
@@ -89,7 +90,7 @@ static bool averages(const world *w) {
   return w->spec.copies > 1 && p_between(&w->spec)->sends == GT_MSG_STATE;
 }
 
-/* A step of all places of a copy, clipped by the norm of all. */
+/* Makes a step of all positions of a replica, clipped by the norm of all. */
 static void step(const world *w, judgement *all, size_t copy, float (*grads)[P_FLOATS]) {
   const double norm = norm_of(w, grads);
   w->pipe->cases.clipped += norm > w->spec.clip;
@@ -100,8 +101,8 @@ static void step(const world *w, judgement *all, size_t copy, float (*grads)[P_F
   }
 }
 
-/* What the region's workers push for a batch with a model: its gradient, and the model's buffers
-   become those after it. */
+/* Computes the pushes of the region's workers for a batch with a model: its gradient, and the
+   buffers after it. */
 static void compute(const w_region *r, int64_t batch, float *model, float *grads) {
   p_push pushes[W_DESKS];
   const p_push *all[W_DESKS];
@@ -114,13 +115,13 @@ static void compute(const w_region *r, int64_t batch, float *model, float *grads
   for (size_t j = 0; j < r->nbuffers; j++) model[r->nparams + j] = buffer_of(shape, all, j);
 }
 
-/* A single copy is judged after every step. */
+/* Records the models of a single replica after every step. */
 static void record(const world *w, const judgement *all) {
   for (size_t p = 0; w->spec.copies == 1 && p < w->spec.places; p++)
     memcpy(w->pipe->after[p][all->next[0]], all->of[p][0].model, sizeof all->of[p][0].model);
 }
 
-/* The copy's next contribution, from its next steps that are not dropped. */
+/* Computes the replica's next contribution, from its next steps that are not dropped. */
 static void contribute(const world *w, judgement *all, size_t copy) {
   const int64_t most = averages(w) ? w->spec.period : 1, end = w->spec.steps[copy];
   float grads[P_PLACES][P_FLOATS] = {0};
@@ -162,7 +163,7 @@ static bool form(const world *w, const judgement *all, size_t place, float *mean
   return !first;
 }
 
-/* false: no copy has taken part. */
+/* Makes a round; false: no replica has taken part. */
 static bool make_round(const world *w, judgement *all) {
   float means[P_PLACES][P_FLOATS] = {0};
   for (size_t c = 0; c < w->spec.copies; c++) contribute(w, all, c);
@@ -179,7 +180,7 @@ static bool make_round(const world *w, judgement *all) {
   return true;
 }
 
-/* What all regions have at the end. */
+/* Computes the expected state of all regions at the end. */
 static void judge(const world *w, judgement *all) {
   *all = (judgement){0};
   for (size_t i = 0; i < w->n; i++) {
@@ -199,7 +200,7 @@ void p_judge_single(world *w) {
   if (w->spec.copies == 1) judge(w, &all);
 }
 
-/* A tree and a ring add in another order. */
+/* True if equal; a tree and a ring add in another order. */
 static bool is_same(const world *w, const float *x, const float *must, size_t n) {
   if (w->spec.topology == GT_TOPOLOGY_MESH || w->spec.topology == GT_TOPOLOGY_HUB)
     return w_same(x, must, n);

@@ -1,5 +1,5 @@
-/* Regions with whole models: what their workers compute, what holds at the end of every run, and
-   worlds at random. */
+/* Regions with whole models: the workers' computation, the laws at the end of every run, and random
+   worlds. */
 #include "world.h"
 #include "../strategies.h"
 
@@ -20,7 +20,7 @@ int64_t w_per_epoch(const w_spec *spec, size_t region) {
   return gt_order_batches_per_epoch(&order);
 }
 
-/* Of a test sample, whatever the model. */
+/* Returns the score of a test sample, independent of the model. */
 static float score(int64_t i) {
   return (float)((7 * i) % 11);
 }
@@ -130,7 +130,7 @@ const w_problem w_plain = {.open = plain_open,
 
 /* ---- laws ------------------------------------------------------------------------------------ */
 
-/* The last that a region had to say was heard by every other. */
+/* Checks that every region has received the last message of every other. */
 static void check_heard(world *w) {
   for (size_t i = 0; i < w->n; i++)
     for (size_t k = 0; k < w->n; k++)

@@ -174,7 +174,7 @@ static void test_told_sums(void) {
   gt_told_close(told);
 }
 
-/* If links are left out, the table has their number, the sums of all regions, and where to find
+/* If links are omitted, the table has their number, the sums of all regions, and where to find
    more. */
 static void test_table_of_some(void) {
   gt_summary s = backwards();

@@ -5,8 +5,8 @@
 
 #define LOOK (GT_SECOND / 5)
 
-/* A count that one or two regions increase by 64 every `step_s` seconds, the second region
-   `later_s` after the first: the minimum and maximum rate from the third step on. */
+/* Watches a count that one or two regions increase by 64 every `step_s` seconds, the second region
+   `later_s` after the first; returns the minimum and maximum rate from the third step on. */
 static void watch(double step_s, double later_s, double *least, double *most) {
   gt_meter m = {0};
   *least = INFINITY;

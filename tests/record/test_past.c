@@ -31,7 +31,7 @@ static void starts_add_up(void) {
   gt_past_close(&past);
 }
 
-/* Older records have no bytes by region, and a record may be missing. */
+/* Older records have no bytes by region, and a record can be missing. */
 static void what_is_not_there(void) {
   gt_past past;
   write_record("{\"t\":0.0,\"event\":\"start\"}\nno "

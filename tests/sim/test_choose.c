@@ -1,10 +1,10 @@
 /* timeout: 300 */
-/* sync.topology auto and tree: the way that is chosen takes least of all, in simulation. */
+/* sync.topology auto and tree: the chosen topology takes the least time of all, in simulation. */
 #include "tests.h"
 #include "cases.h"
 #include "world_dice.h"
 
-#define SHARE 1e-3 /* by which the choice may take more than the best */
+#define SHARE 1e-3 /* tolerance of the choice relative to the best */
 
 static void assert_least(const char *what, uint64_t seed, double found, double least) {
   if (!(found <= least * (1 + SHARE)))
@@ -70,7 +70,7 @@ static void test_least_of_all_broadcasts(void) {
 
 /* ---- more regions ---------------------------------------------------------------------------- */
 
-/* No worse than every hub, and than the ring of that name. */
+/* Checks that the choice is no worse than every hub, and than the ring. */
 static void check_many(uint64_t seed, const dice_spec *d) {
   gt_rng rng = gt_rng_make(seed, 0, d->n, 7);
   gt_job *job = dice_throw(&rng, d);
@@ -101,7 +101,7 @@ static void test_many_regions(void) {
                &(dice_spec){.n = 9 + 2 * seed, .parameters = 700000, .access = seed % 2 == 1});
 }
 
-/* Too many to simulate: all that is promised is a way. */
+/* Too many to simulate: the choice only has to be valid. */
 static void test_very_many_regions(void) {
   gt_rng rng = gt_rng_make(1, 0, 0, 7);
   gt_job *job = dice_throw(&rng, &(dice_spec){.n = 100, .access = true});
@@ -183,7 +183,7 @@ static void test_unknown_links(void) {
   gt_job_close(job);
 }
 
-/* Of links of which nothing is known any tree will do. */
+/* If nothing is known about the links, any tree is valid. */
 static void test_tree_of_unknown_links(void) {
   gt_wiring wiring;
   gt_links *links = NULL;
@@ -209,7 +209,7 @@ static void test_without_rounds_no_ring(void) {
   gt_job_close(job);
 }
 
-/* What a checkpoint may hold. */
+/* The contents of a checkpoint. */
 static void test_sound(void) {
   static const struct {
     gt_topology topology;

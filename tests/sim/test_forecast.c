@@ -1,7 +1,7 @@
 /* Forecasts of long runs against whole simulations: random jobs with outages, traces, evaluations
-   and checkpoints (GEOTRAIN_FORECAST_JOBS of them, 12 if it is not set; GEOTRAIN_FORECAST_FROM:
-   number of the first one; GEOTRAIN_FORECAST_LIST: prints a line for each); and single tests of
-   events that happen once or seldom. */
+   and checkpoints (GEOTRAIN_FORECAST_JOBS of them, 12 by default; GEOTRAIN_FORECAST_FROM: number
+   of the first one; GEOTRAIN_FORECAST_LIST: prints a line for each); and single tests of rare
+   events. */
 #include <unistd.h>
 
 #include "tests.h"
@@ -9,7 +9,7 @@
 #include "geotrain/sim.h"
 
 #define REGIONS    4
-#define EVENTS_MIN 50000 /* a quarter of the least number that a plan gives a simulation */
+#define EVENTS_MIN 50000 /* a quarter of the smallest budget of a simulation in a plan */
 
 /* ---- a job ----------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static bool chance(gt_rng *rng, double share) {
   return gt_rng_uniform(rng) < share;
 }
 
-/* Lines at regular times, for `period_s`; on some nothing passes. */
+/* Writes lines at regular times, for `period_s`; on some nothing passes. */
 static void write_trace(plot *p, gt_rng *rng, double bps, double period_s) {
   size_t n = 2 + gt_rng_below(rng, 60);
   snprintf(p->trace, sizeof p->trace, "/tmp/geotrain-trace-XXXXXX.csv");
@@ -86,8 +86,8 @@ static void write_trace(plot *p, gt_rng *rng, double bps, double period_s) {
 
 typedef enum { IN_STEPS, IN_EPOCHS, IN_SAMPLES, IN_MINUTES } unit;
 
-/* An interval of so many steps of one worker each; half of them in steps, half in epochs or in the
-   third unit that the key has. */
+/* Writes an interval of so many steps of one worker each; half of them in steps, half in epochs or
+   in the key's third unit. */
 static void say_interval(plot *p, gt_rng *rng, int batch, double each, unit third, double step_s) {
   unit in = chance(rng, 0.5) ? IN_STEPS : chance(rng, 0.5) ? IN_EPOCHS : third;
   each = fmax(1, each);
@@ -173,7 +173,7 @@ static void make(plot *p, uint64_t seed) {
   make_wan(p, &rng, n, 32.0 * (double)p->parameters / message_s, run_s);
 }
 
-/* ---- what is found --------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 typedef struct {
   double time, cost, bytes; /* relative errors */
@@ -234,7 +234,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The value below which this share of them lies. */
+/* Returns the value below which this share of them lies. */
 static double quantile(double *values, size_t n, double share) {
   qsort(values, n, sizeof *values, by_size);
   return values[(size_t)(share * (double)(n - 1) + 0.5)];
@@ -280,12 +280,11 @@ static void test_random_jobs(void) {
   for (size_t k = 0; k < 4; k++) gt_free(v[k]);
 }
 
-/* ---- what comes once or seldom --------------------------------------------------------------- */
+/* ---- rare events ----------------------------------------------------------------------------- */
 
 #define WITHOUT_S 1727262 /* of the whole simulation */
 
-/* 20 days.  An outage of 30 minutes costs at most 30 minutes and a few rounds, whenever it
-   comes. */
+/* 20 days.  An outage of 30 minutes costs at most 30 minutes and a few rounds, at any time. */
 static void test_one_outage(void) {
   static const double from_s[] = {1000, 20000, 100000, 870000, 1500000};
   for (size_t i = 0; i < 1 + sizeof from_s / sizeof *from_s; i++) {
@@ -338,8 +337,8 @@ static void test_few_evaluations(void) {
   }
 }
 
-/* A period of passes is longer in a region with more workers.  With a barrier, all regions make as
-   many exchanges in the time that is left out; without, each sends at its own pace. */
+/* A period of passes is longer in a region with more workers.  With a barrier, all regions make the
+   same number of exchanges in the skipped time; without, each sends at its own pace. */
 static void test_passes(void) {
   static const char *const strategies[] = {"sma", "asgd-ga", "ama"};
   for (size_t i = 0; i < 3; i++) {

@@ -1,7 +1,6 @@
-/* Laws of a simulated pipeline, for every kind of schedule: within a region its step takes what the
-   evaluation of the schedule says, to the nanosecond; between regions it sends the bytes that the
-   pipeline of the job counts; and a forecast is the whole simulation, however few events it may
-   use. */
+/* Laws of a simulated pipeline, for every kind of schedule: within a region its step takes the time
+   of the schedule's evaluation, to the nanosecond; between regions it sends the bytes counted by
+   the job's pipeline; and a forecast equals the whole simulation, with any limit on events. */
 #include "tests.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
@@ -33,7 +32,7 @@ typedef struct {
 } fixture;
 
 static double clip; /* train.clip of the fixtures */
-static bool sent;   /* their labels travel, which a tied head cannot */
+static bool sent;   /* labels are sent, which a tied head does not allow */
 
 static void must(gt_status status) {
   if (status != GT_OK) fail_msg("%s", gt_error_text());
@@ -103,7 +102,7 @@ static void test_a_step_takes_what_its_schedule_takes(void) {
   }
 }
 
-/* Of a long run, without its begin and end. */
+/* Returns the period of a long run, without its start and end. */
 static double simulated_period_s(fixture *f, const char *regions, const char *stages,
                                  const char *schedule) {
   double end_s[2];
@@ -120,8 +119,8 @@ static double simulated_period_s(fixture *f, const char *regions, const char *st
   return (end_s[1] - end_s[0]) / 10;
 }
 
-/* Steps follow each other as planned: the regions wait for each other in both, with the squares for
-   clipping and without.  One worker a stage: with more, a plan sends one message for all. */
+/* Steps follow each other as planned: the regions wait for each other in both, with and without the
+   squares for clipping.  One worker per stage: with more, a plan sends one message for all. */
 static void test_the_period_is_as_planned(void) {
   static const char apart[] = "[{region: a}, {region: b}, {region: a}]";
   for (size_t i = 0; i < 2 * KINDS; i++) {
@@ -151,7 +150,7 @@ static void test_the_period_is_as_planned(void) {
   clip = 0;
 }
 
-/* The mean over a region's stages of what the evaluation says. */
+/* Returns the mean over a region's stages of the evaluation's prediction. */
 static double predicted_s(const fixture *f, const gt_pipe_result *result, size_t region,
                           size_t phase) {
   gt_ns sum = 0;
@@ -164,10 +163,11 @@ static double predicted_s(const fixture *f, const gt_pipe_result *result, size_t
   return gt_seconds(sum) / (double)n;
 }
 
-/* Heartbeats go first, of which the evaluation knows nothing: in this time two each way. */
+/* Heartbeats have priority and are not part of the evaluation: in this time two each way. */
 #define HEARTBEAT_S (8 * 64 / 100e6)
 
-/* Every phase of a step, but the wait for its end elsewhere, which no stage of a schedule has. */
+/* Checks every phase of a step, except the wait for its end elsewhere, which no stage of a schedule
+   has. */
 static void phases_are_predicted(fixture *f, const char *what) {
 #define KEY(constant, key, title) key,
   static const char *const keys[] = {GT_PHASE_LIST(KEY)};
@@ -211,7 +211,7 @@ static void test_phases_are_those_of_the_schedule(void) {
   }
 }
 
-/* All phases of a region's workers together are the time of its training, which `split` has, too. */
+/* All phases of a region's workers add up to the time of its training, which `split` has, too. */
 static void test_phases_add_up(void) {
   for (size_t i = 0; i < KINDS; i++) {
     fixture f = open_far(i);
@@ -259,8 +259,8 @@ static void test_what_crosses_the_wan(void) {
   }
 }
 
-/* The last stage is in another region than the data: labels are in what goes there, and not in what
-   comes back. */
+/* The last stage is in another region than the data: labels are in the messages there, and not in
+   those back. */
 static void test_labels_that_travel(void) {
   sent = true;
   for (size_t i = 0; i < KINDS; i++) {

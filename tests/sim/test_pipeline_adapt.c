@@ -1,7 +1,7 @@
-/* A simulated pipeline over three regions that follows the network: planned for links that are as
-   planned, it keeps its order; planned for faster links, all regions change it after the same steps
-   to the same one, once, and are faster than with the plan; if they may change the number of
-   micro-batches, too, they are faster still.  Of several copies each follows its own links. */
+/* A simulated adaptive pipeline over three regions: planned for the actual links, it keeps its
+   order; planned for faster links, all regions change it after the same steps to the same one,
+   once, and are faster than with the plan; if the number of micro-batches can change, too, they are
+   faster still.  Each of several replicas adapts to its own links. */
 #include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
@@ -15,7 +15,7 @@ typedef struct {
   char choice[64], why[300];
 } decision;
 
-/* Of each region, in this test's simulation. */
+/* Decisions of each region, in this test's simulation. */
 static decision decisions[REGIONS][DECISIONS];
 static size_t ndecisions[REGIONS];
 
@@ -34,11 +34,11 @@ static void must(gt_status status) {
   if (status != GT_OK) fail_msg("%s", gt_error_text());
 }
 
-/* What the plan and the run have in common. */
+/* The common settings of the plan and the run. */
 typedef struct {
   const char *adapt;
   int micros;
-  const char *strategy; /* of two copies over two regions each; NULL: one over three */
+  const char *strategy; /* of two replicas over two regions each; NULL: one over three */
 } kind;
 
 static gt_job *parsed(const char *text) {
@@ -47,7 +47,7 @@ static gt_job *parsed(const char *text) {
   return job;
 }
 
-/* The link of the second copy has mbit, that of the first what is planned. */
+/* The link of the second replica has mbit, that of the first the planned rate. */
 static gt_job *job_of_copies(double planned, double mbit, kind k) {
   char text[2048];
   snprintf(
@@ -87,7 +87,7 @@ static gt_job *job_of(double mbit, kind k) {
   return parsed(text);
 }
 
-/* Seconds of a run over links of `mbit`, planned for links of `planned`. */
+/* Returns the seconds of a run over links of `mbit`, planned for links of `planned`. */
 static double run(double planned, double mbit, kind k) {
   gt_job *plan = k.strategy ? job_of_copies(planned, planned, k) : job_of(planned, k),
          *job = k.strategy ? job_of_copies(planned, mbit, k) : job_of(mbit, k);
@@ -140,7 +140,7 @@ static void decide_alike(size_t first, size_t end, size_t n) {
   }
 }
 
-/* Of one pipeline. */
+/* Checks that all regions of one pipeline decide alike. */
 static void all_decide_alike(size_t n) {
   decide_alike(0, 3, n);
 }
@@ -165,10 +165,10 @@ static void more_micro_batches(void) {
   assert_true(!all_cases() || run(20, 2.5, number) == followed);
 }
 
-/* The link of the second copy is slower than planned; what the first one waits for it is nothing
-   that another order of its own passes could change, but a bad number of micro-batches is changed at
-   the start, in both.  The second may first take an order that is better over both links, then one
-   for the slow link. */
+/* The link of the second replica is slower than planned.  The first one's wait for it cannot be
+   reduced by another order of its own passes, but a bad number of micro-batches is changed at the
+   start, in both.  The second can first take an order that is better over both links, then one for
+   the slow link. */
 static void one_of_two_copies(const char *adapt, const char *strategy, int micros) {
   const kind kept = {"false", micros, strategy}, with = {adapt, micros, strategy};
   const double keeps_s = run(20, 2.5, kept), follows_s = run(20, 2.5, with);

@@ -1,6 +1,6 @@
-/* Laws of a simulation: what each strategy sends; how long a run without surprises takes; that
-   forecasts agree with the whole; and that a simulation in which nothing moves ends with an
-   error. */
+/* Laws of a simulation: the traffic of each strategy; the duration of a run without special
+   events; forecasts that agree with the whole; and an error for a simulation in which nothing
+   progresses. */
 #include "tests.h"
 #include "geotrain/sim.h"
 
@@ -51,8 +51,8 @@ static void close_fixture(fixture *f) {
   gt_job_close(f->job);
 }
 
-/* Every update is sent once to every other region, and so are models; what is accumulated at the
-   end is sent too. */
+/* Every update is sent once to every other region, and so is every model; accumulated updates are
+   sent at the end, too. */
 static void test_what_is_sent(void) {
   static const struct {
     const char *strategy;
@@ -81,7 +81,7 @@ static void test_what_is_sent(void) {
   }
 }
 
-/* messages: those that each region has sent. */
+/* messages: those sent by each region. */
 static gt_sim_totals totals_of(const char *sync, int period, int steps, double messages[3]) {
   fixture f = open_fixture(sync, period, steps, "");
   gt_sim_forecast x;
@@ -120,7 +120,7 @@ static void test_passes(void) {
   }
 }
 
-/* What is sent makes no difference to a simulation. */
+/* The kind of message makes no difference to a simulation. */
 static void test_gradients_are_as_large(void) {
   double messages[3];
   gt_sim_totals u = totals_of("asgd-ga", 4, 30, messages),
@@ -179,8 +179,8 @@ static void test_resumed(void) {
   }
 }
 
-/* A forecast of a part agrees with the whole within the error that it states, in any case within
-   0.5 %, with steps that vary by 10 %; its traffic within one message per link. */
+/* A forecast of a part agrees with the whole within its stated error, at most 0.5 %, with steps
+   that vary by 10 %; its traffic within one message per link. */
 static void test_forecasts(void) {
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
@@ -224,8 +224,8 @@ static void test_stuck(void) {
   close_fixture(&f);
 }
 
-/* At the end the mean travels once from the lead to each other region that scores it, also if the
-   lead scores it itself, and a score comes back; in a forecast as in the whole. */
+/* At the end the mean is sent once from the lead to each other region that scores it, also if the
+   lead scores it itself, and a score is returned; in a forecast as in the whole. */
 static void test_who_scores_the_mean(void) {
   static const gt_ps_tests cases[][3] = {{{100, true}, {100, false}, {100, false}},
                                          {{100, true}, {50, true}, {100, false}},
@@ -248,7 +248,7 @@ static void test_who_scores_the_mean(void) {
       for (size_t k = 0; k < GT_RESULT_KINDS; k++)
         if (strcmp(link.kinds[k].kind, "model") == 0) models += link.kinds[k].messages;
       assert_int_equal(models, cases[i][r].scores);
-      /* What else differs are signs of life, of 64 bytes, and digits of the results. */
+      /* The rest of the difference is signs of life, of 64 bytes, and digits of the results. */
       const double there = x.links[r].bytes_other - plain.links[r].bytes_other,
                    back = x.links[3 * r].bytes_other - plain.links[3 * r].bytes_other,
                    scored = cases[i][r].scores;

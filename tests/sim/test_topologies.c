@@ -1,5 +1,5 @@
-/* The time of a round of ssgd and its bytes over each topology, on equal links, beside what the
-   equations say: bandwidth B, latency L, a model of m bytes on the wire, frames of f. */
+/* The time and bytes of a round of ssgd over each topology, on equal links, compared with the
+   equations: bandwidth B, latency L, a model of m bytes on the wire, frames of f. */
 #include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
@@ -10,7 +10,7 @@
 #define LATENCY_S  0.050
 #define MOST       16
 
-/* What is simulated; fields that are 0: 1 worker, ssgd, no access limit, all links equal. */
+/* The simulated case; fields that are 0: 1 worker, ssgd, no access limit, all links equal. */
 typedef struct {
   size_t n;        /* regions */
   const char *way; /* a key of sync */
@@ -82,7 +82,7 @@ static found simulate_law(const law *l) {
                             .wiring = l->parent && !l->search ? &tree : NULL};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
   gt_sim_region(sim, l->region, &r);
-  f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* after the last step nobody waits */
+  f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* no waiting after the last step */
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < n; k++) {
       if (i == k) continue;
@@ -175,7 +175,7 @@ static void assert_tree(size_t n, size_t depth, const size_t *parent) {
   assert_near("tree", n, f.round_s, 8 * m / RATE_BPS + 2 * d * LATENCY_S + (2 * d - 1) * frame_s);
   assert_int_equal(f.most, (int64_t)m);
   assert_int_equal(f.payload, 2 * (int64_t)(n - 1) * STEPS * (int64_t)m);
-  l.search = true; /* a better tree may have links of more latency, and fewer of them to the root */
+  l.search = true; /* a better tree can have slower links, and fewer of them to the root */
   assert_true(simulate_law(&l).round_s <= 1.01 * f.round_s);
 }
 
@@ -226,7 +226,7 @@ static void test_central(void) {
     }
 }
 
-/* Models go with their buffers, gradients without. */
+/* Models include their buffers, gradients do not. */
 static void test_central_with_buffers(void) {
   const size_t b = 9600;
   found f = simulate_law(&(law){.n = 3, .way = "central: r1", .workers = 2, .buffers = b});
@@ -236,8 +236,8 @@ static void test_central_with_buffers(void) {
   assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)(m + (double)b * sizeof(float)));
 }
 
-/* A run that limits.wan_bytes ends has used it up, but for a model to every other region over a
-   mesh, where the third round would have half of what it needs, and for a few pieces or chunks
+/* A run that limits.wan_bytes ends has used up the limit, except for a model to every other region
+   over a mesh, where the third round would have half of its need, and for a few pieces or chunks
    elsewhere. */
 static void test_limit_on_bytes(void) {
   static const char *const names[] = {"mesh", "hub", "tree", "ring"};

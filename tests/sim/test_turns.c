@@ -1,4 +1,4 @@
-/* No region starves another: where links are the bottleneck, all regions of asgd and asgd-ga end their
+/* No region starves another: if links are the bottleneck, all regions of asgd and asgd-ga end their
    training at about the same time, also those that forward the updates of others. */
 #include "tests.h"
 #include "cases.h"
@@ -34,7 +34,7 @@ static gt_job *job_of(const turns *t) {
   return job;
 }
 
-/* The time at which the first region ends its training, as a share of that of the last. */
+/* Returns the time at which the first region ends its training, as a share of that of the last. */
 static double first_end(const turns *t) {
   const int64_t samples[MOST] = {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000};
   gt_job *job = job_of(t);
@@ -42,7 +42,7 @@ static double first_end(const turns *t) {
   gt_sim *sim = NULL;
   double first = 1e9, last = 0;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
-  /* a tree is a line of regions: those in it forward what comes from both sides */
+  /* a tree that is a line of regions: the inner ones forward messages from both sides */
   size_t next[MOST];
   for (size_t r = 0; r < t->n; r++) next[r] = r < t->n / 2 ? r + 1 : r > t->n / 2 ? r - 1 : r;
   const gt_wiring line = {GT_TOPOLOGY_TREE, next};

@@ -73,7 +73,7 @@ static void send(pair *p, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
   gt_sim_send(&p->regions[0], 1, &head, bytes, cookie, 0);
 }
 
-/* Polls until nothing is under way. */
+/* Polls until nothing is in flight. */
 static void run(pair *p) {
   for (gt_ns at; (at = gt_sim_link_next(&p->regions[0])) != GT_NEVER;)
     gt_sim_poll(&p->regions[0], at);
@@ -99,8 +99,8 @@ static void test_what_has_no_cookie_departs_unsaid(void **state) {
   assert_int_equal(told.narrived, 1);
 }
 
-/* Control goes between the frames of a large message; that message arrives when its last frame
-   does. */
+/* Control frames go between the frames of a large message; that message arrives with its last
+   frame. */
 static void test_control_goes_first(void **state) {
   send(*state, GT_MSG_STATE, LARGE, 7);
   send(*state, GT_MSG_ACK, 0, 0);
@@ -122,7 +122,7 @@ static void test_each_is_counted_by_kind(void **state) {
   assert_true(back.messages == 0 && back.bytes_sent == 0 && back.bytes_other == hello);
 }
 
-/* A pipeline's: each has its kind's own sums, and a route in each of its frames. */
+/* Messages of a pipeline: each kind has its own sums, and each frame a route. */
 static void test_activations_are_counted_by_kind(void **state) {
   pair *p = *state;
   const uint8_t kinds[] = {GT_MSG_ACTIVATION, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};

@@ -1,4 +1,4 @@
-/* Random jobs whose topology is to be chosen, and the best of all ways by brute force. */
+/* Random jobs whose topology is to be chosen, and the best of all topologies by brute force. */
 #include "world_dice.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Random jobs whose topology is to be chosen, and the best of all ways by brute force. */
+/* Random jobs whose topology is to be chosen, and the best of all topologies by brute force. */
 #ifndef GEOTRAIN_TESTS_SIM_WORLD_DICE_H
 #define GEOTRAIN_TESTS_SIM_WORLD_DICE_H
 
@@ -15,7 +15,7 @@ typedef struct {
 /* Every link has 20 Mbit/s to 1 Gbit/s and 5 to 150 ms, each direction its own. */
 gt_job *dice_throw(gt_rng *rng, const dice_spec *spec);
 
-/* The best of some ways. */
+/* The best of the topologies tried so far. */
 typedef struct {
   double seconds; /* INFINITY before the first */
   size_t next[DICE_MOST], simulated;

@@ -1,4 +1,4 @@
-/* ama: models move towards each other, nobody waits, a model that has not left is replaced by the
+/* ama: models move towards each other without waiting, a model that has not left is replaced by the
    newer one, the last one arrives. */
 #include "world_run.h"
 
@@ -16,8 +16,8 @@ static double spread(const world *w) {
   return most;
 }
 
-/* Without learning, whatever the order of messages, no model leaves the hull of the starts, and the
-   regions come together. */
+/* Without learning, for any order of messages, no model leaves the convex hull of the starts, and
+   the regions converge. */
 static void test_contracts(void) {
   for (uint64_t seed = 0; seed < 50; seed++) {
     w_spec spec = {.strategy = "ama",
@@ -42,7 +42,7 @@ static void test_contracts(void) {
   }
 }
 
-/* One message, written out: parameters and buffers move by the sender's weight. */
+/* One message, computed by hand: parameters and buffers move by the sender's weight. */
 static void test_weight_of_the_sender(void) {
   w_spec spec = {.strategy = "ama",
                  .nregions = 2,
@@ -56,7 +56,7 @@ static void test_weight_of_the_sender(void) {
   for (size_t j = 0; j < W_PARAMS; j++) w->regions[0].params[j] = 10, w->regions[1].params[j] = 2;
   for (size_t j = 0; j < W_BUFFERS; j++)
     w->regions[0].buffers[j] = (float)j,
-    w->regions[1].buffers[j] = 8; /* (0 + j) is where buffers stay in region 0 */
+    w->regions[1].buffers[j] = 8; /* (0 + j) is the fixed point of the buffers in region 0 */
   w_begin(w);
   w_run_on(w);
   for (size_t j = 0; j < W_PARAMS; j++) assert_float_equal(w->regions[1].params[j], 4, 1e-6);
@@ -65,7 +65,7 @@ static void test_weight_of_the_sender(void) {
   w_close(w);
 }
 
-/* With halves one half, whatever the weights and the number of regions. */
+/* With `half` the factor is one half, for any weights and number of regions. */
 static void test_half_of_a_model(void) {
   for (size_t nregions = 2; nregions <= 3; nregions++) {
     w_spec spec = {.strategy = "ama",
@@ -94,7 +94,7 @@ static void test_half_of_a_model(void) {
   }
 }
 
-/* Two regions with equal weights: half is the weight, to the bit. */
+/* Two regions with equal weights: half equals the weight, to the bit. */
 static void test_half_is_the_weight_of_two_equal_regions(void) {
   size_t moved = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
@@ -114,7 +114,7 @@ static void test_half_is_the_weight_of_two_equal_regions(void) {
   assert_true(moved > 10);
 }
 
-/* Regions that learn from different data end nearer to each other than without exchange. */
+/* Regions that learn from different data end closer to each other than without exchange. */
 static void test_holds_regions_together(void) {
   w_spec spec = {
       .strategy = "none", .nregions = 3, .steps = {80, 80, 80}, .period = 2, .scale = 1, .seed = 6};

@@ -1,12 +1,12 @@
-/* train.clip in the strategies, written out: with ssgd the mean of the regions is clipped, not its
-   parts; what asgd-ga sends as gradients are those that the sender applied. */
+/* train.clip in the strategies, computed by hand: ssgd clips the mean of the regions, not its
+   parts; the gradients sent by asgd-ga are those that the sender applied. */
 #include "world_run.h"
 
 #include <math.h>
 
 enum { STEPS = 3 };
 
-/* Scales g to a norm of `clip` at most; returns whether it did. */
+/* Scales g to a norm of at most `clip`; returns true if it did. */
 static bool clip_to(double clip, double g[W_PARAMS]) {
   double sum = 0;
   for (size_t j = 0; j < W_PARAMS; j++) sum += g[j] * g[j];
@@ -59,7 +59,7 @@ static void test_mean(void) {
   assert_int_equal(check_mean(1e6, equal), 0);
 }
 
-/* Region 0 makes its steps and sends their gradients, region 1 makes none. */
+/* Region 0 trains and sends gradients, region 1 does not train. */
 static void test_sent_gradients(void) {
   double x[W_PARAMS], g[W_PARAMS], sum[W_PARAMS] = {0};
   w_spec spec = spec_of("asgd-ga", 0.5);

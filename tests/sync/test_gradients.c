@@ -1,5 +1,5 @@
-/* asgd and asgd-ga that send gradients.  With plain SGD at one rate they are those that send
-   updates; otherwise a gradient counts by the receiver's rate, and without the sender's
+/* asgd and asgd-ga with gradients.  With plain SGD at one rate they equal the same strategies with
+   updates; otherwise a gradient is applied at the receiver's rate, and without the sender's
    momentum. */
 #include "world_run.h"
 
@@ -8,7 +8,7 @@
 static const char *const names[] = {"asgd", "asgd-ga"};
 
 /* The two differ in the order of roundings only.  A step makes at most 4 roundings in a region
-   (product, sum, product, addition), each of M 2^-24 at most; M = 8 covers start and targets.  A
+   (product, sum, product, addition), each of at most M 2^-24; M = 8 covers start and targets.  A
    difference d changes a later gradient by at most 1.25 d, the largest curvature, so N steps of all
    regions enlarge it by at most (1 + 1.25 lr)^N. */
 static void test_plain_sgd_at_one_rate(void) {
@@ -36,10 +36,10 @@ static void test_plain_sgd_at_one_rate(void) {
     w_close(a);
     w_close(b);
   }
-  assert_true(largest > 1); /* far more than any bound: the law says something */
+  assert_true(largest > 1); /* far more than any bound, so the law is not vacuous */
 }
 
-/* Region 0 makes two steps, region 1 none.  Writes out where region 1 ends: with updates, and with
+/* Region 0 makes two steps, region 1 none.  Computes the result of region 1: with updates, and with
    gradients that it applies at its own rate. */
 static void by_hand(const w_spec *spec, double update[W_PARAMS], double gradient[W_PARAMS]) {
   const gt_lr_schedule *schedule = &spec->optim.schedule;
@@ -66,7 +66,7 @@ static void check_by_hand(w_spec spec) {
   for (size_t j = 0; j < W_PARAMS; j++) {
     assert_float_equal(a->regions[1].params[j], update[j], 1e-5);
     assert_float_equal(b->regions[1].params[j], gradient[j], 1e-5);
-    /* the sender itself does what its optimizer says, whatever it sends */
+    /* the sender's own steps do not depend on what it sends */
     assert_true(memcmp(&a->regions[0].params[j], &b->regions[0].params[j], sizeof(float)) == 0);
     apart = fmax(apart, fabs(update[j] - gradient[j]));
   }

@@ -1,5 +1,5 @@
 /* After ssgd and sma every region has the same parameters, bit for bit: uneven steps, early ends,
-   regions that never make a step. */
+   regions without steps. */
 #include "world_run.h"
 
 static void check(const w_spec *spec) {
@@ -53,8 +53,8 @@ static void test_sma(void) {
   }
 }
 
-/* Two regions run on while the third is done and its link from one of them is very slow: its inbox
-   holds what it must, and no more. */
+/* Two regions continue while the third has finished and its link from one of them is very slow: its
+   inbox holds all it must, and no more. */
 static void test_follower_behind_a_slow_link(void) {
   for (size_t outbox = 1; outbox <= 3; outbox++) {
     w_spec spec = {.strategy = "ssgd",
@@ -69,7 +69,7 @@ static void test_follower_behind_a_slow_link(void) {
     w_begin(w);
     size_t ahead = 0;
     while (w_step(w)) {
-      /* Only the way from 1 to 2 is slow. */
+      /* Only the link from 1 to 2 is slow. */
       w_link *slow = &w->links[1][2];
       if (slow->depart != GT_NEVER && slow->depart < w->now + 2000)
         slow->depart += w->links[1][2].flying ? 0 : 400;
@@ -87,8 +87,8 @@ static void test_follower_behind_a_slow_link(void) {
   }
 }
 
-/* A region that follows is settled when it has as many rounds from one peer as from the other; one
-   that is held is not settled. */
+/* A follower is settled when it has the same number of rounds from both peers; a region that is
+   held is not settled. */
 static void test_settled_says_whether_a_message_waits(void) {
   static const char *const names[] = {"ssgd", "sma"};
   for (size_t s = 0; s < 2; s++) {

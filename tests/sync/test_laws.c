@@ -26,9 +26,8 @@ static void test_ga_with_period_1_is_asgd(void) {
 }
 
 /* The two differ in the order of roundings only.  A round makes at most R + 3 roundings of numbers
-   no larger than M in either, each of M 2^-24 at most, and as 0 < 1 - lr curvature < 1 an error
-   made does not grow: K rounds differ by at most 2 K (R + 3) M 2^-24.  M = 8 covers start and
-   targets. */
+   at most M in either, each of at most M 2^-24, and as 0 < 1 - lr curvature < 1 an error does not
+   grow: K rounds differ by at most 2 K (R + 3) M 2^-24.  M = 8 covers start and targets. */
 static void test_sma_with_period_1_is_ssgd(void) {
   double largest = 0;
   for (uint64_t seed = 0; seed < 200; seed++) {
@@ -52,7 +51,7 @@ static void test_sma_with_period_1_is_ssgd(void) {
     w_close(a);
     w_close(b);
   }
-  assert_true(largest > 1); /* far more than the bound: the law says something */
+  assert_true(largest > 1); /* far more than the bound, so the law is not vacuous */
 }
 
 /* Bit for bit: the mean is formed by the same vector operations in region order. */
@@ -93,7 +92,7 @@ static void test_ssgd_is_one_region_with_the_mean(void) {
   }
 }
 
-/* Weights count: two regions, 3 to 1, against the sum written out in float64. */
+/* Weights: two regions, 3 to 1, against the sum computed in float64. */
 static void test_ssgd_weights(void) {
   w_spec spec = {.strategy = "ssgd",
                  .nregions = 2,
@@ -109,7 +108,8 @@ static void test_ssgd_weights(void) {
     for (int step = 0; step < 10; step++) {
       double g0 = (double)w_curvature(0, j) * (x - (double)w_target(0, j)),
              g1 = (double)w_curvature(1, j) * (x - (double)w_target(1, j));
-      x -= 0.1 * (step < 6 ? 0.75 * g0 + 0.25 * g1 : g0); /* a region that is done counts zero */
+      x -= 0.1 * (step < 6 ? 0.75 * g0 + 0.25 * g1 : g0); /* a region that has finished contributes
+                                                             zero */
     }
     assert_float_equal(w->regions[0].params[j], x, 1e-5);
   }

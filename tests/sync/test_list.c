@@ -1,4 +1,4 @@
-/* The list of strategies; `none`; what is saved is needed. */
+/* The list of strategies; `none`; every saved item is required. */
 #include "world_run.h"
 #include "../strategies.h"
 
@@ -16,7 +16,7 @@ static void test_names_and_tables_agree(void) {
   assert_null(sync_named(""));
 }
 
-/* Alone, whatever the strategy, a region does what its optimizer does; so does every region under
+/* Alone, with any strategy, a region does the same as its optimizer; so does every region under
    `none`. */
 static void test_alone_is_the_optimizer(void) {
   for (const char *const *name = gt_strategy_names; *name; name++) {
@@ -47,8 +47,8 @@ static void test_alone_is_the_optimizer(void) {
   }
 }
 
-/* Every item that a region saves is needed by its load, which says so; returns how many there
-   are. */
+/* Checks that the load requires every item that a region saves, with an error text; returns their
+   number. */
 static size_t assert_all_needed(world *w, w_region *r) {
   gt_state saved = {0};
   assert_int_equal(gt_sync_state(r->sync, (gt_state_way){.to = &saved}), GT_OK);
@@ -69,7 +69,7 @@ static size_t assert_all_needed(world *w, w_region *r) {
   return n;
 }
 
-/* Between any two events; returns the most items that the region ever saved. */
+/* Checks it between any two events; returns the largest number of items that the region saved. */
 static size_t most_items(const w_spec *spec, size_t region) {
   world *w = w_open(spec);
   w_begin(w);

@@ -1,5 +1,5 @@
-/* Nothing deadlocks under any interleaving, and as many messages are sent as the rule says: 500
-   random worlds a strategy. */
+/* No deadlock under any interleaving, and the expected number of messages: 500 random worlds per
+   strategy. */
 #include "cases.h"
 #include "world_run.h"
 #include "../strategies.h"

@@ -1,5 +1,6 @@
-/* What strategies save is all they need: a restart at any event of a run changes nothing; a crash
-   at any event changes no bit of ssgd and sma, and loses or doubles no update of the others. */
+/* The saved state of strategies is sufficient: a restart at any event of a run changes nothing; a
+   crash at any event changes no bit of ssgd and sma, and loses or duplicates no update of the
+   others. */
 #include "cases.h"
 #include "world_run.h"
 
@@ -96,7 +97,7 @@ static void test_crash_at_every_event_of_a_synchronous_run(void) {
       w_close(quiet);
     }
   }
-  assert_true(duplicates > 0); /* the case was there */
+  assert_true(duplicates > 0); /* the case did occur */
 }
 
 static void test_crash_at_every_event_of_an_asynchronous_run(void) {

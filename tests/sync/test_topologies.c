@@ -10,8 +10,8 @@ static const gt_topology all[] = {GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE, GT_TOPOLOGY
                                   GT_TOPOLOGY_CENTRAL};
 #define ALL 4
 
-/* Regions in random order; a tree's each hang from one before them; to a central one the others
-   send a message for each of up to three workers. */
+/* Makes routes with the regions in random order: in a tree each hangs from an earlier one; to a
+   central region the others send a message for each of up to three workers. */
 static void place(w_spec *spec, gt_topology topology, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 7, 0);
   size_t order[W_REGIONS];
@@ -110,7 +110,7 @@ static void test_every_region_gets_the_same_bits(void) {
   }
 }
 
-/* sma's means differ between topologies by rounding alone. */
+/* sma's means differ between topologies only by rounding. */
 static void test_means_are_those_of_a_mesh(void) {
   for (uint64_t seed = 0; seed < cases(300, 50); seed++) {
     w_spec spec = w_random("sma", seed);

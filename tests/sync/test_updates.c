@@ -1,13 +1,13 @@
-/* asgd and asgd-ga neither lose nor double an update: a region ends at its start plus all updates,
-   the remote ones times the scale. */
+/* asgd and asgd-ga neither lose nor duplicate an update: a region ends at its start plus all
+   updates, the remote ones times the scale. */
 #include "world_run.h"
 
 #include <float.h>
 #include <math.h>
 
-/* The sum is formed in float64 beside the run.  Each of the N updates of all regions is rounded
-   when made, when accumulated and when added, each time by half an epsilon of at most M = |start| +
-   everything ever moved. */
+/* Computes the sum in float64 beside the run.  Each of the N updates of all regions is rounded when
+   made, when accumulated and when added, each time by half an epsilon of at most M = |start| + the
+   sum of all moves. */
 static void assert_conserved(const world *w) {
   for (size_t i = 0; i < w->spec.nregions; i++) {
     for (size_t j = 0; j < W_PARAMS; j++) {
@@ -25,7 +25,7 @@ static void assert_conserved(const world *w) {
   }
 }
 
-/* With `average` every region ends at its start plus all that was posted. */
+/* Checks that with `average` every region ends at its start plus everything posted. */
 static void assert_averaged(const world *w) {
   for (size_t i = 0; i < w->spec.nregions; i++) {
     for (size_t j = 0; j < W_PARAMS; j++) {
@@ -33,7 +33,7 @@ static void assert_averaged(const world *w) {
       int64_t updates = 0;
       for (size_t k = 0; k < w->spec.nregions; k++) {
         expected += w->regions[k].posted[j];
-        size += 3 * w->regions[k].moved[j]; /* made, taken back in part, added elsewhere */
+        size += 3 * w->regions[k].moved[j]; /* made, partly subtracted, added elsewhere */
         updates += w->spec.steps[k];
       }
       assert_true(fabs((double)w->regions[i].params[j] - expected) <=
@@ -55,8 +55,8 @@ static void test_average(void) {
   }
 }
 
-/* While all make steps an update counts by its region's weight; where the others are done, in
-   full. */
+/* While all train, an update is scaled by its region's weight; after the others have finished, it
+   counts in full. */
 static void test_shares_of_an_average(void) {
   w_spec spec = {.strategy = "asgd-ga",
                  .nregions = 2,
@@ -106,8 +106,8 @@ static void test_asgd_ga(void) {
   conserve("asgd-ga");
 }
 
-/* A link far too slow for what is sent: workers wait, queues stay bounded (the world asserts it), and
-   every update arrives once. */
+/* A link far too slow for the traffic: workers wait, queues stay bounded (the world asserts it),
+   and every update arrives once. */
 static void test_slow_links_and_an_outbox_of_one(void) {
   static const char *const names[] = {"asgd", "asgd-ga"};
   for (size_t s = 0; s < 2; s++) {
@@ -129,8 +129,8 @@ static void test_slow_links_and_an_outbox_of_one(void) {
   }
 }
 
-/* A held worker's update is seen by others before the next gradient is taken: without hold the
-   accumulated steps would pass the period. */
+/* Other regions see a held worker's update before the next gradient is taken: without hold the
+   accumulated steps would exceed the period. */
 static void test_an_update_is_at_most_a_period(void) {
   w_spec spec = {.strategy = "asgd-ga",
                  .nregions = 2,
@@ -153,7 +153,7 @@ static void test_an_update_is_at_most_a_period(void) {
   w_close(w);
 }
 
-/* A run that has drained and is made longer by a resume accumulates whole periods again. */
+/* A run that has drained and is extended by a resume accumulates whole periods again. */
 static void test_a_longer_run_accumulates_again(void) {
   const w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .period = 3, .scale = 1, .outbox = 4};
   float grads[W_PARAMS] = {1};

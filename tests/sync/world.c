@@ -1,4 +1,4 @@
-/* The world: what the PS does for a strategy, over links with random delays. */
+/* The world: the PS's services for a strategy, over links with random delays. */
 #include "world.h"
 #include "../strategies.h"
 
@@ -53,7 +53,7 @@ void w_arm(world *w, size_t from, size_t to) {
     link->depart = w->now + w_delay(w, from, to);
 }
 
-/* The receiver has taken the messages of the link up to this one. */
+/* Acknowledges the messages of the link up to this one. */
 static void w_acked(world *w, size_t from, size_t to, uint64_t sequence) {
   w_link *link = &w->links[from][to];
   link->applied = sequence;

@@ -1,7 +1,6 @@
-/* A little deterministic world of R regions in one process: what the PS does for a strategy, links
-   that are FIFO with seeded random delays, bounded outboxes, acknowledgements, DONE after
-   everything before it, workers that compute gradients of a quadratic loss.  world_run.h moves
-   it. */
+/* A small deterministic world of R regions in one process: the PS's services for a strategy, FIFO
+   links with seeded random delays, bounded outboxes, acknowledgements, DONE after everything before
+   it, workers that compute gradients of a quadratic loss.  world_run.h advances it. */
 #ifndef GEOTRAIN_TESTS_SYNC_WORLD_H
 #define GEOTRAIN_TESTS_SYNC_WORLD_H
 
@@ -11,7 +10,7 @@
 #define W_REGIONS 6
 #define W_WORKERS 3
 #define W_QUEUE   128
-#define W_PIECE   3 /* floats of a piece, where messages have pieces */
+#define W_PIECE   3 /* floats of a piece, if messages have pieces */
 #define W_PARAMS  7
 #define W_BUFFERS 3
 #define W_MODEL   (W_PARAMS + W_BUFFERS)
@@ -25,9 +24,9 @@ typedef struct {
   int64_t period;
   double scale;
   bool average, gradients, halves; /* as in gt_sync_options */
-  /* messages that have not begun to leave; that are under way and not acknowledged */
+  /* messages queued; messages in flight and not acknowledged */
   size_t outbox, window;
-  size_t workers;         /* more than 1: gradients may be computed while workers are held */
+  size_t workers;         /* more than 1: gradients can be computed while workers are held */
   double slow[W_REGIONS]; /* factor of the delays of a region's links; 0: 1 */
   gt_topology topology;
   size_t next[W_REGIONS];   /* as in gt_exchange_spec; not with a mesh */
@@ -42,15 +41,15 @@ typedef struct {
   uint64_t cookie;
   gt_frame_header head;
   gt_ns arrive, acked; /* GT_NEVER: not yet known */
-  /* at the receiver; sent again after a crash, so that the receiver may have it */
+  /* at the receiver; sent again after a crash, so that the receiver could have it already */
   bool here, resent;
 } w_message;
 
-/* One direction.  queue[0..flying) are under way, the rest have not begun to leave. */
+/* One direction.  queue[0..flying) are in flight, the rest are queued. */
 typedef struct {
   w_message queue[W_QUEUE];
   size_t count, flying;
-  gt_ns depart, last_arrival, done_at; /* of the first that waits; of DONE */
+  gt_ns depart, last_arrival, done_at; /* of the first queued message; of DONE */
   uint64_t received, applied;          /* last received; last taken by the receiver */
   uint64_t value;                      /* of the last message delivered */
   int64_t posted, delivered, replaced, duplicates, samples;
@@ -75,7 +74,7 @@ typedef struct {
   gt_optim *optim;
   float params[W_PARAMS], buffers[W_BUFFERS];
   double sent[W_PARAMS], moved[W_PARAMS]; /* sums over own gradients of -lr g and of its size */
-  double posted[W_PARAMS];                /* sum of what was posted */
+  double posted[W_PARAMS];                /* sum of all posted updates */
   w_worker workers[W_WORKERS];
   int64_t assigned, given;
   bool held, draining, done;
@@ -86,7 +85,7 @@ typedef struct world {
   w_spec spec;
   gt_sync_env env;
   size_t unit;     /* messages of an exchange on a link */
-  size_t inflight; /* most messages under way on a link */
+  size_t inflight; /* largest number of messages in flight on a link */
   double weights[W_REGIONS];
   w_region regions[W_REGIONS];
   w_link links[W_REGIONS][W_REGIONS];
@@ -108,16 +107,16 @@ float w_gradient(size_t region, size_t j, float w);
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-/* A delay from `from` to `to`, mostly short, at times long. */
+/* Draws a delay from `from` to `to`, mostly short, sometimes long. */
 gt_ns w_delay(world *w, size_t from, size_t to);
-/* The first waiting message of a link gets its time of departure when the window lets it go. */
+/* Sets the departure time of the first queued message of a link when the window allows it. */
 void w_arm(world *w, size_t from, size_t to);
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* On the region's exchange. */
+/* Returns the environment on the region's exchange. */
 gt_sync_env w_env(world *w, w_region *r);
-/* Another one, without collectives. */
+/* Opens another exchange, without collectives. */
 gt_exchange *w_exchange(world *w, w_region *r);
 void w_open_outbox(world *w, w_region *r);
 void w_create_strategy(world *w, w_region *r);

@@ -1,4 +1,4 @@
-/* The world moves from event to event, and restarts. */
+/* Advances the world from event to event, and restarts it. */
 #include "world_run.h"
 
 static void w_give(world *w, w_region *r, w_worker *worker) {
@@ -15,19 +15,19 @@ static void w_give(world *w, w_region *r, w_worker *worker) {
                       W_SAMPLES);
 }
 
-/* A worker computes on the parameters as they are now. */
+/* Copies the current parameters for a worker's computation. */
 static void w_snapshot(w_region *r, w_worker *worker) {
   for (size_t j = 0; j < W_PARAMS; j++) worker->grads[j] = w_gradient(r->id, j, r->params[j]);
 }
 
-/* What a region does between events: gives pending gradients, starts workers, drains, says that it
-   is done. */
+/* The actions of a region between events: gives pending gradients, starts workers, drains,
+   announces that it has finished. */
 static void w_pump(world *w, w_region *r) {
   for (size_t i = 0; i < w->spec.workers; i++) {
     w_worker *worker = &r->workers[i];
     if (worker->work == W_PENDING && !r->held) w_give(w, r, worker);
-    /* With one worker it starts on the parameters that the step gave; with more, while others
-       wait. */
+    /* A single worker starts on the parameters of the last step; of several, one can start while
+       others wait. */
     if (worker->work == W_IDLE && (!r->held || w->spec.workers > 1) &&
         r->assigned < w->spec.steps[r->id]) {
       r->assigned++;
@@ -86,7 +86,7 @@ static w_event w_next(const world *w) {
       }
       if (link->flying && link->queue[0].acked != GT_NEVER)
         w_earlier(&best, W_ACKED, link->queue[0].acked, a, b, 0);
-      /* DONE overtakes data; the PS keeps it until everything before it was received. */
+      /* DONE overtakes data; the PS holds it until everything before it has been received. */
       if (link->applied == (uint64_t)gt_outbox_look(w->regions[a].outbox, b).sent)
         w_earlier(&best, W_DONE, link->done_at, a, b, 0);
     }
@@ -118,7 +118,7 @@ static void w_arrive(world *w, size_t a, size_t b, size_t m) {
   link->received++;
   link->delivered++;
   link->samples += (int64_t)message->head.detail;
-  const w_message got = *message; /* the queue may move */
+  const w_message got = *message; /* the queue can move */
   gt_outbox_received(w->regions[b].outbox, a, (int64_t)got.head.sequence);
   if (gt_exchange_receive(w->regions[b].exchange, a, &got.head, got.body) == GT_RECEIPT_TAKEN)
     gt_outbox_ack(w->regions[b].outbox, a, 1);
@@ -229,7 +229,7 @@ w_spec w_random(const char *strategy, uint64_t seed) {
 
 /* ---- restart --------------------------------------------------------------------------------- */
 
-/* A copy of everything that a region's strategy and optimizer list. */
+/* Copies everything that a region's strategy and optimizer save. */
 static gt_state w_saved(w_region *r) {
   gt_state lent = {0}, copy = {.owns_data = true};
   gt_sync_state(r->sync, (gt_state_way){.to = &lent});
@@ -251,7 +251,7 @@ static size_t w_whole(const void *ctx, const gt_frame_header *head) {
   return (head->kind == GT_MSG_STATE ? W_MODEL : W_PARAMS) * sizeof(float);
 }
 
-/* All that is under way from the region is lost; its outbox sends again what it has saved. */
+/* Drops everything in flight from the region; its outbox resends what it has saved. */
 static void w_send_again(world *w, w_region *r, const gt_state *state) {
   for (size_t b = 0; b < w->spec.nregions; b++) w->links[r->id][b].count = 0;
   gt_outbox_close(r->outbox);
@@ -261,8 +261,8 @@ static void w_send_again(world *w, w_region *r, const gt_state *state) {
   w->resending = false;
 }
 
-/* Replaces a region's strategy and optimizer by new ones that load what the old ones saved;
-   on_start must ask for the same hold. */
+/* Replaces a region's strategy and optimizer by new ones that load the saved state; on_start must
+   request the same hold. */
 static void w_restart_region(world *w, w_region *r, bool crash) {
   gt_state state = w_saved(r);
   bool held = r->held;
@@ -277,12 +277,12 @@ static void w_restart_region(world *w, w_region *r, bool crash) {
   r->held = false;
   gt_exchange_start(r->exchange);
   if (r->draining) gt_sync_on_drain(r->sync, w->now);
-  /* an update of another region that found no room when it came is lost, and comes again */
+  /* another region's update that found no space is lost, and is sent again */
   assert_true(r->held == held || (crash && !r->held));
 }
 
-/* After a resume every region says so, and whoever is done says that again.  Nobody's training
-   becomes longer here, so that no round is the first for anybody. */
+/* After a resume every region announces it, and regions that had finished announce that again.  No
+   training is extended here, so no round is the first of a region. */
 static void w_rejoin(world *w) {
   for (size_t a = 0; a < w->spec.nregions; a++)
     for (size_t b = 0; b < w->spec.nregions; b++) {

@@ -1,4 +1,4 @@
-/* The two clocks of a run, as far as they work without MPI: the current time, how long work takes,
+/* The two clocks of a run, as far as they work without MPI: the current time, durations of work,
    and the times in a summary. */
 #include "internal.h"
 #include "tests.h"
@@ -40,7 +40,7 @@ static void they_are_told_apart_by_name(void) {
   assert_string_equal(gt_clock_virtual.name, "virtual");
 }
 
-/* Only the PS's work moves the virtual clock, by the time that the job gives. */
+/* Only the PS's work advances the virtual clock, by the time given in the job. */
 static void work_takes_virtual_time(void) {
   world w;
   open_world(&w, &gt_clock_virtual, "8 s");
@@ -75,8 +75,8 @@ static void real_time_goes_on_by_itself(void) {
   close_world(&w);
 }
 
-/* A quarter of limits.local, 5 s at most; under the virtual clock the PS's own timer never
-   fires. */
+/* Keepalives are sent after a quarter of limits.local, at most 5 s; under the virtual clock the
+   PS's own timer never fires. */
 static void workers_are_kept_alive(void) {
   world w;
   open_world(&w, &gt_clock_real, "8 s");
@@ -113,8 +113,7 @@ static void count(void *ctx) {
   ++*(int *)ctx;
 }
 
-/* Checks that the clock sleeps for the rest of the time that the work must take, with progress of
-   messages. */
+/* Checks that the clock sleeps for the rest of the required time, with progress of messages. */
 static gt_ns compute(const gt_clock_ops *clock, gt_ns ago, gt_ns cost, double slowdown,
                      int *turns) {
   gt_ns now = gt_now();

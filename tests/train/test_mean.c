@@ -1,5 +1,5 @@
-/* The mean of the regions' models at the end: weighted, and added in region order whatever the
-   order of arrival.  What is equal in all regions is copied, separately for parameters and
+/* The mean of the regions' models at the end: weighted, and added in region order for any order of
+   arrival.  Values that are equal in all regions are copied, separately for parameters and
    statistics. */
 #include "ending.h"
 #include "tests.h"
@@ -10,7 +10,7 @@
 
 static const double weights[R] = {0.4, 0.3, 0.2, 0.1};
 
-/* Region r's model; parameters and buffers are equal in all regions, or not. */
+/* Makes region r's model; parameters and buffers are equal in all regions, or not. */
 static void model_of(float *model, size_t r, bool alike, bool buffers_alike) {
   for (size_t i = 0; i < P; i++) model[i] = 0.1f * (float)(i + 1) + (alike ? 0 : 0.7f * (float)r);
   for (size_t i = P; i < P + B; i++)
@@ -68,8 +68,8 @@ static void equal_parameters_and_statistics_of_their_own(void) {
   }
 }
 
-/* The model of a region without weight does not count, not even where it is no number; the others
-   are compared among themselves. */
+/* The model of a region without weight is ignored, even if it is NaN; the others are compared among
+   themselves. */
 static void without_weight(size_t idle, bool alike) {
   static const double shares[R] = {0.5, 0.3, 0.2, 0};
   double of[R];
