@@ -16,7 +16,7 @@ def settings(program, job, data, sets):
 
 
 def check(result, made_with):
-    """Notes what `result` (a file or folder that is there or will be) is made with; ends the program where it was made with anything else."""
+    """Records the settings of `result`, an existing or future file or folder; ends the program if it was made with other settings."""
     note = result + ".made-with.json"
     if not os.path.exists(note):
         if os.path.exists(result):

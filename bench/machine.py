@@ -3,7 +3,7 @@ import ctypes.util
 import glob
 import os
 
-# What holds a side to AVX2: GEOTRAIN_ISA geotrain, the others PyTorch and the libraries of both.
+# Variables that limit a side to AVX2: GEOTRAIN_ISA geotrain, the others PyTorch and the libraries of both.
 AVX2 = {
     "GEOTRAIN_ISA": "avx2",
     "ATEN_CPU_CAPABILITY": "avx2",
@@ -56,7 +56,7 @@ def huge_pages():
 
 
 def allocators():
-    """Name -> environment of the allocators that a PyTorch can run with, with huge pages where a
+    """Name -> environment of the allocators available to a PyTorch, with huge pages where a
     program may ask for them.  And the reasons for those that are not there.
 
     tcmalloc itself never asks for huge pages; THP_MEM_ALLOC_ENABLE makes PyTorch 2 ask for them,

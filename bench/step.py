@@ -39,7 +39,7 @@ def options():
 
 
 def no_compile():
-    """Why torch.compile cannot work here; None where it can."""
+    """Why torch.compile cannot work here; None if it can."""
     compiler = os.environ.get("CXX", "g++")
     if not hasattr(torch, "compile"):
         return "it has no torch.compile"
@@ -51,7 +51,7 @@ def no_compile():
 
 
 def no_fused():
-    """Why there is no fused SGD; None where there is one."""
+    """Why there is no fused SGD; None if there is one."""
     try:
         parameter = torch.nn.Parameter(torch.zeros(2))
         parameter.grad = torch.ones(2)
@@ -90,7 +90,7 @@ def make(o):
 
 
 def huge_mb():
-    """How much of this process lies in huge pages."""
+    """How much of this process is in huge pages."""
     with open("/proc/self/smaps_rollup", encoding="ascii") as file:
         return sum(int(line.split()[1]) for line in file if line.startswith("AnonHugePages")) / 1e3
 
@@ -108,8 +108,8 @@ def measure(o):
     update = optimizer.step
     if o.compile:
         loss, update = torch.compile(loss), torch.compile(update)
-    # The first step compiles, the second the update once more (momentum is there by then): three
-    # compiled ones follow before time counts.
+    # The first step compiles, and the second compiles the update again, now with momentum; three
+    # compiled steps follow before the measurement.
     times, warm = [], max(5 if o.compile else 2, o.rounds // 10)
     for i in range(o.rounds + warm):
         start = time.perf_counter()

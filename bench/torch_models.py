@@ -71,7 +71,7 @@ class ResNet18(nn.Module):
 
 
 class DeepFM(nn.Module):
-    """Guo et al. 2017: a bias, a weight an id, products of pairs of vectors, and an MLP on all vectors; one logit (N,1)."""
+    """Guo et al. 2017: a bias, a weight per id, products of pairs of vectors, and an MLP on all vectors; one logit (N,1)."""
 
     def __init__(self, features=5382, fields=10, k=10, mlp=(400, 400, 400)):
         super().__init__()
@@ -92,7 +92,7 @@ class DeepFM(nn.Module):
 
 
 class LSTM(nn.Module):
-    """Vectors of words, an LSTM, and a linear layer on its last state.  Ids 0 in front of a text are padding: its sequence begins behind them, with the
+    """Vectors of words, an LSTM, and a linear layer on its last state.  Leading ids 0 of a text are padding: its sequence begins after them, with the
     state 0, which is also that of a text without words."""
 
     def __init__(self, features=20002, classes=2, k=128, hidden=128):
@@ -107,7 +107,7 @@ class LSTM(nn.Module):
         if not bool(padding.any()):
             return self.fc(self.lstm(v)[1][0][0])
         length = x.shape[1] - padding
-        # Padding behind, where it does not change the states before it; PyTorch's packed sequences are several times slower.
+        # Padding at the end, which does not change earlier states; PyTorch's packed sequences are several times slower.
         turned = (torch.arange(x.shape[1]) + padding[:, None]) % x.shape[1]
         states = self.lstm(v.gather(1, turned[:, :, None].expand_as(v)))[0]
         last = states[torch.arange(len(x)), length.clamp(min=1) - 1]
@@ -115,7 +115,7 @@ class LSTM(nn.Module):
 
 
 class GatedStep(nn.Module):
-    """SR-GNN's step over graphs of sessions; a GRU whose input is the mean of what predecessors and successors send."""
+    """SR-GNN's step over graphs of sessions; a GRU whose input is the mean of the messages of predecessors and successors."""
 
     def __init__(self, hidden):
         super().__init__()
@@ -134,7 +134,7 @@ class GatedStep(nn.Module):
 
 
 class NISER(nn.Module):
-    """Gupta et al. 2019, with SR-GNN's names, without dropout and positions: scores of all items for sessions (N,T) of ids; ids 0 in front are padding."""
+    """Gupta et al. 2019, with SR-GNN's names, without dropout and positions: scores of all items for sessions (N,T) of ids; leading ids 0 are padding."""
 
     def __init__(self, features=43098, hidden=100, sigma=16.0):
         super().__init__()
@@ -148,7 +148,7 @@ class NISER(nn.Module):
 
     @staticmethod
     def graphs(x):
-        """Of each session: its different items, the matrices of connections, and which node each click is; all padded with zeros."""
+        """For each session: its distinct items, the matrices of connections, and the node of each click; all padded with zeros."""
         sessions = [[i for at, i in enumerate(row) if any(row[: at + 1])] for row in x.tolist()]
         nodes = [list(dict.fromkeys(session)) for session in sessions]
         n, t = max(1, max(map(len, nodes))), max(1, max(map(len, sessions)))
@@ -165,7 +165,7 @@ class NISER(nn.Module):
         return items, share(edges.transpose(1, 2)), share(edges), alias, mask
 
     def keep(self, x):
-        """Makes the graphs of this batch once, for a measurement that leaves them out."""
+        """Makes the graphs of this batch once, for a measurement that excludes them."""
         self.kept = self.graphs(x)
 
     def forward(self, x):
@@ -229,7 +229,7 @@ class Layer(nn.Module):
 
 
 class GPT(nn.Module):
-    """GPT-2 without dropout: ids (N,T) to the logits (N,T,features) of the ids behind them."""
+    """GPT-2 without dropout: ids (N,T) to the logits (N,T,features) of the next ids."""
 
     def __init__(self, features=256, layers=6, width=384, heads=6, context=256, tied=True):
         super().__init__()
@@ -263,7 +263,7 @@ def loss_of(model, scores, labels):
 
 
 def opened(path):
-    """The head of a safetensors file, and the bytes behind it."""
+    """The header of a safetensors file, and the bytes after it."""
     with open(path, "rb") as file:
         blob = file.read()
     length = int.from_bytes(blob[:8], "little")
@@ -275,7 +275,7 @@ def notes(path):
 
 
 def read(path):
-    """The tensors of a safetensors file, as numpy has them, in the order they lie in."""
+    """The tensors of a safetensors file as numpy arrays, in file order."""
     head, data = opened(path)
     head.pop("__metadata__")
     tensors = {}
@@ -287,7 +287,7 @@ def read(path):
 
 
 def load(name, path):
-    """The model `name` with the weights of an exported file: every tensor has its place, and every place a tensor."""
+    """The model `name` with the weights of an exported file: a one-to-one mapping of tensors."""
     tensors = read(path)
     if name == "lenet5":
         model = LeNet(c=tensors["conv1.weight"].shape[1], classes=tensors["fc3.weight"].shape[0])

@@ -117,7 +117,7 @@ def auc(scores, labels):
 
 
 def warm_up(model, optimizer, step, x, y, sizes):
-    """Three steps of each size of batch, so that all is compiled; then everything is as it was."""
+    """Three steps of each batch size, so that all is compiled; then restores the state."""
     before = copy.deepcopy(model.state_dict())
     for size in sizes:
         for _ in range(3):
@@ -168,7 +168,7 @@ def train(p, model, optimizer, x, y, border):
 
 
 def ranks(out, y):
-    """Of each label: 1 plus the classes with a higher score, or with the same and a lower number."""
+    """The rank of each label: 1 plus the number of classes with a higher score, or with the same score and a lower number."""
     own = out.gather(1, y[:, None])
     ties = (out == own) & (torch.arange(out.shape[1]) < y[:, None])
     return 1 + ((out > own) | ties).sum(1)

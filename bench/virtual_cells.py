@@ -146,7 +146,7 @@ LARGE = ("model={name: gpt, layers: 2, width: 128, heads: 4, context: 16}", "dat
          "train.optimizer={name: adamw, lr: 0.01}", "checkpoint.every={steps: 3}", "sync.period=2")
 # A fourth region that only aggregates, at the hub.
 AGGREGATES = ("regions.3.ranks=1", "data.partition.shares=[4, 3, 2, 0]", "sync.topology=hub", "sync.hub=sydney")
-# A model with normalisations, whose statistics travel, too.
+# A model with normalisations, whose statistics are sent, too.
 STATISTICS = ("model.name=resnet18", "data={path: few.h5, partition: {by: shares, shares: [2, 1]}}", "train.batch=2", "train.until={steps: 2}",
               "regions=[{name: london, ranks: 3}, {name: mumbai, ranks: 2, compute: {samples_per_s: 1}}]",
               "wan={default: {bandwidth: 1 Gbit/s, latency: 9 ms}}",
@@ -184,7 +184,7 @@ def topology_cells():
 
 
 def option_cells():
-    """Settings that change what is added up, by which factor, or when."""
+    """Settings that change the contributions of a sum, their weights, or their time."""
     options = [
         ("weights/ssgd", "ssgd", ["sync.weights=equal"]),
         ("weights/ama", "ama", ["sync.weights=equal"]),

@@ -26,7 +26,7 @@ run_dir=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 resume=()
 if [ "${1:-}" = --resume ]; then
   if [ $# -lt 2 ]; then
-    echo "geotrain: --resume needs the run directory to go on with, as in --resume runs/quickstart-20260101-120000" >&2
+    echo "geotrain: --resume needs the run directory to continue, as in --resume runs/quickstart-20260101-120000" >&2
     exit 2
   fi
   run_dir=$2
@@ -56,7 +56,7 @@ geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
 if [ ! -s "$data" ]; then
   # The import writes a temporary file first, with its process id in the name: so an existing data set
-  # is whole, and the file that a stop leaves is known.
+  # is complete, and the leftover of a stopped import is known.
   trap 'kill "$!" 2>/dev/null; wait "$!" || true; rm -f "${data%/*}/.${data##*/}.tmp-$!-"*; exit 130' INT TERM HUP
   "$geotrain" data import mnist "$images" "$data" &
   wait "$!"
@@ -65,7 +65,7 @@ fi
 
 # One thread per rank: the ranks share the cores of this machine.
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-# shellcheck disable=SC2046 # a word a line
+# shellcheck disable=SC2046 # one word per line
 export $(grep '^[A-Z]' jobs/mpi.env)
 
 # mpirun kills its ranks on INT and TERM, but passes USR1 on, and the ranks then stop with a
@@ -110,7 +110,7 @@ again="bash$(printf ' %q' "$0" --resume "$run_dir" "$@")"
 if [ "$came_from" != "$GEOTRAIN_ROOT" ] && [ "${run_dir#/}" = "$run_dir" ]; then run_dir=$GEOTRAIN_ROOT/$run_dir; fi
 case $code in
   0) echo "geotrain: results are in $run_dir: summary.json, one record a region (*.jsonl), checkpoints (ckpt/)" ;;
-  75) echo "geotrain: stopped, the checkpoint is written; go on with: $again" ;;
+  75) echo "geotrain: stopped, the checkpoint is written; continue with: $again" ;;
   *)
     echo "geotrain: the run ended with code $code; what it wrote is in $run_dir" >&2
     if [ -d "$run_dir/ckpt" ]; then echo "geotrain: it continues from its last checkpoint with: $again" >&2; fi

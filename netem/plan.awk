@@ -1,4 +1,4 @@
-# Reads a resolved job (`geotrain info JOB.yaml`) and writes what the laboratory builds, one item
+# Reads a resolved job (`geotrain info JOB.yaml`) and writes the laboratory's plan, one item
 # per line:
 #   job NAME | emulate BOOL | warning WORDS
 #   region INDEX NAME RANKS ACCESS          rates in bit/s on the wire, 0: unlimited
@@ -123,7 +123,7 @@ function links(    i, l, p, q) {
       if (p != q && !known[p, q]) direction("wan.default", p, q)
 }
 
-# Number of packets that netem must hold: those under way (data of this direction, or
+# Number of packets that netem must hold: those in flight (data of this direction, or
 # acknowledgements of the other), and a router's buffer of one round trip or 100 ms.  At least 1000
 # (netem's default).
 function limit(p, q,    here, back, way) {
