@@ -29,7 +29,7 @@ typedef struct {
   size_t buffer;
   size_t at;           /* first sample, from the buffer's begin */
   size_t first, count; /* the samples in this worker's share */
-} gt_pipe_piece;
+} gt_pipe_input;
 
 /* A pass.  W has neither input nor output. */
 typedef struct {
@@ -43,7 +43,7 @@ typedef struct {
   bool last;         /* of the worker's step */
   /* The whole input, in order of samples; borrowed for the call.  0: the first span's F reads data,
      the last span's B begins at the loss. */
-  const gt_pipe_piece *pieces;
+  const gt_pipe_input *pieces;
   size_t npieces;
   size_t out; /* buffer of the output; GT_PIPE_NONE: there is none */
 } gt_pipe_order;

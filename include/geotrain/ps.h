@@ -5,11 +5,11 @@
 #define GEOTRAIN_PS_H
 
 #include "geotrain/data.h"
+#include "geotrain/pipe_job.h"
+#include "geotrain/pipe_region.h"
 #include "geotrain/sync.h"
 
 typedef struct gt_ps gt_ps;
-struct gt_pipe_job;
-struct gt_pipe_schedule;
 
 /* ---- orders and pushes ----------------------------------------------------------------------- */
 
@@ -95,9 +95,23 @@ typedef struct {
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* The strategy's decision, for the record (gt_sync_host.decided).  NULL: it is not recorded. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
-  /* With `adapts`: steps from the next one on run this schedule, which is valid until the next call
-     or the end of the PS. */
-  void (*reorder)(void *ctx, const struct gt_pipe_schedule *schedule);
+  /* With `passes`, in place of `order` for a step or an evaluation: the worker, which is idle,
+     begins this pass of the order; `begins`: it is the first one.  cost: its time by the job, 0:
+     none is given.  gt_ps_pass_made follows. */
+  void (*pass)(void *ctx, size_t worker, const gt_ps_order *order, const gt_pipe_order *pass,
+               bool begins, gt_ns cost);
+  /* All passes of the order are made: the worker gives its gradient or scores, which takes no
+     time. */
+  void (*end)(void *ctx, size_t worker, const gt_ps_order *order);
+  /* Sends a packet to another region.  cookie: 0, or gt_ps_departed follows. */
+  void (*packet)(void *ctx, size_t region, const gt_frame_header *head,
+                 const gt_pipe_packet *packet, uint64_t cookie);
+  /* Puts a packet that has arrived into its landing buffer, of this shape; its bytes are not 0. */
+  void (*land)(void *ctx, size_t shape, const gt_pipe_packet *packet, const void *payload);
+  /* Returns a time of the peer's clock by this PS's clock.  NULL: there is one clock. */
+  gt_ns (*here)(void *ctx, size_t peer, gt_ns theirs);
+  /* Ends the run because of what workers or other regions did; does not return. */
+  void (*fault)(void *ctx, gt_status status);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
   /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances
@@ -171,9 +185,12 @@ typedef struct {
   /* With stages, and gradients that are clipped by the norm of all stages: as in gt_sync_env. */
   const size_t *owners;
   size_t nowners;
+  /* With stages: the pipeline whose passes the PS orders (host.pass).  NULL: the host makes a step
+     of one order. */
+  const gt_pipe_job *passes;
   /* With stages: the order of passes follows the network, beginning with the plan of this pipeline.
      NULL: it stays. */
-  const struct gt_pipe_job *adapts;
+  const gt_pipe_job *adapts;
   gt_topology topology;
   const size_t *next;    /* as in gt_exchange_spec; of copies, among the twins of each region */
   const size_t *workers; /* likewise */
@@ -199,7 +216,9 @@ typedef struct {
          score while the live one continues */
       snapshot_buffers;
   int nonfinite_limit;
-  double wan_bytes_limit; /* of all regions together; 0: none.  With stages: gt_ps_posted */
+  double wan_bytes_limit; /* of all regions together; 0: none.  With stages:
+                             activations count, too, and the run ends after the step that goes
+                             beyond it */
   gt_ns heartbeat, keepalive;
   int64_t round; /* the checkpoint round that was last taken anywhere; 0: none */
   gt_ps_host host;
@@ -221,22 +240,16 @@ void gt_ps_start(gt_ps *ps, gt_ns now);
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
 /* Takes a worker's gradient of its batch; grads are borrowed until host.taken(worker). */
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
+/* Call when a worker has made a pass, with the time of its work and of the wait before it. */
+void gt_ps_pass_made(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait);
 /* Takes a worker's answer to an EVAL order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
-/* Call when a message of data or control kind has arrived (not REPORT, MODEL, HELLO, BYE).
-   GT_ERR_FAULT: the job does not allow it (kind, codec, range, length, numbers); the text says what
-   was found and what is needed, and the message had no effect. */
+/* Call when a message has arrived (not REPORT, MODEL, HELLO, BYE); an activation or a gradient of
+   one only with `passes`.  GT_ERR_FAULT: the job does not allow it (kind, codec, range, length,
+   numbers); the text says what was found and expected, and the message had no effect. */
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
-/* Call when, with stages, the host has posted traffic of its own, an activation or a gradient of
-   one with this header, of so many bytes on the wire.  They count under wan_bytes_limit, which ends
-   the run after the step that goes beyond it. */
-void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now);
-/* Call when such a message of a peer has arrived. */
-void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
-/* Returns the schedule in force, with `adapts`; else NULL. */
-const struct gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
 /* Returns how it has changed so far, in words: "the order of passes changed 2 times; 8
    micro-batches, from step 31 on 16", of one of several copies behind its name.  Empty without
    `adapts`, and in regions that do not hold the first stage.  Returns text. */
@@ -248,6 +261,8 @@ void gt_ps_round_unsound(gt_ps *ps);
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
 /* Call when time passes: heartbeats, timers, intervals by minutes. */
 void gt_ps_tick(gt_ps *ps, gt_ns now);
+/* Call when the run ends: no more passes are ordered, and what still comes of them is ignored. */
+void gt_ps_end(gt_ps *ps);
 gt_ns gt_ps_next(const gt_ps *ps);
 /* Asks for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);

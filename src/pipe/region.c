@@ -162,17 +162,17 @@ static size_t take_slot(const gt_pipe_region *region, gt_pipe_worker *w) {
 /* Parts of the input, in order of samples; returns how many. */
 static size_t list_pieces(const gt_pipe_region *region, const gt_pipe_worker *w,
                           const gt_pipe_side *side) {
-  gt_pipe_piece *pieces = region->pieces;
+  gt_pipe_input *pieces = region->pieces;
   const gt_pipe_place *place = &region->layout->places[w->stage];
   if (side->away) {
-    pieces[0] = (gt_pipe_piece){.landed = true,
+    pieces[0] = (gt_pipe_input){.landed = true,
                                 .worker = place->first_worker + w->replica,
                                 .buffer = gt_pipe_held_buffer(side, w->input),
                                 .count = region->layout->micro_samples / place->workers};
     return 1;
   }
   for (size_t j = 0; j < side->npeers; j++)
-    pieces[j] = (gt_pipe_piece){.worker = side->peers[j].worker,
+    pieces[j] = (gt_pipe_input){.worker = side->peers[j].worker,
                                 .buffer = w->input->of[j] - 1,
                                 .at = side->peers[j].there,
                                 .first = side->peers[j].here,
@@ -443,7 +443,7 @@ static void open_workers(gt_pipe_region *region, int64_t first_step) {
     if (place->region == region->self && place->first_worker + place->workers > region->nworkers)
       region->nworkers = place->first_worker + place->workers;
   }
-  region->pieces = GT_NEW_ARRAY(gt_pipe_piece, most);
+  region->pieces = GT_NEW_ARRAY(gt_pipe_input, most);
   region->workers = GT_NEW_ARRAY(gt_pipe_worker, region->nworkers);
   for (size_t i = 0; i < region->nworkers; i++) region->workers[i].stage = GT_PIPE_NONE;
   for (size_t s = 0; s < l->stages; s++)

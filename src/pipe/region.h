@@ -71,7 +71,7 @@ struct gt_pipe_region {
   size_t stride; /* of the numbers of micro-batches, from step to step */
   gt_pipe_region_host host;
   gt_pipe_worker *workers;
-  gt_pipe_piece *pieces; /* for orders */
+  gt_pipe_input *pieces; /* for orders */
 };
 
 /* layout.c: the neighbour of a span, ahead or back; false: there is none. */

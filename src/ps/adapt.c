@@ -384,9 +384,9 @@ static void set_micros(gt_ps *ps) {
   ps->stages.micros = gt_pipe_adapt_schedule(ps->adapt->adapt)->micros;
 }
 
-void gt_ps_adapt_made(gt_ps *ps) {
+bool gt_ps_adapt_made(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
-  if (!a) return;
+  if (!a) return false;
   const size_t half = (size_t)ps->totals.steps % 2, from = ps->stages.micros;
   told_order *order = &a->orders[half];
   if (order->whole && gt_pipe_adapt_take(a->adapt, order->passes, order->n) != GT_OK)
@@ -394,11 +394,11 @@ void gt_ps_adapt_made(gt_ps *ps) {
   order->n = 0;
   order->whole = false;
   find_links(a, ps->spec.nregions, half);
-  if (!gt_pipe_adapt_step(a->adapt, a->links)) return;
+  if (!gt_pipe_adapt_step(a->adapt, a->links)) return false;
   set_micros(ps);
   gt_ps_changes_add(ps, ps->totals.steps + 1, from, ps->stages.micros);
-  ps->spec.host.reorder(ps->spec.host.ctx, gt_pipe_adapt_schedule(a->adapt));
   say(ps);
+  return true;
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */

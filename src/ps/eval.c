@@ -53,7 +53,7 @@ static void give(gt_ps *ps, size_t worker) {
   w->has_snapshot = true;
   w->state = W_EVALUATING;
   w->since = ps->now;
-  ps->spec.host.order(ps->spec.host.ctx, worker, &o);
+  gt_ps_order_worker(ps, worker, &o);
 }
 
 static bool all_wait(const gt_ps *ps) {

@@ -1,14 +1,14 @@
 /* Private to ps: its state, and the functions that its files offer one another.  The PS is one
    event loop over one state.  Each file calls only files before it in this list: groups, batches,
-   buffers, stages, look, advance, agree, outbox, changes, adapt, eval, rounds, drain, local, state,
-   ps. ps.c has the events, and ends each by doing what the event has made possible, so no other
+   buffers, stages, look, advance, agree, outbox, changes, adapt, passes, eval, rounds, drain, local,
+   state, ps. ps.c has the events, and ends each by doing what the event has made possible, so no other
    file calls the loop.  Lower layers call the PS through tables (gt_exchange_events,
    gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
 #include "geotrain/pipe_adapt.h"
-#include "geotrain/pipe_job.h"
+#include "geotrain/ps_passes.h"
 #include "geotrain/ps_state.h"
 
 typedef enum { W_ABSENT, W_WAITING, W_COMPUTING, W_PENDING, W_EVALUATING } ps_worker_state;
@@ -174,6 +174,7 @@ struct gt_ps {
   ps_agree agree;
   ps_changes changes;
   struct ps_adapt *adapt;      /* NULL: the order of passes stays */
+  gt_ps_passes *passes;        /* NULL: the host makes a step of one order */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
   size_t told;    /* peers that the strategy knows are done */
@@ -274,12 +275,51 @@ void gt_ps_adapt_open(gt_ps *ps);
 void gt_ps_adapt_close(gt_ps *ps);
 void gt_ps_adapt_begin(gt_ps *ps); /* a step begins here */
 void gt_ps_adapt_tell(gt_ps *ps);  /* before its gradient is announced */
-void gt_ps_adapt_made(gt_ps *ps);  /* it is made in all regions, and counted */
+/* It is made in all regions, and counted; true: another order is in force from the next one on. */
+bool gt_ps_adapt_made(gt_ps *ps);
+/* A message with this header, an activation or a gradient of one, is posted, of so many bytes on
+   the wire, which count under wan_bytes_limit; has come from a peer.  Also without an adapter. */
+void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now);
+void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now);
+/* The schedule in force; NULL: without an adapter. */
+const gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
 /* A message of kind STRATEGY with a negative value; GT_ERR_FAULT: it cannot be right. */
 gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail);
 void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail);
 void gt_ps_adapt_save(gt_ps *ps, gt_state *state);
 gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state);
+
+/* passes.c */
+#define PS_PASSES_COOKIE ((uint64_t)1 << 62) /* of packets: this and more */
+typedef struct {
+  const gt_pipe_job *job; /* borrowed */
+  size_t region;
+  size_t test_samples;    /* of an evaluation */
+  const gt_ps_host *host; /* borrowed */
+  gt_ps *ps;              /* that posts packets and holds workers; NULL: none does */
+} ps_passes_spec;
+/* Errors as gt_pipe_region_create; *out is then NULL. */
+gt_status gt_ps_passes_open(gt_ps_passes **out, const ps_passes_spec *spec);
+void gt_ps_passes_close(gt_ps_passes *passes); /* takes NULL */
+/* GT_ERR_FAULT: it cannot be so; one sentence says why, and nothing has changed.  The order's
+   vectors are borrowed until the order ends.  sent: when the sender queued the message, by this
+   PS's clock (head->sequence is by the sender's); GT_NEVER: not known.  payload: for host.land. */
+gt_status gt_ps_passes_order(gt_ps_passes *passes, size_t worker, const gt_ps_order *order);
+gt_status gt_ps_passes_done(gt_ps_passes *passes, size_t worker, gt_ns compute, gt_ns wait);
+gt_status gt_ps_passes_message(gt_ps_passes *passes, const gt_frame_header *head,
+                               const void *payload, gt_ns sent);
+gt_status gt_ps_passes_departed(gt_ps_passes *passes, uint64_t cookie);
+/* Steps from now on run this schedule (gt_pipe_region_reorder), in its number of micro-batches. */
+gt_status gt_ps_passes_reorder(gt_ps_passes *passes, const gt_pipe_schedule *schedule);
+/* The push that ends the worker's order: adds the times of the order's passes to it. */
+void gt_ps_passes_timed(gt_ps_passes *passes, size_t worker, gt_ps_push *push);
+/* After every event: the phases of workers begin with training and end with it. */
+void gt_ps_passes_account(gt_ps_passes *passes, bool training);
+/* Gives the worker an order: as passes, or whole. */
+void gt_ps_order_worker(gt_ps *ps, size_t worker, const gt_ps_order *order);
+void gt_ps_packet_left(gt_ps *ps, uint64_t cookie);
+/* Passes follow the schedule in force. */
+void gt_ps_reorder(gt_ps *ps);
 
 /* advance.c */
 void gt_ps_advance_beat(gt_ps *ps); /* once for each heartbeat of this region */

@@ -17,7 +17,7 @@ static void issue_with(gt_ps *ps, size_t worker, gt_vec params, gt_vec buffers) 
                    .common = !ps->spec.local_async};
   ps->totals.wan_wait += o.wan_wait;
   gt_ps_buffers_ordered(ps, worker);
-  ps->spec.host.order(ps->spec.host.ctx, worker, &o);
+  gt_ps_order_worker(ps, worker, &o);
   w->state = W_COMPUTING;
   w->since = ps->now;
 }
@@ -221,7 +221,7 @@ static void stages_end(gt_ps *ps) {
     count_nonfinite(ps, nonfinite_region(ps));
   for (size_t w = 0; w < ps->spec.nworkers; w++) give_back(ps, w);
   ps->stages.given = ps->stages.made = false;
-  gt_ps_adapt_made(ps);
+  if (gt_ps_adapt_made(ps)) gt_ps_reorder(ps);
   after_step(ps);
 }
 

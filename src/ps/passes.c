@@ -1,6 +1,6 @@
 /* The passes of a region's workers: between the PS, the state machine of the region's stages, and
    the headers of what goes to other regions. */
-#include "geotrain/ps_passes.h"
+#include "internal.h"
 
 /* The step or evaluation that a worker is in. */
 typedef struct {
@@ -21,15 +21,16 @@ typedef struct {
 } shape;
 
 struct gt_ps_passes {
-  gt_ps_passes_spec spec;
+  ps_passes_spec spec;
   shape *shapes;
   size_t nshapes;
   const shape *now; /* of steps that begin */
   worker_passes *workers;
   size_t nworkers;
   gt_pass_times *times;
-  gt_ns *held; /* of each worker: filled for gt_pass_times_end */
-  gt_ns sent;  /* of the message that is being handled; else GT_NEVER */
+  gt_ns *held;         /* of each worker: filled for gt_pass_times_end */
+  const void *payload; /* of the message that is being handled */
+  gt_ns sent;          /* likewise; else GT_NEVER */
   bool ended;
 };
 
@@ -43,18 +44,18 @@ gt_ns gt_ps_pass_time(const gt_pipe_job *job, size_t worker, size_t span, gt_pas
 }
 
 static gt_ns now(const gt_ps_passes *g) {
-  return g->spec.host.clock(g->spec.host.ctx);
+  return g->spec.host->clock(g->spec.host->ctx);
 }
 
 static gt_ns held(const gt_ps_passes *g, size_t worker) {
-  return g->spec.host.held(g->spec.host.ctx, worker);
+  return g->spec.ps ? gt_ps_held(g->spec.ps, worker) : 0;
 }
 
 static void order_pass(void *ctx, size_t worker, const gt_pipe_order *pass) {
   const shape *s = ctx;
   gt_ps_passes *g = s->passes;
   worker_passes *w = &g->workers[worker];
-  const gt_ps_passes_host *host = &g->spec.host;
+  const gt_ps_host *host = g->spec.host;
   const bool begins = !w->begun;
   w->begun = true;
   gt_pass_times_begins(g->times, worker, pass->kind, g->sent, now(g));
@@ -66,7 +67,7 @@ static void end_step(void *ctx, size_t worker) {
   gt_ps_passes *g = ((const shape *)ctx)->passes;
   g->workers[worker].runs = false;
   gt_pass_times_ends(g->times, worker, now(g));
-  g->spec.host.end(g->spec.host.ctx, worker, &g->workers[worker].order);
+  g->spec.host->end(g->spec.host->ctx, worker, &g->workers[worker].order);
 }
 
 /* Other regions have begun the step in another shape than this one. */
@@ -124,14 +125,10 @@ size_t gt_ps_passes_shape(const gt_ps_passes *g) {
   return g->now->number;
 }
 
-void gt_ps_passes_timed(gt_ps_passes *g, size_t worker, gt_ns *compute, gt_ns *wait) {
+void gt_ps_passes_timed(gt_ps_passes *g, size_t worker, gt_ps_push *push) {
   gt_pass_times_pushed(g->times, worker, now(g));
-  *compute += g->workers[worker].compute;
-  *wait += g->workers[worker].wait;
-}
-
-void gt_ps_passes_end(gt_ps_passes *g) {
-  g->ended = true;
+  push->compute += g->workers[worker].compute;
+  push->wait += g->workers[worker].wait;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -153,7 +150,8 @@ void gt_ps_passes_had(gt_ps_passes *g, size_t worker, const gt_phase_times *earl
   gt_pass_times_add(g->times, worker, earlier);
 }
 
-void gt_ps_passes_means(const gt_ps_passes *g, double phase_s[GT_NPHASES]) {
+/* Writes the means over the region's workers, in seconds. */
+static void means(const gt_ps_passes *g, double phase_s[GT_NPHASES]) {
   gt_phase_times sums = {0};
   for (size_t w = 0; w < g->nworkers; w++) {
     const gt_phase_times of = gt_ps_passes_phases(g, w);
@@ -162,15 +160,21 @@ void gt_ps_passes_means(const gt_ps_passes *g, double phase_s[GT_NPHASES]) {
   for (size_t i = 0; i < GT_NPHASES; i++) phase_s[i] = gt_seconds(sums.of[i]) / (double)g->nworkers;
 }
 
-size_t gt_ps_passes_workers(const gt_ps_passes *g) {
-  return g->nworkers;
+double gt_ps_passes_transfer_s(const gt_ps_passes *g) {
+  double phase_s[GT_NPHASES];
+  means(g, phase_s);
+  return phase_s[GT_PHASE_TRANSFER];
+}
+
+void gt_ps_passes_result(const gt_ps *ps, gt_region_result *result) {
+  if (!ps->passes) return;
+  gt_ps_changes_text(ps, result->adapted, sizeof result->adapted);
+  means(ps->passes, result->phase_s);
+  result->wan_wait_s += result->phase_s[GT_PHASE_TRANSFER];
+  result->local_wait_s -= result->phase_s[GT_PHASE_TRANSFER];
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
-
-size_t gt_ps_passes_stage(const gt_ps_passes *g, size_t worker) {
-  return g->workers[worker].stage;
-}
 
 char *gt_ps_passes_text(const gt_ps_passes *g, size_t worker, char *text, size_t size) {
   return gt_pipe_region_text(g->now->region, worker, text, size);
@@ -196,7 +200,7 @@ size_t gt_ps_passes_samples(const gt_ps_passes *g, size_t worker) {
 static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
   const shape *s = ctx;
   const gt_ps_passes *g = s->passes;
-  const gt_ps_passes_host *host = &g->spec.host;
+  const gt_ps_host *host = g->spec.host;
   const gt_frame_header head = {.kind = p->gradient ? GT_MSG_ACT_GRADIENT : GT_MSG_ACTIVATION,
                                 .round = 0,
                                 .sequence = (uint64_t)now(g),
@@ -210,13 +214,15 @@ static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
                                           .destination_rank = (uint16_t)(p->to_worker + 1),
                                           .offset = p->first,
                                           .count = p->count}};
-  const uint64_t cookie = GT_PASSES_COOKIE | (uint64_t)s->number << SHAPE_SHIFT |
+  const uint64_t cookie = PS_PASSES_COOKIE | (uint64_t)s->number << SHAPE_SHIFT |
                           (uint64_t)p->from_worker << 32 | (uint64_t)(uint32_t)p->buffer;
-  host->send(host->ctx, region, &head, p, p->bytes == 0 ? 0 : cookie);
+  host->packet(host->ctx, region, &head, p, p->bytes == 0 ? 0 : cookie);
+  if (g->spec.ps)
+    gt_ps_posted(g->spec.ps, region, &head, (double)gt_message_wire_bytes(&head, p->bytes), now(g));
 }
 
 gt_status gt_ps_passes_departed(gt_ps_passes *g, uint64_t cookie) {
-  const uint64_t at = cookie & ~GT_PASSES_COOKIE;
+  const uint64_t at = cookie & ~PS_PASSES_COOKIE;
   if (g->ended) return GT_OK;
   return gt_pipe_region_departed(g->shapes[at >> SHAPE_SHIFT].region,
                                  (size_t)(at >> 32 & UINT16_MAX), (size_t)(at & UINT32_MAX));
@@ -224,8 +230,8 @@ gt_status gt_ps_passes_departed(gt_ps_passes *g, uint64_t cookie) {
 
 static void land(void *ctx, const gt_pipe_packet *p) {
   const shape *s = ctx;
-  const gt_ps_passes_host *host = &s->passes->spec.host;
-  if (p->bytes > 0) host->land(host->ctx, s->number, p);
+  const gt_ps_host *host = s->passes->spec.host;
+  if (p->bytes > 0) host->land(host->ctx, s->number, p, s->passes->payload);
 }
 
 /* What the header says of the stages that a span's message goes between. */
@@ -261,11 +267,13 @@ static gt_status find_shape(const gt_ps_passes *g, const gt_frame_header *head, 
   return *s == g->now ? GT_OK : follow(g, *s);
 }
 
-gt_status gt_ps_passes_message(gt_ps_passes *g, const gt_frame_header *head, gt_ns sent) {
+gt_status gt_ps_passes_message(gt_ps_passes *g, const gt_frame_header *head, const void *payload,
+                               gt_ns sent) {
   const shape *s;
   if (g->ended) return GT_OK;
   GT_TRY(find_shape(g, head, &s));
   gt_pipe_packet packet = packet_of(s, head);
+  g->payload = payload;
   g->sent = sent;
   const gt_status status = gt_pipe_region_message(s->region, &packet);
   g->sent = GT_NEVER;
@@ -314,7 +322,7 @@ static gt_status open_shapes(gt_ps_passes *g) {
   return GT_OK;
 }
 
-gt_status gt_ps_passes_open(gt_ps_passes **out, const gt_ps_passes_spec *spec) {
+gt_status gt_ps_passes_open(gt_ps_passes **out, const ps_passes_spec *spec) {
   const gt_pipe_layout *l = &spec->job->layout;
   const size_t workers = workers_of(l, spec->region);
   gt_ps_passes *g = GT_NEW(gt_ps_passes);
@@ -342,4 +350,37 @@ void gt_ps_passes_close(gt_ps_passes *g) {
   gt_free(g->held);
   gt_free(g->workers);
   gt_free(g);
+}
+
+/* ---- of a PS --------------------------------------------------------------------------------- */
+
+static void must(const gt_ps *ps, gt_status status) {
+  if (status != GT_OK) ps->spec.host.fault(ps->spec.host.ctx, status);
+}
+
+gt_ps_passes *gt_ps_passes_of(const gt_ps *ps) {
+  return ps->passes;
+}
+
+void gt_ps_order_worker(gt_ps *ps, size_t worker, const gt_ps_order *order) {
+  if (ps->passes)
+    must(ps, gt_ps_passes_order(ps->passes, worker, order));
+  else
+    ps->spec.host.order(ps->spec.host.ctx, worker, order);
+}
+
+void gt_ps_pass_made(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait) {
+  must(ps, gt_ps_passes_done(ps->passes, worker, compute, wait));
+}
+
+void gt_ps_packet_left(gt_ps *ps, uint64_t cookie) {
+  must(ps, gt_ps_passes_departed(ps->passes, cookie));
+}
+
+void gt_ps_reorder(gt_ps *ps) {
+  if (ps->passes && ps->adapt) must(ps, gt_ps_passes_reorder(ps->passes, gt_ps_schedule(ps)));
+}
+
+void gt_ps_end(gt_ps *ps) {
+  if (ps->passes) ps->passes->ended = true;
 }

@@ -81,6 +81,16 @@ static void open_strategy(gt_ps *ps) {
   ps->sync = gt_sync_create(gt_ps_strategy(ps), &env);
 }
 
+/* The layout is that of a gt_pipe_job, which is sound. */
+static void open_passes(gt_ps *ps) {
+  const ps_passes_spec spec = {.job = ps->spec.passes,
+                               .region = ps->spec.self,
+                               .test_samples = ps->spec.test_samples,
+                               .host = &ps->spec.host,
+                               .ps = ps};
+  if (spec.job && gt_ps_passes_open(&ps->passes, &spec) != GT_OK) gt_bug("%s", gt_error_text());
+}
+
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
@@ -97,6 +107,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps_stages_open(ps);
   gt_ps_agree_open(ps);
   gt_ps_adapt_open(ps);
+  open_passes(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
@@ -123,6 +134,7 @@ void gt_ps_close(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].done_counts);
   gt_ps_eval_close(ps);
   gt_ps_stages_close(ps);
+  gt_ps_passes_close(ps->passes);
   gt_ps_adapt_close(ps);
   gt_ps_agree_close(ps);
   gt_ps_buffers_close(ps);
@@ -166,6 +178,8 @@ static void pump(gt_ps *ps) {
   while (catch_up(ps));
   gt_ps_end_check(ps);
   if (gt_ps_wants_stop(ps)) gt_ps_round_check(ps);
+  if (ps->passes)
+    gt_ps_passes_account(ps->passes, ps->phase == GT_PS_TRAINING || ps->phase == GT_PS_DRAINING);
 }
 
 void gt_ps_start(gt_ps *ps, gt_ns now) {
@@ -193,20 +207,28 @@ void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
   pump(ps);
 }
 
-void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now) {
+void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *pushed, float *grads, gt_ns now) {
+  gt_ps_push push = *pushed;
   gt_ps_at(ps, now);
-  gt_ps_take_gradient(ps, worker, push, grads);
+  if (ps->passes) gt_ps_passes_timed(ps->passes, worker, &push);
+  gt_ps_take_gradient(ps, worker, &push, grads);
   pump(ps);
 }
 
-void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now) {
+void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *pushed, gt_ns now) {
+  gt_ps_push push = *pushed;
   gt_ps_at(ps, now);
+  if (ps->passes) gt_ps_passes_timed(ps->passes, worker, &push);
   gt_ps_worker_waits(ps, worker);
-  gt_ps_eval_take(ps, worker, push);
+  gt_ps_eval_take(ps, worker, &push);
   pump(ps);
 }
 
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
+  if (cookie >= PS_PASSES_COOKIE) {
+    gt_ps_packet_left(ps, cookie);
+    return;
+  }
   gt_ps_at(ps, now);
   gt_ps_outbox_departed(ps, peer, cookie);
   pump(ps);
@@ -284,8 +306,20 @@ static void round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   if (waited && !gt_ps_frozen(ps)) gt_ps_outbox_retry(ps);
 }
 
+static gt_status activation(gt_ps *ps, size_t from, const gt_frame_header *head,
+                            const void *payload, gt_ns now) {
+  const gt_ps_host *host = &ps->spec.host;
+  const gt_ns queued = (gt_ns)head->sequence,
+              sent = host->here ? host->here(host->ctx, from, queued) : queued;
+  GT_TRY(gt_ps_passes_message(ps->passes, head, payload, sent));
+  gt_ps_landed(ps, from, head, now);
+  return GT_OK;
+}
+
 gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload,
                         gt_ns now) {
+  if (ps->passes && gt_msg_is_activation(head->kind))
+    return activation(ps, from, head, payload, now);
   gt_ps_at(ps, now);
   GT_TRY(gt_ps_check(ps, from, head));
   ps_peer *p = &ps->peers[from];

@@ -89,6 +89,7 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(gt_ps_agree_state(ps, (gt_state_way){.from = state}));
   GT_TRY(gt_sync_state(ps->sync, (gt_state_way){.from = state}));
   GT_TRY(gt_ps_adapt_load(ps, state));
+  gt_ps_reorder(ps);
   load_phase(ps);
   gt_ps_eval_again(ps);
   ps->resumed = true;

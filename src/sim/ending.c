@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "geotrain/ps_passes.h"
 #include "internal.h"
 
 #define BYTES_A_LINK ((size_t)512) /* approximate length of a link's result, where none is made */
@@ -38,7 +39,7 @@ void gt_sim_end_result(sim_region *r) {
                                .test_mrr20 = NAN,
                                .train_loss = NAN};
   snprintf(result->name, sizeof result->name, "%s", r->sim->spec.job->regions[r->id].name);
-  if (r->passes) gt_sim_stages_result(r);
+  gt_ps_passes_result(r->ps, result);
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
   if (!r->sim->exact) return;
@@ -80,7 +81,7 @@ static void send_pieces(sim_region *r, uint64_t cookie) {
 }
 
 static void send_model(void *ctx, uint64_t cookie) {
-  if (((sim_region *)ctx)->passes)
+  if (((sim_region *)ctx)->pipe)
     send_pieces(ctx, cookie);
   else
     send(ctx, 0, GT_MSG_MODEL, model_bytes(ctx), cookie);
@@ -122,7 +123,7 @@ static void send_score(void *ctx, const gt_ps_score *found) {
 
 void gt_sim_end_message(sim_region *r, const gt_frame_header *head) {
   const unsigned kind = head->kind;
-  if (r->passes && kind == GT_MSG_MODEL && head->detail > 0) return;
+  if (r->pipe && kind == GT_MSG_MODEL && head->detail > 0) return;
   gt_ending_message(&r->ending, kind);
   if (kind == GT_MSG_MODEL && r->id != 0) score(r, send_score);
 }

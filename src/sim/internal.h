@@ -1,12 +1,11 @@
 /* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
-   only those before it: agenda, ledger, wire, stages, ending, region, sim, skip; then stride, with plan and
+   only those before it: agenda, ledger, wire, ending, region, sim, skip; then stride, with plan and
    spread; then those that choose a way (wiring.h); last run and predict. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
 #include "geotrain/base_heap.h"
 #include "geotrain/ps_ending.h"
-#include "geotrain/ps_passes.h"
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
 #include "geotrain/ps_timeline.h"
@@ -97,7 +96,6 @@ struct sim_region {
   /* of a pipeline */
   const gt_pipe_job *pipe; /* of the region's copy; NULL: there is none */
   gt_ps_copies copies;
-  gt_ps_passes *passes; /* NULL: there is none */
   gt_ps_stage *stages;
   bool *passing; /* each worker's last order was a pass */
   int64_t round; /* round of the checkpoint that is being written */
@@ -254,21 +252,6 @@ void gt_sim_region_start(sim_region *r);
 void gt_sim_region_again(sim_region *r);
 /* Handles its next event. */
 void gt_sim_region_step(sim_region *r);
-
-/* stages.c: the stages of a pipeline that a region has */
-/* The floats of the region's part of the model. */
-size_t gt_sim_stages_floats(const gt_pipe_job *pipe, size_t region, bool buffers);
-gt_status gt_sim_stages_open(sim_region *r);
-void gt_sim_stages_close(sim_region *r); /* also if there are none */
-/* Makes it the spec of a PS with these stages. */
-void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec);
-/* Adds the phases of its workers to the region's result. */
-void gt_sim_stages_result(sim_region *r);
-/* A worker has pushed.  True: it was a pass; else the push is completed by its step's times and
-   samples. */
-/* An activation or a gradient of one has arrived. */
-void gt_sim_stages_message(sim_region *r, const gt_frame_header *head);
-bool gt_sim_stages_pass(sim_region *r, size_t worker, gt_ps_push *push);
 
 /* ending.c */
 /* Makes the region's result, as it is now. */

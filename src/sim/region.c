@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
+#include "geotrain/ps_passes.h"
 #include "internal.h"
 
 static void must(gt_status status) {
@@ -24,10 +25,38 @@ static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
 static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
   sim_region *r = ctx;
   if (order->kind != GT_PS_KEEPALIVE) r->orders[worker] = *order;
-  if (!r->passes)
-    gt_timeline_ordered(r->timeline, worker, order);
-  else if (order->kind != GT_PS_KEEPALIVE)
-    must(gt_ps_passes_order(r->passes, worker, order));
+  if (!r->pipe) gt_timeline_ordered(r->timeline, worker, order);
+}
+
+static void host_pass(void *ctx, size_t worker, const gt_ps_order *order, const gt_pipe_order *pass,
+                      bool begins, gt_ns cost) {
+  sim_region *r = ctx;
+  (void)pass, (void)begins;
+  r->passing[worker] = true;
+  r->orders[worker] = *order;
+  gt_timeline_passing(r->timeline, worker, cost);
+}
+
+static void host_end(void *ctx, size_t worker, const gt_ps_order *order) {
+  sim_region *r = ctx;
+  r->passing[worker] = false;
+  r->orders[worker] = *order;
+  gt_timeline_passing(r->timeline, worker, 0);
+}
+
+static void host_packet(void *ctx, size_t region, const gt_frame_header *head,
+                        const gt_pipe_packet *packet, uint64_t cookie) {
+  gt_sim_send(ctx, region, head, packet->bytes, cookie,
+              gt_timeline_now(((sim_region *)ctx)->timeline));
+}
+
+static void host_land(void *ctx, size_t shape, const gt_pipe_packet *packet, const void *payload) {
+  (void)ctx, (void)shape, (void)packet, (void)payload;
+}
+
+static void host_fault(void *ctx, gt_status status) {
+  (void)ctx;
+  must(status);
 }
 
 static void host_taken(void *ctx, size_t worker) {
@@ -71,10 +100,6 @@ static void host_decided(void *ctx, const char *what, const char *choice, const 
   r->sim->spec.decided(r->sim->spec.job, r->id, v.steps, what, choice, why);
 }
 
-static void host_reorder(void *ctx, const gt_pipe_schedule *schedule) {
-  must(gt_ps_passes_reorder(((sim_region *)ctx)->passes, schedule));
-}
-
 static gt_ns host_clock(void *ctx) {
   return gt_timeline_now(((sim_region *)ctx)->timeline);
 }
@@ -90,8 +115,6 @@ static void wire_message(sim_region *r, const gt_frame_header *head) {
     r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_sim_end_message(r, head);
-  else if (gt_msg_is_activation(head->kind))
-    gt_sim_stages_message(r, head);
   else
     must(gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)));
 }
@@ -99,8 +122,6 @@ static void wire_message(sim_region *r, const gt_frame_header *head) {
 static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
   if (cookie >= GT_ENDING_COOKIE)
     gt_ending_departed(&r->ending, cookie);
-  else if (cookie >= GT_PASSES_COOKIE)
-    must(gt_ps_passes_departed(r->passes, cookie));
   else
     gt_ps_departed(r->ps, peer, cookie, gt_timeline_now(r->timeline));
 }
@@ -108,6 +129,37 @@ static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
 static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = wire_departed};
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+/* The floats of the region's part of the model. */
+static size_t floats_of(const gt_pipe_job *pipe, size_t region, bool buffers) {
+  const gt_pipe_layout *l = &pipe->layout;
+  size_t sum = 0;
+  for (size_t k = 0; k < l->stages * l->chunks; k++)
+    if (l->places[gt_pipe_stage_of(l->stages, k)].region == region)
+      sum += gt_graph_span_floats(pipe->graph, pipe->spans[k], buffers);
+  return sum;
+}
+
+/* Makes it the spec of a PS with these stages.  Vectors have no data, so stages need no ranges of
+   them. */
+static void set_stages(sim_region *r, gt_ps_spec *spec) {
+  const gt_pipe_layout *l = &r->pipe->layout;
+  const size_t judge = gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1);
+  size_t n = 0;
+  for (size_t s = 0; s < l->stages; s++)
+    if (l->places[s].region == r->id)
+      r->stages[n++] = (gt_ps_stage){.first_worker = l->places[s].first_worker,
+                                     .workers = l->places[s].workers,
+                                     .counts = s == 0,
+                                     .judges = s == judge};
+  gt_ps_set_stages(spec, r->stages, n, &r->order);
+  spec->micros = l->micros;
+  spec->owners = r->pipe->owners;
+  spec->nowners = r->sim->spec.job->train.clip > 0 ? r->pipe->nowners : 0;
+  spec->copies = r->copies;
+  spec->passes = r->pipe;
+  spec->adapts = r->sim->spec.job->pipeline.adapt != GT_ADAPT_NOTHING ? r->pipe : NULL;
+}
 
 static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
@@ -121,7 +173,7 @@ static gt_ps *make_ps(sim_region *r) {
   spec.buffers = gt_vec_of(NULL, r->buffers);
   spec.optim = r->optim;
   spec.test_samples = gt_sim_tests(sim, r->id);
-  if (r->passes) gt_sim_stages_spec(r, &spec);
+  if (r->pipe) set_stages(r, &spec);
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
@@ -133,7 +185,11 @@ static gt_ps *make_ps(sim_region *r) {
                            .whole = host_whole,
                            .note = host_note,
                            .decided = sim->spec.decided ? host_decided : NULL,
-                           .reorder = host_reorder,
+                           .pass = host_pass,
+                           .end = host_end,
+                           .packet = host_packet,
+                           .land = host_land,
+                           .fault = host_fault,
                            .clock = host_clock,
                            .work = host_work};
   return gt_ps_create(&spec);
@@ -147,8 +203,8 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   const gt_pipe_job *pipe = sim->spec.pipe;
   if (sim->spec.pipes) pipe = sim->spec.pipes[gt_job_copy_of(job, id)];
   r->pipe = pipe;
-  r->parameters = pipe ? gt_sim_stages_floats(pipe, id, false) : sim->spec.parameters;
-  r->buffers = pipe ? gt_sim_stages_floats(pipe, id, true) : sim->spec.buffers;
+  r->parameters = pipe ? floats_of(pipe, id, false) : sim->spec.parameters;
+  r->buffers = pipe ? floats_of(pipe, id, true) : sim->spec.buffers;
   /* the batches of a pipeline are those of its region that has the data */
   r->order = (gt_order){.seed = job->seed,
                         .region = id,
@@ -162,7 +218,11 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   r->timeline =
       gt_timeline_create(job, &r->order, nworkers, pipe ? gt_pipe_job_update_share(pipe, id) : 1);
   gt_sim_wires_open(r, &wire_hooks);
-  if (pipe) GT_TRY(gt_sim_stages_open(r));
+  if (pipe) {
+    r->passing = GT_NEW_ARRAY(bool, nworkers);
+    r->stages = GT_NEW_ARRAY(gt_ps_stage, pipe->layout.stages);
+    r->copies = gt_ps_copies_of(job, id, sim->spec.samples);
+  }
   r->ps = make_ps(r);
   gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
   return GT_OK;
@@ -172,7 +232,9 @@ void gt_sim_region_close(sim_region *r) {
   gt_ps_close(r->ps);
   gt_optim_close(r->optim);
   gt_timeline_close(r->timeline);
-  gt_sim_stages_close(r);
+  gt_ps_copies_close(&r->copies);
+  gt_free(r->stages);
+  gt_free(r->passing);
   gt_free(r->orders);
   gt_free(r->links);
   gt_sim_wires_close(r);
@@ -186,12 +248,16 @@ static void pushed(sim_region *r, size_t worker) {
   gt_timeline_pushed(r->timeline, worker, &push.compute, &push.wait);
   gt_ns now = gt_timeline_now(r->timeline);
   r->sim->moved = gt_timeline_at(r->timeline);
-  if (r->passes && gt_sim_stages_pass(r, worker, &push)) return;
+  if (r->pipe && r->passing[worker]) {
+    gt_ps_pass_made(r->ps, worker, push.compute, push.wait);
+    return;
+  }
   if (order->kind == GT_PS_EVAL) {
     gt_ps_evaluated(r->ps, worker, &push, now);
     return;
   }
-  if (!r->passes) push.samples = (int64_t)gt_order_batch_size(&r->order, order->first);
+  push.samples = r->pipe ? (int64_t)gt_ps_passes_samples(gt_ps_passes_of(r->ps), worker)
+                         : (int64_t)gt_order_batch_size(&r->order, order->first);
   gt_ps_gradient(r->ps, worker, &push, NULL, now);
 }
 
@@ -230,7 +296,7 @@ static gt_event next_event(sim_region *r) {
 static void leave(sim_region *r) {
   r->ended = true;
   r->sim->nended++;
-  if (r->passes) gt_ps_passes_end(r->passes);
+  gt_ps_end(r->ps);
   for (gt_ns at; (at = gt_sim_link_next(r)) != GT_NEVER;) {
     gt_timeline_forward(r->timeline, at);
     gt_sim_poll(r, gt_timeline_at(r->timeline));
@@ -265,7 +331,6 @@ void gt_sim_region_step(sim_region *r) {
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;
   r->evaluating = v.evaluating && r->training;
-  if (r->passes) gt_ps_passes_account(r->passes, r->training || v.phase == GT_PS_DRAINING);
   bool over = v.phase == GT_PS_STOPPED;
   if (v.phase == GT_PS_COMPLETE) {
     if (!r->complete && gt_sim_now(r) > r->sim->complete) r->sim->complete = gt_sim_now(r);

@@ -109,7 +109,7 @@ static char *in_pass(const gt_server *s, size_t worker, char *text, size_t size)
   text[0] = '\0';
   if (s->stages)
     snprintf(text, size, ", where %s",
-             gt_server_stages_text(s->stages, worker, doing, sizeof doing));
+             gt_ps_passes_text(gt_ps_passes_of(s->ps), worker, doing, sizeof doing));
   return text;
 }
 
@@ -265,7 +265,7 @@ static gt_status real_loop(gt_server *s) {
     gt_server_watch_regions(s, now);
     rest(s, &backoff);
   }
-  gt_server_stages_end(s->stages);
+  gt_ps_end(s->ps);
   await_workers(s);
   /* After a stop the other regions discard data, and the checkpoint contains it.  Sending it over a
      slow link would only delay the end. */

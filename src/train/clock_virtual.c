@@ -313,7 +313,7 @@ static gt_status virtual_loop(gt_server *s) {
     look_after(s);
     over = gt_server_over(s, gt_timeline_now(v->timeline), &status);
   }
-  gt_server_stages_end(s->stages);
+  gt_ps_end(s->ps);
   leave(s);
   gt_server_end_workers(s, status);
   gt_server_progress(s, gt_timeline_now(v->timeline), true);

@@ -15,18 +15,16 @@ static void pass_made(gt_server *s, size_t worker, const gt_push_msg *p) {
   if (!s->stages)
     gt_panic(GT_ERR_FAULT, "worker %zu of region %s pushed a pass, and there is no pipeline",
              worker, s->run->region);
-  gt_server_stages_done(s->stages, worker, p);
+  gt_ps_pass_made(s->ps, worker, p->compute_ns, p->wait_ns);
 }
 
-void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *pushed, float *floats,
+void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
                       const float *buffers, gt_ns now) {
-  gt_push_msg full = *pushed;
-  const gt_push_msg *p = &full;
+  if (s->stages) gt_server_stages_pushed(s->stages, worker, p);
   if (p->kind == GT_PUSH_PASS) {
     pass_made(s, worker, p);
     return;
   }
-  if (s->stages) gt_server_stages_timed(s->stages, worker, &full);
   gt_ps_push push = {.samples = p->samples,
                      .correct = p->correct,
                      .loss_sum = p->loss_sum,
@@ -53,11 +51,7 @@ static bool receiving(const void *gateway, size_t peer) {
 }
 
 void gt_server_account(gt_server *s, gt_ns now) {
-  gt_ps_view v;
   gt_time_split_account(&s->split, s->ps, gt_ps_made_of(s->ps), receiving, s->gateway, now);
-  if (!s->stages) return;
-  gt_ps_look(s->ps, now, &v);
-  gt_server_stages_account(s->stages, v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING);
 }
 
 void gt_server_watch_regions(const gt_server *s, gt_ns now) {

@@ -159,8 +159,9 @@ static void rates(gt_server *s, gt_ns now, int64_t samples) {
 /* Counted as in the summary: the current hold and the drain are included. */
 static double waiting_share(const gt_server *s, const gt_ps_view *v) {
   double workers = fmax(1, (double)gt_plane_ps_workers(s->plane)), all = gt_server_elapsed(s);
-  const double held = gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain);
-  return all > 0 ? fmin(1, (held + gt_server_stages_transfer_s(s)) / all) : 0;
+  const double held = gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain),
+               transfer_s = s->stages ? gt_ps_passes_transfer_s(gt_ps_passes_of(s->ps)) : 0;
+  return all > 0 ? fmin(1, (held + transfer_s) / all) : 0;
 }
 
 static void recorded(gt_status status) {

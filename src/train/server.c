@@ -36,10 +36,6 @@ static double host_left(void *ctx) {
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
-  if (s->stages && o->kind != GT_PS_KEEPALIVE) {
-    gt_server_stages_order(s->stages, worker, o);
-    return;
-  }
   static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN,
                                    [GT_PS_EVAL] = GT_ORDER_EVAL,
                                    [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
@@ -61,10 +57,6 @@ static void host_taken(void *ctx, size_t worker) {
 
 static const float *host_reduced(void *ctx) {
   return gt_plane_ps_reduced(((gt_server *)ctx)->plane);
-}
-
-static void host_reorder(void *ctx, const gt_pipe_schedule *schedule) {
-  gt_server_stages_reorder(((gt_server *)ctx)->stages, schedule);
 }
 
 static gt_ns host_clock(void *ctx) {
@@ -101,9 +93,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   if (gt_msg_is_traffic(head->kind)) {
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
-  if (gt_msg_is_activation(head->kind))
-    gt_server_stages_message(s->stages, head, payload, now);
-  else if (head->kind == GT_MSG_HELLO)
+  if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_server_ending_message(s->ending, peer, head, payload);
@@ -115,8 +105,6 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   gt_server *s = ctx;
   if (cookie >= GT_ENDING_COOKIE)
     gt_server_ending_departed(s->ending, cookie);
-  else if (cookie >= GT_PASSES_COOKIE)
-    gt_server_stages_departed(s->stages, cookie);
   else
     gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));
 }
@@ -178,6 +166,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
     spec.owners = run->pipe->job->owners;
     spec.nowners = job->train.clip > 0 ? run->pipe->job->nowners : 0;
     spec.copies = s->copies;
+    spec.passes = run->pipe->job;
     spec.adapts = run->pipe->layout->adapts ? run->pipe->job : NULL;
   }
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
@@ -196,9 +185,9 @@ static void open_ps(gt_server *s, int64_t newest_round) {
                            .whole = gt_server_whole,
                            .note = gt_server_note,
                            .decided = gt_server_decided,
-                           .reorder = host_reorder,
                            .clock = host_clock,
                            .work = host_work};
+  if (run->pipe) gt_server_stages_host(&spec.host);
   s->ps = gt_ps_create(&spec);
 }
 

@@ -1,6 +1,5 @@
-/* A PS rank's part in a pipeline: the passes of its region's workers (ps_passes.h) get what workers
-   and other regions report, and their orders and packets go to the local plane and the gateway.
-   The bytes of activations stay in the workers' areas: the gateway sends from there, and what
+/* A PS rank's part in a pipeline: the passes that the PS orders (ps_passes.h), and its packets, go
+   to the local plane and the gateway.  The bytes of activations stay in the workers' areas: the gateway sends from there, and what
    arrives is copied there. */
 #include <stdio.h>
 #include <string.h>
@@ -75,21 +74,24 @@ typedef struct {
 struct gt_server_stages {
   gt_server *server;
   const gt_pipe_layout *layout;
-  gt_ps_passes *passes;
   struct {
     bool busy;   /* makes a pass */
     gt_ns since; /* wall time of its last order */
     gt_resident used;
     gt_stage_area *areas; /* of each shape of micro-batches */
   } * workers;
-  const void *arrived; /* payload of the message that is being handled */
   /* Borrowed by a checkpoint: the phases of each worker, and where the region's part lies. */
   gt_phase_times *saved;
   int64_t *params_at, *buffers_at;
 };
 
-static void must(gt_status status) {
-  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+static void fault(void *ctx, gt_status status) {
+  (void)ctx;
+  gt_panic(status, "%s", gt_error_text());
+}
+
+static gt_ps_passes *passes_of(const gt_server_stages *g) {
+  return gt_ps_passes_of(g->server->ps);
 }
 
 /* Bytes per sample of what a pass reads, and of what it writes. */
@@ -105,7 +107,7 @@ static size_t output_bytes(const gt_pipe_layout *l, const gt_pipe_order *o) {
 
 /* Where the buffers of steps that begin now are. */
 static const gt_stage_area *area_of(const gt_server_stages *g, size_t worker) {
-  return &g->workers[worker].areas[gt_ps_passes_shape(g->passes)];
+  return &g->workers[worker].areas[gt_ps_passes_shape(passes_of(g))];
 }
 
 static void name_input(const gt_server_stages *g, size_t worker, const gt_pipe_order *o,
@@ -114,7 +116,7 @@ static void name_input(const gt_server_stages *g, size_t worker, const gt_pipe_o
     gt_bug("a pass has %zu pieces; %d is the most", o->npieces, GT_PASS_PIECES);
   pass->npieces = (uint32_t)o->npieces;
   for (size_t i = 0; i < o->npieces; i++) {
-    const gt_pipe_piece *piece = &o->pieces[i];
+    const gt_pipe_input *piece = &o->pieces[i];
     const size_t from = piece->landed ? worker : piece->worker, each = input_bytes(g->layout, o);
     const gt_stage_area *area = area_of(g, from);
     const size_t *at = piece->landed ? area->landing : area->out;
@@ -135,7 +137,7 @@ static void give(gt_server_stages *g, size_t worker, const gt_order_msg *order,
 
 static void order_pass(void *ctx, size_t worker, const gt_ps_order *of, const gt_pipe_order *o,
                        bool begins, gt_ns cost) {
-  gt_server_stages *g = ctx;
+  gt_server_stages *g = ((gt_server *)ctx)->stages;
   gt_order_msg order = {.kind = GT_ORDER_PASS,
                         .with_params = begins && of->params.data != NULL,
                         .batch = of->first,
@@ -147,14 +149,14 @@ static void order_pass(void *ctx, size_t worker, const gt_ps_order *of, const gt
                                  .span = o->span,
                                  .micro = o->micro,
                                  .slot = (uint32_t)o->slot,
-                                 .shape = (uint32_t)gt_ps_passes_shape(g->passes),
+                                 .shape = (uint32_t)gt_ps_passes_shape(passes_of(g)),
                                  .flags = (begins ? GT_STAGE_BEGIN : 0) |
                                           (o->first ? GT_STAGE_WEIGHT : 0) |
                                           (of->kind == GT_PS_EVAL ? GT_STAGE_SCORE : 0)}};
   name_input(g, worker, o, &order.pass);
   if (o->out != GT_PIPE_NONE) {
     order.pass.out = area_of(g, worker)->out[o->out];
-    order.pass.out_bytes = gt_ps_passes_share(g->passes, worker) * output_bytes(g->layout, o);
+    order.pass.out_bytes = gt_ps_passes_share(passes_of(g), worker) * output_bytes(g->layout, o);
   }
   give(g, worker, &order, of, cost);
 }
@@ -165,27 +167,13 @@ static void order_end(void *ctx, size_t worker, const gt_ps_order *of) {
                               .count = of->count,
                               .step = of->step};
   const gt_ps_order nothing = {0};
-  give(ctx, worker, &order, &nothing, 0);
+  give(((gt_server *)ctx)->stages, worker, &order, &nothing, 0);
 }
 
-void gt_server_stages_order(gt_server_stages *g, size_t worker, const gt_ps_order *order) {
+void gt_server_stages_pushed(gt_server_stages *g, size_t worker, const gt_push_msg *push) {
   g->workers[worker].busy = false;
-  g->workers[worker].since = gt_now();
-  must(gt_ps_passes_order(g->passes, worker, order));
-}
-
-void gt_server_stages_done(gt_server_stages *g, size_t worker, const gt_push_msg *push) {
-  g->workers[worker].busy = false;
-  must(gt_ps_passes_done(g->passes, worker, push->compute_ns, push->wait_ns));
-}
-
-void gt_server_stages_timed(gt_server_stages *g, size_t worker, gt_push_msg *push) {
-  gt_ns compute = push->compute_ns, wait = push->wait_ns;
-  g->workers[worker].busy = false;
+  if (push->kind == GT_PUSH_PASS) return;
   g->workers[worker].used = (gt_resident){push->resident_peak, push->resident_start};
-  gt_ps_passes_timed(g->passes, worker, &compute, &wait);
-  push->compute_ns = compute;
-  push->wait_ns = wait;
 }
 
 bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *since) {
@@ -193,75 +181,49 @@ bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *sinc
   return g->workers[worker].busy;
 }
 
-char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size) {
-  return gt_ps_passes_text(g->passes, worker, text, size);
-}
-
-void gt_server_stages_end(gt_server_stages *g) {
-  if (g) gt_ps_passes_end(g->passes);
-}
-
 /* ---- other regions --------------------------------------------------------------------------- */
 
 static void send(void *ctx, size_t region, const gt_frame_header *head, const gt_pipe_packet *p,
                  uint64_t cookie) {
-  gt_server_stages *g = ctx;
-  gt_server *s = g->server;
+  gt_server *s = ctx;
+  const gt_server_stages *g = s->stages;
   const uint8_t *payload = NULL;
   if (p->bytes > 0)
     payload = gt_plane_ps_area(s->plane, p->from_worker) +
               area_of(g, p->from_worker)->out[p->buffer] + p->at * (p->bytes / p->count);
-  const gt_ns now = gt_server_now(s);
-  gt_gateway_send(s->gateway, region, head, payload, p->bytes, cookie, now);
-  gt_ps_posted(s->ps, region, head, (double)gt_message_wire_bytes(head, p->bytes), now);
+  gt_gateway_send(s->gateway, region, head, payload, p->bytes, cookie, gt_server_now(s));
 }
 
-void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie) {
-  must(gt_ps_passes_departed(g->passes, cookie));
-}
-
-static void land(void *ctx, size_t shape, const gt_pipe_packet *p) {
-  const gt_server_stages *g = ctx;
+static void land(void *ctx, size_t shape, const gt_pipe_packet *p, const void *payload) {
+  const gt_server_stages *g = ((gt_server *)ctx)->stages;
   memcpy(gt_plane_ps_area(g->server->plane, p->to_worker) +
              g->workers[p->to_worker].areas[shape].landing[p->buffer] +
              p->at * (p->bytes / p->count),
-         g->arrived, p->bytes);
+         payload, p->bytes);
 }
 
-void gt_server_stages_reorder(gt_server_stages *g, const gt_pipe_schedule *schedule) {
-  must(gt_ps_passes_reorder(g->passes, schedule));
+static gt_ns here(void *ctx, size_t peer, gt_ns theirs) {
+  const gt_server *s = ctx;
+  return s->clock->here(s, peer, theirs);
 }
 
-void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head, const void *payload,
-                              gt_ns now) {
-  g->arrived = payload;
-  const gt_ns sent = g->server->clock->here(g->server, head->from, (gt_ns)head->sequence);
-  const gt_status status = gt_ps_passes_message(g->passes, head, sent);
-  g->arrived = NULL;
-  if (status != GT_OK) gt_gateway_refuse(g->server->gateway, head->from, "%s", gt_error_text());
-  gt_ps_landed(g->server->ps, head->from, head, now);
+void gt_server_stages_host(gt_ps_host *host) {
+  host->pass = order_pass;
+  host->end = order_end;
+  host->packet = send;
+  host->land = land;
+  host->here = here;
+  host->fault = fault;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
-
-static gt_ns server_clock(void *ctx) {
-  return gt_server_now(((const gt_server_stages *)ctx)->server);
-}
-
-static gt_ns server_held(void *ctx, size_t worker) {
-  return gt_ps_held(((const gt_server_stages *)ctx)->server->ps, worker);
-}
 
 static gt_resident resident_of(const gt_server_stages *g, size_t worker) {
   return g->workers[worker].used;
 }
 
-const gt_ps_passes *gt_server_stages_passes(const gt_server_stages *g) {
-  return g->passes;
-}
-
-void gt_server_stages_account(gt_server_stages *g, bool training) {
-  gt_ps_passes_account(g->passes, training);
+static size_t workers_of(const gt_server *s) {
+  return gt_plane_ps_workers(s->plane);
 }
 
 static const gt_region_part *own_part(const gt_server *s) {
@@ -271,34 +233,32 @@ static const gt_region_part *own_part(const gt_server *s) {
 /* A checkpoint has the phases of all workers, one after the other, and says where in the model the
    region's part lies. */
 void gt_server_stages_save(gt_server_stages *g, gt_state *state) {
-  const size_t n = gt_ps_passes_workers(g->passes);
-  for (size_t w = 0; w < n; w++) g->saved[w] = gt_ps_passes_phases(g->passes, w);
+  const size_t n = workers_of(g->server);
+  for (size_t w = 0; w < n; w++) g->saved[w] = gt_ps_passes_phases(passes_of(g), w);
   gt_state_add(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES);
   gt_recut_save(own_part(g->server), g->params_at, g->buffers_at, state);
 }
 
 /* Older checkpoints do not have phases.  With another number of workers they are of no use, and
    begin anew. */
-static gt_status load_phases(gt_server_stages *g, const gt_state *state) {
-  const size_t n = gt_ps_passes_workers(g->passes);
+gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
+  const size_t n = workers_of(g->server);
   const gt_state_item *saved = gt_state_find(state, "train/", "phases");
   if (!saved || saved->count != n * GT_NPHASES) return GT_OK;
   GT_TRY(gt_state_get(state, "train/", "phases", GT_TYPE_I64, g->saved, n * GT_NPHASES));
-  for (size_t w = 0; w < n; w++) gt_ps_passes_had(g->passes, w, &g->saved[w]);
+  for (size_t w = 0; w < n; w++) gt_ps_passes_had(passes_of(g), w, &g->saved[w]);
   return GT_OK;
-}
-
-gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
-  const gt_pipe_schedule *in_force = gt_ps_schedule(g->server->ps);
-  if (in_force) gt_server_stages_reorder(g, in_force);
-  return load_phases(g, state);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+static size_t stage_of(const gt_server *s, size_t worker) {
+  return gt_pipe_stage_at(s->run->pipe->layout, s->run->roles.region_id, worker);
+}
+
 static gt_stage_area *open_areas(const gt_server_stages *g, size_t worker) {
   const gt_pipe_job *pipe = g->server->run->pipe->job;
-  const size_t n = gt_pipe_job_shapes(pipe), stage = gt_ps_passes_stage(g->passes, worker);
+  const size_t n = gt_pipe_job_shapes(pipe), stage = stage_of(g->server, worker);
   gt_stage_area *areas = GT_NEW_ARRAY(gt_stage_area, n);
   for (size_t i = 0; i < n; i++)
     areas[i] = areas_of_stage(&gt_pipe_job_shape(pipe, i)->layout, stage);
@@ -320,19 +280,12 @@ gt_server_stages *gt_server_stages_open(gt_server *s) {
   g->saved = GT_NEW_ARRAY(gt_phase_times, workers);
   g->params_at = gt_recut_places(&own_part(s)->params);
   g->buffers_at = gt_recut_places(&own_part(s)->buffers);
-  const gt_ps_passes_spec spec = {
-      .job = run->pipe->job,
-      .region = run->roles.region_id,
-      .test_samples = run->pipe->ntest,
-      .host = {g, order_pass, order_end, send, land, server_clock, server_held}};
-  must(gt_ps_passes_open(&g->passes, &spec));
   for (size_t w = 0; w < workers; w++) g->workers[w].areas = open_areas(g, w);
   return g;
 }
 
 void gt_server_stages_close(gt_server_stages *g) {
   if (!g) return;
-  gt_ps_passes_close(g->passes);
   for (size_t w = 0; w < gt_plane_ps_workers(g->server->plane); w++)
     close_areas(g, g->workers[w].areas);
   gt_free(g->saved);
@@ -347,13 +300,13 @@ void gt_server_stages_close(gt_server_stages *g) {
 /* "stage": 0 and a number for each phase. */
 #define WORKER_TEXT ((size_t)64 * (GT_NPHASES + 2))
 
-static size_t write_worker(char *text, const gt_ps_passes *passes, size_t worker) {
+static size_t write_worker(char *text, const gt_server *s, size_t worker) {
 #define KEY(constant, key, title) key,
   static const char *const keys[] = {GT_PHASE_LIST(KEY)};
 #undef KEY
-  const gt_phase_times times = gt_ps_passes_phases(passes, worker);
+  const gt_phase_times times = gt_ps_passes_phases(gt_ps_passes_of(s->ps), worker);
   size_t used = (size_t)snprintf(text, WORKER_TEXT, "%s{\"stage\":%zu", worker > 0 ? "," : "",
-                                 gt_ps_passes_stage(passes, worker));
+                                 stage_of(s, worker));
   for (size_t i = 0; i < GT_NPHASES; i++)
     used += (size_t)snprintf(text + used, WORKER_TEXT - used, ",\"%s\":%.9f", keys[i],
                              gt_seconds(times.of[i]));
@@ -363,33 +316,18 @@ static size_t write_worker(char *text, const gt_ps_passes *passes, size_t worker
 
 gt_status gt_server_stages_record(const gt_server *s) {
   if (!s->stages) return GT_OK;
-  const gt_ps_passes *passes = gt_server_stages_passes(s->stages);
-  const size_t workers = gt_ps_passes_workers(passes);
+  const size_t workers = workers_of(s);
   char *text = gt_alloc(workers * WORKER_TEXT + 3, 1);
   gt_ps_view v;
   size_t used = 0;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   text[used++] = '[';
-  for (size_t w = 0; w < workers; w++) used += write_worker(text + used, passes, w);
+  for (size_t w = 0; w < workers; w++) used += write_worker(text + used, s, w);
   snprintf(text + used, 2, "]");
   const gt_status status = gt_record_line(s->record, gt_server_elapsed(s), "phases", "step", 'i',
                                           v.steps, "workers", 'j', text, NULL);
   gt_free(text);
   return status;
-}
-
-double gt_server_stages_transfer_s(const gt_server *s) {
-  double phase_s[GT_NPHASES] = {0};
-  if (s->stages) gt_ps_passes_means(gt_server_stages_passes(s->stages), phase_s);
-  return phase_s[GT_PHASE_TRANSFER];
-}
-
-void gt_server_stages_result(const gt_server *s, gt_region_result *r) {
-  if (!s->stages) return;
-  gt_ps_changes_text(s->ps, r->adapted, sizeof r->adapted);
-  gt_ps_passes_means(gt_server_stages_passes(s->stages), r->phase_s);
-  r->wan_wait_s += r->phase_s[GT_PHASE_TRANSFER];
-  r->local_wait_s -= r->phase_s[GT_PHASE_TRANSFER];
 }
 
 /* ---- memory, planned and used ---------------------------------------------------------------- */
@@ -446,8 +384,7 @@ static size_t write_rank(char *text, const gt_server *s, const char *who, size_t
 gt_status gt_server_stages_record_memory(const gt_server *s) {
   if (!s->stages) return GT_OK;
   const gt_run *run = s->run;
-  const gt_ps_passes *passes = gt_server_stages_passes(s->stages);
-  const size_t workers = gt_ps_passes_workers(passes);
+  const size_t workers = workers_of(s);
   char *text = gt_alloc((workers + 1) * RANK_TEXT + 4, 1), who[64];
   size_t used = 1;
   text[0] = '[';
@@ -455,7 +392,7 @@ gt_status gt_server_stages_record_memory(const gt_server *s) {
                      server_need(s, run->roles.region_id, !gt_plane_ps_wakes(s->plane)).all,
                      (gt_resident){gt_resident_peak(), run->resident_start});
   for (size_t w = 0; w < workers; w++) {
-    const size_t stage = gt_ps_passes_stage(passes, w);
+    const size_t stage = stage_of(s, w);
     snprintf(who, sizeof who, "\"rank\":\"worker %zu\",\"stage\":%zu", w, stage);
     text[used++] = ',';
     used += write_rank(text + used, s, who, gt_pipe_job_memory(run->pipe->job, stage),

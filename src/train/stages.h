@@ -20,35 +20,19 @@ size_t gt_stage_area_max(const gt_pipe_job *pipe, size_t region);
 
 /* ---- on a PS (stage_server.c) ---------------------------------------------------------------- */
 
-/* A gt_server_stages orders the passes of the region's workers, and moves activations between
-   workers and gateway. */
+/* A gt_server_stages passes on what the PS orders of passes to the region's workers, and moves
+   activations between workers and gateway. */
 gt_server_stages *gt_server_stages_open(gt_server *s);
 /* Takes NULL. */
 void gt_server_stages_close(gt_server_stages *g);
-/* The PS orders a worker to make a step or to evaluate: its passes begin. */
-void gt_server_stages_order(gt_server_stages *g, size_t worker, const gt_ps_order *order);
-/* A worker has made its pass. */
-void gt_server_stages_done(gt_server_stages *g, size_t worker, const gt_push_msg *push);
-/* Adds the time of the step's passes to a push that ends a step. */
-void gt_server_stages_timed(gt_server_stages *g, size_t worker, gt_push_msg *push);
-/* An activation or a gradient of one from another region; payload borrowed for the call. */
-void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head, const void *payload,
-                              gt_ns now);
-/* Steps from the next one on run this schedule (borrowed). */
-void gt_server_stages_reorder(gt_server_stages *g, const gt_pipe_schedule *schedule);
-void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie);
+/* Fills in the functions of a gt_ps_host for passes (ctx: the server). */
+void gt_server_stages_host(gt_ps_host *host);
+/* A worker has pushed: it is idle. */
+void gt_server_stages_pushed(gt_server_stages *g, size_t worker, const gt_push_msg *push);
 /* Since when (wall time) the worker has been making a pass; false: it waits for an order. */
 bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *since);
-/* What the worker does or waits for (gt_pipe_region_text); returns text. */
-char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size);
-/* The run ends: no more passes are ordered. */
-void gt_server_stages_end(gt_server_stages *g);
-/* The phases of the region's workers (ps_pass_times.h): what they are counted in, called after
-   every event; and in checkpoints. */
-const gt_ps_passes *gt_server_stages_passes(const gt_server_stages *g);
-void gt_server_stages_account(gt_server_stages *g, bool training);
+/* The phases of the region's workers (ps_pass_times.h) in checkpoints. */
 void gt_server_stages_save(gt_server_stages *g, gt_state *state);
-/* Behind gt_ps_load: steps go on in the order that was in force. */
 gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state);
 
 /* ---- what a PS tells of them (stage_server.c) ------------------------------------------------ */
@@ -56,10 +40,6 @@ gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state);
 /* Writes a line with the phases of every worker to the region's record; nothing if there is no
    pipeline.  As gt_record_line. */
 gt_status gt_server_stages_record(const gt_server *s);
-/* Adds their means to a result; what workers waited for on links counts as WAN wait. */
-void gt_server_stages_result(const gt_server *s, gt_region_result *result);
-/* The mean of what workers have waited for on links; 0 if there is no pipeline. */
-double gt_server_stages_transfer_s(const gt_server *s);
 
 /* Logs what the ranks of all regions will need; writes a line with that and what
    they have used to the region's record (as gt_record_line).  Nothing if there is no pipeline. */

@@ -82,7 +82,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;
   r->split_download_s = parts.download;
-  gt_server_stages_result(s, r);
+  gt_ps_passes_result(s->ps, r);
 }
 
 /* Copies the rows in use, with the names of their kinds. */

@@ -12,7 +12,7 @@ typedef struct {
   gt_pipe_region *region;
   size_t passes, sent, landed, ended;
   gt_pipe_order order; /* pieces: one, below */
-  gt_pipe_piece piece;
+  gt_pipe_input piece;
   gt_pipe_packet packet;
 } hand;
 

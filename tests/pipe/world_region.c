@@ -58,7 +58,7 @@ static void check_input(const r_world *w, const r_worker *worker) {
   bool seen[R_SAMPLES_MAX] = {false};
   size_t n = 0;
   for (size_t i = 0; i < o->npieces; i++) {
-    const gt_pipe_piece *p = &o->pieces[i];
+    const gt_pipe_input *p = &o->pieces[i];
     const r_worker *from = region->workers[p->worker];
     const uint64_t *data = p->landed ? from->landing : from->out;
     assert_true(!p->landed || from == worker);

@@ -34,7 +34,7 @@ typedef struct {
   size_t used, peak;                     /* slots */
   bool ordered, busy;
   gt_pipe_order order;
-  gt_pipe_piece pieces[R_PIECES_MAX];
+  gt_pipe_input pieces[R_PIECES_MAX];
   size_t step, counter; /* passes that have begun in the step */
   uint32_t next[2];     /* of each chunk, in an evaluation */
   bool weighed[2];

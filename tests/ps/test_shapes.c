@@ -1,7 +1,7 @@
 /* Passes of a pipeline of two regions, a worker each, that changes the number of its micro-batches
    between steps: every pass of every step is made, each on buffers of its shape; a region that goes
    ahead sends before the other one has changed; two that do not agree find out. */
-#include "geotrain/ps_passes.h"
+#include "internal.h"
 #include "tests.h"
 
 #define REGIONS 2
@@ -12,6 +12,7 @@ typedef struct world world;
 typedef struct {
   world *world;
   size_t id;
+  gt_ps_host host;
   gt_ps_passes *passes;
   bool busy, ended;                 /* its worker makes a pass; has ended the step */
   size_t forward, landed[5], early; /* F of this step; packets that have landed, by shape */
@@ -59,9 +60,10 @@ static void on_send(void *ctx, size_t to, const gt_frame_header *head, const gt_
   r->world->packets[r->world->npackets++] = (packet){to, copy, cookie};
 }
 
-static void on_land(void *ctx, size_t shape, const gt_pipe_packet *p) {
+static void on_land(void *ctx, size_t shape, const gt_pipe_packet *p, const void *payload) {
   region *r = ctx;
   const gt_pipe_layout *l = &gt_pipe_job_shape(r->world->pipe, shape)->layout;
+  assert_ptr_equal(payload, r->world);
   assert_int_equal(p->count, l->micro_samples);
   assert_true(p->buffer < gt_pipe_landing_all(l, p->to_stage).count);
   r->landed[shape]++;
@@ -70,11 +72,6 @@ static void on_land(void *ctx, size_t shape, const gt_pipe_packet *p) {
 
 static gt_ns on_clock(void *ctx) {
   (void)ctx;
-  return 0;
-}
-
-static gt_ns on_held(void *ctx, size_t worker) {
-  (void)ctx, (void)worker;
   return 0;
 }
 
@@ -100,12 +97,16 @@ static void open_world(world *w) {
   model.kernels = gt_kernels_find("ref");
   must(gt_pipe_job_open(&w->pipe, w->job, &model, 0));
   for (size_t r = 0; r < REGIONS; r++) {
-    w->regions[r] = (region){.world = w, .id = r};
-    const gt_ps_passes_spec spec = {
-        .job = w->pipe,
-        .region = r,
-        .test_samples = 5,
-        .host = {&w->regions[r], on_pass, on_end, on_send, on_land, on_clock, on_held}};
+    w->regions[r] = (region){.world = w,
+                             .id = r,
+                             .host = {.ctx = &w->regions[r],
+                                      .pass = on_pass,
+                                      .end = on_end,
+                                      .packet = on_send,
+                                      .land = on_land,
+                                      .clock = on_clock}};
+    const ps_passes_spec spec = {
+        .job = w->pipe, .region = r, .test_samples = 5, .host = &w->regions[r].host};
     must(gt_ps_passes_open(&w->regions[r].passes, &spec));
   }
 }
@@ -138,7 +139,7 @@ static gt_status deliver(world *w) {
     w->npackets--;
     memmove(w->packets, w->packets + 1, w->npackets * sizeof *w->packets);
     if (p.cookie) must(gt_ps_passes_departed(w->regions[p.head.from].passes, p.cookie));
-    status = gt_ps_passes_message(w->regions[p.to].passes, &p.head, GT_NEVER);
+    status = gt_ps_passes_message(w->regions[p.to].passes, &p.head, w, GT_NEVER);
   }
   return status;
 }
