@@ -16,6 +16,7 @@ typedef struct {
   gt_ps_phase phase;
   gt_status stop_code; /* of STOPPED */
   int64_t steps, samples, batches, nonfinite, round, whole_round;
+  int64_t parts;   /* batches, each once for every worker that has a part in it */
   double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
   int64_t loss_samples;
   gt_ps_score last_eval; /* while training; NaN: none yet */

@@ -35,11 +35,10 @@ void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds) {
 void gt_ps_agree_open(gt_ps *ps) {
   ps_agree *a = &ps->agree;
   const gt_ps_spec *spec = &ps->spec;
-  if (spec->nstages == 0) return;
   a->mates = GT_NEW_ARRAY(ps_mate, ps->mates.n);
   a->counts = GT_NEW_ARRAY(size_t, ps->mates.n);
   a->owners = GT_NEW_ARRAY(size_t, spec->nowners);
-  a->of_means = spec->copies.ntwins > 0 && spec->nowners > 0 && spec->copies.strategy->lockstep;
+  a->of_means = ps->apart && spec->nowners > 0 && gt_ps_strategy(ps)->lockstep;
   for (size_t i = 0; i < spec->nowners; i++) {
     a->owners[i] = ps->mates.of[spec->owners[i]];
     if (a->owners[i] == PS_NONE) gt_bug("tensor %zu is of another copy of the pipeline", i);
@@ -268,7 +267,7 @@ static gt_status steps_state(gt_ps *ps, gt_state_way way) {
 
 gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way) {
   ps_agree *a = &ps->agree;
-  if (ps->spec.nstages == 0) return GT_OK;
+  if (!a->mates) return GT_OK;
   GT_TRY(steps_state(ps, way));
   if (!ps->agree.of_means) return GT_OK;
   ps_mate *own = own_of(ps);

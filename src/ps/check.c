@@ -4,7 +4,7 @@
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
   if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
-  if (kind == GT_MSG_STRATEGY) return ps->spec.nstages > 0;
+  if (kind == GT_MSG_STRATEGY) return ps->plane->check != NULL;
   return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 
@@ -53,7 +53,7 @@ static gt_status check_made(int64_t steps, int64_t least, int64_t most) {
 
 /* Steps that the peer can have made: as many as this region, and the one of which it has told. */
 static gt_status check_step(const gt_ps *ps, size_t from, int64_t steps) {
-  return ps->spec.nstages && ps->mates.of[from] != PS_NONE
+  return ps->plane->together && ps->mates.of[from] != PS_NONE
              ? check_made(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
              : GT_OK;
 }
@@ -61,20 +61,11 @@ static gt_status check_step(const gt_ps *ps, size_t from, int64_t steps) {
 /* rounds.c says why all regions are at the same step. */
 static gt_status check_round_step(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
-  if (ps->spec.nstages == 0 || ps->mates.of[from] == PS_NONE) return GT_OK;
+  if (!ps->plane->together || ps->mates.of[from] == PS_NONE) return GT_OK;
   if (round == ps->stages.deferred.round && ps->stages.deferred.steps >= 0)
     return check_made(steps, ps->stages.deferred.steps, ps->stages.deferred.steps);
   if (round > ps->round) return check_step(ps, from, steps);
   return check_made(steps, round == ps->round ? ps->steps_at_round : 0, ps->steps_at_round);
-}
-
-/* What would be dropped is not checked. */
-static gt_status check_told(const gt_ps *ps, size_t from, const gt_frame_header *head) {
-  const int64_t value = (int64_t)head->value;
-  if (gt_ps_frozen(ps)) return GT_OK;
-  return ps->adapt && value < 0 && !gt_ps_agree_has_numbers(head)
-             ? gt_ps_adapt_check(ps, from, value, (int64_t)head->detail)
-             : gt_ps_agree_check(ps, from, head);
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
@@ -132,7 +123,8 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     GT_TRY(check_numbers(ps, from, head, "is done"));
     return check_step(ps, from, value);
   case GT_MSG_STRATEGY:
-    return check_told(ps, from, head);
+    /* what would be dropped is not checked */
+    return gt_ps_frozen(ps) ? GT_OK : ps->plane->check(ps, from, head);
   case GT_MSG_JOINED:
     return check_numbers(ps, from, head, "resumes");
   default:

@@ -19,7 +19,7 @@ void gt_ps_eval_open(gt_ps *ps) {
   gt_ps_spec *spec = &ps->spec;
   if (spec->test_samples == 0) return;
   if (spec->eval_chunk == 0) spec->eval_chunk = gt_ps_eval_chunk(spec->test_samples);
-  if (spec->nstages)
+  if (ps->plane->whole)
     ps->eval.chunks = spec->nworkers;
   else
     ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
@@ -42,14 +42,14 @@ static void give(gt_ps *ps, size_t worker) {
   ps_eval *e = &ps->eval;
   ps_worker *w = &ps->workers[worker];
   w->chunk = e->given++;
-  const size_t all = ps->spec.test_samples, most = ps->spec.nstages ? all : ps->spec.eval_chunk;
-  const size_t first = ps->spec.nstages ? 0 : w->chunk * most, left = all - first;
+  const size_t all = ps->spec.test_samples, most = ps->plane->whole ? all : ps->spec.eval_chunk;
+  const size_t first = ps->plane->whole ? 0 : w->chunk * most, left = all - first;
   gt_ps_order o = {.kind = GT_PS_EVAL,
                    .first = (int64_t)first,
                    .count = (int64_t)(left < most ? left : most),
                    .params = w->has_snapshot ? gt_vec_of(NULL, 0) : e->params,
                    .buffers = w->has_snapshot ? gt_vec_of(NULL, 0) : e->buffers,
-                   .common = ps->spec.nstages > 0};
+                   .common = ps->plane->whole};
   w->has_snapshot = true;
   w->state = W_EVALUATING;
   w->since = ps->now;
@@ -64,7 +64,7 @@ static bool all_wait(const gt_ps *ps) {
 
 /* With stages all workers get their chunks at once: worker w has chunk w. */
 void gt_ps_eval_give(gt_ps *ps) {
-  if (!ps->eval.active || (ps->spec.nstages && !all_wait(ps))) return;
+  if (!ps->eval.active || (ps->plane->whole && !all_wait(ps))) return;
   for (size_t w = 0; w < ps->spec.nworkers && ps->eval.given < ps->eval.chunks; w++)
     if (ps->workers[w].state == W_WAITING) give(ps, w);
 }
@@ -77,14 +77,9 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
   e->samples = ps->totals.samples;
   e->began = ps->now;
   for (size_t w = 0; w < ps->spec.nworkers; w++) ps->workers[w].has_snapshot = false;
-  if (ps->spec.nstages) {
-    e->params = params;
-    e->buffers = buffers;
-    gt_ps_stages_lend(ps, &e->params, &e->buffers);
-  } else {
-    gt_vec_copy(e->params = ps->spec.snapshot, params);
-    gt_vec_copy(e->buffers = ps->spec.snapshot_buffers, buffers);
-  }
+  e->params = params;
+  e->buffers = buffers;
+  ps->plane->lend(ps, &e->params, &e->buffers);
   gt_ps_eval_give(ps);
 }
 
@@ -122,7 +117,7 @@ void gt_ps_eval_check(gt_ps *ps) {
 
 void gt_ps_eval_again(gt_ps *ps) {
   const int64_t every = ps->spec.eval_every.steps;
-  if (ps->spec.nstages && every > 0 && ps->totals.steps > 0)
+  if (ps->plane->whole && every > 0 && ps->totals.steps > 0)
     ps->totals.evals = (ps->totals.steps - 1) / every;
 }
 
@@ -144,9 +139,8 @@ void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
 static void keep(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
   const size_t chunk = ps->workers[worker].chunk;
-  const gt_ps_stage *stage = gt_ps_stage_of(ps, worker);
   e->found[chunk] = (ps_chunk){0};
-  if (stage && !stage->judges) return;
+  if (ps->plane->judges && !ps->plane->judges(ps, worker)) return;
   e->found[chunk] =
       (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
   if (!e->scores) return;

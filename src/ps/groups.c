@@ -24,7 +24,8 @@ static void close_group(ps_group *g) {
 
 void gt_ps_groups_open(gt_ps *ps) {
   const gt_ps_copies *c = &ps->spec.copies;
-  if (c->ntwins && (ps->spec.nstages == 0 || gt_topology_singly(ps->spec.topology)))
+  ps->apart = c->ntwins > 0;
+  if (ps->apart && (!ps->plane->together || gt_topology_singly(ps->spec.topology)))
     gt_bug("copies of a pipeline need stages, and no region that makes all steps");
   open_group(&ps->mates, ps, c->mates, c->nmates);
   open_group(&ps->twins, ps, c->twins, c->ntwins);
@@ -43,13 +44,13 @@ void gt_ps_groups_close(gt_ps *ps) {
 }
 
 const gt_sync_ops *gt_ps_strategy(const gt_ps *ps) {
-  return ps->spec.copies.ntwins ? ps->spec.copies.strategy : ps->spec.strategy;
+  return ps->apart ? ps->spec.copies.strategy : ps->spec.strategy;
 }
 
 bool gt_ps_ahead(const gt_ps *ps, size_t peer) {
-  return ps->spec.copies.ntwins && ps->peers[peer].round > ps->round;
+  return ps->apart && ps->peers[peer].round > ps->round;
 }
 
 bool gt_ps_behind(const gt_ps *ps, size_t peer) {
-  return ps->spec.copies.ntwins && ps->peers[peer].round < ps->round;
+  return ps->apart && ps->peers[peer].round < ps->round;
 }

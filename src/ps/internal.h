@@ -1,6 +1,6 @@
 /* Private to ps: its state, and the functions that its files offer one another.  The PS is one
    event loop over one state.  Each file calls only files before it in this list: groups, batches,
-   buffers, stages, look, advance, agree, outbox, changes, adapt, passes, eval, rounds, drain, local,
+   buffers, look, advance, agree, outbox, changes, adapt, passes, eval, rounds, drain, local,
    state, ps. ps.c has the events, and ends each by doing what the event has made possible, so no other
    file calls the loop.  Lower layers call the PS through tables (gt_exchange_events,
    gt_sync_host). */
@@ -157,6 +157,8 @@ struct gt_ps {
   gt_exchange *exchange;
   double *at_once; /* of gt_outbox_use */
   bool *forwards;
+  bool
+      apart; /* there are several copies of a pipeline, each of which takes a round at its own step */
   bool singly; /* the strategy gets every worker's gradient */
   gt_ns now;
   const struct ps_plane *plane;
@@ -213,10 +215,25 @@ struct gt_ps {
 /* The local plane: how gradients of workers become steps. */
 typedef struct ps_plane {
   const char *name;
+  /* Every worker has a part in each batch, and in an evaluation, which all begin together. */
+  bool whole;
+  /* Regions make steps together: they take a round between the same two steps. */
+  bool together;
+  /* NULL: there is nothing to open or to close. */
+  void (*open)(gt_ps *ps);
+  void (*close)(gt_ps *ps);
   /* uses what has arrived, gives work to who waits; called after every event */
   void (*pump)(gt_ps *ps);
+  /* The model that workers read in an evaluation: unchanged, or a copy of it. */
+  void (*lend)(gt_ps *ps, gt_vec *params, gt_vec *buffers);
+  /* The worker's answers in an evaluation count.  NULL: those of all do. */
+  bool (*judges)(const gt_ps *ps, size_t worker);
+  /* A message of kind STRATEGY; check: GT_ERR_FAULT: it cannot be right.  NULL: there are none. */
+  gt_status (*check)(const gt_ps *ps, size_t from, const gt_frame_header *head);
+  void (*message)(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body);
 } ps_plane;
-extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async, gt_ps_plane_stages;
+/* That of the spec (local.c). */
+const ps_plane *gt_ps_plane_of(const gt_ps_spec *spec);
 
 /* groups.c */
 void gt_ps_groups_open(gt_ps *ps);
@@ -246,19 +263,6 @@ void gt_ps_buffers_mean(gt_ps *ps);
 /* With stages: to floats of them that have just become what workers pushed, the changes are applied
    again. */
 void gt_ps_buffers_again(gt_ps *ps, size_t offset, size_t count);
-
-/* stages.c */
-void gt_ps_stages_open(gt_ps *ps);
-void gt_ps_stages_close(gt_ps *ps);
-/* The stage of the worker; NULL: there are no stages. */
-const gt_ps_stage *gt_ps_stage_of(const gt_ps *ps, size_t worker);
-/* The model that all workers read in a step or an evaluation.  It becomes a copy of it where other
-   copies of the pipeline may change the region's meanwhile. */
-void gt_ps_stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers);
-/* spec.grads become the gradient of the step, the region's buffers those after it, from what the
-   workers have pushed. */
-void gt_ps_stages_grads(gt_ps *ps);
-void gt_ps_stages_buffers(gt_ps *ps);
 
 /* look.c */
 gt_ns gt_ps_held_total(const gt_ps *ps);
@@ -315,6 +319,7 @@ gt_status gt_ps_passes_reorder(gt_ps_passes *passes, const gt_pipe_schedule *sch
 void gt_ps_passes_timed(gt_ps_passes *passes, size_t worker, gt_ps_push *push);
 /* After every event: the phases of workers begin with training and end with it. */
 void gt_ps_passes_account(gt_ps_passes *passes, bool training);
+void gt_ps_passes_begin(gt_ps *ps); /* opens those of the spec; nothing if it has none */
 /* Gives the worker an order: as passes, or whole. */
 void gt_ps_order_worker(gt_ps *ps, size_t worker, const gt_ps_order *order);
 void gt_ps_packet_left(gt_ps *ps, uint64_t cookie);
@@ -338,7 +343,7 @@ double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 /* A message of the region is not finite: it is dropped and counted. */
 void gt_ps_count_nonfinite(gt_ps *ps, size_t from);
 
-/* agree.c; open, close and state do nothing without stages. */
+/* agree.c; state does nothing unless it is open. */
 enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };
 /* The workers are held as long as one of the holders does so. */
 void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds);

@@ -33,6 +33,7 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .steps = t->steps,
                     .samples = t->samples,
                     .batches = t->batches,
+                    .parts = t->batches * (ps->plane->whole ? (int64_t)ps->spec.nworkers : 1),
                     .nonfinite = t->nonfinite,
                     .round = ps->round,
                     .whole_round = ps->whole_round,

@@ -358,6 +358,16 @@ static void must(const gt_ps *ps, gt_status status) {
   if (status != GT_OK) ps->spec.host.fault(ps->spec.host.ctx, status);
 }
 
+/* The layout is that of a gt_pipe_job, which is sound. */
+void gt_ps_passes_begin(gt_ps *ps) {
+  const ps_passes_spec spec = {.job = ps->spec.passes,
+                               .region = ps->spec.self,
+                               .test_samples = ps->spec.test_samples,
+                               .host = &ps->spec.host,
+                               .ps = ps};
+  if (spec.job && gt_ps_passes_open(&ps->passes, &spec) != GT_OK) gt_bug("%s", gt_error_text());
+}
+
 gt_ps_passes *gt_ps_passes_of(const gt_ps *ps) {
   return ps->passes;
 }

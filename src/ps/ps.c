@@ -13,7 +13,7 @@ static void open_outbox(gt_ps *ps) {
                                  .outbox = spec->outbox,
                                  .window = spec->window,
                                  .with_memory = spec->params.data != NULL,
-                                 .limit = spec->copies.ntwins ? 0 : spec->wan_bytes_limit,
+                                 .limit = ps->apart ? 0 : spec->wan_bytes_limit,
                                  .samples = &ps->totals.samples,
                                  .number = &ps->advance.number,
                                  .gateway = spec->host.gateway};
@@ -49,30 +49,29 @@ static void open_peers(gt_ps *ps) {
 
 static void open_exchange(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  const gt_exchange_spec way = {
-      .nregions = ps->twins.n,
-      .self = ps->twins.self,
-      .weights = spec->copies.ntwins ? spec->copies.weights : spec->weights,
-      .inflight = spec->outbox + spec->window,
-      .with_memory = spec->params.data != NULL,
-      .topology = spec->topology,
-      .next = ps->next,
-      .workers = spec->workers,
-      .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
-      .outbox = ps->outbox,
-      .regions = ps->twins.regions,
-      .events = gt_ps_exchange_events(ps)};
+  const gt_exchange_spec way = {.nregions = ps->twins.n,
+                                .self = ps->twins.self,
+                                .weights = ps->apart ? spec->copies.weights : spec->weights,
+                                .inflight = spec->outbox + spec->window,
+                                .with_memory = spec->params.data != NULL,
+                                .topology = spec->topology,
+                                .next = ps->next,
+                                .workers = spec->workers,
+                                .piece = spec->piece ? spec->piece
+                                                     : GT_FRAME_PAYLOAD_MAX / sizeof(float),
+                                .outbox = ps->outbox,
+                                .regions = ps->twins.regions,
+                                .events = gt_ps_exchange_events(ps)};
   ps->exchange = gt_exchange_create(&way);
 }
 
 static void open_strategy(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  const bool copies = spec->copies.ntwins > 0;
   const gt_sync_env env = {.nregions = ps->twins.n,
                            .self = ps->twins.self,
-                           .weights = copies ? spec->copies.weights : spec->weights,
+                           .weights = ps->apart ? spec->copies.weights : spec->weights,
                            .singly = ps->singly,
-                           .options = copies ? spec->copies.options : spec->options,
+                           .options = ps->apart ? spec->copies.options : spec->options,
                            .params = spec->params,
                            .buffers = spec->buffers,
                            .optim = spec->optim,
@@ -81,33 +80,18 @@ static void open_strategy(gt_ps *ps) {
   ps->sync = gt_sync_create(gt_ps_strategy(ps), &env);
 }
 
-/* The layout is that of a gt_pipe_job, which is sound. */
-static void open_passes(gt_ps *ps) {
-  const ps_passes_spec spec = {.job = ps->spec.passes,
-                               .region = ps->spec.self,
-                               .test_samples = ps->spec.test_samples,
-                               .host = &ps->spec.host,
-                               .ps = ps};
-  if (spec.job && gt_ps_passes_open(&ps->passes, &spec) != GT_OK) gt_bug("%s", gt_error_text());
-}
-
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
+  ps->plane = gt_ps_plane_of(spec);
   gt_ps_groups_open(ps);
-  ps->plane = spec->nstages       ? &gt_ps_plane_stages
-              : spec->local_async ? &gt_ps_plane_async
-                                  : &gt_ps_plane_sync;
   ps->workers = GT_NEW_ARRAY(ps_worker, spec->nworkers);
   ps->arrivals = GT_NEW_ARRAY(size_t, spec->nworkers);
   ps->parts.grads = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.buffers = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   gt_ps_buffers_open(ps);
-  gt_ps_stages_open(ps);
-  gt_ps_agree_open(ps);
-  gt_ps_adapt_open(ps);
-  open_passes(ps);
+  if (ps->plane->open) ps->plane->open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
@@ -133,10 +117,7 @@ void gt_ps_close(gt_ps *ps) {
   gt_outbox_close(ps->outbox);
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].done_counts);
   gt_ps_eval_close(ps);
-  gt_ps_stages_close(ps);
-  gt_ps_passes_close(ps->passes);
-  gt_ps_adapt_close(ps);
-  gt_ps_agree_close(ps);
+  if (ps->plane->close) ps->plane->close(ps);
   gt_ps_buffers_close(ps);
   gt_ps_groups_close(ps);
   gt_free(ps->at_once);
@@ -155,7 +136,7 @@ void gt_ps_close(gt_ps *ps) {
 /* What came from regions that had taken a round before this one did, once it has taken it, too. */
 static bool catch_up(gt_ps *ps) {
   bool moved = false;
-  for (size_t p = 0; ps->spec.copies.ntwins && p < ps->spec.nregions; p++) {
+  for (size_t p = 0; ps->apart && p < ps->spec.nregions; p++) {
     ps_peer *peer = &ps->peers[p];
     if (!peer->late || gt_ps_ahead(ps, p)) continue;
     const int64_t ack = peer->late_ack;
@@ -277,13 +258,9 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
 static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head,
                              const void *payload) {
   const gt_ns clock = gt_ps_clock(ps);
-  const bool numbers = gt_ps_agree_has_numbers(head);
   if (gt_ps_frozen(ps)) return;
-  if (!numbers) gt_outbox_reported(ps->outbox, from, (double)head->sequence);
-  if (!numbers && ps->adapt && (int64_t)head->value < 0)
-    gt_ps_adapt_note(ps, from, (int64_t)head->value, (int64_t)head->detail);
-  else
-    gt_ps_agree_message(ps, from, head, payload);
+  if (!gt_ps_agree_has_numbers(head)) gt_outbox_reported(ps->outbox, from, (double)head->sequence);
+  ps->plane->message(ps, from, head, payload);
   ps->totals.update += gt_ps_clock(ps) - clock;
 }
 
@@ -323,7 +300,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   gt_ps_at(ps, now);
   GT_TRY(gt_ps_check(ps, from, head));
   ps_peer *p = &ps->peers[from];
-  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && ps->spec.nstages == 0)
+  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && !ps->plane->together)
     gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:

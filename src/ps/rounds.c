@@ -30,10 +30,11 @@ static bool interval_over(const gt_ps *ps) {
 
 static void tell_round(gt_ps *ps) {
   gt_outbox_control_all(
-      ps->outbox, (gt_frame_header){.kind = GT_MSG_ROUND,
-                                    .sequence = ps->spec.nstages ? (uint64_t)ps->totals.steps : 0,
-                                    .value = (uint64_t)ps->round,
-                                    .detail = (uint64_t)ps->stop_code});
+      ps->outbox,
+      (gt_frame_header){.kind = GT_MSG_ROUND,
+                        .sequence = ps->plane->together ? (uint64_t)ps->totals.steps : 0,
+                        .value = (uint64_t)ps->round,
+                        .detail = (uint64_t)ps->stop_code});
 }
 
 static void stop_with(gt_ps *ps, gt_status code) {
@@ -101,7 +102,7 @@ static void defer(gt_ps *ps, int64_t round, gt_status code, int64_t steps) {
    copy: it is taken as if this region had opened it. */
 static bool must_wait(const gt_ps *ps, size_t from, int64_t steps) {
   if (ps->mates.of[from] == PS_NONE) return ps->stages.given;
-  return ps->spec.nstages && steps > ps->totals.steps;
+  return ps->plane->together && steps > ps->totals.steps;
 }
 
 void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {

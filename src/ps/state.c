@@ -11,7 +11,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* Collects the numbers that are to be given out again and those that workers hold; returns their
-   count.  With stages all workers hold the same one. */
+   count.  On a plane that is `whole` all workers hold the same
+   one. */
 static size_t collect_unreturned(gt_ps *ps) {
   size_t need = ps->nreissue + ps->spec.nworkers, n = ps->nreissue;
   if (ps->unreturned_capacity < need) {
@@ -20,7 +21,7 @@ static size_t collect_unreturned(gt_ps *ps) {
     ps->unreturned_capacity = need;
   }
   if (n) memcpy(ps->unreturned, ps->reissue, n * sizeof *ps->reissue);
-  const size_t holders = ps->spec.nstages ? 1 : ps->spec.nworkers;
+  const size_t holders = ps->plane->whole ? 1 : ps->spec.nworkers;
   for (size_t w = 0; w < holders; w++)
     if (ps->workers[w].has_batch) ps->unreturned[n++] = ps->workers[w].batch;
   if (n) qsort(ps->unreturned, n, sizeof *ps->unreturned, ascending);

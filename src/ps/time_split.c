@@ -53,9 +53,7 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
 
 void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, const gt_ps_spec *spec,
                          gt_time_split_parts *parts) {
-  /* workers of a pipeline share a batch: each has a part in all of them */
-  const double all = (double)v->batches * (spec->nstages ? (double)spec->nworkers : 1),
-               each = all > 0 ? (double)spec->nworkers / all : 0;
+  const double all = (double)v->parts, each = all > 0 ? (double)spec->nworkers / all : 0;
   parts->train = all > 0 ? gt_seconds(v->compute) / all : 0;
   parts->upload = gt_seconds(s->use.upload) * each;
   parts->download = gt_seconds(s->use.download) * each;
