@@ -27,16 +27,27 @@ void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests
 gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
                                size_t nregions);
 
-/* Returns the spec of the PS of region order->region; the caller fills in topology, next, workers,
-   weights, vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the
-   region; parameters: of the model. */
-gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
-                         size_t parameters);
-/* Makes it the spec of a region that holds these stages of a pipeline (borrowed).  first: the order
-   of the region that has the first stage.  Intervals become steps of the pipeline, of which each
-   takes one of its batches: the same in all regions. */
-void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
-                      const gt_order *first);
+/* What the spec of a PS follows from; all is borrowed. */
+typedef struct {
+  const gt_job *job;
+  const gt_order *order; /* of the region; in a pipeline, with the samples of its first stage */
+  const gt_links *links;
+  const gt_wiring *wiring;
+  const double *weights; /* gt_ps_weights_of */
+  const size_t *workers; /* gt_ps_workers_of */
+  size_t parameters;     /* of the model, or of its part that the region has */
+  size_t test_samples;
+  const gt_pipe_job *pipe; /* of the region's copy; NULL: there is no pipeline, nor what follows */
+  const gt_ps_stage *stages;
+  size_t nstages;
+  gt_ps_copies copies;
+} gt_ps_basis;
+/* Returns the spec of the PS of region order->region; the caller fills in vectors, optim, ranking
+   and labels, predictions, keepalive, round and host.  In a pipeline intervals become steps, of
+   which each takes one of its batches: the same in all regions. */
+gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
+/* Returns a stage of the layout, without ranges. */
+gt_ps_stage gt_ps_stage_of(const gt_pipe_layout *layout, size_t stage);
 /* Checks the data of a pipeline.  GT_ERR_JOB: the region with the data of a pipeline, or of one of
    its copies, has not enough samples for a step.  samples: of every region. */
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples);

@@ -161,7 +161,11 @@ static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *h
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
   const size_t n = gt_job_copies(job), floats = own.params / sizeof(float),
                model = floats + own.buffers / sizeof(float);
-  const gt_ps_spec ps = gt_ps_spec_of(job, order, gt_links_from(p->wan.links, region), floats);
+  const gt_ps_spec ps = gt_ps_spec_of(&(gt_ps_basis){.job = job,
+                                                     .order = order,
+                                                     .links = p->wan.links,
+                                                     .wiring = how->wiring,
+                                                     .parameters = floats});
   const bool models = strategy->sends == GT_MSG_STATE;
   const gt_cast cast = strategy->waits ? GT_CAST_ROUNDS : models ? GT_CAST_MODELS : GT_CAST_UPDATES;
   size_t *next = GT_NEW_ARRAY(size_t, n);

@@ -140,16 +140,29 @@ static gt_ps_interval in_batches(const gt_ps_interval *i, const gt_order *order)
   return *i;
 }
 
-void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
-                      const gt_order *first) {
-  spec->stages = stages;
-  spec->nstages = nstages;
+gt_ps_stage gt_ps_stage_of(const gt_pipe_layout *l, size_t stage) {
+  return (gt_ps_stage){.first_worker = l->places[stage].first_worker,
+                       .workers = l->places[stage].workers,
+                       .counts = stage == 0,
+                       .judges = stage == gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1)};
+}
+
+static void set_stages(gt_ps_spec *spec, const gt_ps_basis *of) {
+  const gt_pipe_job *pipe = of->pipe;
+  spec->stages = of->stages;
+  spec->nstages = of->nstages;
+  spec->copies = of->copies;
   spec->strategy = &gt_ps_lockstep;
   spec->options = (gt_sync_options){.period = 1, .scale = 1};
   spec->local_async = false;
-  spec->until = in_batches(&spec->until, first);
-  spec->eval_every = in_batches(&spec->eval_every, first);
-  spec->checkpoint_every = in_batches(&spec->checkpoint_every, first);
+  spec->until = in_batches(&spec->until, of->order);
+  spec->eval_every = in_batches(&spec->eval_every, of->order);
+  spec->checkpoint_every = in_batches(&spec->checkpoint_every, of->order);
+  spec->micros = pipe->layout.micros;
+  spec->owners = pipe->owners;
+  spec->nowners = of->job->train.clip > 0 ? pipe->nowners : 0;
+  spec->passes = pipe;
+  spec->adapts = pipe->layout.adapts ? pipe : NULL;
 }
 
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples) {
@@ -208,22 +221,30 @@ void gt_ps_copies_close(gt_ps_copies *copies) {
   *copies = (gt_ps_copies){0};
 }
 
-gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
-                         size_t parameters) {
-  size_t region = (size_t)order->region;
-  return (gt_ps_spec){.nregions = job->nregions,
-                      .self = region,
-                      .nworkers = gt_job_workers(job, region),
-                      .local_async = job->sync.local == GT_LOCAL_ASYNC,
-                      .strategy = gt_sync_of(job->sync.strategy),
-                      .options = options_of(job, region, gt_job_training(job)),
-                      .outbox = (size_t)job->wan.outbox,
-                      .window = window_of(job, region, links, parameters * sizeof(float)),
-                      .order = *order,
-                      .until = interval(&job->train.until),
-                      .eval_every = interval(&job->train.eval_every),
-                      .checkpoint_every = interval(&job->checkpoint.every),
-                      .nonfinite_limit = job->limits.nonfinite,
-                      .wan_bytes_limit = job->limits.wan_bytes,
-                      .heartbeat = GT_SECOND};
+gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
+  const gt_job *job = of->job;
+  const size_t region = (size_t)of->order->region;
+  const gt_link_spec *links = gt_links_from(of->links, region);
+  gt_ps_spec spec = {.nregions = job->nregions,
+                     .self = region,
+                     .nworkers = gt_job_workers(job, region),
+                     .local_async = job->sync.local == GT_LOCAL_ASYNC,
+                     .strategy = gt_sync_of(job->sync.strategy),
+                     .topology = of->wiring->topology,
+                     .next = of->wiring->next,
+                     .workers = of->workers,
+                     .weights = of->weights,
+                     .options = options_of(job, region, gt_job_training(job)),
+                     .outbox = (size_t)job->wan.outbox,
+                     .window = window_of(job, region, links, of->parameters * sizeof(float)),
+                     .order = *of->order,
+                     .until = interval(&job->train.until),
+                     .eval_every = interval(&job->train.eval_every),
+                     .checkpoint_every = interval(&job->checkpoint.every),
+                     .test_samples = of->test_samples,
+                     .nonfinite_limit = job->limits.nonfinite,
+                     .wan_bytes_limit = job->limits.wan_bytes,
+                     .heartbeat = GT_SECOND};
+  if (of->pipe) set_stages(&spec, of);
+  return spec;
 }

@@ -69,10 +69,7 @@ static gt_ps_range *copy_ranges(const gt_run_pipe *pipe, const gt_part_ranges *f
 static gt_ps_stage stage_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                             size_t stage) {
   const gt_pipe_layout *l = pipe->layout;
-  gt_ps_stage s = {.first_worker = l->places[stage].first_worker,
-                   .workers = l->places[stage].workers,
-                   .counts = stage == 0,
-                   .judges = stage == gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1)};
+  gt_ps_stage s = gt_ps_stage_of(l, stage);
   gt_ps_range *params = copy_ranges(pipe, &pipe->parts[region].params, stage, &s.nparams);
   for (size_t chunk = 0; chunk < l->chunks; chunk++) {
     const size_t span = gt_pipe_span_of(l->stages, chunk, stage);

@@ -140,40 +140,34 @@ static size_t floats_of(const gt_pipe_job *pipe, size_t region, bool buffers) {
   return sum;
 }
 
-/* Makes it the spec of a PS with these stages.  Vectors have no data, so stages need no ranges of
-   them. */
-static void set_stages(sim_region *r, gt_ps_spec *spec) {
+/* Vectors have no data, so stages need no ranges of them. */
+static size_t open_stages(sim_region *r) {
   const gt_pipe_layout *l = &r->pipe->layout;
-  const size_t judge = gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1);
   size_t n = 0;
+  r->stages = GT_NEW_ARRAY(gt_ps_stage, l->stages);
   for (size_t s = 0; s < l->stages; s++)
-    if (l->places[s].region == r->id)
-      r->stages[n++] = (gt_ps_stage){.first_worker = l->places[s].first_worker,
-                                     .workers = l->places[s].workers,
-                                     .counts = s == 0,
-                                     .judges = s == judge};
-  gt_ps_set_stages(spec, r->stages, n, &r->order);
-  spec->micros = l->micros;
-  spec->owners = r->pipe->owners;
-  spec->nowners = r->sim->spec.job->train.clip > 0 ? r->pipe->nowners : 0;
-  spec->copies = r->copies;
-  spec->passes = r->pipe;
-  spec->adapts = r->sim->spec.job->pipeline.adapt != GT_ADAPT_NOTHING ? r->pipe : NULL;
+    if (l->places[s].region == r->id) r->stages[n++] = gt_ps_stage_of(l, s);
+  return n;
 }
 
 static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
-  gt_ps_spec spec =
-      gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id), r->parameters);
-  spec.weights = sim->weights;
-  spec.topology = sim->wiring.topology;
-  spec.next = sim->wiring.next;
-  spec.workers = sim->workers;
+  const size_t nstages = r->pipe ? open_stages(r) : 0;
+  gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = sim->spec.job,
+                                                 .order = &r->order,
+                                                 .links = sim->spec.links,
+                                                 .wiring = &sim->wiring,
+                                                 .weights = sim->weights,
+                                                 .workers = sim->workers,
+                                                 .parameters = r->parameters,
+                                                 .test_samples = gt_sim_tests(sim, r->id),
+                                                 .pipe = r->pipe,
+                                                 .stages = r->stages,
+                                                 .nstages = nstages,
+                                                 .copies = r->copies});
   spec.params = spec.grads = gt_vec_of(NULL, r->parameters);
   spec.buffers = gt_vec_of(NULL, r->buffers);
   spec.optim = r->optim;
-  spec.test_samples = gt_sim_tests(sim, r->id);
-  if (r->pipe) set_stages(r, &spec);
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
@@ -220,7 +214,6 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   gt_sim_wires_open(r, &wire_hooks);
   if (pipe) {
     r->passing = GT_NEW_ARRAY(bool, nworkers);
-    r->stages = GT_NEW_ARRAY(gt_ps_stage, pipe->layout.stages);
     r->copies = gt_ps_copies_of(job, id, sim->spec.samples);
   }
   r->ps = make_ps(r);

@@ -143,32 +143,31 @@ static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
 
 static void open_ps(gt_server *s, int64_t newest_round) {
   gt_run *run = s->run;
-  const gt_job *job = run->job;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ps_spec spec =
-      gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
+  s->workers = gt_ps_workers_of(run->job);
+  gt_ps_basis basis = {.job = run->job,
+                       .order = &run->order,
+                       .links = run->links,
+                       .wiring = &s->wiring,
+                       .weights = s->weights,
+                       .workers = s->workers,
+                       .parameters = a->params.n,
+                       .test_samples = gt_train_tests(run)};
+  if (run->pipe) {
+    basis.pipe = run->pipe->job;
+    basis.stages = run->pipe->stages;
+    basis.nstages = run->pipe->nstages;
+    basis.copies = s->copies;
+  }
+  gt_ps_spec spec = gt_ps_spec_of(&basis);
   spec.nworkers = (size_t)run->roles.region_size - 1;
-  spec.weights = s->weights;
-  spec.topology = s->wiring.topology;
-  spec.next = s->wiring.next;
-  spec.workers = s->workers = gt_ps_workers_of(job);
   spec.params = a->params;
   spec.grads = a->grads;
   spec.buffers = a->buffers;
   spec.optim = s->optim;
-  spec.test_samples = gt_train_tests(run);
   spec.ranking = gt_train_ranking(run);
   spec.test_labels = spec.ranking ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
   if (gt_graph_of_text(run->graph)) spec.predictions = gt_graph_predictions(run->graph);
-  if (run->pipe) {
-    gt_ps_set_stages(&spec, run->pipe->stages, run->pipe->nstages, &run->order);
-    spec.micros = run->pipe->layout->micros;
-    spec.owners = run->pipe->job->owners;
-    spec.nowners = job->train.clip > 0 ? run->pipe->job->nowners : 0;
-    spec.copies = s->copies;
-    spec.passes = run->pipe->job;
-    spec.adapts = run->pipe->layout->adapts ? run->pipe->job : NULL;
-  }
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
   spec.snapshot_buffers = gt_vec_of(snapshot.buffers, a->buffers.n);

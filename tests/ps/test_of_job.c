@@ -20,10 +20,26 @@ static gt_job *job_of(const char *sync) {
   return job;
 }
 
+static gt_ps_spec spec_of(const gt_job *job, const gt_order *order, const gt_pipe_job *pipe) {
+  static const gt_ps_stage stages[1];
+  const gt_wiring wiring = {0};
+  gt_links *links = NULL;
+  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  const gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = job,
+                                                       .order = order,
+                                                       .links = links,
+                                                       .wiring = &wiring,
+                                                       .parameters = 100,
+                                                       .pipe = pipe,
+                                                       .stages = stages,
+                                                       .nstages = 1});
+  gt_links_close(links);
+  return spec;
+}
+
 static gt_sync_options options_of(const gt_job *job, size_t region) {
-  static const gt_link_spec links[REGIONS];
   const gt_order order = {.seed = 1, .region = region, .n = 100, .batch = 10};
-  return gt_ps_spec_of(job, &order, links, 100).options;
+  return spec_of(job, &order, NULL).options;
 }
 
 static void check_period(const char *sync, int64_t period, bool passes) {
@@ -84,28 +100,26 @@ static int64_t batches_of(const gt_order *order, int64_t samples) {
 }
 
 static void test_steps_of_a_pipeline(void) {
-  static const gt_link_spec links[REGIONS];
-  static const gt_ps_stage stages[1];
-  const gt_order first = {.seed = 1, .n = 95, .batch = 10}, second = {.region = 1, .batch = 10};
+  static const gt_pipe_job pipe;
+  const gt_order first = {.seed = 1, .region = 1, .n = 95, .batch = 10};
   gt_job *job = job_of("strategy: asgd-ga, period: 8, local: async");
-  gt_ps_spec spec = gt_ps_spec_of(job, &second, links, 100);
-  spec.until = (gt_ps_interval){.epochs = 1.25};
-  spec.eval_every = (gt_ps_interval){.epochs = 0.01};
-  spec.checkpoint_every = (gt_ps_interval){.minutes = 5};
-  gt_ps_set_stages(&spec, stages, 1, &first);
-  assert_ptr_equal(spec.stages, stages);
+  job->train.until = (gt_job_interval){.epochs = 1.25};
+  job->train.eval_every = (gt_job_interval){.epochs = 0.01};
+  job->checkpoint.every = (gt_job_interval){.minutes = 5};
+  gt_ps_spec spec = spec_of(job, &first, &pipe);
   assert_ptr_equal(spec.strategy, &gt_ps_lockstep);
   assert_true(spec.nstages == 1 && !spec.local_async && spec.options.period == 1);
   assert_true(spec.until.steps == 13 && spec.until.epochs == 0);
   assert_true(spec.eval_every.steps == 1 && spec.eval_every.epochs == 0);
   assert_true(spec.checkpoint_every.steps == 0 && spec.checkpoint_every.minutes == 5);
   for (int64_t samples = 1; samples < 300; samples++) {
-    spec.until = (gt_ps_interval){.samples = samples};
-    spec.eval_every = (gt_ps_interval){.steps = samples};
-    gt_ps_set_stages(&spec, stages, 1, &first);
+    job->train.until = (gt_job_interval){.samples = samples};
+    job->train.eval_every = (gt_job_interval){.steps = samples};
+    spec = spec_of(job, &first, &pipe);
     assert_true(spec.until.steps == batches_of(&first, samples) && spec.until.samples == 0);
     assert_true(spec.eval_every.steps == samples);
   }
+  job->train.until = (gt_job_interval){.epochs = 1};
   assert_int_equal(gt_ps_stages_optim_of(job, &first, NULL).schedule.total_steps, 10);
   gt_job_close(job);
 }
