@@ -36,6 +36,13 @@ static gt_job_region *regions_of(const gt_job *job) {
   return regions;
 }
 
+/* The first strategy that sends, and waits or does not: it exchanges with every step. */
+static gt_strategy plainest(bool waits) {
+  gt_strategy s = 0;
+  while (!gt_sync_of(s)->sends || gt_sync_of(s)->waits != waits) s++;
+  return s;
+}
+
 static gt_job job_of(const gt_job *from) {
   const gt_sync_ops *strategy = gt_sync_of(from->sync.strategy);
   gt_job job = {.name = from->name,
@@ -48,7 +55,7 @@ static gt_job job_of(const gt_job *from) {
   job.train.batch = 1;
   job.train.optimizer.name = GT_OPTIMIZER_SGD;
   job.train.optimizer.lr = 1;
-  job.sync.strategy = strategy->waits ? GT_STRATEGY_SSGD : GT_STRATEGY_ASGD;
+  job.sync.strategy = plainest(strategy->waits);
   job.sync.period = 1;
   job.sync.weights = GT_WEIGHTS_EQUAL;
   job.wan.noutages = 0;

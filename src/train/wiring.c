@@ -121,6 +121,7 @@ static char *names_of(const gt_wiring *wiring, const gt_job *job) {
   return text;
 }
 
+#define SECONDS(constant, name, ops, facts) name "_s", 'f', of[constant].seconds,
 void gt_server_tell_wiring(const gt_server *s) {
   const gt_job *job = s->run->job;
   const gt_wiring_score *of = s->choice.of;
@@ -129,12 +130,11 @@ void gt_server_tell_wiring(const gt_server *s) {
   static const char *const by[] = {"job", "choice", "checkpoint"};
   const bool chosen = s->wired_by == BY_CHOICE && s->run->roles.is_lead;
   char *next = names_of(&s->wiring, job);
-  const gt_status status = gt_record_line(
-      s->record, s->elapsed_s, "topology", "topology", 's', gt_topology_names[s->wiring.topology],
-      "by", 's', by[s->wired_by], "next", 'j', next, chosen ? "exact" : NULL, 'b',
-      (int)s->choice.exact, "estimated", 'b', (int)s->choice.estimated, "mesh_s", 'f',
-      of[GT_TOPOLOGY_MESH].seconds, "hub_s", 'f', of[GT_TOPOLOGY_HUB].seconds, "tree_s", 'f',
-      of[GT_TOPOLOGY_TREE].seconds, "ring_s", 'f', of[GT_TOPOLOGY_RING].seconds, NULL);
+  const gt_status status =
+      gt_record_line(s->record, s->elapsed_s, "topology", "topology", 's',
+                     gt_topology_names[s->wiring.topology], "by", 's', by[s->wired_by], "next", 'j',
+                     next, chosen ? "exact" : NULL, 'b', (int)s->choice.exact, "estimated", 'b',
+                     (int)s->choice.estimated, GT_TOPOLOGIES(SECONDS) NULL);
   gt_free(next);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   if (!chosen) return;
