@@ -38,7 +38,7 @@ void gt_ps_agree_open(gt_ps *ps) {
   a->mates = GT_NEW_ARRAY(ps_mate, ps->mates.n);
   a->counts = GT_NEW_ARRAY(size_t, ps->mates.n);
   a->owners = GT_NEW_ARRAY(size_t, spec->nowners);
-  a->of_means = ps->apart && spec->nowners > 0 && gt_ps_strategy(ps)->lockstep;
+  a->of_means = ps->apart && spec->nowners > 0 && ps->between->lockstep;
   for (size_t i = 0; i < spec->nowners; i++) {
     a->owners[i] = ps->mates.of[spec->owners[i]];
     if (a->owners[i] == PS_NONE) gt_bug("tensor %zu is of another copy of the pipeline", i);

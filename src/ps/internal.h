@@ -1,6 +1,6 @@
 /* Private to ps: its state, and the functions that its files offer one another.  The PS is one
-   event loop over one state.  Each file calls only files before it in this list: groups, batches,
-   buffers, look, advance, agree, outbox, changes, adapt, passes, eval, rounds, drain, local,
+   event loop over one state.  Each file calls only files before it in this list: batches,
+   buffers, look, advance, agree, changes, adapt, passes, eval, rounds, drain, local,
    state, ps. ps.c has the events, and ends each by doing what the event has made possible, so no other
    file calls the loop.  Lower layers call the PS through tables (gt_exchange_events,
    gt_sync_host). */
@@ -150,9 +150,10 @@ typedef struct {
 struct gt_ps {
   gt_ps_spec spec;
   gt_sync *sync;
-  ps_group mates; /* of a pipeline: those that make steps together */
-  ps_group twins; /* regions of `sync` and the exchange */
-  size_t *next;   /* spec.next among the twins; NULL: there is none */
+  const gt_sync_ops *between; /* what data is exchanged by */
+  ps_group mates;             /* of a pipeline: those that make steps together */
+  ps_group twins;             /* regions of `sync` and the exchange */
+  size_t *next;               /* spec.next among the twins; NULL: there is none */
   gt_outbox *outbox;
   gt_exchange *exchange;
   double *at_once; /* of gt_outbox_use */
@@ -234,16 +235,6 @@ typedef struct ps_plane {
 } ps_plane;
 /* That of the spec (local.c). */
 const ps_plane *gt_ps_plane_of(const gt_ps_spec *spec);
-
-/* groups.c */
-void gt_ps_groups_open(gt_ps *ps);
-void gt_ps_groups_close(gt_ps *ps);
-/* What data is exchanged by. */
-const gt_sync_ops *gt_ps_strategy(const gt_ps *ps);
-/* Copies of a pipeline: the peer has taken a round that this region has not, or the other way
-   round.  Else false. */
-bool gt_ps_ahead(const gt_ps *ps, size_t peer);
-bool gt_ps_behind(const gt_ps *ps, size_t peer);
 
 /* batches.c */
 int64_t gt_ps_total_batches(const gt_ps *ps);
@@ -330,19 +321,6 @@ void gt_ps_reorder(gt_ps *ps);
 void gt_ps_advance_beat(gt_ps *ps); /* once for each heartbeat of this region */
 void gt_ps_advance_ping(gt_ps *ps, size_t from, uint32_t number);
 
-/* outbox.c */
-gt_sync_host gt_ps_sync_host(gt_ps *ps);
-gt_exchange_events gt_ps_exchange_events(gt_ps *ps);
-void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
-void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
-void gt_ps_outbox_retry(gt_ps *ps);  /* what waited for bytes or room may go on */
-void gt_ps_hold_outboxes(gt_ps *ps); /* for peers that have not taken the round (gt_ps_behind) */
-/* The share of n floats in the work on a whole body of this kind. */
-double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
-
-/* A message of the region is not finite: it is dropped and counted. */
-void gt_ps_count_nonfinite(gt_ps *ps, size_t from);
-
 /* agree.c; state does nothing unless it is open. */
 enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };
 /* The workers are held as long as one of the holders does so. */
@@ -420,6 +398,14 @@ static inline void gt_ps_at(gt_ps *ps, gt_ns now) {
 static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work, double part) {
   if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work, part);
   return gt_ps_clock(ps);
+}
+/* Copies of a pipeline: the peer has taken a round that this region has not, or the other way
+   round.  Else false. */
+static inline bool gt_ps_ahead(const gt_ps *ps, size_t peer) {
+  return ps->apart && ps->peers[peer].round > ps->round;
+}
+static inline bool gt_ps_behind(const gt_ps *ps, size_t peer) {
+  return ps->apart && ps->peers[peer].round < ps->round;
 }
 /* The run is to stop, or what waits for bytes never gets them. */
 static inline bool gt_ps_wants_stop(gt_ps *ps) {

@@ -1,10 +1,160 @@
 /* The PS: created from its spec, driven by events; each event ends by doing whatever it has made
-   possible. */
+   possible.  What the exchange and the strategy ask of it.
+
+   A region makes steps with its mates and exchanges data with its twins: both are all regions, or of
+   several copies of a pipeline those of its copy, and those with the same stages in others.
+   Strategy and exchange count the regions of their group from 0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* There may be room for the exchange's messages to the region. */
+static void room_at(gt_ps *ps, size_t region) {
+  const size_t member = ps->twins.of[region];
+  if (member != PS_NONE && gt_outbox_has_room(ps->outbox, region))
+    gt_exchange_room(ps->exchange, member);
+}
+
+static void retry(gt_ps *ps) {
+  gt_outbox_retry(ps->outbox);
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self) room_at(ps, p);
+}
+
+static void departed(gt_ps *ps, size_t peer, uint64_t cookie) {
+  if (gt_outbox_departed(ps->outbox, peer, cookie)) room_at(ps, peer);
+}
+
+static void acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
+  if (gt_outbox_acknowledged(ps->outbox, peer, sequence)) room_at(ps, peer);
+}
+
+/* ---- what an exchange tells ------------------------------------------------------------------ */
+
+/* The share of n floats in the work on a whole body of this kind. */
+static double part_of(const gt_ps *ps, unsigned kind, size_t n) {
+  const size_t whole = ps->spec.params.n + (kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
+  return (double)n / (double)whole;
+}
+
+static void filling(void *ctx) {
+  gt_ps *ps = ctx;
+  ps->encode_from = gt_ps_clock(ps);
+}
+
+static void filled(void *ctx, gt_msg_kind kind, size_t floats) {
+  gt_ps *ps = ctx;
+  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY, part_of(ps, kind, floats)) - ps->encode_from;
+  ps->encode_from = gt_ps_clock(ps); /* of the next piece of the same body */
+}
+
+/* Messages that are not finite are dropped and counted; if no region can continue without them, the
+   run ends. */
+static void count_nonfinite(gt_ps *ps, size_t from) {
+  ps->totals.nonfinite++;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
+                     -1 - (double)from);
+  ps->peers[from].rejected = ps->between->needs_all;
+  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit)
+    ps->want_stop = GT_ERR_LIMIT;
+}
+
+static void nonfinite(void *ctx, size_t member) {
+  gt_ps *ps = ctx;
+  count_nonfinite(ps, ps->twins.regions[member]);
+}
+
+static gt_exchange_events exchange_events(gt_ps *ps) {
+  return (gt_exchange_events){
+      .ctx = ps, .filling = filling, .filled = filled, .nonfinite = nonfinite};
+}
+
+/* ---- what a strategy sees -------------------------------------------------------------------- */
+
+static void host_hold(void *ctx) {
+  gt_ps_hold(ctx, PS_HOLDER_SYNC, true);
+}
+
+static void host_release(void *ctx) {
+  gt_ps_hold(ctx, PS_HOLDER_SYNC, false);
+}
+
+static gt_link_view host_link(void *ctx, size_t member) {
+  const gt_ps *ps = ctx;
+  const gt_outbox_view v = gt_outbox_look(ps->outbox, ps->twins.regions[member]);
+  return (gt_link_view){.queued = v.queued, .rate_bps = v.late_bps, .latency_s = v.late_latency_s};
+}
+
+static void host_timer(void *ctx, size_t id, gt_ns at) {
+  gt_ps *ps = ctx;
+  if (id >= GT_SYNC_TIMERS) gt_bug("timer %zu; there are %d", id, GT_SYNC_TIMERS);
+  ps->timer_at[id] = at;
+}
+
+static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
+  const gt_ps_host *host = &((const gt_ps *)ctx)->spec.host;
+  if (host->decided) host->decided(host->ctx, what, choice, why);
+}
+
+static gt_sync_host sync_host(gt_ps *ps) {
+  const bool clips = ps->agree.of_means;
+  return (gt_sync_host){.ctx = ps,
+                        .hold = host_hold,
+                        .release = host_release,
+                        .timer = host_timer,
+                        .decided = host_decided,
+                        .link = host_link,
+                        .moved = gt_ps_buffers_moved,
+                        .tell_squares = clips ? gt_ps_agree_mean : NULL,
+                        .norm = clips ? gt_ps_agree_norm : NULL};
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static void open_group(ps_group *g, const gt_ps *ps, const size_t *regions, size_t n) {
+  const size_t all = ps->spec.nregions;
+  g->n = n ? n : all;
+  g->regions = GT_NEW_ARRAY(size_t, g->n);
+  g->of = GT_NEW_ARRAY(size_t, all);
+  for (size_t r = 0; r < all; r++) g->of[r] = PS_NONE;
+  for (size_t i = 0; i < g->n; i++) {
+    g->regions[i] = n ? regions[i] : i;
+    g->of[g->regions[i]] = i;
+  }
+  g->self = g->of[ps->spec.self];
+  if (g->self == PS_NONE) gt_bug("region %zu is not of its own group", ps->spec.self);
+}
+
+static void close_group(ps_group *g) {
+  gt_free(g->regions);
+  gt_free(g->of);
+}
+
+static void open_groups(gt_ps *ps) {
+  const gt_ps_copies *c = &ps->spec.copies;
+  ps->apart = c->ntwins > 0;
+  if (ps->apart && (!ps->plane->together || gt_topology_singly(ps->spec.topology)))
+    gt_bug("copies of a pipeline need stages, and no region that makes all steps");
+  open_group(&ps->mates, ps, c->mates, c->nmates);
+  open_group(&ps->twins, ps, c->twins, c->ntwins);
+  ps->between = ps->apart ? c->strategy : ps->spec.strategy;
+  if (!ps->spec.next) return;
+  ps->next = GT_NEW_ARRAY(size_t, ps->twins.n);
+  for (size_t i = 0; i < ps->twins.n; i++) {
+    ps->next[i] = ps->twins.of[ps->spec.next[ps->twins.regions[i]]];
+    if (ps->next[i] == PS_NONE) gt_bug("next to region %zu is none of its group", i);
+  }
+}
+
+static void close_groups(gt_ps *ps) {
+  gt_free(ps->next);
+  close_group(&ps->mates);
+  close_group(&ps->twins);
+}
 
 static void open_outbox(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
@@ -25,7 +175,7 @@ static void open_outbox(gt_ps *ps) {
 static void use_outbox(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   const bool whole =
-      spec->nregions > 1 && gt_ps_strategy(ps)->sends && gt_exchange_unit(ps->exchange) == 1;
+      spec->nregions > 1 && ps->between->sends && gt_exchange_unit(ps->exchange) == 1;
   ps->at_once = GT_NEW_ARRAY(double, ps->twins.n);
   ps->forwards = GT_NEW_ARRAY(bool, ps->twins.n);
   for (size_t i = 0; i < ps->twins.n; i++) {
@@ -61,7 +211,7 @@ static void open_exchange(gt_ps *ps) {
                                                      : GT_FRAME_PAYLOAD_MAX / sizeof(float),
                                 .outbox = ps->outbox,
                                 .regions = ps->twins.regions,
-                                .events = gt_ps_exchange_events(ps)};
+                                .events = exchange_events(ps)};
   ps->exchange = gt_exchange_create(&way);
 }
 
@@ -76,15 +226,15 @@ static void open_strategy(gt_ps *ps) {
                            .buffers = spec->buffers,
                            .optim = spec->optim,
                            .exchange = ps->exchange,
-                           .host = gt_ps_sync_host(ps)};
-  ps->sync = gt_sync_create(gt_ps_strategy(ps), &env);
+                           .host = sync_host(ps)};
+  ps->sync = gt_sync_create(ps->between, &env);
 }
 
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
   ps->plane = gt_ps_plane_of(spec);
-  gt_ps_groups_open(ps);
+  open_groups(ps);
   ps->workers = GT_NEW_ARRAY(ps_worker, spec->nworkers);
   ps->arrivals = GT_NEW_ARRAY(size_t, spec->nworkers);
   ps->parts.grads = GT_NEW_ARRAY(const float *, spec->nworkers);
@@ -119,7 +269,7 @@ void gt_ps_close(gt_ps *ps) {
   gt_ps_eval_close(ps);
   if (ps->plane->close) ps->plane->close(ps);
   gt_ps_buffers_close(ps);
-  gt_ps_groups_close(ps);
+  close_groups(ps);
   gt_free(ps->at_once);
   gt_free(ps->forwards);
   gt_free(ps->peers);
@@ -142,7 +292,7 @@ static bool catch_up(gt_ps *ps) {
     const int64_t ack = peer->late_ack;
     peer->late = false;
     peer->late_ack = 0;
-    if (ack > 0) gt_ps_acknowledged(ps, p, ack);
+    if (ack > 0) acknowledged(ps, p, ack);
     if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, p);
     moved = true;
   }
@@ -211,7 +361,7 @@ void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
     return;
   }
   gt_ps_at(ps, now);
-  gt_ps_outbox_departed(ps, peer, cookie);
+  departed(ps, peer, cookie);
   pump(ps);
 }
 
@@ -233,12 +383,11 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   if (is_new) {
     const gt_ns clock = gt_ps_clock(ps);
     receipt = gt_exchange_receive(ps->exchange, ps->twins.of[from], head, body);
-    if (receipt == GT_RECEIPT_NONFINITE) gt_ps_count_nonfinite(ps, from);
+    if (receipt == GT_RECEIPT_NONFINITE) count_nonfinite(ps, from);
     if (p->rejected) return;
     gt_outbox_received(ps->outbox, from, sequence);
     const size_t floats = (size_t)head->message_bytes / sizeof(float);
-    ps->totals.update +=
-        gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head->kind, floats)) - clock;
+    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, part_of(ps, head->kind, floats)) - clock;
   }
   if (receipt != GT_RECEIPT_HELD) gt_outbox_ack(ps->outbox, from, is_new);
 }
@@ -247,12 +396,12 @@ static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   gt_ps_advance_ping(ps, from, head->range);
   p->samples = (int64_t)head->sequence;
-  if (gt_outbox_ping(ps->outbox, from, head, p->done)) gt_ps_outbox_retry(ps);
+  if (gt_outbox_ping(ps->outbox, from, head, p->done)) retry(ps);
   gt_outbox_answer(ps->outbox, from, head);
 }
 
 static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
-  if (gt_outbox_pong(ps->outbox, from, head)) gt_ps_outbox_retry(ps);
+  if (gt_outbox_pong(ps->outbox, from, head)) retry(ps);
 }
 
 static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head,
@@ -267,7 +416,7 @@ static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head
 /* The state before the own checkpoint does not know of what the peer has taken after its own. */
 static void ack(gt_ps *ps, size_t from, int64_t sequence) {
   if (!gt_ps_ahead(ps, from)) {
-    gt_ps_acknowledged(ps, from, sequence);
+    acknowledged(ps, from, sequence);
     return;
   }
   ps->peers[from].late = true;
@@ -278,9 +427,8 @@ static void round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   const bool waited = gt_ps_behind(ps, from);
   if ((int64_t)head->value > p->round) p->round = (int64_t)head->value;
-  gt_ps_hold_outboxes(ps);
   gt_ps_round_message(ps, from, head);
-  if (waited && !gt_ps_frozen(ps)) gt_ps_outbox_retry(ps);
+  if (waited && !gt_ps_frozen(ps)) retry(ps);
 }
 
 static gt_status activation(gt_ps *ps, size_t from, const gt_frame_header *head,

@@ -42,10 +42,15 @@ static void stop_with(gt_ps *ps, gt_status code) {
   if (code != GT_OK) gt_outbox_stop(ps->outbox);
 }
 
+/* For peers that have not taken the round. */
+static void hold_outboxes(gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++) gt_outbox_hold(ps->outbox, p, gt_ps_behind(ps, p));
+}
+
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->round = round;
   gt_outbox_round(ps->outbox, round);
-  gt_ps_hold_outboxes(ps);
+  hold_outboxes(ps);
   ps->durable = 0;
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
@@ -108,6 +113,7 @@ static bool must_wait(const gt_ps *ps, size_t from, int64_t steps) {
 void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
   const gt_status code = (gt_status)head->detail;
+  hold_outboxes(ps);
   if (round > ps->round && must_wait(ps, from, steps)) {
     defer(ps, round, code, ps->mates.of[from] == PS_NONE ? -1 : steps);
   } else if (round > ps->round) {
