@@ -1,5 +1,5 @@
 /* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
-   only those before it: agenda, ledger, wire, ending, region, sim, skip; then stride, with plan and
+   only those before it: agenda, ledger, wire, ending, sim, skip; then stride, with plan and
    spread; then those that choose a way (wiring.h); last run and predict. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
@@ -176,6 +176,9 @@ static inline int64_t gt_sim_period(const gt_sim *sim, size_t region) {
   return gt_ps_made_of(sim->regions[region].ps)->options.period;
 }
 
+/* sim.c: sets the next event of a region again, after a change from outside. */
+void gt_sim_region_again(sim_region *r);
+
 /* skip.c: a mark: the counts up to a moment. */
 typedef struct {
   gt_ns at, moved;
@@ -243,15 +246,6 @@ void gt_sim_deliver(sim_region *r);
    before now + by: otherwise skipped time would make an outage longer.  now: without skipped time.
    False: nothing was changed. */
 bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by);
-
-/* region.c */
-gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id);
-void gt_sim_region_close(sim_region *r);
-void gt_sim_region_start(sim_region *r);
-/* Sets its next event again, after a change from outside. */
-void gt_sim_region_again(sim_region *r);
-/* Handles its next event. */
-void gt_sim_region_step(sim_region *r);
 
 /* ending.c */
 /* Makes the region's result, as it is now. */

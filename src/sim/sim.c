@@ -1,9 +1,12 @@
 /* A simulation: handles the events of all regions in the order of time, until all have ended.
    Regions affect each other only by messages, which take time, so the order of events of different
-   regions at the same time does not matter. */
+   regions at the same time does not matter.  A region has its PS and the time of its workers, and
+   its events in the same order as in a run under the virtual clock (src/train/clock_virtual.c). */
 #include <math.h>
+#include <string.h>
 
 #include "geotrain/ps_of_job.h"
+#include "geotrain/ps_passes.h"
 #include "geotrain/ps_work_time.h"
 #include "internal.h"
 
@@ -12,6 +15,342 @@
 /* Virtual time; after so long with nothing but signs of life, the simulation is stuck. */
 #define STUCK        (1000000 * GT_SECOND)
 #define LOOKED_EVERY 65536 /* events */
+
+static void must(gt_status status) {
+  if (status != GT_OK) gt_bug("in a simulation: %s", gt_error_text());
+}
+
+/* ---- host of the PS -------------------------------------------------------------------------- */
+
+static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                      size_t bytes, uint64_t cookie) {
+  (void)payload;
+  gt_sim_send(ctx, peer, head, bytes, cookie, gt_timeline_now(((sim_region *)ctx)->timeline));
+}
+
+static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
+  return gt_sim_drop(ctx, peer, cookie);
+}
+
+static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
+  sim_region *r = ctx;
+  if (order->kind != GT_PS_KEEPALIVE) r->orders[worker] = *order;
+  if (!r->pipe) gt_timeline_ordered(r->timeline, worker, order);
+}
+
+static void host_pass(void *ctx, size_t worker, const gt_ps_order *order, const gt_pipe_order *pass,
+                      bool begins, gt_ns cost) {
+  sim_region *r = ctx;
+  (void)pass, (void)begins;
+  r->passing[worker] = true;
+  r->orders[worker] = *order;
+  gt_timeline_passing(r->timeline, worker, cost);
+}
+
+static void host_end(void *ctx, size_t worker, const gt_ps_order *order) {
+  sim_region *r = ctx;
+  r->passing[worker] = false;
+  r->orders[worker] = *order;
+  gt_timeline_passing(r->timeline, worker, 0);
+}
+
+static void host_packet(void *ctx, size_t region, const gt_frame_header *head,
+                        const gt_pipe_packet *packet, uint64_t cookie) {
+  gt_sim_send(ctx, region, head, packet->bytes, cookie,
+              gt_timeline_now(((sim_region *)ctx)->timeline));
+}
+
+static void host_land(void *ctx, size_t shape, const gt_pipe_packet *packet, const void *payload) {
+  (void)ctx, (void)shape, (void)packet, (void)payload;
+}
+
+static void host_fault(void *ctx, gt_status status) {
+  (void)ctx;
+  must(status);
+}
+
+static void host_taken(void *ctx, size_t worker) {
+  (void)ctx, (void)worker;
+}
+
+/* The state that src/train/resume.c writes to a region's file, including that of the gateway. */
+static double checkpoint_bytes(sim_region *r) {
+  const gt_sim *sim = r->sim;
+  gt_state state = {0};
+  double sum = (double)((r->parameters + r->buffers) * sizeof(float)) + 4 * sizeof(int64_t);
+  gt_ps_save(r->ps, gt_timeline_now(r->timeline), &state);
+  for (size_t i = 0; i < state.n; i++)
+    sum += (double)(state.items[i].count *
+                    (state.items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
+  gt_state_close(&state);
+  return sum + 2 * sizeof(int64_t) +
+         (double)(sim->n - 1) *
+             (double)(sizeof(gt_link_state) + sizeof(int64_t) + (size_t)4 * 64 * sizeof(int64_t));
+}
+
+static void host_checkpoint(void *ctx, int64_t round) {
+  sim_region *r = ctx;
+  bool takes_time = gt_job_compute_of(r->sim->spec.job, r->id).checkpoint_bps > 0;
+  r->round = round;
+  gt_timeline_writing(r->timeline, takes_time ? checkpoint_bytes(r) : 0);
+}
+
+static void host_whole(void *ctx, int64_t round) {
+  (void)ctx, (void)round;
+}
+
+static void host_note(void *ctx, gt_ps_note note, double a, double b) {
+  (void)ctx, (void)note, (void)a, (void)b;
+}
+
+static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
+  const sim_region *r = ctx;
+  gt_ps_view v;
+  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  r->sim->spec.decided(r->sim->spec.job, r->id, v.steps, what, choice, why);
+}
+
+static gt_ns host_clock(void *ctx) {
+  return gt_timeline_now(((sim_region *)ctx)->timeline);
+}
+
+static void host_work(void *ctx, gt_ps_work work, double part) {
+  gt_timeline_work(((sim_region *)ctx)->timeline, work, part);
+}
+
+/* ---- what wires tell ------------------------------------------------------------------------- */
+
+static void wire_message(sim_region *r, const gt_frame_header *head) {
+  if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG)
+    r->sim->moved = gt_timeline_at(r->timeline);
+  if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
+    gt_sim_end_message(r, head);
+  else
+    must(gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)));
+}
+
+static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
+  if (cookie >= GT_ENDING_COOKIE)
+    gt_ending_departed(&r->ending, cookie);
+  else
+    gt_ps_departed(r->ps, peer, cookie, gt_timeline_now(r->timeline));
+}
+
+static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = wire_departed};
+
+/* ---- life of a region ------------------------------------------------------------------------------------ */
+
+/* The floats of the region's part of the model. */
+static size_t floats_of(const gt_pipe_job *pipe, size_t region, bool buffers) {
+  const gt_pipe_layout *l = &pipe->layout;
+  size_t sum = 0;
+  for (size_t k = 0; k < l->stages * l->chunks; k++)
+    if (l->places[gt_pipe_stage_of(l->stages, k)].region == region)
+      sum += gt_graph_span_floats(pipe->graph, pipe->spans[k], buffers);
+  return sum;
+}
+
+/* Vectors have no data, so stages need no ranges of them. */
+static size_t open_stages(sim_region *r) {
+  const gt_pipe_layout *l = &r->pipe->layout;
+  size_t n = 0;
+  r->stages = GT_NEW_ARRAY(gt_ps_stage, l->stages);
+  for (size_t s = 0; s < l->stages; s++)
+    if (l->places[s].region == r->id) r->stages[n++] = gt_ps_stage_of(l, s);
+  return n;
+}
+
+static gt_ps *make_ps(sim_region *r) {
+  const gt_sim *sim = r->sim;
+  const size_t nstages = r->pipe ? open_stages(r) : 0;
+  gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = sim->spec.job,
+                                                 .order = &r->order,
+                                                 .links = sim->spec.links,
+                                                 .wiring = &sim->wiring,
+                                                 .weights = sim->weights,
+                                                 .workers = sim->workers,
+                                                 .parameters = r->parameters,
+                                                 .test_samples = gt_sim_tests(sim, r->id),
+                                                 .pipe = r->pipe,
+                                                 .stages = r->stages,
+                                                 .nstages = nstages,
+                                                 .copies = r->copies});
+  spec.params = spec.grads = gt_vec_of(NULL, r->parameters);
+  spec.buffers = gt_vec_of(NULL, r->buffers);
+  spec.optim = r->optim;
+  spec.snapshot = spec.params;
+  spec.snapshot_buffers = spec.buffers;
+  spec.keepalive = GT_NEVER / 2;
+  spec.host = (gt_ps_host){.ctx = r,
+                           .gateway = {r, host_send, host_drop},
+                           .order = host_order,
+                           .taken = host_taken,
+                           .checkpoint = host_checkpoint,
+                           .whole = host_whole,
+                           .note = host_note,
+                           .decided = sim->spec.decided ? host_decided : NULL,
+                           .pass = host_pass,
+                           .end = host_end,
+                           .packet = host_packet,
+                           .land = host_land,
+                           .fault = host_fault,
+                           .clock = host_clock,
+                           .work = host_work};
+  return gt_ps_create(&spec);
+}
+
+static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
+  const gt_job *job = sim->spec.job;
+  const size_t nworkers = gt_job_workers(job, id);
+  r->sim = sim;
+  r->id = id;
+  const gt_pipe_job *pipe = sim->spec.pipe;
+  if (sim->spec.pipes) pipe = sim->spec.pipes[gt_job_copy_of(job, id)];
+  r->pipe = pipe;
+  r->parameters = pipe ? floats_of(pipe, id, false) : sim->spec.parameters;
+  r->buffers = pipe ? floats_of(pipe, id, true) : sim->spec.buffers;
+  /* the batches of a pipeline are those of its region that has the data */
+  r->order = (gt_order){.seed = job->seed,
+                        .region = id,
+                        .n = (size_t)sim->spec.samples[pipe ? pipe->layout.places[0].region : id],
+                        .batch = (size_t)job->train.batch,
+                        .whole = pipe != NULL};
+  gt_optim_spec optim = pipe ? gt_ps_stages_optim_of(job, &r->order, sim->spec.samples)
+                             : gt_ps_optim_of(job, id, sim->spec.samples);
+  GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, id, r->parameters), false));
+  r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
+  r->timeline =
+      gt_timeline_create(job, &r->order, nworkers, pipe ? gt_pipe_job_update_share(pipe, id) : 1);
+  gt_sim_wires_open(r, &wire_hooks);
+  if (pipe) {
+    r->passing = GT_NEW_ARRAY(bool, nworkers);
+    r->copies = gt_ps_copies_of(job, id, sim->spec.samples);
+  }
+  r->ps = make_ps(r);
+  gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
+  return GT_OK;
+}
+
+static void close_region(sim_region *r) {
+  gt_ps_close(r->ps);
+  gt_optim_close(r->optim);
+  gt_timeline_close(r->timeline);
+  gt_ps_copies_close(&r->copies);
+  gt_free(r->stages);
+  gt_free(r->passing);
+  gt_free(r->orders);
+  gt_free(r->links);
+  gt_sim_wires_close(r);
+}
+
+/* ---- events of a region ---------------------------------------------------------------------------------- */
+
+static void pushed(sim_region *r, size_t worker) {
+  const gt_ps_order *order = &r->orders[worker];
+  gt_ps_push push = {.samples = order->count};
+  gt_timeline_pushed(r->timeline, worker, &push.compute, &push.wait);
+  gt_ns now = gt_timeline_now(r->timeline);
+  r->sim->moved = gt_timeline_at(r->timeline);
+  if (r->pipe && r->passing[worker]) {
+    gt_ps_pass_made(r->ps, worker, push.compute, push.wait);
+    return;
+  }
+  if (order->kind == GT_PS_EVAL) {
+    gt_ps_evaluated(r->ps, worker, &push, now);
+    return;
+  }
+  push.samples = r->pipe ? (int64_t)gt_ps_passes_samples(gt_ps_passes_of(r->ps), worker)
+                         : (int64_t)gt_order_batch_size(&r->order, order->first);
+  gt_ps_gradient(r->ps, worker, &push, NULL, now);
+}
+
+static void written(sim_region *r) {
+  int64_t round = r->round;
+  gt_ps_written(r->ps, round, gt_timeline_now(r->timeline));
+}
+
+static void handle(sim_region *r, const gt_event *e) {
+  gt_timeline_begin(r->timeline, e);
+  switch (e->kind) {
+  case GT_EVENT_FRAME:
+    gt_sim_deliver(r);
+    break;
+  case GT_EVENT_LINK:
+    gt_sim_poll(r, e->at);
+    break;
+  case GT_EVENT_PUSH:
+    pushed(r, e->worker);
+    break;
+  case GT_EVENT_WRITTEN:
+    written(r);
+    break;
+  case GT_EVENT_TICK:
+    gt_ps_tick(r->ps, gt_timeline_now(r->timeline));
+    break;
+  }
+}
+
+static gt_event next_event(sim_region *r) {
+  return gt_timeline_next(r->timeline, gt_sim_arrival_next(r), gt_sim_link_next(r),
+                          gt_ps_next(r->ps));
+}
+
+/* Messages that are queued still leave. */
+static void leave(sim_region *r) {
+  r->ended = true;
+  r->sim->nended++;
+  gt_ps_end(r->ps);
+  for (gt_ns at; (at = gt_sim_link_next(r)) != GT_NEVER;) {
+    gt_timeline_forward(r->timeline, at);
+    gt_sim_poll(r, gt_timeline_at(r->timeline));
+  }
+  gt_sim_agenda_set(&r->sim->agenda, r->id, GT_NEVER);
+}
+
+static void start(sim_region *r) {
+  const size_t nworkers = gt_job_workers(r->sim->spec.job, r->id);
+  r->training = nworkers > 0;
+  gt_ps_start(r->ps, 0);
+  for (size_t w = 0; w < nworkers; w++) gt_ps_ready(r->ps, w, 0);
+  gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}
+
+void gt_sim_region_again(sim_region *r) {
+  if (!r->ended) gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}
+
+static bool receiving(const void *ctx, size_t peer) {
+  return ((const sim_region *)ctx)->wires[peer].receiving;
+}
+
+static void step(sim_region *r) {
+  gt_event e = next_event(r);
+  gt_ps_view v;
+  handle(r, &e);
+  if (r->sim->exact)
+    gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r,
+                          gt_timeline_now(r->timeline));
+  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  r->steps = v.steps;
+  r->training = v.phase == GT_PS_TRAINING;
+  r->evaluating = v.evaluating && r->training;
+  bool over = v.phase == GT_PS_STOPPED;
+  if (v.phase == GT_PS_COMPLETE) {
+    if (!r->complete && gt_sim_now(r) > r->sim->complete) r->sim->complete = gt_sim_now(r);
+    r->complete = true;
+    over = gt_ending_step(&r->ending, gt_timeline_now(r->timeline));
+  }
+  if (v.phase == GT_PS_STOPPED) {
+    r->sim->code = v.stop_code;
+    gt_sim_end_result(r);
+  }
+  if (over)
+    leave(r);
+  else
+    gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}
+
+/* ---- the simulation -------------------------------------------------------------------------- */
 
 static gt_status check_pipe(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
@@ -42,7 +381,7 @@ static gt_status check(const gt_sim_spec *spec) {
 }
 
 static gt_status open_regions(gt_sim *sim) {
-  for (size_t i = 0; i < sim->n; i++) GT_TRY(gt_sim_region_open(&sim->regions[i], sim, i));
+  for (size_t i = 0; i < sim->n; i++) GT_TRY(open_region(&sim->regions[i], sim, i));
   return GT_OK;
 }
 
@@ -76,7 +415,7 @@ static void tell_progress(const gt_sim *sim) {
 gt_status gt_sim_step(gt_sim *sim, size_t *region) {
   size_t first = gt_sim_agenda_first(&sim->agenda);
   if (sim->agenda.at[first] > sim->moved + STUCK) return stuck(sim);
-  gt_sim_region_step(&sim->regions[first]);
+  step(&sim->regions[first]);
   if (++sim->events % LOOKED_EVERY == 0) tell_progress(sim);
   *region = first;
   return GT_OK;
@@ -101,14 +440,14 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
     gt_sim_close(sim);
     return status;
   }
-  for (size_t i = 0; i < sim->n; i++) gt_sim_region_start(&sim->regions[i]);
+  for (size_t i = 0; i < sim->n; i++) start(&sim->regions[i]);
   *out = sim;
   return GT_OK;
 }
 
 void gt_sim_close(gt_sim *sim) {
   if (!sim) return;
-  for (size_t i = 0; i < sim->n; i++) gt_sim_region_close(&sim->regions[i]);
+  for (size_t i = 0; i < sim->n; i++) close_region(&sim->regions[i]);
   gt_sim_agenda_close(&sim->agenda);
   gt_free(sim->regions);
   gt_free(sim->weights);
