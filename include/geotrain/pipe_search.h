@@ -30,7 +30,7 @@ typedef struct {
 } gt_pipe_piece;
 
 typedef struct {
-  size_t workers;      /* 1 or more; each has a number, and stages take them in this order */
+  size_t workers;      /* each has a number, and stages take them in this order; 0: left out */
   const double *power; /* of each worker, > 0 */
   double memory_bytes; /* of a worker; INFINITY: any */
   /* From a stage's last pass to its next step: local_s, and its share of the parameters times

@@ -118,8 +118,6 @@ static gt_status check_piece(const gt_pipe_operation *o, size_t i) {
 }
 
 static gt_status check_site(const gt_pipe_site *site, size_t s) {
-  if (site->workers < 1)
-    return GT_FAIL(GT_ERR_JOB, "region %zu has no workers; expected one or more", s);
   for (size_t w = 0; w < site->workers; w++)
     if (!(site->power[w] > 0 && site->power[w] < INFINITY))
       return GT_FAIL(GT_ERR_JOB, "worker %zu of region %zu has a power of %g; expected more than 0",
@@ -147,7 +145,7 @@ static gt_status check(const gt_pipe_search_problem *p) {
   for (size_t i = 0; i < p->npieces; i++) GT_TRY(check_piece(&p->pieces[i].work, i));
   for (size_t s = 0; s < p->nsites; s++) {
     GT_TRY(check_site(&p->sites[s], s));
-    starts |= p->sites[s].starts;
+    starts |= p->sites[s].starts && p->sites[s].workers > 0;
   }
   return starts ? GT_OK : GT_FAIL(GT_ERR_JOB, "no region may have the first stage; expected one");
 }

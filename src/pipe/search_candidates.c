@@ -150,6 +150,7 @@ typedef struct {
 typedef struct {
   worker_line *lines;
   size_t n, capacity;
+  size_t nsites; /* regions with workers */
 } line_list;
 
 /* ---- one line -------------------------------------------------------------------------------- */
@@ -177,7 +178,7 @@ static void add_line(line_list *lines, const gt_pipe_search_problem *p, const si
                         .idle = GT_NEW_ARRAY(bool, room)};
   const size_t all = p->sites[order[0]].workers;
   add_segment(line, order[0], 0, split, p->idle && split == all);
-  for (size_t i = 1; i < p->nsites; i++)
+  for (size_t i = 1; i < lines->nsites; i++)
     add_segment(line, order[i], 0, p->sites[order[i]].workers, p->idle);
   add_segment(line, order[0], split, all, p->idle);
 }
@@ -193,7 +194,7 @@ static bool is_tried(size_t split, size_t workers) {
 static void add_order(line_list *lines, const gt_pipe_search_problem *p, const size_t *order,
                       size_t chunks) {
   const size_t workers = p->sites[order[0]].workers;
-  const bool several = p->nsites > 1;
+  const bool several = lines->nsites > 1;
   if (!several || chunks == 2 || !p->labels_stay) add_line(lines, p, order, workers);
   for (size_t split = 1; several && chunks == 1 && split < workers; split++)
     if (is_tried(split, workers)) add_line(lines, p, order, split);
@@ -210,11 +211,11 @@ static void swap(size_t *a, size_t *b) {
 /* All orders of order[at..]. */
 static void add_orders(line_list *lines, const gt_pipe_search_problem *p, size_t *order, size_t at,
                        size_t chunks) {
-  if (at >= p->nsites) {
+  if (at >= lines->nsites) {
     add_order(lines, p, order, chunks);
     return;
   }
-  for (size_t i = at; i < p->nsites; i++) {
+  for (size_t i = at; i < lines->nsites; i++) {
     swap(&order[at], &order[i]);
     add_orders(lines, p, order, at + 1, chunks);
     swap(&order[at], &order[i]);
@@ -232,9 +233,9 @@ static double distance(const gt_pipe_search_problem *p, size_t a, size_t b) {
 /* From each region to the nearest one that is left. */
 static void add_nearest(line_list *lines, const gt_pipe_search_problem *p, size_t *order,
                         size_t chunks) {
-  for (size_t at = 1; at < p->nsites; at++) {
+  for (size_t at = 1; at < lines->nsites; at++) {
     size_t best = at;
-    for (size_t i = at + 1; i < p->nsites; i++)
+    for (size_t i = at + 1; i < lines->nsites; i++)
       if (distance(p, order[at - 1], order[i]) < distance(p, order[at - 1], order[best])) best = i;
     swap(&order[at], &order[best]);
   }
@@ -244,18 +245,21 @@ static void add_nearest(line_list *lines, const gt_pipe_search_problem *p, size_
 /* All lines that are tried.  chunks 1 and labels_stay: over several regions they end in the region
    in which they begin. */
 static void make_lines(line_list *lines, const gt_pipe_search_problem *problem, size_t chunks) {
-  const size_t n = problem->nsites;
-  size_t *order = GT_NEW_ARRAY(size_t, n);
-  *lines = (line_list){0};
+  size_t n = 0, *used = GT_NEW_ARRAY(size_t, problem->nsites),
+         *order = GT_NEW_ARRAY(size_t, problem->nsites);
+  for (size_t i = 0; i < problem->nsites; i++)
+    if (problem->sites[i].workers > 0) used[n++] = i;
+  *lines = (line_list){.nsites = n};
   for (size_t start = 0; start < n; start++) {
-    if (!problem->sites[start].starts) continue;
-    for (size_t i = 0; i < n; i++) order[i] = i;
+    if (!problem->sites[used[start]].starts) continue;
+    memcpy(order, used, n * sizeof *order);
     swap(&order[0], &order[start]);
     if (n <= ORDERS_OF + 1)
       add_orders(lines, problem, order, 1, chunks);
     else
       add_nearest(lines, problem, order, chunks);
   }
+  gt_free(used);
   gt_free(order);
 }
 
@@ -495,7 +499,7 @@ static double try_line(gt_pipe_candidates *c, const item_list *items, const work
 
 static bool is_limited(const gt_pipe_search_problem *p) {
   for (size_t s = 0; s < p->nsites; s++)
-    if (p->sites[s].memory_bytes < INFINITY) return true;
+    if (p->sites[s].workers > 0 && p->sites[s].memory_bytes < INFINITY) return true;
   return false;
 }
 
