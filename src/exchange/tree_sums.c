@@ -236,7 +236,8 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   return true;
 }
 
-/* Pieces of a child follow those that wait here; pieces of the mean follow those received. */
+/* Pieces of a child follow those that wait here; pieces of the mean follow those received, and those
+   of the next mean the last piece of one that has not been applied yet. */
 static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const sums *t = (const sums *)r;
   const gt_tree *tree = tree_of(t);
@@ -248,7 +249,7 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
   if (!(head->route.weight > 0 && head->route.weight < 2))
     return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; expected above 0, and 1 at most",
                    head->route.weight);
-  int64_t piece = t->got;
+  int64_t piece = t->got % (int64_t)t->pieces;
   if (!above)
     piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
             (int64_t)t->pieces;

@@ -237,6 +237,14 @@ static void interrupt(const w_spec *s, uint64_t seed) {
   finish(w);
 }
 
+/* Over a hub, the first piece of the next mean arrives while a mean waits for the norm of all
+   stages. */
+static void test_mean_waits_for_norm(void) {
+  const w_spec s = random_spec(20421, true);
+  assert_true(s.copies == 3);
+  interrupt(&s, 421);
+}
+
 static void test_interruptions(void) {
   const int64_t least = all_cases() ? 100 : 10;
   for (uint64_t seed = 0; seed < cases(3000, 400); seed++) {
@@ -387,5 +395,5 @@ static void test_groups(void) {
   w_close(w);
 }
 
-TESTS(test_bits, test_evaluations, test_the_end, test_limit, test_interruptions, test_wan_bytes,
-      test_squares_refused, test_refused, test_groups)
+TESTS(test_bits, test_evaluations, test_the_end, test_limit, test_mean_waits_for_norm,
+      test_interruptions, test_wan_bytes, test_squares_refused, test_refused, test_groups)
