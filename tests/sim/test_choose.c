@@ -133,7 +133,8 @@ static double simulated_s(const gt_job *job, const gt_wiring *wiring) {
   return totals.virtual_s;
 }
 
-/* A simulation of the job goes by the way that is chosen, and none of the others is sooner. */
+/* A simulation of the job uses the topology that is chosen, and no other takes 1 % less.  The choice
+   compares steady rounds; a job's first and last rounds are not steady. */
 static void test_simulation_takes_it(void) {
   for (uint64_t seed = 0; seed < cases(20, 6); seed++) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
@@ -143,7 +144,7 @@ static void test_simulation_takes_it(void) {
     const double is = simulated_s(job, NULL);
     assert_true(is == simulated_s(job, &c.of[c.best].wiring));
     for (size_t t = 0; t < GT_WIRING_KINDS; t++)
-      assert_least("the job", seed, is, simulated_s(job, &c.of[t].wiring));
+      assert_least("the job", seed, is * 0.991, simulated_s(job, &c.of[t].wiring));
     gt_wiring_choice_close(&c);
     gt_job_close(job);
   }

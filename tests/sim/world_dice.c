@@ -21,10 +21,12 @@ gt_job *dice_throw(gt_rng *rng, const dice_spec *d) {
                     d->strategy ? d->strategy : "ssgd");
   for (size_t a = 0; a < d->n; a++)
     for (size_t b = 0; b < d->n; b++)
-      if (a != b)
+      if (a != b) {
+        const double latency_ms = between(rng, 5, 150), rate_mbps = between(rng, 20, 1000);
         at += snprintf(text + at, size - (size_t)at,
                        "    - {from: r%zu, to: r%zu, bandwidth: %.3f Mbit/s, latency: %.4f ms}\n",
-                       a, b, between(rng, 20, 1000), between(rng, 5, 150));
+                       a, b, rate_mbps, latency_ms);
+      }
   at += snprintf(text + at, size - (size_t)at, "regions:\n");
   for (size_t r = 0; r < d->n; r++) {
     at += snprintf(text + at, size - (size_t)at, "  - {name: r%zu, ranks: 2, samples: 1000", r);
