@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
@@ -197,6 +198,18 @@ char *gt_format_size(char *buf, size_t size, double bytes);
 /* Returns the entry of `known` (count n) nearest to `name` by edit distance, or NULL when none is
    near. */
 const char *gt_nearest(const char *name, const char *const *known, size_t n);
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+#define GT_LINE_WIDTH ((size_t)80) /* of everything that a command prints */
+
+/* Prints `text`, breaks it at spaces into lines of at most GT_LINE_WIDTH columns, and ends the last
+   one.  The first line begins at column `at`, the others are indented by `indent`.  A longer word
+   has a line of its own. */
+void gt_wrap(FILE *to, size_t at, size_t indent, const char *text);
+/* Prints as fprintf does, from column 0, broken as by gt_wrap. */
+__attribute__((format(printf, 3, 4))) void gt_print_wrapped(FILE *to, size_t indent,
+                                                            const char *format, ...);
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 

@@ -339,7 +339,9 @@ size_t gt_job_workers(const gt_job *job, size_t region);
 /* Checks that the numbers of ranks are known.  GT_ERR_JOB names the region if the ranks of one are
    auto, or says that pipeline.stages is. */
 gt_status gt_job_check_ranks(const gt_job *job);
-/* Checks what a run needs but planning and simulation do not: ranks as numbers, and a data set.
+#define GT_MAX_REGIONS 64 /* of a run; plans and simulations take more */
+/* Checks what a run needs but planning and simulation do not: ranks as numbers, at most
+   GT_MAX_REGIONS, and a data set.
    GT_ERR_JOB says what is missing. */
 gt_status gt_job_check_run(const gt_job *job);
 /* Returns `status`, for errors that are found after a job was loaded, at the end of a command.  If

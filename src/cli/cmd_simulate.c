@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "geotrain/data.h"
@@ -17,6 +18,7 @@
 #include "options.h"
 
 #define TABLE_REGIONS GT_TOLD_REGIONS /* with more regions only sums are shown */
+#define LABEL         15              /* columns of the name of a total */
 
 typedef struct {
   gt_job_words words;
@@ -101,10 +103,11 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
   printf("time           %.3f s\n", t->virtual_s);
   printf("samples/s      %.1f  (%" PRId64 " samples, %" PRId64 " steps)\n",
          (double)t->samples / t->virtual_s, t->samples, t->steps);
-  printf("a worker       computes %.1f %%, waits for the WAN %.1f %%, for its region %.1f %% (mean "
-         "over regions)\n",
-         100 * compute / wall, 100 * wan / wall, 100 * local / wall);
-  printf("WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n",
+  gt_print_wrapped(stdout, LABEL,
+                   "a worker       computes %.1f %%, waits for the WAN %.1f %%, for its region "
+                   "%.1f %% (mean over regions)",
+                   100 * compute / wall, 100 * wan / wall, 100 * local / wall);
+  printf("WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB other\n",
          1e-6 * (double)t->bytes_sent, t->messages, 1e-6 * (double)t->bytes_other);
 }
 
@@ -128,13 +131,14 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
   gt_sim_totals t;
   gt_sim_look(sim, &t);
   if (shape->assumed)
-    printf("no data set is at hand: the model takes its usual samples, regions hold what "
-           "regions[].samples say, nothing is evaluated\n");
+    gt_print_wrapped(stdout, 2,
+                     "no data set found: samples have the model's usual shape, each region has "
+                     "regions[].samples of them, and nothing is evaluated");
   if (job->nregions > TABLE_REGIONS && !o->out) {
     show_sums(job, sim, &t);
     if (cost)
-      printf("cost           %.6g USD%s\n", cost->usd,
-             cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
+      gt_print_wrapped(stdout, LABEL, "cost           %.6g USD%s", cost->usd,
+                       cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
     return GT_OK;
   }
   gt_summary summary = {.job = job->name,
@@ -180,8 +184,10 @@ static void show_end(const gt_sim *sim, double wall_s) {
   printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events,
          (double)use.ru_maxrss * 1024e-9);
   if (t.code != GT_OK)
-    printf("limits.wan_bytes stops this run at %.1f s, before its end (train would exit with %d)\n",
-           t.virtual_s, (int)t.code);
+    gt_print_wrapped(stdout, 2,
+                     "limits.wan_bytes stops this run at %.1f s, before its end (train would exit "
+                     "with %d)",
+                     t.virtual_s, (int)t.code);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -193,7 +199,7 @@ static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
   GT_TRY(gt_wiring_choose(choice, spec->job, spec->links, spec->parameters, spec->buffers));
   spec->wiring = &choice->of[choice->best].wiring;
   gt_wiring_choice_text(choice, spec->job, text, sizeof text);
-  printf("topology       %s\n", text);
+  gt_print_wrapped(stdout, LABEL, "topology       %s", text);
   return GT_OK;
 }
 
@@ -206,10 +212,11 @@ static size_t data_of(const gt_job *job, size_t region) {
 static void say_decision(const gt_job *job, size_t region, int64_t step, const char *what,
                          const char *choice, const char *why) {
   const size_t copy = gt_job_copy_of(job, region);
-  char text[GT_COPY_TEXT];
+  char text[GT_COPY_TEXT] = "";
   if (region != gt_job_stage_region(job, copy, 0)) return;
-  if (gt_job_copies(job) > 1) printf("%s, ", gt_job_copy_text(job, copy, text, sizeof text));
-  printf("step %" PRId64 ": %s is %s: %s\n", step, what, choice, why);
+  if (gt_job_copies(job) > 1) gt_job_copy_text(job, copy, text, sizeof text);
+  gt_print_wrapped(stdout, 2, "%s%sstep %" PRId64 ": %s is %s: %s", text, *text ? ", " : "", step,
+                   what, choice, why);
 }
 
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
@@ -244,9 +251,10 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   return status;
 }
 
-/* Called before the simulation, which may take long. */
-static gt_status make_out(const char *out) {
-  if (!out || mkdir(out, 0777) == 0 || errno == EEXIST) return GT_OK;
+/* Called before the simulation, which may take long.  made: the folder did not exist. */
+static gt_status make_out(const char *out, bool *made) {
+  *made = out && mkdir(out, 0777) == 0;
+  if (!out || *made || errno == EEXIST) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "simulate: --out %s cannot be created: %s; expected a folder that can be written",
                  out, strerror(errno));
@@ -257,11 +265,13 @@ static gt_status with_job(const simulate_options *o) {
   gt_links *links = NULL;
   GT_TRY(gt_job_load_regions(&job, o->words.path, o->words.sets, o->words.nsets, o->regions_csv));
   gt_status status = gt_job_check_ranks(job);
-  if (status == GT_OK) status = make_out(o->out);
+  bool made = false;
+  if (status == GT_OK) status = make_out(o->out, &made);
   gt_job_prices prices = {0};
   if (status == GT_OK) status = gt_job_prices_of(&prices, job);
   if (status == GT_OK) status = gt_links_create(&links, job);
   if (status == GT_OK) status = simulate(o, job, &prices, links);
+  if (status != GT_OK && made) rmdir(o->out);
   status = gt_job_blame(job, status);
   gt_job_prices_close(&prices);
   gt_links_close(links);

@@ -292,6 +292,11 @@ static gt_status check_ranks(const gt_job *job) {
 
 static gt_status check_run(const gt_job *job) {
   GT_TRY(check_ranks(job));
+  if (job->nregions > GT_MAX_REGIONS)
+    return GT_FAIL(GT_ERR_JOB,
+                   "regions has %zu entries; expected at most %d to train (`geotrain simulate` and "
+                   "`plan` take more)",
+                   job->nregions, GT_MAX_REGIONS);
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
     if (gt_job_reads(job, i) && !r->data_path &&

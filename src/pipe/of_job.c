@@ -282,7 +282,7 @@ static void find_owners(gt_pipe_job *p) {
 
 /* ---- the schedule ---------------------------------------------------------------------------- */
 
-/* A region of which compute says nothing. */
+/* A region for which compute has no time of a step. */
 static const char *untimed(const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++) {
     const gt_job_compute c = gt_job_compute_of(job, r);
@@ -303,11 +303,11 @@ static gt_status check_kind(const gt_pipe_job *p, gt_pipe_kind kind) {
   const bool adapts = p->layout.adapts;
   return GT_FAIL(
       GT_ERR_JOB,
-      "%s: %s is %s, and compute says nothing of region %s; add what a step takes, as in "
-      "--set 'compute.step=10 ms', or a profile of `geotrain probe`, or %s",
+      "%s: %s is %s and compute.step is not given for region %s; expected it, as in --set "
+      "'compute.step=10 ms', or a profile of `geotrain probe`, or %s",
       p->job->name, adapts ? "pipeline.adapt" : "pipeline.schedule",
       adapts ? gt_adapt_names[p->job->pipeline.adapt] : "auto", untimed(p->job),
-      adapts ? "leave it out" : "choose a schedule such as 1f1b");
+      adapts ? "no pipeline.adapt" : "a schedule such as 1f1b");
 }
 
 /* Of the fixed kinds that fit, the one with the least period takes the place of *out, which does

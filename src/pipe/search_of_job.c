@@ -181,10 +181,11 @@ static gt_status find_site(gt_pipe_job_search *s, size_t r) {
                    "more, one of them the parameter server",
                    job->name, r, job->regions[r].ranks == 0 ? "is auto" : "1");
   if (step_s <= 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.stages is auto, and compute says nothing of region %s; add what a "
-                   "step takes, as in --set 'compute.step=10 ms', or a profile of `geotrain probe`",
-                   job->name, job->regions[r].name);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: pipeline.stages is auto and compute.step is not given for region %s; "
+        "expected it, as in --set 'compute.step=10 ms', or a profile of `geotrain probe`",
+        job->name, job->regions[r].name);
   double *power = s->power[r] = GT_NEW_ARRAY(double, workers);
   for (size_t w = 0; w < workers; w++) power[w] = gt_job_worker_speed(job, r, &c, w) / step_s;
   s->sites[r] = (gt_pipe_site){

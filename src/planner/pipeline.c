@@ -246,7 +246,7 @@ double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p) {
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static gt_status make(gt_planner_pipeline *p) {
-  GT_TRY(gt_cost_check(p->job, "to plan it"));
+  GT_TRY(gt_cost_check(p->job, "to plan"));
   GT_TRY(gt_job_prices_of(&p->prices, p->job));
   GT_TRY(gt_sim_shape_of(&p->shape, p->job));
   GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));

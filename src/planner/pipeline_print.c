@@ -7,11 +7,14 @@
 #include <string.h>
 
 #include "geotrain/ps_memory.h"
+#include "geotrain/record_table.h"
 #include "pipeline.h"
 
-#define MB        1e-6
-#define AROUND    ((size_t)12) /* columns of a line of gt_pipe_text beside the drawing */
-#define DRAWN_MIN ((size_t)20)
+#define MB           1e-6
+#define DIGITS       .format = GT_COLUMN_DIGITS, .digits = 4
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define AROUND       ((size_t)12) /* columns of a line of gt_pipe_text beside the drawing */
+#define DRAWN_MIN    ((size_t)20)
 
 static size_t nspans(const gt_planner_pipeline *p) {
   return p->pipe->layout.stages * p->pipe->layout.chunks;
@@ -156,18 +159,35 @@ static void print_schedules(FILE *to, const gt_planner_pipeline *p) {
 
 /* ---- traffic and cost ------------------------------------------------------------------------ */
 
-static void print_links(FILE *to, const gt_planner_pipeline *p) {
+static gt_table *links_of(const gt_planner_pipeline *p) {
+  static const gt_column columns[] = {
+      {.title = "link"},
+      {.key = "from"},
+      {.key = "to"},
+      {.key = "step_bytes", .title = "a step", .unit = "MB", DIGITS},
+      {.key = "bytes", .title = "the run", .unit = "MB", DIGITS}};
   const size_t n = p->job->nregions;
-  const int width = name_width(p);
-  if (n < 2) return;
-  fprintf(to, "%-*s  %14s %14s\n", 2 * width + 4, "link", "MB a step", "MB of the run");
-  for (size_t i = 0; i < n * n; i++)
+  gt_table *t = gt_table_create(columns, COUNT(columns));
+  char link[GT_LINK_NAME];
+  for (size_t i = 0; i < n * n; i++) {
+    const char *from = p->job->regions[i / n].name, *to = p->job->regions[i % n].name;
     if (p->step_bytes[i] > 0)
-      fprintf(to, "%-*s -> %-*s  %14.4g %14.4g\n", width, p->job->regions[i / n].name, width,
-              p->job->regions[i % n].name, MB * p->step_bytes[i], MB * p->bytes[i]);
-  fprintf(to, "%-*s  %14.4g %14.4g\n\n", 2 * width + 4, "all",
-          MB * gt_planner_pipeline_step_bytes(p),
-          MB * gt_planner_pipeline_step_bytes(p) * (double)p->steps);
+      gt_table_add(t, GT_ROW(gt_cell_text(gt_link_name(link, from, to)), gt_cell_text(from),
+                             gt_cell_text(to), gt_cell_number(p->step_bytes[i]),
+                             gt_cell_number(p->bytes[i])));
+  }
+  return t;
+}
+
+static void print_links(FILE *to, const gt_planner_pipeline *p) {
+  const double step_bytes = gt_planner_pipeline_step_bytes(p);
+  if (p->job->nregions < 2) return;
+  gt_table *t = links_of(p);
+  gt_table_add(t, GT_ROW(gt_cell_text("all"), {0}, {0}, gt_cell_number(step_bytes),
+                         gt_cell_number(step_bytes * (double)p->steps)));
+  gt_table_print(to, t);
+  gt_table_close(t);
+  fputc('\n', to);
 }
 
 static void print_run(FILE *to, const gt_planner_pipeline *p) {
@@ -408,19 +428,11 @@ static json_t *schedules(const gt_planner_pipeline *p) {
 
 /* ---- traffic and cost ------------------------------------------------------------------------ */
 
-static json_t *links(const gt_planner_pipeline *p) {
-  const size_t n = p->job->nregions;
-  json_t *out = json_array();
-  for (size_t from = 0; from < n; from++)
-    for (size_t to = 0; to < n; to++) {
-      const size_t i = from * n + to;
-      if (p->step_bytes[i] > 0)
-        json_array_append_new(out,
-                              json_pack("{s:s,s:s,s:o,s:o}", "from", p->job->regions[from].name,
-                                        "to", p->job->regions[to].name, "step_bytes",
-                                        number(p->step_bytes[i]), "bytes", number(p->bytes[i])));
-    }
-  return out;
+/* The table as JSON; closes it. */
+static json_t *json_of(gt_table *table) {
+  json_t *list = gt_table_json(table);
+  gt_table_close(table);
+  return list;
 }
 
 static json_t *cost(const gt_planner_pipeline *p) {
@@ -481,8 +493,8 @@ json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
       "period_bubble", number(p->result.period_bubble), "samples_per_s",
       number(gt_planner_pipeline_rate(p)), "steps", (json_int_t)p->steps, "wall_s",
       number(p->wall_s), "samples_assumed", (int)p->shape.assumed, "stages", stages(p), "servers",
-      servers(p), "schedules", schedules(p), "copies", copies(p), "links", links(p), "cost",
-      cost(p));
+      servers(p), "schedules", schedules(p), "copies", copies(p), "links", json_of(links_of(p)),
+      "cost", cost(p));
 }
 
 gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name) {

@@ -299,7 +299,7 @@ static gt_status open_parts(gt_planner *p) {
   const gt_planner_options *o = &p->options;
   GT_TRY(gt_job_load_regions(&p->job, o->job_path, o->sets, o->nsets, o->regions_csv));
   GT_TRY(make_pools(p));
-  GT_TRY(gt_cost_check(p->job, "to plan it"));
+  GT_TRY(gt_cost_check(p->job, "to plan"));
   GT_TRY(find_prices(p));
   GT_TRY(gt_planner_list_candidates(p, gt_planner_axes));
   p->max_events = EVENTS / (int64_t)p->ncandidates;

@@ -37,9 +37,9 @@ gt_status gt_cost_check(const gt_job *job, const char *why) {
     gt_job_compute c = gt_job_compute_of(job, r);
     if (c.step_s > 0 || c.samples_per_s > 0 || !gt_job_trains(job, r)) continue;
     return GT_FAIL(GT_ERR_JOB,
-                   "compute says nothing of region %s, which is needed %s; add what a step takes, "
-                   "as in --set 'compute.step=10 ms', or `profile: "
-                   "FILE` that `geotrain probe` writes, or power of its devices",
+                   "compute.step is not given for region %s; expected it %s, as in --set "
+                   "'compute.step=10 ms', or `profile: FILE` that `geotrain probe` writes, or "
+                   "power of its devices",
                    job->regions[r].name, why);
   }
   return GT_OK;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "geotrain/record_table.h"
+
 /* ---- figures --------------------------------------------------------------------------------- */
 
 gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions,
@@ -120,53 +122,68 @@ static char *put_figure(char *out, size_t size, unit of, double value) {
 }
 
 void gt_print_cost(FILE *to, const gt_cost_result *c) {
-  char usd[32], machines[32], egress[32];
-  fprintf(to, "cost           %s  (machines %s, egress %s%s)\n",
-          put_figure(usd, sizeof usd, USD, c->usd),
-          put_figure(machines, sizeof machines, USD, c->worker_usd + c->ps_usd),
-          put_figure(egress, sizeof egress, USD, c->egress_usd),
-          c->assumed ? "; rates partly assumed" : "");
+  char usd[32], machines[32], egress[32], missing[128] = "";
+  gt_print_wrapped(to, 15, "cost           %s  (machines %s, egress %s%s)",
+                   put_figure(usd, sizeof usd, USD, c->usd),
+                   put_figure(machines, sizeof machines, USD, c->worker_usd + c->ps_usd),
+                   put_figure(egress, sizeof egress, USD, c->egress_usd),
+                   c->assumed ? "; rates partly assumed" : "");
   if (c->nmissing == 0) return;
-  fprintf(to, "               without");
-  for (size_t i = 0; i < c->nmissing && i < SHOWN_MISSING; i++)
-    fprintf(to, "%s %.24s", i ? "," : "", c->missing[i]);
-  if (c->nmissing > SHOWN_MISSING) fprintf(to, " and %zu more", c->nmissing - SHOWN_MISSING);
-  fprintf(to, ": no price is known\n");
+  for (size_t i = 0, at = 0; i < c->nmissing && i < SHOWN_MISSING; i++)
+    at += (size_t)snprintf(missing + at, sizeof missing - at, "%s %.24s", i ? "," : "",
+                           c->missing[i]);
+  if (c->nmissing > SHOWN_MISSING)
+    gt_print_wrapped(to, 15, "               without%s and %zu more: no price is known", missing,
+                     c->nmissing - SHOWN_MISSING);
+  else
+    gt_print_wrapped(to, 15, "               without%s: no price is known", missing);
 }
 
-/* Prints " (9.00 s to 11.0 s: within)" after the time. */
-static void print_range(FILE *to, const gt_plan_result *p) {
+/* "9.00 s to 11.0 s: within", or "". */
+static const char *range_text(char *out, size_t size, const gt_plan_result *p) {
   char low[32], high[32];
   json_t *within = range_of(p);
+  *out = '\0';
   if (!json_is_null(within))
-    fprintf(to, "  (%s to %s: %s)", put_figure(low, sizeof low, TIME, p->low_s),
-            put_figure(high, sizeof high, TIME, p->high_s),
-            json_is_true(within) ? "within" : "not within");
+    snprintf(out, size, "%s to %s: %s", put_figure(low, sizeof low, TIME, p->low_s),
+             put_figure(high, sizeof high, TIME, p->high_s),
+             json_is_true(within) ? "within" : "not within");
   json_decref(within);
+  return out;
 }
 
 /* Exact agreement is printed differently. */
-static void put_error(char *out, size_t size, double error) {
-  if (error == 0)
-    snprintf(out, size, "0 %%");
-  else
-    snprintf(out, size, "%+.2f %%", fabs(error) < 0.005 ? 0.0 : error);
+static const char *error_text(char *out, size_t size, double error) {
+  if (!isfinite(error))
+    return "-";
+  else if (error == 0)
+    return "0 %";
+  snprintf(out, size, "%+.2f %%", fabs(error) < 0.005 ? 0.0 : error);
+  return out;
 }
 
 void gt_print_plan(FILE *to, const gt_plan_result *p) {
-  fprintf(to, "\n%-12s %14s %14s %10s", "plan", "predicted", "measured", "error");
-  if (p->made) fprintf(to, "  (%.40s)", p->made);
-  fputc('\n', to);
+  static const gt_column columns[] = {{.title = "plan"},
+                                      {.title = "predicted", .format = GT_COLUMN_FIXED},
+                                      {.title = "measured", .format = GT_COLUMN_FIXED},
+                                      {.title = "error", .format = GT_COLUMN_FIXED},
+                                      {.title = "predicted range"}};
+  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  const bool range = isfinite(p->low_s) || isfinite(p->high_s);
   for (size_t i = 0; i < QUANTITIES; i++) {
-    double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i),
-           error = error_percent(predicted, measured);
-    char one[32], two[32], percent[32] = "-";
-    if (!isfinite(predicted) && !(i == 0 && (isfinite(p->low_s) || isfinite(p->high_s)))) continue;
-    if (isfinite(error)) put_error(percent, sizeof percent, error);
-    fprintf(to, "%-12s %14s %14s %10s", quantities[i].shown,
-            put_figure(one, sizeof one, quantities[i].unit, predicted),
-            put_figure(two, sizeof two, quantities[i].unit, measured), percent);
-    if (i == 0) print_range(to, p);
-    fputc('\n', to);
+    double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i);
+    char one[32], two[32], percent[32], within[80];
+    if (!isfinite(predicted) && !(i == 0 && range)) continue;
+    gt_table_add(
+        t, GT_ROW(gt_cell_text(quantities[i].shown),
+                  gt_cell_text(put_figure(one, sizeof one, quantities[i].unit, predicted)),
+                  gt_cell_text(put_figure(two, sizeof two, quantities[i].unit, measured)),
+                  gt_cell_text(
+                      error_text(percent, sizeof percent, error_percent(predicted, measured))),
+                  gt_cell_text(i == 0 && range ? range_text(within, sizeof within, p) : NULL)));
   }
+  fputc('\n', to);
+  if (p->made) gt_print_wrapped(to, 2, "planned by %s:", p->made);
+  gt_table_print(to, t);
+  gt_table_close(t);
 }

@@ -1,448 +1,307 @@
-/* The final table of a run: regions, the average mini-batch, links, totals, in 100 columns. */
-#include "internal.h"
+/* Tables of results as text, CSV and JSON. */
+#include "geotrain/record_table.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_COLUMNS 12
-#define LINE_WIDTH  100
-#define NAME_WIDTH  11
-#define END_WIDTH   16 /* of a name in tables with fewer columns */
-#define MANY_LINKS  12 /* with more links, only sums and the busiest are printed */
-#define BUSIEST     5
+#include "internal.h"
+
+#define FIRST      8                 /* initial room, in rows */
+#define TEXT_LEAST ((size_t)20)      /* columns for a text that is broken into lines */
+#define MANY       INT64_C(10000000) /* counts from here on are printed with "M" */
 
 typedef struct {
-  char text[40];
-} cell;
+  gt_cell *cells;
+  char *note; /* NULL: none */
+} row;
 
-/* rows x columns of cells; the first row is the heading.  The first column is left-aligned, the
-   others right-aligned. */
-typedef struct {
-  cell *cells;
-  size_t rows, columns;
-} table;
+struct gt_table {
+  const gt_column *columns;
+  size_t ncolumns;
+  row *rows;
+  size_t nrows, room;
+};
 
-static table table_create(size_t rows, size_t columns, const char *const *heading) {
-  table t = {GT_NEW_ARRAY(cell, (rows + 1) * columns), rows + 1, columns};
-  for (size_t c = 0; c < columns; c++)
-    snprintf(t.cells[c].text, sizeof t.cells[c].text, "%s", heading[c]);
+gt_table *gt_table_create(const gt_column *columns, size_t ncolumns) {
+  gt_table *t = GT_NEW(gt_table);
+  *t = (gt_table){.columns = columns, .ncolumns = ncolumns};
   return t;
 }
 
-static char *cell_at(table *t, size_t row, size_t column) {
-  return t->cells[(row + 1) * t->columns + column].text;
+void gt_table_close(gt_table *table) {
+  if (!table) return;
+  for (size_t r = 0; r < table->nrows; r++) {
+    for (size_t c = 0; c < table->ncolumns; c++)
+      gt_free((void *)(uintptr_t)table->rows[r].cells[c].text);
+    gt_free(table->rows[r].cells);
+    gt_free(table->rows[r].note);
+  }
+  gt_free(table->rows);
+  gt_free(table);
 }
 
-/* Two spaces between columns if they fit, else one. */
-static void table_print(FILE *to, const table *t) {
-  size_t widths[MAX_COLUMNS] = {0}, total = 0;
-  for (size_t c = 0; c < t->columns; c++) {
-    for (size_t r = 0; r < t->rows; r++) {
-      size_t w = strlen(t->cells[r * t->columns + c].text);
-      if (w > widths[c]) widths[c] = w;
+void gt_table_add(gt_table *table, const gt_cell *cells, size_t n) {
+  if (n > table->ncolumns) gt_bug("a row of %zu cells in %zu columns", n, table->ncolumns);
+  GT_GROW(table->rows, table->nrows, table->room, FIRST);
+  row *to = &table->rows[table->nrows++];
+  *to = (row){.cells = GT_NEW_ARRAY(gt_cell, table->ncolumns)};
+  for (size_t c = 0; c < n; c++) {
+    to->cells[c] = cells[c];
+    to->cells[c].text = gt_strdup(cells[c].text);
+  }
+}
+
+void gt_table_note(gt_table *table, const char *format, ...) {
+  char text[1024];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  table->rows[table->nrows - 1].note = gt_strdup(text);
+}
+
+/* ---- text: cells ----------------------------------------------------------------------------- */
+
+#define CELL ((size_t)32)
+
+/* The value of 1 in this unit. */
+static double scale_of(const char *unit) {
+  static const struct {
+    const char *unit;
+    double scale;
+  } known[] = {{"us", 1e6},  {"ms", 1e3},      {"kB", 1e-3}, {"MB", 1e-6},
+               {"GB", 1e-9}, {"Mbit/s", 1e-6}, {"%", 100},   {"USD/1k", 1000}};
+  for (size_t i = 0; unit && i < sizeof known / sizeof *known; i++)
+    if (strcmp(unit, known[i].unit) == 0) return known[i].scale;
+  return 1;
+}
+
+/* The decimals that a value has with so many significant digits. */
+static int decimals(double value, int digits) {
+  if (value == 0) return 0;
+  const int before = 1 + (int)floor(log10(fabs(value)) + 1e-9);
+  return before >= digits ? 0 : digits - before;
+}
+
+static bool is_shown(const gt_cell *cell) {
+  return (cell->kind == GT_CELL_NUMBER && isfinite(cell->number)) ||
+         (cell->kind == GT_CELL_TEXT && cell->text) || cell->kind == GT_CELL_WHOLE ||
+         (cell->kind == GT_CELL_FLAG && cell->whole);
+}
+
+/* Borrowed from the cell, or in buf. */
+static const char *shown(char buf[CELL], const gt_column *column, const gt_cell *cell) {
+  const double value = cell->number * scale_of(column->unit);
+  if (cell->kind == GT_CELL_FLAG) return cell->whole ? "yes" : "";
+  if (!is_shown(cell)) return "-";
+  if (cell->kind == GT_CELL_TEXT) return cell->text;
+  if (cell->kind == GT_CELL_WHOLE && cell->whole < MANY)
+    snprintf(buf, CELL, "%" PRId64, cell->whole);
+  else if (cell->kind == GT_CELL_WHOLE)
+    gt_format_count(buf, CELL, (double)cell->whole);
+  else if (fabs(value) >= 1e12)
+    snprintf(buf, CELL, "%.*e", 3, value);
+  else
+    snprintf(buf, CELL, "%.*f",
+             column->format == GT_COLUMN_DIGITS ? decimals(value, column->digits) : column->digits,
+             value);
+  return buf;
+}
+
+char *gt_short_name(char buf[GT_SHORT_NAME], const char *name) {
+  const size_t most = GT_SHORT_NAME - 1;
+  if (strlen(name) <= most)
+    snprintf(buf, GT_SHORT_NAME, "%s", name);
+  else
+    snprintf(buf, GT_SHORT_NAME, "%.*s..", (int)most - 2, name);
+  return buf;
+}
+
+char *gt_link_name(char buf[GT_LINK_NAME], const char *from, const char *to) {
+  char a[GT_SHORT_NAME], b[GT_SHORT_NAME];
+  snprintf(buf, GT_LINK_NAME, "%s -> %s", gt_short_name(a, from), gt_short_name(b, to));
+  return buf;
+}
+
+/* ---- text: columns --------------------------------------------------------------------------- */
+
+/* The width of each column; 0: it is not printed. */
+static size_t *widths_of(const gt_table *t) {
+  size_t *widths = GT_NEW_ARRAY(size_t, t->ncolumns);
+  char buf[CELL];
+  for (size_t c = 0; c < t->ncolumns; c++) {
+    bool any = c == 0;
+    size_t width = 0;
+    if (!t->columns[c].title) continue;
+    for (size_t r = 0; r < t->nrows; r++) {
+      const size_t w = strlen(shown(buf, &t->columns[c], &t->rows[r].cells[c]));
+      if (w > width) width = w;
+      any |= is_shown(&t->rows[r].cells[c]);
     }
-    total += widths[c];
+    if (!any) continue;
+    if (strlen(t->columns[c].title) > width) width = strlen(t->columns[c].title);
+    if (t->columns[c].unit && strlen(t->columns[c].unit) > width)
+      width = strlen(t->columns[c].unit);
+    widths[c] = width;
   }
-  int gap = total + 2 * (t->columns - 1) <= LINE_WIDTH ? 2 : 1;
-  for (size_t r = 0; r < t->rows; r++) {
-    fprintf(to, "%-*s", (int)widths[0], t->cells[r * t->columns].text);
-    for (size_t c = 1; c < t->columns; c++)
-      fprintf(to, "%*s%*s", gap, "", (int)widths[c], t->cells[r * t->columns + c].text);
-    fputc('\n', to);
+  return widths;
+}
+
+/* The last printed column, if it is text, can be broken; else ncolumns. */
+static size_t broken_column(const gt_table *t, const size_t *widths) {
+  size_t last = 0;
+  for (size_t c = 1; c < t->ncolumns; c++)
+    if (widths[c] > 0) last = c;
+  return last > 0 && t->columns[last].format == GT_COLUMN_TEXT ? last : t->ncolumns;
+}
+
+/* Columns from `first` to before the result fit beside the first one; at least one does. */
+static size_t end_of_block(const gt_table *t, const size_t *widths, size_t first, size_t gap) {
+  const size_t broken = broken_column(t, widths);
+  size_t total = widths[0], end = first;
+  for (; end < t->ncolumns; end++) {
+    const size_t width = end == broken && widths[end] > TEXT_LEAST ? TEXT_LEAST : widths[end];
+    if (width == 0) continue;
+    const bool full = total + gap + width > GT_LINE_WIDTH || t->columns[end].breaks;
+    if (full && end > first) break;
+    total += gap + width;
   }
+  return end;
 }
 
-/* ---- cells ---- */
-
-#define CELL sizeof(((cell *)0)->text)
-
-/* A name in at most `width` characters; ".." replaces what is cut. */
-static void put_name(char *out, const char *name, int width) {
-  if (strlen(name) <= (size_t)width)
-    snprintf(out, CELL, "%s", name);
-  else
-    snprintf(out, CELL, "%.*s..", width - 2, name);
-}
-
-static void put_count(char *out, int64_t n) {
-  if (n < 10000000)
-    snprintf(out, CELL, "%" PRId64, n);
-  else
-    gt_format_count(out, CELL, (double)n);
-}
-
-static void put_number(char *out, double value, int digits) {
-  if (isfinite(value))
-    snprintf(out, CELL, "%.*f", digits, value);
-  else
-    snprintf(out, CELL, "-");
-}
-
-static void put_ms(char *out, double seconds) {
-  double ms = 1e3 * seconds;
-  put_number(out, ms, ms < 99.995 ? 2 : ms < 9999.5 ? 1 : 0);
-}
-
-/* Seconds and their share of the region's wall time: "12.3 s 87%"; hours if seconds would be
-   long. */
-static void put_share(char *out, double seconds, double wall) {
-  char share[16] = "";
-  if (wall > 0 && isfinite(seconds)) snprintf(share, sizeof share, " %.0f%%", 100 * seconds / wall);
-  if (!isfinite(seconds))
-    snprintf(out, CELL, "-");
-  else if (seconds < 99.95)
-    snprintf(out, CELL, "%.1f s%s", seconds, share);
-  else if (seconds < 9999.5)
-    snprintf(out, CELL, "%.0f s%s", seconds, share);
-  else
-    snprintf(out, CELL, "%.1f h%s", seconds / 3600, share);
-}
-
-/* ---- regions ---- */
-
-/* The figure that is shown: with two labels the AUC, of a recommender Recall@20. */
 typedef struct {
-  const char *title;
-  size_t own, mean; /* of the region's model, and of the mean: offsets in gt_region_result */
-  size_t total;     /* offset in gt_summary */
-} merit;
+  FILE *to;
+  const gt_table *table;
+  const size_t *widths;
+  size_t first, end, gap;
+} block;
 
-#define MERIT(title, name)                                                                         \
-  {                                                                                                \
-    title, offsetof(gt_region_result, test_##name), offsetof(gt_region_result, mean.name),         \
-        offsetof(gt_summary, test_##name)                                                          \
+/* Prints the texts of the first column and of those of the block. */
+static void print_line(const block *b, const char *const *texts) {
+  const size_t broken = broken_column(b->table, b->widths);
+  size_t at = 0, from = 0; /* printed so far; where the column begins */
+  for (size_t c = 0; c < b->end; c = c == 0 ? b->first : c + 1) {
+    const size_t length = strlen(texts[c]), width = b->widths[c];
+    const bool left = b->table->columns[c].format == GT_COLUMN_TEXT || length > width;
+    const size_t start = left ? from : from + width - length;
+    if (width == 0) continue;
+    from += width + b->gap;
+    if (length == 0) continue;
+    fprintf(b->to, "%*s", (int)(start - at), "");
+    if (c == broken) {
+      gt_wrap(b->to, start, start, texts[c]);
+      return;
+    }
+    fputs(texts[c], b->to);
+    at = start + length;
   }
-
-static double number_at(const void *from, size_t offset) {
-  double value;
-  memcpy(&value, (const char *)from + offset, sizeof value);
-  return value;
+  fputc('\n', b->to);
 }
 
-static merit shown_merit(const gt_summary *s) {
-  static const merit all[] = {MERIT("auc", auc), MERIT("recall@20", recall20),
-                              MERIT("accuracy", accuracy)};
-  const size_t last = sizeof all / sizeof *all - 1;
-  for (size_t k = 0; k < last; k++)
-    for (size_t i = 0; i < s->nregions; i++)
-      if (isfinite(number_at(&s->regions[i], all[k].own))) return all[k];
-  return all[last];
-}
-
-static void print_regions(FILE *to, const gt_summary *s) {
-  const merit shown = shown_merit(s);
-  const char *const heading[] = {"region",   "workers",    "steps", "samples",   "compute",
-                                 "wan wait", "local wait", "idle",  shown.title, "loss"};
-  table t = table_create(s->nregions, 10, heading);
-  for (size_t i = 0; i < s->nregions; i++) {
-    const gt_region_result *r = &s->regions[i];
-    put_name(cell_at(&t, i, 0), r->name, NAME_WIDTH);
-    put_count(cell_at(&t, i, 1), r->workers);
-    for (size_t c = 2; c < 10; c++) put_number(cell_at(&t, i, c), NAN, 0);
-    if (r->workers == 0) continue; /* it only aggregates */
-    put_count(cell_at(&t, i, 2), r->steps);
-    put_count(cell_at(&t, i, 3), r->samples);
-    put_share(cell_at(&t, i, 4), r->compute_s, r->wall_s);
-    put_share(cell_at(&t, i, 5), r->wan_wait_s, r->wall_s);
-    put_share(cell_at(&t, i, 6), r->local_wait_s, r->wall_s);
-    put_share(cell_at(&t, i, 7), r->idle_s, r->wall_s);
-    put_number(cell_at(&t, i, 8), number_at(r, shown.own), 4);
-    put_number(cell_at(&t, i, 9), r->test_loss, 3);
+static void print_heading(const block *b) {
+  const gt_table *t = b->table;
+  const char **titles = GT_NEW_ARRAY(const char *, t->ncolumns);
+  const char **units = GT_NEW_ARRAY(const char *, t->ncolumns);
+  bool any = false;
+  for (size_t c = 0; c < t->ncolumns; c++) {
+    titles[c] = t->columns[c].title ? t->columns[c].title : "";
+    units[c] = t->columns[c].unit && b->widths[c] > 0 ? t->columns[c].unit : "";
+    any |= *units[c] && (c == 0 || (c >= b->first && c < b->end));
   }
-  table_print(to, &t);
-  gt_free(t.cells);
+  print_line(b, titles);
+  if (any) print_line(b, units);
+  gt_free(titles);
+  gt_free(units);
 }
 
-/* The regions that scored the mean model; 0: not more than one did. */
-static size_t scoring_regions(const gt_summary *s) {
-  size_t n = 0;
-  for (size_t i = 0; i < s->nregions; i++) n += s->regions[i].mean.samples > 0;
-  return n;
-}
-
-static void put_mean(table *t, size_t row, const char *name, int64_t samples, double figure,
-                     double loss) {
-  put_name(cell_at(t, row, 0), name, NAME_WIDTH);
-  put_count(cell_at(t, row, 1), samples);
-  put_number(cell_at(t, row, 2), figure, 4);
-  put_number(cell_at(t, row, 3), loss, 3);
-}
-
-static void print_mean(FILE *to, const gt_summary *s) {
-  const merit shown = shown_merit(s);
-  const char *const heading[] = {"mean model", "test samples", shown.title, "loss"};
-  const size_t n = scoring_regions(s);
-  size_t row = 0;
-  int64_t all = 0;
-  if (n == 0) return;
-  table t = table_create(n + 1, 4, heading);
-  for (size_t i = 0; i < s->nregions; i++) {
-    const gt_region_result *r = &s->regions[i];
-    if (r->mean.samples == 0) continue;
-    put_mean(&t, row++, r->name, r->mean.samples, number_at(r, shown.mean), r->mean.loss);
-    all += r->mean.samples;
+static void print_rows(const block *b) {
+  const gt_table *t = b->table;
+  const char **texts = GT_NEW_ARRAY(const char *, t->ncolumns);
+  char(*bufs)[CELL] = gt_alloc(t->ncolumns, sizeof *bufs);
+  for (size_t r = 0; r < t->nrows; r++) {
+    for (size_t c = 0; c < t->ncolumns; c++)
+      texts[c] = shown(bufs[c], &t->columns[c], &t->rows[r].cells[c]);
+    print_line(b, texts);
+    if (t->rows[r].note && b->first == 1) gt_print_wrapped(b->to, 2, "  %s", t->rows[r].note);
   }
-  put_mean(&t, row, "all", all, number_at(s, shown.total), s->test_loss);
-  fputc('\n', to);
-  table_print(to, &t);
-  gt_free(t.cells);
+  gt_free(texts);
+  gt_free(bufs);
 }
 
-static double split_sum(const gt_region_result *r) {
-  return r->split_train_s + r->split_upload_s + r->split_aggregate_s + r->split_download_s;
+void gt_table_print(FILE *to, const gt_table *table) {
+  if (table->nrows == 0) return;
+  size_t *widths = widths_of(table);
+  for (size_t first = 1, end; first < table->ncolumns; first = end) {
+    const size_t near = end_of_block(table, widths, first, 1);
+    const bool whole = near == table->ncolumns || table->columns[near].breaks;
+    const size_t gap = whole && end_of_block(table, widths, first, 2) < near ? 1 : 2;
+    end = end_of_block(table, widths, first, gap);
+    const block b = {to, table, widths, first, end, gap};
+    if (first > 1) fputc('\n', to);
+    print_heading(&b);
+    print_rows(&b);
+  }
+  gt_free(widths);
 }
 
-static bool has_split(const gt_summary *s) {
-  for (size_t i = 0; i < s->nregions; i++)
-    if (split_sum(&s->regions[i]) > 0) return true;
-  return false;
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+static void write_field(FILE *to, const gt_cell *cell) {
+  if (cell->kind == GT_CELL_WHOLE)
+    fprintf(to, "%" PRId64, cell->whole);
+  else if (cell->kind == GT_CELL_FLAG)
+    fputs(cell->whole ? "true" : "false", to);
+  else if (cell->kind == GT_CELL_NUMBER && isfinite(cell->number))
+    fprintf(to, "%.9g", cell->number);
+  else if (cell->kind == GT_CELL_TEXT && cell->text && strpbrk(cell->text, ",\"\n")) {
+    fputc('"', to);
+    for (const char *at = cell->text; *at; at++) fprintf(to, *at == '"' ? "\"%c" : "%c", *at);
+    fputc('"', to);
+  } else if (cell->kind == GT_CELL_TEXT && cell->text)
+    fputs(cell->text, to);
 }
 
-static void print_split(FILE *to, const gt_summary *s) {
-  static const char *const heading[] = {"mini-batch, ms", "train", "upload",  "aggregate and wait",
-                                        "download",       "sum",   "wan wait"};
-  if (!has_split(s)) return;
-  table t = table_create(s->nregions, 7, heading);
-  for (size_t i = 0; i < s->nregions; i++) {
-    const gt_region_result *r = &s->regions[i];
-    double share = r->wall_s > 0 ? r->wan_wait_s / r->wall_s : NAN;
-    put_name(cell_at(&t, i, 0), r->name, END_WIDTH);
-    for (size_t c = 1; c < 7; c++) put_number(cell_at(&t, i, c), NAN, 0);
-    if (r->workers == 0) continue;
-    put_ms(cell_at(&t, i, 1), r->split_train_s);
-    put_ms(cell_at(&t, i, 2), r->split_upload_s);
-    put_ms(cell_at(&t, i, 3), r->split_aggregate_s);
-    put_ms(cell_at(&t, i, 4), r->split_download_s);
-    put_ms(cell_at(&t, i, 5), split_sum(r));
-    if (isfinite(share)) snprintf(cell_at(&t, i, 6), CELL, "%.1f%%", 100 * share);
+void gt_table_csv(FILE *to, const gt_table *table) {
+  const char *comma = "";
+  for (size_t c = 0; c < table->ncolumns; c++) {
+    if (!table->columns[c].key) continue;
+    fprintf(to, "%s%s", comma, table->columns[c].key);
+    comma = ",";
+  }
+  for (size_t r = 0; r < table->nrows; r++) {
+    comma = "\n";
+    for (size_t c = 0; c < table->ncolumns; c++) {
+      if (!table->columns[c].key) continue;
+      fputs(comma, to);
+      write_field(to, &table->rows[r].cells[c]);
+      comma = ",";
+    }
   }
   fputc('\n', to);
-  table_print(to, &t);
-  gt_free(t.cells);
 }
 
-/* ---- phases of a pipeline ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
-static bool has_phase(const gt_summary *s, size_t phase) {
-  for (size_t i = 0; i < s->nregions; i++)
-    if (s->regions[i].phase_s[phase] > 0) return true;
-  return false;
+static json_t *value_of(const gt_cell *cell) {
+  if (cell->kind == GT_CELL_NUMBER) return gt_json_number(cell->number);
+  if (cell->kind == GT_CELL_WHOLE) return json_integer(cell->whole);
+  if (cell->kind == GT_CELL_FLAG) return json_boolean(cell->whole);
+  return gt_json_text(cell->text);
 }
 
-/* Phases that no region has are left out. */
-static void print_phases(FILE *to, const gt_summary *s) {
-#define TITLE(constant, key, title) title,
-  static const char *const titles[] = {GT_PHASE_LIST(TITLE)};
-#undef TITLE
-  const char *heading[MAX_COLUMNS] = {"stages' workers"};
-  size_t phases[GT_NPHASES], n = 0;
-  for (size_t p = 0; p < GT_NPHASES; p++)
-    if (has_phase(s, p)) phases[n++] = p;
-  if (n == 0) return;
-  for (size_t c = 0; c < n; c++) heading[1 + c] = titles[phases[c]];
-  heading[1 + n] = "sum, s";
-  table t = table_create(s->nregions, n + 2, heading);
-  for (size_t i = 0; i < s->nregions; i++) {
-    const double sum = gt_phases_sum(&s->regions[i]);
-    put_name(cell_at(&t, i, 0), s->regions[i].name, END_WIDTH);
-    for (size_t c = 0; c < n && sum > 0; c++)
-      snprintf(cell_at(&t, i, 1 + c), CELL, "%.1f%%", 100 * s->regions[i].phase_s[phases[c]] / sum);
-    put_number(cell_at(&t, i, 1 + n), sum, sum < 99.95 ? 2 : 0);
+json_t *gt_table_json(const gt_table *table) {
+  json_t *list = json_array();
+  for (size_t r = 0; r < table->nrows; r++) {
+    json_t *object = json_object();
+    for (size_t c = 0; c < table->ncolumns; c++) {
+      const gt_cell *cell = &table->rows[r].cells[c];
+      if (table->columns[c].key && cell->kind != GT_CELL_NONE)
+        json_object_set_new(object, table->columns[c].key, value_of(cell));
+    }
+    json_array_append_new(list, object);
   }
-  fputc('\n', to);
-  table_print(to, &t);
-  gt_free(t.cells);
-}
-
-/* ---- links ---- */
-
-static void put_link(table *t, size_t row, const gt_link_result *l) {
-  char from[CELL], end[CELL];
-  put_name(from, l->from, END_WIDTH);
-  put_name(end, l->to, END_WIDTH);
-  snprintf(cell_at(t, row, 0), CELL, "%.16s -> %.16s", from, end);
-  put_number(cell_at(t, row, 1), (double)l->bytes_sent * 1e-6, 2);
-  put_count(cell_at(t, row, 2), l->messages);
-  put_count(cell_at(t, row, 3), l->bytes_other);
-  put_number(cell_at(t, row, 4),
-             l->bandwidth_bps_measured > 0 ? l->bandwidth_bps_measured * 1e-6 : NAN, 1);
-  put_number(cell_at(t, row, 5), l->latency_s_measured > 0 ? l->latency_s_measured * 1e3 : NAN, 1);
-}
-
-static void print_links(FILE *to, const gt_link_result *const *links, size_t n) {
-  static const char *const heading[] = {"link",        "MB sent",         "messages",
-                                        "other bytes", "measured Mbit/s", "latency ms"};
-  table t = table_create(n, 6, heading);
-  for (size_t i = 0; i < n; i++) put_link(&t, i, links[i]);
-  table_print(to, &t);
-  gt_free(t.cells);
-}
-
-static void print_traffic(FILE *to, const gt_summary *s) {
-  static const char *const heading[] = {"links of", "MB sent",     "MB received",
-                                        "messages", "other bytes", "slowest Mbit/s"};
-  table t = table_create(s->nregions, 6, heading);
-  gt_region_traffic *sums = gt_links_traffic(s);
-  for (size_t i = 0; i < s->nregions; i++) {
-    put_name(cell_at(&t, i, 0), s->regions[i].name, END_WIDTH);
-    put_number(cell_at(&t, i, 1), (double)sums[i].bytes_sent * 1e-6, 2);
-    put_number(cell_at(&t, i, 2), (double)sums[i].bytes_received * 1e-6, 2);
-    put_count(cell_at(&t, i, 3), sums[i].messages);
-    put_count(cell_at(&t, i, 4), sums[i].bytes_other);
-    put_number(cell_at(&t, i, 5), sums[i].slowest_bps * 1e-6, 1);
-  }
-  table_print(to, &t);
-  gt_free(sums);
-  gt_free(t.cells);
-}
-
-/* Says where to find more links than the table shows. */
-static void print_where(FILE *to, const gt_summary *s) {
-  if (s->unwritten)
-    fprintf(to, "(all of them: --out DIR)\n");
-  else if (s->links_left_out > 0)
-    fprintf(to, "(%zu of them: summary.json)\n", s->nlinks);
-  else
-    fprintf(to, "(all of them: summary.json)\n");
-}
-
-static void print_busiest(FILE *to, const gt_summary *s, const gt_link_result *const *links) {
-  const gt_link_result *busiest[BUSIEST];
-  size_t n = s->nlinks < BUSIEST ? s->nlinks : BUSIEST;
-  if (n == 0) return;
-  gt_links_busiest(links, s->nlinks, busiest, n);
-  fprintf(to, "\nthe %zu of %zu links whose traffic takes longest ", n,
-          s->nlinks + s->links_left_out);
-  print_where(to, s);
-  print_links(to, busiest, n);
-}
-
-static void print_wan(FILE *to, const gt_summary *s) {
-  size_t n = s->nlinks + s->links_left_out;
-  if (n == 0) return;
-  const gt_link_result **links = gt_links_ordered(s);
-  fputc('\n', to);
-  if (n <= MANY_LINKS)
-    print_links(to, links, s->nlinks);
-  else {
-    print_traffic(to, s);
-    print_busiest(to, s, links);
-  }
-  gt_free(links);
-}
-
-/* ---- head and totals ---- */
-
-static void print_head(FILE *to, const gt_summary *s) {
-  fprintf(to, "\n%s: %s, %" PRId64 " parameters, %s, ", s->job, s->model, s->parameters,
-          s->strategy);
-  if (gt_summary_is_virtual(s))
-    fprintf(to, "virtual time %.1f s, computed in %.1f s\n\n", s->virtual_s, s->wall_s);
-  else
-    fprintf(to, "%s clock\n\n", s->clock);
-}
-
-static bool regions_tell(const gt_summary *s) {
-  for (size_t i = 0; i < s->nregions; i++)
-    if (isfinite(s->regions[i].test_accuracy)) return true;
-  return false;
-}
-
-static void add_traffic(gt_region_traffic *to, int64_t messages, int64_t sent, int64_t other) {
-  to->messages += messages;
-  to->bytes_sent += sent;
-  to->bytes_other += other;
-}
-
-static gt_region_traffic total_of(const gt_summary *s) {
-  gt_region_traffic all = {0};
-  for (size_t i = 0; s->traffic && i < s->nregions; i++)
-    add_traffic(&all, s->traffic[i].messages, s->traffic[i].bytes_sent, s->traffic[i].bytes_other);
-  for (size_t i = 0; !s->traffic && i < s->nlinks; i++)
-    add_traffic(&all, s->links[i].messages, s->links[i].bytes_sent, s->links[i].bytes_other);
-  return all;
-}
-
-/* In as many lines as it needs.  NULL: nothing. */
-static void print_adapted(FILE *to, const char *text) {
-  int column = text ? fprintf(to, "pipeline      ") : 0;
-  while (text && *text) {
-    const size_t word = strcspn(text, " ");
-    if (column + 1 + (int)word > LINE_WIDTH) column = fprintf(to, "\n%14s", "") - 1;
-    column += fprintf(to, " %.*s", (int)word, text);
-    text += word + strspn(text + word, " ");
-  }
-  if (column > 0) fputc('\n', to);
-}
-
-static void print_totals(FILE *to, const gt_summary *s) {
-  char rate[32], tokens[32], samples[CELL], ranks[64] = "";
-  gt_region_traffic all = total_of(s);
-  put_count(samples, s->samples);
-  if (gt_summary_is_virtual(s))
-    fprintf(to, "virtual time   %.1f s  (computed in %.1f s)\n", s->virtual_s, s->wall_s);
-  else
-    fprintf(to, "wall time      %.1f s\n", s->wall_s);
-  fprintf(to, "samples/s      %s  (%s samples)\n",
-          gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
-  if (s->tokens_per_s > 0)
-    fprintf(to, "tokens/s       %s\n", gt_format_count(tokens, sizeof tokens, s->tokens_per_s));
-  if (isfinite(s->test_auc)) snprintf(ranks, sizeof ranks, "auc %.4f  ", s->test_auc);
-  if (isfinite(s->test_recall20))
-    snprintf(ranks, sizeof ranks, "recall@20 %.4f  mrr@20 %.4f  ", s->test_recall20, s->test_mrr20);
-  if (s->test_perplexity > 0)
-    snprintf(ranks, sizeof ranks, "perplexity %.3f  ", s->test_perplexity);
-  if (isfinite(s->test_accuracy))
-    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model%s)\n", s->test_accuracy, ranks,
-            s->test_loss, scoring_regions(s) > 0 ? ", on all test sets" : "");
-  else
-    fprintf(to, "test accuracy  -  (%s)\n",
-            regions_tell(s) ? "see the regions" : "nothing was evaluated");
-  fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n",
-          (double)all.bytes_sent * 1e-6, all.messages, (double)all.bytes_other * 1e-6);
-  print_adapted(to, s->adapted);
-}
-
-/* What earlier starts used after their last checkpoint has a cost, too: work that was lost, or the
-   end of a complete run. */
-static void print_earlier(FILE *to, const gt_summary *s) {
-  double seconds = 0, bytes = 0;
-  int64_t starts = 0;
-  for (size_t i = 0; i < s->nregions; i++) {
-    seconds = fmax(seconds, s->regions[i].lost_s);
-    if (s->regions[i].earlier_starts > starts) starts = s->regions[i].earlier_starts;
-  }
-  for (size_t i = 0; i < s->nlinks; i++) bytes += (double)s->links[i].bytes_lost;
-  if (seconds < 0.05 && bytes < 5000) return;
-  fprintf(to,
-          "earlier starts %" PRId64
-          ", with %.1f s and %.2f MB after the last checkpoint of each%s\n",
-          starts, seconds, bytes * 1e-6, s->cost ? "; in the cost" : "");
-}
-
-static void print_warnings(FILE *to, const gt_summary *s) {
-  char name[CELL];
-  for (size_t i = 0; i < s->nregions; i++) {
-    if (!s->regions[i].warning[0]) continue;
-    put_name(name, s->regions[i].name, NAME_WIDTH);
-    fprintf(to, "warning        %s: %s\n", name, s->regions[i].warning);
-  }
-}
-
-void gt_summary_print(FILE *to, const gt_summary *s) {
-  print_head(to, s);
-  print_regions(to, s);
-  print_mean(to, s);
-  print_split(to, s);
-  print_phases(to, s);
-  print_wan(to, s);
-  fputc('\n', to);
-  print_totals(to, s);
-  print_earlier(to, s);
-  print_warnings(to, s);
-  if (s->cost) gt_print_cost(to, s->cost);
-  if (s->plan) gt_print_plan(to, s->plan);
-  fflush(to);
+  return list;
 }

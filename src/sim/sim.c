@@ -364,7 +364,7 @@ static gt_status check_pipe(const gt_sim_spec *spec) {
 
 static gt_status check(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
-  GT_TRY(gt_cost_check(job, "to simulate it"));
+  GT_TRY(gt_cost_check(job, "to simulate"));
   GT_TRY(gt_ps_check_way(job));
   GT_TRY(check_pipe(spec));
   for (size_t a = 0; a < job->nregions; a++) {

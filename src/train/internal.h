@@ -10,8 +10,6 @@
 #include "geotrain/sim_choose.h"
 #include "geotrain/train.h"
 
-#define GT_MAX_REGIONS 64
-
 /* What a PS tells the others before training starts (kind HELLO, sent as it lies in memory, little
    endian). */
 typedef struct {

@@ -283,9 +283,6 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
                    .rate_in_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
-  if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)
-    gt_panic(GT_ERR_JOB, "the job has %zu regions; %zu at most can run", run->job->nregions,
-             sizeof s->patience_s / sizeof *s->patience_s);
   open_plane(s);
   s->clock_state = clock->open(s);
   s->started = gt_server_now(s);

@@ -25,5 +25,5 @@ said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" soon so
 
 "$GEOTRAIN" simulate adapt.yaml --set 'compute={}' --set pipeline.schedule=1f1b >out 2>err
 check "without times of compute: exit 2" same $? 2
-check "without times of compute" grep -q 'pipeline.adapt is true, and compute says nothing of region east.*leave it out' err
+check "without times of compute" grep -q 'pipeline.adapt is true and compute.step is not given for region east.*or no pipeline.adapt' err
 finish

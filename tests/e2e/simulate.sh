@@ -148,7 +148,7 @@ refused() {
   if [ "$code" = 2 ] && [ "$(wc -l <refused.out)" = 1 ] && grep -q "$pattern" refused.out; then ok "$name"; else fail "$name" "code $code: $(cat refused.out)"; fi
 }
 grep -v '^compute' four.yaml >no-compute.yaml
-refused 'no compute' 'compute says nothing of region' no-compute.yaml
+refused 'no compute' 'compute.step is not given for region' no-compute.yaml
 refused 'no latency' 'has no latency' four.yaml --set 'wan.default.latency=0 s'
 refused 'no job' 'one job file' three.yaml four.yaml
 

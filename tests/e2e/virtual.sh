@@ -121,7 +121,7 @@ refused() {
   check "$name: no run" test ! -e refused/summary.json -a ! -e refused/job.yaml
 }
 sed '/^compute:/d' job.yaml >no-compute.yaml
-refused "no figures of compute" 'compute says nothing of region east, which is needed under --clock virtual; add what a step takes, as in --set .compute.step=10 ms., ' no-compute.yaml
+refused "no figures of compute" 'compute.step is not given for region east; expected it under --clock virtual, as in --set .compute.step=10 ms., ' no-compute.yaml
 sed '/between: \[east, west\]/s/between: \[east, west\]/from: east, to: west/' job.yaml >no-link.yaml
 refused "a pair without a link" 'the link from west to east has no latency' no-link.yaml
 sed 's/latency: 55 ms, jitter: 4 ms/latency: 0 ms/' job.yaml >no-latency.yaml

@@ -36,7 +36,7 @@ check 'an unknown model: all are named' grep -q 'expected one of .*lenet5.*resne
 answers 'an unknown model without data' 2 'model.name is "lenet6"; expected one of ' simulate job.yaml "${compute[@]}" --set model.name=lenet6 \
   --set data.path=none.h5 --set regions.0.samples=100 --set regions.1.samples=100
 answers 'no figures of compute' 2 \
-  "compute says nothing of region east, which is needed to simulate it; add what a step takes, as in --set 'compute.step=10 ms', or \`profile: FILE\`" simulate job.yaml
+  "job.yaml: compute.step is not given for region east; expected it to simulate, as in --set 'compute.step=10 ms', or \`profile: FILE\`" simulate job.yaml
 for command in info simulate; do
   answers "a place that there is none of, $command" 2 'regions.0.place names the place "lodnon", of which ' $command job.yaml "${compute[@]}" \
     --set 'regions.0.place=aws:lodnon' --set "plan.catalogue=$GEOTRAIN_SOURCE/jobs/prices"
@@ -46,6 +46,8 @@ done
 check 'a place that there is, info' same "$?" 0
 answers '--out that cannot be made' 2 'simulate: --out /proc/out cannot be created: ' simulate job.yaml "${compute[@]}" --out /proc/out
 printf x >file
+answers '--out of a job that is refused' 2 'compute.step is not given' simulate job.yaml --out left
+check '--out of a job that is refused: no folder is left' test ! -e left
 answers '--out that is a file' 2 'file/summary.json' simulate job.yaml "${compute[@]}" --out file
 
 # A slow link is only slow; a link that signs of life fill is named.

@@ -198,6 +198,15 @@ static void runs_need_more(void) {
   gt_job *job = load(full, sets, 1);
   assert_int_equal(gt_job_check_run(job), GT_OK);
   gt_job_close(job);
+  char many[4096] = "regions=[{name: r0, ranks: 2}";
+  for (int r = 1; r <= GT_MAX_REGIONS; r++)
+    snprintf(many + strlen(many), sizeof many - strlen(many), ", {name: r%d, ranks: 2}%s", r,
+             r == GT_MAX_REGIONS ? "]" : "");
+  const char *const more[] = {many, "wan.links=null", "wan.default={latency: 1 ms}",
+                              "data.partition={by: dirichlet, alpha: 1}"};
+  refused_by_run(load(full, more, 4),
+                 "regions has 65 entries; expected at most 64 to train (`geotrain simulate` and "
+                 "`plan` take more)");
   refused_by_run(load(full, sets, 5),
                  "data.path: region a has no data set, only regions.0.samples; expected data.path");
 }

@@ -229,10 +229,11 @@ static void without_times(void) {
   assert_true(p->layout.slots[0] == 3 && p->layout.slots[1] == 2 && p->layout.slots[2] == 1);
   gt_pipe_job_close(p);
   job->pipeline.schedule = GT_PIPE_AUTO;
-  refused(job,
-          "small: pipeline.schedule is auto, and compute says nothing of region east; add what "
-          "a step takes, as in --set 'compute.step=10 ms', or a profile of `geotrain probe`, "
-          "or choose a schedule such as 1f1b");
+  refused(
+      job,
+      "small: pipeline.schedule is auto and compute.step is not given for region east; expected "
+      "it, as in --set 'compute.step=10 ms', or a profile of `geotrain probe`, or a schedule "
+      "such as 1f1b");
 }
 
 /* ---- even divisions -------------------------------------------------------------------------- */

@@ -205,9 +205,8 @@ static void without_times(void) {
   assert_null(s);
   assert_string_equal(
       gt_error_text(),
-      "small: pipeline.stages is auto, and compute says nothing of region east; add "
-      "what a step takes, as in --set 'compute.step=10 ms', or a profile of "
-      "`geotrain probe`");
+      "small: pipeline.stages is auto and compute.step is not given for region east; expected it, "
+      "as in --set 'compute.step=10 ms', or a profile of `geotrain probe`");
   gt_job_close(job);
 }
 

@@ -131,7 +131,7 @@ static void refusals(void) {
   job->compute.step_s = 0;
   assert_int_equal(gt_planner_pipeline_make(&p, job), GT_ERR_JOB);
   assert_null(p);
-  assert_non_null(strstr(gt_error_text(), "compute says nothing of region east"));
+  assert_non_null(strstr(gt_error_text(), "compute.step is not given for region east"));
   gt_job_close(job);
   job = job_with("");
   job->pipeline.memory_bytes = 4096;
