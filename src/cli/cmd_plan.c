@@ -48,22 +48,28 @@ static gt_status take(void *ctx, int option, const char *argument) {
   return GT_OK;
 }
 
-/* The last line: what to do with the file that was written. */
-static gt_status say_written(const plan_options *o) {
+/* The last line: what to do with the file that was written, or to write. */
+static gt_status say_written(const plan_options *o, const char *path) {
   gt_job *job = NULL;
-  if (!o->write || o->json) return GT_OK;
+  if (o->json) return GT_OK;
+  if (!o->write) {
+    printf("\n");
+    gt_print_wrapped(stdout, 2, "to train it: geotrain plan %s --write OUT.yaml", path);
+    return GT_OK;
+  }
   GT_TRY(gt_job_load(&job, o->write, NULL, 0));
-  printf("\nwrote %s; it is for %d ranks: mpirun -n %d geotrain train %s\n", o->write,
-         gt_job_ranks(job), gt_job_ranks(job), o->write);
+  printf("\n");
+  gt_print_wrapped(stdout, 2, "wrote %s; it is for %d ranks: mpirun -n %d geotrain train %s",
+                   o->write, gt_job_ranks(job), gt_job_ranks(job), o->write);
   gt_job_close(job);
   return GT_OK;
 }
 
-static gt_status show(const gt_planner *p, const plan_options *o) {
+static gt_status show(const gt_planner *p, const plan_options *o, const char *path) {
   if (o->write) GT_TRY(gt_planner_write(p, o->write));
   if (o->json) return gt_planner_json(stdout, p);
   gt_planner_print(stdout, p);
-  return say_written(o);
+  return say_written(o, path);
 }
 
 static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
@@ -76,7 +82,7 @@ static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
   if (o->svg)
     return GT_FAIL(GT_ERR_JOB, "plan: --svg draws a pipeline; expected a job with pipeline.stages");
   gt_status status = gt_planner_make(&p, &asked);
-  if (status == GT_OK) status = show(p, o);
+  if (status == GT_OK) status = show(p, o, words->path);
   gt_planner_close(p);
   return status;
 }
@@ -97,12 +103,12 @@ static gt_status plan_pipeline(const gt_job *job, const plan_options *o) {
   return status;
 }
 
-static gt_status show_search(const gt_planner_search *s, const plan_options *o) {
+static gt_status show_search(const gt_planner_search *s, const plan_options *o, const char *path) {
   if (o->write) GT_TRY(gt_planner_search_write(s, o->write));
   if (o->svg) GT_TRY(gt_planner_pipeline_svg(gt_planner_search_pipeline(s), o->svg));
   if (o->json) return gt_planner_search_json(stdout, s);
   gt_planner_search_print(stdout, s, gt_terminal_width(stdout));
-  return say_written(o);
+  return say_written(o, path);
 }
 
 /* Plans a pipeline whose stages are to be found. */
@@ -116,7 +122,7 @@ static gt_status search_pipeline(const gt_job_words *words, const plan_options *
     return GT_FAIL(GT_ERR_JOB, "plan: --margin is for jobs whose ranks are planned, and "
                                "pipeline.stages is auto; plan it without");
   GT_TRY(gt_planner_search_make(&s, &asked));
-  const gt_status status = show_search(s, o);
+  const gt_status status = show_search(s, o, words->path);
   gt_planner_search_close(s);
   return status;
 }

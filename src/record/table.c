@@ -60,7 +60,9 @@ void gt_table_note(gt_table *table, const char *format, ...) {
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  table->rows[table->nrows - 1].note = gt_strdup(text);
+  row *last = &table->rows[table->nrows - 1];
+  gt_free(last->note);
+  last->note = gt_strdup(text);
 }
 
 /* ---- text: cells ----------------------------------------------------------------------------- */
@@ -150,24 +152,21 @@ static size_t *widths_of(const gt_table *t) {
   return widths;
 }
 
-/* The last printed column, if it is text, can be broken; else ncolumns. */
-static size_t broken_column(const gt_table *t, const size_t *widths) {
-  size_t last = 0;
-  for (size_t c = 1; c < t->ncolumns; c++)
-    if (widths[c] > 0) last = c;
-  return last > 0 && t->columns[last].format == GT_COLUMN_TEXT ? last : t->ncolumns;
+static bool is_long(const gt_table *t, const size_t *widths, size_t column) {
+  return column > 0 && t->columns[column].format == GT_COLUMN_TEXT && widths[column] > TEXT_LEAST;
 }
 
-/* Columns from `first` to before the result fit beside the first one; at least one does. */
+/* Columns from `first` to before the result fit beside the first one; at least one does.  A long
+   text, which can be broken into lines, is the last one. */
 static size_t end_of_block(const gt_table *t, const size_t *widths, size_t first, size_t gap) {
-  const size_t broken = broken_column(t, widths);
   size_t total = widths[0], end = first;
   for (; end < t->ncolumns; end++) {
-    const size_t width = end == broken && widths[end] > TEXT_LEAST ? TEXT_LEAST : widths[end];
+    const size_t width = is_long(t, widths, end) ? TEXT_LEAST : widths[end];
     if (width == 0) continue;
     const bool full = total + gap + width > GT_LINE_WIDTH || t->columns[end].breaks;
     if (full && end > first) break;
     total += gap + width;
+    if (is_long(t, widths, end)) return end + 1;
   }
   return end;
 }
@@ -177,11 +176,11 @@ typedef struct {
   const gt_table *table;
   const size_t *widths;
   size_t first, end, gap;
+  bool again; /* the first column was printed in an earlier block */
 } block;
 
 /* Prints the texts of the first column and of those of the block. */
 static void print_line(const block *b, const char *const *texts) {
-  const size_t broken = broken_column(b->table, b->widths);
   size_t at = 0, from = 0; /* printed so far; where the column begins */
   for (size_t c = 0; c < b->end; c = c == 0 ? b->first : c + 1) {
     const size_t length = strlen(texts[c]), width = b->widths[c];
@@ -191,7 +190,7 @@ static void print_line(const block *b, const char *const *texts) {
     from += width + b->gap;
     if (length == 0) continue;
     fprintf(b->to, "%*s", (int)(start - at), "");
-    if (c == broken) {
+    if (is_long(b->table, b->widths, c)) {
       gt_wrap(b->to, start, start, texts[c]);
       return;
     }
@@ -225,7 +224,7 @@ static void print_rows(const block *b) {
     for (size_t c = 0; c < t->ncolumns; c++)
       texts[c] = shown(bufs[c], &t->columns[c], &t->rows[r].cells[c]);
     print_line(b, texts);
-    if (t->rows[r].note && b->first == 1) gt_print_wrapped(b->to, 2, "  %s", t->rows[r].note);
+    if (t->rows[r].note && !b->again) gt_print_wrapped(b->to, 2, "  %s", t->rows[r].note);
   }
   gt_free(texts);
   gt_free(bufs);
@@ -234,15 +233,19 @@ static void print_rows(const block *b) {
 void gt_table_print(FILE *to, const gt_table *table) {
   if (table->nrows == 0) return;
   size_t *widths = widths_of(table);
+  bool again = false;
   for (size_t first = 1, end; first < table->ncolumns; first = end) {
+    end = first + 1;
+    if (widths[first] == 0) continue;
     const size_t near = end_of_block(table, widths, first, 1);
     const bool whole = near == table->ncolumns || table->columns[near].breaks;
     const size_t gap = whole && end_of_block(table, widths, first, 2) < near ? 1 : 2;
     end = end_of_block(table, widths, first, gap);
-    const block b = {to, table, widths, first, end, gap};
-    if (first > 1) fputc('\n', to);
+    const block b = {to, table, widths, first, end, gap, again};
+    if (again) fputc('\n', to);
     print_heading(&b);
     print_rows(&b);
+    again = true;
   }
   gt_free(widths);
 }
