@@ -11,6 +11,8 @@
 #include "pipeline.h"
 
 #define MB           1e-6
+#define FIXED        .format = GT_COLUMN_FIXED, .digits = 1
+#define WHOLE        .format = GT_COLUMN_WHOLE
 #define DIGITS       .format = GT_COLUMN_DIGITS, .digits = 4
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define AROUND       ((size_t)12) /* columns of a line of gt_pipe_text beside the drawing */
@@ -20,12 +22,16 @@ static size_t nspans(const gt_planner_pipeline *p) {
   return p->pipe->layout.stages * p->pipe->layout.chunks;
 }
 
-/* The longest name of a region, for a column. */
-static int name_width(const gt_planner_pipeline *p) {
-  size_t width = 6;
-  for (size_t r = 0; r < p->job->nregions; r++)
-    if (strlen(p->job->regions[r].name) > width) width = strlen(p->job->regions[r].name);
-  return (int)width;
+static void print_and_close(FILE *to, gt_table *table) {
+  gt_table_print(to, table);
+  gt_table_close(table);
+}
+
+/* The table as JSON; closes it. */
+static json_t *json_of(gt_table *table) {
+  json_t *list = gt_table_json(table);
+  gt_table_close(table);
+  return list;
 }
 
 static void print_head(FILE *to, const gt_planner_pipeline *p) {
@@ -33,10 +39,10 @@ static void print_head(FILE *to, const gt_planner_pipeline *p) {
   const size_t regions = l->nregions / p->ncopies;
   char copies[48] = "";
   if (p->ncopies > 1) snprintf(copies, sizeof copies, ", %zu copies", p->ncopies);
-  fprintf(
-      to,
+  gt_print_wrapped(
+      to, 2,
       "%s: %s, %zu parameters; %zu stages%s in %zu region%s%s, schedule %s; a step: %d samples, "
-      "%zu micro-batch%s of %zu\n\n",
+      "%zu micro-batch%s of %zu\n",
       p->job->name, gt_model_names[p->job->model.name], p->shape.parameters, l->stages,
       l->chunks == 2 ? ", folded," : "", regions, regions == 1 ? "" : "s", copies,
       gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micros,
@@ -47,10 +53,11 @@ static void print_head(FILE *to, const gt_planner_pipeline *p) {
 static void print_shapes(FILE *to, const gt_planner_pipeline *p) {
   char numbers[128];
   if (gt_pipe_job_shapes(p->pipe) > 1)
-    fprintf(to,
-            "a step may have %s micro-batches (pipeline.adapt: %s); memory is for the largest\n\n",
-            gt_pipe_job_shapes_text(p->pipe, numbers, sizeof numbers),
-            gt_adapt_names[p->job->pipeline.adapt]);
+    gt_print_wrapped(to, 2,
+                     "a step may have %s micro-batches (pipeline.adapt: %s); memory is for the "
+                     "largest\n",
+                     gt_pipe_job_shapes_text(p->pipe, numbers, sizeof numbers),
+                     gt_adapt_names[p->job->pipeline.adapt]);
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */
@@ -62,38 +69,63 @@ static size_t params_of(const gt_planner_pipeline *p, const gt_span *span) {
   return params;
 }
 
-static void print_span(FILE *to, const gt_planner_pipeline *p, size_t k) {
+static const gt_column span_columns[] = {
+    {.title = "stage", WHOLE},
+    {.title = "region"},
+    {.title = "workers", WHOLE},
+    {.key = "part"},
+    {.key = "first"},
+    {.key = "last"},
+    {.key = "parameters", .title = "parameters", WHOLE},
+    {.title = "operations"},
+    {.key = "output_bytes"},
+    {.title = "sends", .unit = "MB", DIGITS, .breaks = true},
+    {.key = "forward_s", .title = "F", .unit = "ms", DIGITS},
+    {.key = "backward_input_s", .title = "B", .unit = "ms", DIGITS},
+    {.key = "backward_weight_s", .title = "W", .unit = "ms", DIGITS}};
+
+static void add_span(gt_table *t, const gt_planner_pipeline *p, size_t k) {
   const gt_pipe_job *pipe = p->pipe;
   const size_t s = gt_pipe_stage_of(pipe->layout.stages, k);
+  const gt_pipe_place *place = &pipe->layout.places[s];
   const gt_pipe_span *span = &pipe->problem.spans[k];
   const gt_span *ops = &pipe->spans[k];
-  const bool last = k + 1 == nspans(p);
-  char cut[32] = "-";
-  if (!last) snprintf(cut, sizeof cut, "%.4g", MB * (span->output_bytes + span->label_bytes));
-  fprintf(to, "%5zu  %-*s %7zu %11zu %9s %9.4g %9.4g %9.4g  %s to %s\n", s, name_width(p),
-          p->job->regions[pipe->layout.places[s].region].name, pipe->layout.places[s].workers,
-          params_of(p, ops), cut, 1e3 * span->forward_s, 1e3 * span->backward_s,
-          1e3 * span->weight_s, gt_graph_operation(pipe->graph, ops->first).name,
-          gt_graph_operation(pipe->graph, ops->end - 1).name);
+  const char *first = gt_graph_operation(pipe->graph, ops->first).name,
+             *last = gt_graph_operation(pipe->graph, ops->end - 1).name;
+  const double output_bytes = span->output_bytes + span->label_bytes;
+  char region[GT_SHORT_NAME], operations[256];
+  snprintf(operations, sizeof operations, "%s to %s", first, last);
+  gt_table_add(t, GT_ROW(gt_cell_whole((int64_t)s),
+                         gt_cell_text(gt_short_name(region, p->job->regions[place->region].name)),
+                         gt_cell_whole((int64_t)place->workers), gt_cell_whole((int64_t)k),
+                         gt_cell_text(first), gt_cell_text(last),
+                         gt_cell_whole((int64_t)params_of(p, ops)), gt_cell_text(operations),
+                         gt_cell_number(output_bytes),
+                         gt_cell_number(k + 1 < nspans(p) ? output_bytes : NAN),
+                         gt_cell_number(span->forward_s), gt_cell_number(span->backward_s),
+                         gt_cell_number(span->weight_s)));
 }
 
 static void print_stages(FILE *to, const gt_planner_pipeline *p) {
-  fprintf(to, "%5s  %-*s %7s %11s %9s %9s %9s %9s  %s\n", "stage", name_width(p), "region",
-          "workers", "parameters", "sends MB", "F ms", "B ms", "W ms", "operations");
-  for (size_t k = 0; k < nspans(p); k++) print_span(to, p, k);
-  fprintf(
-      to,
-      "of a micro-batch: what a stage sends to the next; forward, gradient of the input, gradient "
-      "of the\nweights on its slowest worker\n\n");
+  gt_table *t = gt_table_create(span_columns, COUNT(span_columns));
+  for (size_t k = 0; k < nspans(p); k++) add_span(t, p, k);
+  print_and_close(to, t);
+  gt_print_wrapped(to, 2,
+                   "of a micro-batch: what a stage sends to the next; F forward, B gradient of the "
+                   "input, W gradient of the weights, on its slowest worker\n");
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static double megabytes(size_t floats) {
-  return MB * (double)(floats * sizeof(float));
+#define MEGABYTES(name)                                                                            \
+  { .title = name, .unit = "MB", DIGITS }
+
+/* A part of memory that no stage has is not shown. */
+static gt_cell memory_cell(size_t bytes) {
+  return bytes > 0 ? gt_cell_number((double)bytes) : (gt_cell){0};
 }
 
-static void print_worker(FILE *to, const gt_planner_pipeline *p, size_t s) {
+static void add_worker(gt_table *t, const gt_planner_pipeline *p, size_t s) {
   const gt_pipe_job *pipe = p->pipe;
   const gt_pipe_layout *l = &pipe->layout;
   const gt_pipe_need need = gt_pipe_job_need(pipe, l->schedule, s);
@@ -104,22 +136,32 @@ static void print_worker(FILE *to, const gt_planner_pipeline *p, size_t s) {
     for (size_t i = span->first; i < span->end; i++)
       buffers += gt_graph_operation(pipe->graph, i).buffers;
   }
-  fprintf(to, "%5zu %10.4g %9.4g %8.4g %8.4g %8.4g %6zu %8.4g %8.4g %8.4g %8.4g\n", s,
-          megabytes(params), megabytes(params), megabytes(buffers),
-          MB * (double)(need.arrays - sizeof(float) * (2 * params + buffers)),
-          MB * (double)need.scratch, need.slots, MB * (double)(need.slots * need.slot),
-          MB * (double)need.areas, MB * (double)need.samples, MB * (double)need.all);
+  gt_table_add(t, GT_ROW(gt_cell_whole((int64_t)s), memory_cell(sizeof(float) * params),
+                         memory_cell(sizeof(float) * params), memory_cell(sizeof(float) * buffers),
+                         memory_cell(need.arrays - sizeof(float) * (2 * params + buffers)),
+                         memory_cell(need.scratch), gt_cell_whole((int64_t)need.slots),
+                         memory_cell(need.slots * need.slot), memory_cell(need.areas),
+                         memory_cell(need.samples), memory_cell(need.all)));
 }
 
 static void print_memory(FILE *to, const gt_planner_pipeline *p) {
-  fprintf(to, "%5s %10s %9s %8s %8s %8s %6s %8s %8s %8s %8s\n", "stage", "parameters", "gradients",
-          "buffers", "tied", "scratch", "slots", "in slots", "passing", "samples", "all");
-  for (size_t s = 0; s < p->pipe->layout.stages; s++) print_worker(to, p, s);
-  fprintf(to, "MB of a worker; tied: an embedding of another stage; slots: micro-batches in "
-              "flight; passing: what\ngoes to other stages, and what comes from other regions");
+  static const gt_column columns[] = {
+      {.title = "stage", WHOLE}, MEGABYTES("params"),   MEGABYTES("grads"),
+      MEGABYTES("buffers"),      MEGABYTES("tied"),     MEGABYTES("scratch"),
+      {.title = "slots", WHOLE}, MEGABYTES("in slots"), MEGABYTES("passing"),
+      MEGABYTES("samples"),      MEGABYTES("all")};
+  char allowed[64] = "";
+  gt_table *t = gt_table_create(columns, COUNT(columns));
+  for (size_t s = 0; s < p->pipe->layout.stages; s++) add_worker(t, p, s);
+  print_and_close(to, t);
   if (p->job->pipeline.memory_bytes > 0)
-    fprintf(to, "; pipeline.memory allows %.4g", MB * p->job->pipeline.memory_bytes);
-  fprintf(to, "\n\n");
+    snprintf(allowed, sizeof allowed, "; pipeline.memory allows %.4g MB",
+             MB * p->job->pipeline.memory_bytes);
+  gt_print_wrapped(to, 2,
+                   "of a worker; tied: an embedding of another stage; slots: micro-batches in "
+                   "flight; passing: what goes to other stages, and what comes from other "
+                   "regions%s\n",
+                   allowed);
 }
 
 /* ---- schedules ------------------------------------------------------------------------------- */
@@ -129,32 +171,53 @@ static void print_drawing(FILE *to, const gt_planner_pipeline *p, size_t columns
   char *text = gt_pipe_text(p->pipe->layout.schedule, &p->pipe->problem, &p->result, drawn);
   fputs(text, to);
   gt_free(text);
-  fprintf(
-      to,
-      "the first step, %.4g s: F forward, B and W gradients of inputs and weights%s, . waits\n\n",
+  gt_print_wrapped(
+      to, 2,
+      "the first step, %.4g s: F forward, B and W gradients of inputs and weights%s, . waits\n",
       gt_seconds(p->result.makespan),
       p->pipe->layout.chunks == 2 ? " (small: the second parts)" : "");
 }
 
-static void print_schedules(FILE *to, const gt_planner_pipeline *p) {
-  fprintf(to, "%-10s %9s %11s %10s %11s %8s %8s %6s %10s\n", "schedule", "period s", "samples/s",
-          "waits", "makespan s", "bubble", "", "slots", "memory MB");
+static gt_table *schedules_of(const gt_planner_pipeline *p) {
+  static const gt_column columns[] = {
+      {.key = "schedule", .title = "schedule"},
+      {.key = "chosen", .title = "chosen", WHOLE},
+      {.key = "possible"},
+      {.key = "why"},
+      {.key = "period_s", .title = "period", .unit = "s", DIGITS},
+      {.title = "samples/s", DIGITS},
+      {.key = "makespan_s", .title = "makespan", .unit = "s", DIGITS},
+      {.key = "bubble", .title = "bubble", .unit = "%", FIXED},
+      {.key = "period_bubble", .title = "waits", .unit = "%", FIXED},
+      {.key = "slots", .title = "slots", WHOLE},
+      {.key = "memory_bytes", .title = "memory", .unit = "MB", DIGITS}};
+  gt_table *t = gt_table_create(columns, COUNT(columns));
   for (size_t i = 0; i < p->nschedules; i++) {
     const gt_planner_schedule *s = &p->schedules[i];
-    const bool chosen = s->kind == p->job->pipeline.schedule;
-    if (!s->fits)
-      fprintf(to, "%-10s not possible: %s\n", gt_pipe_names[s->kind], s->why);
-    else
-      fprintf(to, "%-10s %9.4g %11.4g %9.1f%% %11.4g %7.1f%% %8s %6zu %10.4g\n",
-              gt_pipe_names[s->kind], gt_seconds(s->period),
-              p->job->train.batch / gt_seconds(s->period), 100 * s->period_bubble,
-              gt_seconds(s->makespan), 100 * s->bubble, chosen ? "chosen" : "", s->slots,
-              MB * (double)s->memory);
+    gt_cell row[COUNT(columns)] = {gt_cell_text(gt_pipe_names[s->kind]),
+                                   gt_cell_flag(s->kind == p->job->pipeline.schedule),
+                                   gt_cell_flag(s->fits), gt_cell_text(s->fits ? NULL : s->why)};
+    if (s->fits) {
+      row[4] = gt_cell_number(gt_seconds(s->period));
+      row[5] = gt_cell_number(p->job->train.batch / gt_seconds(s->period));
+      row[6] = gt_cell_number(gt_seconds(s->makespan));
+      row[7] = gt_cell_number(s->bubble);
+      row[8] = gt_cell_number(s->period_bubble);
+      row[9] = gt_cell_whole((int64_t)s->slots);
+      row[10] = gt_cell_whole((int64_t)s->memory);
+    }
+    gt_table_add(t, row, COUNT(row));
+    if (!s->fits) gt_table_note(t, "not possible: %s", s->why);
   }
-  fprintf(
-      to,
-      "period: from step to step; waits: its share in which the busiest stage waits; makespan: "
-      "of the\nfirst step; bubble: the same share of its cost (docs/pipeline-schedules.md)\n\n");
+  return t;
+}
+
+static void print_schedules(FILE *to, const gt_planner_pipeline *p) {
+  print_and_close(to, schedules_of(p));
+  gt_print_wrapped(to, 2,
+                   "period: from step to step; waits: its share in which the busiest stage waits; "
+                   "makespan: of the first step; bubble: the same share of its cost "
+                   "(docs/pipeline-schedules.md)\n");
 }
 
 /* ---- traffic and cost ------------------------------------------------------------------------ */
@@ -185,29 +248,42 @@ static void print_links(FILE *to, const gt_planner_pipeline *p) {
   gt_table *t = links_of(p);
   gt_table_add(t, GT_ROW(gt_cell_text("all"), {0}, {0}, gt_cell_number(step_bytes),
                          gt_cell_number(step_bytes * (double)p->steps)));
-  gt_table_print(to, t);
-  gt_table_close(t);
+  print_and_close(to, t);
   fputc('\n', to);
 }
 
 static void print_run(FILE *to, const gt_planner_pipeline *p) {
   const gt_cost_result *c = &p->cost;
-  fprintf(to,
-          "the run: %" PRId64 " steps, %.4g s at %.4g samples/s, without evaluations and "
-          "checkpoints%s\n",
-          p->steps, p->wall_s, gt_planner_pipeline_rate(p),
-          p->shape.assumed ? "; samples as regions[].samples says" : "");
+  gt_print_wrapped(to, 2,
+                   "the run: %" PRId64 " steps, %.4g s at %.4g samples/s, without evaluations and "
+                   "checkpoints%s",
+                   p->steps, p->wall_s, gt_planner_pipeline_rate(p),
+                   p->shape.assumed ? "; samples as regions[].samples says" : "");
   if (p->prices.known)
-    fprintf(to, "cost: %.4g USD%s: workers %.4g, servers %.4g, egress %.4g; %.4g machine hours\n",
-            c->usd, c->assumed ? " (some rates are assumed)" : "", c->worker_usd, c->ps_usd,
-            c->egress_usd, c->machine_hours);
+    gt_print_wrapped(
+        to, 2, "cost: %.4g USD%s: workers %.4g, servers %.4g, egress %.4g; %.4g machine hours",
+        c->usd, c->assumed ? " (some rates are assumed)" : "", c->worker_usd, c->ps_usd,
+        c->egress_usd, c->machine_hours);
   else
     fprintf(to, "cost: %.4g machine hours; no price is known\n", c->machine_hours);
   for (size_t i = 0; i < c->nmissing; i++)
-    fprintf(to, "not in it: the price of %s\n", c->missing[i]);
+    gt_print_wrapped(to, 2, "not in it: the price of %s", c->missing[i]);
 }
 
 /* ---- servers ------------------------------------------------------------------------------------ */
+
+static const gt_column server_columns[] = {
+    {.title = "server of"},
+    {.key = "region"},
+    {.key = "arrays_bytes", .title = "arrays", .unit = "MB", DIGITS},
+    {.key = "optimizer_bytes", .title = "optimizer", .unit = "MB", DIGITS},
+    {.key = "workers_bytes", .title = "workers'", .unit = "MB", DIGITS},
+    {.key = "frames_bytes", .title = "frames", .unit = "MB", DIGITS},
+    {.key = "exchange_bytes", .title = "exchange", .unit = "MB", DIGITS},
+    {.key = "checkpoint_bytes", .title = "checkpoint", .unit = "MB", DIGITS},
+    {.key = "ending_bytes", .title = "ending", .unit = "MB", DIGITS},
+    {.key = "memory_bytes", .title = "all", .unit = "MB", DIGITS}};
+enum { EXCHANGE = 6, ENDING = 8, SERVER_COLUMNS = COUNT(server_columns) };
 
 static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
   const gt_ps_setting how = {.modelled = p->job->wan.emulate,
@@ -216,32 +292,38 @@ static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
   return gt_ps_need_of(p->pipe, region, &how);
 }
 
-/* With several copies also what they exchange, and what the lead holds at the end. */
-static void print_server(FILE *to, const gt_planner_pipeline *p, size_t region) {
-  const gt_ps_need n = need_of(p, region);
-  fprintf(to, "%-12.12s %9.4g %9.4g %9.4g %9.4g", p->job->regions[region].name,
-          MB * (double)n.arrays, MB * (double)n.optimizer, MB * (double)n.workers,
-          MB * (double)n.frames);
-  if (p->ncopies > 1) fprintf(to, " %9.4g", MB * (double)n.exchange);
-  fprintf(to, " %10.4g", MB * (double)n.checkpoint);
-  if (p->ncopies > 1) fprintf(to, " %9.4g", MB * (double)n.ending);
-  fprintf(to, " %9.4g\n", MB * (double)n.all);
+/* Of the copy that is looked at.  With several copies also what they exchange, and what the lead
+   holds at the end. */
+static gt_table *servers_of(const gt_planner_pipeline *p, const gt_column columns[SERVER_COLUMNS]) {
+  gt_table *t = gt_table_create(columns, SERVER_COLUMNS);
+  char name[GT_SHORT_NAME];
+  for (size_t r = 0; r < p->job->nregions; r++) {
+    if (gt_job_copy_of(p->job, r) != p->pipe->copy) continue;
+    const gt_ps_need n = need_of(p, r);
+    const char *region = p->job->regions[r].name;
+    gt_table_add(t, GT_ROW(gt_cell_text(gt_short_name(name, region)), gt_cell_text(region),
+                           gt_cell_whole((int64_t)n.arrays), gt_cell_whole((int64_t)n.optimizer),
+                           gt_cell_whole((int64_t)n.workers), gt_cell_whole((int64_t)n.frames),
+                           gt_cell_whole((int64_t)n.exchange), gt_cell_whole((int64_t)n.checkpoint),
+                           gt_cell_whole((int64_t)n.ending), gt_cell_whole((int64_t)n.all)));
+  }
+  return t;
 }
 
 static void print_servers(FILE *to, const gt_planner_pipeline *p) {
   const bool several = p->ncopies > 1;
-  fprintf(to, "%-12s %9s %9s %9s %9s%s %10s%s %9s\n", "server of", "arrays", "optimizer",
-          "workers'", "frames", several ? "  exchange" : "", "checkpoint",
-          several ? "    ending" : "", "all");
-  for (size_t r = 0; r < p->job->nregions; r++)
-    if (gt_job_copy_of(p->job, r) == p->pipe->copy) print_server(to, p, r);
-  fprintf(to, "MB of a parameter server; workers': its workers' memory that it reads and writes, "
-              "counted there, too");
-  if (several)
-    fprintf(to, ";\nexchange: what the strategy keeps, what is sent to other copies, and what has "
-                "come and waits;\nending: what the lead gets of the models at the end, when there "
-                "is no checkpoint");
-  fprintf(to, "\n\n");
+  gt_column columns[SERVER_COLUMNS];
+  memcpy(columns, server_columns, sizeof columns);
+  if (!several) columns[EXCHANGE].title = columns[ENDING].title = NULL;
+  print_and_close(to, servers_of(p, columns));
+  gt_print_wrapped(
+      to, 2,
+      "of a parameter server; workers': its workers' memory that it reads and writes, counted "
+      "there, too%s\n",
+      several ? "; exchange: what the strategy keeps, what is sent to other copies, and what has "
+                "come and waits; ending: what the lead gets of the models at the end, when there "
+                "is no checkpoint"
+              : "");
 }
 
 /* ---- phases ------------------------------------------------------------------------------------- */
@@ -249,10 +331,6 @@ static void print_servers(FILE *to, const gt_planner_pipeline *p) {
 #define KEY(constant, key, title) key,
 static const char *const keys[] = {GT_PHASE_LIST(KEY)};
 #undef KEY
-#define TITLE(constant, key, title) title,
-static const char *const titles[] = {GT_PHASE_LIST(TITLE)};
-#undef TITLE
-
 static double phase_s(const gt_planner_pipeline *p, size_t stage, size_t phase) {
   return gt_seconds(p->result.stages[stage].phases[phase]) / (double)GT_PIPE_STEADY;
 }
@@ -264,63 +342,72 @@ static bool any_has(const gt_planner_pipeline *p, size_t phase) {
 }
 
 static void print_phases(FILE *to, const gt_planner_pipeline *p) {
-  fprintf(to, "%5s", "stage");
-  for (size_t i = 0; i < GT_NPHASES; i++)
-    if (any_has(p, i)) fprintf(to, " %9s", titles[i]);
-  fprintf(to, "\n");
+#define COLUMN(constant, key, name) {.title = name, .unit = "ms", DIGITS},
+  static const gt_column columns[] = {{.title = "stage", WHOLE}, GT_PHASE_LIST(COLUMN)};
+#undef COLUMN
+  gt_table *t = gt_table_create(columns, COUNT(columns));
   for (size_t s = 0; s < p->pipe->layout.stages; s++) {
-    fprintf(to, "%5zu", s);
+    gt_cell row[COUNT(columns)] = {gt_cell_whole((int64_t)s)};
     for (size_t i = 0; i < GT_NPHASES; i++)
-      if (any_has(p, i)) fprintf(to, " %9.4g", 1e3 * phase_s(p, s, i));
-    fprintf(to, "\n");
+      if (any_has(p, i)) row[1 + i] = gt_cell_number(phase_s(p, s, i));
+    gt_table_add(t, row, COUNT(row));
   }
-  fprintf(
-      to,
-      "ms of a step, mean of the first %zu: passes; bubble: nothing to do; transfer: waiting for "
-      "what is on\na link (docs/time-split.md)\n\n",
-      GT_PIPE_STEADY);
+  print_and_close(to, t);
+  gt_print_wrapped(to, 2,
+                   "of a step, mean of the first %zu: passes; bubble: nothing to do; transfer: "
+                   "waiting for what is on a link (docs/time-split.md)\n",
+                   GT_PIPE_STEADY);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------- */
 
-static void print_regions(FILE *to, const gt_planner_pipeline *p, size_t copy) {
-  const char *before = "";
-  for (size_t r = 0; r < p->job->nregions; r++) {
-    if (gt_job_copy_of(p->job, r) != copy) continue;
-    fprintf(to, "%s%s", before, p->job->regions[r].name);
-    before = ", ";
-  }
+static const char *regions_text(char *text, size_t size, const gt_planner_pipeline *p,
+                                size_t copy) {
+  size_t at = 0;
+  *text = '\0';
+  for (size_t r = 0; r < p->job->nregions && at < size; r++)
+    if (gt_job_copy_of(p->job, r) == copy)
+      at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", p->job->regions[r].name);
+  return text;
 }
 
 static void print_copy(FILE *to, const gt_planner_pipeline *p, size_t copy) {
-  fprintf(to, "copy %zu: ", copy + 1);
-  print_regions(to, p, copy);
-  fprintf(to, "\n\n");
+  char regions[1024];
+  gt_print_wrapped(to, 2, "copy %zu: %s\n", copy + 1,
+                   regions_text(regions, sizeof regions, p, copy));
 }
 
 static void print_copies(FILE *to, const gt_planner_pipeline *p) {
+  static const gt_column columns[] = {{.title = "copy", WHOLE},
+                                      {.title = "alone", .unit = "s", DIGITS},
+                                      {.title = "period", .unit = "s", DIGITS},
+                                      {.title = "samples/s", DIGITS},
+                                      {.title = "steps", WHOLE},
+                                      {.title = "regions"}};
   const char *strategy = gt_strategy_names[p->job->sync.strategy];
-  fprintf(to, "%4s %9s %9s %11s %8s  %s\n", "copy", "alone s", "period s", "samples/s", "steps",
-          "regions");
+  gt_table *t = gt_table_create(columns, COUNT(columns));
+  char regions[1024];
   for (size_t c = 0; c < p->ncopies; c++) {
     const gt_planner_copy *of = &p->copies[c];
-    fprintf(to, "%4zu %9.4g %9.4g %11.4g %8lld  ", c + 1, gt_seconds(of->result.period),
-            of->period_s, p->job->train.batch / of->period_s, (long long)of->steps);
-    print_regions(to, p, c);
-    fprintf(to, "\n");
+    gt_table_add(
+        t, GT_ROW(gt_cell_whole((int64_t)c + 1), gt_cell_number(gt_seconds(of->result.period)),
+                  gt_cell_number(of->period_s), gt_cell_number(p->job->train.batch / of->period_s),
+                  gt_cell_whole(of->steps),
+                  gt_cell_text(regions_text(regions, sizeof regions, p, c))));
   }
-  fprintf(to,
-          "period: from step to step with what copies exchange (%s), simulated, mean of steps %lld "
-          "to %lld;\nalone: without it\n",
-          strategy, (long long)p->measured_from + 1, (long long)p->measured_to);
+  print_and_close(to, t);
+  gt_print_wrapped(to, 2,
+                   "period: from step to step with what copies exchange (%s), simulated, mean of "
+                   "steps %lld to %lld; alone: without it",
+                   strategy, (long long)p->measured_from + 1, (long long)p->measured_to);
   if (gt_job_key_used("sync.period", strategy) && p->job->sync.period > GT_PLANNER_PERIOD_MAX)
     fprintf(to, "exchanges every %lld steps are not in it\n", (long long)p->job->sync.period);
   if (p->job->pipeline.adapt != GT_ADAPT_NOTHING)
-    fprintf(to,
-            "pipeline.adapt is %s: each copy follows its own links; these are the plans of the "
-            "start\n",
-            gt_adapt_names[p->job->pipeline.adapt]);
-  fprintf(to, "\n");
+    gt_print_wrapped(to, 2,
+                     "pipeline.adapt is %s: each copy follows its own links; these are the plans "
+                     "of the start",
+                     gt_adapt_names[p->job->pipeline.adapt]);
+  fputc('\n', to);
 }
 
 /* ---- all tables --------------------------------------------------------------------------------- */
@@ -359,21 +446,6 @@ static json_t *whole(size_t value) {
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-static json_t *part(const gt_planner_pipeline *p, size_t k) {
-  const gt_pipe_job *pipe = p->pipe;
-  const gt_pipe_span *span = &pipe->problem.spans[k];
-  const gt_span *ops = &pipe->spans[k];
-  size_t params = 0;
-  for (size_t i = ops->first; i < ops->end; i++)
-    params += gt_graph_operation(pipe->graph, i).params;
-  return json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "part", whole(k), "first",
-                   gt_graph_operation(pipe->graph, ops->first).name, "last",
-                   gt_graph_operation(pipe->graph, ops->end - 1).name, "parameters", whole(params),
-                   "output_bytes", number(span->output_bytes + span->label_bytes), "forward_s",
-                   number(span->forward_s), "backward_input_s", number(span->backward_s),
-                   "backward_weight_s", number(span->weight_s));
-}
-
 static json_t *phases(const gt_planner_pipeline *p, size_t s) {
   json_t *out = json_object();
   for (size_t i = 0; i < GT_NPHASES; i++)
@@ -384,9 +456,8 @@ static json_t *phases(const gt_planner_pipeline *p, size_t s) {
 static json_t *stage(const gt_planner_pipeline *p, size_t s) {
   const gt_pipe_layout *l = &p->pipe->layout;
   const gt_pipe_need need = gt_pipe_job_need(p->pipe, l->schedule, s);
-  json_t *parts = json_array();
-  for (size_t c = 0; c < l->chunks; c++)
-    json_array_append_new(parts, part(p, gt_pipe_span_of(l->stages, c, s)));
+  gt_table *parts = gt_table_create(span_columns, COUNT(span_columns));
+  for (size_t c = 0; c < l->chunks; c++) add_span(parts, p, gt_pipe_span_of(l->stages, c, s));
   return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "region",
                    p->job->regions[l->places[s].region].name, "first_worker",
                    whole(l->places[s].first_worker), "workers", whole(l->places[s].workers),
@@ -394,45 +465,13 @@ static json_t *stage(const gt_planner_pipeline *p, size_t s) {
                    whole(need.scratch), "slot_bytes", whole(need.slot), "passing_bytes",
                    whole(need.areas), "samples_bytes", whole(need.samples), "memory_bytes",
                    whole(need.all), "update_s", number(p->pipe->problem.update_s[s]), "parts",
-                   parts, "phases", phases(p, s));
+                   json_of(parts), "phases", phases(p, s));
 }
 
 static json_t *stages(const gt_planner_pipeline *p) {
   json_t *out = json_array();
   for (size_t s = 0; s < p->pipe->layout.stages; s++) json_array_append_new(out, stage(p, s));
   return out;
-}
-
-/* ---- schedules ------------------------------------------------------------------------------- */
-
-static json_t *schedule(const gt_planner_pipeline *p, const gt_planner_schedule *s) {
-  json_t *out = json_pack("{s:s,s:b,s:b,s:o}", "schedule", gt_pipe_names[s->kind], "chosen",
-                          s->kind == p->job->pipeline.schedule, "possible", (int)s->fits, "why",
-                          s->fits ? json_null() : json_string(s->why));
-  if (!s->fits) return out;
-  json_object_set_new(out, "period_s", number(gt_seconds(s->period)));
-  json_object_set_new(out, "makespan_s", number(gt_seconds(s->makespan)));
-  json_object_set_new(out, "bubble", number(s->bubble));
-  json_object_set_new(out, "period_bubble", number(s->period_bubble));
-  json_object_set_new(out, "slots", whole(s->slots));
-  json_object_set_new(out, "memory_bytes", whole(s->memory));
-  return out;
-}
-
-static json_t *schedules(const gt_planner_pipeline *p) {
-  json_t *out = json_array();
-  for (size_t i = 0; i < p->nschedules; i++)
-    json_array_append_new(out, schedule(p, &p->schedules[i]));
-  return out;
-}
-
-/* ---- traffic and cost ------------------------------------------------------------------------ */
-
-/* The table as JSON; closes it. */
-static json_t *json_of(gt_table *table) {
-  json_t *list = gt_table_json(table);
-  gt_table_close(table);
-  return list;
 }
 
 static json_t *cost(const gt_planner_pipeline *p) {
@@ -448,22 +487,6 @@ static json_t *cost(const gt_planner_pipeline *p) {
                    number(c->machine_hours), "assumed", (int)c->assumed, "missing_prices", missing);
 }
 
-static json_t *servers(const gt_planner_pipeline *p) {
-  json_t *out = json_array();
-  for (size_t r = 0; r < p->job->nregions; r++) {
-    if (gt_job_copy_of(p->job, r) != p->pipe->copy) continue;
-    const gt_ps_need n = need_of(p, r);
-    json_array_append_new(
-        out, json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "region", p->job->regions[r].name,
-                       "arrays_bytes", (json_int_t)n.arrays, "optimizer_bytes",
-                       (json_int_t)n.optimizer, "workers_bytes", (json_int_t)n.workers,
-                       "frames_bytes", (json_int_t)n.frames, "exchange_bytes",
-                       (json_int_t)n.exchange, "checkpoint_bytes", (json_int_t)n.checkpoint,
-                       "ending_bytes", (json_int_t)n.ending, "memory_bytes", (json_int_t)n.all));
-  }
-  return out;
-}
-
 static json_t *copies(const gt_planner_pipeline *p) {
   json_t *out = json_array();
   for (size_t c = 0; c < p->ncopies && p->ncopies > 1; c++) {
@@ -472,8 +495,9 @@ static json_t *copies(const gt_planner_pipeline *p) {
     json_array_append_new(out, json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "alone_s",
                                          number(gt_seconds(of->result.period)), "period_s",
                                          number(of->period_s), "steps", (json_int_t)of->steps,
-                                         "stages", stages(&one), "servers", servers(&one),
-                                         "schedules", schedules(&one)));
+                                         "stages", stages(&one), "servers",
+                                         json_of(servers_of(&one, server_columns)), "schedules",
+                                         json_of(schedules_of(&one))));
   }
   return out;
 }
@@ -493,8 +517,8 @@ json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
       "period_bubble", number(p->result.period_bubble), "samples_per_s",
       number(gt_planner_pipeline_rate(p)), "steps", (json_int_t)p->steps, "wall_s",
       number(p->wall_s), "samples_assumed", (int)p->shape.assumed, "stages", stages(p), "servers",
-      servers(p), "schedules", schedules(p), "copies", copies(p), "links", json_of(links_of(p)),
-      "cost", cost(p));
+      json_of(servers_of(p, server_columns)), "schedules", json_of(schedules_of(p)), "copies",
+      copies(p), "links", json_of(links_of(p)), "cost", cost(p));
 }
 
 gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name) {

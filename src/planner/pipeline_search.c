@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "geotrain/record_table.h"
+
 #define GAIN   1.05 /* of fewer workers: less is not worth a change of the job */
 #define EFFORT 0.2  /* of a search with fewer workers */
 #define MOST   32   /* workers; with more of them so many searches take too long */
 #define STEPS  128  /* of a simulation of data parallelism */
 #define TEXT   ((size_t)96)
 #define PERIOD 8
-#define MB     1e-6
+#define DIGITS .format = GT_COLUMN_DIGITS, .digits = 4
 
 /* ---- fewer workers --------------------------------------------------------------------------- */
 
@@ -365,10 +367,12 @@ gt_status gt_planner_search_write(const gt_planner_search *search, const char *p
 /* ---- the section of the job ------------------------------------------------------------------ */
 
 static void print_stage(FILE *to, const gt_job_stage *stage) {
-  fprintf(to, "    - {region: %s, workers: %d", stage->region, stage->workers);
-  for (size_t i = 0; i < stage->nlast; i++)
-    fprintf(to, "%s%s", i > 0 ? ", " : stage->nlast > 1 ? ", last: [" : ", last: ", stage->last[i]);
-  fprintf(to, stage->nlast > 1 ? "]}\n" : "}\n");
+  const bool several = stage->nlast > 1;
+  char last[512] = "";
+  for (size_t i = 0, at = 0; i < stage->nlast && at < sizeof last; i++)
+    at += (size_t)snprintf(last + at, sizeof last - at, "%s%s", i ? ", " : "", stage->last[i]);
+  gt_print_wrapped(to, 7, "    - {region: %s, workers: %d%s%s%s%s}", stage->region, stage->workers,
+                   *last ? ", last: " : "", several ? "[" : "", last, several ? "]" : "");
 }
 
 /* With a unit if it reads back to the same number. */
@@ -394,105 +398,107 @@ static void print_section(FILE *to, const gt_job *job) {
 
 /* ---- data parallelism ------------------------------------------------------------------------ */
 
-static const char *label_of(char text[96], const gt_planner_way *way) {
+static const char *label_of(char text[TEXT], const gt_planner_way *way) {
   if (way->period > 0)
-    snprintf(text, 96, "data parallel, %s, period %lld", way->strategy, (long long)way->period);
+    snprintf(text, TEXT, "data parallel, %s, period %lld", way->strategy, (long long)way->period);
   else
-    snprintf(text, 96, "data parallel, %s", way->strategy);
+    snprintf(text, TEXT, "data parallel, %s", way->strategy);
   return text;
 }
 
-/* compute.step is the time of train.batch samples. */
-static void print_step(FILE *to, const gt_planner_search *s, const char *of, size_t region,
-                       double step_s) {
-  char time[32], index[24] = "";
-  if (step_s <= 0) return;
-  if (*of) snprintf(index, sizeof index, "%zu.", region);
-  fprintf(to, " --set '%s%scompute.step=%s'", of, index,
-          gt_format_time(time, sizeof time, step_s * s->batch / s->asked->train.batch));
-}
-
-/* What makes the job train in this way. */
-static void print_sets(FILE *to, const gt_planner_search *s, const gt_planner_way *way) {
-  fprintf(to, "--set pipeline=null --set sync.strategy=%s --set train.batch=%d", way->strategy,
-          s->batch);
-  if (way->period > 0) fprintf(to, " --set sync.period=%lld", (long long)way->period);
-  print_step(to, s, "", 0, s->asked->compute.step_s);
-  for (size_t r = 0; r < s->asked->nregions; r++)
-    print_step(to, s, "regions.", r, s->asked->regions[r].compute.step_s);
-}
-
-static void print_verdict(FILE *to, const gt_planner_search *s) {
-  const gt_planner_way *way = faster_way(s);
-  const double rate = gt_planner_pipeline_rate(s->pipeline);
-  char label[96];
-  if (!way) {
-    fprintf(to, "the pipeline is the fastest of these\n\n");
-    return;
+static gt_table *ways_of(const gt_planner_search *s) {
+  static const gt_column columns[] = {
+      {.title = "candidate"},
+      {.key = "strategy"},
+      {.key = "period"},
+      {.key = "possible"},
+      {.key = "why"},
+      {.key = "samples_per_s", .title = "samples/s", DIGITS},
+      {.key = "batch_bytes", .title = "a batch", .unit = "MB", DIGITS}};
+  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  char label[TEXT];
+  for (size_t i = 0; i < s->nways; i++) {
+    const gt_planner_way *way = &s->ways[i];
+    gt_table_add(t,
+                 GT_ROW(gt_cell_text(label_of(label, way)), gt_cell_text(way->strategy),
+                        way->period > 0 ? gt_cell_whole(way->period) : gt_cell_text(NULL),
+                        gt_cell_flag(way->possible), gt_cell_text(way->possible ? NULL : way->why),
+                        gt_cell_number(way->possible ? way->samples_per_s : NAN),
+                        gt_cell_number(way->possible ? way->batch_bytes : NAN)));
+    if (!way->possible) gt_table_note(t, "not possible: %s", way->why);
   }
-  fprintf(to, "%s, is faster than the pipeline: %.2f times its rate; to take it:\n    ",
-          label_of(label, way), way->samples_per_s / rate);
-  print_sets(to, s, way);
+  return t;
+}
+
+/* The options with which the job trains in this way; compute.step is the time of train.batch
+   samples. */
+static void print_sets(FILE *to, const gt_planner_search *s, const gt_planner_way *way) {
+  const double scale = (double)s->batch / s->asked->train.batch;
+  char time[32];
+  fprintf(to, "    --set pipeline=null --set sync.strategy=%s --set train.batch=%d", way->strategy,
+          s->batch);
+  if (way->period > 0) fprintf(to, " \\\n    --set sync.period=%lld", (long long)way->period);
+  if (s->asked->compute.step_s > 0)
+    fprintf(to, " \\\n    --set 'compute.step=%s'",
+            gt_format_time(time, sizeof time, scale * s->asked->compute.step_s));
+  for (size_t r = 0; r < s->asked->nregions; r++)
+    if (s->asked->regions[r].compute.step_s > 0)
+      fprintf(to, " \\\n    --set 'regions.%zu.compute.step=%s'", r,
+              gt_format_time(time, sizeof time, scale * s->asked->regions[r].compute.step_s));
   fprintf(to, "\n\n");
 }
 
 static void print_ways(FILE *to, const gt_planner_search *s) {
-  char label[96];
+  const gt_planner_way *way = faster_way(s);
+  const double rate = gt_planner_pipeline_rate(s->pipeline);
+  char label[TEXT];
   if (s->nways == 0) return;
-  fprintf(to, "%-34s %11s %12s\n", "way", "samples/s", "MB a batch");
-  fprintf(to, "%-34s %11.4g %12.4g\n", "the pipeline", gt_planner_pipeline_rate(s->pipeline),
-          MB * gt_planner_pipeline_step_bytes(s->pipeline));
-  for (size_t i = 0; i < s->nways; i++) {
-    const gt_planner_way *way = &s->ways[i];
-    if (way->possible)
-      fprintf(to, "%-34s %11.4g %12.4g\n", label_of(label, way), way->samples_per_s,
-              MB * way->batch_bytes);
-    else
-      fprintf(to, "%-34s not possible: %s\n", label_of(label, way), way->why);
+  gt_table *t = ways_of(s);
+  gt_table_add(t, GT_ROW(gt_cell_text("the pipeline"), {0}, {0}, {0}, {0}, gt_cell_number(rate),
+                         gt_cell_number(gt_planner_pipeline_step_bytes(s->pipeline))));
+  gt_table_print(to, t);
+  gt_table_close(t);
+  gt_print_wrapped(to, 2,
+                   "data parallel: a worker has the whole model and batches of %d; a batch: %d "
+                   "samples, bytes on all links",
+                   s->batch, s->asked->train.batch);
+  if (!way) {
+    fprintf(to, "the pipeline is the fastest of these\n\n");
+    return;
   }
-  fprintf(to,
-          "data parallel: a worker has the whole model and batches of %d; MB: on all links, of %d "
-          "samples\n",
-          s->batch, s->asked->train.batch);
-  print_verdict(to, s);
+  gt_print_wrapped(to, 2, "%s, is faster than the pipeline: %.2f times its rate; to take it:",
+                   label_of(label, way), way->samples_per_s / rate);
+  print_sets(to, s, way);
 }
 
 /* The job has its regions and ranks, so this is not done. */
 static void print_fewer(FILE *to, const gt_planner_search *s) {
-  const char *and = "";
+  char list[512] = "";
   if (s->fewer_per_s <= 0) return;
-  fprintf(to, "with fewer workers a pipeline would be faster: %.4g samples/s with ",
-          s->fewer_per_s);
-  for (size_t r = 0; r < s->asked->nregions; r++) {
-    if (s->fewer[r] == 0) continue;
-    fprintf(to, "%s%zu in %s", and, s->fewer[r], s->asked->regions[r].name);
-    and = ", ";
-  }
-  fprintf(to, "; change the job's regions for it\n\n");
+  for (size_t r = 0, at = 0; r < s->asked->nregions && at < sizeof list; r++)
+    if (s->fewer[r] > 0)
+      at += (size_t)snprintf(list + at, sizeof list - at, "%s%zu in %s", at ? ", " : "",
+                             s->fewer[r], s->asked->regions[r].name);
+  gt_print_wrapped(to, 2,
+                   "with fewer workers a pipeline would be faster: %.4g samples/s with %s; change "
+                   "the job's regions for it\n",
+                   s->fewer_per_s, list);
 }
 
 void gt_planner_search_print(FILE *to, const gt_planner_search *search, size_t columns) {
-  fprintf(to, "%s: of %zu pipelines %zu may be, %zu simulations; the best one:\n\n",
-          search->asked->name, search->looked, search->fitting, search->simulated);
+  gt_print_wrapped(to, 2, "%s: %zu candidates, %zu feasible, %zu simulated; best:\n",
+                   search->asked->name, search->looked, search->fitting, search->simulated);
   print_section(to, search->job);
   if (search->by_fleet)
-    fprintf(to,
-            "found with the times and powers of the profile's fleet; what follows takes those of "
-            "compute\n\n");
+    gt_print_wrapped(to, 2,
+                     "found with the times and powers of the profile's fleet; what follows takes "
+                     "those of compute\n");
   print_fewer(to, search);
   print_ways(to, search);
   gt_planner_pipeline_print(to, search->pipeline, columns);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
-
-static json_t *way_object(const gt_planner_way *way) {
-  return json_pack("{s:s,s:o,s:b,s:o,s:o,s:o}", "strategy", way->strategy, "period",
-                   way->period > 0 ? json_integer(way->period) : json_null(), "possible",
-                   (int)way->possible, "why", way->possible ? json_null() : json_string(way->why),
-                   "samples_per_s", way->possible ? json_real(way->samples_per_s) : json_null(),
-                   "batch_bytes", way->possible ? json_real(way->batch_bytes) : json_null());
-}
 
 static json_t *stage_object(const gt_job_stage *stage) {
   json_t *last = json_array();
@@ -511,17 +517,20 @@ static json_t *fewer_object(const gt_planner_search *s) {
 
 static json_t *search_object(const gt_planner_search *s) {
   const gt_planner_way *faster = faster_way(s);
-  json_t *ways = json_array(), *stages = json_array();
-  for (size_t i = 0; i < s->nways; i++) json_array_append_new(ways, way_object(&s->ways[i]));
+  json_t *stages = json_array();
+  gt_table *ways = ways_of(s);
   for (size_t i = 0; i < s->job->pipeline.nstages; i++)
     json_array_append_new(stages, stage_object(&s->job->pipeline.stages[i]));
-  return json_pack("{s:I,s:I,s:I,s:o,s:i,s:s,s:o,s:o,s:i,s:o}", "pipelines", (json_int_t)s->looked,
-                   "fitting", (json_int_t)s->fitting, "simulated", (json_int_t)s->simulated,
-                   "stages", stages, "micro_batches", s->job->pipeline.micro_batches, "schedule",
-                   gt_pipe_names[s->job->pipeline.schedule], "fewer",
-                   s->fewer_per_s > 0 ? fewer_object(s) : json_null(), "data_parallel", ways,
-                   "data_parallel_batch", s->batch, "faster",
-                   faster ? json_string(faster->strategy) : json_null());
+  json_t *out =
+      json_pack("{s:I,s:I,s:I,s:o,s:i,s:s,s:o,s:o,s:i,s:o}", "pipelines", (json_int_t)s->looked,
+                "fitting", (json_int_t)s->fitting, "simulated", (json_int_t)s->simulated, "stages",
+                stages, "micro_batches", s->job->pipeline.micro_batches, "schedule",
+                gt_pipe_names[s->job->pipeline.schedule], "fewer",
+                s->fewer_per_s > 0 ? fewer_object(s) : json_null(), "data_parallel",
+                gt_table_json(ways), "data_parallel_batch", s->batch, "faster",
+                faster ? json_string(faster->strategy) : json_null());
+  gt_table_close(ways);
+  return out;
 }
 
 gt_status gt_planner_search_json(FILE *to, const gt_planner_search *search) {

@@ -96,13 +96,15 @@ static bool is_shown(const gt_cell *cell) {
 
 /* Borrowed from the cell, or in buf. */
 static const char *shown(char buf[CELL], const gt_column *column, const gt_cell *cell) {
-  const double value = cell->number * scale_of(column->unit);
+  const double number = cell->kind == GT_CELL_WHOLE ? (double)cell->whole : cell->number;
+  const double value = number * scale_of(column->unit);
+  const bool whole = cell->kind == GT_CELL_WHOLE && column->format == GT_COLUMN_WHOLE;
   if (cell->kind == GT_CELL_FLAG) return cell->whole ? "yes" : "";
   if (!is_shown(cell)) return "-";
   if (cell->kind == GT_CELL_TEXT) return cell->text;
-  if (cell->kind == GT_CELL_WHOLE && cell->whole < MANY)
+  if (whole && cell->whole < MANY)
     snprintf(buf, CELL, "%" PRId64, cell->whole);
-  else if (cell->kind == GT_CELL_WHOLE)
+  else if (whole)
     gt_format_count(buf, CELL, (double)cell->whole);
   else if (fabs(value) >= 1e12)
     snprintf(buf, CELL, "%.*e", 3, value);

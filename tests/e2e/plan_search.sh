@@ -18,7 +18,7 @@ compute: {step: 200 ms}
 Y
 "$GEOTRAIN" plan job.yaml --write found.yaml --svg found.svg >plan.txt 2>err
 check "a pipeline is found" same $? 0
-check "so it is told" grep -qE '^auto: of [0-9]+ pipelines [0-9]+ may be, [0-9]+ simulations; the best one:$' plan.txt
+check "so it is told" grep -qE '^auto: [0-9]+ candidates, [0-9]+ feasible, [0-9]+ simulated; best:$' plan.txt
 check "data parallelism is beside it" same "$(grep -cE '^data parallel, (ssgd|sma, period 8|asgd-ga, period 8) +[0-9]' plan.txt)" 3
 check "its schedule is drawn" grep -q '^<svg ' found.svg
 

@@ -156,8 +156,8 @@ static void printed(void) {
                                     "transformer.wte to transformer.h.0.mlp.sum\n",
                                     "transformer.h.3.ln_1 to lm_head\n",
                                     "\nstage 0   |F",
-                                    "\nzb-v       not possible: ",
-                                    "\neast   -> west ",
+                                    "\n  not possible: schedule zb-v ",
+                                    "\neast -> west ",
                                     "the run: 14 steps, "};
   for (size_t i = 0; i < sizeof has / sizeof *has; i++)
     if (!strstr(out, has[i])) fail_msg("no \"%s\" in\n%s", has[i], out);

@@ -346,25 +346,6 @@ static void test_plan_and_cost(void) {
   free(text);
 }
 
-static void test_figures(void) {
-  static const gt_region_result regions[4] = {
-      {.workers = 1,
-       .steps = 10,
-       .wall_s = 10,
-       .compute_s = 4,
-       .wan_wait_s = 1,
-       .local_wait_s = 3,
-       .idle_s = 2},
-      {.workers = 2, .steps = 40, .wall_s = 8, .compute_s = 6, .wan_wait_s = 2},
-      {.workers = 1, .steps = 0, .wall_s = 5, .compute_s = 5},
-      {.workers = 0, .steps = 0, .wall_s = 10}, /* it only aggregates */
-  };
-  gt_figures f = gt_figures_of(16, regions, 4, 640, 1e6, NAN);
-  assert_true(f.wall_s == 16 && f.step_s == 0.8 && f.samples_per_s == 40 && f.wan_bytes == 1e6 &&
-              isnan(f.cost));
-  assert_true(fabs(f.waiting - 0.35 / 3) < 1e-15);
-}
-
 /* ---- many links ---- */
 
 #define MANY 11
@@ -621,6 +602,6 @@ static void test_terminal_decision(void) {
       fail_msg("case %zu: %s with its stream at %s", i, cases[i].parent, cases[i].target);
 }
 
-TESTS(test_table, test_plan_and_cost, test_figures, test_table_of_two_classes, test_recommender,
-      test_wide_table, test_virtual_head, test_many_links, test_a_dozen_links, test_line_text,
-      test_log_mode, test_line_mode, test_silent_and_auto, test_terminal_decision)
+TESTS(test_table, test_plan_and_cost, test_table_of_two_classes, test_recommender, test_wide_table,
+      test_virtual_head, test_many_links, test_a_dozen_links, test_line_text, test_log_mode,
+      test_line_mode, test_silent_and_auto, test_terminal_decision)
