@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "geotrain/job_fleet.h"
 #include "geotrain/pipe_groups.h"
+#include "geotrain/record_table.h"
 #include "options.h"
 
 #define NAMES 6 /* devices listed by name per group */
@@ -80,20 +81,23 @@ static void print_head(const view *v) {
   const gt_pipe_grouping *g = &v->grouping;
   char size[32], theta[32];
   gt_format_size(size, sizeof size, v->o->bytes);
-  printf("%s: %zu device%s, %zu region%s, %zu group%s\n", v->o->path, v->fleet->n,
-         plural(v->fleet->n), g->nregions, plural(g->nregions), g->ngroups, plural(g->ngroups));
-  if (isinf(g->theta_s)) {
-    printf("level 1, links: no two consecutive mean times of %s differ by a factor of "
-           "%g\n",
-           size, GT_PIPE_APART);
-  } else {
-    printf("level 1, links: devices whose mean time of %s is above %s are separate (%s)\n", size,
-           gt_format_time(theta, sizeof theta, g->theta_s),
-           v->o->theta_s > 0       ? "--theta"
-           : v->fleet->theta_s > 0 ? "fleet.theta"
-                                   : "the largest gap");
-  }
-  printf("level 2, power: devices whose mean ratio is above %g are separate\n", GT_PIPE_ALIKE);
+  gt_print_wrapped(stdout, 2, "%s: %zu device%s, %zu region%s, %zu group%s", v->o->path,
+                   v->fleet->n, plural(v->fleet->n), g->nregions, plural(g->nregions), g->ngroups,
+                   plural(g->ngroups));
+  if (isinf(g->theta_s))
+    gt_print_wrapped(stdout, 2,
+                     "level 1, links: no two consecutive mean times of %s differ by a "
+                     "factor of %g",
+                     size, GT_PIPE_APART);
+  else
+    gt_print_wrapped(stdout, 2,
+                     "level 1, links: devices whose mean time of %s is above %s are separate (%s)",
+                     size, gt_format_time(theta, sizeof theta, g->theta_s),
+                     v->o->theta_s > 0       ? "--theta"
+                     : v->fleet->theta_s > 0 ? "fleet.theta"
+                                             : "the largest gap");
+  gt_print_wrapped(stdout, 2, "level 2, power: devices whose mean ratio is above %g are separate",
+                   GT_PIPE_ALIKE);
 }
 
 /* Prints the operations, for one sample, on the most powerful device. */
@@ -107,77 +111,112 @@ static void print_operations(const view *v) {
     weight_s += v->fleet->operations[k].weight_s / power;
   }
   if (v->fleet->noperations > 0)
-    printf("model: %zu operations, for one sample on the most powerful device: forward %s, "
-           "backward-input %s, backward-weight %s\n",
-           v->fleet->noperations, gt_format_time(text[0], 32, forward_s),
-           gt_format_time(text[1], 32, input_s), gt_format_time(text[2], 32, weight_s));
+    gt_print_wrapped(
+        stdout, 2,
+        "model: %zu operations, for one sample on the most powerful device: forward %s, "
+        "backward-input %s, backward-weight %s",
+        v->fleet->noperations, gt_format_time(text[0], 32, forward_s),
+        gt_format_time(text[1], 32, input_s), gt_format_time(text[2], 32, weight_s));
 }
 
-static void print_names(const view *v, size_t group) {
-  size_t n = 0;
+#define WHOLE .format = GT_COLUMN_WHOLE
+#define POWER                                                                                      \
+  { .title = "power", .format = GT_COLUMN_DIGITS, .digits = 4 }
+
+static void print_and_close(gt_table *table) {
+  gt_table_print(stdout, table);
+  gt_table_close(table);
+}
+
+static const char *names_text(char *text, size_t size, const view *v, size_t group) {
+  size_t n = 0, at = 0;
+  *text = '\0';
   for (size_t i = 0; i < v->fleet->n; i++) {
-    if (v->grouping.group[i] != group) continue;
-    if (n++ < NAMES) printf("%s%s", n > 1 ? ", " : "", v->fleet->devices[i].name);
+    if (v->grouping.group[i] != group || ++n > NAMES || at >= size) continue;
+    at += (size_t)snprintf(text + at, size - at, "%s%s", n > 1 ? ", " : "",
+                           v->fleet->devices[i].name);
   }
-  if (n > NAMES) printf(" and %zu more", n - NAMES);
-  printf("\n");
+  if (n > NAMES && at < size) snprintf(text + at, size - at, " and %zu more", n - NAMES);
+  return text;
 }
 
-/* Prints latency and rate of the link inside a group. */
-static void print_inside(const view *v, size_t group) {
+/* Latency and rate of the slowest link inside a group. */
+static void add_group(gt_table *t, const view *v, size_t group) {
+  const gt_pipe_group *g = &v->groups[group];
   const gt_pipe_link link = v->between[group * v->grouping.ngroups + group];
   const double carried_s = link.large_s - link.small_s;
-  char latency[32], rate[32];
-  if (v->groups[group].count == 1) {
-    printf("  %10s %14s", "-", "-");
-    return;
-  }
-  printf("  %10s %14s", span(latency, link.small_s),
-         carried_s > 0 ? gt_format_rate(rate, sizeof rate, 8.0 * GT_PIPE_LARGE_BYTES / carried_s)
-                       : "-");
+  char memory[32], latency[32], rate[32], names[1024];
+  gt_cell row[8] = {gt_cell_whole((int64_t)group), gt_cell_whole((int64_t)g->region),
+                    gt_cell_whole((int64_t)g->count), gt_cell_number(g->power),
+                    gt_cell_text(gt_format_size(memory, sizeof memory, g->memory_bytes))};
+  if (g->count > 1) row[5] = gt_cell_text(span(latency, link.small_s));
+  if (g->count > 1 && carried_s > 0)
+    row[6] = gt_cell_text(gt_format_rate(rate, sizeof rate, 8.0 * GT_PIPE_LARGE_BYTES / carried_s));
+  row[7] = gt_cell_text(names_text(names, sizeof names, v, group));
+  gt_table_add(t, row, 8);
 }
 
 static void print_groups(const view *v) {
-  char memory[32];
-  printf("\n%5s  %6s  %7s  %10s  %10s  %25s  %s\n", "group", "region", "devices", "power", "memory",
-         "slowest link inside", "names");
-  for (size_t k = 0; k < v->grouping.ngroups; k++) {
-    const gt_pipe_group *g = &v->groups[k];
-    printf("%5zu  %6zu  %7lld  %10.4g  %10s", k, g->region, (long long)g->count, g->power,
-           gt_format_size(memory, sizeof memory, g->memory_bytes));
-    print_inside(v, k);
-    printf("  ");
-    print_names(v, k);
-  }
+  static const gt_column columns[8] = {{.title = "group", WHOLE},   {.title = "region", WHOLE},
+                                       {.title = "devices", WHOLE}, POWER,
+                                       {.title = "memory", WHOLE},  {.title = "latency", WHOLE},
+                                       {.title = "rate", WHOLE},    {.title = "names"}};
+  gt_table *t = gt_table_create(columns, 8);
+  for (size_t k = 0; k < v->grouping.ngroups; k++) add_group(t, v, k);
+  printf("\ngroups; latency and rate of the slowest link inside:\n");
+  print_and_close(t);
 }
 
 static void print_between(const view *v) {
   const size_t n = v->grouping.ngroups;
-  char time[32], size[32];
-  printf("\ntime of %s from the group of a row to that of a column, between the slowest pair:\n",
-         gt_format_size(size, sizeof size, v->o->bytes));
-  printf("%5s", "");
-  for (size_t to = 0; to < n; to++) printf(" %9zu", to);
+  gt_column *columns = GT_NEW_ARRAY(gt_column, n + 1);
+  gt_cell *row = GT_NEW_ARRAY(gt_cell, n + 1);
+  char size[32], (*titles)[24] = gt_alloc(n, sizeof *titles), (*times)[32] = gt_alloc(n, 32);
+  columns[0] = (gt_column){.title = "from", WHOLE};
+  for (size_t to = 0; to < n; to++) {
+    snprintf(titles[to], sizeof titles[to], "%zu", to);
+    columns[to + 1] = (gt_column){.title = titles[to], WHOLE};
+  }
+  gt_table *t = gt_table_create(columns, n + 1);
   for (size_t from = 0; from < n; from++) {
-    printf("\n%5zu", from);
+    row[0] = gt_cell_whole((int64_t)from);
     for (size_t to = 0; to < n; to++) {
       const double s = gt_pipe_transfer_s(v->between[from * n + to], v->o->bytes);
-      printf(" %9s", from == to && v->groups[from].count == 1 ? "-" : span(time, s));
+      const bool alone = from == to && v->groups[from].count == 1;
+      row[to + 1] = gt_cell_text(alone ? "-" : span(times[to], s));
     }
+    gt_table_add(t, row, n + 1);
   }
   printf("\n");
+  gt_print_wrapped(stdout, 2,
+                   "time of %s from the group of a row to that of a column, between the slowest "
+                   "pair:",
+                   gt_format_size(size, sizeof size, v->o->bytes));
+  print_and_close(t);
+  gt_free(columns);
+  gt_free(row);
+  gt_free(titles);
+  gt_free(times);
 }
 
 static void print_devices(const view *v) {
-  char memory[32];
-  printf("\n%5s  %6s  %-20s  %-20s  %-20s  %10s  %10s\n", "group", "region", "device", "host",
-         "its region", "power", "memory");
+  static const gt_column columns[7] = {{.title = "group", WHOLE}, {.title = "region", WHOLE},
+                                       {.title = "device"},       {.title = "host"},
+                                       {.title = "its region"},   POWER,
+                                       {.title = "memory", WHOLE}};
+  gt_table *t = gt_table_create(columns, 7);
+  char memory[32], name[GT_SHORT_NAME], host[GT_SHORT_NAME], region[GT_SHORT_NAME];
   for (size_t i = 0; i < v->fleet->n; i++) {
     const gt_job_fleet_device *d = &v->fleet->devices[i];
-    printf("%5zu  %6zu  %-20s  %-20s  %-20s  %10.4g  %10s\n", v->grouping.group[i],
-           v->grouping.region[i], d->name, d->host, d->region, d->power,
-           gt_format_size(memory, sizeof memory, d->memory_bytes));
+    gt_table_add(t, GT_ROW(gt_cell_whole((int64_t)v->grouping.group[i]),
+                           gt_cell_whole((int64_t)v->grouping.region[i]),
+                           gt_cell_text(gt_short_name(name, d->name)),
+                           gt_cell_text(*d->host ? gt_short_name(host, d->host) : NULL),
+                           gt_cell_text(gt_short_name(region, d->region)), gt_cell_number(d->power),
+                           gt_cell_text(gt_format_size(memory, sizeof memory, d->memory_bytes))));
   }
+  printf("\n");
+  print_and_close(t);
 }
 
 /* ---- command --------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ check "they take $took s of CPU, $limit s at most" awk -v a="$took" -v b="$limit
 # ---- options ---------------------------------------------------------------------------------------------------------------------
 
 fleet aws-4 --theta '70 ms'
-ended "a threshold" 0 'above 70.0 ms are separate \(--theta\)' '^aws-4: 20 devices, 3 regions'
+ended "a threshold" 0 'above 70.0 ms are separate' '\(--theta\)$' '^aws-4: 20 devices, 3 regions'
 fleet aws-4 --bytes 1B
 ended "small messages" 0 '^time of 1 B from the group' ', 4 regions'
 mkdir -p one && printf 'a,,x,1,1e9\n' >one/devices.csv && : >one/links.csv
