@@ -91,7 +91,7 @@ static void print_head(const view *v) {
                      size, GT_PIPE_APART);
   else
     gt_print_wrapped(stdout, 2,
-                     "level 1, links: devices whose mean time of %s is above %s are separate (%s)",
+                     "level 1, links: devices with a mean time of %s above %s are separate (%s)",
                      size, gt_format_time(theta, sizeof theta, g->theta_s),
                      v->o->theta_s > 0       ? "--theta"
                      : v->fleet->theta_s > 0 ? "fleet.theta"

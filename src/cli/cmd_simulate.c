@@ -184,10 +184,10 @@ static void show_end(const gt_sim *sim, double wall_s) {
   printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events,
          (double)use.ru_maxrss * 1024e-9);
   if (t.code != GT_OK)
-    gt_print_wrapped(stdout, 2,
-                     "limits.wan_bytes stops this run at %.1f s, before its end (train would exit "
-                     "with %d)",
-                     t.virtual_s, (int)t.code);
+    gt_print_wrapped(
+        stdout, 2,
+        "limits.wan_bytes stops this run at %.1f s, before its end (train exits with %d)",
+        t.virtual_s, (int)t.code);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

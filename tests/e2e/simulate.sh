@@ -131,7 +131,7 @@ fi
 
 # A run that its limit ends is reported to end there.
 "$GEOTRAIN" simulate three.yaml --set limits.wan_bytes=300kB --set train.until.steps=200 >limit.out 2>&1
-grep -q 'limits.wan_bytes stops this run at .* (train would exit with 6)' limit.out && ok 'a limit' || fail 'a limit' "$(tail -n 2 limit.out)"
+grep -q 'limits.wan_bytes stops this run at .* (train exits with 6)' limit.out && ok 'a limit' || fail 'a limit' "$(tail -n 2 limit.out)"
 
 # What takes long says how far it is.  plan simulates parts of long runs, and seldom takes so long.
 if [ $full = yes ]; then
