@@ -11,6 +11,14 @@ const gt_topology_ops *gt_topology_of(gt_topology topology) {
   return tables[topology];
 }
 
+bool gt_topology_singly(gt_topology topology) {
+  return gt_topology_of(topology)->allreduce->part != NULL;
+}
+
+bool gt_topology_broadcasts(gt_topology topology) {
+  return gt_topology_of(topology)->broadcast != NULL;
+}
+
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
   const size_t n = spec->nregions;
   if (spec->self >= n || spec->inflight < 1)

@@ -8,6 +8,7 @@
    of a run over its time are the link's rate.  The round trip is that of
    an echo at the begin of the step.  Where the step begins first the links are idle, so of the two
    ends the shorter one counts. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,15 @@ typedef struct {
   bool whole;
 } told_order;
 
+/* Changes of the order so far, for the summary; saved as they are. */
+#define CHANGES_TOLD 12
+typedef struct {
+  int64_t all; /* of the order of passes */
+  /* Changes of the number of micro-batches; those listed, with their first step and number. */
+  int64_t others, told, steps[CHANGES_TOLD], micros[CHANGES_TOLD];
+} ps_changes;
+#define PS_CHANGES (sizeof(ps_changes) / sizeof(int64_t))
+
 struct ps_adapt {
   gt_pipe_adapt *adapt;
   size_t lead; /* the region that decides */
@@ -56,6 +66,7 @@ struct ps_adapt {
   told_order orders[2];
   gt_pipe_cost *links; /* of the step that is made */
   bool anew;           /* what a checkpoint has of it is of no use now, which is still to be said */
+  ps_changes changes;
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -384,6 +395,17 @@ static void set_micros(gt_ps *ps) {
   ps->stages.micros = gt_pipe_adapt_schedule(ps->adapt->adapt)->micros;
 }
 
+/* From this step on, the order has so many micro-batches instead of `from`. */
+static void add_change(gt_ps *ps, int64_t step, size_t from, size_t micros) {
+  ps_changes *c = &ps->adapt->changes;
+  c->all++;
+  if (micros == from) return;
+  c->others++;
+  if (c->told == CHANGES_TOLD) return;
+  c->steps[c->told] = step;
+  c->micros[c->told++] = (int64_t)micros;
+}
+
 bool gt_ps_adapt_made(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return false;
@@ -396,17 +418,40 @@ bool gt_ps_adapt_made(gt_ps *ps) {
   find_links(a, ps->spec.nregions, half);
   if (!gt_pipe_adapt_step(a->adapt, a->links)) return false;
   set_micros(ps);
-  gt_ps_changes_add(ps, ps->totals.steps + 1, from, ps->stages.micros);
+  add_change(ps, ps->totals.steps + 1, from, ps->stages.micros);
   say(ps);
   return true;
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
+static void save_changes(gt_ps *ps, gt_state *state) {
+  gt_state_add(state, "adapt/", "changes", GT_TYPE_I64, &ps->adapt->changes, PS_CHANGES);
+}
+
+/* What is loaded is of another plan, which a resume has left, if it ends with another number. */
+static bool is_other(const gt_ps *ps) {
+  const ps_changes *c = &ps->adapt->changes;
+  const int64_t last = c->told > 0 ? c->micros[c->told - 1] : (int64_t)ps->spec.micros;
+  return c->others == c->told && last != (int64_t)ps->stages.micros;
+}
+
+/* Call when the number in force is known.  Older checkpoints have no changes. */
+static gt_status load_changes(gt_ps *ps, const gt_state *state) {
+  ps_changes *c = &ps->adapt->changes;
+  if (!gt_state_find(state, "adapt/", "changes")) return GT_OK;
+  GT_TRY(gt_state_get(state, "adapt/", "changes", GT_TYPE_I64, c, PS_CHANGES));
+  if (c->told < 0 || c->told > CHANGES_TOLD)
+    return GT_FAIL(GT_ERR_CKPT, "adapt/changes has %" PRId64 " of them; expected 0 to %d", c->told,
+                   CHANGES_TOLD);
+  if (is_other(ps)) *c = (ps_changes){0};
+  return GT_OK;
+}
+
 void gt_ps_adapt_save(gt_ps *ps, gt_state *state) {
   if (!ps->adapt) return;
   gt_pipe_adapt_save(ps->adapt->adapt, state);
-  gt_ps_changes_save(ps, state);
+  save_changes(ps, state);
 }
 
 gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
@@ -415,5 +460,37 @@ gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
   GT_TRY(gt_pipe_adapt_load(ps->adapt->adapt, state, &used));
   ps->adapt->anew = !used;
   set_micros(ps);
-  return gt_ps_changes_load(ps, state);
+  return load_changes(ps, state);
+}
+
+/* ---- summary ----------------------------------------------------------------------------------- */
+
+/* The region speaks for those of its pipeline. */
+static bool has_first(const gt_ps *ps) {
+  for (size_t i = 0; i < ps->spec.nstages; i++)
+    if (ps->spec.stages[i].counts) return true;
+  return false;
+}
+
+char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size) {
+  const gt_pipe_job *pipe = ps->spec.adapts;
+  char copy[GT_COPY_TEXT];
+  size_t used = 0;
+  text[0] = '\0';
+  if (!pipe || !has_first(ps)) return text;
+  const ps_changes *c = &ps->adapt->changes;
+  if (gt_job_copies(pipe->job) > 1)
+    used = (size_t)snprintf(text, size,
+                            "%s: ", gt_job_copy_text(pipe->job, pipe->copy, copy, sizeof copy));
+  used +=
+      (size_t)snprintf(text + used, size - used, "the order of passes changed %" PRId64 " time%s",
+                       c->all, c->all == 1 ? "" : "s");
+  if (pipe->nothers == 0) return text;
+  used += (size_t)snprintf(text + used, size - used, "; %zu micro-batches", ps->spec.micros);
+  for (int64_t i = 0; i < c->told && used + 48 < size; i++)
+    used += (size_t)snprintf(text + used, size - used, ", from step %" PRId64 " on %" PRId64,
+                             c->steps[i], c->micros[i]);
+  if (c->others > c->told && used + 48 < size)
+    snprintf(text + used, size - used, ", and %" PRId64 " more", c->others - c->told);
+  return text;
 }

@@ -108,16 +108,6 @@ typedef struct {
   int64_t taken;  /* rounds of means whose norm the strategy has */
 } ps_agree;
 
-/* As they are saved. */
-#define CHANGES_TOLD 12
-typedef struct {
-  int64_t all; /* of the order of passes */
-  /* Of these with another number of micro-batches; those of which there is the first step and the
-     number. */
-  int64_t others, told, steps[CHANGES_TOLD], micros[CHANGES_TOLD];
-} ps_changes;
-#define PS_CHANGES (sizeof(ps_changes) / sizeof(int64_t))
-
 /* The result of a chunk of the test set. */
 typedef struct {
   double loss_sum;
@@ -175,7 +165,6 @@ struct gt_ps {
   size_t nmoved;
   ps_stages stages;
   ps_agree agree;
-  ps_changes changes;
   struct ps_adapt *adapt;      /* NULL: the order of passes stays */
   gt_ps_passes *passes;        /* NULL: the host makes a step of one order */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
@@ -260,11 +249,6 @@ gt_ns gt_ps_held_total(const gt_ps *ps);
 bool gt_ps_outstanding(const gt_ps *ps); /* a worker holds a batch */
 bool gt_ps_whole_sound(const gt_ps *ps);
 
-/* changes.c: the steps from this one on have another order, of so many micro-batches instead of
-   `from`.  load: once the number that is in force is known. */
-void gt_ps_changes_add(gt_ps *ps, int64_t step, size_t from, size_t micros);
-void gt_ps_changes_save(gt_ps *ps, gt_state *state);
-gt_status gt_ps_changes_load(gt_ps *ps, const gt_state *state);
 /* adapt.c; without an adapter they do nothing, and check and note are not called. */
 void gt_ps_adapt_open(gt_ps *ps);
 void gt_ps_adapt_close(gt_ps *ps);

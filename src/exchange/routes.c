@@ -1,7 +1,54 @@
-/* Which region is next to which, from what their links can carry. */
+/* Routes: which region is next to which, and a search for them by what their links can carry. */
 #include <math.h>
+#include <string.h>
 
 #include "internal.h"
+
+gt_wiring gt_wiring_copy(const gt_wiring *wiring, size_t nregions) {
+  gt_wiring copy = {.topology = wiring->topology};
+  if (!wiring->next) return copy;
+  copy.next = GT_NEW_ARRAY(size_t, nregions);
+  memcpy(copy.next, wiring->next, nregions * sizeof *copy.next);
+  return copy;
+}
+
+void gt_wiring_close(gt_wiring *wiring) {
+  gt_free(wiring->next);
+  wiring->next = NULL;
+}
+
+static bool is_inside(const gt_wiring *wiring, size_t nregions) {
+  for (size_t r = 0; r < nregions; r++)
+    if (wiring->next[r] >= nregions) return false;
+  return true;
+}
+
+static bool is_ring(const size_t *next, size_t nregions) {
+  size_t steps = 1;
+  for (size_t at = next[0]; at != 0 && steps <= nregions; at = next[at]) steps++;
+  return steps == nregions;
+}
+
+static bool is_tree(const size_t *parent, size_t nregions) {
+  size_t roots = 0;
+  for (size_t r = 0; r < nregions; r++) {
+    size_t at = r, steps = 0;
+    while (parent[at] != at && steps++ < nregions) at = parent[at];
+    if (parent[at] != at) return false;
+    roots += parent[r] == r;
+  }
+  return roots == 1;
+}
+
+bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions) {
+  if (wiring->topology == GT_TOPOLOGY_MESH || !wiring->next)
+    return wiring->topology == GT_TOPOLOGY_MESH && !wiring->next;
+  if (!is_inside(wiring, nregions)) return false;
+  return wiring->topology == GT_TOPOLOGY_RING ? is_ring(wiring->next, nregions)
+                                              : is_tree(wiring->next, nregions);
+}
+
+/* ---- search ------------------------------------------------------------------------------------ */
 
 #define EXACT 8 /* up to so many regions every ring is looked at */
 
@@ -116,12 +163,4 @@ void gt_topology_place_among(gt_topology topology, const gt_links *links, const 
     make_ring(&m, next);
   else
     for (size_t r = 0; r < n; r++) next[r] = hub < n ? hub : best_hub(&m);
-}
-
-bool gt_topology_singly(gt_topology topology) {
-  return gt_topology_of(topology)->allreduce->part != NULL;
-}
-
-bool gt_topology_broadcasts(gt_topology topology) {
-  return gt_topology_of(topology)->broadcast != NULL;
 }
