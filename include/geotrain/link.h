@@ -227,7 +227,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* float64 that a control message has at most */
-#define GT_PROTOCOL_VERSION   8
+#define GT_PROTOCOL_VERSION   9
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -237,8 +237,8 @@ typedef enum {
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
   GT_MSG_ACK, /* value: the last applied sequence */
-  /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; range: a
-     number that changes while it works; answered by PONG with the same value; also the heartbeat */
+  /* value: the sender's clock; samples: it has trained on; posted_bytes; range: a number that
+     changes while it works; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PING,
   GT_MSG_PONG,
   /* value: checkpoint round opened; detail: exit code to stop with, or 0; sequence, between regions
@@ -252,9 +252,12 @@ typedef enum {
      sequence: GT_JOINED_ACTIVE, _DONE or _LATE. */
   GT_MSG_JOINED,
   GT_MSG_BYE, /* value: the exit code of the run */
-  /* value and detail: of the strategy's own meaning; or value and a payload of float64, of which
-     range says the number of the first */
+  /* Of a pipeline: value: the step; detail: 1: its gradient is not finite; posted_bytes.  Or value
+     and a payload of float64, of which range says the number of the first. */
   GT_MSG_STRATEGY,
+  /* A note of a pipeline's adapter (ps/adapt.c); range: its kind; value: what it is about; detail;
+     posted_bytes */
+  GT_MSG_ADAPT,
   /* bulk: framed like data, and sent in one order with it; neither numbered, acknowledged nor
      resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON; value: 1: its test loss is not finite */
@@ -287,7 +290,7 @@ static inline bool gt_msg_is_traffic(uint32_t kind) {
 }
 
 static inline bool gt_msg_is_control(uint32_t kind) {
-  return kind >= GT_MSG_HELLO && kind <= GT_MSG_STRATEGY;
+  return kind >= GT_MSG_HELLO && kind <= GT_MSG_ADAPT;
 }
 
 /* Header flag: `route` follows the header on the wire.  Set for a piece of a range, a sum, a
@@ -309,16 +312,22 @@ typedef struct {
   uint16_t from;        /* region id of the sender */
   uint32_t frame_bytes; /* payload bytes in this frame */
   uint32_t round;       /* the sender's checkpoint round */
-  /* data: per link, from 1; PING: the sender's samples; PONG and activations: its clock; ROUND,
-     JOINED: see there; else 0 */
-  uint64_t sequence;
+  union {
+    uint64_t sequence;     /* data: per link, from 1; ROUND, DONE, JOINED: see there; else 0 */
+    uint64_t clock;        /* PONG, activations: the sender's, in ns */
+    uint64_t posted_bytes; /* PING, STRATEGY, ADAPT: traffic that the sender has posted */
+  };
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; others: see kinds */
-  uint64_t detail;        /* data: samples behind the update; control: see kinds */
-  uint32_t range;         /* fragment; 0: the whole model; of a pipeline: a span */
-  uint32_t flags;         /* GT_FRAME_ROUTED or 0 */
-  gt_frame_route route;   /* zeros where the flags say that there is none */
+  union {
+    uint64_t detail;        /* data: samples behind the update; control: see kinds */
+    uint64_t samples;       /* PING */
+    uint64_t allowed_bytes; /* PONG of region 0: that the receiver may post in all; 0: not known */
+  };
+  uint32_t range;       /* fragment; 0: the whole model; of a pipeline: a span */
+  uint32_t flags;       /* GT_FRAME_ROUTED or 0 */
+  gt_frame_route route; /* zeros where the flags say that there is none */
 } gt_frame_header;
 
 /* Returns the size of the header on the wire, in bytes. */

@@ -94,7 +94,7 @@ void gt_past_close(gt_past *past);
    unknown number. */
 const char *gt_record_kind_name(unsigned kind);
 
-#define GT_RESULT_KINDS 16
+#define GT_RESULT_KINDS 17
 typedef struct {
   char kind[16];                   /* gt_record_kind_name; at most one entry per kind in a link */
   int64_t messages, payload, wire; /* bytes */

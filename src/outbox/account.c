@@ -99,8 +99,8 @@ void gt_outbox_beat(gt_outbox *o, size_t peer) {
                     (gt_frame_header){.kind = GT_MSG_PING,
                                       .range = *o->spec.number,
                                       .value = (uint64_t)o->now,
-                                      .sequence = (uint64_t)*o->spec.samples,
-                                      .detail = (uint64_t)gt_outbox_posted(o)},
+                                      .posted_bytes = (uint64_t)gt_outbox_posted(o),
+                                      .samples = (uint64_t)*o->spec.samples},
                     NULL, 0);
 }
 
@@ -170,7 +170,7 @@ static bool go_on(gt_outbox *o, bool final) {
 
 bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head, bool done) {
   outbox_account *b = &o->account;
-  gt_outbox_reported(o, from, (double)head->detail);
+  gt_outbox_reported(o, from, (double)head->posted_bytes);
   if (!limited(o) || !keeps(o)) return false;
   /* A region that resumes first reports what it has sent; one that is done posts no more, unless it
      posts for others. */
@@ -183,19 +183,20 @@ bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head, bool
 
 void gt_outbox_answer(gt_outbox *o, size_t from, const gt_frame_header *head) {
   const bool allows = limited(o) && keeps(o) && all_known(o);
-  gt_outbox_control(o, from,
-                    (gt_frame_header){.kind = GT_MSG_PONG,
-                                      .value = head->value,
-                                      .sequence = (uint64_t)o->now,
-                                      .detail = allows ? (uint64_t)o->account.allowed[from] : 0},
-                    NULL, 0);
+  gt_outbox_control(
+      o, from,
+      (gt_frame_header){.kind = GT_MSG_PONG,
+                        .value = head->value,
+                        .clock = (uint64_t)o->now,
+                        .allowed_bytes = allows ? (uint64_t)o->account.allowed[from] : 0},
+      NULL, 0);
 }
 
 bool gt_outbox_pong(gt_outbox *o, size_t from, const gt_frame_header *head) {
   outbox_account *b = &o->account;
-  gt_links_measure_answer(o, &o->peers[from], (gt_ns)head->value, (gt_ns)head->sequence);
+  gt_links_measure_answer(o, &o->peers[from], (gt_ns)head->value, (gt_ns)head->clock);
   if (!limited(o) || from != KEEPER) return false;
-  const double allowed = (double)head->detail;
+  const double allowed = (double)head->allowed_bytes;
   double *own = &b->allowed[o->spec.self];
   if (allowed > *own) {
     *own = allowed;

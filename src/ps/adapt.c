@@ -15,7 +15,8 @@
 
 #include "internal.h"
 
-/* A note is a message of kind STRATEGY whose value is negative: -1 - kind - NOTES * of. */
+/* Kinds of notes: the range of a message of kind ADAPT.  Its value is 0; of a rate or round trip
+   2 x the region at the other end + step % 2; of a pass or order step % 2. */
 enum { NOTE_ACK, NOTE_ECHO, NOTE_ECHOED, NOTE_RATE, NOTE_RTT, NOTE_PASS, NOTE_ORDER, NOTES };
 
 #define RUN_SIZES 16
@@ -194,7 +195,10 @@ static void say_anew(gt_ps *ps) {
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
-  gt_ps_tell_peer(ps, peer, -1 - kind - NOTES * (int64_t)of, detail);
+  gt_ps_tell_mate(
+      ps, peer,
+      (gt_frame_header){
+          .kind = GT_MSG_ADAPT, .range = (uint32_t)kind, .value = of, .detail = (uint64_t)detail});
 }
 
 /* To all other regions of the pipeline. */
@@ -311,14 +315,14 @@ static gt_status wrong(const char *what, int64_t found, const char *needed) {
                  (long long)found, needed);
 }
 
-static gt_status check_cost(const gt_ps *ps, size_t from, int64_t of, int64_t detail) {
+static gt_status check_cost(const gt_ps *ps, size_t from, uint64_t of, int64_t detail) {
   const struct ps_adapt *a = ps->adapt;
-  if (of / 2 >= (int64_t)ps->spec.nregions || !gt_pipe_adapt_uses(a->adapt, from, (size_t)of / 2))
-    return wrong("a cost of link", of / 2, "one that it uses");
+  if (of / 2 >= ps->spec.nregions || !gt_pipe_adapt_uses(a->adapt, from, (size_t)of / 2))
+    return wrong("a cost of link", (int64_t)(of / 2), "one that it uses");
   return detail < 0 ? wrong("cost", detail, "0 or more") : GT_OK;
 }
 
-static gt_status check_order(const struct ps_adapt *a, size_t from, int64_t kind, size_t half,
+static gt_status check_order(const struct ps_adapt *a, size_t from, uint32_t kind, size_t half,
                              int64_t detail) {
   const told_order *order = &a->orders[half];
   if (from != a->lead) return wrong("order", detail, "none from a region that does not decide");
@@ -330,16 +334,19 @@ static gt_status check_order(const struct ps_adapt *a, size_t from, int64_t kind
   return GT_FAIL(GT_ERR_FAULT, "it tells an order that is not sound: %s", gt_error_text());
 }
 
-gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail) {
+gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   const struct ps_adapt *a = ps->adapt;
-  const int64_t kind = (-1 - value) % NOTES, of = (-1 - value) / NOTES;
+  const uint32_t kind = head->range;
+  const uint64_t of = head->value;
+  const int64_t detail = (int64_t)head->detail;
   const way *w = &a->ways[from];
+  if (kind >= NOTES) return wrong("note", kind, "one that there is");
   if (kind == NOTE_RATE || kind == NOTE_RTT) return check_cost(ps, from, of, detail);
   if (of > (kind == NOTE_PASS || kind == NOTE_ORDER))
-    return wrong("note", value, "one that there is");
+    return wrong("a note about", (int64_t)of, "one that there is");
   if (kind == NOTE_PASS || kind == NOTE_ORDER)
     return check_order(a, from, kind, (size_t)of, detail);
-  if (!w->used) return wrong("note", value, "none from a region that is no neighbour");
+  if (!w->used) return wrong("note", kind, "none from a region that is no neighbour");
   if (kind == NOTE_ACK && (detail != w->acknowledged + 1 || detail > w->nsent))
     return wrong("that it has message", detail, "the next one that was sent");
   if (kind == NOTE_ECHOED && (detail < 0 || detail > ps->now))
@@ -347,12 +354,13 @@ gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t
   return GT_OK;
 }
 
-void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail) {
+void gt_ps_adapt_note(gt_ps *ps, size_t from, const gt_frame_header *head) {
   struct ps_adapt *a = ps->adapt;
-  const size_t kind = (size_t)(-1 - value) % NOTES, of = (size_t)(-1 - value) / NOTES;
+  const size_t of = (size_t)head->value;
+  const int64_t detail = (int64_t)head->detail;
   gt_pipe_cost *cost = &a->costs[of % 2][from * ps->spec.nregions + of / 2];
   way *w = &a->ways[from];
-  switch (kind) {
+  switch (head->range) {
   case NOTE_ACK:
     acknowledged(ps, w);
     break;

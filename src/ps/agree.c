@@ -65,11 +65,8 @@ void gt_ps_agree_close(gt_ps *ps) {
 /* ---- what others are told --------------------------------------------------------------------- */
 
 /* Also what this region has posted, for limits.wan_bytes. */
-void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail) {
-  const gt_frame_header head = {.kind = GT_MSG_STRATEGY,
-                                .sequence = (uint64_t)gt_outbox_posted(ps->outbox),
-                                .value = (uint64_t)value,
-                                .detail = (uint64_t)detail};
+void gt_ps_tell_mate(gt_ps *ps, size_t peer, gt_frame_header head) {
+  head.posted_bytes = (uint64_t)gt_outbox_posted(ps->outbox);
   gt_outbox_control(ps->outbox, peer, head, NULL, 0);
 }
 
@@ -165,8 +162,10 @@ void gt_ps_agree_tell(gt_ps *ps, bool nonfinite) {
   own->told++;
   if (!ps->agree.of_means) own->squared = own->told;
   own->nonfinite[own->told % 2] = nonfinite;
+  const gt_frame_header told = {
+      .kind = GT_MSG_STRATEGY, .value = (uint64_t)own->told, .detail = nonfinite};
   for (size_t m = 0; m < ps->mates.n; m++)
-    if (m != ps->mates.self) gt_ps_tell_peer(ps, ps->mates.regions[m], own->told, nonfinite);
+    if (m != ps->mates.self) gt_ps_tell_mate(ps, ps->mates.regions[m], told);
   advance(ps);
 }
 

@@ -5,7 +5,12 @@
 static bool takes(const gt_ps *ps, unsigned kind) {
   if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
   if (kind == GT_MSG_STRATEGY) return ps->plane->check != NULL;
+  if (kind == GT_MSG_ADAPT) return ps->adapt != NULL;
   return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
+}
+
+static bool is_of_pipeline(const gt_frame_header *head) {
+  return head->kind == GT_MSG_STRATEGY || head->kind == GT_MSG_ADAPT;
 }
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
@@ -85,7 +90,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for",
                    head->kind, ps->spec.strategy->name);
   if ((gt_msg_is_data(head->kind) && ps->twins.of[from] == PS_NONE) ||
-      (head->kind == GT_MSG_STRATEGY && ps->mates.of[from] == PS_NONE))
+      (is_of_pipeline(head) && ps->mates.of[from] == PS_NONE))
     return GT_FAIL(GT_ERR_FAULT,
                    "a message of kind %u is from region %zu; expected one from a region that %s",
                    head->kind, from,
@@ -95,7 +100,8 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   const uint64_t bytes = gt_msg_is_data(head->kind)      ? gt_exchange_bytes(ps->exchange, head)
                          : gt_ps_agree_has_numbers(head) ? head->message_bytes
                                                          : 0;
-  const bool any_range = gt_ps_agree_has_numbers(head) || head->kind == GT_MSG_PING;
+  const bool any_range =
+      gt_ps_agree_has_numbers(head) || head->kind == GT_MSG_PING || head->kind == GT_MSG_ADAPT;
   const size_t ranges = ranged ? gt_ps_dones(ps) : any_range ? SIZE_MAX : 1;
   if (head->codec != 0 || head->range >= ranges)
     return GT_FAIL(
@@ -123,6 +129,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     GT_TRY(check_numbers(ps, from, head, "is done"));
     return check_step(ps, from, value);
   case GT_MSG_STRATEGY:
+  case GT_MSG_ADAPT:
     /* what would be dropped is not checked */
     return gt_ps_frozen(ps) ? GT_OK : ps->plane->check(ps, from, head);
   case GT_MSG_JOINED:

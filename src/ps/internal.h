@@ -263,8 +263,8 @@ void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now
 /* The schedule in force; NULL: without an adapter. */
 const gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps);
 /* A message of kind STRATEGY with a negative value; GT_ERR_FAULT: it cannot be right. */
-gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, int64_t value, int64_t detail);
-void gt_ps_adapt_note(gt_ps *ps, size_t from, int64_t value, int64_t detail);
+gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
+void gt_ps_adapt_note(gt_ps *ps, size_t from, const gt_frame_header *head);
 void gt_ps_adapt_save(gt_ps *ps, gt_state *state);
 gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state);
 
@@ -282,7 +282,7 @@ gt_status gt_ps_passes_open(gt_ps_passes **out, const ps_passes_spec *spec);
 void gt_ps_passes_close(gt_ps_passes *passes); /* takes NULL */
 /* GT_ERR_FAULT: it cannot be so; one sentence says why, and nothing has changed.  The order's
    vectors are borrowed until the order ends.  sent: when the sender queued the message, by this
-   PS's clock (head->sequence is by the sender's); GT_NEVER: not known.  payload: for host.land. */
+   PS's clock (head->clock is by the sender's); GT_NEVER: not known.  payload: for host.land. */
 gt_status gt_ps_passes_order(gt_ps_passes *passes, size_t worker, const gt_ps_order *order);
 gt_status gt_ps_passes_done(gt_ps_passes *passes, size_t worker, gt_ns compute, gt_ns wait);
 gt_status gt_ps_passes_message(gt_ps_passes *passes, const gt_frame_header *head,
@@ -310,7 +310,7 @@ enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };
 /* The workers are held as long as one of the holders does so. */
 void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds);
 /* A message of kind STRATEGY without numbers. */
-void gt_ps_tell_peer(gt_ps *ps, size_t peer, int64_t value, int64_t detail);
+void gt_ps_tell_mate(gt_ps *ps, size_t peer, gt_frame_header head);
 void gt_ps_agree_open(gt_ps *ps);
 void gt_ps_agree_close(gt_ps *ps);
 /* The step's gradient is there (spec.grads), or it is not finite: tells the mates, and holds the

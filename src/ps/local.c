@@ -508,20 +508,14 @@ static void stages_pump(gt_ps *ps) {
   if (!gt_ps_outstanding(ps) && !ps->held && !gt_ps_frozen(ps)) stages_issue(ps);
 }
 
-/* Notes of the adapter have a negative value. */
-static bool is_note(const gt_ps *ps, const gt_frame_header *head) {
-  return ps->adapt && (int64_t)head->value < 0 && !gt_ps_agree_has_numbers(head);
-}
-
 static gt_status stages_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
-  return is_note(ps, head)
-             ? gt_ps_adapt_check(ps, from, (int64_t)head->value, (int64_t)head->detail)
-             : gt_ps_agree_check(ps, from, head);
+  return head->kind == GT_MSG_ADAPT ? gt_ps_adapt_check(ps, from, head)
+                                    : gt_ps_agree_check(ps, from, head);
 }
 
 static void stages_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body) {
-  if (is_note(ps, head))
-    gt_ps_adapt_note(ps, from, (int64_t)head->value, (int64_t)head->detail);
+  if (head->kind == GT_MSG_ADAPT)
+    gt_ps_adapt_note(ps, from, head);
   else
     gt_ps_agree_message(ps, from, head, body);
 }

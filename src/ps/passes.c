@@ -203,7 +203,7 @@ static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
   const gt_ps_host *host = g->spec.host;
   const gt_frame_header head = {.kind = p->gradient ? GT_MSG_ACT_GRADIENT : GT_MSG_ACTIVATION,
                                 .round = 0,
-                                .sequence = (uint64_t)now(g),
+                                .clock = (uint64_t)now(g),
                                 .value = gt_pipe_region_number(s->region, p->step, p->micro),
                                 .detail = p->forward_only | (uint64_t)s->number << SCORE,
                                 .range = p->span,

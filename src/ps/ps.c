@@ -395,7 +395,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
 static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   gt_ps_advance_ping(ps, from, head->range);
-  p->samples = (int64_t)head->sequence;
+  p->samples = (int64_t)head->samples;
   if (gt_outbox_ping(ps->outbox, from, head, p->done)) retry(ps);
   gt_outbox_answer(ps->outbox, from, head);
 }
@@ -404,11 +404,12 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
   if (gt_outbox_pong(ps->outbox, from, head)) retry(ps);
 }
 
-static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head,
+static void pipeline_message(gt_ps *ps, size_t from, const gt_frame_header *head,
                              const void *payload) {
   const gt_ns clock = gt_ps_clock(ps);
   if (gt_ps_frozen(ps)) return;
-  if (!gt_ps_agree_has_numbers(head)) gt_outbox_reported(ps->outbox, from, (double)head->sequence);
+  if (!gt_ps_agree_has_numbers(head))
+    gt_outbox_reported(ps->outbox, from, (double)head->posted_bytes);
   ps->plane->message(ps, from, head, payload);
   ps->totals.update += gt_ps_clock(ps) - clock;
 }
@@ -434,7 +435,7 @@ static void round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
 static gt_status activation(gt_ps *ps, size_t from, const gt_frame_header *head,
                             const void *payload, gt_ns now) {
   const gt_ps_host *host = &ps->spec.host;
-  const gt_ns queued = (gt_ns)head->sequence,
+  const gt_ns queued = (gt_ns)head->clock,
               sent = host->here ? host->here(host->ctx, from, queued) : queued;
   GT_TRY(gt_ps_passes_message(ps->passes, head, payload, sent));
   gt_ps_landed(ps, from, head, now);
@@ -480,7 +481,8 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     p->joined_seq = (int64_t)head->detail;
     break;
   case GT_MSG_STRATEGY:
-    strategy_message(ps, from, head, payload);
+  case GT_MSG_ADAPT:
+    pipeline_message(ps, from, head, payload);
     break;
   case GT_MSG_DONE:
     p->done_counts[head->range] = (int64_t)head->sequence;

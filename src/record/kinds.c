@@ -15,6 +15,7 @@
   X(GT_MSG_JOINED, "joined")                                                                       \
   X(GT_MSG_BYE, "bye")                                                                             \
   X(GT_MSG_STRATEGY, "strategy")                                                                   \
+  X(GT_MSG_ADAPT, "adapt")                                                                         \
   X(GT_MSG_REPORT, "report")                                                                       \
   X(GT_MSG_MODEL, "model")                                                                         \
   X(GT_MSG_ACTIVATION, "activation")                                                               \

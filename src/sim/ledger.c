@@ -3,10 +3,11 @@
 
 #include <stdio.h>
 
+/* No simulation resumes, so none has a JOINED. */
 static const uint8_t kinds[SIM_KINDS] = {
     GT_MSG_UPDATE, GT_MSG_STATE, GT_MSG_ACK,        GT_MSG_PING,
     GT_MSG_PONG,   GT_MSG_ROUND, GT_MSG_WRITTEN,    GT_MSG_DONE,
-    GT_MSG_JOINED, GT_MSG_BYE,   GT_MSG_STRATEGY,   GT_MSG_REPORT,
+    GT_MSG_ADAPT,  GT_MSG_BYE,   GT_MSG_STRATEGY,   GT_MSG_REPORT,
     GT_MSG_MODEL,  GT_MSG_HELLO, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};
 
 static size_t index_of(unsigned kind) {

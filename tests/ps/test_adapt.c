@@ -11,9 +11,16 @@
 #define MICROS  4
 #define SENT    64
 
+/* A note of kind k about q is the number note(k, q) < 0 here; that of a step is the step. */
+#define KINDS 8 /* one more than there are */
+
+static int64_t note(int64_t k, int64_t q) {
+  return -1 - k - KINDS * q;
+}
+
 typedef struct {
   size_t peer;
-  int64_t value, detail;
+  int64_t what, detail;
 } told;
 
 typedef struct {
@@ -28,7 +35,7 @@ typedef struct {
   gt_ps_stage stage;
   gt_optim *optim;
   gt_ps *ps;
-  told told[SENT]; /* messages of kind STRATEGY */
+  told told[SENT]; /* steps and notes */
   size_t ntold, orders;
 } hand;
 
@@ -36,8 +43,11 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
                       size_t bytes, uint64_t cookie) {
   hand *h = ctx;
   (void)payload, (void)bytes, (void)cookie;
-  if (head->kind == GT_MSG_STRATEGY)
-    h->told[h->ntold++ % SENT] = (told){peer, (int64_t)head->value, (int64_t)head->detail};
+  const bool step = head->kind == GT_MSG_STRATEGY;
+  if (step || head->kind == GT_MSG_ADAPT)
+    h->told[h->ntold++ % SENT] =
+        (told){peer, step ? (int64_t)head->value : note(head->range, (int64_t)head->value),
+               (int64_t)head->detail};
 }
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
@@ -131,27 +141,27 @@ static void close_hand(hand *h) {
   gt_pipe_schedule_close(h->pipe.layout.schedule);
 }
 
-/* A note of kind k about q. */
-static int64_t note(int64_t k, int64_t q) {
-  return -1 - k - 7 * q;
-}
-
-static gt_status hears(hand *h, size_t from, int64_t value, int64_t detail, gt_ns now) {
-  const gt_frame_header head = {
-      .kind = GT_MSG_STRATEGY, .value = (uint64_t)value, .detail = (uint64_t)detail};
+static gt_status hears(hand *h, size_t from, int64_t what, int64_t detail, gt_ns now) {
+  gt_frame_header head = {
+      .kind = GT_MSG_STRATEGY, .value = (uint64_t)what, .detail = (uint64_t)detail};
+  if (what < 0) {
+    head.kind = GT_MSG_ADAPT;
+    head.range = (uint32_t)((-1 - what) % KINDS);
+    head.value = (uint64_t)((-1 - what) / KINDS);
+  }
   return gt_ps_message(h->ps, from, &head, NULL, now);
 }
 
-static void refuses(hand *h, size_t from, int64_t value, int64_t detail, const char *words) {
-  assert_int_equal(hears(h, from, value, detail, 5 * GT_SECOND), GT_ERR_FAULT);
+static void refuses(hand *h, size_t from, int64_t what, int64_t detail, const char *words) {
+  assert_int_equal(hears(h, from, what, detail, 5 * GT_SECOND), GT_ERR_FAULT);
   if (!strstr(gt_error_text(), words))
     fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
 }
 
-static void says(const hand *h, size_t at, size_t peer, int64_t value) {
+static void says(const hand *h, size_t at, size_t peer, int64_t what) {
   assert_true(at < h->ntold);
   assert_int_equal(h->told[at].peer, peer);
-  assert_int_equal(h->told[at].value, value);
+  assert_int_equal(h->told[at].what, what);
 }
 
 /* Three messages of 125,000 bytes at 1 Mbit/s, 100 ms away there and back: two follow each other,
@@ -203,7 +213,8 @@ static void what_others_tell_is_checked(void) {
   refuses(&h, 0, note(3, 2), -1, "0 or more");
   refuses(&h, 0, note(4, 2), -1, "0 or more");
   assert_int_equal(hears(&h, 0, note(3, 2), 1000000, 5 * GT_SECOND), GT_OK);
-  refuses(&h, 0, INT64_MIN, 1, "; expected ");
+  refuses(&h, 0, note(7, 0), 1, "one that there is");
+  refuses(&h, 0, INT64_MIN, 1, "one that there is");
   close_hand(&h);
 }
 

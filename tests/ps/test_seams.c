@@ -81,6 +81,9 @@ static void test_refused(void) {
   const gt_frame_header head = {.kind = GT_MSG_STRATEGY, .value = 7};
   assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &head, NULL, w->now), GT_ERR_FAULT);
   assert_non_null(strstr(gt_error_text(), "kind 25"));
+  const gt_frame_header note = {.kind = GT_MSG_ADAPT};
+  assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &note, NULL, w->now), GT_ERR_FAULT);
+  assert_non_null(strstr(gt_error_text(), "kind 26"));
   w_close(w);
 }
 

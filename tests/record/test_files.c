@@ -279,7 +279,7 @@ static void test_improper_results_are_refused(void) {
   snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"ack\":{");
   char *bad = altered(text, "\"ack\":{", crowd);
   assert_int_equal(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT);
-  assert_non_null(strstr(gt_error_text(), "at most 16"));
+  assert_non_null(strstr(gt_error_text(), "at most 17"));
   gt_free(bad);
   gt_free(text);
 }
@@ -289,7 +289,8 @@ static void test_kind_names(void) {
   const unsigned kinds[] = {GT_MSG_UPDATE, GT_MSG_STATE,    GT_MSG_HELLO,      GT_MSG_ACK,
                             GT_MSG_PING,   GT_MSG_PONG,     GT_MSG_ROUND,      GT_MSG_WRITTEN,
                             GT_MSG_DONE,   GT_MSG_JOINED,   GT_MSG_BYE,        GT_MSG_REPORT,
-                            GT_MSG_MODEL,  GT_MSG_STRATEGY, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};
+                            GT_MSG_MODEL,  GT_MSG_STRATEGY, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT,
+                            GT_MSG_ADAPT};
   const size_t n = sizeof kinds / sizeof kinds[0];
   size_t named = 0;
   for (size_t i = 0; i < n; i++) {
