@@ -81,14 +81,19 @@ gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes);
 
 /* What messages are posted for.  Where updates are forwarded, these and the region's own have an
    outbox each, so that neither starves the other. */
-typedef enum { GT_ROOM_ANY, GT_ROOM_OWN, GT_ROOM_FORWARDED } gt_room_use;
-/* True if there is room for so many messages to the peer. */
-bool gt_outbox_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use);
+typedef enum { GT_ROOM_ANY, GT_ROOM_OWN, GT_ROOM_FORWARDED, GT_ROOM_REPLACING } gt_room_use;
+/* Messages that are to be posted to a peer. */
+typedef struct {
+  size_t peer, messages;
+} gt_outbox_want;
+/* True if every peer's outbox and window have room for its messages (always, if they replace
+   others), and the cap allows `bytes` more on the wire in all.  If not, *full is the first of the n
+   that has no room, or n if bytes are missing: these are asked for.  A later gt_outbox_ping or
+   gt_outbox_pong says that they are allowed, or gt_outbox_exhausted that they never are. */
+bool gt_outbox_room(gt_outbox *o, const gt_outbox_want *wants, size_t n, gt_room_use use,
+                    double bytes, size_t *full);
 /* True if there may be room for messages of an exchange to the peer. */
 bool gt_outbox_has_room(const gt_outbox *o, size_t peer);
-/* True if the cap allows so many bytes more.  If not, they are asked for: a later gt_outbox_ping or
-   gt_outbox_pong says that they are allowed, or gt_outbox_exhausted that they never are. */
-bool gt_outbox_affords(gt_outbox *o, double bytes);
 
 /* The bytes [first, first + bytes) of `payload`. */
 typedef struct {

@@ -137,7 +137,8 @@ static void post_own(central *t) {
   gt_exchange *x = x_of(t);
   if (t->n.posts == 0)
     t->n.posts = t->n.given > 0 ? t->n.given : (int64_t)workers_of(x, x->spec.self);
-  for (; t->n.sent < t->n.posts && gt_exchange_can_post(x, root_of(x), 1, 1, r->base.n);
+  for (;
+       t->n.sent < t->n.posts && gt_exchange_can_post(x, GT_ROOM_ANY, root_of(x), 1, 1, r->base.n);
        t->n.sent++)
     post_part(t, t->n.sent);
   if (t->n.sent < t->n.posts) return;
@@ -195,13 +196,9 @@ static size_t copies_for(const gt_exchange *x, size_t region) {
 
 static bool can_answer(const gt_collective *c) {
   gt_exchange *x = c->x;
-  size_t copies = 0;
-  for (size_t i = 0; i + 1 < x->spec.nregions; i++) {
-    const size_t region = x->others[i];
-    if (!gt_exchange_room_at(x, &region, 1, copies_for(x, region), GT_ROOM_ANY)) return false;
-    copies += copies_for(x, region);
-  }
-  return gt_exchange_affords(x, copies, c->n);
+  for (size_t i = 0; i + 1 < x->spec.nregions; i++)
+    gt_exchange_want(x, x->others[i], copies_for(x, x->others[i]));
+  return gt_exchange_can_post_wanted(x, GT_ROOM_ANY, c->n);
 }
 
 /* Weights are renormalised over the regions that take part. */

@@ -23,32 +23,31 @@ static size_t region_of(const gt_exchange *x, size_t member) {
   return x->spec.regions ? x->spec.regions[member] : member;
 }
 
-bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
-                         gt_room_use use) {
-  for (size_t i = 0; i < n; i++)
-    if (!gt_outbox_room(x->spec.outbox, region_of(x, regions[i]), messages, use)) {
-      x->full = regions[i];
-      return false;
-    }
-  return true;
-}
-
 size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats) {
   const gt_frame_header head = {.flags = x->topology->routed ? GT_FRAME_ROUTED : 0};
   return messages * gt_message_wire_bytes(&head, floats * sizeof(float));
 }
 
-bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats) {
-  if (gt_outbox_affords(x->spec.outbox, (double)gt_exchange_wire_bytes(x, messages, floats)))
-    return true;
-  x->full = x->spec.nregions;
+void gt_exchange_want(gt_exchange *x, size_t region, size_t messages) {
+  x->wanted[x->nwants] = region;
+  x->wants[x->nwants++] = (gt_outbox_want){region_of(x, region), messages};
+}
+
+bool gt_exchange_can_post_wanted(gt_exchange *x, gt_room_use use, size_t floats) {
+  const size_t n = x->nwants;
+  size_t messages = 0, full;
+  for (size_t i = 0; i < n; i++) messages += x->wants[i].messages;
+  x->nwants = 0;
+  const double bytes = (double)gt_exchange_wire_bytes(x, messages, floats);
+  if (gt_outbox_room(x->spec.outbox, x->wants, n, use, bytes, &full)) return true;
+  x->full = full < n ? x->wanted[full] : x->spec.nregions;
   return false;
 }
 
-bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
-                          size_t floats) {
-  return gt_exchange_room_at(x, regions, n, messages, GT_ROOM_ANY) &&
-         gt_exchange_affords(x, n * messages, floats);
+bool gt_exchange_can_post(gt_exchange *x, gt_room_use use, const size_t *regions, size_t n,
+                          size_t messages, size_t floats) {
+  for (size_t i = 0; i < n; i++) gt_exchange_want(x, regions[i], messages);
+  return gt_exchange_can_post_wanted(x, use, floats);
 }
 
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n) {

@@ -29,6 +29,8 @@ gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
   x->others = GT_NEW_ARRAY(size_t, n);
   x->done = GT_NEW_ARRAY(bool, n);
   x->late = GT_NEW_ARRAY(bool, n);
+  x->wants = GT_NEW_ARRAY(gt_outbox_want, n);
+  x->wanted = GT_NEW_ARRAY(size_t, n);
   gt_held_open(x);
   for (size_t r = 0, i = 0; r < n; r++)
     if (r != spec->self) x->others[i++] = r;
@@ -40,6 +42,8 @@ void gt_exchange_close(gt_exchange *x) {
   if (!x) return;
   if (x->topology->close) x->topology->close(x);
   gt_held_close(x);
+  gt_free(x->wanted);
+  gt_free(x->wants);
   gt_free(x->late);
   gt_free(x->done);
   gt_free(x->others);

@@ -67,7 +67,10 @@ struct gt_exchange {
   bool *done;     /* nregions: the region makes no more steps */
   bool *late;     /* it was done before the resume and may make steps again */
   gt_held_all held;
-  size_t full;  /* the region at which room was last missing */
+  size_t full; /* the region at which room was last missing; nregions: bytes were */
+  /* Messages for which gt_exchange_can_post_wanted asks next, and their regions; nregions places. */
+  gt_outbox_want *wants;
+  size_t *wanted, nwants;
   gt_tree tree; /* hub, tree */
 };
 
@@ -75,15 +78,14 @@ struct gt_exchange {
 /* The collective takes its place as the exchange's last; freed by gt_exchange_remove. */
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n);
 void gt_exchange_remove(gt_collective *c);
-/* Each of the regions has room for so many messages; true where there is none.  If not, x->full is
-   the first that has none. */
-bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
-                         gt_room_use use);
-/* limits.wan_bytes allows them.  If not, x->full is nregions. */
-bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats);
-/* Both (GT_ROOM_ANY): so many messages of so many floats can be posted to each of the regions. */
-bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
-                          size_t floats);
+/* Adds to what gt_exchange_can_post_wanted asks for. */
+void gt_exchange_want(gt_exchange *x, size_t region, size_t messages);
+/* True if all wanted messages, of so many floats each, can be posted now (gt_outbox_room).  If not,
+   x->full is the first region without room, or nregions if limits.wan_bytes does not allow them. */
+bool gt_exchange_can_post_wanted(gt_exchange *x, gt_room_use use, size_t floats);
+/* The same for so many messages to each of n regions. */
+bool gt_exchange_can_post(gt_exchange *x, gt_room_use use, const size_t *regions, size_t n,
+                          size_t messages, size_t floats);
 /* A message of the region that waited is taken. */
 void gt_exchange_acknowledge(const gt_exchange *x, size_t from);
 /* GT_ERR_FAULT, unless the route says the n floats from offset on. */

@@ -8,8 +8,8 @@ static void post_to_others(const gt_collective *c, gt_message *m) {
   gt_exchange_send(c, m);
 }
 
-static bool room(const gt_collective *c) {
-  return gt_exchange_can_post(c->x, c->x->others, c->x->spec.nregions - 1, 1, c->n);
+static bool room(const gt_collective *c, gt_room_use use) {
+  return gt_exchange_can_post(c->x, use, c->x->others, c->x->spec.nregions - 1, 1, c->n);
 }
 
 /* ---- all-reduce ------------------------------------------------------------------------------ */
@@ -70,7 +70,7 @@ static bool form(gt_allreduce *r) {
 
 static bool rounds_next(gt_allreduce *r) {
   if (r->base.x->spec.nregions == 1) r->posted = r->own;
-  if (r->own > r->posted && room(&r->base)) post_own(r);
+  if (r->own > r->posted && room(&r->base, GT_ROOM_ANY)) post_own(r);
   return form(r);
 }
 
@@ -96,10 +96,8 @@ static const gt_allreduce_ops mesh_allreduce = {
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
 
-/* What is replaced needs no room, only the bytes. */
 static bool broadcast_room(const gt_broadcast *b) {
-  gt_exchange *x = b->base.x;
-  return b->replace ? gt_exchange_affords(x, x->spec.nregions - 1, b->base.n) : room(&b->base);
+  return room(&b->base, b->replace ? GT_ROOM_REPLACING : GT_ROOM_ANY);
 }
 
 static void broadcast_post(gt_broadcast *b, gt_message *m) {

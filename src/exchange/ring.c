@@ -58,7 +58,7 @@ static size_t chunk_behind(const turns *t, size_t behind) {
 
 static bool has_room(const turns *t, size_t floats) {
   gt_exchange *x = t->base.base.x;
-  return gt_exchange_can_post(x, &x->spec.next[x->spec.self], 1, 1, floats);
+  return gt_exchange_can_post(x, GT_ROOM_ANY, &x->spec.next[x->spec.self], 1, 1, floats);
 }
 
 /* Gives the message a body for the chunk. */

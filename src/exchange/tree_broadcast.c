@@ -142,7 +142,8 @@ static size_t next_due(const casts *c, size_t i) {
 /* Sends neighbour i the next model that is due there; false: none is, or there is no room. */
 static bool send_due(casts *c, size_t i) {
   gt_exchange *x = x_of(c);
-  if (c->ndue[i] == 0 || !gt_exchange_can_post(x, &x->tree.neighbours[i], 1, c->pieces, each_of(c)))
+  if (c->ndue[i] == 0 ||
+      !gt_exchange_can_post(x, GT_ROOM_ANY, &x->tree.neighbours[i], 1, c->pieces, each_of(c)))
     return false;
   const size_t region = next_due(c, i);
   const origin *o = &c->origins[region];
@@ -170,11 +171,10 @@ static void casts_progress(gt_broadcast *b, size_t region) {
 static bool casts_room(const gt_broadcast *b) {
   const casts *c = (const casts *)b;
   gt_exchange *x = x_of(c);
-  if (b->replace) return gt_exchange_affords(x, x->tree.nneighbours * c->pieces, each_of(c));
-  for (size_t r = 0; r < x->spec.nregions; r++)
+  for (size_t r = 0; !b->replace && r < x->spec.nregions; r++)
     if (c->origins[r].waits && !c->origins[r].passed) return false;
-  return gt_exchange_room_at(x, x->tree.neighbours, x->tree.nneighbours, c->pieces, GT_ROOM_OWN) &&
-         gt_exchange_affords(x, x->tree.nneighbours * c->pieces, each_of(c));
+  return gt_exchange_can_post(x, b->replace ? GT_ROOM_REPLACING : GT_ROOM_OWN, x->tree.neighbours,
+                              x->tree.nneighbours, c->pieces, each_of(c));
 }
 
 /* A model that has not been sent yet is overwritten. */
@@ -208,8 +208,9 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   const size_t nto = all_but(c, from);
   origin *o = &c->origins[head->route.origin];
   if (nto == 0) return true;
-  o->waits = !gt_exchange_room_at(x, c->to, nto, 1, GT_ROOM_FORWARDED);
-  if (o->waits || !gt_exchange_affords(x, nto, body.n)) return false;
+  const bool can = gt_exchange_can_post(x, GT_ROOM_FORWARDED, c->to, nto, 1, body.n);
+  o->waits = !can && x->full < x->spec.nregions;
+  if (!can) return false;
   o->passed |= o->got + 1 == (int64_t)c->pieces;
   gt_message m = {
       .of = GT_BODY_PASSED, .value = head->value, .detail = head->detail, .to = c->to, .nto = nto};

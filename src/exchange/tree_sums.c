@@ -187,8 +187,8 @@ static void send_down(const sums *t, gt_body of, gt_vec piece, int64_t round, in
 }
 
 static bool can_send_down(const sums *t, size_t floats) {
-  return gt_exchange_can_post(t->base.base.x, tree_of(t)->children, tree_of(t)->nchildren, 1,
-                              floats);
+  return gt_exchange_can_post(t->base.base.x, GT_ROOM_ANY, tree_of(t)->children,
+                              tree_of(t)->nchildren, 1, floats);
 }
 
 static void end_round(sums *t) {
@@ -214,7 +214,8 @@ static bool add_piece(sums *t) {
     t->weight = t->total;
     t->got++;
   } else {
-    if (!gt_exchange_can_post(t->base.base.x, &tree->parent, 1, 1, mean.n)) return false;
+    if (!gt_exchange_can_post(t->base.base.x, GT_ROOM_ANY, &tree->parent, 1, 1, mean.n))
+      return false;
     gt_message m = {.of = GT_BODY_SUM, .to = &tree->parent, .nto = 1};
     add_up(t, gt_exchange_fill(t->base.base.x, &m, mean.n));
     post_piece(t, &m, t->adding, t->added, t->total);

@@ -115,7 +115,7 @@ static bool enough(const gt_outbox *o, double bytes) {
   return gt_outbox_posted(o) + bytes <= o->account.allowed[o->spec.self];
 }
 
-bool gt_outbox_affords(gt_outbox *o, double bytes) {
+bool gt_account_allows(gt_outbox *o, double bytes) {
   outbox_account *b = &o->account;
   if (!limited(o)) return true;
   if (keeps(o) && !enough(o, bytes)) allow(o, KEEPER);

@@ -77,6 +77,7 @@ void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, g
 void gt_account_open(gt_outbox *o);
 void gt_account_close(gt_outbox *o);
 void gt_account_load(gt_outbox *o, double left);
+bool gt_account_allows(gt_outbox *o, double bytes); /* more; if not, they are asked for */
 void gt_account_posted(gt_outbox *o, double bytes);
 void gt_account_left(gt_outbox *o, double bytes); /* that were posted */
 

@@ -75,9 +75,10 @@ gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes) {
 
 /* Messages that are forwarded and those of the region itself each have an outbox of their own.  With
    a single place those that need it at several peers would be served in an unfair order. */
-bool gt_outbox_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use) {
+static bool has_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use) {
   const size_t outbox = o->spec.outbox, unit = o->use.unit;
   const outbox_peer *p = &o->peers[peer];
+  if (use == GT_ROOM_REPLACING) return true;
   if (use == GT_ROOM_OWN)
     return p->own + messages <= outbox * unit && p->n + messages <= inflight(o) + outbox * unit;
   if (use == GT_ROOM_FORWARDED)
@@ -86,8 +87,15 @@ bool gt_outbox_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_us
   return p->queued + messages <= outbox * unit && p->n + messages <= inflight(o);
 }
 
+bool gt_outbox_room(gt_outbox *o, const gt_outbox_want *wants, size_t n, gt_room_use use,
+                    double bytes, size_t *full) {
+  for (*full = 0; *full < n; ++*full)
+    if (!has_room(o, wants[*full].peer, wants[*full].messages, use)) return false;
+  return gt_account_allows(o, bytes);
+}
+
 bool gt_outbox_has_room(const gt_outbox *o, size_t peer) {
-  return gt_outbox_room(o, peer, 1, GT_ROOM_OWN) || gt_outbox_room(o, peer, 1, GT_ROOM_FORWARDED);
+  return has_room(o, peer, 1, GT_ROOM_OWN) || has_room(o, peer, 1, GT_ROOM_FORWARDED);
 }
 
 /* ---- posting --------------------------------------------------------------------------------- */
@@ -117,7 +125,7 @@ static void unpark(gt_outbox *o, size_t peer) {
   for (size_t i = 0; i < p->n && i < inflight(o); i++) {
     outbox_message *m = &p->messages[i];
     if (!m->parked) continue;
-    if (!gt_outbox_affords(o, wire_bytes(m))) return;
+    if (!gt_account_allows(o, wire_bytes(m))) return;
     gt_account_posted(o, wire_bytes(m));
     hand_over(o, peer, m);
   }
@@ -183,8 +191,7 @@ static bool replace_newest(gt_outbox *o, size_t peer, const gt_outbox_message *b
 
 void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message) {
   outbox_peer *p = &o->peers[peer];
-  if (message->replace && !gt_outbox_room(o, peer, 1, GT_ROOM_ANY) &&
-      replace_newest(o, peer, message))
+  if (message->replace && !has_room(o, peer, 1, GT_ROOM_ANY) && replace_newest(o, peer, message))
     return;
   if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
   gt_frame_header head = message->head;
