@@ -9,15 +9,16 @@
 #include <stdbool.h>
 
 /* sync.strategy: gt_sync_ops of src/sync, and its facts for the job file: whether it sends
-   messages, and whether it has the keys sync.period, sync.scale, sync.exchange and sync.merge. */
+   messages, and whether it has the keys sync.period, sync.scale, sync.exchange, sync.merge and
+   sync.outer. */
 #define GT_STRATEGIES(X)                                                                           \
   X(GT_STRATEGY_NONE, "none", gt_sync_none, 0)                                                     \
   X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd, GT_SENDS)                                              \
   X(GT_STRATEGY_ASGD, "asgd", gt_sync_asgd, GT_SENDS | GT_HAS_UPDATES)                             \
   X(GT_STRATEGY_ASGD_GA, "asgd-ga", gt_sync_asgd_ga, GT_SENDS | GT_HAS_UPDATES | GT_HAS_PERIOD)    \
   X(GT_STRATEGY_AMA, "ama", gt_sync_ama, GT_SENDS | GT_HAS_PERIOD | GT_HAS_MERGE)                  \
-  X(GT_STRATEGY_SMA, "sma", gt_sync_sma, GT_SENDS | GT_HAS_PERIOD)
-enum { GT_SENDS = 1, GT_HAS_PERIOD = 2, GT_HAS_UPDATES = 4, GT_HAS_MERGE = 8 };
+  X(GT_STRATEGY_SMA, "sma", gt_sync_sma, GT_SENDS | GT_HAS_PERIOD | GT_HAS_OUTER)
+enum { GT_SENDS = 1, GT_HAS_PERIOD = 2, GT_HAS_UPDATES = 4, GT_HAS_MERGE = 8, GT_HAS_OUTER = 16 };
 
 /* model.name: gt_model of src/nn. */
 #define GT_MODELS(X)                                                                               \
@@ -112,6 +113,17 @@ enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_
 /* The topology of sync.central.  sync.topology cannot select it. */
 #define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central, GT_ROOTED)
 
+/* sync.codec: gt_codec_ops of src/codec. */
+#define GT_CODECS(X)                                                                               \
+  X(GT_CODEC_BF16, "bf16", gt_codec_bf16)                                                          \
+  X(GT_CODEC_FP16, "fp16", gt_codec_fp16)                                                          \
+  X(GT_CODEC_INT8, "int8", gt_codec_int8)                                                          \
+  X(GT_CODEC_E3M0, "e3m0", gt_codec_e3m0)                                                          \
+  X(GT_CODEC_TOPK, "topk", gt_codec_topk)                                                          \
+  X(GT_CODEC_MASK, "mask", gt_codec_mask)                                                          \
+  X(GT_CODEC_POWERSGD, "powersgd", gt_codec_powersgd)                                              \
+  X(GT_CODEC_DGC, "dgc", gt_codec_dgc)
+
 /* sync.weights: how regions are weighted in means. */
 #define GT_WEIGHTS(X)                                                                              \
   X(GT_WEIGHTS_EQUAL, "equal")                                                                     \
@@ -138,6 +150,13 @@ enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_
   X(GT_MERGE_WEIGHT, "weight")                                                                     \
   X(GT_MERGE_HALF, "half")
 
+/* sync.outer.name: the optimizer of the models that regions agree on. */
+#define GT_OUTERS(X)                                                                               \
+  X(GT_OUTER_NONE, "none")                                                                         \
+  X(GT_OUTER_SGD, "sgd")                                                                           \
+  X(GT_OUTER_NESTEROV, "nesterov")                                                                 \
+  X(GT_OUTER_ADAM, "adam")
+
 #define GT_FAMILY_CONSTANT(constant, ...) constant,
 
 typedef enum { GT_STRATEGIES(GT_FAMILY_CONSTANT) } gt_strategy;
@@ -156,11 +175,13 @@ typedef enum {
   GT_TOPOLOGIES(GT_FAMILY_CONSTANT) GT_TOPOLOGY_TO_CHOOSE(GT_FAMILY_CONSTANT)
       GT_TOPOLOGY_OF_CENTRAL(GT_FAMILY_CONSTANT)
 } gt_topology;
+typedef enum { GT_CODECS(GT_FAMILY_CONSTANT) GT_CODEC_KINDS } gt_codec_kind;
 typedef enum { GT_WEIGHTS(GT_FAMILY_CONSTANT) } gt_weights;
 typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;
 typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
 typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
+typedef enum { GT_OUTERS(GT_FAMILY_CONSTANT) } gt_outer;
 
 /* The facts of each variant, in the order of the constants; true if a variant has one of
    `facts`. */
@@ -186,6 +207,6 @@ extern const char *const gt_strategy_names[],
                                                              *const gt_weights_names[],
                                                                  *const gt_scale_names[];
 extern const char *const gt_exchanged_names[], *const gt_period_unit_names[],
-                                                   *const gt_merge_names[];
+                                                   *const gt_merge_names[], *const gt_outer_names[];
 
 #endif

@@ -66,6 +66,13 @@ bool gt_vec_finite(gt_vec x);
    any x[i] is NULL. */
 void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n);
 
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+/* Computes y (m,n) = a b + beta y, with a (m,k) and b (k,n), by OpenBLAS; ta and tb: stored
+   transposed. */
+void gt_gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, const float *b,
+             float beta, float *y);
+
 /* ---- bf16 ------------------------------------------------------------------------------------ */
 
 /* The upper half of a float32, rounded to nearest, ties to even; a NaN stays a NaN. */

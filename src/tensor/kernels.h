@@ -8,10 +8,6 @@ extern const gt_kernels gt_kernels_ref;  /* plain loops: the reference */
 extern const gt_kernels gt_kernels_blas; /* im2col and OpenBLAS */
 extern const gt_kernels gt_kernels_auto; /* the fastest by rule: see kernels_auto.c */
 
-/* gemm.c: y (m,n) = a b + beta y, with a (m,k) and b (k,n); ta and tb: stored transposed. */
-void gt_gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, const float *b,
-             float beta, float *y);
-
 /* kernels_fast.c: each row of y (B,O) = b; zero where b is NULL */
 void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);
 /* Sets sum (O) to the sum of the rows of y (B,O). */

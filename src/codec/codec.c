@@ -1,0 +1,183 @@
+/* Payloads of a range, tensor after tensor, and error feedback (Karimireddy et al. 2019, arXiv
+   1901.09847): what a payload leaves out is added to the next message. */
+#include "internal.h"
+
+#define OPS(constant, name, table) [constant] = &table,
+static const gt_codec_ops *const kinds[] = {GT_CODECS(OPS)};
+#define NAME(constant, name, table) [constant] = name,
+static const char *const names[] = {GT_CODECS(NAME)};
+
+/* Values above this are not sent: a residual must stay finite. */
+#define LARGEST_BITS 0x7b800000U /* 2^120 */
+
+gt_codec_facts gt_codec_facts_of(gt_codec_kind kind) {
+  return kinds[kind]->facts;
+}
+
+static void open_tensors(gt_codec *codec, const gt_view *views) {
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    const gt_view *v = &views[i];
+    gt_codec_tensor *t = &codec->tensors[i];
+    *t = (gt_codec_tensor){.offset = v->offset - views[0].offset,
+                           .count = v->count,
+                           .cols = v->ndims > 1 ? v->shape[v->ndims - 1] : 1,
+                           .number = i,
+                           .dense = v->count < GT_CODEC_DENSE};
+    memcpy(t->name, v->name, sizeof t->name);
+    t->rows = t->count / t->cols;
+    codec->values = t->offset + t->count;
+    if (t->count > codec->largest) codec->largest = t->count;
+  }
+}
+
+gt_status gt_codec_open(gt_codec **out, gt_codec_kind kind, const gt_codec_spec *spec,
+                        const gt_view *tensors, size_t count) {
+  gt_codec *codec = GT_NEW(gt_codec);
+  *codec = (gt_codec){.ops = kinds[kind],
+                      .loops = gt_codec_loops_used(),
+                      .spec = *spec,
+                      .name = names[kind],
+                      .tensors = GT_NEW_ARRAY(gt_codec_tensor, count),
+                      .ntensors = count};
+  open_tensors(codec, tensors);
+  gt_status status = GT_OK;
+  if (!(spec->decay >= 0.0F && spec->decay <= 1.0F))
+    status = GT_FAIL(GT_ERR_JOB, "the decay of %s is %g; it must be from 0 to 1", codec->name,
+                     (double)spec->decay);
+  else if (codec->ops->open)
+    status = codec->ops->open(codec);
+  if (status != GT_OK) gt_codec_close(codec), codec = NULL;
+  *out = codec;
+  return status;
+}
+
+void gt_codec_close(gt_codec *codec) {
+  if (!codec) return;
+  gt_free(codec->state.data);
+  gt_free(codec->work);
+  gt_free(codec->picked);
+  gt_free(codec->keys);
+  gt_free(codec->candidates);
+  gt_free(codec->index);
+  gt_free(codec->tensors);
+  gt_free(codec);
+}
+
+size_t gt_codec_values(const gt_codec *codec) {
+  return codec->values;
+}
+
+static bool last_step(const gt_codec *codec, size_t step) {
+  return step + 1 == codec->ops->facts.steps;
+}
+
+/* Dense tensors are part of the last step. */
+static size_t dense_bytes(const gt_codec *codec, const gt_codec_tensor *t, size_t step) {
+  return last_step(codec, step) ? t->count * sizeof(float) : 0;
+}
+
+size_t gt_codec_bound(const gt_codec *codec, size_t step) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    const gt_codec_tensor *t = &codec->tensors[i];
+    bytes += t->dense ? dense_bytes(codec, t, step) : codec->ops->bound(codec, t, step);
+  }
+  return bytes;
+}
+
+/* a = decay r + x in r; returns the vector to encode. */
+static const float *gather(const gt_codec *codec, const gt_codec_tensor *t, const float *x,
+                           float *r, size_t step) {
+  const float *own = x + t->offset;
+  if (!r) return own;
+  if (step > 0) return r + t->offset;
+  if (codec->ops->gather && !t->dense) return codec->ops->gather(codec, t, own, r);
+  codec->loops->gather(r + t->offset, codec->spec.decay, own, t->count);
+  return r + t->offset;
+}
+
+/* r = a - decode(payload) */
+static void settle(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                   const unsigned char *in, float *r) {
+  if (!r || !last_step(codec, turn->step)) return;
+  if (t->dense)
+    memset(r + t->offset, 0, t->count * sizeof *r);
+  else if (codec->ops->settle)
+    codec->ops->settle(codec, turn, t, in, r);
+  else
+    codec->ops->add(codec, turn, t, in, -1.0F, r + t->offset);
+}
+
+size_t gt_codec_encode(gt_codec *codec, const gt_codec_turn *turn, const float *x, float *r,
+                       unsigned char *payload) {
+  if (turn->step == 0 && codec->loops->largest(x, codec->values) > LARGEST_BITS) return 0;
+  unsigned char *at = payload;
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    const gt_codec_tensor *t = &codec->tensors[i];
+    const float *a = gather(codec, t, x, r, turn->step);
+    size_t bytes = dense_bytes(codec, t, turn->step);
+    if (t->dense)
+      memcpy(at, a, bytes);
+    else
+      bytes = codec->ops->encode(codec, turn, t, a, at);
+    settle(codec, turn, t, at, r);
+    at += bytes;
+  }
+  return (size_t)(at - payload);
+}
+
+static size_t check_tensor(const gt_codec *codec, const gt_codec_turn *turn,
+                           const gt_codec_tensor *t, const unsigned char *in, size_t left) {
+  if (!t->dense) return codec->ops->check(codec, turn, t, in, left);
+  const size_t bytes = dense_bytes(codec, t, turn->step);
+  return left >= bytes && gt_floats_valid(codec->loops, in, bytes / sizeof(float)) ? bytes : 0;
+}
+
+gt_status gt_codec_check(const gt_codec *codec, const gt_codec_turn *turn,
+                         const unsigned char *payload, size_t bytes) {
+  size_t at = 0;
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    const gt_codec_tensor *t = &codec->tensors[i];
+    if (t->dense && dense_bytes(codec, t, turn->step) == 0) continue;
+    const size_t length = check_tensor(codec, turn, t, payload + at, bytes - at);
+    if (length == 0)
+      return GT_FAIL(GT_ERR_FAULT,
+                     "a payload of %zu bytes encoded by %s is malformed in tensor %s (from byte "
+                     "%zu); expected %s",
+                     bytes, codec->name, t->name, at,
+                     "ascending positions and finite values, to the end of the tensor");
+    at += length;
+  }
+  if (at != bytes)
+    return GT_FAIL(GT_ERR_FAULT, "a payload encoded by %s has %zu bytes; expected %zu", codec->name,
+                   bytes, at);
+  return GT_OK;
+}
+
+void gt_codec_add(const gt_codec *codec, const gt_codec_turn *turn, const unsigned char *payload,
+                  float scale, float *y) {
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    const gt_codec_tensor *t = &codec->tensors[i];
+    float *own = y + t->offset;
+    if (!t->dense) {
+      payload += codec->ops->add(codec, turn, t, payload, scale, own);
+      continue;
+    }
+    for (size_t j = 0; j < t->count; j++, payload += sizeof(float))
+      own[j] += scale * gt_get_float(payload);
+  }
+}
+
+void gt_codec_agree(gt_codec *codec, const gt_codec_turn *turn, const unsigned char *sum,
+                    float scale) {
+  if (!codec->ops->agree) return;
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    const gt_codec_tensor *t = &codec->tensors[i];
+    if (t->dense) {
+      sum += dense_bytes(codec, t, turn->step);
+      continue;
+    }
+    codec->ops->agree(codec, turn, t, (const float *)(const void *)sum, scale);
+    sum += codec->ops->bound(codec, t, turn->step);
+  }
+}

@@ -1,0 +1,145 @@
+/* The contract of a codec, and helpers that codecs share. */
+#ifndef GEOTRAIN_CODEC_INTERNAL_H
+#define GEOTRAIN_CODEC_INTERNAL_H
+
+#include <string.h>
+
+#include "geotrain/codec.h"
+#include "loops.h"
+
+/* One tensor of the range. */
+typedef struct {
+  char name[64];
+  size_t offset, count; /* in the range */
+  size_t rows, cols;    /* as a matrix: all dimensions but the last, and the last */
+  size_t number;        /* in the range */
+  size_t shared;        /* powersgd: offset in the codec's state */
+  bool dense;           /* sent as float32 */
+} gt_codec_tensor;
+
+/* Codecs that encode each chunk of n values on its own: chunked.c has their tensors. */
+typedef struct {
+  size_t (*bytes)(const gt_codec_spec *spec, size_t n);
+  /* key: of random numbers */
+  void (*encode)(const gt_codec *codec, uint32_t key, unsigned char *out, const float *a, size_t n);
+  bool (*check)(const gt_codec *codec, const unsigned char *in, size_t n);
+  void (*add)(const gt_codec *codec, uint32_t key, const unsigned char *in, float scale, float *y,
+              size_t n);
+  bool shared_key; /* all senders have the same random numbers */
+} gt_codec_chunk_ops;
+
+/* A codec; all but `bound`, `encode`, `check` and `add` may be NULL.  Functions see tensors that
+   are not dense. */
+typedef struct gt_codec_ops {
+  gt_codec_facts facts;
+  const gt_codec_chunk_ops *chunk; /* NULL: not by chunks */
+  /* Checks the parameters, marks further tensors as dense, and allocates scratch. */
+  gt_status (*open)(gt_codec *codec);
+  size_t (*bound)(const gt_codec *codec, const gt_codec_tensor *t, size_t step);
+  /* Encodes a (t->count) to out; returns the bytes. */
+  size_t (*encode)(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                   const float *a, unsigned char *out);
+  /* Returns the bytes that the tensor takes at `in`, of `left` bytes; 0: malformed. */
+  size_t (*check)(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                  const unsigned char *in, size_t left);
+  /* y (t->count) += scale times the tensor at `in`; returns its bytes. */
+  size_t (*add)(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                const unsigned char *in, float scale, float *y);
+  /* Feedback other than that of codec.c.  gather: adds x to the residuals and returns the vector to
+     encode; settle: removes what the payload at `in` contains. */
+  const float *(*gather)(const gt_codec *codec, const gt_codec_tensor *t, const float *x, float *r);
+  void (*settle)(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                 const unsigned char *in, float *r);
+  /* See gt_codec_agree. */
+  void (*agree)(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                const float *sum, float scale);
+} gt_codec_ops;
+
+struct gt_codec {
+  const gt_codec_ops *ops;
+  const gt_codec_loops *loops;
+  gt_codec_spec spec;
+  const char *name;
+  gt_codec_tensor *tensors;
+  size_t ntensors, values, largest; /* values of the largest tensor */
+  /* Scratch of codecs that select, a chunk each; `picked` and `work`: see gt_positions_open and the codec. */
+  uint16_t *index, *candidates;
+  uint32_t *keys;
+  float *picked, *work;
+  uint32_t threshold; /* of the last selection: the next one starts there */
+  gt_vec state;
+};
+
+#define GT_CODEC_DECLARE(constant, name, table) extern const gt_codec_ops table;
+GT_CODECS(GT_CODEC_DECLARE)
+#undef GT_CODEC_DECLARE
+
+/* Payloads have no alignment. */
+static inline void gt_put_float(unsigned char *out, float value) {
+  memcpy(out, &value, sizeof value);
+}
+
+static inline float gt_get_float(const unsigned char *in) {
+  float value;
+  memcpy(&value, in, sizeof value);
+  return value;
+}
+
+static inline size_t gt_codec_chunks(size_t count) {
+  return (count + GT_CODEC_CHUNK - 1) / GT_CODEC_CHUNK;
+}
+
+static inline size_t gt_codec_chunk_values(size_t count, size_t start) {
+  return count - start < GT_CODEC_CHUNK ? count - start : GT_CODEC_CHUNK;
+}
+
+/* Returns the largest magnitude of a chunk, or 0 if its inverse would not be finite. */
+static inline float gt_codec_scale(const gt_codec *codec, const float *a, size_t n) {
+  const uint32_t bits = codec->loops->largest(a, n);
+  float largest;
+  memcpy(&largest, &bits, sizeof largest);
+  return largest < 0x1p-100F ? 0.0F : largest;
+}
+
+/* True for a scale that a codec writes: finite and not negative. */
+static inline bool gt_codec_is_scale(float scale) {
+  return scale >= 0.0F && scale <= 0x1p121F;
+}
+
+/* True if n float32 values are finite. */
+static inline bool gt_floats_valid(const gt_codec_loops *loops, const unsigned char *in, size_t n) {
+  float some[256];
+  for (size_t start = 0; start < n; start += 256) {
+    const size_t count = n - start < 256 ? n - start : 256;
+    memcpy(some, in + start * sizeof(float), count * sizeof(float));
+    if (loops->largest(some, count) >= 0x7f800000U) return false;
+  }
+  return true;
+}
+
+/* chunked.c: `bound`, `encode`, `check` and `add` of codecs that encode by chunks. */
+size_t gt_chunked_bound(const gt_codec *codec, const gt_codec_tensor *t, size_t step);
+size_t gt_chunked_encode(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                         const float *a, unsigned char *out);
+size_t gt_chunked_check(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                        const unsigned char *in, size_t left);
+size_t gt_chunked_add(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
+                      const unsigned char *in, float scale, float *y);
+#define GT_CHUNKED                                                                                 \
+  .bound = gt_chunked_bound, .encode = gt_chunked_encode, .check = gt_chunked_check,               \
+  .add = gt_chunked_add
+
+/* positions.c: selected positions of a chunk, 12 bits each. */
+size_t gt_positions_bytes(size_t count);
+void gt_positions_pack(unsigned char *out, const uint16_t *index, size_t count);
+void gt_positions_unpack(uint16_t *index, const unsigned char *in, size_t count);
+/* True if the positions ascend and are below n. */
+bool gt_positions_valid(const unsigned char *in, size_t count, size_t n);
+/* Writes to codec->index the positions of the k values of x (n, at most GT_CODEC_CHUNK) with the
+   largest magnitude, ascending; among equals the first.  *threshold: a guess of the k-th magnitude
+   (its bits); receives the next guess. */
+void gt_positions_select(gt_codec *codec, const float *x, size_t n, size_t k, uint32_t *threshold);
+/* Allocates the scratch of the selection, with `count` values in codec->picked. */
+void gt_positions_open(gt_codec *codec, size_t count);
+
+#endif
