@@ -194,6 +194,10 @@ typedef struct {
     gt_scale scale;
     gt_exchanged exchange;
     gt_merge merge;
+    struct {
+      gt_outer name;
+      double lr, momentum;
+    } outer;
   } sync;
   struct {
     bool emulate;

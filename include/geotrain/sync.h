@@ -60,6 +60,12 @@ typedef struct {
      sender's optimizer added to its parameters. */
   bool gradients;
   bool halves; /* ama: a received model counts one half; otherwise its region's weight */
+  /* sma: the anchor is the model that all regions agreed on in the last round.  Regions send
+     d_i = anchor - model; this optimizer takes G = sum w_i d_i / sum w_i as the gradient of the
+     anchor (DiLoCo, arXiv 2311.08105, Alg. 1).  GT_OUTER_NONE: regions send models, and the mean is
+     the next model. */
+  gt_outer outer;
+  double outer_lr, outer_momentum;
 } gt_sync_options;
 
 /* What a strategy works on; everything is borrowed and outlives it. */
@@ -80,15 +86,14 @@ typedef struct {
 typedef struct gt_sync gt_sync;
 
 typedef struct gt_sync_ops {
-  const char *name;   /* "asgd-ga" */
-  const char *source; /* paper */
-  gt_msg_kind sends;  /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
-  bool waits;         /* regions wait for the messages of all others */
-  bool needs_all;     /* a lost message (not finite) cannot be compensated: the run ends */
-  bool between_steps; /* parameters change between steps only, never while workers compute */
-  bool lockstep;      /* all regions apply all steps: learning rates must be equal */
-  /* arrays as large as the parameters that it keeps, and of these the most that a checkpoint has */
-  size_t keeps, saves;
+  const char *name;    /* "asgd-ga" */
+  const char *source;  /* paper */
+  gt_msg_kind sends;   /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
+  bool waits;          /* regions wait for the messages of all others */
+  bool needs_all;      /* a lost message (not finite) cannot be compensated: the run ends */
+  bool between_steps;  /* parameters change between steps only, never while workers compute */
+  bool lockstep;       /* all regions apply all steps: learning rates must be equal */
+  size_t keeps, saves; /* as gt_sync_keeps, without an outer optimizer */
   /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   size_t size;
   void (*open)(gt_sync *s);  /* allocates its vectors, opens its collectives; may be NULL */
@@ -116,6 +121,10 @@ struct gt_sync {
 };
 
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
+/* Returns the arrays as large as the parameters that a strategy keeps with these options, and of
+   these the most that a checkpoint has. */
+size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options);
+size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options);
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);
 void gt_sync_close(gt_sync *s);
 

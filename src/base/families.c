@@ -28,3 +28,4 @@ const char *const gt_scale_names[] = {GT_SCALES(NAME) NULL};
 const char *const gt_exchanged_names[] = {GT_EXCHANGED(NAME) NULL};
 const char *const gt_period_unit_names[] = {GT_PERIOD_UNITS(NAME) NULL};
 const char *const gt_merge_names[] = {GT_MERGES(NAME) NULL};
+const char *const gt_outer_names[] = {GT_OUTERS(NAME) NULL};

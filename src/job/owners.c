@@ -71,11 +71,20 @@ const char *gt_job_key_idle(job_node *root, const job_key *row) {
   return row->flags & KEY_LENIENT && !is_used(root, row) ? chosen(root, row) : NULL;
 }
 
+/* Drops the key, and the map that it was in if that is empty now. */
+static void drop(job_node *root, job_node *map, const char *path) {
+  char parent[64];
+  gt_job_node_drop(map, strrchr(path, '.') + 1);
+  if (map->n > 0) return;
+  snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(path, '.') - path), path);
+  if (strchr(parent, '.') && gt_job_node_at(root, parent, &map))
+    gt_job_node_drop(map, strrchr(parent, '.') + 1);
+}
+
 void gt_job_drop_foreign(job_node *root) {
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
     job_node *map = NULL;
-    if (is_foreign(root, row) && gt_job_node_at(root, row->path, &map))
-      gt_job_node_drop(map, strrchr(row->path, '.') + 1);
+    if (is_foreign(root, row) && gt_job_node_at(root, row->path, &map)) drop(root, map, row->path);
   }
 }

@@ -34,6 +34,9 @@
 #define IF_PERIODIC(constant, name, table, facts) | ((facts)&GT_HAS_PERIOD ? OF(constant) : 0)
 #define IF_UPDATES(constant, name, table, facts)  | ((facts)&GT_HAS_UPDATES ? OF(constant) : 0)
 #define IF_MERGES(constant, name, table, facts)   | ((facts)&GT_HAS_MERGE ? OF(constant) : 0)
+#define IF_OUTER(constant, name, table, facts)    | ((facts)&GT_HAS_OUTER ? OF(constant) : 0)
+#define AVERAGING                                 (0 GT_STRATEGIES(IF_OUTER))
+#define OUTERS(set)                               .choice = "sync.outer.name", .having = (set)
 #define PERIODIC                                  (0 GT_STRATEGIES(IF_PERIODIC))
 #define UPDATES                                   (0 GT_STRATEGIES(IF_UPDATES))
 #define MERGES                                    (0 GT_STRATEGIES(IF_MERGES))
@@ -337,6 +340,17 @@ const job_key gt_job_keys[] = {
      STRATEGIES(MERGES),
      .meaning = "how far a received model moves the own; weight: by its region's weight; half: "
                 "half way"},
+    {"sync.outer.name", KEY_CHOICE, 0, AT(sync.outer.name), .fallback = "none",
+     .values = gt_outer_names, STRATEGIES(AVERAGING),
+     .meaning =
+         "optimizer that moves the common model by the mean of what the regions' steps since "
+         "the last round changed (DiLoCo); none: the mean of the regions' models"},
+    {"sync.outer.lr", KEY_REAL, KEY_ABOVE_MIN, AT(sync.outer.lr), .fallback = "0.7", .max = 1e6,
+     OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
+     .meaning = "learning rate of the outer optimizer"},
+    {"sync.outer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(sync.outer.momentum), .fallback = "0.9",
+     .max = 1, OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
+     .meaning = "momentum factor of the outer optimizer; adam: decay rate of its first moment"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

@@ -209,11 +209,14 @@ static void add_exchange(gt_ps_need *n, const gt_pipe_job *p, const gt_ps_settin
                          size_t region, const gt_order *order, part own) {
   const gt_sync_ops *strategy = gt_sync_of(p->job->sync.strategy);
   const gt_exchange_need need = exchange_of(p, how, region, order, own);
+  const gt_sync_options options = {.outer = p->job->sync.outer.name,
+                                   .outer_momentum = p->job->sync.outer.momentum};
   /* the mean whose norm is not known yet */
   const size_t clipped = strategy->lockstep && p->job->train.clip > 0;
-  n->exchange =
-      (strategy->keeps + clipped) * own.params + (need.kept + need.bodies) * sizeof(float);
-  n->checkpoint += 2 * (strategy->saves * own.params + need.saved * sizeof(float));
+  n->exchange = (gt_sync_keeps(strategy, &options) + clipped) * own.params +
+                (need.kept + need.bodies) * sizeof(float);
+  n->checkpoint +=
+      2 * (gt_sync_saves(strategy, &options) * own.params + need.saved * sizeof(float));
 }
 
 gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_setting *how) {

@@ -122,7 +122,10 @@ static gt_sync_options options_of(const gt_job *job, size_t region, size_t sende
                            .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)senders : 1.0,
                            .average = job->sync.scale == GT_SCALE_AVERAGE,
                            .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
-                           .halves = job->sync.merge == GT_MERGE_HALF};
+                           .halves = job->sync.merge == GT_MERGE_HALF,
+                           .outer = job->sync.outer.name,
+                           .outer_lr = job->sync.outer.lr,
+                           .outer_momentum = job->sync.outer.momentum};
 }
 
 static gt_ps_interval interval(const gt_job_interval *i) {

@@ -60,6 +60,17 @@ void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec oth
   if (host->moved && other.n) host->moved(host->ctx, keep, share, other);
 }
 
+gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
+  const bool adam = options->outer == GT_OUTER_ADAM;
+  return (gt_optim_spec){.kind = adam ? GT_OPTIMIZER_ADAM : GT_OPTIMIZER_SGD,
+                         .nesterov = options->outer == GT_OUTER_NESTEROV,
+                         .schedule = {.kind = GT_LR_CONSTANT, .lr = options->outer_lr},
+                         .momentum = options->outer_momentum,
+                         .beta1 = options->outer_momentum,
+                         .beta2 = 0.999,
+                         .epsilon = 1e-8};
+}
+
 gt_state_field gt_sync_field(const char *name, gt_vec v) {
   return (gt_state_field){v.n ? name : NULL, GT_TYPE_F32, v.data, v.n};
 }

@@ -25,6 +25,8 @@ void gt_sync_copy_model_in(gt_sync *s, gt_vec model);
 /* Tells the host how an exchange changed the buffers: keep times the old ones plus `share` of
    `other`. */
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
+/* The optimizer of options.outer, which is not GT_OUTER_NONE. */
+gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options);
 /* A vector as state; left out if it is empty. */
 gt_state_field gt_sync_field(const char *name, gt_vec v);
 

@@ -10,6 +10,21 @@ const gt_sync_ops *gt_sync_of(gt_strategy strategy) {
   return tables[strategy];
 }
 
+/* The anchor and the optimizer's arrays; the differences that are sent are computed again. */
+static size_t outer_arrays(const gt_sync_options *options) {
+  if (options->outer == GT_OUTER_NONE) return 0;
+  const gt_optim_spec spec = gt_sync_outer_spec(options);
+  return 1 + gt_optim_arrays(&spec);
+}
+
+size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options) {
+  return ops->keeps + outer_arrays(options) + (options->outer != GT_OUTER_NONE);
+}
+
+size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options) {
+  return ops->saves + outer_arrays(options);
+}
+
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
   const gt_sync_options *options = &env->options;
   if (options->period < 1 || env->self >= env->nregions || (options->average && options->gradients))

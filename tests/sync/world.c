@@ -186,7 +186,10 @@ world *w_open(const w_spec *spec) {
                                      .scale = spec->scale,
                                      .average = spec->average,
                                      .gradients = spec->gradients,
-                                     .halves = spec->halves}};
+                                     .halves = spec->halves,
+                                     .outer = spec->outer,
+                                     .outer_lr = spec->outer_lr,
+                                     .outer_momentum = spec->outer_momentum}};
   w->unit = spec->topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
   w->inflight = (w->spec.outbox + w->spec.window) * w->unit;
   double total = 0;

@@ -24,6 +24,8 @@ typedef struct {
   int64_t period;
   double scale;
   bool average, gradients, halves; /* as in gt_sync_options */
+  gt_outer outer;
+  double outer_lr, outer_momentum;
   /* messages queued; messages in flight and not acknowledged */
   size_t outbox, window;
   size_t workers;         /* more than 1: gradients can be computed while workers are held */
