@@ -51,7 +51,7 @@ PAGE_FORMS = {
     r"\bgoes\s+by\b": "uses",
     r"\bbegin\s+of\b": "beginning of, start of",
     r"\bthe\s+more\s+so\b": "even more",
-    r"\b(mates|twins)\b": "stage group, replicas",
+    r"\b(mates?|twins?)\b": "stage group, replicas",
     r"\bsigns?\s+of\s+life\b": "heartbeat",
     r"\bwhat\s+(it|they|he)\s+(is|are|has|have|had|sends?|needs?|takes?)\b": "the noun",
     r"\bsays?\s+(what|which|how|where)\s(?!was)": "gives, lists, prints, returns",

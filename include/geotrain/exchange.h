@@ -53,8 +53,8 @@ void gt_wiring_close(gt_wiring *wiring);
    regions. */
 bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions);
 
-/* True if every worker's contribution goes to one region singly, which answers every worker. */
-bool gt_topology_singly(gt_topology topology);
+/* True if every worker's contribution goes to one region on its own, which answers each worker. */
+bool gt_topology_per_worker(gt_topology topology);
 /* True if the topology has a broadcast; otherwise it has only an all-reduce. */
 bool gt_topology_broadcasts(gt_topology topology);
 /* Writes gt_exchange_spec.next (nregions entries); not for a mesh.  links: of the job; bytes:
@@ -172,9 +172,9 @@ void gt_allreduce_close(gt_allreduce *r);
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
 /* Call when the region has a contribution to its next round. */
 void gt_allreduce_contribute(gt_allreduce *r);
-/* Adds a part, only if gt_topology_singly: x of a.n floats, computed by this worker (rank in the
-   region, from 1) from so many samples, becomes a part of the next contribution, which is then the
-   parts given since the last one instead of a.  b.n is 0.  x is copied. */
+/* Adds a part, only if gt_topology_per_worker: x of a.n floats, computed by this worker (rank in
+   the region, from 1) from so many samples, becomes a part of the next contribution, which is then
+   the parts given since the last one instead of a. b.n is 0. x is copied. */
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
 /* Call when the region makes no more steps (after its last contribution). */
 void gt_allreduce_leave(gt_allreduce *r);
@@ -182,11 +182,11 @@ void gt_allreduce_leave(gt_allreduce *r);
    floats, valid until the next call) and the weight of this region's contribution in it (0: there
    was none).  Call it until it returns false. */
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
-/* Takes the answer.  If gt_topology_singly, one region gets the means; the others get what it makes
-   of them. answered: this is another region: in place of the mean, gt_allreduce_next gives the
-   answer. answer: sends what this region has made of the mean that gt_allreduce_next has just given
-   (a.n + b.n floats, borrowed for the call), to be called after each; with other topologies it does
-   nothing. */
+/* Takes the answer.  If gt_topology_per_worker, one region gets the means; the others get what it
+   makes of them. answered: this is another region: in place of the mean, gt_allreduce_next gives
+   the answer. answer: sends what this region has made of the mean that gt_allreduce_next has just
+   given (a.n + b.n floats, borrowed for the call), to be called after each; with other topologies
+   it does nothing. */
 bool gt_allreduce_answered(const gt_allreduce *r);
 void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
 /* True if the round of this region's contribution has not been applied yet. */

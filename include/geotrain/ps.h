@@ -97,7 +97,7 @@ typedef struct {
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
   /* With `passes`, in place of `order` for a step or an evaluation: the worker, which is idle,
      begins this pass of the order; `begins`: it is the first one.  cost: its time by the job, 0:
-     none is given.  gt_ps_pass_made follows. */
+     none is given.  gt_ps_pass_done follows. */
   void (*pass)(void *ctx, size_t worker, const gt_ps_order *order, const gt_pipe_order *pass,
                bool begins, gt_ns cost);
   /* All passes of the order are made: the worker gives its gradient or scores, which takes no
@@ -146,13 +146,13 @@ typedef struct {
   bool judges; /* its pushes have the loss and the correct predictions (the last stage) */
 } gt_ps_stage;
 
-/* A region of one of several copies of a pipeline.  The regions of its copy, its mates, make steps
-   in lockstep; those that hold the same stages in the copies, its twins, keep their parameters
-   equal by a strategy, which gets the gradient of every step that the mates make, and may hold the
-   region before the next one.  Everything is borrowed. */
+/* A region of one of several copies of a pipeline.  The regions of its copy, its stage group, make
+   steps in lockstep; those that hold the same stages in the copies, its twins, keep their
+   parameters equal by a strategy, which gets the gradient of every step of the stage group, and may
+   hold the region before the next one.  Everything is borrowed. */
 typedef struct {
-  const size_t *mates; /* regions of the copy, ascending, the region itself too */
-  size_t nmates;
+  const size_t *stage_group; /* regions of the copy, ascending, the region itself too */
+  size_t nstage_group;
   const size_t *twins; /* one region of each copy, the region itself too; 0: there is one copy */
   size_t ntwins;
   const double *weights; /* ntwins, sum 1: of the copies */
@@ -241,7 +241,7 @@ void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
 /* Takes a worker's gradient of its batch; grads are borrowed until host.taken(worker). */
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
 /* Call when a worker has made a pass, with the time of its work and of the wait before it. */
-void gt_ps_pass_made(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait);
+void gt_ps_pass_done(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait);
 /* Takes a worker's answer to an EVAL order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
 /* Call when a message has arrived (not REPORT, MODEL, HELLO, BYE); an activation or a gradient of

@@ -71,7 +71,7 @@ gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
 size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
 /* Checks strategy and topology.  GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
-gt_status gt_ps_check_way(const gt_job *job);
+gt_status gt_ps_check_routes(const gt_job *job);
 /* Returns the way of its exchange (gt_topology_place), unless it is searched for (gt_wiring_of); of
    several copies of a pipeline that of each place.  parameters: of the whole model.  The caller
    closes it. */

@@ -27,7 +27,7 @@ void gt_pass_times_ordered(gt_pass_times *t, size_t worker, bool evaluates, gt_n
 void gt_pass_times_begins(gt_pass_times *t, size_t worker, gt_pass_kind kind, gt_ns sent,
                           gt_ns now);
 /* Call when it has reported the pass, which took so long. */
-void gt_pass_times_made(gt_pass_times *t, size_t worker, gt_ns compute, gt_ns now);
+void gt_pass_times_done(gt_pass_times *t, size_t worker, gt_ns compute, gt_ns now);
 /* Call when all its passes of the step are made; its gradient has come. */
 void gt_pass_times_ends(gt_pass_times *t, size_t worker, gt_ns now);
 void gt_pass_times_pushed(gt_pass_times *t, size_t worker, gt_ns now);

@@ -74,7 +74,7 @@ typedef struct {
   const double *weights; /* nregions, sum 1: equal or by samples */
   gt_sync_options options;
   /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
-  bool singly;
+  bool per_worker;
   gt_vec params, buffers;
   gt_optim *optim;
   gt_exchange *exchange;
@@ -132,7 +132,7 @@ void gt_sync_close(gt_sync *s);
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
-/* Calls the slot; only with env.singly. */
+/* Calls the slot; only with env.per_worker. */
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);

@@ -37,7 +37,7 @@ static gt_status check_init(const char *path) {
 
 static gt_status check_links(const gt_job *job) {
   gt_links *links = NULL;
-  GT_TRY(gt_ps_check_way(job));
+  GT_TRY(gt_ps_check_routes(job));
   GT_TRY(gt_links_create(&links, job));
   gt_links_close(links);
   return GT_OK;

@@ -11,7 +11,7 @@ const gt_topology_ops *gt_topology_of(gt_topology topology) {
   return tables[topology];
 }
 
-bool gt_topology_singly(gt_topology topology) {
+bool gt_topology_per_worker(gt_topology topology) {
   return gt_topology_of(topology)->allreduce->part != NULL;
 }
 

@@ -195,7 +195,7 @@ static void say_anew(gt_ps *ps) {
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
-  gt_ps_tell_mate(
+  gt_ps_tell_member(
       ps, peer,
       (gt_frame_header){
           .kind = GT_MSG_ADAPT, .range = (uint32_t)kind, .value = of, .detail = (uint64_t)detail});
@@ -203,8 +203,8 @@ static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
 
 /* To all other regions of the pipeline. */
 static void note_all(gt_ps *ps, int kind, size_t of, int64_t detail) {
-  for (size_t i = 0; i < ps->mates.n; i++)
-    if (i != ps->mates.self) note(ps, ps->mates.regions[i], kind, of, detail);
+  for (size_t i = 0; i < ps->stage_group.n; i++)
+    if (i != ps->stage_group.self) note(ps, ps->stage_group.regions[i], kind, of, detail);
 }
 
 /* Of an evaluation. */
@@ -414,7 +414,7 @@ static void add_change(gt_ps *ps, int64_t step, size_t from, size_t micros) {
   c->micros[c->told++] = (int64_t)micros;
 }
 
-bool gt_ps_adapt_made(gt_ps *ps) {
+bool gt_ps_adapt_committed(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return false;
   const size_t half = (size_t)ps->totals.steps % 2, from = ps->stages.micros;

@@ -1,4 +1,4 @@
-/* The plane `stages`: the regions of a pipeline, its mates, make every step together, or
+/* The plane `stages`: the regions of a pipeline, its stage group, make every step together, or
    together drop it.  A step needs the work of every region, so its gradient is there in all or
    in none; what they still have to agree on is that all gradients are finite.  Each tells all
    others, once a step, and no region applies a step before all have told it.  So a region is at
@@ -17,8 +17,8 @@
 
 #include "internal.h"
 
-static ps_mate *own_of(const gt_ps *ps) {
-  return &ps->agree.mates[ps->mates.self];
+static ps_member *own_of(const gt_ps *ps) {
+  return &ps->agree.members[ps->stage_group.self];
 }
 
 void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds) {
@@ -31,22 +31,22 @@ void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Owners become numbers among the mates. */
+/* Owners become numbers among the stage group. */
 void gt_ps_agree_open(gt_ps *ps) {
   ps_agree *a = &ps->agree;
   const gt_ps_spec *spec = &ps->spec;
-  a->mates = GT_NEW_ARRAY(ps_mate, ps->mates.n);
-  a->counts = GT_NEW_ARRAY(size_t, ps->mates.n);
+  a->members = GT_NEW_ARRAY(ps_member, ps->stage_group.n);
+  a->counts = GT_NEW_ARRAY(size_t, ps->stage_group.n);
   a->owners = GT_NEW_ARRAY(size_t, spec->nowners);
   a->of_means = ps->apart && spec->nowners > 0 && ps->between->lockstep;
   for (size_t i = 0; i < spec->nowners; i++) {
-    a->owners[i] = ps->mates.of[spec->owners[i]];
+    a->owners[i] = ps->stage_group.of[spec->owners[i]];
     if (a->owners[i] == PS_NONE) gt_bug("tensor %zu is of another copy of the pipeline", i);
-    a->mates[a->owners[i]].tensors++;
+    a->members[a->owners[i]].tensors++;
   }
-  for (size_t m = 0; m < ps->mates.n; m++)
+  for (size_t m = 0; m < ps->stage_group.n; m++)
     for (size_t i = 0; i < 2; i++)
-      a->mates[m].squares[i] = GT_NEW_ARRAY(double, a->mates[m].tensors);
+      a->members[m].squares[i] = GT_NEW_ARRAY(double, a->members[m].tensors);
   const size_t own = own_of(ps)->tensors;
   if (spec->params.data && own > 0 && own != gt_optim_tensors(spec->optim))
     gt_bug("%zu tensors of the model are this region's, and its optimizer has %zu", own,
@@ -55,9 +55,9 @@ void gt_ps_agree_open(gt_ps *ps) {
 
 void gt_ps_agree_close(gt_ps *ps) {
   ps_agree *a = &ps->agree;
-  for (size_t m = 0; a->mates && m < ps->mates.n; m++)
-    for (size_t i = 0; i < 2; i++) gt_free(a->mates[m].squares[i]);
-  gt_free(a->mates);
+  for (size_t m = 0; a->members && m < ps->stage_group.n; m++)
+    for (size_t i = 0; i < 2; i++) gt_free(a->members[m].squares[i]);
+  gt_free(a->members);
   gt_free(a->counts);
   gt_free(a->owners);
 }
@@ -65,7 +65,7 @@ void gt_ps_agree_close(gt_ps *ps) {
 /* ---- what others are told --------------------------------------------------------------------- */
 
 /* Also what this region has posted, for limits.wan_bytes. */
-void gt_ps_tell_mate(gt_ps *ps, size_t peer, gt_frame_header head) {
+void gt_ps_tell_member(gt_ps *ps, size_t peer, gt_frame_header head) {
   head.posted_bytes = (uint64_t)gt_outbox_posted(ps->outbox);
   gt_outbox_control(ps->outbox, peer, head, NULL, 0);
 }
@@ -77,11 +77,11 @@ static size_t piece(size_t first, size_t tensors) {
 }
 
 static void send_squares(gt_ps *ps, int64_t number) {
-  const ps_mate *own = own_of(ps);
+  const ps_member *own = own_of(ps);
   const double *squares = own->squares[number % 2];
-  for (size_t m = 0; m < ps->mates.n; m++)
-    for (size_t i = 0; m != ps->mates.self && i < own->tensors; i += GT_CONTROL_NUMBERS)
-      gt_outbox_control(ps->outbox, ps->mates.regions[m],
+  for (size_t m = 0; m < ps->stage_group.n; m++)
+    for (size_t i = 0; m != ps->stage_group.self && i < own->tensors; i += GT_CONTROL_NUMBERS)
+      gt_outbox_control(ps->outbox, ps->stage_group.regions[m],
                         (gt_frame_header){.kind = GT_MSG_STRATEGY,
                                           .value = (uint64_t)number,
                                           .range = (uint32_t)i},
@@ -89,7 +89,7 @@ static void send_squares(gt_ps *ps, int64_t number) {
 }
 
 static void tell_squares(gt_ps *ps, gt_vec x) {
-  ps_mate *own = own_of(ps);
+  ps_member *own = own_of(ps);
   own->squared++;
   if (own->tensors > 0) gt_optim_squares(ps->spec.optim, x, own->squares[own->squared % 2]);
   send_squares(ps, own->squared);
@@ -98,10 +98,10 @@ static void tell_squares(gt_ps *ps, gt_vec x) {
 static double norm_of(gt_ps *ps, int64_t number) {
   ps_agree *a = &ps->agree;
   double sum = 0;
-  memset(a->counts, 0, ps->mates.n * sizeof *a->counts);
+  memset(a->counts, 0, ps->stage_group.n * sizeof *a->counts);
   for (size_t i = 0; i < ps->spec.nowners; i++) {
     const size_t m = a->owners[i];
-    sum += a->mates[m].squares[number % 2][a->counts[m]++];
+    sum += a->members[m].squares[number % 2][a->counts[m]++];
   }
   return sqrt(sum);
 }
@@ -118,8 +118,8 @@ void gt_ps_agree_mean(void *ctx, gt_vec mean) {
 bool gt_ps_agree_norm(void *ctx, double *norm) {
   gt_ps *ps = ctx;
   ps_agree *a = &ps->agree;
-  for (size_t m = 0; own_of(ps)->tensors > 0 && m < ps->mates.n; m++)
-    if (a->mates[m].tensors > 0 && a->mates[m].squared <= a->taken) return false;
+  for (size_t m = 0; own_of(ps)->tensors > 0 && m < ps->stage_group.n; m++)
+    if (a->members[m].tensors > 0 && a->members[m].squared <= a->taken) return false;
   *norm = norm_of(ps, ++a->taken);
   return true;
 }
@@ -133,30 +133,30 @@ void gt_ps_agree_again(gt_ps *ps) {
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static bool all_told(const gt_ps *ps) {
-  for (size_t m = 0; m < ps->mates.n; m++)
-    if (ps->agree.mates[m].told <= ps->agree.made) return false;
+  for (size_t m = 0; m < ps->stage_group.n; m++)
+    if (ps->agree.members[m].told <= ps->agree.committed) return false;
   return true;
 }
 
-/* The step that all have told, if there is one, is made: applied, or dropped because of the first
-   mate whose gradient is not finite.  Then holds or releases the workers. */
+/* Commits the step that all have told, if there is one: it is applied, or dropped because of the
+   first member whose gradient is not finite.  Then holds or releases the workers. */
 static void advance(gt_ps *ps) {
   ps_agree *a = &ps->agree;
   if (all_told(ps)) {
-    const int64_t step = ++a->made;
+    const int64_t step = ++a->committed;
     size_t m = 0;
-    while (m < ps->mates.n && !a->mates[m].nonfinite[step % 2]) m++;
-    ps->stages.made = true;
-    ps->stages.nonfinite = m < ps->mates.n ? ps->mates.regions[m] : ps->spec.nregions;
-    if (m == ps->mates.n && ps->spec.nowners > 0 && !a->of_means)
+    while (m < ps->stage_group.n && !a->members[m].nonfinite[step % 2]) m++;
+    ps->stages.committed = true;
+    ps->stages.nonfinite = m < ps->stage_group.n ? ps->stage_group.regions[m] : ps->spec.nregions;
+    if (m == ps->stage_group.n && ps->spec.nowners > 0 && !a->of_means)
       gt_optim_norm(ps->spec.optim, norm_of(ps, step));
   }
-  gt_ps_hold(ps, PS_HOLDER_AGREE, own_of(ps)->told > a->made);
+  gt_ps_hold(ps, PS_HOLDER_AGREE, own_of(ps)->told > a->committed);
 }
 
 void gt_ps_agree_tell(gt_ps *ps, bool nonfinite) {
-  ps_mate *own = own_of(ps);
-  if (own->told != ps->agree.made)
+  ps_member *own = own_of(ps);
+  if (own->told != ps->agree.committed)
     gt_bug("a gradient came before step %lld was made", (long long)own->told);
   if (!nonfinite && !ps->agree.of_means) tell_squares(ps, ps->spec.grads);
   own->told++;
@@ -164,19 +164,19 @@ void gt_ps_agree_tell(gt_ps *ps, bool nonfinite) {
   own->nonfinite[own->told % 2] = nonfinite;
   const gt_frame_header told = {
       .kind = GT_MSG_STRATEGY, .value = (uint64_t)own->told, .detail = nonfinite};
-  for (size_t m = 0; m < ps->mates.n; m++)
-    if (m != ps->mates.self) gt_ps_tell_mate(ps, ps->mates.regions[m], told);
+  for (size_t m = 0; m < ps->stage_group.n; m++)
+    if (m != ps->stage_group.self) gt_ps_tell_member(ps, ps->stage_group.regions[m], told);
   advance(ps);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* After a resume a mate begins with the means of a round that it had announced before: one that
+/* After a resume a member begins with the means of a round that it had announced before: one that
    this region has taken, the one before it, or one after it. */
-static gt_status check_squares(const gt_ps *ps, const ps_mate *other, int64_t number, size_t first,
-                               size_t n) {
+static gt_status check_squares(const gt_ps *ps, const ps_member *other, int64_t number,
+                               size_t first, size_t n) {
   const ps_agree *a = &ps->agree;
-  const ps_mate *own = own_of(ps);
+  const ps_member *own = own_of(ps);
   const bool anew = other->squared < 0;
   const int64_t least = anew ? (a->taken > 3 ? a->taken - 2 : 1) : other->squared + 1,
                 most = (a->of_means ? own->squared : own->told) + 1;
@@ -192,7 +192,7 @@ static gt_status check_squares(const gt_ps *ps, const ps_mate *other, int64_t nu
 }
 
 /* A region tells step s + 1 when it has applied step s, of which this one has told. */
-static gt_status check_told(const gt_ps *ps, const ps_mate *other, int64_t step, int64_t mark) {
+static gt_status check_told(const gt_ps *ps, const ps_member *other, int64_t step, int64_t mark) {
   const int64_t next = other->told + 1, most = own_of(ps)->told + 1;
   if (step != next || step > most || (mark != 0 && mark != 1))
     return GT_FAIL(GT_ERR_FAULT,
@@ -215,14 +215,14 @@ bool gt_ps_agree_has_numbers(const gt_frame_header *head) {
 }
 
 gt_status gt_ps_agree_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
-  const ps_mate *other = &ps->agree.mates[ps->mates.of[from]];
+  const ps_member *other = &ps->agree.members[ps->stage_group.of[from]];
   const int64_t value = (int64_t)head->value;
   return gt_ps_agree_has_numbers(head) ? check_squares(ps, other, value, head->range,
                                                        (size_t)head->message_bytes / sizeof(double))
                                        : check_told(ps, other, value, (int64_t)head->detail);
 }
 
-static void take_squares(gt_ps *ps, ps_mate *other, int64_t number, size_t first,
+static void take_squares(gt_ps *ps, ps_member *other, int64_t number, size_t first,
                          const void *squares, size_t n) {
   const bool of_means = ps->agree.of_means;
   if (of_means && own_of(ps)->tensors == 0) return;
@@ -235,7 +235,7 @@ static void take_squares(gt_ps *ps, ps_mate *other, int64_t number, size_t first
 }
 
 void gt_ps_agree_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body) {
-  ps_mate *other = &ps->agree.mates[ps->mates.of[from]];
+  ps_member *other = &ps->agree.members[ps->stage_group.of[from]];
   const int64_t value = (int64_t)head->value;
   if (gt_ps_agree_has_numbers(head)) {
     take_squares(ps, other, value, head->range, body, (size_t)head->message_bytes / sizeof(double));
@@ -252,24 +252,24 @@ void gt_ps_agree_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
 /* All regions go on from the same step, of whose successor none has told. */
 static gt_status steps_state(gt_ps *ps, gt_state_way way) {
   ps_agree *a = &ps->agree;
-  const gt_state_field made = {"applied", GT_TYPE_I64, &a->made, 1};
-  GT_TRY(gt_state_fields(way, "sync/", &made, 1));
-  if (a->made < 0 || a->made > INT64_MAX / 2)
+  const gt_state_field committed = {"applied", GT_TYPE_I64, &a->committed, 1};
+  GT_TRY(gt_state_fields(way, "sync/", &committed, 1));
+  if (a->committed < 0 || a->committed > INT64_MAX / 2)
     return GT_FAIL(GT_ERR_CKPT, "sync/applied is %lld, which is no number of steps",
-                   (long long)a->made);
-  for (size_t m = 0; way.from && m < ps->mates.n; m++) {
-    a->mates[m].told = a->made;
-    a->mates[m].squared = a->of_means ? -1 : a->made;
+                   (long long)a->committed);
+  for (size_t m = 0; way.from && m < ps->stage_group.n; m++) {
+    a->members[m].told = a->committed;
+    a->members[m].squared = a->of_means ? -1 : a->committed;
   }
   return GT_OK;
 }
 
 gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way) {
   ps_agree *a = &ps->agree;
-  if (!a->mates) return GT_OK;
+  if (!a->members) return GT_OK;
   GT_TRY(steps_state(ps, way));
   if (!ps->agree.of_means) return GT_OK;
-  ps_mate *own = own_of(ps);
+  ps_member *own = own_of(ps);
   const bool has = own->tensors > 0;
   const gt_state_field fields[] = {
       {"told", GT_TYPE_I64, &own->squared, 1},

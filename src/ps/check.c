@@ -49,7 +49,7 @@ static gt_status check_code(uint64_t code) {
                  (long long)code, (int)GT_ERR_LIMIT, (int)GT_STOPPED);
 }
 
-static gt_status check_made(int64_t steps, int64_t least, int64_t most) {
+static gt_status check_committed(int64_t steps, int64_t least, int64_t most) {
   if (steps >= least && steps <= most) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT,
                  "it has made %lld steps of the pipeline; %lld to %lld is what can be",
@@ -58,19 +58,19 @@ static gt_status check_made(int64_t steps, int64_t least, int64_t most) {
 
 /* Steps that the peer can have made: as many as this region, and the one of which it has told. */
 static gt_status check_step(const gt_ps *ps, size_t from, int64_t steps) {
-  return ps->plane->together && ps->mates.of[from] != PS_NONE
-             ? check_made(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
+  return ps->plane->together && ps->stage_group.of[from] != PS_NONE
+             ? check_committed(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
              : GT_OK;
 }
 
 /* rounds.c says why all regions are at the same step. */
 static gt_status check_round_step(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
-  if (!ps->plane->together || ps->mates.of[from] == PS_NONE) return GT_OK;
+  if (!ps->plane->together || ps->stage_group.of[from] == PS_NONE) return GT_OK;
   if (round == ps->stages.deferred.round && ps->stages.deferred.steps >= 0)
-    return check_made(steps, ps->stages.deferred.steps, ps->stages.deferred.steps);
+    return check_committed(steps, ps->stages.deferred.steps, ps->stages.deferred.steps);
   if (round > ps->round) return check_step(ps, from, steps);
-  return check_made(steps, round == ps->round ? ps->steps_at_round : 0, ps->steps_at_round);
+  return check_committed(steps, round == ps->round ? ps->steps_at_round : 0, ps->steps_at_round);
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
@@ -90,7 +90,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for",
                    head->kind, ps->spec.strategy->name);
   if ((gt_msg_is_data(head->kind) && ps->twins.of[from] == PS_NONE) ||
-      (is_of_pipeline(head) && ps->mates.of[from] == PS_NONE))
+      (is_of_pipeline(head) && ps->stage_group.of[from] == PS_NONE))
     return GT_FAIL(GT_ERR_FAULT,
                    "a message of kind %u is from region %zu; expected one from a region that %s",
                    head->kind, from,

@@ -75,9 +75,9 @@ typedef struct {
   size_t nparams, nbuffers;
   size_t *of;  /* nworkers: the stage of each */
   float *sums; /* a block for each worker of a stage; NULL: no two stages have the same floats */
-  /* The step's gradient is there, and is announced to the mates.  made: all have then applied the
-     step, or dropped it because of the region `nonfinite`. */
-  bool given, made;
+  /* The step's gradient is there, and is announced to the stage group.  committed: all its
+     regions have applied the step, or dropped it because of the region `nonfinite`. */
+  bool given, committed;
   size_t nonfinite;
   /* A round that another region has opened after `steps` steps, of which this one is still to make
      the last; 0: none.  steps -1: another copy's region has opened it, and it is taken after the
@@ -96,16 +96,16 @@ typedef struct {
   size_t tensors, got; /* got: of the step or round after `squared` */
   int64_t squared;     /* the newest one whose squares are all here; -1: not heard since a resume */
   double *squares[2];  /* tensors, of the last two: [number % 2] */
-} ps_mate;
+} ps_member;
 
-/* What the mates agree on. */
+/* What the stage group agrees on. */
 typedef struct {
-  ps_mate *mates;
-  int64_t made;   /* steps that are made, applied or dropped */
-  size_t *owners; /* spec.nowners: among the mates */
-  size_t *counts; /* of each mate: tensors whose squares have been added */
-  bool of_means;  /* means of several copies are clipped; else gradients, if there are owners */
-  int64_t taken;  /* rounds of means whose norm the strategy has */
+  ps_member *members;
+  int64_t committed; /* steps, applied or dropped */
+  size_t *owners;    /* spec.nowners: among the stage group */
+  size_t *counts;    /* of each member: tensors whose squares have been added */
+  bool of_means;     /* means of several copies are clipped; else gradients, if there are owners */
+  int64_t taken;     /* rounds of means whose norm the strategy has */
 } ps_agree;
 
 /* The result of a chunk of the test set. */
@@ -141,7 +141,7 @@ struct gt_ps {
   gt_ps_spec spec;
   gt_sync *sync;
   const gt_sync_ops *between; /* what data is exchanged by */
-  ps_group mates;             /* of a pipeline: those that make steps together */
+  ps_group stage_group;       /* of a pipeline: those that make steps together */
   ps_group twins;             /* regions of `sync` and the exchange */
   size_t *next;               /* spec.next among the twins; NULL: there is none */
   gt_outbox *outbox;
@@ -150,7 +150,7 @@ struct gt_ps {
   bool *forwards;
   bool
       apart; /* there are several copies of a pipeline, each of which takes a round at its own step */
-  bool singly; /* the strategy gets every worker's gradient */
+  bool per_worker; /* the strategy gets every worker's gradient */
   gt_ns now;
   const struct ps_plane *plane;
   ps_worker *workers;
@@ -254,8 +254,8 @@ void gt_ps_adapt_open(gt_ps *ps);
 void gt_ps_adapt_close(gt_ps *ps);
 void gt_ps_adapt_begin(gt_ps *ps); /* a step begins here */
 void gt_ps_adapt_tell(gt_ps *ps);  /* before its gradient is announced */
-/* It is made in all regions, and counted; true: another order is in force from the next one on. */
-bool gt_ps_adapt_made(gt_ps *ps);
+/* The step is committed, and counted; true: another order is in force from the next one on. */
+bool gt_ps_adapt_committed(gt_ps *ps);
 /* A message with this header, an activation or a gradient of one, is posted, of so many bytes on
    the wire, which count under wan_bytes_limit; has come from a peer.  Also without an adapter. */
 void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double bytes, gt_ns now);
@@ -310,11 +310,11 @@ enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };
 /* The workers are held as long as one of the holders does so. */
 void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds);
 /* A message of kind STRATEGY without numbers. */
-void gt_ps_tell_mate(gt_ps *ps, size_t peer, gt_frame_header head);
+void gt_ps_tell_member(gt_ps *ps, size_t peer, gt_frame_header head);
 void gt_ps_agree_open(gt_ps *ps);
 void gt_ps_agree_close(gt_ps *ps);
-/* The step's gradient is there (spec.grads), or it is not finite: tells the mates, and holds the
-   workers until all have told. */
+/* The step's gradient is there (spec.grads), or it is not finite: tells the stage group, and holds
+   the workers until all have told. */
 void gt_ps_agree_tell(gt_ps *ps, bool nonfinite);
 /* `tell_squares` and `norm` of a gt_sync_host. */
 void gt_ps_agree_mean(void *ps, gt_vec mean);

@@ -107,7 +107,7 @@ static gt_vec reduce(gt_ps *ps) {
 }
 
 /* Gives the strategy every worker's gradient as it is, in rank order; there is no mean. */
-static gt_vec give_singly(gt_ps *ps) {
+static gt_vec give_per_worker(gt_ps *ps) {
   const size_t n = ps->spec.grads.n;
   for (size_t i = 0; i < ps->spec.nworkers; i++) {
     const ps_worker *w = &ps->workers[i];
@@ -133,7 +133,7 @@ static void sync_step(gt_ps *ps) {
   int64_t samples = gather(ps);
   if (samples > 0) {
     gt_ns from = gt_ps_clock(ps);
-    gt_vec grads = ps->singly ? give_singly(ps) : reduce(ps);
+    gt_vec grads = ps->per_worker ? give_per_worker(ps) : reduce(ps);
     gt_ps_buffers_mean(ps);
     ps->totals.update += gt_ps_clock(ps) - from;
     apply(ps, grads, samples);
@@ -466,7 +466,7 @@ static void stages_apply(gt_ps *ps) {
   gt_sync_on_gradient(ps->sync, ps->now, ps->spec.grads, samples);
 }
 
-/* The step is made in all regions of the pipeline. */
+/* The step is committed in all regions of the pipeline. */
 static void stages_end(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
@@ -479,8 +479,8 @@ static void stages_end(gt_ps *ps) {
   } else
     count_nonfinite(ps, nonfinite_region(ps));
   for (size_t w = 0; w < ps->spec.nworkers; w++) give_back(ps, w);
-  ps->stages.given = ps->stages.made = false;
-  if (gt_ps_adapt_made(ps)) gt_ps_reorder(ps);
+  ps->stages.given = ps->stages.committed = false;
+  if (gt_ps_adapt_committed(ps)) gt_ps_reorder(ps);
   after_step(ps);
 }
 
@@ -504,7 +504,7 @@ static void stages_issue(gt_ps *ps) {
 static void stages_pump(gt_ps *ps) {
   if (ps->eval.active) return;
   if (!ps->stages.given && gt_ps_outstanding(ps) && all_in(ps, W_PENDING)) stages_give(ps);
-  if (ps->stages.made) stages_end(ps);
+  if (ps->stages.committed) stages_end(ps);
   if (!gt_ps_outstanding(ps) && !ps->held && !gt_ps_frozen(ps)) stages_issue(ps);
 }
 

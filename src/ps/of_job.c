@@ -198,16 +198,17 @@ gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *sa
   const size_t n = gt_job_copies(job);
   if (n == 1) return (gt_ps_copies){0};
   const bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
-  size_t *mates = GT_NEW_ARRAY(size_t, job->nregions), *twins = GT_NEW_ARRAY(size_t, n);
+  size_t *stage_group = GT_NEW_ARRAY(size_t, job->nregions), *twins = GT_NEW_ARRAY(size_t, n);
   double *weights = GT_NEW_ARRAY(double, n), sum = 0;
-  gt_ps_copies copies = {.mates = mates,
+  gt_ps_copies copies = {.stage_group = stage_group,
                          .twins = twins,
                          .ntwins = n,
                          .weights = weights,
                          .strategy = gt_sync_of(job->sync.strategy),
                          .options = options_of(job, region, n)};
   for (size_t r = 0; r < job->nregions; r++)
-    if (gt_job_copy_of(job, r) == gt_job_copy_of(job, region)) mates[copies.nmates++] = r;
+    if (gt_job_copy_of(job, r) == gt_job_copy_of(job, region))
+      stage_group[copies.nstage_group++] = r;
   for (size_t c = 0; c < n; c++) {
     twins[c] = gt_job_twin(job, region, c);
     weights[c] = by_samples ? (double)samples[gt_job_stage_region(job, c, 0)] : 1;
@@ -218,7 +219,7 @@ gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *sa
 }
 
 void gt_ps_copies_close(gt_ps_copies *copies) {
-  gt_free((void *)(uintptr_t)copies->mates);
+  gt_free((void *)(uintptr_t)copies->stage_group);
   gt_free((void *)(uintptr_t)copies->twins);
   gt_free((void *)(uintptr_t)copies->weights);
   *copies = (gt_ps_copies){0};

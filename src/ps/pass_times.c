@@ -120,7 +120,7 @@ void gt_pass_times_begins(gt_pass_times *t, size_t worker, gt_pass_kind kind, gt
   w->kind = kind;
 }
 
-void gt_pass_times_made(gt_pass_times *t, size_t worker, gt_ns compute, gt_ns now) {
+void gt_pass_times_done(gt_pass_times *t, size_t worker, gt_ns compute, gt_ns now) {
   worker_times *w = &t->workers[worker];
   if (t->ended || w->doing != PASSING) return;
   book(&w->sums, now - w->since, (gt_phase)w->kind, compute, GT_PHASE_UPDATE);

@@ -99,7 +99,7 @@ gt_status gt_ps_passes_done(gt_ps_passes *g, size_t worker, gt_ns compute, gt_ns
   worker_passes *w = &g->workers[worker];
   w->compute += compute;
   w->wait += wait;
-  gt_pass_times_made(g->times, worker, compute, now(g));
+  gt_pass_times_done(g->times, worker, compute, now(g));
   return g->ended ? GT_OK : gt_pipe_region_done(g->now->region, worker);
 }
 
@@ -379,7 +379,7 @@ void gt_ps_order_worker(gt_ps *ps, size_t worker, const gt_ps_order *order) {
     ps->spec.host.order(ps->spec.host.ctx, worker, order);
 }
 
-void gt_ps_pass_made(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait) {
+void gt_ps_pass_done(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait) {
   must(ps, gt_ps_passes_done(ps->passes, worker, compute, wait));
 }
 

@@ -1,9 +1,9 @@
 /* The PS: created from its spec, driven by events; each event ends by doing whatever it has made
    possible.  What the exchange and the strategy ask of it.
 
-   A region makes steps with its mates and exchanges data with its twins: both are all regions, or of
-   several copies of a pipeline those of its copy, and those with the same stages in others.
-   Strategy and exchange count the regions of their group from 0. */
+   A region makes steps with its stage group and exchanges data with its twins: both are all
+   regions, or of several copies of a pipeline those of its copy, and those with the same stages in
+   others.  Strategy and exchange count the regions of their group from 0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,9 +137,9 @@ static void close_group(ps_group *g) {
 static void open_groups(gt_ps *ps) {
   const gt_ps_copies *c = &ps->spec.copies;
   ps->apart = c->ntwins > 0;
-  if (ps->apart && (!ps->plane->together || gt_topology_singly(ps->spec.topology)))
+  if (ps->apart && (!ps->plane->together || gt_topology_per_worker(ps->spec.topology)))
     gt_bug("copies of a pipeline need stages, and no region that makes all steps");
-  open_group(&ps->mates, ps, c->mates, c->nmates);
+  open_group(&ps->stage_group, ps, c->stage_group, c->nstage_group);
   open_group(&ps->twins, ps, c->twins, c->ntwins);
   ps->between = ps->apart ? c->strategy : ps->spec.strategy;
   if (!ps->spec.next) return;
@@ -152,7 +152,7 @@ static void open_groups(gt_ps *ps) {
 
 static void close_groups(gt_ps *ps) {
   gt_free(ps->next);
-  close_group(&ps->mates);
+  close_group(&ps->stage_group);
   close_group(&ps->twins);
 }
 
@@ -220,7 +220,7 @@ static void open_strategy(gt_ps *ps) {
   const gt_sync_env env = {.nregions = ps->twins.n,
                            .self = ps->twins.self,
                            .weights = ps->apart ? spec->copies.weights : spec->weights,
-                           .singly = ps->singly,
+                           .per_worker = ps->per_worker,
                            .options = ps->apart ? spec->copies.options : spec->options,
                            .params = spec->params,
                            .buffers = spec->buffers,
@@ -248,7 +248,8 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->round = ps->whole_round = ps->own_written = spec->round;
   open_outbox(ps);
   gt_ps_eval_open(ps);
-  ps->singly = gt_topology_singly(spec->topology) && spec->strategy->on_part && !spec->local_async;
+  ps->per_worker =
+      gt_topology_per_worker(spec->topology) && spec->strategy->on_part && !spec->local_async;
   open_exchange(ps);
   open_strategy(ps);
   use_outbox(ps);

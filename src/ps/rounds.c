@@ -106,7 +106,7 @@ static void defer(gt_ps *ps, int64_t round, gt_status code, int64_t steps) {
 /* The round of another region, which has made so many steps, waits for a step.  A round of another
    copy: it is taken as if this region had opened it. */
 static bool must_wait(const gt_ps *ps, size_t from, int64_t steps) {
-  if (ps->mates.of[from] == PS_NONE) return ps->stages.given;
+  if (ps->stage_group.of[from] == PS_NONE) return ps->stages.given;
   return ps->plane->together && steps > ps->totals.steps;
 }
 
@@ -115,7 +115,7 @@ void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   const gt_status code = (gt_status)head->detail;
   hold_outboxes(ps);
   if (round > ps->round && must_wait(ps, from, steps)) {
-    defer(ps, round, code, ps->mates.of[from] == PS_NONE ? -1 : steps);
+    defer(ps, round, code, ps->stage_group.of[from] == PS_NONE ? -1 : steps);
   } else if (round > ps->round) {
     const bool waits = ps->stages.deferred.round == round;
     const gt_status other = waits ? ps->stages.deferred.code : GT_OK;

@@ -465,7 +465,7 @@ static gt_status check_clock(const gt_run *run) {
 
 static gt_status open_links(gt_run *run) {
   gt_status status = gt_links_create(&run->links, run->job);
-  if (status == GT_OK) status = gt_ps_check_way(run->job);
+  if (status == GT_OK) status = gt_ps_check_routes(run->job);
   if (status == GT_OK) status = check_clock(run);
   return agree(run, status);
 }

@@ -252,7 +252,7 @@ static void pushed(sim_region *r, size_t worker) {
   gt_ns now = gt_timeline_now(r->timeline);
   r->sim->moved = gt_timeline_at(r->timeline);
   if (r->pipe && r->passing[worker]) {
-    gt_ps_pass_made(r->ps, worker, push.compute, push.wait);
+    gt_ps_pass_done(r->ps, worker, push.compute, push.wait);
     return;
   }
   if (order->kind == GT_PS_EVAL) {
@@ -365,7 +365,7 @@ static gt_status check_pipe(const gt_sim_spec *spec) {
 static gt_status check(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
   GT_TRY(gt_cost_check(job, "to simulate"));
-  GT_TRY(gt_ps_check_way(job));
+  GT_TRY(gt_ps_check_routes(job));
   GT_TRY(check_pipe(spec));
   for (size_t a = 0; a < job->nregions; a++) {
     const gt_link_spec *links = gt_links_from(spec->links, a);

@@ -10,7 +10,7 @@
 typedef struct {
   gt_sync base;
   gt_allreduce *steps;
-  gt_vec grads;      /* the own gradient until its round is applied; no data with env.singly */
+  gt_vec grads;      /* the own gradient until its round is applied; no data with env.per_worker */
   gt_vec mean;       /* host.norm: of a complete round, until the norm is known */
   int64_t unclipped; /* 1: it is there */
 } ssgd;
@@ -70,7 +70,7 @@ static void ssgd_open(gt_sync *s) {
                                    .changed = advance,
                                    .ctx = s};
   const size_t n = s->env.params.n;
-  a->grads = s->env.singly ? gt_vec_of(NULL, n) : gt_sync_vec(s, n);
+  a->grads = s->env.per_worker ? gt_vec_of(NULL, n) : gt_sync_vec(s, n);
   a->mean = s->env.host.norm ? gt_sync_vec(s, n) : gt_vec_of(NULL, n);
   a->steps = gt_allreduce_open(s->env.exchange, &spec, a->grads, gt_vec_of(NULL, 0));
 }
@@ -106,7 +106,7 @@ static bool ssgd_drained(const gt_sync *s) {
 }
 
 static bool keeps_grads(const gt_sync *s) {
-  return !s->env.singly && gt_allreduce_waiting(((const ssgd *)s)->steps);
+  return !s->env.per_worker && gt_allreduce_waiting(((const ssgd *)s)->steps);
 }
 
 static gt_status ssgd_state(gt_sync *s, gt_state_way way) {

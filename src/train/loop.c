@@ -11,18 +11,18 @@ gt_ns gt_server_keepalive(const gt_server *s) {
   return gt_from_seconds(limit / 4 < 5 ? limit / 4 : 5);
 }
 
-static void pass_made(gt_server *s, size_t worker, const gt_push_msg *p) {
+static void pass_done(gt_server *s, size_t worker, const gt_push_msg *p) {
   if (!s->stages)
     gt_panic(GT_ERR_FAULT, "worker %zu of region %s pushed a pass, and there is no pipeline",
              worker, s->run->region);
-  gt_ps_pass_made(s->ps, worker, p->compute_ns, p->wait_ns);
+  gt_ps_pass_done(s->ps, worker, p->compute_ns, p->wait_ns);
 }
 
 void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
                       const float *buffers, gt_ns now) {
   if (s->stages) gt_server_stages_pushed(s->stages, worker, p);
   if (p->kind == GT_PUSH_PASS) {
-    pass_made(s, worker, p);
+    pass_done(s, worker, p);
     return;
   }
   gt_ps_push push = {.samples = p->samples,

@@ -190,7 +190,7 @@ void gt_server_remove_newer(const gt_server *s, int64_t round) {
 
 /* True if the lead's final model is of the same job and round: no region has anything left to
    train. */
-static bool made_again(const gt_server *s, int64_t round) {
+static bool committed_again(const gt_server *s, int64_t round) {
   char path[1300];
   gt_ckpt_source *model;
   gt_ckpt_info info;
@@ -210,7 +210,7 @@ void gt_server_remove_final_model(const gt_server *s, int64_t round) {
   gt_ps_look(s->ps, gt_server_now(s), &v);
   bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
   if (trains) gt_ckpt_remove_final_model(run->run_dir, run->region);
-  if (trains || (run->roles.is_lead && !made_again(s, round)))
+  if (trains || (run->roles.is_lead && !committed_again(s, round)))
     gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 

@@ -8,7 +8,7 @@ sed 's/micro_batches: 12, adapt: true/micro_batches: 2, adapt: micro_batches/; s
 
 # numbers_of RUN: of both copies, for stages_judge.
 numbers_of() { { numbers "$1" east | sed 's|^|1/|'; numbers "$1" london | sed 's|^|2/|'; } | tr '\n' ' '; }
-# judged_copies NAME RUN JOB WORDS...: the mates of each copy change alike, and the parameters are
+# judged_copies NAME RUN JOB WORDS...: the regions of each copy change alike, and the parameters are
 # those of one process with the same numbers.
 judged_copies() {
   local name=$1 run=$2 job=$3

@@ -281,10 +281,10 @@ static void the_order_that_is_told_is_taken(void) {
 /* To its copy alone it tells of the links, and hears of them from there; the next step begins when
    the twin's gradient is there, too. */
 static void copies_measure_for_themselves(void) {
-  static const size_t mates[] = {0, 1, 2}, twins[] = {SELF, TWIN};
+  static const size_t stage_group[] = {0, 1, 2}, twins[] = {SELF, TWIN};
   static const double weights[] = {0.5, 0.5};
-  const gt_ps_copies two = {.mates = mates,
-                            .nmates = STAGES,
+  const gt_ps_copies two = {.stage_group = stage_group,
+                            .nstage_group = STAGES,
                             .twins = twins,
                             .ntwins = 2,
                             .weights = weights,

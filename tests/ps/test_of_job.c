@@ -141,7 +141,7 @@ static void test_options_of_copies(void) {
   gt_ps_copies of = gt_ps_copies_of(job, 3, samples);
   assert_ptr_equal(of.strategy, gt_sync_of(GT_STRATEGY_ASGD_GA));
   assert_true(of.options.scale == 0.5 && of.options.period == 3);
-  assert_true(of.nmates == 2 && of.mates[0] == 2 && of.mates[1] == 3);
+  assert_true(of.nstage_group == 2 && of.stage_group[0] == 2 && of.stage_group[1] == 3);
   assert_true(of.ntwins == 2 && of.twins[0] == 1 && of.twins[1] == 3);
   assert_true(of.weights[0] == 0.75 && of.weights[1] == 0.25);
   gt_ps_copies_close(&of);

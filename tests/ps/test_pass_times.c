@@ -16,17 +16,17 @@ static void test_a_step(void) {
   gt_pass_times_ordered(t, 0, false, 0, 110);
   gt_pass_times_ordered(t, 1, false, 0, 110);
   gt_pass_times_begins(t, 0, GT_PASS_F, GT_NEVER, 110);
-  gt_pass_times_made(t, 0, 25, 140);               /* 5 longer than it computed */
+  gt_pass_times_done(t, 0, 25, 140);               /* 5 longer than it computed */
   gt_pass_times_begins(t, 1, GT_PASS_F, 122, 140); /* sent while it waited */
-  gt_pass_times_made(t, 1, 10, 150);
+  gt_pass_times_done(t, 1, 10, 150);
   gt_pass_times_begins(t, 0, GT_PASS_BW, 30, 170); /* sent before it waited */
-  gt_pass_times_made(t, 0, 40, 210);
+  gt_pass_times_done(t, 0, 40, 210);
   gt_pass_times_ends(t, 0, 210);
   gt_pass_times_pushed(t, 0, 213);
   gt_pass_times_begins(t, 1, GT_PASS_W, GT_NEVER, 220);
   is(t, 1, 0, 225, GT_PHASE_BACKWARD_WEIGHT, 5); /* in flight */
   is(t, 0, 0, 225, GT_PHASE_STEP_END, 12);
-  gt_pass_times_made(t, 1, 10, 230);
+  gt_pass_times_done(t, 1, 10, 230);
   gt_pass_times_ends(t, 1, 230);
   gt_pass_times_pushed(t, 1, 231);
   gt_pass_times_ordered(t, 0, false, 40, 280); /* held for 40 after 231, then 9 of the PS's work */
@@ -49,7 +49,7 @@ static void test_an_evaluation(void) {
   gt_pass_times *t = gt_pass_times_create(1);
   gt_pass_times_ordered(t, 0, true, 0, 50); /* times begin here */
   gt_pass_times_begins(t, 0, GT_PASS_F, GT_NEVER, 60);
-  gt_pass_times_made(t, 0, 5, 65);
+  gt_pass_times_done(t, 0, 5, 65);
   gt_pass_times_ends(t, 0, 65);
   gt_pass_times_pushed(t, 0, 65);
   gt_pass_times_ordered(t, 0, false, 0, 90);
@@ -85,7 +85,7 @@ static void test_they_add_up(void) {
       gt_pass_times_begins(t, w, (gt_pass_kind)(i % 4), i % 3 ? any : GT_NEVER, now);
       break;
     case 2:
-      gt_pass_times_made(t, w, any % 50, now);
+      gt_pass_times_done(t, w, any % 50, now);
       break;
     case 3:
       gt_pass_times_ends(t, w, now);

@@ -384,9 +384,9 @@ static void test_groups(void) {
                                 .message_bytes = w->regions[0].nparams * sizeof(float)};
   const gt_frame_header told = {.kind = GT_MSG_STRATEGY, .value = 1};
   for (size_t from = 1; from < w->n; from++) {
-    const bool twin = from == 1, mate = from == 2;
+    const bool twin = from == 1, member = from == 2;
     assert_int_equal(gt_ps_message(w->regions[0].ps, from, &told, NULL, w->now),
-                     mate ? GT_OK : GT_ERR_FAULT);
+                     member ? GT_OK : GT_ERR_FAULT);
     if (twin) continue;
     assert_int_equal(gt_ps_message(w->regions[0].ps, from, &data, body, w->now), GT_ERR_FAULT);
     assert_non_null(strstr(

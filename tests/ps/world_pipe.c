@@ -235,7 +235,7 @@ static void open_region(w_region *r) {
   r->nworkers = p_shape_of(r)->nworkers;
   r->nparams = p_shape_of(r)->nparams;
   r->nbuffers = p_shape_of(r)->nbuffers;
-  for (size_t p = 0; p < s->places; p++) m->mates[p] = p * s->copies + m->copy;
+  for (size_t p = 0; p < s->places; p++) m->stage_group[p] = p * s->copies + m->copy;
   for (size_t c = 0; c < s->copies; c++) m->twins[c] = m->place * s->copies + c;
   for (size_t k = 0; k < r->world->n; k++) m->next[k] = next_of(s, k);
   m->judge = p_open_optim(r, true);
@@ -303,8 +303,8 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
   spec->heartbeat = s->heartbeat;
   spec->keepalive = s->keepalive;
   if (s->copies == 1) return;
-  spec->copies = (gt_ps_copies){.mates = m->mates,
-                                .nmates = s->places,
+  spec->copies = (gt_ps_copies){.stage_group = m->stage_group,
+                                .nstage_group = s->places,
                                 .twins = m->twins,
                                 .ntwins = s->copies,
                                 .weights = pipe->copy_weights,
@@ -413,7 +413,7 @@ static void pipe_resumed(w_region *r, int64_t round, int64_t newest) {
   const gt_ps_view v = w_look(r->world, r->id);
   int64_t *steps_at = r->world->pipe->steps_at[m->copy];
   for (int64_t k = newest + 1; k < P_ROUNDS; k++) steps_at[k] = -1;
-  m->made = v.steps;
+  m->committed = v.steps;
   m->bad = v.nonfinite;
   memcpy(m->must, r->params, r->nparams * sizeof(float));
   memcpy(m->must + r->nparams, r->buffers, r->nbuffers * sizeof(float));

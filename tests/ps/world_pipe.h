@@ -7,11 +7,11 @@
 #define P_ROUNDS 1024
 
 typedef struct {
-  size_t copy, place, next[W_PLACES], mates[P_PLACES], twins[P_COPIES];
+  size_t copy, place, next[W_PLACES], stage_group[P_PLACES], twins[P_COPIES];
   int64_t evaluated; /* the step after which the last evaluation was ordered */
   /* With every event followed: the expected model, steps and dropped steps. */
   float must[P_FLOATS];
-  int64_t made, bad;
+  int64_t committed, bad;
   gt_optim *judge;
 } p_member;
 

@@ -126,7 +126,7 @@ static void contribute(const world *w, judgement *all, size_t copy) {
   const int64_t most = averages(w) ? w->spec.period : 1, end = w->spec.steps[copy];
   float grads[P_PLACES][P_FLOATS] = {0};
   all->takes_part[copy] = false;
-  for (int64_t made = 0; made < most && all->next[copy] < end;) {
+  for (int64_t committed = 0; committed < most && all->next[copy] < end;) {
     const int64_t batch = all->next[copy]++;
     if (p_is_dropped(w, copy, batch)) {
       w->pipe->cases.dropped++;
@@ -137,7 +137,7 @@ static void contribute(const world *w, judgement *all, size_t copy) {
       compute(p_region_at(w, p, copy), batch, all->of[p][copy].model, grads[p]);
     if (averages(w)) step(w, all, copy, grads);
     all->takes_part[copy] = true;
-    made++;
+    committed++;
   }
   for (size_t p = 0; p < w->spec.places; p++)
     memcpy(all->of[p][copy].gives, averages(w) ? all->of[p][copy].model : grads[p],
@@ -286,14 +286,15 @@ void p_hear(w_region *r, size_t from, const w_frame *f) {
 static void make_step(w_region *r) {
   world *w = r->world;
   p_member *m = p_member_of(r);
-  const int64_t batch = m->made;
+  const int64_t batch = m->committed;
   float parts[P_PLACES][P_FLOATS], before[P_FLOATS] = {0};
   for (size_t p = 0; p < w->spec.places; p++) {
-    const w_region *mate = &w->regions[m->mates[p]];
+    const w_region *member = &w->regions[m->stage_group[p]];
     const p_push *all[W_DESKS];
-    for (size_t k = 0; k < mate->nworkers; k++) all[k] = &mate->workers[k].pushed[batch % 2];
-    for (size_t j = 0; j < mate->nparams; j++) parts[p][j] = gradient_of(p_shape_of(mate), all, j);
-    for (size_t j = 0; mate == r && j < r->nbuffers; j++)
+    for (size_t k = 0; k < member->nworkers; k++) all[k] = &member->workers[k].pushed[batch % 2];
+    for (size_t j = 0; j < member->nparams; j++)
+      parts[p][j] = gradient_of(p_shape_of(member), all, j);
+    for (size_t j = 0; member == r && j < r->nbuffers; j++)
       before[j] = buffer_of(p_shape_of(r), all, j);
   }
   gt_optim_step_of(m->judge, gt_vec_of(m->must, r->nparams), gt_vec_of(parts[m->place], r->nparams),
@@ -308,9 +309,9 @@ void p_follow(w_region *r) {
   p_member *m = p_member_of(r);
   const gt_ps_view v = w_look(w, r->id);
   if (!is_followed(&w->spec)) return;
-  w_check(w, v.steps <= m->made + 1);
-  if (v.steps > m->made && v.nonfinite == m->bad) make_step(r);
-  m->made = v.steps;
+  w_check(w, v.steps <= m->committed + 1);
+  if (v.steps > m->committed && v.nonfinite == m->bad) make_step(r);
+  m->committed = v.steps;
   m->bad = v.nonfinite;
   w_check(w, w_same(r->params, m->must, r->nparams));
   for (size_t j = 0; j < r->nbuffers; j++)

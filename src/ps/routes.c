@@ -1,5 +1,5 @@
-/* By which way the regions of a job exchange: what a job may ask for, and which region is next to
-   which.  Of several copies of a pipeline, regions with the same stages have a way of their own. */
+/* The routes of a job: which topologies a job may ask for, and the next hop of each region.  Of
+   several replicas of a pipeline, the regions with the same stages have routes of their own. */
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
@@ -8,7 +8,7 @@ static gt_topology topology_of(const gt_job *job) {
   return job->sync.central ? GT_TOPOLOGY_CENTRAL : job->sync.topology;
 }
 
-gt_status gt_ps_check_way(const gt_job *job) {
+gt_status gt_ps_check_routes(const gt_job *job) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
   if (job->sync.central && !strategy->waits)
     return GT_FAIL(GT_ERR_JOB,
