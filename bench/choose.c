@@ -23,7 +23,7 @@ typedef struct {
   double beyond, worst; /* sum and most of how far the choice is off */
   double took_s, most_s;
   int64_t found; /* the choice takes least */
-  int chosen[GT_WIRING_KINDS];
+  int chosen[GT_TOPOLOGY_KINDS];
 } sums;
 
 /* ---- a long search --------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ typedef struct {
 static void shake(gt_rng *rng, gt_topology topology, size_t *next, size_t n) {
   size_t r = gt_rng_below(rng, n), to = gt_rng_below(rng, n);
   if (topology == GT_TOPOLOGY_TREE) {
-    (void)gt_wiring_move(next, r, to);
+    (void)gt_topology_move(next, r, to);
     return;
   }
   if (to == r || to == next[r]) return; /* the region after r goes behind `to` */
@@ -43,7 +43,7 @@ static void shake(gt_rng *rng, gt_topology topology, size_t *next, size_t n) {
 }
 
 /* Simulated annealing from the choice itself and from a poor start. */
-static double search(gt_rng *rng, wiring_world *w, gt_topology topology, const size_t *from,
+static double search(gt_rng *rng, topology_world *w, gt_topology topology, const size_t *from,
                      double seconds) {
   const size_t n = w->job.nregions, size = n * sizeof(size_t);
   size_t at[DICE_MOST], next[DICE_MOST];
@@ -53,7 +53,7 @@ static double search(gt_rng *rng, wiring_world *w, gt_topology topology, const s
     const double heat = 0.05 * seconds * (1 - (double)i / SEARCH);
     memcpy(next, at, size);
     for (size_t k = 1 + gt_rng_below(rng, 3); k > 0; k--) shake(rng, topology, next, n);
-    const double found = gt_wiring_simulate(w, topology, next, now + 3 * heat);
+    const double found = gt_topology_simulate(w, topology, next, now + 3 * heat);
     if (found > now && gt_rng_uniform(rng) >= exp((now - found) / (heat + 1e-12))) continue;
     memcpy(at, next, size);
     now = found;
@@ -62,13 +62,13 @@ static double search(gt_rng *rng, wiring_world *w, gt_topology topology, const s
   return least;
 }
 
-static double long_search(gt_rng *rng, wiring_world *w, const gt_wiring_choice *c) {
-  const gt_wiring_score *tree = &c->of[GT_TOPOLOGY_TREE], *ring = &c->of[GT_TOPOLOGY_RING];
-  const double least = search(rng, w, GT_TOPOLOGY_TREE, tree->wiring.next, tree->seconds);
-  return fmin(least, search(rng, w, GT_TOPOLOGY_RING, ring->wiring.next, ring->seconds));
+static double long_search(gt_rng *rng, topology_world *w, const gt_topology_choice *c) {
+  const gt_topology_score *tree = &c->of[GT_TOPOLOGY_TREE], *ring = &c->of[GT_TOPOLOGY_RING];
+  const double least = search(rng, w, GT_TOPOLOGY_TREE, tree->routes.next, tree->seconds);
+  return fmin(least, search(rng, w, GT_TOPOLOGY_RING, ring->routes.next, ring->seconds));
 }
 
-static double brute_force(wiring_world *w) {
+static double brute_force(topology_world *w) {
   dice_best best = {.seconds = INFINITY};
   dice_try(&best, w, GT_TOPOLOGY_MESH, NULL);
   dice_all_trees(&best, w);
@@ -78,7 +78,7 @@ static double brute_force(wiring_world *w) {
 
 /* ---- whole runs ------------------------------------------------------------------------------ */
 
-static double train_s(const gt_job *job, const gt_wiring *wiring, size_t parameters) {
+static double train_s(const gt_job *job, const gt_routes *routes, size_t parameters) {
   int64_t samples[DICE_MOST];
   gt_links *links = NULL;
   gt_sim *sim = NULL;
@@ -86,7 +86,7 @@ static double train_s(const gt_job *job, const gt_wiring *wiring, size_t paramet
   for (size_t r = 0; r < job->nregions; r++) samples[r] = 1000;
   if (gt_links_create(&links, job) != GT_OK) gt_bug("%s", gt_error_text());
   const gt_sim_spec spec = {
-      .job = job, .links = links, .parameters = parameters, .samples = samples, .wiring = wiring};
+      .job = job, .links = links, .parameters = parameters, .samples = samples, .routes = routes};
   if (gt_sim_run(&sim, &spec) != GT_OK) gt_bug("%s", gt_error_text());
   gt_sim_look(sim, &totals);
   gt_sim_close(sim);
@@ -95,24 +95,25 @@ static double train_s(const gt_job *job, const gt_wiring *wiring, size_t paramet
 }
 
 /* Seconds of a round: what a run of more steps takes more. */
-static double run_s(gt_job *job, const gt_wiring *wiring, size_t parameters) {
+static double run_s(gt_job *job, const gt_routes *routes, size_t parameters) {
   job->train.until.steps = FEW;
-  const double few_s = train_s(job, wiring, parameters);
+  const double few_s = train_s(job, routes, parameters);
   job->train.until.steps = MANY;
-  return (train_s(job, wiring, parameters) - few_s) / (MANY - FEW);
+  return (train_s(job, routes, parameters) - few_s) / (MANY - FEW);
 }
 
 /* Seconds of a round of the job by the choice; *least: of the best of all. */
-static double whole_runs(gt_job *job, const gt_wiring_choice *c, size_t parameters, double *least) {
+static double whole_runs(gt_job *job, const gt_topology_choice *c, size_t parameters,
+                         double *least) {
   size_t next[DICE_MOST];
-  const double is = run_s(job, &c->of[c->best].wiring, parameters);
-  *least = fmin(is, run_s(job, &(gt_wiring){.topology = GT_TOPOLOGY_MESH}, parameters));
+  const double is = run_s(job, &c->of[c->best].routes, parameters);
+  *least = fmin(is, run_s(job, &(gt_routes){.topology = GT_TOPOLOGY_MESH}, parameters));
   for (size_t h = 0; h < job->nregions; h++) {
     for (size_t r = 0; r < job->nregions; r++) next[r] = h;
-    *least = fmin(*least, run_s(job, &(gt_wiring){GT_TOPOLOGY_HUB, next}, parameters));
+    *least = fmin(*least, run_s(job, &(gt_routes){GT_TOPOLOGY_HUB, next}, parameters));
   }
-  for (size_t k = 0; k < GT_WIRING_KINDS; k++)
-    if (!isnan(c->of[k].seconds)) *least = fmin(*least, run_s(job, &c->of[k].wiring, parameters));
+  for (size_t k = 0; k < GT_TOPOLOGY_KINDS; k++)
+    if (!isnan(c->of[k].seconds)) *least = fmin(*least, run_s(job, &c->of[k].routes, parameters));
   job->sync.topology = GT_TOPOLOGY_TREE;
   *least = fmin(*least, run_s(job, NULL, parameters));
   job->sync.topology = GT_TOPOLOGY_RING;
@@ -125,11 +126,11 @@ static double whole_runs(gt_job *job, const gt_wiring_choice *c, size_t paramete
 static void one(sums *all, const char *what, uint64_t seed, const dice_spec *d) {
   gt_rng rng = gt_rng_make(seed, 0, d->n, 7);
   gt_job *job = dice_throw(&rng, d);
-  gt_wiring_choice c;
-  wiring_world w;
+  gt_topology_choice c;
+  topology_world w;
   const clock_t from = clock();
-  if (gt_wiring_choose(&c, job, NULL, d->parameters, 0) != GT_OK ||
-      gt_wiring_world_open(&w, job, NULL, d->parameters, 0) != GT_OK)
+  if (gt_topology_choose(&c, job, NULL, d->parameters, 0) != GT_OK ||
+      gt_topology_world_open(&w, job, NULL, d->parameters, 0) != GT_OK)
     gt_bug("%s", gt_error_text());
   const double took_s = (double)(clock() - from) / CLOCKS_PER_SEC;
   double is = c.of[c.best].seconds, least = is;
@@ -146,8 +147,8 @@ static void one(sums *all, const char *what, uint64_t seed, const dice_spec *d) 
   all->most_s = fmax(all->most_s, took_s);
   all->found += beyond <= SHARE;
   all->chosen[c.best]++;
-  gt_wiring_world_close(&w);
-  gt_wiring_choice_close(&c);
+  gt_topology_world_close(&w);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 

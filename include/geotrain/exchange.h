@@ -41,17 +41,18 @@ typedef struct {
 
 /* ---- topologies of a job --------------------------------------------------------------------- */
 
-/* By which way regions exchange.  next: as in gt_exchange_spec; NULL with a mesh; owned. */
+/* The topology of a run, and the next hop of each region.  next: as in gt_exchange_spec; NULL with a
+   mesh; owned. */
 typedef struct {
   gt_topology topology;
   size_t *next;
-} gt_wiring;
+} gt_routes;
 
-gt_wiring gt_wiring_copy(const gt_wiring *wiring, size_t nregions);
-void gt_wiring_close(gt_wiring *wiring);
+gt_routes gt_routes_copy(const gt_routes *routes, size_t nregions);
+void gt_routes_close(gt_routes *routes);
 /* True if it can be: a hub or tree has one root, to which every region comes; a ring has all
    regions. */
-bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions);
+bool gt_routes_sound(const gt_routes *routes, size_t nregions);
 
 /* True if every worker's contribution goes to one region on its own, which answers each worker. */
 bool gt_topology_per_worker(gt_topology topology);
@@ -59,8 +60,8 @@ bool gt_topology_per_worker(gt_topology topology);
 bool gt_topology_broadcasts(gt_topology topology);
 /* Writes gt_exchange_spec.next (nregions entries); not for a mesh.  links: of the job; bytes:
    message size; hub: of hub and central, the region; nregions: that which the others reach soonest.
-   The result is the same in every region.  tree: that of a hub; gt_wiring_choose finds better ones.
-   ring: the ring whose slowest link is fastest (up to 8 regions); with more regions, each is
+   The result is the same in every region.  tree: that of a hub; gt_topology_choose finds better
+   ones.  ring: the ring whose slowest link is fastest (up to 8 regions); with more regions, each is
    followed by its nearest unused one. */
 void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
                        size_t hub, size_t *next);
@@ -174,7 +175,7 @@ void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
 void gt_allreduce_contribute(gt_allreduce *r);
 /* Adds a part, only if gt_topology_per_worker: x of a.n floats, computed by this worker (rank in
    the region, from 1) from so many samples, becomes a part of the next contribution, which is then
-   the parts given since the last one instead of a. b.n is 0. x is copied. */
+   the parts given since the last one instead of a.  b.n is 0.  x is copied. */
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
 /* Call when the region makes no more steps (after its last contribution). */
 void gt_allreduce_leave(gt_allreduce *r);

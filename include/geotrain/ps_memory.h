@@ -28,7 +28,7 @@ typedef struct {
   bool modelled; /* links are emulated, or the clock is virtual */
   bool apart;    /* its ranks share no memory: they are on several hosts */
   /* Of several copies: the way of their exchange.  Else not read. */
-  const gt_wiring *wiring;
+  const gt_routes *routes;
 } gt_ps_setting;
 
 /* Fills in the need.  pipe: of the region's copy or, with regions alike, of another one. */

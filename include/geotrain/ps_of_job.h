@@ -32,7 +32,7 @@ typedef struct {
   const gt_job *job;
   const gt_order *order; /* of the region; in a pipeline, with the samples of its first stage */
   const gt_links *links;
-  const gt_wiring *wiring;
+  const gt_routes *routes;
   const double *weights; /* gt_ps_weights_of */
   const size_t *workers; /* gt_ps_workers_of */
   size_t parameters;     /* of the model, or of its part that the region has */
@@ -72,12 +72,12 @@ size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
 /* Checks strategy and topology.  GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
 gt_status gt_ps_check_routes(const gt_job *job);
-/* Returns the way of its exchange (gt_topology_place), unless it is searched for (gt_wiring_of); of
-   several copies of a pipeline that of each place.  parameters: of the whole model.  The caller
+/* Returns the routes of its exchange (gt_topology_place), unless it is searched for (gt_routes_of);
+   of several copies of a pipeline that of each place.  parameters: of the whole model.  The caller
    closes it. */
-gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters);
-/* Returns gt_wiring_sound; of several copies of a pipeline, for the regions of each place. */
-bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring);
+gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t parameters);
+/* Returns gt_routes_sound; of several copies of a pipeline, for the regions of each place. */
+bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes);
 /* Returns `workers` of its exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);
 

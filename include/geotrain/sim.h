@@ -19,7 +19,7 @@ typedef struct {
   const gt_ps_tests *tests;   /* nregions; NULL: no region has a test set */
   const gt_pipe_job *pipe;    /* of a job with a pipeline, its first copy; else NULL */
   gt_pipe_job **pipes;        /* of all its copies (gt_job_copies); NULL: there is one */
-  const gt_wiring *wiring;    /* by which regions exchange; NULL: as the job says (gt_wiring_of) */
+  const gt_routes *routes;    /* of exchanges; NULL: as the job says (gt_routes_of) */
   /* What a region decides at run time, as for its record: after how many of its steps, and
      gt_ps_host.decided.  NULL: it is not said. */
   void (*decided)(const gt_job *job, size_t region, int64_t step, const char *what,

@@ -7,42 +7,42 @@
 #include "geotrain/job.h"
 
 /* The topologies to choose from: those of the list. */
-#define GT_WIRING_KINDS ((size_t)GT_TOPOLOGY_AUTO)
+#define GT_TOPOLOGY_KINDS ((size_t)GT_TOPOLOGY_AUTO)
 
-/* The best way that was found of a topology. */
+/* The best candidate of a topology. */
 typedef struct {
-  gt_wiring wiring; /* owned */
-  /* of a round (of an exchange, if no region waits for another); NaN: the topology has no way */
+  gt_routes routes; /* owned */
+  /* of a round (of an exchange, if no region waits for another); NaN: there is none */
   double seconds;
-} gt_wiring_score;
+} gt_topology_score;
 
 typedef struct {
-  gt_wiring_score of[GT_WIRING_KINDS]; /* by topology */
-  gt_topology best;                    /* the one that takes least, the first of equals */
+  gt_topology_score of[GT_TOPOLOGY_KINDS]; /* by topology */
+  gt_topology best;                        /* the one that takes least, the first of equals */
   /* Every hub, tree and ring was simulated, or is known to take longer; else there may be better
      ones. */
   bool exact;
   /* seconds are from formulas: there are too many regions to simulate, or, of a tree, a pair of
      regions has no latency */
   bool estimated;
-} gt_wiring_choice;
+} gt_topology_choice;
 
-/* Chooses for the job with messages of a model of so many floats: among all ways, or, if
+/* Chooses for the job with messages of a model of so many floats: among all candidates, or, if
    sync.topology is tree, among trees, of which a hub is one.  Simulates rounds that follow one
    another without computing between them, until they are steady, on the job's links (jitter, loss,
    traces, transport and access included, outages left out), with what compute says of update, apply
    and encode.  The same job gives the same choice.  links: of the job; NULL: they are made.
    GT_ERR_JOB: of auto, a pair of regions has no latency.  The caller closes *out. */
-gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_links *links,
-                           size_t parameters, size_t buffers);
-void gt_wiring_choice_close(gt_wiring_choice *choice);
+gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const gt_links *links,
+                             size_t parameters, size_t buffers);
+void gt_topology_choice_close(gt_topology_choice *choice);
 /* Writes "tree, 1.6 s a round; mesh 3.8 s, hub at oregon 3.9 s, ring 6.6 s". */
-void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
-                           size_t size);
+void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job, char *text,
+                             size_t size);
 
 /* Finds the topology of the job: what its topology says, chosen if that is auto or tree; of several
    copies of a pipeline, for each place.  The caller closes it. */
-gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
+gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers);
 
 #endif

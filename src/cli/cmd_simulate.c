@@ -193,12 +193,12 @@ static void show_end(const gt_sim *sim, double wall_s) {
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* Chooses the topology, if the job leaves it open, and logs it. */
-static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
+static gt_status choose(gt_sim_spec *spec, gt_topology_choice *choice) {
   char text[512];
   if (!gt_topology_has(spec->job->sync.topology, GT_CHOSEN)) return GT_OK;
-  GT_TRY(gt_wiring_choose(choice, spec->job, spec->links, spec->parameters, spec->buffers));
-  spec->wiring = &choice->of[choice->best].wiring;
-  gt_wiring_choice_text(choice, spec->job, text, sizeof text);
+  GT_TRY(gt_topology_choose(choice, spec->job, spec->links, spec->parameters, spec->buffers));
+  spec->routes = &choice->of[choice->best].routes;
+  gt_topology_choice_text(choice, spec->job, text, sizeof text);
   gt_print_wrapped(stdout, LABEL, "topology       %s", text);
   return GT_OK;
 }
@@ -235,7 +235,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .buffers = shape.buffers,
                       .samples = shape.samples,
                       .tests = shape.tests};
-  gt_wiring_choice choice = {0};
+  gt_topology_choice choice = {0};
   gt_status status = gt_sim_shape_pipes(&spec.pipes, job, &shape);
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
   if (spec.pipe) spec.decided = say_decision;
@@ -246,7 +246,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
   gt_sim_pipes_close(spec.pipes, job);
-  gt_wiring_choice_close(&choice);
+  gt_topology_choice_close(&choice);
   gt_sim_shape_close(&shape);
   return status;
 }

@@ -4,22 +4,22 @@
 
 #include "internal.h"
 
-gt_wiring gt_wiring_copy(const gt_wiring *wiring, size_t nregions) {
-  gt_wiring copy = {.topology = wiring->topology};
-  if (!wiring->next) return copy;
+gt_routes gt_routes_copy(const gt_routes *routes, size_t nregions) {
+  gt_routes copy = {.topology = routes->topology};
+  if (!routes->next) return copy;
   copy.next = GT_NEW_ARRAY(size_t, nregions);
-  memcpy(copy.next, wiring->next, nregions * sizeof *copy.next);
+  memcpy(copy.next, routes->next, nregions * sizeof *copy.next);
   return copy;
 }
 
-void gt_wiring_close(gt_wiring *wiring) {
-  gt_free(wiring->next);
-  wiring->next = NULL;
+void gt_routes_close(gt_routes *routes) {
+  gt_free(routes->next);
+  routes->next = NULL;
 }
 
-static bool is_inside(const gt_wiring *wiring, size_t nregions) {
+static bool is_inside(const gt_routes *routes, size_t nregions) {
   for (size_t r = 0; r < nregions; r++)
-    if (wiring->next[r] >= nregions) return false;
+    if (routes->next[r] >= nregions) return false;
   return true;
 }
 
@@ -40,12 +40,12 @@ static bool is_tree(const size_t *parent, size_t nregions) {
   return roots == 1;
 }
 
-bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions) {
-  if (wiring->topology == GT_TOPOLOGY_MESH || !wiring->next)
-    return wiring->topology == GT_TOPOLOGY_MESH && !wiring->next;
-  if (!is_inside(wiring, nregions)) return false;
-  return wiring->topology == GT_TOPOLOGY_RING ? is_ring(wiring->next, nregions)
-                                              : is_tree(wiring->next, nregions);
+bool gt_routes_sound(const gt_routes *routes, size_t nregions) {
+  if (routes->topology == GT_TOPOLOGY_MESH || !routes->next)
+    return routes->topology == GT_TOPOLOGY_MESH && !routes->next;
+  if (!is_inside(routes, nregions)) return false;
+  return routes->topology == GT_TOPOLOGY_RING ? is_ring(routes->next, nregions)
+                                              : is_tree(routes->next, nregions);
 }
 
 /* ---- search ------------------------------------------------------------------------------------ */

@@ -115,7 +115,7 @@ static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_pla
                       .buffers = p->shape.buffers,
                       .samples = p->shape.samples,
                       .tests = p->shape.tests};
-  if (c->chosen) spec.wiring = &c->topology.of[c->topology.best].wiring;
+  if (c->chosen) spec.routes = &c->topology.of[c->topology.best].routes;
   if (status == GT_OK) status = gt_sim_predict(out, &spec, p->max_events);
   gt_links_close(links);
   return status;

@@ -54,10 +54,10 @@ typedef struct {
   char *label;      /* "asgd-ga 8": its values in the order of the axes; owned */
   char **overrides; /* settings of the job, in the form of --set: "sync.strategy=asgd-ga"; owned */
   size_t noverrides, room;
-  gt_strategy strategy;      /* of the job with these overrides */
-  int64_t period;            /* likewise; 0: the strategy has no period */
-  double factor;             /* relative number of samples */
-  gt_wiring_choice topology; /* if sync.topology is auto or tree: what was chosen */
+  gt_strategy strategy;        /* of the job with these overrides */
+  int64_t period;              /* likewise; 0: the strategy has no period */
+  double factor;               /* relative number of samples */
+  gt_topology_choice topology; /* if sync.topology is auto or tree: what was chosen */
   bool chosen;
   gt_planner_set everything, set;
   bool whole; /* the set is everything everywhere; set.counts is then NULL */

@@ -133,7 +133,7 @@ static gt_status simulate(run *out, const gt_planner_pipeline *p, const gt_links
                             .samples = p->shape.samples,
                             .pipe = p->pipes[0],
                             .pipes = p->pipes,
-                            .wiring = &p->wiring};
+                            .routes = &p->routes};
   GT_TRY(gt_sim_run(&out->sim, &spec));
   gt_sim_look(out->sim, &totals);
   out->train_s = totals.train_s;
@@ -252,7 +252,7 @@ static gt_status make(gt_planner_pipeline *p) {
   GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));
   GT_TRY(look_at_copies(p));
   if (p->ncopies > 1)
-    GT_TRY(gt_wiring_of(&p->wiring, p->job, p->pipe->wan.links, p->shape.parameters,
+    GT_TRY(gt_routes_of(&p->routes, p->job, p->pipe->wan.links, p->shape.parameters,
                         p->shape.buffers));
   GT_TRY(find_step(p));
   find_run(p);
@@ -277,7 +277,7 @@ void gt_planner_pipeline_close(gt_planner_pipeline *p) {
     gt_free(p->copies[c].schedules);
   }
   gt_free(p->copies);
-  gt_wiring_close(&p->wiring);
+  gt_routes_close(&p->routes);
   gt_sim_pipes_close(p->pipes, p->job);
   gt_sim_shape_close(&p->shape);
   gt_free(p->step_bytes);

@@ -34,7 +34,7 @@ struct gt_planner_pipeline {
   gt_pipe_job **pipes; /* of all copies */
   gt_planner_copy *copies;
   size_t ncopies;
-  gt_wiring wiring; /* of several copies: the way of their exchange */
+  gt_routes routes; /* of the exchange between replicas */
   /* Of the copy that is looked at, the first one: those of `copies`. */
   gt_pipe_job *pipe;
   gt_pipe_result result; /* of the job's schedule */

@@ -288,7 +288,7 @@ enum { EXCHANGE = 6, ENDING = 8, SERVER_COLUMNS = COUNT(server_columns) };
 static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
   const gt_ps_setting how = {.modelled = p->job->wan.emulate,
                              .apart = p->job->regions[region].nhosts > 1,
-                             .wiring = &p->wiring};
+                             .routes = &p->routes};
   return gt_ps_need_of(p->pipe, region, &how);
 }
 

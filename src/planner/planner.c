@@ -262,7 +262,7 @@ static void note_topology(gt_planner *p) {
   const gt_planner_candidate *c = &p->candidates[p->choice];
   char text[512];
   if (!gt_topology_has(p->job->sync.topology, GT_CHOSEN)) return;
-  gt_wiring_choice_text(&c->topology, p->job, text, sizeof text);
+  gt_topology_choice_text(&c->topology, p->job, text, sizeof text);
   note(p, "sync.topology auto, with %s: %s", c->label, text);
 }
 
@@ -347,7 +347,7 @@ static void close_texts(char **texts, size_t n) {
 static void close_candidate(gt_planner_candidate *c) {
   gt_planner_set_close(&c->everything);
   gt_planner_set_close(&c->set);
-  gt_wiring_choice_close(&c->topology);
+  gt_topology_choice_close(&c->topology);
   gt_free(c->wan_bound);
   close_texts(c->overrides, c->noverrides);
   gt_free(c->label);

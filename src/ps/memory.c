@@ -114,11 +114,11 @@ static size_t activations_of(const gt_pipe_job *p, size_t from, size_t to) {
 }
 
 /* Of a hub or tree messages are frames. */
-static size_t exchanged_of(const gt_wiring *wiring, size_t copies, size_t from, size_t to,
+static size_t exchanged_of(const gt_routes *routes, size_t copies, size_t from, size_t to,
                            size_t bytes) {
-  if (!wiring->next) return bytes;
-  const bool ring = !gt_topology_has(wiring->topology, GT_ROOTED);
-  return ring && wiring->next[from] == to ? bytes / copies : 0;
+  if (!routes->next) return bytes;
+  const bool ring = !gt_topology_has(routes->topology, GT_ROOTED);
+  return ring && routes->next[from] == to ? bytes / copies : 0;
 }
 
 /* Bytes of the largest message of the peer before the end of the run. */
@@ -128,7 +128,7 @@ static size_t coming_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t f
   const size_t copies = gt_job_copies(job);
   if (gt_job_copy_of(job, from) == gt_job_copy_of(job, to)) return activations_of(p, from, to);
   const bool twins = gt_job_twin(job, from, gt_job_copy_of(job, to)) == to;
-  return twins ? exchanged_of(how->wiring, copies, from, to, bytes) : 0;
+  return twins ? exchanged_of(how->routes, copies, from, to, bytes) : 0;
 }
 
 static size_t frames_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t region,
@@ -164,17 +164,17 @@ static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *h
   const gt_ps_spec ps = gt_ps_spec_of(&(gt_ps_basis){.job = job,
                                                      .order = order,
                                                      .links = p->wan.links,
-                                                     .wiring = how->wiring,
+                                                     .routes = how->routes,
                                                      .parameters = floats});
   const bool models = strategy->sends == GT_MSG_STATE;
   const gt_cast cast = strategy->waits ? GT_CAST_ROUNDS : models ? GT_CAST_MODELS : GT_CAST_UPDATES;
   size_t *next = GT_NEW_ARRAY(size_t, n);
-  for (size_t c = 0; how->wiring->next && c < n; c++)
-    next[c] = gt_job_copy_of(job, how->wiring->next[gt_job_twin(job, region, c)]);
+  for (size_t c = 0; how->routes->next && c < n; c++)
+    next[c] = gt_job_copy_of(job, how->routes->next[gt_job_twin(job, region, c)]);
   const gt_exchange_spec spec = {.nregions = n,
                                  .self = gt_job_copy_of(job, region),
                                  .inflight = ps.outbox + ps.window,
-                                 .topology = how->wiring->topology,
+                                 .topology = how->routes->topology,
                                  .next = next};
   const gt_exchange_need need = gt_exchange_need_of(&spec, cast, models ? model : floats);
   gt_free(next);

@@ -50,37 +50,37 @@ static void place_twins(const gt_job *job, const gt_links *links, size_t bytes, 
   gt_free(among);
 }
 
-gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters) {
+gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t parameters) {
   const size_t bytes = parameters * sizeof(float);
-  gt_wiring wiring = {.topology = topology_of(job)};
-  if (gt_topology_has(wiring.topology, GT_ALL_WITH_ALL)) return wiring;
-  wiring.next = GT_NEW_ARRAY(size_t, job->nregions);
+  gt_routes routes = {.topology = topology_of(job)};
+  if (gt_topology_has(routes.topology, GT_ALL_WITH_ALL)) return routes;
+  routes.next = GT_NEW_ARRAY(size_t, job->nregions);
   if (gt_job_copies(job) == 1)
-    gt_topology_place(wiring.topology, links, job->nregions, bytes, hub_of(job), wiring.next);
+    gt_topology_place(routes.topology, links, job->nregions, bytes, hub_of(job), routes.next);
   else
     for (size_t r = 0; r < job->nregions; r++)
-      if (is_first(job, r)) place_twins(job, links, bytes, r, wiring.next);
-  return wiring;
+      if (is_first(job, r)) place_twins(job, links, bytes, r, routes.next);
+  return routes;
 }
 
 /* Of the twins of a region of the first copy. */
-static bool twins_sound(const gt_job *job, const gt_wiring *wiring, size_t region) {
+static bool twins_sound(const gt_job *job, const gt_routes *routes, size_t region) {
   const size_t n = gt_job_copies(job);
-  gt_wiring among = {.topology = wiring->topology, .next = GT_NEW_ARRAY(size_t, n)};
+  gt_routes among = {.topology = routes->topology, .next = GT_NEW_ARRAY(size_t, n)};
   for (size_t c = 0; c < n; c++) {
-    const size_t next = wiring->next[gt_job_twin(job, region, c)];
+    const size_t next = routes->next[gt_job_twin(job, region, c)];
     size_t d = 0;
     while (d < n && gt_job_twin(job, region, d) != next) d++;
     among.next[c] = d;
   }
-  const bool sound = gt_wiring_sound(&among, n);
-  gt_wiring_close(&among);
+  const bool sound = gt_routes_sound(&among, n);
+  gt_routes_close(&among);
   return sound;
 }
 
-bool gt_ps_wiring_sound(const gt_job *job, const gt_wiring *wiring) {
-  if (gt_job_copies(job) == 1 || !wiring->next) return gt_wiring_sound(wiring, job->nregions);
+bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes) {
+  if (gt_job_copies(job) == 1 || !routes->next) return gt_routes_sound(routes, job->nregions);
   for (size_t r = 0; r < job->nregions; r++)
-    if (is_first(job, r) && !twins_sound(job, wiring, r)) return false;
-  return !gt_topology_has(wiring->topology, GT_ALL_WITH_ALL);
+    if (is_first(job, r) && !twins_sound(job, routes, r)) return false;
+  return !gt_topology_has(routes->topology, GT_ALL_WITH_ALL);
 }

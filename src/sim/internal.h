@@ -1,6 +1,6 @@
 /* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
    only those before it: agenda, ledger, wire, ending, sim, skip; then stride, with plan and
-   spread; then those that choose a way (wiring.h); last run and predict. */
+   spread; then those that choose a topology (topology.h); last run and predict. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
@@ -133,11 +133,11 @@ struct gt_sim {
   sim_region *regions;
   sim_agenda agenda;
   double *weights;
-  gt_wiring wiring;
+  gt_routes routes;
   size_t *workers; /* as in gt_exchange_spec */
   sim_message *messages;
-  gt_frame_route *routes; /* of messages; the first word of a free one: the next free one */
-  size_t nroutes, routes_capacity;
+  gt_frame_route *frame_routes; /* of messages; the first word of a free one: the next free one */
+  size_t nframe_routes, frame_routes_capacity;
   uint32_t spare_route;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */

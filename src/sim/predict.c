@@ -64,12 +64,12 @@ static gt_status predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t 
 }
 
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
-  gt_sim_spec with_wiring = *spec;
-  gt_wiring wiring = {0};
-  if (spec->wiring) return predict(out, spec, max_events);
-  GT_TRY(gt_wiring_of(&wiring, spec->job, spec->links, spec->parameters, spec->buffers));
-  with_wiring.wiring = &wiring;
-  const gt_status status = predict(out, &with_wiring, max_events);
-  gt_wiring_close(&wiring);
+  gt_sim_spec with_routes = *spec;
+  gt_routes routes = {0};
+  if (spec->routes) return predict(out, spec, max_events);
+  GT_TRY(gt_routes_of(&routes, spec->job, spec->links, spec->parameters, spec->buffers));
+  with_routes.routes = &routes;
+  const gt_status status = predict(out, &with_routes, max_events);
+  gt_routes_close(&routes);
   return status;
 }

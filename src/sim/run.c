@@ -16,12 +16,12 @@ static gt_status run(gt_sim **out, const gt_sim_spec *spec) {
 }
 
 gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
-  gt_sim_spec with_wiring = *spec;
-  gt_wiring wiring = {0};
-  if (spec->wiring) return run(out, spec);
-  GT_TRY(gt_wiring_of(&wiring, spec->job, spec->links, spec->parameters, spec->buffers));
-  with_wiring.wiring = &wiring;
-  const gt_status status = run(out, &with_wiring);
-  gt_wiring_close(&wiring);
+  gt_sim_spec with_routes = *spec;
+  gt_routes routes = {0};
+  if (spec->routes) return run(out, spec);
+  GT_TRY(gt_routes_of(&routes, spec->job, spec->links, spec->parameters, spec->buffers));
+  with_routes.routes = &routes;
+  const gt_status status = run(out, &with_routes);
+  gt_routes_close(&routes);
   return status;
 }

@@ -166,7 +166,7 @@ static gt_ps *make_ps(sim_region *r) {
   gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = sim->spec.job,
                                                  .order = &r->order,
                                                  .links = sim->spec.links,
-                                                 .wiring = &sim->wiring,
+                                                 .routes = &sim->routes,
                                                  .weights = sim->weights,
                                                  .workers = sim->workers,
                                                  .parameters = r->parameters,
@@ -430,8 +430,8 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->spare = sim->spare_route = SIM_NONE;
   sim->code = GT_OK;
   sim->weights = gt_ps_weights_of(spec->job, spec->samples);
-  sim->wiring = gt_wiring_copy(spec->wiring, sim->n);
-  sim->spec.wiring = &sim->wiring;
+  sim->routes = gt_routes_copy(spec->routes, sim->n);
+  sim->spec.routes = &sim->routes;
   sim->workers = gt_ps_workers_of(spec->job);
   sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
   gt_sim_agenda_open(&sim->agenda, sim->n);
@@ -451,10 +451,10 @@ void gt_sim_close(gt_sim *sim) {
   gt_sim_agenda_close(&sim->agenda);
   gt_free(sim->regions);
   gt_free(sim->weights);
-  gt_wiring_close(&sim->wiring);
+  gt_routes_close(&sim->routes);
   gt_free(sim->workers);
   gt_free(sim->messages);
-  gt_free(sim->routes);
+  gt_free(sim->frame_routes);
   gt_free(sim->crossed);
   gt_free(sim->gone_batches);
   gt_free(sim);

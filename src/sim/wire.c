@@ -26,18 +26,18 @@ static uint32_t new_message(gt_sim *sim) {
 static uint32_t new_route(gt_sim *sim, const gt_frame_route *route) {
   uint32_t i = sim->spare_route;
   if (i != SIM_NONE)
-    sim->spare_route = (uint32_t)sim->routes[i].offset;
+    sim->spare_route = (uint32_t)sim->frame_routes[i].offset;
   else {
-    GT_GROW(sim->routes, sim->nroutes, sim->routes_capacity, 256);
-    i = (uint32_t)sim->nroutes++;
+    GT_GROW(sim->frame_routes, sim->nframe_routes, sim->frame_routes_capacity, 256);
+    i = (uint32_t)sim->nframe_routes++;
   }
-  sim->routes[i] = *route;
+  sim->frame_routes[i] = *route;
   return i;
 }
 
 static void drop_route(gt_sim *sim, sim_header *head) {
   if (head->route == SIM_NONE) return;
-  sim->routes[head->route].offset = sim->spare_route;
+  sim->frame_routes[head->route].offset = sim->spare_route;
   sim->spare_route = head->route;
   head->route = SIM_NONE;
 }
@@ -66,7 +66,7 @@ static gt_frame_header unpack(const gt_sim *sim, const sim_message *m) {
                           .range = h->range};
   if (h->route == SIM_NONE) return head;
   head.flags = GT_FRAME_ROUTED;
-  head.route = sim->routes[h->route];
+  head.route = sim->frame_routes[h->route];
   return head;
 }
 

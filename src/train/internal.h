@@ -42,12 +42,12 @@ struct gt_server {
   gt_trend trend;
   double *weights;     /* of each region's model, or part of it, in means */
   gt_ps_copies copies; /* of a pipeline */
-  gt_wiring wiring;
-  gt_wiring_choice choice; /* on the lead, if chosen at this start */
-  int wired_by;            /* source of the topology (wiring.c) */
-  int64_t *saved_wiring;   /* topology, then routes; NULL: the job determines both */
-  size_t *workers;         /* as in gt_exchange_spec */
-  gt_hello *hellos;        /* of every region */
+  gt_routes routes;
+  gt_topology_choice choice; /* on the lead, if chosen at this start */
+  int wired_by;              /* source of the topology (routes.c) */
+  int64_t *saved_routes;     /* topology, then routes; NULL: the job determines both */
+  size_t *workers;           /* as in gt_exchange_spec */
+  gt_hello *hellos;          /* of every region */
   size_t nhellos;
   gt_server_stages *stages; /* NULL: no pipeline */
   gt_server_ending *ending;
@@ -85,15 +85,15 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
    GT_ERR_JOB/DATA/CKPT name the region and the difference. */
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
 
-/* wiring.c */
+/* routes.c */
 /* Settles the topology and the routes between regions: those in the checkpoint of the round, else
    those that the lead finds or chooses.  status: of this region so far; the result is the same in
    every region. Collective over the PS ranks. */
-gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round);
+gt_status gt_server_settle_routes(gt_server *s, gt_status status, int64_t round);
 /* Adds them to the state of a checkpoint, unless the job determines both. */
-void gt_server_save_wiring(gt_server *s, gt_state *state);
+void gt_server_save_routes(gt_server *s, gt_state *state);
 /* Writes them to the record, unless the job determines both. */
-void gt_server_tell_wiring(const gt_server *s);
+void gt_server_tell_routes(const gt_server *s);
 
 /* Lists the rounds for which this region has files in own->rounds, without reading the files. */
 void gt_server_rounds(gt_server *s, gt_hello *own);

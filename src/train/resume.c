@@ -81,7 +81,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   const double bytes = state_bytes(&state);
   /* a few numbers: not counted as written bytes by the virtual clock */
   gt_setup_save_data(s->run, &state);
-  gt_server_save_wiring(s, &state);
+  gt_server_save_routes(s, &state);
   if (s->stages) gt_server_stages_save(s->stages, &state);
   info.doubtful = doubtful(s);
   if (info.doubtful || gt_setup_nonfinite(&state)) gt_ps_round_unsound(s->ps);

@@ -148,7 +148,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   gt_ps_basis basis = {.job = run->job,
                        .order = &run->order,
                        .links = run->links,
-                       .wiring = &s->wiring,
+                       .routes = &s->routes,
                        .weights = s->weights,
                        .workers = s->workers,
                        .parameters = a->params.n,
@@ -295,7 +295,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_rounds(s, &own);
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
-  status = gt_server_settle_wiring(s, status, round);
+  status = gt_server_settle_routes(s, status, round);
   if (status == GT_OK) status = open_rest(s, round, newest);
   if (status == GT_OK && run->roles.is_lead)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
@@ -309,7 +309,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
     gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK) gt_server_stages_say_memory(s);
-  if (status == GT_OK) gt_server_tell_wiring(s);
+  if (status == GT_OK) gt_server_tell_routes(s);
   if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;
 }
@@ -329,9 +329,9 @@ void gt_server_close(gt_server *s) {
   gt_past_close(&s->past);
   gt_free(s->weights);
   gt_ps_copies_close(&s->copies);
-  gt_wiring_close(&s->wiring);
-  gt_wiring_choice_close(&s->choice);
-  gt_free(s->saved_wiring);
+  gt_routes_close(&s->routes);
+  gt_topology_choice_close(&s->choice);
+  gt_free(s->saved_routes);
   gt_free(s->workers);
   gt_free(s->hellos);
 }

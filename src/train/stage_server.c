@@ -336,7 +336,7 @@ static gt_ps_need server_need(const gt_server *s, size_t region, bool apart) {
   const gt_run *run = s->run;
   const gt_ps_setting how = {.modelled = run->job->wan.emulate || run->options->virtual_clock,
                              .apart = apart,
-                             .wiring = &s->wiring};
+                             .routes = &s->routes};
   return gt_ps_need_of(run->pipe->job, region, &how);
 }
 

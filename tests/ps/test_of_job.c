@@ -22,13 +22,13 @@ static gt_job *job_of(const char *sync) {
 
 static gt_ps_spec spec_of(const gt_job *job, const gt_order *order, const gt_pipe_job *pipe) {
   static const gt_ps_stage stages[1];
-  const gt_wiring wiring = {0};
+  const gt_routes routes = {0};
   gt_links *links = NULL;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
   const gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = job,
                                                        .order = order,
                                                        .links = links,
-                                                       .wiring = &wiring,
+                                                       .routes = &routes,
                                                        .parameters = 100,
                                                        .pipe = pipe,
                                                        .stages = stages,

@@ -14,22 +14,22 @@ static void assert_least(const char *what, uint64_t seed, double found, double l
 
 /* The tree of a job takes as long as the best hub or tree of auto. */
 static void check_tree(gt_job *job, const dice_spec *d, double least) {
-  gt_wiring_choice c;
+  gt_topology_choice c;
   job->sync.topology = GT_TOPOLOGY_TREE;
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_topology_choose(&c, job, NULL, d->parameters, 0), GT_OK);
   assert_int_equal(c.best, GT_TOPOLOGY_TREE);
-  assert_true(gt_wiring_sound(&c.of[c.best].wiring, d->n) && c.of[c.best].seconds == least);
-  gt_wiring_choice_close(&c);
+  assert_true(gt_routes_sound(&c.of[c.best].routes, d->n) && c.of[c.best].seconds == least);
+  gt_topology_choice_close(&c);
 }
 
 static void check_all(uint64_t seed, const dice_spec *d) {
   gt_rng rng = gt_rng_make(seed, 0, d->n, 7);
   gt_job *job = dice_throw(&rng, d);
-  gt_wiring_choice c;
-  wiring_world w;
+  gt_topology_choice c;
+  topology_world w;
   dice_best trees = {.seconds = INFINITY}, rings = trees, mesh = trees;
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, d->parameters, 0), GT_OK);
-  assert_int_equal(gt_wiring_world_open(&w, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_topology_choose(&c, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_topology_world_open(&w, job, NULL, d->parameters, 0), GT_OK);
   dice_try(&mesh, &w, GT_TOPOLOGY_MESH, NULL);
   dice_all_trees(&trees, &w);
   if (w.rounds) dice_all_rings(&rings, &w);
@@ -42,8 +42,8 @@ static void check_all(uint64_t seed, const dice_spec *d) {
   assert_least("auto", seed, c.of[c.best].seconds,
                fmin(mesh.seconds, fmin(trees.seconds, rings.seconds)));
   check_tree(job, d, tree);
-  gt_wiring_world_close(&w);
-  gt_wiring_choice_close(&c);
+  gt_topology_world_close(&w);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 
@@ -74,12 +74,12 @@ static void test_least_of_all_broadcasts(void) {
 static void check_many(uint64_t seed, const dice_spec *d) {
   gt_rng rng = gt_rng_make(seed, 0, d->n, 7);
   gt_job *job = dice_throw(&rng, d);
-  gt_wiring_choice c;
-  wiring_world w;
+  gt_topology_choice c;
+  topology_world w;
   dice_best others = {.seconds = INFINITY};
   size_t next[DICE_MOST];
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, d->parameters, 0), GT_OK);
-  assert_int_equal(gt_wiring_world_open(&w, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_topology_choose(&c, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_topology_world_open(&w, job, NULL, d->parameters, 0), GT_OK);
   dice_try(&others, &w, GT_TOPOLOGY_MESH, NULL);
   for (size_t h = 0; h < d->n; h++) {
     for (size_t r = 0; r < d->n; r++) next[r] = h;
@@ -88,10 +88,10 @@ static void check_many(uint64_t seed, const dice_spec *d) {
   gt_topology_place(GT_TOPOLOGY_RING, w.spec.links, d->n, d->parameters * sizeof(float), 0, next);
   dice_try(&others, &w, GT_TOPOLOGY_RING, next);
   assert_false(c.estimated);
-  assert_true(c.best == GT_TOPOLOGY_MESH || gt_wiring_sound(&c.of[c.best].wiring, d->n));
+  assert_true(c.best == GT_TOPOLOGY_MESH || gt_routes_sound(&c.of[c.best].routes, d->n));
   assert_least("auto", seed, c.of[c.best].seconds, others.seconds);
-  gt_wiring_world_close(&w);
-  gt_wiring_choice_close(&c);
+  gt_topology_world_close(&w);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 
@@ -105,27 +105,27 @@ static void test_many_regions(void) {
 static void test_very_many_regions(void) {
   gt_rng rng = gt_rng_make(1, 0, 0, 7);
   gt_job *job = dice_throw(&rng, &(dice_spec){.n = 100, .access = true});
-  gt_wiring_choice c;
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, 700000, 0), GT_OK);
+  gt_topology_choice c;
+  assert_int_equal(gt_topology_choose(&c, job, NULL, 700000, 0), GT_OK);
   assert_true(c.estimated && !c.exact);
-  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++) {
-    assert_true(gt_wiring_sound(&c.of[t].wiring, 100));
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++) {
+    assert_true(gt_routes_sound(&c.of[t].routes, 100));
     assert_true(c.of[t].seconds >= c.of[c.best].seconds);
   }
-  gt_wiring_choice_close(&c);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 
 /* ---- a job ----------------------------------------------------------------------------------- */
 
-static double simulated_s(const gt_job *job, const gt_wiring *wiring) {
+static double simulated_s(const gt_job *job, const gt_routes *routes) {
   static const int64_t samples[5] = {1000, 1000, 1000, 1000, 1000};
   gt_links *links = NULL;
   gt_sim *sim = NULL;
   gt_sim_totals totals;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
   const gt_sim_spec spec = {
-      .job = job, .links = links, .parameters = 700000, .samples = samples, .wiring = wiring};
+      .job = job, .links = links, .parameters = 700000, .samples = samples, .routes = routes};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
   gt_sim_look(sim, &totals);
   gt_sim_close(sim);
@@ -139,13 +139,13 @@ static void test_simulation_takes_it(void) {
   for (uint64_t seed = 0; seed < cases(20, 6); seed++) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
     gt_job *job = dice_throw(&rng, &(dice_spec){.n = 5, .access = seed % 2 == 1});
-    gt_wiring_choice c;
-    assert_int_equal(gt_wiring_choose(&c, job, NULL, 700000, 0), GT_OK);
+    gt_topology_choice c;
+    assert_int_equal(gt_topology_choose(&c, job, NULL, 700000, 0), GT_OK);
     const double is = simulated_s(job, NULL);
-    assert_true(is == simulated_s(job, &c.of[c.best].wiring));
-    for (size_t t = 0; t < GT_WIRING_KINDS; t++)
-      assert_least("the job", seed, is * 0.991, simulated_s(job, &c.of[t].wiring));
-    gt_wiring_choice_close(&c);
+    assert_true(is == simulated_s(job, &c.of[c.best].routes));
+    for (size_t t = 0; t < GT_TOPOLOGY_KINDS; t++)
+      assert_least("the job", seed, is * 0.991, simulated_s(job, &c.of[t].routes));
+    gt_topology_choice_close(&c);
     gt_job_close(job);
   }
 }
@@ -163,50 +163,50 @@ static gt_job *parse(const char *sync, const char *wan) {
 }
 
 static void test_nothing_to_choose(void) {
-  gt_wiring_choice c;
+  gt_topology_choice c;
   gt_job *job = parse("{strategy: none, topology: auto}", "");
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, 100, 0), GT_OK);
+  assert_int_equal(gt_topology_choose(&c, job, NULL, 100, 0), GT_OK);
   assert_int_equal(c.best, GT_TOPOLOGY_MESH);
   assert_true(isnan(c.of[GT_TOPOLOGY_MESH].seconds));
-  gt_wiring_choice_close(&c);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 
 static void test_unknown_links(void) {
-  gt_wiring_choice c;
+  gt_topology_choice c;
   gt_job *job = parse("{strategy: ssgd, topology: auto}", "wan: {default: {bandwidth: 1 Gbit/s}}");
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, 100, 0), GT_ERR_JOB);
+  assert_int_equal(gt_topology_choose(&c, job, NULL, 100, 0), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "sync.topology is auto, and the link from a to b has no latency; to choose "
                       "among topologies, every pair of regions needs one above 0 (wan.links, "
                       "wan.matrix, wan.default or a profile)");
-  gt_wiring_choice_close(&c);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 
 /* If nothing is known about the links, any tree is valid. */
 static void test_tree_of_unknown_links(void) {
-  gt_wiring wiring;
+  gt_routes routes;
   gt_links *links = NULL;
   gt_job *job = parse("{strategy: ssgd, topology: tree}", "");
   assert_int_equal(gt_links_create(&links, job), GT_OK);
-  assert_int_equal(gt_wiring_of(&wiring, job, links, 100, 0), GT_OK);
-  assert_true(wiring.topology == GT_TOPOLOGY_TREE && gt_wiring_sound(&wiring, 2));
-  gt_wiring_close(&wiring);
+  assert_int_equal(gt_routes_of(&routes, job, links, 100, 0), GT_OK);
+  assert_true(routes.topology == GT_TOPOLOGY_TREE && gt_routes_sound(&routes, 2));
+  gt_routes_close(&routes);
   gt_links_close(links);
   gt_job_close(job);
 }
 
 static void test_without_rounds_no_ring(void) {
-  gt_wiring_choice c;
+  gt_topology_choice c;
   gt_job *job = parse("{strategy: ama, topology: auto}",
                       "wan: {default: {bandwidth: 1 Gbit/s, latency: 9 ms}}");
   char text[256];
-  assert_int_equal(gt_wiring_choose(&c, job, NULL, 1000, 24), GT_OK);
+  assert_int_equal(gt_topology_choose(&c, job, NULL, 1000, 24), GT_OK);
   assert_true(isnan(c.of[GT_TOPOLOGY_RING].seconds));
-  gt_wiring_choice_text(&c, job, text, sizeof text);
+  gt_topology_choice_text(&c, job, text, sizeof text);
   assert_true(strncmp(text, "mesh, ", 6) == 0 && strstr(text, "hub at a"));
-  gt_wiring_choice_close(&c);
+  gt_topology_choice_close(&c);
   gt_job_close(job);
 }
 
@@ -222,11 +222,11 @@ static void test_sound(void) {
              {GT_TOPOLOGY_RING, {1, 2, 3, 0}, true},  {GT_TOPOLOGY_RING, {1, 0, 3, 2}, false},
              {GT_TOPOLOGY_RING, {1, 2, 1, 0}, false}, {GT_TOPOLOGY_MESH, {0, 0, 0, 0}, false}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    const gt_wiring wiring = {all[i].topology, (size_t *)all[i].next};
-    if (gt_wiring_sound(&wiring, 4) != all[i].sound) fail_msg("case %zu", i);
+    const gt_routes routes = {all[i].topology, (size_t *)all[i].next};
+    if (gt_routes_sound(&routes, 4) != all[i].sound) fail_msg("case %zu", i);
   }
-  assert_true(gt_wiring_sound(&(gt_wiring){.topology = GT_TOPOLOGY_MESH}, 4));
-  assert_false(gt_wiring_sound(&(gt_wiring){.topology = GT_TOPOLOGY_TREE}, 4));
+  assert_true(gt_routes_sound(&(gt_routes){.topology = GT_TOPOLOGY_MESH}, 4));
+  assert_false(gt_routes_sound(&(gt_routes){.topology = GT_TOPOLOGY_TREE}, 4));
 }
 
 TESTS(test_least_of_all, test_least_of_all_with_access, test_least_of_all_broadcasts,

@@ -71,7 +71,7 @@ static found simulate_law(const law *l) {
   gt_region_result r;
   gt_link_result *result = GT_NEW_ARRAY(gt_link_result, n);
   found f = {0};
-  const gt_wiring tree = {GT_TOPOLOGY_TREE, (size_t *)l->parent};
+  const gt_routes tree = {GT_TOPOLOGY_TREE, (size_t *)l->parent};
   for (size_t i = 0; i < n; i++) samples[i] = gt_job_trains(job, i) ? 1000 : 0;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
   const gt_sim_spec spec = {.job = job,
@@ -79,7 +79,7 @@ static found simulate_law(const law *l) {
                             .parameters = PARAMETERS,
                             .buffers = l->buffers,
                             .samples = samples,
-                            .wiring = l->parent && !l->search ? &tree : NULL};
+                            .routes = l->parent && !l->search ? &tree : NULL};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
   gt_sim_region(sim, l->region, &r);
   f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* no waiting after the last step */

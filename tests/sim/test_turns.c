@@ -45,12 +45,12 @@ static double first_end(const turns *t) {
   /* a tree that is a line of regions: the inner ones forward messages from both sides */
   size_t next[MOST];
   for (size_t r = 0; r < t->n; r++) next[r] = r < t->n / 2 ? r + 1 : r > t->n / 2 ? r - 1 : r;
-  const gt_wiring line = {GT_TOPOLOGY_TREE, next};
+  const gt_routes line = {GT_TOPOLOGY_TREE, next};
   const gt_sim_spec spec = {.job = job,
                             .links = links,
                             .parameters = t->parameters,
                             .samples = samples,
-                            .wiring = strcmp(t->topology, "tree") == 0 ? &line : NULL};
+                            .routes = strcmp(t->topology, "tree") == 0 ? &line : NULL};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
   for (size_t r = 0; r < t->n; r++) {
     gt_region_result result;

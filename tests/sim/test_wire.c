@@ -62,7 +62,7 @@ static int close_pair(void **state) {
   for (size_t i = 0; i < 2; i++) gt_sim_wires_close(&p->regions[i]);
   gt_sim_agenda_close(&p->sim.agenda);
   gt_free(p->sim.messages);
-  gt_free(p->sim.routes);
+  gt_free(p->sim.frame_routes);
   gt_links_close(p->links);
   gt_job_close(p->job);
   return 0;

@@ -42,8 +42,8 @@ gt_job *dice_throw(gt_rng *rng, const dice_spec *d) {
 
 /* ---- brute force ----------------------------------------------------------------------------- */
 
-void dice_try(dice_best *b, wiring_world *w, gt_topology topology, const size_t *next) {
-  const double seconds = gt_wiring_simulate(w, topology, next, INFINITY);
+void dice_try(dice_best *b, topology_world *w, gt_topology topology, const size_t *next) {
+  const double seconds = gt_topology_simulate(w, topology, next, INFINITY);
   b->simulated++;
   if (seconds >= b->seconds) return;
   b->seconds = seconds;
@@ -62,9 +62,9 @@ static bool is_tree(const size_t *parent, size_t n) {
 }
 
 /* Every map of regions to regions that is a tree, hubs included. */
-void dice_all_trees(dice_best *b, wiring_world *w) {
+void dice_all_trees(dice_best *b, topology_world *w) {
   const size_t n = w->job.nregions;
-  size_t parent[WIRING_EXACT] = {0}, r = 0;
+  size_t parent[TOPOLOGY_EXACT] = {0}, r = 0;
   for (;;) {
     if (is_tree(parent, n)) dice_try(b, w, GT_TOPOLOGY_TREE, parent);
     for (r = 0; r < n && ++parent[r] == n; r++) parent[r] = 0;
@@ -72,9 +72,9 @@ void dice_all_trees(dice_best *b, wiring_world *w) {
   }
 }
 
-static void all_rings(dice_best *b, wiring_world *w, size_t *order, size_t placed, size_t n) {
+static void all_rings(dice_best *b, topology_world *w, size_t *order, size_t placed, size_t n) {
   if (placed == n) {
-    size_t next[WIRING_EXACT];
+    size_t next[TOPOLOGY_EXACT];
     for (size_t i = 0; i < n; i++) next[order[i]] = order[(i + 1) % n];
     dice_try(b, w, GT_TOPOLOGY_RING, next);
     return;
@@ -90,8 +90,8 @@ static void all_rings(dice_best *b, wiring_world *w, size_t *order, size_t place
   }
 }
 
-void dice_all_rings(dice_best *b, wiring_world *w) {
-  size_t order[WIRING_EXACT];
+void dice_all_rings(dice_best *b, topology_world *w) {
+  size_t order[TOPOLOGY_EXACT];
   for (size_t r = 0; r < w->job.nregions; r++) order[r] = r;
   all_rings(b, w, order, 1, w->job.nregions);
 }

@@ -2,7 +2,7 @@
 #ifndef GEOTRAIN_TESTS_SIM_WORLD_DICE_H
 #define GEOTRAIN_TESTS_SIM_WORLD_DICE_H
 
-#include "wiring.h"
+#include "topology.h"
 
 #define DICE_MOST ((size_t)128) /* regions */
 
@@ -21,9 +21,9 @@ typedef struct {
   size_t next[DICE_MOST], simulated;
 } dice_best;
 
-void dice_try(dice_best *best, wiring_world *world, gt_topology topology, const size_t *next);
+void dice_try(dice_best *best, topology_world *world, gt_topology topology, const size_t *next);
 /* Tries every rooted tree, hubs included; every ring. */
-void dice_all_trees(dice_best *best, wiring_world *world);
-void dice_all_rings(dice_best *best, wiring_world *world);
+void dice_all_trees(dice_best *best, topology_world *world);
+void dice_all_rings(dice_best *best, topology_world *world);
 
 #endif

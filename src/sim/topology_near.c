@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "wiring.h"
+#include "topology.h"
 
 /* Bounds that are computed for one tree or ring at most are so many steps; each is about n^2, or,
    of more regions than are simulated, n. */
@@ -13,19 +13,20 @@
 */
 #define LEAST_GAIN 1e-9
 
-static size_t tries_of(const wiring_map *map) {
-  return STEPS / (map->n > WIRING_SIMULATED ? map->n : map->n * map->n);
+static size_t tries_of(const topology_map *map) {
+  return STEPS / (map->n > TOPOLOGY_SIMULATED ? map->n : map->n * map->n);
 }
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
 /* Seconds of a message there and back on one link. */
-static double edge_s(const wiring_map *map, size_t child, size_t parent) {
-  return gt_wiring_time(gt_wiring_up(map, child, parent, 1), gt_wiring_down(map, child, parent, 1));
+static double edge_s(const topology_map *map, size_t child, size_t parent) {
+  return gt_topology_time(gt_topology_up(map, child, parent, 1),
+                          gt_topology_down(map, child, parent, 1));
 }
 
 /* A spanning tree of least cost (Prim 1957), or the tree of shortest paths (Dijkstra 1959). */
-static void span(const wiring_map *map, size_t root, bool shortest, size_t *parent) {
+static void span(const topology_map *map, size_t root, bool shortest, size_t *parent) {
   const size_t n = map->n;
   double *reach = GT_NEW_ARRAY(double, n), *path = GT_NEW_ARRAY(double, n);
   bool *in = GT_NEW_ARRAY(bool, n);
@@ -67,7 +68,7 @@ static void hang_from(size_t *parent, size_t root) {
   }
 }
 
-bool gt_wiring_move(size_t *parent, size_t region, size_t to) {
+bool gt_topology_move(size_t *parent, size_t region, size_t to) {
   if (to == parent[region] || (to != region && is_below(parent, to, region))) return false;
   if (to == region)
     hang_from(parent, region);
@@ -77,12 +78,12 @@ bool gt_wiring_move(size_t *parent, size_t region, size_t to) {
 }
 
 /* Tries another parent for the region. */
-static bool try_parent(const wiring_map *map, size_t *parent, size_t *before, size_t region,
+static bool try_parent(const topology_map *map, size_t *parent, size_t *before, size_t region,
                        size_t to, double *bound) {
   const size_t size = map->n * sizeof *parent;
   memcpy(before, parent, size);
-  if (!gt_wiring_move(parent, region, to)) return false;
-  const double found = gt_wiring_tree_bound(map, parent);
+  if (!gt_topology_move(parent, region, to)) return false;
+  const double found = gt_topology_tree_bound(map, parent);
   if (found < *bound * (1 - LEAST_GAIN)) {
     *bound = found;
     return true;
@@ -91,31 +92,31 @@ static bool try_parent(const wiring_map *map, size_t *parent, size_t *before, si
   return false;
 }
 
-void gt_wiring_improve_tree(const wiring_map *map, size_t *parent) {
+void gt_topology_improve_tree(const topology_map *map, size_t *parent) {
   const size_t n = map->n;
-  double bound = gt_wiring_tree_bound(map, parent);
+  double bound = gt_topology_tree_bound(map, parent);
   size_t left = tries_of(map), since = 0, *before = GT_NEW_ARRAY(size_t, n);
   for (size_t i = 0; since < n * n && left > 0; i = (i + STRIDE) % (n * n), since++, left--)
     if (try_parent(map, parent, before, i / n, i % n, &bound)) since = 0;
   gt_free(before);
 }
 
-void gt_wiring_near_tree(const wiring_map *map, size_t start, size_t *parent) {
+void gt_topology_near_tree(const topology_map *map, size_t start, size_t *parent) {
   const size_t root = start / 2 % map->n;
   span(map, root, start % 2 == 1, parent);
-  gt_wiring_improve_tree(map, parent);
+  gt_topology_improve_tree(map, parent);
 }
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-static double hop_s(const wiring_map *map, size_t a, size_t b) {
+static double hop_s(const topology_map *map, size_t a, size_t b) {
   const size_t i = a * map->n + b;
   const double bits = 8 * sizeof(float) * map->floats / (double)map->n;
   return map->latency_s[i] + (map->rate_bps[i] > 0 ? bits / map->rate_bps[i] : 0);
 }
 
 /* The nearest that is left, again and again. */
-static void walk(const wiring_map *map, size_t *order) {
+static void walk(const topology_map *map, size_t *order) {
   const size_t n = map->n;
   for (size_t r = 0; r < n; r++) order[r] = r;
   for (size_t k = 1; k + 1 < n; k++) {
@@ -138,16 +139,16 @@ static void reverse(size_t *order, size_t from, size_t to) {
 }
 
 /* Takes two edges of the ring apart and joins the ends the other way round (2-opt, Croes 1958). */
-void gt_wiring_near_ring(const wiring_map *map, size_t *order) {
+void gt_topology_near_ring(const topology_map *map, size_t *order) {
   const size_t n = map->n;
   walk(map, order);
-  double bound = gt_wiring_ring_bound(map, order);
+  double bound = gt_topology_ring_bound(map, order);
   size_t left = tries_of(map), since = 0;
   for (size_t i = 0; since < n * n && left > 0; i = (i + STRIDE) % (n * n), since++, left--) {
     const size_t from = i / n, to = i % n;
     if (to <= from) continue;
     reverse(order, from, to);
-    const double found = gt_wiring_ring_bound(map, order);
+    const double found = gt_topology_ring_bound(map, order);
     if (found < bound * (1 - LEAST_GAIN)) {
       bound = found;
       since = 0;

@@ -6,36 +6,36 @@
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
-#include "wiring.h"
+#include "topology.h"
 
-/* Events after which no further way of a topology is simulated, with more than WIRING_EXACT regions
-   and with fewer. */
+/* Events after which no further candidate of a topology is simulated, with more than TOPOLOGY_EXACT
+   regions and with fewer. */
 #define EVENTS_NEAR  ((int64_t)3000000)
 #define EVENTS_EXACT ((int64_t)20000000)
-#define FAR          2  /* times the best way: no way to look at closely */
+#define FAR          2  /* times the best: too far to look at closely */
 #define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */
-/* The search ends when no way can take less by more than this share: bounds come as near as this,
-   and many ways take the same time but for a control frame. */
+/* The search ends when no candidate can take less by more than this share: bounds come as near as
+   this, and many take the same time except for a control frame. */
 #define SHARE 1e-3
 
 typedef struct {
-  wiring_world world;
-  wiring_map map;
-  gt_wiring_choice *out;
-  int64_t last_event; /* no further way of this topology is simulated after so many */
+  topology_world world;
+  topology_map map;
+  gt_topology_choice *out;
+  int64_t last_event; /* no further candidate of this topology is simulated after so many */
 } search;
 
-/* ---- one way --------------------------------------------------------------------------------- */
+/* ---- one candidate --------------------------------------------------------------------------- */
 
 static void begin(search *s) {
-  s->last_event = s->world.events + (s->map.n <= WIRING_EXACT ? EVENTS_EXACT : EVENTS_NEAR);
+  s->last_event = s->world.events + (s->map.n <= TOPOLOGY_EXACT ? EVENTS_EXACT : EVENTS_NEAR);
 }
 
 static bool is_spent(const search *s) {
   return s->world.events > s->last_event;
 }
 
-/* Seconds of the best way of the topology; INFINITY: there is none yet. */
+/* Seconds of the best candidate of the topology; INFINITY: there is none yet. */
 static double best_of(const search *s, gt_topology topology) {
   const double seconds = s->out->of[topology].seconds;
   return isnan(seconds) ? INFINITY : seconds;
@@ -45,7 +45,7 @@ static bool may_be_better(const search *s, gt_topology topology, double bound) {
   return bound < best_of(s, topology) * (1 - SHARE);
 }
 
-/* A first way is always tried. */
+/* The first candidate is always tried. */
 static bool may_try(search *s, gt_topology topology) {
   if (!is_spent(s) || isnan(s->out->of[topology].seconds)) return true;
   s->out->exact = false;
@@ -54,42 +54,44 @@ static bool may_try(search *s, gt_topology topology) {
 
 static double best_of_all(const search *s) {
   double least = INFINITY;
-  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++)
     least = fmin(least, best_of(s, t));
   return least;
 }
 
-/* With many regions a way that cannot be the best by far is not simulated: its bound will do. */
+/* With many regions a candidate that cannot be the best by far is not simulated: its bound will
+   do. */
 static double seconds_of(search *s, gt_topology topology, const size_t *next, double bound) {
-  if (s->out->estimated || (s->map.n > WIRING_EXACT && bound > FAR * best_of_all(s))) return bound;
-  return gt_wiring_simulate(&s->world, topology, next, best_of(s, topology));
+  if (s->out->estimated || (s->map.n > TOPOLOGY_EXACT && bound > FAR * best_of_all(s)))
+    return bound;
+  return gt_topology_simulate(&s->world, topology, next, best_of(s, topology));
 }
 
-/* True: the way is the best of its topology so far. */
+/* True: the candidate is the best of its topology so far. */
 static bool consider(search *s, gt_topology topology, const size_t *next, double bound) {
-  gt_wiring_score *score = &s->out->of[topology];
+  gt_topology_score *score = &s->out->of[topology];
   if (!may_try(s, topology)) return false;
   const double seconds = seconds_of(s, topology, next, bound);
   if (seconds >= best_of(s, topology)) return false;
-  gt_wiring_close(&score->wiring);
-  score->wiring = gt_wiring_copy(&(gt_wiring){topology, (size_t *)next}, s->map.n);
+  gt_routes_close(&score->routes);
+  score->routes = gt_routes_copy(&(gt_routes){topology, (size_t *)next}, s->map.n);
   score->seconds = seconds;
   return true;
 }
 
 static int by_bound(const void *a, const void *b) {
-  const wiring_candidate *x = a, *y = b;
+  const topology_candidate *x = a, *y = b;
   if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
   return memcmp(x->at, y->at, sizeof x->at);
 }
 
 /* Simulates the candidates that can be better than the best one; unpack: writes `next` of one. */
-static void consider_all(search *s, gt_topology topology, wiring_list *list,
-                         void (*unpack)(const wiring_candidate *c, size_t n, size_t *next)) {
-  size_t next[WIRING_EXACT];
+static void consider_all(search *s, gt_topology topology, topology_list *list,
+                         void (*unpack)(const topology_candidate *c, size_t n, size_t *next)) {
+  size_t next[TOPOLOGY_EXACT];
   if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_bound);
   for (size_t i = 0; i < list->n; i++) {
-    const wiring_candidate *c = &list->all[i];
+    const topology_candidate *c = &list->all[i];
     if (!may_be_better(s, topology, c->bound) || !may_try(s, topology)) break;
     unpack(c, s->map.n, next);
     consider(s, topology, next, c->bound);
@@ -131,7 +133,7 @@ static void choose_hub(search *s) {
   proposal *hubs = proposals(n, rows, n);
   for (size_t h = 0; h < n; h++) {
     for (size_t r = 0; r < n; r++) hubs[h].next[r] = h;
-    hubs[h].bound = gt_wiring_tree_bound(&s->map, hubs[h].next);
+    hubs[h].bound = gt_topology_tree_bound(&s->map, hubs[h].next);
   }
   consider_best(s, GT_TOPOLOGY_HUB, hubs, n, n);
   gt_free(hubs);
@@ -149,7 +151,7 @@ static bool is_hub(const size_t *parent, size_t n) {
 }
 
 /* Makes the best tree of a hub that one move can. */
-static void leave_hub(const wiring_map *map, size_t *parent) {
+static void leave_hub(const topology_map *map, size_t *parent) {
   const size_t n = map->n;
   size_t *hub = GT_NEW_ARRAY(size_t, n), *next = GT_NEW_ARRAY(size_t, n);
   double least = INFINITY;
@@ -157,8 +159,8 @@ static void leave_hub(const wiring_map *map, size_t *parent) {
   for (size_t a = 0; a < n; a++)
     for (size_t b = 0; b < n; b++) {
       memcpy(next, hub, n * sizeof *next);
-      if (!gt_wiring_move(next, a, b) || is_hub(next, n)) continue;
-      const double bound = gt_wiring_tree_bound(map, next);
+      if (!gt_topology_move(next, a, b) || is_hub(next, n)) continue;
+      const double bound = gt_topology_tree_bound(map, next);
       if (bound >= least) continue;
       least = bound;
       memcpy(parent, next, n * sizeof *next);
@@ -169,13 +171,17 @@ static void leave_hub(const wiring_map *map, size_t *parent) {
 
 /* Trees from several roots, each improved by its bound. */
 static void plant(search *s) {
-  const size_t n = s->map.n, roots = n <= 16 ? n : n <= WIRING_SIMULATED ? 8 : 1, trees = 2 * roots;
+  const size_t n = s->map.n,
+               roots = n <= 16                   ? n
+                       : n <= TOPOLOGY_SIMULATED ? 8
+                                                 : 1,
+               trees = 2 * roots;
   size_t *rows = GT_NEW_ARRAY(size_t, trees * n);
   proposal *all = proposals(trees, rows, n);
   for (size_t i = 0; i < trees; i++) {
-    gt_wiring_near_tree(&s->map, i / 2 * n / roots * 2 + i % 2, all[i].next);
+    gt_topology_near_tree(&s->map, i / 2 * n / roots * 2 + i % 2, all[i].next);
     if (!s->out->estimated && is_hub(all[i].next, n)) leave_hub(&s->map, all[i].next);
-    all[i].bound = is_hub(all[i].next, n) ? INFINITY : gt_wiring_tree_bound(&s->map, all[i].next);
+    all[i].bound = is_hub(all[i].next, n) ? INFINITY : gt_topology_tree_bound(&s->map, all[i].next);
   }
   consider_best(s, GT_TOPOLOGY_TREE, all, trees, NEAR);
   gt_free(all);
@@ -186,24 +192,24 @@ static void plant(search *s) {
 static void plant_hub(search *s) {
   const size_t n = s->map.n;
   size_t *parent = GT_NEW_ARRAY(size_t, n);
-  memcpy(parent, s->out->of[GT_TOPOLOGY_HUB].wiring.next, n * sizeof *parent);
-  gt_wiring_improve_tree(&s->map, parent);
+  memcpy(parent, s->out->of[GT_TOPOLOGY_HUB].routes.next, n * sizeof *parent);
+  gt_topology_improve_tree(&s->map, parent);
   if (!is_hub(parent, n))
-    consider(s, GT_TOPOLOGY_TREE, parent, gt_wiring_tree_bound(&s->map, parent));
+    consider(s, GT_TOPOLOGY_TREE, parent, gt_topology_tree_bound(&s->map, parent));
   gt_free(parent);
 }
 
 /* The trees that differ from the best one by the parent of one region. */
 static bool try_neighbours(search *s) {
-  const size_t n = s->map.n, *best = s->out->of[GT_TOPOLOGY_TREE].wiring.next;
+  const size_t n = s->map.n, *best = s->out->of[GT_TOPOLOGY_TREE].routes.next;
   size_t count = 0, *rows = GT_NEW_ARRAY(size_t, n * n * n);
   proposal *all = proposals(n * n, rows, n);
   for (size_t r = 0; r < n; r++)
     for (size_t to = 0; to < n; to++) {
       proposal *p = &all[count];
       memcpy(p->next, best, n * sizeof *best);
-      if (!gt_wiring_move(p->next, r, to) || is_hub(p->next, n)) continue;
-      p->bound = gt_wiring_tree_bound(&s->map, p->next);
+      if (!gt_topology_move(p->next, r, to) || is_hub(p->next, n)) continue;
+      p->bound = gt_topology_tree_bound(&s->map, p->next);
       count++;
     }
   const bool better = consider_best(s, GT_TOPOLOGY_TREE, all, count, NEAR);
@@ -212,7 +218,7 @@ static bool try_neighbours(search *s) {
   return better;
 }
 
-static void unpack_tree(const wiring_candidate *c, size_t n, size_t *next) {
+static void unpack_tree(const topology_candidate *c, size_t n, size_t *next) {
   for (size_t r = 0; r < n; r++) next[r] = c->at[r];
 }
 
@@ -221,14 +227,14 @@ static void choose_tree(search *s) {
   begin(s);
   plant(s);
   if (s->out->estimated) plant_hub(s);
-  if (s->map.n <= WIRING_EXACT) {
-    wiring_list list = {0};
-    gt_wiring_grow_trees(&list, &s->map, best_of(s, GT_TOPOLOGY_TREE) * (1 - SHARE));
+  if (s->map.n <= TOPOLOGY_EXACT) {
+    topology_list list = {0};
+    gt_topology_grow_trees(&list, &s->map, best_of(s, GT_TOPOLOGY_TREE) * (1 - SHARE));
     consider_all(s, GT_TOPOLOGY_TREE, &list, unpack_tree);
     gt_free(list.all);
     return;
   }
-  while (!s->out->estimated && !is_spent(s) && s->out->of[GT_TOPOLOGY_TREE].wiring.next &&
+  while (!s->out->estimated && !is_spent(s) && s->out->of[GT_TOPOLOGY_TREE].routes.next &&
          try_neighbours(s))
     continue;
 }
@@ -239,7 +245,7 @@ static void next_of_order(const size_t *order, size_t n, size_t *next) {
   for (size_t i = 0; i < n; i++) next[order[i]] = order[(i + 1) % n];
 }
 
-static void unpack_ring(const wiring_candidate *c, size_t n, size_t *next) {
+static void unpack_ring(const topology_candidate *c, size_t n, size_t *next) {
   for (size_t i = 0; i < n; i++) next[c->at[i]] = c->at[(i + 1) % n];
 }
 
@@ -247,12 +253,12 @@ static void choose_ring(search *s) {
   const size_t n = s->map.n;
   size_t *order = GT_NEW_ARRAY(size_t, n), *next = GT_NEW_ARRAY(size_t, n);
   begin(s);
-  gt_wiring_near_ring(&s->map, order);
+  gt_topology_near_ring(&s->map, order);
   next_of_order(order, n, next);
-  consider(s, GT_TOPOLOGY_RING, next, gt_wiring_ring_bound(&s->map, order));
-  if (n <= WIRING_EXACT) {
-    wiring_list list = {0};
-    gt_wiring_grow_rings(&list, &s->map);
+  consider(s, GT_TOPOLOGY_RING, next, gt_topology_ring_bound(&s->map, order));
+  if (n <= TOPOLOGY_EXACT) {
+    topology_list list = {0};
+    gt_topology_grow_rings(&list, &s->map);
     consider_all(s, GT_TOPOLOGY_RING, &list, unpack_ring);
     gt_free(list.all);
   }
@@ -264,7 +270,7 @@ static void choose_ring(search *s) {
 
 /* A tree of links of unknown latency is found by formulas. */
 static gt_status check_links(search *s, const gt_job *job, const gt_links *links) {
-  s->out->estimated = job->nregions > WIRING_SIMULATED;
+  s->out->estimated = job->nregions > TOPOLOGY_SIMULATED;
   for (size_t a = 0; a < job->nregions; a++)
     for (size_t b = 0; b < job->nregions; b++) {
       if (a == b || gt_link_delay_min(&gt_links_from(links, a)[b]) > 0) continue;
@@ -281,19 +287,19 @@ static gt_status check_links(search *s, const gt_job *job, const gt_links *links
 }
 
 /* A hub is a tree, too. */
-static void take_hub(gt_wiring_choice *out) {
-  gt_wiring_score *hub = &out->of[GT_TOPOLOGY_HUB], *tree = &out->of[GT_TOPOLOGY_TREE];
+static void take_hub(gt_topology_choice *out) {
+  gt_topology_score *hub = &out->of[GT_TOPOLOGY_HUB], *tree = &out->of[GT_TOPOLOGY_TREE];
   out->best = GT_TOPOLOGY_TREE;
   if (tree->seconds < hub->seconds) return;
-  gt_wiring_close(&tree->wiring);
+  gt_routes_close(&tree->routes);
   *tree = *hub;
-  tree->wiring.topology = GT_TOPOLOGY_TREE;
-  *hub = (gt_wiring_score){.wiring.topology = GT_TOPOLOGY_HUB, .seconds = NAN};
+  tree->routes.topology = GT_TOPOLOGY_TREE;
+  *hub = (gt_topology_score){.routes.topology = GT_TOPOLOGY_HUB, .seconds = NAN};
 }
 
 static void choose(search *s, const gt_job *job) {
-  gt_wiring_choice *out = s->out;
-  out->exact = s->map.n <= WIRING_EXACT && !out->estimated;
+  gt_topology_choice *out = s->out;
+  out->exact = s->map.n <= TOPOLOGY_EXACT && !out->estimated;
   choose_hub(s);
   choose_tree(s);
   if (job->sync.topology == GT_TOPOLOGY_TREE) {
@@ -302,52 +308,52 @@ static void choose(search *s, const gt_job *job) {
   }
   if (gt_sync_of(job->sync.strategy)->waits) choose_ring(s);
   begin(s);
-  consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
-  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
+  consider(s, GT_TOPOLOGY_MESH, NULL, gt_topology_mesh_bound(&s->map));
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++)
     if (best_of(s, t) < best_of(s, out->best)) out->best = t;
 }
 
-/* There are several ways, and somebody goes them. */
+/* True if regions exchange, so that a topology can be chosen. */
 static bool is_open(const gt_job *job) {
   return job->nregions > 1 && gt_sync_of(job->sync.strategy)->sends;
 }
 
-gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_links *links,
-                           size_t parameters, size_t buffers) {
+gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const gt_links *links,
+                             size_t parameters, size_t buffers) {
   search s = {.out = out};
-  *out = (gt_wiring_choice){.best = GT_TOPOLOGY_MESH, .exact = true};
-  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
-    out->of[t] = (gt_wiring_score){.wiring.topology = t, .seconds = NAN};
+  *out = (gt_topology_choice){.best = GT_TOPOLOGY_MESH, .exact = true};
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++)
+    out->of[t] = (gt_topology_score){.routes.topology = t, .seconds = NAN};
   if (!is_open(job)) return GT_OK;
-  gt_status status = gt_wiring_world_open(&s.world, job, links, parameters, buffers);
+  gt_status status = gt_topology_world_open(&s.world, job, links, parameters, buffers);
   if (status == GT_OK) status = check_links(&s, job, s.world.spec.links);
   if (status == GT_OK) {
-    gt_wiring_map_open(&s.map, &s.world.job, s.world.spec.links, s.world.rounds,
-                       s.world.spec.parameters);
+    gt_topology_map_open(&s.map, &s.world.job, s.world.spec.links, s.world.rounds,
+                         s.world.spec.parameters);
     choose(&s, job);
-    gt_wiring_map_close(&s.map);
+    gt_topology_map_close(&s.map);
   }
-  gt_wiring_world_close(&s.world);
+  gt_topology_world_close(&s.world);
   return status;
 }
 
 /* "hub at oregon" */
-static void name_of(const gt_wiring_score *score, const gt_job *job, char *text, size_t size) {
-  const bool hub = score->wiring.topology == GT_TOPOLOGY_HUB && score->wiring.next;
-  snprintf(text, size, "%s%s%s", gt_topology_names[score->wiring.topology], hub ? " at " : "",
-           hub ? job->regions[score->wiring.next[0]].name : "");
+static void name_of(const gt_topology_score *score, const gt_job *job, char *text, size_t size) {
+  const bool hub = score->routes.topology == GT_TOPOLOGY_HUB && score->routes.next;
+  snprintf(text, size, "%s%s%s", gt_topology_names[score->routes.topology], hub ? " at " : "",
+           hub ? job->regions[score->routes.next[0]].name : "");
 }
 
-void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
-                           size_t size) {
-  const gt_wiring_score *best = &choice->of[choice->best];
+void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job, char *text,
+                             size_t size) {
+  const gt_topology_score *best = &choice->of[choice->best];
   char name[128];
   name_of(best, job, name, sizeof name);
   size_t used = (size_t)snprintf(text, size, "%s", name);
   if (!isnan(best->seconds) && used < size)
     used += (size_t)snprintf(text + used, size - used, ", %s%.3g s a round",
                              choice->estimated ? "about " : "", best->seconds);
-  for (size_t i = 0, n = 0; i < GT_WIRING_KINDS; i++) {
+  for (size_t i = 0, n = 0; i < GT_TOPOLOGY_KINDS; i++) {
     if (i == choice->best || isnan(choice->of[i].seconds) || used >= size) continue;
     name_of(&choice->of[i], job, name, sizeof name);
     used += (size_t)snprintf(text + used, size - used, "%s %s %.3g s", n++ ? "," : ";", name,
@@ -355,11 +361,11 @@ void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, ch
   }
 }
 
-void gt_wiring_choice_close(gt_wiring_choice *choice) {
-  for (size_t i = 0; i < GT_WIRING_KINDS; i++) gt_wiring_close(&choice->of[i].wiring);
+void gt_topology_choice_close(gt_topology_choice *choice) {
+  for (size_t i = 0; i < GT_TOPOLOGY_KINDS; i++) gt_routes_close(&choice->of[i].routes);
 }
 
-/* ---- the way of a job ------------------------------------------------------------------------ */
+/* ---- the routes of a job --------------------------------------------------------------------- */
 
 /* A tree of the regions that have one place in the copies of a pipeline. */
 static gt_status wire_twins(const gt_job *job, const gt_links *links, size_t parameters,
@@ -367,7 +373,7 @@ static gt_status wire_twins(const gt_job *job, const gt_links *links, size_t par
   const size_t n = gt_job_copies(job);
   size_t *twins = GT_NEW_ARRAY(size_t, n);
   gt_job part = *job;
-  gt_wiring_choice choice;
+  gt_topology_choice choice;
   part.regions = GT_NEW_ARRAY(gt_job_region, n);
   part.nregions = n;
   for (size_t c = 0; c < n; c++) {
@@ -375,10 +381,10 @@ static gt_status wire_twins(const gt_job *job, const gt_links *links, size_t par
     part.regions[c] = job->regions[twins[c]];
   }
   gt_links *among = gt_links_among(links, twins, n);
-  const gt_status status = gt_wiring_choose(&choice, &part, among, parameters, buffers);
+  const gt_status status = gt_topology_choose(&choice, &part, among, parameters, buffers);
   for (size_t c = 0; c < n && status == GT_OK; c++)
-    next[twins[c]] = twins[choice.of[choice.best].wiring.next[c]];
-  gt_wiring_choice_close(&choice);
+    next[twins[c]] = twins[choice.of[choice.best].routes.next[c]];
+  gt_topology_choice_close(&choice);
   gt_links_close(among);
   gt_free(part.regions);
   gt_free(twins);
@@ -386,28 +392,28 @@ static gt_status wire_twins(const gt_job *job, const gt_links *links, size_t par
 }
 
 /* A tree for each place. */
-static gt_status wire_copies(gt_wiring *out, const gt_job *job, const gt_links *links,
+static gt_status wire_copies(gt_routes *out, const gt_job *job, const gt_links *links,
                              size_t parameters, size_t buffers) {
   gt_status status = GT_OK;
-  *out = (gt_wiring){GT_TOPOLOGY_TREE, GT_NEW_ARRAY(size_t, job->nregions)};
+  *out = (gt_routes){GT_TOPOLOGY_TREE, GT_NEW_ARRAY(size_t, job->nregions)};
   for (size_t r = 0; r < job->nregions && status == GT_OK; r++)
     if (gt_job_copy_of(job, r) == 0)
       status = wire_twins(job, links, parameters, buffers, r, out->next);
-  if (status != GT_OK) gt_wiring_close(out);
+  if (status != GT_OK) gt_routes_close(out);
   return status;
 }
 
-gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
+gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers) {
-  gt_wiring_choice choice;
+  gt_topology_choice choice;
   const bool tree = job->sync.topology == GT_TOPOLOGY_TREE && is_open(job);
   if (tree && gt_job_copies(job) > 1) return wire_copies(out, job, links, parameters, buffers);
   if (!tree && job->sync.topology != GT_TOPOLOGY_AUTO) {
-    *out = gt_ps_wiring_of(job, links, parameters);
+    *out = gt_ps_routes_of(job, links, parameters);
     return GT_OK;
   }
-  GT_TRY(gt_wiring_choose(&choice, job, links, parameters, buffers));
-  *out = gt_wiring_copy(&choice.of[choice.best].wiring, job->nregions);
-  gt_wiring_choice_close(&choice);
+  GT_TRY(gt_topology_choose(&choice, job, links, parameters, buffers));
+  *out = gt_routes_copy(&choice.of[choice.best].routes, job->nregions);
+  gt_topology_choice_close(&choice);
   return GT_OK;
 }

@@ -3,47 +3,49 @@
    the time from a to b and back to a, for every a and b. */
 #include <math.h>
 
-#include "wiring.h"
+#include "topology.h"
 
 #define PAIRS                                                                                      \
   ((size_t)64) /* up to so many regions every pair is looked at, else each with itself */
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-wiring_chain gt_wiring_link(const wiring_map *map, size_t from, size_t to, double slowest_s) {
+topology_chain gt_topology_link(const topology_map *map, size_t from, size_t to, double slowest_s) {
   const size_t i = from * map->n + to;
-  return (wiring_chain){.first = map->first_s[i],
-                        .last = map->last_s[i],
-                        .best = (map->frames - 1) * slowest_s + map->last_s[i],
-                        .latency = map->latency_s[i]};
+  return (topology_chain){.first = map->first_s[i],
+                          .last = map->last_s[i],
+                          .best = (map->frames - 1) * slowest_s + map->last_s[i],
+                          .latency = map->latency_s[i]};
 }
 
-wiring_chain gt_wiring_join(wiring_chain a, wiring_chain b) {
-  return (wiring_chain){.first = a.first + b.first,
-                        .last = a.last + b.last,
-                        .best = fmax(a.best + b.last, a.first + b.best),
-                        .latency = a.latency + b.latency};
+topology_chain gt_topology_join(topology_chain a, topology_chain b) {
+  return (topology_chain){.first = a.first + b.first,
+                          .last = a.last + b.last,
+                          .best = fmax(a.best + b.last, a.first + b.best),
+                          .latency = a.latency + b.latency};
 }
 
 /* The parent's access takes a piece of every child, and gives one to every child. */
-wiring_chain gt_wiring_up(const wiring_map *map, size_t child, size_t parent, size_t nchildren) {
-  return gt_wiring_link(
+topology_chain gt_topology_up(const topology_map *map, size_t child, size_t parent,
+                              size_t nchildren) {
+  return gt_topology_link(
       map, child, parent,
       fmax(map->first_s[child * map->n + parent], (double)nchildren * map->piece_s[parent]));
 }
 
-wiring_chain gt_wiring_down(const wiring_map *map, size_t child, size_t parent, size_t nchildren) {
-  return gt_wiring_link(
+topology_chain gt_topology_down(const topology_map *map, size_t child, size_t parent,
+                                size_t nchildren) {
+  return gt_topology_link(
       map, parent, child,
       fmax(map->first_s[parent * map->n + child], (double)nchildren * map->piece_s[parent]));
 }
 
-static double access_s(const wiring_map *map, size_t region, double messages) {
+static double access_s(const topology_map *map, size_t region, double messages) {
   const double bytes = sizeof(float) * map->floats + GT_FRAME_HEADER_BYTES * map->frames;
   return map->access_bps[region] > 0 ? messages * 8 * bytes / map->access_bps[region] : 0;
 }
 
-static double link_s(const wiring_map *map, size_t from, size_t to, double messages) {
+static double link_s(const topology_map *map, size_t from, size_t to, double messages) {
   const double bytes = sizeof(float) * map->floats + GT_FRAME_HEADER_BYTES * map->frames,
                rate_bps = map->rate_bps[from * map->n + to];
   return rate_bps > 0 ? messages * 8 * bytes / rate_bps : 0;
@@ -51,7 +53,7 @@ static double link_s(const wiring_map *map, size_t from, size_t to, double messa
 
 /* ---- mesh ------------------------------------------------------------------------------------ */
 
-static double mesh_region(const wiring_map *map, size_t a) {
+static double mesh_region(const topology_map *map, size_t a) {
   double worst = 0, least = INFINITY;
   for (size_t b = 0; b < map->n; b++) {
     if (a == b) continue;
@@ -64,7 +66,7 @@ static double mesh_region(const wiring_map *map, size_t a) {
   return fmax(worst, access_s(map, a, (double)map->n - 1) + least);
 }
 
-double gt_wiring_mesh_bound(const wiring_map *map) {
+double gt_topology_mesh_bound(const topology_map *map) {
   double worst = 0;
   for (size_t a = 0; a < map->n && map->n > 1; a++) worst = fmax(worst, mesh_region(map, a));
   return worst;
@@ -73,12 +75,12 @@ double gt_wiring_mesh_bound(const wiring_map *map) {
 /* ---- trees ----------------------------------------------------------------------------------- */
 
 typedef struct {
-  const wiring_map *map;
+  const topology_map *map;
   const size_t *parent;
-  size_t *order;           /* n: parents before their children */
-  size_t *first, *beside;  /* n: the first child, the next one of the same parent; n: none */
-  size_t *nchildren;       /* n */
-  wiring_chain *up, *down; /* n: to the root and from it */
+  size_t *order;             /* n: parents before their children */
+  size_t *first, *beside;    /* n: the first child, the next one of the same parent; n: none */
+  size_t *nchildren;         /* n */
+  topology_chain *up, *down; /* n: to the root and from it */
 } tree;
 
 static void hang_children(tree *t, size_t *root) {
@@ -94,7 +96,7 @@ static void hang_children(tree *t, size_t *root) {
   }
 }
 
-static void tree_open(tree *t, const wiring_map *map, const size_t *parent) {
+static void tree_open(tree *t, const topology_map *map, const size_t *parent) {
   const size_t n = map->n;
   size_t root = 0, placed = 0;
   *t = (tree){.map = map,
@@ -103,16 +105,16 @@ static void tree_open(tree *t, const wiring_map *map, const size_t *parent) {
               .first = GT_NEW_ARRAY(size_t, n),
               .beside = GT_NEW_ARRAY(size_t, n),
               .nchildren = GT_NEW_ARRAY(size_t, n),
-              .up = GT_NEW_ARRAY(wiring_chain, n),
-              .down = GT_NEW_ARRAY(wiring_chain, n)};
+              .up = GT_NEW_ARRAY(topology_chain, n),
+              .down = GT_NEW_ARRAY(topology_chain, n)};
   hang_children(t, &root);
   t->order[placed++] = root;
   for (size_t i = 0; i < placed; i++) {
     const size_t at = t->order[i];
     for (size_t r = t->first[at]; r < n; r = t->beside[r]) {
       t->order[placed++] = r;
-      t->up[r] = gt_wiring_join(gt_wiring_up(map, r, at, t->nchildren[at]), t->up[at]);
-      t->down[r] = gt_wiring_join(t->down[at], gt_wiring_down(map, r, at, t->nchildren[at]));
+      t->up[r] = gt_topology_join(gt_topology_up(map, r, at, t->nchildren[at]), t->up[at]);
+      t->down[r] = gt_topology_join(t->down[at], gt_topology_down(map, r, at, t->nchildren[at]));
     }
   }
 }
@@ -126,7 +128,7 @@ static void tree_close(tree *t) {
   gt_free(t->down);
 }
 
-static double edge_s(const wiring_map *map, const double *piece_s, size_t from, size_t to) {
+static double edge_s(const topology_map *map, const double *piece_s, size_t from, size_t to) {
   const size_t i = from * map->n + to;
   return piece_s[i] + map->latency_s[i];
 }
@@ -134,7 +136,7 @@ static double edge_s(const wiring_map *map, const double *piece_s, size_t from, 
 /* back[r]: seconds from the end of a round in r until it can begin to send up the next one, of
    which every region below must send a piece. */
 static void find_back(const tree *t, double *back) {
-  const wiring_map *map = t->map;
+  const topology_map *map = t->map;
   for (size_t i = map->n; i-- > 1;) {
     const size_t r = t->order[i], above = t->parent[r];
     const double both_s =
@@ -147,10 +149,10 @@ static void find_back(const tree *t, double *back) {
    as the mean, the mean goes to each child.  The last piece of it leads to the next round, however
    the children take turns. */
 static double load_of(const tree *t, size_t region, double back) {
-  const wiring_map *map = t->map;
+  const topology_map *map = t->map;
   const double children = (double)t->nchildren[region];
   if (t->nchildren[region] == 0 || map->access_bps[region] <= 0) return 0;
-  const wiring_chain *up = &t->up[region], *down = &t->down[region];
+  const topology_chain *up = &t->up[region], *down = &t->down[region];
   const double wait_s = up->first + up->latency + down->first + down->latency,
                message_s = t->parent[region] == region ? 0 : access_s(map, region, 1);
   return children * access_s(map, region, 1) + fmax(wait_s, message_s) + back -
@@ -158,7 +160,7 @@ static double load_of(const tree *t, size_t region, double back) {
 }
 
 static double rounds_bound(const tree *t) {
-  const wiring_map *map = t->map;
+  const topology_map *map = t->map;
   double worst = 0, *back = GT_NEW_ARRAY(double, map->n);
   find_back(t, back);
   for (size_t a = 0; a < map->n; a++) {
@@ -166,9 +168,9 @@ static double rounds_bound(const tree *t) {
     if (!map->contributes[a]) continue;
     for (size_t b = map->n > PAIRS ? a : 0; b <= a; b++)
       if (map->contributes[b])
-        worst =
-            fmax(worst,
-                 (gt_wiring_time(t->up[a], t->down[b]) + gt_wiring_time(t->up[b], t->down[a])) / 2);
+        worst = fmax(
+            worst,
+            (gt_topology_time(t->up[a], t->down[b]) + gt_topology_time(t->up[b], t->down[a])) / 2);
   }
   gt_free(back);
   return worst;
@@ -176,7 +178,7 @@ static double rounds_bound(const tree *t) {
 
 /* Every link passes the messages of all regions behind it, and so do the accesses. */
 static double broadcast_bound(const tree *t) {
-  const wiring_map *map = t->map;
+  const topology_map *map = t->map;
   const double all = (double)map->members;
   double worst = 0, *below = GT_NEW_ARRAY(double, map->n), *in = GT_NEW_ARRAY(double, map->n),
          *out = GT_NEW_ARRAY(double, map->n);
@@ -197,7 +199,7 @@ static double broadcast_bound(const tree *t) {
   return worst;
 }
 
-double gt_wiring_tree_bound(const wiring_map *map, const size_t *parent) {
+double gt_topology_tree_bound(const topology_map *map, const size_t *parent) {
   tree t;
   tree_open(&t, map, parent);
   const double bound = map->rounds ? rounds_bound(&t) : broadcast_bound(&t);
@@ -209,7 +211,7 @@ double gt_wiring_tree_bound(const wiring_map *map, const size_t *parent) {
 
 /* 2 (n - 1) steps; each takes as long as the slowest link does, and as long as the mean of all
    takes with its latency, because a chunk goes round. */
-double gt_wiring_ring_bound(const wiring_map *map, const size_t *order) {
+double gt_topology_ring_bound(const topology_map *map, const size_t *order) {
   const double n = (double)map->n;
   double slowest = 0, sum = 0;
   for (size_t i = 0; i < map->n; i++) {

@@ -1,7 +1,7 @@
-/* What the search for a way knows of a job's links. */
+/* The links of a job, as the search for a topology sees them. */
 #include <math.h>
 
-#include "wiring.h"
+#include "topology.h"
 
 #define PIECE_FLOATS (GT_FRAME_PAYLOAD_MAX / sizeof(float))
 
@@ -22,7 +22,7 @@ static double latency_of(const gt_link_spec *link, double bytes) {
 }
 
 /* A frame passes link and both accesses as one stream. */
-static void fill(wiring_map *map, const gt_link_spec *link, size_t from, size_t to, double first,
+static void fill(topology_map *map, const gt_link_spec *link, size_t from, size_t to, double first,
                  double last) {
   const size_t i = from * map->n + to;
   const double rate_bps =
@@ -33,24 +33,24 @@ static void fill(wiring_map *map, const gt_link_spec *link, size_t from, size_t 
   map->rate_bps[i] = rate_bps;
 }
 
-void gt_wiring_map_open(wiring_map *map, const gt_job *job, const gt_links *links, bool rounds,
-                        size_t floats) {
+void gt_topology_map_open(topology_map *map, const gt_job *job, const gt_links *links, bool rounds,
+                          size_t floats) {
   const size_t n = job->nregions, pairs = n * n,
                pieces = floats > 0 ? (floats + PIECE_FLOATS - 1) / PIECE_FLOATS : 1,
                rest = floats - (pieces - 1) * PIECE_FLOATS;
   const double header = GT_FRAME_HEADER_MAX, last = header + (double)(rest * sizeof(float)),
                first = pieces > 1 ? header + (double)GT_FRAME_PAYLOAD_MAX : last;
-  *map = (wiring_map){.n = n,
-                      .rounds = rounds,
-                      .floats = (double)floats,
-                      .frames = (double)pieces,
-                      .contributes = GT_NEW_ARRAY(bool, n),
-                      .first_s = GT_NEW_ARRAY(double, pairs),
-                      .last_s = GT_NEW_ARRAY(double, pairs),
-                      .latency_s = GT_NEW_ARRAY(double, pairs),
-                      .rate_bps = GT_NEW_ARRAY(double, pairs),
-                      .piece_s = GT_NEW_ARRAY(double, n),
-                      .access_bps = GT_NEW_ARRAY(double, n)};
+  *map = (topology_map){.n = n,
+                        .rounds = rounds,
+                        .floats = (double)floats,
+                        .frames = (double)pieces,
+                        .contributes = GT_NEW_ARRAY(bool, n),
+                        .first_s = GT_NEW_ARRAY(double, pairs),
+                        .last_s = GT_NEW_ARRAY(double, pairs),
+                        .latency_s = GT_NEW_ARRAY(double, pairs),
+                        .rate_bps = GT_NEW_ARRAY(double, pairs),
+                        .piece_s = GT_NEW_ARRAY(double, n),
+                        .access_bps = GT_NEW_ARRAY(double, n)};
   for (size_t r = 0; r < n; r++) {
     map->contributes[r] = job->regions[r].ranks > 1;
     map->members += map->contributes[r];
@@ -62,7 +62,7 @@ void gt_wiring_map_open(wiring_map *map, const gt_job *job, const gt_links *link
       if (a != b) fill(map, &gt_links_from(links, a)[b], a, b, first, last);
 }
 
-void gt_wiring_map_close(wiring_map *map) {
+void gt_topology_map_close(topology_map *map) {
   gt_free(map->contributes);
   gt_free(map->first_s);
   gt_free(map->last_s);

@@ -18,18 +18,18 @@ static bool said(const gt_job *job) {
   return gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL); /* also with sync.central */
 }
 
-static gt_wiring wiring_of(const decision *d, size_t nregions) {
-  gt_wiring wiring = {.topology = (gt_topology)d->topology};
-  if (gt_topology_has(wiring.topology, GT_ALL_WITH_ALL)) return wiring;
-  wiring.next = GT_NEW_ARRAY(size_t, nregions);
-  for (size_t r = 0; r < nregions; r++) wiring.next[r] = (size_t)d->next[r];
-  return wiring;
+static gt_routes routes_of(const decision *d, size_t nregions) {
+  gt_routes routes = {.topology = (gt_topology)d->topology};
+  if (gt_topology_has(routes.topology, GT_ALL_WITH_ALL)) return routes;
+  routes.next = GT_NEW_ARRAY(size_t, nregions);
+  for (size_t r = 0; r < nregions; r++) routes.next[r] = (size_t)d->next[r];
+  return routes;
 }
 
 /* ---- at the start ---------------------------------------------------------------------------- */
 
 /* Reads it from the lead's file; *there false: the file has none. */
-static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
+static gt_status kept_routes(gt_server *s, int64_t round, bool *there) {
   gt_run *run = s->run;
   const size_t n = run->job->nregions;
   decision d = {0};
@@ -39,8 +39,8 @@ static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
   if (!item || item->type != GT_TYPE_I64 || item->count != n + 1) return GT_OK;
   memcpy(&d.topology, item->data, (n + 1) * sizeof(int64_t));
   *there = true;
-  if (d.topology >= 0 && d.topology < (int64_t)GT_WIRING_KINDS) s->wiring = wiring_of(&d, n);
-  if (s->wiring.topology == d.topology && gt_ps_wiring_sound(run->job, &s->wiring)) return GT_OK;
+  if (d.topology >= 0 && d.topology < (int64_t)GT_TOPOLOGY_KINDS) s->routes = routes_of(&d, n);
+  if (s->routes.topology == d.topology && gt_ps_routes_sound(run->job, &s->routes)) return GT_OK;
   return GT_FAIL(
       GT_ERR_CKPT,
       "checkpoint round %lld of region %s: state \"train/topology\" is not a topology of %zu "
@@ -54,13 +54,13 @@ static gt_status decide(gt_server *s, int64_t round) {
   const gt_arrays *a = gt_graph_arrays(run->model);
   bool there;
   s->wired_by = BY_CHECKPOINT;
-  GT_TRY(kept_wiring(s, round, &there));
+  GT_TRY(kept_routes(s, round, &there));
   if (there) return GT_OK;
   s->wired_by = gt_topology_has(run->job->sync.topology, GT_CHOSEN) ? BY_CHOICE : BY_JOB;
   if (s->wired_by == BY_JOB)
-    return gt_wiring_of(&s->wiring, run->job, run->links, a->params.n, a->buffers.n);
-  GT_TRY(gt_wiring_choose(&s->choice, run->job, run->links, a->params.n, a->buffers.n));
-  s->wiring = gt_wiring_copy(&s->choice.of[s->choice.best].wiring, run->job->nregions);
+    return gt_routes_of(&s->routes, run->job, run->links, a->params.n, a->buffers.n);
+  GT_TRY(gt_topology_choose(&s->choice, run->job, run->links, a->params.n, a->buffers.n));
+  s->routes = gt_routes_copy(&s->choice.of[s->choice.best].routes, run->job->nregions);
   return GT_OK;
 }
 
@@ -68,29 +68,29 @@ static void share(gt_server *s) {
   const gt_run *run = s->run;
   const size_t n = run->job->nregions;
   MPI_Request request;
-  decision d = {.by = s->wired_by, .topology = s->wiring.topology};
-  for (size_t r = 0; s->wiring.next && r < n; r++) d.next[r] = (int64_t)s->wiring.next[r];
+  decision d = {.by = s->wired_by, .topology = s->routes.topology};
+  for (size_t r = 0; s->routes.next && r < n; r++) d.next[r] = (int64_t)s->routes.next[r];
   GT_MPI(
       MPI_Ibcast(&d, (int)(sizeof d / sizeof(int64_t)), MPI_INT64_T, 0, run->roles.ps, &request));
   gt_wait_all(&request, 1, "the lead's topology", run->start_limit_s, NULL, NULL);
   if (run->roles.is_lead) return;
-  s->wiring = wiring_of(&d, n);
+  s->routes = routes_of(&d, n);
   s->wired_by = (int)d.by;
 }
 
 /* Stores it as an array that outlives the writing of a checkpoint. */
 static void keep(gt_server *s) {
   const size_t n = s->run->job->nregions;
-  s->saved_wiring = GT_NEW_ARRAY(int64_t, n + 1);
-  s->saved_wiring[0] = s->wiring.topology;
-  for (size_t r = 0; s->wiring.next && r < n; r++)
-    s->saved_wiring[r + 1] = (int64_t)s->wiring.next[r];
+  s->saved_routes = GT_NEW_ARRAY(int64_t, n + 1);
+  s->saved_routes[0] = s->routes.topology;
+  for (size_t r = 0; s->routes.next && r < n; r++)
+    s->saved_routes[r + 1] = (int64_t)s->routes.next[r];
 }
 
-gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round) {
+gt_status gt_server_settle_routes(gt_server *s, gt_status status, int64_t round) {
   const gt_run *run = s->run;
   if (said(run->job)) {
-    return status == GT_OK ? gt_wiring_of(&s->wiring, run->job, run->links, 0, 0) : status;
+    return status == GT_OK ? gt_routes_of(&s->routes, run->job, run->links, 0, 0) : status;
   }
   if (status == GT_OK && run->roles.is_lead) status = decide(s, round);
   GT_TRY(gt_agree(run->roles.ps, status, run->start_limit_s));
@@ -99,45 +99,45 @@ gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round)
   return GT_OK;
 }
 
-void gt_server_save_wiring(gt_server *s, gt_state *state) {
-  if (s->saved_wiring)
-    gt_state_add(state, "train/", "topology", GT_TYPE_I64, s->saved_wiring,
+void gt_server_save_routes(gt_server *s, gt_state *state) {
+  if (s->saved_routes)
+    gt_state_add(state, "train/", "topology", GT_TYPE_I64, s->saved_routes,
                  s->run->job->nregions + 1);
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
 /* Lists for each region the name of its next one. */
-static char *names_of(const gt_wiring *wiring, const gt_job *job) {
+static char *names_of(const gt_routes *routes, const gt_job *job) {
   size_t used = 1, size = 3;
-  if (!wiring->next) return gt_strdup("null");
-  for (size_t r = 0; r < job->nregions; r++) size += strlen(job->regions[wiring->next[r]].name) + 3;
+  if (!routes->next) return gt_strdup("null");
+  for (size_t r = 0; r < job->nregions; r++) size += strlen(job->regions[routes->next[r]].name) + 3;
   char *text = GT_NEW_ARRAY(char, size);
   text[0] = '[';
   for (size_t r = 0; r < job->nregions; r++)
     used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", r ? "," : "",
-                             job->regions[wiring->next[r]].name);
+                             job->regions[routes->next[r]].name);
   snprintf(text + used, size - used, "]");
   return text;
 }
 
 #define SECONDS(constant, name, ops, facts) name "_s", 'f', of[constant].seconds,
-void gt_server_tell_wiring(const gt_server *s) {
+void gt_server_tell_routes(const gt_server *s) {
   const gt_job *job = s->run->job;
-  const gt_wiring_score *of = s->choice.of;
+  const gt_topology_score *of = s->choice.of;
   char text[512];
   if (said(job)) return;
   static const char *const by[] = {"job", "choice", "checkpoint"};
   const bool chosen = s->wired_by == BY_CHOICE && s->run->roles.is_lead;
-  char *next = names_of(&s->wiring, job);
+  char *next = names_of(&s->routes, job);
   const gt_status status =
       gt_record_line(s->record, s->elapsed_s, "topology", "topology", 's',
-                     gt_topology_names[s->wiring.topology], "by", 's', by[s->wired_by], "next", 'j',
+                     gt_topology_names[s->routes.topology], "by", 's', by[s->wired_by], "next", 'j',
                      next, chosen ? "exact" : NULL, 'b', (int)s->choice.exact, "estimated", 'b',
                      (int)s->choice.estimated, GT_TOPOLOGIES(SECONDS) NULL);
   gt_free(next);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   if (!chosen) return;
-  gt_wiring_choice_text(&s->choice, job, text, sizeof text);
+  gt_topology_choice_text(&s->choice, job, text, sizeof text);
   gt_log_job(GT_LOG_INFO, "sync.topology auto: %s", text);
 }

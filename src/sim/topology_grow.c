@@ -3,39 +3,41 @@
    So each tree comes up once, and one whose paths take too long is not grown further. */
 #include <math.h>
 
-#include "wiring.h"
+#include "topology.h"
 
-/* n is WIRING_EXACT at most. */
-static void add(wiring_list *list, double bound, const size_t *at, size_t n) {
+/* n is TOPOLOGY_EXACT at most. */
+static void add(topology_list *list, double bound, const size_t *at, size_t n) {
   GT_GROW(list->all, list->n, list->capacity, 1024);
-  wiring_candidate *c = &list->all[list->n++];
+  topology_candidate *c = &list->all[list->n++];
   c->bound = bound;
-  for (size_t i = 0; i < n && i < WIRING_EXACT; i++) c->at[i] = (uint8_t)at[i];
+  for (size_t i = 0; i < n && i < TOPOLOGY_EXACT; i++) c->at[i] = (uint8_t)at[i];
 }
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
 typedef struct {
-  wiring_list *list;
-  const wiring_map *map;
+  topology_list *list;
+  const topology_map *map;
   double limit_s;
-  size_t parent[WIRING_EXACT];
-  size_t queue[WIRING_EXACT], queued; /* regions that have their parent, in the order of growing */
-  unsigned left;                      /* bits of those without */
-  wiring_chain up[WIRING_EXACT], down[WIRING_EXACT];
+  size_t parent[TOPOLOGY_EXACT];
+  size_t queue[TOPOLOGY_EXACT],
+      queued;    /* regions that have their parent, in the order of growing */
+  unsigned left; /* bits of those without */
+  topology_chain up[TOPOLOGY_EXACT], down[TOPOLOGY_EXACT];
 } growth;
 
 static void grow(growth *g, size_t at);
 
 /* The child's round trip to the root is short enough. */
 static bool attach(growth *g, size_t child, size_t parent, size_t nchildren) {
-  const wiring_map *map = g->map;
+  const topology_map *map = g->map;
   g->parent[child] = parent;
-  g->up[child] = gt_wiring_join(gt_wiring_up(map, child, parent, nchildren), g->up[parent]);
-  g->down[child] = gt_wiring_join(g->down[parent], gt_wiring_down(map, child, parent, nchildren));
+  g->up[child] = gt_topology_join(gt_topology_up(map, child, parent, nchildren), g->up[parent]);
+  g->down[child] =
+      gt_topology_join(g->down[parent], gt_topology_down(map, child, parent, nchildren));
   g->queue[g->queued++] = child;
   return !map->rounds || !map->contributes[child] ||
-         gt_wiring_time(g->up[child], g->down[child]) < g->limit_s;
+         gt_topology_time(g->up[child], g->down[child]) < g->limit_s;
 }
 
 static bool attach_all(growth *g, unsigned children, size_t parent) {
@@ -56,7 +58,7 @@ static void take_children(growth *g, unsigned children, size_t at) {
 static void grow(growth *g, size_t at) {
   if (g->left == 0) {
     if (g->queue[0] == g->parent[g->queue[g->queued - 1]]) return; /* a hub */
-    const double bound = gt_wiring_tree_bound(g->map, g->parent);
+    const double bound = gt_topology_tree_bound(g->map, g->parent);
     if (bound < g->limit_s) add(g->list, bound, g->parent, g->map->n);
     return;
   }
@@ -68,7 +70,7 @@ static void grow(growth *g, size_t at) {
   }
 }
 
-void gt_wiring_grow_trees(wiring_list *list, const wiring_map *map, double limit_s) {
+void gt_topology_grow_trees(topology_list *list, const topology_map *map, double limit_s) {
   for (size_t root = 0; root < map->n; root++) {
     growth g = {.list = list, .map = map, .limit_s = limit_s, .queued = 1};
     g.parent[root] = g.queue[0] = root;
@@ -80,9 +82,9 @@ void gt_wiring_grow_trees(wiring_list *list, const wiring_map *map, double limit
 /* ---- rings ----------------------------------------------------------------------------------- */
 
 typedef struct {
-  wiring_list *list;
-  const wiring_map *map;
-  size_t order[WIRING_EXACT];
+  topology_list *list;
+  const topology_map *map;
+  size_t order[TOPOLOGY_EXACT];
 } turns;
 
 static void swap(size_t *a, size_t *b) {
@@ -94,7 +96,7 @@ static void swap(size_t *a, size_t *b) {
 static void permute(turns *t, size_t placed) {
   const size_t n = t->map->n;
   if (placed == n) {
-    add(t->list, gt_wiring_ring_bound(t->map, t->order), t->order, n);
+    add(t->list, gt_topology_ring_bound(t->map, t->order), t->order, n);
     return;
   }
   for (size_t i = placed; i < n; i++) {
@@ -104,7 +106,7 @@ static void permute(turns *t, size_t placed) {
   }
 }
 
-void gt_wiring_grow_rings(wiring_list *list, const wiring_map *map) {
+void gt_topology_grow_rings(topology_list *list, const topology_map *map) {
   turns t = {.list = list, .map = map};
   for (size_t r = 0; r < map->n; r++) t.order[r] = r;
   permute(&t, 1);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "wiring.h"
+#include "topology.h"
 
 #define ROUNDS   16   /* that are timed together; even, so that bounds of two rounds hold */
 #define SPANS    8    /* of so many rounds that are timed at most, until one takes as long as the */
@@ -63,10 +63,10 @@ static gt_job job_of(const gt_job *from) {
   return job;
 }
 
-gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, const gt_links *links,
-                               size_t parameters, size_t buffers) {
+gt_status gt_topology_world_open(topology_world *world, const gt_job *job, const gt_links *links,
+                                 size_t parameters, size_t buffers) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
-  *world = (wiring_world){
+  *world = (topology_world){
       .job = job_of(job), .rounds = strategy->waits, .step_s = strategy->waits ? STEP_S : 0};
   world->samples = GT_NEW_ARRAY(int64_t, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) world->samples[r] = SAMPLES;
@@ -83,7 +83,7 @@ gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, const gt_
   return status;
 }
 
-void gt_wiring_world_close(wiring_world *world) {
+void gt_topology_world_close(topology_world *world) {
   gt_links_close(world->links);
   gt_free(world->samples);
   gt_free(world->job.regions);
@@ -98,7 +98,7 @@ typedef struct {
 } marks;
 
 typedef struct {
-  wiring_world *world;
+  topology_world *world;
   gt_sim *sim;
   marks *marks; /* nregions */
   size_t spans; /* that all regions have ended */
@@ -171,18 +171,18 @@ static double time_broadcasts(timing *t) {
   return gt_seconds(t->last) / ROUNDS;
 }
 
-double gt_wiring_simulate(wiring_world *world, gt_topology topology, const size_t *next,
-                          double limit_s) {
-  gt_wiring wiring = {.topology = topology};
+double gt_topology_simulate(topology_world *world, gt_topology topology, const size_t *next,
+                            double limit_s) {
+  gt_routes routes = {.topology = topology};
   timing t = {.world = world,
               .limit = limit_s < LONG_S ? gt_from_seconds(ROUNDS * (limit_s + world->step_s))
                                         : GT_NEVER / 2};
   gt_sim_spec spec = world->spec;
   if (next) {
-    wiring.next = GT_NEW_ARRAY(size_t, world->job.nregions);
-    memcpy(wiring.next, next, world->job.nregions * sizeof *next);
+    routes.next = GT_NEW_ARRAY(size_t, world->job.nregions);
+    memcpy(routes.next, next, world->job.nregions * sizeof *next);
   }
-  spec.wiring = &wiring;
+  spec.routes = &routes;
   double seconds = INFINITY;
   if (gt_sim_open(&t.sim, &spec) == GT_OK) {
     t.sim->exact = false; /* nobody asks where the time goes */
@@ -192,6 +192,6 @@ double gt_wiring_simulate(wiring_world *world, gt_topology topology, const size_
     gt_sim_close(t.sim);
   }
   gt_free(t.marks);
-  gt_wiring_close(&wiring);
+  gt_routes_close(&routes);
   return seconds;
 }
