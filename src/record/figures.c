@@ -183,7 +183,7 @@ void gt_print_plan(FILE *to, const gt_plan_result *p) {
                   gt_cell_text(i == 0 && range ? range_text(within, sizeof within, p) : NULL)));
   }
   fputc('\n', to);
-  if (p->made) gt_print_wrapped(to, 2, "planned by %s:", p->made);
+  if (p->made) gt_print_wrapped(to, 2, "plan (%s), predicted and measured:", p->made);
   gt_table_print(to, t);
   gt_table_close(t);
 }

@@ -16,7 +16,7 @@ static void wrapped(size_t at, size_t indent, const char *text, const char *expe
 
 /* 80 columns fit, 81 do not; spaces inside a line stay, those at a break do not. */
 static void breaks(void) {
-  char words[200] = "", whole[200], broken[200];
+  char words[200] = "", whole[202], broken[200];
   for (int i = 0; i < 8; i++) strcat(words, "nine99999 ");
   strcpy(words + 79, "");
   snprintf(whole, sizeof whole, "%s\n", words);

@@ -17,7 +17,7 @@ evaluated() { "$GEOTRAIN" eval "$1" two.h5 | sed -nE 's/^accuracy .*  auc ([0-9.
 
 # shellcheck disable=SC2086
 train "two classes" 4 job.yaml --run-dir run $two
-ended "two classes" 0 'test accuracy  [0-9.]+  auc 0\.[0-9]+  loss' 'idle +auc +loss'
+ended "two classes" 0 'test accuracy  [0-9.]+  auc 0\.[0-9]+  loss' 'samples +auc +loss'
 check "the AUC of the mean model" learned "$(field run test_auc)"
 check "records: evaluations have it" same "$(grep -c '"event":"eval".*"auc":0\.[5-9]' run/east.jsonl)" 2
 last=run/ckpt/$(newest_round run)

@@ -139,12 +139,19 @@ start() {
   launch -n "$ranks" "$GEOTRAIN" train "$@" "${choices[@]}"
 }
 
+# joined FILE: its paragraphs, wrapped at 80 columns, in one line each.
+joined() {
+  awk '/^ +[^ ]/ && NR > 1 { sub(/^ +/, " "); printf "%s", $0; next }
+       { if (NR > 1) print ""; printf "%s", $0 }
+       END { print "" }' "$1"
+}
+
 # ended NAME CODE WORD...: the last run ended with this code and printed these words (extended
 # regular expressions), and there is no fault of geotrain.
 ended() {
   local name=$1 want=$2 word text
   shift 2
-  text=$(cat out err)
+  text=$(cat out err; joined out)
   if [ "$code" -ne "$want" ]; then
     fail "$name: exit $want" "exit $code; $(grep -v '^ *$' err | tail -n 8 | cut -c 1-300)"
     return

@@ -79,7 +79,7 @@ virtual() { # NAME [OPTIONS]
 }
 
 virtual planned
-ended "planned" 0 '^plan +predicted +measured +error +\(by hand\)' '^time +1.500 s .*\(1.000 s to 10.000 s: within\)' '^cost  .*egress .*rates partly assumed'
+ended "planned" 0 '^plan \(by hand\), predicted and measured:' '^plan +predicted +measured +error' '^time +1.500 s .* 1.000 s to 10.000 s: within' '^cost  .*egress .*rates partly assumed'
 check "planned: figures and costs as computed apart" "$python" check.py planned/summary.json
 "$GEOTRAIN" watch planned >watch.out 2>&1
 check "watch: the same lines" same "$(sed -n '/^cost  /,$p' watch.out)" "$(sed -n '/^cost  /,$p' out)"

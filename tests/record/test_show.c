@@ -315,7 +315,7 @@ static void test_plan_and_cost(void) {
   static const char want[] =
       "\ncost           0.123457 USD  (machines 0.120000 USD, egress 0.003457 USD)\n"
       "\n"
-      "planned by 0.1.0, 2026-01-02:\n"
+      "plan (0.1.0, 2026-01-02), predicted and measured:\n"
       "plan            predicted      measured      error  predicted range\n"
       "time              110.0 s       100.0 s   +10.00 %  105.0 s to -: not within\n"
       "step            50.000 ms       0.200 s   -75.00 %  -\n"

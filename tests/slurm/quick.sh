@@ -48,7 +48,7 @@ submitted "planned" auto.yaml planned --one --plan --set plan.start=1min
 check "planned: the table is shown" grep -q '^choice ' submit.out
 check "planned: what is submitted has the plan's time" grep -qx "#SBATCH --time=$(clock_of planned)" planned/sbatch.sh
 wait_job "planned" "$id" 60 planned
-job_ended "planned" planned 0 '^plan +predicted +measured +error +\(geotrain '
+job_ended "planned" planned 0 '^plan \(geotrain .*predicted and measured:'
 check "planned: bytes as predicted" grep -qE '^WAN traffic .* 0 %' planned/slurm.log
 nothing_runs "planned"
 finish_slurm
