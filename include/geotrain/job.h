@@ -98,7 +98,7 @@ typedef struct {
   size_t nlast;
 } gt_job_stage;
 
-/* Another copy of a pipeline: regions that have its stages, in the places of the regions of
+/* Another replica of a pipeline: regions that have its stages, in the places of the regions of
    pipeline.stages, in the order in which these come there first. */
 typedef struct {
   char **regions;
@@ -321,18 +321,18 @@ bool gt_job_trains(const gt_job *job, size_t region);
    have it where the stages are to be found. */
 bool gt_job_reads(const gt_job *job, size_t region);
 /* Copies of the pipeline, that of pipeline.stages first; 1 if there is no pipeline. */
-size_t gt_job_copies(const gt_job *job);
-/* Returns the copy that the region is of; gt_job_copies(job) in a job that is not checked: of
+size_t gt_job_replicas(const gt_job *job);
+/* Returns the replica that the region is of; gt_job_replicas(job) in a job that is not checked: of
    none. */
-size_t gt_job_copy_of(const gt_job *job, size_t region);
-#define GT_COPY_TEXT ((size_t)192)
+size_t gt_job_replica_of(const gt_job *job, size_t region);
+#define GT_REPLICA_TEXT ((size_t)192)
 /* Writes its name for people, "copy 2 (london, paris)"; "..." takes the place of names for which
    there is no room; size: 16 or more.  Returns text. */
-char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size);
-/* Returns the region that has in `copy` the stages that `region` has in its own. */
-size_t gt_job_twin(const gt_job *job, size_t region, size_t copy);
-/* Returns the region of a copy that has the stage. */
-size_t gt_job_stage_region(const gt_job *job, size_t copy, size_t stage);
+char *gt_job_replica_text(const gt_job *job, size_t replica, char *text, size_t size);
+/* Returns the region that has in `replica` the stages that `region` has in its own. */
+size_t gt_job_replica(const gt_job *job, size_t region, size_t replica);
+/* Returns the region of a replica that has the stage. */
+size_t gt_job_stage_region(const gt_job *job, size_t replica, size_t stage);
 /* Spans (runs of operations) that each stage of the job's pipeline has: 2 if it is folded, else
    1. */
 size_t gt_job_chunks(const gt_job *job);
@@ -392,7 +392,7 @@ extern const char gt_job_on_resume[];
 /* Prints what `named` changes of a run's job as the values of --set, one on a line; nothing if
    gt_job_began.  GT_ERR_JOB: a resume may not change it. */
 gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run);
-/* True if the job with this text has a pipeline, each copy over several regions, so that the
+/* True if the job with this text has a pipeline, each replica over several regions, so that the
    checkpoint of a region holds a part of the model. */
 bool gt_job_in_parts(const char *yaml);
 /* Prints `geotrain help job`: an example, then every key with default, range and meaning, in 80

@@ -39,7 +39,7 @@ typedef struct {
 /* Everything is owned by it, except `job`. */
 typedef struct gt_pipe_job {
   const gt_job *job;
-  size_t copy; /* of the pipeline */
+  size_t replica; /* of the pipeline */
   /* With pipeline.adapt micro_batches: the same pipeline with other numbers of micro-batches, to
      which a run may change.  Else none. */
   struct gt_pipe_job **others;
@@ -65,16 +65,16 @@ typedef struct gt_pipe_job {
   double *slots_most, *update_s, *agree_s;
 } gt_pipe_job;
 
-/* Opens the pipeline of a job that has one, in the regions of this copy (gt_job_copies).  model:
-   gt_graph_spec_of(job) with shape, text, kernels and precision; its other fields are not read.
-   The caller closes *out; after an error it is NULL.  GT_ERR_JOB names the key and says what is
-   needed: a stage ends where the model cannot be cut, has no operation, or more workers than its
+/* Opens the pipeline of a job that has one, in the regions of this replica (gt_job_replicas).
+   model: gt_graph_spec_of(job) with shape, text, kernels and precision; its other fields are not
+   read.  The caller closes *out; after an error it is NULL.  GT_ERR_JOB names the key and says what
+   is needed: a stage ends where the model cannot be cut, has no operation, or more workers than its
    operations allow; a tied head is in another region than the embedding; pipeline.memory is too
    small for the schedule; `auto` needs times, which compute does not say; the number of
    micro-batches may change, and the model keeps statistics of them.  Other errors as
    gt_graph_create and gt_links_create. */
 gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
-                           size_t copy);
+                           size_t replica);
 void gt_pipe_job_close(gt_pipe_job *pipe);
 /* Returns the shapes of its micro-batches: 0 is the one of the job, the others follow in the order
    of their numbers of micro-batches.  Every rank has the same. */

@@ -146,19 +146,19 @@ typedef struct {
   bool judges; /* its pushes have the loss and the correct predictions (the last stage) */
 } gt_ps_stage;
 
-/* A region of one of several copies of a pipeline.  The regions of its copy, its stage group, make
-   steps in lockstep; those that hold the same stages in the copies, its twins, keep their
-   parameters equal by a strategy, which gets the gradient of every step of the stage group, and may
-   hold the region before the next one.  Everything is borrowed. */
+/* A region of one of several replicas of a pipeline.  The regions of its replica, its stage group,
+   make steps in lockstep; those that hold the same stages, its replicas, keep their parameters
+   equal by a strategy, which gets the gradient of every step of the stage group, and may hold the
+   region before the next one.  Everything is borrowed. */
 typedef struct {
-  const size_t *stage_group; /* regions of the copy, ascending, the region itself too */
+  const size_t *stage_group; /* regions of the replica, ascending, the region itself too */
   size_t nstage_group;
-  const size_t *twins; /* one region of each copy, the region itself too; 0: there is one copy */
-  size_t ntwins;
-  const double *weights; /* ntwins, sum 1: of the copies */
+  const size_t *replicas; /* with the same stages, the region itself too; 0: one pipeline */
+  size_t nreplicas;
+  const double *weights; /* nreplicas, sum 1 */
   const gt_sync_ops *strategy;
   gt_sync_options options;
-} gt_ps_copies;
+} gt_ps_groups;
 
 typedef struct {
   /* nworkers 0: the region only aggregates; it makes no steps, its weight and order.n are 0 */
@@ -178,7 +178,7 @@ typedef struct {
        samples, what the others answer is not used.  A region without such a stage has no score. */
   const gt_ps_stage *stages;
   size_t nstages;
-  gt_ps_copies copies; /* all 0: the regions hold one copy */
+  gt_ps_groups groups; /* all 0: the regions hold one replica */
   /* Micro-batches of a step of stages.  Workers push sums over them, of which the step takes the
      mean, once all sums are added: so the bits do not depend on where a tied head is.  0: 1. */
   size_t micros;
@@ -192,7 +192,7 @@ typedef struct {
      NULL: it stays. */
   const gt_pipe_job *adapts;
   gt_topology topology;
-  const size_t *next;    /* as in gt_exchange_spec; of copies, among the twins of each region */
+  const size_t *next; /* as in gt_exchange_spec; of a pipeline, among the replicas of each region */
   const size_t *workers; /* likewise */
   size_t piece;          /* likewise; 0: a frame */
   const double *weights; /* nregions */
@@ -224,8 +224,8 @@ typedef struct {
   gt_ps_host host;
 } gt_ps_spec;
 
-/* The strategy of regions that hold the stages of one pipeline, if there is one copy of it; no job
-   names it.  The regions make every step together, or together drop it. */
+/* The strategy of regions that hold the stages of one pipeline, if there is one replica of it; no
+   job names it.  The regions make every step together, or together drop it. */
 extern const gt_sync_ops gt_ps_lockstep;
 
 /* Creates a PS.  Everything in spec is borrowed but the struct itself, which is copied. */
@@ -251,7 +251,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, con
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
 /* Returns how it has changed so far, in words: "the order of passes changed 2 times; 8
-   micro-batches, from step 31 on 16", of one of several copies behind its name.  Empty without
+   micro-batches, from step 31 on 16", of one of several replicas behind its name.  Empty without
    `adapts`, and in regions that do not hold the first stage.  Returns text. */
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 /* Reports within host.checkpoint that the state of this round is not sound, that is, not worth

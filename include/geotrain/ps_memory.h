@@ -6,7 +6,7 @@
 #include "geotrain/pipe_job.h"
 
 /* Memory that workers have, too, is counted with both: it is in both processes, but once on their
-   host.  Of what several copies exchange, one message is on its way on each link. */
+   host.  Of what several replicas exchange, one message is on its way on each link. */
 typedef struct {
   /* parameters, buffers, gradients, and gradients that wait for the other regions; with strategies
      for which nobody waits, and without shared memory, also a copy of the parameters for workers */
@@ -16,7 +16,7 @@ typedef struct {
                       regions; without shared memory its copies of all that they send and get */
   size_t frames;  /* of messages to and from other regions */
   size_t
-      exchange; /* between copies of the pipeline: what the strategy keeps, what is sent, and what
+      exchange; /* between replicas of the pipeline: what the strategy keeps, what is sent, and what
                       has come and waits */
   size_t checkpoint; /* images of it while one is made */
   size_t ending;     /* of the lead: parts of the model that it gets at the end of the run */
@@ -27,14 +27,14 @@ typedef struct {
 typedef struct {
   bool modelled; /* links are emulated, or the clock is virtual */
   bool apart;    /* its ranks share no memory: they are on several hosts */
-  /* Of several copies: the way of their exchange.  Else not read. */
+  /* Of several replicas: the routes of their exchange.  Else not read. */
   const gt_routes *routes;
 } gt_ps_setting;
 
-/* Fills in the need.  pipe: of the region's copy or, with regions alike, of another one. */
+/* Fills in the need.  pipe: of the region's replica or, with regions alike, of another one. */
 gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_setting *how);
 /* Returns the bytes of the largest message between regions: a piece of a region's part of the
-   model, of several copies all of the part, or what a stage sends of a micro-batch. */
+   model, of several replicas all of the part, or what a stage sends of a micro-batch. */
 size_t gt_ps_stages_message_max(const gt_pipe_job *pipe);
 
 #endif

@@ -37,10 +37,11 @@ typedef struct {
   const size_t *workers; /* gt_ps_workers_of */
   size_t parameters;     /* of the model, or of its part that the region has */
   size_t test_samples;
-  const gt_pipe_job *pipe; /* of the region's copy; NULL: there is no pipeline, nor what follows */
+  const gt_pipe_job
+      *pipe; /* of the region's replica; NULL: there is no pipeline, nor what follows */
   const gt_ps_stage *stages;
   size_t nstages;
-  gt_ps_copies copies;
+  gt_ps_groups groups;
 } gt_ps_basis;
 /* Returns the spec of the PS of region order->region; the caller fills in vectors, optim, ranking
    and labels, predictions, keepalive, round and host.  In a pipeline intervals become steps, of
@@ -49,20 +50,20 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
 /* Returns a stage of the layout, without ranges. */
 gt_ps_stage gt_ps_stage_of(const gt_pipe_layout *layout, size_t stage);
 /* Checks the data of a pipeline.  GT_ERR_JOB: the region with the data of a pipeline, or of one of
-   its copies, has not enough samples for a step.  samples: of every region. */
+   its replicas, has not enough samples for a step.  samples: of every region. */
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples);
-/* Returns what a region of one of several copies of a pipeline has in common with others; all 0 if
-   there is one copy.  samples: of every region.  The caller closes it. */
-gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *samples);
-void gt_ps_copies_close(gt_ps_copies *copies);
+/* Returns what a region of one of several replicas of a pipeline has in common with others; all 0
+   if there is one replica.  samples: of every region.  The caller closes it. */
+gt_ps_groups gt_ps_groups_of(const gt_job *job, size_t region, const int64_t *samples);
+void gt_ps_groups_close(gt_ps_groups *groups);
 /* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* Returns the optimizer of a region.  Its learning-rate schedule ends with the region's steps; in
    lockstep, with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
 /* Returns the optimizer of a region of a pipeline: the schedule ends with the pipeline's steps; of
-   copies in lockstep, with those of the copy with the most (samples: of every region).  clip is of
-   the norm of the gradient of all regions of the pipeline (gt_optim_step_of). */
+   replicas in lockstep, with those of the replica with the most (samples: of every region).  clip
+   is of the norm of the gradient of all regions of the pipeline (gt_optim_step_of). */
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
                                     const int64_t *samples);
 
@@ -73,10 +74,10 @@ size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 /* Checks strategy and topology.  GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
 gt_status gt_ps_check_routes(const gt_job *job);
 /* Returns the routes of its exchange (gt_topology_place), unless it is searched for (gt_routes_of);
-   of several copies of a pipeline that of each place.  parameters: of the whole model.  The caller
-   closes it. */
+   of several replicas of a pipeline that of each place.  parameters: of the whole model.  The
+   caller closes it. */
 gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t parameters);
-/* Returns gt_routes_sound; of several copies of a pipeline, for the regions of each place. */
+/* Returns gt_routes_sound; of several replicas of a pipeline, for the regions of each place. */
 bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes);
 /* Returns `workers` of its exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);

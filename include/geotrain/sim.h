@@ -17,8 +17,8 @@ typedef struct {
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
   const gt_ps_tests *tests;   /* nregions; NULL: no region has a test set */
-  const gt_pipe_job *pipe;    /* of a job with a pipeline, its first copy; else NULL */
-  gt_pipe_job **pipes;        /* of all its copies (gt_job_copies); NULL: there is one */
+  const gt_pipe_job *pipe;    /* of a job with a pipeline, its first replica; else NULL */
+  gt_pipe_job **pipes;        /* of all its replicas (gt_job_replicas); NULL: there is one */
   const gt_routes *routes;    /* of exchanges; NULL: as the job says (gt_routes_of) */
   /* What a region decides at run time, as for its record: after how many of its steps, and
      gt_ps_host.decided.  NULL: it is not said. */

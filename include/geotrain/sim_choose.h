@@ -41,7 +41,7 @@ void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job
                              size_t size);
 
 /* Finds the topology of the job: what its topology says, chosen if that is auto or tree; of several
-   copies of a pipeline, for each place.  The caller closes it. */
+   replicas of a pipeline, for each place.  The caller closes it. */
 gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers);
 

@@ -34,8 +34,8 @@ gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to,
 void gt_sim_shape_close(gt_sim_shape *shape);
 /* Returns what gt_pipe_job_open and gt_pipe_job_search_open need of the job's model. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);
-/* Opens the pipelines of the job's copies (gt_job_copies), for a model of this shape; *out is NULL
-   if it has none, and after an error.  The caller closes them.  Errors as gt_pipe_job_open. */
+/* Opens the pipelines of the job's replicas (gt_job_replicas), for a model of this shape; *out is
+   NULL if it has none, and after an error.  The caller closes them.  Errors as gt_pipe_job_open. */
 gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape);
 /* Takes NULL. */
 void gt_sim_pipes_close(gt_pipe_job **pipes, const gt_job *job);

@@ -205,16 +205,16 @@ static gt_status choose(gt_sim_spec *spec, gt_topology_choice *choice) {
 
 /* Returns the region with the data of this region's replica of the pipeline. */
 static size_t data_of(const gt_job *job, size_t region) {
-  return gt_job_stage_region(job, gt_job_copy_of(job, region), 0);
+  return gt_job_stage_region(job, gt_job_replica_of(job, region), 0);
 }
 
 /* Logs a decision; the region with the first stage gives the reason. */
 static void say_decision(const gt_job *job, size_t region, int64_t step, const char *what,
                          const char *choice, const char *why) {
-  const size_t copy = gt_job_copy_of(job, region);
-  char text[GT_COPY_TEXT] = "";
-  if (region != gt_job_stage_region(job, copy, 0)) return;
-  if (gt_job_copies(job) > 1) gt_job_copy_text(job, copy, text, sizeof text);
+  const size_t replica = gt_job_replica_of(job, region);
+  char text[GT_REPLICA_TEXT] = "";
+  if (region != gt_job_stage_region(job, replica, 0)) return;
+  if (gt_job_replicas(job) > 1) gt_job_replica_text(job, replica, text, sizeof text);
   gt_print_wrapped(stdout, 2, "%s%sstep %" PRId64 ": %s is %s: %s", text, *text ? ", " : "", step,
                    what, choice, why);
 }

@@ -320,7 +320,7 @@ bool gt_job_in_parts(const char *yaml) {
   gt_job *job = NULL;
   const gt_status status = gt_job_parse(&job, "job.yaml", yaml);
   const bool parts =
-      status == GT_OK && job->pipeline.nstages > 0 && job->nregions > gt_job_copies(job);
+      status == GT_OK && job->pipeline.nstages > 0 && job->nregions > gt_job_replicas(job);
   gt_job_close(job);
   return parts;
 }

@@ -1,4 +1,4 @@
-/* A job with a pipeline: its stages and regions, their copies, its batch, and the keys of other
+/* A job with a pipeline: its stages and regions, their replicas, its batch, and the keys of other
    parts that go with it.  Which regions train and have data, and what a region that only aggregates
    may not have. */
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-/* ---- copies: which regions take whose places ------------------------------------------------- */
+/* ---- replicas: regions and their places ----------------------------------------------------- */
 
 /* Stage s is the first one of its region. */
 static bool comes_first(const gt_job *job, size_t s) {
@@ -15,14 +15,14 @@ static bool comes_first(const gt_job *job, size_t s) {
   return true;
 }
 
-/* Regions of a copy. */
+/* Regions of a replica. */
 static size_t places(const gt_job *job) {
   size_t n = 0;
   for (size_t s = 0; s < job->pipeline.nstages; s++) n += comes_first(job, s);
   return n;
 }
 
-/* The place of a region of the first copy; places(job): it has none. */
+/* The place of a region of the first replica; places(job): it has none. */
 static size_t place_of(const gt_job *job, size_t region) {
   size_t place = 0;
   for (size_t s = 0; s < job->pipeline.nstages; s++) {
@@ -33,7 +33,7 @@ static size_t place_of(const gt_job *job, size_t region) {
   return place;
 }
 
-/* The region of the first copy with this place. */
+/* The region of the first replica with this place. */
 static size_t region_at(const gt_job *job, size_t place) {
   size_t s = 0;
   while (!comes_first(job, s) || place-- > 0) s++;
@@ -46,42 +46,42 @@ static size_t find(const gt_job *job, const char *name) {
   return r;
 }
 
-/* Copy and place of a region; copies: it has none. */
+/* Replica and place of a region; gt_job_replicas: it has none. */
 static size_t look_up(const gt_job *job, size_t region, size_t *place) {
   *place = place_of(job, region);
   if (*place < places(job)) return 0;
   for (size_t c = 0; c < job->pipeline.ncopies; c++) {
-    const gt_job_copy *copy = &job->pipeline.copies[c];
-    for (*place = 0; *place < copy->nregions; ++*place)
-      if (strcmp(copy->regions[*place], job->regions[region].name) == 0) return c + 1;
+    const gt_job_copy *replica = &job->pipeline.copies[c];
+    for (*place = 0; *place < replica->nregions; ++*place)
+      if (strcmp(replica->regions[*place], job->regions[region].name) == 0) return c + 1;
   }
-  return gt_job_copies(job);
+  return gt_job_replicas(job);
 }
 
-size_t gt_job_copies(const gt_job *job) {
+size_t gt_job_replicas(const gt_job *job) {
   return 1 + job->pipeline.ncopies;
 }
 
-size_t gt_job_copy_of(const gt_job *job, size_t region) {
+size_t gt_job_replica_of(const gt_job *job, size_t region) {
   size_t place;
   return look_up(job, region, &place);
 }
 
-size_t gt_job_twin(const gt_job *job, size_t region, size_t copy) {
+size_t gt_job_replica(const gt_job *job, size_t region, size_t replica) {
   size_t place;
   look_up(job, region, &place);
-  return copy == 0 ? region_at(job, place)
-                   : find(job, job->pipeline.copies[copy - 1].regions[place]);
+  return replica == 0 ? region_at(job, place)
+                      : find(job, job->pipeline.copies[replica - 1].regions[place]);
 }
 
-size_t gt_job_stage_region(const gt_job *job, size_t copy, size_t stage) {
-  return gt_job_twin(job, job->pipeline.stages[stage].id, copy);
+size_t gt_job_stage_region(const gt_job *job, size_t replica, size_t stage) {
+  return gt_job_replica(job, job->pipeline.stages[stage].id, replica);
 }
 
-char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size) {
-  size_t used = (size_t)snprintf(text, size, "copy %zu (", copy + 1);
+char *gt_job_replica_text(const gt_job *job, size_t replica, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "copy %zu (", replica + 1);
   for (size_t place = 0, n = places(job); place < n; place++) {
-    const char *name = job->regions[gt_job_twin(job, region_at(job, place), copy)].name,
+    const char *name = job->regions[gt_job_replica(job, region_at(job, place), replica)].name,
                *before = place == 0 ? "" : ", ";
     const bool fits = used + strlen(before) + strlen(name) + sizeof ", ...)" <= size;
     used += (size_t)snprintf(text + used, size - used, "%s%s", before, fits ? name : "...");
@@ -91,10 +91,10 @@ char *gt_job_copy_text(const gt_job *job, size_t copy, char *text, size_t size) 
   return text;
 }
 
-/* The region has the first stage of a copy of the pipeline. */
+/* The region has the first stage of a replica of the pipeline. */
 static bool has_first(const gt_job *job, size_t region) {
   size_t place;
-  return look_up(job, region, &place) < gt_job_copies(job) && place == 0;
+  return look_up(job, region, &place) < gt_job_replicas(job) && place == 0;
 }
 
 static gt_status check_count(const gt_job *job, size_t c, const char *source) {
@@ -112,14 +112,14 @@ static gt_status check_name(const gt_job *job, size_t c, size_t place, const cha
   size_t found;
   snprintf(key, sizeof key, "pipeline.copies.%zu.regions.%zu", c, place);
   GT_TRY(gt_job_check_region(job, source, key, name));
-  const size_t region = find(job, name), copy = look_up(job, region, &found);
-  if (copy == c + 1 && found == place) return GT_OK;
+  const size_t region = find(job, name), replica = look_up(job, region, &found);
+  if (replica == c + 1 && found == place) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "%s: %s is %s, which has stages already (%s); expected a region that has none",
-                 source, key, name, copy == 0 ? "pipeline.stages" : "pipeline.copies");
+                 source, key, name, replica == 0 ? "pipeline.stages" : "pipeline.copies");
 }
 
-/* Checks of the regions of further copies of the pipeline. */
+/* Checks of the regions of further replicas of the pipeline. */
 static gt_status check_copies(const gt_job *job, const char *source) {
   for (size_t c = 0; c < job->pipeline.ncopies; c++) {
     GT_TRY(check_count(job, c, source));
@@ -129,7 +129,7 @@ static gt_status check_copies(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
-/* Checks of what keeps copies equal. */
+/* Checks what keeps replicas equal. */
 static gt_status check_between(const gt_job *job, const char *source) {
   const gt_strategy strategy = job->sync.strategy;
   const bool several = job->pipeline.ncopies > 0, sends = gt_strategy_has(strategy, GT_SENDS);
@@ -282,13 +282,13 @@ static gt_status find_region(gt_job *job, size_t s, const char *source) {
 static gt_status check_workers(const gt_job *job, size_t region, const char *source) {
   const gt_job_region *r = &job->regions[region];
   int64_t workers = 0;
-  if (gt_job_copy_of(job, region) == gt_job_copies(job))
+  if (gt_job_replica_of(job, region) == gt_job_replicas(job))
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.stages has no stage in region %s; expected one or more in every "
                    "region of the job",
                    source, r->name);
   for (size_t s = 0; s < job->pipeline.nstages; s++)
-    if (job->pipeline.stages[s].id == gt_job_twin(job, region, 0))
+    if (job->pipeline.stages[s].id == gt_job_replica(job, region, 0))
       workers += job->pipeline.stages[s].workers;
   if (r->ranks == 0)
     return GT_FAIL(GT_ERR_JOB,

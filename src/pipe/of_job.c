@@ -244,7 +244,7 @@ static void find_places(gt_pipe_job *p) {
   l->places = GT_NEW_ARRAY(gt_pipe_place, l->stages);
   for (size_t s = 0; s < l->stages; s++) {
     const size_t workers = (size_t)job->pipeline.stages[s].workers,
-                 region = gt_job_stage_region(job, p->copy, s);
+                 region = gt_job_stage_region(job, p->replica, s);
     l->places[s] = (gt_pipe_place){region, taken[region], workers};
     taken[region] += workers;
   }
@@ -446,7 +446,7 @@ static gt_status find_all(gt_pipe_job *p, const gt_graph_spec *model) {
   return find_schedule(p);
 }
 
-/* In one shape.  begin: job, copy, variants and layout.micros are set. */
+/* In one shape.  begin: job, replica, variants and layout.micros are set. */
 static gt_status open_shape(gt_pipe_job **out, const gt_pipe_job *begin,
                             const gt_graph_spec *model) {
   gt_pipe_job *p = GT_NEW(gt_pipe_job);
@@ -499,7 +499,7 @@ static gt_status check_statistics(const gt_pipe_job *p) {
 /* One that does not fit beside the others is left out. */
 static void add_shape(gt_pipe_job *p, const gt_graph_spec *model, size_t micros) {
   const gt_pipe_job begin = {
-      .job = p->job, .copy = p->copy, .variants = VARIANTS, .layout = {.micros = micros}};
+      .job = p->job, .replica = p->replica, .variants = VARIANTS, .layout = {.micros = micros}};
   gt_pipe_job *shape;
   gt_pipe_need need;
   size_t stage;
@@ -523,9 +523,9 @@ static gt_status add_shapes(gt_pipe_job *p, const gt_graph_spec *model) {
 }
 
 gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
-                           size_t copy) {
+                           size_t replica) {
   const gt_pipe_job begin = {
-      .job = job, .copy = copy, .layout = {.micros = (size_t)job->pipeline.micro_batches}};
+      .job = job, .replica = replica, .layout = {.micros = (size_t)job->pipeline.micro_batches}};
   *out = NULL;
   if (job->pipeline.nstages == 0) gt_bug("job %s has no pipeline", job->name);
   GT_TRY(open_shape(out, &begin, model));

@@ -66,11 +66,11 @@ static gt_status compare(gt_planner_pipeline *p) {
   return GT_OK;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
+/* ---- replicas -------------------------------------------------------------------------------- */
 
-static gt_status look_at_copy(gt_planner_pipeline *p, size_t copy) {
-  gt_planner_copy *of = &p->copies[copy];
-  p->pipe = of->pipe = p->pipes[copy];
+static gt_status look_at_replica(gt_planner_pipeline *p, size_t replica) {
+  gt_planner_replica *of = &p->replicas[replica];
+  p->pipe = of->pipe = p->pipes[replica];
   p->result = (gt_pipe_result){0};
   p->schedules = NULL;
   gt_status status =
@@ -82,37 +82,38 @@ static gt_status look_at_copy(gt_planner_pipeline *p, size_t copy) {
   return status;
 }
 
-gt_planner_pipeline gt_planner_pipeline_copy(const gt_planner_pipeline *p, size_t copy) {
+gt_planner_pipeline gt_planner_pipeline_replica(const gt_planner_pipeline *p, size_t replica) {
   gt_planner_pipeline one = *p;
-  one.pipe = p->copies[copy].pipe;
-  one.result = p->copies[copy].result;
-  one.schedules = p->copies[copy].schedules;
+  one.pipe = p->replicas[replica].pipe;
+  one.result = p->replicas[replica].result;
+  one.schedules = p->replicas[replica].schedules;
   return one;
 }
 
-static gt_status look_at_copies(gt_planner_pipeline *p) {
+static gt_status look_at_replicas(gt_planner_pipeline *p) {
   while (gt_pipe_names[p->nschedules]) p->nschedules++;
-  p->ncopies = gt_job_copies(p->job);
-  p->copies = GT_NEW_ARRAY(gt_planner_copy, p->ncopies);
-  for (size_t c = 0; c < p->ncopies; c++) GT_TRY(look_at_copy(p, c));
-  *p = gt_planner_pipeline_copy(p, 0);
+  p->nreplicas = gt_job_replicas(p->job);
+  p->replicas = GT_NEW_ARRAY(gt_planner_replica, p->nreplicas);
+  for (size_t c = 0; c < p->nreplicas; c++) GT_TRY(look_at_replica(p, c));
+  *p = gt_planner_pipeline_replica(p, 0);
   return GT_OK;
 }
 
-/* ---- what copies exchange --------------------------------------------------------------------- */
+/* ---- what replicas exchange ------------------------------------------------------------------ */
 
-/* Several copies of a pipeline: what exchanging adds to each copy's own plan is simulated: the job's
-   first steps, twice, with different numbers of steps.  What the second simulation takes and sends
-   more than the first is that of the steps between, without the begin and the end of a run. */
+/* Several replicas of a pipeline: what exchanging adds to each replica's own plan is simulated: the
+   job's first steps, twice, with different numbers of steps.  What the second simulation takes and
+   sends more than the first is that of the steps between, without the begin and the end of a
+   run. */
 
-/* What a simulation of so many steps of every copy found. */
+/* What a simulation of so many steps of every replica found. */
 typedef struct {
   gt_sim *sim;
   double train_s;
 } run;
 
-/* The job without evaluations, checkpoints and limits, whose copies keep the plans of their start;
-   it borrows everything. */
+/* The job without evaluations, checkpoints and limits, whose replicas keep the plans of their
+   start; it borrows everything. */
 static gt_job short_job(const gt_planner_pipeline *p, int64_t steps) {
   gt_job job = *p->job;
   job.train.until = (gt_job_interval){.steps = steps};
@@ -140,10 +141,10 @@ static gt_status simulate(run *out, const gt_planner_pipeline *p, const gt_links
   return GT_OK;
 }
 
-/* When the copy had made its steps. */
-static double end_of(const run *of, const gt_job *job, size_t copy) {
+/* When the replica had made its steps. */
+static double end_of(const run *of, const gt_job *job, size_t replica) {
   gt_region_result r;
-  gt_sim_region(of->sim, gt_job_stage_region(job, copy, 0), &r);
+  gt_sim_region(of->sim, gt_job_stage_region(job, replica, 0), &r);
   return of->train_s - r.idle_s;
 }
 
@@ -156,8 +157,9 @@ static double sent(const run *of, size_t from, size_t to) {
 static void compare_runs(gt_planner_pipeline *p, const run *first, const run *second,
                          int64_t steps) {
   const size_t n = p->job->nregions;
-  for (size_t c = 0; c < p->ncopies; c++)
-    p->copies[c].period_s = (end_of(second, p->job, c) - end_of(first, p->job, c)) / (double)steps;
+  for (size_t c = 0; c < p->nreplicas; c++)
+    p->replicas[c].period_s =
+        (end_of(second, p->job, c) - end_of(first, p->job, c)) / (double)steps;
   for (size_t i = 0; i < n * n; i++)
     if (i / n != i % n)
       p->step_bytes[i] = (sent(second, i / n, i % n) - sent(first, i / n, i % n)) / (double)steps;
@@ -193,11 +195,11 @@ static gt_status exchange(gt_planner_pipeline *p) {
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Steps of a copy: a step takes train.batch samples, the last one of a pass what is left. */
-static int64_t steps_of(const gt_planner_pipeline *p, size_t copy) {
+/* Steps of a replica: a step takes train.batch samples, the last one of a pass what is left. */
+static int64_t steps_of(const gt_planner_pipeline *p, size_t replica) {
   const gt_job_interval *until = &p->job->train.until;
   const double batch = p->job->train.batch,
-               samples = (double)p->shape.samples[gt_job_stage_region(p->job, copy, 0)];
+               samples = (double)p->shape.samples[gt_job_stage_region(p->job, replica, 0)];
   if (until->steps > 0) return until->steps;
   if (until->samples > 0) return (int64_t)ceil((double)until->samples / batch);
   return (int64_t)ceil(until->epochs * ceil(samples / batch));
@@ -207,7 +209,7 @@ static gt_status find_step(gt_planner_pipeline *p) {
   const size_t n = p->job->nregions;
   p->step_bytes = GT_NEW_ARRAY(double, n *n);
   p->bytes = GT_NEW_ARRAY(double, n *n);
-  if (p->ncopies > 1) return exchange(p);
+  if (p->nreplicas > 1) return exchange(p);
   for (size_t i = 0; i < n * n; i++)
     p->step_bytes[i] = (double)gt_pipe_job_bytes(p->pipe, i / n, i % n);
   return GT_OK;
@@ -215,8 +217,8 @@ static gt_status find_step(gt_planner_pipeline *p) {
 
 static void find_run(gt_planner_pipeline *p) {
   const size_t n = p->job->nregions;
-  for (size_t c = 0; c < p->ncopies; c++) {
-    gt_planner_copy *of = &p->copies[c];
+  for (size_t c = 0; c < p->nreplicas; c++) {
+    gt_planner_replica *of = &p->replicas[c];
     of->steps = steps_of(p, c);
     if (of->steps > p->steps) p->steps = of->steps;
     p->wall_s = fmax(p->wall_s, (double)of->steps * of->period_s);
@@ -227,13 +229,13 @@ static void find_run(gt_planner_pipeline *p) {
 
 double gt_planner_pipeline_period_s(const gt_planner_pipeline *p) {
   double most = 0;
-  for (size_t c = 0; c < p->ncopies; c++) most = fmax(most, p->copies[c].period_s);
+  for (size_t c = 0; c < p->nreplicas; c++) most = fmax(most, p->replicas[c].period_s);
   return most;
 }
 
 double gt_planner_pipeline_rate(const gt_planner_pipeline *p) {
   double sum = 0;
-  for (size_t c = 0; c < p->ncopies; c++) sum += p->job->train.batch / p->copies[c].period_s;
+  for (size_t c = 0; c < p->nreplicas; c++) sum += p->job->train.batch / p->replicas[c].period_s;
   return sum;
 }
 
@@ -250,8 +252,8 @@ static gt_status make(gt_planner_pipeline *p) {
   GT_TRY(gt_job_prices_of(&p->prices, p->job));
   GT_TRY(gt_sim_shape_of(&p->shape, p->job));
   GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));
-  GT_TRY(look_at_copies(p));
-  if (p->ncopies > 1)
+  GT_TRY(look_at_replicas(p));
+  if (p->nreplicas > 1)
     GT_TRY(gt_routes_of(&p->routes, p->job, p->pipe->wan.links, p->shape.parameters,
                         p->shape.buffers));
   GT_TRY(find_step(p));
@@ -272,11 +274,11 @@ void gt_planner_pipeline_close(gt_planner_pipeline *p) {
   if (!p) return;
   gt_plan_job_cost_close(&p->cost);
   gt_job_prices_close(&p->prices);
-  for (size_t c = 0; c < p->ncopies; c++) {
-    gt_pipe_result_close(&p->copies[c].result);
-    gt_free(p->copies[c].schedules);
+  for (size_t c = 0; c < p->nreplicas; c++) {
+    gt_pipe_result_close(&p->replicas[c].result);
+    gt_free(p->replicas[c].schedules);
   }
-  gt_free(p->copies);
+  gt_free(p->replicas);
   gt_routes_close(&p->routes);
   gt_sim_pipes_close(p->pipes, p->job);
   gt_sim_shape_close(&p->shape);

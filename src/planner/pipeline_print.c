@@ -36,20 +36,20 @@ static json_t *json_of(gt_table *table) {
 
 static void print_head(FILE *to, const gt_planner_pipeline *p) {
   const gt_pipe_layout *l = &p->pipe->layout;
-  const size_t regions = l->nregions / p->ncopies;
-  char copies[48] = "";
-  if (p->ncopies > 1) snprintf(copies, sizeof copies, ", %zu copies", p->ncopies);
+  const size_t regions = l->nregions / p->nreplicas;
+  char replicas[48] = "";
+  if (p->nreplicas > 1) snprintf(replicas, sizeof replicas, ", %zu copies", p->nreplicas);
   gt_print_wrapped(
       to, 2,
       "%s: %s, %zu parameters; %zu stages%s in %zu region%s%s, schedule %s; a step: %d samples, "
       "%zu micro-batch%s of %zu\n",
       p->job->name, gt_model_names[p->job->model.name], p->shape.parameters, l->stages,
-      l->chunks == 2 ? ", folded," : "", regions, regions == 1 ? "" : "s", copies,
+      l->chunks == 2 ? ", folded," : "", regions, regions == 1 ? "" : "s", replicas,
       gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micros,
       l->micros == 1 ? "" : "es", l->micro_samples);
 }
 
-/* Memory may allow other numbers to another copy. */
+/* Memory may allow other numbers to another replica. */
 static void print_shapes(FILE *to, const gt_planner_pipeline *p) {
   char numbers[128];
   if (gt_pipe_job_shapes(p->pipe) > 1)
@@ -292,13 +292,13 @@ static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
   return gt_ps_need_of(p->pipe, region, &how);
 }
 
-/* Of the copy that is looked at.  With several copies also what they exchange, and what the lead
-   holds at the end. */
+/* Of the replica that is looked at.  With several replicas also what they exchange, and what the
+   lead holds at the end. */
 static gt_table *servers_of(const gt_planner_pipeline *p, const gt_column columns[SERVER_COLUMNS]) {
   gt_table *t = gt_table_create(columns, SERVER_COLUMNS);
   char name[GT_SHORT_NAME];
   for (size_t r = 0; r < p->job->nregions; r++) {
-    if (gt_job_copy_of(p->job, r) != p->pipe->copy) continue;
+    if (gt_job_replica_of(p->job, r) != p->pipe->replica) continue;
     const gt_ps_need n = need_of(p, r);
     const char *region = p->job->regions[r].name;
     gt_table_add(t, GT_ROW(gt_cell_text(gt_short_name(name, region)), gt_cell_text(region),
@@ -311,7 +311,7 @@ static gt_table *servers_of(const gt_planner_pipeline *p, const gt_column column
 }
 
 static void print_servers(FILE *to, const gt_planner_pipeline *p) {
-  const bool several = p->ncopies > 1;
+  const bool several = p->nreplicas > 1;
   gt_column columns[SERVER_COLUMNS];
   memcpy(columns, server_columns, sizeof columns);
   if (!several) columns[EXCHANGE].title = columns[ENDING].title = NULL;
@@ -359,25 +359,25 @@ static void print_phases(FILE *to, const gt_planner_pipeline *p) {
                    GT_PIPE_STEADY);
 }
 
-/* ---- copies ------------------------------------------------------------------------------------- */
+/* ---- replicas ------------------------------------------------------------------------------- */
 
 static const char *regions_text(char *text, size_t size, const gt_planner_pipeline *p,
-                                size_t copy) {
+                                size_t replica) {
   size_t at = 0;
   *text = '\0';
   for (size_t r = 0; r < p->job->nregions && at < size; r++)
-    if (gt_job_copy_of(p->job, r) == copy)
+    if (gt_job_replica_of(p->job, r) == replica)
       at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", p->job->regions[r].name);
   return text;
 }
 
-static void print_copy(FILE *to, const gt_planner_pipeline *p, size_t copy) {
+static void print_replica(FILE *to, const gt_planner_pipeline *p, size_t replica) {
   char regions[1024];
-  gt_print_wrapped(to, 2, "copy %zu: %s\n", copy + 1,
-                   regions_text(regions, sizeof regions, p, copy));
+  gt_print_wrapped(to, 2, "copy %zu: %s\n", replica + 1,
+                   regions_text(regions, sizeof regions, p, replica));
 }
 
-static void print_copies(FILE *to, const gt_planner_pipeline *p) {
+static void print_replicas(FILE *to, const gt_planner_pipeline *p) {
   static const gt_column columns[] = {{.title = "copy", WHOLE},
                                       {.title = "alone", .unit = "s", DIGITS},
                                       {.title = "period", .unit = "s", DIGITS},
@@ -387,8 +387,8 @@ static void print_copies(FILE *to, const gt_planner_pipeline *p) {
   const char *strategy = gt_strategy_names[p->job->sync.strategy];
   gt_table *t = gt_table_create(columns, COUNT(columns));
   char regions[1024];
-  for (size_t c = 0; c < p->ncopies; c++) {
-    const gt_planner_copy *of = &p->copies[c];
+  for (size_t c = 0; c < p->nreplicas; c++) {
+    const gt_planner_replica *of = &p->replicas[c];
     gt_table_add(
         t, GT_ROW(gt_cell_whole((int64_t)c + 1), gt_cell_number(gt_seconds(of->result.period)),
                   gt_cell_number(of->period_s), gt_cell_number(p->job->train.batch / of->period_s),
@@ -424,12 +424,12 @@ static void print_pipeline(FILE *to, const gt_planner_pipeline *p, size_t column
 
 void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t columns) {
   print_head(to, p);
-  for (size_t c = 0; c < p->ncopies; c++) {
-    const gt_planner_pipeline one = gt_planner_pipeline_copy(p, c);
-    if (p->ncopies > 1) print_copy(to, p, c);
+  for (size_t c = 0; c < p->nreplicas; c++) {
+    const gt_planner_pipeline one = gt_planner_pipeline_replica(p, c);
+    if (p->nreplicas > 1) print_replica(to, p, c);
     print_pipeline(to, &one, columns);
   }
-  if (p->ncopies > 1) print_copies(to, p);
+  if (p->nreplicas > 1) print_replicas(to, p);
   print_links(to, p);
   print_run(to, p);
 }
@@ -487,11 +487,11 @@ static json_t *cost(const gt_planner_pipeline *p) {
                    number(c->machine_hours), "assumed", (int)c->assumed, "missing_prices", missing);
 }
 
-static json_t *copies(const gt_planner_pipeline *p) {
+static json_t *replicas(const gt_planner_pipeline *p) {
   json_t *out = json_array();
-  for (size_t c = 0; c < p->ncopies && p->ncopies > 1; c++) {
-    const gt_planner_pipeline one = gt_planner_pipeline_copy(p, c);
-    const gt_planner_copy *of = &p->copies[c];
+  for (size_t c = 0; c < p->nreplicas && p->nreplicas > 1; c++) {
+    const gt_planner_pipeline one = gt_planner_pipeline_replica(p, c);
+    const gt_planner_replica *of = &p->replicas[c];
     json_array_append_new(out, json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "alone_s",
                                          number(gt_seconds(of->result.period)), "period_s",
                                          number(of->period_s), "steps", (json_int_t)of->steps,
@@ -518,7 +518,7 @@ json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
       number(gt_planner_pipeline_rate(p)), "steps", (json_int_t)p->steps, "wall_s",
       number(p->wall_s), "samples_assumed", (int)p->shape.assumed, "stages", stages(p), "servers",
       json_of(servers_of(p, server_columns)), "schedules", json_of(schedules_of(p)), "copies",
-      copies(p), "links", json_of(links_of(p)), "cost", cost(p));
+      replicas(p), "links", json_of(links_of(p)), "cost", cost(p));
 }
 
 gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name) {

@@ -482,14 +482,14 @@ static bool has_first(const gt_ps *ps) {
 
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size) {
   const gt_pipe_job *pipe = ps->spec.adapts;
-  char copy[GT_COPY_TEXT];
+  char replica[GT_REPLICA_TEXT];
   size_t used = 0;
   text[0] = '\0';
   if (!pipe || !has_first(ps)) return text;
   const ps_changes *c = &ps->adapt->changes;
-  if (gt_job_copies(pipe->job) > 1)
-    used = (size_t)snprintf(text, size,
-                            "%s: ", gt_job_copy_text(pipe->job, pipe->copy, copy, sizeof copy));
+  if (gt_job_replicas(pipe->job) > 1)
+    used = (size_t)snprintf(
+        text, size, "%s: ", gt_job_replica_text(pipe->job, pipe->replica, replica, sizeof replica));
   used +=
       (size_t)snprintf(text + used, size - used, "the order of passes changed %" PRId64 " time%s",
                        c->all, c->all == 1 ? "" : "s");

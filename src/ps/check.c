@@ -20,7 +20,7 @@ static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header 
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; expected %lld or one before it",
                    (long long)sequence, (long long)next);
   return dropped || sequence < next ? GT_OK
-                                    : gt_exchange_check(ps->exchange, ps->twins.of[from], head);
+                                    : gt_exchange_check(ps->exchange, ps->replicas.of[from], head);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
@@ -89,7 +89,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   if (!takes(ps, head->kind))
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for",
                    head->kind, ps->spec.strategy->name);
-  if ((gt_msg_is_data(head->kind) && ps->twins.of[from] == PS_NONE) ||
+  if ((gt_msg_is_data(head->kind) && ps->replicas.of[from] == PS_NONE) ||
       (is_of_pipeline(head) && ps->stage_group.of[from] == PS_NONE))
     return GT_FAIL(GT_ERR_FAULT,
                    "a message of kind %u is from region %zu; expected one from a region that %s",

@@ -39,10 +39,10 @@ void gt_ps_tell_joined(gt_ps *ps) {
 }
 
 static void tell(gt_ps *ps, size_t from, gt_peer_event event, const int64_t *counts) {
-  const size_t twin = ps->twins.of[from];
-  if (twin == PS_NONE) return;
-  gt_sync_on_peer(ps->sync, twin, event);
-  gt_exchange_peer(ps->exchange, twin, event, counts);
+  const size_t replica = ps->replicas.of[from];
+  if (replica == PS_NONE) return;
+  gt_sync_on_peer(ps->sync, replica, event);
+  gt_exchange_peer(ps->exchange, replica, event, counts);
 }
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {

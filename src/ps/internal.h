@@ -80,8 +80,8 @@ typedef struct {
   bool given, committed;
   size_t nonfinite;
   /* A round that another region has opened after `steps` steps, of which this one is still to make
-     the last; 0: none.  steps -1: another copy's region has opened it, and it is taken after the
-     step that this copy makes. */
+     the last; 0: none.  steps -1: another replica's region has opened it, and it is taken after the
+     step that this replica makes. */
   struct {
     int64_t round, steps;
     gt_status code;
@@ -89,7 +89,7 @@ typedef struct {
   size_t micros; /* micro-batches of a step, as they are now */
 } ps_stages;
 
-/* A region of the own copy of a pipeline, the region itself too. */
+/* A region of the own replica of a pipeline, the region itself too. */
 typedef struct {
   int64_t told;        /* the newest step of which it has told */
   bool nonfinite[2];   /* its gradient of step s was not finite: [s % 2], for the last two steps */
@@ -104,8 +104,8 @@ typedef struct {
   int64_t committed; /* steps, applied or dropped */
   size_t *owners;    /* spec.nowners: among the stage group */
   size_t *counts;    /* of each member: tensors whose squares have been added */
-  bool of_means;     /* means of several copies are clipped; else gradients, if there are owners */
-  int64_t taken;     /* rounds of means whose norm the strategy has */
+  bool of_means; /* means of several replicas are clipped; else gradients, if there are owners */
+  int64_t taken; /* rounds of means whose norm the strategy has */
 } ps_agree;
 
 /* The result of a chunk of the test set. */
@@ -142,14 +142,13 @@ struct gt_ps {
   gt_sync *sync;
   const gt_sync_ops *between; /* what data is exchanged by */
   ps_group stage_group;       /* of a pipeline: those that make steps together */
-  ps_group twins;             /* regions of `sync` and the exchange */
-  size_t *next;               /* spec.next among the twins; NULL: there is none */
+  ps_group replicas;          /* regions of `sync` and the exchange */
+  size_t *next;               /* spec.next among the replicas; NULL: there is none */
   gt_outbox *outbox;
   gt_exchange *exchange;
   double *at_once; /* of gt_outbox_use */
   bool *forwards;
-  bool
-      apart; /* there are several copies of a pipeline, each of which takes a round at its own step */
+  bool apart;      /* several replicas of a pipeline, each takes a round at its own step */
   bool per_worker; /* the strategy gets every worker's gradient */
   gt_ns now;
   const struct ps_plane *plane;

@@ -317,9 +317,9 @@ static bool stages_judges(const gt_ps *ps, size_t worker) {
 
 /* ---- stages: gradients and buffers of a step ---------------------------------------------------------------------------------- */
 
-/* The model that all workers read in a step or an evaluation: a copy of it where other copies of the
-   pipeline may change the region's meanwhile.  A worker takes it with its first pass, which may come
-   long after the order. */
+/* The model that all workers read in a step or an evaluation: a copy of it where other replicas of
+   the pipeline may change the region's meanwhile.  A worker takes it with its first pass, which may
+   come long after the order. */
 static void stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers) {
   if (!ps->sync->ops->between_steps) lend_copy(ps, params, buffers);
 }

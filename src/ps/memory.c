@@ -18,7 +18,7 @@ size_t gt_ps_stages_message_max(const gt_pipe_job *pipe) {
   size_t most = 0;
   for (size_t r = 0; r < l->nregions; r++) {
     const size_t all = floats_of(pipe, r, false) + floats_of(pipe, r, true);
-    const bool whole = all < GT_MODEL_PIECE || gt_job_copies(pipe->job) > 1;
+    const bool whole = all < GT_MODEL_PIECE || gt_job_replicas(pipe->job) > 1;
     const size_t message = (whole ? all : GT_MODEL_PIECE) * sizeof(float);
     if (message > most) most = message;
   }
@@ -65,7 +65,7 @@ static size_t pushed(const gt_pipe_job *p, size_t stage, size_t buffers) {
 
 /* Workers compute with a copy of the parameters, which change meanwhile. */
 static bool lends(const gt_job *job) {
-  return gt_job_copies(job) > 1 && !gt_sync_of(job->sync.strategy)->between_steps;
+  return gt_job_replicas(job) > 1 && !gt_sync_of(job->sync.strategy)->between_steps;
 }
 
 /* Without shared memory the server has a copy of each worker's area and gradients, and of the
@@ -106,29 +106,30 @@ static size_t activations_of(const gt_pipe_job *p, size_t from, size_t to) {
   size_t most = 0;
   for (size_t i = 0; i < gt_pipe_job_shapes(p); i++) {
     const size_t bytes =
-        packet_of(&gt_pipe_job_shape(p, i)->layout, gt_job_twin(p->job, from, p->copy),
-                  gt_job_twin(p->job, to, p->copy));
+        packet_of(&gt_pipe_job_shape(p, i)->layout, gt_job_replica(p->job, from, p->replica),
+                  gt_job_replica(p->job, to, p->replica));
     if (bytes > most) most = bytes;
   }
   return most;
 }
 
 /* Of a hub or tree messages are frames. */
-static size_t exchanged_of(const gt_routes *routes, size_t copies, size_t from, size_t to,
+static size_t exchanged_of(const gt_routes *routes, size_t replicas, size_t from, size_t to,
                            size_t bytes) {
   if (!routes->next) return bytes;
   const bool ring = !gt_topology_has(routes->topology, GT_ROOTED);
-  return ring && routes->next[from] == to ? bytes / copies : 0;
+  return ring && routes->next[from] == to ? bytes / replicas : 0;
 }
 
 /* Bytes of the largest message of the peer before the end of the run. */
 static size_t coming_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t from, size_t to,
                         size_t bytes) {
   const gt_job *job = p->job;
-  const size_t copies = gt_job_copies(job);
-  if (gt_job_copy_of(job, from) == gt_job_copy_of(job, to)) return activations_of(p, from, to);
-  const bool twins = gt_job_twin(job, from, gt_job_copy_of(job, to)) == to;
-  return twins ? exchanged_of(how->routes, copies, from, to, bytes) : 0;
+  const size_t replicas = gt_job_replicas(job);
+  if (gt_job_replica_of(job, from) == gt_job_replica_of(job, to))
+    return activations_of(p, from, to);
+  const bool same_stages = gt_job_replica(job, from, gt_job_replica_of(job, to)) == to;
+  return same_stages ? exchanged_of(how->routes, replicas, from, to, bytes) : 0;
 }
 
 static size_t frames_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t region,
@@ -142,24 +143,24 @@ static size_t frames_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t r
   return sum;
 }
 
-/* ---- several copies -------------------------------------------------------------------------- */
+/* ---- several replicas ------------------------------------------------------------------------ */
 
 typedef struct {
   size_t params, buffers; /* bytes */
 } part;
 
 static part part_of(const gt_pipe_job *p, size_t region) {
-  const size_t place = gt_job_twin(p->job, region, p->copy);
+  const size_t place = gt_job_replica(p->job, region, p->replica);
   return (part){floats_of(p, place, false) * sizeof(float),
                 floats_of(p, place, true) * sizeof(float)};
 }
 
-/* What the twins of the region exchange. */
+/* What the replicas of the region exchange. */
 static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t region,
                                     const gt_order *order, part own) {
   const gt_job *job = p->job;
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
-  const size_t n = gt_job_copies(job), floats = own.params / sizeof(float),
+  const size_t n = gt_job_replicas(job), floats = own.params / sizeof(float),
                model = floats + own.buffers / sizeof(float);
   const gt_ps_spec ps = gt_ps_spec_of(&(gt_ps_basis){.job = job,
                                                      .order = order,
@@ -170,9 +171,9 @@ static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *h
   const gt_cast cast = strategy->waits ? GT_CAST_ROUNDS : models ? GT_CAST_MODELS : GT_CAST_UPDATES;
   size_t *next = GT_NEW_ARRAY(size_t, n);
   for (size_t c = 0; how->routes->next && c < n; c++)
-    next[c] = gt_job_copy_of(job, how->routes->next[gt_job_twin(job, region, c)]);
+    next[c] = gt_job_replica_of(job, how->routes->next[gt_job_replica(job, region, c)]);
   const gt_exchange_spec spec = {.nregions = n,
-                                 .self = gt_job_copy_of(job, region),
+                                 .self = gt_job_replica_of(job, region),
                                  .inflight = ps.outbox + ps.window,
                                  .topology = how->routes->topology,
                                  .next = next};
@@ -181,7 +182,7 @@ static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *h
   return need;
 }
 
-/* The lead puts pieces of all parts together, and holds what further copies have sent. */
+/* The lead puts pieces of all parts together, and holds what further replicas have sent. */
 static size_t ending_of(const gt_pipe_job *p, size_t region) {
   const gt_job *job = p->job;
   size_t sum = 0;
@@ -189,7 +190,7 @@ static size_t ending_of(const gt_pipe_job *p, size_t region) {
     const part of = part_of(p, r);
     const size_t all = of.params + of.buffers, piece = GT_MODEL_PIECE * sizeof(float);
     if (r != region) sum += all < piece ? all : piece;
-    if (gt_job_copy_of(job, r) > 0) sum += all;
+    if (gt_job_replica_of(job, r) > 0) sum += all;
   }
   return sum;
 }
@@ -204,7 +205,7 @@ static size_t optimizer_of(const gt_job *job, const gt_order *order, size_t para
   return gt_optim_arrays(&optim) * params;
 }
 
-/* Adds what copies exchange, and what of it a checkpoint has. */
+/* Adds what replicas exchange, and what of it a checkpoint has. */
 static void add_exchange(gt_ps_need *n, const gt_pipe_job *p, const gt_ps_setting *how,
                          size_t region, const gt_order *order, part own) {
   const gt_sync_ops *strategy = gt_sync_of(p->job->sync.strategy);
@@ -226,12 +227,13 @@ gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_set
   const gt_order order = {.region = region, .n = batch, .batch = batch, .whole = true};
   gt_ps_need n = {.arrays = 3 * params + buffers,
                   .optimizer = optimizer_of(job, &order, params),
-                  .workers = of_workers(pipe, gt_job_twin(job, region, pipe->copy), how->apart),
+                  .workers =
+                      of_workers(pipe, gt_job_replica(job, region, pipe->replica), how->apart),
                   .frames = frames_of(pipe, how, region, params + buffers),
                   .ending = ending_of(pipe, region)};
   if (lends(job) || how->apart) n.arrays += params + buffers;
   n.checkpoint = 2 * (params + buffers + n.optimizer) + ((size_t)1 << 20);
-  if (gt_job_copies(job) > 1) add_exchange(&n, pipe, how, region, &order, own);
+  if (gt_job_replicas(job) > 1) add_exchange(&n, pipe, how, region, &order, own);
   n.all = n.arrays + n.optimizer + n.workers + n.frames + n.exchange +
           (n.checkpoint > n.ending ? n.checkpoint : n.ending);
   return n;

@@ -154,7 +154,7 @@ static void set_stages(gt_ps_spec *spec, const gt_ps_basis *of) {
   const gt_pipe_job *pipe = of->pipe;
   spec->stages = of->stages;
   spec->nstages = of->nstages;
-  spec->copies = of->copies;
+  spec->groups = of->groups;
   spec->strategy = &gt_ps_lockstep;
   spec->options = (gt_sync_options){.period = 1, .scale = 1};
   spec->local_async = false;
@@ -192,37 +192,37 @@ gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
   return optim_of(job, steps);
 }
 
-/* ---- copies of a pipeline -------------------------------------------------------------------- */
+/* ---- replicas of a pipeline ------------------------------------------------------------------ */
 
-gt_ps_copies gt_ps_copies_of(const gt_job *job, size_t region, const int64_t *samples) {
-  const size_t n = gt_job_copies(job);
-  if (n == 1) return (gt_ps_copies){0};
+gt_ps_groups gt_ps_groups_of(const gt_job *job, size_t region, const int64_t *samples) {
+  const size_t n = gt_job_replicas(job);
+  if (n == 1) return (gt_ps_groups){0};
   const bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
-  size_t *stage_group = GT_NEW_ARRAY(size_t, job->nregions), *twins = GT_NEW_ARRAY(size_t, n);
+  size_t *stage_group = GT_NEW_ARRAY(size_t, job->nregions), *replicas = GT_NEW_ARRAY(size_t, n);
   double *weights = GT_NEW_ARRAY(double, n), sum = 0;
-  gt_ps_copies copies = {.stage_group = stage_group,
-                         .twins = twins,
-                         .ntwins = n,
+  gt_ps_groups groups = {.stage_group = stage_group,
+                         .replicas = replicas,
+                         .nreplicas = n,
                          .weights = weights,
                          .strategy = gt_sync_of(job->sync.strategy),
                          .options = options_of(job, region, n)};
   for (size_t r = 0; r < job->nregions; r++)
-    if (gt_job_copy_of(job, r) == gt_job_copy_of(job, region))
-      stage_group[copies.nstage_group++] = r;
+    if (gt_job_replica_of(job, r) == gt_job_replica_of(job, region))
+      stage_group[groups.nstage_group++] = r;
   for (size_t c = 0; c < n; c++) {
-    twins[c] = gt_job_twin(job, region, c);
+    replicas[c] = gt_job_replica(job, region, c);
     weights[c] = by_samples ? (double)samples[gt_job_stage_region(job, c, 0)] : 1;
     sum += weights[c];
   }
   for (size_t c = 0; c < n; c++) weights[c] /= sum;
-  return copies;
+  return groups;
 }
 
-void gt_ps_copies_close(gt_ps_copies *copies) {
-  gt_free((void *)(uintptr_t)copies->stage_group);
-  gt_free((void *)(uintptr_t)copies->twins);
-  gt_free((void *)(uintptr_t)copies->weights);
-  *copies = (gt_ps_copies){0};
+void gt_ps_groups_close(gt_ps_groups *groups) {
+  gt_free((void *)(uintptr_t)groups->stage_group);
+  gt_free((void *)(uintptr_t)groups->replicas);
+  gt_free((void *)(uintptr_t)groups->weights);
+  *groups = (gt_ps_groups){0};
 }
 
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {

@@ -1,8 +1,8 @@
 /* The PS: created from its spec, driven by events; each event ends by doing whatever it has made
    possible.  What the exchange and the strategy ask of it.
 
-   A region makes steps with its stage group and exchanges data with its twins: both are all
-   regions, or of several copies of a pipeline those of its copy, and those with the same stages in
+   A region makes steps with its stage group and exchanges data with its replicas: both are all
+   regions, or of several pipelines those of its own, and those with the same stages in
    others.  Strategy and exchange count the regions of their group from 0. */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 /* There may be room for the exchange's messages to the region. */
 static void room_at(gt_ps *ps, size_t region) {
-  const size_t member = ps->twins.of[region];
+  const size_t member = ps->replicas.of[region];
   if (member != PS_NONE && gt_outbox_has_room(ps->outbox, region))
     gt_exchange_room(ps->exchange, member);
 }
@@ -65,7 +65,7 @@ static void count_nonfinite(gt_ps *ps, size_t from) {
 
 static void nonfinite(void *ctx, size_t member) {
   gt_ps *ps = ctx;
-  count_nonfinite(ps, ps->twins.regions[member]);
+  count_nonfinite(ps, ps->replicas.regions[member]);
 }
 
 static gt_exchange_events exchange_events(gt_ps *ps) {
@@ -85,7 +85,7 @@ static void host_release(void *ctx) {
 
 static gt_link_view host_link(void *ctx, size_t member) {
   const gt_ps *ps = ctx;
-  const gt_outbox_view v = gt_outbox_look(ps->outbox, ps->twins.regions[member]);
+  const gt_outbox_view v = gt_outbox_look(ps->outbox, ps->replicas.regions[member]);
   return (gt_link_view){.queued = v.queued, .rate_bps = v.late_bps, .latency_s = v.late_latency_s};
 }
 
@@ -135,17 +135,17 @@ static void close_group(ps_group *g) {
 }
 
 static void open_groups(gt_ps *ps) {
-  const gt_ps_copies *c = &ps->spec.copies;
-  ps->apart = c->ntwins > 0;
+  const gt_ps_groups *c = &ps->spec.groups;
+  ps->apart = c->nreplicas > 0;
   if (ps->apart && (!ps->plane->together || gt_topology_per_worker(ps->spec.topology)))
     gt_bug("copies of a pipeline need stages, and no region that makes all steps");
   open_group(&ps->stage_group, ps, c->stage_group, c->nstage_group);
-  open_group(&ps->twins, ps, c->twins, c->ntwins);
+  open_group(&ps->replicas, ps, c->replicas, c->nreplicas);
   ps->between = ps->apart ? c->strategy : ps->spec.strategy;
   if (!ps->spec.next) return;
-  ps->next = GT_NEW_ARRAY(size_t, ps->twins.n);
-  for (size_t i = 0; i < ps->twins.n; i++) {
-    ps->next[i] = ps->twins.of[ps->spec.next[ps->twins.regions[i]]];
+  ps->next = GT_NEW_ARRAY(size_t, ps->replicas.n);
+  for (size_t i = 0; i < ps->replicas.n; i++) {
+    ps->next[i] = ps->replicas.of[ps->spec.next[ps->replicas.regions[i]]];
     if (ps->next[i] == PS_NONE) gt_bug("next to region %zu is none of its group", i);
   }
 }
@@ -153,7 +153,7 @@ static void open_groups(gt_ps *ps) {
 static void close_groups(gt_ps *ps) {
   gt_free(ps->next);
   close_group(&ps->stage_group);
-  close_group(&ps->twins);
+  close_group(&ps->replicas);
 }
 
 static void open_outbox(gt_ps *ps) {
@@ -176,15 +176,15 @@ static void use_outbox(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   const bool whole =
       spec->nregions > 1 && ps->between->sends && gt_exchange_unit(ps->exchange) == 1;
-  ps->at_once = GT_NEW_ARRAY(double, ps->twins.n);
-  ps->forwards = GT_NEW_ARRAY(bool, ps->twins.n);
-  for (size_t i = 0; i < ps->twins.n; i++) {
+  ps->at_once = GT_NEW_ARRAY(double, ps->replicas.n);
+  ps->forwards = GT_NEW_ARRAY(bool, ps->replicas.n);
+  for (size_t i = 0; i < ps->replicas.n; i++) {
     ps->at_once[i] = (double)gt_exchange_at_once(ps->exchange, i);
     ps->forwards[i] = gt_exchange_forwards(ps->exchange, i);
   }
   const gt_outbox_use use = {.unit = gt_exchange_unit(ps->exchange),
                              .body = whole ? (spec->params.n + spec->buffers.n) * sizeof(float) : 0,
-                             .origin = ps->twins.self,
+                             .origin = ps->replicas.self,
                              .at_once = ps->at_once,
                              .forwards = ps->forwards};
   gt_outbox_open(ps->outbox, &use);
@@ -199,9 +199,9 @@ static void open_peers(gt_ps *ps) {
 
 static void open_exchange(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  const gt_exchange_spec way = {.nregions = ps->twins.n,
-                                .self = ps->twins.self,
-                                .weights = ps->apart ? spec->copies.weights : spec->weights,
+  const gt_exchange_spec way = {.nregions = ps->replicas.n,
+                                .self = ps->replicas.self,
+                                .weights = ps->apart ? spec->groups.weights : spec->weights,
                                 .inflight = spec->outbox + spec->window,
                                 .with_memory = spec->params.data != NULL,
                                 .topology = spec->topology,
@@ -210,18 +210,18 @@ static void open_exchange(gt_ps *ps) {
                                 .piece = spec->piece ? spec->piece
                                                      : GT_FRAME_PAYLOAD_MAX / sizeof(float),
                                 .outbox = ps->outbox,
-                                .regions = ps->twins.regions,
+                                .regions = ps->replicas.regions,
                                 .events = exchange_events(ps)};
   ps->exchange = gt_exchange_create(&way);
 }
 
 static void open_strategy(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  const gt_sync_env env = {.nregions = ps->twins.n,
-                           .self = ps->twins.self,
-                           .weights = ps->apart ? spec->copies.weights : spec->weights,
+  const gt_sync_env env = {.nregions = ps->replicas.n,
+                           .self = ps->replicas.self,
+                           .weights = ps->apart ? spec->groups.weights : spec->weights,
                            .per_worker = ps->per_worker,
-                           .options = ps->apart ? spec->copies.options : spec->options,
+                           .options = ps->apart ? spec->groups.options : spec->options,
                            .params = spec->params,
                            .buffers = spec->buffers,
                            .optim = spec->optim,
@@ -383,7 +383,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   const bool is_new = sequence > gt_outbox_look(ps->outbox, from).received;
   if (is_new) {
     const gt_ns clock = gt_ps_clock(ps);
-    receipt = gt_exchange_receive(ps->exchange, ps->twins.of[from], head, body);
+    receipt = gt_exchange_receive(ps->exchange, ps->replicas.of[from], head, body);
     if (receipt == GT_RECEIPT_NONFINITE) count_nonfinite(ps, from);
     if (p->rejected) return;
     gt_outbox_received(ps->outbox, from, sequence);

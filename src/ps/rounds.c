@@ -9,12 +9,12 @@
    Otherwise the checkpoint is taken at once; of a step that is told and not made it has the state
    before the step. - Two regions that open the same round are at the same step.  If one has made
    more, the other has announced that step, and so after its ROUND, which came first.  Of several
-   copies of a pipeline each has a step of its own.  A region that hears of a round from another
-   copy takes it like one that opens it.  What it sends to its twins after its checkpoint leaves
-   when they have taken theirs, and what they acknowledge or end after theirs counts when it has
-   taken its own: so no checkpoint of a round knows of anything behind another's. - Nobody waits for
-   a region that has stopped: it stops at a step that all others have made or can make, and takes
-   part in none after it. */
+   replicas of a pipeline each has a step of its own.  A region that hears of a round from another
+   replica takes it like one that opens it.  What it sends to its replicas after its checkpoint
+   leaves when they have taken theirs, and what they acknowledge or end after theirs counts when it
+   has taken its own: so no checkpoint of a round knows of anything behind another's. - Nobody waits
+   for a region that has stopped: it stops at a step that all others have made or can make, and
+   takes part in none after it. */
 #include "internal.h"
 
 static bool interval_over(const gt_ps *ps) {
@@ -104,7 +104,7 @@ static void defer(gt_ps *ps, int64_t round, gt_status code, int64_t steps) {
 }
 
 /* The round of another region, which has made so many steps, waits for a step.  A round of another
-   copy: it is taken as if this region had opened it. */
+   replica: it is taken as if this region had opened it. */
 static bool must_wait(const gt_ps *ps, size_t from, int64_t steps) {
   if (ps->stage_group.of[from] == PS_NONE) return ps->stages.given;
   return ps->plane->together && steps > ps->totals.steps;

@@ -32,21 +32,22 @@ static size_t hub_of(const gt_job *job) {
   return hub;
 }
 
-/* The region has its place in the pipeline's first copy. */
+/* The region has its place in the pipeline's first replica. */
 static bool is_first(const gt_job *job, size_t region) {
-  return gt_job_copy_of(job, region) == 0;
+  return gt_job_replica_of(job, region) == 0;
 }
 
-/* The twins of a region of the first copy.  The hub of all is in the copy of the job's hub. */
-static void place_twins(const gt_job *job, const gt_links *links, size_t bytes, size_t region,
-                        size_t *next) {
-  const size_t n = gt_job_copies(job), hub = hub_of(job);
-  size_t *twins = GT_NEW_ARRAY(size_t, n), *among = GT_NEW_ARRAY(size_t, n);
-  for (size_t c = 0; c < n; c++) twins[c] = gt_job_twin(job, region, c);
-  gt_topology_place_among(topology_of(job), links, twins, n, bytes,
-                          hub < job->nregions ? gt_job_copy_of(job, hub) : n, among);
-  for (size_t c = 0; c < n; c++) next[twins[c]] = twins[among[c]];
-  gt_free(twins);
+/* Places the replicas of a region of the first pipeline.  The hub of all is in the pipeline of the
+   job's hub. */
+static void place_replicas(const gt_job *job, const gt_links *links, size_t bytes, size_t region,
+                           size_t *next) {
+  const size_t n = gt_job_replicas(job), hub = hub_of(job);
+  size_t *replicas = GT_NEW_ARRAY(size_t, n), *among = GT_NEW_ARRAY(size_t, n);
+  for (size_t c = 0; c < n; c++) replicas[c] = gt_job_replica(job, region, c);
+  gt_topology_place_among(topology_of(job), links, replicas, n, bytes,
+                          hub < job->nregions ? gt_job_replica_of(job, hub) : n, among);
+  for (size_t c = 0; c < n; c++) next[replicas[c]] = replicas[among[c]];
+  gt_free(replicas);
   gt_free(among);
 }
 
@@ -55,22 +56,22 @@ gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t param
   gt_routes routes = {.topology = topology_of(job)};
   if (gt_topology_has(routes.topology, GT_ALL_WITH_ALL)) return routes;
   routes.next = GT_NEW_ARRAY(size_t, job->nregions);
-  if (gt_job_copies(job) == 1)
+  if (gt_job_replicas(job) == 1)
     gt_topology_place(routes.topology, links, job->nregions, bytes, hub_of(job), routes.next);
   else
     for (size_t r = 0; r < job->nregions; r++)
-      if (is_first(job, r)) place_twins(job, links, bytes, r, routes.next);
+      if (is_first(job, r)) place_replicas(job, links, bytes, r, routes.next);
   return routes;
 }
 
-/* Of the twins of a region of the first copy. */
-static bool twins_sound(const gt_job *job, const gt_routes *routes, size_t region) {
-  const size_t n = gt_job_copies(job);
+/* True if the routes between the replicas of this region are sound. */
+static bool replicas_sound(const gt_job *job, const gt_routes *routes, size_t region) {
+  const size_t n = gt_job_replicas(job);
   gt_routes among = {.topology = routes->topology, .next = GT_NEW_ARRAY(size_t, n)};
   for (size_t c = 0; c < n; c++) {
-    const size_t next = routes->next[gt_job_twin(job, region, c)];
+    const size_t next = routes->next[gt_job_replica(job, region, c)];
     size_t d = 0;
-    while (d < n && gt_job_twin(job, region, d) != next) d++;
+    while (d < n && gt_job_replica(job, region, d) != next) d++;
     among.next[c] = d;
   }
   const bool sound = gt_routes_sound(&among, n);
@@ -79,8 +80,8 @@ static bool twins_sound(const gt_job *job, const gt_routes *routes, size_t regio
 }
 
 bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes) {
-  if (gt_job_copies(job) == 1 || !routes->next) return gt_routes_sound(routes, job->nregions);
+  if (gt_job_replicas(job) == 1 || !routes->next) return gt_routes_sound(routes, job->nregions);
   for (size_t r = 0; r < job->nregions; r++)
-    if (is_first(job, r) && !twins_sound(job, routes, r)) return false;
+    if (is_first(job, r) && !replicas_sound(job, routes, r)) return false;
   return !gt_topology_has(routes->topology, GT_ALL_WITH_ALL);
 }

@@ -267,7 +267,7 @@ static bool all_read(const gt_job *job) {
    batches are full, so that micro-batches are. */
 static gt_status open_batches(gt_run *run, const gt_dataset_info *infos) {
   const gt_job *job = run->job;
-  const size_t first = gt_job_stage_region(job, gt_job_copy_of(job, run->roles.region_id), 0);
+  const size_t first = gt_job_stage_region(job, gt_job_replica_of(job, run->roles.region_id), 0);
   const int64_t own = (int64_t)run->npart;
   int64_t *parts = gather(run, &own, sizeof own);
   run->pipe = GT_NEW(gt_run_pipe);

@@ -157,37 +157,37 @@ static void say_labels(const gt_run *run) {
 /* Memory can allow other numbers in another replica. */
 static void say_shapes(const gt_run *run) {
   const gt_job *job = run->job;
-  const size_t region = run->roles.region_id, copies = gt_job_copies(job);
-  char numbers[128], copy[GT_COPY_TEXT], line[512];
+  const size_t region = run->roles.region_id, replicas = gt_job_replicas(job);
+  char numbers[128], replica[GT_REPLICA_TEXT], line[512];
   if (gt_pipe_job_shapes(run->pipe->job) == 1) return;
   snprintf(line, sizeof line,
            "a step may have %s micro-batches (pipeline.adapt: %s): they change the last bits of "
            "the parameters",
            gt_pipe_job_shapes_text(run->pipe->job, numbers, sizeof numbers),
            gt_adapt_names[job->pipeline.adapt]);
-  if (copies == 1)
+  if (replicas == 1)
     gt_log_job(GT_LOG_INFO, "%s", line);
-  else if (run->roles.is_ps && region == gt_job_stage_region(job, run->pipe->job->copy, 0))
-    gt_log(GT_LOG_INFO, "%s: %s", gt_job_copy_text(job, run->pipe->job->copy, copy, sizeof copy),
-           line);
+  else if (run->roles.is_ps && region == gt_job_stage_region(job, run->pipe->job->replica, 0))
+    gt_log(GT_LOG_INFO, "%s: %s",
+           gt_job_replica_text(job, run->pipe->job->replica, replica, sizeof replica), line);
 }
 
 gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   gt_pipe_job *job;
-  const size_t copy = gt_job_copy_of(run->job, run->roles.region_id);
-  GT_TRY(gt_pipe_job_open(&job, run->job, model, copy));
+  const size_t replica = gt_job_replica_of(run->job, run->roles.region_id);
+  GT_TRY(gt_pipe_job_open(&job, run->job, model, replica));
   run->pipe->job = job;
   run->pipe->layout = &job->layout;
   run->model = job->graph;
   run->pipe->parts = GT_NEW_ARRAY(gt_region_part, run->job->nregions);
   for (size_t r = 0; r < run->job->nregions; r++) {
-    const size_t like = gt_job_twin(run->job, r, copy);
+    const size_t like = gt_job_replica(run->job, r, replica);
     gt_region_part *part = &run->pipe->parts[r];
     *part = (gt_region_part){.params = ranges_of(run->pipe, run->model, like, false),
                              .buffers = ranges_of(run->pipe, run->model, like, true)};
-    for (size_t c = 0; c < gt_job_copies(run->job); c++)
-      part->again |= gt_job_twin(run->job, r, c) < r;
+    for (size_t c = 0; c < gt_job_replicas(run->job); c++)
+      part->again |= gt_job_replica(run->job, r, c) < r;
   }
   open_stages(run);
   open_workers(run->pipe);

@@ -94,8 +94,8 @@ struct sim_region {
   gt_order order;
   gt_ps_order *orders; /* the last order of each worker */
   /* of a pipeline */
-  const gt_pipe_job *pipe; /* of the region's copy; NULL: there is none */
-  gt_ps_copies copies;
+  const gt_pipe_job *pipe; /* of the region's replica; NULL: there is none */
+  gt_ps_groups groups;
   gt_ps_stage *stages;
   bool *passing; /* each worker's last order was a pass */
   int64_t round; /* round of the checkpoint that is being written */

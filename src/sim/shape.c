@@ -204,9 +204,9 @@ static gt_status check_memory(const check *c, const gt_sim_shape *shape, gt_pipe
     if (c->elsewhere[r]) continue;
     snprintf(what, sizeof what, "model %s has %zu parameters, and a worker of region %s",
              spec.model, parameters, job->regions[r].name);
-    GT_TRY(gt_memory_check(GT_ERR_JOB, what,
-                           pipes ? worker_bytes(pipes[gt_job_copy_of(job, r)], r) : (double)bytes,
-                           free_bytes));
+    GT_TRY(gt_memory_check(
+        GT_ERR_JOB, what, pipes ? worker_bytes(pipes[gt_job_replica_of(job, r)], r) : (double)bytes,
+        free_bytes));
   }
   return GT_OK;
 }
@@ -270,16 +270,16 @@ gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job) {
 }
 
 static gt_status open_copy(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape,
-                           size_t copy) {
+                           size_t replica) {
   const gt_graph_spec model = gt_sim_shape_spec(shape, job);
-  return gt_pipe_job_open(out, job, &model, copy);
+  return gt_pipe_job_open(out, job, &model, replica);
 }
 
 gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape) {
   *out = NULL;
   if (job->pipeline.nstages == 0) return GT_OK;
-  gt_pipe_job **pipes = GT_NEW_ARRAY(gt_pipe_job *, gt_job_copies(job));
-  for (size_t c = 0; c < gt_job_copies(job); c++) {
+  gt_pipe_job **pipes = GT_NEW_ARRAY(gt_pipe_job *, gt_job_replicas(job));
+  for (size_t c = 0; c < gt_job_replicas(job); c++) {
     const gt_status status = open_copy(&pipes[c], job, shape, c);
     if (status == GT_OK) continue;
     gt_sim_pipes_close(pipes, job);
@@ -290,6 +290,6 @@ gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim
 }
 
 void gt_sim_pipes_close(gt_pipe_job **pipes, const gt_job *job) {
-  for (size_t c = 0; pipes && c < gt_job_copies(job); c++) gt_pipe_job_close(pipes[c]);
+  for (size_t c = 0; pipes && c < gt_job_replicas(job); c++) gt_pipe_job_close(pipes[c]);
   gt_free(pipes);
 }

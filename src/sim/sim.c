@@ -174,7 +174,7 @@ static gt_ps *make_ps(sim_region *r) {
                                                  .pipe = r->pipe,
                                                  .stages = r->stages,
                                                  .nstages = nstages,
-                                                 .copies = r->copies});
+                                                 .groups = r->groups});
   spec.params = spec.grads = gt_vec_of(NULL, r->parameters);
   spec.buffers = gt_vec_of(NULL, r->buffers);
   spec.optim = r->optim;
@@ -205,7 +205,7 @@ static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
   r->sim = sim;
   r->id = id;
   const gt_pipe_job *pipe = sim->spec.pipe;
-  if (sim->spec.pipes) pipe = sim->spec.pipes[gt_job_copy_of(job, id)];
+  if (sim->spec.pipes) pipe = sim->spec.pipes[gt_job_replica_of(job, id)];
   r->pipe = pipe;
   r->parameters = pipe ? floats_of(pipe, id, false) : sim->spec.parameters;
   r->buffers = pipe ? floats_of(pipe, id, true) : sim->spec.buffers;
@@ -224,7 +224,7 @@ static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
   gt_sim_wires_open(r, &wire_hooks);
   if (pipe) {
     r->passing = GT_NEW_ARRAY(bool, nworkers);
-    r->copies = gt_ps_copies_of(job, id, sim->spec.samples);
+    r->groups = gt_ps_groups_of(job, id, sim->spec.samples);
   }
   r->ps = make_ps(r);
   gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
@@ -235,7 +235,7 @@ static void close_region(sim_region *r) {
   gt_ps_close(r->ps);
   gt_optim_close(r->optim);
   gt_timeline_close(r->timeline);
-  gt_ps_copies_close(&r->copies);
+  gt_ps_groups_close(&r->groups);
   gt_free(r->stages);
   gt_free(r->passing);
   gt_free(r->orders);
@@ -355,7 +355,7 @@ static void step(sim_region *r) {
 static gt_status check_pipe(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
   if ((spec->pipe != NULL) != (job->pipeline.nstages > 0) ||
-      (!spec->pipes && gt_job_copies(job) > 1))
+      (!spec->pipes && gt_job_replicas(job) > 1))
     gt_bug("a simulation of %zu stages %s them", job->pipeline.nstages,
            spec->pipe ? "was given" : "lacks");
   if (!spec->pipe) return GT_OK;

@@ -367,38 +367,38 @@ void gt_topology_choice_close(gt_topology_choice *choice) {
 
 /* ---- the routes of a job --------------------------------------------------------------------- */
 
-/* A tree of the regions that have one place in the copies of a pipeline. */
-static gt_status wire_twins(const gt_job *job, const gt_links *links, size_t parameters,
+/* A tree of the regions that have one place in the replicas of a pipeline. */
+static gt_status wire_place(const gt_job *job, const gt_links *links, size_t parameters,
                             size_t buffers, size_t first, size_t *next) {
-  const size_t n = gt_job_copies(job);
-  size_t *twins = GT_NEW_ARRAY(size_t, n);
+  const size_t n = gt_job_replicas(job);
+  size_t *replicas = GT_NEW_ARRAY(size_t, n);
   gt_job part = *job;
   gt_topology_choice choice;
   part.regions = GT_NEW_ARRAY(gt_job_region, n);
   part.nregions = n;
   for (size_t c = 0; c < n; c++) {
-    twins[c] = gt_job_twin(job, first, c);
-    part.regions[c] = job->regions[twins[c]];
+    replicas[c] = gt_job_replica(job, first, c);
+    part.regions[c] = job->regions[replicas[c]];
   }
-  gt_links *among = gt_links_among(links, twins, n);
+  gt_links *among = gt_links_among(links, replicas, n);
   const gt_status status = gt_topology_choose(&choice, &part, among, parameters, buffers);
   for (size_t c = 0; c < n && status == GT_OK; c++)
-    next[twins[c]] = twins[choice.of[choice.best].routes.next[c]];
+    next[replicas[c]] = replicas[choice.of[choice.best].routes.next[c]];
   gt_topology_choice_close(&choice);
   gt_links_close(among);
   gt_free(part.regions);
-  gt_free(twins);
+  gt_free(replicas);
   return status;
 }
 
 /* A tree for each place. */
-static gt_status wire_copies(gt_routes *out, const gt_job *job, const gt_links *links,
+static gt_status wire_places(gt_routes *out, const gt_job *job, const gt_links *links,
                              size_t parameters, size_t buffers) {
   gt_status status = GT_OK;
   *out = (gt_routes){GT_TOPOLOGY_TREE, GT_NEW_ARRAY(size_t, job->nregions)};
   for (size_t r = 0; r < job->nregions && status == GT_OK; r++)
-    if (gt_job_copy_of(job, r) == 0)
-      status = wire_twins(job, links, parameters, buffers, r, out->next);
+    if (gt_job_replica_of(job, r) == 0)
+      status = wire_place(job, links, parameters, buffers, r, out->next);
   if (status != GT_OK) gt_routes_close(out);
   return status;
 }
@@ -407,7 +407,7 @@ gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links,
                        size_t buffers) {
   gt_topology_choice choice;
   const bool tree = job->sync.topology == GT_TOPOLOGY_TREE && is_open(job);
-  if (tree && gt_job_copies(job) > 1) return wire_copies(out, job, links, parameters, buffers);
+  if (tree && gt_job_replicas(job) > 1) return wire_places(out, job, links, parameters, buffers);
   if (!tree && job->sync.topology != GT_TOPOLOGY_AUTO) {
     *out = gt_ps_routes_of(job, links, parameters);
     return GT_OK;

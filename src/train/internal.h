@@ -41,7 +41,7 @@ struct gt_server {
   gt_time_split split;
   gt_trend trend;
   double *weights;     /* of each region's model, or part of it, in means */
-  gt_ps_copies copies; /* of a pipeline */
+  gt_ps_groups groups; /* of a pipeline */
   gt_routes routes;
   gt_topology_choice choice; /* on the lead, if chosen at this start */
   int wired_by;              /* source of the topology (routes.c) */

@@ -94,16 +94,17 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
 void gt_server_decided(void *server, const char *what, const char *choice, const char *why) {
   gt_server *s = server;
   const gt_job *job = s->run->job;
-  const bool several = gt_job_copies(job) > 1;
-  char copy[GT_COPY_TEXT] = "";
+  const bool several = gt_job_replicas(job) > 1;
+  char replica[GT_REPLICA_TEXT] = "";
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   if (several)
-    gt_job_copy_text(job, gt_job_copy_of(job, s->run->roles.region_id), copy, sizeof copy);
+    gt_job_replica_text(job, gt_job_replica_of(job, s->run->roles.region_id), replica,
+                        sizeof replica);
   gt_log(GT_LOG_INFO, "step %lld: %s is %s now: %s", (long long)v.steps, what, choice, why);
   if (gt_record_line(s->record, gt_server_elapsed(s), "decision", "step", 'i', v.steps, "what", 's',
                      what, "choice", 's', choice, "reason", 's', why, several ? "copy" : NULL, 's',
-                     copy, NULL) != GT_OK)
+                     replica, NULL) != GT_OK)
     gt_panic(GT_ERR_FAULT, "%s", gt_error_text());
 }
 

@@ -246,7 +246,7 @@ static gt_status may_recut(const gt_job *here, const gt_job *there) {
                    "pipeline.stages begins in region %s there and in region %s here; a resume can "
                    "divide the model differently, but not move its first stage to another region",
                    before, first);
-  if (gt_job_copies(here) > 1 && !same_stages(here, there))
+  if (gt_job_replicas(here) > 1 && !same_stages(here, there))
     return GT_FAIL(GT_ERR_CKPT, "pipeline.stages differ there, and with pipeline.copies a "
                                 "resume must not change them");
   return GT_OK;

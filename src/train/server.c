@@ -157,7 +157,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
     basis.pipe = run->pipe->job;
     basis.stages = run->pipe->stages;
     basis.nstages = run->pipe->nstages;
-    basis.copies = s->copies;
+    basis.groups = s->groups;
   }
   gt_ps_spec spec = gt_ps_spec_of(&basis);
   spec.nworkers = (size_t)run->roles.region_size - 1;
@@ -241,9 +241,9 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   int64_t *samples = GT_NEW_ARRAY(int64_t, s->run->job->nregions);
   for (size_t p = 0; p < s->run->job->nregions; p++) samples[p] = s->hellos[p].samples;
   s->weights = gt_ps_weights_of(s->run->job, samples);
-  s->copies = gt_ps_copies_of(s->run->job, s->run->roles.region_id, samples);
-  for (size_t r = 0; s->copies.ntwins && r < s->run->job->nregions; r++)
-    s->weights[r] = s->copies.weights[gt_job_copy_of(s->run->job, r)];
+  s->groups = gt_ps_groups_of(s->run->job, s->run->roles.region_id, samples);
+  for (size_t r = 0; s->groups.nreplicas && r < s->run->job->nregions; r++)
+    s->weights[r] = s->groups.weights[gt_job_replica_of(s->run->job, r)];
   gt_status status = open_optimizer(s, samples);
   gt_free(samples);
   GT_TRY(status);
@@ -328,7 +328,7 @@ void gt_server_close(gt_server *s) {
   s->clock->close(s->clock_state);
   gt_past_close(&s->past);
   gt_free(s->weights);
-  gt_ps_copies_close(&s->copies);
+  gt_ps_groups_close(&s->groups);
   gt_routes_close(&s->routes);
   gt_topology_choice_close(&s->choice);
   gt_free(s->saved_routes);

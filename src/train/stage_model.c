@@ -125,9 +125,9 @@ typedef struct {
   size_t own, at, n;
 } piece;
 
-static bool is_twin(const gt_stage_model *m, size_t a, size_t b) {
+static bool is_replica(const gt_stage_model *m, size_t a, size_t b) {
   const gt_job *job = m->server->run->job;
-  return gt_job_twin(job, a, gt_job_copy_of(job, b)) == b;
+  return gt_job_replica(job, a, gt_job_replica_of(job, b)) == b;
 }
 
 /* Returns another region's floats of the piece. */
@@ -139,7 +139,7 @@ static const float *held_of(const group *g, size_t region, const piece *p) {
 static bool differs(const group *g, const piece *p) {
   bool same = true;
   for (size_t r = g->first + 1; r < g->m->server->run->job->nregions; r++)
-    if (is_twin(g->m, g->first, r))
+    if (is_replica(g->m, g->first, r))
       same = same && memcmp(g->here, held_of(g, r, p), p->n * sizeof(float)) == 0;
   return !same;
 }
@@ -150,7 +150,7 @@ static bool average(const group *g, const piece *p) {
   gt_vec_zero(mean);
   gt_vec_axpy(mean, (float)weights[g->first], gt_vec_of(g->here, p->n));
   for (size_t r = g->first + 1; r < g->m->server->run->job->nregions; r++)
-    if (is_twin(g->m, g->first, r))
+    if (is_replica(g->m, g->first, r))
       gt_vec_axpy(mean, (float)weights[r], gt_vec_of((float *)(uintptr_t)held_of(g, r, p), p->n));
   begin_write(g->m);
   end_write(g->m, gt_ckpt_parts_put(g->m->file, g->buffers, p->at, g->mean, p->n));
@@ -186,7 +186,7 @@ static void settle(gt_stage_model *m, size_t first) {
     if (go_through(&g, differs)) go_through(&g, average);
   }
   for (size_t r = first + 1; r < m->server->run->job->nregions; r++) {
-    if (!is_twin(m, first, r)) continue;
+    if (!is_replica(m, first, r)) continue;
     gt_free(m->held[r]);
     m->held[r] = NULL;
   }
@@ -198,10 +198,10 @@ static void settle(gt_stage_model *m, size_t first) {
 static void came(gt_stage_model *m, size_t region) {
   const gt_run *run = m->server->run;
   size_t first = run->job->nregions;
-  bool all = gt_job_copies(run->job) > 1;
+  bool all = gt_job_replicas(run->job) > 1;
   m->whole[region] = true;
   for (size_t r = run->job->nregions; r-- > 0;) {
-    if (!is_twin(m, region, r)) continue;
+    if (!is_replica(m, region, r)) continue;
     all = all && m->whole[r];
     first = r;
   }

@@ -399,7 +399,7 @@ static void open_judge(judge *j) {
   const gt_graph_spec spec = spec_of(j);
   done(gt_graph_create(&j->whole, &spec));
   gt_graph_init(j->whole, j->job->seed);
-  must(gt_job_copies(j->job) == 1 || gt_graph_arrays(j->whole)->buffers.n == 0,
+  must(gt_job_replicas(j->job) == 1 || gt_graph_arrays(j->whole)->buffers.n == 0,
        "copies of a model with running statistics");
   j->nstages = j->job->pipeline.nstages;
   j->nparts = j->nstages * gt_job_chunks(j->job);
@@ -434,7 +434,7 @@ static void close_judge(judge *j) {
 /* words: those of the shapes, of all copies. */
 static void train(gt_job *job, char **words, size_t nwords) {
   judge copies[PIPELINES] = {0};
-  const size_t n = gt_job_copies(job);
+  const size_t n = gt_job_replicas(job);
   char hex[GT_SHA256_HEX];
   must(n <= PIPELINES, "too many copies");
   must(n == 1 || job->sync.strategy == GT_STRATEGY_SSGD || job->sync.strategy == GT_STRATEGY_SMA,

@@ -327,16 +327,16 @@ static void what_a_pipeline_fixes(void) {
 /* North is in the places of east, south in that of west. */
 static void copies_are_read(void) {
   gt_job *job = job_with(stages, NULL, 0);
-  assert_true(gt_job_copies(job) == 1 && gt_job_copy_of(job, 1) == 0);
-  assert_int_equal(gt_job_twin(job, 1, 0), 1);
+  assert_true(gt_job_replicas(job) == 1 && gt_job_replica_of(job, 1) == 0);
+  assert_int_equal(gt_job_replica(job, 1, 0), 1);
   gt_job_close(job);
   job = job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma"}, 4);
-  static const size_t copy[] = {0, 0, 1, 1}, first[] = {0, 1, 1, 0}, second[] = {3, 2, 2, 3};
-  assert_int_equal(gt_job_copies(job), 2);
+  static const size_t replica[] = {0, 0, 1, 1}, first[] = {0, 1, 1, 0}, second[] = {3, 2, 2, 3};
+  assert_int_equal(gt_job_replicas(job), 2);
   for (size_t r = 0; r < 4; r++) {
-    assert_int_equal(gt_job_copy_of(job, r), copy[r]);
-    assert_int_equal(gt_job_twin(job, r, 0), first[r]);
-    assert_int_equal(gt_job_twin(job, r, 1), second[r]);
+    assert_int_equal(gt_job_replica_of(job, r), replica[r]);
+    assert_int_equal(gt_job_replica(job, r, 0), first[r]);
+    assert_int_equal(gt_job_replica(job, r, 1), second[r]);
     assert_int_equal(gt_job_reads(job, r), r == 0 || r == 3);
   }
   for (size_t s = 0; s < 3; s++) {
@@ -358,15 +358,15 @@ static void copies_may_adapt(void) {
   }
 }
 
-static void is_called(const gt_job *job, size_t copy, size_t size, const char *name) {
-  char text[GT_COPY_TEXT];
-  assert_string_equal(gt_job_copy_text(job, copy, text, size), name);
+static void is_called(const gt_job *job, size_t replica, size_t size, const char *name) {
+  char text[GT_REPLICA_TEXT];
+  assert_string_equal(gt_job_replica_text(job, replica, text, size), name);
 }
 
 static void copies_have_names(void) {
   gt_job *job = job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma"}, 4);
-  is_called(job, 0, GT_COPY_TEXT, "copy 1 (east, west)");
-  is_called(job, 1, GT_COPY_TEXT, "copy 2 (north, south)");
+  is_called(job, 0, GT_REPLICA_TEXT, "copy 1 (east, west)");
+  is_called(job, 1, GT_REPLICA_TEXT, "copy 2 (north, south)");
   is_called(job, 1, 24, "copy 2 (north, ...)");
   is_called(job, 1, 20, "copy 2 (north, ...)");
   is_called(job, 1, 18, "copy 2 (...)");

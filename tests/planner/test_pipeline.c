@@ -83,7 +83,7 @@ static void other_schedules(void) {
 
 /* Two copies of one stage: a step takes 400 ms, and every eighth one, or every one, sends the model
    there and back at once, which takes its bytes over the link and 25 ms. */
-static gt_planner_pipeline *plan_of_copies(gt_job **job, const char *sync) {
+static gt_planner_pipeline *plan_of_replicas(gt_job **job, const char *sync) {
   char all[2048];
   snprintf(all, sizeof all,
            "name: copied\nseed: 2\nmodel: {name: gpt-tiny, layers: 4, width: 32}\n"
@@ -97,28 +97,28 @@ static gt_planner_pipeline *plan_of_copies(gt_job **job, const char *sync) {
   return plan_of(*job);
 }
 
-static void several_copies(void) {
+static void several_replicas(void) {
   gt_job *often_job, *seldom_job;
-  gt_planner_pipeline *often = plan_of_copies(&often_job, "strategy: ssgd"),
-                      *seldom = plan_of_copies(&seldom_job, "strategy: sma, period: 8");
+  gt_planner_pipeline *often = plan_of_replicas(&often_job, "strategy: ssgd"),
+                      *seldom = plan_of_replicas(&seldom_job, "strategy: sma, period: 8");
   const double model = (double)often->shape.parameters * 4, seconds = model * 8 / 100e6;
-  assert_int_equal(often->ncopies, 2);
+  assert_int_equal(often->nreplicas, 2);
   for (size_t c = 0; c < 2; c++) {
-    const double more = often->copies[c].period_s - 0.4;
-    assert_true(gt_seconds(often->copies[c].result.period) == 0.4);
-    assert_int_equal(often->copies[c].steps, c ? 40 : 20);
+    const double more = often->replicas[c].period_s - 0.4;
+    assert_true(gt_seconds(often->replicas[c].result.period) == 0.4);
+    assert_int_equal(often->replicas[c].steps, c ? 40 : 20);
     if (more < 0.025 + seconds || more > 0.025 + 1.1 * seconds) fail_msg("%g s more", more);
-    if (fabs(8 * (seldom->copies[c].period_s - 0.4) / more - 1) > 0.01)
-      fail_msg("%g and %g s", seldom->copies[c].period_s, more);
+    if (fabs(8 * (seldom->replicas[c].period_s - 0.4) / more - 1) > 0.01)
+      fail_msg("%g and %g s", seldom->replicas[c].period_s, more);
   }
   for (size_t i = 1; i < 3; i++) {
     assert_true(often->step_bytes[i] > model && often->step_bytes[i] < 1.01 * model);
     assert_true(near(8 * seldom->step_bytes[i], often->step_bytes[i]));
     assert_true(near(often->bytes[i], 40 * often->step_bytes[i]));
   }
-  assert_true(near(often->wall_s, 40 * often->copies[1].period_s));
+  assert_true(near(often->wall_s, 40 * often->replicas[1].period_s));
   assert_true(near(gt_planner_pipeline_rate(often),
-                   16 / often->copies[0].period_s + 16 / often->copies[1].period_s));
+                   16 / often->replicas[0].period_s + 16 / often->replicas[1].period_s));
   gt_planner_pipeline_close(often);
   gt_planner_pipeline_close(seldom);
   gt_job_close(often_job);
@@ -221,4 +221,4 @@ static void drawn(void) {
   gt_job_close(job);
 }
 
-TESTS(figures, other_schedules, several_copies, refusals, printed, as_json, drawn)
+TESTS(figures, other_schedules, several_replicas, refusals, printed, as_json, drawn)

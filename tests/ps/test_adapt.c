@@ -1,13 +1,13 @@
 /* What a region of a pipeline that follows the network says and accepts: one PS, its events by
-   hand, in the middle of three regions a - b - c; and the same in one of two copies, whose others
+   hand, in the middle of three regions a - b - c; and the same in one of two replicas, whose others
    are d - e - f. */
 #include "internal.h"
 #include "tests.h"
 
-#define STAGES  3 /* one in each region of a copy */
+#define STAGES  3 /* one in each region of a replica */
 #define REGIONS 6
 #define SELF    1
-#define TWIN    4
+#define REPLICA 4
 #define MICROS  4
 #define SENT    64
 
@@ -95,16 +95,16 @@ static void open_pipe(hand *h) {
                    GT_OK);
 }
 
-static void open_hand(hand *h, gt_ps_copies copies) {
+static void open_hand(hand *h, gt_ps_groups groups) {
   static const double weights[REGIONS] = {1};
   const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.1}};
   *h = (hand){.stage = {.workers = 1, .judges = true, .counts = true},
-              .n = copies.ntwins > 0 ? REGIONS : STAGES};
+              .n = groups.nreplicas > 0 ? REGIONS : STAGES};
   open_pipe(h);
   assert_int_equal(gt_optim_create(&h->optim, &sgd, 8, false), GT_OK);
   const gt_ps_spec spec = {.nregions = h->n,
                            .self = SELF,
-                           .copies = copies,
+                           .groups = groups,
                            .nworkers = 1,
                            .strategy = &gt_ps_lockstep,
                            .stages = &h->stage,
@@ -133,7 +133,7 @@ static void open_hand(hand *h, gt_ps_copies copies) {
   assert_int_equal(h->orders, 1);
 }
 
-static const gt_ps_copies one_copy = {0};
+static const gt_ps_groups one_replica = {0};
 
 static void close_hand(hand *h) {
   gt_ps_close(h->ps);
@@ -171,7 +171,7 @@ static void costs_of_a_step(void) {
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION}, score = {.detail = 1};
   const gt_ns ms = GT_SECOND / 1000;
-  open_hand(&h, one_copy);
+  open_hand(&h, one_replica);
   says(&h, 0, 0, note(1, 0));
   says(&h, 1, 2, note(1, 0));
   assert_int_equal(hears(&h, 2, note(2, 0), h.told[1].detail, 100 * ms), GT_OK);
@@ -199,7 +199,7 @@ static void costs_of_a_step(void) {
 static void what_others_tell_is_checked(void) {
   hand h;
   const gt_frame_header head = {.kind = GT_MSG_ACTIVATION};
-  open_hand(&h, one_copy);
+  open_hand(&h, one_replica);
   gt_ps_posted(h.ps, 0, &head, 1000, 1);
   refuses(&h, 0, note(0, 0), 0, "the next one that was sent");
   refuses(&h, 0, note(0, 0), 2, "the next one that was sent");
@@ -221,7 +221,7 @@ static void what_others_tell_is_checked(void) {
 /* Nobody measures, so nothing changes; the step continues. */
 static void silent_links_change_nothing(void) {
   hand h;
-  open_hand(&h, one_copy);
+  open_hand(&h, one_replica);
   const gt_pipe_schedule *order = gt_ps_schedule(h.ps);
   for (int64_t k = 1; k <= 5; k++) {
     const gt_ps_push push = {.samples = 1, .loss_sum = 1};
@@ -256,7 +256,7 @@ static void the_order_that_is_told_is_taken(void) {
   int64_t passes[3 * STAGES * MICROS];
   char plan[GT_SHA256_HEX], order[GT_SHA256_HEX];
   const gt_ps_push push = {.samples = 1, .loss_sum = 1};
-  open_hand(&h, one_copy);
+  open_hand(&h, one_replica);
   const size_t n = other_order(&h, passes);
   refuses(&h, 2, note(5, 1), passes[0], "does not decide");
   refuses(&h, 0, note(5, 2), passes[0], "one that there is");
@@ -279,14 +279,14 @@ static void the_order_that_is_told_is_taken(void) {
 }
 
 /* To its copy alone it tells of the links, and hears of them from there; the next step begins when
-   the twin's gradient is there, too. */
-static void copies_measure_for_themselves(void) {
-  static const size_t stage_group[] = {0, 1, 2}, twins[] = {SELF, TWIN};
+   the replica's gradient is there, too. */
+static void replicas_measure_for_themselves(void) {
+  static const size_t stage_group[] = {0, 1, 2}, replicas[] = {SELF, REPLICA};
   static const double weights[] = {0.5, 0.5};
-  const gt_ps_copies two = {.stage_group = stage_group,
+  const gt_ps_groups two = {.stage_group = stage_group,
                             .nstage_group = STAGES,
-                            .twins = twins,
-                            .ntwins = 2,
+                            .replicas = replicas,
+                            .nreplicas = 2,
                             .weights = weights,
                             .strategy = gt_sync_of(GT_STRATEGY_SSGD),
                             .options = {.period = 1, .scale = 1}};
@@ -309,7 +309,7 @@ static void copies_measure_for_themselves(void) {
   assert_int_equal(h.orders, 1);
   const gt_frame_header update = {
       .kind = GT_MSG_UPDATE, .value = 1, .sequence = 1, .message_bytes = 8 * sizeof(float)};
-  assert_int_equal(gt_ps_message(h.ps, TWIN, &update, NULL, 9 * GT_SECOND), GT_OK);
+  assert_int_equal(gt_ps_message(h.ps, REPLICA, &update, NULL, 9 * GT_SECOND), GT_OK);
   assert_int_equal(h.orders, 2);
   assert_int_equal(h.ntold, 2 + 10 + 2); /* echoes of the next step */
   for (size_t i = 12; i < 14; i++) says(&h, i, i % 2 ? 2 : 0, note(1, 0));
@@ -317,4 +317,4 @@ static void copies_measure_for_themselves(void) {
 }
 
 TESTS(costs_of_a_step, the_order_that_is_told_is_taken, what_others_tell_is_checked,
-      silent_links_change_nothing, copies_measure_for_themselves)
+      silent_links_change_nothing, replicas_measure_for_themselves)

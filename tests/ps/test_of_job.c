@@ -125,7 +125,7 @@ static void test_steps_of_a_pipeline(void) {
 }
 
 /* Updates of replicas, not of all regions, are divided by their number. */
-static void test_options_of_copies(void) {
+static void test_options_of_replicas(void) {
   static const int64_t samples[4] = {300, 0, 100, 0};
   gt_job *job = NULL;
   const gt_status status = gt_job_parse(
@@ -138,13 +138,13 @@ static void test_options_of_copies(void) {
       "  schedule: gpipe, copies: [{regions: [c, d]}]}\n"
       "sync: {strategy: asgd-ga, period: 3, scale: mean}\n");
   if (status != GT_OK) fail_msg("%s", gt_error_text());
-  gt_ps_copies of = gt_ps_copies_of(job, 3, samples);
+  gt_ps_groups of = gt_ps_groups_of(job, 3, samples);
   assert_ptr_equal(of.strategy, gt_sync_of(GT_STRATEGY_ASGD_GA));
   assert_true(of.options.scale == 0.5 && of.options.period == 3);
   assert_true(of.nstage_group == 2 && of.stage_group[0] == 2 && of.stage_group[1] == 3);
-  assert_true(of.ntwins == 2 && of.twins[0] == 1 && of.twins[1] == 3);
+  assert_true(of.nreplicas == 2 && of.replicas[0] == 1 && of.replicas[1] == 3);
   assert_true(of.weights[0] == 0.75 && of.weights[1] == 0.25);
-  gt_ps_copies_close(&of);
+  gt_ps_groups_close(&of);
   gt_job_close(job);
 }
 
@@ -196,5 +196,5 @@ static void test_pipelines_score_elsewhere(void) {
 }
 
 TESTS(test_period, test_unit_of_another_strategy, test_longest_period, test_other_options,
-      test_steps_of_a_pipeline, test_options_of_copies, test_scoring_regions,
+      test_steps_of_a_pipeline, test_options_of_replicas, test_scoring_regions,
       test_pipelines_score_elsewhere)

@@ -1,50 +1,50 @@
-/* Regions that hold the stages of a pipeline, or of several copies of one.  Whatever the delays,
-   the parameters are, to the bit, those of a computation without PSs: of one copy after every step;
-   of several, with ssgd every round is a step with the weighted mean of the copies' gradients, with
-   sma the weighted mean of their models; with asgd and asgd-ga every update counts once in every
-   copy, and with ama the model after every event is what steps and arrivals so far make of it.  A
-   step that is not finite in one region is dropped in its copy alone, and is part of no round or
-   message; copies may have different numbers of steps; gradients are clipped by the norm of all
-   stages, with ssgd that of the mean.  Checkpoints of a copy are of one step, whoever opens the
-   round and whenever; a stop, also by limits.wan_bytes, or a crash changes nothing of the result.
-   All this is so over every topology, but for the order of the sums of a tree and a ring.  What
-   workers read of the model does not change until they have answered; an evaluation is one pass of
-   all. */
+/* Regions that hold the stages of a pipeline, or of several replicas of one.  Whatever the delays,
+   the parameters are, to the bit, those of a computation without PSs: of one replica after every
+   step; of several, with ssgd every round is a step with the weighted mean of the replicas'
+   gradients, with sma the weighted mean of their models; with asgd and asgd-ga every update counts
+   once in every replica, and with ama the model after every event is what steps and arrivals so far
+   make of it.  A step that is not finite in one region is dropped in its replica alone, and is part
+   of no round or message; replicas may have different numbers of steps; gradients are clipped by
+   the norm of all stages, with ssgd that of the mean.  Checkpoints of a replica are of one step,
+   whoever opens the round and whenever; a stop, also by limits.wan_bytes, or a crash changes
+   nothing of the result.  All this is so over every topology, but for the order of the sums of a
+   tree and a ring.  What workers read of the model does not change until they have answered; an
+   evaluation is one pass of all. */
 #include "cases.h"
 #include "world.h"
 
 static p_cases all;
-static int64_t stops[2], crashes[2], replaced; /* of one copy, of several */
+static int64_t stops[2], crashes[2], replaced; /* of one replica, of several */
 
-static void random_copies(w_spec *s, gt_rng *rng) {
+static void random_replicas(w_spec *s, gt_rng *rng) {
   static const char *const strategies[] = {"ssgd", "sma", "asgd", "asgd-ga", "ama"};
-  s->copies = 2 + (size_t)gt_rng_below(rng, P_COPIES - 1);
+  s->replicas = 2 + (size_t)gt_rng_below(rng, P_REPLICAS - 1);
   s->places = 1 + (size_t)gt_rng_below(rng, 3);
   s->strategy = strategies[gt_rng_below(rng, 5)];
   s->gradients = gt_rng_below(rng, 2);
-  s->means = s->copies == 2 && gt_rng_below(rng, 2); /* 1/2 does not round */
+  s->means = s->replicas == 2 && gt_rng_below(rng, 2); /* 1/2 does not round */
   s->topology = gt_rng_below(rng, 2) ? (gt_topology)gt_rng_below(rng, 4) : GT_TOPOLOGY_MESH;
   if (s->topology == GT_TOPOLOGY_RING && p_is_free(s)) s->topology = GT_TOPOLOGY_TREE;
   s->period = 1 + (int64_t)gt_rng_below(rng, 4);
-  for (size_t c = gt_rng_below(rng, 2) ? s->copies : 1; c-- > 1;)
+  for (size_t c = gt_rng_below(rng, 2) ? s->replicas : 1; c-- > 1;)
     s->steps[c] = 1 + (int64_t)gt_rng_below(rng, 14);
 }
 
-static w_spec random_spec(uint64_t seed, bool copies) {
+static w_spec random_spec(uint64_t seed, bool replicas) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 5, 0);
-  w_spec s = {.seed = seed, .copies = 1, .nonfinite_limit = 1000};
+  w_spec s = {.seed = seed, .replicas = 1, .nonfinite_limit = 1000};
   s.places = 2 + (size_t)gt_rng_below(&rng, P_PLACES - 1);
-  for (size_t c = 0; c < P_COPIES; c++)
+  for (size_t c = 0; c < P_REPLICAS; c++)
     s.steps[c] = c ? s.steps[0] : 2 + (int64_t)gt_rng_below(&rng, 15);
   s.eval_every.steps = (int64_t)gt_rng_below(&rng, 5);
   s.test_samples = (size_t)gt_rng_below(&rng, 3) * 20;
   s.checkpoint_every.steps = (int64_t)gt_rng_below(&rng, 6);
-  if (s.checkpoint_every.steps == 0 && !copies) s.checkpoint_every.minutes = 0.0005;
+  if (s.checkpoint_every.steps == 0 && !replicas) s.checkpoint_every.minutes = 0.0005;
   s.bad_every = gt_rng_below(&rng, 2) ? 40 : 0;
   s.rounds = gt_rng_below(&rng, 2) ? 0.05 : 0;
-  s.no_data = !copies && gt_rng_below(&rng, 16) == 0;
+  s.no_data = !replicas && gt_rng_below(&rng, 16) == 0;
   s.clip = gt_rng_below(&rng, 2) ? 1.5 : 0;
-  if (copies) random_copies(&s, &rng);
+  if (replicas) random_replicas(&s, &rng);
   return s;
 }
 
@@ -95,8 +95,8 @@ static void test_evaluations(void) {
     w_run(w);
     p_check_end(w);
     for (size_t i = 0; i < w->n; i++)
-      w_check(w,
-              w->regions[i].evals == (s.steps[p_copy_of(&w->regions[i])] - 1) / s.eval_every.steps);
+      w_check(w, w->regions[i].evals ==
+                     (s.steps[p_replica_of(&w->regions[i])] - 1) / s.eval_every.steps);
     finish(w);
   }
 }
@@ -188,18 +188,18 @@ static void ask(world *w, size_t region, gt_status code) {
   const gt_ps_view before = w_look(w, region);
   gt_ps_stop(w->regions[region].ps, code, w->now);
   const gt_ps_view after = w_look(w, region);
-  if (w->spec.copies == 1 && before.stop_code == GT_OK && before.round == before.whole_round &&
+  if (w->spec.replicas == 1 && before.stop_code == GT_OK && before.round == before.whole_round &&
       before.phase != GT_PS_COMPLETE)
     w_check(w, (after.stop_code != GT_OK) == !before.held);
 }
 
-/* Of one copy some regions are asked to stop, at times for different reasons, and all end with the
-   gravest that was in time; what they have saved is of the same step.  Regions of different copies
-   stop after steps of their own, with the same round and code; of two that open the same round only
-   one may stop the run: until others hear of it they make steps.  Or the run comes to its end
-   first. */
+/* Of one replica some regions are asked to stop, at times for different reasons, and all end with
+   the gravest that was in time; what they have saved is of the same step.  Regions of different
+   replicas stop after steps of their own, with the same round and code; of two that open the same
+   round only one may stop the run: until others hear of it they make steps.  Or the run comes to
+   its end first. */
 static void stop(world *w, gt_rng *rng) {
-  const bool single = w->spec.copies == 1;
+  const bool single = w->spec.replicas == 1;
   for (size_t i = single ? 1 + (size_t)gt_rng_below(rng, w->n) : 1; i > 0; i--) {
     const gt_status code = gt_rng_below(rng, 4) || !single ? GT_STOPPED : GT_ERR_LIMIT;
     ask(w, (size_t)gt_rng_below(rng, w->n), code);
@@ -210,7 +210,7 @@ static void stop(world *w, gt_rng *rng) {
   const gt_ps_view first = w_look(w, 0);
   for (size_t i = 0; i < w->n; i++) {
     const gt_ps_view v = w_look(w, i);
-    const int64_t saved = p_steps_at(w, p_copy_of(&w->regions[i]), v.round);
+    const int64_t saved = p_steps_at(w, p_replica_of(&w->regions[i]), v.round);
     w_check(w, v.stop_code == first.stop_code && v.round == first.round);
     w_check(w, v.whole_round == v.round && saved <= v.steps);
     if (single) w_check(w, v.steps == first.steps && saved == v.steps);
@@ -222,14 +222,14 @@ static void interrupt(const w_spec *s, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 6, 0);
   world *w = w_open(s);
   for (uint64_t left = 1 + gt_rng_below(&rng, 3); left > 0; left--) {
-    for (uint64_t k = gt_rng_below(&rng, s->copies > 1 ? 600 : 400);
+    for (uint64_t k = gt_rng_below(&rng, s->replicas > 1 ? 600 : 400);
          k > 0 && !w_all_in(w, GT_PS_COMPLETE); k--)
       step(w);
     if (w_all_in(w, GT_PS_COMPLETE)) break;
     if (gt_rng_below(&rng, 2) && w_look(w, 0).phase == GT_PS_TRAINING)
       stop(w, &rng);
     else
-      crashes[s->copies > 1]++;
+      crashes[s->replicas > 1]++;
     w_crash(w);
   }
   w_run(w);
@@ -241,7 +241,7 @@ static void interrupt(const w_spec *s, uint64_t seed) {
    stages. */
 static void test_mean_waits_for_norm(void) {
   const w_spec s = random_spec(20421, true);
-  assert_true(s.copies == 3);
+  assert_true(s.replicas == 3);
   interrupt(&s, 421);
 }
 
@@ -302,7 +302,7 @@ typedef struct {
 
 /* A world of two regions, in the middle of a run. */
 static world *open_two(double clip) {
-  const w_spec s = {.copies = 1, .places = 2, .steps = {8}, .seed = 4, .clip = clip};
+  const w_spec s = {.replicas = 1, .places = 2, .steps = {8}, .seed = 4, .clip = clip};
   world *w = w_open(&s);
   while (w_look(w, 1).steps < 3 || w_look(w, 1).held) step(w);
   return w;
@@ -375,7 +375,7 @@ static void test_refused(void) {
 /* Data comes only from regions with the same stages, and messages about a step only from regions of
    the replica. */
 static void test_groups(void) {
-  const w_spec s = {.copies = 2, .places = 2, .steps = {4, 4}, .strategy = "ssgd", .seed = 1};
+  const w_spec s = {.replicas = 2, .places = 2, .steps = {4, 4}, .strategy = "ssgd", .seed = 1};
   static const float body[P_FLOATS];
   world *w = w_open(&s);
   const gt_frame_header data = {.kind = GT_MSG_UPDATE,
@@ -384,10 +384,10 @@ static void test_groups(void) {
                                 .message_bytes = w->regions[0].nparams * sizeof(float)};
   const gt_frame_header told = {.kind = GT_MSG_STRATEGY, .value = 1};
   for (size_t from = 1; from < w->n; from++) {
-    const bool twin = from == 1, member = from == 2;
+    const bool replica = from == 1, member = from == 2;
     assert_int_equal(gt_ps_message(w->regions[0].ps, from, &told, NULL, w->now),
                      member ? GT_OK : GT_ERR_FAULT);
-    if (twin) continue;
+    if (replica) continue;
     assert_int_equal(gt_ps_message(w->regions[0].ps, from, &data, body, w->now), GT_ERR_FAULT);
     assert_non_null(strstr(
         gt_error_text(), "expected one from a region that holds the same stages in another copy"));

@@ -51,7 +51,7 @@ void w_print(const world *w) {
           "%s %s over %s, seed %llu, %zu regions, %zu copies, period %lld, outbox %zu, window %zu, "
           "clip %g, at %.3f s, %lld events, %lld restarts\n",
           s->strategy ? s->strategy : "", s->local_async ? "async" : "sync",
-          gt_topology_names[s->topology], (unsigned long long)s->seed, w->n, s->copies,
+          gt_topology_names[s->topology], (unsigned long long)s->seed, w->n, s->replicas,
           (long long)s->period, s->outbox, s->window, s->clip, gt_seconds(w->now),
           (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {
@@ -344,7 +344,7 @@ world *w_open(const w_spec *spec) {
   if (!s->nonfinite_limit) s->nonfinite_limit = 3;
   if (!s->heartbeat) s->heartbeat = GT_SECOND / 10;
   if (!s->keepalive) s->keepalive = GT_SECOND / 5;
-  w->n = s->places ? s->places * s->copies : s->nregions;
+  w->n = s->places ? s->places * s->replicas : s->nregions;
   for (size_t i = 0; i < w->n; i++) {
     w->regions[i].world = w;
     w->regions[i].id = i;

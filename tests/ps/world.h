@@ -25,15 +25,15 @@
 #define W_PIECE   2  /* floats of a piece, if messages have pieces */
 
 /* Regions of a pipeline. */
-#define P_COPIES  3
-#define P_PLACES  4 /* regions of a replica */
-#define P_STAGES  3 /* of a region */
-#define P_RANGES  4
-#define P_TENSORS 3 /* of a region */
-#define P_PARAMS  24
-#define P_BUFFERS 6
-#define P_FLOATS  (P_PARAMS + P_BUFFERS)
-#define P_STEPS   32
+#define P_REPLICAS 3
+#define P_PLACES   4 /* regions of a replica */
+#define P_STAGES   3 /* of a region */
+#define P_RANGES   4
+#define P_TENSORS  3 /* of a region */
+#define P_PARAMS   24
+#define P_BUFFERS  6
+#define P_FLOATS   (P_PARAMS + P_BUFFERS)
+#define P_STEPS    32
 
 /* The specification of a world; 0 means the default, if there is one. */
 typedef struct {
@@ -63,8 +63,8 @@ typedef struct {
   uint64_t seed;
   /* A pipeline, if places > 0: copies * places regions, those of place 0 first.  Links delay at
      random, and control overtakes data. */
-  size_t copies, places;
-  int64_t steps[P_COPIES];
+  size_t replicas, places;
+  int64_t steps[P_REPLICAS];
   bool gradients, means; /* sync.exchange gradient, sync.scale mean */
   double clip;           /* train.clip */
   double rounds;         /* chance of a round that a region opens at an event */
@@ -277,9 +277,9 @@ typedef struct {
 
 const p_shape *p_shape_of(const w_region *r);
 const p_cases *p_cases_of(const world *w);
-size_t p_copy_of(const w_region *r);
+size_t p_replica_of(const w_region *r);
 /* Returns the steps of the replica's checkpoints of a round; -1: none yet. */
-int64_t p_steps_at(const world *w, size_t copy, int64_t round);
+int64_t p_steps_at(const world *w, size_t replica, int64_t round);
 /* True if no region waits for another replica. */
 bool p_is_free(const w_spec *spec);
 /* Checks that the counts are those of the region's steps; for a single replica, also its model. */

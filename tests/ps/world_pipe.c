@@ -15,16 +15,16 @@ const p_cases *p_cases_of(const world *w) {
   return &w->pipe->cases;
 }
 
-size_t p_copy_of(const w_region *r) {
-  return p_member_of(r)->copy;
+size_t p_replica_of(const w_region *r) {
+  return p_member_of(r)->replica;
 }
 
-int64_t p_steps_at(const world *w, size_t copy, int64_t round) {
-  return w->pipe->steps_at[copy][round];
+int64_t p_steps_at(const world *w, size_t replica, int64_t round) {
+  return w->pipe->steps_at[replica][round];
 }
 
-const w_region *p_region_at(const world *w, size_t place, size_t copy) {
-  return &w->regions[place * w->spec.copies + copy];
+const w_region *p_region_at(const world *w, size_t place, size_t replica) {
+  return &w->regions[place * w->spec.replicas + replica];
 }
 
 const gt_sync_ops *p_between(const w_spec *spec) {
@@ -32,7 +32,7 @@ const gt_sync_ops *p_between(const w_spec *spec) {
 }
 
 bool p_is_free(const w_spec *spec) {
-  return spec->copies > 1 && !p_between(spec)->waits;
+  return spec->replicas > 1 && !p_between(spec)->waits;
 }
 
 bool p_is_exact(const w_spec *spec) {
@@ -70,9 +70,9 @@ bool p_any_bad(const w_region *r, int64_t batch) {
   return false;
 }
 
-bool p_is_dropped(const world *w, size_t copy, int64_t batch) {
+bool p_is_dropped(const world *w, size_t replica, int64_t batch) {
   for (size_t p = 0; p < w->spec.places; p++)
-    if (p_any_bad(p_region_at(w, p, copy), batch)) return true;
+    if (p_any_bad(p_region_at(w, p, replica), batch)) return true;
   return false;
 }
 
@@ -135,7 +135,7 @@ static void tie(p_shape *s, size_t k, gt_rng *rng) {
 }
 
 static void draw_shape(world *w, p_shape *s) {
-  const bool single = w->spec.copies == 1;
+  const bool single = w->spec.replicas == 1;
   const size_t most = single ? 3 : p_is_exact(&w->spec) ? 1 : 2; /* a mean of several rounds */
   s->nstages = 1 + (size_t)gt_rng_below(&w->rng, single ? P_STAGES : 2);
   s->nparams = 12 + (size_t)gt_rng_below(&w->rng, P_PARAMS - 11);
@@ -163,20 +163,20 @@ static void order_tensors(world *w) {
     for (size_t i = 0; i < places; i++) {
       const size_t p = t % 2 ? places - 1 - i : i;
       if (t >= pipe->shapes[p].ntensors) continue;
-      for (size_t c = 0; c < w->spec.copies; c++)
-        pipe->owners[c][pipe->ntensors] = p * w->spec.copies + c;
+      for (size_t c = 0; c < w->spec.replicas; c++)
+        pipe->owners[c][pipe->ntensors] = p * w->spec.replicas + c;
       pipe->tensors[pipe->ntensors++] = p;
     }
 }
 
-/* The hub is in the last copy; a tree is a chain with copy 0 at its root. */
+/* The hub is in the last replica; a tree is a chain with replica 0 at its root. */
 static size_t next_of(const w_spec *s, size_t region) {
-  const size_t last = s->copies - 1, copy = region % s->copies;
+  const size_t last = s->replicas - 1, replica = region % s->replicas;
   const size_t next = s->topology == GT_TOPOLOGY_HUB    ? last
-                      : s->topology == GT_TOPOLOGY_RING ? (copy + 1) % s->copies
-                      : copy > 0                        ? copy - 1
+                      : s->topology == GT_TOPOLOGY_RING ? (replica + 1) % s->replicas
+                      : replica > 0                     ? replica - 1
                                                         : 0;
-  return region - copy + next;
+  return region - replica + next;
 }
 
 gt_optim *p_open_optim(const w_region *r, bool with_memory) {
@@ -230,13 +230,13 @@ void p_check_score(const w_region *r, const gt_ps_score *score) {
 static void open_region(w_region *r) {
   const w_spec *s = &r->world->spec;
   p_member *m = p_member_of(r);
-  m->copy = r->id % s->copies;
-  m->place = r->id / s->copies;
+  m->replica = r->id % s->replicas;
+  m->place = r->id / s->replicas;
   r->nworkers = p_shape_of(r)->nworkers;
   r->nparams = p_shape_of(r)->nparams;
   r->nbuffers = p_shape_of(r)->nbuffers;
-  for (size_t p = 0; p < s->places; p++) m->stage_group[p] = p * s->copies + m->copy;
-  for (size_t c = 0; c < s->copies; c++) m->twins[c] = m->place * s->copies + c;
+  for (size_t p = 0; p < s->places; p++) m->stage_group[p] = p * s->replicas + m->replica;
+  for (size_t c = 0; c < s->replicas; c++) m->replicas[c] = m->place * s->replicas + c;
   for (size_t k = 0; k < r->world->n; k++) m->next[k] = next_of(s, k);
   m->judge = p_open_optim(r, true);
   p_begin_model(r, m->must, m->must + r->nparams);
@@ -251,8 +251,8 @@ static void pipe_open(world *w) {
   s->heartbeat = 10 * W_MS;
   s->keepalive = 50 * W_MS;
   memset(pipe->steps_at, -1, sizeof pipe->steps_at);
-  for (size_t c = 0; c < s->copies; c++)
-    pipe->copy_weights[c] = (double)(2 * (c + 1)) / (double)(s->copies * (s->copies + 1));
+  for (size_t c = 0; c < s->replicas; c++)
+    pipe->replica_weights[c] = (double)(2 * (c + 1)) / (double)(s->replicas * (s->replicas + 1));
   for (size_t p = 0; p < s->places; p++) draw_shape(w, &pipe->shapes[p]);
   p_shape *last = &pipe->shapes[gt_rng_below(&w->rng, s->places)];
   pipe->shapes[0].stages[0].counts = true;
@@ -263,7 +263,7 @@ static void pipe_open(world *w) {
     open_region(&w->regions[i]);
     for (size_t k = 0; k < w->n; k++)
       for (size_t d = 0; d < 2; d++)
-        w->links[i][k].delay[d] = delays[gt_rng_below(&w->rng, s->copies > 1 ? 3 : 4)];
+        w->links[i][k].delay[d] = delays[gt_rng_below(&w->rng, s->replicas > 1 ? 3 : 4)];
   }
   p_judge_single(w);
 }
@@ -282,7 +282,7 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
   for (size_t j = 0; j < P_PARAMS; j++) r->grads[j] = NAN;
   r->optim = p_open_optim(r, !s->no_data);
   spec->strategy = &gt_ps_lockstep;
-  spec->owners = pipe->owners[m->copy];
+  spec->owners = pipe->owners[m->replica];
   spec->nowners = s->clip > 0 ? pipe->ntensors : 0;
   spec->stages = p_shape_of(r)->stages;
   spec->nstages = p_shape_of(r)->nstages;
@@ -294,7 +294,7 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
   spec->outbox = s->outbox;
   spec->window = s->window;
   spec->order = (gt_order){.seed = s->seed, .region = r->id, .n = m->place ? 0 : 100, .batch = 10};
-  spec->until.steps = s->steps[m->copy];
+  spec->until.steps = s->steps[m->replica];
   spec->eval_every = s->eval_every;
   spec->checkpoint_every = s->checkpoint_every;
   spec->test_samples = s->test_samples;
@@ -302,21 +302,21 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
   spec->wan_bytes_limit = s->wan_bytes_limit;
   spec->heartbeat = s->heartbeat;
   spec->keepalive = s->keepalive;
-  if (s->copies == 1) return;
-  spec->copies = (gt_ps_copies){.stage_group = m->stage_group,
+  if (s->replicas == 1) return;
+  spec->groups = (gt_ps_groups){.stage_group = m->stage_group,
                                 .nstage_group = s->places,
-                                .twins = m->twins,
-                                .ntwins = s->copies,
-                                .weights = pipe->copy_weights,
+                                .replicas = m->replicas,
+                                .nreplicas = s->replicas,
+                                .weights = pipe->replica_weights,
                                 .strategy = p_between(s),
                                 .options = {.period = s->period,
-                                            .scale = s->means ? 1 / (double)s->copies : 1,
+                                            .scale = s->means ? 1 / (double)s->replicas : 1,
                                             .gradients = s->gradients}};
 }
 
 static gt_ns pipe_compute_time(w_region *r) {
   gt_rng *rng = &r->world->rng;
-  const gt_ns slow = r->world->spec.copies > 1 ? 2 : gt_rng_below(rng, 8) ? 1 : 20;
+  const gt_ns slow = r->world->spec.replicas > 1 ? 2 : gt_rng_below(rng, 8) ? 1 : 20;
   return 1 + slow * (gt_ns)gt_rng_below(rng, (uint64_t)W_MS);
 }
 
@@ -334,7 +334,7 @@ static void pipe_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
     m->evaluated = v.steps;
     return;
   }
-  w_check(w, !v.held && o->first == v.steps && v.steps < w->spec.steps[m->copy]);
+  w_check(w, !v.held && o->first == v.steps && v.steps < w->spec.steps[m->replica]);
   w_check(w, o->workers == r->nworkers && o->common);
   if (every && w->spec.test_samples && v.steps > 0 && v.steps % every == 0)
     w_check(w, m->evaluated == v.steps);
@@ -385,15 +385,15 @@ static void pipe_note(w_region *r, gt_ps_note note, double b) {
     return;
   }
   const w_region *other = &w->regions[(size_t)(-1 - b)];
-  w_check(w, other != r && p_copy_of(other) == p_copy_of(r) && p_any_bad(other, v.steps - 1));
+  w_check(w, other != r && p_replica_of(other) == p_replica_of(r) && p_any_bad(other, v.steps - 1));
 }
 
-/* All regions of a copy save after the same step. */
+/* All regions of a replica save after the same step. */
 static void pipe_checkpoint(w_region *r, int64_t round) {
   world *w = r->world;
   const gt_ps_view v = w_look(w, r->id);
   w_check(w, round < P_ROUNDS);
-  int64_t *steps = &w->pipe->steps_at[p_copy_of(r)][round];
+  int64_t *steps = &w->pipe->steps_at[p_replica_of(r)][round];
   if (*steps < 0) *steps = v.steps;
   w_check(w, *steps == v.steps);
   p_check_region(r);
@@ -405,13 +405,13 @@ static void pipe_arrived(w_region *r, size_t from, const w_frame *f, const gt_ps
   p_cases *cases = &w->pipe->cases;
   cases->late += f->head.kind == GT_MSG_ACK && (int64_t)f->head.round > before->round;
   if (f->head.kind == GT_MSG_ROUND && (int64_t)f->head.value > w_look(w, r->id).round)
-    cases->waited[p_copy_of(&w->regions[from]) != p_copy_of(r)]++;
+    cases->waited[p_replica_of(&w->regions[from]) != p_replica_of(r)]++;
 }
 
 static void pipe_resumed(w_region *r, int64_t round, int64_t newest) {
   p_member *m = p_member_of(r);
   const gt_ps_view v = w_look(r->world, r->id);
-  int64_t *steps_at = r->world->pipe->steps_at[m->copy];
+  int64_t *steps_at = r->world->pipe->steps_at[m->replica];
   for (int64_t k = newest + 1; k < P_ROUNDS; k++) steps_at[k] = -1;
   m->committed = v.steps;
   m->bad = v.nonfinite;

@@ -81,22 +81,22 @@ typedef struct {
 } judged;
 
 typedef struct {
-  judged of[P_PLACES][P_COPIES];
-  bool takes_part[P_COPIES];
-  int64_t next[P_COPIES]; /* batch */
+  judged of[P_PLACES][P_REPLICAS];
+  bool takes_part[P_REPLICAS];
+  int64_t next[P_REPLICAS]; /* batch */
 } judgement;
 
 static bool averages(const world *w) {
-  return w->spec.copies > 1 && p_between(&w->spec)->sends == GT_MSG_STATE;
+  return w->spec.replicas > 1 && p_between(&w->spec)->sends == GT_MSG_STATE;
 }
 
 /* Makes a step of all positions of a replica, clipped by the norm of all. */
-static void step(const world *w, judgement *all, size_t copy, float (*grads)[P_FLOATS]) {
+static void step(const world *w, judgement *all, size_t replica, float (*grads)[P_FLOATS]) {
   const double norm = norm_of(w, grads);
   w->pipe->cases.clipped += norm > w->spec.clip;
   for (size_t p = 0; p < w->spec.places; p++) {
     const size_t n = w->pipe->shapes[p].nparams;
-    gt_optim_step_of(all->of[p][copy].optim, gt_vec_of(all->of[p][copy].model, n),
+    gt_optim_step_of(all->of[p][replica].optim, gt_vec_of(all->of[p][replica].model, n),
                      gt_vec_of(grads[p], n), gt_vec_of(NULL, n), norm);
   }
 }
@@ -117,30 +117,30 @@ static void compute(const w_region *r, int64_t batch, float *model, float *grads
 
 /* Records the models of a single replica after every step. */
 static void record(const world *w, const judgement *all) {
-  for (size_t p = 0; w->spec.copies == 1 && p < w->spec.places; p++)
+  for (size_t p = 0; w->spec.replicas == 1 && p < w->spec.places; p++)
     memcpy(w->pipe->after[p][all->next[0]], all->of[p][0].model, sizeof all->of[p][0].model);
 }
 
 /* Computes the replica's next contribution, from its next steps that are not dropped. */
-static void contribute(const world *w, judgement *all, size_t copy) {
-  const int64_t most = averages(w) ? w->spec.period : 1, end = w->spec.steps[copy];
+static void contribute(const world *w, judgement *all, size_t replica) {
+  const int64_t most = averages(w) ? w->spec.period : 1, end = w->spec.steps[replica];
   float grads[P_PLACES][P_FLOATS] = {0};
-  all->takes_part[copy] = false;
-  for (int64_t committed = 0; committed < most && all->next[copy] < end;) {
-    const int64_t batch = all->next[copy]++;
-    if (p_is_dropped(w, copy, batch)) {
+  all->takes_part[replica] = false;
+  for (int64_t committed = 0; committed < most && all->next[replica] < end;) {
+    const int64_t batch = all->next[replica]++;
+    if (p_is_dropped(w, replica, batch)) {
       w->pipe->cases.dropped++;
       record(w, all);
       continue;
     }
     for (size_t p = 0; p < w->spec.places; p++)
-      compute(p_region_at(w, p, copy), batch, all->of[p][copy].model, grads[p]);
-    if (averages(w)) step(w, all, copy, grads);
-    all->takes_part[copy] = true;
+      compute(p_region_at(w, p, replica), batch, all->of[p][replica].model, grads[p]);
+    if (averages(w)) step(w, all, replica, grads);
+    all->takes_part[replica] = true;
     committed++;
   }
   for (size_t p = 0; p < w->spec.places; p++)
-    memcpy(all->of[p][copy].gives, averages(w) ? all->of[p][copy].model : grads[p],
+    memcpy(all->of[p][replica].gives, averages(w) ? all->of[p][replica].model : grads[p],
            sizeof grads[p]);
 }
 
@@ -148,11 +148,11 @@ static bool form(const world *w, const judgement *all, size_t place, float *mean
   double total = 0;
   bool first = true;
   const gt_vec sum = gt_vec_of(mean, n);
-  for (size_t c = 0; c < w->spec.copies; c++)
-    if (all->takes_part[c]) total += w->pipe->copy_weights[c];
-  for (size_t c = 0; c < w->spec.copies; c++) {
+  for (size_t c = 0; c < w->spec.replicas; c++)
+    if (all->takes_part[c]) total += w->pipe->replica_weights[c];
+  for (size_t c = 0; c < w->spec.replicas; c++) {
     if (!all->takes_part[c]) continue;
-    const float share = (float)(w->pipe->copy_weights[c] / total);
+    const float share = (float)(w->pipe->replica_weights[c] / total);
     const gt_vec x = gt_vec_of((float *)(uintptr_t)all->of[place][c].gives, n);
     if (first)
       gt_vec_set_scaled(sum, share, x);
@@ -166,15 +166,15 @@ static bool form(const world *w, const judgement *all, size_t place, float *mean
 /* Makes a round; false: no replica has taken part. */
 static bool make_round(const world *w, judgement *all) {
   float means[P_PLACES][P_FLOATS] = {0};
-  for (size_t c = 0; c < w->spec.copies; c++) contribute(w, all, c);
+  for (size_t c = 0; c < w->spec.replicas; c++) contribute(w, all, c);
   for (size_t p = 0; p < w->spec.places; p++) {
     const p_shape *s = &w->pipe->shapes[p];
     if (!form(w, all, p, means[p], s->nparams + (averages(w) ? s->nbuffers : 0))) return false;
   }
-  for (size_t c = 0; c < w->spec.copies; c++)
+  for (size_t c = 0; c < w->spec.replicas; c++)
     if (!averages(w)) step(w, all, c, means);
   for (size_t p = 0; averages(w) && p < w->spec.places; p++)
-    for (size_t c = 0; c < w->spec.copies; c++)
+    for (size_t c = 0; c < w->spec.replicas; c++)
       memcpy(all->of[p][c].model, means[p], sizeof means[p]);
   record(w, all);
   return true;
@@ -185,19 +185,19 @@ static void judge(const world *w, judgement *all) {
   *all = (judgement){0};
   for (size_t i = 0; i < w->n; i++) {
     const w_region *r = &w->regions[i];
-    judged *j = &all->of[p_member_of(r)->place][p_member_of(r)->copy];
+    judged *j = &all->of[p_member_of(r)->place][p_member_of(r)->replica];
     j->optim = p_open_optim(r, true);
     p_begin_model(r, j->model, j->model + r->nparams);
   }
   record(w, all);
   while (make_round(w, all)) continue;
   for (size_t p = 0; p < w->spec.places; p++)
-    for (size_t c = 0; c < w->spec.copies; c++) gt_optim_close(all->of[p][c].optim);
+    for (size_t c = 0; c < w->spec.replicas; c++) gt_optim_close(all->of[p][c].optim);
 }
 
 void p_judge_single(world *w) {
   judgement all;
-  if (w->spec.copies == 1) judge(w, &all);
+  if (w->spec.replicas == 1) judge(w, &all);
 }
 
 /* True if equal; a tree and a ring add in another order. */
@@ -214,7 +214,7 @@ static void check_rounds(world *w) {
   judge(w, &must);
   for (size_t i = 0; i < w->n; i++) {
     const w_region *r = &w->regions[i];
-    const float *model = must.of[p_member_of(r)->place][p_member_of(r)->copy].model;
+    const float *model = must.of[p_member_of(r)->place][p_member_of(r)->replica].model;
     w_check(w, is_same(w, r->params, model, r->nparams));
     w_check(w, is_same(w, r->buffers, model + r->nparams, r->nbuffers));
     w_check(w, w_same(r->params, p_region_at(w, p_member_of(r)->place, 0)->params, r->nparams));
@@ -227,8 +227,8 @@ static void check_rounds(world *w) {
 static void sum_up(const w_region *r, float *sum) {
   float grads[P_PARAMS], model[P_FLOATS] = {0};
   memset(sum, 0, P_PARAMS * sizeof *sum);
-  for (int64_t b = 0; b < r->world->spec.steps[p_member_of(r)->copy]; b++) {
-    if (p_is_dropped(r->world, p_member_of(r)->copy, b)) continue;
+  for (int64_t b = 0; b < r->world->spec.steps[p_member_of(r)->replica]; b++) {
+    if (p_is_dropped(r->world, p_member_of(r)->replica, b)) continue;
     compute(r, b, model, grads);
     for (size_t j = 0; j < r->nparams; j++) sum[j] += grads[j];
   }
@@ -241,10 +241,10 @@ static void check_updates(world *w) {
     const w_region *r = &w->regions[i];
     float must[P_PARAMS], buffers[P_BUFFERS], sum[P_PARAMS];
     p_begin_model(r, must, buffers);
-    for (size_t c = 0; c < w->spec.copies; c++) {
+    for (size_t c = 0; c < w->spec.replicas; c++) {
       sum_up(p_region_at(w, p_member_of(r)->place, c), sum);
       for (size_t j = 0; j < r->nparams; j++)
-        must[j] -= lr * (c == p_member_of(r)->copy ? 1 : share) * sum[j];
+        must[j] -= lr * (c == p_member_of(r)->replica ? 1 : share) * sum[j];
     }
     w_check(w, w_same(r->params, must, r->nparams));
   }
@@ -264,10 +264,10 @@ void p_hear(w_region *r, size_t from, const w_frame *f) {
   const gt_vec params = gt_vec_of(m->must, r->nparams), theirs = gt_vec_range(all, 0, r->nparams);
   if (f->head.kind == GT_MSG_UPDATE) {
     const double rate = s->gradients ? -gt_optim_lr(m->judge) : 1;
-    gt_vec_axpy(params, (float)((s->means ? 1 / (double)s->copies : 1) * rate), theirs);
+    gt_vec_axpy(params, (float)((s->means ? 1 / (double)s->replicas : 1) * rate), theirs);
     return;
   }
-  const float share = (float)w->pipe->copy_weights[w->pipe->members[from].copy];
+  const float share = (float)w->pipe->replica_weights[w->pipe->members[from].replica];
   gt_vec_lerp(params, share, theirs);
   for (size_t j = 0; j < r->nbuffers; j++) {
     const float other = all.data[r->nparams + j];
@@ -282,7 +282,7 @@ void p_hear(w_region *r, size_t from, const w_frame *f) {
     k->keep[k->batch % 2] *= 1 - share;
 }
 
-/* The step that the region has made, clipped by the norm of its copy's gradient. */
+/* The step that the region has made, clipped by the norm of its replica's gradient. */
 static void make_step(w_region *r) {
   world *w = r->world;
   p_member *m = p_member_of(r);
@@ -325,7 +325,7 @@ void p_follow(w_region *r) {
 double p_loss(const w_region *r) {
   double sum = 0;
   for (int64_t b = 0; b < w_look(r->world, r->id).steps; b++)
-    for (size_t k = 0; k < r->nworkers && !p_is_dropped(r->world, p_member_of(r)->copy, b); k++)
+    for (size_t k = 0; k < r->nworkers && !p_is_dropped(r->world, p_member_of(r)->replica, b); k++)
       if (p_stage_of(r, k)->judges) sum += p_loss_of(r, k, b);
   return sum;
 }
@@ -336,13 +336,13 @@ void p_check_region(const w_region *r) {
   const gt_ps_view v = w_look(w, r->id);
   int64_t nonfinite = 0, samples = 0;
   for (int64_t b = 0; b < v.steps; b++) {
-    const bool bad = p_is_dropped(w, m->copy, b);
+    const bool bad = p_is_dropped(w, m->replica, b);
     nonfinite += bad;
     for (size_t k = 0; k < r->nworkers && !bad; k++)
       if (p_stage_of(r, k)->counts) samples += p_samples_of(r, k, b);
   }
   w_check(w, v.batches == v.steps && v.nonfinite == nonfinite && v.samples == samples);
-  if (w->spec.no_data || w->spec.copies > 1) return;
+  if (w->spec.no_data || w->spec.replicas > 1) return;
   w_check(w, w_same(r->params, w->pipe->after[m->place][v.steps], r->nparams));
   w_check(w, w_same(r->buffers, w->pipe->after[m->place][v.steps] + r->nparams, r->nbuffers));
 }
@@ -350,10 +350,10 @@ void p_check_region(const w_region *r) {
 void p_check_end(world *w) {
   w_check(w, w_all_in(w, GT_PS_COMPLETE));
   for (size_t i = 0; i < w->n; i++) {
-    w_check(w, w_look(w, i).steps == w->spec.steps[p_copy_of(&w->regions[i])]);
+    w_check(w, w_look(w, i).steps == w->spec.steps[p_replica_of(&w->regions[i])]);
     p_check_region(&w->regions[i]);
   }
-  if (w->spec.copies == 1) return;
+  if (w->spec.replicas == 1) return;
   if (!p_is_free(&w->spec))
     check_rounds(w);
   else if (p_is_exact(&w->spec) && w->spec.clip <= 0)

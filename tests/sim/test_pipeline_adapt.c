@@ -48,7 +48,7 @@ static gt_job *parsed(const char *text) {
 }
 
 /* The link of the second replica has mbit, that of the first the planned rate. */
-static gt_job *job_of_copies(double planned, double mbit, kind k) {
+static gt_job *job_of_replicas(double planned, double mbit, kind k) {
   char text[2048];
   snprintf(
       text, sizeof text,
@@ -89,8 +89,8 @@ static gt_job *job_of(double mbit, kind k) {
 
 /* Returns the seconds of a run over links of `mbit`, planned for links of `planned`. */
 static double run(double planned, double mbit, kind k) {
-  gt_job *plan = k.strategy ? job_of_copies(planned, planned, k) : job_of(planned, k),
-         *job = k.strategy ? job_of_copies(planned, mbit, k) : job_of(mbit, k);
+  gt_job *plan = k.strategy ? job_of_replicas(planned, planned, k) : job_of(planned, k),
+         *job = k.strategy ? job_of_replicas(planned, mbit, k) : job_of(mbit, k);
   gt_links *links = NULL;
   gt_sim_shape shape;
   gt_pipe_job **pipes = NULL;
@@ -110,7 +110,7 @@ static double run(double planned, double mbit, kind k) {
                             .decided = decided};
   must(gt_sim_run(&sim, &spec));
   gt_sim_look(sim, &totals);
-  assert_int_equal(totals.samples, gt_job_copies(job) * 100 * 48);
+  assert_int_equal(totals.samples, gt_job_replicas(job) * 100 * 48);
   gt_sim_close(sim);
   gt_sim_pipes_close(pipes, plan);
   gt_sim_shape_close(&shape);
@@ -169,7 +169,7 @@ static void more_micro_batches(void) {
    reduced by another order of its own passes, but a bad number of micro-batches is changed at the
    start, in both.  The second can first take an order that is better over both links, then one for
    the slow link. */
-static void one_of_two_copies(const char *adapt, const char *strategy, int micros) {
+static void one_of_two_replicas(const char *adapt, const char *strategy, int micros) {
   const kind kept = {"false", micros, strategy}, with = {adapt, micros, strategy};
   const double keeps_s = run(20, 2.5, kept), follows_s = run(20, 2.5, with);
   decide_alike(0, 2, strcmp(adapt, "true") == 0 ? 0 : 1);
@@ -180,16 +180,16 @@ static void one_of_two_copies(const char *adapt, const char *strategy, int micro
   assert_true(!all_cases() || run(20, 2.5, with) == follows_s);
 }
 
-static void copies(void) {
+static void replicas(void) {
   static const char *const strategies[] = {"ssgd", "sma", "asgd"};
   for (size_t i = 0; i < 3; i++) {
     if (i != 1 && !all_cases()) continue;
     const kind with = {"true", 12, strategies[i]};
     run(20, 20, with);
     decide_alike(0, REGIONS, 0);
-    if (all_cases()) one_of_two_copies("true", strategies[i], 12);
-    one_of_two_copies("micro_batches", strategies[i], 4);
+    if (all_cases()) one_of_two_replicas("true", strategies[i], 12);
+    one_of_two_replicas("micro_batches", strategies[i], 4);
   }
 }
 
-TESTS(as_planned, slower_than_planned, more_micro_batches, copies)
+TESTS(as_planned, slower_than_planned, more_micro_batches, replicas)
