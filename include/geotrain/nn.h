@@ -88,8 +88,8 @@ typedef struct {
      with offsets counted over these spans only; nspans 0: the whole model.  runs: the spans that
      have passes here, for which memory is planned; NULL: all.  A span without passes can begin and
      end anywhere: for example the one operation whose weights a later span borrows.  fused:
-     gt_graph_backward is the only backward pass, so slots need less memory.  micros: micro-batches
-     of a step; if more than 1, the gradients of embeddings are cleared as a whole. */
+     gt_graph_backward is the only backward pass, so slots need less memory.  micro_batches:
+     micro-batches of a step; if more than 1, the gradients of embeddings are cleared as a whole. */
   size_t slots;
   const gt_span *spans;
   const bool *runs;
@@ -97,7 +97,7 @@ typedef struct {
   bool fused;
   /* gt_graph_adopt will provide all arrays before the first pass: until then they have no data. */
   bool lent;
-  size_t micros;
+  size_t micro_batches;
   /* For a graph with slots: activations use this block, borrowed, 64-byte aligned, at least
      gt_graph_bytes.  Several graphs can share a block: call gt_graph_return before the first pass
      that follows a pass of another graph.  NULL: the graph owns its memory. */

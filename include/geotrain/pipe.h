@@ -52,11 +52,11 @@ typedef struct {
 
 /* A pipeline.  Everything is borrowed. */
 typedef struct {
-  size_t stages, chunks, micros; /* p, c, m; 1 or more */
-  const gt_pipe_span *spans;     /* stages x chunks */
-  const gt_pipe_hop *ahead;      /* stages - 1: from stage s to s + 1 */
-  const gt_pipe_hop *back;       /* stages - 1: from stage s + 1 to s */
-  const gt_pipe_wan *wan;        /* NULL: hops alone */
+  size_t stages, chunks, micro_batches; /* p, c, m; 1 or more */
+  const gt_pipe_span *spans;            /* stages x chunks */
+  const gt_pipe_hop *ahead;             /* stages - 1: from stage s to s + 1 */
+  const gt_pipe_hop *back;              /* stages - 1: from stage s + 1 to s */
+  const gt_pipe_wan *wan;               /* NULL: hops alone */
   /* The most that a stage may hold, in the unit of activation; NULL or 0: no limit.  Room for one
      micro-batch is needed. */
   const double *memory;
@@ -73,7 +73,7 @@ size_t gt_pipe_stage_of(size_t stages, size_t span);
 size_t gt_pipe_span_of(size_t stages, size_t chunk, size_t stage);
 /* Activations in flight that keep a span busy until the first gradient is back (k_s in
    docs/pipeline-schedules.md): 1 + ceil((F and B of all later spans + all hops there and back) /
-   F), at most `micros` and what the memory of its stage holds, at least 1. */
+   F), at most `micro_batches` and what the memory of its stage holds, at least 1. */
 size_t gt_pipe_depth(const gt_pipe_problem *problem, size_t span);
 
 /* ---- schedules ------------------------------------------------------------------------------- */
@@ -92,12 +92,12 @@ typedef struct {
 } gt_pipe_list;
 
 typedef struct gt_pipe_schedule {
-  size_t stages, chunks, micros;
+  size_t stages, chunks, micro_batches;
   gt_pipe_list *lists; /* of each stage */
 } gt_pipe_schedule;
 
 /* Creates empty lists; the caller closes it. */
-gt_pipe_schedule *gt_pipe_schedule_create(size_t stages, size_t chunks, size_t micros);
+gt_pipe_schedule *gt_pipe_schedule_create(size_t stages, size_t chunks, size_t micro_batches);
 void gt_pipe_schedule_close(gt_pipe_schedule *schedule);
 /* Adds a pass to the end of the list of the span's stage. */
 void gt_pipe_add(gt_pipe_schedule *schedule, gt_pass_kind kind, size_t span, size_t micro);

@@ -84,7 +84,7 @@ const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape);
    text. */
 char *gt_pipe_job_shapes_text(const gt_pipe_job *pipe, char *text, size_t size);
 /* Returns the shape with so many micro-batches; none is a bug of the caller. */
-size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micros);
+size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micro_batches);
 
 /* Creates a schedule of this kind for the same pipeline, within pipeline.memory.  GT_ERR_JOB: it is
    for another number of spans a stage, needs more memory, or needs times.  The caller closes

@@ -14,7 +14,7 @@ typedef struct {
 /* A pipeline as it is run.  A micro-batch of micro_samples samples is split evenly over the workers
    (replicas) of a stage: worker r of d has samples [r n/d, (r+1) n/d). */
 typedef struct {
-  size_t nregions, stages, chunks, micros, micro_samples;
+  size_t nregions, stages, chunks, micro_batches, micro_samples;
   gt_pipe_place *places; /* of each stage */
   /* stages x chunks: bytes per sample of each span's output, and of its gradient */
   size_t *output_bytes;

@@ -86,8 +86,8 @@ typedef struct {
 typedef struct {
   const gt_pipe_layout *layout; /* borrowed */
   size_t region;
-  int64_t first_step;    /* number of the first step, 0 or more */
-  size_t forward_micros; /* the most micro-batches of an evaluation */
+  int64_t first_step;           /* number of the first step, 0 or more */
+  size_t forward_micro_batches; /* the most micro-batches of an evaluation */
   /* The numbers of micro-batches of a step are so many, or as many as there are if that is more
      (gt_pipe_region_number); the same in all regions, and in all state machines of a region. */
   size_t stride;
@@ -104,10 +104,11 @@ void gt_pipe_region_close(gt_pipe_region *region);
 
 /* All of them: GT_ERR_FAULT: it cannot be so; one sentence says why, and nothing has changed. */
 
-/* Call when the worker has what it needs for its next step, which is `step`.  forward_micros: 0: a
-   training step; else an evaluation of so many micro-batches, the same in all regions. */
+/* Call when the worker has what it needs for its next step, which is `step`.
+   forward_micro_batches: 0: a training step; else an evaluation of so many micro-batches, the same
+   in all regions. */
 gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t step,
-                              size_t forward_micros);
+                              size_t forward_micro_batches);
 /* Makes training steps that begin from now on run this schedule (borrowed), which is sound.  No
    worker is in a step. */
 gt_status gt_pipe_region_reorder(gt_pipe_region *region, const gt_pipe_schedule *schedule);

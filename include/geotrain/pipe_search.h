@@ -48,11 +48,11 @@ typedef struct {
   size_t nsites;
   /* nsites regions; `region` is not read. */
   const gt_pipe_wan *wan;
-  size_t batch;      /* samples of a step */
-  size_t micros;     /* micro-batches of a step; 0: any number that divides the batch */
-  gt_pipe_kind kind; /* GT_PIPE_AUTO: the best of all, in pipelines of one and of two chunks */
-  bool labels_stay;  /* the last span is in the first stage's region */
-  bool idle;         /* the last workers of regions may stay unused */
+  size_t batch;         /* samples of a step */
+  size_t micro_batches; /* micro-batches of a step; 0: any number that divides the batch */
+  gt_pipe_kind kind;    /* GT_PIPE_AUTO: the best of all, in pipelines of one and of two chunks */
+  bool labels_stay;     /* the last span is in the first stage's region */
+  bool idle;            /* the last workers of regions may stay unused */
   /* Memory of a worker: copies of its parameters, scratch_bytes for each sample of its share of a
      micro-batch, and of each such sample in flight activation_bytes and kept_bytes. */
   double copies, scratch_bytes;
@@ -63,7 +63,7 @@ typedef struct {
 /* ---- the result ------------------------------------------------------------------------------ */
 
 typedef struct {
-  size_t stages, chunks, micros;
+  size_t stages, chunks, micro_batches;
   gt_pipe_place *places; /* of each stage */
   size_t *ends;          /* stages x chunks: the span ends before this piece */
   double bound_s;        /* no schedule has a lower period */

@@ -181,7 +181,7 @@ typedef struct {
   gt_ps_groups groups; /* all 0: the regions hold one replica */
   /* Micro-batches of a step of stages.  Workers push sums over them, of which the step takes the
      mean, once all sums are added: so the bits do not depend on where a tied head is.  0: 1. */
-  size_t micros;
+  size_t micro_batches;
   /* With stages, and gradients that are clipped by the norm of all stages: as in gt_sync_env. */
   const size_t *owners;
   size_t nowners;

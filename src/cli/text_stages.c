@@ -102,7 +102,7 @@ static gt_status open_part(gt_text_stages *s, const char *path, const gt_ckpt_so
   bool runs[2] = {false, true};
   s->span = owner == SIZE_MAX ? 0 : 1;
   spec->sizes_only = false;
-  spec->slots = spec->micros = 1;
+  spec->slots = spec->micro_batches = 1;
   spec->spans = spans + 1 - s->span;
   spec->runs = runs + 1 - s->span;
   spec->nspans = s->span + 1;

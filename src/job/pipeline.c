@@ -356,25 +356,26 @@ static gt_status check_ends(const gt_job *job, const char *source) {
 /* ---- the batch ------------------------------------------------------------------------------- */
 
 static gt_status check_batch(const gt_job *job, const char *source) {
-  const int micros = job->pipeline.micro_batches;
-  if (micros == 0 && job->pipeline.search) return GT_OK;
-  if (micros == 0)
+  const int micro_batches = job->pipeline.micro_batches;
+  if (micro_batches == 0 && job->pipeline.search) return GT_OK;
+  if (micro_batches == 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.micro_batches is missing or auto, and pipeline.stages is a list; "
                    "expected a number, or stages: auto",
                    source);
-  const int samples = job->train.batch / micros;
-  if (job->train.batch % micros != 0)
+  const int samples = job->train.batch / micro_batches;
+  if (job->train.batch % micro_batches != 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.micro_batches is %d and train.batch %d; expected a number that "
                    "divides the batch",
-                   source, micros, job->train.batch);
+                   source, micro_batches, job->train.batch);
   for (size_t s = 0; s < job->pipeline.nstages; s++)
     if (samples % job->pipeline.stages[s].workers != 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: pipeline.stages.%zu.workers is %d and a micro-batch %d samples "
                      "(train.batch %d in %d); expected a number that divides them",
-                     source, s, job->pipeline.stages[s].workers, samples, job->train.batch, micros);
+                     source, s, job->pipeline.stages[s].workers, samples, job->train.batch,
+                     micro_batches);
   return GT_OK;
 }
 

@@ -223,7 +223,7 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
 static gt_status complete(gt_graph *graph, const gt_graph_spec *spec) {
   graph->sizes_only = spec->sizes_only;
   graph->slots = spec->slots;
-  graph->micros = spec->micros ? spec->micros : 1;
+  graph->micro_batches = spec->micro_batches ? spec->micro_batches : 1;
   graph->fused = spec->fused;
   graph->memory = spec->memory;
   gt_graph_link(graph);

@@ -292,7 +292,7 @@ struct gt_graph {
   char hash[GT_SHA256_HEX];
   /* Spans of the model whose tensors are here; slots 0: gt_graph_step, else passes of spans. */
   gt_graph_span *spans;
-  size_t nspans, slots, micros;
+  size_t nspans, slots, micro_batches;
   bool sizes_only;
   bool fused;                 /* backward passes are never split */
   gt_activation *activations; /* (nops, slots or 1) */

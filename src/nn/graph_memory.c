@@ -295,7 +295,7 @@ static bool lent_here(const gt_graph *graph, size_t owner) {
 
 static size_t ids_of(const gt_graph *graph, const gt_op *op) {
   if (!op->kind->ids || !gt_graph_runs(graph, op)) return 0;
-  return graph->micros * op->kind->ids(op, graph->batch_max);
+  return graph->micro_batches * op->kind->ids(op, graph->batch_max);
 }
 
 static void reserve_shared(gt_graph *graph, tickets *t, const gt_arena *all) {

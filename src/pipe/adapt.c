@@ -85,8 +85,8 @@ static void set_links(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
 }
 
 /* The problem over the links that are set. */
-static gt_pipe_problem measured(const gt_pipe_adapt *a, size_t micros) {
-  gt_pipe_problem problem = *gt_pipe_adapt_problem(a, micros);
+static gt_pipe_problem measured(const gt_pipe_adapt *a, size_t micro_batches) {
+  gt_pipe_problem problem = *gt_pipe_adapt_problem(a, micro_batches);
   problem.wan = &a->wan;
   return problem;
 }
@@ -94,7 +94,7 @@ static gt_pipe_problem measured(const gt_pipe_adapt *a, size_t micros) {
 /* Seconds from step to step, in a long run. */
 static double period_of(gt_pipe_adapt *a, const gt_pipe_schedule *schedule,
                         const gt_pipe_cost *costs) {
-  const gt_pipe_problem problem = measured(a, schedule->micros);
+  const gt_pipe_problem problem = measured(a, schedule->micro_batches);
   set_links(a, costs);
   const gt_pipe_run_spec spec = {
       .problem = &problem, .schedule = schedule, .steps = GT_PIPE_STEADY};
@@ -102,11 +102,11 @@ static double period_of(gt_pipe_adapt *a, const gt_pipe_schedule *schedule,
 }
 
 /* The best order of so many micro-batches, by a share of the variants. */
-static gt_pipe_schedule *search_order(gt_pipe_adapt *a, const gt_pipe_cost *costs, size_t micros,
-                                      size_t share) {
-  const gt_pipe_problem problem = measured(a, micros);
+static gt_pipe_schedule *search_order(gt_pipe_adapt *a, const gt_pipe_cost *costs,
+                                      size_t micro_batches, size_t share) {
+  const gt_pipe_problem problem = measured(a, micro_batches);
   const size_t variants = a->search.variants > 0 ? a->search.variants : GT_PIPE_VARIANTS,
-               fair = variants * a->problems->micros / micros / share,
+               fair = variants * a->problems->micro_batches / micro_batches / share,
                least = variants < FEWEST ? variants : FEWEST;
   const gt_pipe_search search = {
       .aim = GT_PIPE_PERIOD, .seed = a->search.seed, .variants = fair > least ? fair : least};
@@ -118,13 +118,13 @@ static gt_pipe_schedule *search_order(gt_pipe_adapt *a, const gt_pipe_cost *cost
 }
 
 /* The number of micro-batches that is best by these costs, found with few variants each. */
-static size_t find_micros(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
-  size_t best = a->problems->micros;
+static size_t find_micro_batches(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
+  size_t best = a->problems->micro_batches;
   double least_s = INFINITY;
   for (size_t i = 0; a->nproblems > 1 && i < a->nproblems; i++) {
-    gt_pipe_schedule *order = search_order(a, costs, a->problems[i].micros, a->nproblems);
+    gt_pipe_schedule *order = search_order(a, costs, a->problems[i].micro_batches, a->nproblems);
     const double s = period_of(a, order, costs);
-    if (s < least_s) best = a->problems[i].micros;
+    if (s < least_s) best = a->problems[i].micro_batches;
     least_s = fmin(s, least_s);
     gt_pipe_schedule_close(order);
   }
@@ -133,7 +133,7 @@ static size_t find_micros(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
 
 /* The best order by these costs, of any number of micro-batches that is allowed; the caller's. */
 static gt_pipe_schedule *best_order(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
-  return search_order(a, costs, find_micros(a, costs), 1);
+  return search_order(a, costs, find_micro_batches(a, costs), 1);
 }
 
 /* ---- what orders have taken ------------------------------------------------------------------ */
@@ -513,7 +513,7 @@ static void find_bytes(gt_pipe_adapt *a) {
 
 static gt_pipe_schedule *copy_of(const gt_pipe_schedule *schedule) {
   gt_pipe_schedule *copy =
-      gt_pipe_schedule_create(schedule->stages, schedule->chunks, schedule->micros);
+      gt_pipe_schedule_create(schedule->stages, schedule->chunks, schedule->micro_batches);
   for (size_t s = 0; s < schedule->stages; s++)
     for (size_t i = 0; i < schedule->lists[s].n; i++) {
       const gt_pass *pass = &schedule->lists[s].passes[i];
@@ -523,10 +523,10 @@ static gt_pipe_schedule *copy_of(const gt_pipe_schedule *schedule) {
 }
 
 size_t gt_pipe_adapt_passes(const gt_pipe_adapt *a) {
-  size_t micros = 0;
+  size_t micro_batches = 0;
   for (size_t i = 0; i < a->nproblems; i++)
-    if (a->problems[i].micros > micros) micros = a->problems[i].micros;
-  return 3 * a->problems->stages * a->problems->chunks * micros;
+    if (a->problems[i].micro_batches > micro_batches) micro_batches = a->problems[i].micro_batches;
+  return 3 * a->problems->stages * a->problems->chunks * micro_batches;
 }
 
 gt_pipe_adapt *gt_pipe_adapt_create(const gt_pipe_adapt_spec *spec) {

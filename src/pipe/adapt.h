@@ -60,9 +60,10 @@ struct gt_pipe_adapt {
 };
 
 /* The problem with so many micro-batches; NULL: there is none. */
-static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *a, size_t micros) {
+static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *a,
+                                                           size_t micro_batches) {
   for (size_t i = 0; i < a->nproblems; i++)
-    if (a->problems[i].micros == micros) return &a->problems[i];
+    if (a->problems[i].micro_batches == micro_batches) return &a->problems[i];
   return NULL;
 }
 

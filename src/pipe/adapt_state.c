@@ -26,7 +26,7 @@ static size_t micro_of(int64_t code) {
 }
 
 /* An order has every micro-batch. */
-static size_t micros_of(const int64_t *codes, size_t n) {
+static size_t micro_batches_of(const int64_t *codes, size_t n) {
   size_t most = 0;
   for (size_t i = 0; i < n; i++)
     if (micro_of(codes[i]) > most) most = micro_of(codes[i]);
@@ -48,11 +48,11 @@ static gt_status add_passes(gt_pipe_schedule *s, const int64_t *codes, size_t n)
 static gt_status decode(const gt_pipe_adapt *a, const int64_t *codes, size_t n,
                         gt_pipe_schedule **out) {
   const gt_pipe_schedule *start = a->orders[ADAPT_START];
-  const gt_pipe_problem *problem = gt_pipe_adapt_problem(a, micros_of(codes, n));
+  const gt_pipe_problem *problem = gt_pipe_adapt_problem(a, micro_batches_of(codes, n));
   *out = NULL;
   if (!problem)
-    return GT_FAIL(GT_ERR_FAULT, "%zu micro-batches are not allowed", micros_of(codes, n));
-  *out = gt_pipe_schedule_create(start->stages, start->chunks, problem->micros);
+    return GT_FAIL(GT_ERR_FAULT, "%zu micro-batches are not allowed", micro_batches_of(codes, n));
+  *out = gt_pipe_schedule_create(start->stages, start->chunks, problem->micro_batches);
   gt_status status = add_passes(*out, codes, n);
   if (status == GT_OK && gt_pipe_check(*out, problem) != GT_OK)
     status = GT_FAIL(GT_ERR_FAULT, "%s", gt_error_text());
@@ -171,7 +171,7 @@ static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
     const gt_state_item *item = gt_state_find(state, PREFIX, orders[i]);
     if (item && item->type == GT_TYPE_I64 && item->count > 0 &&
-        !gt_pipe_adapt_problem(a, micros_of(item->data, item->count)))
+        !gt_pipe_adapt_problem(a, micro_batches_of(item->data, item->count)))
       return false;
   }
   return true;

@@ -111,7 +111,7 @@ static option forward(const greedy *g, const gt_pipe_run *run, size_t stage, gt_
   option best = {GT_NEVER, NONE};
   for (size_t c = 0; c < g->problem->chunks; c++) {
     const size_t k = gt_pipe_span_of(g->problem->stages, c, stage);
-    if (g->begun[k][GT_PASS_F] == g->problem->micros || between(g, k) >= g->rules[k].depth ||
+    if (g->begun[k][GT_PASS_F] == g->problem->micro_batches || between(g, k) >= g->rules[k].depth ||
         !has_room(g, stage, c))
       continue;
     gt_ns at = ready_at(g, run, GT_PASS_F, k, now);
@@ -175,7 +175,7 @@ static gt_pipe_schedule *greedy_by(const gt_pipe_problem *problem, const rule *r
   greedy g = {.problem = problem,
               .rules = rules,
               .schedule =
-                  gt_pipe_schedule_create(problem->stages, problem->chunks, problem->micros),
+                  gt_pipe_schedule_create(problem->stages, problem->chunks, problem->micro_batches),
               .begun = gt_alloc(n, sizeof *g.begun),
               .gap_ns = GT_NEW_ARRAY(gt_ns, n),
               .bias_ns = GT_NEW_ARRAY(gt_ns, n)};
@@ -213,7 +213,7 @@ static rule draw(search *s, size_t span, bool deep) {
   const size_t deeper = s->depth[span] + gt_rng_below(&s->rng, DEPTH_SPAN),
                depth = deeper > DEPTH_LESS ? deeper - DEPTH_LESS : 1;
   const bool fill = s->fills && gt_rng_below(&s->rng, 2) == 0;
-  return (rule){gap, bias, deep ? s->problem->micros : depth, fill};
+  return (rule){gap, bias, deep ? s->problem->micro_batches : depth, fill};
 }
 
 /* A rule in one or two spans, or in all, is drawn anew. */
@@ -232,8 +232,9 @@ static void vary(search *s, bool fresh) {
 
 static void rules_of(search *s, size_t variant) {
   for (size_t k = 0; k < s->n && variant < 2; k++)
-    s->rules[k] = (rule){
-        .gap = GAP, .depth = variant == 0 ? s->problem->micros : s->depth[k], .fill = s->fills};
+    s->rules[k] = (rule){.gap = GAP,
+                         .depth = variant == 0 ? s->problem->micro_batches : s->depth[k],
+                         .fill = s->fills};
   if (variant >= 2) vary(s, variant % FRESH_TURN == 0);
 }
 
@@ -252,7 +253,7 @@ static bool is_limited(const gt_pipe_problem *problem) {
     double all = 0.0;
     for (size_t c = 0; c < problem->chunks; c++)
       all += problem->spans[gt_pipe_span_of(problem->stages, c, s)].activation;
-    limited |= (double)problem->micros * all > gt_pipe_limit(problem, s);
+    limited |= (double)problem->micro_batches * all > gt_pipe_limit(problem, s);
   }
   return limited;
 }
@@ -267,7 +268,7 @@ static void search_best(gt_pipe_best *best) {
               .rules = GT_NEW_ARRAY(rule, n),
               .kept = GT_NEW_ARRAY(rule, n),
               .worth = {GT_NEVER, GT_NEVER},
-              .rng = gt_rng_make(best->search.seed, GT_RNG_SCHEDULE, n, problem->micros)};
+              .rng = gt_rng_make(best->search.seed, GT_RNG_SCHEDULE, n, problem->micro_batches)};
   for (size_t k = 0; k < n; k++) s.depth[k] = gt_pipe_depth(problem, k);
   for (size_t v = 0; v < variants; v++) try_variant(&s, best, v);
   s.fills = problem->chunks > 1 && is_limited(problem);

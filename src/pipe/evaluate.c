@@ -8,7 +8,7 @@ static gt_ns work_of(const gt_pipe_problem *problem, size_t stage) {
     sum += gt_from_seconds(span->forward_s) + gt_from_seconds(span->backward_s) +
            gt_from_seconds(span->weight_s);
   }
-  return sum * (gt_ns)problem->micros;
+  return sum * (gt_ns)problem->micro_batches;
 }
 
 static double idle_share(gt_ns work, gt_ns time) {

@@ -3,8 +3,8 @@
 
 static void order(gt_pipe_schedule *s) {
   for (size_t stage = 0; stage < s->stages; stage++) {
-    for (size_t i = 0; i < s->micros; i++) gt_pipe_add(s, GT_PASS_F, stage, i);
-    for (size_t i = 0; i < s->micros; i++) gt_pipe_add(s, GT_PASS_BW, stage, i);
+    for (size_t i = 0; i < s->micro_batches; i++) gt_pipe_add(s, GT_PASS_F, stage, i);
+    for (size_t i = 0; i < s->micro_batches; i++) gt_pipe_add(s, GT_PASS_BW, stage, i);
   }
 }
 

@@ -38,12 +38,14 @@ static gt_status check_place(const gt_pipe_layout *l, size_t s) {
 
 gt_status gt_pipe_layout_check(const gt_pipe_layout *layout) {
   const gt_pipe_schedule *s = layout->schedule;
-  if (s->stages != layout->stages || s->chunks != layout->chunks || s->micros != layout->micros ||
-      s->stages < 1 || s->chunks < 1 || s->micros < 1)
+  if (s->stages != layout->stages || s->chunks != layout->chunks ||
+      s->micro_batches != layout->micro_batches || s->stages < 1 || s->chunks < 1 ||
+      s->micro_batches < 1)
     return GT_FAIL(GT_ERR_JOB,
                    "the schedule is for %zu stages of %zu chunks and %zu micro-batches; the layout "
                    "has %zu of %zu and %zu",
-                   s->stages, s->chunks, s->micros, layout->stages, layout->chunks, layout->micros);
+                   s->stages, s->chunks, s->micro_batches, layout->stages, layout->chunks,
+                   layout->micro_batches);
   if (layout->micro_samples < 1) return GT_FAIL(GT_ERR_JOB, "a micro-batch has no samples");
   GT_TRY(gt_pipe_check_order(s));
   for (size_t i = 0; i < layout->stages; i++) GT_TRY(check_place(layout, i));
@@ -91,7 +93,7 @@ size_t gt_pipe_outstanding(const gt_pipe_schedule *schedule, size_t span) {
 size_t gt_pipe_outstanding_most(const gt_pipe_layout *layout, size_t span) {
   if (!layout->adapts) return gt_pipe_outstanding(layout->schedule, span);
   const size_t slots = layout->slots[gt_pipe_stage_of(layout->stages, span)];
-  return slots < layout->micros ? slots : layout->micros;
+  return slots < layout->micro_batches ? slots : layout->micro_batches;
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@ size_t gt_pipe_chunks(gt_pipe_kind kind) {
 }
 
 static gt_pipe_schedule *ordered(const gt_pipe_ops *ops, const gt_pipe_problem *problem) {
-  gt_pipe_schedule *s = gt_pipe_schedule_create(problem->stages, problem->chunks, problem->micros);
+  gt_pipe_schedule *s =
+      gt_pipe_schedule_create(problem->stages, problem->chunks, problem->micro_batches);
   ops->order(s);
   return s;
 }

@@ -84,7 +84,7 @@ static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t s
   spec.runs = h.runs;
   spec.nspans = h.n;
   spec.fused = false;
-  spec.micros = l->micros;
+  spec.micro_batches = l->micro_batches;
   gt_status status = plan_of(&plan, &spec);
   spec.fused = true;
   if (status == GT_OK) status = plan_of(&fused, &spec);
@@ -109,7 +109,7 @@ static gt_status find_most(gt_pipe_job *p, size_t stage) {
                each = h->fused_slot < h->slot ? h->fused_slot : h->slot;
   const double memory = p->job->pipeline.memory_bytes, fixed = (double)(h->arrays + shared),
                needed = fixed + (double)(l->chunks * each);
-  const size_t most = l->chunks * l->micros;
+  const size_t most = l->chunks * l->micro_batches;
   char have[BYTES_TEXT], need[BYTES_TEXT], arrays[BYTES_TEXT], slot[BYTES_TEXT];
   if (memory < needed)
     return GT_FAIL(
@@ -239,8 +239,8 @@ static void find_places(gt_pipe_job *p) {
   *l = (gt_pipe_layout){.nregions = job->nregions,
                         .stages = job->pipeline.nstages,
                         .chunks = gt_job_chunks(job),
-                        .micros = l->micros,
-                        .micro_samples = (size_t)job->train.batch / l->micros};
+                        .micro_batches = l->micro_batches,
+                        .micro_samples = (size_t)job->train.batch / l->micro_batches};
   l->places = GT_NEW_ARRAY(gt_pipe_place, l->stages);
   for (size_t s = 0; s < l->stages; s++) {
     const size_t workers = (size_t)job->pipeline.stages[s].workers,
@@ -408,7 +408,7 @@ static gt_status find_slots(gt_pipe_job *p) {
   l->slots = GT_NEW_ARRAY(size_t, l->stages);
   for (size_t s = 0; s < l->stages; s++) {
     const size_t needed = gt_pipe_slots(l->schedule, s),
-                 most = p->slots_most ? (size_t)p->slots_most[s] : l->chunks * l->micros;
+                 most = p->slots_most ? (size_t)p->slots_most[s] : l->chunks * l->micro_batches;
     l->slots[s] = l->adapts ? more(needed, most) : needed;
   }
   for (bool fewer = l->adapts; fewer && exceeds(p, l->schedule, &stage, &need);)
@@ -446,7 +446,7 @@ static gt_status find_all(gt_pipe_job *p, const gt_graph_spec *model) {
   return find_schedule(p);
 }
 
-/* In one shape.  begin: job, replica, variants and layout.micros are set. */
+/* In one shape.  begin: job, replica, variants and layout.micro_batches are set. */
 static gt_status open_shape(gt_pipe_job **out, const gt_pipe_job *begin,
                             const gt_graph_spec *model) {
   gt_pipe_job *p = GT_NEW(gt_pipe_job);
@@ -475,11 +475,11 @@ void gt_pipe_job_close(gt_pipe_job *pipe) {
 
 /* ---- other numbers of micro-batches ---------------------------------------------------------- */
 
-static bool divides(const gt_job *job, size_t micros) {
+static bool divides(const gt_job *job, size_t micro_batches) {
   const size_t batch = (size_t)job->train.batch;
-  if (batch % micros != 0) return false;
+  if (batch % micro_batches != 0) return false;
   for (size_t s = 0; s < job->pipeline.nstages; s++)
-    if (batch / micros % (size_t)job->pipeline.stages[s].workers != 0) return false;
+    if (batch / micro_batches % (size_t)job->pipeline.stages[s].workers != 0) return false;
   return true;
 }
 
@@ -497,9 +497,11 @@ static gt_status check_statistics(const gt_pipe_job *p) {
 }
 
 /* One that does not fit beside the others is left out. */
-static void add_shape(gt_pipe_job *p, const gt_graph_spec *model, size_t micros) {
-  const gt_pipe_job begin = {
-      .job = p->job, .replica = p->replica, .variants = VARIANTS, .layout = {.micros = micros}};
+static void add_shape(gt_pipe_job *p, const gt_graph_spec *model, size_t micro_batches) {
+  const gt_pipe_job begin = {.job = p->job,
+                             .replica = p->replica,
+                             .variants = VARIANTS,
+                             .layout = {.micro_batches = micro_batches}};
   gt_pipe_job *shape;
   gt_pipe_need need;
   size_t stage;
@@ -514,18 +516,19 @@ static void add_shape(gt_pipe_job *p, const gt_graph_spec *model, size_t micros)
 }
 
 static gt_status add_shapes(gt_pipe_job *p, const gt_graph_spec *model) {
-  const size_t own = p->layout.micros, first = (own + FEWER - 1) / FEWER, last = own * MORE;
+  const size_t own = p->layout.micro_batches, first = (own + FEWER - 1) / FEWER, last = own * MORE;
   GT_TRY(check_statistics(p));
   p->others = GT_NEW_ARRAY(gt_pipe_job *, last - first + 1);
-  for (size_t micros = first; micros <= last; micros++)
-    if (micros != own && divides(p->job, micros)) add_shape(p, model, micros);
+  for (size_t micro_batches = first; micro_batches <= last; micro_batches++)
+    if (micro_batches != own && divides(p->job, micro_batches)) add_shape(p, model, micro_batches);
   return GT_OK;
 }
 
 gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model,
                            size_t replica) {
-  const gt_pipe_job begin = {
-      .job = job, .replica = replica, .layout = {.micros = (size_t)job->pipeline.micro_batches}};
+  const gt_pipe_job begin = {.job = job,
+                             .replica = replica,
+                             .layout = {.micro_batches = (size_t)job->pipeline.micro_batches}};
   *out = NULL;
   if (job->pipeline.nstages == 0) gt_bug("job %s has no pipeline", job->name);
   GT_TRY(open_shape(out, &begin, model));
@@ -547,11 +550,11 @@ const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape) {
 }
 
 /* The least number of micro-batches that is more than this; 0: there is none. */
-static size_t next_of(const gt_pipe_job *pipe, size_t micros) {
+static size_t next_of(const gt_pipe_job *pipe, size_t micro_batches) {
   size_t next = 0;
   for (size_t i = 0; i <= pipe->nothers; i++) {
-    const size_t m = gt_pipe_job_shape(pipe, i)->layout.micros;
-    if (m > micros && (next == 0 || m < next)) next = m;
+    const size_t m = gt_pipe_job_shape(pipe, i)->layout.micro_batches;
+    if (m > micro_batches && (next == 0 || m < next)) next = m;
   }
   return next;
 }
@@ -566,8 +569,8 @@ char *gt_pipe_job_shapes_text(const gt_pipe_job *pipe, char *text, size_t size) 
   return text;
 }
 
-size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micros) {
+size_t gt_pipe_job_shape_of(const gt_pipe_job *pipe, size_t micro_batches) {
   for (size_t i = 0; i <= pipe->nothers; i++)
-    if (gt_pipe_job_shape(pipe, i)->layout.micros == micros) return i;
-  gt_bug("the pipeline has no shape of %zu micro-batches", micros);
+    if (gt_pipe_job_shape(pipe, i)->layout.micro_batches == micro_batches) return i;
+  gt_bug("the pipeline has no shape of %zu micro-batches", micro_batches);
 }

@@ -399,7 +399,7 @@ gt_status gt_pipe_job_find_problem(gt_pipe_job *p) {
   for (size_t s = 0; s < l->stages; s++) p->update_s[s] = p->timed ? update_s(p, s) : 0;
   p->problem = (gt_pipe_problem){.stages = l->stages,
                                  .chunks = l->chunks,
-                                 .micros = l->micros,
+                                 .micro_batches = l->micro_batches,
                                  .spans = p->problem_spans,
                                  .ahead = p->hops,
                                  .back = p->hops,
@@ -440,5 +440,5 @@ size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to) {
     if (ahead || (a->region == to && b->region == from))
       sum += crossing(pipe, a, b, gt_pipe_sample_bytes(l, k, !ahead));
   }
-  return sum * l->micros;
+  return sum * l->micro_batches;
 }

@@ -6,9 +6,10 @@
 static void order(gt_pipe_schedule *s) {
   for (size_t stage = 0; stage < s->stages; stage++) {
     size_t f = 0;
-    for (; f < s->stages - stage - 1 && f < s->micros; f++) gt_pipe_add(s, GT_PASS_F, stage, f);
-    for (size_t b = 0; b < s->micros; b++) {
-      if (f < s->micros) gt_pipe_add(s, GT_PASS_F, stage, f++);
+    for (; f < s->stages - stage - 1 && f < s->micro_batches; f++)
+      gt_pipe_add(s, GT_PASS_F, stage, f);
+    for (size_t b = 0; b < s->micro_batches; b++) {
+      if (f < s->micro_batches) gt_pipe_add(s, GT_PASS_F, stage, f++);
       gt_pipe_add(s, GT_PASS_BW, stage, b);
     }
   }

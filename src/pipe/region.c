@@ -53,7 +53,7 @@ static void hand_over(gt_pipe_region *region, const gt_pipe_worker *w, const gt_
   gt_pipe_worker *reader = &region->workers[to->worker];
   const size_t q = (w->pass.span > side->span) * l->chunks + side->span / l->stages;
   gt_pipe_side *in = &reader->in[q];
-  gt_pipe_held *held = input_of(in, w->step, w->pass.micro, w->forward_micros > 0);
+  gt_pipe_held *held = input_of(in, w->step, w->pass.micro, w->forward_micro_batches > 0);
   if (!held)
     gt_bug("pipe: stage %zu holds more inputs of span %zu than its schedule can leave unread",
            reader->stage, side->span);
@@ -65,7 +65,7 @@ static void send(gt_pipe_region *region, const gt_pipe_worker *w, const gt_pipe_
                  const gt_pipe_peer *to, size_t buffer) {
   const gt_pipe_layout *l = region->layout;
   const bool empty = buffer == GT_PIPE_NONE, gradient = w->pass.span > side->span,
-             forward_only = w->forward_micros > 0;
+             forward_only = w->forward_micro_batches > 0;
   const gt_pipe_packet packet = {.gradient = gradient,
                                  .forward_only = forward_only,
                                  .span = (uint32_t)side->span,
@@ -123,7 +123,7 @@ static void end_flow(gt_pipe_region *region, gt_pipe_worker *w) {
 static bool next_forward(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pass) {
   const gt_pipe_layout *l = region->layout;
   for (size_t c = l->chunks; c-- > 0;) {
-    if (w->next[c] >= w->forward_micros) continue;
+    if (w->next[c] >= w->forward_micro_batches) continue;
     *pass = (gt_pass){GT_PASS_F, (uint32_t)gt_pipe_span_of(l->stages, c, w->stage), w->next[c]};
     const gt_pipe_held *held = gt_pipe_held_of(&w->in[c], w->step, w->next[c]);
     if (w->in[c].there && (!held || held->waits > 0)) continue;
@@ -146,8 +146,8 @@ static bool next_of_list(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pas
 
 /* Where the slot of a span and micro-batch stands.  In an evaluation there is one at a time. */
 static size_t *slot_of(const gt_pipe_region *region, gt_pipe_worker *w, const gt_pass *pass) {
-  const size_t micro = w->forward_micros > 0 ? 0 : pass->micro;
-  return &w->slot_of[chunk_of(region, pass) * region->layout->micros + micro];
+  const size_t micro = w->forward_micro_batches > 0 ? 0 : pass->micro;
+  return &w->slot_of[chunk_of(region, pass) * region->layout->micro_batches + micro];
 }
 
 static size_t take_slot(const gt_pipe_region *region, gt_pipe_worker *w) {
@@ -187,9 +187,10 @@ static bool first_weights(gt_pipe_worker *w, size_t chunk, gt_pass_kind kind) {
 }
 
 static bool all_begun(const gt_pipe_region *region, const gt_pipe_worker *w) {
-  if (w->forward_micros == 0) return w->progress.counter == region->schedule->lists[w->stage].n;
+  if (w->forward_micro_batches == 0)
+    return w->progress.counter == region->schedule->lists[w->stage].n;
   for (size_t c = 0; c < region->layout->chunks; c++)
-    if (w->next[c] < w->forward_micros) return false;
+    if (w->next[c] < w->forward_micro_batches) return false;
   return true;
 }
 
@@ -201,8 +202,8 @@ static void begin(gt_pipe_region *region, size_t worker, const gt_pass *pass) {
   w->pass = *pass;
   w->input = in ? gt_pipe_held_of(in, w->step, pass->micro) : NULL;
   w->output = out ? gt_pipe_held_take(out, w->step, pass->micro) : NULL;
-  if (w->output) w->output->forward_only = w->forward_micros > 0;
-  if (w->forward_micros > 0)
+  if (w->output) w->output->forward_only = w->forward_micro_batches > 0;
+  if (w->forward_micro_batches > 0)
     w->next[chunk]++;
   else
     gt_pipe_begun(&w->progress);
@@ -213,7 +214,7 @@ static void begin(gt_pipe_region *region, size_t worker, const gt_pass *pass) {
                                .micro = pass->micro,
                                .chunk = chunk,
                                .step = w->step,
-                               .forward_only = w->forward_micros > 0,
+                               .forward_only = w->forward_micro_batches > 0,
                                .slot = w->slot,
                                .first = first_weights(w, chunk, pass->kind),
                                .last = all_begun(region, w),
@@ -228,14 +229,14 @@ static void end_pass(gt_pipe_region *region, gt_pipe_worker *w) {
   w->busy = false;
   end_flow(region, w);
   if (pass->kind == GT_PASS_F && chunk_of(region, pass) == 0) w->ended++;
-  if (pass->kind != GT_PASS_W && pass->kind != GT_PASS_BW && w->forward_micros == 0) return;
+  if (pass->kind != GT_PASS_W && pass->kind != GT_PASS_BW && w->forward_micro_batches == 0) return;
   w->taken[w->slot] = false;
   *slot_of(region, w, pass) = GT_PIPE_NONE;
 }
 
 /* An output of an evaluation is held until it has been read. */
 static bool all_read(const gt_pipe_region *region, const gt_pipe_worker *w) {
-  for (size_t c = 0; w->forward_micros > 0 && c < region->layout->chunks; c++)
+  for (size_t c = 0; w->forward_micro_batches > 0 && c < region->layout->chunks; c++)
     for (size_t i = 0; i < w->out[c].count; i++)
       if (w->out[c].held[i].used && w->out[c].held[i].step == w->step) return false;
   return true;
@@ -247,11 +248,12 @@ static void go_on(gt_pipe_region *region) {
     gt_pipe_worker *w = &region->workers[i];
     gt_pass pass;
     if (!w->runs || w->busy) continue;
-    if (w->forward_micros > 0 ? next_forward(region, w, &pass) : next_of_list(region, w, &pass)) {
+    if (w->forward_micro_batches > 0 ? next_forward(region, w, &pass)
+                                     : next_of_list(region, w, &pass)) {
       begin(region, i, &pass);
     } else if (all_begun(region, w) && all_read(region, w)) {
       w->runs = false;
-      if (w->forward_micros == 0) gt_pipe_next_step(&w->progress);
+      if (w->forward_micro_batches == 0) gt_pipe_next_step(&w->progress);
       region->host.ended(region->host.ctx, i);
     }
   }
@@ -267,44 +269,44 @@ static gt_status find_worker(const gt_pipe_region *region, size_t worker) {
 
 /* What has come of this step already must be of its kind. */
 static gt_status check_early(const gt_pipe_region *region, size_t worker, int64_t step,
-                             size_t forward_micros) {
+                             size_t forward_micro_batches) {
   const gt_pipe_side *side = &region->workers[worker].in[0];
   for (size_t i = 0; i < side->count; i++) {
     const gt_pipe_held *held = &side->held[i];
     if (!held->used || held->step != step) continue;
-    if (held->forward_only != (forward_micros > 0))
-      return GT_FAIL(GT_ERR_FAULT,
-                     "step %lld is %s for worker %zu of region %zu; stage %zu has it "
-                     "as %s",
-                     (long long)step, forward_micros > 0 ? "an evaluation" : "a training step",
-                     worker, region->self, side->stage,
-                     held->forward_only ? "an evaluation" : "a training step");
-    if (held->forward_only && held->micro >= forward_micros)
+    if (held->forward_only != (forward_micro_batches > 0))
+      return GT_FAIL(
+          GT_ERR_FAULT,
+          "step %lld is %s for worker %zu of region %zu; stage %zu has it "
+          "as %s",
+          (long long)step, forward_micro_batches > 0 ? "an evaluation" : "a training step", worker,
+          region->self, side->stage, held->forward_only ? "an evaluation" : "a training step");
+    if (held->forward_only && held->micro >= forward_micro_batches)
       return GT_FAIL(GT_ERR_FAULT,
                      "step %lld is an evaluation of %zu micro-batches for worker %zu of region "
                      "%zu; stage %zu has sent micro-batch %u",
-                     (long long)step, forward_micros, worker, region->self, side->stage,
+                     (long long)step, forward_micro_batches, worker, region->self, side->stage,
                      held->micro);
   }
   return GT_OK;
 }
 
 gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t step,
-                              size_t forward_micros) {
+                              size_t forward_micro_batches) {
   GT_TRY(find_worker(region, worker));
   gt_pipe_worker *w = &region->workers[worker];
   if (w->runs || step != w->step + 1)
     return GT_FAIL(GT_ERR_FAULT, "worker %zu of region %zu cannot begin step %lld: it has %s %lld",
                    worker, region->self, (long long)step, w->runs ? "not ended" : "ended",
                    (long long)w->step);
-  if (forward_micros > region->forward_micros)
+  if (forward_micro_batches > region->forward_micro_batches)
     return GT_FAIL(GT_ERR_FAULT,
                    "step %lld is an evaluation of %zu micro-batches; %zu are the most",
-                   (long long)step, forward_micros, region->forward_micros);
-  GT_TRY(check_early(region, worker, step, forward_micros));
+                   (long long)step, forward_micro_batches, region->forward_micro_batches);
+  GT_TRY(check_early(region, worker, step, forward_micro_batches));
   w->step = step;
   w->runs = true;
-  w->forward_micros = forward_micros;
+  w->forward_micro_batches = forward_micro_batches;
   w->ended = 0;
   for (size_t c = 0; c < region->layout->chunks; c++) {
     w->next[c] = 0;
@@ -365,7 +367,7 @@ gt_status gt_pipe_region_departed(gt_pipe_region *region, size_t worker, size_t 
 static gt_status check_schedule(const gt_pipe_region *region, const gt_pipe_schedule *schedule) {
   const gt_pipe_layout *l = region->layout;
   if (!l->adapts || schedule->stages != l->stages || schedule->chunks != l->chunks ||
-      schedule->micros != l->micros)
+      schedule->micro_batches != l->micro_batches)
     return GT_FAIL(GT_ERR_FAULT, "the pipeline cannot change to a schedule of another shape");
   for (size_t s = 0; s < l->stages; s++)
     if (gt_pipe_slots(schedule, s) > l->slots[s])
@@ -425,8 +427,8 @@ static void open_worker(gt_pipe_region *region, size_t stage, size_t replica, in
                         .next = GT_NEW_ARRAY(uint32_t, l->chunks),
                         .weighed = GT_NEW_ARRAY(bool, l->chunks),
                         .taken = GT_NEW_ARRAY(bool, l->slots[stage]),
-                        .slot_of = GT_NEW_ARRAY(size_t, l->chunks * l->micros)};
-  for (size_t i = 0; i < l->chunks * l->micros; i++) w->slot_of[i] = GT_PIPE_NONE;
+                        .slot_of = GT_NEW_ARRAY(size_t, l->chunks * l->micro_batches)};
+  for (size_t i = 0; i < l->chunks * l->micro_batches; i++) w->slot_of[i] = GT_PIPE_NONE;
   gt_pipe_sides_open(region, w);
 }
 
@@ -463,8 +465,9 @@ gt_status gt_pipe_region_create(gt_pipe_region **out, const gt_pipe_region_spec 
   region->layout = spec->layout;
   region->schedule = spec->layout->schedule;
   region->self = spec->region;
-  region->forward_micros = spec->forward_micros;
-  region->stride = more(spec->stride, more(spec->forward_micros, spec->layout->micros));
+  region->forward_micro_batches = spec->forward_micro_batches;
+  region->stride =
+      more(spec->stride, more(spec->forward_micro_batches, spec->layout->micro_batches));
   region->host = spec->host;
   open_workers(region, spec->first_step);
   *out = region;
@@ -539,7 +542,7 @@ static void say_evaluation(const gt_pipe_region *region, const gt_pipe_worker *w
   const gt_pipe_layout *l = region->layout;
   char who[WHO_MAX];
   for (size_t c = 0; c < l->chunks; c++) {
-    if (w->next[c] >= w->forward_micros) continue;
+    if (w->next[c] >= w->forward_micro_batches) continue;
     const gt_pipe_held *held =
         w->in[c].there ? gt_pipe_held_of(&w->in[c], w->step, w->next[c]) : NULL;
     const gt_pass pass = {GT_PASS_F, (uint32_t)gt_pipe_span_of(l->stages, c, w->stage), w->next[c]};
@@ -568,7 +571,7 @@ char *gt_pipe_region_text(const gt_pipe_region *region, size_t worker, char *tex
   } else if (w->busy) {
     snprintf(text, size, "%s runs %s of span %u, micro-batch %u", who, gt_pass_names[w->pass.kind],
              w->pass.span, w->pass.micro);
-  } else if (w->forward_micros > 0) {
+  } else if (w->forward_micro_batches > 0) {
     say_evaluation(region, w, text, size);
   } else if (w->progress.counter == list->n) {
     snprintf(text, size, "%s has ended the passes of step %lld", who, (long long)w->step);

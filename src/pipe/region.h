@@ -43,12 +43,12 @@ typedef struct {
 typedef struct {
   size_t stage; /* GT_PIPE_NONE: the worker has none */
   size_t replica;
-  int64_t step;              /* the last that has begun */
-  bool runs;                 /* it has not ended */
-  size_t forward_micros;     /* of an evaluation; 0: a training step */
-  size_t begun, ended;       /* F of the first chunk in this step */
-  bool stalled;              /* the next pass waits for an out buffer */
-  gt_pipe_progress progress; /* in training steps */
+  int64_t step;                 /* the last that has begun */
+  bool runs;                    /* it has not ended */
+  size_t forward_micro_batches; /* of an evaluation; 0: a training step */
+  size_t begun, ended;          /* F of the first chunk in this step */
+  bool stalled;                 /* the next pass waits for an out buffer */
+  gt_pipe_progress progress;    /* in training steps */
   /* The pass that runs; input and output are NULL where there is none. */
   bool busy;
   gt_pass pass;
@@ -67,7 +67,7 @@ typedef struct {
 struct gt_pipe_region {
   const gt_pipe_layout *layout;
   const gt_pipe_schedule *schedule; /* in force; borrowed */
-  size_t self, forward_micros, stalls, nworkers;
+  size_t self, forward_micro_batches, stalls, nworkers;
   size_t stride; /* of the numbers of micro-batches, from step to step */
   gt_pipe_region_host host;
   gt_pipe_worker *workers;

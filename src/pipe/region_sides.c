@@ -200,8 +200,8 @@ static gt_status check_samples(gt_pipe_region *region, const gt_pipe_packet *p,
 /* ---- when ------------------------------------------------------------------------------------ */
 
 /* The micro-batches of the worker's step. */
-static size_t micros_of(const gt_pipe_region *region, const gt_pipe_worker *w) {
-  return w->forward_micros > 0 ? w->forward_micros : region->layout->micros;
+static size_t micro_batches_of(const gt_pipe_region *region, const gt_pipe_worker *w) {
+  return w->forward_micro_batches > 0 ? w->forward_micro_batches : region->layout->micro_batches;
 }
 
 /* A worker gets nothing of its next step but inputs of the first chunk, and those when it has run F
@@ -209,24 +209,24 @@ static size_t micros_of(const gt_pipe_region *region, const gt_pipe_worker *w) {
 static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *p,
                             const gt_pipe_packet_way *way) {
   const gt_pipe_worker *w = way->worker;
-  size_t most = region->layout->micros;
+  size_t most = region->layout->micro_batches;
   if (p->step < w->step || (p->step == w->step && !w->runs))
     return refuse(region, p, "the worker has ended that step");
   if (p->step == w->step) {
-    if (p->forward_only != (w->forward_micros > 0))
+    if (p->forward_only != (w->forward_micro_batches > 0))
       return refuse(region, p, "the step is %s",
                     p->forward_only ? "no evaluation" : "an evaluation");
-    most = micros_of(region, w);
+    most = micro_batches_of(region, w);
   } else {
     if (p->step - 1 > w->step)
       return refuse(region, p, "it is too early: the worker's next step is %lld",
                     (long long)w->step + 1);
     if (p->gradient || way->chunk > 0)
       return refuse(region, p, "it is too early: the worker has not begun that step");
-    if (w->runs && w->ended < micros_of(region, w))
+    if (w->runs && w->ended < micro_batches_of(region, w))
       return refuse(region, p, "it is too early: the worker has not run F of all of step %lld",
                     (long long)w->step);
-    if (p->forward_only) most = region->forward_micros;
+    if (p->forward_only) most = region->forward_micro_batches;
   }
   return p->micro < most ? GT_OK : refuse(region, p, "there are %zu micro-batches", most);
 }
@@ -239,7 +239,7 @@ static bool ran_forward(const gt_pipe_region *region, const gt_pipe_packet *p,
   if (w->busy && w->pass.kind == GT_PASS_F && w->pass.span == p->span && w->pass.micro == p->micro)
     return false;
   if (p->forward_only) return p->micro < w->next[way->chunk];
-  return w->slot_of[way->chunk * region->layout->micros + p->micro] != GT_PIPE_NONE;
+  return w->slot_of[way->chunk * region->layout->micro_batches + p->micro] != GT_PIPE_NONE;
 }
 
 /* Input that is no more held has been read. */

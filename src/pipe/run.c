@@ -49,8 +49,8 @@ static double there_and_back_s(const gt_pipe_problem *problem, size_t span) {
 static size_t held_at_most(const gt_pipe_problem *problem, size_t span) {
   const double each = problem->spans[span].activation,
                limit = gt_pipe_limit(problem, gt_pipe_stage_of(problem->stages, span));
-  return each > 0.0 && limit < each * (double)problem->micros ? (size_t)(limit / each)
-                                                              : problem->micros;
+  return each > 0.0 && limit < each * (double)problem->micro_batches ? (size_t)(limit / each)
+                                                                     : problem->micro_batches;
 }
 
 size_t gt_pipe_depth(const gt_pipe_problem *problem, size_t span) {
@@ -188,14 +188,16 @@ static void push(gt_pipe_run *run, gt_ns at, event what, size_t of, size_t bytes
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The place of a message in an array of `2 stages chunks micros`. */
+/* The place of a message in an array of `2 stages chunks micro_batches`. */
 static size_t place_of(const gt_pipe_schedule *s, const gt_pipe_message *message) {
-  return (message->gradient * s->stages * s->chunks + message->span) * s->micros + message->micro;
+  return (message->gradient * s->stages * s->chunks + message->span) * s->micro_batches +
+         message->micro;
 }
 
 static gt_pipe_message message_at(const gt_pipe_schedule *s, size_t place) {
-  const size_t spans = s->stages * s->chunks, row = place / s->micros;
-  return (gt_pipe_message){row >= spans, (uint32_t)(row % spans), (uint32_t)(place % s->micros)};
+  const size_t spans = s->stages * s->chunks, row = place / s->micro_batches;
+  return (gt_pipe_message){row >= spans, (uint32_t)(row % spans),
+                           (uint32_t)(place % s->micro_batches)};
 }
 
 static const gt_pipe_way *way_of(const gt_pipe_run *run, const gt_pipe_message *message) {
@@ -364,7 +366,7 @@ static void pass_ended(gt_pipe_run *run, size_t s, gt_ns now) {
 }
 
 static size_t units(const gt_pipe_run *run) {
-  return 3 * run->schedule->chunks * run->schedule->micros;
+  return 3 * run->schedule->chunks * run->schedule->micro_batches;
 }
 
 static void updated(gt_pipe_run *run, size_t s, gt_ns now) {
@@ -493,8 +495,8 @@ gt_pipe_run_times gt_pipe_run_steps(const gt_pipe_run_spec *spec) {
   gt_pipe_run run = {.spec = *spec,
                      .problem = spec->problem,
                      .schedule = s,
-                     .due = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micros),
-                     .sent = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micros),
+                     .due = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micro_batches),
+                     .sent = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micro_batches),
                      .finish = GT_NEW_ARRAY(gt_ns, spec->steps)};
   open_spans(&run);
   open_wan(&run);

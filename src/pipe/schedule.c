@@ -21,9 +21,9 @@ double gt_pipe_limit(const gt_pipe_problem *problem, size_t stage) {
   return limit > 0.0 ? limit * (1.0 + ROUNDING) : INFINITY;
 }
 
-gt_pipe_schedule *gt_pipe_schedule_create(size_t stages, size_t chunks, size_t micros) {
+gt_pipe_schedule *gt_pipe_schedule_create(size_t stages, size_t chunks, size_t micro_batches) {
   gt_pipe_schedule *s = GT_NEW(gt_pipe_schedule);
-  *s = (gt_pipe_schedule){stages, chunks, micros, GT_NEW_ARRAY(gt_pipe_list, stages)};
+  *s = (gt_pipe_schedule){stages, chunks, micro_batches, GT_NEW_ARRAY(gt_pipe_list, stages)};
   return s;
 }
 
@@ -36,7 +36,7 @@ void gt_pipe_schedule_close(gt_pipe_schedule *schedule) {
 
 void gt_pipe_add(gt_pipe_schedule *schedule, gt_pass_kind kind, size_t span, size_t micro) {
   gt_pipe_list *list = &schedule->lists[gt_pipe_stage_of(schedule->stages, span)];
-  GT_GROW(list->passes, list->n, list->capacity, 3 * schedule->chunks * schedule->micros);
+  GT_GROW(list->passes, list->n, list->capacity, 3 * schedule->chunks * schedule->micro_batches);
   list->passes[list->n++] = (gt_pass){kind, (uint32_t)span, (uint32_t)micro};
 }
 
@@ -67,15 +67,15 @@ static void put(uint8_t **to, size_t number) {
   for (size_t i = 0; i < 4; i++) *(*to)++ = (uint8_t)(number >> (8 * i));
 }
 
-/* Numbers of 32 bits, little endian: stages, chunks, micros; a stage: its count, then kind, span
-   and micro of each pass. */
+/* Numbers of 32 bits, little endian: stages, chunks, micro_batches; a stage: its count, then kind,
+   span and micro of each pass. */
 void gt_pipe_hash(const gt_pipe_schedule *schedule, char hex[GT_SHA256_HEX]) {
   size_t numbers = 3;
   for (size_t s = 0; s < schedule->stages; s++) numbers += 1 + 3 * schedule->lists[s].n;
   uint8_t *bytes = GT_NEW_ARRAY(uint8_t, 4 * numbers), *to = bytes;
   put(&to, schedule->stages);
   put(&to, schedule->chunks);
-  put(&to, schedule->micros);
+  put(&to, schedule->micro_batches);
   for (size_t s = 0; s < schedule->stages; s++) {
     const gt_pipe_list *list = &schedule->lists[s];
     put(&to, list->n);
@@ -123,10 +123,10 @@ bool gt_pipe_sends(const gt_pipe_schedule *schedule, const gt_pass *pass,
 /* ---- progress -------------------------------------------------------------------------------- */
 
 gt_pipe_progress gt_pipe_progress_open(const gt_pipe_schedule *schedule, size_t stage) {
-  return (gt_pipe_progress){.schedule = schedule,
-                            .stage = stage,
-                            .arrived =
-                                GT_NEW_ARRAY(uint64_t, 2 * schedule->chunks * schedule->micros)};
+  return (gt_pipe_progress){
+      .schedule = schedule,
+      .stage = stage,
+      .arrived = GT_NEW_ARRAY(uint64_t, 2 * schedule->chunks * schedule->micro_batches)};
 }
 
 void gt_pipe_progress_close(gt_pipe_progress *progress) {
@@ -138,7 +138,7 @@ void gt_pipe_progress_close(gt_pipe_progress *progress) {
 static uint64_t *arrivals(const gt_pipe_progress *p, const gt_pipe_message *message) {
   const gt_pipe_schedule *s = p->schedule;
   size_t chunk = message->span / s->stages;
-  return &p->arrived[(message->gradient * s->chunks + chunk) * s->micros + message->micro];
+  return &p->arrived[(message->gradient * s->chunks + chunk) * s->micro_batches + message->micro];
 }
 
 void gt_pipe_arrived(gt_pipe_progress *progress, const gt_pipe_message *message) {
@@ -215,7 +215,7 @@ static gt_status check_stage(const gt_pipe_problem *problem, size_t s) {
 }
 
 gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
-  const size_t p = problem->stages, c = problem->chunks, m = problem->micros;
+  const size_t p = problem->stages, c = problem->chunks, m = problem->micro_batches;
   if (p < 1 || c < 1 || m < 1)
     return GT_FAIL(GT_ERR_JOB,
                    "a pipeline has %zu stages, %zu chunks a stage and %zu micro-batches; expected "
@@ -258,12 +258,12 @@ static gt_status take_pass(const gt_pipe_schedule *s, size_t stage, const gt_pas
   const char *name = (size_t)pass->kind < sizeof gt_pass_names / sizeof *gt_pass_names
                          ? gt_pass_names[pass->kind]
                          : NULL;
-  if (!name || pass->span >= s->stages * s->chunks || pass->micro >= s->micros ||
+  if (!name || pass->span >= s->stages * s->chunks || pass->micro >= s->micro_batches ||
       gt_pipe_stage_of(s->stages, pass->span) != stage)
     return GT_FAIL(GT_ERR_JOB,
                    "stage %zu has a pass %s of span %u, micro-batch %u, which is not its", stage,
                    name ? name : "of no kind", pass->span, pass->micro);
-  unsigned char *seen = &has[pass->span * s->micros + pass->micro];
+  unsigned char *seen = &has[pass->span * s->micro_batches + pass->micro];
   if (*seen & adds[pass->kind])
     return GT_FAIL(GT_ERR_JOB, "stage %zu has %s of span %u, micro-batch %u, twice", stage, name,
                    pass->span, pass->micro);
@@ -280,8 +280,8 @@ static gt_status take_passes(const gt_pipe_schedule *s, unsigned char *has) {
     for (size_t i = 0; i < s->lists[stage].n; i++)
       GT_TRY(take_pass(s, stage, &s->lists[stage].passes[i], has));
   for (size_t k = 0; k < s->stages * s->chunks; k++)
-    for (size_t i = 0; i < s->micros; i++) {
-      const int lacks = HAS_ALL & ~has[k * s->micros + i];
+    for (size_t i = 0; i < s->micro_batches; i++) {
+      const int lacks = HAS_ALL & ~has[k * s->micro_batches + i];
       if (lacks)
         return GT_FAIL(GT_ERR_JOB, "stage %zu has no %s of span %zu, micro-batch %zu",
                        gt_pipe_stage_of(s->stages, k),
@@ -294,7 +294,7 @@ static gt_status take_passes(const gt_pipe_schedule *s, unsigned char *has) {
 }
 
 static gt_status check_passes(const gt_pipe_schedule *s) {
-  unsigned char *has = GT_NEW_ARRAY(unsigned char, s->stages * s->chunks * s->micros);
+  unsigned char *has = GT_NEW_ARRAY(unsigned char, s->stages * s->chunks * s->micro_batches);
   gt_status status = take_passes(s, has);
   gt_free(has);
   return status;
@@ -369,12 +369,13 @@ static gt_status check_memory(const gt_pipe_schedule *s, const gt_pipe_problem *
 gt_status gt_pipe_check(const gt_pipe_schedule *schedule, const gt_pipe_problem *problem) {
   const gt_pipe_schedule *s = schedule;
   GT_TRY(gt_pipe_check_problem(problem));
-  if (s->stages != problem->stages || s->chunks != problem->chunks || s->micros != problem->micros)
+  if (s->stages != problem->stages || s->chunks != problem->chunks ||
+      s->micro_batches != problem->micro_batches)
     return GT_FAIL(GT_ERR_JOB,
                    "the schedule is for %zu stages of %zu chunks and %zu micro-batches; expected "
                    "%zu of %zu and %zu",
-                   s->stages, s->chunks, s->micros, problem->stages, problem->chunks,
-                   problem->micros);
+                   s->stages, s->chunks, s->micro_batches, problem->stages, problem->chunks,
+                   problem->micro_batches);
   GT_TRY(gt_pipe_check_order(s));
   return check_memory(s, problem);
 }

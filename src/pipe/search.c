@@ -81,19 +81,20 @@ static bool move_workers(near_search *n) {
 }
 
 /* The next larger or smaller number that divides the batch; 0: there is none. */
-static size_t next_micros(const gt_pipe_search_problem *p, size_t micros, bool up) {
-  for (size_t m = up ? micros + 1 : micros - 1; m > 0 && m <= p->batch; m = up ? m + 1 : m - 1)
+static size_t next_micro_batches(const gt_pipe_search_problem *p, size_t micro_batches, bool up) {
+  for (size_t m = up ? micro_batches + 1 : micro_batches - 1; m > 0 && m <= p->batch;
+       m = up ? m + 1 : m - 1)
     if (p->batch % m == 0) return m;
   return 0;
 }
 
-static bool move_micros(near_search *n) {
+static bool move_micro_batches(near_search *n) {
   bool better = false;
-  for (size_t up = 0; up < 2 && n->problem->micros == 0 && n->used < n->budget; up++) {
-    const size_t micros = next_micros(n->problem, n->best->micros, up);
-    if (micros == 0) continue;
+  for (size_t up = 0; up < 2 && n->problem->micro_batches == 0 && n->used < n->budget; up++) {
+    const size_t micro_batches = next_micro_batches(n->problem, n->best->micro_batches, up);
+    if (micro_batches == 0) continue;
     gt_pipe_found tried = gt_pipe_found_copy(n->best);
-    tried.micros = micros;
+    tried.micro_batches = micro_batches;
     better |= offer(n, &tried);
   }
   return better;
@@ -138,10 +139,10 @@ static gt_status check(const gt_pipe_search_problem *p) {
         GT_ERR_JOB,
         "%zu pieces of a model, %zu regions and batches of %zu samples; expected 1 or more of each",
         p->npieces, p->nsites, p->batch);
-  if (p->micros > 0 && p->batch % p->micros != 0)
+  if (p->micro_batches > 0 && p->batch % p->micro_batches != 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%zu micro-batches of a batch of %zu samples; expected a number that divides it",
-                   p->micros, p->batch);
+                   p->micro_batches, p->batch);
   for (size_t i = 0; i < p->npieces; i++) GT_TRY(check_piece(&p->pieces[i].work, i));
   for (size_t s = 0; s < p->nsites; s++) {
     GT_TRY(check_site(&p->sites[s], s));
@@ -160,7 +161,7 @@ static int compare(double a, double b) {
 static int by_shape(const gt_pipe_found *x, const gt_pipe_found *y) {
   const size_t a = x->stages * x->chunks, b = y->stages * y->chunks;
   if (a != b) return a > b ? 1 : -1;
-  if (x->micros != y->micros) return x->micros > y->micros ? 1 : -1;
+  if (x->micro_batches != y->micro_batches) return x->micro_batches > y->micro_batches ? 1 : -1;
   for (size_t k = 0; k < a; k++)
     if (x->ends[k] != y->ends[k]) return x->ends[k] > y->ends[k] ? 1 : -1;
   for (size_t s = 0; s < x->stages; s++)
@@ -248,7 +249,7 @@ static size_t improve(const gt_pipe_search_problem *problem, gt_pipe_found *foun
   for (bool better = true; better && near.used < budget;) {
     better = move_cuts(&near);
     better |= move_workers(&near);
-    better |= move_micros(&near);
+    better |= move_micro_batches(&near);
   }
   return near.used;
 }

@@ -409,7 +409,7 @@ static double run(cutter *c, bool passing, double limit_s) {
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static gt_pipe_found written(const cutter *c, size_t micros) {
+static gt_pipe_found written(const cutter *c, size_t micro_batches) {
   const item_list *t = c->items;
   size_t stages = 0;
   for (size_t a = 0, u = 0; a < t->n; stages++) {
@@ -419,7 +419,7 @@ static gt_pipe_found written(const cutter *c, size_t micros) {
   }
   gt_pipe_found f = {.stages = stages,
                      .chunks = t->chunks,
-                     .micros = micros,
+                     .micro_batches = micro_batches,
                      .places = GT_NEW_ARRAY(gt_pipe_place, stages),
                      .ends = GT_NEW_ARRAY(size_t, stages * t->chunks)};
   for (size_t s = 0, a = 0, u = 0; s < stages; s++) {
@@ -433,12 +433,12 @@ static gt_pipe_found written(const cutter *c, size_t micros) {
   return f;
 }
 
-static void open_cutter(cutter *c, const item_list *items, const worker_line *line, size_t micros,
-                        size_t flight) {
+static void open_cutter(cutter *c, const item_list *items, const worker_line *line,
+                        size_t micro_batches, size_t flight) {
   const size_t places = (items->n + 1) * (line->n + 1);
   *c = (cutter){.items = items,
                 .line = line,
-                .samples = items->problem->batch / micros,
+                .samples = items->problem->batch / micro_batches,
                 .flight = flight,
                 .value = GT_NEW_ARRAY(double, places),
                 .moves = GT_NEW_ARRAY(move, places),
@@ -481,14 +481,14 @@ static const double slacks[] = {1, 1.1, 1.3, 1.7, 2.5, INFINITY};
    than so many times the slowest of the best: those with the least pass of a micro-batch.  Returns
    the bound of the first ones; INFINITY: there are none. */
 static double try_line(gt_pipe_candidates *c, const item_list *items, const worker_line *line,
-                       size_t micros, size_t flight, size_t nslacks) {
+                       size_t micro_batches, size_t flight, size_t nslacks) {
   cutter t;
   double first_s = INFINITY;
-  open_cutter(&t, items, line, micros, flight);
+  open_cutter(&t, items, line, micro_batches, flight);
   const double least_s = run(&t, false, INFINITY) * (1 + ROUNDING);
-  bool near = least_s < INFINITY && (double)micros * least_s <= HOPELESS * c->least_s;
+  bool near = least_s < INFINITY && (double)micro_batches * least_s <= HOPELESS * c->least_s;
   for (size_t i = 0; near && i < nslacks && run(&t, true, slacks[i] * least_s) < INFINITY; i++) {
-    gt_pipe_found f = written(&t, micros);
+    gt_pipe_found f = written(&t, micro_batches);
     const double bound_s = gt_pipe_candidates_add(c, &f);
     if (i == 0) first_s = bound_s;
     near = bound_s <= HOPELESS * c->least_s || bound_s == INFINITY;
@@ -505,10 +505,10 @@ static bool is_limited(const gt_pipe_search_problem *p) {
 
 /* Where memory is limited: with room for 1, 2, 4, .. micro-batches. */
 static void add_flights(gt_pipe_candidates *c, const item_list *items, const worker_line *line,
-                        size_t micros) {
-  const size_t most = is_limited(c->problem) ? items->chunks * micros : 1;
+                        size_t micro_batches) {
+  const size_t most = is_limited(c->problem) ? items->chunks * micro_batches : 1;
   for (size_t flight = items->chunks;; flight *= 2) {
-    try_line(c, items, line, micros, flight < most ? flight : most, SLACKS);
+    try_line(c, items, line, micro_batches, flight < most ? flight : most, SLACKS);
     if (flight >= most) return;
   }
 }
@@ -517,12 +517,12 @@ static void add_flights(gt_pipe_candidates *c, const item_list *items, const wor
 
 /* The numbers of micro-batches that divide the batch, ascending, or the one that is given.  The
    caller frees them. */
-static size_t *find_micros(const gt_pipe_search_problem *p, size_t *n) {
-  size_t *micros = GT_NEW_ARRAY(size_t, p->batch);
+static size_t *find_micro_batches(const gt_pipe_search_problem *p, size_t *n) {
+  size_t *counts = GT_NEW_ARRAY(size_t, p->batch);
   *n = 0;
   for (size_t m = 1; m <= p->batch; m++)
-    if (p->batch % m == 0 && (p->micros == 0 || m == p->micros)) micros[(*n)++] = m;
-  return micros;
+    if (p->batch % m == 0 && (p->micro_batches == 0 || m == p->micro_batches)) counts[(*n)++] = m;
+  return counts;
 }
 
 /* A line, and the least bound of its even stages with some numbers of micro-batches. */
@@ -540,27 +540,28 @@ static int by_standing(const void *a, const void *b) {
 /* The lines that are worth all numbers of micro-batches, the best first, of many only some: by the
    numbers a third and two thirds of the way through them.  The caller frees the list. */
 static standing *rank_lines(gt_pipe_candidates *c, const item_list *items, const line_list *lines,
-                            const size_t *micros, size_t nmicros) {
+                            const size_t *counts, size_t ncounts) {
   standing *list = GT_NEW_ARRAY(standing, lines->n + 1);
   for (size_t i = 0; i < lines->n; i++) {
     list[i] = (standing){INFINITY, i};
     for (size_t third = 1; third < 3 && lines->n > LINES_KEPT; third++)
       list[i].bound_s =
           fmin(list[i].bound_s,
-               try_line(c, items, &lines->lines[i], micros[third * nmicros / 3], items->chunks, 1));
+               try_line(c, items, &lines->lines[i], counts[third * ncounts / 3], items->chunks, 1));
   }
   qsort(list, lines->n, sizeof *list, by_standing);
   return list;
 }
 
-static void add_micros(gt_pipe_candidates *c, const item_list *items, const line_list *lines) {
+static void add_micro_batches(gt_pipe_candidates *c, const item_list *items,
+                              const line_list *lines) {
   const size_t n = lines->n < LINES_KEPT ? lines->n : LINES_KEPT;
-  size_t nmicros, *micros = find_micros(c->problem, &nmicros);
-  standing *list = rank_lines(c, items, lines, micros, nmicros);
-  for (size_t m = 0; m < nmicros; m++)
-    for (size_t i = 0; i < n; i++) add_flights(c, items, &lines->lines[list[i].line], micros[m]);
+  size_t ncounts, *counts = find_micro_batches(c->problem, &ncounts);
+  standing *list = rank_lines(c, items, lines, counts, ncounts);
+  for (size_t m = 0; m < ncounts; m++)
+    for (size_t i = 0; i < n; i++) add_flights(c, items, &lines->lines[list[i].line], counts[m]);
   gt_free(list);
-  gt_free(micros);
+  gt_free(counts);
 }
 
 /* Of many pieces only some places of the fold. */
@@ -581,7 +582,7 @@ static void add_chunks(gt_pipe_candidates *c, size_t chunks) {
   for (size_t fold = 0; fold < c->problem->npieces; fold++) {
     if (!is_fold(c->problem, chunks, fold)) continue;
     const item_list items = make_items(c->problem, chunks, fold);
-    add_micros(c, &items, &lines);
+    add_micro_batches(c, &items, &lines);
     gt_free(items.cuts);
   }
   close_lines(&lines);

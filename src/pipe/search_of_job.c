@@ -145,7 +145,7 @@ static gt_status open_apart(gt_graph **out, const gt_pipe_job_search *s, const g
   spec.runs = runs;
   spec.nspans = s->problem.npieces;
   spec.fused = false;
-  spec.micros = 1;
+  spec.micro_batches = 1;
   const gt_status status = gt_graph_create(out, &spec);
   gt_free(runs);
   return status;
@@ -210,7 +210,7 @@ static gt_status find_all(gt_pipe_job_search *s, const gt_graph_spec *model) {
                                         .nsites = job->nregions,
                                         .wan = &s->wan.wan,
                                         .batch = (size_t)job->train.batch,
-                                        .micros = (size_t)job->pipeline.micro_batches,
+                                        .micro_batches = (size_t)job->pipeline.micro_batches,
                                         .kind = job->pipeline.schedule,
                                         .labels_stay = job->pipeline.labels == GT_LABELS_KEEP,
                                         .copies = MASTER_COPIES,
@@ -304,13 +304,13 @@ static char *stages_text(const gt_pipe_job_search *s, const gt_pipe_found *f) {
 
 size_t gt_pipe_job_search_sets(const gt_pipe_job_search *search, const gt_pipe_found *found,
                                char *sets[GT_PIPE_SETS]) {
-  char micros[64], schedule[64], memory[64];
+  char micro_batches[64], schedule[64], memory[64];
   size_t n = 0;
-  snprintf(micros, sizeof micros, "pipeline.micro_batches=%zu", found->micros);
+  snprintf(micro_batches, sizeof micro_batches, "pipeline.micro_batches=%zu", found->micro_batches);
   snprintf(schedule, sizeof schedule, "pipeline.schedule=%s", gt_pipe_names[search->problem.kind]);
   snprintf(memory, sizeof memory, "pipeline.memory=%.0f B", search->memory_bytes);
   sets[n++] = stages_text(search, found);
-  sets[n++] = gt_strdup(micros);
+  sets[n++] = gt_strdup(micro_batches);
   sets[n++] = gt_strdup(schedule);
   if (search->memory_bytes > 0) sets[n++] = gt_strdup(memory);
   return n;

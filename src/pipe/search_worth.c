@@ -22,7 +22,8 @@ void gt_pipe_found_close(gt_pipe_found *found) {
 }
 
 bool gt_pipe_found_same(const gt_pipe_found *a, const gt_pipe_found *b) {
-  if (a->stages != b->stages || a->chunks != b->chunks || a->micros != b->micros) return false;
+  if (a->stages != b->stages || a->chunks != b->chunks || a->micro_batches != b->micro_batches)
+    return false;
   for (size_t s = 0; s < a->stages; s++)
     if (a->places[s].region != b->places[s].region || a->places[s].workers != b->places[s].workers)
       return false;
@@ -53,10 +54,10 @@ static bool piece_allowed(const gt_pipe_search_problem *p, const gt_pipe_found *
 
 bool gt_pipe_found_allowed(const gt_pipe_search_problem *problem, const gt_pipe_found *found) {
   const size_t n = found->stages * found->chunks;
-  if (problem->batch % found->micros != 0) return false;
+  if (problem->batch % found->micro_batches != 0) return false;
   for (size_t s = 0; s < found->stages; s++)
     if (found->places[s].workers < 1 ||
-        problem->batch / found->micros % found->places[s].workers != 0)
+        problem->batch / found->micro_batches % found->places[s].workers != 0)
       return false;
   for (size_t k = 0; k < n; k++) {
     if (found->ends[k] <= begin_of(found, k)) return false;
@@ -67,7 +68,7 @@ bool gt_pipe_found_allowed(const gt_pipe_search_problem *problem, const gt_pipe_
 }
 
 double gt_pipe_found_passes(const gt_pipe_found *found) {
-  return 3.0 * (double)(found->stages * found->chunks * found->micros) *
+  return 3.0 * (double)(found->stages * found->chunks * found->micro_batches) *
          (double)(1 + GT_PIPE_STEADY);
 }
 
@@ -94,7 +95,7 @@ static void close_posed(posed *q) {
 
 /* Samples of a micro-batch, and of each worker of the stage: whole numbers. */
 static double micro_samples(const gt_pipe_search_problem *p, const gt_pipe_found *f) {
-  const size_t n = p->batch / f->micros;
+  const size_t n = p->batch / f->micro_batches;
   return (double)n;
 }
 
@@ -148,7 +149,7 @@ static double tied_bytes(const gt_pipe_search_problem *p, const gt_pipe_found *f
 static bool pose_stage(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found *f,
                        size_t stage) {
   const gt_pipe_site *site = &p->sites[f->places[stage].region];
-  const double share = share_of(p, f, stage), most = (double)(f->chunks * f->micros);
+  const double share = share_of(p, f, stage), most = (double)(f->chunks * f->micro_batches);
   double parameters = 0, held = 0, tied = 0;
   for (size_t c = 0; c < f->chunks; c++) {
     const size_t k = gt_pipe_span_of(f->stages, c, stage);
@@ -209,7 +210,7 @@ static bool pose(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found 
   q->wan.region = q->regions;
   q->problem = (gt_pipe_problem){.stages = f->stages,
                                  .chunks = f->chunks,
-                                 .micros = f->micros,
+                                 .micro_batches = f->micro_batches,
                                  .spans = q->spans,
                                  .ahead = q->hops,
                                  .back = q->hops,
@@ -253,7 +254,7 @@ static double bound_of_stage(const posed *q, const double *held_s, size_t s) {
     work += p->spans[k].forward_s + p->spans[k].backward_s + p->spans[k].weight_s;
     held += held_s[k];
   }
-  return (double)p->micros * fmax(work, held / q->slots[s]) + p->update_s[s];
+  return (double)p->micro_batches * fmax(work, held / q->slots[s]) + p->update_s[s];
 }
 
 /* The first stage waits for the last gradient: of a micro-batch that has passed all spans, of which
@@ -262,7 +263,7 @@ static double bound_of_passes(const posed *q) {
   const gt_pipe_problem *p = &q->problem;
   const size_t n = p->stages * p->chunks;
   double pass = 0, to = 0, bound = 0;
-  const double more = (double)(p->micros - 1);
+  const double more = (double)(p->micro_batches - 1);
   for (size_t k = 0; k < n; k++) {
     pass += p->spans[k].forward_s + p->spans[k].backward_s;
     if (k + 1 < n) pass += there_s(q, k, true) + there_s(q, k, false);
@@ -288,7 +289,8 @@ static double bound_of_links(const posed *q) {
     busy[a * sites + b] += gt_pipe_wan_occupied_s(&q->wan, a, b, p->spans[k].output_bytes);
     busy[b * sites + a] += gt_pipe_wan_occupied_s(&q->wan, b, a, p->spans[k].output_bytes);
   }
-  for (size_t i = 0; i < sites * sites; i++) bound = fmax(bound, (double)p->micros * busy[i]);
+  for (size_t i = 0; i < sites * sites; i++)
+    bound = fmax(bound, (double)p->micro_batches * busy[i]);
   gt_free(busy);
   return bound;
 }

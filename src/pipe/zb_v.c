@@ -12,7 +12,8 @@ typedef struct {
 static void put(writer *to, size_t chunk, gt_pass_kind kind) {
   gt_pipe_schedule *s = to->schedule;
   const size_t micro = to->next[chunk][kind]++;
-  if (micro < s->micros) gt_pipe_add(s, kind, gt_pipe_span_of(s->stages, chunk, to->stage), micro);
+  if (micro < s->micro_batches)
+    gt_pipe_add(s, kind, gt_pipe_span_of(s->stages, chunk, to->stage), micro);
 }
 
 static void backward(writer *to, size_t chunk) {
@@ -54,7 +55,7 @@ static void cool_down(writer *to, size_t p, size_t m) {
 }
 
 static void order(gt_pipe_schedule *s) {
-  const size_t p = s->stages, m = s->micros < 2 * p - 1 ? 2 * p - 1 : s->micros;
+  const size_t p = s->stages, m = s->micro_batches < 2 * p - 1 ? 2 * p - 1 : s->micro_batches;
   for (size_t stage = 0; stage < p; stage++) {
     writer to = {.schedule = s, .stage = stage};
     warm_up(&to, p);

@@ -4,7 +4,7 @@
 
 /* `warm_up` F, then B, W if more than `held` of them are due, and F in turn, then the rest of W. */
 static void order_stage(gt_pipe_schedule *schedule, size_t stage, size_t warm_up, size_t held) {
-  const size_t m = schedule->micros;
+  const size_t m = schedule->micro_batches;
   size_t f = 0, w = 0;
   for (; f < warm_up && f < m; f++) gt_pipe_add(schedule, GT_PASS_F, stage, f);
   for (size_t b = 0; b < m; b++) {

@@ -45,8 +45,8 @@ static void print_head(FILE *to, const gt_planner_pipeline *p) {
       "%zu micro-batch%s of %zu\n",
       p->job->name, gt_model_names[p->job->model.name], p->shape.parameters, l->stages,
       l->chunks == 2 ? ", folded," : "", regions, regions == 1 ? "" : "s", replicas,
-      gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micros,
-      l->micros == 1 ? "" : "es", l->micro_samples);
+      gt_pipe_names[p->job->pipeline.schedule], p->job->train.batch, l->micro_batches,
+      l->micro_batches == 1 ? "" : "es", l->micro_samples);
 }
 
 /* Memory may allow other numbers to another replica. */
@@ -511,7 +511,7 @@ json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p) {
       "{s:s,s:s,s:o,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o}",
       "job", job->name, "model", gt_model_names[job->model.name], "parameters",
       whole(p->shape.parameters), "schedule", gt_pipe_names[job->pipeline.schedule],
-      "schedule_sha256", hash, "batch", job->train.batch, "micro_batches", whole(l->micros),
+      "schedule_sha256", hash, "batch", job->train.batch, "micro_batches", whole(l->micro_batches),
       "micro_samples", whole(l->micro_samples), "period_s", number(gt_planner_pipeline_period_s(p)),
       "makespan_s", number(gt_seconds(p->result.makespan)), "bubble", number(p->result.bubble),
       "period_bubble", number(p->result.period_bubble), "samples_per_s",

@@ -331,7 +331,7 @@ static gt_status open_bench(bench *b, gt_probe_state *p) {
   spec.slots = 1;
   spec.spans = b->spans;
   spec.nspans = b->n;
-  spec.micros = 1;
+  spec.micro_batches = 1;
   GT_TRY(gt_graph_create(&b->graph, &spec));
   gt_graph_init(b->graph, run->job->seed);
   gt_graph_prepare(b->graph, run->batch);

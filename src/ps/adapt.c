@@ -53,7 +53,7 @@ typedef struct {
 typedef struct {
   int64_t all; /* of the order of passes */
   /* Changes of the number of micro-batches; those listed, with their first step and number. */
-  int64_t others, told, steps[CHANGES_TOLD], micros[CHANGES_TOLD];
+  int64_t others, told, steps[CHANGES_TOLD], micro_batches[CHANGES_TOLD];
 } ps_changes;
 #define PS_CHANGES (sizeof(ps_changes) / sizeof(int64_t))
 
@@ -75,20 +75,20 @@ struct ps_adapt {
 /* More than can be under way: all packets of a step, from each worker to each. */
 static size_t packets_of(const gt_pipe_job *pipe) {
   const gt_pipe_layout *l = &pipe->layout;
-  size_t most = 1, micros = 0;
+  size_t most = 1, micro_batches = 0;
   for (size_t s = 0; s < l->stages; s++)
     if (l->places[s].workers > most) most = l->places[s].workers;
   for (size_t i = 0; i < gt_pipe_job_shapes(pipe); i++) {
-    const size_t m = gt_pipe_job_shape(pipe, i)->layout.micros;
-    if (m > micros) micros = m;
+    const size_t m = gt_pipe_job_shape(pipe, i)->layout.micro_batches;
+    if (m > micro_batches) micro_batches = m;
   }
-  return 4 * l->stages * l->chunks * micros * most;
+  return 4 * l->stages * l->chunks * micro_batches * most;
 }
 
 /* Passes are not ordered while an order is looked for: a large pipeline tries fewer of them.  A
    thousand for 96 passes a step take some tenths of a second. */
 static size_t variants_of(const gt_pipe_layout *l) {
-  const size_t variants = GT_PIPE_VARIANTS * 96 / (3 * l->stages * l->chunks * l->micros);
+  const size_t variants = GT_PIPE_VARIANTS * 96 / (3 * l->stages * l->chunks * l->micro_batches);
   return variants > GT_PIPE_VARIANTS ? GT_PIPE_VARIANTS : variants < 50 ? 50 : variants;
 }
 
@@ -155,7 +155,8 @@ static void tell_choice(gt_ps *ps, const char *why) {
   const int used = snprintf(choice, sizeof choice, "%.12s from step %lld on", hash,
                             (long long)ps->totals.steps + 1);
   if (ps->spec.adapts->nothers > 0)
-    snprintf(choice + used, sizeof choice - (size_t)used, ", %zu micro-batches", ps->stages.micros);
+    snprintf(choice + used, sizeof choice - (size_t)used, ", %zu micro-batches",
+             ps->stages.micro_batches);
   ps->spec.host.decided(ps->spec.host.ctx, "pipeline.schedule", choice, why);
 }
 
@@ -399,25 +400,25 @@ static void find_links(struct ps_adapt *a, size_t n, size_t half) {
                                  shorter(told[i].latency_s, told[i % n * n + i / n].latency_s)};
 }
 
-static void set_micros(gt_ps *ps) {
-  ps->stages.micros = gt_pipe_adapt_schedule(ps->adapt->adapt)->micros;
+static void set_micro_batches(gt_ps *ps) {
+  ps->stages.micro_batches = gt_pipe_adapt_schedule(ps->adapt->adapt)->micro_batches;
 }
 
 /* From this step on, the order has so many micro-batches instead of `from`. */
-static void add_change(gt_ps *ps, int64_t step, size_t from, size_t micros) {
+static void add_change(gt_ps *ps, int64_t step, size_t from, size_t micro_batches) {
   ps_changes *c = &ps->adapt->changes;
   c->all++;
-  if (micros == from) return;
+  if (micro_batches == from) return;
   c->others++;
   if (c->told == CHANGES_TOLD) return;
   c->steps[c->told] = step;
-  c->micros[c->told++] = (int64_t)micros;
+  c->micro_batches[c->told++] = (int64_t)micro_batches;
 }
 
 bool gt_ps_adapt_committed(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return false;
-  const size_t half = (size_t)ps->totals.steps % 2, from = ps->stages.micros;
+  const size_t half = (size_t)ps->totals.steps % 2, from = ps->stages.micro_batches;
   told_order *order = &a->orders[half];
   if (order->whole && gt_pipe_adapt_take(a->adapt, order->passes, order->n) != GT_OK)
     gt_bug("an order that was checked: %s", gt_error_text());
@@ -425,8 +426,8 @@ bool gt_ps_adapt_committed(gt_ps *ps) {
   order->whole = false;
   find_links(a, ps->spec.nregions, half);
   if (!gt_pipe_adapt_step(a->adapt, a->links)) return false;
-  set_micros(ps);
-  add_change(ps, ps->totals.steps + 1, from, ps->stages.micros);
+  set_micro_batches(ps);
+  add_change(ps, ps->totals.steps + 1, from, ps->stages.micro_batches);
   say(ps);
   return true;
 }
@@ -440,8 +441,9 @@ static void save_changes(gt_ps *ps, gt_state *state) {
 /* What is loaded is of another plan, which a resume has left, if it ends with another number. */
 static bool is_other(const gt_ps *ps) {
   const ps_changes *c = &ps->adapt->changes;
-  const int64_t last = c->told > 0 ? c->micros[c->told - 1] : (int64_t)ps->spec.micros;
-  return c->others == c->told && last != (int64_t)ps->stages.micros;
+  const int64_t last =
+      c->told > 0 ? c->micro_batches[c->told - 1] : (int64_t)ps->spec.micro_batches;
+  return c->others == c->told && last != (int64_t)ps->stages.micro_batches;
 }
 
 /* Call when the number in force is known.  Older checkpoints have no changes. */
@@ -467,7 +469,7 @@ gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
   bool used;
   GT_TRY(gt_pipe_adapt_load(ps->adapt->adapt, state, &used));
   ps->adapt->anew = !used;
-  set_micros(ps);
+  set_micro_batches(ps);
   return load_changes(ps, state);
 }
 
@@ -494,10 +496,10 @@ char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size) {
       (size_t)snprintf(text + used, size - used, "the order of passes changed %" PRId64 " time%s",
                        c->all, c->all == 1 ? "" : "s");
   if (pipe->nothers == 0) return text;
-  used += (size_t)snprintf(text + used, size - used, "; %zu micro-batches", ps->spec.micros);
+  used += (size_t)snprintf(text + used, size - used, "; %zu micro-batches", ps->spec.micro_batches);
   for (int64_t i = 0; i < c->told && used + 48 < size; i++)
     used += (size_t)snprintf(text + used, size - used, ", from step %" PRId64 " on %" PRId64,
-                             c->steps[i], c->micros[i]);
+                             c->steps[i], c->micro_batches[i]);
   if (c->others > c->told && used + 48 < size)
     snprintf(text + used, size - used, ", and %" PRId64 " more", c->others - c->told);
   return text;

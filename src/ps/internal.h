@@ -86,7 +86,7 @@ typedef struct {
     int64_t round, steps;
     gt_status code;
   } deferred;
-  size_t micros; /* micro-batches of a step, as they are now */
+  size_t micro_batches; /* micro-batches of a step, as they are now */
 } ps_stages;
 
 /* A region of the own replica of a pipeline, the region itself too. */

@@ -285,7 +285,7 @@ static bool in_steps(const gt_ps_interval *i) {
 
 static void stages_open(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  ps->stages.micros = spec->micros;
+  ps->stages.micro_batches = spec->micro_batches;
   if (spec->nworkers == 0 || spec->local_async || spec->ranking || spec->until.steps <= 0 ||
       !in_steps(&spec->until) || !in_steps(&spec->eval_every) || !in_steps(&spec->checkpoint_every))
     gt_bug("stages need workers, local plane sync, intervals in steps and no ranking");
@@ -413,7 +413,8 @@ static void stages_grads(gt_ps *ps) {
     collect(ps, run->stage, run->offset, pushed_grads);
     set_mean(ps, y);
   }
-  if (ps->stages.micros > 1) gt_vec_scale(ps->spec.grads, 1.0F / (float)ps->stages.micros);
+  if (ps->stages.micro_batches > 1)
+    gt_vec_scale(ps->spec.grads, 1.0F / (float)ps->stages.micro_batches);
 }
 
 /* The region's buffers become those after the step. */

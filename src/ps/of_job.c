@@ -161,7 +161,7 @@ static void set_stages(gt_ps_spec *spec, const gt_ps_basis *of) {
   spec->until = in_batches(&spec->until, of->order);
   spec->eval_every = in_batches(&spec->eval_every, of->order);
   spec->checkpoint_every = in_batches(&spec->checkpoint_every, of->order);
-  spec->micros = pipe->layout.micros;
+  spec->micro_batches = pipe->layout.micro_batches;
   spec->owners = pipe->owners;
   spec->nowners = of->job->train.clip > 0 ? pipe->nowners : 0;
   spec->passes = pipe;

@@ -76,7 +76,7 @@ static gt_status check_shape(const gt_ps_passes *g) {
     if (&g->shapes[i] != g->now && gt_pipe_region_early(g->shapes[i].region))
       return GT_FAIL(GT_ERR_FAULT,
                      "a step has %zu micro-batches here, and another region has sent some of %zu",
-                     g->now->job->layout.micros, g->shapes[i].job->layout.micros);
+                     g->now->job->layout.micro_batches, g->shapes[i].job->layout.micro_batches);
   return GT_OK;
 }
 
@@ -90,9 +90,9 @@ gt_status gt_ps_passes_order(gt_ps_passes *g, size_t worker, const gt_ps_order *
   w->compute = w->wait = 0;
   gt_pass_times_ordered(g->times, worker, order->kind == GT_PS_EVAL, held(g, worker), now(g));
   const size_t samples = g->now->job->layout.micro_samples;
-  const size_t micros =
+  const size_t micro_batches =
       order->kind == GT_PS_EVAL ? ((size_t)order->count + samples - 1) / samples : 0;
-  return gt_pipe_region_step(g->now->region, worker, w->step++, micros);
+  return gt_pipe_region_step(g->now->region, worker, w->step++, micro_batches);
 }
 
 gt_status gt_ps_passes_done(gt_ps_passes *g, size_t worker, gt_ns compute, gt_ns wait) {
@@ -109,12 +109,12 @@ static gt_status follow(const gt_ps_passes *g, const shape *s) {
     if (g->workers[w].runs || g->workers[w].step != g->workers[0].step)
       return GT_FAIL(GT_ERR_FAULT,
                      "a step cannot go over to %zu micro-batches while worker %zu is in one of %zu",
-                     s->job->layout.micros, w, g->now->job->layout.micros);
+                     s->job->layout.micro_batches, w, g->now->job->layout.micro_batches);
   return gt_pipe_region_skip(s->region, g->workers[0].step);
 }
 
 gt_status gt_ps_passes_reorder(gt_ps_passes *g, const gt_pipe_schedule *schedule) {
-  const shape *s = &g->shapes[gt_pipe_job_shape_of(g->spec.job, schedule->micros)];
+  const shape *s = &g->shapes[gt_pipe_job_shape_of(g->spec.job, schedule->micro_batches)];
   if (s != g->now) GT_TRY(follow(g, s));
   GT_TRY(gt_pipe_region_reorder(s->region, schedule));
   g->now = s;
@@ -186,7 +186,7 @@ size_t gt_ps_passes_share(const gt_ps_passes *g, size_t worker) {
 }
 
 size_t gt_ps_passes_samples(const gt_ps_passes *g, size_t worker) {
-  return gt_ps_passes_share(g, worker) * g->now->job->layout.micros;
+  return gt_ps_passes_share(g, worker) * g->now->job->layout.micro_batches;
 }
 
 /* ---- other regions --------------------------------------------------------------------------- */
@@ -307,14 +307,14 @@ static gt_status open_shapes(gt_ps_passes *g) {
   g->now = g->shapes;
   for (size_t i = 0; i < g->nshapes; i++) {
     const gt_pipe_job *job = gt_pipe_job_shape(g->spec.job, i);
-    stride = more(stride, more(job->layout.micros, scored(g, job)));
+    stride = more(stride, more(job->layout.micro_batches, scored(g, job)));
     g->shapes[i] = (shape){.passes = g, .job = job, .number = i};
   }
   for (size_t i = 0; i < g->nshapes; i++) {
     shape *s = &g->shapes[i];
     const gt_pipe_region_spec region = {.layout = &s->job->layout,
                                         .region = g->spec.region,
-                                        .forward_micros = scored(g, s->job),
+                                        .forward_micro_batches = scored(g, s->job),
                                         .stride = stride,
                                         .host = {s, order_pass, send, land, end_step}};
     GT_TRY(gt_pipe_region_create(&s->region, &region));

@@ -239,7 +239,7 @@ static void set_shape(gt_graph_spec *spec, const gt_run *run, size_t shape) {
   const gt_pipe_layout *l = &gt_pipe_job_shape(run->pipe->job, shape)->layout;
   const size_t stage = own_stage(run);
   spec->slots = l->slots[stage];
-  spec->micros = l->micros;
+  spec->micro_batches = l->micro_batches;
   spec->fused = is_fused(l, stage);
   spec->batch = spec->batch_max = l->micro_samples / l->places[stage].workers;
 }

@@ -243,7 +243,7 @@ static void push_gradient(stage_worker *w, const gt_order_msg *order) {
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
                       .batch = order->batch,
-                      .samples = (int64_t)(w->share * w->layout->micros),
+                      .samples = (int64_t)(w->share * w->layout->micro_batches),
                       .correct = (int64_t)w->sum.correct,
                       .loss_sum = w->sum.loss_sum,
                       .resident_peak = gt_resident_peak(),

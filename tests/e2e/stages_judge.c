@@ -42,7 +42,7 @@ typedef struct {
 /* From step `from` on, counted from 0. */
 typedef struct {
   int64_t from;
-  size_t micros, micro_samples;
+  size_t micro_batches, micro_samples;
   stage *stages;
   part *parts;
 } shape;
@@ -60,7 +60,7 @@ typedef struct {
   shape *shapes;
   size_t nshapes;
   /* Of the step. */
-  size_t micros, micro_samples;
+  size_t micro_batches, micro_samples;
   gt_graph *whole; /* parameters, gradients and buffers of the whole model */
   gt_optim *optim;
   size_t nstages, nparts;
@@ -136,7 +136,7 @@ static void open_stage(judge *j, size_t s) {
   spec.runs = runs;
   spec.nspans = j->nparts;
   spec.slots = 1;
-  spec.micros = j->micros;
+  spec.micro_batches = j->micro_batches;
   spec.fused = true;
   spec.batch = spec.batch_max = j->micro_samples / st->copies;
   for (size_t i = 0; i < st->copies; i++) {
@@ -194,7 +194,7 @@ static void mean_of(const judge *j, size_t s, size_t offset, gt_vec y) {
   int64_t samples[COPIES];
   for (size_t i = 0; i < st->copies; i++) {
     grads[i] = gt_graph_arrays(st->graphs[i])->grads.data + offset;
-    samples[i] = (int64_t)(j->micros * j->micro_samples / st->copies);
+    samples[i] = (int64_t)(j->micro_batches * j->micro_samples / st->copies);
   }
   if (st->copies == 1)
     memcpy(y.data, grads[0], y.n * sizeof(float));
@@ -249,12 +249,13 @@ static void sum_up(const judge *j) {
       add_borrowed(j, stage_of(j, owner), stage_of(j, i), offsets[owner]);
   }
   gt_free(offsets);
-  for (size_t i = 0; j->micros > 1 && i < grads.n; i++) grads.data[i] *= 1.0F / (float)j->micros;
+  for (size_t i = 0; j->micro_batches > 1 && i < grads.n; i++)
+    grads.data[i] *= 1.0F / (float)j->micro_batches;
 }
 
 /* Sets the shape of the following steps; each has gradients of its own. */
 static void take_shape(judge *j, const shape *s) {
-  j->micros = s->micros;
+  j->micro_batches = s->micro_batches;
   j->micro_samples = s->micro_samples;
   j->stages = s->stages;
   j->parts = s->parts;
@@ -265,7 +266,7 @@ static void compute(judge *j, int64_t number) {
   for (size_t i = 0; i < j->nshapes; i++)
     if (j->shapes[i].from == number) take_shape(j, &j->shapes[i]);
   gt_loader_batch(j->loader, &j->order, number, j->x, j->y);
-  for (size_t micro = 0; micro < j->micros; micro++) {
+  for (size_t micro = 0; micro < j->micro_batches; micro++) {
     for (size_t k = 0; k < j->nparts; k++) forward(j, k, micro);
     for (size_t k = j->nparts; k-- > 0;) backward(j, k, micro);
   }
@@ -354,10 +355,11 @@ static void read_shapes(judge *j, char **words, size_t n) {
     const char *behind = strchr(words[i], '/');
     const size_t copy = behind ? strtoul(words[i], NULL, 10) : 1;
     long long from;
-    size_t micros;
-    must(sscanf(behind ? behind + 1 : words[i], "%lld:%zu", &from, &micros) == 2 && from > 0,
+    size_t micro_batches;
+    must(sscanf(behind ? behind + 1 : words[i], "%lld:%zu", &from, &micro_batches) == 2 && from > 0,
          words[i]);
-    if (copy == j->copy + 1) j->shapes[j->nshapes++] = (shape){.from = from - 1, .micros = micros};
+    if (copy == j->copy + 1)
+      j->shapes[j->nshapes++] = (shape){.from = from - 1, .micro_batches = micro_batches};
   }
 }
 
@@ -386,8 +388,9 @@ static void open_optim(judge *j) {
 }
 
 static void open_shape(judge *j, shape *of) {
-  must((size_t)j->job->train.batch % of->micros == 0, "the micro-batches do not divide the batch");
-  of->micro_samples = (size_t)j->job->train.batch / of->micros;
+  must((size_t)j->job->train.batch % of->micro_batches == 0,
+       "the micro-batches do not divide the batch");
+  of->micro_samples = (size_t)j->job->train.batch / of->micro_batches;
   take_shape(j, of);
   open_parts(j);
   j->stages = of->stages = GT_NEW_ARRAY(stage, j->nstages);
@@ -404,7 +407,7 @@ static void open_judge(judge *j) {
   j->nstages = j->job->pipeline.nstages;
   j->nparts = j->nstages * gt_job_chunks(j->job);
   j->spans = GT_NEW_ARRAY(gt_span, j->nparts);
-  j->shapes[0].micros = (size_t)j->job->pipeline.micro_batches;
+  j->shapes[0].micro_batches = (size_t)j->job->pipeline.micro_batches;
   for (size_t i = 0; i < j->nshapes; i++) open_shape(j, &j->shapes[i]);
   open_optim(j);
 }

@@ -72,7 +72,7 @@ enum { BENCHES = sizeof benches / sizeof *benches };
 typedef struct {
   void *samples[MICROS];
   int32_t labels[MICROS][BATCH];
-  gt_micro_batch micros[MICROS];
+  gt_micro_batch micro_batches[MICROS];
   size_t m;
 } step_data;
 
@@ -98,7 +98,7 @@ static void draw_data(const bench *b, step_data *d, size_t m, size_t least) {
     const size_t n = least + gt_rng_below(&rng, b->batch - least + 1);
     fill_samples(b, d->samples[j], n);
     for (size_t i = 0; i < n; i++) d->labels[j][i] = (int32_t)gt_rng_below(&rng, b->shape.classes);
-    d->micros[j] = (gt_micro_batch){d->samples[j], d->labels[j], n};
+    d->micro_batches[j] = (gt_micro_batch){d->samples[j], d->labels[j], n};
   }
 }
 
@@ -332,7 +332,7 @@ static void run_step(pipeline *p, const step_data *d) {
   const int64_t allocated = gt_alloc_total();
   while ((n = possible(p, &at, d->m, all)) > 0) {
     const pass *x = &all[gt_rng_below(&rng, n)];
-    run_pass(p, &at, x, &d->micros[x->micro]);
+    run_pass(p, &at, x, &d->micro_batches[x->micro]);
   }
   for (size_t s = 0; s < p->nspans; s++) assert_int_equal(at.next[s][W], d->m);
   for (size_t g = 0; g < p->ngraphs; g++) gt_graph_gradients_end(p->graphs[g]);
@@ -421,8 +421,8 @@ static void check_bits(const float *found, const float *right, const gt_arrays *
 /* One micro-batch after the other through the whole model. */
 static void judge_step(gt_graph *judge, const step_data *d, gt_metrics *metrics) {
   for (size_t j = 0; j < d->m; j++) {
-    gt_graph_forward(judge, 0, 0, &d->micros[j], true, &metrics[j]);
-    gt_graph_backward(judge, 0, 0, &d->micros[j], j == 0);
+    gt_graph_forward(judge, 0, 0, &d->micro_batches[j], true, &metrics[j]);
+    gt_graph_backward(judge, 0, 0, &d->micro_batches[j], j == 0);
   }
   gt_graph_gradients_end(judge);
 }
@@ -441,7 +441,8 @@ static void open_variant(pipeline *p, int variant, const gt_graph *whole, gt_gra
                : variant == WHOLE || variant == SEVERAL ? 0
                                                         : s;
   spec.slots = variant == WHOLE ? 3 : 1 + gt_rng_below(&rng, SLOTS);
-  spec.micros = gt_rng_below(&rng, 2) ? MICROS : 2; /* with more, tables are cleared as a whole */
+  spec.micro_batches =
+      gt_rng_below(&rng, 2) ? MICROS : 2; /* with more, tables are cleared as a whole */
   spec.fused = variant == FUSED;
   open_pipeline(p, whole, &spec, variant == WHOLE ? &all : spans, variant == WHOLE ? 1 : n, graph);
   if (variant == LENT) lend(p);
@@ -449,7 +450,7 @@ static void open_variant(pipeline *p, int variant, const gt_graph *whole, gt_gra
 
 static void check_laws(const bench *b, const char *table, gt_precision precision) {
   gt_graph_spec spec = spec_of(b, table, precision);
-  spec.slots = 1, spec.micros = MICROS;
+  spec.slots = 1, spec.micro_batches = MICROS;
   gt_graph *judge = opened(&spec);
   const gt_arrays *whole = gt_graph_arrays(judge);
   gt_span spans[SPANS];
@@ -475,7 +476,7 @@ static void check_laws(const bench *b, const char *table, gt_precision precision
       for (size_t j = 0; j < d.m; j++) {
         assert_true(p[v].metrics[j].loss_sum == right[j].loss_sum);
         assert_int_equal(p[v].metrics[j].correct, right[j].correct);
-        assert_int_equal(p[v].metrics[j].samples, d.micros[j].n);
+        assert_int_equal(p[v].metrics[j].samples, d.micro_batches[j].n);
       }
     }
     gt_vec_axpy(whole->params, -0.1F, whole->grads);
@@ -547,7 +548,7 @@ static void check_sums(const bench *b, const char *table, size_t m) {
     draw_data(b, &d, m, gt_graph_least(fused));
     judge_step(judge, &d, right);
     for (size_t j = 0; j < m; j++) {
-      gt_graph_step(fused, d.samples[j], d.labels[j], d.micros[j].n, true, &metrics);
+      gt_graph_step(fused, d.samples[j], d.labels[j], d.micro_batches[j].n, true, &metrics);
       assert_true(metrics.loss_sum == right[j].loss_sum && metrics.correct == right[j].correct);
       if (j == 0)
         memcpy(sum, f->grads.data, f->grads.n * sizeof *sum);
@@ -587,7 +588,7 @@ static void mean_of_the_batch(void) {
     const size_t size = b.shape.h * b.shape.w * b.shape.c;
     gt_graph_spec spec = spec_of(&b, "auto", GT_F32);
     gt_graph *fused = opened(&spec);
-    spec.slots = 1, spec.micros = 2;
+    spec.slots = 1, spec.micro_batches = 2;
     gt_graph *judge = opened(&spec);
     const gt_arrays *f = gt_graph_arrays(fused), *s = gt_graph_arrays(judge);
     step_data d = open_data(&b);
@@ -597,9 +598,9 @@ static void mean_of_the_batch(void) {
     draw_data(&b, &d, 1, b.batch);
     gt_graph_step(fused, d.samples[0], d.labels[0], b.batch, true, &metrics);
     d.m = 2;
-    d.micros[1] = (gt_micro_batch){(char *)d.samples[0] + b.batch / 2 * size * sizeof(float),
-                                   d.labels[0] + b.batch / 2, b.batch / 2};
-    d.micros[0].n = b.batch / 2;
+    d.micro_batches[1] = (gt_micro_batch){(char *)d.samples[0] + b.batch / 2 * size * sizeof(float),
+                                          d.labels[0] + b.batch / 2, b.batch / 2};
+    d.micro_batches[0].n = b.batch / 2;
     judge_step(judge, &d, right);
     gt_vec_scale(s->grads, 0.5F);
     for (size_t v = 0; v < f->nviews; v++) {
@@ -620,7 +621,7 @@ static void empty_micro_batches(void) {
     const bench *b = &benches[k];
     if (b->large) continue;
     gt_graph_spec spec = spec_of(b, "auto", GT_F32);
-    spec.slots = 1, spec.micros = MICROS;
+    spec.slots = 1, spec.micro_batches = MICROS;
     gt_graph *one = opened(&spec), *other = opened(&spec);
     const gt_arrays *a = gt_graph_arrays(one), *o = gt_graph_arrays(other);
     step_data d = open_data(b), with = d;
@@ -631,9 +632,9 @@ static void empty_micro_batches(void) {
       draw_data(b, &d, 2, 1);
       judge_step(one, &d, metrics);
       with.m = 4;
-      with.micros[0] = with.micros[2] = (gt_micro_batch){.n = 0};
-      with.micros[1] = d.micros[0];
-      with.micros[3] = d.micros[1];
+      with.micro_batches[0] = with.micro_batches[2] = (gt_micro_batch){.n = 0};
+      with.micro_batches[1] = d.micro_batches[0];
+      with.micro_batches[3] = d.micro_batches[1];
       judge_step(other, &with, metrics);
       assert_true(metrics[0].samples == 0 && metrics[0].loss_sum == 0.0);
       for (size_t i = 0; i < a->grads.n; i++) assert_true(a->grads.data[i] == o->grads.data[i]);

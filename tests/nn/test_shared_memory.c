@@ -41,7 +41,7 @@ static gt_graph_spec spec_of(const bench *b, const char *table, size_t shape) {
                          .batch_max = BATCH / shapes[shape][0],
                          .kernels = gt_kernels_find(table),
                          .slots = shapes[shape][1],
-                         .micros = shapes[shape][0],
+                         .micro_batches = shapes[shape][0],
                          .lent = true};
 }
 

@@ -357,7 +357,7 @@ static void slots_do_not_overlap(void) {
   enum { N = 3, SLOTS = 3 };
   gt_graph_spec spec = gpt(false);
   const gt_span spans[] = {{0, 11}, {11, 23}};
-  spec.batch_max = N, spec.slots = SLOTS, spec.micros = SLOTS;
+  spec.batch_max = N, spec.slots = SLOTS, spec.micro_batches = SLOTS;
   spec.spans = spans, spec.nspans = 2;
   gt_graph *graph = opened(&spec);
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);

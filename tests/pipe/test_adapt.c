@@ -70,20 +70,20 @@ static size_t hear(world *w) {
 /* Of an order of any number of micro-batches. */
 static const gt_pipe_problem *problem_of(const world *w, const gt_pipe_schedule *s) {
   for (size_t i = 0; i < w->nothers; i++)
-    if (w->others[i].micros == s->micros) return &w->others[i];
+    if (w->others[i].micro_batches == s->micro_batches) return &w->others[i];
   return &w->problem;
 }
 
-static void open_world(world *w, size_t micros, double rate_bps) {
+static void open_world(world *w, size_t micro_batches, double rate_bps) {
   *w = (world){.problem = {.stages = STAGES,
                            .chunks = 1,
-                           .micros = micros,
+                           .micro_batches = micro_batches,
                            .spans = w->spans,
                            .ahead = w->hops,
                            .back = w->hops,
                            .wan = &w->wan},
                .wan = {.nregions = REGIONS, .region = regions, .links = w->links, .seed = 1},
-               .rng = gt_rng_make(1, GT_RNG_TEST, micros, 0)};
+               .rng = gt_rng_make(1, GT_RNG_TEST, micro_batches, 0)};
   for (size_t k = 0; k < STAGES; k++)
     w->spans[k] = (gt_pipe_span){0.02, 0.02, 0.02, 1, 1, 270000, 0};
   set_rate(w, rate_bps);
@@ -127,9 +127,9 @@ static bool step(world *w, double rate_bps, double noise) {
 /* ---- a constant link ------------------------------------------------------------------------- */
 
 static void noise_changes_nothing(void) {
-  for (size_t micros = 8; micros <= 16; micros += 8) {
+  for (size_t micro_batches = 8; micro_batches <= 16; micro_batches += 8) {
     world w;
-    open_world(&w, micros, 50e6);
+    open_world(&w, micro_batches, 50e6);
     for (int i = 0; i < 400; i++) step(&w, 50e6, 0.1);
     assert_int_equal(w.switches, 0);
     assert_true(w.adapted_s == w.planned_s);
@@ -191,10 +191,10 @@ typedef struct {
   int half;
 } wave;
 
-static wave wave_of(size_t micros, const double rates[2], int half) {
+static wave wave_of(size_t micro_batches, const double rates[2], int half) {
   wave v = {{rates[0], rates[1]}, {0, 0}, half};
   world at[2];
-  for (int i = 0; i < 2; i++) open_world(&at[i], micros, rates[i]);
+  for (int i = 0; i < 2; i++) open_world(&at[i], micro_batches, rates[i]);
   for (int i = 0; i < 2; i++)
     v.best_s[i] = fmin(period(&at[i], at[i].plan), period(&at[i], at[!i].plan));
   for (int i = 0; i < 2; i++) close_world(&at[i]);
@@ -281,7 +281,7 @@ static void open_numbers(world *w, double rate_bps) {
       spans[k] = (gt_pipe_span){s, s, s, 1, 1, 270000 * 8.0 / (double)m, 0};
     if (i == OTHERS) continue;
     w->others[i] = w->problem;
-    w->others[i].micros = m;
+    w->others[i].micro_batches = m;
     w->others[i].spans = spans;
   }
   w->nothers = OTHERS;
@@ -290,7 +290,7 @@ static void open_numbers(world *w, double rate_bps) {
 }
 
 /* Returns the lowest period of any number at this rate, and the number. */
-static double best_period(world *w, double rate_bps, size_t *micros) {
+static double best_period(world *w, double rate_bps, size_t *micro_batches) {
   const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .seed = 1, .variants = 200};
   gt_link_spec planned[LINKS];
   double least_s = INFINITY;
@@ -300,7 +300,7 @@ static double best_period(world *w, double rate_bps, size_t *micros) {
     gt_pipe_schedule *s;
     assert_int_equal(
         gt_pipe_make(&s, GT_PIPE_AUTO, i < OTHERS ? &w->others[i] : &w->problem, &search), GT_OK);
-    if (period(w, s) < least_s) *micros = s->micros;
+    if (period(w, s) < least_s) *micro_batches = s->micro_batches;
     least_s = fmin(least_s, period(w, s));
     gt_pipe_schedule_close(s);
   }
@@ -308,8 +308,8 @@ static double best_period(world *w, double rate_bps, size_t *micros) {
   return least_s;
 }
 
-static size_t micros_of(const world *w) {
-  return gt_pipe_adapt_schedule(w->adapt)->micros;
+static size_t micro_batches_of(const world *w) {
+  return gt_pipe_adapt_schedule(w->adapt)->micro_batches;
 }
 
 /* Noise changes nothing.  When the link has an eighth of its rate, first a number is taken that is
@@ -323,7 +323,7 @@ static void the_number_follows(void) {
   for (int i = 0; i < 200; i++) step(&w, 200e6, 0.1);
   assert_int_equal(w.switches, 0);
   for (int i = 0; i < 60; i++) step(&w, 25e6, 0.02);
-  const size_t more = micros_of(&w);
+  const size_t more = micro_batches_of(&w);
   assert_true(w.switches == 2 && more > fast && slow > fast);
   set_rate(&w, 25e6);
   assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.02 * slow_s);
@@ -332,7 +332,7 @@ static void the_number_follows(void) {
   gt_pipe_schedule_close(own);
   set_rate(&w, 200e6);
   for (int i = 0; i < 100; i++) step(&w, 200e6, 0.02);
-  assert_true(w.switches == 3 && micros_of(&w) == fast);
+  assert_true(w.switches == 3 && micro_batches_of(&w) == fast);
   assert_true(period(&w, gt_pipe_adapt_schedule(w.adapt)) < 1.01 * fast_s);
   close_world(&w);
 }
@@ -347,12 +347,13 @@ static void waves_of_numbers_cost_little(void) {
   for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
     const int steps = 240;
     world w;
-    size_t micros;
+    size_t micro_batches;
     double paces_s[2], end_s = 0;
     open_numbers(&w, rates[0]);
-    const wave v = {{rates[0], rates[1]},
-                    {best_period(&w, rates[0], &micros), best_period(&w, rates[1], &micros)},
-                    halves[h]};
+    const wave v = {
+        {rates[0], rates[1]},
+        {best_period(&w, rates[0], &micro_batches), best_period(&w, rates[1], &micro_batches)},
+        halves[h]};
     while (w.step < steps) end_s = step_of_wave(&w, &v, end_s);
     find_paces(&w, &v, w.plan, paces_s);
     const int kept = steps_in(&v, paces_s, end_s), best = steps_in(&v, v.best_s, end_s);
@@ -456,9 +457,9 @@ static void better_order_loses_its_place(void) {
   world w;
   open_numbers(&w, 50e6);
   for (int i = 0; i < 10; i++) step(&w, 100e6, 0);
-  assert_true(has_better(&w) && micros_of(&w) != 8);
+  assert_true(has_better(&w) && micro_batches_of(&w) != 8);
   for (int i = 0; i < 5; i++) step(&w, 12e6, 0);
-  assert_true(!has_better(&w) && micros_of(&w) == 8);
+  assert_true(!has_better(&w) && micro_batches_of(&w) == 8);
   double kept = 0; /* steps by the plan in the same time */
   const int steps = (int)cases(200, 80);
   for (int i = 0; i < steps; i++) {
@@ -475,15 +476,15 @@ static void better_order_loses_its_place(void) {
    micro-batches. */
 static size_t go_on_from_states(world *again, world *w) {
   double rate_bps = 100e6;
-  size_t waited = 0, numbers = 1, last = micros_of(w);
+  size_t waited = 0, numbers = 1, last = micro_batches_of(w);
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
   for (int k = 0; k < (int)cases(300, 100); k++) {
     if (k % 7 == 0) rate_bps = walk(&rng, rate_bps);
     step(w, rate_bps, 0.05);
     step(again, rate_bps, 0.05);
     assert_true(w->adapted_s == again->adapted_s);
-    numbers += micros_of(w) != last;
-    last = micros_of(w);
+    numbers += micro_batches_of(w) != last;
+    last = micro_batches_of(w);
     const size_t told = hear(w);
     if (k % 5 > 0 && told == 0) continue;
     waited += told > 0;
@@ -523,18 +524,18 @@ static void other_numbers_begin_anew(void) {
   open_numbers(&w, 200e6);
   open_numbers(&other, 200e6);
   for (int i = 0; i < 60; i++) step(&w, 200e6, 0);
-  while (micros_of(&w) == 8) step(&w, 25e6, 0);
+  while (micro_batches_of(&w) == 8) step(&w, 25e6, 0);
   bool used;
   gt_state state = saved(&w);
   assert_int_equal(gt_pipe_adapt_load(other.adapt, &state, &used), GT_OK);
   assert_true(used);
-  assert_int_equal(micros_of(&other), micros_of(&w));
+  assert_int_equal(micro_batches_of(&other), micro_batches_of(&w));
   gt_pipe_adapt_close(other.adapt);
   other.nothers = 0;
   other.adapt = new_adapt(&other);
   assert_int_equal(gt_pipe_adapt_load(other.adapt, &state, &used), GT_OK);
   assert_false(used);
-  assert_int_equal(micros_of(&other), 8);
+  assert_int_equal(micro_batches_of(&other), 8);
   gt_state_close(&state);
   close_world(&w);
   close_world(&other);

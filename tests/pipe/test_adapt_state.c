@@ -21,7 +21,7 @@ typedef struct {
 static void open_world(world *w) {
   *w = (world){.problem = {.stages = STAGES,
                            .chunks = 1,
-                           .micros = 4,
+                           .micro_batches = 4,
                            .spans = w->spans,
                            .ahead = w->hops,
                            .back = w->hops,

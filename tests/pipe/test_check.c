@@ -125,7 +125,7 @@ static void numbers_that_are_refused(void) {
   says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL),
        "stage 0 may hold 0.5 of activations; one micro-batch needs 1");
   small(&w);
-  w.problem.micros = 0;
+  w.problem.micro_batches = 0;
   says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "2 stages, 1 chunks a stage and 0 micro-");
   small(&w);
   const double agree_s[] = {0, 1, -2, 0};

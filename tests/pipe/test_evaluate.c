@@ -47,8 +47,8 @@ typedef struct {
 #define MESSAGE_BYTES ((size_t)1000000)
 #define RATE_BPS      (8.0 * (double)(MESSAGE_BYTES + GT_FRAME_HEADER_MAX) / 3)
 
-static void make_wide(wide *x, size_t stages, size_t micros, size_t nregions) {
-  w_alike(&x->w, stages, 1, micros, 1, 1, 1, 0);
+static void make_wide(wide *x, size_t stages, size_t micro_batches, size_t nregions) {
+  w_alike(&x->w, stages, 1, micro_batches, 1, 1, 1, 0);
   x->wan = (gt_pipe_wan){nregions, x->region, x->links, x->up_bps, x->down_bps, 1};
   x->w.problem.wan = &x->wan;
   for (size_t s = 0; s < stages; s++) {

@@ -85,7 +85,7 @@ static void places_and_spans(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   const gt_pipe_layout *l = &p->layout;
-  assert_true(l->nregions == 2 && l->stages == 3 && l->chunks == 1 && l->micros == 6);
+  assert_true(l->nregions == 2 && l->stages == 3 && l->chunks == 1 && l->micro_batches == 6);
   assert_int_equal(l->micro_samples, 4);
   static const gt_pipe_place places[] = {{0, 0, 2}, {1, 0, 2}, {0, 2, 1}};
   for (size_t s = 0; s < COUNT(places); s++)
@@ -175,7 +175,7 @@ static void the_problem(void) {
   gt_job *job = job_of(three, "");
   gt_pipe_job *p = open_pipe(job);
   const gt_pipe_problem *q = &p->problem;
-  assert_true(q->stages == 3 && q->chunks == 1 && q->micros == 6 && !q->memory);
+  assert_true(q->stages == 3 && q->chunks == 1 && q->micro_batches == 6 && !q->memory);
   for (size_t k = 0; k < 3; k++) {
     const size_t n = 4 / p->layout.places[k].workers;
     assert_int_equal(gt_from_seconds(q->spans[k].forward_s),

@@ -158,7 +158,8 @@ static void check_times(const any_case *c, const gt_pipe_schedule *s, const gt_p
     const gt_pipe_list *list = &s->lists[stage];
     const gt_pipe_time *times = r->stages[stage].times;
     gt_ns free_at = 0;
-    assert_true(list->n >= 2 * s->chunks * s->micros && list->n <= 3 * s->chunks * s->micros);
+    assert_true(list->n >= 2 * s->chunks * s->micro_batches &&
+                list->n <= 3 * s->chunks * s->micro_batches);
     for (size_t i = 0; i < list->n; i++) {
       gt_ns needs = needs_at(c, &e, &list->passes[i]), can = needs > free_at ? needs : free_at;
       assert_true(c->w.problem.wan ? times[i].start >= can : times[i].start == can);

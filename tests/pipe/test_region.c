@@ -17,7 +17,7 @@ static gt_pipe_layout layout_of(gt_pipe_schedule *s, size_t nregions, size_t sam
   gt_pipe_layout l = {.nregions = nregions,
                       .stages = s->stages,
                       .chunks = s->chunks,
-                      .micros = s->micros,
+                      .micro_batches = s->micro_batches,
                       .micro_samples = samples,
                       .places = GT_NEW_ARRAY(gt_pipe_place, s->stages),
                       .output_bytes = GT_NEW_ARRAY(size_t, s->stages * s->chunks),

@@ -49,7 +49,7 @@ static gt_pipe_layout two_stages(void) {
   gt_pipe_layout l = {.nregions = 2,
                       .stages = 2,
                       .chunks = 1,
-                      .micros = 3,
+                      .micro_batches = 3,
                       .micro_samples = 4,
                       .places = GT_NEW_ARRAY(gt_pipe_place, 2),
                       .output_bytes = GT_NEW_ARRAY(size_t, 2),
@@ -58,7 +58,7 @@ static gt_pipe_layout two_stages(void) {
                                  {.forward_s = 1, .activation = 1, .weight_share = 1}};
   const gt_pipe_hop hop = {0};
   const gt_pipe_problem problem = {
-      .stages = 2, .chunks = 1, .micros = 3, .spans = spans, .ahead = &hop, .back = &hop};
+      .stages = 2, .chunks = 1, .micro_batches = 3, .spans = spans, .ahead = &hop, .back = &hop};
   assert_int_equal(gt_pipe_make(&l.schedule, GT_PIPE_1F1B, &problem, NULL), GT_OK);
   l.places[0] = (gt_pipe_place){0, 0, 1};
   l.places[1] = (gt_pipe_place){1, 1, 2};
@@ -74,7 +74,7 @@ static void open_region(hand *h, size_t region) {
   const gt_pipe_region_spec spec = {.layout = &h->layout,
                                     .region = region,
                                     .first_step = FIRST_STEP,
-                                    .forward_micros = FORWARD_MOST,
+                                    .forward_micro_batches = FORWARD_MOST,
                                     .host = {h, on_pass, on_send, on_land, on_ended}};
   assert_int_equal(gt_pipe_region_create(&h->region, &spec), GT_OK);
 }
@@ -94,8 +94,8 @@ static void done(hand *h, size_t worker) {
   assert_int_equal(gt_pipe_region_done(h->region, worker), GT_OK);
 }
 
-static void step(hand *h, size_t worker, int64_t number, size_t forward_micros) {
-  assert_int_equal(gt_pipe_region_step(h->region, worker, number, forward_micros), GT_OK);
+static void step(hand *h, size_t worker, int64_t number, size_t forward_micro_batches) {
+  assert_int_equal(gt_pipe_region_step(h->region, worker, number, forward_micro_batches), GT_OK);
 }
 
 static void takes(hand *h, gt_pipe_packet packet) {
@@ -458,10 +458,10 @@ static void layouts_that_are_refused(void) {
   l.slots[0] = 1;
   says(gt_pipe_layout_check(&l), GT_ERR_JOB, "stage 0 has 1 slots; its schedule needs 2");
   l.slots[0] = 2;
-  l.micros = 4;
+  l.micro_batches = 4;
   says(gt_pipe_layout_check(&l), GT_ERR_JOB,
        "the schedule is for 2 stages of 1 chunks and 3 micro-batches; the layout has 2 of 1 and 4");
-  l.micros = 3;
+  l.micro_batches = 3;
   l.micro_samples = 0;
   says(gt_pipe_layout_check(&l), GT_ERR_JOB, "a micro-batch has no samples");
   l.micro_samples = 4;
@@ -481,11 +481,11 @@ static void layouts_that_are_refused(void) {
 
 /* ---- another order --------------------------------------------------------------------------- */
 
-static gt_pipe_schedule *all_forward_first(size_t micros) {
-  gt_pipe_schedule *s = gt_pipe_schedule_create(2, 1, micros);
+static gt_pipe_schedule *all_forward_first(size_t micro_batches) {
+  gt_pipe_schedule *s = gt_pipe_schedule_create(2, 1, micro_batches);
   for (uint32_t span = 0; span < 2; span++) {
-    for (size_t m = 0; m < micros; m++) gt_pipe_add(s, GT_PASS_F, span, m);
-    for (size_t m = 0; m < micros; m++) gt_pipe_add(s, GT_PASS_BW, span, m);
+    for (size_t m = 0; m < micro_batches; m++) gt_pipe_add(s, GT_PASS_F, span, m);
+    for (size_t m = 0; m < micro_batches; m++) gt_pipe_add(s, GT_PASS_BW, span, m);
   }
   return s;
 }
@@ -548,7 +548,7 @@ static void steps_of_others_are_skipped(void) {
 
 static void numbers_have_a_stride(void) {
   hand h = {.layout = two_stages()};
-  gt_pipe_region_spec spec = {.layout = &h.layout, .forward_micros = FORWARD_MOST};
+  gt_pipe_region_spec spec = {.layout = &h.layout, .forward_micro_batches = FORWARD_MOST};
   int64_t number;
   uint32_t micro;
   for (int wide = 0; wide < 2; wide++) {

@@ -42,7 +42,7 @@ static void unequal_regions(void) {
   gt_pipe_search_result r;
   ws_large(&w, 2, 1);
   w.power[1][0] = 1.0 / 3;
-  w.problem.micros = 16;
+  w.problem.micro_batches = 16;
   assert_int_equal(gt_pipe_search_run(&r, &w.problem), GT_OK);
   const gt_pipe_found *f = &r.found[0];
   size_t own[2] = {0, 0};
@@ -66,7 +66,7 @@ static void refused(search_world *w, const char *words) {
 static void refusals(void) {
   search_world w;
   ws_large(&w, 2, 2);
-  w.problem.micros = 7;
+  w.problem.micro_batches = 7;
   refused(&w, "7 micro-batches of a batch of 256 samples; expected a number that divides it");
   ws_large(&w, 2, 2);
   w.sites[0].starts = w.sites[1].starts = false;

@@ -76,7 +76,7 @@ static void check_found(const gt_pipe_job_search *s, const gt_pipe_found *f) {
     assert_int_equal(gt_pipe_evaluate(&result, schedule, &pipe->problem, GT_PIPE_STEADY), GT_OK);
     const double own = gt_pipe_search_period(&problem, f, 2);
     /* times are rounded to nanoseconds, of each pass alike */
-    assert_true(fabs(own - gt_seconds(result.period)) <= 1e-9 * 6 * (double)f->micros);
+    assert_true(fabs(own - gt_seconds(result.period)) <= 1e-9 * 6 * (double)f->micro_batches);
     gt_pipe_result_close(&result);
     gt_pipe_schedule_close(schedule);
   }

@@ -8,7 +8,7 @@
 #define STAGES 3
 
 /* 24 samples a step.  Each stage's workers get samples of 2, 3, 4, 6 or 12 micro-batches. */
-static gt_job *job_of(const char *adapt, int micros, const char *more) {
+static gt_job *job_of(const char *adapt, int micro_batches, const char *more) {
   char text[2048];
   gt_job *job = NULL;
   snprintf(text, sizeof text,
@@ -19,7 +19,7 @@ static gt_job *job_of(const char *adapt, int micros, const char *more) {
            "compute: {step: 0.1 s%s}\n"
            "pipeline: {stages: [{region: east, workers: 2, last: transformer.h.0}, {region: west, "
            "workers: 2, last: transformer.h.2}, {region: east}], micro_batches: %d, adapt: %s}\n",
-           more, micros, adapt);
+           more, micro_batches, adapt);
   if (gt_job_parse(&job, "small.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
 }
@@ -53,9 +53,9 @@ static void all_that_divide(void) {
   for (size_t i = 0; i < 5; i++) {
     const gt_pipe_job *shape = gt_pipe_job_shape(p, i);
     const gt_pipe_layout *l = &shape->layout;
-    assert_int_equal(gt_pipe_job_shape_of(p, l->micros), i);
-    assert_int_equal(l->micros * l->micro_samples, 24);
-    assert_int_equal(shape->problem.micros, l->micros);
+    assert_int_equal(gt_pipe_job_shape_of(p, l->micro_batches), i);
+    assert_int_equal(l->micro_batches * l->micro_samples, 24);
+    assert_int_equal(shape->problem.micro_batches, l->micro_batches);
     assert_true(l->adapts);
     if (gt_pipe_layout_check(l) != GT_OK) fail_msg("%s", gt_error_text());
   }
@@ -102,7 +102,7 @@ static void memory_is_for_the_largest(void) {
       alone.nothers = 0;
       const gt_pipe_need n = gt_pipe_job_need(&alone, alone.layout.schedule, s);
       assert_int_equal(n.arrays, all.arrays);
-      assert_int_equal(n.slots, alone.layout.micros);
+      assert_int_equal(n.slots, alone.layout.micro_batches);
       if (n.scratch + n.slots * n.slot > block) block = n.scratch + n.slots * n.slot;
       if (n.areas > areas) areas = n.areas;
     }
@@ -114,9 +114,9 @@ static void memory_is_for_the_largest(void) {
   gt_job_close(job);
 }
 
-static bool has(const gt_pipe_job *p, size_t micros) {
+static bool has(const gt_pipe_job *p, size_t micro_batches) {
   for (size_t i = 0; i < gt_pipe_job_shapes(p); i++)
-    if (gt_pipe_job_shape(p, i)->layout.micros == micros) return true;
+    if (gt_pipe_job_shape(p, i)->layout.micro_batches == micro_batches) return true;
   return false;
 }
 

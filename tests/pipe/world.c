@@ -1,9 +1,9 @@
 #include "world.h"
 #include "tests.h"
 
-void w_alike(world *w, size_t stages, size_t chunks, size_t micros, double forward_s,
+void w_alike(world *w, size_t stages, size_t chunks, size_t micro_batches, double forward_s,
              double backward_s, double weight_s, double delay_s) {
-  *w = (world){.problem = {.stages = stages, .chunks = chunks, .micros = micros}};
+  *w = (world){.problem = {.stages = stages, .chunks = chunks, .micro_batches = micro_batches}};
   assert_true(stages <= W_STAGES_MAX && stages * chunks <= W_SPANS_MAX);
   for (size_t k = 0; k < stages * chunks; k++)
     w->spans[k] = (gt_pipe_span){.forward_s = forward_s,

@@ -16,7 +16,7 @@ typedef struct {
 
 /* Makes a world in which every span takes the given times; every hop delay_s; activation 1, half of
    it for W. */
-void w_alike(world *w, size_t stages, size_t chunks, size_t micros, double forward_s,
+void w_alike(world *w, size_t stages, size_t chunks, size_t micro_batches, double forward_s,
              double backward_s, double weight_s, double delay_s);
 /* The row of the zero-bubble paper: 8 stages, 24 micro-batches; times in seconds for its
    milliseconds. */

@@ -497,7 +497,7 @@ void r_open(r_world *w, const r_spec *spec) {
         &region->region,
         &(gt_pipe_region_spec){.layout = l,
                                .region = i,
-                               .forward_micros = R_FORWARD_MOST,
+                               .forward_micro_batches = R_FORWARD_MOST,
                                .host = {region, on_pass, on_send, on_land, on_ended}}));
   }
 }

@@ -106,9 +106,9 @@ typedef struct {
   size_t used[WS_SITES];
 } brute;
 
-static void judge_micros(brute *b, size_t micros) {
+static void judge_micro_batches(brute *b, size_t micro_batches) {
   gt_pipe_found *f = &b->f;
-  f->micros = micros;
+  f->micro_batches = micro_batches;
   b->seen++;
   if (!gt_pipe_found_allowed(&b->w->problem, f) || !gt_pipe_found_bound(&b->w->problem, f) ||
       f->bound_s >= b->below_s)
@@ -126,7 +126,7 @@ static void judge(brute *b) {
   for (size_t s = 0; s < b->f.stages && b->f.chunks == 2; s++)
     b->f.ends[2 * b->f.stages - 1 - s] = b->back[s];
   for (size_t m = 1; m <= p->batch; m++)
-    if (p->batch % m == 0) judge_micros(b, m);
+    if (p->batch % m == 0) judge_micro_batches(b, m);
 }
 
 /* True if the region can follow: regions come in one piece each; the first one can come again. */

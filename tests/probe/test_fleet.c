@@ -194,7 +194,7 @@ static void test_passes(void) {
   gt_span *spans = GT_NEW_ARRAY(gt_span, n);
   gt_probe_passes *passes = GT_NEW_ARRAY(gt_probe_passes, n);
   assert_int_equal(gt_probe_spans(whole, spans), n);
-  spec.spans = spans, spec.nspans = n, spec.slots = 1, spec.micros = 1;
+  spec.spans = spans, spec.nspans = n, spec.slots = 1, spec.micro_batches = 1;
   if (gt_graph_create(&cut, &spec) != GT_OK) fail_msg("%s", gt_error_text());
   gt_graph_init(whole, 1);
   gt_graph_init(cut, 1);

@@ -124,8 +124,8 @@ static void order(world *w, size_t r, bool scores) {
   must(gt_ps_passes_order(w->regions[r].passes, 0, &of));
 }
 
-static void change(world *w, size_t r, size_t micros) {
-  const size_t shape = gt_pipe_job_shape_of(w->pipe, micros);
+static void change(world *w, size_t r, size_t micro_batches) {
+  const size_t shape = gt_pipe_job_shape_of(w->pipe, micro_batches);
   must(gt_ps_passes_reorder(w->regions[r].passes,
                             gt_pipe_job_shape(w->pipe, shape)->layout.schedule));
   assert_int_equal(gt_ps_passes_shape(w->regions[r].passes), shape);

@@ -37,7 +37,7 @@ static void must(gt_status status) {
 /* The common settings of the plan and the run. */
 typedef struct {
   const char *adapt;
-  int micros;
+  int micro_batches;
   const char *strategy; /* of two replicas over two regions each; NULL: one over three */
 } kind;
 
@@ -65,7 +65,7 @@ static gt_job *job_of_replicas(double planned, double mbit, kind k) {
       "wan: {default: {bandwidth: 100 Mbit/s, latency: 15 ms}, links: [{between: [a, b], "
       "bandwidth: %g Mbit/s, latency: 15 ms}, {between: [c, d], bandwidth: %g Mbit/s, latency: 15 "
       "ms}]}\n",
-      k.micros, k.adapt, k.strategy, planned, mbit);
+      k.micro_batches, k.adapt, k.strategy, planned, mbit);
   return parsed(text);
 }
 
@@ -83,7 +83,7 @@ static gt_job *job_of(double mbit, kind k) {
       "adapt: %s}\n"
       "compute: {step: 4 s}\ncheckpoint: {every: {steps: 30}}\n"
       "wan: {default: {bandwidth: %g Mbit/s, latency: 15 ms}}\n",
-      k.micros, k.adapt, mbit);
+      k.micro_batches, k.adapt, mbit);
   return parsed(text);
 }
 
@@ -158,9 +158,9 @@ static void more_micro_batches(void) {
   const kind order = {"true", 4, NULL}, number = {"micro_batches", 4, NULL};
   const double ordered = run(20, 2.5, order), followed = run(20, 2.5, number);
   all_decide_alike(1);
-  const char *micros = strstr(decisions[0][0].choice, " micro-batches");
-  assert_non_null(micros);
-  assert_true(micros[-1] != '4' || micros[-2] != ' ');
+  const char *micro_batches = strstr(decisions[0][0].choice, " micro-batches");
+  assert_non_null(micro_batches);
+  assert_true(micro_batches[-1] != '4' || micro_batches[-2] != ' ');
   if (followed > 0.97 * ordered) fail_msg("%.6f s, with 4 %.6f s", followed, ordered);
   assert_true(!all_cases() || run(20, 2.5, number) == followed);
 }
@@ -169,8 +169,8 @@ static void more_micro_batches(void) {
    reduced by another order of its own passes, but a bad number of micro-batches is changed at the
    start, in both.  The second can first take an order that is better over both links, then one for
    the slow link. */
-static void one_of_two_replicas(const char *adapt, const char *strategy, int micros) {
-  const kind kept = {"false", micros, strategy}, with = {adapt, micros, strategy};
+static void one_of_two_replicas(const char *adapt, const char *strategy, int micro_batches) {
+  const kind kept = {"false", micro_batches, strategy}, with = {adapt, micro_batches, strategy};
   const double keeps_s = run(20, 2.5, kept), follows_s = run(20, 2.5, with);
   decide_alike(0, 2, strcmp(adapt, "true") == 0 ? 0 : 1);
   assert_in_range(ndecisions[2], 1, 2);
