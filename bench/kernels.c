@@ -1,6 +1,7 @@
-/* Times the convolutions and linear layers of the models, one by one, in every way that can compute
-   them, and shows the way chosen by measuring (as training does at its start) and that of the rule.
-   Usage: see `usage`.  Each line is a pass of a layer; the ways take turns, times are medians. */
+/* Times the convolutions and linear layers of the models, one by one, with every algorithm that can
+   compute them, and shows the algorithm chosen by measuring (as training does at its start) and
+   that of the rule.  Usage: see `usage`.  Each line is a pass of a layer; the algorithms take
+   turns, times are medians. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +18,14 @@ static const char usage[] =
 
 enum { TURNS_MAX = 99 };
 
-/* A layer under test, with a layer object for each way. */
+/* A layer under test, with a layer object for each algorithm. */
 typedef struct {
   const layer *l;
   gt_layer_spec spec;
   void *x, *y, *dx, *dy; /* of the precision (linear: float32) */
   float *w, *dw, *b, *db, *work;
   gt_prepared_context *context;
-  gt_layer *ways[GT_WAYS];
+  gt_layer *algorithms[GT_ALGORITHMS];
 } bench;
 
 static const gt_kernels *automatic;
@@ -56,25 +57,25 @@ static gt_layer_spec spec_of(const layer *l, gt_precision precision) {
   return spec;
 }
 
-static bool can(const bench *b, gt_pass_id pass, int way) {
+static bool can(const bench *b, gt_pass_id pass, int algorithm) {
   if (pass == GT_PASS_INPUT && b->l->first) return false;
-  return gt_way_can(&b->spec, b->l->batch, pass, (gt_way)way);
+  return gt_algorithm_can(&b->spec, b->l->batch, pass, (gt_algorithm)algorithm);
 }
 
-static void open_ways(bench *b) {
+static void open_algorithms(bench *b) {
   size_t work = 0;
-  for (int way = 0; way < GT_WAYS; way++) {
-    gt_way ways[GT_PASSES];
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
+    gt_algorithm algorithms[GT_PASSES];
     bool any = false;
     for (int pass = 0; pass < GT_PASSES; pass++) {
-      const bool has = can(b, (gt_pass_id)pass, way);
-      ways[pass] = has ? (gt_way)way : GT_WAY_BLAS;
+      const bool has = can(b, (gt_pass_id)pass, algorithm);
+      algorithms[pass] = has ? (gt_algorithm)algorithm : GT_ALGORITHM_BLAS;
       any = any || has;
     }
     if (!any) continue;
-    b->ways[way] = gt_layer_create(automatic, &b->context, &b->spec, ways);
-    gt_layer_prepare(b->ways[way], b->l->batch);
-    const size_t needs = gt_layer_work(b->ways[way], b->l->batch);
+    b->algorithms[algorithm] = gt_layer_create(automatic, &b->context, &b->spec, algorithms);
+    gt_layer_prepare(b->algorithms[algorithm], b->l->batch);
+    const size_t needs = gt_layer_work(b->algorithms[algorithm], b->l->batch);
     if (needs > work) work = needs;
   }
   b->work = GT_NEW_ARRAY(float, work + 1);
@@ -91,23 +92,26 @@ static bench open_bench(const layer *l, gt_precision precision) {
   b.w = random_values(nw, GT_F32), b.dw = random_values(nw, GT_F32);
   b.b = l->bias ? random_values(s->K, GT_F32) : NULL,
   b.db = l->bias ? random_values(s->K, GT_F32) : NULL;
-  open_ways(&b);
+  open_algorithms(&b);
   return b;
 }
 
 static void close_bench(bench *b) {
   void *all[] = {b->x, b->y, b->dx, b->dy, b->w, b->dw, b->b, b->db, b->work};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
-  for (int way = 0; way < GT_WAYS; way++) gt_layer_close(b->ways[way]);
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+    gt_layer_close(b->algorithms[algorithm]);
   if (b->context) automatic->prepared()->close(b->context);
 }
 
-static void run(bench *b, int way, gt_pass_id pass) {
+static void run(bench *b, int algorithm, gt_pass_id pass) {
   const size_t N = b->l->batch;
-  if (pass == GT_PASS_FORWARD) gt_layer_forward(b->ways[way], b->y, b->x, b->w, b->b, N, b->work);
-  if (pass == GT_PASS_INPUT) gt_layer_backward_input(b->ways[way], b->dx, b->dy, b->w, N, b->work);
+  if (pass == GT_PASS_FORWARD)
+    gt_layer_forward(b->algorithms[algorithm], b->y, b->x, b->w, b->b, N, b->work);
+  if (pass == GT_PASS_INPUT)
+    gt_layer_backward_input(b->algorithms[algorithm], b->dx, b->dy, b->w, N, b->work);
   if (pass == GT_PASS_WEIGHT)
-    gt_layer_backward_weight(b->ways[way], b->dw, b->db, b->dy, b->x, N, b->work);
+    gt_layer_backward_weight(b->algorithms[algorithm], b->dw, b->db, b->dy, b->x, N, b->work);
 }
 
 /* ---- times ---- */
@@ -117,46 +121,46 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Medians in ms, 0: the pass has no such way.  A turn of a way takes at least a millisecond, and
-   the order varies. */
+/* Medians in ms, 0: the pass has no such algorithm.  A turn of an algorithm takes at least a
+   millisecond, and the order varies. */
 static void measure(bench *b, gt_pass_id pass, size_t turns, double *ms) {
-  static double times[GT_WAYS][TURNS_MAX];
+  static double times[GT_ALGORITHMS][TURNS_MAX];
   for (size_t turn = 0; turn < turns; turn++)
-    for (size_t i = 0; i < GT_WAYS; i++) {
-      const int way = (int)((i + turn) % GT_WAYS);
-      if (way == GT_WAY_RULE || !can(b, pass, way)) continue;
-      run(b, way, pass);
+    for (size_t i = 0; i < GT_ALGORITHMS; i++) {
+      const int algorithm = (int)((i + turn) % GT_ALGORITHMS);
+      if (algorithm == GT_ALGORITHM_RULE || !can(b, pass, algorithm)) continue;
+      run(b, algorithm, pass);
       const gt_ns start = gt_now();
       size_t times_run = 0;
       do {
-        run(b, way, pass);
+        run(b, algorithm, pass);
         times_run++;
       } while (gt_seconds(gt_now() - start) < 1e-3);
-      times[way][turn] = gt_seconds(gt_now() - start) * 1e3 / (double)times_run;
+      times[algorithm][turn] = gt_seconds(gt_now() - start) * 1e3 / (double)times_run;
     }
-  for (int way = 0; way < GT_WAYS; way++) {
-    const bool has = way != GT_WAY_RULE && can(b, pass, way);
-    if (has) qsort(times[way], turns, sizeof **times, by_value);
-    ms[way] = has ? times[way][turns / 2] : 0;
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
+    const bool has = algorithm != GT_ALGORITHM_RULE && can(b, pass, algorithm);
+    if (has) qsort(times[algorithm], turns, sizeof **times, by_value);
+    ms[algorithm] = has ? times[algorithm][turns / 2] : 0;
   }
 }
 
-static void report(bench *b, gt_pass_id pass, size_t turns, gt_way chosen) {
+static void report(bench *b, gt_pass_id pass, size_t turns, gt_algorithm chosen) {
   const gt_conv_shape *s = &b->spec.conv.shape;
   const double gflop = 2e-9 * (double)(b->l->batch * s->P * s->Q * s->K * s->R * s->S * s->C);
-  const gt_way rule = gt_layer_way(b->ways[GT_WAY_RULE], b->l->batch, pass);
-  double ms[GT_WAYS], best = 1e9;
+  const gt_algorithm rule = gt_layer_algorithm(b->algorithms[GT_ALGORITHM_RULE], b->l->batch, pass);
+  double ms[GT_ALGORITHMS], best = 1e9;
   measure(b, pass, turns, ms);
   printf("%-29s %-7s %7.4f", b->l->name, gt_pass_name(pass), gflop);
-  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) {
-    if (ms[way] > 0 && ms[way] < best) best = ms[way];
-    if (ms[way] > 0)
-      printf("  %9.4f %4.0f %%", ms[way], 100 * gflop / ms[way] * 1e3 / peak_gflops());
+  for (int algorithm = GT_ALGORITHM_RULE + 1; algorithm < GT_ALGORITHMS; algorithm++) {
+    if (ms[algorithm] > 0 && ms[algorithm] < best) best = ms[algorithm];
+    if (ms[algorithm] > 0)
+      printf("  %9.4f %4.0f %%", ms[algorithm], 100 * gflop / ms[algorithm] * 1e3 / peak_gflops());
     else
       printf("  %9s %6s", "-", "");
   }
-  printf("  %-10s %s  %-10s %s\n", gt_way_name(chosen), ms[chosen] > 1.05 * best ? "!" : " ",
-         gt_way_name(rule), ms[rule] > 1.05 * best ? "!" : " ");
+  printf("  %-10s %s  %-10s %s\n", gt_algorithm_name(chosen), ms[chosen] > 1.05 * best ? "!" : " ",
+         gt_algorithm_name(rule), ms[rule] > 1.05 * best ? "!" : " ");
   fflush(stdout);
 }
 
@@ -190,7 +194,7 @@ static void model(size_t first, size_t end, gt_precision precision, size_t turns
     const gt_choice *choice = gt_choices_find(&choices, &b.spec, b.l->batch);
     for (int pass = 0; pass < GT_PASSES; pass++)
       if (pass != GT_PASS_INPUT || !b.l->first)
-        report(&b, (gt_pass_id)pass, turns, choice->ways[pass]);
+        report(&b, (gt_pass_id)pass, turns, choice->algorithms[pass]);
     close_bench(&b);
   }
   if (choices.n > 0)
@@ -222,8 +226,8 @@ int main(int argc, char **argv) {
   printf("%s; peak %.1f GFLOP/s of f32 multiply-adds; %s\n", precision == GT_BF16 ? "bf16" : "f32",
          peak_gflops(), machine);
   printf("%-29s %-7s %7s", "layer", "pass", "GFLOP");
-  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++)
-    printf("  %9s %6s", gt_way_name((gt_way)way), "");
+  for (int algorithm = GT_ALGORITHM_RULE + 1; algorithm < GT_ALGORITHMS; algorithm++)
+    printf("  %9s %6s", gt_algorithm_name((gt_algorithm)algorithm), "");
   printf("  %-12s  %s\n", "chosen", "rule");
   for (size_t first = 0, end; first < sizeof layers / sizeof *layers; first = end) {
     end = model_end(first);

@@ -1,5 +1,5 @@
-/* Builds a model's graph as training does: with kernels auto, it first measures the ways of the
-   products. */
+/* Builds a model's graph as training does: with kernels auto, it first measures the algorithms of
+   the products. */
 #ifndef GEOTRAIN_BENCH_MEASURED_H
 #define GEOTRAIN_BENCH_MEASURED_H
 

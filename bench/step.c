@@ -22,7 +22,7 @@ typedef struct {
   const char *model, *kernels;
   size_t batch, rounds;
   gt_precision precision;
-  bool brief, measured; /* measured: the ways of the products, as training does */
+  bool brief, measured; /* measured: algorithms of the products, as training does */
 } options;
 
 static gt_sample_shape shape_of(const char *model) {

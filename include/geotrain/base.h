@@ -282,18 +282,18 @@ typedef struct {
 typedef struct {
   gt_state *to;
   const gt_state *from;
-} gt_state_way;
+} gt_state_direction;
 
 /* Adds the n fields in order (gt_state_add), or reads them (gt_state_get) and stops at the first
    error.  Saving never fails. */
-gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_field *fields,
-                          size_t n);
+gt_status gt_state_fields(gt_state_direction direction, const char *prefix,
+                          const gt_state_field *fields, size_t n);
 /* As gt_state_fields, for an array of fields. */
-#define GT_STATE_FIELDS(way, prefix, fields)                                                       \
-  gt_state_fields(way, prefix, fields, sizeof(fields) / sizeof *(fields))
+#define GT_STATE_FIELDS(direction, prefix, fields)                                                 \
+  gt_state_fields(direction, prefix, fields, sizeof(fields) / sizeof *(fields))
 /* Saves or loads n flags, stored as bytes, as gt_state_fields does. */
-gt_status gt_state_flags(gt_state_way way, const char *prefix, const char *name, bool *flags,
-                         size_t n);
+gt_status gt_state_flags(gt_state_direction direction, const char *prefix, const char *name,
+                         bool *flags, size_t n);
 void gt_state_close(gt_state *state);
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -195,7 +195,7 @@ bool gt_allreduce_waiting(const gt_allreduce *r);
 /* True if the region must not make a step: it waits, or has not caught up after a resume. */
 bool gt_allreduce_holds(const gt_allreduce *r);
 /* Saves or loads the state.  Names: "<owner>rounds/...", "<owner>inbox/...". */
-gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way);
+gt_status gt_allreduce_state(gt_allreduce *r, gt_state_direction direction);
 
 /* ---- broadcast: every other region gets each message once, in the order of its origin -------- */
 
@@ -214,6 +214,6 @@ gt_vec gt_broadcast_begin(gt_broadcast *b);
    which the body was computed. */
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
 /* Messages that are under way in this region; a mesh has none.  Names: "<owner>broadcast/...". */
-gt_status gt_broadcast_state(gt_broadcast *b, gt_state_way way);
+gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction);
 
 #endif

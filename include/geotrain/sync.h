@@ -110,8 +110,8 @@ typedef struct gt_sync_ops {
   /* Nothing is left to post; NULL: it never holds back anything. */
   bool (*drained)(const gt_sync *s);
   gt_status (*state)(
-      gt_sync *s,
-      gt_state_way way); /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
+      gt_sync *s, gt_state_direction
+                      direction); /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
 } gt_sync_ops;
 
 struct gt_sync {
@@ -137,6 +137,6 @@ void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
-gt_status gt_sync_state(gt_sync *s, gt_state_way way);
+gt_status gt_sync_state(gt_sync *s, gt_state_direction direction);
 
 #endif

@@ -161,18 +161,18 @@ typedef struct {
    convolution with oneDNN products. */
 typedef enum { GT_PASS_FORWARD, GT_PASS_INPUT, GT_PASS_WEIGHT, GT_PASSES } gt_pass_id;
 typedef enum {
-  GT_WAY_RULE,
-  GT_WAY_DIRECT,
-  GT_WAY_WINOGRAD,
-  GT_WAY_BLAS,
-  GT_WAY_DNN,
-  GT_WAY_DNN_GEMM,
-  GT_WAY_DNN_TURNED,
-  GT_WAY_DNN_WINOGRAD,
-  GT_WAYS
-} gt_way;
+  GT_ALGORITHM_RULE,
+  GT_ALGORITHM_DIRECT,
+  GT_ALGORITHM_WINOGRAD,
+  GT_ALGORITHM_BLAS,
+  GT_ALGORITHM_DNN,
+  GT_ALGORITHM_DNN_GEMM,
+  GT_ALGORITHM_DNN_TURNED,
+  GT_ALGORITHM_DNN_WINOGRAD,
+  GT_ALGORITHMS
+} gt_algorithm;
 /* Returns "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
-const char *gt_way_name(gt_way way);
+const char *gt_algorithm_name(gt_algorithm algorithm);
 const char *gt_pass_name(gt_pass_id pass); /* "forward", "input", "weight" */
 
 typedef struct gt_prepared_ops {
@@ -180,10 +180,10 @@ typedef struct gt_prepared_ops {
   void (*close)(gt_prepared_context *context);
   size_t (*bytes)(const gt_prepared_context *context); /* scratch in bytes */
 
-  /* ways (GT_PASSES): for each pass one of oneDNN's methods, or GT_WAY_RULE.  A pass with any other
-     method is not prepared. */
+  /* algorithms (GT_PASSES): for each pass one of oneDNN's methods, or GT_ALGORITHM_RULE.  A pass
+     with any other method is not prepared. */
   gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec,
-                                   const gt_way *ways);
+                                   const gt_algorithm *algorithms);
   void (*conv_close)(gt_prepared_conv *conv);
   void (*conv_prepare)(gt_prepared_conv *conv, size_t N);
   void (*conv_forward)(gt_prepared_conv *conv, void *y, const void *x, const float *w,
@@ -194,8 +194,8 @@ typedef struct gt_prepared_ops {
                                const void *x, size_t N);
   /* The method that the rule selects for a pass with batches of N; and whether a method can compute
      the pass. */
-  gt_way (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
-  bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
+  gt_algorithm (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
+  bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_algorithm algorithm);
 
   /* A linear layer; activations in float32, products in `precision`. */
   gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O, bool bias,
@@ -415,16 +415,16 @@ typedef struct {
 } gt_layer_spec;
 
 /* True if this build can compute a pass of the layer with this method. */
-bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way);
+bool gt_algorithm_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_algorithm algorithm);
 
 /* A layer whose passes are computed by a table's rule or with chosen methods.  In float32 all
    methods use the same layouts of activations and weights, so each pass can use a different one. */
 typedef struct gt_layer gt_layer;
-/* Creates a layer.  ways: NULL, or one for each pass (GT_WAY_RULE: by rule).  *context belongs to
-   the graph; it is created when first needed, and must outlive its layers.  The caller closes the
-   layer. */
+/* Creates a layer.  algorithms: NULL, or one for each pass (GT_ALGORITHM_RULE: by rule).  *context
+   belongs to the graph; it is created when first needed, and must outlive its layers.  The caller
+   closes the layer. */
 gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context,
-                          const gt_layer_spec *spec, const gt_way *ways);
+                          const gt_layer_spec *spec, const gt_algorithm *algorithms);
 void gt_layer_close(gt_layer *layer);
 /* Return the type of the output, and scratch in floats; prepare for batches of N. */
 gt_precision gt_layer_type(const gt_layer *layer);
@@ -439,9 +439,9 @@ void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const fl
                              float *work);
 void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x,
                               size_t N, float *work);
-/* Returns the method that computes a pass of a batch of N (GT_WAY_RULE: plain loops), and its
+/* Returns the method that computes a pass of a batch of N (GT_ALGORITHM_RULE: plain loops), and its
    name. */
-gt_way gt_layer_way(const gt_layer *layer, size_t N, gt_pass_id pass);
+gt_algorithm gt_layer_algorithm(const gt_layer *layer, size_t N, gt_pass_id pass);
 const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
 
 /* ---- choices --------------------------------------------------------------------------------- */
@@ -451,8 +451,8 @@ const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
 typedef struct {
   gt_layer_spec layer;
   size_t batch;
-  gt_way ways[GT_PASSES];
-  double seconds[GT_PASSES][GT_WAYS];
+  gt_algorithm algorithms[GT_PASSES];
+  double seconds[GT_PASSES][GT_ALGORITHMS];
 } gt_choice;
 
 /* The choices for one machine, identified by gt_machine_key.  They are not valid on others. */

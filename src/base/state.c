@@ -93,24 +93,24 @@ gt_status gt_state_get(const gt_state *state, const char *prefix, const char *na
   return GT_OK;
 }
 
-gt_status gt_state_fields(gt_state_way way, const char *prefix, const gt_state_field *fields,
-                          size_t n) {
+gt_status gt_state_fields(gt_state_direction direction, const char *prefix,
+                          const gt_state_field *fields, size_t n) {
   for (const gt_state_field *f = fields; f < fields + n; f++)
-    if (f->name && way.to)
-      gt_state_add(way.to, prefix, f->name, f->type, f->data, f->count);
+    if (f->name && direction.to)
+      gt_state_add(direction.to, prefix, f->name, f->type, f->data, f->count);
     else if (f->name && f->data)
-      GT_TRY(gt_state_get(way.from, prefix, f->name, f->type, f->data, f->count));
+      GT_TRY(gt_state_get(direction.from, prefix, f->name, f->type, f->data, f->count));
   return GT_OK;
 }
 
-gt_status gt_state_flags(gt_state_way way, const char *prefix, const char *name, bool *flags,
-                         size_t n) {
-  if (way.to) {
-    gt_state_add(way.to, prefix, name, GT_TYPE_U8, flags, n);
+gt_status gt_state_flags(gt_state_direction direction, const char *prefix, const char *name,
+                         bool *flags, size_t n) {
+  if (direction.to) {
+    gt_state_add(direction.to, prefix, name, GT_TYPE_U8, flags, n);
     return GT_OK;
   }
   uint8_t *bytes = GT_NEW_ARRAY(uint8_t, n);
-  const gt_status status = gt_state_get(way.from, prefix, name, GT_TYPE_U8, bytes, n);
+  const gt_status status = gt_state_get(direction.from, prefix, name, GT_TYPE_U8, bytes, n);
   for (size_t i = 0; i < n; i++) flags[i] = bytes[i] != 0;
   gt_free(bytes);
   return status;

@@ -345,11 +345,11 @@ static bool central_settled(const gt_allreduce *r) {
 /* ---- state ----------------------------------------------------------------------------------- */
 
 /* The counts are saved as they are. */
-static gt_status counts_state(central *t, const char *prefix, gt_state_way way) {
+static gt_status counts_state(central *t, const char *prefix, gt_state_direction direction) {
   int64_t all[COUNTS];
   bool fit = true;
   const gt_state_field field = {"counts", GT_TYPE_I64, &t->n, COUNTS};
-  GT_TRY(gt_state_fields(way, prefix, &field, 1));
+  GT_TRY(gt_state_fields(direction, prefix, &field, 1));
   memcpy(all, &t->n, sizeof all);
   for (size_t i = 0; i < COUNTS; i++) fit &= all[i] >= 0 && all[i] <= MOST;
   if (fit && t->n.sent <= t->n.posts && t->n.got <= t->n.copies &&
@@ -363,34 +363,34 @@ static gt_status counts_state(central *t, const char *prefix, gt_state_way way) 
 }
 
 /* Parts that have been sent are in messages. */
-static gt_status parts_state(central *t, const char *prefix, gt_state_way way) {
+static gt_status parts_state(central *t, const char *prefix, gt_state_direction direction) {
   const int64_t given = t->n.given;
   char part[96];
-  if (way.from) t->n.given = 0;
+  if (direction.from) t->n.given = 0;
   for (int64_t i = 0; i < given; i++) {
-    own_part *p = way.from ? add_part(t) : &t->parts[i];
+    own_part *p = direction.from ? add_part(t) : &t->parts[i];
     const gt_state_field fields[] = {
         {"about", GT_TYPE_I64, p->about, 2},
         {i >= t->n.sent ? "data" : NULL, GT_TYPE_F32, p->x.data, p->x.n}};
     snprintf(part, sizeof part, "%spart/%lld/", prefix, (long long)i);
-    GT_TRY(GT_STATE_FIELDS(way, part, fields));
+    GT_TRY(GT_STATE_FIELDS(direction, part, fields));
   }
   return GT_OK;
 }
 
-static gt_status central_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
+static gt_status central_state(gt_allreduce *r, const char *prefix, gt_state_direction direction) {
   central *t = of(r);
   const size_t n = r->base.x->spec.nregions;
-  GT_TRY(counts_state(t, prefix, way));
-  GT_TRY(parts_state(t, prefix, way));
+  GT_TRY(counts_state(t, prefix, direction));
+  GT_TRY(parts_state(t, prefix, direction));
   const gt_state_field fields[] = {
       {"weight", GT_TYPE_F64, &t->weight, 1},
       {t->n.got > 0 ? "mean" : NULL, GT_TYPE_F32, r->mean.data, r->mean.n},
       {"here", GT_TYPE_I64, t->here, n},
       {"whole", GT_TYPE_I64, t->whole, n}};
-  GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
+  GT_TRY(GT_STATE_FIELDS(direction, prefix, fields));
   for (size_t i = 0; i < n; i++) t->partial[i] = t->here[i] < t->whole[i];
-  return gt_inbox_state(&t->rounds.inbox, r->base.spec.owner, way);
+  return gt_inbox_state(&t->rounds.inbox, r->base.spec.owner, direction);
 }
 
 static const gt_allreduce_ops central_allreduce = {

@@ -115,7 +115,7 @@ void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way) {
+gt_status gt_allreduce_state(gt_allreduce *r, gt_state_direction direction) {
   char prefix[64];
   const gt_state_field counters[] = {{"own", GT_TYPE_I64, &r->own, 1},
                                      {"posted", GT_TYPE_I64, &r->posted, 1},
@@ -123,14 +123,14 @@ gt_status gt_allreduce_state(gt_allreduce *r, gt_state_way way) {
                                      {"samples", GT_TYPE_I64, &r->samples, 1},
                                      {"over", GT_TYPE_I64, &r->over, 1}};
   snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
-  GT_TRY(GT_STATE_FIELDS(way, prefix, counters));
-  if (way.from) {
+  GT_TRY(GT_STATE_FIELDS(direction, prefix, counters));
+  if (direction.from) {
     ops_of(r)->again(r);
     r->rejoins = r->over != 0;
     r->floor = r->applied;
     r->unheard = r->base.x->spec.nregions - 1;
   }
-  return ops_of(r)->state(r, prefix, way);
+  return ops_of(r)->state(r, prefix, direction);
 }
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
@@ -175,8 +175,8 @@ void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples) {
   cast_ops_of(b)->post(b, &b->filling);
 }
 
-gt_status gt_broadcast_state(gt_broadcast *b, gt_state_way way) {
+gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction) {
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%sbroadcast/", b->base.spec.owner);
-  return cast_ops_of(b)->state ? cast_ops_of(b)->state(b, prefix, way) : GT_OK;
+  return cast_ops_of(b)->state ? cast_ops_of(b)->state(b, prefix, direction) : GT_OK;
 }

@@ -93,37 +93,37 @@ bool gt_inbox_empty(const gt_inbox *inbox) {
 
 /* A message of the peer; slots of messages that are loaded are new. */
 static gt_status message_state(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix,
-                               gt_state_way way) {
+                               gt_state_direction direction) {
   const gt_state_field pieces[] = {{"weight", GT_TYPE_F64, &slot->weight, 1},
                                    {"floats", GT_TYPE_I64, &slot->floats, 1}};
   const gt_state_field value = {"value", GT_TYPE_I64, &slot->value, 1};
-  if (way.from) slot->floats = (int64_t)inbox->n;
-  GT_TRY(gt_state_fields(way, prefix, &value, 1));
-  if (inbox->pieces) GT_TRY(GT_STATE_FIELDS(way, prefix, pieces));
+  if (direction.from) slot->floats = (int64_t)inbox->n;
+  GT_TRY(gt_state_fields(direction, prefix, &value, 1));
+  if (inbox->pieces) GT_TRY(GT_STATE_FIELDS(direction, prefix, pieces));
   if (slot->floats < 0 || (uint64_t)slot->floats > inbox->n)
     return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; expected 0 to %zu", prefix,
                    (long long)slot->floats, inbox->n);
   slot->vec.n = (size_t)slot->floats;
   const gt_state_field data = {"data", GT_TYPE_F32, slot->vec.data, slot->vec.n};
-  return slot->vec.n ? gt_state_fields(way, prefix, &data, 1) : GT_OK;
+  return slot->vec.n ? gt_state_fields(direction, prefix, &data, 1) : GT_OK;
 }
 
-gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_way way) {
+gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_direction direction) {
   char prefix[64];
   for (size_t peer = 0; peer < inbox->nregions; peer++) {
     gt_inbox_queue *queue = &inbox->queues[peer];
     int64_t count = queue->count;
-    const gt_state_field field = {"count", GT_TYPE_I64, way.to ? &queue->count : &count, 1};
-    while (way.from && queue->count) gt_inbox_pop(inbox, peer);
+    const gt_state_field field = {"count", GT_TYPE_I64, direction.to ? &queue->count : &count, 1};
+    while (direction.from && queue->count) gt_inbox_pop(inbox, peer);
     snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
-    GT_TRY(gt_state_fields(way, prefix, &field, 1));
+    GT_TRY(gt_state_fields(direction, prefix, &field, 1));
     if (count < 0)
       return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; expected 0 or more", prefix,
                      (long long)count);
     for (int64_t k = 0; k < count; k++) {
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
-      GT_TRY(
-          message_state(inbox, way.from ? add_slot(inbox, peer) : slot_at(queue, k), prefix, way));
+      GT_TRY(message_state(inbox, direction.from ? add_slot(inbox, peer) : slot_at(queue, k),
+                           prefix, direction));
     }
   }
   return GT_OK;

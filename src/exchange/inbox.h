@@ -47,6 +47,6 @@ int64_t gt_inbox_count(const gt_inbox *inbox, size_t peer);
 bool gt_inbox_empty(const gt_inbox *inbox);
 /* Names: "<owner>inbox/<peer>/count", "<owner>inbox/<peer>/<k>/value" ".../data", and
    ".../weight" where it has one. */
-gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_way way);
+gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_direction direction);
 
 #endif

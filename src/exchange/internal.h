@@ -161,7 +161,7 @@ typedef struct {
   void (*part)(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
   bool (*answered)(const gt_allreduce *r);
   void (*answer)(gt_allreduce *r, gt_vec made);
-  gt_status (*state)(gt_allreduce *r, const char *prefix, gt_state_way way);
+  gt_status (*state)(gt_allreduce *r, const char *prefix, gt_state_direction direction);
 } gt_allreduce_ops;
 
 /* Every other region is done, and all rounds that they contributed to have been applied. */
@@ -198,7 +198,7 @@ typedef struct {
   void (*progress)(gt_broadcast *b, size_t region);
   bool (*drained)(const gt_broadcast *b);
   bool (*settled)(const gt_broadcast *b);
-  gt_status (*state)(gt_broadcast *b, const char *prefix, gt_state_way way);
+  gt_status (*state)(gt_broadcast *b, const char *prefix, gt_state_direction direction);
 } gt_broadcast_ops;
 
 /* ---- topologies ------------------------------------------------------------------------------ */

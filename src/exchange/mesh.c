@@ -78,9 +78,9 @@ static bool rounds_settled(const gt_allreduce *r) {
   return gt_inbox_empty(inbox_of(r));
 }
 
-static gt_status rounds_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
+static gt_status rounds_state(gt_allreduce *r, const char *prefix, gt_state_direction direction) {
   (void)prefix;
-  return gt_inbox_state(&of(r)->inbox, r->base.spec.owner, way);
+  return gt_inbox_state(&of(r)->inbox, r->base.spec.owner, direction);
 }
 
 static const gt_allreduce_ops mesh_allreduce = {

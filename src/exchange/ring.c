@@ -219,18 +219,18 @@ static int64_t turns_begun(const gt_allreduce *r) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static gt_status turns_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
+static gt_status turns_state(gt_allreduce *r, const char *prefix, gt_state_direction direction) {
   turns *t = of(r);
   const gt_state_field fields[] = {{"started", GT_TYPE_I64, &t->started, 1},
                                    {"step", GT_TYPE_I64, &t->step, 1},
                                    {"weight", GT_TYPE_F64, &t->weight, 1}},
                        mean = {"mean", GT_TYPE_F32, r->mean.data, r->mean.n};
-  GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
+  GT_TRY(GT_STATE_FIELDS(direction, prefix, fields));
   if (t->step < 0 || (uint64_t)t->step >= 2 * nregions_of(t))
     return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; expected 0 to %zu", prefix,
                    (long long)t->step, 2 * nregions_of(t) - 1);
-  if (t->step > 0) GT_TRY(gt_state_fields(way, prefix, &mean, 1));
-  return gt_inbox_state(&t->inbox, r->base.spec.owner, way);
+  if (t->step > 0) GT_TRY(gt_state_fields(direction, prefix, &mean, 1));
+  return gt_inbox_state(&t->inbox, r->base.spec.owner, direction);
 }
 
 static const gt_allreduce_ops ring_allreduce = {

@@ -285,44 +285,45 @@ static bool casts_settled(const gt_broadcast *b) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static gt_status posts_state(casts *c, const char *prefix, gt_state_way way) {
+static gt_status posts_state(casts *c, const char *prefix, gt_state_direction direction) {
   const size_t n = x_of(c)->spec.nregions, ndue = x_of(c)->tree.nneighbours * n;
   const gt_state_field posted = {"posted", GT_TYPE_I64, &c->base.posted, 1};
-  GT_TRY(gt_state_fields(way, prefix, &posted, 1));
+  GT_TRY(gt_state_fields(direction, prefix, &posted, 1));
   if (!c->due) return GT_OK;
-  GT_TRY(gt_state_flags(way, prefix, "due", c->due, ndue));
-  for (size_t i = 0; way.from && i < ndue; i++) c->ndue[i / n] += c->due[i];
+  GT_TRY(gt_state_flags(direction, prefix, "due", c->due, ndue));
+  for (size_t i = 0; direction.from && i < ndue; i++) c->ndue[i / n] += c->due[i];
   return GT_OK;
 }
 
 /* A vector that has memory only where it is of use. */
 static gt_status body_state(casts *c, gt_vec *v, bool there, const char *prefix, const char *name,
-                            gt_state_way way) {
+                            gt_state_direction direction) {
   if (!there) return GT_OK;
   give_body(c, v);
   const gt_state_field field = {name, GT_TYPE_F32, v->data, v->n};
-  return gt_state_fields(way, prefix, &field, 1);
+  return gt_state_fields(direction, prefix, &field, 1);
 }
 
-static gt_status origin_state(casts *c, size_t r, const char *prefix, gt_state_way way) {
+static gt_status origin_state(casts *c, size_t r, const char *prefix,
+                              gt_state_direction direction) {
   origin *o = &c->origins[r];
   char name[3][32];
   static const char *const parts[] = {"numbers", "next", "last"};
   for (size_t i = 0; i < 3; i++) snprintf(name[i], sizeof name[i], "%zu/%s", r, parts[i]);
   const gt_state_field numbers = {name[0], GT_TYPE_I64, &o->got, ORIGIN_NUMBERS};
-  GT_TRY(gt_state_fields(way, prefix, &numbers, 1));
+  GT_TRY(gt_state_fields(direction, prefix, &numbers, 1));
   if (o->got < 0 || (uint64_t)o->got >= c->pieces)
     return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; expected fewer than %zu", prefix,
                    name[0], (long long)o->got, c->pieces);
-  GT_TRY(body_state(c, &o->next, o->got > 0, prefix, name[1], way));
-  return body_state(c, &o->last, is_due(c, r), prefix, name[2], way);
+  GT_TRY(body_state(c, &o->next, o->got > 0, prefix, name[1], direction));
+  return body_state(c, &o->last, is_due(c, r), prefix, name[2], direction);
 }
 
-static gt_status casts_state(gt_broadcast *b, const char *prefix, gt_state_way way) {
+static gt_status casts_state(gt_broadcast *b, const char *prefix, gt_state_direction direction) {
   casts *c = of(b);
-  if (way.from) GT_TRY(posts_state(c, prefix, way));
-  for (size_t r = 0; r < x_of(c)->spec.nregions; r++) GT_TRY(origin_state(c, r, prefix, way));
-  return way.to ? posts_state(c, prefix, way) : GT_OK;
+  if (direction.from) GT_TRY(posts_state(c, prefix, direction));
+  for (size_t r = 0; r < x_of(c)->spec.nregions; r++) GT_TRY(origin_state(c, r, prefix, direction));
+  return direction.to ? posts_state(c, prefix, direction) : GT_OK;
 }
 
 const gt_broadcast_ops gt_tree_broadcast = {

@@ -286,7 +286,7 @@ static int64_t sums_begun(const gt_allreduce *r) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_way way) {
+static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_direction direction) {
   sums *t = of(r);
   const gt_state_field taken = {"taken", GT_TYPE_I64, t->taken, tree_of(t)->nterms},
                        mean = {"mean", GT_TYPE_F32, r->mean.data, r->mean.n},
@@ -296,16 +296,16 @@ static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_way wa
                                    {"got", GT_TYPE_I64, &t->got, 1},
                                    {"total", GT_TYPE_F64, &t->total, 1},
                                    {"weight", GT_TYPE_F64, &t->weight, 1}};
-  GT_TRY(gt_state_fields(way, prefix, &taken, 1));
-  GT_TRY(gt_state_flags(way, prefix, "takes", t->takes, tree_of(t)->nterms));
-  GT_TRY(GT_STATE_FIELDS(way, prefix, fields));
+  GT_TRY(gt_state_fields(direction, prefix, &taken, 1));
+  GT_TRY(gt_state_flags(direction, prefix, "takes", t->takes, tree_of(t)->nterms));
+  GT_TRY(GT_STATE_FIELDS(direction, prefix, fields));
   if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces ||
       (uint64_t)t->added >= t->pieces + (t->adding == 0))
     return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; expected fewer than %zu",
                    prefix, (long long)t->got, (long long)t->added, t->pieces);
-  if (t->got > 0) GT_TRY(gt_state_fields(way, prefix, &mean, 1));
-  if (way.from) t->clear = 0;
-  return gt_inbox_state(&t->inbox, r->base.spec.owner, way);
+  if (t->got > 0) GT_TRY(gt_state_fields(direction, prefix, &mean, 1));
+  if (direction.from) t->clear = 0;
+  return gt_inbox_state(&t->inbox, r->base.spec.owner, direction);
 }
 
 const gt_allreduce_ops gt_tree_allreduce = {

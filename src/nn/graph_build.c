@@ -143,8 +143,8 @@ void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
   op->spec = layer_of(graph, op, linear);
   const gt_choice *choice =
       graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch * op->rows) : NULL;
-  op->layer =
-      gt_layer_create(graph->kernels, &graph->context, &op->spec, choice ? choice->ways : NULL);
+  op->layer = gt_layer_create(graph->kernels, &graph->context, &op->spec,
+                              choice ? choice->algorithms : NULL);
   op->type = gt_layer_type(op->layer);
 }
 

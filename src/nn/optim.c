@@ -169,26 +169,26 @@ static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_sta
 }
 
 /* Saves or loads the step count and the arrays. */
-static gt_status fields_of(gt_optim *optim, const char *prefix, gt_state_way way) {
+static gt_status fields_of(gt_optim *optim, const char *prefix, gt_state_direction direction) {
   gt_state_field fields[GT_OPTIM_STATES + 1] = {{"steps", GT_TYPE_I64, &optim->steps, 1}};
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (uses(optim, i))
       fields[i + 1] =
           (gt_state_field){optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n};
-  return GT_STATE_FIELDS(way, prefix, fields);
+  return GT_STATE_FIELDS(direction, prefix, fields);
 }
 
 void gt_optim_save(gt_optim *optim, const char *owner, gt_state *state) {
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%soptim/", owner);
-  (void)fields_of(optim, prefix, (gt_state_way){.to = state});
+  (void)fields_of(optim, prefix, (gt_state_direction){.to = state});
   save_schedule(optim, prefix, state);
 }
 
 gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *state) {
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%soptim/", owner);
-  GT_TRY(fields_of(optim, prefix, (gt_state_way){.from = state}));
+  GT_TRY(fields_of(optim, prefix, (gt_state_direction){.from = state}));
   if (optim->steps < 0)
     return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; expected 0 or more", prefix,
                    (long long)optim->steps);

@@ -137,7 +137,7 @@ static void save_order(gt_state *state, const char *name, const gt_pipe_schedule
 }
 
 /* What is saved as it is. */
-static gt_status fields_of(gt_pipe_adapt *a, gt_state_way way) {
+static gt_status fields_of(gt_pipe_adapt *a, gt_state_direction direction) {
   const size_t links = a->n * a->n, costs = links * sizeof(gt_pipe_cost) / sizeof(double);
   const gt_state_field fields[] = {{"counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS},
                                    {"progress", GT_TYPE_F64, &a->progress, ADAPT_PROGRESS},
@@ -148,15 +148,15 @@ static gt_status fields_of(gt_pipe_adapt *a, gt_state_way way) {
                                    {"last", GT_TYPE_F64, a->last, costs},
                                    {"recent", GT_TYPE_F64, a->recent, costs * GT_PIPE_ADAPT_PAST},
                                    {"took", GT_TYPE_F64, a->took, GT_PIPE_ADAPT_PAST}};
-  return GT_STATE_FIELDS(way, PREFIX, fields);
+  return GT_STATE_FIELDS(direction, PREFIX, fields);
 }
 
 void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
-  const gt_state_way way = {.to = state};
+  const gt_state_direction direction = {.to = state};
   a->version = VERSION;
   gt_state_add(state, PREFIX, "version", GT_TYPE_I64, &a->version, 1);
   gt_state_add(state, PREFIX, "start", GT_TYPE_U8, a->hash, sizeof a->hash - 1);
-  (void)fields_of(a, way);
+  (void)fields_of(a, direction);
   save_order(state, "found", a->orders[ADAPT_FOUND], a->codes[0]);
   save_order(state, "better", a->orders[ADAPT_BETTER], a->codes[2]);
   save_why(&a->next_why, a->saved_why);
@@ -217,7 +217,7 @@ gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state, bool *used
   GT_TRY(gt_state_get(state, PREFIX, "start", GT_TYPE_U8, hash, sizeof hash - 1));
   *used = strcmp(hash, a->hash) == 0 && is_own(a, state);
   if (!*used) return GT_OK;
-  GT_TRY(fields_of(a, (gt_state_way){.from = state}));
+  GT_TRY(fields_of(a, (gt_state_direction){.from = state}));
   if (a->counts.rested < 0 || a->counts.off < 0 || a->counts.seen < 0 || a->counts.force < 0 ||
       a->counts.force >= ADAPT_ORDERS)
     return GT_FAIL(GT_ERR_CKPT, PREFIX "counts has a number that cannot be");

@@ -1,4 +1,4 @@
-/* What the files of pipe share: facts of a kind of schedule, the ways of messages, the run in
+/* What the files of pipe share: facts of a kind of schedule, the routes of messages, the run in
    simulated time, the choice of the best.  Each file calls only those before it: schedule, run,
    evaluate, the kinds, list. */
 #ifndef GEOTRAIN_PIPE_INTERNAL_H
@@ -44,7 +44,7 @@ gt_pipe_worth gt_pipe_offer(gt_pipe_best *best, gt_pipe_schedule *schedule);
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* A message's way. */
+/* A message's route. */
 typedef struct {
   size_t from, to; /* stages */
   double bytes;
@@ -52,8 +52,8 @@ typedef struct {
   /* Between regions: the link; NULL: there is none. */
   const gt_link_spec *link;
   size_t from_region, to_region;
-} gt_pipe_way;
-gt_pipe_way gt_pipe_way_of(const gt_pipe_problem *problem, const gt_pipe_message *message);
+} gt_pipe_route;
+gt_pipe_route gt_pipe_route_of(const gt_pipe_problem *problem, const gt_pipe_message *message);
 
 /* ---- the run --------------------------------------------------------------------------------- */
 

@@ -328,21 +328,21 @@ gt_status gt_pipe_region_done(gt_pipe_region *region, size_t worker) {
 }
 
 gt_status gt_pipe_region_message(gt_pipe_region *region, gt_pipe_packet *packet) {
-  gt_pipe_packet_way way;
-  GT_TRY(gt_pipe_packet_check(region, packet, &way));
+  gt_pipe_packet_route route;
+  GT_TRY(gt_pipe_packet_check(region, packet, &route));
   packet->buffer = GT_PIPE_NONE;
   packet->at = 0;
   if (packet->forward_only && packet->gradient) {
-    gt_pipe_held *held = gt_pipe_held_of(way.side, packet->step, packet->micro);
-    held->of[way.peer] = 1;
+    gt_pipe_held *held = gt_pipe_held_of(route.side, packet->step, packet->micro);
+    held->of[route.peer] = 1;
     read_once(held);
   } else {
-    gt_pipe_held *held = input_of(way.side, packet->step, packet->micro, packet->forward_only);
-    packet->buffer = gt_pipe_held_buffer(way.side, held);
-    packet->at = way.side->peers[way.peer].here;
+    gt_pipe_held *held = input_of(route.side, packet->step, packet->micro, packet->forward_only);
+    packet->buffer = gt_pipe_held_buffer(route.side, held);
+    packet->at = route.side->peers[route.peer].here;
     region->host.land(region->host.ctx, packet);
-    take_part(region, way.worker, packet->gradient * region->layout->chunks + way.chunk, held,
-              way.peer, 0);
+    take_part(region, route.worker, packet->gradient * region->layout->chunks + route.chunk, held,
+              route.peer, 0);
   }
   go_on(region);
   return GT_OK;

@@ -97,8 +97,8 @@ typedef struct {
   gt_pipe_worker *worker;
   gt_pipe_side *side;
   size_t chunk, peer;
-} gt_pipe_packet_way;
+} gt_pipe_packet_route;
 gt_status gt_pipe_packet_check(gt_pipe_region *region, const gt_pipe_packet *packet,
-                               gt_pipe_packet_way *way);
+                               gt_pipe_packet_route *route);
 
 #endif

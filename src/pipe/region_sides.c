@@ -176,22 +176,22 @@ static gt_status check_stages(const gt_pipe_region *region, const gt_pipe_packet
 }
 
 static gt_status check_samples(gt_pipe_region *region, const gt_pipe_packet *p,
-                               gt_pipe_packet_way *way) {
+                               gt_pipe_packet_route *route) {
   const gt_pipe_layout *l = region->layout;
   const bool empty = p->forward_only && p->gradient;
-  way->worker = &region->workers[p->to_worker];
-  way->chunk = p->span / l->stages;
-  way->side = empty ? &way->worker->out[way->chunk]
-                    : &way->worker->in[p->gradient * l->chunks + way->chunk];
+  route->worker = &region->workers[p->to_worker];
+  route->chunk = p->span / l->stages;
+  route->side = empty ? &route->worker->out[route->chunk]
+                      : &route->worker->in[p->gradient * l->chunks + route->chunk];
   const size_t replica = p->from_worker - l->places[p->from_stage].first_worker;
-  if (replica < way->side->replica || replica - way->side->replica >= way->side->npeers)
+  if (replica < route->side->replica || replica - route->side->replica >= route->side->npeers)
     return refuse(region, p, "the two have no samples in common");
-  way->peer = replica - way->side->replica;
-  const gt_pipe_peer *peer = &way->side->peers[way->peer];
+  route->peer = replica - route->side->replica;
+  const gt_pipe_peer *peer = &route->side->peers[route->peer];
   if (p->first != peer->first || p->count != peer->count)
     return refuse(region, p, "it has %zu samples from %zu on; expected %zu from %zu on", p->count,
                   p->first, peer->count, peer->first);
-  const size_t bytes = empty ? 0 : peer->count * way->side->bytes;
+  const size_t bytes = empty ? 0 : peer->count * route->side->bytes;
   if (p->bytes != bytes)
     return refuse(region, p, "it has %zu bytes; expected %zu", p->bytes, bytes);
   return GT_OK;
@@ -207,8 +207,8 @@ static size_t micro_batches_of(const gt_pipe_region *region, const gt_pipe_worke
 /* A worker gets nothing of its next step but inputs of the first chunk, and those when it has run F
    of all micro-batches of its step: the sender has ended that step. */
 static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *p,
-                            const gt_pipe_packet_way *way) {
-  const gt_pipe_worker *w = way->worker;
+                            const gt_pipe_packet_route *route) {
+  const gt_pipe_worker *w = route->worker;
   size_t most = region->layout->micro_batches;
   if (p->step < w->step || (p->step == w->step && !w->runs))
     return refuse(region, p, "the worker has ended that step");
@@ -221,7 +221,7 @@ static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *
     if (p->step - 1 > w->step)
       return refuse(region, p, "it is too early: the worker's next step is %lld",
                     (long long)w->step + 1);
-    if (p->gradient || way->chunk > 0)
+    if (p->gradient || route->chunk > 0)
       return refuse(region, p, "it is too early: the worker has not begun that step");
     if (w->runs && w->ended < micro_batches_of(region, w))
       return refuse(region, p, "it is too early: the worker has not run F of all of step %lld",
@@ -234,36 +234,36 @@ static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *
 /* Has F of the receiving span ended, which must come before any answer to it?  Of a micro-batch
    whose B has ended, nobody asks. */
 static bool ran_forward(const gt_pipe_region *region, const gt_pipe_packet *p,
-                        const gt_pipe_packet_way *way) {
-  const gt_pipe_worker *w = way->worker;
+                        const gt_pipe_packet_route *route) {
+  const gt_pipe_worker *w = route->worker;
   if (w->busy && w->pass.kind == GT_PASS_F && w->pass.span == p->span && w->pass.micro == p->micro)
     return false;
-  if (p->forward_only) return p->micro < w->next[way->chunk];
-  return w->slot_of[way->chunk * region->layout->micro_batches + p->micro] != GT_PIPE_NONE;
+  if (p->forward_only) return p->micro < w->next[route->chunk];
+  return w->slot_of[route->chunk * region->layout->micro_batches + p->micro] != GT_PIPE_NONE;
 }
 
 /* Input that is no more held has been read. */
-static bool was_read(const gt_pipe_packet *p, const gt_pipe_packet_way *way) {
-  const gt_pipe_worker *w = way->worker;
+static bool was_read(const gt_pipe_packet *p, const gt_pipe_packet_route *route) {
+  const gt_pipe_worker *w = route->worker;
   if (p->step != w->step) return false;
-  if (p->forward_only) return p->micro < w->next[way->chunk];
+  if (p->forward_only) return p->micro < w->next[route->chunk];
   const gt_pipe_message message = {p->gradient, p->span, p->micro};
   return gt_pipe_has(&w->progress, &message);
 }
 
 gt_status gt_pipe_packet_check(gt_pipe_region *region, const gt_pipe_packet *packet,
-                               gt_pipe_packet_way *way) {
+                               gt_pipe_packet_route *route) {
   const gt_pipe_packet *p = packet;
   GT_TRY(check_stages(region, p));
-  GT_TRY(check_samples(region, p, way));
-  GT_TRY(check_step(region, p, way));
-  const gt_pipe_held *held = gt_pipe_held_of(way->side, p->step, p->micro);
-  if (held ? held->of[way->peer] > 0 : was_read(p, way))
+  GT_TRY(check_samples(region, p, route));
+  GT_TRY(check_step(region, p, route));
+  const gt_pipe_held *held = gt_pipe_held_of(route->side, p->step, p->micro);
+  if (held ? held->of[route->peer] > 0 : was_read(p, route))
     return refuse(region, p, "it has come before");
-  if (p->gradient && !ran_forward(region, p, way))
+  if (p->gradient && !ran_forward(region, p, route))
     return refuse(region, p, "the worker has not run F of it");
-  if (!held && !gt_pipe_held_room(way->side))
-    return refuse(region, p, "all of its %zu landing buffers are in use", way->side->count);
+  if (!held && !gt_pipe_held_room(route->side))
+    return refuse(region, p, "all of its %zu landing buffers are in use", route->side->count);
   if (held && held->forward_only != p->forward_only)
     return refuse(region, p, "other parts say that the step is %s",
                   p->forward_only ? "no evaluation" : "an evaluation");

@@ -9,41 +9,41 @@
 
 #define DEPTH_ROUNDING 1e-9
 
-/* ---- the ways of messages -------------------------------------------------------------------- */
+/* ---- the routes of messages ------------------------------------------------------------------ */
 
 static double hop_s(const gt_pipe_hop *hop, double bytes) {
   return hop->delay_s + (hop->bandwidth_bps > 0.0 ? 8.0 * bytes / hop->bandwidth_bps : 0.0);
 }
 
-gt_pipe_way gt_pipe_way_of(const gt_pipe_problem *problem, const gt_pipe_message *message) {
+gt_pipe_route gt_pipe_route_of(const gt_pipe_problem *problem, const gt_pipe_message *message) {
   const size_t p = problem->stages, k = message->span, sender = message->gradient ? k + 1 : k - 1;
-  gt_pipe_way way = {.from = gt_pipe_stage_of(p, sender),
-                     .to = gt_pipe_stage_of(p, k),
-                     .bytes = problem->spans[message->gradient ? k : sender].output_bytes +
-                              (message->gradient ? 0 : problem->spans[sender].label_bytes)};
-  if (way.from == way.to) return way;
-  way.local_s =
-      hop_s(way.from < way.to ? &problem->ahead[way.from] : &problem->back[way.to], way.bytes);
+  gt_pipe_route route = {.from = gt_pipe_stage_of(p, sender),
+                         .to = gt_pipe_stage_of(p, k),
+                         .bytes = problem->spans[message->gradient ? k : sender].output_bytes +
+                                  (message->gradient ? 0 : problem->spans[sender].label_bytes)};
+  if (route.from == route.to) return route;
+  route.local_s = hop_s(
+      route.from < route.to ? &problem->ahead[route.from] : &problem->back[route.to], route.bytes);
   const gt_pipe_wan *wan = problem->wan;
-  if (!wan || wan->region[way.from] == wan->region[way.to]) return way;
-  way.from_region = wan->region[way.from];
-  way.to_region = wan->region[way.to];
-  way.link = &wan->links[way.from_region * wan->nregions + way.to_region];
-  return way;
+  if (!wan || wan->region[route.from] == wan->region[route.to]) return route;
+  route.from_region = wan->region[route.from];
+  route.to_region = wan->region[route.to];
+  route.link = &wan->links[route.from_region * wan->nregions + route.to_region];
+  return route;
 }
 
 /* The time of a message that meets no other. */
-static double way_s(const gt_pipe_way *way) {
-  if (!way->link) return way->local_s;
-  const double rate = gt_link_goodput(way->link);
-  return way->local_s + way->link->latency_s + (rate > 0.0 ? 8.0 * way->bytes / rate : 0.0);
+static double route_s(const gt_pipe_route *route) {
+  if (!route->link) return route->local_s;
+  const double rate = gt_link_goodput(route->link);
+  return route->local_s + route->link->latency_s + (rate > 0.0 ? 8.0 * route->bytes / rate : 0.0);
 }
 
 /* From a span to the next and back. */
 static double there_and_back_s(const gt_pipe_problem *problem, size_t span) {
   gt_pipe_message out = {false, (uint32_t)(span + 1), 0}, in = {true, (uint32_t)span, 0};
-  gt_pipe_way ahead = gt_pipe_way_of(problem, &out), back = gt_pipe_way_of(problem, &in);
-  return way_s(&ahead) + way_s(&back);
+  gt_pipe_route ahead = gt_pipe_route_of(problem, &out), back = gt_pipe_route_of(problem, &in);
+  return route_s(&ahead) + route_s(&back);
 }
 
 static size_t held_at_most(const gt_pipe_problem *problem, size_t span) {
@@ -158,11 +158,11 @@ struct gt_pipe_run {
   const gt_pipe_problem *problem;
   const gt_pipe_schedule *schedule;
   stage_run *stages;
-  uint64_t *marked;  /* bits of the stages that are to be asked for a pass */
-  gt_ns (*took)[4];  /* of each span and kind of pass */
-  gt_pipe_way *ways; /* of the messages to each span, outputs first */
-  gt_ns *due;        /* messages by place; 0: unknown */
-  gt_ns *sent;       /* likewise, when they were sent */
+  uint64_t *marked;      /* bits of the stages that are to be asked for a pass */
+  gt_ns (*took)[4];      /* of each span and kind of pass */
+  gt_pipe_route *routes; /* of the messages to each span, outputs first */
+  gt_ns *due;            /* messages by place; 0: unknown */
+  gt_ns *sent;           /* likewise, when they were sent */
   gt_wire *links;
   gt_access *up; /* of each region */
   gt_landing *down;
@@ -200,9 +200,9 @@ static gt_pipe_message message_at(const gt_pipe_schedule *s, size_t place) {
                            (uint32_t)(place % s->micro_batches)};
 }
 
-static const gt_pipe_way *way_of(const gt_pipe_run *run, const gt_pipe_message *message) {
+static const gt_pipe_route *route_of(const gt_pipe_run *run, const gt_pipe_message *message) {
   const size_t spans = run->schedule->stages * run->schedule->chunks;
-  return &run->ways[message->gradient * spans + message->span];
+  return &run->routes[message->gradient * spans + message->span];
 }
 
 /* Something has happened by which the stage may begin a pass. */
@@ -211,7 +211,7 @@ static void mark(gt_pipe_run *run, size_t stage) {
 }
 
 static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
-  const size_t to = way_of(run, message)->to;
+  const size_t to = route_of(run, message)->to;
   gt_pipe_arrived(&run->stages[to].progress, message);
   mark(run, to);
 }
@@ -219,16 +219,16 @@ static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
 /* When the message is expected, which a chooser may ask for. */
 static void expect(gt_pipe_run *run, const gt_pipe_message *message, gt_ns at) {
   run->due[place_of(run->schedule, message)] = at;
-  if (run->spec.choose) mark(run, way_of(run, message)->to);
+  if (run->spec.choose) mark(run, route_of(run, message)->to);
 }
 
 static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
-  const gt_pipe_way *way = way_of(run, message);
+  const gt_pipe_route *route = route_of(run, message);
   run->sent[place_of(run->schedule, message)] = now;
-  if (way->from == way->to)
+  if (route->from == route->to)
     deliver(run, message);
   else
-    push(run, now + gt_from_seconds(way->local_s), way->link ? ON_LINK : THERE,
+    push(run, now + gt_from_seconds(route->local_s), route->link ? ON_LINK : THERE,
          place_of(run->schedule, message), 0);
 }
 
@@ -236,14 +236,14 @@ static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
    access that they occupy. */
 static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   const gt_pipe_message message = message_at(run->schedule, place);
-  const gt_pipe_way *way = way_of(run, &message);
-  gt_wire *link = &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
-  const bool passes = run->down[way->to_region].access.rate_bps > 0.0;
-  size_t left = (size_t)way->bytes;
+  const gt_pipe_route *route = route_of(run, &message);
+  gt_wire *link = &run->links[route->from_region * run->problem->wan->nregions + route->to_region];
+  const bool passes = run->down[route->to_region].access.rate_bps > 0.0;
+  size_t left = (size_t)route->bytes;
   gt_ns arrive;
   do {
     const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX);
-    arrive = gt_wire_send(link, way->link, &run->up[way->from_region], bytes, now).arrive;
+    arrive = gt_wire_send(link, route->link, &run->up[route->from_region], bytes, now).arrive;
     if (left == 0 || passes) push(run, arrive, left == 0 ? LAST : FRAME, place, bytes);
   } while (left > 0);
   expect(run, &message, arrive);
@@ -259,17 +259,17 @@ static void wait_for_access(gt_pipe_run *run, size_t region) {
 
 static void put_on_access(gt_pipe_run *run, size_t place, size_t bytes, bool last, gt_ns now) {
   const gt_pipe_message message = message_at(run->schedule, place);
-  const gt_pipe_way *way = way_of(run, &message);
-  gt_landing *down = &run->down[way->to_region];
+  const gt_pipe_route *route = route_of(run, &message);
+  gt_landing *down = &run->down[route->to_region];
   const gt_landing_frame frame = {
       .arrive = now,
-      .from = way->from_region,
+      .from = route->from_region,
       .bytes = bytes,
-      .stream_bps = gt_link_stream_bps(way->link, run->up[way->from_region].rate_bps),
+      .stream_bps = gt_link_stream_bps(route->link, run->up[route->from_region].rate_bps),
       .of.number = (last ? LAST_FRAME : 0) | place};
   const bool waits = down->busy, through = gt_landing_put(down, &frame);
   if (through && last) push(run, now, THERE, place, 0);
-  if (!through && !waits) wait_for_access(run, way->to_region);
+  if (!through && !waits) wait_for_access(run, route->to_region);
 }
 
 static void pass_access(gt_pipe_run *run, size_t region, gt_ns now) {
@@ -289,7 +289,7 @@ static void count_wait(gt_pipe_run *run, size_t s, gt_ns now) {
   const stage_run *stage = &run->stages[s];
   gt_pipe_message message;
   gt_ns sent = now, *phases = phases_of(run, s);
-  if (gt_pipe_needs(run->schedule, &stage->pass, &message) && way_of(run, &message)->from != s)
+  if (gt_pipe_needs(run->schedule, &stage->pass, &message) && route_of(run, &message)->from != s)
     sent = later(run->sent[place_of(run->schedule, &message)], stage->since);
   phases[GT_PHASE_TRANSFER] += now - sent;
   phases[GT_PHASE_BUBBLE] += sent - stage->since;
@@ -311,7 +311,7 @@ static void begin(gt_pipe_run *run, size_t s, gt_ns now) {
   gt_pipe_begun(&stage->progress);
   push(run, end, ENDED, s, 0);
   if (run->spec.choose && gt_pipe_sends(run->schedule, &stage->pass, &message))
-    expect(run, &message, end + gt_from_seconds(way_s(way_of(run, &message))));
+    expect(run, &message, end + gt_from_seconds(route_s(route_of(run, &message))));
 }
 
 static void ask(gt_pipe_run *run, size_t s, gt_ns now) {
@@ -445,7 +445,7 @@ static void open_spans(gt_pipe_run *run) {
   const gt_pipe_problem *problem = run->problem;
   const size_t n = problem->stages * problem->chunks;
   run->took = gt_alloc(n, sizeof *run->took);
-  run->ways = GT_NEW_ARRAY(gt_pipe_way, 2 * n);
+  run->routes = GT_NEW_ARRAY(gt_pipe_route, 2 * n);
   for (size_t k = 0; k < n; k++) {
     const gt_pipe_span *span = &problem->spans[k];
     const gt_pipe_message out = {false, (uint32_t)k, 0}, in = {true, (uint32_t)k, 0};
@@ -453,8 +453,8 @@ static void open_spans(gt_pipe_run *run) {
     run->took[k][GT_PASS_B] = gt_from_seconds(span->backward_s);
     run->took[k][GT_PASS_W] = gt_from_seconds(span->weight_s);
     run->took[k][GT_PASS_BW] = run->took[k][GT_PASS_B] + run->took[k][GT_PASS_W];
-    if (k > 0) run->ways[k] = gt_pipe_way_of(problem, &out);
-    if (k + 1 < n) run->ways[n + k] = gt_pipe_way_of(problem, &in);
+    if (k > 0) run->routes[k] = gt_pipe_route_of(problem, &out);
+    if (k + 1 < n) run->routes[n + k] = gt_pipe_route_of(problem, &in);
   }
 }
 
@@ -485,8 +485,8 @@ static void close_run(gt_pipe_run *run) {
     gt_landing_close(&run->down[i]);
   close_together(&run->steps);
   gt_heap_close(&run->events);
-  void *owned[] = {run->stages, run->marked, run->took, run->ways, run->due,
-                   run->sent,   run->links,  run->up,   run->down, run->finish};
+  void *owned[] = {run->stages, run->marked, run->took, run->routes, run->due,
+                   run->sent,   run->links,  run->up,   run->down,   run->finish};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
 }
 
@@ -516,7 +516,7 @@ void *gt_pipe_run_context(const gt_pipe_run *run) {
 }
 
 gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
-  const gt_pipe_progress *to = &run->stages[way_of(run, message)->to].progress;
+  const gt_pipe_progress *to = &run->stages[route_of(run, message)->to].progress;
   if (gt_pipe_has(to, message)) return now;
   gt_ns due = run->due[place_of(run->schedule, message)];
   return due > now ? due : GT_NEVER;

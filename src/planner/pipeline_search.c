@@ -89,7 +89,7 @@ void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *p
 
 /* Each region has a copy of the model, its workers share the batch, and the regions exchange by a
    strategy. */
-static const gt_planner_way known[] = {
+static const gt_planner_alternative known[] = {
     {.strategy = "ssgd"},
     {.strategy = "sma", .period = PERIOD},
     {.strategy = "asgd-ga", .period = PERIOD},
@@ -122,14 +122,15 @@ static void fit_step(gt_job_compute *c, const gt_planner_search *s) {
 }
 
 /* Samples are no more than what the steps need: of data that regions might have. */
-static gt_status load_way(gt_job **out, const gt_planner_search *s, const gt_planner_way *way) {
+static gt_status load_alternative(gt_job **out, const gt_planner_search *s,
+                                  const gt_planner_alternative *alternative) {
   const size_t n = s->asked->nregions;
   char strategy[TEXT], period[TEXT], batch[TEXT], steps[TEXT];
   char(*samples)[TEXT] = gt_alloc(n, TEXT);
   const char **sets = GT_NEW_ARRAY(const char *, n + 16);
   size_t nsets = 0;
-  snprintf(strategy, TEXT, "sync.strategy=%s", way->strategy);
-  snprintf(period, TEXT, "sync.period=%lld", (long long)way->period);
+  snprintf(strategy, TEXT, "sync.strategy=%s", alternative->strategy);
+  snprintf(period, TEXT, "sync.period=%lld", (long long)alternative->period);
   snprintf(batch, TEXT, "train.batch=%d", s->batch);
   snprintf(steps, TEXT, "train.until={steps: %d}", STEPS);
   const char *const fixed[] = {"pipeline=null",
@@ -142,7 +143,7 @@ static gt_status load_way(gt_job **out, const gt_planner_search *s, const gt_pla
                                "checkpoint.every={epochs: 0}",
                                "train.eval_every={epochs: 0}"};
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) sets[nsets++] = fixed[i];
-  if (way->period > 0) sets[nsets++] = period;
+  if (alternative->period > 0) sets[nsets++] = period;
   for (size_t r = 0; r < n; r++) {
     snprintf(samples[r], TEXT, "regions.%zu.samples=1000000000", r);
     sets[nsets++] = samples[r];
@@ -159,14 +160,16 @@ static gt_status load_way(gt_job **out, const gt_planner_search *s, const gt_pla
 
 /* ---- what it takes --------------------------------------------------------------------------- */
 
-static void take(gt_planner_way *way, const gt_planner_search *s, const gt_sim_forecast *f) {
+static void take(gt_planner_alternative *alternative, const gt_planner_search *s,
+                 const gt_sim_forecast *f) {
   double bytes = 0;
   for (size_t i = 0; i < f->nregions * f->nregions; i++) bytes += f->links[i].bytes_sent;
-  way->samples_per_s = (double)f->totals.samples / f->train_s;
-  way->batch_bytes = bytes * s->asked->train.batch / (double)f->totals.samples;
+  alternative->samples_per_s = (double)f->totals.samples / f->train_s;
+  alternative->batch_bytes = bytes * s->asked->train.batch / (double)f->totals.samples;
 }
 
-static gt_status simulate(gt_planner_way *way, const gt_planner_search *s, const gt_job *job) {
+static gt_status simulate(gt_planner_alternative *alternative, const gt_planner_search *s,
+                          const gt_job *job) {
   gt_links *links = NULL;
   gt_sim_forecast forecast = {0};
   int64_t *samples = GT_NEW_ARRAY(int64_t, job->nregions);
@@ -178,7 +181,7 @@ static gt_status simulate(gt_planner_way *way, const gt_planner_search *s, const
                             .buffers = s->shape.buffers,
                             .samples = samples};
   if (status == GT_OK) status = gt_sim_predict(&forecast, &spec, 0);
-  if (status == GT_OK) take(way, s, &forecast);
+  if (status == GT_OK) take(alternative, s, &forecast);
   gt_sim_forecast_close(&forecast);
   gt_links_close(links);
   gt_free(samples);
@@ -199,15 +202,16 @@ static gt_status whole_bytes(const gt_planner_search *s, double *bytes) {
   return GT_OK;
 }
 
-static gt_status check_memory(gt_planner_way *way, const gt_planner_search *s) {
+static gt_status check_memory(gt_planner_alternative *alternative, const gt_planner_search *s) {
   double bytes = 0;
   char have[32], need[32];
-  way->possible = true;
+  alternative->possible = true;
   if (s->asked->pipeline.memory_bytes <= 0) return GT_OK;
   GT_TRY(whole_bytes(s, &bytes));
-  way->possible = bytes <= s->asked->pipeline.memory_bytes;
-  if (!way->possible)
-    snprintf(way->why, sizeof way->why, "a worker with the whole model needs %s, and %s are there",
+  alternative->possible = bytes <= s->asked->pipeline.memory_bytes;
+  if (!alternative->possible)
+    snprintf(alternative->why, sizeof alternative->why,
+             "a worker with the whole model needs %s, and %s are there",
              gt_format_size(need, sizeof need, bytes),
              gt_format_size(have, sizeof have, s->asked->pipeline.memory_bytes));
   return GT_OK;
@@ -221,50 +225,51 @@ static bool may_have_data(const gt_job *job, size_t region) {
   return job->data.path && job->data.partition.nshares == 0;
 }
 
-static void check_data(gt_planner_way *way, const gt_planner_search *s) {
-  for (size_t r = 0; r < s->asked->nregions && way->possible; r++) {
+static void check_data(gt_planner_alternative *alternative, const gt_planner_search *s) {
+  for (size_t r = 0; r < s->asked->nregions && alternative->possible; r++) {
     if (may_have_data(s->asked, r)) continue;
-    way->possible = false;
-    snprintf(way->why, sizeof way->why, "region %s has no data", s->asked->regions[r].name);
+    alternative->possible = false;
+    snprintf(alternative->why, sizeof alternative->why, "region %s has no data",
+             s->asked->regions[r].name);
   }
 }
 
-static gt_status find_way(gt_planner_search *s, gt_planner_way *way) {
+static gt_status find_alternative(gt_planner_search *s, gt_planner_alternative *alternative) {
   gt_job *job = NULL;
-  GT_TRY(check_memory(way, s));
-  check_data(way, s);
-  if (!way->possible) return GT_OK;
-  gt_status status = load_way(&job, s, way);
-  if (status == GT_OK) status = simulate(way, s, job);
+  GT_TRY(check_memory(alternative, s));
+  check_data(alternative, s);
+  if (!alternative->possible) return GT_OK;
+  gt_status status = load_alternative(&job, s, alternative);
+  if (status == GT_OK) status = simulate(alternative, s, job);
   gt_job_close(job);
   if (status != GT_OK) {
-    way->possible = false;
-    snprintf(way->why, sizeof way->why, "%s", gt_error_text());
+    alternative->possible = false;
+    snprintf(alternative->why, sizeof alternative->why, "%s", gt_error_text());
   }
   return GT_OK;
 }
 
-/* Fills s->ways for a job of several regions.  job, shape and pipeline are set. */
-static gt_status find_ways(gt_planner_search *s) {
+/* Fills s->alternatives for a job of several regions.  job, shape and pipeline are set. */
+static gt_status find_alternatives(gt_planner_search *s) {
   const double share = (double)s->asked->train.batch / (double)workers_of(s->asked);
   if (s->asked->nregions < 2) return GT_OK;
   s->batch = share < 1 ? 1 : (int)round(share);
-  s->nways = sizeof known / sizeof *known;
-  s->ways = GT_NEW_ARRAY(gt_planner_way, s->nways);
-  for (size_t i = 0; i < s->nways; i++) {
-    s->ways[i] = known[i];
-    GT_TRY(find_way(s, &s->ways[i]));
+  s->nalternatives = sizeof known / sizeof *known;
+  s->alternatives = GT_NEW_ARRAY(gt_planner_alternative, s->nalternatives);
+  for (size_t i = 0; i < s->nalternatives; i++) {
+    s->alternatives[i] = known[i];
+    GT_TRY(find_alternative(s, &s->alternatives[i]));
   }
   return GT_OK;
 }
 
-/* The way that is faster than the pipeline, the fastest of several; NULL: none is. */
-static const gt_planner_way *faster_way(const gt_planner_search *s) {
-  const gt_planner_way *best = NULL;
+/* The alternative that is faster than the pipeline, the fastest of several; NULL: none is. */
+static const gt_planner_alternative *faster_alternative(const gt_planner_search *s) {
+  const gt_planner_alternative *best = NULL;
   double fastest = gt_planner_pipeline_rate(s->pipeline);
-  for (size_t i = 0; i < s->nways; i++) {
-    if (!s->ways[i].possible || s->ways[i].samples_per_s <= fastest) continue;
-    best = &s->ways[i];
+  for (size_t i = 0; i < s->nalternatives; i++) {
+    if (!s->alternatives[i].possible || s->alternatives[i].samples_per_s <= fastest) continue;
+    best = &s->alternatives[i];
     fastest = best->samples_per_s;
   }
   return best;
@@ -330,7 +335,7 @@ static gt_status make(gt_planner_search *s) {
   if (!s->asked->pipeline.search) gt_bug("job %s has no stages to be found", s->asked->name);
   GT_TRY(gt_sim_shape_of(&s->shape, s->asked));
   GT_TRY(search(s));
-  return find_ways(s);
+  return find_alternatives(s);
 }
 
 gt_status gt_planner_search_make(gt_planner_search **out, const gt_planner_options *options) {
@@ -348,7 +353,7 @@ void gt_planner_search_close(gt_planner_search *search) {
   gt_job_close(search->job);
   gt_sim_shape_close(&search->shape);
   gt_job_close(search->asked);
-  gt_free(search->ways);
+  gt_free(search->alternatives);
   gt_free(search->fewer);
   gt_free(search);
 }
@@ -398,15 +403,16 @@ static void print_section(FILE *to, const gt_job *job) {
 
 /* ---- data parallelism ------------------------------------------------------------------------ */
 
-static const char *label_of(char text[TEXT], const gt_planner_way *way) {
-  if (way->period > 0)
-    snprintf(text, TEXT, "data parallel, %s, period %lld", way->strategy, (long long)way->period);
+static const char *label_of(char text[TEXT], const gt_planner_alternative *alternative) {
+  if (alternative->period > 0)
+    snprintf(text, TEXT, "data parallel, %s, period %lld", alternative->strategy,
+             (long long)alternative->period);
   else
-    snprintf(text, TEXT, "data parallel, %s", way->strategy);
+    snprintf(text, TEXT, "data parallel, %s", alternative->strategy);
   return text;
 }
 
-static gt_table *ways_of(const gt_planner_search *s) {
+static gt_table *alternatives_of(const gt_planner_search *s) {
   static const gt_column columns[] = {
       {.title = "candidate"},
       {.key = "strategy"},
@@ -417,27 +423,30 @@ static gt_table *ways_of(const gt_planner_search *s) {
       {.key = "batch_bytes", .title = "a batch", .unit = "MB", DIGITS}};
   gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
   char label[TEXT];
-  for (size_t i = 0; i < s->nways; i++) {
-    const gt_planner_way *way = &s->ways[i];
-    gt_table_add(t,
-                 GT_ROW(gt_cell_text(label_of(label, way)), gt_cell_text(way->strategy),
-                        way->period > 0 ? gt_cell_whole(way->period) : gt_cell_text(NULL),
-                        gt_cell_flag(way->possible), gt_cell_text(way->possible ? NULL : way->why),
-                        gt_cell_number(way->possible ? way->samples_per_s : NAN),
-                        gt_cell_number(way->possible ? way->batch_bytes : NAN)));
-    if (!way->possible) gt_table_note(t, "not possible: %s", way->why);
+  for (size_t i = 0; i < s->nalternatives; i++) {
+    const gt_planner_alternative *alternative = &s->alternatives[i];
+    gt_table_add(
+        t, GT_ROW(gt_cell_text(label_of(label, alternative)), gt_cell_text(alternative->strategy),
+                  alternative->period > 0 ? gt_cell_whole(alternative->period) : gt_cell_text(NULL),
+                  gt_cell_flag(alternative->possible),
+                  gt_cell_text(alternative->possible ? NULL : alternative->why),
+                  gt_cell_number(alternative->possible ? alternative->samples_per_s : NAN),
+                  gt_cell_number(alternative->possible ? alternative->batch_bytes : NAN)));
+    if (!alternative->possible) gt_table_note(t, "not possible: %s", alternative->why);
   }
   return t;
 }
 
-/* The options with which the job trains in this way; compute.step is the time of train.batch
-   samples. */
-static void print_sets(FILE *to, const gt_planner_search *s, const gt_planner_way *way) {
+/* The options with which the job trains by this alternative; compute.step is the time of
+   train.batch samples. */
+static void print_sets(FILE *to, const gt_planner_search *s,
+                       const gt_planner_alternative *alternative) {
   const double scale = (double)s->batch / s->asked->train.batch;
   char time[32];
-  fprintf(to, "    --set pipeline=null --set sync.strategy=%s --set train.batch=%d", way->strategy,
-          s->batch);
-  if (way->period > 0) fprintf(to, " \\\n    --set sync.period=%lld", (long long)way->period);
+  fprintf(to, "    --set pipeline=null --set sync.strategy=%s --set train.batch=%d",
+          alternative->strategy, s->batch);
+  if (alternative->period > 0)
+    fprintf(to, " \\\n    --set sync.period=%lld", (long long)alternative->period);
   if (s->asked->compute.step_s > 0)
     fprintf(to, " \\\n    --set 'compute.step=%s'",
             gt_format_time(time, sizeof time, scale * s->asked->compute.step_s));
@@ -448,12 +457,12 @@ static void print_sets(FILE *to, const gt_planner_search *s, const gt_planner_wa
   fprintf(to, "\n\n");
 }
 
-static void print_ways(FILE *to, const gt_planner_search *s) {
-  const gt_planner_way *way = faster_way(s);
+static void print_alternatives(FILE *to, const gt_planner_search *s) {
+  const gt_planner_alternative *alternative = faster_alternative(s);
   const double rate = gt_planner_pipeline_rate(s->pipeline);
   char label[TEXT];
-  if (s->nways == 0) return;
-  gt_table *t = ways_of(s);
+  if (s->nalternatives == 0) return;
+  gt_table *t = alternatives_of(s);
   gt_table_add(t, GT_ROW(gt_cell_text("the pipeline"), {0}, {0}, {0}, {0}, gt_cell_number(rate),
                          gt_cell_number(gt_planner_pipeline_step_bytes(s->pipeline))));
   gt_table_print(to, t);
@@ -462,13 +471,13 @@ static void print_ways(FILE *to, const gt_planner_search *s) {
                    "data parallel: a worker has the whole model and batches of %d; a batch: %d "
                    "samples, bytes on all links",
                    s->batch, s->asked->train.batch);
-  if (!way) {
+  if (!alternative) {
     fprintf(to, "the pipeline is the fastest of these\n\n");
     return;
   }
   gt_print_wrapped(to, 2, "%s, is faster than the pipeline: %.2f times its rate; to take it:",
-                   label_of(label, way), way->samples_per_s / rate);
-  print_sets(to, s, way);
+                   label_of(label, alternative), alternative->samples_per_s / rate);
+  print_sets(to, s, alternative);
 }
 
 /* The job has its regions and ranks, so this is not done. */
@@ -494,7 +503,7 @@ void gt_planner_search_print(FILE *to, const gt_planner_search *search, size_t c
                      "found with the times and powers of the profile's fleet; what follows takes "
                      "those of compute\n");
   print_fewer(to, search);
-  print_ways(to, search);
+  print_alternatives(to, search);
   gt_planner_pipeline_print(to, search->pipeline, columns);
 }
 
@@ -516,9 +525,9 @@ static json_t *fewer_object(const gt_planner_search *s) {
 }
 
 static json_t *search_object(const gt_planner_search *s) {
-  const gt_planner_way *faster = faster_way(s);
+  const gt_planner_alternative *faster = faster_alternative(s);
   json_t *stages = json_array();
-  gt_table *ways = ways_of(s);
+  gt_table *alternatives = alternatives_of(s);
   for (size_t i = 0; i < s->job->pipeline.nstages; i++)
     json_array_append_new(stages, stage_object(&s->job->pipeline.stages[i]));
   json_t *out =
@@ -527,9 +536,9 @@ static json_t *search_object(const gt_planner_search *s) {
                 stages, "micro_batches", s->job->pipeline.micro_batches, "schedule",
                 gt_pipe_names[s->job->pipeline.schedule], "fewer",
                 s->fewer_per_s > 0 ? fewer_object(s) : json_null(), "data_parallel",
-                gt_table_json(ways), "data_parallel_batch", s->batch, "faster",
+                gt_table_json(alternatives), "data_parallel_batch", s->batch, "faster",
                 faster ? json_string(faster->strategy) : json_null());
-  gt_table_close(ways);
+  gt_table_close(alternatives);
   return out;
 }
 

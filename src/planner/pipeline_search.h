@@ -16,7 +16,7 @@ typedef struct {
   bool possible;        /* else `why` says why not, and the rest is 0 */
   char why[160];
   double samples_per_s, batch_bytes; /* on all links, of train.batch samples */
-} gt_planner_way;
+} gt_planner_alternative;
 
 struct gt_planner_search {
   gt_planner_options options;
@@ -30,8 +30,8 @@ struct gt_planner_search {
      there is none. */
   size_t *fewer;
   double fewer_per_s;
-  gt_planner_way *ways;
-  size_t nways;
+  gt_planner_alternative *alternatives;
+  size_t nalternatives;
   int batch; /* of data parallelism: samples of a worker */
 };
 

@@ -26,7 +26,7 @@ typedef struct {
   double bits;
 } sent_message;
 
-/* The way to a peer. */
+/* The path to a peer. */
 typedef struct {
   bool used;
   sent_message *sent; /* the last `capacity` messages, in turn */
@@ -39,7 +39,7 @@ typedef struct {
   size_t run_messages;
   /* Of this step, the largest rate of 2^i messages or more of a run, fewer than twice as many. */
   double rates[RUN_SIZES];
-} way;
+} path;
 
 /* An order as it is told. */
 typedef struct {
@@ -61,7 +61,7 @@ struct ps_adapt {
   gt_pipe_adapt *adapt;
   size_t lead; /* the region that decides */
   size_t capacity;
-  way *ways; /* nregions */
+  path *paths; /* nregions */
   /* Told for step s: [s % 2][from * nregions + to], [s % 2]. */
   gt_pipe_cost *costs[2];
   told_order orders[2];
@@ -115,15 +115,15 @@ void gt_ps_adapt_open(gt_ps *ps) {
   a->lead = pipe->layout.places[0].region;
   a->adapt = adapt_of(pipe, a->lead == ps->spec.self);
   a->capacity = packets_of(pipe);
-  a->ways = GT_NEW_ARRAY(way, n);
+  a->paths = GT_NEW_ARRAY(path, n);
   a->links = GT_NEW_ARRAY(gt_pipe_cost, n * n);
   for (size_t i = 0; i < 2; i++) {
     a->costs[i] = GT_NEW_ARRAY(gt_pipe_cost, n * n);
     a->orders[i].passes = GT_NEW_ARRAY(int64_t, gt_pipe_adapt_passes(a->adapt));
   }
   for (size_t p = 0; p < n; p++) {
-    a->ways[p].used = gt_pipe_adapt_uses(a->adapt, ps->spec.self, p);
-    if (a->ways[p].used) a->ways[p].sent = GT_NEW_ARRAY(sent_message, a->capacity);
+    a->paths[p].used = gt_pipe_adapt_uses(a->adapt, ps->spec.self, p);
+    if (a->paths[p].used) a->paths[p].sent = GT_NEW_ARRAY(sent_message, a->capacity);
   }
 }
 
@@ -131,13 +131,13 @@ void gt_ps_adapt_close(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (!a) return;
   gt_pipe_adapt_close(a->adapt);
-  for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(a->ways[p].sent);
+  for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(a->paths[p].sent);
   for (size_t i = 0; i < 2; i++) {
     gt_free(a->costs[i]);
     gt_free(a->orders[i].passes);
   }
   gt_free(a->links);
-  gt_free(a->ways);
+  gt_free(a->paths);
   gt_free(a);
 }
 
@@ -217,14 +217,14 @@ void gt_ps_posted(gt_ps *ps, size_t peer, const gt_frame_header *head, double by
   struct ps_adapt *a = ps->adapt;
   gt_outbox_left(ps->outbox, bytes);
   if (!a || is_score(head)) return;
-  way *w = &a->ways[peer];
+  path *w = &a->paths[peer];
   w->sent[(size_t)w->nsent++ % a->capacity] = (sent_message){now, 8 * bytes};
 }
 
 void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now) {
   gt_ps_at(ps, now);
   if (ps->adapt && !is_score(head) && !gt_ps_frozen(ps))
-    note(ps, peer, NOTE_ACK, 0, ++ps->adapt->ways[peer].landed);
+    note(ps, peer, NOTE_ACK, 0, ++ps->adapt->paths[peer].landed);
 }
 
 /* Of two times, of which 0 is none. */
@@ -233,7 +233,7 @@ static gt_ns sooner(gt_ns a, gt_ns b) {
   return a < b ? a : b;
 }
 
-static void count_run(way *w, double seconds) {
+static void count_run(path *w, double seconds) {
   size_t i = 0;
   while (i + 1 < RUN_SIZES && w->run_messages >> (i + 1) > 0) i++;
   w->rates[i] = fmax(w->rates[i], w->run_bits / seconds);
@@ -241,7 +241,7 @@ static void count_run(way *w, double seconds) {
 
 /* The message arrived half a round trip ago, and was posted half a round trip earlier as seen from
    there. */
-static void acknowledged(const gt_ps *ps, way *w) {
+static void acknowledged(const gt_ps *ps, path *w) {
   const size_t at = (size_t)w->acknowledged++ % ps->adapt->capacity;
   const gt_ns rtt = sooner(w->rtt, w->rtt_known), there = ps->now - rtt;
   if (w->nsent - w->acknowledged >= (int64_t)ps->adapt->capacity) return;
@@ -263,9 +263,9 @@ void gt_ps_adapt_begin(gt_ps *ps) {
   struct ps_adapt *a = ps->adapt;
   if (a && a->anew) say_anew(ps);
   for (size_t p = 0; a && p < ps->spec.nregions; p++) {
-    if (!a->ways[p].used) continue;
+    if (!a->paths[p].used) continue;
     const gt_pipe_cost last = gt_pipe_adapt_cost(a->adapt, ps->spec.self, p);
-    a->ways[p].rtt_known = gt_from_seconds(2 * last.latency_s);
+    a->paths[p].rtt_known = gt_from_seconds(2 * last.latency_s);
     note(ps, p, NOTE_ECHO, 0, now);
   }
 }
@@ -274,7 +274,7 @@ void gt_ps_adapt_begin(gt_ps *ps) {
 
 /* Of the long runs the fastest: an acknowledgement may have waited for a frame of the other
    direction, which makes a rate too small, and the less so the longer the run. */
-static double rate_of(const way *w) {
+static double rate_of(const path *w) {
   size_t i = RUN_SIZES;
   while (i > 0 && w->rates[i - 1] <= 0) i--;
   if (i == 0) return 0;
@@ -285,9 +285,9 @@ static gt_pipe_cost cost_of(int64_t rate_bps, gt_ns rtt) {
   return (gt_pipe_cost){(double)rate_bps, gt_seconds(rtt) / 2};
 }
 
-/* What the step has shown of the way to region q; the next step begins. */
+/* What the step has shown of the path to region q; the next step begins. */
 static void tell_cost(gt_ps *ps, size_t q, size_t half) {
-  way *w = &ps->adapt->ways[q];
+  path *w = &ps->adapt->paths[q];
   const int64_t rate_bps = llround(rate_of(w));
   ps->adapt->costs[half][ps->spec.self * ps->spec.nregions + q] = cost_of(rate_bps, w->rtt);
   note_all(ps, NOTE_RATE, 2 * q + half, rate_bps);
@@ -304,7 +304,7 @@ void gt_ps_adapt_tell(gt_ps *ps) {
   const int64_t *passes;
   const size_t n = gt_pipe_adapt_told(a->adapt, &passes);
   for (size_t q = 0; q < ps->spec.nregions; q++)
-    if (a->ways[q].used) tell_cost(ps, q, half);
+    if (a->paths[q].used) tell_cost(ps, q, half);
   for (size_t i = 0; i < n; i++) note_all(ps, NOTE_PASS, half, passes[i]);
   if (n > 0) note_all(ps, NOTE_ORDER, half, (int64_t)n);
 }
@@ -340,7 +340,7 @@ gt_status gt_ps_adapt_check(const gt_ps *ps, size_t from, const gt_frame_header 
   const uint32_t kind = head->range;
   const uint64_t of = head->value;
   const int64_t detail = (int64_t)head->detail;
-  const way *w = &a->ways[from];
+  const path *w = &a->paths[from];
   if (kind >= NOTES) return wrong("note", kind, "one that there is");
   if (kind == NOTE_RATE || kind == NOTE_RTT) return check_cost(ps, from, of, detail);
   if (of > (kind == NOTE_PASS || kind == NOTE_ORDER))
@@ -360,7 +360,7 @@ void gt_ps_adapt_note(gt_ps *ps, size_t from, const gt_frame_header *head) {
   const size_t of = (size_t)head->value;
   const int64_t detail = (int64_t)head->detail;
   gt_pipe_cost *cost = &a->costs[of % 2][from * ps->spec.nregions + of / 2];
-  way *w = &a->ways[from];
+  path *w = &a->paths[from];
   switch (head->range) {
   case NOTE_ACK:
     acknowledged(ps, w);

@@ -250,24 +250,24 @@ void gt_ps_agree_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
 /* ---- state ----------------------------------------------------------------------------------- */
 
 /* All regions go on from the same step, of whose successor none has told. */
-static gt_status steps_state(gt_ps *ps, gt_state_way way) {
+static gt_status steps_state(gt_ps *ps, gt_state_direction direction) {
   ps_agree *a = &ps->agree;
   const gt_state_field committed = {"applied", GT_TYPE_I64, &a->committed, 1};
-  GT_TRY(gt_state_fields(way, "sync/", &committed, 1));
+  GT_TRY(gt_state_fields(direction, "sync/", &committed, 1));
   if (a->committed < 0 || a->committed > INT64_MAX / 2)
     return GT_FAIL(GT_ERR_CKPT, "sync/applied is %lld, which is no number of steps",
                    (long long)a->committed);
-  for (size_t m = 0; way.from && m < ps->stage_group.n; m++) {
+  for (size_t m = 0; direction.from && m < ps->stage_group.n; m++) {
     a->members[m].told = a->committed;
     a->members[m].squared = a->of_means ? -1 : a->committed;
   }
   return GT_OK;
 }
 
-gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way) {
+gt_status gt_ps_agree_state(gt_ps *ps, gt_state_direction direction) {
   ps_agree *a = &ps->agree;
   if (!a->members) return GT_OK;
-  GT_TRY(steps_state(ps, way));
+  GT_TRY(steps_state(ps, direction));
   if (!ps->agree.of_means) return GT_OK;
   ps_member *own = own_of(ps);
   const bool has = own->tensors > 0;
@@ -276,7 +276,7 @@ gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way) {
       {"taken", GT_TYPE_I64, &a->taken, 1},
       {has ? "even" : NULL, GT_TYPE_F64, own->squares[0], own->tensors},
       {has ? "odd" : NULL, GT_TYPE_F64, own->squares[1], own->tensors}};
-  GT_TRY(GT_STATE_FIELDS(way, "ps/norm/", fields));
+  GT_TRY(GT_STATE_FIELDS(direction, "ps/norm/", fields));
   if (a->taken >= 0 && own->squared >= a->taken && own->squared <= a->taken + 1) return GT_OK;
   return GT_FAIL(GT_ERR_CKPT,
                  "ps/norm/told is %lld and ps/norm/taken %lld; expected the same or one less",

@@ -323,7 +323,7 @@ void gt_ps_agree_again(gt_ps *ps); /* after a resume: tells of means again */
 bool gt_ps_agree_has_numbers(const gt_frame_header *head);
 gt_status gt_ps_agree_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
 void gt_ps_agree_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body);
-gt_status gt_ps_agree_state(gt_ps *ps, gt_state_way way);
+gt_status gt_ps_agree_state(gt_ps *ps, gt_state_direction direction);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);

@@ -199,20 +199,20 @@ static void open_peers(gt_ps *ps) {
 
 static void open_exchange(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
-  const gt_exchange_spec way = {.nregions = ps->replicas.n,
-                                .self = ps->replicas.self,
-                                .weights = ps->apart ? spec->groups.weights : spec->weights,
-                                .inflight = spec->outbox + spec->window,
-                                .with_memory = spec->params.data != NULL,
-                                .topology = spec->topology,
-                                .next = ps->next,
-                                .workers = spec->workers,
-                                .piece = spec->piece ? spec->piece
-                                                     : GT_FRAME_PAYLOAD_MAX / sizeof(float),
-                                .outbox = ps->outbox,
-                                .regions = ps->replicas.regions,
-                                .events = exchange_events(ps)};
-  ps->exchange = gt_exchange_create(&way);
+  const gt_exchange_spec exchange_spec = {
+      .nregions = ps->replicas.n,
+      .self = ps->replicas.self,
+      .weights = ps->apart ? spec->groups.weights : spec->weights,
+      .inflight = spec->outbox + spec->window,
+      .with_memory = spec->params.data != NULL,
+      .topology = spec->topology,
+      .next = ps->next,
+      .workers = spec->workers,
+      .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
+      .outbox = ps->outbox,
+      .regions = ps->replicas.regions,
+      .events = exchange_events(ps)};
+  ps->exchange = gt_exchange_create(&exchange_spec);
 }
 
 static void open_strategy(gt_ps *ps) {

@@ -35,8 +35,8 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
   gt_state_add(state, "ps/", "unreturned", GT_TYPE_I64, ps->unreturned, n);
   gt_outbox_save(ps->outbox, state);
   gt_optim_save(ps->spec.optim, "", state);
-  gt_ps_agree_state(ps, (gt_state_way){.to = state});
-  gt_sync_state(ps->sync, (gt_state_way){.to = state});
+  gt_ps_agree_state(ps, (gt_state_direction){.to = state});
+  gt_sync_state(ps->sync, (gt_state_direction){.to = state});
   gt_ps_adapt_save(ps, state);
 }
 
@@ -87,8 +87,8 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(
       gt_outbox_load(ps->outbox, state, host->left ? host->left(host->ctx) : 0, whole_bytes, ps));
   GT_TRY(gt_optim_load(ps->spec.optim, "", state));
-  GT_TRY(gt_ps_agree_state(ps, (gt_state_way){.from = state}));
-  GT_TRY(gt_sync_state(ps->sync, (gt_state_way){.from = state}));
+  GT_TRY(gt_ps_agree_state(ps, (gt_state_direction){.from = state}));
+  GT_TRY(gt_sync_state(ps->sync, (gt_state_direction){.from = state}));
   GT_TRY(gt_ps_adapt_load(ps, state));
   gt_ps_reorder(ps);
   load_phase(ps);

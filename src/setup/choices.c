@@ -221,16 +221,16 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
 /* Writes "dnn 9, dnn-gemm 3": the kernels of a pass, with the number of layers that use each. */
 static void list_pass(char *text, size_t size, const gt_choices *choices, int pass) {
   text[0] = '\0';
-  for (int way = 0; way < GT_WAYS; way++) {
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
     size_t n = 0, used = strlen(text);
     for (size_t i = 0; i < choices->n; i++) {
       const gt_choice *c = &choices->items[i];
-      n += c->ways[pass] == (gt_way)way &&
+      n += c->algorithms[pass] == (gt_algorithm)algorithm &&
            (pass != GT_PASS_INPUT || c->layer.conv.needs_input_gradient);
     }
     if (n > 0)
-      snprintf(text + used, size - used, "%s%s %zu", used > 0 ? ", " : "", gt_way_name((gt_way)way),
-               n);
+      snprintf(text + used, size - used, "%s%s %zu", used > 0 ? ", " : "",
+               gt_algorithm_name((gt_algorithm)algorithm), n);
   }
 }
 

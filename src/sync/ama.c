@@ -69,13 +69,13 @@ static void ama_close(gt_sync *s) {
   gt_broadcast_close(((ama *)s)->models);
 }
 
-static gt_status ama_state(gt_sync *s, gt_state_way way) {
+static gt_status ama_state(gt_sync *s, gt_state_direction direction) {
   ama *a = (ama *)s;
   const gt_state_field fields[] = {{"steps", GT_TYPE_I64, &a->steps, 1},
                                    {"unsent_steps", GT_TYPE_I64, &a->unsent_steps, 1},
                                    {"samples", GT_TYPE_I64, &a->samples, 1}};
-  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
-  return gt_broadcast_state(a->models, way);
+  GT_TRY(GT_STATE_FIELDS(direction, "sync/", fields));
+  return gt_broadcast_state(a->models, direction);
 }
 
 extern const gt_sync_ops gt_sync_ama;

@@ -69,15 +69,15 @@ static bool asgd_drained(const gt_sync *s) {
   return !((const asgd *)s)->late;
 }
 
-static gt_status asgd_state(gt_sync *s, gt_state_way way) {
+static gt_status asgd_state(gt_sync *s, gt_state_direction direction) {
   asgd *a = (asgd *)s;
   const gt_state_field fields[] = {{"steps", GT_TYPE_I64, &a->steps, 1},
                                    {"samples", GT_TYPE_I64, &a->samples, 1},
                                    {"late", GT_TYPE_I64, &a->late, 1}},
                        update = gt_sync_field("update", a->update);
-  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
-  if (a->late) GT_TRY(gt_state_fields(way, "sync/", &update, 1));
-  return gt_broadcast_state(a->updates, way);
+  GT_TRY(GT_STATE_FIELDS(direction, "sync/", fields));
+  if (a->late) GT_TRY(gt_state_fields(direction, "sync/", &update, 1));
+  return gt_broadcast_state(a->updates, direction);
 }
 
 extern const gt_sync_ops gt_sync_asgd;

@@ -73,15 +73,15 @@ static bool ga_drained(const gt_sync *s) {
   return ((const asgd_ga *)s)->held_steps == 0;
 }
 
-static gt_status ga_state(gt_sync *s, gt_state_way way) {
+static gt_status ga_state(gt_sync *s, gt_state_direction direction) {
   asgd_ga *a = (asgd_ga *)s;
   const gt_state_field fields[] = {{"steps", GT_TYPE_I64, &a->steps, 1},
                                    {"held_steps", GT_TYPE_I64, &a->held_steps, 1},
                                    {"samples", GT_TYPE_I64, &a->samples, 1},
                                    {"draining", GT_TYPE_I64, &a->draining, 1},
                                    gt_sync_field("sum", a->sum)};
-  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
-  return gt_broadcast_state(a->updates, way);
+  GT_TRY(GT_STATE_FIELDS(direction, "sync/", fields));
+  return gt_broadcast_state(a->updates, direction);
 }
 
 extern const gt_sync_ops gt_sync_asgd_ga;

@@ -72,8 +72,8 @@ bool gt_sync_drained(const gt_sync *s) {
   return !s->ops->drained || s->ops->drained(s);
 }
 
-gt_status gt_sync_state(gt_sync *s, gt_state_way way) {
+gt_status gt_sync_state(gt_sync *s, gt_state_direction direction) {
   if (s->env.options.average)
-    GT_TRY(gt_state_flags(way, "sync/", "done", s->done, s->env.nregions));
-  return s->ops->state ? s->ops->state(s, way) : GT_OK;
+    GT_TRY(gt_state_flags(direction, "sync/", "done", s->done, s->env.nregions));
+  return s->ops->state ? s->ops->state(s, direction) : GT_OK;
 }

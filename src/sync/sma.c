@@ -103,27 +103,27 @@ static void sma_on_drain(gt_sync *s, gt_ns now) {
 }
 
 /* A region that waits has its difference in the checkpoint's model and anchor. */
-static gt_status outer_state(sma *a, gt_state_way way) {
+static gt_status outer_state(sma *a, gt_state_direction direction) {
   const gt_state_field fields[] = {gt_sync_field("anchor", a->anchor),
                                    {"anchored", GT_TYPE_I64, &a->anchored, 1}};
   if (!a->outer) return GT_OK;
-  GT_TRY(GT_STATE_FIELDS(way, "sync/", fields));
-  if (way.to) {
-    gt_optim_save(a->outer, "sync/outer/", way.to);
+  GT_TRY(GT_STATE_FIELDS(direction, "sync/", fields));
+  if (direction.to) {
+    gt_optim_save(a->outer, "sync/outer/", direction.to);
     return GT_OK;
   }
-  GT_TRY(gt_optim_load(a->outer, "sync/outer/", way.from));
+  GT_TRY(gt_optim_load(a->outer, "sync/outer/", direction.from));
   gt_vec_copy(a->difference, a->anchor);
   gt_vec_axpy(a->difference, -1, a->base.env.params);
   return GT_OK;
 }
 
-static gt_status sma_state(gt_sync *s, gt_state_way way) {
+static gt_status sma_state(gt_sync *s, gt_state_direction direction) {
   sma *a = (sma *)s;
   const gt_state_field steps = {"steps", GT_TYPE_I64, &a->steps, 1};
-  GT_TRY(gt_allreduce_state(a->rounds, way));
-  GT_TRY(gt_state_fields(way, "sync/", &steps, 1));
-  return outer_state(a, way);
+  GT_TRY(gt_allreduce_state(a->rounds, direction));
+  GT_TRY(gt_state_fields(direction, "sync/", &steps, 1));
+  return outer_state(a, direction);
 }
 
 extern const gt_sync_ops gt_sync_sma;

@@ -109,16 +109,16 @@ static bool keeps_grads(const gt_sync *s) {
   return !s->env.per_worker && gt_allreduce_waiting(((const ssgd *)s)->steps);
 }
 
-static gt_status ssgd_state(gt_sync *s, gt_state_way way) {
+static gt_status ssgd_state(gt_sync *s, gt_state_direction direction) {
   ssgd *a = (ssgd *)s;
   const gt_state_field grads = gt_sync_field("grads", a->grads),
                        unclipped = {"unclipped", GT_TYPE_I64, &a->unclipped, 1},
                        mean = gt_sync_field("mean", a->mean);
-  GT_TRY(gt_allreduce_state(a->steps, way));
-  if (keeps_grads(s)) GT_TRY(gt_state_fields(way, "sync/", &grads, 1));
+  GT_TRY(gt_allreduce_state(a->steps, direction));
+  if (keeps_grads(s)) GT_TRY(gt_state_fields(direction, "sync/", &grads, 1));
   if (!s->env.host.norm) return GT_OK;
-  GT_TRY(gt_state_fields(way, "sync/", &unclipped, 1));
-  return a->unclipped ? gt_state_fields(way, "sync/", &mean, 1) : GT_OK;
+  GT_TRY(gt_state_fields(direction, "sync/", &unclipped, 1));
+  return a->unclipped ? gt_state_fields(direction, "sync/", &mean, 1) : GT_OK;
 }
 
 extern const gt_sync_ops gt_sync_ssgd;

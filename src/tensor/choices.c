@@ -70,7 +70,7 @@ static void print_choice(FILE *to, const gt_choice *c) {
   fprintf(to, " bias=%d gradient=%d types=%s,%s,%s:", v->bias, v->needs_input_gradient,
           type_name(v->in), type_name(v->out), type_name(v->precision));
   for (int pass = 0; pass < GT_PASSES; pass++)
-    fprintf(to, " %s=%s", gt_pass_name((gt_pass_id)pass), gt_way_name(c->ways[pass]));
+    fprintf(to, " %s=%s", gt_pass_name((gt_pass_id)pass), gt_algorithm_name(c->algorithms[pass]));
   fputc('\n', to);
 }
 
@@ -93,10 +93,10 @@ static bool read_type(const char *name, gt_precision *type) {
   return *type == GT_BF16 || strcmp(name, "f32") == 0;
 }
 
-static bool read_way(const char *name, gt_way *way) {
-  for (int w = 0; w < GT_WAYS; w++)
-    if (strcmp(gt_way_name((gt_way)w), name) == 0) {
-      *way = (gt_way)w;
+static bool read_algorithm(const char *name, gt_algorithm *algorithm) {
+  for (int w = 0; w < GT_ALGORITHMS; w++)
+    if (strcmp(gt_algorithm_name((gt_algorithm)w), name) == 0) {
+      *algorithm = (gt_algorithm)w;
       return true;
     }
   return false;
@@ -136,7 +136,7 @@ static gt_status read_choice(gt_choices *choices, const char *source, size_t num
   const char *colon = strchr(line, ':');
   char names[GT_PASSES][16];
   gt_layer_spec layer;
-  gt_way ways[GT_PASSES];
+  gt_algorithm algorithms[GT_PASSES];
   size_t batch;
   if (!colon || !read_layer(line, &layer, &batch) ||
       sscanf(colon, ": forward=%15s input=%15s weight=%15s", names[GT_PASS_FORWARD],
@@ -147,13 +147,13 @@ static gt_status read_choice(gt_choices *choices, const char *source, size_t num
         "--measure` writes it",
         source, number, line);
   for (int pass = 0; pass < GT_PASSES; pass++)
-    if (!read_way(names[pass], &ways[pass]) ||
-        !gt_way_can(&layer, batch, (gt_pass_id)pass, ways[pass]))
+    if (!read_algorithm(names[pass], &algorithms[pass]) ||
+        !gt_algorithm_can(&layer, batch, (gt_pass_id)pass, algorithms[pass]))
       return GT_FAIL(GT_ERR_JOB,
                      "%s, line %zu: %s=%s is not available for this layer; rule "
                      "always is",
                      source, number, gt_pass_name((gt_pass_id)pass), names[pass]);
-  memcpy(gt_choices_add(choices, &layer, batch)->ways, ways, sizeof ways);
+  memcpy(gt_choices_add(choices, &layer, batch)->algorithms, algorithms, sizeof algorithms);
   return GT_OK;
 }
 

@@ -30,11 +30,13 @@ typedef struct {
 /* A layer with one layer object for each method. */
 typedef struct {
   gt_choice *choice;
-  gt_way rule[GT_PASSES]; /* the method that the rule selects; GT_WAY_RULE: plain loops */
-  gt_layer *layers[GT_WAYS];
+  gt_algorithm
+      rule[GT_PASSES]; /* the method that the rule selects; GT_ALGORITHM_RULE: plain loops */
+  gt_layer *layers[GT_ALGORITHMS];
   float *work;
   operands o;
-  double halves[GT_PASSES][GT_WAYS][2]; /* shortest time of even and of odd turns; INFINITY: none */
+  double halves[GT_PASSES][GT_ALGORITHMS]
+               [2]; /* shortest time of even and of odd turns; INFINITY: none */
   int turns[GT_PASSES];
 } bench;
 
@@ -80,18 +82,20 @@ static void close_operands(operands *o) {
 }
 
 /* True if the method is measured.  The one that the rule selects is not measured twice. */
-static bool has(const bench *b, int pass, int way) {
+static bool has(const bench *b, int pass, int algorithm) {
   if (pass == GT_PASS_INPUT && !b->choice->layer.conv.needs_input_gradient) return false;
-  return way == GT_WAY_RULE ||
-         (way != (int)b->rule[pass] &&
-          gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
+  return algorithm == GT_ALGORITHM_RULE ||
+         (algorithm != (int)b->rule[pass] &&
+          gt_algorithm_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass,
+                           (gt_algorithm)algorithm));
 }
 
-/* Returns the method that the rule selects, or GT_WAY_RULE if it cannot be chosen by name: in bf16
-   the rule computes small linear layers in float32, which is not among the choices. */
-static gt_way rule_of(const gt_layer *layer, const gt_choice *choice, gt_pass_id pass) {
-  const gt_way way = gt_layer_way(layer, choice->batch, pass);
-  return gt_way_can(&choice->layer, choice->batch, pass, way) ? way : GT_WAY_RULE;
+/* Returns the method that the rule selects, or GT_ALGORITHM_RULE if it cannot be chosen by name: in
+   bf16 the rule computes small linear layers in float32, which is not among the choices. */
+static gt_algorithm rule_of(const gt_layer *layer, const gt_choice *choice, gt_pass_id pass) {
+  const gt_algorithm algorithm = gt_layer_algorithm(layer, choice->batch, pass);
+  return gt_algorithm_can(&choice->layer, choice->batch, pass, algorithm) ? algorithm
+                                                                          : GT_ALGORITHM_RULE;
 }
 
 static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels,
@@ -99,74 +103,79 @@ static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels,
   size_t work = 0;
   *b = (bench){.choice = choice};
   open_operands(&b->o, choice);
-  for (int way = 0; way < GT_WAYS; way++) {
-    gt_way ways[GT_PASSES];
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
+    gt_algorithm algorithms[GT_PASSES];
     bool any = false;
     for (int pass = 0; pass < GT_PASSES; pass++) {
-      const bool can = has(b, pass, way);
-      ways[pass] = can ? (gt_way)way : GT_WAY_BLAS; /* not run, and not prepared */
+      const bool can = has(b, pass, algorithm);
+      algorithms[pass] =
+          can ? (gt_algorithm)algorithm : GT_ALGORITHM_BLAS; /* not run, and not prepared */
       any = any || can;
-      b->halves[pass][way][0] = b->halves[pass][way][1] = INFINITY;
+      b->halves[pass][algorithm][0] = b->halves[pass][algorithm][1] = INFINITY;
     }
     if (!any) continue;
-    b->layers[way] = gt_layer_create(kernels, context, &choice->layer, ways);
-    for (int pass = 0; way == GT_WAY_RULE && pass < GT_PASSES; pass++)
-      b->rule[pass] = rule_of(b->layers[way], choice, (gt_pass_id)pass);
-    gt_layer_prepare(b->layers[way], choice->batch);
-    const size_t needs = gt_layer_work(b->layers[way], choice->batch);
+    b->layers[algorithm] = gt_layer_create(kernels, context, &choice->layer, algorithms);
+    for (int pass = 0; algorithm == GT_ALGORITHM_RULE && pass < GT_PASSES; pass++)
+      b->rule[pass] = rule_of(b->layers[algorithm], choice, (gt_pass_id)pass);
+    gt_layer_prepare(b->layers[algorithm], choice->batch);
+    const size_t needs = gt_layer_work(b->layers[algorithm], choice->batch);
     if (needs > work) work = needs;
   }
   b->work = GT_NEW_ARRAY(float, work + 1);
 }
 
 static void close_bench(bench *b) {
-  for (int way = 0; way < GT_WAYS; way++) gt_layer_close(b->layers[way]);
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+    gt_layer_close(b->layers[algorithm]);
   close_operands(&b->o);
   gt_free(b->work);
 }
 
-static void run(const bench *b, int pass, int way) {
+static void run(const bench *b, int pass, int algorithm) {
   const operands *o = &b->o;
   const size_t N = b->choice->batch;
-  if (pass == GT_PASS_FORWARD) gt_layer_forward(b->layers[way], o->y, o->x, o->w, o->b, N, b->work);
+  if (pass == GT_PASS_FORWARD)
+    gt_layer_forward(b->layers[algorithm], o->y, o->x, o->w, o->b, N, b->work);
   if (pass == GT_PASS_INPUT)
-    gt_layer_backward_input(b->layers[way], o->dx, o->dy, o->w, N, b->work);
+    gt_layer_backward_input(b->layers[algorithm], o->dx, o->dy, o->w, N, b->work);
   if (pass == GT_PASS_WEIGHT)
-    gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
+    gt_layer_backward_weight(b->layers[algorithm], o->dw, o->db, o->dy, o->x, N, b->work);
 }
 
 /* Returns the seconds per run: the mean over a turn of at least `at_least` runs.  The first run is
    excluded if there are more, because its caches are filled by another method. */
-static double turn(const bench *b, int pass, int way, int at_least) {
+static double turn(const bench *b, int pass, int algorithm, int at_least) {
   const gt_ns start = gt_now();
-  run(b, pass, way);
+  run(b, pass, algorithm);
   const gt_ns warm = gt_now();
   int runs = 1;
-  for (; runs < at_least || gt_seconds(gt_now() - start) < TURN_S; runs++) run(b, pass, way);
+  for (; runs < at_least || gt_seconds(gt_now() - start) < TURN_S; runs++) run(b, pass, algorithm);
   return runs > 1 ? gt_seconds(gt_now() - warm) / (runs - 1) : gt_seconds(warm - start);
 }
 
-static double least_of(const bench *b, int pass, int way) {
-  return fmin(b->halves[pass][way][0], b->halves[pass][way][1]);
+static double least_of(const bench *b, int pass, int algorithm) {
+  return fmin(b->halves[pass][algorithm][0], b->halves[pass][algorithm][1]);
 }
 
 static double best_of(const bench *b, int pass) {
   double best = INFINITY;
-  for (int way = 0; way < GT_WAYS; way++) best = fmin(best, least_of(b, pass, way));
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+    best = fmin(best, least_of(b, pass, algorithm));
   return best;
 }
 
 /* True if the method can still be the best. */
-static bool is_near(const bench *b, int pass, int way) {
+static bool is_near(const bench *b, int pass, int algorithm) {
   const double best = best_of(b, pass);
-  return has(b, pass, way) &&
-         (b->turns[pass] < (best < SHORT_S ? 2 : 1) || least_of(b, pass, way) <= FAR * best);
+  return has(b, pass, algorithm) &&
+         (b->turns[pass] < (best < SHORT_S ? 2 : 1) || least_of(b, pass, algorithm) <= FAR * best);
 }
 
 /* True if more than one method can still be the best. */
 static bool is_open(const bench *b, int pass) {
   int near = 0;
-  for (int way = 0; way < GT_WAYS; way++) near += is_near(b, pass, way);
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+    near += is_near(b, pass, algorithm);
   return near > 1;
 }
 
@@ -174,52 +183,55 @@ static bool is_open(const bench *b, int pass) {
    that are far off; later ones run with warm caches. */
 static void take_turn(bench *b, int pass) {
   const int half = b->turns[pass] % 2, runs = b->turns[pass] == 0 ? 1 : 2;
-  bool near[GT_WAYS];
-  for (int way = 0; way < GT_WAYS; way++) near[way] = is_near(b, pass, way);
-  for (int i = 0; i < GT_WAYS; i++) {
-    const int way = (i + b->turns[pass]) % GT_WAYS; /* so that no method always goes first */
-    if (!near[way]) continue;
-    const double took = turn(b, pass, way, runs);
-    if (took < b->halves[pass][way][half]) b->halves[pass][way][half] = took;
+  bool near[GT_ALGORITHMS];
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+    near[algorithm] = is_near(b, pass, algorithm);
+  for (int i = 0; i < GT_ALGORITHMS; i++) {
+    const int algorithm =
+        (i + b->turns[pass]) % GT_ALGORITHMS; /* so that no method always goes first */
+    if (!near[algorithm]) continue;
+    const double took = turn(b, pass, algorithm, runs);
+    if (took < b->halves[pass][algorithm][half]) b->halves[pass][algorithm][half] = took;
   }
   b->turns[pass]++;
 }
 
 /* Returns the rule's method, unless another is clearly faster. */
-static gt_way decide(const bench *b, int pass) {
-  const double *rule = b->halves[pass][GT_WAY_RULE];
-  gt_way chosen = b->rule[pass];
+static gt_algorithm decide(const bench *b, int pass) {
+  const double *rule = b->halves[pass][GT_ALGORITHM_RULE];
+  gt_algorithm chosen = b->rule[pass];
   double best = INFINITY;
-  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) {
-    const double *halves = b->halves[pass][way];
+  for (int algorithm = GT_ALGORITHM_RULE + 1; algorithm < GT_ALGORITHMS; algorithm++) {
+    const double *halves = b->halves[pass][algorithm];
     /* If the rule was dropped after one turn, rule[1] is infinite and does not count. */
     const bool beats = isfinite(halves[1])
                            ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1]
                            : halves[0] < SURE * rule[0];
-    if (!beats || least_of(b, pass, way) >= best) continue;
-    best = least_of(b, pass, way);
-    chosen = (gt_way)way;
+    if (!beats || least_of(b, pass, algorithm) >= best) continue;
+    best = least_of(b, pass, algorithm);
+    chosen = (gt_algorithm)algorithm;
   }
   return chosen;
 }
 
 static void keep(bench *b) {
   for (int pass = 0; pass < GT_PASSES; pass++) {
-    b->choice->ways[pass] = b->turns[pass] > 0          ? decide(b, pass)
-                            : has(b, pass, GT_WAY_RULE) ? b->rule[pass]
-                                                        : GT_WAY_RULE;
-    for (int way = 0; way < GT_WAYS; way++) {
-      const double least = least_of(b, pass, way);
-      b->choice->seconds[pass][way] = isinf(least) ? 0 : least;
+    b->choice->algorithms[pass] = b->turns[pass] > 0                ? decide(b, pass)
+                                  : has(b, pass, GT_ALGORITHM_RULE) ? b->rule[pass]
+                                                                    : GT_ALGORITHM_RULE;
+    for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
+      const double least = least_of(b, pass, algorithm);
+      b->choice->seconds[pass][algorithm] = isinf(least) ? 0 : least;
     }
   }
 }
 
 /* True if there is another method to compare with the rule's. */
 static bool worth(const bench *b, int pass) {
-  int ways = 0;
-  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) ways += has(b, pass, way);
-  return has(b, pass, GT_WAY_RULE) && ways > 0;
+  int algorithms = 0;
+  for (int algorithm = GT_ALGORITHM_RULE + 1; algorithm < GT_ALGORITHMS; algorithm++)
+    algorithms += has(b, pass, algorithm);
+  return has(b, pass, GT_ALGORITHM_RULE) && algorithms > 0;
 }
 
 /* Libraries compile code for the first products of the process, which takes up to 40 ms.  A small
@@ -238,8 +250,8 @@ static void warm_up(const gt_kernels *kernels, gt_prepared_context **context) {
   bench b;
   open_bench(&b, &first, kernels, context);
   for (int pass = 0; pass < GT_PASSES; pass++)
-    for (int way = 0; way < GT_WAYS; way++)
-      if (has(&b, pass, way)) run(&b, pass, way);
+    for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+      if (has(&b, pass, algorithm)) run(&b, pass, algorithm);
   close_bench(&b);
 }
 
@@ -261,7 +273,7 @@ void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels) {
             gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s))
           continue;
         take_turn(&b, pass);
-        if (t == 0) rule_s += b.halves[pass][GT_WAY_RULE][0];
+        if (t == 0) rule_s += b.halves[pass][GT_ALGORITHM_RULE][0];
       }
     keep(&b);
     close_bench(&b);

@@ -8,18 +8,18 @@
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Saves or loads the model and the counters of train. */
-static gt_status fields_of(gt_server *s, gt_state_way way) {
+static gt_status fields_of(gt_server *s, gt_state_direction direction) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   const gt_state_field fields[] = {
       {"model/params", GT_TYPE_F32, a->params.data, a->params.n},
       {"model/buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n},
       {"train/resumes", GT_TYPE_I64, &s->resumes, 1},
       {"train/split", GT_TYPE_I64, &s->split.use, sizeof s->split.use / sizeof(int64_t)}};
-  return GT_STATE_FIELDS(way, "", fields);
+  return GT_STATE_FIELDS(direction, "", fields);
 }
 
 static void collect(gt_server *s, gt_ns now, gt_state *state) {
-  (void)fields_of(s, (gt_state_way){.to = state});
+  (void)fields_of(s, (gt_state_direction){.to = state});
   if (s->run->choices_text)
     gt_state_add(state, "train/", "choices", GT_TYPE_U8, s->run->choices_text,
                  strlen(s->run->choices_text));
@@ -282,7 +282,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
                    info->model_hash, gt_model_names[s->run->job->model.name], model);
   GT_TRY(gt_setup_check_data(s->run, state));
   if (s->stages) GT_TRY(gt_recut(s, info, state, !recut));
-  GT_TRY(fields_of(s, (gt_state_way){.from = state}));
+  GT_TRY(fields_of(s, (gt_state_direction){.from = state}));
   GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
   GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
   if (s->stages) GT_TRY(gt_server_stages_load(s->stages, state));

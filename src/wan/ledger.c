@@ -29,19 +29,19 @@ double gt_gateway_emulation_s(const gt_gateway *gateway) {
   return gt_seconds(gateway->emulation_cpu);
 }
 
-static gt_status access_fields(gt_gateway *gateway, gt_state_way way) {
+static gt_status access_fields(gt_gateway *gateway, gt_state_direction direction) {
   const gt_state_field field = {"access", GT_TYPE_I64, gateway->saved_access, 2};
-  return gt_state_fields(way, "wan/", &field, 1);
+  return gt_state_fields(direction, "wan/", &field, 1);
 }
 
-static gt_status peer_fields(gt_gateway *gateway, size_t peer, gt_state_way way) {
+static gt_status peer_fields(gt_gateway *gateway, size_t peer, gt_state_direction direction) {
   gt_sender *s = &gateway->senders[peer];
   const gt_state_field fields[] = {{"link", GT_TYPE_I64, s->saved, GT_LINK_WORDS},
                                    {"wire", GT_TYPE_I64, &s->saved_wire, 1},
                                    {"ledger", GT_TYPE_I64, s->ledger, 4 * GT_LEDGER_KINDS}};
   char prefix[32];
   snprintf(prefix, sizeof prefix, "wan/%zu/", peer);
-  return GT_STATE_FIELDS(way, prefix, fields);
+  return GT_STATE_FIELDS(direction, prefix, fields);
 }
 
 /* Times are saved relative to now, because the next run has its own clock. */
@@ -55,12 +55,12 @@ static void save_link(gt_sender *s, gt_ns now) {
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state) {
   gateway->saved_access[0] = gateway->up.busy_until - now;
   gateway->saved_access[1] = gateway->landing.access.busy_until - now;
-  const gt_state_way way = {.to = state};
-  (void)access_fields(gateway, way);
+  const gt_state_direction direction = {.to = state};
+  (void)access_fields(gateway, direction);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
     save_link(&gateway->senders[peer], now);
-    (void)peer_fields(gateway, peer, way);
+    (void)peer_fields(gateway, peer, direction);
   }
 }
 
@@ -73,13 +73,13 @@ static void load_link(gt_sender *s, gt_ns now) {
 }
 
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state) {
-  const gt_state_way way = {.from = state};
-  GT_TRY(access_fields(gateway, way));
+  const gt_state_direction direction = {.from = state};
+  GT_TRY(access_fields(gateway, direction));
   gateway->up.busy_until = now + gateway->saved_access[0];
   gateway->landing.access.busy_until = now + gateway->saved_access[1];
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
-    GT_TRY(peer_fields(gateway, peer, way));
+    GT_TRY(peer_fields(gateway, peer, direction));
     load_link(&gateway->senders[peer], now);
   }
   return GT_OK;

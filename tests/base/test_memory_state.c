@@ -218,7 +218,7 @@ static void fields_are_read_both_ways(void) {
                              {"w", GT_TYPE_F32, w, 2},
                              {"simulated", GT_TYPE_F32, NULL, 9}};
   gt_state state = {0};
-  assert_int_equal(GT_STATE_FIELDS((gt_state_way){.to = &state}, "a/", fields), GT_OK);
+  assert_int_equal(GT_STATE_FIELDS((gt_state_direction){.to = &state}, "a/", fields), GT_OK);
   assert_int_equal(state.n, 3);
   assert_string_equal(state.items[0].name, "a/steps");
   assert_string_equal(state.items[1].name, "a/w");
@@ -230,7 +230,7 @@ static void fields_are_read_both_ways(void) {
                          {NULL, GT_TYPE_I64, &untouched, 1},
                          {"simulated", GT_TYPE_F32, NULL, 8},
                          {"w", GT_TYPE_F32, x, 2}};
-  const gt_state_way load = {.from = &state};
+  const gt_state_direction load = {.from = &state};
   assert_int_equal(GT_STATE_FIELDS(load, "a/", to), GT_OK);
   assert_true(loaded == 3 && untouched == 5 && x[0] == 1 && x[1] == 2);
 

@@ -167,10 +167,10 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   receive(&before, 2, GT_MSG_UPDATE, 1, false);
   assert_int_equal(before.applied, 1);
   gt_allreduce_leave(before.rounds);
-  assert_int_equal(gt_allreduce_state(before.rounds, (gt_state_way){.to = &saved}), GT_OK);
+  assert_int_equal(gt_allreduce_state(before.rounds, (gt_state_direction){.to = &saved}), GT_OK);
 
   open_rounds(&r);
-  assert_int_equal(gt_allreduce_state(r.rounds, (gt_state_way){.from = &saved}), GT_OK);
+  assert_int_equal(gt_allreduce_state(r.rounds, (gt_state_direction){.from = &saved}), GT_OK);
   gt_exchange_start(r.exchange);
   receive(&r, 2, GT_MSG_UPDATE, 2, false);
   gt_exchange_peer(r.exchange, 1, GT_PEER_REJOINED, &(int64_t){1});

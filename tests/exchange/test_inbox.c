@@ -66,8 +66,8 @@ static void test_save_and_load(void) {
   push(&a, 1, 4); /* wraps around */
   push(&b, 0, 9); /* the old contents are discarded */
   gt_state saved = {0};
-  assert_int_equal(gt_inbox_state(&a, "sync/", (gt_state_way){.to = &saved}), GT_OK);
-  assert_int_equal(gt_inbox_state(&b, "sync/", (gt_state_way){.from = &saved}), GT_OK);
+  assert_int_equal(gt_inbox_state(&a, "sync/", (gt_state_direction){.to = &saved}), GT_OK);
+  assert_int_equal(gt_inbox_state(&b, "sync/", (gt_state_direction){.from = &saved}), GT_OK);
   assert_null(gt_inbox_front(&b, 0));
   for (int64_t value = 2; value <= 4; value++) {
     assert_front(&b, 1, value);
@@ -75,7 +75,7 @@ static void test_save_and_load(void) {
   }
   assert_true(gt_inbox_empty(&b));
   a.queues[1].count = -1; /* `saved` borrows it */
-  assert_int_equal(gt_inbox_state(&b, "sync/", (gt_state_way){.from = &saved}), GT_ERR_CKPT);
+  assert_int_equal(gt_inbox_state(&b, "sync/", (gt_state_direction){.from = &saved}), GT_ERR_CKPT);
   a.queues[1].count = 3;
   gt_state_close(&saved);
   gt_inbox_close(&a);

@@ -156,19 +156,19 @@ static void open_member(world *w, size_t group, size_t self) {
                                  .gateway = {.ctx = m, .send = send}};
   m->outbox = gt_outbox_create(&outbox);
   gt_outbox_open(m->outbox, &(gt_outbox_use){.unit = 1, .origin = self});
-  const gt_exchange_spec way = {.nregions = spec->n,
-                                .self = self,
-                                .weights = m->weights,
-                                .inflight = PLACES,
-                                .with_memory = true,
-                                .topology = spec->topology,
-                                .next = spec->next,
-                                .piece = PIECE,
-                                .outbox = m->outbox,
-                                .regions = spec->members,
-                                .events = {.ctx = m, .nonfinite = nonfinite}};
+  const gt_exchange_spec exchange_spec = {.nregions = spec->n,
+                                          .self = self,
+                                          .weights = m->weights,
+                                          .inflight = PLACES,
+                                          .with_memory = true,
+                                          .topology = spec->topology,
+                                          .next = spec->next,
+                                          .piece = PIECE,
+                                          .outbox = m->outbox,
+                                          .regions = spec->members,
+                                          .events = {.ctx = m, .nonfinite = nonfinite}};
   static const char *const owners[RANGES] = {"a/", "b/", "c/"};
-  m->exchange = gt_exchange_create(&way);
+  m->exchange = gt_exchange_create(&exchange_spec);
   for (size_t k = 0; k < spec->nranges; k++) {
     m->names[k] = (range_name){m, k};
     const gt_collective_spec c = {

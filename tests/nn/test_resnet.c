@@ -92,7 +92,7 @@ static void a_single_value_is_refused(void) {
   }
 }
 
-static bool is_named(const char *way, size_t batch_max, size_t batch) {
+static bool is_named(const char *algorithm, size_t batch_max, size_t batch) {
   gt_graph *graph;
   const gt_graph_spec spec = {.model = "resnet18",
                               .shape = {32, 32, 3, 10, 0},
@@ -100,7 +100,7 @@ static bool is_named(const char *way, size_t batch_max, size_t batch) {
                               .batch = batch,
                               .kernels = gt_kernels_find("auto")};
   assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
-  const bool named = strstr(gt_graph_kernels(graph), way) != NULL;
+  const bool named = strstr(gt_graph_kernels(graph), algorithm) != NULL;
   gt_graph_close(graph);
   return named;
 }
@@ -284,8 +284,9 @@ static void bf16_by_winograd(void) {
   gt_graph_close(half);
   for (size_t i = 0; i < choices.n; i++)
     for (int pass = 0; pass < GT_PASSES; pass++)
-      if (gt_way_can(&choices.items[i].layer, 8, (gt_pass_id)pass, GT_WAY_DNN_WINOGRAD)) {
-        choices.items[i].ways[pass] = GT_WAY_DNN_WINOGRAD;
+      if (gt_algorithm_can(&choices.items[i].layer, 8, (gt_pass_id)pass,
+                           GT_ALGORITHM_DNN_WINOGRAD)) {
+        choices.items[i].algorithms[pass] = GT_ALGORITHM_DNN_WINOGRAD;
         served++;
       }
   assert_true(served > 10);

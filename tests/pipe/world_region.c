@@ -278,11 +278,11 @@ static void on_send(void *ctx, size_t to, const gt_pipe_packet *packet) {
   trace(w, (size_t[]){to, packet->span, packet->micro, packet->first, packet->buffer}, 5);
   if (w->spec.problem) {
     const gt_pipe_message message = {packet->gradient, packet->span, packet->micro};
-    const gt_pipe_way way = gt_pipe_way_of(w->spec.problem, &message);
-    assert_true((double)packet->bytes == way.bytes);
-    const gt_ns at = w->now + gt_from_seconds(way.local_s);
-    if (!way.link) push(w, at, LEAVES, i, 0);
-    push(w, at, way.link ? ON_LINK : THERE, i, 0);
+    const gt_pipe_route route = gt_pipe_route_of(w->spec.problem, &message);
+    assert_true((double)packet->bytes == route.bytes);
+    const gt_ns at = w->now + gt_from_seconds(route.local_s);
+    if (!route.link) push(w, at, LEAVES, i, 0);
+    push(w, at, route.link ? ON_LINK : THERE, i, 0);
     return;
   }
   const gt_ns leaves = w->now + draw(w, 6), there = leaves + draw(w, 12);

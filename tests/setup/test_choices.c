@@ -54,10 +54,10 @@ static void check_by_rule(void) {
 static void check_alike(void) {
   assert_int_equal(run.choices.n, LAYERS);
   for (size_t i = 0; i < LAYERS; i++) {
-    gt_way ways[GT_PASSES];
-    memcpy(ways, run.choices.items[i].ways, sizeof ways);
-    GT_MPI(MPI_Bcast(ways, (int)sizeof ways, MPI_BYTE, 1, MPI_COMM_WORLD));
-    assert_memory_equal(ways, run.choices.items[i].ways, sizeof ways);
+    gt_algorithm algorithms[GT_PASSES];
+    memcpy(algorithms, run.choices.items[i].algorithms, sizeof algorithms);
+    GT_MPI(MPI_Bcast(algorithms, (int)sizeof algorithms, MPI_BYTE, 1, MPI_COMM_WORLD));
+    assert_memory_equal(algorithms, run.choices.items[i].algorithms, sizeof algorithms);
   }
   char hash[GT_SHA256_HEX], of_ps[GT_SHA256_HEX];
   gt_sha256_hex(run.choices_text, strlen(run.choices_text), hash);
@@ -71,7 +71,7 @@ static void check_as_written(void) {
   for (size_t i = 0; i < LAYERS; i++) {
     const gt_choice *found = gt_choices_find(&run.choices, &written.items[i].layer, 8);
     assert_non_null(found);
-    assert_memory_equal(found->ways, written.items[i].ways, sizeof found->ways);
+    assert_memory_equal(found->algorithms, written.items[i].algorithms, sizeof found->algorithms);
   }
   check_alike();
   end();
@@ -206,9 +206,10 @@ static void list(gt_choices *choices) {
   assert_int_equal(choices->n, LAYERS);
   for (size_t i = 0; i < choices->n; i++)
     for (int pass = 0; pass < GT_PASSES; pass++)
-      for (int way = 0; way < GT_WAYS; way++)
-        if (gt_way_can(&choices->items[i].layer, 8, (gt_pass_id)pass, (gt_way)way))
-          choices->items[i].ways[pass] = (gt_way)way;
+      for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+        if (gt_algorithm_can(&choices->items[i].layer, 8, (gt_pass_id)pass,
+                             (gt_algorithm)algorithm))
+          choices->items[i].algorithms[pass] = (gt_algorithm)algorithm;
 }
 
 static void write_files(void) {

@@ -51,14 +51,14 @@ static void test_alone_is_the_optimizer(void) {
    number. */
 static size_t assert_all_needed(world *w, w_region *r) {
   gt_state saved = {0};
-  assert_int_equal(gt_sync_state(r->sync, (gt_state_way){.to = &saved}), GT_OK);
+  assert_int_equal(gt_sync_state(r->sync, (gt_state_direction){.to = &saved}), GT_OK);
   for (size_t missing = 0; missing < saved.n; missing++) {
     assert_memory_equal(saved.items[missing].name, "sync/", 5);
     saved.items[missing].name[0] = '?';
     gt_sync_env env = w_env(w, r);
     env.exchange = w_exchange(w, r);
     gt_sync *fresh = gt_sync_create(r->sync->ops, &env);
-    assert_int_equal(gt_sync_state(fresh, (gt_state_way){.from = &saved}), GT_ERR_CKPT);
+    assert_int_equal(gt_sync_state(fresh, (gt_state_direction){.from = &saved}), GT_ERR_CKPT);
     assert_non_null(strstr(gt_error_text(), saved.items[missing].name + 1));
     gt_sync_close(fresh);
     gt_exchange_close(env.exchange);

@@ -232,7 +232,7 @@ w_spec w_random(const char *strategy, uint64_t seed) {
 /* Copies everything that a region's strategy and optimizer save. */
 static gt_state w_saved(w_region *r) {
   gt_state lent = {0}, copy = {.owns_data = true};
-  gt_sync_state(r->sync, (gt_state_way){.to = &lent});
+  gt_sync_state(r->sync, (gt_state_direction){.to = &lent});
   gt_optim_save(r->optim, "", &lent);
   gt_outbox_save(r->outbox, &lent);
   for (size_t i = 0; i < lent.n; i++) {
@@ -271,7 +271,7 @@ static void w_restart_region(world *w, w_region *r, bool crash) {
   gt_optim_close(r->optim);
   if (crash) w_send_again(w, r, &state);
   w_create_strategy(w, r);
-  assert_int_equal(gt_sync_state(r->sync, (gt_state_way){.from = &state}), GT_OK);
+  assert_int_equal(gt_sync_state(r->sync, (gt_state_direction){.from = &state}), GT_OK);
   assert_int_equal(gt_optim_load(r->optim, "", &state), GT_OK);
   gt_state_close(&state);
   r->held = false;

@@ -109,27 +109,27 @@ static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
   values_release(&db), values_release(&dw), values_release(&dx), values_release(&y);
 }
 
-static void every_way_computes_the_same(void) {
-  size_t seen[GT_WAYS] = {0};
+static void every_algorithm_computes_the_same(void) {
+  size_t seen[GT_ALGORITHMS] = {0};
   for (size_t i = 0; i < SPECS; i++)
-    for (int way = 0; way < GT_WAYS; way++) {
+    for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
       const gt_layer_spec spec = spec_of(i);
       /* The method if the pass supports it, else one that differs from those of the other
          passes. */
-      gt_way ways[GT_PASSES];
+      gt_algorithm algorithms[GT_PASSES];
       for (int pass = 0; pass < GT_PASSES; pass++) {
-        const bool can = gt_way_can(&spec, 3, (gt_pass_id)pass, (gt_way)way);
-        ways[pass] = can ? (gt_way)way : GT_WAY_BLAS;
-        seen[way] += can;
+        const bool can = gt_algorithm_can(&spec, 3, (gt_pass_id)pass, (gt_algorithm)algorithm);
+        algorithms[pass] = can ? (gt_algorithm)algorithm : GT_ALGORITHM_BLAS;
+        seen[algorithm] += can;
       }
-      gt_layer *layer = gt_layer_create(automatic, &context, &spec, ways);
+      gt_layer *layer = gt_layer_create(automatic, &context, &spec, algorithms);
       gt_layer_prepare(layer, 3);
       check(layer, &spec, 3);
       check(layer, &spec, 1);
       gt_layer_close(layer);
     }
-  for (int way = 0; way < GT_WAYS; way++)
-    if (automatic->prepared() || way <= GT_WAY_BLAS) assert_true(seen[way] > 0);
+  for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++)
+    if (automatic->prepared() || algorithm <= GT_ALGORITHM_BLAS) assert_true(seen[algorithm] > 0);
 }
 
 /* True if no method of a pass takes 30 times as long as another. */
@@ -141,8 +141,8 @@ static bool first_is_quick(void) {
   gt_choices_measure(&choices, automatic);
   for (int pass = 0; pass < GT_PASSES; pass++) {
     double least = 1, most = 0;
-    for (int way = 0; way < GT_WAYS; way++) {
-      const double took = choices.items[0].seconds[pass][way];
+    for (int algorithm = 0; algorithm < GT_ALGORITHMS; algorithm++) {
+      const double took = choices.items[0].seconds[pass][algorithm];
       if (took > 0 && took < least) least = took;
       if (took > most) most = took;
     }
@@ -188,13 +188,13 @@ static void measuring(void) {
   for (size_t i = 0; i < choices.n; i++) {
     const gt_choice *c = &choices.items[i];
     for (int pass = 0; pass < GT_PASSES; pass++) {
-      assert_true(gt_way_can(&c->layer, c->batch, (gt_pass_id)pass, c->ways[pass]));
+      assert_true(gt_algorithm_can(&c->layer, c->batch, (gt_pass_id)pass, c->algorithms[pass]));
       if (pass == GT_PASS_INPUT && !c->layer.conv.needs_input_gradient) {
-        assert_int_equal(c->ways[pass], GT_WAY_RULE);
+        assert_int_equal(c->algorithms[pass], GT_ALGORITHM_RULE);
         continue;
       }
-      const double took = c->seconds[pass][c->ways[pass]]; /* 0: the rule's own method */
-      assert_true(took <= c->seconds[pass][GT_WAY_RULE]);
+      const double took = c->seconds[pass][c->algorithms[pass]]; /* 0: the rule's own method */
+      assert_true(took <= c->seconds[pass][GT_ALGORITHM_RULE]);
     }
   }
   gt_choices_close(&choices);
@@ -304,7 +304,7 @@ int main(void) {
   ref = gt_kernels_find("ref");
   automatic = gt_kernels_find("auto");
   const int failed =
-      RUN_TESTS(NULL, NULL, the_first_product_is_not_measured, every_way_computes_the_same,
+      RUN_TESTS(NULL, NULL, the_first_product_is_not_measured, every_algorithm_computes_the_same,
                 measuring, text_and_back, bf16_and_back, of_another_machine, mistakes);
   if (context) automatic->prepared()->close(context);
   return failed;

@@ -102,9 +102,9 @@ static void convolutions(gt_precision precision) {
                          .needs_input_gradient = round % 5 != 4};
     spec.precision = spec.in = spec.out = precision;
     if (!spec.needs_input_gradient) spec.in = GT_F32; /* samples */
-    const gt_way by_rule[GT_PASSES] = {GT_WAY_RULE};
+    const gt_algorithm by_rule[GT_PASSES] = {GT_ALGORITHM_RULE};
     gt_prepared_conv *conv = ops->conv_create(context, &spec, by_rule);
-    ++*(ops->conv_rule(&spec, 2, GT_PASS_WEIGHT) == GT_WAY_DNN ? &own : &gemm);
+    ++*(ops->conv_rule(&spec, 2, GT_PASS_WEIGHT) == GT_ALGORITHM_DNN ? &own : &gemm);
     ops->conv_prepare(conv, 2);
     check_conv(conv, &spec, 2);
     for (size_t N = 1; N < (round == 7 ? 12 : 4); N++) check_conv(conv, &spec, N);
@@ -136,7 +136,8 @@ static double off(const float *found, const float *right, size_t n) {
    Includes odd numbers of tiles. */
 static void winograd_bf16(void) {
   if (absent(GT_BF16)) skip();
-  const gt_way ways[GT_PASSES] = {GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD};
+  const gt_algorithm algorithms[GT_PASSES] = {GT_ALGORITHM_DNN_WINOGRAD, GT_ALGORITHM_DNN_WINOGRAD,
+                                              GT_ALGORITHM_DNN_WINOGRAD};
   const gt_conv_spec spec = {
       .shape = sized(
           (gt_conv_shape){.H = 5, .W = 6, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1}),
@@ -145,7 +146,7 @@ static void winograd_bf16(void) {
       .out = GT_BF16,
       .precision = GT_BF16};
   const gt_conv_shape *s = &spec.shape;
-  gt_prepared_conv *conv = ops->conv_create(context, &spec, ways);
+  gt_prepared_conv *conv = ops->conv_create(context, &spec, algorithms);
   /* 9, 297 and 585 tiles: the last in several groups with a smaller last one */
   for (size_t N = 1; N <= 65; N += 32) {
     const size_t nw = s->R * s->S * s->C * s->K, nx = N * s->H * s->W * s->C,

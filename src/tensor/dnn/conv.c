@@ -47,26 +47,26 @@ static bool can_turn(const gt_conv_shape *s) {
          s->K % 64 == 0;
 }
 
-gt_way gt_dnn_conv_rule(const gt_conv_spec *c, size_t N, gt_pass_id pass) {
+gt_algorithm gt_dnn_conv_rule(const gt_conv_spec *c, size_t N, gt_pass_id pass) {
   static const bounds up_to[GT_PASSES] = {[GT_PASS_FORWARD] = {16, 16, 16, 0},
                                           [GT_PASS_INPUT] = {0, 16, 16, 0},
                                           [GT_PASS_WEIGHT] = {16, 64, 64, 16}};
-  if (gemm(c, N, &up_to[pass])) return GT_WAY_DNN_GEMM;
+  if (gemm(c, N, &up_to[pass])) return GT_ALGORITHM_DNN_GEMM;
   return pass == GT_PASS_INPUT && can_turn(&c->shape) && c->shape.P * c->shape.Q > 16
-             ? GT_WAY_DNN_TURNED
-             : GT_WAY_DNN;
+             ? GT_ALGORITHM_DNN_TURNED
+             : GT_ALGORITHM_DNN;
 }
 
 /* The columns of a whole batch must not take too much memory. */
-bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_way way) {
+bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_algorithm algorithm) {
   const gt_conv_shape *s = &c->shape;
-  if (way == GT_WAY_DNN_GEMM)
+  if (algorithm == GT_ALGORITHM_DNN_GEMM)
     return !c->bias && N * s->P * s->Q * s->R * s->S * s->C <= COLUMNS_MAX;
-  if (way == GT_WAY_DNN_TURNED) return pass == GT_PASS_INPUT && can_turn(s);
-  if (way == GT_WAY_DNN_WINOGRAD)
+  if (algorithm == GT_ALGORITHM_DNN_TURNED) return pass == GT_PASS_INPUT && can_turn(s);
+  if (algorithm == GT_ALGORITHM_DNN_WINOGRAD)
     return gt_winograd_serves(s) && c->in == c->precision && c->out == c->precision &&
            !(c->bias && pass == GT_PASS_WEIGHT);
-  return way == GT_WAY_DNN;
+  return algorithm == GT_ALGORITHM_DNN;
 }
 
 typedef struct {
@@ -137,7 +137,7 @@ static dnnl_primitive_desc_t forward_desc(const gt_prepared_conv *c, size_t N) {
 
 static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
-  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM) {
+  if (p->algorithms[GT_PASS_FORWARD] == GT_ALGORITHM_DNN_GEMM) {
     gt_dnn_product_open(c->dnn, &p->forward,
                         &(gt_dnn_product){.m = p->N * s->P * s->Q,
                                           .n = s->K,
@@ -214,7 +214,7 @@ static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
 
 static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) {
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_GEMM) {
     gt_dnn_product_open(c->dnn, &p->input,
                         &(gt_dnn_product){.m = p->N * s->P * s->Q,
                                           .n = s->R * s->S * s->C,
@@ -225,8 +225,9 @@ static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_
                                           .out = GT_F32});
     return;
   }
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED && open_turned(c, p)) return;
-  p->ways[GT_PASS_INPUT] = GT_WAY_DNN; /* also if the weights cannot be rotated block by block */
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_TURNED && open_turned(c, p)) return;
+  p->algorithms[GT_PASS_INPUT] =
+      GT_ALGORITHM_DNN; /* also if the weights cannot be rotated block by block */
   descs d = describe(c, p->N, false);
   const gt_dnn_conv_call call = call_of(&d, false);
   dnnl_primitive_desc_t primitive = gt_dnn_describe_input(c->dnn->engine, &call, hint);
@@ -237,7 +238,7 @@ static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_
 
 static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
-  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
+  if (p->algorithms[GT_PASS_WEIGHT] == GT_ALGORITHM_DNN_GEMM) {
     gt_dnn_product_open(c->dnn, &p->weight,
                         &(gt_dnn_product){.m = s->R * s->S * s->C,
                                           .n = s->K,
@@ -260,13 +261,14 @@ static void reserve(gt_prepared_conv *c, const gt_conv_prepared *p) {
   const gt_conv_shape *s = &c->spec.shape;
   const size_t rows = summed_rows(c, p->N), columns = rows * s->R * s->S * s->C,
                image = s->H * s->W * s->C;
-  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM || p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM)
+  if (p->algorithms[GT_PASS_FORWARD] == GT_ALGORITHM_DNN_GEMM ||
+      p->algorithms[GT_PASS_WEIGHT] == GT_ALGORITHM_DNN_GEMM)
     gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * gt_precision_bytes(c->spec.precision));
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM)
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_GEMM)
     gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM)
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_GEMM)
     gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
-  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM && rows != p->N * s->P * s->Q)
+  if (p->algorithms[GT_PASS_WEIGHT] == GT_ALGORITHM_DNN_GEMM && rows != p->N * s->P * s->Q)
     gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
   if (c->spec.in != c->spec.precision)
     gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
@@ -280,8 +282,9 @@ static void release_primitives(gt_conv_prepared *p) {
   *p = (gt_conv_prepared){0};
 }
 
-static bool ours(gt_way way) {
-  return way == GT_WAY_DNN || way == GT_WAY_DNN_GEMM || way == GT_WAY_DNN_TURNED;
+static bool ours(gt_algorithm algorithm) {
+  return algorithm == GT_ALGORITHM_DNN || algorithm == GT_ALGORITHM_DNN_GEMM ||
+         algorithm == GT_ALGORITHM_DNN_TURNED;
 }
 
 /* Returns the primitives for batches of N, created if needed.  When all entries are used, the
@@ -294,15 +297,16 @@ static gt_conv_prepared *primitives_for(gt_prepared_conv *c, size_t N) {
   release_primitives(p);
   p->N = N;
   for (int pass = 0; pass < GT_PASSES; pass++)
-    p->ways[pass] = c->ways[pass] == GT_WAY_RULE ? gt_dnn_conv_rule(&c->spec, N, (gt_pass_id)pass)
-                                                 : c->ways[pass];
+    p->algorithms[pass] = c->algorithms[pass] == GT_ALGORITHM_RULE
+                              ? gt_dnn_conv_rule(&c->spec, N, (gt_pass_id)pass)
+                              : c->algorithms[pass];
   dnnl_primitive_desc_t hint = forward_desc(c, N);
-  if (ours(p->ways[GT_PASS_FORWARD])) open_forward(c, p, hint);
-  if (ours(p->ways[GT_PASS_INPUT]) && c->spec.needs_input_gradient) open_input(c, p, hint);
-  if (ours(p->ways[GT_PASS_WEIGHT])) open_weight(c, p, hint);
+  if (ours(p->algorithms[GT_PASS_FORWARD])) open_forward(c, p, hint);
+  if (ours(p->algorithms[GT_PASS_INPUT]) && c->spec.needs_input_gradient) open_input(c, p, hint);
+  if (ours(p->algorithms[GT_PASS_WEIGHT])) open_weight(c, p, hint);
   dnnl_primitive_desc_destroy(hint);
   for (int pass = 0; pass < GT_PASSES; pass++)
-    if (p->ways[pass] == GT_WAY_DNN_WINOGRAD &&
+    if (p->algorithms[pass] == GT_ALGORITHM_DNN_WINOGRAD &&
         (pass != GT_PASS_INPUT || c->spec.needs_input_gradient))
       gt_conv_open_winograd(c, p, (gt_pass_id)pass);
   reserve(c, p);
@@ -312,10 +316,10 @@ static gt_conv_prepared *primitives_for(gt_prepared_conv *c, size_t N) {
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
 gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec,
-                                     const gt_way *ways) {
+                                     const gt_algorithm *algorithms) {
   gt_prepared_conv *c = GT_NEW(gt_prepared_conv);
   *c = (gt_prepared_conv){.dnn = dnn, .spec = *spec};
-  memcpy(c->ways, ways, sizeof c->ways);
+  memcpy(c->algorithms, algorithms, sizeof c->algorithms);
   return c;
 }
 
@@ -358,12 +362,12 @@ void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const floa
                          const float *b, size_t N) {
   gt_conv_prepared *p = primitives_for(c, N);
   const gt_dnn_stage *f = &p->forward;
-  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_WINOGRAD) {
+  if (p->algorithms[GT_PASS_FORWARD] == GT_ALGORITHM_DNN_WINOGRAD) {
     gt_conv_winograd(c, p, false, y, x, w, b);
     return;
   }
   x = values(c, x, N);
-  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM) {
+  if (p->algorithms[GT_PASS_FORWARD] == GT_ALGORITHM_DNN_GEMM) {
     gt_dnn_product_run(c->dnn, f, y, columns(c, x, N), w, NULL);
     return;
   }
@@ -410,11 +414,11 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
                                 size_t N) {
   gt_conv_prepared *p = primitives_for(c, N);
   const gt_dnn_stage *g = &p->input;
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_WINOGRAD) {
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_WINOGRAD) {
     gt_conv_winograd(c, p, true, dx, dy, w, NULL);
     return;
   }
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED) {
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_TURNED) {
     const dnnl_exec_arg_t turned[3] = {
         {DNNL_ARG_SRC, g->x}, {DNNL_ARG_WEIGHTS, g->w}, {DNNL_ARG_DST, g->y}};
     load_turned(c, p, w);
@@ -423,7 +427,7 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
     gt_dnn_execute(c->dnn, g->run, turned, 3);
     return;
   }
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) {
+  if (p->algorithms[GT_PASS_INPUT] == GT_ALGORITHM_DNN_GEMM) {
     gt_dnn_product_run(c->dnn, g, c->dnn->areas[GT_DNN_COLUMNS], dy, w, NULL);
     fold(c, dx, N);
     return;
@@ -457,12 +461,12 @@ void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, cons
                                  const void *x, size_t N) {
   gt_conv_prepared *p = primitives_for(c, N);
   const gt_dnn_stage *g = &p->weight;
-  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_WINOGRAD) {
+  if (p->algorithms[GT_PASS_WEIGHT] == GT_ALGORITHM_DNN_WINOGRAD) {
     gt_conv_winograd_weight(c, p, dw, dy, x);
     return;
   }
   x = values(c, x, N);
-  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
+  if (p->algorithms[GT_PASS_WEIGHT] == GT_ALGORITHM_DNN_GEMM) {
     columns(c, x, N);
     weight_product(c, p, dw, dy);
     return;

@@ -9,18 +9,18 @@ enum { GT_CONV_SIZES = 8 }; /* batch sizes whose primitives are kept */
 /* Primitives for batches of N. */
 typedef struct {
   size_t N;
-  gt_way ways[GT_PASSES];
+  gt_algorithm algorithms[GT_PASSES];
   gt_dnn_stage forward, input, weight; /* Winograd: products of a group of tiles */
   gt_dnn_stage rest[GT_PASSES];        /* Winograd: products of a smaller last group */
-  /* Rotated weights (GT_WAY_DNN_TURNED): elements from one row or column of the window to the next
-     in the packed weights. */
+  /* Rotated weights (GT_ALGORITHM_DNN_TURNED): elements from one row or column of the window to the
+     next in the packed weights. */
   dnnl_dim_t row, column;
 } gt_conv_prepared;
 
 struct gt_prepared_conv {
   gt_prepared_context *dnn;
   gt_conv_spec spec;
-  gt_way ways[GT_PASSES]; /* requested, or GT_WAY_RULE */
+  gt_algorithm algorithms[GT_PASSES]; /* requested, or GT_ALGORITHM_RULE */
   gt_conv_prepared sizes[GT_CONV_SIZES];
   size_t nsizes, oldest;
 };

@@ -72,10 +72,10 @@ void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, voi
 gt_prepared_context *gt_dnn_context_create(void);
 void gt_dnn_context_close(gt_prepared_context *dnn);
 size_t gt_dnn_context_bytes(const gt_prepared_context *dnn);
-gt_way gt_dnn_conv_rule(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
-bool gt_dnn_conv_can(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
+gt_algorithm gt_dnn_conv_rule(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
+bool gt_dnn_conv_can(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_algorithm algorithm);
 gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec,
-                                     const gt_way *ways);
+                                     const gt_algorithm *algorithms);
 void gt_dnn_conv_close(gt_prepared_conv *c);
 void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N);
 void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const float *w,
