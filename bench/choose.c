@@ -88,7 +88,7 @@ static double train_s(const gt_job *job, const gt_routes *routes, size_t paramet
   const gt_sim_spec spec = {
       .job = job, .links = links, .parameters = parameters, .samples = samples, .routes = routes};
   if (gt_sim_run(&sim, &spec) != GT_OK) gt_bug("%s", gt_error_text());
-  gt_sim_look(sim, &totals);
+  gt_sim_get_totals(sim, &totals);
   gt_sim_close(sim);
   gt_links_close(links);
   return totals.train_s;

@@ -157,7 +157,7 @@ typedef struct {
   gt_ns ahead;
   bool compared;
 } gt_outbox_view;
-gt_outbox_view gt_outbox_look(const gt_outbox *o, size_t peer);
+gt_outbox_view gt_outbox_get_view(const gt_outbox *o, size_t peer);
 /* Messages that are not acknowledged, to all peers. */
 size_t gt_outbox_unacknowledged(const gt_outbox *o);
 

@@ -50,7 +50,7 @@ typedef struct {
   int64_t have, want;
 } gt_ps_wait;
 
-void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *view);
 /* Returns for how long the heartbeats of all regions have said that nothing moves.  0 if a region
    is silent. */
 gt_ns gt_ps_still(const gt_ps *ps);
@@ -73,7 +73,7 @@ typedef struct {
   gt_ns ahead;
   bool compared;
 } gt_ps_link;
-void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
+void gt_ps_get_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
 /* Returns the part of the time since the worker's last push in which it was held for other
    regions. */
 gt_ns gt_ps_held(const gt_ps *ps, size_t worker);

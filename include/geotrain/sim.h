@@ -46,7 +46,7 @@ typedef struct {
   int64_t messages, bytes_sent, bytes_other; /* of all links, as in gt_link_result */
   int64_t events;                            /* handled by the simulation */
 } gt_sim_totals;
-void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
+void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *totals);
 /* Returns the result as in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);

@@ -129,7 +129,7 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
 static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape,
                       const gt_sim *sim, double wall_s, const gt_cost_result *cost) {
   gt_sim_totals t;
-  gt_sim_look(sim, &t);
+  gt_sim_get_totals(sim, &t);
   if (shape->assumed)
     gt_print_wrapped(stdout, 2,
                      "no data set found: samples have the model's usual shape, each region has "
@@ -169,7 +169,7 @@ static gt_status show_with_cost(const simulate_options *o, const gt_job *job,
   gt_sim_totals t;
   gt_cost_result cost;
   if (!prices->known) return show(o, job, shape, sim, wall_s, NULL);
-  gt_sim_look(sim, &t);
+  gt_sim_get_totals(sim, &t);
   cost_of(&cost, job, prices, sim, &t);
   gt_status status = show(o, job, shape, sim, wall_s, &cost);
   gt_plan_job_cost_close(&cost);
@@ -179,7 +179,7 @@ static gt_status show_with_cost(const simulate_options *o, const gt_job *job,
 static void show_end(const gt_sim *sim, double wall_s) {
   gt_sim_totals t;
   struct rusage use;
-  gt_sim_look(sim, &t);
+  gt_sim_get_totals(sim, &t);
   getrusage(RUSAGE_SELF, &use);
   printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events,
          (double)use.ru_maxrss * 1024e-9);

@@ -79,7 +79,7 @@ static double rate(double bits, double seconds) {
   return seconds > 0 ? bits / seconds : 0;
 }
 
-gt_outbox_view gt_outbox_look(const gt_outbox *o, size_t peer) {
+gt_outbox_view gt_outbox_get_view(const gt_outbox *o, size_t peer) {
   const outbox_peer *p = &o->peers[peer];
   const outbox_measured *of = &p->measured;
   return (gt_outbox_view){.queued = p->queued,

@@ -136,7 +136,7 @@ static gt_status simulate(run *out, const gt_planner_pipeline *p, const gt_links
                             .pipes = p->pipes,
                             .routes = &p->routes};
   GT_TRY(gt_sim_run(&out->sim, &spec));
-  gt_sim_look(out->sim, &totals);
+  gt_sim_get_totals(out->sim, &totals);
   out->train_s = totals.train_s;
   return GT_OK;
 }

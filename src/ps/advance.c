@@ -45,7 +45,7 @@ static bool lacks_round(const gt_ps *ps, size_t peer) {
 }
 
 static bool lacks_ack(const gt_ps *ps, size_t peer) {
-  return gt_outbox_look(ps->outbox, peer).unacknowledged > 0;
+  return gt_outbox_get_view(ps->outbox, peer).unacknowledged > 0;
 }
 
 static bool lacks_done(const gt_ps *ps, size_t peer) {
@@ -53,7 +53,8 @@ static bool lacks_done(const gt_ps *ps, size_t peer) {
 }
 
 static bool lacks_messages(const gt_ps *ps, size_t peer) {
-  return ps->peers[peer].done && gt_outbox_look(ps->outbox, peer).taken < ps->peers[peer].done_seq;
+  return ps->peers[peer].done &&
+         gt_outbox_get_view(ps->outbox, peer).taken < ps->peers[peer].done_seq;
 }
 
 gt_ps_wait gt_ps_waits_for(const gt_ps *ps) {
@@ -63,9 +64,9 @@ gt_ps_wait gt_ps_waits_for(const gt_ps *ps) {
     return (gt_ps_wait){GT_WAIT_ROUND, peer, ps->peers[peer].written, ps->round};
   if (gt_outbox_unacknowledged(ps->outbox) > 0 && (peer = first_that(ps, lacks_ack)) < none)
     return (gt_ps_wait){GT_WAIT_ACK, peer, 0,
-                        (int64_t)gt_outbox_look(ps->outbox, peer).unacknowledged};
+                        (int64_t)gt_outbox_get_view(ps->outbox, peer).unacknowledged};
   if (ps->phase == GT_PS_FOLLOWING && (peer = first_that(ps, lacks_messages)) < none)
-    return (gt_ps_wait){GT_WAIT_MESSAGES, peer, gt_outbox_look(ps->outbox, peer).taken,
+    return (gt_ps_wait){GT_WAIT_MESSAGES, peer, gt_outbox_get_view(ps->outbox, peer).taken,
                         ps->peers[peer].done_seq};
   if (ps->phase == GT_PS_FOLLOWING && (peer = first_that(ps, lacks_done)) < none)
     return (gt_ps_wait){GT_WAIT_DONE, peer, 0, 0};

@@ -15,7 +15,8 @@ static bool is_of_pipeline(const gt_frame_header *head) {
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so gaps are possible */
-  int64_t sequence = (int64_t)head->sequence, next = gt_outbox_look(ps->outbox, from).received + 1;
+  int64_t sequence = (int64_t)head->sequence,
+          next = gt_outbox_get_view(ps->outbox, from).received + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; expected %lld or one before it",
                    (long long)sequence, (long long)next);
@@ -33,7 +34,7 @@ static gt_status check_round(int64_t round, int64_t least, int64_t most) {
    outbox. */
 static gt_status check_numbers(const gt_ps *ps, size_t from, const gt_frame_header *head,
                                const char *what) {
-  const gt_outbox_view v = gt_outbox_look(ps->outbox, from);
+  const gt_outbox_view v = gt_outbox_get_view(ps->outbox, from);
   const int64_t value = (int64_t)head->value, last = (int64_t)head->detail, least = v.taken,
                 most = least + (int64_t)v.most;
   if (value >= 0 && last >= least && last <= most) return GT_OK;
@@ -74,7 +75,7 @@ static gt_status check_round_step(const gt_ps *ps, size_t from, const gt_frame_h
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
-  const int64_t sent = gt_outbox_look(ps->outbox, from).sent;
+  const int64_t sent = gt_outbox_get_view(ps->outbox, from).sent;
   if (sequence >= 0 && sequence <= sent) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "it acknowledges message %lld; 0 to %lld were sent",
                  (long long)sequence, (long long)sent);

@@ -12,7 +12,7 @@ static void enter(gt_ps *ps, gt_ps_phase phase) {
 static void tell_all(gt_ps *ps, gt_frame_header head) {
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     if (p == ps->spec.self) continue;
-    head.detail = (uint64_t)gt_outbox_look(ps->outbox, p).sent;
+    head.detail = (uint64_t)gt_outbox_get_view(ps->outbox, p).sent;
     gt_outbox_control(ps->outbox, p, head, NULL, 0);
   }
 }
@@ -47,7 +47,7 @@ static void tell(gt_ps *ps, size_t from, gt_peer_event event, const int64_t *cou
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
-  const int64_t taken = gt_outbox_look(ps->outbox, from).taken;
+  const int64_t taken = gt_outbox_get_view(ps->outbox, from).taken;
   peer->late |= gt_ps_ahead(ps, from);
   if (gt_ps_ahead(ps, from)) return;
   /* A peer that is still done is reported together with its DONE: in between it would count as

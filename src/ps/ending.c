@@ -62,7 +62,7 @@ static void report(gt_ending *e) {
    that is killed meanwhile has to repeat no step. */
 static void begin(gt_ending *e, gt_ns now) {
   gt_ps_view v;
-  gt_ps_look(e->ps, now, &v);
+  gt_ps_get_view(e->ps, now, &v);
   if (e->lead && v.round != v.whole_round) return;
   if (e->lead) gt_ps_last_round(e->ps, now);
   e->last_round = v.round + 1;
@@ -71,7 +71,7 @@ static void begin(gt_ending *e, gt_ns now) {
 
 static void last_round(gt_ending *e, gt_ns now) {
   gt_ps_view v;
-  gt_ps_look(e->ps, now, &v);
+  gt_ps_get_view(e->ps, now, &v);
   if (v.whole_round >= e->last_round) evaluate(e, true, EVALUATING_MEAN);
 }
 

@@ -243,7 +243,7 @@ void gt_ps_buffers_mean(gt_ps *ps);
    again. */
 void gt_ps_buffers_again(gt_ps *ps, size_t offset, size_t count);
 
-/* look.c */
+/* view.c */
 gt_ns gt_ps_held_total(const gt_ps *ps);
 bool gt_ps_outstanding(const gt_ps *ps); /* a worker holds a batch */
 bool gt_ps_whole_sound(const gt_ps *ps);

@@ -85,7 +85,7 @@ static void host_release(void *ctx) {
 
 static gt_link_view host_link(void *ctx, size_t member) {
   const gt_ps *ps = ctx;
-  const gt_outbox_view v = gt_outbox_look(ps->outbox, ps->replicas.regions[member]);
+  const gt_outbox_view v = gt_outbox_get_view(ps->outbox, ps->replicas.regions[member]);
   return (gt_link_view){.queued = v.queued, .rate_bps = v.late_bps, .latency_s = v.late_latency_s};
 }
 
@@ -380,7 +380,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   gt_receipt receipt = GT_RECEIPT_TAKEN;
   /* unacknowledged, so its sender's checkpoint has it */
   if (gt_ps_frozen(ps) || p->rejected) return;
-  const bool is_new = sequence > gt_outbox_look(ps->outbox, from).received;
+  const bool is_new = sequence > gt_outbox_get_view(ps->outbox, from).received;
   if (is_new) {
     const gt_ns clock = gt_ps_clock(ps);
     receipt = gt_exchange_receive(ps->exchange, ps->replicas.of[from], head, body);

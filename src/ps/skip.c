@@ -74,7 +74,7 @@ double gt_ps_evaluations_left(const gt_ps *ps) {
   if (ps->phase != GT_PS_TRAINING || !evaluates(ps)) return 0;
   double done = fmax(gt_ps_share_done(ps), 1e-9), made = (double)gt_ps_evals_due(ps);
   gt_ps_view v;
-  gt_ps_look(ps, ps->now, &v);
+  gt_ps_get_view(ps, ps->now, &v);
   double each = next_evaluation(ps) / (made + 1),
          all = progress(&ps->spec.eval_every, &v) / done / each;
   return fmax(0, floor(all - 1e-9) - made);

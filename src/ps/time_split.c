@@ -14,7 +14,7 @@ static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions,
   for (size_t p = 0; p < nregions; p++) {
     gt_ps_link link;
     if (p == self) continue;
-    gt_ps_look_link(ps, p, &link);
+    gt_ps_get_link(ps, p, &link);
     if (link.queued > 0) return GT_HELD_UPLOAD;
     arriving |= receiving(ctx, p);
   }
@@ -35,7 +35,7 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
                            gt_ns now) {
   gt_ps_view v;
   gt_ns span = now - s->since;
-  gt_ps_look(ps, now, &v);
+  gt_ps_get_view(ps, now, &v);
   const bool training = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING, before = s->begun;
   s->since = now;
   s->begun = true;

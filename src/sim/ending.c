@@ -21,7 +21,7 @@ void gt_sim_end_result(sim_region *r) {
   gt_time_split_parts parts;
   const size_t workers = gt_job_workers(r->sim->spec.job, r->id);
   const double share = workers > 0 ? (double)workers : 1;
-  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  gt_ps_get_view(r->ps, gt_timeline_now(r->timeline), &v);
   *result = (gt_region_result){.workers = (int)workers,
                                .steps = v.steps,
                                .samples = v.samples,

@@ -82,7 +82,7 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   const sim_wire *w = &r->wires[peer];
   gt_ps_link seen;
   size_t used = 0;
-  gt_ps_look_link(r->ps, peer, &seen);
+  gt_ps_get_link(r->ps, peer, &seen);
   *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
                         .latency_s_measured = seen.latency_s};
   snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);

@@ -8,7 +8,7 @@ static double part_of(const gt_sim *sim) {
   double all = 0, gone = 0;
   for (size_t r = 0; r < sim->n; r++) {
     gt_ps_view v;
-    gt_ps_look(sim->regions[r].ps, 0, &v);
+    gt_ps_get_view(sim->regions[r].ps, 0, &v);
     all += (double)v.batches;
     gone += sim->gone_batches ? sim->gone_batches[r] : 0;
   }
@@ -23,7 +23,7 @@ static void take(gt_sim_forecast *f, const gt_sim *sim, const sim_stride *seen) 
                          .nregions = n,
                          .regions = GT_NEW_ARRAY(gt_region_result, n),
                          .links = GT_NEW_ARRAY(gt_sim_traffic, n * n)};
-  gt_sim_look(sim, &f->totals);
+  gt_sim_get_totals(sim, &f->totals);
   f->virtual_s = f->totals.virtual_s;
   f->train_s = f->totals.train_s;
   for (size_t a = 0; a < n; a++) {

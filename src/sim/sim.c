@@ -106,7 +106,7 @@ static void host_note(void *ctx, gt_ps_note note, double a, double b) {
 static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
   const sim_region *r = ctx;
   gt_ps_view v;
-  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  gt_ps_get_view(r->ps, gt_timeline_now(r->timeline), &v);
   r->sim->spec.decided(r->sim->spec.job, r->id, v.steps, what, choice, why);
 }
 
@@ -330,7 +330,7 @@ static void step(sim_region *r) {
   if (r->sim->exact)
     gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r,
                           gt_timeline_now(r->timeline));
-  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  gt_ps_get_view(r->ps, gt_timeline_now(r->timeline), &v);
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;
   r->evaluating = v.evaluating && r->training;
@@ -462,14 +462,14 @@ void gt_sim_close(gt_sim *sim) {
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
+void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *t) {
   *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_sim_now(&sim->regions[0])),
                        .train_s = gt_seconds(sim->complete),
                        .code = sim->code,
                        .events = sim->events};
   for (size_t a = 0; a < sim->n; a++) {
     gt_ps_view v;
-    gt_ps_look(sim->regions[a].ps, 0, &v);
+    gt_ps_get_view(sim->regions[a].ps, 0, &v);
     t->samples += v.samples;
     t->steps += v.steps;
     for (size_t b = 0; b < sim->n; b++) {

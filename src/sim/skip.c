@@ -23,7 +23,7 @@ void gt_sim_mark_take(sim_mark *m, const gt_sim *sim, gt_ns at) {
   m->moved = sim->moved;
   m->events = sim->events;
   for (size_t a = 0; a < sim->n; a++) {
-    gt_ps_look(sim->regions[a].ps, gt_timeline_now(sim->regions[a].timeline), &m->views[a]);
+    gt_ps_get_view(sim->regions[a].ps, gt_timeline_now(sim->regions[a].timeline), &m->views[a]);
     m->uses[a] = sim->regions[a].split.use;
     for (size_t b = 0; b < sim->n; b++)
       if (a != b) {
@@ -87,7 +87,7 @@ void gt_sim_stretch_close(sim_stretch *x) {
 
 static double batches_seen(const gt_sim *sim, size_t region) {
   gt_ps_view v;
-  gt_ps_look(sim->regions[region].ps, 0, &v);
+  gt_ps_get_view(sim->regions[region].ps, 0, &v);
   return (double)v.batches - (sim->gone_batches ? sim->gone_batches[region] : 0);
 }
 

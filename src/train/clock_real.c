@@ -37,7 +37,7 @@ static gt_ns real_attended(const gt_server *s, gt_ns at) {
 
 static gt_ns real_here(const gt_server *s, size_t peer, gt_ns theirs) {
   gt_ps_link link;
-  gt_ps_look_link(s->ps, peer, &link);
+  gt_ps_get_link(s->ps, peer, &link);
   return link.compared ? (gt_ns)((uint64_t)theirs - (uint64_t)link.ahead) : GT_NEVER;
 }
 

@@ -117,7 +117,7 @@ static bool own_file_durable(gt_server_ending *e) {
   if (!e->final.writer) {
     gt_ps_view v;
     if (e->own_bad_loss || !gt_vec_finite(a->params) || !gt_vec_finite(a->buffers)) return true;
-    gt_ps_look(e->server->ps, gt_server_now(e->server), &v);
+    gt_ps_get_view(e->server->ps, gt_server_now(e->server), &v);
     begin_final_model(&e->final, e->server, e->server->run->region,
                       &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
                       a->buffers);

@@ -78,7 +78,7 @@ static bool any_at_work(const gt_server *s) {
 uint64_t gt_server_advance(void *server) {
   gt_server *s = server;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (any_at_work(s)) s->beats_at_work++;
   uint64_t sum = s->beats_at_work + (uint64_t)(v.batches + v.round + v.whole_round + v.phase);
   for (size_t p = 0; p < s->run->job->nregions; p++) {
@@ -93,7 +93,7 @@ uint64_t gt_server_advance(void *server) {
 static void name_wait(const gt_server *s, char *text, size_t size) {
   const gt_ps_wait w = gt_ps_waits_for(s->ps);
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   const char *peer = w.peer < s->run->job->nregions ? s->run->job->regions[w.peer].name : "";
   const long long have = w.have, want = w.want;
   if (v.phase == GT_PS_COMPLETE)
@@ -116,7 +116,7 @@ static double patience_of(const gt_server *s) {
   const gt_link_spec *links = gt_links_from(s->run->links, s->run->roles.region_id);
   double most_s = s->run->job->limits.wan_patience_s, latency_s = 0;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;
     most_s = fmax(most_s, s->patience_s[p]);
@@ -143,7 +143,7 @@ bool gt_server_over(gt_server *s, gt_ns now, gt_status *code) {
   if (gt_ckpt_lock_lost(s->lock))
     gt_panic(GT_ERR_CKPT, "another run has taken over the run directory %s (%s/%s.lock)",
              s->run->run_dir, s->run->run_dir, s->run->region);
-  gt_ps_look(s->ps, now, &v);
+  gt_ps_get_view(s->ps, now, &v);
   if (v.phase == GT_PS_STOPPED) {
     *code = v.stop_code;
     if (v.stop_code == GT_ERR_LIMIT)

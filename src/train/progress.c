@@ -50,7 +50,7 @@ static const char *figure_of(const gt_ps_score *score, double *figure) {
 void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_server *s = server;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   double t = gt_server_elapsed(s);
   int64_t ia = (int64_t)a, ib = (int64_t)b;
   char text[128];
@@ -97,7 +97,7 @@ void gt_server_decided(void *server, const char *what, const char *choice, const
   const bool several = gt_job_replicas(job) > 1;
   char replica[GT_REPLICA_TEXT] = "";
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (several)
     gt_job_replica_text(job, gt_job_replica_of(job, s->run->roles.region_id), replica,
                         sizeof replica);
@@ -114,7 +114,7 @@ static int64_t samples_everywhere(const gt_server *s, int64_t own) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     gt_ps_link link;
     if (p == s->run->roles.region_id) continue;
-    gt_ps_look_link(s->ps, p, &link);
+    gt_ps_get_link(s->ps, p, &link);
     own += link.samples;
   }
   return own;
@@ -145,7 +145,7 @@ static int64_t under_way(const gt_server *s) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     gt_ps_link link;
     if (p == s->run->roles.region_id) continue;
-    gt_ps_look_link(s->ps, p, &link);
+    gt_ps_get_link(s->ps, p, &link);
     sum += (int64_t)link.unacknowledged;
   }
   return sum;
@@ -240,7 +240,7 @@ void gt_server_started(const gt_server *s, int64_t round) {
   const gt_build_texts *b = &run->builds[run->roles.region_id];
   char bytes[BYTES_TEXT];
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   recorded(gt_record_line(
       s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name,
       "region", 's', run->region, "lead", 'b', (int)run->roles.is_lead, "workers", 'i',
@@ -271,7 +271,7 @@ void gt_server_stop(gt_server *s, gt_ns now) {
 
 void gt_server_stopped(const gt_server *s, gt_status code) {
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   recorded(gt_record_line(s->record, gt_server_elapsed(s), "stopped", "code", 'i', (int64_t)code,
                           "reason", 's', code == GT_STOPPED ? "signal" : "limit", "step", 'i',
                           v.steps, "round", 'i', v.whole_round, NULL));
@@ -287,7 +287,7 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
   if (!last && now < s->progress_at) return;
   s->progress_at = now + GT_SECOND / 5;
   gt_ps_view v;
-  gt_ps_look(s->ps, now, &v);
+  gt_ps_get_view(s->ps, now, &v);
   double epoch = epoch_of(s, &v),
          loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN;
   if (s->live && epoch > 0) {

@@ -46,7 +46,7 @@ static void name_kernels(const gt_run *run, char *text, size_t size) {
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
   const gt_run *run = s->run;
   gt_ps_view view;
-  gt_ps_look(s->ps, gt_server_now(s), &view);
+  gt_ps_get_view(s->ps, gt_server_now(s), &view);
   *info = (gt_ckpt_info){.job_yaml = run->resolved,
                          .round = view.round,
                          .step = view.steps,
@@ -66,7 +66,7 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
    are still finite, but training cannot recover. */
 static bool doubtful(const gt_server *s) {
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   return s->bad_in_row >= 2 && v.batches - s->bad_gradients == s->good_gradients;
 }
 
@@ -106,7 +106,7 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
   double limit = gt_server_write_limit(s), waited = gt_seconds(now - s->writing_since);
   if (s->written_round == 0 || waited < limit) return;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (idle || gt_stop_requested() || v.phase != GT_PS_TRAINING)
     gt_panic(GT_ERR_CKPT,
              "waited %.0f s for checkpoint round %lld of region %s to be written to %s", waited,
@@ -122,7 +122,7 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
 void gt_server_must_write(const gt_server *s, gt_status result) {
   gt_ps_view v;
   if (result == GT_OK) return;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (v.whole_round > 0)
     gt_panic(result, "%s; checkpoint round %lld is whole, and --resume continues from it",
              gt_error_text(), (long long)v.whole_round);
@@ -166,7 +166,7 @@ static void keep_unsound(gt_server *s, int64_t round) {
 void gt_server_whole(void *server, int64_t round) {
   gt_server *s = server;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (!s->whole_marked && gt_ckpt_mark_whole(s->run->run_dir, s->run->region) != GT_OK)
     gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   s->whole_marked = true;
@@ -207,7 +207,7 @@ static bool committed_again(const gt_server *s, int64_t round) {
 void gt_server_remove_final_model(const gt_server *s, int64_t round) {
   const gt_run *run = s->run;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
   if (trains) gt_ckpt_remove_final_model(run->run_dir, run->region);
   if (trains || (run->roles.is_lead && !committed_again(s, round)))

@@ -211,7 +211,7 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
 /* What a resume found, for users of --resume=auto, who did not ask for the state of the run. */
 static void say_resumed(const gt_server *s, int64_t round) {
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   const bool trains = gt_job_trains(s->run->job, s->run->roles.region_id);
   if (!trains)
     gt_log_job(GT_LOG_INFO, "the run continues from round %lld", (long long)round);
@@ -228,7 +228,7 @@ static void say_resumed(const gt_server *s, int64_t round) {
 static void look_back(gt_server *s) {
   const gt_run *run = s->run;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   gt_past_read(&s->past, run->run_dir, run->region, run->job->nregions, &s->trend, v.samples,
                gt_ps_share_done(s->ps));
   s->lost_s = fmax(0, s->past.used_s - s->elapsed_s);

@@ -320,7 +320,7 @@ gt_status gt_server_stages_record(const gt_server *s) {
   char *text = gt_alloc(workers * WORKER_TEXT + 3, 1);
   gt_ps_view v;
   size_t used = 0;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   text[used++] = '[';
   for (size_t w = 0; w < workers; w++) used += write_worker(text + used, s, w);
   snprintf(text + used, 2, "]");

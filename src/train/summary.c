@@ -46,7 +46,7 @@ static bool planned(gt_plan_result *out, const gt_job *job, const gt_figures *me
 
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
   const size_t workers = gt_plane_ps_workers(s->plane);
   const double share = workers > 0 ? (double)workers : 1, drain = gt_seconds(v.drain);
   *r = (gt_region_result){.workers = (int)workers,
@@ -102,7 +102,7 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     if (p == s->run->roles.region_id) continue;
     gt_link_result *l = &links[i++];
     gt_ps_link seen;
-    gt_ps_look_link(s->ps, p, &seen);
+    gt_ps_get_link(s->ps, p, &seen);
     *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
                           .latency_s_measured = seen.latency_s};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];

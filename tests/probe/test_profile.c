@@ -66,7 +66,7 @@ static double simulated(const char *local, int workers) {
   assert_int_equal(gt_links_create(&links, job), GT_OK);
   gt_sim_spec spec = {.job = job, .links = links, .parameters = 10, .samples = &samples};
   if (gt_sim_run(&sim, &spec) != GT_OK) fail_msg("%s", gt_error_text());
-  gt_sim_look(sim, &t);
+  gt_sim_get_totals(sim, &t);
   double rate = (double)t.samples / t.train_s;
   gt_sim_close(sim);
   gt_links_close(links);

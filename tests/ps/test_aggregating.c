@@ -38,7 +38,7 @@ static void for_all(a_law *law) {
 static void check_idle(world *w) {
   for (size_t i = 0; i < w->n; i++) {
     if (w->spec.workers[i] > 0) continue;
-    gt_ps_view v = w_look(w, i);
+    gt_ps_view v = w_view(w, i);
     w_check(w, v.steps == 0 && v.samples == 0 && w->regions[i].evals == 0);
     w_check(w, v.drain == 0 && v.compute == 0 && v.wan_wait == 0);
   }
@@ -66,7 +66,7 @@ static void ends_by_steps(w_spec *spec) {
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
   for (size_t i = 0; i < w->n; i++)
-    w_check(w, w_look(w, i).steps == (w->spec.workers[i] > 0 ? spec->until.steps : 0));
+    w_check(w, w_view(w, i).steps == (w->spec.workers[i] > 0 ? spec->until.steps : 0));
   check_idle(w);
   if (w_lockstep(spec)) w_check_identical(w);
   w_close(w);
@@ -92,7 +92,7 @@ static void stops(w_spec *spec) {
   world *w = w_open(spec);
   for (uint64_t i = 0; i < 60 + spec->seed % 50; i++) w_check(w, w_step(w));
   const size_t at = spec->seed % 2 ? w->n - 1 : 0;
-  if (!w_all_in(w, GT_PS_COMPLETE) && w_look(w, at).phase != GT_PS_COMPLETE) {
+  if (!w_all_in(w, GT_PS_COMPLETE) && w_view(w, at).phase != GT_PS_COMPLETE) {
     gt_ps_stop(w->regions[at].ps, GT_STOPPED, w->now);
     w_run_until(w, GT_PS_STOPPED);
     w_crash(w);
@@ -109,7 +109,7 @@ static void goes_on_longer(w_spec *spec) {
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
   gt_ps_last_round(w->regions[0].ps, w->now);
-  for (int64_t newest = 0; w_whole_round(w, &newest) < w_look(w, 0).round;) w_check(w, w_step(w));
+  for (int64_t newest = 0; w_whole_round(w, &newest) < w_view(w, 0).round;) w_check(w, w_step(w));
   w->spec.until.epochs = 3;
   w_crash(w);
   w_run_until(w, GT_PS_COMPLETE);

@@ -142,7 +142,7 @@ static void a_resumed_region_says_whether_it_is_done(void) {
     gt_frame_header ack = {.kind = GT_MSG_ACK, .value = 1};
     (void)gt_ps_message(f.ps, 1, &ack, NULL, 1);
     gt_ps_view v;
-    gt_ps_look(f.ps, 1, &v);
+    gt_ps_get_view(f.ps, 1, &v);
     assert_int_equal(v.phase, GT_PS_FOLLOWING);
     resume(&again, &f, longer ? 5 : 1);
     assert_int_equal(again.joined.kind, GT_MSG_JOINED);

@@ -318,9 +318,9 @@ static void test_no_allocation_in_the_step_loop(void) {
     s.until.steps = 60;
     s.outbox = 1 + (size_t)k / 2;
     world *w = w_open(&s);
-    while (w_look(w, 0).steps < 20) w_check(w, w_step(w));
+    while (w_view(w, 0).steps < 20) w_check(w, w_step(w));
     int64_t before = gt_alloc_total();
-    while (w_look(w, 0).steps < 50) w_check(w, w_step(w));
+    while (w_view(w, 0).steps < 50) w_check(w, w_step(w));
     w_check(w, gt_alloc_total() == before);
     w_close(w);
   }

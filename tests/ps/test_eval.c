@@ -107,7 +107,7 @@ static void on_note(void *ctx, gt_ps_note note, double a, double b) {
   gt_ps_view v;
   (void)b;
   if (note != GT_NOTE_EVAL) return;
-  gt_ps_look(f->ps, 1, &v);
+  gt_ps_get_view(f->ps, 1, &v);
   f->evals++;
   f->steps = (int64_t)a;
   f->score = v.last_eval;
@@ -395,7 +395,7 @@ static void a_stop_ends_it_and_a_resume_makes_it(void) {
     gt_ps_written(f.ps, 1, 1);
     gt_frame_header written = {.kind = GT_MSG_WRITTEN, .from = 1, .round = 1, .value = 1};
     gt_ps_message(f.ps, 1, &written, NULL, 1);
-    gt_ps_look(f.ps, 1, &v);
+    gt_ps_get_view(f.ps, 1, &v);
     assert_true(v.phase == GT_PS_STOPPED && v.stop_code == GT_STOPPED && f.evals == 0 &&
                 isnan(v.last_eval.loss));
 

@@ -21,9 +21,9 @@ static void holds(const char *strategy, bool async) {
   world *w = w_open(&spec);
   gt_ns before = 0;
   int held = 0, growing = 0;
-  while (w_look(w, 0).phase == GT_PS_TRAINING) {
-    gt_ps_view v = w_look(w, 0), later;
-    gt_ps_look(w->regions[0].ps, w->now + 100 * W_MS, &later);
+  while (w_view(w, 0).phase == GT_PS_TRAINING) {
+    gt_ps_view v = w_view(w, 0), later;
+    gt_ps_get_view(w->regions[0].ps, w->now + 100 * W_MS, &later);
     w_check(w, counted(&v) >= before && v.held_now >= 0 && counted(&v) <= 2 * w->now);
     held += v.held;
     growing += counted(&later) > counted(&v);
@@ -31,7 +31,7 @@ static void holds(const char *strategy, bool async) {
     before = counted(&v);
     w_check(w, w_step(w));
   }
-  w_check(w, held > 0 && growing > 0 && w_look(w, 0).wan_wait > 0 && w_look(w, 0).held_now == 0);
+  w_check(w, held > 0 && growing > 0 && w_view(w, 0).wan_wait > 0 && w_view(w, 0).held_now == 0);
   w_close(w);
 }
 

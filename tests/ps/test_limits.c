@@ -29,7 +29,7 @@ static int64_t evals_asked(const w_spec *s, const gt_ps_view *v, size_t region) 
 /* An evaluation due at the end is left to the final evaluation. */
 static void check_evals(world *w) {
   for (size_t i = 0; i < w->n; i++) {
-    gt_ps_view v = w_look(w, i);
+    gt_ps_view v = w_view(w, i);
     int64_t asked = evals_asked(&w->spec, &v, i);
     w_check(w, asked >= 2);
     w_check(w, w->regions[i].evals == asked || w->regions[i].evals == asked - 1);
@@ -79,7 +79,7 @@ static void test_evaluation_asked_for(void) {
   for (int i = 0; i < 10000 && a.calls == 0; i++) w_check(w, w_step(w));
   w_check(w, a.calls == 1 && a.score.accuracy == 12.0 / 25.0 && a.score.loss == 1 &&
                  a.score.auc == w_auc(25));
-  gt_ps_view v = w_look(w, 0);
+  gt_ps_view v = w_view(w, 0);
   w_check(w, isnan(v.last_eval.loss) && isnan(v.last_eval.accuracy) && isnan(v.last_eval.auc) &&
                  w->regions[0].evals == 0);
   w_close(w);
@@ -109,8 +109,8 @@ static void test_evaluations_over_a_crash(void) {
 static double wan_wait_s(const w_spec *spec) {
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
-  double wait = gt_seconds(w_look(w, 0).wan_wait);
-  w_check(w, w_look(w, 0).wan_wait == w->regions[0].wan_wait); /* the workers' waits add up */
+  double wait = gt_seconds(w_view(w, 0).wan_wait);
+  w_check(w, w_view(w, 0).wan_wait == w->regions[0].wan_wait); /* the workers' waits add up */
   w_close(w);
   return wait;
 }
@@ -165,8 +165,8 @@ static void test_gradients_that_are_not_finite(void) {
       s.nonfinite_limit = 6;
       world *w = w_open(&s);
       w_run_until(w, GT_PS_COMPLETE);
-      gt_ps_view v = w_look(w, 0);
-      w_check(w, v.nonfinite == 5 && w->regions[0].nonfinite == 5 && w_look(w, 1).nonfinite == 0);
+      gt_ps_view v = w_view(w, 0);
+      w_check(w, v.nonfinite == 5 && w->regions[0].nonfinite == 5 && w_view(w, 1).nonfinite == 0);
       w_check(w, v.batches == 40 && v.samples == 200 - 25);
       for (size_t j = 0; j < W_PARAMS; j++)
         w_check(w, isfinite(w->regions[0].params[j]) && isfinite(w->regions[1].params[j]));
@@ -174,7 +174,7 @@ static void test_gradients_that_are_not_finite(void) {
       s.nonfinite_limit = 3;
       w = w_open(&s);
       w_run_until(w, GT_PS_STOPPED);
-      for (size_t i = 0; i < 2; i++) w_check(w, w_look(w, i).stop_code == GT_ERR_LIMIT);
+      for (size_t i = 0; i < 2; i++) w_check(w, w_view(w, i).stop_code == GT_ERR_LIMIT);
       w_check(w, w->regions[0].nonfinite >= 3 && w->regions[0].nonfinite <= 4);
       w_close(w);
     }
@@ -189,17 +189,17 @@ static void test_a_message_that_is_not_finite(void) {
       world *w = w_open(&s);
       bool sends = sync_named(*name)->sends != 0;
       w_run_until(w, w_lockstep(&s) ? GT_PS_STOPPED : GT_PS_COMPLETE);
-      w_check(w, w_look(w, 1).nonfinite == sends && w->regions[1].nonfinite_messages == sends &&
+      w_check(w, w_view(w, 1).nonfinite == sends && w->regions[1].nonfinite_messages == sends &&
                      w->regions[1].nonfinite == 0);
       for (size_t i = 0; i < 2; i++)
-        w_check(w, w_look(w, i).stop_code == (w_lockstep(&s) ? GT_ERR_LIMIT : GT_OK));
+        w_check(w, w_view(w, i).stop_code == (w_lockstep(&s) ? GT_ERR_LIMIT : GT_OK));
       for (size_t j = 0; j < W_PARAMS; j++) w_check(w, isfinite(w->regions[1].params[j]));
       w_close(w);
       if (w_lockstep(&s) || !sends) continue;
       s.nonfinite_limit = 1;
       w = w_open(&s);
       w_run_until(w, GT_PS_STOPPED);
-      for (size_t i = 0; i < 2; i++) w_check(w, w_look(w, i).stop_code == GT_ERR_LIMIT);
+      for (size_t i = 0; i < 2; i++) w_check(w, w_view(w, i).stop_code == GT_ERR_LIMIT);
       w_close(w);
     }
 }
@@ -248,7 +248,7 @@ static void test_wan_bytes(void) {
       w_check(w, w_step(w) && w->now < 600 * GT_SECOND);
       never_passed(w, 0);
     }
-    w_check(w, w_look(w, 0).stop_code == GT_ERR_LIMIT && w_look(w, 1).stop_code == GT_ERR_LIMIT);
+    w_check(w, w_view(w, 0).stop_code == GT_ERR_LIMIT && w_view(w, 1).stop_code == GT_ERR_LIMIT);
     w_check(w, bytes_sent(w) > 0.7 * 2000);
     double before = saved_bytes(w);
     w_crash(w);
@@ -334,9 +334,9 @@ static void test_no_allocation_in_the_step_loop(void) {
       s.slow[1] = k / 4 ? 3 : 1;
       s.link.bandwidth_bps = k / 4 ? 1e5 : 1e7;
       world *w = w_open(&s);
-      while (w_look(w, 0).batches < 60 || w_look(w, 1).batches < 60) w_check(w, w_step(w));
+      while (w_view(w, 0).batches < 60 || w_view(w, 1).batches < 60) w_check(w, w_step(w));
       int64_t total = gt_alloc_total();
-      while (w_look(w, 0).batches < 150 && w_look(w, 1).batches < 150) w_check(w, w_step(w));
+      while (w_view(w, 0).batches < 150 && w_view(w, 1).batches < 150) w_check(w, w_step(w));
       w_check(w, gt_alloc_total() == total);
       w_run_until(w, GT_PS_COMPLETE);
       w_close(w);

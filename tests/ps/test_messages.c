@@ -26,14 +26,14 @@ static void refused(world *w, const gt_frame_header *head, const char *words) {
   float params[W_PARAMS];
   w_region *r = &w->regions[1];
   memcpy(params, r->params, sizeof params);
-  gt_ps_view before = w_look(w, 1);
+  gt_ps_view before = w_view(w, 1);
   gt_status status = gt_ps_message(r->ps, 0, head, body, w->now);
   if (status != GT_ERR_FAULT)
     fail_msg("kind %u, \"%s\": status %d; expected %d", head->kind, words, (int)status,
              (int)GT_ERR_FAULT);
   if (!strstr(gt_error_text(), words))
     fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
-  gt_ps_view after = w_look(w, 1);
+  gt_ps_view after = w_view(w, 1);
   assert_memory_equal(params, r->params, sizeof params);
   assert_true(after.round == before.round && after.phase == before.phase &&
               after.stop_code == before.stop_code);

@@ -75,7 +75,7 @@ static void test_bits(void) {
     w_run(w);
     p_check_end(w);
     for (size_t i = 0; i < w->n; i++) {
-      const gt_ps_view v = w_look(w, i);
+      const gt_ps_view v = w_view(w, i);
       w_check(w, v.loss_sum == p_loss(&w->regions[i]));
       w_check(w, v.done == 1 && gt_ps_steps_left(w->regions[i].ps) == 0);
     }
@@ -115,11 +115,11 @@ static bool all_scored(const world *w) {
 
 /* Opens a round as the lead does at the end, and waits until it is whole. */
 static void last_round(world *w) {
-  while (w_look(w, 0).whole_round < w_look(w, 0).round) step(w);
+  while (w_view(w, 0).whole_round < w_view(w, 0).round) step(w);
   gt_ps_last_round(w->regions[0].ps, w->now);
-  const int64_t last = w_look(w, 0).round;
+  const int64_t last = w_view(w, 0).round;
   for (size_t i = 0; i < w->n; i++)
-    while (w_look(w, i).whole_round < last) step(w);
+    while (w_view(w, i).whole_round < last) step(w);
   w_check(w, p_steps_at(w, 0, last) == w->spec.steps[0]);
 }
 
@@ -165,9 +165,9 @@ static void test_limit(void) {
     s.nonfinite_limit = 1 + (int)(seed % 3);
     world *w = w_open(&s);
     w_run(w);
-    const gt_ps_view first = w_look(w, 0);
+    const gt_ps_view first = w_view(w, 0);
     for (size_t i = 0; i < w->n; i++) {
-      const gt_ps_view v = w_look(w, i);
+      const gt_ps_view v = w_view(w, i);
       w_check(w, v.steps == first.steps && v.nonfinite == first.nonfinite);
       w_check(w, v.phase == first.phase && v.stop_code == first.stop_code);
       p_check_region(&w->regions[i]);
@@ -185,9 +185,9 @@ static void test_limit(void) {
 /* Requests a stop: a settled region stops at once; in the middle of a step, after it, or with
    another region. */
 static void ask(world *w, size_t region, gt_status code) {
-  const gt_ps_view before = w_look(w, region);
+  const gt_ps_view before = w_view(w, region);
   gt_ps_stop(w->regions[region].ps, code, w->now);
-  const gt_ps_view after = w_look(w, region);
+  const gt_ps_view after = w_view(w, region);
   if (w->spec.replicas == 1 && before.stop_code == GT_OK && before.round == before.whole_round &&
       before.phase != GT_PS_COMPLETE)
     w_check(w, (after.stop_code != GT_OK) == !before.held);
@@ -207,9 +207,9 @@ static void stop(world *w, gt_rng *rng) {
   }
   w_run(w);
   if (w_all_in(w, GT_PS_COMPLETE)) return;
-  const gt_ps_view first = w_look(w, 0);
+  const gt_ps_view first = w_view(w, 0);
   for (size_t i = 0; i < w->n; i++) {
-    const gt_ps_view v = w_look(w, i);
+    const gt_ps_view v = w_view(w, i);
     const int64_t saved = p_steps_at(w, p_replica_of(&w->regions[i]), v.round);
     w_check(w, v.stop_code == first.stop_code && v.round == first.round);
     w_check(w, v.whole_round == v.round && saved <= v.steps);
@@ -226,7 +226,7 @@ static void interrupt(const w_spec *s, uint64_t seed) {
          k > 0 && !w_all_in(w, GT_PS_COMPLETE); k--)
       step(w);
     if (w_all_in(w, GT_PS_COMPLETE)) break;
-    if (gt_rng_below(&rng, 2) && w_look(w, 0).phase == GT_PS_TRAINING)
+    if (gt_rng_below(&rng, 2) && w_view(w, 0).phase == GT_PS_TRAINING)
       stop(w, &rng);
     else
       crashes[s->replicas > 1]++;
@@ -280,7 +280,7 @@ static void test_wan_bytes(void) {
     world *w = w_open(&s);
     w_run(w);
     if (!w_all_in(w, GT_PS_COMPLETE)) {
-      for (size_t i = 0; i < w->n; i++) w_check(w, w_look(w, i).stop_code == GT_ERR_LIMIT);
+      for (size_t i = 0; i < w->n; i++) w_check(w, w_view(w, i).stop_code == GT_ERR_LIMIT);
       w_check(w, w->bytes > s.wan_bytes_limit);
       ended++;
       w->spec.wan_bytes_limit = 0;
@@ -304,18 +304,18 @@ typedef struct {
 static world *open_two(double clip) {
   const w_spec s = {.replicas = 1, .places = 2, .steps = {8}, .seed = 4, .clip = clip};
   world *w = w_open(&s);
-  while (w_look(w, 1).steps < 3 || w_look(w, 1).held) step(w);
+  while (w_view(w, 1).steps < 3 || w_view(w, 1).held) step(w);
   return w;
 }
 
 static void refuse(world *w, const refusal *bad, size_t n) {
   static const float body[P_PARAMS];
-  const gt_ps_view before = w_look(w, 1);
+  const gt_ps_view before = w_view(w, 1);
   for (; n > 0; n--, bad++) {
     assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &bad->head, body, w->now), GT_ERR_FAULT);
     if (!strstr(gt_error_text(), bad->words))
       fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), bad->words);
-    const gt_ps_view after = w_look(w, 1);
+    const gt_ps_view after = w_view(w, 1);
     assert_true(after.round == before.round && after.steps == before.steps);
   }
 }
@@ -329,7 +329,7 @@ static void close_two(world *w) {
 /* Invalid squares of tensors, from a region that has some. */
 static void test_squares_refused(void) {
   world *w = open_two(0.5);
-  const uint64_t next = (uint64_t)w_look(w, 1).steps + 1,
+  const uint64_t next = (uint64_t)w_view(w, 1).steps + 1,
                  tensors = p_shape_of(&w->regions[0])->ntensors;
   static const char squares[] = "the squares of";
   const refusal bad[] = {
@@ -348,7 +348,7 @@ static void test_squares_refused(void) {
 /* Invalid messages of a region of a pipeline. */
 static void test_refused(void) {
   world *w = open_two(0);
-  const uint64_t steps = (uint64_t)w_look(w, 1).steps;
+  const uint64_t steps = (uint64_t)w_view(w, 1).steps;
   static const char mark[] = "mark", made[] = "steps of the pipeline";
   const refusal bad[] = {
       {{.kind = GT_MSG_UPDATE, .sequence = 1, .message_bytes = P_PARAMS * sizeof(float)}, "kind 1"},
@@ -368,7 +368,7 @@ static void test_refused(void) {
   /* a later round in a header opens none: ROUND does, and has its step */
   const gt_frame_header later = {.kind = GT_MSG_PING, .round = 1};
   assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &later, NULL, w->now), GT_OK);
-  assert_int_equal(w_look(w, 1).round, 0);
+  assert_int_equal(w_view(w, 1).round, 0);
   close_two(w);
 }
 

@@ -35,7 +35,7 @@ static int64_t events_of(const w_spec *spec) {
 static void check_end(world *w, const w_spec *spec) {
   if (spec->until.epochs > 0) w_check_epochs(w, (int64_t)spec->until.epochs);
   for (size_t i = 0; i < w->n && spec->until.steps > 0; i++)
-    w_check(w, w_look(w, i).steps == spec->until.steps);
+    w_check(w, w_view(w, i).steps == spec->until.steps);
   if (w_lockstep(spec)) w_check_identical(w);
 }
 
@@ -45,7 +45,7 @@ static void check_end(world *w, const w_spec *spec) {
 static bool all_ended(const world *w) {
   if (w_all_in(w, GT_PS_STOPPED)) return true;
   for (size_t i = 0; i < w->n; i++)
-    if (w_look(w, i).stop_code != GT_OK) return false;
+    if (w_view(w, i).stop_code != GT_OK) return false;
   return w_all_in(w, GT_PS_COMPLETE);
 }
 
@@ -62,13 +62,13 @@ static void stop(w_spec *spec) {
   gt_ns limit = w->now + 600 * GT_SECOND;
   while (!all_ended(w)) w_check(w, w_step(w) && w->now < limit);
   for (size_t i = 0; i < w->n; i++) {
-    gt_ps_view v = w_look(w, i);
+    gt_ps_view v = w_view(w, i);
     if (v.phase == GT_PS_STOPPED)
-      w_check(w, v.stop_code == GT_STOPPED && v.whole_round == w_look(w, 0).whole_round &&
+      w_check(w, v.stop_code == GT_STOPPED && v.whole_round == w_view(w, 0).whole_round &&
                      v.round == v.whole_round);
   }
   if (w_all_in(w, GT_PS_STOPPED)) {
-    int64_t round = w_look(w, 0).whole_round;
+    int64_t round = w_view(w, 0).whole_round;
     w_check(w, w_crash(w) == round);
     w_run_until(w, GT_PS_COMPLETE);
   }
@@ -91,7 +91,7 @@ static void test_two_reasons_to_stop(void) {
     gt_ps_stop(w->regions[seed % 3].ps, GT_STOPPED, w->now);
     gt_ps_stop(w->regions[(seed + 1) % 3].ps, GT_ERR_LIMIT, w->now);
     w_run_until(w, GT_PS_STOPPED);
-    for (size_t i = 0; i < w->n; i++) w_check(w, w_look(w, i).stop_code == GT_ERR_LIMIT);
+    for (size_t i = 0; i < w->n; i++) w_check(w, w_view(w, i).stop_code == GT_ERR_LIMIT);
     w_close(w);
   }
 }
@@ -111,7 +111,7 @@ static void test_a_later_round_in_a_message(void) {
                           .value = 9,
                           .message_bytes = sizeof update};
   gt_ps_message(w->regions[1].ps, 0, &head, update, w->now);
-  w_check(w, w_look(w, 1).round == 1 && w->regions[1].ncopies == 1);
+  w_check(w, w_view(w, 1).round == 1 && w->regions[1].ncopies == 1);
   assert_int_equal(gt_state_get(&w->regions[1].copies[0].state, "model/", "params", GT_TYPE_F32,
                                 saved, W_PARAMS),
                    GT_OK);
@@ -150,7 +150,7 @@ static world *open_waiting(uint64_t seed, bool async) {
     w_check(w, w_step(w));
     for (size_t p = 1; p < w->n; p++) {
       gt_ps_link link;
-      gt_ps_look_link(w->regions[0].ps, p, &link);
+      gt_ps_get_link(w->regions[0].ps, p, &link);
       all = all && link.unacknowledged >= 2;
     }
   }
@@ -165,7 +165,7 @@ static void test_a_message_is_saved_once(void) {
   gt_ps_save(w->regions[0].ps, w->now, &saved);
   for (size_t p = 1; p < w->n; p++) {
     gt_ps_link link;
-    gt_ps_look_link(w->regions[0].ps, p, &link);
+    gt_ps_get_link(w->regions[0].ps, p, &link);
     if (link.unacknowledged > most) most = link.unacknowledged;
   }
   for (size_t i = 0; i < saved.n; i++)
@@ -262,11 +262,11 @@ static void interval(w_spec *spec) {
   int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec)), before[W_REGIONS];
   world *w = w_open(spec);
   run_events(w, events);
-  for (size_t i = 0; i < w->n; i++) before[i] = w_look(w, i).steps;
+  for (size_t i = 0; i < w->n; i++) before[i] = w_view(w, i).steps;
   int64_t taken = w->regions[0].wholes;
   w_crash(w);
   for (size_t i = 0; i < w->n; i++) {
-    int64_t lost = before[i] - w_look(w, i).steps;
+    int64_t lost = before[i] - w_view(w, i).steps;
     /* a round opens after 4 steps; its files and the news of them take at most 4 + 1 ms and a few
        frames: no worker makes more than 3 steps meanwhile */
     int64_t meanwhile = (int64_t)(spec->local_async ? 4 * spec->workers[i] : 4);
@@ -295,7 +295,7 @@ static void test_whoever_is_first_opens(void) {
   w_run_until(w, GT_PS_COMPLETE);
   for (size_t i = 0; i < w->n; i++)
     w_check(w, w->regions[i].rounds >= 5 && w->regions[i].rounds <= 6 &&
-                   w_look(w, i).round == w_look(w, 2).round);
+                   w_view(w, i).round == w_view(w, 2).round);
   w_close(w);
 }
 
@@ -313,8 +313,8 @@ static void test_a_round_opens_with_the_last_step_of_its_interval(void) {
     spec.workers[0] = 1;
     spec.checkpoint_every = intervals[k].every;
     world *w = w_open(&spec);
-    while (w_look(w, 0).round == 0) w_check(w, w_step(w));
-    w_check(w, w_look(w, 0).steps == intervals[k].steps);
+    while (w_view(w, 0).round == 0) w_check(w, w_step(w));
+    w_check(w, w_view(w, 0).steps == intervals[k].steps);
     w_close(w);
   }
 }
@@ -326,7 +326,7 @@ static void finish_with_round(world *w) {
   gt_ps_last_round(w->regions[0].ps, w->now);
   gt_ns limit = w->now + 600 * GT_SECOND;
   for (size_t i = 0; i < w->n; i++)
-    while (w_look(w, i).whole_round < w_look(w, 0).round) w_check(w, w_step(w) && w->now < limit);
+    while (w_view(w, i).whole_round < w_view(w, 0).round) w_check(w, w_step(w) && w->now < limit);
   w_check(w, w_all_in(w, GT_PS_COMPLETE));
 }
 

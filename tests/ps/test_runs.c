@@ -34,7 +34,7 @@ static void steps(w_spec *spec) {
   spec->until.steps = 1 + (int64_t)(spec->seed % 13);
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
-  for (size_t i = 0; i < w->n; i++) w_check(w, w_look(w, i).steps == spec->until.steps);
+  for (size_t i = 0; i < w->n; i++) w_check(w, w_view(w, i).steps == spec->until.steps);
   if (w_lockstep(spec)) w_check_identical(w);
   w_close(w);
 }
@@ -44,7 +44,7 @@ static void samples(w_spec *spec) {
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
   for (size_t i = 0; i < w->n; i++) {
-    int64_t n = w_look(w, i).samples;
+    int64_t n = w_view(w, i).samples;
     w_check(w, n >= spec->until.samples && n < spec->until.samples + (int64_t)spec->batch);
   }
   if (w_lockstep(spec)) w_check_identical(w);

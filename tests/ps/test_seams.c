@@ -122,7 +122,7 @@ static void test_links(void) {
   const double after = seen[0].link.rate_bps;
   assert_true(before > 0 && after > 0 && after < before / 5);
   gt_ps_link whole;
-  gt_ps_look_link(w->regions[0].ps, 1, &whole);
+  gt_ps_get_link(w->regions[0].ps, 1, &whole);
   assert_near(whole.latency_s, 0.01); /* the shortest of the run */
   memset(seen, 0, sizeof seen);
   assert_true(w_crash(w) > 0);

@@ -28,15 +28,15 @@ static w_frame pop(w_ring *ring) {
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-gt_ps_view w_look(const world *w, size_t region) {
+gt_ps_view w_view(const world *w, size_t region) {
   gt_ps_view view;
-  gt_ps_look(w->regions[region].ps, w->now, &view);
+  gt_ps_get_view(w->regions[region].ps, w->now, &view);
   return view;
 }
 
 bool w_all_in(const world *w, gt_ps_phase phase) {
   for (size_t i = 0; i < w->n; i++)
-    if (w_look(w, i).phase != phase) return false;
+    if (w_view(w, i).phase != phase) return false;
   return true;
 }
 
@@ -55,7 +55,7 @@ void w_print(const world *w) {
           (long long)s->period, s->outbox, s->window, s->clip, gt_seconds(w->now),
           (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {
-    gt_ps_view v = w_look(w, i);
+    gt_ps_view v = w_view(w, i);
     fprintf(stderr,
             "  region %zu: %s%s%s, %lld steps, %lld batches, %lld samples, round %lld whole "
             "%lld stop %d\n",
@@ -226,7 +226,7 @@ static void host_checkpoint(void *ctx, int64_t round) {
   r->copies = realloc(r->copies, (r->ncopies + 1) * sizeof *r->copies);
   assert_non_null(r->copies);
   w_copy *c = &r->copies[r->ncopies++];
-  r->kept.steps = w_look(w, r->id).steps;
+  r->kept.steps = w_view(w, r->id).steps;
   gt_state_add(&lent, "model/", "params", GT_TYPE_F32, r->params, r->nparams);
   gt_state_add(&lent, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers);
   gt_ps_save(r->ps, w->now, &lent);
@@ -249,7 +249,7 @@ static void host_whole(void *ctx, int64_t round) {
   w_region *r = ctx;
   world *w = r->world;
   r->wholes++;
-  w_check(w, w_look(w, r->id).whole_sound == (round != w->spec.unsound));
+  w_check(w, w_view(w, r->id).whole_sound == (round != w->spec.unsound));
   for (size_t i = 0; i < w->n; i++) w_check(w, w_find_copy(&w->regions[i], round));
   while (r->ncopies && r->copies[0].round < round - 1) forget_copy(r, 0);
 }
@@ -404,7 +404,7 @@ static event next(world *w) {
   event best = {.kind = E_NONE, .at = GT_NEVER};
   for (size_t a = 0; a < w->n; a++) {
     w_region *r = &w->regions[a];
-    bool stopped = w_look(w, a).phase == GT_PS_STOPPED;
+    bool stopped = w_view(w, a).phase == GT_PS_STOPPED;
     for (size_t k = 0; k < r->nworkers && !stopped; k++)
       if (r->workers[k].work != W_IDLE && r->workers[k].work != W_PUSHED)
         earlier(&best, E_WORKER, r->workers[k].ready, a, k);
@@ -441,7 +441,7 @@ static void answer(w_region *r, size_t k) {
 static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   const w_frame f = pop(air);
   w_region *r = &w->regions[b];
-  const gt_ps_view before = w_look(w, b);
+  const gt_ps_view before = w_view(w, b);
   if (before.phase == GT_PS_STOPPED) return; /* it has ended */
   if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
     r->kept.applied[a]++;
@@ -460,7 +460,7 @@ static void gone(world *w, size_t a, size_t b) {
   w_link *link = &w->links[a][b];
   uint64_t cookie = link->gone[0].cookie;
   memmove(link->gone, link->gone + 1, --link->ngone * sizeof link->gone[0]);
-  if (w_look(w, a).phase != GT_PS_STOPPED) gt_ps_departed(w->regions[a].ps, b, cookie, w->now);
+  if (w_view(w, a).phase != GT_PS_STOPPED) gt_ps_departed(w->regions[a].ps, b, cookie, w->now);
 }
 
 static void written(w_region *r) {
@@ -528,7 +528,7 @@ static void load(w_region *r, int64_t round) {
     w_print(w);
     fail_msg("%s", gt_error_text());
   }
-  w_check(w, w_look(w, r->id).steps == c->kept.steps);
+  w_check(w, w_view(w, r->id).steps == c->kept.steps);
 }
 
 int64_t w_crash(world *w) {

@@ -205,7 +205,7 @@ typedef struct world {
 
 world *w_open(const w_spec *spec);
 void w_close(world *w);
-gt_ps_view w_look(const world *w, size_t region);
+gt_ps_view w_view(const world *w, size_t region);
 bool w_all_in(const world *w, gt_ps_phase phase);
 /* True if equal bit for bit. */
 bool w_same(const float *x, const float *y, size_t n);

@@ -325,7 +325,7 @@ static gt_ns pipe_compute_time(w_region *r) {
 static void pipe_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
   world *w = r->world;
   p_member *m = p_member_of(r);
-  const gt_ps_view v = w_look(w, r->id);
+  const gt_ps_view v = w_view(w, r->id);
   const int64_t every = w->spec.eval_every.steps;
   if (o->kind == GT_PS_EVAL) {
     w_check(w, o->first == 0 && o->count == (int64_t)w->spec.test_samples);
@@ -377,7 +377,7 @@ static void pipe_evaluate(w_region *r, w_worker *worker) {
 
 static void pipe_note(w_region *r, gt_ps_note note, double b) {
   const world *w = r->world;
-  const gt_ps_view v = w_look(w, r->id);
+  const gt_ps_view v = w_view(w, r->id);
   if (note == GT_NOTE_EVAL) p_check_score(r, &v.last_eval);
   if (note != GT_NOTE_NONFINITE) return;
   if (b >= 0) {
@@ -391,7 +391,7 @@ static void pipe_note(w_region *r, gt_ps_note note, double b) {
 /* All regions of a replica save after the same step. */
 static void pipe_checkpoint(w_region *r, int64_t round) {
   world *w = r->world;
-  const gt_ps_view v = w_look(w, r->id);
+  const gt_ps_view v = w_view(w, r->id);
   w_check(w, round < P_ROUNDS);
   int64_t *steps = &w->pipe->steps_at[p_replica_of(r)][round];
   if (*steps < 0) *steps = v.steps;
@@ -404,13 +404,13 @@ static void pipe_arrived(w_region *r, size_t from, const w_frame *f, const gt_ps
   const world *w = r->world;
   p_cases *cases = &w->pipe->cases;
   cases->late += f->head.kind == GT_MSG_ACK && (int64_t)f->head.round > before->round;
-  if (f->head.kind == GT_MSG_ROUND && (int64_t)f->head.value > w_look(w, r->id).round)
+  if (f->head.kind == GT_MSG_ROUND && (int64_t)f->head.value > w_view(w, r->id).round)
     cases->waited[p_replica_of(&w->regions[from]) != p_replica_of(r)]++;
 }
 
 static void pipe_resumed(w_region *r, int64_t round, int64_t newest) {
   p_member *m = p_member_of(r);
-  const gt_ps_view v = w_look(r->world, r->id);
+  const gt_ps_view v = w_view(r->world, r->id);
   int64_t *steps_at = r->world->pipe->steps_at[m->replica];
   for (int64_t k = newest + 1; k < P_ROUNDS; k++) steps_at[k] = -1;
   m->committed = v.steps;

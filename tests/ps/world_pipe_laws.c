@@ -307,7 +307,7 @@ static void make_step(w_region *r) {
 void p_follow(w_region *r) {
   world *w = r->world;
   p_member *m = p_member_of(r);
-  const gt_ps_view v = w_look(w, r->id);
+  const gt_ps_view v = w_view(w, r->id);
   if (!is_followed(&w->spec)) return;
   w_check(w, v.steps <= m->committed + 1);
   if (v.steps > m->committed && v.nonfinite == m->bad) make_step(r);
@@ -324,7 +324,7 @@ void p_follow(w_region *r) {
 
 double p_loss(const w_region *r) {
   double sum = 0;
-  for (int64_t b = 0; b < w_look(r->world, r->id).steps; b++)
+  for (int64_t b = 0; b < w_view(r->world, r->id).steps; b++)
     for (size_t k = 0; k < r->nworkers && !p_is_dropped(r->world, p_member_of(r)->replica, b); k++)
       if (p_stage_of(r, k)->judges) sum += p_loss_of(r, k, b);
   return sum;
@@ -333,7 +333,7 @@ double p_loss(const w_region *r) {
 void p_check_region(const w_region *r) {
   const world *w = r->world;
   const p_member *m = p_member_of(r);
-  const gt_ps_view v = w_look(w, r->id);
+  const gt_ps_view v = w_view(w, r->id);
   int64_t nonfinite = 0, samples = 0;
   for (int64_t b = 0; b < v.steps; b++) {
     const bool bad = p_is_dropped(w, m->replica, b);
@@ -350,7 +350,7 @@ void p_check_region(const w_region *r) {
 void p_check_end(world *w) {
   w_check(w, w_all_in(w, GT_PS_COMPLETE));
   for (size_t i = 0; i < w->n; i++) {
-    w_check(w, w_look(w, i).steps == w->spec.steps[p_replica_of(&w->regions[i])]);
+    w_check(w, w_view(w, i).steps == w->spec.steps[p_replica_of(&w->regions[i])]);
     p_check_region(&w->regions[i]);
   }
   if (w->spec.replicas == 1) return;

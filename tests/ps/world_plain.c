@@ -148,7 +148,7 @@ void w_check_bounds(world *w) {
     for (size_t k = 0; k < w->n; k++) {
       if (i == k) continue;
       gt_ps_link link;
-      gt_ps_look_link(w->regions[i].ps, k, &link);
+      gt_ps_get_link(w->regions[i].ps, k, &link);
       w_check(w, link.queued <= outbox + replaces * (1 + window) + resent);
       w_check(w, link.unacknowledged <= outbox + window + 2 * replaces + resent);
       w_check(w, link.queued <= link.unacknowledged);
@@ -156,7 +156,7 @@ void w_check_bounds(world *w) {
     for (size_t k = 0; k < w->spec.workers[i]; k++) {
       const w_worker *worker = &w->regions[i].workers[k];
       bool waits = worker->work == W_IDLE || worker->work == W_PUSHED;
-      if (waits && w_look(w, i).phase != GT_PS_STOPPED)
+      if (waits && w_view(w, i).phase != GT_PS_STOPPED)
         w_check(w, w->now - worker->heard <= w->spec.keepalive);
     }
   }
@@ -165,7 +165,7 @@ void w_check_bounds(world *w) {
 void w_check_epochs(world *w, int64_t epochs) {
   check_heard(w);
   for (size_t i = 0; i < w->n; i++) {
-    gt_ps_view v = w_look(w, i);
+    gt_ps_view v = w_view(w, i);
     int64_t total = epochs * w_per_epoch(&w->spec, i);
     for (int64_t b = 0; b < W_BATCHES; b++)
       w_check(w, w->regions[i].kept.trained[b] == (b < total));

@@ -127,7 +127,7 @@ static double simulated_s(const gt_job *job, const gt_routes *routes) {
   const gt_sim_spec spec = {
       .job = job, .links = links, .parameters = 700000, .samples = samples, .routes = routes};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
-  gt_sim_look(sim, &totals);
+  gt_sim_get_totals(sim, &totals);
   gt_sim_close(sim);
   gt_links_close(links);
   return totals.virtual_s;

@@ -90,7 +90,7 @@ static void test_a_step_takes_what_its_schedule_takes(void) {
     gt_pipe_result result;
     must(gt_pipe_evaluate(&result, f.pipe->layout.schedule, &f.pipe->problem, 1));
     must(gt_sim_run(&sim, &f.spec));
-    gt_sim_look(sim, &t);
+    gt_sim_get_totals(sim, &t);
     assert_true(result.makespan > 0);
     if (gt_from_seconds(t.train_s) != result.makespan)
       fail_msg("%s: simulated %.9f s, evaluated %.9f s", kinds[i].schedule, t.train_s,
@@ -111,7 +111,7 @@ static double simulated_period_s(fixture *f, const char *regions, const char *st
     gt_sim_totals t;
     *f = open_fixture(regions, stages, schedule, 10 + 10 * i);
     must(gt_sim_run(&sim, &f->spec));
-    gt_sim_look(sim, &t);
+    gt_sim_get_totals(sim, &t);
     end_s[i] = t.train_s;
     gt_sim_close(sim);
     if (i == 0) close_fixture(f);
@@ -246,7 +246,7 @@ static void test_what_crosses_the_wan(void) {
     gt_sim_totals t;
     gt_link_result link;
     must(gt_sim_run(&sim, &f.spec));
-    gt_sim_look(sim, &t);
+    gt_sim_get_totals(sim, &t);
     assert_int_equal(t.steps, 2 * STEPS);
     assert_int_equal(t.samples, STEPS * BATCH);
     for (size_t from = 0; from < 2; from++) {

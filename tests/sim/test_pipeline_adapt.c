@@ -109,7 +109,7 @@ static double run(double planned, double mbit, kind k) {
                             .pipes = pipes,
                             .decided = decided};
   must(gt_sim_run(&sim, &spec));
-  gt_sim_look(sim, &totals);
+  gt_sim_get_totals(sim, &totals);
   assert_int_equal(totals.samples, gt_job_replicas(job) * 100 * 48);
   gt_sim_close(sim);
   gt_sim_pipes_close(pipes, plan);

@@ -69,7 +69,7 @@ static void test_what_is_sent(void) {
     gt_sim *sim = NULL;
     gt_sim_totals t;
     assert_int_equal(gt_sim_run(&sim, &f.spec), GT_OK);
-    gt_sim_look(sim, &t);
+    gt_sim_get_totals(sim, &t);
     assert_int_equal(t.messages, 6 * cases[i].each);
     assert_int_equal(t.bytes_sent,
                      6 * cases[i].each * (int64_t)gt_wire_bytes(cases[i].floats * sizeof(float)));

@@ -87,7 +87,7 @@ static w_event w_next(const world *w) {
       if (link->flying && link->queue[0].acked != GT_NEVER)
         w_earlier(&best, W_ACKED, link->queue[0].acked, a, b, 0);
       /* DONE overtakes data; the PS holds it until everything before it has been received. */
-      if (link->applied == (uint64_t)gt_outbox_look(w->regions[a].outbox, b).sent)
+      if (link->applied == (uint64_t)gt_outbox_get_view(w->regions[a].outbox, b).sent)
         w_earlier(&best, W_DONE, link->done_at, a, b, 0);
     }
   }

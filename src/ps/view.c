@@ -26,7 +26,7 @@ static gt_ns held_now(const gt_ps *ps, gt_ns now) {
   return sum;
 }
 
-void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
+void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
   const ps_totals *t = &ps->totals;
   *v = (gt_ps_view){.phase = ps->phase,
                     .stop_code = ps->stop_code,
@@ -58,8 +58,8 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
   if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;
 }
 
-void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
-  const gt_outbox_view v = gt_outbox_look(ps->outbox, peer);
+void gt_ps_get_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
+  const gt_outbox_view v = gt_outbox_get_view(ps->outbox, peer);
   *link = (gt_ps_link){.bandwidth_bps = v.bandwidth_bps,
                        .latency_s = v.latency_s,
                        .queued = v.queued,
