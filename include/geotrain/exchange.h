@@ -14,11 +14,10 @@ typedef struct gt_exchange gt_exchange;
 /* What an exchange tells its owner; each may be NULL. */
 typedef struct {
   void *ctx;
-  /* A body is about to be filled; `floats` floats have been written to the body of a message of
-     this kind, which is then posted. */
+  /* Called before and after a message body of `floats` floats is written. */
   void (*filling)(void *ctx);
   void (*filled)(void *ctx, gt_msg_kind kind, size_t floats);
-  /* A message of the region, joined from pieces, is not finite and was dropped. */
+  /* Called when a message of `region`, assembled from pieces, was non-finite and was dropped. */
   void (*nonfinite)(void *ctx, size_t region);
 } gt_exchange_events;
 
@@ -26,23 +25,23 @@ typedef struct {
 typedef struct {
   size_t nregions, self;
   const double *weights; /* nregions, sum 1 */
-  size_t inflight;       /* most messages that can be under way on one link */
+  size_t inflight;       /* most messages in flight per link */
   bool with_memory;      /* false: vectors have no data (simulation) */
   gt_topology topology;
   /* nregions.  hub, tree, central: the parent of each region, the region itself at the root; ring:
      the next region; mesh: NULL. */
   const size_t *next;
-  const size_t *workers; /* central: nregions, of each region; else NULL */
+  const size_t *workers; /* central: workers of each region; else NULL */
   size_t piece;          /* floats in a message of a hub or tree */
   gt_outbox *outbox;
-  const size_t *regions; /* nregions: their numbers in the outbox; NULL: the same */
+  const size_t *regions; /* outbox index of each region; NULL: identity */
   gt_exchange_events events;
 } gt_exchange_spec;
 
 /* ---- topologies of a job --------------------------------------------------------------------- */
 
-/* The topology of a run, and the next hop of each region.  next: as in gt_exchange_spec; NULL with a
-   mesh; owned. */
+/* The topology of a run, and the next hop of each region.  next: as in gt_exchange_spec; NULL with
+   a mesh; owned. */
 typedef struct {
   gt_topology topology;
   size_t *next;
@@ -50,41 +49,42 @@ typedef struct {
 
 gt_routes gt_routes_copy(const gt_routes *routes, size_t nregions);
 void gt_routes_close(gt_routes *routes);
-/* True if it can be: a hub or tree has one root, to which every region comes; a ring has all
-   regions. */
+/* True if routes are valid: a hub or tree has one root that all regions reach; a ring visits every
+   region. */
 bool gt_routes_sound(const gt_routes *routes, size_t nregions);
 
-/* True if every worker's contribution goes to one region on its own, which answers each worker. */
+/* True if each worker's contribution is sent separately to one region, which answers each worker.
+   */
 bool gt_topology_per_worker(gt_topology topology);
 /* True if the topology has a broadcast; otherwise it has only an all-reduce. */
 bool gt_topology_broadcasts(gt_topology topology);
 /* Writes gt_exchange_spec.next (nregions entries); not for a mesh.  links: of the job; bytes:
-   message size; hub: of hub and central, the region; nregions: that which the others reach soonest.
-   The result is the same in every region.  tree: that of a hub; gt_topology_choose finds better
-   ones.  ring: the ring whose slowest link is fastest (up to 8 regions); with more regions, each is
-   followed by its nearest unused one. */
+   message size; hub: index of the root (hub, central); nregions: choose the region that the others
+   reach soonest. The result is the same in every region.  tree: that of a hub; gt_topology_choose
+   finds better ones.  ring: the ring whose slowest link is fastest (up to 8 regions); with more
+   regions, each is followed by its nearest unused one. */
 void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
                        size_t hub, size_t *next);
-/* Places n of the regions: hub and next count these from 0. */
+/* Does the same for n of the regions; hub and next are indices into `regions`. */
 void gt_topology_place_among(gt_topology topology, const gt_links *links, const size_t *regions,
                              size_t n, size_t bytes, size_t hub, size_t *next);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What is sent through a collective: contributions to rounds, updates, or models, of which a newer
-   one replaces one that has not left. */
+/* Kind of collective: rounds of an all-reduce; updates; models, where a newer one replaces one that
+   is not sent yet. */
 typedef enum { GT_CAST_ROUNDS, GT_CAST_UPDATES, GT_CAST_MODELS } gt_cast;
 
-/* Floats that a collective of messages of n floats keeps in a region, where one message is on its
-   way on each link. */
+/* Memory of a collective of messages of n floats, in floats, with one message in flight per link.
+   */
 typedef struct {
-  size_t kept;   /* means, and what has come and waits */
-  size_t bodies; /* payloads of the host, with those that its pool has from the start */
-  size_t saved;  /* of what is kept and sent, that a checkpoint has */
+  size_t kept;   /* means, and pending messages */
+  size_t bodies; /* message bodies, including the initial pool */
+  size_t saved;  /* the most of both in a checkpoint */
 } gt_exchange_need;
 
-/* Returns the need of an exchange.  Of topology, next, nregions, self, inflight and piece in spec;
-   the rest is not read.  Not of `central`. */
+/* Returns the memory that an exchange needs.  Reads only topology, next, nregions, self, inflight
+   and piece.  Not for central. */
 gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast, size_t n);
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
@@ -95,8 +95,8 @@ void gt_exchange_close(gt_exchange *x);
 
 typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
 
-/* Call when training starts or resumes, or what an owner of a collective has waited for is
-   there. */
+/* Call at the start or resume of training, and when something that a collective's owner waited for
+   has happened. */
 void gt_exchange_start(gt_exchange *x);
 /* Call when the outbox of the region has room again. */
 void gt_exchange_room(gt_exchange *x, size_t region);
@@ -105,22 +105,25 @@ void gt_exchange_room(gt_exchange *x, size_t region);
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
 /* True if some collective takes messages of this kind. */
 bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
-/* Returns the most messages that one exchange puts on a link.  Valid once every collective is
-   open. */
-size_t gt_exchange_unit(const gt_exchange *x);
-/* Returns what so many messages of so many floats take on the wire, in bytes. */
-size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats);
-/* Returns the most that the region posts at a time, in bytes on the wire.  Valid once every
+/* Returns the largest number of messages that one exchange sends over a link.  Valid once every
    collective is open. */
+size_t gt_exchange_unit(const gt_exchange *x);
+/* Returns the size on the wire of `messages` messages of `floats` floats, in bytes. */
+size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats);
+/* Returns the most bytes on the wire that `region` posts in one event.  Valid once every collective
+   is open. */
 size_t gt_exchange_at_once(const gt_exchange *x, size_t region);
-/* True if the region posts what others contribute, even when it makes no more steps. */
+/* True if the region forwards messages of others, even after its own last step. */
 bool gt_exchange_forwards(const gt_exchange *x, size_t region);
-/* Checks a header.  GT_ERR_FAULT: the header cannot be that of the region's next message: its
-   route, part of the range or round is impossible. */
+/* Checks a header.  Returns GT_ERR_FAULT if it is impossible for the next message from `from`:
+   wrong route, position in the range, or round. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
-/* What becomes of a message: it may be acknowledged; it waits, and the exchange acknowledges it
-   later; it was not finite, and dropped. */
-typedef enum { GT_RECEIPT_TAKEN, GT_RECEIPT_HELD, GT_RECEIPT_NONFINITE } gt_receipt;
+/* Result of gt_exchange_receive. */
+typedef enum {
+  GT_RECEIPT_TAKEN,    /* acknowledge it now */
+  GT_RECEIPT_HELD,     /* pending; the exchange acknowledges it later */
+  GT_RECEIPT_NONFINITE /* dropped */
+} gt_receipt;
 /* Takes a message, each once and in order; its body has gt_exchange_bytes (of floats) and is
    borrowed; NULL in a simulation. */
 gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head,
@@ -134,11 +137,12 @@ gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_heade
 void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const int64_t *counts);
 /* Returns the newest all-reduce round that this region has applied or begun to add up; 0: none. */
 int64_t gt_exchange_rounds(const gt_exchange *x);
-/* Reports the state of the end.  drained: everything of this region has been posted.  settled:
-   every other region is done, all their messages have arrived, and nothing waits here. */
+/* True if this region has posted everything. */
 bool gt_exchange_drained(const gt_exchange *x);
+/* True if all other regions are done, their messages have arrived, and nothing is pending. */
 bool gt_exchange_settled(const gt_exchange *x);
-/* Collectives that are open; each is a range of messages, by its number in order of opening. */
+/* Returns the number of open collectives.  A range is the number of a collective, in order of
+   opening. */
 size_t gt_exchange_ranges(const gt_exchange *x);
 /* Returns the last round of the range that this region contributed to, or the value of its last
    broadcast. */
@@ -173,9 +177,9 @@ void gt_allreduce_close(gt_allreduce *r);
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
 /* Call when the region has a contribution to its next round. */
 void gt_allreduce_contribute(gt_allreduce *r);
-/* Adds a part, only if gt_topology_per_worker: x of a.n floats, computed by this worker (rank in
-   the region, from 1) from so many samples, becomes a part of the next contribution, which is then
-   the parts given since the last one instead of a.  b.n is 0.  x is copied. */
+/* Copies the contribution x of worker `rank` (in the region, from 1): a.n floats, from `samples`
+   samples.  The next contribution consists of these parts instead of a; b.n is 0.  Requires
+   gt_topology_per_worker. */
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
 /* Call when the region makes no more steps (after its last contribution). */
 void gt_allreduce_leave(gt_allreduce *r);
@@ -183,12 +187,11 @@ void gt_allreduce_leave(gt_allreduce *r);
    floats, valid until the next call) and the weight of this region's contribution in it (0: there
    was none).  Call it until it returns false. */
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
-/* Takes the answer.  If gt_topology_per_worker, one region gets the means; the others get what it
-   makes of them. answered: this is another region: in place of the mean, gt_allreduce_next gives
-   the answer. answer: sends what this region has made of the mean that gt_allreduce_next has just
-   given (a.n + b.n floats, borrowed for the call), to be called after each; with other topologies
-   it does nothing. */
+/* True if this region receives answers instead of means: with gt_topology_per_worker, one region
+   gets the means. */
 bool gt_allreduce_answered(const gt_allreduce *r);
+/* Sends `made` (a.n + b.n floats, borrowed for the call), computed from the mean that
+   gt_allreduce_next just returned.  Call after each mean; no effect with other topologies. */
 void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
 /* True if the round of this region's contribution has not been applied yet. */
 bool gt_allreduce_waiting(const gt_allreduce *r);
@@ -213,7 +216,8 @@ gt_vec gt_broadcast_begin(gt_broadcast *b);
 /* Posts the filled body.  value: the sender's step, larger than in its last message; samples: from
    which the body was computed. */
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
-/* Messages that are under way in this region; a mesh has none.  Names: "<owner>broadcast/...". */
+/* Saves or loads the messages in flight in this region; a mesh has none.  Names:
+   "<owner>broadcast/...". */
 gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction);
 
 #endif

@@ -15,34 +15,36 @@
 /* Timers that a strategy may have at a time. */
 #define GT_SYNC_TIMERS 4
 
-/* A link as it was recently: a sample of t seconds ago has the weight exp(-t / 30). */
+/* Recent measurements of a link.  A sample that is t seconds old has the weight exp(-t / 30). */
 typedef struct {
-  size_t queued;    /* messages that have not left yet */
-  double rate_bps;  /* of messages, until their acknowledgements; 0: not measured yet */
+  size_t queued;    /* messages that wait to be sent */
+  double rate_bps;  /* goodput from sending to acknowledgement; 0: not measured yet */
   double latency_s; /* half the shortest round trip; 0: not measured yet */
 } gt_link_view;
 
 typedef struct {
   void *ctx;
-  /* After hold, no gradient is given to the strategy and workers wait, until release.  Both may be
-     called in any event; repeating changes nothing. */
+  /* Stop the workers and on_gradient until release.  Both may be called in any event; a second call
+     has no effect. */
   void (*hold)(void *ctx);
   void (*release)(void *ctx);
-  /* Asks for on_timer of this timer, below GT_SYNC_TIMERS, at `at`; GT_NEVER: no more.  Replaces
-     what was asked for before.  Timers are not saved. */
+  /* Sets timer `id` (below GT_SYNC_TIMERS) to call on_timer at `at`; GT_NEVER cancels it.  A new
+     time replaces the old one.  Checkpoints do not save timers. */
   void (*timer)(void *ctx, size_t id, gt_ns at);
-  /* Records a decision: `what` is `choice` from now on, because of `why`.  Borrowed texts. */
+  /* Records that `what` has the value `choice` from now on, with the reason `why`.  The strings are
+     borrowed. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
+  /* Returns the recent measurements of the link to `peer`. */
   gt_link_view (*link)(void *ctx, size_t peer);
-  /* The region's buffers were b and are now keep * b + share * other (borrowed for the call).
-     Buffers that a worker computes from the old b must not undo this.  NULL: no worker computes
-     meanwhile. */
+  /* Reports that the strategy changed the buffers from b to keep * b + share * other (borrowed).
+     The PS applies the same change to buffers that a worker is still computing from the old b.
+     NULL if no worker computes during an event. */
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
-  /* Copies of a pipeline, and a mean gradient that is clipped by the norm of all its stages.  What
-     the strategy is about to apply is this region's part of it, of which the regions with the other
-     parts are told; it is told once, before `norm` gives its norm.  False: not all parts are known
-     yet; when they may be, the strategy's collective is `changed`.  Both NULL: the norm is that of
-     the region's own gradient, or what gt_optim_norm says. */
+  /* Both NULL if the gradient is not clipped over several regions: its norm is that of the region's
+     own gradient, or the one set by gt_optim_norm.  Otherwise the region has one stage of a
+     replica: tell_squares sends the sum of squares of its part of the mean to the regions with the
+     other stages, once per mean; then norm writes the norm over all stages.  norm returns false
+     while parts are missing; the collective's `changed` is called when one arrives. */
   void (*tell_squares)(void *ctx, gt_vec mean);
   bool (*norm)(void *ctx, double *norm);
 } gt_sync_host;
@@ -50,14 +52,12 @@ typedef struct {
 /* Options of strategies.  Each strategy uses those that the job's keys give it. */
 typedef struct {
   int64_t period; /* f, in this region's steps; 1 or more */
-  double scale;   /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
-  /* Additive updates count by the weight of their region, relative to the regions that still make
-     steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
-     1, gradients false. */
+  double scale;   /* weight of an update from another region: 1 (sum) or 1/R (mean) */
+  /* Scale each update by w_i / (sum of the active regions' weights): in other regions when it
+     arrives, in its own when it is sent.  Requires scale 1 and gradients false. */
   bool average;
-  /* What is sent of a step is its gradient g, and a receiver takes -lr g with its own learning rate
-     lr at that time, without momentum or decay; otherwise what is sent is the update that the
-     sender's optimizer added to its parameters. */
+  /* True: messages are gradients g; the receiver subtracts lr g with its own current learning rate,
+     without momentum or decay.  False: messages are the updates of the sender's optimizer. */
   bool gradients;
   bool halves; /* ama: a received model counts one half; otherwise its region's weight */
   /* sma: the anchor is the model that all regions agreed on in the last round.  Regions send
@@ -73,7 +73,7 @@ typedef struct {
   size_t nregions, self;
   const double *weights; /* nregions, sum 1: equal or by samples */
   gt_sync_options options;
-  /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
+  /* True: on_part receives each worker's gradient; the following on_gradient has no data. */
   bool per_worker;
   gt_vec params, buffers;
   gt_optim *optim;
@@ -90,7 +90,7 @@ typedef struct gt_sync_ops {
   const char *source;  /* paper */
   gt_msg_kind sends;   /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
   bool waits;          /* regions wait for the messages of all others */
-  bool needs_all;      /* a lost message (not finite) cannot be compensated: the run ends */
+  bool needs_all;      /* a non-finite message ends the run */
   bool between_steps;  /* parameters change between steps only, never while workers compute */
   bool lockstep;       /* all regions apply all steps: learning rates must be equal */
   size_t keeps, saves; /* as gt_sync_keeps, without an outer optimizer */
@@ -104,14 +104,13 @@ typedef struct gt_sync_ops {
      NULL: the mean of the region is enough. */
   void (*on_part)(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now, size_t id); /* may be NULL */
-  /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
+  /* This region has finished its steps: sends accumulated updates when the outbox has room.  Called
      again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
-  /* Nothing is left to post; NULL: it never holds back anything. */
+  /* True if nothing is left to send.  NULL: always true. */
   bool (*drained)(const gt_sync *s);
-  gt_status (*state)(
-      gt_sync *s, gt_state_direction
-                      direction); /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
+  /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
+  gt_status (*state)(gt_sync *s, gt_state_direction direction);
 } gt_sync_ops;
 
 struct gt_sync {
@@ -120,15 +119,18 @@ struct gt_sync {
   bool *done; /* nregions: the peer makes no more steps */
 };
 
+/* Returns the table of a strategy. */
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
 /* Returns the arrays as large as the parameters that a strategy keeps with these options, and of
    these the most that a checkpoint has. */
 size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options);
 size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options);
+/* Creates a strategy of a region and opens its collectives on env->exchange; the caller closes it,
+   which accepts NULL. */
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);
 void gt_sync_close(gt_sync *s);
 
-/* Call when the region makes no more steps, or after a resume may make some again. */
+/* Tells the strategy that `peer` has finished its steps, or may continue after a resume. */
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);

@@ -294,11 +294,9 @@ static const char *untimed(const gt_job *job) {
 static gt_status check_kind(const gt_pipe_job *p, gt_pipe_kind kind) {
   const size_t chunks = gt_pipe_chunks(kind);
   if (chunks > 0 && chunks != p->layout.chunks)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: schedule %s is for stages of %zu part%s of the model, and those of "
-                   "pipeline.stages have %zu",
-                   p->job->name, gt_pipe_names[kind], chunks, chunks == 1 ? "" : "s",
-                   p->layout.chunks);
+    return GT_FAIL(
+        GT_ERR_JOB, "%s: schedule %s needs %zu span%s per stage; pipeline.stages has %zu",
+        p->job->name, gt_pipe_names[kind], chunks, chunks == 1 ? "" : "s", p->layout.chunks);
   if (kind != GT_PIPE_AUTO || p->timed) return GT_OK;
   const bool adapts = p->layout.adapts;
   return GT_FAIL(

@@ -159,8 +159,7 @@ static void print_memory(FILE *to, const gt_planner_pipeline *p) {
              MB * p->job->pipeline.memory_bytes);
   gt_print_wrapped(to, 2,
                    "of a worker; tied: an embedding of another stage; slots: micro-batches in "
-                   "flight; passing: what goes to other stages, and what comes from other "
-                   "regions%s\n",
+                   "flight; passing: messages to other stages and from other regions%s\n",
                    allowed);
 }
 
@@ -214,10 +213,11 @@ static gt_table *schedules_of(const gt_planner_pipeline *p) {
 
 static void print_schedules(FILE *to, const gt_planner_pipeline *p) {
   print_and_close(to, schedules_of(p));
-  gt_print_wrapped(to, 2,
-                   "period: from step to step; waits: its share in which the busiest stage waits; "
-                   "makespan: of the first step; bubble: the same share of its cost "
-                   "(docs/pipeline-schedules.md)\n");
+  gt_print_wrapped(
+      to, 2,
+      "period: from step to step; makespan: of the first step; waits: share of the period, "
+      "bubble: share of the cost, in which the busiest stage computes no pass "
+      "(docs/pipeline-schedules.md)\n");
 }
 
 /* ---- traffic and cost ------------------------------------------------------------------------ */

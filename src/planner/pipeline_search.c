@@ -211,7 +211,7 @@ static gt_status check_memory(gt_planner_alternative *alternative, const gt_plan
   alternative->possible = bytes <= s->asked->pipeline.memory_bytes;
   if (!alternative->possible)
     snprintf(alternative->why, sizeof alternative->why,
-             "a worker with the whole model needs %s, and %s are there",
+             "a worker with the whole model needs %s; pipeline.memory is %s",
              gt_format_size(need, sizeof need, bytes),
              gt_format_size(have, sizeof have, s->asked->pipeline.memory_bytes));
   return GT_OK;

@@ -81,7 +81,7 @@ static void format_wan(char *text, size_t size, const gt_progress *p) {
   char out[32], in[32];
   gt_format_rate(out, sizeof out, isfinite(p->wan_bps) ? p->wan_bps : 0);
   if (isfinite(p->wan_in_bps))
-    snprintf(text, size, "  WAN %s out, %s in, %lld under way", out,
+    snprintf(text, size, "  WAN %s out, %s in, %lld in flight", out,
              gt_format_rate(in, sizeof in, p->wan_in_bps), (long long)p->under_way);
   else
     snprintf(text, size, "  WAN %s", out);

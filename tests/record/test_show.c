@@ -488,7 +488,7 @@ static void test_line_text(void) {
   p.under_way = 3;
   gt_live_format(text, sizeof text, &p, 23, sizeof text);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 "
-                            "Mbit/s out, 45.6 Mbit/s in, 3 under way  waiting 4%  left 0:23");
+                            "Mbit/s out, 45.6 Mbit/s in, 3 in flight  waiting 4%  left 0:23");
   p = halfway;
   p.auc = 0.9034;
   gt_live_format(text, sizeof text, &p, 23, sizeof text);
