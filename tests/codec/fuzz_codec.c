@@ -3,6 +3,8 @@
    value) to one that the codec wrote. */
 #include "codecs.h"
 
+#include <stdlib.h>
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static gt_codec *codecs[CASES];

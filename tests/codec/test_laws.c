@@ -1,5 +1,7 @@
 /* Laws of all codecs: bounds, error feedback, refusal of malformed payloads, equal bits with every
    instruction set. */
+#include "tests.h"
+
 #include "codecs.h"
 
 /* d + r = decay r_before + x, to the rounding of float32, message after message. */

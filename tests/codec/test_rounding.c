@@ -1,4 +1,6 @@
 /* bf16, fp16, int8, e3m0: the stated error of each value, and no bias where rounding is at random. */
+#include "tests.h"
+
 #include "codecs.h"
 
 /* The largest magnitude of the chunk of value i. */

@@ -1,4 +1,6 @@
 /* topk, mask, dgc, powersgd: what is sent, against plain rules in float64. */
+#include "tests.h"
+
 #include "codecs.h"
 
 static int by_size(const void *a, const void *b) {
