@@ -44,6 +44,7 @@ typedef struct {
   size_t residuals;   /* vectors of feedback per sender, each as long as the range */
 } gt_codec_facts;
 
+/* Returns the properties of a kind of codec. */
 gt_codec_facts gt_codec_facts_of(gt_codec_kind kind);
 
 /* Opens a codec for a range of `count` tensors; copies their names and shapes.  Tensors' offsets

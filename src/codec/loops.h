@@ -7,6 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returns the random number of position i: a hash of 32 bits. */
+static inline uint32_t gt_codec_hash(uint32_t key, uint32_t i) {
+  uint32_t x = i * 0x9e3779b9U ^ key;
+  x = (x ^ (x >> 16)) * 0x7feb352dU;
+  x = (x ^ (x >> 15)) * 0x846ca68bU;
+  return x ^ (x >> 16);
+}
+
 typedef struct {
   /* r = beta r + x */
   void (*gather)(float *restrict r, float beta, const float *restrict x, size_t n);

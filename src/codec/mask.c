@@ -30,11 +30,7 @@ static size_t bytes(const gt_codec_spec *spec, size_t n) {
 /* Returns the position drawn in the stratum that begins at `start`. */
 static size_t draw(uint32_t key, size_t start, size_t width, size_t n) {
   const size_t room = n - start < width ? n - start : width;
-  uint32_t x = (uint32_t)start * 0x9e3779b9U ^ key;
-  x = (x ^ (x >> 16)) * 0x7feb352dU;
-  x = (x ^ (x >> 15)) * 0x846ca68bU;
-  x ^= x >> 16;
-  return start + (size_t)((uint64_t)x * room >> 32);
+  return start + (size_t)((uint64_t)gt_codec_hash(key, (uint32_t)start) * room >> 32);
 }
 
 static void encode(const gt_codec *codec, uint32_t key, unsigned char *out, const float *a,

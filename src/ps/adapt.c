@@ -438,7 +438,8 @@ static void save_changes(gt_ps *ps, gt_state *state) {
   gt_state_add(state, "adapt/", "changes", GT_TYPE_I64, &ps->adapt->changes, PS_CHANGES);
 }
 
-/* What is loaded is of another plan, which a resume has left, if it ends with another number. */
+/* True if the loaded changes belong to another plan, which a resume has replaced: they end with
+   another number of micro-batches. */
 static bool is_other(const gt_ps *ps) {
   const ps_changes *c = &ps->adapt->changes;
   const int64_t last =

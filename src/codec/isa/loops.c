@@ -17,14 +17,6 @@ GT_INLINE float float_of(uint32_t bits) {
   return x;
 }
 
-/* A hash of 32 bits by multiplications and shifts: random numbers by position. */
-GT_INLINE uint32_t hash(uint32_t key, uint32_t i) {
-  uint32_t x = i * 0x9e3779b9U ^ key;
-  x = (x ^ (x >> 16)) * 0x7feb352dU;
-  x = (x ^ (x >> 15)) * 0x846ca68bU;
-  return x ^ (x >> 16);
-}
-
 static void gather(float *restrict r, float beta, const float *restrict x, size_t n) {
   for (size_t i = 0; i < n; i++) r[i] = beta * r[i] + x[i];
 }
@@ -94,7 +86,7 @@ static void to_int8(unsigned char *out, const float *x, float inverse, const uin
   }
   const uint32_t seed = *key;
   for (size_t i = 0; i < n; i++) {
-    const float u = (float)(int32_t)(hash(seed, (uint32_t)i) >> 8) * 0x1p-24F;
+    const float u = (float)(int32_t)(gt_codec_hash(seed, (uint32_t)i) >> 8) * 0x1p-24F;
     const int32_t down = (int32_t)((x[i] * inverse + 256.0F) + u) - 256;
     const int32_t low = down < -127 ? -127 : down;
     out[i] = (unsigned char)(low > 127 ? 127 : low);
@@ -116,7 +108,7 @@ GT_INLINE uint32_t e3m0_code(float x, float inverse, const uint32_t *key, uint32
     const uint32_t exponent = (magnitude + 0x00400000U) >> 23;
     code = exponent > 121 ? exponent - 120 : magnitude >= 0x3c000000U;
   } else {
-    const uint32_t random = hash(*key, i) >> 9, exponent = (magnitude + random) >> 23;
+    const uint32_t random = gt_codec_hash(*key, i) >> 9, exponent = (magnitude + random) >> 23;
     const uint32_t least = float_of(magnitude) * 0x1p29F > (float)(int32_t)random;
     code = magnitude >= 0x3c800000U ? exponent - 120 : least;
   }
