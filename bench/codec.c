@@ -1,6 +1,6 @@
 /* Measures how fast codecs encode and decode the gradient of a model on one core, in bytes of
-   float32 read (encode) or covered (decode) per second, beside memcpy in the same run; powersgd also
-   beside the matrix products that it consists of.  Usage: codec [MODEL [ROUNDS]]; GEOTRAIN_ISA
+   float32 read (encode) or covered (decode) per second, beside memcpy in the same run; powersgd
+   also beside the matrix products that it consists of.  Usage: codec [MODEL [ROUNDS]]; GEOTRAIN_ISA
    selects the instruction set.  Codecs take turns; times are medians. */
 #include <stdio.h>
 #include <stdlib.h>

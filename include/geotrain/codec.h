@@ -59,9 +59,10 @@ size_t gt_codec_values(const gt_codec *codec);
 size_t gt_codec_bound(const gt_codec *codec, size_t step);
 
 /* Encodes x (values) and returns the bytes written to payload.  With feedback, r (residuals x
-   values) holds what earlier payloads left out: a = decay r + x is encoded, and r becomes
-   a - decode(payload).  r NULL: encodes x alone (not dgc).  A message of several steps passes the
-   same x and r to each; r changes in the first and the last.  Returns 0, and leaves r as it was, if x has a non-finite value or one above 2^120. */
+   values) holds what earlier payloads left out: a = decay r + x is encoded, and r becomes a -
+   decode(payload).  r NULL: encodes x alone (not dgc).  A message of several steps passes the same
+   x and r to each; r changes in the first and the last.  Returns 0, and leaves r as it was, if x
+   has a non-finite value or one above 2^120. */
 size_t gt_codec_encode(gt_codec *codec, const gt_codec_turn *turn, const float *x, float *r,
                        unsigned char *payload);
 /* Checks a payload before any other use.  GT_ERR_FAULT: its length, an index, or a value is not one

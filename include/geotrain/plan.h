@@ -13,8 +13,8 @@
    samples held: the region with the least LP keeps all its devices, every other region takes the
    cheapest set with at least that LP.  (The idea is Cloudless-Training's, whose abstract gives no
    rule.)  That is the rule for epochs, `local: async` and no barrier.  Here the rule for every case
-   follows from the time of a plan: each region takes its cheapest devices that are not slower than a
-   limit.
+   follows from the time of a plan: each region takes its cheapest devices that are not slower than
+   a limit.
 
      x_rt        number of devices of type t in region r, 0 <= x_rt <= count_rt,
                  ranks_min <= sum_t x_rt <= ranks_max; one device is one worker rank

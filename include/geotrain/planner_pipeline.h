@@ -1,6 +1,6 @@
 /* planner_pipeline: what a job's pipeline will do, before it is submitted: its stages, its schedule
-   and what the others would take, times, memory, traffic and cost.  Layer 10.  Local; no MPI.
-   Times are those of pipe_job.h in simulated time; docs/pipeline-plan.md says what they leave out. */
+   and what the others would take, times, memory, traffic and cost.  Layer 10.  Local; no MPI. Times
+   are those of pipe_job.h in simulated time; docs/pipeline-plan.md says what they leave out. */
 #ifndef GEOTRAIN_PLANNER_PIPELINE_H
 #define GEOTRAIN_PLANNER_PIPELINE_H
 

@@ -66,8 +66,9 @@ void gt_table_add(gt_table *table, const gt_cell *cells, size_t n);
 __attribute__((format(printf, 2, 3))) void gt_table_note(gt_table *table, const char *format, ...);
 
 /* Prints the table in lines of at most GT_LINE_WIDTH columns: a heading, units, rows; nothing if
-   there are no rows.  A column in which no row has a value is left out.  A long text is broken into lines; no column follows it.
-   Columns that do not fit follow in a second table with the first column. */
+   there are no rows.  A column in which no row has a value is left out.  A long text is broken into
+   lines; no column follows it. Columns that do not fit follow in a second table with the first
+   column. */
 void gt_table_print(FILE *to, const gt_table *table);
 /* Writes the keys and the rows as CSV. */
 void gt_table_csv(FILE *to, const gt_table *table);

@@ -1,6 +1,7 @@
 /* e3m0: four bits per value, sign and exponent (Streaming DiLoCo, arXiv 2501.18512), and a float32
    scale per chunk, the largest magnitude.  Code 0 is 0, code j is scale 2^(j - 7).  Error: to
-   nearest, at most a third of the value or scale / 128; at random, below the value or scale / 64. */
+   nearest, at most a third of the value or scale / 128; at random, below the value or scale / 64.
+   */
 #include "internal.h"
 
 static size_t bytes(const gt_codec_spec *spec, size_t n) {

@@ -1,5 +1,5 @@
-/* fp16: IEEE half precision, rounded to nearest, limited to 65504.  Error: at most 2^-11 of the value,
-   or 2^-25. */
+/* fp16: IEEE half precision, rounded to nearest, limited to 65504.  Error: at most 2^-11 of the
+   value, or 2^-25. */
 #include "internal.h"
 
 static size_t bytes(const gt_codec_spec *spec, size_t n) {

@@ -62,7 +62,8 @@ struct gt_codec {
   const char *name;
   gt_codec_tensor *tensors;
   size_t ntensors, values, largest; /* values of the largest tensor */
-  /* Scratch of codecs that select, a chunk each; `picked` and `work`: see gt_positions_open and the codec. */
+  /* Scratch of codecs that select, a chunk each; `picked` and `work`: see gt_positions_open and the
+     codec. */
   uint16_t *index, *candidates;
   uint32_t *keys;
   float *picked, *work;

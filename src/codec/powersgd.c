@@ -1,8 +1,8 @@
 /* powersgd: a matrix M (rows, cols) as the product of two of rank r (Vogels et al. 2019, arXiv
    1905.13727, algorithm 1).  Step 0 sums P = M Q, with the Q of the last message; every region then
-   makes the columns of the sum orthonormal.  Step 1 sums Q = M^T P, and the sum is decoded as P Q^T.
-   Both sums are of float32 and linear, so that the result is that of the mean of all M.  Tensors
-   that this would not make at least GAIN times smaller are sent in step 1 as they are.
+   makes the columns of the sum orthonormal.  Step 1 sums Q = M^T P, and the sum is decoded as P
+   Q^T. Both sums are of float32 and linear, so that the result is that of the mean of all M.
+   Tensors that this would not make at least GAIN times smaller are sent in step 1 as they are.
 
    State of a tensor: P (rows, r), Q (cols, r). */
 #include <math.h>

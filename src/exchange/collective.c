@@ -1,6 +1,6 @@
-/* Collectives, without their topology.  All-reduce in numbered rounds: which round the region is in,
-   and whether it waits; who takes part in a round, and how its mean is formed, is the topology's.
-   Broadcast: one message that is filled, then posted. */
+/* Collectives, without their topology.  All-reduce in numbered rounds: which round the region is
+   in, and whether it waits; who takes part in a round, and how its mean is formed, is the
+   topology's. Broadcast: one message that is filled, then posted. */
 #include "internal.h"
 
 #include <stdio.h>

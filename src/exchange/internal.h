@@ -68,7 +68,8 @@ struct gt_exchange {
   bool *late;     /* it was done before the resume and may make steps again */
   gt_held_all held;
   size_t full; /* the region at which room was last missing; nregions: bytes were */
-  /* Messages for which gt_exchange_can_post_wanted asks next, and their regions; nregions places. */
+  /* Messages for which gt_exchange_can_post_wanted asks next, and their regions; nregions places.
+     */
   gt_outbox_want *wants;
   size_t *wanted, nwants;
   gt_tree tree; /* hub, tree */

@@ -48,7 +48,8 @@ bool gt_routes_sound(const gt_routes *routes, size_t nregions) {
                                               : is_tree(routes->next, nregions);
 }
 
-/* ---- search ------------------------------------------------------------------------------------ */
+/* ---- search ------------------------------------------------------------------------------------
+   */
 
 #define EXACT 8 /* up to so many regions every ring is looked at */
 

@@ -237,8 +237,8 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   return true;
 }
 
-/* Pieces of a child follow those that wait here; pieces of the mean follow those received, and those
-   of the next mean the last piece of one that has not been applied yet. */
+/* Pieces of a child follow those that wait here; pieces of the mean follow those received, and
+   those of the next mean the last piece of one that has not been applied yet. */
 static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const sums *t = (const sums *)r;
   const gt_tree *tree = tree_of(t);

@@ -149,8 +149,8 @@ void gt_outbox_reported(gt_outbox *o, size_t peer, double bytes) {
   o->peers[peer].wan_bytes = bytes;
 }
 
-/* If what waits for bytes may not go on, the run may have to end.  final: no more can be allowed to a
-   region that has posted as much as this one had when it asked. */
+/* If what waits for bytes may not go on, the run may have to end.  final: no more can be allowed to
+   a region that has posted as much as this one had when it asked. */
 static bool go_on(gt_outbox *o, bool final) {
   outbox_account *b = &o->account;
   if (b->need <= 0 || b->stopped) return false;

@@ -73,8 +73,8 @@ gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes) {
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Messages that are forwarded and those of the region itself each have an outbox of their own.  With
-   a single place those that need it at several peers would be served in an unfair order. */
+/* Messages that are forwarded and those of the region itself each have an outbox of their own.
+   With a single place those that need it at several peers would be served in an unfair order. */
 static bool has_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use) {
   const size_t outbox = o->spec.outbox, unit = o->use.unit;
   const outbox_peer *p = &o->peers[peer];

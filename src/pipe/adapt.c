@@ -289,9 +289,9 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
                                        .back = back};
 }
 
-/* The best order over these links takes the place of the plan, and is chosen, if it has been as good
-   as the plan over all links of the last steps, is as planned, and would have been better by this
-   factor on the whole. */
+/* The best order over these links takes the place of the plan, and is chosen, if it has been as
+   good as the plan over all links of the last steps, is as planned, and would have been better by
+   this factor on the whole. */
 static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
   gt_pipe_schedule *order = best_order(a, costs);
   const past plan = past_of(a, a->orders[ADAPT_START]), others = past_of(a, order);

@@ -181,8 +181,8 @@ static void pose_updates(posed *q, const gt_pipe_search_problem *p, const gt_pip
   }
 }
 
-/* Regions tell each other that their gradient is there (gt_pipe_problem); the squares that they tell
-   for train.clip are left out, as they depend on who has which tensors. */
+/* Regions tell each other that their gradient is there (gt_pipe_problem); the squares that they
+   tell for train.clip are left out, as they depend on who has which tensors. */
 static void pose_agreement(posed *q) {
   const size_t n = q->wan.nregions;
   for (size_t i = 0; i < n * n; i++) {

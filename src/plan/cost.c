@@ -1,6 +1,6 @@
 /* What runs cost: the cost model of the multi-cloud study (Phalak et al., ICPE 2024 Companion),
-   equations (1) to (9), with tiers of egress; of geotrain's own topology, machine hours of its ranks
-   and the traffic of its links; of a job, planned or measured. */
+   equations (1) to (9), with tiers of egress; of geotrain's own topology, machine hours of its
+   ranks and the traffic of its links; of a job, planned or measured. */
 #include <math.h>
 #include <stdio.h>
 
@@ -157,7 +157,8 @@ gt_plan_terms gt_plan_cost(const gt_plan_placement *p, const double *vm_s, const
   return t;
 }
 
-/* ---- geotrain's own topology ------------------------------------------------------------------ */
+/* ---- geotrain's own topology ------------------------------------------------------------------
+   */
 
 double gt_plan_billed(double seconds, const gt_plan_billing *billing) {
   double s = seconds > 0 ? fmax(seconds, billing->min_s) : 0;
@@ -198,7 +199,8 @@ gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nreg
   return sum;
 }
 
-/* ---- a job ------------------------------------------------------------------------------------ */
+/* ---- a job ------------------------------------------------------------------------------------
+   */
 
 /* The tiers of the job's tariffs in the form for gt_plan_egress, one after another; the caller
    frees both arrays. */

@@ -1,11 +1,11 @@
-/* Elastic scheduling: the time of a plan, and geotrain's rule of load power, which gives every region
-   its cheapest devices that are fast enough.
+/* Elastic scheduling: the time of a plan, and geotrain's rule of load power, which gives every
+   region its cheapest devices that are fast enough.
 
    `async`: a bounded covering knapsack, the least price with enough power and a number of ranks
-   between two limits.  Depth-first search over the types, in the order of price per power.  The bound
-   is the fractional relaxation with a Lagrange multiplier for the binding limit on ranks.  `sync`:
-   the step time depends only on the slowest type and on the number of ranks.  For each slowest type:
-   the cheapest ranks that are at least as fast. */
+   between two limits.  Depth-first search over the types, in the order of price per power.  The
+   bound is the fractional relaxation with a Lagrange multiplier for the binding limit on ranks.
+   `sync`: the step time depends only on the slowest type and on the number of ranks.  For each
+   slowest type: the cheapest ranks that are at least as fast. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -419,8 +419,8 @@ static double cheapest_sync(cover *c) {
 
 /* ---- the rule -------------------------------------------------------------------------------- */
 
-/* The devices with the least own_s, which is returned; INFINITY: there are not enough.  `sync`: tries
-   each type as the slowest. */
+/* The devices with the least own_s, which is returned; INFINITY: there are not enough.  `sync`:
+   tries each type as the slowest. */
 static double fastest(const site *s, int64_t *counts) {
   const gt_plan_region *region = s->region;
   double best = 0, least_s = INFINITY;

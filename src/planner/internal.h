@@ -155,8 +155,8 @@ double gt_planner_over(const gt_planner *p, const gt_planner_set *set);
 bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why,
                      size_t size);
 
-/* planner.c: finds the cheapest candidate, the fastest and the choice, and the time limit for Slurm.
-   GT_ERR_JOB: no candidate fits. */
+/* planner.c: finds the cheapest candidate, the fastest and the choice, and the time limit for
+   Slurm. GT_ERR_JOB: no candidate fits. */
 gt_status gt_planner_choose(gt_planner *p);
 /* write.c: writes the text of a job to a file, completely or not at all.  GT_ERR_JOB: it cannot be
    written, or is no job. */

@@ -270,7 +270,8 @@ static void print_run(FILE *to, const gt_planner_pipeline *p) {
     gt_print_wrapped(to, 2, "not in it: the price of %s", c->missing[i]);
 }
 
-/* ---- servers ------------------------------------------------------------------------------------ */
+/* ---- servers ------------------------------------------------------------------------------------
+   */
 
 static const gt_column server_columns[] = {
     {.title = "server of"},
@@ -326,7 +327,8 @@ static void print_servers(FILE *to, const gt_planner_pipeline *p) {
               : "");
 }
 
-/* ---- phases ------------------------------------------------------------------------------------- */
+/* ---- phases -------------------------------------------------------------------------------------
+   */
 
 #define KEY(constant, key, title) key,
 static const char *const keys[] = {GT_PHASE_LIST(KEY)};
@@ -410,7 +412,8 @@ static void print_replicas(FILE *to, const gt_planner_pipeline *p) {
   fputc('\n', to);
 }
 
-/* ---- all tables --------------------------------------------------------------------------------- */
+/* ---- all tables ---------------------------------------------------------------------------------
+   */
 
 static void print_pipeline(FILE *to, const gt_planner_pipeline *p, size_t columns) {
   print_shapes(to, p);
@@ -434,7 +437,8 @@ void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t co
   print_run(to, p);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------------
+   */
 
 static json_t *number(double value) {
   return isfinite(value) ? json_real(value) : json_null();

@@ -77,7 +77,8 @@ static gt_status find_prices(gt_planner *p) {
   return GT_OK;
 }
 
-/* ---- the choice ------------------------------------------------------------------------------- */
+/* ---- the choice -------------------------------------------------------------------------------
+   */
 
 static const gt_planner_outcome *expected(const gt_planner_candidate *c) {
   return &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED];
@@ -154,7 +155,8 @@ gt_status gt_planner_choose(gt_planner *p) {
   return GT_OK;
 }
 
-/* ---- notes ------------------------------------------------------------------------------------ */
+/* ---- notes ------------------------------------------------------------------------------------
+   */
 
 /* Adds a sentence after the table. */
 __attribute__((format(printf, 2, 3))) static void note(gt_planner *p, const char *format, ...) {

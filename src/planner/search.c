@@ -1,10 +1,10 @@
-/* Finds a candidate's set of devices.  Everything everywhere is simulated; this gives the real paces
-   of the regions and of the WAN.  The rule of elastic scheduling (plan.h) proposes a set, which is
-   simulated, too.  If it exceeds a limit, the paces are corrected by the simulation and the rule is
-   applied again.  The rule ignores billing steps, minimum times, and egress that depends on the set.
-   So further sets are simulated and judged by their real cost: those near the best one, all of them
-   if possible, and never those that cannot be better.  The lower bound over all sets says how far
-   from the best the plan can be. */
+/* Finds a candidate's set of devices.  Everything everywhere is simulated; this gives the real
+   paces of the regions and of the WAN.  The rule of elastic scheduling (plan.h) proposes a set,
+   which is simulated, too.  If it exceeds a limit, the paces are corrected by the simulation and
+   the rule is applied again.  The rule ignores billing steps, minimum times, and egress that
+   depends on the set. So further sets are simulated and judged by their real cost: those near the
+   best one, all of them if possible, and never those that cannot be better.  The lower bound over
+   all sets says how far from the best the plan can be. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -271,8 +271,8 @@ static void learn_more(search *s, double over, int tried) {
 
 /* ---- the rule's sets ------------------------------------------------------------------------- */
 
-/* Simulates the rule's set that is predicted to be best; *more: it exceeds a limit, and with corrected
-   paces another may be better. */
+/* Simulates the rule's set that is predicted to be best; *more: it exceeds a limit, and with
+   corrected paces another may be better. */
 static gt_status try_rule(search *s, int tried, bool *more) {
   gt_planner_set *set = &s->c->set;
   gt_planner_verdict predicted, best = gt_planner_best(s), found;

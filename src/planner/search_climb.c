@@ -289,8 +289,8 @@ static double add_times(gt_planner_set_search *s, gt_planner_list *list,
   return slow_s;
 }
 
-/* `sync`: adds the sets without devices slower than a limit, for several limits.  The others wait for
-   the slowest in every step, and with a barrier in every round. */
+/* `sync`: adds the sets without devices slower than a limit, for several limits.  The others wait
+   for the slowest in every step, and with a barrier in every round. */
 static void add_faster(gt_planner_set_search *s, gt_planner_list *list,
                        const gt_plan_problem *problem) {
   size_t n = problem->nregions;

@@ -126,7 +126,8 @@ static double lasting_bps(const side *s) {
   return sustained > 0 ? s->carried_bps * sustained / busy : s->carried_bps;
 }
 
-/* ---- streams at once, through the link model -------------------------------------------------- */
+/* ---- streams at once, through the link model --------------------------------------------------
+   */
 
 static int by_time(const void *a, const void *b) {
   const gt_landing_frame *x = a, *y = b;
@@ -190,7 +191,8 @@ static void find_seconds(const gt_probe_link *links, size_t n, const double *acc
   gt_free(came);
 }
 
-/* ---- the accesses ----------------------------------------------------------------------------- */
+/* ---- the accesses -----------------------------------------------------------------------------
+   */
 
 /* If the profile still gives the region more than it carried, its links get their rate at once.
    Returns whether any link changed. */

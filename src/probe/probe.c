@@ -144,8 +144,8 @@ static bool can_go_on(gt_probe_state *p, gt_status status) {
   return status == GT_OK || status == GT_ERR_DATA || status == GT_ERR_CKPT;
 }
 
-/* Workers of a pipeline have parts of the model, and their links carry what a schedule says: what is
-   measured here is the whole model, and messages of its size. */
+/* Workers of a pipeline have parts of the model, and their links carry what a schedule says: what
+   is measured here is the whole model, and messages of its size. */
 static gt_status check_whole(const gt_run *run) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "pipeline.stages is given, and probe measures steps of the whole "

@@ -474,7 +474,8 @@ gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
   return load_changes(ps, state);
 }
 
-/* ---- summary ----------------------------------------------------------------------------------- */
+/* ---- summary -----------------------------------------------------------------------------------
+   */
 
 /* The region speaks for those of its pipeline. */
 static bool has_first(const gt_ps *ps) {

@@ -1,6 +1,6 @@
-/* Whether anything moves between the regions.  A region's heartbeats carry a number that changes while
-   its workers or its disk work or its bytes travel.  While no region's number changes, nothing can
-   end a wait. */
+/* Whether anything moves between the regions.  A region's heartbeats carry a number that changes
+   while its workers or its disk work or its bytes travel.  While no region's number changes,
+   nothing can end a wait. */
 #include "internal.h"
 
 static void moved(gt_ps *ps) {

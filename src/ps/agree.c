@@ -62,7 +62,8 @@ void gt_ps_agree_close(gt_ps *ps) {
   gt_free(a->owners);
 }
 
-/* ---- what others are told --------------------------------------------------------------------- */
+/* ---- what others are told ---------------------------------------------------------------------
+   */
 
 /* Also what this region has posted, for limits.wan_bytes. */
 void gt_ps_tell_member(gt_ps *ps, size_t peer, gt_frame_header head) {

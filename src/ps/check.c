@@ -30,8 +30,8 @@ static gt_status check_round(int64_t round, int64_t least, int64_t most) {
                  (long long)round, (long long)least, (long long)most);
 }
 
-/* `detail` is the last message that the region has sent.  Those that are not acknowledged fit in its
-   outbox. */
+/* `detail` is the last message that the region has sent.  Those that are not acknowledged fit in
+   its outbox. */
 static gt_status check_numbers(const gt_ps *ps, size_t from, const gt_frame_header *head,
                                const char *what) {
   const gt_outbox_view v = gt_outbox_get_view(ps->outbox, from);

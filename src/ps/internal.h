@@ -1,9 +1,8 @@
 /* Private to ps: its state, and the functions that its files offer one another.  The PS is one
-   event loop over one state.  Each file calls only files before it in this list: batches,
-   buffers, look, advance, agree, changes, adapt, passes, eval, rounds, drain, local,
-   state, ps. ps.c has the events, and ends each by doing what the event has made possible, so no other
-   file calls the loop.  Lower layers call the PS through tables (gt_exchange_events,
-   gt_sync_host). */
+   event loop over one state.  Each file calls only files before it in this list: batches, buffers,
+   look, advance, agree, changes, adapt, passes, eval, rounds, drain, local, state, ps. ps.c has the
+   events, and ends each by doing what the event has made possible, so no other file calls the loop.
+   Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 

@@ -176,7 +176,8 @@ static void lend_copy(gt_ps *ps, gt_vec *params, gt_vec *buffers) {
 
 static const ps_plane plane_sync = {.name = "sync", .pump = sync_pump, .lend = lend_copy};
 
-/* ---- stages: ranges ---------------------------------------------------------------------------------- */
+/* ---- stages: ranges
+   ---------------------------------------------------------------------------------- */
 
 /* Floats of two stages are added a block at a time. */
 #define BLOCK ((size_t)4096)
@@ -261,7 +262,8 @@ static void open_buffers(gt_ps *ps) {
              s->buffers[i].offset);
 }
 
-/* ---- stages: workers --------------------------------------------------------------------------------- */
+/* ---- stages: workers
+   --------------------------------------------------------------------------------- */
 
 static void open_workers(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
@@ -315,7 +317,8 @@ static bool stages_judges(const gt_ps *ps, size_t worker) {
   return stage_of(ps, worker)->judges;
 }
 
-/* ---- stages: gradients and buffers of a step ---------------------------------------------------------------------------------- */
+/* ---- stages: gradients and buffers of a step
+   ---------------------------------------------------------------------------------- */
 
 /* The model that all workers read in a step or an evaluation: a copy of it where other replicas of
    the pipeline may change the region's meanwhile.  A worker takes it with its first pass, which may
@@ -334,7 +337,8 @@ static const float *pushed_buffers(const ps_worker *w) {
   return w->push.buffers;
 }
 
-/* What the stage's workers pushed for the floats from `offset` on: into ps->parts, in their order. */
+/* What the stage's workers pushed for the floats from `offset` on: into ps->parts, in their order.
+   */
 static void collect(gt_ps *ps, size_t stage, size_t offset, pushed_fn pushed) {
   const gt_ps_stage *of = &ps->spec.stages[stage];
   int64_t samples = 0;
@@ -367,9 +371,9 @@ static gt_vec block_of(const gt_ps *ps, size_t i, size_t n) {
   return gt_vec_of(ps->stages.sums + i * BLOCK, n);
 }
 
-/* Of floats that two stages have with as many workers: worker i of the one has the samples of worker
-   i of the other, and their gradients are added before the mean, as by a worker that runs both
-   stages.  So the bits do not depend on where the model is cut. */
+/* Of floats that two stages have with as many workers: worker i of the one has the samples of
+   worker i of the other, and their gradients are added before the mean, as by a worker that runs
+   both stages.  So the bits do not depend on where the model is cut. */
 static void set_mean_of_sums(gt_ps *ps, const ps_run *run, size_t offset, gt_vec y) {
   collect(ps, run->stage, offset, pushed_grads);
   for (size_t i = 0; i < ps->parts.n; i++) gt_vec_copy(block_of(ps, i, y.n), part_of(ps, i, y.n));
@@ -429,8 +433,8 @@ static void stages_buffers(gt_ps *ps) {
 
 /* ---- stages: steps --------------------------------------------------------------------------- */
 
-/* Tells of the gradient of the step.  Until all regions have theirs, the workers keep their batch and
-   nothing is counted, so that a checkpoint has the state before the step. */
+/* Tells of the gradient of the step.  Until all regions have theirs, the workers keep their batch
+   and nothing is counted, so that a checkpoint has the state before the step. */
 static void stages_give(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps);
   gather(ps);

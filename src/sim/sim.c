@@ -138,7 +138,8 @@ static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
 
 static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = wire_departed};
 
-/* ---- life of a region ------------------------------------------------------------------------------------ */
+/* ---- life of a region
+   ------------------------------------------------------------------------------------ */
 
 /* The floats of the region's part of the model. */
 static size_t floats_of(const gt_pipe_job *pipe, size_t region, bool buffers) {
@@ -243,7 +244,8 @@ static void close_region(sim_region *r) {
   gt_sim_wires_close(r);
 }
 
-/* ---- events of a region ---------------------------------------------------------------------------------- */
+/* ---- events of a region
+   ---------------------------------------------------------------------------------- */
 
 static void pushed(sim_region *r, size_t worker) {
   const gt_ps_order *order = &r->orders[worker];

@@ -87,9 +87,9 @@ typedef struct {
 
 /* ---- repetition, and its error --------------------------------------------------------------- */
 
-/* A stretch of this time and work is repeated n times.  pace_s: seconds per unit of work, the mean of
-   the run.  Stretches are compared by their work in equal times, because a stretch in which nothing
-   moves has no work. */
+/* A stretch of this time and work is repeated n times.  pace_s: seconds per unit of work, the mean
+   of the run.  Stretches are compared by their work in equal times, because a stretch in which
+   nothing moves has no work. */
 static void spread_add(spread *x, double time_s, double work, double n, double pace_s) {
   if (x->time_s > 0) {
     double d = work - x->work * time_s / x->time_s, off_s = d * pace_s;
@@ -227,9 +227,9 @@ static double plan_evaluations(stride *s, double most, double events_per_s) {
   return n * (each + slice);
 }
 
-/* Decides how often slices are repeated, how long they are, which outages are waited for, and whether
-   evaluations are.  events, time_s, share: of the training that was simulated: the first slice, or
-   all so far if there was none. */
+/* Decides how often slices are repeated, how long they are, which outages are waited for, and
+   whether evaluations are.  events, time_s, share: of the training that was simulated: the first
+   slice, or all so far if there was none. */
 static void plan(stride *s, double events, double time_s, double share) {
   gt_sim *sim = s->sim;
   double done = gt_ps_share_done(sim->regions[s->ref].ps),

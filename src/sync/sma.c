@@ -1,10 +1,10 @@
-/* sma: every f steps the regions wait for each other and agree on a model; a region's last round may
-   have fewer steps.  Without an outer optimizer the next model is the weighted mean of all models
-   (Cloudless-Training 2023, synchronous model averaging).  With one, the anchor, the model of the
-   last round, makes a step against the weighted mean of anchor - model (DiLoCo, arXiv 2311.08105,
-   Alg. 1; SlowMo, arXiv 1910.00643, is sgd with momentum).  Buffers always take the mean.
-   Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 is no outer optimizer,
-   to rounding. */
+/* sma: every f steps the regions wait for each other and agree on a model; a region's last round
+   may have fewer steps.  Without an outer optimizer the next model is the weighted mean of all
+   models (Cloudless-Training 2023, synchronous model averaging).  With one, the anchor, the model
+   of the last round, makes a step against the weighted mean of anchor - model (DiLoCo, arXiv
+   2311.08105, Alg. 1; SlowMo, arXiv 1910.00643, is sgd with momentum).  Buffers always take the
+   mean. Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 is no outer
+   optimizer, to rounding. */
 #include "internal.h"
 
 typedef struct {
@@ -23,8 +23,8 @@ static void set_anchor(sma *a) {
   a->anchored = 1;
 }
 
-/* The region's model becomes the agreed one.  Workers do not know the part of the buffers that comes
-   from the other regions yet: the host is informed. */
+/* The region's model becomes the agreed one.  Workers do not know the part of the buffers that
+   comes from the other regions yet: the host is informed. */
 static void take_mean(sma *a, gt_vec mean, float share) {
   const gt_sync_env *env = &a->base.env;
   set_anchor(a);

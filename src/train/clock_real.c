@@ -184,8 +184,8 @@ static void notice_stop(gt_server *s, gt_ns now) {
   c->looked_at = now;
 }
 
-/* For workers that wait while the PS gives no orders: at the end of a run, and in a pipeline for what
-   comes from another stage. */
+/* For workers that wait while the PS gives no orders: at the end of a run, and in a pipeline for
+   what comes from another stage. */
 static void keep_alive(gt_server *s, gt_ns now) {
   const gt_order_msg order = {.kind = GT_ORDER_KEEPALIVE};
   real_clock *c = s->clock_state;

@@ -1,6 +1,6 @@
 /* A PS rank's part in a pipeline: the passes that the PS orders (ps_passes.h), and its packets, go
-   to the local plane and the gateway.  The bytes of activations stay in the workers' areas: the gateway sends from there, and what
-   arrives is copied there. */
+   to the local plane and the gateway.  The bytes of activations stay in the workers' areas: the
+   gateway sends from there, and what arrives is copied there. */
 #include <stdio.h>
 #include <string.h>
 

@@ -83,7 +83,8 @@ static void nonfinite_is_not_sent(void) {
   }
 }
 
-/* Truncated, longer, or changed in any byte: refused, or decoded to finite values within the range. */
+/* Truncated, longer, or changed in any byte: refused, or decoded to finite values within the range.
+   */
 static void malformed_is_refused(void) {
   for (size_t c = 0; c < CASES; c++) {
     const gt_codec_kind kind = cases[c].kind;

@@ -1,4 +1,5 @@
-/* bf16, fp16, int8, e3m0: the stated error of each value, and no bias where rounding is at random. */
+/* bf16, fp16, int8, e3m0: the stated error of each value, and no bias where rounding is at random.
+   */
 #include "tests.h"
 
 #include "codecs.h"
@@ -40,7 +41,8 @@ static void errors_are_bounded(void) {
   }
 }
 
-/* The mean over many rounds is the value: its standard error is at most scale / (2 sqrt(rounds)). */
+/* The mean over many rounds is the value: its standard error is at most scale / (2 sqrt(rounds)).
+   */
 static void random_rounding_has_no_bias(void) {
   for (size_t c = 0; c < CASES; c++) {
     if (!cases[c].spec.stochastic) continue;

@@ -106,7 +106,8 @@ static void test_units(void) {
   doubted(shape, false, varied, 0, 1, "");
 }
 
-/* ---- compression that this HDF5 does not have ------------------------------------------------- */
+/* ---- compression that this HDF5 does not have -------------------------------------------------
+   */
 
 static size_t copy(unsigned flags, size_t nvalues, const unsigned *values, size_t n, size_t *size,
                    void **buffer) {

@@ -236,7 +236,8 @@ int64_t w_whole_round(world *w, int64_t *newest);
    everywhere, and returns it. */
 int64_t w_crash(world *w);
 
-/* ---- regions with whole models: batch b of region r has the target t(r, b); loss 1/2 sum (w - t)^2 */
+/* ---- regions with whole models: batch b of region r has the target t(r, b); loss 1/2 sum (w -
+   t)^2 */
 
 float w_target(size_t region, int64_t batch, size_t j);
 gt_order w_order_of(const w_spec *spec, size_t region);

@@ -133,8 +133,8 @@ static double simulated_s(const gt_job *job, const gt_routes *routes) {
   return totals.virtual_s;
 }
 
-/* A simulation of the job uses the topology that is chosen, and no other takes 1 % less.  The choice
-   compares steady rounds; a job's first and last rounds are not steady. */
+/* A simulation of the job uses the topology that is chosen, and no other takes 1 % less.  The
+   choice compares steady rounds; a job's first and last rounds are not steady. */
 static void test_simulation_takes_it(void) {
   for (uint64_t seed = 0; seed < cases(20, 6); seed++) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
