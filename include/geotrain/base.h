@@ -205,8 +205,8 @@ const char *gt_nearest(const char *name, const char *const *known, size_t n);
 #define GT_LINE_WIDTH ((size_t)80) /* of everything that a command prints */
 
 /* Prints `text`, breaks it at spaces into lines of at most GT_LINE_WIDTH columns, and ends the last
-   one.  The first line begins at column `at`, the others are indented by `indent`.  A longer word
-   has a line of its own. */
+   one.  The first line begins at column `at`, the others are indented by `indent`.  A number and
+   its unit stay together; a longer word has a line of its own. */
 void gt_wrap(FILE *to, size_t at, size_t indent, const char *text);
 /* Prints as fprintf does, from column 0, broken as by gt_wrap. */
 __attribute__((format(printf, 3, 4))) void gt_print_wrapped(FILE *to, size_t indent,

@@ -36,4 +36,11 @@ static void long_words(void) {
   wrapped(0, 2, text, expected);
 }
 
-TESTS(breaks, long_words)
+/* A number stays on the line of its unit. */
+static void numbers(void) {
+  wrapped(65, 2, "computed in 0.1 s", "computed in\n  0.1 s\n");
+  wrapped(65, 2, "takes up to (90 %)", "takes up to\n  (90 %)\n");
+  wrapped(65, 2, "with data of 12 regions", "with data of 12\n  regions\n");
+}
+
+TESTS(breaks, long_words, numbers)
