@@ -1,6 +1,6 @@
-/* plan: which devices each region uses, what they cost, and where to aggregate.  Layer 5.  Numbers
-   only: no MPI, no files; jobs only in plan_job.h.  Everything is local.  Times in seconds, prices
-   in USD per hour of one device or rank, costs in USD. */
+/* plan: which devices each region uses, what they cost, and where to aggregate.  Layer 5.  Computes
+   with numbers only, without MPI or files; only plan_job.h reads jobs.  All functions are local.
+   Times in seconds, prices in USD per hour of one device or rank, costs in USD. */
 #ifndef GEOTRAIN_PLAN_H
 #define GEOTRAIN_PLAN_H
 
@@ -54,7 +54,7 @@ typedef struct {
   double wan_step_s;
 } gt_plan_region;
 
-/* Sets are counts of all regions' devices, in order. */
+/* A set is an array of counts, one per device of each region, in order. */
 typedef struct {
   const gt_plan_region *regions;
   size_t nregions;
@@ -67,17 +67,18 @@ typedef struct {
   int64_t together; /* with samples: number of regions that make the same number of steps, or 0 */
 } gt_plan_problem;
 
-/* Writes everything everywhere to counts. */
+/* Writes the set of everything everywhere to counts. */
 void gt_plan_everything(const gt_plan_problem *problem, int64_t *counts);
 /* Returns T(x), in seconds; counts has at least one device in each region. */
 double gt_plan_time(const gt_plan_problem *problem, const int64_t *counts);
-/* Writes the set with the least own_r(x) of every region; returns the greatest of these times, or
+/* Finds the set with the least own_r(x) of every region.  Returns the greatest of these times, or
    INFINITY if a region has too few devices. */
 double gt_plan_fastest(const gt_plan_problem *problem, int64_t *counts);
-/* Applies the rule: writes the cheapest set of every region with own_r(x) <= limit_s.  *rate: a
-   lower bound for the USD per hour of all such sets; the rate of this one unless the search for a
-   region ended at its limit on work (a count of nodes, so that the same problem gets the same
-   answer).  False: a region has no such set; counts is then unspecified. */
+/* Applies the rule: writes the cheapest set of every region with own_r(x) <= limit_s.  Returns
+   false if a region has no such set; counts is then unspecified.  *rate: a lower bound for the USD
+   per hour of all such sets, equal to the rate of this one unless the search of a region reached
+   its limit of nodes.  The limit is a count, so that the same problem always has the same
+   answer. */
 bool gt_plan_elastic(const gt_plan_problem *problem, double limit_s, int64_t *counts, double *rate);
 
 /* ---- cost ---------------------------------------------------------------------------------------
@@ -96,8 +97,9 @@ typedef struct {
   double from_gb, usd_per_gb;
 } gt_plan_tier;
 
-/* The price of moving data from one site to another.  Tiers ascend, the first starts at 0; no
-   tiers: free.  The volumes of one pool (one vendor's, of one kind) are added up. */
+/* The price of moving data from one site to another.  Tiers ascend, and the first starts at 0;
+   without tiers it is free.  The volumes of one pool (one vendor, one kind of data) are added
+   up. */
 typedef struct {
   const gt_plan_tier *tiers; /* borrowed */
   size_t ntiers, pool;
@@ -109,13 +111,13 @@ typedef struct {
   double gb, usd;               /* usd is output */
 } gt_plan_flow;
 
-/* Computes usd of every flow.  All flows of a pool are assumed to move at the same time, in
-   proportion, after used_gb[pool] earlier in the month (npools entries; NULL: none), so that their
-   order does not matter: a flow costs its gb times its tariff's mean price over the pool's volume.
-   Local; never fails. */
+/* Computes usd of every flow: gb times the mean price of its tariff over the pool's volume.
+   Assumes that all flows of a pool progress in proportion, so that their order does not matter, and
+   that used_gb[pool] moved earlier in the month (npools entries; NULL: none).  Local; never
+   fails. */
 void gt_plan_egress(gt_plan_flow *flows, size_t nflows, const double *used_gb, size_t npools);
 
-/* Rates of a site, that is of one vendor at one place. */
+/* Rates of a site: one vendor at one place. */
 typedef struct {
   double vm_hour;          /* R_vm, USD per hour of one machine */
   double function_gb_s;    /* R_mem, USD per GB of memory and second */
@@ -135,7 +137,7 @@ typedef struct {
 
 typedef struct {
   size_t site;    /* of its VM */
-  size_t point;   /* receives its gradients: its regional aggregator; 0 if there are none */
+  size_t point;   /* its regional aggregator; 0: none */
   double train_s; /* per mini-batch */
 } gt_plan_worker;
 
@@ -144,10 +146,10 @@ typedef struct {
   size_t function, storage;
 } gt_plan_point;
 
-/* The sites of all parts.  Without regional aggregators (nregional 0) workers write to the storage
+/* The sites of all parts.  Without regional aggregators (nregional 0), workers write to the storage
    of `global`, whose function writes the model there.  With them, a worker writes to its region's
-   storage; the region's function reads and adds these gradients and writes the sum to the storage
-   of `global`; the global function reads the sums and writes the model to every region's storage,
+   storage.  The region's function reads and adds these gradients and writes the sum to the storage
+   of `global`.  The global function reads the sums and writes the model to every region's storage,
    where the workers poll for it. */
 typedef struct {
   const gt_plan_sites *sites;
@@ -182,9 +184,9 @@ typedef struct {
   double n_reads, n_writes, n_lists;
 } gt_plan_terms;
 
-/* Equations (1) to (9) for a placement whose workers use vm_s[nworkers] (T_vm per mini-batch, mean
-   over the run) and whose aggregators use use[nregional + 1], the global one last. used_gb, npools:
-   as for gt_plan_egress.  Local; never fails. */
+/* Returns equations (1) to (9) for a placement.  Workers use vm_s[nworkers] (T_vm per mini-batch,
+   mean over the run), aggregators use[nregional + 1], the global one last. used_gb, npools: as for
+   gt_plan_egress.  Local; never fails. */
 gt_plan_terms gt_plan_cost(const gt_plan_placement *placement, const double *vm_s,
                            const gt_plan_use *use, const double *used_gb, size_t npools);
 
@@ -215,18 +217,17 @@ typedef struct {
   double upload_max_s, download_max_s; /* of the slowest worker */
 } gt_plan_split;
 
-/* Simulates all batches with the link model.  Each object has a link of its own (gt_wire_send on a
-   fresh one): with set-up (setup_rtts) for a worker's upload and for a function's first request
-   to a storage, without set-up on existing connections (models that workers poll for, objects that
-   a function has listed).  Workers start their next batch independently.  Writes vm_s[nworkers] and
-   use[nregional + 1] for gt_plan_cost. sites->links is required.  Local; never fails. */
+/* Simulates all batches with the link model.  Each object has its own link (gt_wire_send on a fresh
+   one).  A worker's upload and a function's first request to a storage have a set-up (setup_rtts);
+   models that workers poll for and objects that a function has listed use existing connections.
+   Workers start their next batch independently.  Writes vm_s[nworkers] and use[nregional + 1] for
+   gt_plan_cost.  Requires sites->links.  Local; never fails. */
 gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace,
                             double *vm_s, gt_plan_use *use);
 
 /* ---- cost of geotrain's own topology: rates times use, planned or measured; no invoice ---- */
 
-/* How machine time is billed: in whole steps of step_s, and for min_s at least. 0: no steps and no
-   minimum. */
+/* Billing of machine time: in whole steps of step_s, at least min_s. 0: no steps, no minimum. */
 typedef struct {
   double step_s, min_s;
 } gt_plan_billing;
@@ -234,8 +235,7 @@ typedef struct {
 /* Returns the billed time of a run of `seconds`, in seconds. */
 double gt_plan_billed(double seconds, const gt_plan_billing *billing);
 
-/* A region: worker ranks and its PS rank, and their time.  The last four fields are output, in
-   USD. */
+/* A region's worker ranks, PS rank and time.  The last four fields are output, in USD. */
 typedef struct {
   int64_t workers;
   double worker_price, ps_price; /* USD per hour of one rank */
@@ -245,7 +245,7 @@ typedef struct {
   double worker_usd, ps_usd, egress_usd, usd;
 } gt_plan_cost_region;
 
-/* One direction and its traffic (all of it: vendors bill every byte); usd is output. */
+/* One direction and all its traffic, since vendors bill every byte. usd is output. */
 typedef struct {
   size_t from, to; /* regions */
   double bytes;

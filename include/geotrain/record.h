@@ -12,22 +12,22 @@
 
 typedef struct gt_record gt_record;
 
-/* Opens DIR/<region>.jsonl for appending (resume) or empty.  An incomplete last line of an earlier
-   run is removed.  GT_ERR_CKPT names the path and the system's reason. */
+/* Opens DIR/<region>.jsonl, empty or for appending after a resume.  Removes an incomplete last line
+   of an earlier run.  GT_ERR_CKPT names the path and the system's reason. */
 gt_status gt_record_open(gt_record **out, const char *run_dir, const char *region, bool append);
 void gt_record_close(gt_record *record);
 
-/* Writes one line {"t": seconds, "event": "...", ...}.  After the event come fields of name, type
-   and value, then NULL, as in gt_record_line(r, t, "eval", "step", 'i', (int64_t)12, "loss", 'f',
-   0.25, "model", 's', "lenet5", NULL): 'i' int64_t, 'f' double (non-finite: null), 's' string, 'b'
-   int as bool, 'j' a string inserted as JSON. */
+/* Writes one line {"t": seconds, "event": "...", ...}. Fields follow the event as name, type and
+   value; NULL ends them, as in gt_record_line(r, t, "eval", "step", 'i', (int64_t)12, "loss", 'f',
+   0.25, "model", 's', "lenet5", NULL).  Types: 'i' int64_t, 'f' double (non-finite: null), 's'
+   string, 'b' int as bool, 'j' a string inserted as JSON. */
 gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...);
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
-/* Of the mean model on a region's test set, as in gt_region_result; perplexity 0: not of texts. */
+/* The mean model on a region's test set, as in gt_region_result; perplexity 0: not a text. */
 typedef struct {
-  int64_t samples; /* of the test set; 0: the region does not score it, or is the only one */
+  int64_t samples; /* of the test set; 0: no score of the mean model, or no other region has one */
   double accuracy, loss, auc, recall20, mrr20, perplexity;
 } gt_mean_result;
 
@@ -43,20 +43,20 @@ typedef struct {
   /* Per average mini-batch of a worker: the sum of the parts is the training time divided by the
      number of mini-batches per worker (docs/time-split.md). */
   double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
-  double phase_s[GT_NPHASES];                  /* of a pipeline's workers; all 0: there is none */
-  double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
+  double phase_s[GT_NPHASES];       /* of a pipeline's workers; all 0 without a pipeline */
+  double emulation_cpu_s, ps_cpu_s; /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   double test_auc;                             /* NaN: not a task with two labels */
   double test_recall20, test_mrr20;            /* NaN: not a recommender */
-  double test_perplexity;                      /* 0: not of texts */
+  double test_perplexity;                      /* 0: not a text */
   gt_mean_result mean; /* on the lead at the end, if regions have different test sets */
   int64_t nonfinite;
-  /* time of earlier starts for lost work (after their last checkpoint); not in wall_s */
+  /* of earlier starts after their last checkpoint, for lost work; not in wall_s */
   double lost_s;
   int64_t earlier_starts;
   char warning[128]; /* text from gt_trend_collapsed; "": none */
-  /* how the pipeline has changed that follows the network, and whose first stage is here; "": there
-     is none */
+  /* changes of the pipeline that pipeline.adapt made, in words; "": none, or the first stage is in
+     another region */
   char adapted[640];
 } gt_region_result;
 
@@ -67,25 +67,25 @@ typedef struct {
   double loss_sum[GT_TREND_PARTS];
   int64_t samples[GT_TREND_PARTS], steps[GT_TREND_PARTS];
 } gt_trend;
-/* Adds a step's loss, summed over its samples; done: the share of the training, 0 to 1.  Values
-   that are not finite are ignored. */
+/* Adds a step's loss, summed over its samples. done: share of the training, 0 to 1.  Ignores
+   non-finite values. */
 void gt_trend_add(gt_trend *trend, double done, double loss_sum, int64_t samples);
-/* True if the loss, as `text` then says in a sentence, was at the guessing level (within 2 % of
-   ln(classes)), or above 3 times its minimum, throughout the last 20 % of the training: it
-   collapsed or never fell.  False if these are fewer than 50 steps. */
+/* True if the training collapsed or never progressed: throughout its last 20 % the loss was at the
+   guessing level (within 2 % of ln(classes)), or above 3 times its minimum.  `text` is a sentence
+   about it.  False if the last 20 % have fewer than 50 steps. */
 bool gt_trend_collapsed(const gt_trend *trend, size_t classes, char *text, size_t size);
 
-/* The use of all starts in a region's record, including lost work; seconds are those of the run's
-   clock.  For a killed start, the last line of its record counts. */
+/* Resources that all starts in a region's record used, including lost work.  Seconds are those of
+   the run's clock.  A killed start ends with its last line in the record. */
 typedef struct {
   int64_t starts;
   double used_s;
-  double *bytes; /* sent over the WAN to each of the n regions, by starts that recorded it */
+  double *bytes; /* sent over the WAN to each of the n regions, by the starts that recorded it */
   size_t n;
 } gt_past;
-/* Reads DIR/<region>.jsonl, for a job of nregions; a missing file gives zeros.  trend (unless NULL)
-   receives the training losses up to `samples` samples of the region, which are the share `done` of
-   the training.  The caller closes *out. */
+/* Reads DIR/<region>.jsonl for a job of nregions; a missing file gives zeros. trend (unless NULL)
+   receives the training losses of the region's first `samples` samples, which are the share `done`
+   of the training.  The caller closes *out. */
 void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions,
                   gt_trend *trend, int64_t samples, double done);
 void gt_past_close(gt_past *past);
@@ -96,17 +96,17 @@ const char *gt_record_kind_name(unsigned kind);
 
 #define GT_RESULT_KINDS 17
 typedef struct {
-  char kind[16];                   /* gt_record_kind_name; at most one entry per kind in a link */
+  char kind[16]; /* from gt_record_kind_name; a link has at most one entry per kind */
   int64_t messages, payload, wire; /* bytes */
 } gt_kind_result;
 
 typedef struct {
   char from[64], to[64];
-  gt_kind_result kinds[GT_RESULT_KINDS]; /* the ledger; messages 0 ends the list */
-  /* bytes_sent: the training's traffic on the wire (gt_msg_is_traffic), including headers */
+  gt_kind_result kinds[GT_RESULT_KINDS]; /* from the ledger; messages 0 ends the list */
+  /* bytes_sent: the training's traffic on the wire with headers (gt_msg_is_traffic) */
   int64_t bytes_sent, messages, bytes_other;
   int64_t payload_bytes;
-  /* sent by earlier starts for lost work; in no other figure */
+  /* sent by earlier starts for lost work; not included elsewhere */
   int64_t bytes_lost;
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
 } gt_link_result;
@@ -119,9 +119,9 @@ typedef struct {
 
 /* ---- links of many regions ---- */
 
-/* Which links are listed individually: with up to GT_TOLD_REGIONS regions all; with more, the
-   GT_TOLD_LINKS busiest of those with messages of the strategy.  A thousand regions have a million
-   links. */
+/* Chooses links to list one by one, because a thousand regions have a million links.  Up to
+   GT_TOLD_REGIONS regions: all.  With more: of the links with messages of the strategy, the
+   GT_TOLD_LINKS busiest. */
 #define GT_TOLD_REGIONS ((size_t)64)
 #define GT_TOLD_LINKS   ((size_t)4096)
 
@@ -137,7 +137,7 @@ typedef struct {
 typedef struct gt_told gt_told;
 gt_told *gt_told_create(size_t nregions);
 void gt_told_close(gt_told *told);
-/* Adds a link; call once per link.  Of equally busy links the earlier ones are kept. */
+/* Adds a link; call once per link.  Of equally busy links the earlier ones are listed. */
 void gt_told_add(gt_told *told, size_t from, size_t to, const gt_link_traffic *traffic);
 /* Returns the links to list, by sender, then by receiver, *n of them; borrowed until the next
    call. */
@@ -148,14 +148,14 @@ const gt_region_traffic *gt_told_traffic(const gt_told *told);
 
 /* ---- figures of a run, planned and measured ---- */
 
-/* NaN: not given, or not measured. */
+/* NaN: unknown. */
 typedef struct {
   double
-      /* on the run's clock, from the first step to the end, including last evaluation, checkpoint
-         and evaluation of the mean, without start-up */
+      /* on the run's clock, from the first step to the end; includes last evaluation, checkpoint
+         and evaluation of the mean, excludes start-up */
       wall_s;
-  /* time per step of the slowest region: the maximum of (compute_s + wan_wait_s + local_wait_s) /
-     steps over the regions */
+  /* of the slowest region: the maximum over regions of (compute_s + wan_wait_s + local_wait_s) /
+     steps */
   double step_s;
   double samples_per_s; /* of all regions, over wall_s */
   double wan_bytes;     /* bytes_sent of all links */
@@ -163,8 +163,8 @@ typedef struct {
   double cost;          /* USD: rates times usage */
 } gt_figures;
 
-/* Calculates the figures of both plans (results of a simulation) and runs; wan_bytes and cost as in
-   gt_figures, cost is NaN if no price is known. */
+/* Returns the figures of a run or of a plan (results of a simulation). wan_bytes and cost are as in
+   gt_figures; cost is NaN if no price is known. */
 gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions,
                          double samples, double wan_bytes, double cost);
 
@@ -184,16 +184,16 @@ typedef struct {
 typedef struct {
   double usd, worker_usd, ps_usd, egress_usd; /* usd: the sum */
   double machine_hours;                       /* billed, for all ranks */
-  bool assumed;                               /* a rate that was used is marked assumed */
+  bool assumed;                               /* includes a rate that is marked as assumed */
   gt_cost_region *regions;
   size_t nregions;
-  char **missing; /* items not included because no price is known: "PS of eu" */
+  char **missing; /* items without a known price, which are not included: "PS of eu" */
   size_t nmissing;
 } gt_cost_result;
 
 /* ---- a run ---- */
 
-/* How workers compute.  If workers differ, each text occurs once: "bf16+f32". */
+/* Arithmetic of the workers.  If workers differ, each text occurs once: "bf16+f32". */
 typedef struct {
   char kernels[512], precision[16], blas_core[40];
 } gt_build_texts;
@@ -204,11 +204,10 @@ typedef struct {
   int64_t samples;
   /* NaN: null (strategy none; not a task with two labels; not a recommender) */
   double samples_per_s, test_accuracy, test_loss, test_auc, test_recall20, test_mrr20;
-  double tokens_per_s, test_perplexity; /* of texts; 0: not of texts */
+  double tokens_per_s, test_perplexity; /* of texts; 0: not a text */
   char params_sha256[65];
   const gt_region_result *regions;
-  /* how each region's products were computed, one line per layer; NULL: by rule, or no
-     computation */
+  /* kernels of each region, one line per layer; NULL: by rule, or no computation */
   const char *const *choices;
   const char *choices_how; /* "rule", "measured", "checkpoint", "file", or NULL */
   /* the instruction sets that each region used, or NULL: no computation */
@@ -218,12 +217,12 @@ typedef struct {
   size_t nregions;
   const gt_link_result *links;
   size_t nlinks, links_left_out;
-  /* nregions sums over all links, if some links are not listed; else NULL */
+  /* nregions, sums over all links, if some links are not listed; otherwise NULL */
   const gt_region_traffic *traffic;
   bool unwritten; /* summary.json is not written */
   const char *version, *kernels, *precision, *blas_core, *model;
   int64_t parameters, resumes;
-  /* how a pipeline that follows the network has changed, in words; NULL: there is none */
+  /* changes of an adapting pipeline, in words; NULL: none */
   const char *adapted;
   const gt_plan_result *plan; /* NULL: the job had no plan */
   const gt_cost_result *cost; /* NULL: no price is known */
@@ -233,36 +232,37 @@ typedef struct {
    any. */
 char *gt_adapted_text(const gt_region_result *regions, size_t nregions);
 
-/* Writes DIR/summary.json under a temporary name, fsyncs and renames it.  Links are sorted by
-   region, whatever their order here.  If clock is "virtual", CPU seconds are null, and two runs
-   with the same results give the same file except for wall_s of the run. */
+/* Writes DIR/summary.json under a temporary name, fsyncs and renames it.  Sorts links by region.
+   If clock is "virtual", CPU seconds are null, and two runs with the same results write the same
+   file except for wall_s of the run. */
 gt_status gt_summary_write(const char *run_dir, const gt_summary *summary);
 /* Prints the final table: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
 
-/* Converts the results of a region and its links to JSON text (the caller frees it with gt_free),
-   and back.  The text is sent to the lead region. */
+/* Converts the results of a region and its links to JSON text for the lead; the caller frees it
+   with gt_free. */
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks);
-/* Reads the text of gt_result_encode.  links has room for max entries; *nlinks receives their
+/* Reads the text of gt_result_encode. links has room for max entries; *nlinks receives their
    number. */
 gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region,
                            gt_link_result *links, size_t max, size_t *nlinks);
 
-/* Returns the columns of the terminal that shows `to`; 80 if it is none. */
+/* Returns the columns of the terminal of `to`, or 80 if it is not a terminal. */
 size_t gt_terminal_width(FILE *to);
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
 typedef struct {
-  double elapsed_s, epoch, epochs; /* epochs: target; NaN if training ends by steps or samples */
+  double elapsed_s, epoch, epochs; /* epochs: target; NaN if steps or samples end the training */
   double done;                     /* share of the training done, 0..1 */
   double loss, accuracy;           /* NaN: none yet */
   double auc, recall20, mrr20;     /* NaN: none yet, or never */
   double samples_per_s;
-  /* of the lead: the training's traffic, sent and received; NaN: not known */
+  /* of the lead, the training's traffic sent and received; NaN: not known */
   double wan_bps, wan_in_bps;
-  int64_t under_way; /* messages that it has posted and that are not yet acknowledged */
-  /* share of its time spent waiting for the WAN, as wan_wait_s / wall_s of its result: 0..1 */
+  int64_t in_flight; /* messages of the lead that are not acknowledged yet */
+  /* share of the lead's time spent waiting for the WAN, as wan_wait_s / wall_s of its result:
+     0..1 */
   double waiting;
   int64_t step;
 } gt_progress;
@@ -273,17 +273,17 @@ typedef struct {
   gt_ns at;
   double seen, last, spans[2], gains[2];
 } gt_meter;
-/* Returns the rate per second, over the last two windows, each of at least two seconds and ending
-   with a jump; NaN: not known yet.  The rate falls while the next jump is late. */
+/* Returns the rate per second over the last two windows; NaN: not known yet.  A window takes at
+   least two seconds and ends with a jump.  The rate falls while the next jump is late. */
 double gt_meter_rate(gt_meter *meter, gt_ns now, double total);
 
 typedef struct gt_live gt_live;
 typedef enum { GT_LIVE_AUTO, GT_LIVE_LINE, GT_LIVE_LOG, GT_LIVE_NONE } gt_live_mode;
-/* Creates a live line.  AUTO: on a terminal (also one of a launcher on this host) one line that is
+/* Creates a live line.  AUTO: on a terminal (or a launcher's on this host) one line that is
    redrawn, in a log one line every `every_s`. */
 gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s);
-/* Draws the line; may be called at any rate: it draws at most 5 times a second (line) or every
-   every_s (log). */
+/* Draws the line, at most 5 times a second on a terminal and every every_s in a log.  Call at any
+   rate. */
 void gt_live_update(gt_live *live, const gt_progress *progress);
 /* Ends the line, so that other output starts on a new line. */
 void gt_live_end(gt_live *live);
@@ -291,12 +291,11 @@ void gt_live_close(gt_live *live);
 
 /* ---- following a run ------------------------------------------------------------------------- */
 
-/* The state of a run as read from its directory, by a process that shares nothing else with the
-   run: docs/record-format.md. */
+/* The state of a run, read only from its directory: docs/record-format.md. */
 typedef enum {
   GT_RUN_NOTHING, /* no record yet */
   GT_RUN_RUNNING,
-  GT_RUN_ENDING,  /* training is over; last evaluation and checkpoint */
+  GT_RUN_ENDING,  /* training has ended; last evaluation and checkpoint */
   GT_RUN_STOPPED, /* with a checkpoint; see code */
   GT_RUN_DONE     /* summary.json belongs to the last start */
 } gt_run_state;
@@ -308,34 +307,34 @@ typedef struct {
   int64_t starts, resumes;
   double every_s; /* interval of progress lines, on the run's clock */
   bool has_progress;
-  gt_progress progress; /* the latest, of this start */
+  gt_progress progress; /* the latest of this start */
   double quiet_s;       /* since the last activity of any region */
-  bool silent;          /* for longer than a healthy run is silent */
+  bool silent;          /* quiet_s is longer than a healthy run takes between two lines */
   int code;             /* for STOPPED: 75 or 6 */
-  int64_t step, round;  /* for STOPPED: the step at the stop, the round to resume from */
+  int64_t step, round;  /* for STOPPED: step at the stop, round for the resume */
 } gt_run_view;
 
 typedef struct gt_follow gt_follow;
 /* Follows a run directory, which need not exist yet. */
 gt_follow *gt_follow_create(const char *run_dir);
 void gt_follow_close(gt_follow *follow);
-/* Reads what was added since the last call; the view is borrowed until the next call. */
+/* Reads all new lines; the view is borrowed until the next call. */
 const gt_run_view *gt_follow_poll(gt_follow *follow);
-/* Writes one line with the state of the run; for a run in training its live line in at most width -
-   1 columns. */
+/* Writes the state of the run in one line: in training its live line, in at most width - 1
+   columns. */
 void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t width);
-/* Returns the summary of a run that is DONE, borrowed until the next poll; else NULL. */
+/* Returns the summary of a DONE run, borrowed until the next poll; otherwise NULL. */
 const gt_summary *gt_follow_summary(const gt_follow *follow);
 
 /* ---- one line per run ------------------------------------------------------------------------ */
 
 typedef struct {
-  char text[512]; /* "": nothing is shown */
+  char text[512]; /* "": the line is not shown */
   int phase;      /* in a log a changed text is printed only if phase has changed */
   double every_s; /* or after this time */
-  /* the run has ended; such lines are dropped first if the terminal has too few rows */
+  /* the run has ended; if the terminal has too few rows, such lines are dropped first */
   bool over;
-  struct { /* private to the board: what was shown last; initialise to zero */
+  struct { /* private to the board: the text last shown; initialise to zero */
     char text[512];
     int phase;
     bool any;
@@ -348,10 +347,11 @@ typedef struct gt_board gt_board;
 gt_board *gt_board_create(FILE *to, gt_live_mode mode);
 /* Returns the width available to a line, in columns. */
 size_t gt_board_width(const gt_board *board);
-/* Shows the lines from top to bottom.  Lines with a text are drawn or, in a log, printed if they
-   are due. */
+/* Shows the lines from top to bottom: draws those with a text or, in a log, prints those that are
+   due. */
 void gt_board_show(gt_board *board, gt_board_line *const *lines, size_t n);
-/* Lets other output start on a new line; the next gt_board_show draws everything again. */
+/* Ends the drawing, so that other output starts on a new line.  The next gt_board_show redraws
+   all. */
 void gt_board_end(gt_board *board);
 void gt_board_close(gt_board *board);
 

@@ -14,16 +14,16 @@ typedef enum {
   GT_COLUMN_DIGITS, /* with `digits` significant digits */
 } gt_column_format;
 
-/* A column.  Cells of numbers are in the units of the program: s, bytes, bit/s, shares, counts.
-   CSV and JSON have them so; text in `unit`: "us", "ms", "kB", "MB", "GB", "Mbit/s", "%",
-   "USD/1k".  Any other unit is only printed. */
+/* A column.  Cells of numbers, and CSV and JSON, have the program's units: s, bytes, bit/s, shares,
+   counts.  Text has `unit`: "us", "ms", "kB", "MB", "GB", "Mbit/s", "%", "USD/1k"; any other unit
+   is only printed. */
 typedef struct {
   const char *key;   /* in CSV and JSON; NULL: only in text */
   const char *title; /* in text; NULL: only in CSV and JSON */
   const char *unit;  /* below the title; NULL: none */
   gt_column_format format;
   int digits;
-  bool breaks; /* in text a second table begins here, with the first column again */
+  bool breaks; /* text starts a second table here, with the first column repeated */
 } gt_column;
 
 /* The value of a row in a column; all zero: none. */
@@ -34,7 +34,7 @@ typedef struct {
   const char *text;
 } gt_cell;
 
-/* In text a number that is not finite is "-", in CSV an empty field, in JSON null. */
+/* A non-finite number is "-" in text, an empty field in CSV, null in JSON. */
 static inline gt_cell gt_cell_number(double value) {
   return (gt_cell){.kind = GT_CELL_NUMBER, .number = value};
 }
@@ -47,7 +47,7 @@ static inline gt_cell gt_cell_flag(bool value) {
   return (gt_cell){.kind = GT_CELL_FLAG, .whole = value};
 }
 
-/* Borrowed until the row is added.  NULL: null in JSON, else as none. */
+/* Borrowed until the row is added.  NULL: null in JSON, otherwise no value. */
 static inline gt_cell gt_cell_text(const char *text) {
   return (gt_cell){.kind = GT_CELL_TEXT, .text = text};
 }
@@ -57,27 +57,25 @@ typedef struct gt_table gt_table;
 /* Creates a table without rows.  The columns are borrowed until gt_table_close. */
 gt_table *gt_table_create(const gt_column *columns, size_t ncolumns);
 void gt_table_close(gt_table *table);
-/* Adds a row of n cells, which belong to the first n columns; the others have none.  Texts are
-   copied. */
+/* Adds a row of n cells for the first n columns; the other columns have none.  Texts are copied. */
 void gt_table_add(gt_table *table, const gt_cell *cells, size_t n);
 /* The cells of a row, and their number. */
 #define GT_ROW(...) (gt_cell[]){__VA_ARGS__}, sizeof((gt_cell[]){__VA_ARGS__}) / sizeof(gt_cell)
-/* Adds a line of text below the last row; CSV and JSON do not have it. */
+/* Adds a line of text below the last row, for text only. */
 __attribute__((format(printf, 2, 3))) void gt_table_note(gt_table *table, const char *format, ...);
 
-/* Prints the table in lines of at most GT_LINE_WIDTH columns: a heading, units, rows; nothing if
-   there are no rows.  A column in which no row has a value is left out.  A long text is broken into
-   lines; no column follows it. Columns that do not fit follow in a second table with the first
-   column. */
+/* Prints the table in lines of at most GT_LINE_WIDTH columns: heading, units, rows; nothing without
+   rows.  Omits columns without values.  A long text is broken into lines, and no column follows it.
+   Columns that do not fit follow in a second table with the first column. */
 void gt_table_print(FILE *to, const gt_table *table);
 /* Writes the keys and the rows as CSV. */
 void gt_table_csv(FILE *to, const gt_table *table);
-/* Returns an array with an object for each row; the caller owns it.  A cell that is none has no
+/* Returns an array with an object per row, owned by the caller.  A cell without a value has no
    key. */
 struct json_t *gt_table_json(const gt_table *table);
 
-/* Writes a name of a region or machine in at most 16 characters; ".." replaces what is cut.
-   Returns buf. */
+/* Writes the name of a region or machine in at most 16 characters; ".." replaces the rest.  Returns
+   buf. */
 #define GT_SHORT_NAME ((size_t)17)
 char *gt_short_name(char buf[GT_SHORT_NAME], const char *name);
 /* Writes the names of a link: "east -> west".  Returns buf. */

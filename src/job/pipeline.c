@@ -79,7 +79,7 @@ size_t gt_job_stage_region(const gt_job *job, size_t replica, size_t stage) {
 }
 
 char *gt_job_replica_text(const gt_job *job, size_t replica, char *text, size_t size) {
-  size_t used = (size_t)snprintf(text, size, "copy %zu (", replica + 1);
+  size_t used = (size_t)snprintf(text, size, "replica %zu (", replica + 1);
   for (size_t place = 0, n = places(job); place < n; place++) {
     const char *name = job->regions[gt_job_replica(job, region_at(job, place), replica)].name,
                *before = place == 0 ? "" : ", ";

@@ -1,6 +1,6 @@
-/* What runs cost: the cost model of the multi-cloud study (Phalak et al., ICPE 2024 Companion),
-   equations (1) to (9), with tiers of egress; of geotrain's own topology, machine hours of its
-   ranks and the traffic of its links; of a job, planned or measured. */
+/* Costs: the model of the multi-cloud study (Phalak et al., ICPE 2024 Companion), equations (1) to
+   (9), with tiers of egress; machine hours and traffic of geotrain's own topology; the cost of a
+   job, planned or measured. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 /* ---- egress ---------------------------------------------------------------------------------- */
 
-/* The cost in USD of the first `gb` of a month. */
+/* Returns the cost in USD of the first `gb` of a month. */
 static double cost_until(const gt_plan_tariff *tariff, double gb) {
   double usd = 0;
   for (size_t i = 0; i < tariff->ntiers && tariff->tiers[i].from_gb < gb; i++) {
@@ -21,13 +21,13 @@ static double cost_until(const gt_plan_tariff *tariff, double gb) {
   return usd;
 }
 
-/* The mean price of a GB while the pool's volume grows from `before` to `after`. */
+/* Returns the mean price of a GB while the pool's volume grows from `before` to `after`. */
 static double mean_price(const gt_plan_tariff *tariff, double before, double after) {
   size_t first = 0, last = 0;
   if (tariff->ntiers == 0) return 0;
   while (first + 1 < tariff->ntiers && tariff->tiers[first + 1].from_gb <= before) first++;
   while (last + 1 < tariff->ntiers && tariff->tiers[last + 1].from_gb < after) last++;
-  /* one tier: avoids the difference of large numbers */
+  /* avoids the difference of large numbers */
   if (first >= last) return tariff->tiers[first].usd_per_gb;
   return (cost_until(tariff, after) - cost_until(tariff, before)) / (after - before);
 }
@@ -52,7 +52,7 @@ void gt_plan_egress(gt_plan_flow *flows, size_t nflows, const double *used_gb, s
 
 typedef enum { FROM_WORKER, FROM_FUNCTION, TO_FUNCTION, TO_WORKER } flow_kind;
 
-/* Flows of all batches; kind[i] is the term that flow i belongs to. */
+/* Flows of all batches; kind[i] is the term of flow i. */
 typedef struct {
   gt_plan_flow *flows;
   flow_kind *kind;
@@ -115,8 +115,8 @@ static void add_transfer(gt_plan_terms *t, const gt_plan_placement *p, const dou
 
 /* ---- compute and storage: (2) to (5) --------------------------------------------------------- */
 
-/* Requests at one aggregator per batch.  Every invocation lists; the last one reads the object of
-   each. gets: the workers' reads. */
+/* Requests at one aggregator per batch: each invocation lists, the last one reads every object.
+   gets: the workers' reads. */
 typedef struct {
   size_t invocations, writes, gets;
 } requests;
@@ -202,8 +202,8 @@ gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nreg
 /* ---- a job ------------------------------------------------------------------------------------
    */
 
-/* The tiers of the job's tariffs in the form for gt_plan_egress, one after another; the caller
-   frees both arrays. */
+/* The tiers of the job's tariffs, one after another, for gt_plan_egress.  The caller frees both
+   arrays. */
 typedef struct {
   gt_plan_tier *tiers;
   gt_plan_tariff *tariffs;
@@ -242,8 +242,8 @@ static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, 
       .billing = {job->plan.billing_s, own->min_s}};
 }
 
-/* Adds up the traffic from each region to all regions at one site as a single link to the last of
-   these, as they have the same tariff.  Returns the number of links. */
+/* Adds up the traffic from each region to all regions at one site, which have the same tariff, as
+   one link to the last of these regions.  Returns the number of links. */
 static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const double *bytes,
                        tariff_set *set) {
   size_t n = 0;
@@ -269,7 +269,7 @@ static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const d
   return n;
 }
 
-/* Whether a tier that applied is assumed: a tier applies if the pool's volume reaches it. */
+/* True if a tier that applies is assumed.  A tier applies if the pool's volume reaches it. */
 static bool tiers_assumed(const gt_job_prices *p, const gt_plan_cost_link *links, size_t n,
                           const tariff_set *set) {
   for (size_t i = 0; i < n; i++) {

@@ -15,7 +15,7 @@
 #define EQUAL 1e-12 /* times and costs with a smaller relative difference count as equal */
 #define NODES 20000 /* of the search for the devices of a region */
 
-/* A region and values derived from the problem. */
+/* A region with values derived from the problem. */
 typedef struct {
   const gt_plan_problem *problem;
   const gt_plan_region *region;
@@ -65,7 +65,7 @@ static tempo tempo_with(const site *s, int64_t steps, double device_step_s) {
   return t;
 }
 
-/* The tempo of `ranks` devices whose step takes device_step_s. */
+/* Returns the tempo of `ranks` devices whose step takes device_step_s. */
 static tempo tempo_at(const site *s, int64_t ranks, double device_step_s) {
   return tempo_with(s, steps_of(s, ranks), device_step_s);
 }
@@ -90,7 +90,7 @@ static double rate_of(const gt_plan_region *region, const int64_t *counts) {
   return rate;
 }
 
-/* The order of removal: the least powerful device first, of equal ones the more expensive. */
+/* Order of removal: the least powerful device first; of equal ones the more expensive. */
 static bool goes_first(const gt_plan_device *a, const gt_plan_device *b) {
   return a->power < b->power || (a->power == b->power && a->price > b->price);
 }
@@ -132,7 +132,7 @@ static int by_full(const void *a, const void *b) {
   return (x->full > y->full) - (x->full < y->full);
 }
 
-/* The time of the rounds, in groups between which no region drops out. */
+/* Returns the time of the rounds, in groups between which no region finishes. */
 static double rounds_time(const gt_plan_problem *p, shift *s, size_t n) {
   qsort(s, n, sizeof *s, by_full);
   for (size_t i = n; i-- > 0;)
@@ -158,7 +158,7 @@ static double rounds_time(const gt_plan_problem *p, shift *s, size_t n) {
   }
 }
 
-/* `sync` until steps: the number of steps that all regions make. */
+/* `sync` until steps: returns the number of steps that all regions make. */
 static int64_t steps_together(const gt_plan_problem *problem, const int64_t *counts) {
   int64_t batches = batches_to_go(problem, problem->regions) * problem->together, ranks = 0;
   for (size_t r = 0; r < problem->nregions; counts += problem->regions[r++].ndevices)
@@ -209,8 +209,8 @@ typedef struct {
   int64_t nodes;
 } cover;
 
-/* Types with negative reduced price come first, then by reduced price per power.  Of equal ones the
-   better comes first, so that a dominated type follows the one that dominates it. */
+/* Orders types with negative reduced price first, then by reduced price per power.  Of equal types
+   the better one comes first, so that a dominated type follows the one that dominates it. */
 static bool before(const item *a, const item *b) {
   bool pays_a = a->reduced < 0, pays_b = b->reduced < 0;
   if (pays_a != pays_b) return pays_a;
@@ -230,8 +230,8 @@ static void order_items(cover *c, double multiplier) {
   }
 }
 
-/* The least reduced price of items from i on with `need` power, fractions allowed; INFINITY if they
-   do not suffice. *ranks: their number. */
+/* Returns the least reduced price of items from i on with `need` power, fractions allowed, or
+   INFINITY if they do not suffice.  *ranks: their number. */
 static double relaxed(const cover *c, size_t i, double need, double *ranks) {
   double price = 0;
   *ranks = 0;
@@ -247,8 +247,7 @@ static double relaxed(const cover *c, size_t i, double need, double *ranks) {
   return need > 0 ? INFINITY : price;
 }
 
-/* Finds the multiplier with which the relaxation keeps the limit on ranks that it would violate
-   without one. */
+/* Finds the multiplier with which the relaxation keeps the limit on ranks. */
 static void choose_multiplier(cover *c, double need) {
   double ranks, low = 0, high = 0, least = (double)c->site->least, most = (double)c->site->most;
   c->offset = 0;
@@ -276,7 +275,7 @@ static void choose_multiplier(cover *c, double need) {
     else
       high = middle;
   }
-  /* the end of the interval where few devices have a negative reduced price: the search starts with
+  /* the end of the interval with few devices of negative reduced price: the search starts with
      fewer */
   order_items(c, high);
   c->offset = high * (many ? most : least);
@@ -309,8 +308,8 @@ static bool take(cover *c, size_t i, int64_t x, double need, int64_t slots, int6
   return true;
 }
 
-/* The bound is convex in the count of an item: starts at the minimum, goes up, then down, each
-   until the bound rules out more. */
+/* Tries counts of item i from the minimum upwards, then downwards, each until the bound rules out
+   the rest.  The bound is convex in the count. */
 static void descend(cover *c, size_t i, double need, int64_t slots, int64_t least, double reduced,
                     double price) {
   if (++c->nodes > NODES) return;
@@ -331,7 +330,7 @@ static void descend(cover *c, size_t i, double need, int64_t slots, int64_t leas
     if (!take(c, i, x, need, slots, least, reduced, price)) break;
 }
 
-/* The power needed for the limit, rounded down slightly: leaf() checks exactly. */
+/* Returns the power that the limit requires, rounded down slightly: leaf() checks exactly. */
 static double power_needed(const site *s, double limit_s) {
   tempo none = tempo_at(s, 1, 0); /* devices that take no time */
   if (limit_s == INFINITY || none.steps == 0) return 0;
@@ -361,7 +360,7 @@ static double cheapest_async(cover *c) {
 
 /* ---- the cheapest devices of a region, sync -------------------------------------------------- */
 
-/* The ranks that are at least as fast as `power`, at most those allowed. */
+/* Returns the number of ranks at least as fast as `power`, at most the allowed number. */
 static int64_t as_fast(const site *s, double power) {
   int64_t n = 0;
   for (size_t t = 0; t < s->region->ndevices; t++)
@@ -369,7 +368,7 @@ static int64_t as_fast(const site *s, double power) {
   return n < s->most ? n : s->most;
 }
 
-/* The least number of ranks in [least, most] that meets the limit with this step; 0: none does. */
+/* Returns the least number of ranks in [least, most] that meets the limit with this step, or 0. */
 static int64_t ranks_needed(const site *s, double limit_s, double step_s, int64_t most) {
   int64_t low = s->least, high = most;
   if (low > high || tempo_at(s, high, step_s).own_s > limit_s) return 0;
@@ -419,8 +418,8 @@ static double cheapest_sync(cover *c) {
 
 /* ---- the rule -------------------------------------------------------------------------------- */
 
-/* The devices with the least own_s, which is returned; INFINITY: there are not enough.  `sync`:
-   tries each type as the slowest. */
+/* Finds the devices with the least own_s and returns it; INFINITY: too few devices.  `sync`: tries
+   each type as the slowest. */
 static double fastest(const site *s, int64_t *counts) {
   const gt_plan_region *region = s->region;
   double best = 0, least_s = INFINITY;
@@ -439,7 +438,8 @@ static double fastest(const site *s, int64_t *counts) {
   return tempo_of(s, counts).own_s;
 }
 
-/* The cheapest devices with own_s <= limit_s, and a lower bound for their rate.  False: none. */
+/* Finds the cheapest devices with own_s <= limit_s and a lower bound for their rate.  False:
+   none. */
 static bool cheapest(const site *s, double limit_s, int64_t *counts, double *rate) {
   const size_t n = s->region->ndevices;
   double lower;

@@ -1,5 +1,5 @@
-/* The times of a placement's mini-batches: training, upload of gradients to storage, functions that
-   add them, workers that poll for the model (Phalak et al., section 3). */
+/* Times of a placement's mini-batches: training, upload of gradients to storage, functions that add
+   gradients, workers that poll for the model (Phalak et al., section 3). */
 #include "geotrain/plan.h"
 
 #include <math.h>
@@ -35,8 +35,8 @@ static gt_ns back(const course *c, size_t from, size_t to) {
   return gt_from_seconds(link_of(c, from, to)->back_s);
 }
 
-/* Sends `objects` one after another over a new connection, or over an open one, without its set-up;
-   returns the arrival time of the last. */
+/* Sends `objects` one after another over a new connection, or without set-up over an open one.
+   Returns the arrival time of the last. */
 static gt_ns send(const course *c, size_t from, size_t to, bool open, size_t objects, gt_ns ready) {
   gt_link_spec spec = *link_of(c, from, to);
   gt_wire wire = {.link = gt_link_start(1, from, to, ready)};
@@ -49,14 +49,14 @@ static gt_ns send(const course *c, size_t from, size_t to, bool open, size_t obj
 
 /* ---- an aggregator --------------------------------------------------------------------------- */
 
-/* The time of a function's first request to its storage: set-up and one round trip. */
+/* Returns the time of a function's first request to its storage: set-up and one round trip. */
 static gt_ns list_time(const course *c, const gt_plan_point *point) {
   const gt_link_spec *spec = link_of(c, point->function, point->storage);
   return gt_from_seconds((1 + spec->setup_rtts) * (spec->latency_s + spec->back_s));
 }
 
-/* All invocations but the last only list.  The last one lists, then reads and adds all objects;
-   returns the time of the sum. */
+/* Adds up the objects: every invocation lists, the last one then reads all objects and adds them.
+   Returns the time of the sum. */
 static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_plan_use *use) {
   const gt_ns list = list_time(c, point);
   t->last = t->in[0];
@@ -69,8 +69,8 @@ static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_pla
   return read + gt_from_seconds(c->pace->add_s_per_gb * (double)t->nin * (double)c->bytes / 1e9);
 }
 
-/* Adds the time of the last invocation, and the storage time of the gradients, which are then
-   deleted. */
+/* Adds the time of the last invocation, and the storage time of the gradients up to their
+   deletion. */
 static void end_invocation(course *c, point_time *t, gt_plan_use *use, gt_ns ended) {
   t->ended = ended;
   use->function_s += gt_seconds(ended - t->last) - c->pace->start_s;
@@ -78,7 +78,7 @@ static void end_invocation(course *c, point_time *t, gt_plan_use *use, gt_ns end
     use->stored_gb_s += gt_seconds(ended - t->in[i]) * (double)c->bytes / 1e9;
 }
 
-/* The model replaces the previous one. */
+/* Replaces the previous model. */
 static void keep_model(course *c, point_time *t, gt_plan_use *use, gt_ns model) {
   if (t->model_before >= 0)
     use->stored_gb_s += gt_seconds(model - t->model_before) * (double)c->bytes / 1e9;
@@ -93,7 +93,7 @@ static void aggregate_central(course *c) {
   keep_model(c, t, &c->use[0], model);
 }
 
-/* Regional functions write sums to the global storage; the global function writes the model to all
+/* Regional functions write sums to the global storage.  The global function writes the model to all
    regional storages at the same time. */
 static void aggregate_regional(course *c) {
   const gt_plan_placement *p = c->p;
@@ -142,7 +142,7 @@ static void train_and_upload(course *c) {
   }
 }
 
-/* The worker polls until the model is there, then reads it. */
+/* Polls until the model is in the storage, then reads it. */
 static void poll_and_download(course *c, size_t i) {
   const gt_plan_placement *p = c->p;
   const size_t site = p->workers[i].site, storage = storage_of(p, i),

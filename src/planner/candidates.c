@@ -71,7 +71,7 @@ static char *label_of(const gt_planner_candidate *c) {
   return gt_strdup(text);
 }
 
-/* Adds a copy, unless it is already in the list. */
+/* Adds a copy, unless the list has it already. */
 static void add(gt_planner *p, const gt_planner_candidate *c) {
   for (size_t i = 0; i < p->ncandidates; i++)
     if (same(&p->candidates[i], c)) return;
@@ -115,7 +115,7 @@ gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes)
 
 /* ---- a candidate's job ----------------------------------------------------------------------- */
 
-/* The factor for its period, else the one for any period, else 1. */
+/* Returns the factor for its period, else the one for any period, else 1. */
 static double factor_of(const gt_job *job, gt_strategy strategy, int64_t period) {
   double factor = 1;
   for (size_t i = 0; i < job->plan.nfactors; i++) {
@@ -140,7 +140,7 @@ gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_ca
   return status;
 }
 
-/* The same for all sets of devices: only links and messages count. */
+/* Chooses one topology for all sets of devices: it depends on links and messages only. */
 static gt_status choose_topology(const gt_planner *p, gt_planner_candidate *c, const gt_job *job) {
   c->chosen = gt_topology_has(job->sync.topology, GT_SEARCHED);
   if (!c->chosen) return GT_OK;

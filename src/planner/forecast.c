@@ -16,7 +16,7 @@ static void speed_up(gt_job_compute *c, double speed) {
   c->encode_s /= speed;
 }
 
-/* A trace is a measurement and is not scaled. */
+/* Scales all speeds and links except traces, which are measurements. */
 static void speed_up_all(gt_job *job, double speed) {
   speed_up(&job->compute, speed);
   for (size_t r = 0; r < job->nregions; r++) {
@@ -46,8 +46,9 @@ static void take_devices(gt_job *job, const gt_planner *p, const int64_t *counts
   }
 }
 
-/* With `local: sync` a step is one batch of every worker.  The number of steps is set so that all
-   regions together train on as many samples as everything everywhere does in the job's steps. */
+/* Returns the factor on steps.  With `local: sync` a step is one batch of every worker; the factor
+   makes all regions together train on as many samples as everything everywhere does in the job's
+   steps. */
 static double more_steps(const gt_planner *p, const gt_planner_candidate *c,
                          const int64_t *counts) {
   double all = 0, set = 0;
@@ -82,7 +83,8 @@ static void add_traffic(gt_planner_outcome *o, const gt_sim_forecast *f, double 
   }
 }
 
-/* The simulated part may not be representative: adds or subtracts its error. */
+/* Returns the time, plus or minus its error, because the simulated part may not be
+   representative. */
 static double wall_of(const gt_sim_forecast *f, gt_planner_case which) {
   if (which == GT_PLANNER_LOW) return fmax(0, f->virtual_s - f->error_s);
   return which == GT_PLANNER_HIGH ? f->virtual_s + f->error_s : f->virtual_s;

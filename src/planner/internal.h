@@ -1,4 +1,4 @@
-/* Shared by the modules of planner: candidates, sets of devices, and the results of their
+/* Shared by the modules of planner: candidates, sets of devices, and results of their
    simulations. */
 #ifndef GEOTRAIN_PLANNER_INTERNAL_H
 #define GEOTRAIN_PLANNER_INTERNAL_H
@@ -12,24 +12,24 @@
 #include "geotrain/sim_choose.h"
 #include "geotrain/sim_shape.h"
 
-/* a set up to this share slower than everything everywhere counts as not slower */
+/* a set counts as not slower if it is at most this share slower than everything everywhere */
 #define GT_PLANNER_TOLERANCE 0.01
 
-/* The devices from which a region's set is chosen: n counts from `first` on in the counts of all
+/* The devices from which a region's set is chosen: n counts, from `first` on, in the counts of all
    regions. */
 typedef struct {
   size_t first, n;
-  bool fixed; /* it keeps its ranks: its only count is the number of its workers */
+  bool fixed; /* it keeps its ranks; its only count is its number of workers */
 } gt_planner_pool;
 
 /* A simulation of a set, and its cost. */
 typedef struct {
-  bool known; /* it was simulated; all else is 0 until then */
+  bool known; /* it was simulated; until then all else is 0 */
   /* time from the first step to the end; cost from the allocation to the end, NaN if no price is
      known */
   gt_figures figures;
   double error_s, part; /* uncertainty of wall_s, because only `part` of the run was simulated */
-  gt_sim_doubt why;     /* reason if error_s is more than a twentieth of wall_s */
+  gt_sim_doubt why;     /* the reason, if error_s is more than a twentieth of wall_s */
   double train_s;       /* as in gt_sim_forecast */
   double other_bytes;   /* on all links, in addition to figures.wan_bytes */
   int64_t samples, steps, messages;
@@ -57,14 +57,14 @@ typedef struct {
   gt_strategy strategy;        /* of the job with these overrides */
   int64_t period;              /* likewise; 0: the strategy has no period */
   double factor;               /* relative number of samples */
-  gt_topology_choice topology; /* if sync.topology is auto or tree: what was chosen */
+  gt_topology_choice topology; /* the chosen topology, if sync.topology is auto or tree */
   bool chosen;
   gt_planner_set everything, set;
   bool whole; /* the set is everything everywhere; set.counts is then NULL */
-  /* deadline, budget and limits.wan_bytes hold; otherwise `why` says which does not */
+  /* meets deadline, budget and limits.wan_bytes; otherwise `why` names the limit that it exceeds */
   bool fits;
   bool *wan_bound; /* nregions: the WAN, not computing, sets the pace */
-  /* number of earlier sets that a simulation showed to be too slow or too expensive */
+  /* number of earlier sets that were too slow or too expensive in simulation */
   int adjusted;
   /* proven: every other set was simulated or ruled out, and this one's bill is the best */
   bool exact;
@@ -83,7 +83,7 @@ struct gt_planner {
   gt_planner_pool *pools;
   size_t ncounts;
   int64_t max_events; /* per simulation */
-  double sets_most;   /* with more sets than this they are not enumerated */
+  double sets_most;   /* limit for enumerating all sets */
   gt_planner_candidate *candidates;
   size_t ncandidates, room;
   size_t cheapest, fastest, choice; /* indices of candidates */
@@ -92,27 +92,26 @@ struct gt_planner {
   size_t nnotes, notes_room;
 };
 
-/* planner.c: the job, its prices, its pools and its candidates, still without sets.  GT_ERR_JOB
-   says what the job lacks for a plan.  The caller closes *out; after an error it is NULL. */
+/* planner.c: opens the job, its prices, pools and candidates, without sets.  GT_ERR_JOB names the
+   data that the job lacks for a plan.  The caller closes *out; after an error it is NULL. */
 gt_status gt_planner_open(gt_planner **out, const gt_planner_options *options);
 
 /* candidates.c */
 
 /* A dimension in which candidates differ: a key of the job.  A new axis is one new row of
-   gt_planner_axes; the label, the job that is simulated and written, and the JSON follow from
-   it. */
+   gt_planner_axes; label, simulated and written job, and JSON follow from it. */
 typedef struct {
   const char *key; /* in the form of --set; the part after the dot is its name in the JSON */
   bool number;     /* its values are integers, also in the JSON */
-  /* Value i of the plan's list, in the form of --set; false: there are no more.  Without any value
-     the job keeps its own, and the label omits it. */
+  /* Writes value i of the plan's list, in the form of --set; false: the list has ended.  Without
+     values the job keeps its own, and the label omits it. */
   bool (*value)(char *text, size_t size, const gt_job *job, size_t i);
-  /* Whether the key has an effect together with the candidate's other settings; NULL: always. */
+  /* True if the key has an effect with the candidate's other settings; NULL: always. */
   bool (*applies)(const gt_planner_candidate *c);
 } gt_planner_axis;
 /* In the order of the label; ends with a NULL key. */
 extern const gt_planner_axis gt_planner_axes[];
-/* The candidate's value of the key, borrowed; NULL: not set. */
+/* Returns the candidate's value of the key, borrowed; NULL: not set. */
 const char *gt_planner_value(const gt_planner_candidate *c, const char *key);
 
 /* Adds every distinct combination of the axes' values: labels and overrides.  GT_ERR_JOB: the job's
@@ -121,45 +120,46 @@ gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes)
 /* Sets strategy, period, factor and topology from each candidate's job.  GT_ERR_JOB: no topology
    can be chosen. */
 gt_status gt_planner_open_candidates(gt_planner *p);
-/* Loads the job as given, with the candidate's overrides and then `more`; the caller closes it. */
+/* Loads the user's job with the candidate's overrides, then `more`; the caller closes it. */
 gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c,
                           const char *const *more, size_t nmore);
-/* The proposed set. */
+/* Returns the proposed set. */
 const gt_planner_set *gt_planner_proposed(const gt_planner_candidate *c);
 
 /* forecast.c: gives the candidate's job these devices, and the same amount of training. */
 void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c,
                     const int64_t *counts);
-/* Simulates a case of a set, unless this was done before. */
+/* Simulates a case of a set, unless it is simulated already. */
 gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c,
                               gt_planner_set *set, gt_planner_case which);
 void gt_planner_set_close(gt_planner_set *set);
-/* The cost by which sets are compared: USD, or machine hours if no price is known. */
+/* Returns the cost that compares sets: USD, or machine hours if no price is known. */
 double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o);
-/* Ranks of a region with these counts, including its server. */
+/* Returns the ranks of a region with these counts, including its PS. */
 int64_t gt_planner_ranks(const gt_planner *p, size_t region, const int64_t *counts);
 
 /* search.c: finds and simulates the candidate's set. */
 gt_status gt_planner_find(const gt_planner *p, gt_planner_candidate *c);
 
-/* limits.c: the limits of a set, by its high figure.  In this order: whether a deadline or a budget
-   is asked for; whether these or bytes are limited; the seconds that the run may take (INFINITY: no
-   limit).  The remaining functions take a set that is simulated for the expected and the high
-   case. */
+/* limits.c: the limits of a set, by its high figure. gt_planner_asked: true with a deadline or a
+   budget; gt_planner_limited: true with one of these or a limit on bytes; gt_planner_allowed:
+   returns the seconds that the run may take (INFINITY: no limit).  The remaining functions take a
+   set with simulated expected and high cases. */
 bool gt_planner_asked(const gt_planner *p);
 bool gt_planner_limited(const gt_planner *p);
 double gt_planner_allowed(const gt_job *job);
-/* The factor by which it exceeds its limits; 1 or less: it fits. */
+/* Returns the factor by which the set exceeds its limits; it fits if this is at most 1. */
 double gt_planner_over(const gt_planner *p, const gt_planner_set *set);
-/* whole: the set is everything everywhere.  `why` names the limit that it exceeds. */
+/* True if the set fits; otherwise `why` names the limit that it exceeds. whole: the set is
+   everything everywhere. */
 bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why,
                      size_t size);
 
-/* planner.c: finds the cheapest candidate, the fastest and the choice, and the time limit for
-   Slurm. GT_ERR_JOB: no candidate fits. */
+/* planner.c: finds the cheapest candidate, the fastest, the choice, and the time limit for Slurm.
+   GT_ERR_JOB: no candidate fits. */
 gt_status gt_planner_choose(gt_planner *p);
-/* write.c: writes the text of a job to a file, completely or not at all.  GT_ERR_JOB: it cannot be
-   written, or is no job. */
+/* write.c: writes the text of a job to a file, completely or not at all.  GT_ERR_JOB: the file
+   cannot be written, or the text is not a job. */
 gt_status gt_planner_put(const char *path, const char *text);
 
 #endif

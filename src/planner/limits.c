@@ -12,7 +12,7 @@ double gt_planner_allowed(const gt_job *job) {
   return job->plan.deadline_s > 0 ? job->plan.deadline_s - job->plan.start_s : INFINITY;
 }
 
-/* A limit that an earlier plan wrote into the job is not a request of the user. */
+/* Returns the user's limit.  A limit that an earlier plan wrote into the job is not one. */
 static double most_bytes(const gt_job *job) {
   return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes
                                                                     : INFINITY;
@@ -22,8 +22,8 @@ bool gt_planner_limited(const gt_planner *p) {
   return gt_planner_asked(p) || most_bytes(p->job) < INFINITY;
 }
 
-/* The high time is at least the expected one: slower machines may make a simulated run slightly
-   faster. */
+/* Returns the high time, at least the expected one: slower machines can make a simulated run
+   slightly faster. */
 static double high_time(const gt_planner_set *set) {
   return fmax(set->at[GT_PLANNER_EXPECTED].figures.wall_s, set->at[GT_PLANNER_HIGH].figures.wall_s);
 }
@@ -37,7 +37,7 @@ static double high_bytes(const gt_planner_set *set) {
               set->at[GT_PLANNER_HIGH].figures.wan_bytes);
 }
 
-/* The factor by which the set exceeds its time limit. */
+/* Returns the factor by which the set exceeds its time limit. */
 static double time_over(const gt_planner *p, const gt_planner_set *set) {
   double allowed_s = gt_planner_allowed(p->job);
   return allowed_s > 0 ? high_time(set) / allowed_s : 1 + high_time(set) - allowed_s;
@@ -57,11 +57,11 @@ bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole,
   const char *name = whole ? "everything everywhere" : "the best set";
   *why = '\0';
   if (time_over(p, set) > 1)
-    snprintf(why, size, "plan.deadline is %.10g s; %s takes %.1f s at most, start included",
+    snprintf(why, size, "plan.deadline is %.10g s; %s takes up to %.1f s, including the start",
              job->plan.deadline_s, name, high_time(set) + job->plan.start_s);
   else if (usd_over(p, set) > 1)
-    snprintf(why, size, "plan.budget is %.10g USD; %s costs %.4g USD at most", job->plan.budget,
-             name, high_usd(set));
+    snprintf(why, size, "plan.budget is %.10g USD; %s costs up to %.4g USD", job->plan.budget, name,
+             high_usd(set));
   else if (high_bytes(set) > most_bytes(job))
     snprintf(why, size, "limits.wan_bytes is %.10g B; %.4g B cross the WAN", job->limits.wan_bytes,
              high_bytes(set));

@@ -1,4 +1,4 @@
-/* What a job's pipeline will do: its schedule in simulated time, the other schedules, the run. */
+/* Predicts a job's pipeline: its schedule in simulated time, the other schedules, the run. */
 #include "pipeline.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "geotrain/sim_choose.h"
 
 #define SVG_PX   1200
-#define FIRST    8  /* steps before those that are measured, at least */
-#define MEASURED 24 /* at least */
+#define FIRST    8  /* minimum number of steps before the measured ones */
+#define MEASURED 24 /* minimum number of measured steps */
 
 /* ---- schedules ------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static void look(gt_planner_schedule *s, const gt_planner_pipeline *p,
   }
 }
 
-/* The error's text begins with the name of the job. */
+/* Keeps the error's text without the name of the job, with which it begins. */
 static void keep_reason(gt_planner_schedule *s, const gt_job *job) {
   const char *text = gt_error_text();
   const size_t name = strlen(job->name);
@@ -99,21 +99,20 @@ static gt_status look_at_replicas(gt_planner_pipeline *p) {
   return GT_OK;
 }
 
-/* ---- what replicas exchange ------------------------------------------------------------------ */
+/* ---- exchange between replicas --------------------------------------------------------------- */
 
-/* Several replicas of a pipeline: what exchanging adds to each replica's own plan is simulated: the
-   job's first steps, twice, with different numbers of steps.  What the second simulation takes and
-   sends more than the first is that of the steps between, without the begin and the end of a
-   run. */
+/* With several replicas, the exchange is simulated twice, with the job's first steps in different
+   numbers.  The differences of time and bytes belong to the additional steps, without the start and
+   the end of a run. */
 
-/* What a simulation of so many steps of every replica found. */
+/* Results of a simulation of these steps of every replica. */
 typedef struct {
   gt_sim *sim;
   double train_s;
 } run;
 
-/* The job without evaluations, checkpoints and limits, whose replicas keep the plans of their
-   start; it borrows everything. */
+/* Returns a copy of the job without evaluations, checkpoints and limits, in which replicas keep
+   their initial plans.  It borrows everything. */
 static gt_job short_job(const gt_planner_pipeline *p, int64_t steps) {
   gt_job job = *p->job;
   job.train.until = (gt_job_interval){.steps = steps};
@@ -141,7 +140,7 @@ static gt_status simulate(run *out, const gt_planner_pipeline *p, const gt_links
   return GT_OK;
 }
 
-/* When the replica had made its steps. */
+/* Returns the time when the replica finished its steps. */
 static double end_of(const run *of, const gt_job *job, size_t replica) {
   gt_region_result r;
   gt_sim_region(of->sim, gt_job_stage_region(job, replica, 0), &r);
@@ -165,7 +164,7 @@ static void compare_runs(gt_planner_pipeline *p, const run *first, const run *se
       p->step_bytes[i] = (sent(second, i / n, i % n) - sent(first, i / n, i % n)) / (double)steps;
 }
 
-/* Steps from exchange to exchange; 1 if they are too far apart to be simulated. */
+/* Returns the steps between exchanges; 1 if they are too far apart to be simulated. */
 static int64_t period_of(const gt_job *job) {
   const bool has = gt_job_key_used("sync.period", gt_strategy_names[job->sync.strategy]);
   return has && job->sync.period <= GT_PLANNER_PERIOD_MAX ? job->sync.period : 1;
@@ -195,7 +194,8 @@ static gt_status exchange(gt_planner_pipeline *p) {
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Steps of a replica: a step takes train.batch samples, the last one of a pass what is left. */
+/* Returns the steps of a replica: each takes train.batch samples, the last one of an epoch the
+   rest. */
 static int64_t steps_of(const gt_planner_pipeline *p, size_t replica) {
   const gt_job_interval *until = &p->job->train.until;
   const double batch = p->job->train.batch,

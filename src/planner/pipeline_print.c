@@ -15,7 +15,7 @@
 #define WHOLE        .format = GT_COLUMN_WHOLE
 #define DIGITS       .format = GT_COLUMN_DIGITS, .digits = 4
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define AROUND       ((size_t)12) /* columns of a line of gt_pipe_text beside the drawing */
+#define AROUND       ((size_t)12) /* columns of a line of gt_pipe_text outside the drawing */
 #define DRAWN_MIN    ((size_t)20)
 
 static size_t nspans(const gt_planner_pipeline *p) {
@@ -27,7 +27,7 @@ static void print_and_close(FILE *to, gt_table *table) {
   gt_table_close(table);
 }
 
-/* The table as JSON; closes it. */
+/* Returns the table as JSON and closes it. */
 static json_t *json_of(gt_table *table) {
   json_t *list = gt_table_json(table);
   gt_table_close(table);
@@ -38,7 +38,7 @@ static void print_head(FILE *to, const gt_planner_pipeline *p) {
   const gt_pipe_layout *l = &p->pipe->layout;
   const size_t regions = l->nregions / p->nreplicas;
   char replicas[48] = "";
-  if (p->nreplicas > 1) snprintf(replicas, sizeof replicas, ", %zu copies", p->nreplicas);
+  if (p->nreplicas > 1) snprintf(replicas, sizeof replicas, ", %zu replicas", p->nreplicas);
   gt_print_wrapped(
       to, 2,
       "%s: %s, %zu parameters; %zu stages%s in %zu region%s%s, schedule %s; a step: %d samples, "
@@ -49,7 +49,7 @@ static void print_head(FILE *to, const gt_planner_pipeline *p) {
       l->micro_batches == 1 ? "" : "es", l->micro_samples);
 }
 
-/* Memory may allow other numbers to another replica. */
+/* The memory limit can allow each replica other numbers. */
 static void print_shapes(FILE *to, const gt_planner_pipeline *p) {
   char numbers[128];
   if (gt_pipe_job_shapes(p->pipe) > 1)
@@ -111,8 +111,8 @@ static void print_stages(FILE *to, const gt_planner_pipeline *p) {
   for (size_t k = 0; k < nspans(p); k++) add_span(t, p, k);
   print_and_close(to, t);
   gt_print_wrapped(to, 2,
-                   "of a micro-batch: what a stage sends to the next; F forward, B gradient of the "
-                   "input, W gradient of the weights, on its slowest worker\n");
+                   "per micro-batch: the message to the next stage; F forward, B gradient of the "
+                   "input, W gradient of the weights, on the slowest worker\n");
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static void print_stages(FILE *to, const gt_planner_pipeline *p) {
 #define MEGABYTES(name)                                                                            \
   { .title = name, .unit = "MB", DIGITS }
 
-/* A part of memory that no stage has is not shown. */
+/* Returns an empty cell for 0: a kind of memory that no stage has is not shown. */
 static gt_cell memory_cell(size_t bytes) {
   return bytes > 0 ? gt_cell_number((double)bytes) : (gt_cell){0};
 }
@@ -158,7 +158,7 @@ static void print_memory(FILE *to, const gt_planner_pipeline *p) {
     snprintf(allowed, sizeof allowed, "; pipeline.memory allows %.4g MB",
              MB * p->job->pipeline.memory_bytes);
   gt_print_wrapped(to, 2,
-                   "of a worker; tied: an embedding of another stage; slots: micro-batches in "
+                   "per worker; tied: an embedding of another stage; slots: micro-batches in "
                    "flight; passing: messages to other stages and from other regions%s\n",
                    allowed);
 }
@@ -206,7 +206,7 @@ static gt_table *schedules_of(const gt_planner_pipeline *p) {
       row[10] = gt_cell_whole((int64_t)s->memory);
     }
     gt_table_add(t, row, COUNT(row));
-    if (!s->fits) gt_table_note(t, "not possible: %s", s->why);
+    if (!s->fits) gt_table_note(t, "not feasible: %s", s->why);
   }
   return t;
 }
@@ -258,7 +258,7 @@ static void print_run(FILE *to, const gt_planner_pipeline *p) {
                    "the run: %" PRId64 " steps, %.4g s at %.4g samples/s, without evaluations and "
                    "checkpoints%s",
                    p->steps, p->wall_s, gt_planner_pipeline_rate(p),
-                   p->shape.assumed ? "; samples as regions[].samples says" : "");
+                   p->shape.assumed ? "; samples from regions[].samples" : "");
   if (p->prices.known)
     gt_print_wrapped(
         to, 2, "cost: %.4g USD%s: workers %.4g, servers %.4g, egress %.4g; %.4g machine hours",
@@ -267,7 +267,7 @@ static void print_run(FILE *to, const gt_planner_pipeline *p) {
   else
     fprintf(to, "cost: %.4g machine hours; no price is known\n", c->machine_hours);
   for (size_t i = 0; i < c->nmissing; i++)
-    gt_print_wrapped(to, 2, "not in it: the price of %s", c->missing[i]);
+    gt_print_wrapped(to, 2, "without the price of %s, which is not known", c->missing[i]);
 }
 
 /* ---- servers ------------------------------------------------------------------------------------
@@ -293,8 +293,8 @@ static gt_ps_need need_of(const gt_planner_pipeline *p, size_t region) {
   return gt_ps_need_of(p->pipe, region, &how);
 }
 
-/* Of the replica that is looked at.  With several replicas also what they exchange, and what the
-   lead holds at the end. */
+/* Returns the table of the current replica; with several replicas, also their exchange and the
+   memory of the lead's ending. */
 static gt_table *servers_of(const gt_planner_pipeline *p, const gt_column columns[SERVER_COLUMNS]) {
   gt_table *t = gt_table_create(columns, SERVER_COLUMNS);
   char name[GT_SHORT_NAME];
@@ -317,14 +317,13 @@ static void print_servers(FILE *to, const gt_planner_pipeline *p) {
   memcpy(columns, server_columns, sizeof columns);
   if (!several) columns[EXCHANGE].title = columns[ENDING].title = NULL;
   print_and_close(to, servers_of(p, columns));
-  gt_print_wrapped(
-      to, 2,
-      "of a parameter server; workers': its workers' memory that it reads and writes, counted "
-      "there, too%s\n",
-      several ? "; exchange: what the strategy keeps, what is sent to other copies, and what has "
-                "come and waits; ending: what the lead gets of the models at the end, when there "
-                "is no checkpoint"
-              : "");
+  gt_print_wrapped(to, 2,
+                   "per parameter server; workers': memory of its workers that it reads and "
+                   "writes, also counted there%s\n",
+                   several ? "; exchange: the strategy's arrays, messages to other replicas, and "
+                             "received messages that are pending; ending: the models that the lead "
+                             "receives at the end, if no checkpoint is written"
+                           : "");
 }
 
 /* ---- phases -------------------------------------------------------------------------------------
@@ -356,8 +355,8 @@ static void print_phases(FILE *to, const gt_planner_pipeline *p) {
   }
   print_and_close(to, t);
   gt_print_wrapped(to, 2,
-                   "of a step, mean of the first %zu: passes; bubble: nothing to do; transfer: "
-                   "waiting for what is on a link (docs/time-split.md)\n",
+                   "per step, mean of the first %zu: passes; bubble: no pass to compute; transfer: "
+                   "waiting for messages on links (docs/time-split.md)\n",
                    GT_PIPE_STEADY);
 }
 
@@ -375,7 +374,7 @@ static const char *regions_text(char *text, size_t size, const gt_planner_pipeli
 
 static void print_replica(FILE *to, const gt_planner_pipeline *p, size_t replica) {
   char regions[1024];
-  gt_print_wrapped(to, 2, "copy %zu: %s\n", replica + 1,
+  gt_print_wrapped(to, 2, "replica %zu: %s\n", replica + 1,
                    regions_text(regions, sizeof regions, p, replica));
 }
 
@@ -399,16 +398,17 @@ static void print_replicas(FILE *to, const gt_planner_pipeline *p) {
   }
   print_and_close(to, t);
   gt_print_wrapped(to, 2,
-                   "period: from step to step with what copies exchange (%s), simulated, mean of "
-                   "steps %lld to %lld; alone: without it",
+                   "period: from step to step, with the exchange between replicas (%s), simulated, "
+                   "mean of steps %lld to %lld; alone: without the exchange",
                    strategy, (long long)p->measured_from + 1, (long long)p->measured_to);
   if (gt_job_key_used("sync.period", strategy) && p->job->sync.period > GT_PLANNER_PERIOD_MAX)
-    fprintf(to, "exchanges every %lld steps are not in it\n", (long long)p->job->sync.period);
+    fprintf(to, "the period excludes the exchanges every %lld steps\n",
+            (long long)p->job->sync.period);
   if (p->job->pipeline.adapt != GT_ADAPT_NOTHING)
-    gt_print_wrapped(to, 2,
-                     "pipeline.adapt is %s: each copy follows its own links; these are the plans "
-                     "of the start",
-                     gt_adapt_names[p->job->pipeline.adapt]);
+    gt_print_wrapped(
+        to, 2,
+        "pipeline.adapt is %s: each replica adapts to its own links; these are the initial plans",
+        gt_adapt_names[p->job->pipeline.adapt]);
   fputc('\n', to);
 }
 

@@ -1,5 +1,5 @@
-/* Finds the pipeline of a job, checks it as a run would, and writes the job with it; says whether a
-   pipeline with fewer workers, or data parallelism over the regions, would be faster. */
+/* Finds the pipeline of a job, checks it as a run would, and writes the job with it.  Compares it
+   with pipelines of fewer workers and with data parallelism over the regions. */
 #include "pipeline_search.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 
 #include "geotrain/record_table.h"
 
-#define GAIN   1.05 /* of fewer workers: less is not worth a change of the job */
+#define GAIN   1.05 /* of fewer workers: a smaller gain is not worth a change of the job */
 #define EFFORT 0.2  /* of a search with fewer workers */
-#define MOST   32   /* workers; with more of them so many searches take too long */
+#define MOST   32   /* workers; with more, these searches take too long */
 #define STEPS  128  /* of a simulation of data parallelism */
 #define TEXT   ((size_t)96)
 #define PERIOD 8
@@ -19,9 +19,9 @@
 
 /* ---- fewer workers --------------------------------------------------------------------------- */
 
-/* The best so far, and one that is tried. */
+/* The best pipeline so far, and the one being tried. */
 typedef struct {
-  gt_pipe_search_problem problem; /* its regions that are left out have no workers */
+  gt_pipe_search_problem problem; /* excluded regions have no workers */
   gt_pipe_site *sites;            /* of the problem */
   size_t *best;                   /* workers of each region */
   double best_s;
@@ -42,7 +42,8 @@ static bool try_it(fewer *f) {
   return better;
 }
 
-/* Leaves out the region without which it is fastest.  false: none is. */
+/* Excludes the region without which the pipeline is fastest.  False: it is faster with every
+   region. */
 static bool leave_one(fewer *f) {
   const size_t n = f->problem.nsites;
   size_t worst = n;
@@ -57,7 +58,7 @@ static bool leave_one(fewer *f) {
   return worst < n;
 }
 
-/* Two may only help together: so each region alone. */
+/* Tries each region alone: excluding two regions can help where excluding either does not. */
 static void try_alone(fewer *f, const gt_pipe_site *sites) {
   for (size_t r = 0; r < f->problem.nsites; r++) {
     for (size_t i = 0; i < f->problem.nsites; i++)
@@ -87,15 +88,15 @@ void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *p
 
 /* ---- data parallelism ------------------------------------------------------------------------ */
 
-/* Each region has a copy of the model, its workers share the batch, and the regions exchange by a
-   strategy. */
+/* Each region has a replica of the model, its workers share the batch, and the regions exchange by
+   a strategy. */
 static const gt_planner_alternative known[] = {
     {.strategy = "ssgd"},
     {.strategy = "sma", .period = PERIOD},
     {.strategy = "asgd-ga", .period = PERIOD},
 };
 
-/* The job as given with these overrides, which replace its own; the caller closes it. */
+/* Loads the user's job with these overrides; the caller closes it. */
 static gt_status load(gt_job **out, const gt_planner_search *s, const char *const *more,
                       size_t nmore) {
   const gt_planner_options *o = &s->options;
@@ -116,12 +117,13 @@ static size_t workers_of(const gt_job *job) {
   return n;
 }
 
-/* compute.step is the time of train.batch samples, which are fewer here. */
+/* Scales compute.step, which is the time of train.batch samples: the alternative's batch is
+   smaller. */
 static void fit_step(gt_job_compute *c, const gt_planner_search *s) {
   c->step_s *= (double)s->batch / s->asked->train.batch;
 }
 
-/* Samples are no more than what the steps need: of data that regions might have. */
+/* Assumes that every region has enough samples for the steps. */
 static gt_status load_alternative(gt_job **out, const gt_planner_search *s,
                                   const gt_planner_alternative *alternative) {
   const size_t n = s->asked->nregions;
@@ -158,7 +160,7 @@ static gt_status load_alternative(gt_job **out, const gt_planner_search *s,
   return status;
 }
 
-/* ---- what it takes --------------------------------------------------------------------------- */
+/* ---- prediction ------------------------------------------------------------------------------ */
 
 static void take(gt_planner_alternative *alternative, const gt_planner_search *s,
                  const gt_sim_forecast *f) {
@@ -188,7 +190,7 @@ static gt_status simulate(gt_planner_alternative *alternative, const gt_planner_
   return status;
 }
 
-/* Bytes of a worker with the whole model. */
+/* Computes the bytes of a worker with the whole model. */
 static gt_status whole_bytes(const gt_planner_search *s, double *bytes) {
   gt_graph *graph = NULL;
   gt_graph_spec spec = gt_sim_shape_spec(&s->shape, s->asked);
@@ -217,7 +219,7 @@ static gt_status check_memory(gt_planner_alternative *alternative, const gt_plan
   return GT_OK;
 }
 
-/* A data set of the whole job can be shared out, unless shares say otherwise. */
+/* True if the region has data or can get a share of the job's data set. */
 static bool may_have_data(const gt_job *job, size_t region) {
   if (gt_job_reads(job, region)) return true;
   for (size_t r = 0; r < job->nregions; r++)
@@ -249,7 +251,7 @@ static gt_status find_alternative(gt_planner_search *s, gt_planner_alternative *
   return GT_OK;
 }
 
-/* Fills s->alternatives for a job of several regions.  job, shape and pipeline are set. */
+/* Fills s->alternatives for a job of several regions.  Requires job, shape and pipeline. */
 static gt_status find_alternatives(gt_planner_search *s) {
   const double share = (double)s->asked->train.batch / (double)workers_of(s->asked);
   if (s->asked->nregions < 2) return GT_OK;
@@ -263,7 +265,7 @@ static gt_status find_alternatives(gt_planner_search *s) {
   return GT_OK;
 }
 
-/* The alternative that is faster than the pipeline, the fastest of several; NULL: none is. */
+/* Returns the fastest alternative that is faster than the pipeline; NULL: none. */
 static const gt_planner_alternative *faster_alternative(const gt_planner_search *s) {
   const gt_planner_alternative *best = NULL;
   double fastest = gt_planner_pipeline_rate(s->pipeline);
@@ -277,7 +279,7 @@ static const gt_planner_alternative *faster_alternative(const gt_planner_search 
 
 /* ---- the pipeline ---------------------------------------------------------------------------- */
 
-/* The job with this pipeline, and its plan; after an error neither. */
+/* Loads the job with this pipeline and plans it; after an error, both are NULL. */
 static gt_status try_found(gt_planner_search *s, const gt_pipe_job_search *problem,
                            const gt_pipe_found *found) {
   char *sets[GT_PIPE_SETS];
@@ -291,7 +293,7 @@ static gt_status try_found(gt_planner_search *s, const gt_pipe_job_search *probl
   return status;
 }
 
-/* The first of the found ones that fits exactly: the search estimates memory. */
+/* Takes the first pipeline that fits exactly: the search only estimates memory. */
 static gt_status take_first(gt_planner_search *s, const gt_pipe_job_search *problem,
                             const gt_pipe_search_result *result) {
   gt_status status = GT_OK;
@@ -306,7 +308,7 @@ static gt_status take_first(gt_planner_search *s, const gt_pipe_job_search *prob
   return status;
 }
 
-/* The search knows no names. */
+/* Adds the job's name, which the search does not know. */
 static gt_status named(const gt_job *job, gt_status status) {
   char why[GT_ERROR_TEXT_MAX - 80];
   snprintf(why, sizeof why, "%s", gt_error_text());
@@ -380,7 +382,7 @@ static void print_stage(FILE *to, const gt_job_stage *stage) {
                    *last ? ", last: " : "", several ? "[" : "", last, several ? "]" : "");
 }
 
-/* With a unit if it reads back to the same number. */
+/* Prints a unit if the text reads back to the same number. */
 static void print_memory(FILE *to, double bytes) {
   char text[32];
   double back = 0;
@@ -432,12 +434,12 @@ static gt_table *alternatives_of(const gt_planner_search *s) {
                   gt_cell_text(alternative->possible ? NULL : alternative->why),
                   gt_cell_number(alternative->possible ? alternative->samples_per_s : NAN),
                   gt_cell_number(alternative->possible ? alternative->batch_bytes : NAN)));
-    if (!alternative->possible) gt_table_note(t, "not possible: %s", alternative->why);
+    if (!alternative->possible) gt_table_note(t, "not feasible: %s", alternative->why);
   }
   return t;
 }
 
-/* The options with which the job trains by this alternative; compute.step is the time of
+/* Prints the options that train the job by this alternative. compute.step is the time of
    train.batch samples. */
 static void print_sets(FILE *to, const gt_planner_search *s,
                        const gt_planner_alternative *alternative) {
@@ -475,12 +477,12 @@ static void print_alternatives(FILE *to, const gt_planner_search *s) {
     fprintf(to, "the pipeline is the fastest of these\n\n");
     return;
   }
-  gt_print_wrapped(to, 2, "%s, is faster than the pipeline: %.2f times its rate; to take it:",
+  gt_print_wrapped(to, 2, "%s, is faster than the pipeline: %.2f times its rate; to use it:",
                    label_of(label, alternative), alternative->samples_per_s / rate);
   print_sets(to, s, alternative);
 }
 
-/* The job has its regions and ranks, so this is not done. */
+/* Only recommended: the job's regions and ranks are fixed. */
 static void print_fewer(FILE *to, const gt_planner_search *s) {
   char list[512] = "";
   if (s->fewer_per_s <= 0) return;
@@ -489,8 +491,8 @@ static void print_fewer(FILE *to, const gt_planner_search *s) {
       at += (size_t)snprintf(list + at, sizeof list - at, "%s%zu in %s", at ? ", " : "",
                              s->fewer[r], s->asked->regions[r].name);
   gt_print_wrapped(to, 2,
-                   "with fewer workers a pipeline would be faster: %.4g samples/s with %s; change "
-                   "the job's regions for it\n",
+                   "a pipeline with fewer workers would be faster: %.4g samples/s with %s; to use "
+                   "it, change the job's regions\n",
                    s->fewer_per_s, list);
 }
 
@@ -500,7 +502,7 @@ void gt_planner_search_print(FILE *to, const gt_planner_search *search, size_t c
   print_section(to, search->job);
   if (search->by_fleet)
     gt_print_wrapped(to, 2,
-                     "found with the times and powers of the profile's fleet; what follows takes "
+                     "found with times and powers of the profile's fleet; the figures below use "
                      "those of compute\n");
   print_fewer(to, search);
   print_alternatives(to, search);

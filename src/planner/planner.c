@@ -1,5 +1,5 @@
-/* Makes a plan: the job, its prices, the pools from which sets are chosen, the candidates, a set
-   for each, the choice, and notes about its figures: what is assumed, unknown, or not predicted. */
+/* Makes a plan: the job, its prices, the pools of devices, the candidates with a set each, the
+   choice, and notes on the figures: assumptions, unknown values, limits of the prediction. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,7 +8,8 @@
 #include "geotrain/ps_work_time.h"
 #include "internal.h"
 
-/* per simulation, divided by the number of candidates: all simulations together take seconds */
+/* per simulation, divided by the number of candidates, so that all simulations together take
+   seconds */
 #define EVENTS     3000000
 #define EVENTS_MIN 200000
 #define SETS_MOST  100000
@@ -17,7 +18,7 @@
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Workers with individual descriptions cannot be selected from. */
+/* True if the region keeps its workers: they are described one by one, or without devices. */
 static bool is_fixed(const gt_job_region *r) {
   return r->ndevices == 0 || r->nspeeds > 0 || r->nmeasured > 0;
 }
@@ -36,7 +37,7 @@ static gt_status check_devices(const gt_job *job, size_t region) {
   if (devices == 0)
     return GT_FAIL(
         GT_ERR_JOB,
-        "%s: regions.%zu (%s) has no device, every count of its devices is 0; expected one device",
+        "%s: regions.%zu (%s) has no device: all counts are 0; expected at least one device",
         job->name, region, r->name);
   if (r->ranks_min > devices)
     return GT_FAIL(GT_ERR_JOB,
@@ -108,8 +109,8 @@ static bool is_better(const gt_planner *p, const gt_planner_candidate *a,
   return false;
 }
 
-/* The candidate with the least `first` (ties: `second`, then bytes on the WAN, then the order)
-   among those that fit, or among all; ncandidates: there is none. */
+/* Returns the candidate with the least `first` (ties: `second`, then bytes on the WAN, then the
+   order) among those that fit, or among all; ncandidates: none. */
 static size_t least(const gt_planner *p, value_of first, value_of second, bool all) {
   size_t best = p->ncandidates;
   for (size_t i = 0; i < p->ncandidates; i++) {
@@ -120,21 +121,19 @@ static size_t least(const gt_planner *p, value_of first, value_of second, bool a
   return best;
 }
 
-/* No candidate fits: reports why the closest one does not. */
+/* Reports why the closest candidate does not fit. */
 static gt_status none_fits(const gt_planner *p) {
   bool by_cost = p->job->plan.deadline_s <= 0 && p->job->plan.budget > 0;
   const gt_planner_candidate *c =
       &p->candidates[least(p, by_cost ? cost_of : time_of, by_cost ? time_of : cost_of, true)];
   if (p->ncandidates == 1)
-    return GT_FAIL(GT_ERR_JOB, "%s: no plan is possible with %s: %s", p->job->name, c->label,
-                   c->why);
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: no plan is possible with any of %zu candidates; with the %s of them, %s: %s",
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is not feasible: %s", p->job->name, c->label, c->why);
+  return GT_FAIL(GT_ERR_JOB, "%s: none of %zu candidates is feasible; the %s one is %s: %s",
                  p->job->name, p->ncandidates, by_cost ? "cheapest" : "fastest", c->label, c->why);
 }
 
-/* Slurm sends the stop signal signal_before ahead of its time limit; the limit must leave that time
-   after the run. */
+/* Returns the time limit.  Slurm sends the stop signal signal_before ahead of it, so that it
+   includes that time after the run. */
 static double slurm_time(const gt_planner *p) {
   const gt_job *job = p->job;
   double s = job->plan.start_s +
@@ -158,7 +157,7 @@ gt_status gt_planner_choose(gt_planner *p) {
 /* ---- notes ------------------------------------------------------------------------------------
    */
 
-/* Adds a sentence after the table. */
+/* Adds a sentence to the notes. */
 __attribute__((format(printf, 2, 3))) static void note(gt_planner *p, const char *format, ...) {
   char text[1024];
   va_list list;
@@ -173,19 +172,18 @@ static void note_prices(gt_planner *p) {
   char list[512] = "";
   size_t at = 0, shown = 0;
   if (!p->prices.known)
-    note(p, "no price is known (regions[].place, price, ps_price, devices[].price): machine hours "
-            "stand for cost");
+    note(p, "no price is known (regions[].place, price, ps_price, devices[].price): cost is in "
+            "machine hours");
   for (; shown < p->prices.nmissing && shown < 8 && at < sizeof list - 80; shown++)
     at += (size_t)snprintf(list + at, sizeof list - at, "%s%.60s", shown ? ", " : "",
                            p->prices.missing[shown]);
   if (shown > 0)
-    note(p, "prices that are not known count as 0: %s%s", list,
+    note(p, "unknown prices count as 0: %s%s", list,
          shown < p->prices.nmissing ? ", and others" : "");
   for (size_t r = 0; r < p->prices.nregions; r++)
     if (p->prices.regions[r].has_place) {
       note(p, "cost is rates times use, not a bill; rates of places are those of %s",
-           p->job->plan.catalogue ? p->job->plan.catalogue
-                                  : "the catalogue that geotrain comes with");
+           p->job->plan.catalogue ? p->job->plan.catalogue : "geotrain's own catalogue");
       return;
     }
 }
@@ -200,8 +198,7 @@ static void note_samples(gt_planner *p) {
   const gt_planner_candidate *c = &p->candidates[p->choice];
   int64_t all = c->everything.at[GT_PLANNER_EXPECTED].samples, set = expected(c)->samples;
   if (p->shape.assumed)
-    note(p, "no data set is at hand: regions hold what regions[].samples say, and nothing is "
-            "evaluated");
+    note(p, "no data set found: samples are those of regions[].samples, and nothing is evaluated");
   if (p->job->sync.local == GT_LOCAL_SYNC && p->job->train.until.steps > 0 && !c->whole)
     note(p,
          "until steps: fewer workers make more steps, for as many samples: %" PRId64
@@ -213,15 +210,15 @@ static void note_part(gt_planner *p) {
   const gt_planner_outcome *o = expected(&p->candidates[p->choice]);
   if (o->part < 1)
     note(p,
-         "%.2g of the training was simulated and the rest follows from it; the expected time may "
-         "be off by %.2g s for that%s%s",
+         "%.2g of the training was simulated and the rest extrapolated; error of the expected "
+         "time: up to %.2g s%s%s",
          o->part, o->error_s, o->why != GT_SIM_KNOWN ? ": " : "", gt_sim_doubt_text(o->why));
 }
 
 static void note_links(gt_planner *p) {
   for (size_t i = 0; i < p->job->wan.nlinks; i++)
     if (p->job->wan.links[i].trace) {
-      note(p, "links with a trace are as the trace says in every case");
+      note(p, "links with a trace have its rates in all three cases");
       return;
     }
 }
@@ -248,14 +245,14 @@ static void note_sets(gt_planner *p) {
       note(p, "%s keeps its ranks: compute describes its workers one by one", job->regions[r].name);
     if (c->wan_bound[r] && !p->pools[r].fixed && !c->whole)
       note(p,
-           "%s: everything everywhere would wait for the WAN there, so that a set beyond the WAN's "
-           "pace gains nothing",
+           "%s: with all its devices it would wait for the WAN; devices beyond the WAN's pace gain "
+           "nothing",
            job->regions[r].name);
   }
   if (c->adjusted > 0)
     note(p,
-         "%d smaller set%s, good enough by the planner's model, missed in simulation; the one "
-         "shown holds",
+         "%d smaller set%s met the limits in the planner's model, but not in simulation; the one "
+         "shown does",
          c->adjusted, c->adjusted == 1 ? "" : "s");
   note_gap(p, c);
 }
@@ -276,8 +273,8 @@ static void note_assumed(gt_planner *p) {
     for (size_t d = 0; d < region->ndevices; d++)
       machine |= region->devices[d].price < 0 && region->price < 0 && prices->devices[d].usd >= 0;
     if (!machine) continue;
-    note(p, "* devices without a price of their own are paid for as the catalogue's machine of "
-            "their place");
+    note(p,
+         "* devices without their own price have that of the catalogue's machine at their place");
     return;
   }
 }

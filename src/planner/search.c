@@ -1,10 +1,10 @@
-/* Finds a candidate's set of devices.  Everything everywhere is simulated; this gives the real
-   paces of the regions and of the WAN.  The rule of elastic scheduling (plan.h) proposes a set,
-   which is simulated, too.  If it exceeds a limit, the paces are corrected by the simulation and
+/* Finds a candidate's set of devices.  Everything everywhere is simulated first, which gives the
+   real paces of the regions and of the WAN.  The rule of elastic scheduling (plan.h) proposes a
+   set, which is simulated too.  If the set exceeds a limit, the simulation corrects the paces and
    the rule is applied again.  The rule ignores billing steps, minimum times, and egress that
-   depends on the set. So further sets are simulated and judged by their real cost: those near the
-   best one, all of them if possible, and never those that cannot be better.  The lower bound over
-   all sets says how far from the best the plan can be. */
+   depends on the set; therefore further sets near the best one are simulated and compared by their
+   real cost.  All sets are simulated if possible, except those that cannot be better.  The lower
+   bound over all sets tells how far the plan is from the best one at most. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,18 +13,18 @@
 #include "search.h"
 
 #define TRIES 6 /* number of the rule's sets that correct the paces */
-/* if its workers wait for the WAN for more than this share, the WAN sets the region's pace */
+/* the WAN sets a region's pace if its workers wait for the WAN for more than this share */
 #define WAN_HOLDS 0.05
 /* budget for the search for a candidate, in simulations of max_events each */
 #define WORK       5
-#define COARSE     16    /* for longer runs sets are compared with this many times fewer events */
+#define COARSE     16    /* long runs compare sets with this many times fewer events */
 #define COARSE_MIN 50000 /* but with at least this many events */
 
 typedef gt_planner_set_search search;
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
-/* The samples/s of a worker in the run. */
+/* Returns a worker's samples/s in the run. */
 static double worker_power(const gt_job *job, size_t region, size_t worker) {
   const gt_job_region *r = &job->regions[region];
   gt_job_compute c = gt_job_compute_of(job, region);
@@ -34,8 +34,8 @@ static double worker_power(const gt_job *job, size_t region, size_t worker) {
   return rate * c.speed * share * gt_job_worker_share(job, region, worker);
 }
 
-/* The power of the one device that represents all workers of a region with fixed ranks: the slowest
-   (`sync`) or the mean. */
+/* Returns the power of the one device that represents all workers of a region with fixed ranks: the
+   slowest (`sync`) or the mean. */
 static double fixed_power(const gt_job *job, size_t region) {
   double sum = 0, least = INFINITY;
   const size_t workers = gt_job_workers(job, region);
@@ -47,13 +47,13 @@ static double fixed_power(const gt_job *job, size_t region) {
   return job->sync.local == GT_LOCAL_SYNC ? least : sum / (double)workers;
 }
 
-/* A region that only aggregates: one worker that costs nothing and finishes at once, so that it
-   never holds others up. */
+/* Returns the device of a region that only aggregates: one worker that costs nothing and finishes
+   at once, so that no region waits for it. */
 static gt_plan_device no_worker(void) {
   return (gt_plan_device){1, 1e30, 0};
 }
 
-/* If no price is known, every rank has the same price. */
+/* Returns the price; every rank has the same if no price is known. */
 static double price_of(const gt_planner *p, gt_job_price price) {
   if (!p->prices.known) return 1;
   return price.usd > 0 ? price.usd : 0;
@@ -86,7 +86,8 @@ static void fill_region(search *s, size_t r) {
                          price_of(p, p->prices.regions[r].devices[d])};
   for (size_t d = 0; d < pool->n; d++) {
     gt_plan_device *device = &s->devices[pool->first + d];
-    if (device->count == 0 && device->power <= 0) device->power = 1; /* nothing can use it */
+    if (device->count == 0 && device->power <= 0)
+      device->power = 1; /* the problem requires power > 0 */
     s->power[pool->first + d] = device->power;
   }
   s->pace[r] = 1;
@@ -117,7 +118,7 @@ static void open_search(search *s, const gt_planner *p, gt_planner_candidate *c)
       .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
 }
 
-/* The workers of all regions with everything everywhere. */
+/* Returns the number of workers of all regions with everything everywhere. */
 static double all_workers(const search *s) {
   double workers = 0;
   for (size_t r = 0; r < s->problem.nregions; r++)
@@ -125,8 +126,8 @@ static double all_workers(const search *s) {
   return workers;
 }
 
-/* The problem has one period, in steps: a pass is as many steps as a region has workers on average
-   with everything everywhere. */
+/* Converts the period from passes into steps, one for the problem: a pass is the mean number of
+   workers of a region with everything everywhere. */
 static void steps_of_passes(search *s) {
   gt_plan_problem *problem = &s->problem;
   if (s->p->job->sync.period_unit != GT_PERIOD_PASS || problem->local_sync) return;
@@ -134,8 +135,8 @@ static void steps_of_passes(search *s) {
   if (s->c->period > 0) problem->period = llround(fmin((double)s->c->period * pass, 1e15));
 }
 
-/* For the problem, steps of all workers are converted into samples: fewer workers make more steps.
-   The rule sizes each region for the same number of samples, the average. */
+/* Converts steps of all workers into samples, because fewer workers make more steps.  The rule
+   sizes each region for the same number of samples, the mean. */
 static void equal_samples(search *s) {
   gt_plan_problem *problem = &s->problem;
   if (!problem->local_sync || problem->steps == 0) return;
@@ -171,7 +172,7 @@ static double step_by_power(const search *s, size_t r, const int64_t *counts) {
   return (double)s->problem.batch / (s->problem.local_sync ? least : sum);
 }
 
-/* The share of their power that the region's devices reach in this run, without the WAN. */
+/* Returns the share of their power that the region's devices reach in this run, without the WAN. */
 static double pace_in(const search *s, size_t r, const gt_planner_set *set) {
   const gt_region_result *seen = &set->forecast.regions[r];
   double own_s =
@@ -188,7 +189,7 @@ static void set_powers(search *s) {
   }
 }
 
-/* The time of an exchange for which the problem's time of this set equals the simulated one. */
+/* Returns the exchange time with which the problem's time of this set equals the simulated one. */
 static double exchange_in(search *s, const gt_planner_set *set) {
   s->problem.exchange_s = 0;
   double without = gt_plan_time(&s->problem, set->counts);
@@ -197,8 +198,8 @@ static double exchange_in(search *s, const gt_planner_set *set) {
   return exchanges > 0 ? fmax(0, (set->at[GT_PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
 }
 
-/* A region's own work with everything everywhere at the full power of its devices: per round of
-   steps, or without a barrier for all steps. */
+/* Returns a region's own work with everything everywhere at full power: per round, or without a
+   barrier for all steps. */
 static double own_work(const search *s, size_t r) {
   const gt_planner_set *all = &s->c->everything;
   return step_by_power(s, r, all->counts) *
@@ -213,7 +214,7 @@ static void find_floors(search *s) {
     s->floor[r] = fmin(own_work(s, r) / longest, s->pace[r]);
 }
 
-/* A worker's time in training, including the time it waits for the WAN. */
+/* Returns a worker's time in training, including its waits for the WAN. */
 static double busy(const gt_region_result *seen) {
   return seen->compute_s + seen->local_wait_s + seen->wan_wait_s;
 }
@@ -223,7 +224,7 @@ static bool waits(const gt_region_result *seen) {
 }
 
 /* Sets the paces from everything everywhere.  Without a barrier, a region that waits for the WAN
-   makes its steps at the WAN's pace, whatever its devices. */
+   makes its steps at the WAN's pace with any devices. */
 static void learn(search *s) {
   gt_planner_set *all = &s->c->everything;
   for (size_t r = 0; r < s->problem.nregions; r++) {
@@ -239,8 +240,8 @@ static void learn(search *s) {
   s->whole_s = gt_plan_time(&s->problem, all->counts);
 }
 
-/* Sets of fewer workers make more steps if workers are in step, and may wait for the WAN where
-   everything everywhere did not.  The pace is limited so that the set can still be fast enough. */
+/* Limits the pace so that the set can still be fast enough.  With workers in step, sets of fewer
+   workers make more steps, and can wait for the WAN where everything everywhere did not. */
 static void learn_wan(search *s, size_t r) {
   const gt_region_result *seen = &s->c->set.forecast.regions[r],
                          *all = &s->c->everything.forecast.regions[r];
@@ -256,9 +257,9 @@ static bool is_smaller(const search *s, size_t r) {
   return memcmp(s->c->set.counts + pool->first, s->c->everything.counts + pool->first, bytes) != 0;
 }
 
-/* The set was too slow by `over` (1: too expensive): sets smaller than everything reach less than
-   assumed.  Each correction is stronger than the last, because the cause may act in steps (workers
-   that wait for the end of a period). */
+/* Corrects the paces after a set that was too slow by `over` (1: too expensive): smaller sets reach
+   less than assumed.  Each correction is stronger than the last, because the cause can act in steps
+   (workers that wait for the end of a period). */
 static void learn_more(search *s, double over, int tried) {
   for (size_t r = 0; r < s->problem.nregions; r++) {
     learn_wan(s, r);
@@ -271,8 +272,8 @@ static void learn_more(search *s, double over, int tried) {
 
 /* ---- the rule's sets ------------------------------------------------------------------------- */
 
-/* Simulates the rule's set that is predicted to be best; *more: it exceeds a limit, and with
-   corrected paces another may be better. */
+/* Simulates the rule's set with the best prediction.  *more: it exceeds a limit, and a set with
+   corrected paces may be better. */
 static gt_status try_rule(search *s, int tried, bool *more) {
   gt_planner_set *set = &s->c->set;
   gt_planner_verdict predicted, best = gt_planner_best(s), found;
@@ -290,8 +291,8 @@ static gt_status try_rule(search *s, int tried, bool *more) {
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* Simulates the best sets again, as finely as for the plan's figures, then a safe one: takes the
-   first that fits, unless a known one is better. */
+/* Simulates the best sets again with the plan's precision, then a safe one.  Takes the first that
+   fits, unless a known set is better. */
 static gt_status confirm(search *s) {
   size_t n = s->nkept, width = s->p->ncounts, bytes = width * sizeof *s->kept;
   int64_t *kept = s->kept;
@@ -318,8 +319,7 @@ static gt_status confirm(search *s) {
   return status;
 }
 
-/* Faster machines may make a simulated run slightly slower, and the reverse: orders the low and the
-   high time. */
+/* Orders the low and the high time: faster machines can make a simulated run slightly slower. */
 static void sort_times(gt_planner_set *set) {
   const gt_figures *expected = &set->at[GT_PLANNER_EXPECTED].figures;
   gt_figures *low = &set->at[GT_PLANNER_LOW].figures, *high = &set->at[GT_PLANNER_HIGH].figures;
@@ -341,8 +341,8 @@ static void set_gap(search *s, double least) {
   if (c->exact) c->gap = 0;
 }
 
-/* If nothing is asked for, the limit is the time of everything everywhere.  Coarse times are
-   compared with its coarse time. */
+/* Simulates everything everywhere.  Without deadline and budget, its time is the limit; coarse
+   times are compared with its coarse time. */
 static gt_status try_everything(search *s) {
   GT_TRY(gt_planner_try(s, s->c->everything.counts));
   if (!gt_planner_asked(s->p))
@@ -381,7 +381,7 @@ static void settle(const search *s) {
   memcpy(c->set.counts, s->kept, bytes);
 }
 
-/* After everything everywhere is simulated. */
+/* Starts the search, after everything everywhere is simulated. */
 static gt_status begin(search *s) {
   const gt_planner *p = s->p;
   const gt_planner_set *all = &s->c->everything;

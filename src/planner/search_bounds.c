@@ -1,7 +1,7 @@
 /* Lower bounds for sets.  Time: a region's batches at the full power of its devices, or the traffic
-   of the fewest steps over the busiest link; nothing else takes time.  Cost: the machines for that
-   time, and the egress of the fewest steps.  Whatever a simulation adds (servers, waiting,
-   evaluations, checkpoints) makes a set slower and more expensive. */
+   of the fewest steps over the busiest link.  Cost: the machines for that time, and the egress of
+   the fewest steps.  The rest of a simulation (servers, waiting, evaluations, checkpoints) only
+   makes a set slower and more expensive. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "geotrain/sync.h"
 #include "search.h"
 
-#define VARIATION 0.1  /* with varying steps, lower bound of a step relative to the mean step */
+#define VARIATION 0.1  /* lower bound of a step with varying steps, relative to the mean step */
 #define FREE      1e30 /* samples/s: computing takes no time */
 #define BELIEVED  1e-6 /* relative tolerance: simulated times are whole nanoseconds */
 #define PARTLY    0.99 /* factor for bytes extrapolated from a part of a run */
@@ -59,7 +59,7 @@ double gt_planner_machines(const gt_planner_set_search *s, const int64_t *counts
 /* The work of a region. */
 typedef struct {
   double batches, samples;
-  /* `sync`: number of steps in which the slowest device may have a short batch, or none */
+  /* `sync`: number of steps in which the slowest device has a short batch or none */
   double cut;
 } task;
 
@@ -67,13 +67,13 @@ static bool is_sync(const gt_planner_set_search *s) {
   return s->p->job->sync.local == GT_LOCAL_SYNC;
 }
 
-/* The last batch of an epoch may be short. */
+/* Returns the samples of these batches; the last batch of an epoch can be short. */
 static double samples_in(const gt_order *order, double batches) {
   double each = (double)gt_order_batches_per_epoch(order), epochs = floor(batches / each);
   return epochs * (double)order->n + (batches - epochs * each) * (double)order->batch;
 }
 
-/* steps: of the region, used if the job trains until a number of steps. */
+/* Returns the work of a region. steps: of the region, if the job trains until a number of steps. */
 static task task_of(const gt_planner_set_search *s, size_t r, int64_t ranks, double steps) {
   const gt_job_interval *until = &s->p->job->train.until;
   gt_order order = {.seed = s->p->job->seed,
@@ -97,7 +97,7 @@ static double variation(const gt_planner_set_search *s) {
   return s->p->job->compute_variation > 0 ? VARIATION : 1;
 }
 
-/* Time for `ranks` ranks, the slowest of which has this power. */
+/* Returns the time for `ranks` ranks, the slowest of which has this power. */
 static double slowest_s(const gt_planner_set_search *s, const task *t, int64_t ranks,
                         double power) {
   return fmax(0, ceil(t->batches / (double)ranks) - t->cut) * (double)s->p->job->train.batch /
@@ -120,8 +120,8 @@ static double region_s(const gt_planner_set_search *s, size_t r, const int64_t *
   return fmax(shared_s, is_sync(s) ? slowest_s(s, &t, ranks, slowest) : 0);
 }
 
-/* With `sync` the number of steps is inversely proportional to the number of workers, relative to
-   everything everywhere. */
+/* Returns the steps of a set.  With `sync` they are inversely proportional to the number of
+   workers. */
 static double steps_of(const gt_planner_set_search *s, const int64_t *counts) {
   double all = 0, set = 0, steps = (double)s->p->job->train.until.steps * s->c->factor;
   if (!is_sync(s)) return ceil(steps - 1e-9);
@@ -169,8 +169,8 @@ bool gt_planner_belies(const gt_planner_set_search *s, const gt_planner_set *set
 
 /* ---- all sets -------------------------------------------------------------------------------- */
 
-/* A power for the problem, which ignores short batches, such that its time is no longer than the
-   region's. */
+/* Returns a power with which the problem, which ignores short batches, takes no longer than the
+   region. */
 static double problem_power(const gt_planner_set_search *s, size_t r, double power) {
   const gt_plan_region *region = &s->least.regions[r];
   double batch = (double)s->p->job->train.batch, most = 1;
@@ -186,14 +186,14 @@ static double problem_power(const gt_planner_set_search *s, size_t r, double pow
   return power * most / variation(s);
 }
 
-/* A lower bound for the rate (USD per hour, machines only) of the sets that take no longer than
-   time_s; INFINITY: there is none. */
+/* Returns a lower bound for the rate (USD per hour, machines only) of sets that take at most
+   time_s; INFINITY: none does. */
 static double rate_within(const gt_planner_set_search *s, double time_s) {
   double rate;
   return gt_plan_elastic(&s->least, time_s, s->next, &rate) ? rate : INFINITY;
 }
 
-/* A lower bound for the billed hours of a run of time_s. */
+/* Returns a lower bound for the billed hours of a run of time_s. */
 static double billed_hours(const gt_planner_set_search *s, double time_s) {
   double min_s = INFINITY;
   for (size_t r = 0; r < s->p->job->nregions; r++)
@@ -202,7 +202,7 @@ static double billed_hours(const gt_planner_set_search *s, double time_s) {
   return gt_plan_billed(s->p->job->plan.start_s + time_s, &billing) / 3600;
 }
 
-/* The end of interval k.  Intervals are billing steps if these are few, else they grow
+/* Returns the end of interval k.  Intervals are billing steps if these are few, otherwise they grow
    geometrically. */
 static double piece_end(const gt_planner_set_search *s, double from_s, double to_s, int k) {
   double step_s = s->p->job->plan.billing_s, start_s = s->p->job->plan.start_s,
@@ -211,8 +211,8 @@ static double piece_end(const gt_planner_set_search *s, double from_s, double to
   return k + 1 == PIECES ? to_s : from_s * pow(to_s / from_s, (k + 1.0) / PIECES);
 }
 
-/* The lower bound over all intervals: each pays for its start and needs devices that reach its
-   end. */
+/* Returns the lower bound over all intervals: each pays for its start and requires devices that
+   reach its end. */
 static double least_within(const gt_planner_set_search *s, double from_s, double to_s) {
   double least = INFINITY, begin_s = from_s;
   for (int k = 0; k < PIECES && begin_s < to_s; k++) {
@@ -228,8 +228,8 @@ static double least_within(const gt_planner_set_search *s, double from_s, double
   return least;
 }
 
-/* The slowest useful time: sets that take longer exceed a limit, or cost too much even at the
-   lowest rate. */
+/* Returns the slowest useful time: slower sets exceed a limit, or cost too much even at the lowest
+   rate. */
 static double slowest_of_use(const gt_planner_set_search *s) {
   double rate = rate_within(s, NEVER_S), best = gt_planner_best(s).first;
   double hours =
@@ -249,10 +249,10 @@ double gt_planner_least_of_all(const gt_planner_set_search *s) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Bytes from region to region that every set sends: no set makes fewer steps than everything
-   everywhere, whose regions have the most workers, and every set sends all its updates.  A model
-   (`ama`) that has not left yet is replaced by the next one, and with sync.central fewer workers
-   send fewer messages in a step, so no number is certain: 0.  The caller frees them. */
+/* Returns the bytes from region to region that every set sends.  No set makes fewer steps than
+   everything everywhere, whose regions have the most workers, and every set sends all its updates.
+   The bound is 0 for models (`ama`), which replace pending ones, and with sync.central, where fewer
+   workers send fewer messages per step.  The caller frees them. */
 static double *least_bytes(const gt_planner_set_search *s) {
   const gt_sim_forecast *all = &s->c->everything.forecast;
   const gt_sync_ops *ops = gt_sync_of(s->c->strategy);
@@ -273,12 +273,13 @@ static double egress_of(const gt_planner_set_search *s, const double *bytes) {
   return usd;
 }
 
-/* The time that the bytes take on a link, in seconds; 0 with a trace, which gives no bound. */
+/* Returns the seconds that the bytes take on a link; 0 with a trace, which gives no bound. */
 static double passing_s(const gt_link_spec *link, double bytes) {
   return link->bandwidth_bps > 0 && !link->trace ? 8 * bytes / link->bandwidth_bps : 0;
 }
 
-/* No run ends before the busiest link, or the busiest region's access, has carried all bytes. */
+/* Sets the bound of the WAN: a run ends after the busiest link, and the busiest region's access,
+   has carried all bytes. */
 static gt_status find_wan(gt_planner_set_search *s, const double *bytes) {
   size_t n = s->p->job->nregions;
   gt_links *links = NULL;

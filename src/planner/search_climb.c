@@ -44,7 +44,7 @@ double gt_planner_number_of_sets(const gt_planner_set_search *s) {
   return sets;
 }
 
-/* The set with this number, from 0 on; it need not be an allowed set. */
+/* Writes the set with this number, from 0 on; the set can be infeasible. */
 static void set_of(const gt_planner_set_search *s, size_t number, int64_t *counts) {
   for (size_t r = 0; r < s->p->job->nregions; r++) {
     const gt_planner_pool *pool = &s->p->pools[r];
@@ -58,7 +58,8 @@ static void set_of(const gt_planner_set_search *s, size_t number, int64_t *count
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-/* The workers whose steps decide what the region sends: its own; all, if it only aggregates. */
+/* Returns the number of workers whose steps decide what the region sends: its own, or all if it
+   only aggregates. */
 static double workers_of(const gt_planner_set_search *s, size_t r, const int64_t *counts) {
   double sum = 0;
   for (size_t i = 0; i < s->p->job->nregions; i++)
@@ -67,7 +68,7 @@ static double workers_of(const gt_planner_set_search *s, size_t r, const int64_t
   return sum;
 }
 
-/* With `local: sync` more workers make fewer steps and send less. */
+/* Returns the egress cost.  With `local: sync` more workers make fewer steps and send less. */
 static double egress_of(const gt_planner_set_search *s, const int64_t *counts) {
   double usd = 0;
   bool sync = s->problem.local_sync;
@@ -113,7 +114,7 @@ static int by_verdict(const void *x, const void *y) {
   return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 
-/* Sorted by prediction; the caller frees it. */
+/* Returns the entries sorted by prediction; the caller frees them. */
 static entry *in_order(const gt_planner_set_search *s, const gt_planner_list *list) {
   entry *entries = GT_NEW_ARRAY(entry, list->n + 1);
   for (size_t i = 0; i < list->n; i++)
@@ -127,7 +128,7 @@ static bool promises(const gt_planner_verdict *v, const gt_planner_verdict *best
   return v->first <= best->first * loose;
 }
 
-/* Simulates until one is better than the best, or until no other is predicted to be within `loose`
+/* Simulates until a set is better than the best, or until the remaining predictions exceed `loose`
    times the best. */
 static gt_status try_list(gt_planner_set_search *s, const gt_planner_list *list, double loose,
                           bool *better) {
@@ -188,7 +189,7 @@ static size_t add_moves(move *moves, size_t first, size_t last, size_t types) {
   return n;
 }
 
-/* The caller frees them. */
+/* Returns all moves; the caller frees them. */
 static move *all_moves(const gt_planner_set_search *s, size_t *n) {
   size_t nregions = s->p->job->nregions, room = 0, most = 0;
   for (size_t r = 0; r < nregions; r++) {
@@ -207,7 +208,7 @@ static void set_next(gt_planner_set_search *s, const int64_t *from, const move *
   apply(s, m, s->next);
 }
 
-/* If there are more moves than can be paired, the best single moves come first. */
+/* Sorts the best single moves first, if not all moves can be paired. */
 static void sort_moves(gt_planner_set_search *s, const int64_t *from, move *moves, size_t n) {
   entry *entries = GT_NEW_ARRAY(entry, n);
   move *sorted = GT_NEW_ARRAY(move, n);
@@ -274,8 +275,8 @@ static void add_rule(gt_planner_set_search *s, gt_planner_list *list,
   if (gt_plan_elastic(problem, limit_s, s->next, &rate)) add(s, list, s->next);
 }
 
-/* Adds the sets for times between that of the fastest set and that of the cheapest one, which is
-   returned. */
+/* Adds the sets for times between those of the fastest and the cheapest set.  Returns the
+   latter. */
 static double add_times(gt_planner_set_search *s, gt_planner_list *list,
                         const gt_plan_problem *problem, int times) {
   double rate, fast_s = gt_plan_fastest(problem, s->next);
@@ -289,8 +290,8 @@ static double add_times(gt_planner_set_search *s, gt_planner_list *list,
   return slow_s;
 }
 
-/* `sync`: adds the sets without devices slower than a limit, for several limits.  The others wait
-   for the slowest in every step, and with a barrier in every round. */
+/* `sync`: adds the sets without devices below a power limit, for several limits.  All workers wait
+   for the slowest one in every step, and with a barrier all regions in every round. */
 static void add_faster(gt_planner_set_search *s, gt_planner_list *list,
                        const gt_plan_problem *problem) {
   size_t n = problem->nregions;
@@ -321,9 +322,9 @@ static void add_faster(gt_planner_set_search *s, gt_planner_list *list,
   gt_free(regions);
 }
 
-/* Adds the rule's sets for the limits of the run, for other times, and for those just before a
-   billing step ends, by the expected or by the high time.  With a barrier a region may be slower
-   than others in rounds, but not in steps: adds the sets for equal steps, too. */
+/* Adds the rule's sets for the limits of the run, for other times, and for times just before a
+   billing step ends, by the expected and by the high time.  With a barrier a region can be slower
+   than others in rounds, but not in steps: also adds the sets for equal steps. */
 static void add_front(gt_planner_set_search *s, gt_planner_list *list,
                       const gt_plan_problem *problem, double slower) {
   const gt_job *job = s->p->job;
@@ -370,7 +371,7 @@ bool gt_planner_by_rule(gt_planner_set_search *s, int64_t *counts, gt_planner_ve
 /* ---- the climb ------------------------------------------------------------------------------- */
 
 /* Tries the problem's sets and those one move from the best one; then two moves from it; then two
-   moves from each of the next best.  Stops when one is better. */
+   moves from each of the next best.  Stops at a better one. */
 static gt_status climb_once(gt_planner_set_search *s, const gt_planner_list *front, double loose,
                             bool *better) {
   gt_status status = GT_OK;
@@ -387,7 +388,7 @@ static gt_status climb_once(gt_planner_set_search *s, const gt_planner_list *fro
   return status;
 }
 
-/* Starts with sets that are predicted to be good, ends with all. */
+/* Starts with the best predictions, ends with all sets. */
 gt_status gt_planner_climb(gt_planner_set_search *s) {
   static const double loose[] = {1.02, 1.2, INFINITY};
   gt_planner_list front;
@@ -419,7 +420,8 @@ static int by_least(const void *x, const void *y) {
   return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
 }
 
-/* The sets that may be better than the best, sorted by lower bound; the caller frees them. */
+/* Returns the sets that can be better than the best, sorted by lower bound; the caller frees
+   them. */
 static numbered *sets_by_least(gt_planner_set_search *s, size_t *n) {
   size_t all = (size_t)gt_planner_number_of_sets(s);
   numbered *sets = GT_NEW_ARRAY(numbered, all);
@@ -439,7 +441,7 @@ gt_status gt_planner_try_all(gt_planner_set_search *s, double *least) {
   numbered *sets = sets_by_least(s, &n);
   gt_status status = GT_OK;
   double first = n > 0 ? sets[0].least : INFINITY;
-  /* a part of them would prove nothing */
+  /* simulating a part of them proves nothing */
   bool all = (double)n * (double)s->last <= (double)s->work;
   *least = INFINITY;
   for (size_t i = 0; i < n && status == GT_OK && gt_planner_can_be_better(s, sets[i].least); i++) {

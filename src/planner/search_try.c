@@ -5,7 +5,7 @@
 #include "search.h"
 
 #define FIRST 64   /* initial room, in sets */
-#define SAFE  0.97 /* by as little of its limits a set does not exceed them if simulated finely */
+#define SAFE  0.97 /* share of its limits that a coarsely simulated set must not exceed */
 
 /* ---- lists ---- */
 
@@ -16,7 +16,7 @@ static size_t bucket_of(const gt_planner_list *list, const int64_t *counts) {
   return (size_t)(hash ^ hash >> 32) & (list->nbuckets - 1);
 }
 
-/* The bucket of the set, or the free one where it belongs. */
+/* Returns the bucket of the set, or the free one for it. */
 static size_t find(const gt_planner_list *list, const int64_t *counts) {
   size_t at = bucket_of(list, counts), bytes = list->width * sizeof *counts;
   while (list->buckets[at] &&
@@ -59,7 +59,7 @@ bool gt_planner_list_add(gt_planner_list *list, const int64_t *counts) {
 }
 
 /* ---- verdicts ---- */
-/* Judges limits by the high figure if it is known; otherwise only the expected time is limited. */
+/* Judges limits by the high figure if it is known, otherwise by the expected time only. */
 static gt_planner_verdict judge(const gt_planner_set_search *s, const gt_planner_set *set) {
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED];
   double time_s = expected->figures.wall_s, cost = gt_planner_cost(s->p, expected);

@@ -1,4 +1,4 @@
-/* A plan as tables: candidates, the choice by region and by link, the assumptions; and as one JSON
+/* A plan as tables (candidates, the choice by region and by link, assumptions) and as one JSON
    object: seconds, bytes and USD, null for unknown values.  Future versions only add keys. */
 #include <inttypes.h>
 #include <jansson.h>
@@ -9,8 +9,8 @@
 #include "geotrain/record_table.h"
 #include "internal.h"
 
-#define FEW   ((size_t)6) /* largest number of regions that are shown one by one */
-#define LABEL 11          /* columns of the name of a line */
+#define FEW   ((size_t)6) /* maximum number of regions that are shown one by one */
+#define LABEL 11          /* columns of a line's name */
 
 /* "3+5": ranks of each region, or their sum. */
 static const char *ranks_text(char *buf, size_t size, const gt_planner *p, const int64_t *counts) {
@@ -31,12 +31,12 @@ static const char *mark(const gt_planner_outcome *o) {
   return o->cost.assumed ? "*" : "";
 }
 
-/* The difference in percent. */
+/* Returns the difference in percent. */
 static double percent(double now, double before) {
   return before > 0 ? 100 * (now / before - 1) : 0;
 }
 
-/* The cost; machine hours if no price is known. */
+/* Returns the cost, machine hours if no price is known. */
 static gt_cell cost_cell(char text[40], const gt_planner *p, const gt_planner_outcome *o) {
   snprintf(text, 40, "%.4g%s", gt_planner_cost(p, o), p->prices.known ? mark(o) : "");
   return gt_cell_text(text);
@@ -69,7 +69,7 @@ static void print_head(FILE *to, const gt_planner *p) {
                    job->plan.start_s, margin);
 }
 
-/* Relative to everything everywhere. */
+/* Adds the difference from everything everywhere. */
 static void add_comparison(gt_cell row[5], char texts[5][40], const gt_planner *p,
                            const gt_planner_candidate *c) {
   const gt_planner_outcome *o = &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED],
@@ -110,10 +110,10 @@ static void add_candidate(gt_table *t, const gt_planner *p, const gt_planner_can
   add_comparison(row + 13, texts, p, c);
   gt_table_add(t, row, 18);
   if (!c->fits && c->factor != 1)
-    gt_table_note(t, "not possible: %s; at %g times the samples: %" PRId64, c->why, c->factor,
+    gt_table_note(t, "not feasible: %s; at %g times the samples: %" PRId64, c->why, c->factor,
                   o->samples);
   else if (!c->fits)
-    gt_table_note(t, "not possible: %s", c->why);
+    gt_table_note(t, "not feasible: %s", c->why);
   else if (c->factor != 1)
     gt_table_note(t, "at %g times the samples: %" PRId64, c->factor, o->samples);
 }
@@ -152,7 +152,7 @@ static const char *devices_text(char *text, size_t size, const gt_planner *p, si
   const gt_job_region *region = &p->job->regions[r];
   size_t at = 0;
   if (p->pools[r].fixed)
-    return gt_job_trains(p->job, r) ? "as the job says" : "none: it only aggregates";
+    return gt_job_trains(p->job, r) ? "as in the job" : "none: it only aggregates";
   *text = '\0';
   for (size_t d = 0; d < region->ndevices && at < size; d++)
     at += (size_t)snprintf(text + at, size - at, "%s%" PRId64 " of %" PRId64 " %s", d ? ", " : "",
@@ -251,7 +251,7 @@ static void print_one(FILE *to, const gt_planner *p, const char *title, size_t i
   const gt_planner_outcome *o = &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED];
   gt_print_wrapped(to, LABEL, "%-10s %s: %.2f s, %.4g %s%s", title, c->label, o->figures.wall_s,
                    gt_planner_cost(p, o), p->prices.known ? "USD" : "machine hours",
-                   c->fits ? "" : " (not possible)");
+                   c->fits ? "" : " (not feasible)");
 }
 
 static void print_choice(FILE *to, const gt_planner *p) {
@@ -289,18 +289,18 @@ void gt_planner_print(FILE *to, const gt_planner *p) {
   if (p->job->nregions <= FEW) print_links(to, p, set);
   int64_t minutes = (int64_t)(p->slurm_s / 60);
   fputc('\n', to);
-  gt_print_wrapped(to, 2,
-                   "ask Slurm for %" PRId64 ":%02" PRId64
-                   ":00: start, the high figure (evaluation, checkpoints and drain are in it) and "
-                   "slurm.signal_before",
-                   minutes / 60, minutes % 60);
+  gt_print_wrapped(
+      to, 2,
+      "time limit for Slurm: %" PRId64 ":%02" PRId64
+      ":00: start, high figure (with evaluation, checkpoints and drain) and slurm.signal_before",
+      minutes / 60, minutes % 60);
   for (size_t i = 0; i < p->nnotes; i++) gt_print_wrapped(to, 2, "%s", p->notes[i]);
-  if (any_assumed(p)) fprintf(to, "* rates in it are assumed, as their catalogue says\n");
+  if (any_assumed(p)) fprintf(to, "* includes rates that their catalogue marks as assumed\n");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* JSON has no NaN: json_real returns NULL for it, and an object that is built with it is NULL
+/* Returns null for NaN: json_real returns NULL for it, which makes the enclosing object NULL
    too. */
 static json_t *number_or_null(bool known, double value) {
   return known && isfinite(value) ? json_real(value) : json_null();
@@ -383,7 +383,8 @@ static json_t *set_of(const gt_planner *p, const gt_planner_set *set) {
   return out;
 }
 
-/* One value per axis, named by the part of its key after the dot; null if it does not apply. */
+/* Returns one value per axis, named by the part of its key after the dot; null if it does not
+   apply. */
 static json_t *values_of(const gt_planner_candidate *c) {
   json_t *out = json_object();
   for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {

@@ -9,7 +9,7 @@
 
 #include "internal.h"
 
-#define ROOM_BYTES 1.2 /* limit on the run's bytes, relative to the expected ones */
+#define ROOM_BYTES 1.2 /* limit of the run's bytes, relative to the expected ones */
 
 /* ---- the filled-in job ----------------------------------------------------------------------- */
 
@@ -20,7 +20,7 @@ static double most_bytes(const gt_planner_set *set) {
   return most;
 }
 
-/* Numbers only: texts are set as overrides when the job is loaded, because a job owns its
+/* Sets numbers only.  Texts are set as overrides when the job is loaded, because a job owns its
    strings. */
 static void fill_numbers(gt_job *job, const gt_planner *p, const gt_planner_set *set) {
   const gt_figures *o = &set->at[GT_PLANNER_EXPECTED].figures;
@@ -38,7 +38,7 @@ static void fill_numbers(gt_job *job, const gt_planner *p, const gt_planner_set 
   job->plan.predicted.cost = p->prices.known ? o->cost : -1;
 }
 
-/* The resolved job as text; the caller frees it. */
+/* Writes the resolved job as text; the caller frees it. */
 static gt_status text_of(char **text, const gt_planner *p) {
   const gt_planner_candidate *c = &p->candidates[p->choice];
   const gt_planner_set *set = gt_planner_proposed(c);

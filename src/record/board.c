@@ -48,7 +48,7 @@ static void log_line(gt_board *b, gt_board_line *line) {
 
 /* ---- in place ---- */
 
-/* The number of bytes of the text that fit; a multi-byte character counts as one column and is not
+/* Returns the bytes of the text that fit.  A multi-byte character counts as one column and is not
    split. */
 static size_t fitting(const char *text, size_t columns) {
   size_t used = 0, at = 0;
@@ -63,8 +63,8 @@ static void draw_row(gt_board *b, size_t row, const char *text, size_t width) {
   fprintf(b->to, "%s\r%.*s\033[K", row > 0 ? "\n" : "", (int)fitting(text, width), text);
 }
 
-/* If there are too many, draws those that have not ended; the last row has the number of the
-   others. */
+/* Draws the lines.  If they do not fit, draws those of runs that have not ended; the last row
+   counts the rest. */
 static size_t draw_rows(gt_board *b, gt_board_line *const *lines, size_t n, size_t room,
                         size_t width) {
   char rest[96];
@@ -97,7 +97,7 @@ static void draw(gt_board *b, gt_board_line *const *lines, size_t n) {
   if (b->rows > 1) fprintf(b->to, "\033[%zuA", b->rows - 1);
   b->rows = draw_rows(b, lines, n, rows > 1 ? rows - 1 : 1, gt_terminal_width(b->to));
   b->n = n;
-  fputs("\033[J", b->to); /* clears rows from before that are no longer drawn */
+  fputs("\033[J", b->to); /* clears rows that are no longer drawn */
   for (size_t i = 0; i < n; i++) remember(lines[i]);
 }
 

@@ -1,5 +1,5 @@
-/* Planned and measured figures and the cost of a run: calculation, those of a plan as JSON and
-   back, and lines of the final table. */
+/* Planned and measured figures and the cost of a run: computes them, converts those of a plan to
+   JSON and back, prints lines of the final table. */
 #include "internal.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static void set_figure(gt_figures *f, size_t quantity, double value) {
   *(double *)(void *)((char *)f + quantities[quantity].offset) = value;
 }
 
-/* Above 0: the prediction was too high.  NaN if there is nothing to compare. */
+/* Returns the error; above 0 if the prediction was too high, NaN if one of both is unknown. */
 static double error_percent(double predicted, double measured) {
   if (predicted == measured) return 0;
   return measured != 0 ? 100 * (predicted - measured) / measured : NAN;

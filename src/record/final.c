@@ -30,8 +30,7 @@ static const char *count_text(char out[CELL], int64_t n) {
   return out;
 }
 
-/* Seconds and their share of the region's wall time: "12.3 s 87%"; hours if seconds would be
-   long. */
+/* Returns seconds and their share of the region's wall time, "12.3 s 87%"; long times in hours. */
 static gt_cell share_cell(char out[CELL], double seconds, double wall) {
   char share[16] = "";
   if (!isfinite(seconds)) return (gt_cell){0};
@@ -47,7 +46,7 @@ static gt_cell share_cell(char out[CELL], double seconds, double wall) {
 
 /* ---- regions ---- */
 
-/* The figure that is shown: with two labels the AUC, of a recommender Recall@20. */
+/* The score of the table: AUC with two labels, Recall@20 for a recommender. */
 typedef struct {
   const char *title;
   size_t own, mean; /* of the region's model, and of the mean: offsets in gt_region_result */
@@ -76,7 +75,7 @@ static merit shown_merit(const gt_summary *s) {
   return all[last];
 }
 
-/* A region without workers only aggregates. */
+/* Prints the regions; one without workers only aggregates. */
 static void print_regions(FILE *to, const gt_summary *s) {
   const merit best = shown_merit(s);
   const gt_column columns[] = {{.title = "region"},
@@ -125,7 +124,7 @@ static void print_times(FILE *to, const gt_summary *s) {
   print_and_close(to, t);
 }
 
-/* The regions that scored the mean model; 0: not more than one did. */
+/* Returns the number of regions that scored the mean model; 0: one or none. */
 static size_t scoring_regions(const gt_summary *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->nregions; i++) n += s->regions[i].mean.samples > 0;
@@ -202,7 +201,7 @@ static bool has_phase(const gt_summary *s, size_t phase) {
   return false;
 }
 
-/* Phases that no region has are left out. */
+/* Prints the phases, except those that no region has. */
 static void print_phases(FILE *to, const gt_summary *s) {
 #define COLUMN(constant, key, name)                                                                \
   {.title = name, .unit = "%", .format = GT_COLUMN_FIXED, .digits = 1},
@@ -375,8 +374,8 @@ static void print_totals(FILE *to, const gt_summary *s) {
   if (s->adapted) gt_print_wrapped(to, LABEL, "pipeline       %s", s->adapted);
 }
 
-/* What earlier starts used after their last checkpoint has a cost, too: work that was lost, or the
-   end of a complete run. */
+/* Prints the work of earlier starts after their last checkpoint, which also has a cost: lost work,
+   or the end of a complete run. */
 static void print_earlier(FILE *to, const gt_summary *s) {
   double seconds = 0, bytes = 0;
   int64_t starts = 0;

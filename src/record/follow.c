@@ -1,5 +1,4 @@
-/* The state of a run from the files of its directory, for a reader that shares nothing else with
-   it. */
+/* Reads the state of a run from the files of its directory only. */
 #include "internal.h"
 
 #include <dirent.h>
@@ -22,8 +21,8 @@ struct gt_follow {
   size_t n, room;
   gt_run_view view;
   gt_progress first; /* of this start */
-  bool complete;     /* training is over, summary.json is still missing */
-  bool seen;         /* any activity so far; `alive` has the time of the last */
+  bool complete;     /* training has ended, summary.json is missing */
+  bool seen;         /* had any activity; `alive` is the time of the last */
   gt_ns alive;
   time_t summary_at;
   ino_t summary_ino;
@@ -88,7 +87,7 @@ static void on_progress(gt_follow *f, const json_t *line) {
                      .samples_per_s = gt_json_number_of(line, "samples_per_s"),
                      .wan_bps = gt_json_number_of(line, "wan_bps"),
                      .wan_in_bps = gt_json_number_of(line, "wan_in_bps"),
-                     .under_way = whole_of(line, "under_way"),
+                     .in_flight = whole_of(line, "under_way"),
                      .waiting = gt_json_number_of(line, "waiting"),
                      .step = whole_of(line, "step")};
   if (!f->view.has_progress) f->first = *p;
@@ -121,7 +120,7 @@ static void on_line(void *ctx, const json_t *line) {
   }
 }
 
-/* The file was rewritten or replaced: what was read before is invalid. */
+/* Resets the region: its file was rewritten or replaced. */
 static void on_anew(void *ctx) {
   region *r = ctx;
   if (!r->lead) return;
@@ -161,8 +160,8 @@ static void find_regions(gt_follow *f) {
   closedir(dir);
 }
 
-/* On the first look at a file, its modification time is the last activity, as far as the hosts'
-   clocks agree. */
+/* Sets the time of the last activity.  At the first poll it is the file's modification time, as far
+   as the hosts' clocks agree. */
 static void note_life(gt_follow *f, const region *r, bool first) {
   gt_ns at = gt_now();
   double age = difftime(time(NULL), gt_tail_changed(r->tail).tv_sec);
@@ -179,8 +178,8 @@ static void look_at_regions(gt_follow *f) {
   }
 }
 
-/* The summary belongs to this start if the training is complete and the number of resumes agrees,
-   or if there are no other files. */
+/* Reads the summary.  It belongs to this start if the training is complete and the number of
+   resumes agrees, or if the directory has no other files. */
 static void look_at_summary(gt_follow *f) {
   char path[PATH_MAX];
   struct stat at;
@@ -213,7 +212,7 @@ const gt_summary *gt_follow_summary(const gt_follow *f) {
 
 /* ---- for people ---- */
 
-/* Counts starts in this directory: a run that found no complete round starts again from the
+/* Counts starts in this directory, because a run that found no complete round starts again from the
    beginning. */
 static void put_resumes(char *text, size_t size, const gt_run_view *v) {
   text[0] = '\0';
@@ -243,13 +242,13 @@ static void put_stopped(char *text, size_t size, const gt_run_view *v) {
            v->step, v->round);
 }
 
-/* Text before and after the live line reduces the width of that line. */
+/* Writes the live line, shortened by the texts before and after it. */
 static void put_running(char *text, size_t size, const gt_follow *f, size_t width) {
   const gt_run_view *v = &f->view;
   char before[64] = "", behind[48], age[16];
   put_resumes(behind, sizeof behind, v);
   if (v->silent)
-    snprintf(before, sizeof before, "no sign of life for %s  ",
+    snprintf(before, sizeof before, "no activity for %s  ",
              gt_format_ago(age, sizeof age, v->quiet_s));
   size_t used = strlen(before) + strlen(behind), left = width > used + 16 ? width - used : 16;
   int n = snprintf(text, size, "%s", before);
@@ -266,14 +265,14 @@ void gt_follow_text(const gt_follow *f, char *text, size_t size, size_t width) {
   char age[16];
   switch (f->view.state) {
   case GT_RUN_NOTHING:
-    snprintf(text, size, "nothing there yet");
+    snprintf(text, size, "no record yet");
     break;
   case GT_RUN_RUNNING:
     put_running(text, size, f, width < size ? width : size);
     break;
   case GT_RUN_ENDING:
     if (f->view.silent)
-      snprintf(text, size, "no sign of life for %s  trained; its summary is missing",
+      snprintf(text, size, "no activity for %s  trained; its summary is missing",
                gt_format_ago(age, sizeof age, f->view.quiet_s));
     else
       snprintf(text, size, "trained; last evaluation and checkpoint");

@@ -12,12 +12,12 @@
 
 json_t *gt_json_text(const char *text); /* NULL: null; bytes that are not UTF-8 become '?' */
 json_t *gt_json_number(double value);   /* not finite: null */
-/* The number of this key; NaN if there is none. */
+/* Returns the number of this key, or NaN. */
 double gt_json_number_of(const json_t *object, const char *key);
 
 /* ---- summary.c ---- */
 
-/* The sum of its phases; 0: it has no stages of a pipeline. */
+/* Returns the sum of its phases; 0: it has no stages of a pipeline. */
 double gt_phases_sum(const gt_region_result *region);
 bool gt_summary_is_virtual(const gt_summary *summary);
 /* Reads DIR/summary.json.  The caller closes *out; GT_ERR_CKPT names the file and the error. */
@@ -37,24 +37,25 @@ void gt_print_plan(FILE *to, const gt_plan_result *plan);
 
 /* ---- links.c ---- */
 
-/* The links sorted by sender, then by receiver, in the order of the regions; the links are
-   borrowed, the caller frees the list with gt_free. */
+/* Returns the links sorted by sender, then by receiver, in the order of the regions.  The links are
+   borrowed; the caller frees the list with gt_free. */
 const gt_link_result **gt_links_ordered(const gt_summary *summary);
-/* Sums over each region's links, nregions entries; the caller frees the list with gt_free. */
+/* Returns sums over each region's links, nregions entries; the caller frees the list with
+   gt_free. */
 gt_region_traffic *gt_links_traffic(const gt_summary *summary);
-/* The `most` of the n links whose traffic takes longest at the measured rate, longest first.  Links
-   without a measured rate come last, by bytes. */
+/* Finds the `most` of the n links whose traffic takes longest at the measured rate, longest first.
+   Links without a measured rate come last, by bytes. */
 void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest,
                       size_t most);
 
 /* ---- live.c ---- */
 
-/* The live line for a terminal of `width` columns, at most width - 1 characters; left_s NaN: not
-   known yet. */
+/* Writes the live line for a terminal of `width` columns, at most width - 1 characters. left_s NaN:
+   not known yet. */
 void gt_live_format(char *text, size_t size, const gt_progress *progress, double left_s,
                     size_t width);
-/* Seconds left, at the rate since the first progress of this start, so that the time of earlier
-   starts does not count; NaN: not known yet. */
+/* Returns the seconds left, at the rate since the first progress of this start: earlier starts do
+   not count.  NaN: not known yet. */
 double gt_live_left(const gt_progress *first, const gt_progress *last);
 /* "45 s", "3 min", "2.5 h". */
 char *gt_format_ago(char *buf, size_t size, double s);
@@ -65,12 +66,12 @@ char *gt_format_count(char *buf, size_t size, double value);
 
 /* ---- terminal.c ---- */
 
-/* Whether `comm`, the name of the parent process, is a launcher that forwards the output of its
+/* True if `comm`, the name of the parent process, is a launcher that forwards the output of its
    ranks. */
 bool gt_terminal_is_launcher(const char *comm);
-/* Whether a redrawn line would be visible to a user.  is_tty: isatty of our stream; parent_comm:
-   the parent's name; parent_target: the target of the parent's same stream ("/dev/pts/3",
-   "/tmp/log", "pipe:[1]"; "" if not known). */
+/* True if a user would see a redrawn line. is_tty: isatty of our stream. parent_comm: the parent's
+   name. parent_target: the target of the parent's same stream ("/dev/pts/3", "/tmp/log",
+   "pipe:[1]"; "" if not known). */
 bool gt_terminal_decide(bool is_tty, const char *parent_comm, const char *parent_target);
 bool gt_terminal_reaches(FILE *to);
 size_t gt_terminal_rows(FILE *to); /* 24 if not known */
@@ -84,12 +85,12 @@ typedef enum { GT_TAIL_ABSENT, GT_TAIL_SAME, GT_TAIL_MORE } gt_tail_found;
 gt_tail *gt_tail_create(const char *path);
 void gt_tail_close(gt_tail *tail);
 const char *gt_tail_path(const gt_tail *tail);
-/* Calls on_line for every line completed since the last call that is a JSON object (borrowed; other
-   lines are ignored).  If the file was rewritten or replaced, first calls on_anew and reads it from
-   the beginning.  An incomplete last line is not read yet.  MORE: the file has changed. */
+/* Calls on_line for every line completed since the last call that is a JSON object (borrowed);
+   ignores other lines.  If the file was rewritten or replaced, calls on_anew first and reads it
+   from the beginning.  Does not read an incomplete last line.  MORE: the file has changed. */
 gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx),
                            void (*on_line)(void *ctx, const json_t *line), void *ctx);
-/* The modification time of the file, by the clock of the file server; 0: not seen yet. */
+/* Returns the modification time of the file by the file server's clock; 0: not seen yet. */
 struct timespec gt_tail_changed(const gt_tail *tail);
 
 #endif

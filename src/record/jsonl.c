@@ -42,7 +42,7 @@ static gt_status refused(const char *path, const char *what) {
   return GT_FAIL(GT_ERR_CKPT, "%s: the record could not be %s: %s", path, what, strerror(errno));
 }
 
-/* Removes the text after the last newline: a line that a kill left incomplete. */
+/* Removes an incomplete last line, which a kill leaves. */
 static gt_status cut_torn_line(int fd, const char *path) {
   struct stat at;
   if (fstat(fd, &at) != 0) return refused(path, "examined");
@@ -88,7 +88,7 @@ void gt_record_close(gt_record *record) {
   gt_free(record);
 }
 
-/* Adds the fields in the arguments; returns the name of an invalid field, or NULL. */
+/* Adds the fields in the arguments.  Returns the name of an invalid field, or NULL. */
 static const char *add_fields(json_t *line, va_list args) {
   for (const char *name; (name = va_arg(args, const char *));) {
     json_t *value = NULL;
@@ -116,7 +116,8 @@ static const char *add_fields(json_t *line, va_list args) {
   return NULL;
 }
 
-/* A line that was only partly written is removed, so that the next one starts on a new line. */
+/* Writes a line, and removes it if only a part was written, so that the next one starts on a new
+   line. */
 static gt_status write_line(gt_record *record, const char *text, size_t size) {
   off_t before = lseek(record->fd, 0, SEEK_END);
   ssize_t n;

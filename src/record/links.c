@@ -1,5 +1,5 @@
-/* Links by region: which of many are listed one by one, sums over regions, their order in the output,
-   the busiest. */
+/* Links by region: links to list one by one, sums over regions, the order in the output, the
+   busiest. */
 #include "internal.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct {
   gt_link_traffic traffic;
 } candidate;
 
-/* The candidates are a heap with the least busy link on top, which is replaced first. */
+/* The candidates are a heap with the least busy link, which is replaced first, on top. */
 struct gt_told {
   size_t nregions, most, n, left_out;
   candidate *heap;
@@ -40,8 +40,8 @@ void gt_told_close(gt_told *t) {
   gt_free(t);
 }
 
-/* Whether its traffic takes longer at the measured rate.  Links without a measured rate come after
-   the others, by bytes. */
+/* True if a's traffic takes longer at the measured rate.  Links without a measured rate come last,
+   by bytes. */
 static bool takes_longer(const gt_link_traffic *a, const gt_link_traffic *b) {
   bool a_measured = a->measured_bps > 0, b_measured = b->measured_bps > 0;
   if (a_measured != b_measured) return a_measured;
@@ -128,7 +128,7 @@ const gt_region_traffic *gt_told_traffic(const gt_told *t) {
 
 /* ---- regions by name ---- */
 
-/* Sorted, to avoid comparing every name for each link: a thousand regions have a million links. */
+/* Sorted, because a thousand regions have a million links, and each is looked up by name. */
 typedef struct {
   const char *name;
   size_t region;
@@ -145,7 +145,7 @@ static entry *index_of(const gt_summary *s) {
   return names;
 }
 
-/* Returns nregions if there is no region of this name. */
+/* Returns the region of this name, or nregions. */
 static size_t region_of(const gt_summary *s, const entry *names, const char *name) {
   const entry key = {name, 0},
               *found = s->nregions > 0 ? bsearch(&key, names, s->nregions, sizeof *names, by_name)

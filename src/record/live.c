@@ -82,7 +82,7 @@ static void format_wan(char *text, size_t size, const gt_progress *p) {
   gt_format_rate(out, sizeof out, isfinite(p->wan_bps) ? p->wan_bps : 0);
   if (isfinite(p->wan_in_bps))
     snprintf(text, size, "  WAN %s out, %s in, %lld in flight", out,
-             gt_format_rate(in, sizeof in, p->wan_in_bps), (long long)p->under_way);
+             gt_format_rate(in, sizeof in, p->wan_in_bps), (long long)p->in_flight);
   else
     snprintf(text, size, "  WAN %s", out);
 }

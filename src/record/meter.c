@@ -7,8 +7,8 @@
 /* minimum window; other regions' samples arrive once a second with heartbeats */
 #define SHORTEST (2 * GT_SECOND)
 
-/* A window ends with a jump, so that it contains whole jumps.  The last two windows count, since
-   jumps of two regions may come close together. */
+/* Closes a window at a jump, so that it contains whole jumps.  The last two windows count, because
+   jumps of two regions can be close together. */
 static void close_window(gt_meter *m, gt_ns now, double total) {
   m->spans[1] = m->spans[0];
   m->gains[1] = m->gains[0];
@@ -24,7 +24,7 @@ double gt_meter_rate(gt_meter *m, gt_ns now, double total) {
   m->last = total;
   double waited = gt_seconds(now - m->at), span = m->spans[0] + m->spans[1];
   if (span <= 0) return NAN;
-  /* While the next jump is late, the rate falls. */
+  /* the rate falls while the next jump is late */
   double late = fmax(0, waited - fmax(m->spans[0], m->spans[1]));
   return (m->gains[0] + m->gains[1]) / (span + late);
 }

@@ -1,5 +1,5 @@
-/* The use of earlier starts of a run, from the region's record: a checkpoint does not include work
-   that was lost after it. */
+/* Reads the resources of earlier starts from the region's record, because a checkpoint does not
+   include work that was lost after it. */
 #include "internal.h"
 
 #include <limits.h>
@@ -11,13 +11,13 @@ typedef struct {
   gt_trend *trend;
   int64_t samples_kept;
   double share_of_sample;
-  /* of the start that is being read */
+  /* of the start being read */
   double from_s, until_s;
   double *from, *until; /* bytes to each region; from negative: not recorded */
   int64_t samples;
 } reader;
 
-/* Adds what this start has used, before the next one begins. */
+/* Adds the resources of this start before the next one begins. */
 static void settle(reader *r) {
   gt_past *p = r->past;
   if (r->until_s > r->from_s) p->used_s += r->until_s - r->from_s;
@@ -36,8 +36,7 @@ static void take_bytes(reader *r, const json_t *line) {
   }
 }
 
-/* Adds the mean loss of the samples since the previous line, for samples that the checkpoint
-   includes. */
+/* Adds the mean loss since the previous line, for samples that the checkpoint includes. */
 static void take_loss(reader *r, const json_t *line) {
   double loss = gt_json_number_of(line, "loss"), share;
   int64_t before = r->samples;
@@ -64,7 +63,7 @@ static void on_line(void *ctx, const json_t *line) {
 }
 
 static void on_anew(void *ctx) {
-  (void)ctx; /* the file is read only once */
+  (void)ctx; /* the file is read once */
 }
 
 void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions,

@@ -1,5 +1,5 @@
-/* Results as JSON and back, each object by one table of fields: the results of a region for the
-   lead region, and summary.json.  Keys are only added, never changed. */
+/* Results as JSON and back, one table of fields per object: a region's results for the lead, and
+   summary.json.  Keys are only added, never changed. */
 #include "internal.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* TEXT: an array of characters, null if empty.  STRING: a pointer.  MEASURED: a number; 0 means not
-   measured and is null.  Kinds ending in IF are left out if empty, NULL or 0, as in most runs, to
-   keep the text sent to the lead region short. */
+/* TEXT: an array of characters, null if empty.  STRING: a pointer.  MEASURED: a number, null if it
+   is 0 (not measured).  Kinds ending in IF are left out if empty, NULL or 0, as in most runs, to
+   keep the text for the lead short. */
 /* clang-format off */
 typedef enum {
   TEXT, TEXT_IF, STRING, STRING_IF, BOOL, INT, INT64, INT64_IF, NUMBER, NUMBER_IF, MEASURED
@@ -32,7 +32,7 @@ typedef struct {
 #define FIELD(type, member, kind) NAMED(#member, type, member, kind)
 #define COUNT(array)              (sizeof(array) / sizeof((array)[0]))
 
-/* The value of a field, or NULL if it is left out. */
+/* Returns the value of a field, or NULL if it is left out. */
 static json_t *field_value(const field *f, const void *from) {
   const void *at = (const char *)from + f->offset;
   const char *text = f->kind == TEXT || f->kind == TEXT_IF ? at : NULL;
@@ -63,7 +63,7 @@ static json_t *field_value(const field *f, const void *from) {
   return NULL;
 }
 
-/* Adds the fields to the object; a key that it has keeps its place. */
+/* Adds the fields to the object; existing keys keep their place. */
 static json_t *encode_into(json_t *object, const field *fields, size_t n, const void *from) {
   for (size_t i = 0; i < n; i++) {
     json_t *value = field_value(&fields[i], from);
@@ -76,8 +76,8 @@ static json_t *encode(const field *fields, size_t n, const void *from) {
   return encode_into(json_object(), fields, n, from);
 }
 
-/* Writes the field, and returns whether the value is of its kind.  If not, a number is NaN, others
-   are empty or 0; strings are borrowed from the value, "-" if it is missing. */
+/* Writes the field.  Returns false if the value is not of its kind: a number is then NaN, others
+   are empty or 0.  Strings are borrowed from the value, "-" if it is missing. */
 static bool take_value(const field *f, const json_t *value, void *to) {
   void *at = (char *)to + f->offset;
   const bool absent = !value || json_is_null(value);
@@ -119,7 +119,7 @@ static bool take_value(const field *f, const json_t *value, void *to) {
   return false;
 }
 
-/* Takes what there is. */
+/* Takes the existing fields. */
 static void take(const field *fields, size_t n, const json_t *from, void *to) {
   for (size_t i = 0; i < n; i++) take_value(&fields[i], json_object_get(from, fields[i].name), to);
 }
@@ -128,7 +128,7 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
   for (size_t i = 0; i < n; i++)
     if (!take_value(&fields[i], json_object_get(from, fields[i].name), to))
       return GT_FAIL(GT_ERR_FAULT,
-                     "a region's result has no proper '%s'; expected the same version of the "
+                     "a region's result has no valid '%s'; expected the same version of the "
                      "program in all regions",
                      fields[i].name);
   return GT_OK;
@@ -240,14 +240,14 @@ static gt_status take_region(const json_t *from, gt_region_result *region) {
   return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
 }
 
-/* The order of the members is that of the encoding. */
+/* Decodes the members in the order of the encoding. */
 static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
   const char *name;
   json_t *value;
   size_t n = 0;
   if (!json_is_object(from) || json_object_size(from) > GT_RESULT_KINDS)
     return GT_FAIL(GT_ERR_FAULT,
-                   "a region's result has no proper 'kinds' of a link: at most %d are expected",
+                   "a region's result has no valid 'kinds' of a link: at most %d are expected",
                    GT_RESULT_KINDS);
   json_object_foreach(from, name, value) {
     if (!*name || strlen(name) >= sizeof kinds->kind)
@@ -297,7 +297,7 @@ gt_status gt_result_decode(const char *text, size_t size, gt_region_result *regi
   json_error_t error;
   *nlinks = 0;
   *region = (gt_region_result){0};
-  while (size > 0 && text[size - 1] == '\0') size--; /* a NUL that was sent with the text */
+  while (size > 0 && text[size - 1] == '\0') size--; /* the text was sent with its NUL */
   json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
   if (!root)
     return GT_FAIL(GT_ERR_FAULT, "a region's result of %zu bytes is not JSON: %s at byte %d", size,
@@ -342,7 +342,7 @@ static json_t *json_cost(const gt_cost_result *cost) {
   return root;
 }
 
-/* The caller frees the lists regions and missing, but not their texts. */
+/* Takes the cost.  The caller frees the lists regions and missing, but not their texts. */
 static void take_cost(const json_t *from, gt_cost_result *cost) {
   const json_t *regions = json_object_get(from, "regions"),
                *missing = json_object_get(from, "missing");
@@ -418,8 +418,8 @@ static json_t *lines_of(const char *text) {
   return lines;
 }
 
-/* CPU seconds are real: under the virtual clock they would be the only difference between two
-   runs. */
+/* Returns the regions.  CPU seconds are null under the virtual clock: they would be the only
+   difference between two runs. */
 static json_t *regions_of(const gt_summary *s) {
   json_t *regions = json_array();
   for (size_t i = 0; i < s->nregions; i++) {

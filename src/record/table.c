@@ -11,7 +11,7 @@
 
 #define FIRST      8                 /* initial room, in rows */
 #define TEXT_LEAST ((size_t)20)      /* columns for a text that is broken into lines */
-#define MANY       INT64_C(10000000) /* counts from here on are printed with "M" */
+#define MANY       INT64_C(10000000) /* larger counts are printed with "M" */
 
 typedef struct {
   gt_cell *cells;
@@ -69,7 +69,7 @@ void gt_table_note(gt_table *table, const char *format, ...) {
 
 #define CELL ((size_t)32)
 
-/* The value of 1 in this unit. */
+/* Returns the value of 1 in this unit. */
 static double scale_of(const char *unit) {
   static const struct {
     const char *unit;
@@ -81,7 +81,7 @@ static double scale_of(const char *unit) {
   return 1;
 }
 
-/* The decimals that a value has with so many significant digits. */
+/* Returns the decimals of a value with this number of significant digits. */
 static int decimals(double value, int digits) {
   if (value == 0) return 0;
   const int before = 1 + (int)floor(log10(fabs(value)) + 1e-9);
@@ -94,7 +94,7 @@ static bool is_shown(const gt_cell *cell) {
          (cell->kind == GT_CELL_FLAG && cell->whole);
 }
 
-/* Borrowed from the cell, or in buf. */
+/* Returns the text, borrowed from the cell or in buf. */
 static const char *shown(char buf[CELL], const gt_column *column, const gt_cell *cell) {
   const double number = cell->kind == GT_CELL_WHOLE ? (double)cell->whole : cell->number;
   const double value = number * scale_of(column->unit);
@@ -132,7 +132,7 @@ char *gt_link_name(char buf[GT_LINK_NAME], const char *from, const char *to) {
 
 /* ---- text: columns --------------------------------------------------------------------------- */
 
-/* The width of each column; 0: it is not printed. */
+/* Returns the width of each column; 0: it is not printed. */
 static size_t *widths_of(const gt_table *t) {
   size_t *widths = GT_NEW_ARRAY(size_t, t->ncolumns);
   char buf[CELL];
@@ -158,7 +158,7 @@ static bool is_long(const gt_table *t, const size_t *widths, size_t column) {
   return column > 0 && t->columns[column].format == GT_COLUMN_TEXT && widths[column] > TEXT_LEAST;
 }
 
-/* Columns from `first` to before the result fit beside the first one; at least one does.  A long
+/* Returns the end of the columns from `first` on that fit next to column 0, at least one.  A long
    text, which can be broken into lines, is the last one. */
 static size_t end_of_block(const gt_table *t, const size_t *widths, size_t first, size_t gap) {
   size_t total = widths[0], end = first;
@@ -183,7 +183,7 @@ typedef struct {
 
 /* Prints the texts of the first column and of those of the block. */
 static void print_line(const block *b, const char *const *texts) {
-  size_t at = 0, from = 0; /* printed so far; where the column begins */
+  size_t at = 0, from = 0; /* columns printed so far; start of the column */
   for (size_t c = 0; c < b->end; c = c == 0 ? b->first : c + 1) {
     const size_t length = strlen(texts[c]), width = b->widths[c];
     const bool left = b->table->columns[c].format == GT_COLUMN_TEXT || length > width;

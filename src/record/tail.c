@@ -1,5 +1,5 @@
-/* Reads what was added to a JSON Lines file, on any host that shares the file.  Every poll opens
-   the file again, so that a network file system shows its current contents. */
+/* Reads new lines of a JSON Lines file, on any host that shares the file.  Every poll opens the
+   file again, so that a network file system shows its current contents. */
 #include "internal.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static bool is_changed(const gt_tail *t, const struct stat *at) {
          at->st_mtim.tv_sec != t->changed.tv_sec || at->st_mtim.tv_nsec != t->changed.tv_nsec;
 }
 
-/* Whether the bytes before the offset differ from those that were read there. */
+/* True if the bytes before the offset differ from those read there. */
 static bool is_another(const gt_tail *t, int fd, const struct stat *at) {
   char before[MARK];
   if (at->st_ino != t->ino || at->st_dev != t->dev || at->st_size < t->offset) return true;
@@ -70,7 +70,7 @@ static void take_line(const char *text, size_t n, void (*on_line)(void *ctx, con
   json_decref(line);
 }
 
-/* Handles the complete lines of what was read; returns their size in bytes. */
+/* Handles the complete lines in the buffer; returns their size in bytes. */
 static size_t take_lines(gt_tail *t, size_t n, void (*on_line)(void *ctx, const json_t *line),
                          void *ctx) {
   size_t used = 0;

@@ -1,5 +1,5 @@
-/* Whether a redrawn line is visible to a user.  Open MPI gives its ranks pseudo-terminals even if
-   its own output is a file, so under a launcher the launcher's stream decides. */
+/* Decides if a user sees a redrawn line.  Open MPI gives its ranks pseudo-terminals even if its own
+   output is a file; under a launcher, the launcher's stream decides. */
 #include "internal.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ bool gt_terminal_reaches(FILE *to) {
   return gt_terminal_decide(isatty(fileno(to)), comm, target);
 }
 
-/* A rank's pseudo-terminal has no size; then the size of the launcher's terminal is used. */
+/* Uses the size of the launcher's terminal for a rank's pseudo-terminal, which has none. */
 size_t gt_terminal_width(FILE *to) {
   struct winsize size = {0};
   char comm[64], stream[64];

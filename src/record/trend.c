@@ -1,11 +1,11 @@
-/* The training loss over time, and whether its end shows that nothing was learnt. */
+/* The training loss over time, and the check at its end that the model learnt. */
 #include <math.h>
 #include <stdio.h>
 
 #include "geotrain/record.h"
 
 #define LAST (GT_TREND_PARTS - GT_TREND_PARTS / 5) /* the first part of the last 20 % */
-/* fewer steps in these parts: no result, the run has hardly begun */
+/* with fewer steps in these parts the run has hardly begun: no result */
 #define FEW_STEPS 50
 /* maximum relative distance from ln(classes) */
 #define GUESSING 0.02
@@ -24,8 +24,7 @@ static double loss_of(const gt_trend *t, size_t part) {
   return t->loss_sum[part] / (double)t->samples[part];
 }
 
-/* For the last 20 %: the lowest and highest loss of its parts, and the mean; false if it has too
-   few steps. */
+/* Computes the lowest, highest and mean loss of the last 20 %; false if it has too few steps. */
 static bool end_of(const gt_trend *t, double *lowest, double *highest, double *mean) {
   int64_t steps = 0, samples = 0;
   double sum = 0;
@@ -60,7 +59,7 @@ bool gt_trend_collapsed(const gt_trend *t, size_t classes, char *text, size_t si
              mean, classes, guess);
   else if (lowest > GREW * least)
     snprintf(text, size,
-             "loss %.3f in the last 20 %% of the training: above 3 times its least, %.3f", mean,
+             "loss %.3f in the last 20 %% of the training: above 3 times its minimum, %.3f", mean,
              least);
   return text[0] != '\0';
 }

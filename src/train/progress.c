@@ -140,7 +140,7 @@ static double data_sent(const gt_server *s) {
   return sum;
 }
 
-static int64_t under_way(const gt_server *s) {
+static int64_t in_flight(const gt_server *s) {
   int64_t sum = 0;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     gt_ps_link link;
@@ -194,7 +194,7 @@ static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss)
       epochs > 0 ? epochs : NAN, "done", 'f', v->done, "accuracy", 'f', v->last_eval.accuracy,
       "auc", 'f', v->last_eval.auc, "recall20", 'f', v->last_eval.recall20, "mrr20", 'f',
       v->last_eval.mrr20, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f', s->rate_bps,
-      "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting", 'f',
+      "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', in_flight(s), "waiting", 'f',
       waiting_share(s, v), NULL));
 }
 
@@ -305,7 +305,7 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
                      .samples_per_s = s->rate_samples,
                      .wan_bps = s->rate_bps,
                      .wan_in_bps = s->rate_in_bps,
-                     .under_way = under_way(s),
+                     .in_flight = in_flight(s),
                      .waiting = waiting_share(s, &v),
                      .step = v.steps};
     gt_live_update(s->live, &p);

@@ -71,5 +71,5 @@ sys.exit(len(plan["copies"]) != 2 or abs(plan["period_s"] / run - 1) > 0.02)
 PYTHON
 check "plan: a step takes $(cat out)" same $? 0
 "$GEOTRAIN" plan two.yaml --set pipeline.schedule=zb-v >out 2>err
-check "plan: the second copy" grep -q '^copy 2: london, paris$' out
+check "plan: the second copy" grep -q '^replica 2: london, paris$' out
 finish

@@ -116,7 +116,7 @@ says "planned again, it stays" 'ranks(c["plan"]) == [5, 3] and c["is_everything"
 plan auto two.yaml --set sync.topology=auto
 grep -qE 'sync.topology auto, with asgd-ga 8: mesh, [0-9.]+ s a round; hub at large' auto.out && [ "$code" = 0 ] && ok 'auto: the topology is told' || fail 'auto: the topology' "exit $code; $(tail -n 3 auto.out)"
 plan table two.yaml --set 'plan.strategies=[asgd, asgd-ga]' --set 'plan.samples_factor=[{strategy: asgd, factor: 0.5}]'
-ended "a table" 0 '^asgd-ga 8 +5\+3 ' '^asgd-ga 8 +5\+5 .* [0-9]' '^choice +' '^region ' '^large -> small ' 'ask Slurm for 0:03:00' 'at 0.5 times the samples'
+ended "a table" 0 '^asgd-ga 8 +5\+3 ' '^asgd-ga 8 +5\+5 .* [0-9]' '^choice +' '^region ' '^large -> small ' 'time limit for Slurm: 0:03:00' 'at 0.5 times the samples'
 
 plan written two.yaml --write out.yaml
 ended "what to do with the written job" 0 '^wrote out.yaml; it is for 8 ranks: mpirun -n 8 geotrain train out.yaml$'
@@ -143,8 +143,8 @@ json two.yaml --set plan.budget=0.07
 says "a budget: the fastest for it" 'ranks(c["plan"]) == [3, 2] and c["plan"]["high"]["usd"] <= 0.07'
 json two.yaml --set plan.budget=0.12
 says "more money" 'ranks(c["plan"]) == [5, 3] and c["plan"]["high"]["usd"] <= 0.12'
-refused "an impossible deadline" 'plan.deadline is 22 s; everything everywhere takes [0-9.]+ s at most' two.yaml --set 'plan.deadline=22 s'
-refused "an impossible budget" 'plan.budget is 0.01 USD; the best set costs 0.0[0-9]+ USD at most' two.yaml --set plan.budget=0.01
+refused "an impossible deadline" 'plan.deadline is 22 s; everything everywhere takes up to [0-9.]+ s' two.yaml --set 'plan.deadline=22 s'
+refused "an impossible budget" 'plan.budget is 0.01 USD; the best set costs up to 0.0[0-9]+ USD' two.yaml --set plan.budget=0.01
 refused "a price that a budget needs" 'plan.budget is 5 USD and the price of PS of large is not known' mixed.yaml --set plan.budget=5
 grep -vE "vm_hour,here,(\*|west)" rates.csv >fewer.csv
 refused "a rate that the catalogue lacks" 'fewer.csv: has no vm_hour of here at west' two.yaml --set plan.catalogue=fewer.csv

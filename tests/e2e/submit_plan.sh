@@ -13,7 +13,7 @@ cat >planner <<SH
 #!/usr/bin/env bash
 [ "\$1" = plan ] || exec '$program' "\$@"
 printf '%s\n' "\${@:2}" >told
-[ ! -e refuse ] || { echo "geotrain: no plan is possible" >&2; exit 2; }
+[ ! -e refuse ] || { echo "geotrain: no candidate is feasible" >&2; exit 2; }
 while [ \$# -gt 1 ] && [ "\$1" != --write ]; do shift; done
 '$program' info job.yaml --set regions.1.ranks=3 --set slurm.time=90min --set plan.predicted.wall=60min --set plan.predicted.strategy=sma >"\$2"
 echo "the table of the plan"
@@ -100,7 +100,7 @@ check "without --plan: no plan is left behind" [ ! -e plain/plan.yaml ]
 
 touch refuse
 submits "refused" job.yaml --plan --run-dir none
-ended "refused" 2 'no plan is possible'
+ended "refused" 2 'no candidate is feasible'
 check "refused: nothing is written" [ ! -e none ]
 rm refuse
 submits "margin alone" job.yaml --margin 0.2

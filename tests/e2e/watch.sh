@@ -49,7 +49,7 @@ mkdir run
 # Without MPI: settings with which MPI cannot start have no effect.
 (OMPI_MCA_btl=none OMPI_MCA_pml=none watch run >watch.out 2>watch.err; echo $? >watch.code) &
 watch=$!
-wait_seen watch.out '^nothing there yet$'
+wait_seen watch.out '^no record yet$'
 wait_seen lost/out '^waits in the queue: job 17 PENDING \(Resources\), may start at 2031-01-01T10:00:00$'
 : >lost/answer
 start 4 job.yaml --run-dir run --set train.until.steps=2000
@@ -124,7 +124,7 @@ check "sweep: both tables" same "$(grep -c '^sweep/[0-9]*$' once.out) $(grep -c 
 mkdir empty
 env -u GEOTRAIN_DRILL "$GEOTRAIN" watch empty >ctrl.out &
 watch=$!
-wait_seen ctrl.out 'nothing there yet'
+wait_seen ctrl.out 'no record yet'
 kill -INT "$watch"
 wait "$watch"
 check "Ctrl-C: by the signal" same $? 130

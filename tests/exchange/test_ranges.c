@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
   message queue[QUEUE];
   size_t first, count;
-  size_t under_way;    /* messages, until they are acknowledged */
+  size_t in_flight;    /* messages, until they are acknowledged */
   size_t acks[GROUPS]; /* acknowledgements in flight */
   int64_t acked[GROUPS];
 } wire;
@@ -117,7 +117,7 @@ static void send(void *ctx, size_t to, const gt_frame_header *head, const void *
   *sent = (message){.head = *head, .group = m->group};
   sent->head.message_bytes = bytes;
   memcpy(sent->body, body, bytes);
-  link->under_way++;
+  link->in_flight++;
 }
 
 static void nonfinite(void *ctx, size_t from) {
@@ -202,7 +202,7 @@ static void acknowledge(world *w, size_t a, size_t b, size_t group) {
   wire *link = &w->wires[a][b];
   const member *m = member_of(w, group, a, &self);
   link->acks[group]--;
-  link->under_way--;
+  link->in_flight--;
   assert_true(gt_outbox_acknowledged(m->outbox, b, ++link->acked[group]));
   member_of(w, group, b, &peer);
   gt_exchange_room(m->exchange, peer);
@@ -254,7 +254,7 @@ static bool tell_done(world *w, member *m) {
     if (i == m->self || m->told[i]) continue;
     const wire *link = wire_to(m, i);
     all = false;
-    if (link->count > 0 || link->under_way > 0) continue;
+    if (link->count > 0 || link->in_flight > 0) continue;
     m->told[i] = true;
     gt_exchange_peer(w->members[m->group][i].exchange, m->self, GT_PEER_DONE, counts);
   }

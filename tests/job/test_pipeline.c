@@ -365,11 +365,11 @@ static void is_called(const gt_job *job, size_t replica, size_t size, const char
 
 static void copies_have_names(void) {
   gt_job *job = job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma"}, 4);
-  is_called(job, 0, GT_REPLICA_TEXT, "copy 1 (east, west)");
-  is_called(job, 1, GT_REPLICA_TEXT, "copy 2 (north, south)");
-  is_called(job, 1, 24, "copy 2 (north, ...)");
-  is_called(job, 1, 20, "copy 2 (north, ...)");
-  is_called(job, 1, 18, "copy 2 (...)");
+  is_called(job, 0, GT_REPLICA_TEXT, "replica 1 (east, west)");
+  is_called(job, 1, GT_REPLICA_TEXT, "replica 2 (north, south)");
+  is_called(job, 1, 27, "replica 2 (north, ...)");
+  is_called(job, 1, 23, "replica 2 (north, ...)");
+  is_called(job, 1, 21, "replica 2 (...)");
   gt_job_close(job);
 }
 

@@ -128,12 +128,12 @@ static void assert_refused(const char *more, size_t n, const char *says) {
 /* The error gives the reason of the closest candidate. */
 static void test_none_holds(void) {
   assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 1,
-                 "test: no plan is possible with first: the first misses");
+                 "test: first is not feasible: the first misses");
   assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 3,
-                 "test: no plan is possible with any of 3 candidates; with the fastest of them, "
+                 "test: none of 3 candidates is feasible; the fastest one is "
                  "third: the third misses");
   assert_refused("plan: {budget: 1}\n", 3,
-                 "test: no plan is possible with any of 3 candidates; with the cheapest of them, "
+                 "test: none of 3 candidates is feasible; the cheapest one is "
                  "second: the second misses");
 }
 

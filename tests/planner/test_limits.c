@@ -71,21 +71,21 @@ static void test_a_deadline(void) {
   static const char *const job = "plan: {deadline: 100 s, start: 10 s}\n";
   assert_limits(job, set_of(60, 1, 1, 1.5), 1, "");
   assert_limits(job, set_of(60, 1, 1, 1.8), 1.2,
-                "plan.deadline is 100 s; the best set takes 118.0 s at most, start included");
+                "plan.deadline is 100 s; the best set takes up to 118.0 s, including the start");
   /* The high figure is at least the expected one. */
-  assert_limits(job, set_of(99, 1, 1, 0.5), 1.1, "takes 109.0 s at most");
+  assert_limits(job, set_of(99, 1, 1, 0.5), 1.1, "takes up to 109.0 s");
 }
 
 /* No run is short enough if the start alone exceeds the deadline. */
 static void test_a_deadline_before_the_first_step(void) {
   assert_limits("plan: {deadline: 100 s, start: 110 s}\n", set_of(5, 1, 1, 2), 21,
-                "start included");
+                "including the start");
 }
 
 static void test_a_budget(void) {
   assert_limits("plan: {budget: 2}\n", set_of(60, 1, 1, 2), 1, "");
   assert_limits("plan: {budget: 2}\n", set_of(60, 1.5, 1, 2), 1.5,
-                "plan.budget is 2 USD; the best set costs 3 USD at most");
+                "plan.budget is 2 USD; the best set costs up to 3 USD");
 }
 
 static void test_bytes(void) {
@@ -110,7 +110,7 @@ static void test_who_misses(void) {
   gt_planner p = {.job = job_with("plan: {budget: 2}\n")};
   const gt_planner_set set = set_of(60, 3, 1, 1);
   assert_false(gt_planner_fits(&p, &set, true, why, sizeof why));
-  assert_non_null(strstr(why, "everything everywhere costs 3 USD"));
+  assert_non_null(strstr(why, "everything everywhere costs up to 3 USD"));
   gt_job_close(p.job);
 }
 

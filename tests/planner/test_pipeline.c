@@ -155,7 +155,7 @@ static void printed(void) {
                                     "transformer.wte to transformer.h.0.mlp.sum\n",
                                     "transformer.h.3.ln_1 to lm_head\n",
                                     "\nstage 0   |F",
-                                    "\n  not possible: schedule zb-v ",
+                                    "\n  not feasible: schedule zb-v ",
                                     "\neast -> west ",
                                     "the run: 14 steps, "};
   for (size_t i = 0; i < sizeof has / sizeof *has; i++)

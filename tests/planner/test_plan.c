@@ -245,7 +245,7 @@ static void make_wider_job(random_job *job) {
 
 /* ---- brute force ----------------------------------------------------------------------------- */
 
-/* Whether the set fits, and the quantity to minimise. */
+/* True if the set fits; also computes the quantity to minimise. */
 static bool holds(const gt_planner *p, const gt_planner_candidate *c, const gt_planner_set *set) {
   const gt_job *job = p->job;
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED],

@@ -145,7 +145,7 @@ static void test_some_regions_keep_their_ranks(void) {
   gt_planner_close(p);
 }
 
-/* A region that only aggregates has no pool, holds nobody up, and costs its server alone. */
+/* A region that only aggregates has no pool, makes no region wait, and costs only its PS. */
 static void test_a_region_that_only_aggregates(void) {
   static const char *const way = "topology: hub, hub: hub}\n";
   char text[2048];

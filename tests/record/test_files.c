@@ -498,12 +498,12 @@ static void test_plan_and_cost_come_back(void) {
 /* Regions that have none are left out. */
 static void test_adapted(void) {
   gt_region_result regions[3] = {
-      {.adapted = "copy 1: a"}, {.workers = 1}, {.adapted = "copy 2: b"}};
+      {.adapted = "replica 1: a"}, {.workers = 1}, {.adapted = "replica 2: b"}};
   char *text = gt_adapted_text(regions, 3);
-  assert_string_equal(text, "copy 1: a; copy 2: b");
+  assert_string_equal(text, "replica 1: a; replica 2: b");
   gt_free(text);
   text = gt_adapted_text(regions, 2);
-  assert_string_equal(text, "copy 1: a");
+  assert_string_equal(text, "replica 1: a");
   gt_free(text);
   assert_null(gt_adapted_text(regions + 1, 1));
 }

@@ -212,7 +212,7 @@ static void test_run(void **unused) {
   (void)unused;
   gt_follow *f = gt_follow_create(folder);
   assert_int_equal(gt_follow_poll(f)->state, GT_RUN_NOTHING);
-  says(f, "nothing there yet");
+  says(f, "no record yet");
   put("west.jsonl", "w", OTHER PROGRESS(1, 1, 0.1)); /* not the lead: only a sign of activity */
   assert_int_equal(gt_follow_poll(f)->state, GT_RUN_NOTHING);
   put("east.jsonl", "w", START);
@@ -295,7 +295,7 @@ static void test_silence(void **unused) {
   char line[512], want[512];
   assert_true(v->silent);
   assert_true(v->quiet_s > 43 && v->quiet_s < 60);
-  snprintf(want, sizeof want, "no sign of life for %.0f s  %s", v->quiet_s, LINE("1.00", "-:--"));
+  snprintf(want, sizeof want, "no activity for %.0f s  %s", v->quiet_s, LINE("1.00", "-:--"));
   gt_follow_text(f, line, sizeof line, 400);
   assert_string_equal(line, want);
   put("west.jsonl", "w", OTHER); /* of any region */

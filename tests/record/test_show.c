@@ -485,7 +485,7 @@ static void test_line_text(void) {
   }
   gt_progress p = halfway;
   p.wan_in_bps = 45.6e6;
-  p.under_way = 3;
+  p.in_flight = 3;
   gt_live_format(text, sizeof text, &p, 23, sizeof text);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 "
                             "Mbit/s out, 45.6 Mbit/s in, 3 in flight  waiting 4%  left 0:23");

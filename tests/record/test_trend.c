@@ -40,7 +40,7 @@ static void courses(void) {
   assert_false(collapsed(2000, guesses, 100, text));
   assert_true(collapsed(2000, diverges, 100, text));
   assert_non_null(strstr(text, "loss 3.79"));
-  assert_non_null(strstr(text, "above 3 times its least, 0.22"));
+  assert_non_null(strstr(text, "above 3 times its minimum, 0.22"));
   assert_false(collapsed(2000, recovers, 10, text));
   assert_false(collapsed(2000, breaks, 10, text));
 }

@@ -62,7 +62,7 @@ static void chains_of_links_count(void) {
 }
 
 /* A frame that a region has sent is an event of the receiver, in that round only. */
-static void frames_under_way_are_events(void) {
+static void frames_in_flight_are_events(void) {
   world w = open_world(uneven);
   gt_ns safe[REGIONS];
   const gt_ns late = 900 * MS, next[REGIONS] = {late, late, late};
@@ -121,4 +121,4 @@ static void a_round_waits_for_all(void) {
   close_world(&w);
 }
 
-TESTS(chains_of_links_count, frames_under_way_are_events, regions_end, a_round_waits_for_all)
+TESTS(chains_of_links_count, frames_in_flight_are_events, regions_end, a_round_waits_for_all)

@@ -153,7 +153,7 @@ static void messages_arrive_whole_and_in_order(void) {
 
 /* One side sends more frames than the other has receives posted, and both close at once: neither
    blocks, and late frames are dropped. */
-static void close_with_frames_under_way(void) {
+static void close_with_frames_in_flight(void) {
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
   uint8_t *payload = gt_alloc(PAYLOAD_MAX, 1);
   gt_frame_header head = {.kind = GT_MSG_MODEL, .sequence = 1};
@@ -247,7 +247,7 @@ int main(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   int failed =
-      RUN_TESTS(NULL, NULL, messages_arrive_whole_and_in_order, close_with_frames_under_way,
+      RUN_TESTS(NULL, NULL, messages_arrive_whole_and_in_order, close_with_frames_in_flight,
                 room_is_there_when_it_is_needed, queues_do_not_allocate);
   gt_net_finalize(LIMIT_S);
   return failed;
