@@ -12,20 +12,14 @@ static w_spec three(const char *strategy) {
               .workers = {3, 2, 1},
               .samples = {95, 60, 23},
               .by_samples = true,
-              .period = 3,
-              .momentum = 0.9,
+              .options.period = 3,
+              .optim.momentum = 0.9,
               .until = {.steps = 12},
               .topology = GT_TOPOLOGY_CENTRAL,
               .next = {ROOT, ROOT, ROOT},
               .link = {.bandwidth_bps = 1e5, .latency_s = 0.01},
               .seed = 11};
   return s;
-}
-
-static world *run(const w_spec *spec) {
-  world *w = w_open(spec);
-  w_run_until(w, GT_PS_COMPLETE);
-  return w;
 }
 
 /* ---- direct computation ---------------------------------------------------------------------- */
@@ -42,13 +36,10 @@ static gt_vec vec(float *data) {
 }
 
 static void open_direct(direct *d, const world *w) {
-  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
-                             .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1},
-                             .momentum = w->spec.momentum};
   *d = (direct){.w = w};
   for (size_t r = 0; r < w->n; r++) {
-    assert_int_equal(gt_optim_create(&d->optim[r], &sgd, W_PARAMS, true), GT_OK);
-    for (size_t j = 0; j < W_PARAMS; j++) d->params[r][j] = 2.0f - 0.5f * (float)j;
+    assert_int_equal(gt_optim_create(&d->optim[r], &w->spec.optim, W_PARAMS, true), GT_OK);
+    for (size_t j = 0; j < W_PARAMS; j++) d->params[r][j] = w_start(j);
   }
 }
 
@@ -73,7 +64,8 @@ static bool is_bad(const direct *d, size_t region, int64_t step, size_t worker) 
 
 static void gradient(const direct *d, size_t region, int64_t step, size_t worker, float *grads) {
   for (size_t j = 0; j < W_PARAMS; j++)
-    grads[j] = d->params[region][j] - w_target(region, batch_of(d, region, step, worker), j);
+    grads[j] = (float)w_gradient(region, batch_of(d, region, step, worker), j,
+                                 (double)d->params[region][j]);
 }
 
 static void add(direct *d, double weight, float *x) {
@@ -146,7 +138,7 @@ static void direct_sma(direct *d, int64_t steps) {
   int64_t samples[W_REGIONS] = {0};
   for (int64_t step = 0; step < steps; step++) {
     for (size_t r = 0; r < d->w->n; r++) samples[r] += local_step(d, r, step);
-    if ((step + 1) % d->w->spec.period != 0) continue;
+    if ((step + 1) % d->w->spec.options.period != 0) continue;
     d->first = true;
     for (size_t r = 0; r < d->w->n; r++) add_models(d, r, samples[r]);
     for (size_t r = 0; r < d->w->n; r++) gt_vec_copy(vec(d->params[r]), vec(d->mean));
@@ -155,7 +147,7 @@ static void direct_sma(direct *d, int64_t steps) {
 }
 
 static void check_direct(const w_spec *spec, void (*compute)(direct *d, int64_t steps)) {
-  world *w = run(spec);
+  world *w = w_finished(spec);
   direct d;
   open_direct(&d, w);
   compute(&d, spec->until.steps);
@@ -190,7 +182,7 @@ static void test_the_central_region_is_done_first(void) {
     w_spec s = three(k ? "sma" : "ssgd");
     s.until = (gt_ps_interval){.epochs = 1};
     s.samples[ROOT] = 10;
-    world *w = run(&s);
+    world *w = w_finished(&s);
     w_check_epochs(w, 1);
     w_check_identical(w);
     w_close(w);
@@ -212,7 +204,7 @@ static void test_a_message_for_every_worker(void) {
   for (size_t k = 0; k < 2; k++) {
     w_spec s = three(names[k]);
     const int64_t rounds = k ? 4 : 12;
-    world *w = run(&s);
+    world *w = w_finished(&s);
     for (size_t r = 0; r < 3; r++) {
       if (r == ROOT) continue;
       sent(w, r, ROOT, rounds * (int64_t)s.workers[r]);
@@ -229,7 +221,7 @@ static void test_what_does_not_cross(void) {
   w_spec s = three("ssgd");
   s.bad_every = 8; /* of 36 batches 4 */
   s.nonfinite_limit = 100;
-  world *w = run(&s);
+  world *w = w_finished(&s);
   sent(w, 0, ROOT, 12 * 3 - 4);
   sent(w, ROOT, 0, 12 * 3);
   w_close(w);
@@ -237,7 +229,7 @@ static void test_what_does_not_cross(void) {
   s.until = (gt_ps_interval){.epochs = 1};
   s.samples[0] = 60; /* 2 steps of 3 batches */
   s.samples[2] = 90; /* 9 steps of one */
-  w = run(&s);
+  w = w_finished(&s);
   sent(w, 0, ROOT, 6);
   sent(w, ROOT, 0, 2 * 3 + 7);
   sent(w, 2, ROOT, 9);
@@ -261,7 +253,7 @@ static void test_a_crash_at_every_event_changes_no_bit(void) {
     s.checkpoint_every.steps = 1;
     s.until.steps = (int64_t)cases(6, 4);
     s.write_s = 0.02;
-    world *quiet = run(&s);
+    world *quiet = w_finished(&s);
     for (int64_t event = (int64_t)k % stride(2); event < quiet->events; event += stride(2)) {
       world *w = w_open(&s);
       for (int64_t i = 0; i < event; i++) w_check(w, w_step(w));
@@ -292,7 +284,7 @@ static void test_a_limit_on_bytes(void) {
     s.topology = GT_TOPOLOGY_CENTRAL;
     for (size_t i = 0; i < s.nregions; i++) s.next[i] = seed % s.nregions;
     s.until.epochs = 2;
-    world *quiet = run(&s);
+    world *quiet = w_finished(&s);
     s.wan_bytes_limit = bytes_sent(quiet) * (0.3 + 0.02 * (double)(seed % 30));
     world *w = w_open(&s);
     while (!w_all_in(w, GT_PS_COMPLETE) && !w_all_in(w, GT_PS_STOPPED)) {

@@ -14,7 +14,7 @@ static void holds(const char *strategy, bool async) {
                  .batch = 4,
                  .outbox = 1,
                  .window = 1,
-                 .period = 2,
+                 .options.period = 2,
                  .until = {.steps = 12},
                  .link = {.bandwidth_bps = 1e6, .latency_s = 0.3},
                  .seed = 7};

@@ -91,7 +91,7 @@ static void test_evaluations_over_a_crash(void) {
     w_spec s = two("sma", false);
     s.test_samples = 25;
     s.until.epochs = 4;
-    s.period = 4;
+    s.options.period = 4;
     s.eval_every.epochs = 1;
     s.checkpoint_every.steps = 1;
     world *w = w_open(&s);
@@ -330,7 +330,7 @@ static void test_no_allocation_in_the_step_loop(void) {
       w_spec s = two(*name, k % 2);
       s.workers[0] = s.workers[1] = 2;
       s.until.epochs = 10;
-      s.period = 1 + k / 2;
+      s.options.period = 1 + k / 2;
       s.slow[1] = k / 4 ? 3 : 1;
       s.link.bandwidth_bps = k / 4 ? 1e5 : 1e7;
       world *w = w_open(&s);

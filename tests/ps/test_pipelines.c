@@ -21,11 +21,11 @@ static void random_replicas(w_spec *s, gt_rng *rng) {
   s->replicas = 2 + (size_t)gt_rng_below(rng, P_REPLICAS - 1);
   s->places = 1 + (size_t)gt_rng_below(rng, 3);
   s->strategy = strategies[gt_rng_below(rng, 5)];
-  s->gradients = gt_rng_below(rng, 2);
-  s->means = s->replicas == 2 && gt_rng_below(rng, 2); /* 1/2 does not round */
+  s->options.gradients = gt_rng_below(rng, 2);
+  if (s->replicas == 2 && gt_rng_below(rng, 2)) s->options.scale = 0.5; /* does not round */
   s->topology = gt_rng_below(rng, 2) ? (gt_topology)gt_rng_below(rng, 4) : GT_TOPOLOGY_MESH;
   if (s->topology == GT_TOPOLOGY_RING && p_is_free(s)) s->topology = GT_TOPOLOGY_TREE;
-  s->period = 1 + (int64_t)gt_rng_below(rng, 4);
+  s->options.period = 1 + (int64_t)gt_rng_below(rng, 4);
   for (size_t c = gt_rng_below(rng, 2) ? s->replicas : 1; c-- > 1;)
     s->steps[c] = 1 + (int64_t)gt_rng_below(rng, 14);
 }

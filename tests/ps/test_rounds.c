@@ -257,7 +257,7 @@ static void interval(w_spec *spec) {
   spec->checkpoint_every.steps = 4;
   spec->write_s = 0.004;
   spec->link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.001};
-  spec->momentum = 0;
+  spec->optim.momentum = 0;
   for (size_t i = 0; i < spec->nregions; i++) spec->slow[i] = 1;
   int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec)), before[W_REGIONS];
   world *w = w_open(spec);

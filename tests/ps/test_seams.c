@@ -23,7 +23,6 @@ static w_spec two(const gt_sync_ops *ops) {
                   .batch = 4,
                   .outbox = 2,
                   .window = 1,
-                  .period = 1,
                   .until = {.steps = 60},
                   .slow = {100, 100}, /* steps of 0.2 to 1.2 s */
                   .link = {.bandwidth_bps = 1e6, .latency_s = 0.01, .back_s = 0.01},

@@ -52,7 +52,7 @@ void w_print(const world *w) {
           "clip %g, at %.3f s, %lld events, %lld restarts\n",
           s->strategy ? s->strategy : "", s->local_async ? "async" : "sync",
           gt_topology_names[s->topology], (unsigned long long)s->seed, w->n, s->replicas,
-          (long long)s->period, s->outbox, s->window, s->clip, gt_seconds(w->now),
+          (long long)s->options.period, s->outbox, s->window, s->clip, gt_seconds(w->now),
           (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_view(w, i);
@@ -93,8 +93,9 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
   if (data) {
     r->kept.posted_value[peer] = (int64_t)head->value;
     w->bytes += (double)gt_message_wire_bytes(head, bytes);
+    if (w->problem->post) w->problem->post(r, peer, &f);
   }
-  if (data || !w->pipe) {
+  if (data || !link->delay[0]) {
     push(data ? &link->data : &link->control, &f);
     return;
   }
@@ -126,7 +127,7 @@ static void serve(world *w, size_t from, size_t to) {
   if (link->leaving || link->control.count + link->data.count == 0) return;
   link->leaving = true;
   link->current = pop(link->control.count ? &link->control : &link->data);
-  if (w->pipe) {
+  if (link->delay[1]) {
     link->depart = random_departure(w);
     return;
   }
@@ -142,7 +143,7 @@ static void depart(world *w, size_t from, size_t to) {
   w_frame *f = &link->current;
   if (f->borrowed) memcpy(f->body.floats, f->borrowed, f->bytes);
   f->borrowed = NULL;
-  f->at = w->pipe ? arrival(w, link, true) : link->arrive;
+  f->at = link->delay[1] ? arrival(w, link, true) : link->arrive;
   if (f->cookie) {
     link->data_sent++;
     if (from == 0 && w->spec.poison && link->data_sent == w->spec.poison) f->body.floats[1] = NAN;
@@ -181,7 +182,7 @@ static void host_order(void *ctx, size_t index, const gt_ps_order *o) {
     worker->count = o->count;
   }
   r->world->problem->order(r, worker, o);
-  worker->work = o->kind == GT_PS_TRAIN ? W_TRAINING : W_EVALUATING;
+  worker->work = o->kind == GT_PS_TRAIN ? W_TRAINING : W_SCORING;
 }
 
 /* The gradient must not be read any more. */
@@ -189,6 +190,7 @@ static void host_taken(void *ctx, size_t index) {
   w_region *r = ctx;
   w_worker *worker = &r->workers[index];
   assert_true(worker->lent && worker->work == W_PUSHED);
+  if (r->world->problem->taken) r->world->problem->taken(r, worker);
   worker->lent = false;
   worker->work = W_IDLE;
   for (size_t j = 0; j < P_PARAMS; j++) worker->grads[j] = NAN;
@@ -340,7 +342,8 @@ world *w_open(const w_spec *spec) {
   if (!s->batch) s->batch = 10;
   if (!s->outbox) s->outbox = 2;
   if (!s->window) s->window = 2;
-  if (!s->period) s->period = 1;
+  if (!s->options.period) s->options.period = 1;
+  if (s->options.scale <= 0) s->options.scale = 1;
   if (!s->nonfinite_limit) s->nonfinite_limit = 3;
   if (!s->heartbeat) s->heartbeat = GT_SECOND / 10;
   if (!s->keepalive) s->keepalive = GT_SECOND / 5;
@@ -429,7 +432,7 @@ static void answer(w_region *r, size_t k) {
   worker->heard = r->world->now; /* its deadline begins */
   if (work == W_STARTING) {
     gt_ps_ready(r->ps, k, r->world->now);
-  } else if (work == W_EVALUATING) {
+  } else if (work == W_SCORING) {
     r->world->problem->evaluate(r, worker);
   } else {
     worker->work = W_PUSHED;
@@ -444,9 +447,14 @@ static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   const gt_ps_view before = w_view(w, b);
   if (before.phase == GT_PS_STOPPED) return; /* it has ended */
   if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
+    w_check(w,
+            (f.head.flags & GT_FRAME_ROUTED) || (int64_t)f.head.value > r->kept.applied_value[a]);
     r->kept.applied[a]++;
     r->kept.applied_value[a] = (int64_t)f.head.value;
+    r->kept.samples[a] += (int64_t)f.head.detail;
     if (w->problem->hear) w->problem->hear(r, a, &f);
+  } else if (f.cookie && (int64_t)f.head.sequence <= r->kept.applied[a]) {
+    w->duplicates++;
   }
   if (gt_ps_message(r->ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body.floats : NULL,
                     w->now) != GT_OK) {
@@ -499,6 +507,12 @@ void w_run(world *w) {
     w_check(w, w_step(w) && w->now < limit);
 }
 
+world *w_finished(const w_spec *spec) {
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  return w;
+}
+
 /* ---- crash and resume ------------------------------------------------------------------------ */
 
 int64_t w_whole_round(world *w, int64_t *newest) {
@@ -547,4 +561,13 @@ int64_t w_crash(world *w) {
   }
   for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
   return round;
+}
+
+void w_crash_now(world *w, size_t opener) {
+  const gt_ns limit = w->now + 600 * GT_SECOND;
+  int64_t newest;
+  gt_ps_last_round(w->regions[opener].ps, w->now);
+  const int64_t round = w_view(w, opener).round;
+  while (w_whole_round(w, &newest) < round) w_check(w, w_step(w) && w->now < limit);
+  w_check(w, w_crash(w) == round);
 }

@@ -6,8 +6,8 @@
 #ifndef GEOTRAIN_TESTS_PS_WORLD_H
 #define GEOTRAIN_TESTS_PS_WORLD_H
 
-#include "tests.h"
 #include "geotrain/ps_state.h"
+#include "tests.h"
 
 #define W_PLACES  9 /* for regions */
 #define W_DESKS   9 /* for workers of a region */
@@ -41,13 +41,19 @@ typedef struct {
   const gt_sync_ops *ops; /* NULL: those of `strategy` */
   /* samples: the region's share; 0 workers, and 0 samples: it only aggregates */
   size_t nregions, workers[W_REGIONS], samples[W_REGIONS];
+  double weights[W_REGIONS]; /* all 0: equal, or by_samples */
   bool local_async, no_data, by_samples;
   size_t batch, outbox, window;
-  int64_t period;
-  double momentum;
+  gt_sync_options options; /* period, scale 0: 1; of a pipeline: between its replicas */
+  gt_optim_spec optim;     /* without a schedule: SGD with its momentum */
   gt_ps_interval until, eval_every, checkpoint_every;
+  /* of each region, if there is no `until`; of a pipeline: of each replica */
+  int64_t steps[W_REGIONS];
   size_t test_samples;
   gt_link_spec link;
+  /* Instead of `link`, if lag[0] > 0: messages take random times, those from and to a region one or
+     two of its lags, and control overtakes data. */
+  gt_ns lag[W_REGIONS];
   double slow[W_REGIONS]; /* factor of a region's compute time */
   double write_s;         /* longest time that a checkpoint takes to be durable */
   int nonfinite_limit;    /* 0: 3 */
@@ -64,10 +70,8 @@ typedef struct {
   /* A pipeline, if places > 0: copies * places regions, those of place 0 first.  Links delay at
      random, and control overtakes data. */
   size_t replicas, places;
-  int64_t steps[P_REPLICAS];
-  bool gradients, means; /* sync.exchange gradient, sync.scale mean */
-  double clip;           /* train.clip */
-  double rounds;         /* chance of a round that a region opens at an event */
+  double clip;   /* train.clip */
+  double rounds; /* chance of a round that a region opens at an event */
 } w_spec;
 
 typedef struct {
@@ -92,7 +96,8 @@ typedef struct {
   w_ring control, data, air[2]; /* air[0]: control that overtakes data */
   bool leaving;
   w_frame current;
-  gt_ns depart, arrive, delay[2], last[2]; /* delay, last arrival: of control, of data */
+  /* delay, last arrival: of control, of data; delay 0: that of a gt_link */
+  gt_ns depart, arrive, delay[2], last[2];
   gt_link_state state;
   struct {
     uint64_t cookie;
@@ -102,7 +107,7 @@ typedef struct {
   int64_t data_sent;
 } w_link;
 
-typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_EVALUATING, W_PUSHED } w_work;
+typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_SCORING, W_PUSHED } w_work;
 
 /* A pipeline worker's push for a batch. */
 typedef struct {
@@ -129,8 +134,10 @@ typedef struct {
   int64_t steps;
   int trained[W_BATCHES]; /* how often each batch was counted, since the beginning */
   /* of each peer: newest sequence applied; strategy's numbers of the last message applied; of the
-     last one posted to it */
-  int64_t applied[W_PLACES], applied_value[W_PLACES], posted_value[W_PLACES];
+     last one posted to it; samples behind the messages applied */
+  int64_t applied[W_PLACES], applied_value[W_PLACES], posted_value[W_PLACES], samples[W_PLACES];
+  /* sums over the gradients used: of -lr g, of its size; of the updates posted to one peer */
+  double given[W_PARAMS], moved[W_PARAMS], posted[W_PARAMS];
 } w_kept;
 
 /* The contents of a region's file of a round. */
@@ -173,6 +180,9 @@ typedef struct {
   void (*order)(w_region *r, w_worker *worker, const gt_ps_order *o);
   void (*train)(w_region *r, w_worker *worker);
   void (*evaluate)(w_region *r, w_worker *worker);
+  /* A gradient has been used; a data message is posted. */
+  void (*taken)(w_region *r, const w_worker *worker);
+  void (*post)(w_region *r, size_t to, const w_frame *f);
   void (*note)(w_region *r, gt_ps_note note, double b);
   void (*checkpoint)(w_region *r, int64_t round);
   /* Called before data is applied. */
@@ -191,7 +201,7 @@ typedef struct world {
   const w_problem *problem;
   size_t n;
   gt_ns now;
-  int64_t events, restarts;
+  int64_t events, restarts, duplicates; /* duplicates: messages that had been applied */
   gt_rng rng;
   double weights[W_PLACES];
   w_region regions[W_PLACES];
@@ -226,6 +236,8 @@ bool w_step(world *w);
 void w_run_until(world *w, gt_ps_phase phase);
 /* Runs until all are complete, or all have stopped. */
 void w_run(world *w);
+/* Opens a world, and runs until all are complete. */
+world *w_finished(const w_spec *spec);
 
 /* ---- crash and resume ------------------------------------------------------------------------ */
 
@@ -235,11 +247,18 @@ int64_t w_whole_round(world *w, int64_t *newest);
 /* Crashes every region and loses everything in flight; resumes from the newest round that is whole
    everywhere, and returns it. */
 int64_t w_crash(world *w);
+/* A region opens a round now; when it is whole, every region crashes. */
+void w_crash_now(world *w, size_t opener);
 
-/* ---- regions with whole models: batch b of region r has the target t(r, b); loss 1/2 sum (w -
-   t)^2 */
+/* ---- regions with whole models: batch b of region r has the target t(r, b), and the loss
+   sum_j c(r, j)/2 (w_j - t_j)^2 with the curvature c */
 
+float w_curvature(size_t region, size_t j);
 float w_target(size_t region, int64_t batch, size_t j);
+double w_gradient(size_t region, int64_t batch, size_t j, double param);
+float w_start(size_t j); /* parameters before the first step */
+gt_optim_spec w_sgd(double lr, double momentum);
+gt_optim_spec w_adamw(void);
 gt_order w_order_of(const w_spec *spec, size_t region);
 int64_t w_per_epoch(const w_spec *spec, size_t region);
 /* Returns the AUC of the first n test samples, independent of the model. */
@@ -250,12 +269,25 @@ void w_check_bounds(world *w);
    times. */
 void w_check_epochs(world *w, int64_t epochs);
 bool w_lockstep(const w_spec *spec);
+/* Checks that every region has received the last message of every other. */
+void w_check_heard(world *w);
 /* Checks that every region has the same bits. */
 void w_check_identical(world *w);
-/* Gives the world a random topology: mesh, hub, tree, and with rounds also ring or central. */
+/* Checks that the regions of both have the same bits. */
+void w_check_same(world *w, const world *other);
+/* Checks that every region has its start and all updates, those of others times the scale: each
+   once. */
+void w_check_conserved(world *w);
+#define W_TOPOLOGIES 5
+#define W_FORWARDING 3 /* the first so many forward updates and models; the others are for rounds */
+extern const gt_topology w_topologies[W_TOPOLOGIES];
+/* Gives the world this topology, or a random one, with regions in random order. */
+void w_place_over(w_spec *spec, gt_topology topology);
 void w_place(w_spec *spec);
 /* Makes a random world with a mesh. */
 w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed);
+/* The same with a number of steps for each region, some none at all, and with lags. */
+w_spec w_random_steps(const char *strategy, uint64_t seed);
 
 /* ---- regions of a pipeline ------------------------------------------------------------------- */
 

@@ -309,9 +309,7 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
                                 .nreplicas = s->replicas,
                                 .weights = pipe->replica_weights,
                                 .strategy = p_between(s),
-                                .options = {.period = s->period,
-                                            .scale = s->means ? 1 / (double)s->replicas : 1,
-                                            .gradients = s->gradients}};
+                                .options = s->options};
 }
 
 static gt_ns pipe_compute_time(w_region *r) {
@@ -330,7 +328,7 @@ static void pipe_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
   if (o->kind == GT_PS_EVAL) {
     w_check(w, o->first == 0 && o->count == (int64_t)w->spec.test_samples);
     for (w_worker *k = r->workers; k < r->workers + r->nworkers; k++)
-      w_check(w, k->work == (k < worker ? W_EVALUATING : W_IDLE));
+      w_check(w, k->work == (k < worker ? W_SCORING : W_IDLE));
     m->evaluated = v.steps;
     return;
   }

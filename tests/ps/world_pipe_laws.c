@@ -123,7 +123,7 @@ static void record(const world *w, const judgement *all) {
 
 /* Computes the replica's next contribution, from its next steps that are not dropped. */
 static void contribute(const world *w, judgement *all, size_t replica) {
-  const int64_t most = averages(w) ? w->spec.period : 1, end = w->spec.steps[replica];
+  const int64_t most = averages(w) ? w->spec.options.period : 1, end = w->spec.steps[replica];
   float grads[P_PLACES][P_FLOATS] = {0};
   all->takes_part[replica] = false;
   for (int64_t committed = 0; committed < most && all->next[replica] < end;) {
@@ -236,7 +236,7 @@ static void sum_up(const w_region *r, float *sum) {
 
 /* Every update is there once: no sum of them rounds, and gradients do not depend on parameters. */
 static void check_updates(world *w) {
-  const float lr = 0.125f, share = w->spec.means ? 0.5f : 1;
+  const float lr = 0.125f, share = (float)w->spec.options.scale;
   for (size_t i = 0; i < w->n; i++) {
     const w_region *r = &w->regions[i];
     float must[P_PARAMS], buffers[P_BUFFERS], sum[P_PARAMS];
@@ -263,8 +263,8 @@ void p_hear(w_region *r, size_t from, const w_frame *f) {
   const gt_vec all = gt_vec_of((float *)(uintptr_t)f->body.floats, r->nparams + r->nbuffers);
   const gt_vec params = gt_vec_of(m->must, r->nparams), theirs = gt_vec_range(all, 0, r->nparams);
   if (f->head.kind == GT_MSG_UPDATE) {
-    const double rate = s->gradients ? -gt_optim_lr(m->judge) : 1;
-    gt_vec_axpy(params, (float)((s->means ? 1 / (double)s->replicas : 1) * rate), theirs);
+    const double rate = s->options.gradients ? -gt_optim_lr(m->judge) : 1;
+    gt_vec_axpy(params, (float)(s->options.scale * rate), theirs);
     return;
   }
   const float share = (float)w->pipe->replica_weights[w->pipe->members[from].replica];

@@ -3,11 +3,40 @@
 #include "world.h"
 #include "../strategies.h"
 
-/* ---- the problem: batch b of region r has the target t(r, b); loss 1/2 sum (w - t)^2 --------- */
+#include <float.h>
+
+/* ---- the problem ----------------------------------------------------------------------------- */
+
+float w_curvature(size_t region, size_t j) {
+  return 0.5f + 0.25f * (float)((region * 3 + j) % 4);
+}
 
 float w_target(size_t region, int64_t batch, size_t j) {
   return (float)((int)((region * 5 + j * 2) % 7) - 3) +
          0.125f * (float)((batch * 7 + (int64_t)j) % 5);
+}
+
+double w_gradient(size_t region, int64_t batch, size_t j, double param) {
+  return (double)w_curvature(region, j) * (param - (double)w_target(region, batch, j));
+}
+
+float w_start(size_t j) {
+  return 2.0f - 0.5f * (float)j;
+}
+
+gt_optim_spec w_sgd(double lr, double momentum) {
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_SGD,
+                         .schedule = {.kind = GT_LR_CONSTANT, .lr = lr, .gamma = 1},
+                         .momentum = momentum};
+}
+
+gt_optim_spec w_adamw(void) {
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_ADAMW,
+                         .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01, .gamma = 1},
+                         .weight_decay = 0.01,
+                         .beta1 = 0.9,
+                         .beta2 = 0.999,
+                         .epsilon = 1e-8};
 }
 
 gt_order w_order_of(const w_spec *spec, size_t region) {
@@ -35,14 +64,25 @@ double w_auc(size_t n) {
   return gt_auc(scores, labels, n, scratch);
 }
 
+static gt_ns longer_lag(const w_spec *s, size_t a, size_t b) {
+  return s->lag[a] > s->lag[b] ? s->lag[a] : s->lag[b];
+}
+
 static void plain_open(world *w) {
-  const w_spec *s = &w->spec;
-  double total = 0;
+  w_spec *s = &w->spec;
+  double total = 0, given = 0;
+  if (s->optim.schedule.gamma <= 0) s->optim = w_sgd(0.02, s->optim.momentum);
+  for (size_t i = 0; i < w->n; i++) given += s->weights[i];
   for (size_t i = 0; i < w->n; i++) {
     w->regions[i].nworkers = s->workers[i];
     w->regions[i].nparams = W_PARAMS;
     w->regions[i].nbuffers = W_BUFFERS;
-    total += w->weights[i] = s->by_samples ? (double)s->samples[i] : s->workers[i] > 0;
+    w->weights[i] = given > 0       ? s->weights[i]
+                    : s->by_samples ? (double)s->samples[i]
+                                    : (double)(s->workers[i] > 0);
+    total += w->weights[i];
+    for (size_t k = 0; k < w->n; k++)
+      w->links[i][k].delay[0] = w->links[i][k].delay[1] = longer_lag(s, i, k);
   }
   for (size_t i = 0; i < w->n; i++) w->weights[i] /= total;
 }
@@ -50,12 +90,10 @@ static void plain_open(world *w) {
 static void plain_begin(w_region *r, gt_ps_spec *spec) {
   world *w = r->world;
   const w_spec *s = &w->spec;
-  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
-                       .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1},
-                       .momentum = s->momentum};
-  assert_int_equal(gt_optim_create(&r->optim, &sgd, W_PARAMS, !s->no_data), GT_OK);
-  for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = 2.0f - 0.5f * (float)j;
-  for (size_t j = 0; j < W_BUFFERS; j++) r->buffers[j] = (float)r->id;
+  const gt_ps_interval *until = &s->until;
+  assert_int_equal(gt_optim_create(&r->optim, &s->optim, W_PARAMS, !s->no_data), GT_OK);
+  for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = w_start(j);
+  for (size_t j = 0; j < W_BUFFERS; j++) r->buffers[j] = (float)j;
   spec->local_async = s->local_async;
   spec->strategy = s->ops ? s->ops : sync_named(s->strategy);
   spec->topology = s->topology;
@@ -63,11 +101,13 @@ static void plain_begin(w_region *r, gt_ps_spec *spec) {
   spec->workers = s->workers;
   spec->piece = W_PIECE;
   spec->weights = w->weights;
-  spec->options = (gt_sync_options){.period = s->period, .scale = 1};
+  spec->options = s->options;
   spec->outbox = s->outbox;
   spec->window = s->window;
   spec->order = w_order_of(s, r->id);
-  spec->until = s->until;
+  spec->until = *until;
+  if (until->epochs <= 0 && until->samples == 0 && until->steps == 0)
+    spec->until.steps = s->steps[r->id];
   spec->eval_every = s->eval_every;
   spec->checkpoint_every = s->checkpoint_every;
   spec->test_samples = s->test_samples;
@@ -90,7 +130,9 @@ static void plain_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
   if (o->kind == GT_PS_EVAL && o->params.n) worker->model = o->params.data;
   if (o->kind == GT_PS_EVAL || r->world->spec.no_data) return;
   for (size_t j = 0; j < W_PARAMS; j++)
-    worker->grads[j] = o->params.data[j] - w_target(r->id, o->first, j);
+    worker->grads[j] = (float)w_gradient(r->id, o->first, j, (double)o->params.data[j]);
+  for (size_t j = 0; j < W_BUFFERS; j++)
+    worker->buffers[j] = 0.9f * o->buffers.data[j] + 0.1f * (float)(r->id + j);
 }
 
 static void plain_evaluate(w_region *r, w_worker *worker) {
@@ -108,12 +150,33 @@ static void plain_train(w_region *r, w_worker *worker) {
   const w_spec *s = &r->world->spec;
   gt_order order = w_order_of(s, r->id);
   gt_ps_push push = {.samples = (int64_t)gt_order_batch_size(&order, worker->batch),
-                     .compute = W_MS};
+                     .compute = W_MS,
+                     .buffers = s->no_data ? NULL : worker->buffers};
   push.loss_sum = (double)push.samples;
   push.nonfinite = r->id == 0 && s->bad_every && worker->batch % s->bad_every == s->bad_every - 1;
   if (push.nonfinite) worker->grads[0] = INFINITY;
   gt_ps_gradient(r->ps, (size_t)(worker - r->workers), &push, s->no_data ? NULL : worker->grads,
                  r->world->now);
+}
+
+/* With a constant rate, and steps of single gradients. */
+static void plain_taken(w_region *r, const w_worker *worker) {
+  for (size_t j = 0; j < W_PARAMS && !r->world->spec.no_data; j++) {
+    const double update = -gt_optim_lr(r->optim) * (double)worker->grads[j];
+    r->kept.given[j] += update;
+    r->kept.moved[j] += fabs(update);
+  }
+}
+
+static void plain_post(w_region *r, size_t to, const w_frame *f) {
+  const w_spec *s = &r->world->spec;
+  const gt_sync_ops *ops = s->ops ? s->ops : sync_named(s->strategy);
+  const bool answers = s->topology == GT_TOPOLOGY_CENTRAL && s->next[r->id] == r->id;
+  w_check(r->world, f->head.kind == (answers ? GT_MSG_STATE : ops->sends));
+  w_check(r->world, !(f->head.flags & GT_FRAME_ROUTED) == (s->topology == GT_TOPOLOGY_MESH));
+  if (!f->borrowed || f->bytes != W_PARAMS * sizeof(float) || to != (size_t)(r->id == 0)) return;
+  for (size_t j = 0; j < W_PARAMS; j++)
+    r->kept.posted[j] += (double)((const float *)f->borrowed)[j];
 }
 
 static void plain_event(w_region *r) {
@@ -126,12 +189,13 @@ const w_problem w_plain = {.open = plain_open,
                            .order = plain_order,
                            .train = plain_train,
                            .evaluate = plain_evaluate,
+                           .taken = plain_taken,
+                           .post = plain_post,
                            .event = plain_event};
 
 /* ---- laws ------------------------------------------------------------------------------------ */
 
-/* Checks that every region has received the last message of every other. */
-static void check_heard(world *w) {
+void w_check_heard(world *w) {
   for (size_t i = 0; i < w->n; i++)
     for (size_t k = 0; k < w->n; k++)
       w_check(w, w->regions[i].kept.posted_value[k] == w->regions[k].kept.applied_value[i]);
@@ -163,7 +227,7 @@ void w_check_bounds(world *w) {
 }
 
 void w_check_epochs(world *w, int64_t epochs) {
-  check_heard(w);
+  w_check_heard(w);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_view(w, i);
     int64_t total = epochs * w_per_epoch(&w->spec, i);
@@ -184,15 +248,41 @@ void w_check_identical(world *w) {
     w_check(w, w_same(first->params, w->regions[i].params, W_PARAMS));
     if (strcmp(w->spec.strategy, "sma") == 0 && !w->spec.no_data)
       w_check(w, w_same(first->buffers, w->regions[i].buffers, W_BUFFERS));
+    if (strcmp(w->spec.strategy, "ssgd") == 0)
+      w_check(w, gt_optim_steps(first->optim) == gt_optim_steps(w->regions[i].optim));
   }
 }
 
-void w_place(w_spec *spec) {
-  static const gt_topology all[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,
-                                    GT_TOPOLOGY_RING, GT_TOPOLOGY_CENTRAL};
-  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
+void w_check_same(world *w, const world *other) {
+  for (size_t i = 0; i < w->n; i++) {
+    const w_region *r = &w->regions[i], *o = &other->regions[i];
+    w_check(w, w_same(r->params, o->params, W_PARAMS) && w_same(r->buffers, o->buffers, W_BUFFERS));
+  }
+}
+
+void w_check_conserved(world *w) {
+  for (size_t i = 0; i < w->n; i++)
+    for (size_t j = 0; j < W_PARAMS; j++) {
+      double expected = (double)w_start(j), size = fabs(expected);
+      int64_t updates = 0;
+      for (size_t k = 0; k < w->n; k++) {
+        const double scale = k == i ? 1 : w->spec.options.scale;
+        expected += scale * w->regions[k].kept.given[j];
+        size += scale * w->regions[k].kept.moved[j];
+        updates += w_view(w, k).steps;
+      }
+      const double bound = 1.5 * (double)(updates + 1) * (double)FLT_EPSILON * size;
+      w_check(w, fabs((double)w->regions[i].params[j] - expected) <= bound);
+    }
+}
+
+const gt_topology w_topologies[W_TOPOLOGIES] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,
+                                                GT_TOPOLOGY_RING, GT_TOPOLOGY_CENTRAL};
+
+void w_place_over(w_spec *spec, gt_topology topology) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 9, 0);
   size_t order[W_REGIONS];
-  spec->topology = all[gt_rng_below(&rng, w_lockstep(spec) ? 5 : 3)];
+  spec->topology = topology;
   for (size_t i = 0; i < spec->nregions; i++) {
     const size_t at = (size_t)gt_rng_below(&rng, i + 1);
     order[i] = order[at];
@@ -206,6 +296,12 @@ void w_place(w_spec *spec) {
   }
 }
 
+void w_place(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
+  const size_t known = w_lockstep(spec) ? W_TOPOLOGIES : W_FORWARDING;
+  w_place_over(spec, w_topologies[gt_rng_below(&rng, known)]);
+}
+
 w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 1, nregions);
   static const double rates[] = {0, 1e7, 1e6, 1e5};
@@ -215,10 +311,10 @@ w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_
               .seed = seed,
               .test_samples = 25,
               .write_s = 0.1};
-  s.period = 1 + (int64_t)gt_rng_below(&rng, 5);
+  s.options.period = 1 + (int64_t)gt_rng_below(&rng, 5);
   s.outbox = 1 + (size_t)gt_rng_below(&rng, 3);
   s.window = 1 + (size_t)gt_rng_below(&rng, 4);
-  s.momentum = gt_rng_below(&rng, 2) ? 0.9 : 0;
+  s.optim.momentum = gt_rng_below(&rng, 2) ? 0.9 : 0;
   s.by_samples = gt_rng_below(&rng, 2);
   s.batch = 5 + (size_t)gt_rng_below(&rng, 10);
   s.link = (gt_link_spec){.bandwidth_bps = rates[gt_rng_below(&rng, 4)],
@@ -229,5 +325,31 @@ w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_
     s.samples[i] = 20 + (size_t)gt_rng_below(&rng, 120);
     s.slow[i] = gt_rng_below(&rng, 4) ? 1 : 6;
   }
+  return s;
+}
+
+w_spec w_random_steps(const char *strategy, uint64_t seed) {
+  gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 2, 0);
+  w_spec s = {.strategy = strategy,
+              .seed = seed,
+              .nregions = 1 + (size_t)gt_rng_below(&rng, W_REGIONS),
+              .write_s = 0.01,
+              .heartbeat = GT_SECOND,
+              .keepalive = GT_SECOND};
+  const size_t workers = 1 + (size_t)gt_rng_below(&rng, 3);
+  const bool weighted = gt_rng_below(&rng, 2), slow = gt_rng_below(&rng, 2);
+  for (size_t i = 0; i < s.nregions; i++) {
+    s.steps[i] = gt_rng_below(&rng, 6) ? (int64_t)gt_rng_below(&rng, 13) : 0;
+    s.weights[i] = weighted ? 0.25 + gt_rng_uniform(&rng) : 0;
+    s.workers[i] = workers;
+    s.samples[i] = 200;
+    s.lag[i] = slow && gt_rng_below(&rng, 3) == 0 ? 40 * W_MS : 2 * W_MS;
+  }
+  s.local_async = workers > 1;
+  s.options.period = 1 + (int64_t)gt_rng_below(&rng, 4);
+  s.options.scale = gt_rng_below(&rng, 2) ? 1 : 1 / (double)s.nregions;
+  s.outbox = 1 + (size_t)gt_rng_below(&rng, 3);
+  s.window = 1 + (size_t)gt_rng_below(&rng, 3);
+  s.optim = gt_rng_below(&rng, 2) ? w_sgd(0.05, 0.9) : w_adamw();
   return s;
 }

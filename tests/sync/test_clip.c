@@ -1,8 +1,7 @@
-/* train.clip in the strategies, computed by hand: ssgd clips the mean of the regions, not its
+/* links: ps
+   train.clip in the strategies, computed by hand: ssgd clips the mean of the regions, not its
    parts; the gradients sent by asgd-ga are those that the sender applied. */
-#include "world_run.h"
-
-#include <math.h>
+#include "ps/world.h"
 
 enum { STEPS = 3 };
 
@@ -15,16 +14,13 @@ static bool clip_to(double clip, double g[W_PARAMS]) {
   return share < 1;
 }
 
-static double gradient(size_t region, size_t j, double x) {
-  return (double)w_curvature(region, j) * (x - (double)w_target(region, j));
-}
-
 static w_spec spec_of(const char *strategy, double clip) {
   w_spec spec = {.strategy = strategy,
                  .nregions = 2,
+                 .workers = {1, 1},
+                 .samples = {100, 100},
                  .steps = {STEPS, STEPS},
-                 .period = STEPS,
-                 .scale = 1,
+                 .options.period = STEPS,
                  .seed = 5,
                  .optim = w_sgd(0.1, 0)};
   spec.optim.clip = clip;
@@ -37,11 +33,11 @@ static int check_mean(double clip, const double weights[2]) {
   int clips = 0;
   w_spec spec = spec_of("ssgd", clip);
   memcpy(spec.weights, weights, 2 * sizeof *weights);
-  world *w = w_run(&spec);
+  world *w = w_finished(&spec);
   for (size_t j = 0; j < W_PARAMS; j++) x[j] = (double)w_start(j);
   for (int step = 0; step < STEPS; step++) {
     for (size_t j = 0; j < W_PARAMS; j++)
-      g[j] = weights[0] * gradient(0, j, x[j]) + weights[1] * gradient(1, j, x[j]);
+      g[j] = weights[0] * w_gradient(0, step, j, x[j]) + weights[1] * w_gradient(1, step, j, x[j]);
     clips += clip_to(clip, g);
     for (size_t j = 0; j < W_PARAMS; j++) x[j] -= 0.1 * g[j];
   }
@@ -64,11 +60,11 @@ static void test_sent_gradients(void) {
   double x[W_PARAMS], g[W_PARAMS], sum[W_PARAMS] = {0};
   w_spec spec = spec_of("asgd-ga", 0.5);
   spec.steps[1] = 0;
-  spec.gradients = true;
-  world *w = w_run(&spec);
+  spec.options.gradients = true;
+  world *w = w_finished(&spec);
   for (size_t j = 0; j < W_PARAMS; j++) x[j] = (double)w_start(j);
   for (int step = 0; step < STEPS; step++) {
-    for (size_t j = 0; j < W_PARAMS; j++) g[j] = gradient(0, j, x[j]);
+    for (size_t j = 0; j < W_PARAMS; j++) g[j] = w_gradient(0, step, j, x[j]);
     assert_true(clip_to(0.5, g));
     for (size_t j = 0; j < W_PARAMS; j++) x[j] -= 0.1 * g[j], sum[j] += g[j];
   }

@@ -1,24 +1,22 @@
-/* Laws between strategies: asgd-ga with period 1 is asgd; sma with period 1 and plain SGD is ssgd;
-   ssgd is one region with the mean gradient. */
-#include "world_run.h"
-
-#include <math.h>
+/* links: ps
+   Laws between strategies: asgd-ga with period 1 is asgd; sma with period 1 and plain SGD is ssgd;
+   ssgd is one region with the mean gradient; a region alone is its optimizer. */
+#include "ps/world.h"
 
 static void test_ga_with_period_1_is_asgd(void) {
   for (uint64_t seed = 0; seed < 200; seed++) {
-    w_spec spec = w_random("asgd", seed);
-    spec.period = 1;
-    world *a = w_run(&spec);
+    w_spec spec = w_random_steps("asgd", seed);
+    spec.options.period = 1;
+    world *a = w_finished(&spec);
     spec.strategy = "asgd-ga";
-    world *b = w_run(&spec);
+    world *b = w_finished(&spec);
     assert_int_equal(a->events, b->events);
+    w_check_same(b, a);
     for (size_t i = 0; i < spec.nregions; i++) {
-      assert_memory_equal(a->regions[i].params, b->regions[i].params, sizeof a->regions[i].params);
-      assert_int_equal(a->regions[i].holds, b->regions[i].holds);
-      for (size_t k = 0; k < spec.nregions; k++) {
-        assert_int_equal(a->links[i][k].samples, b->links[i][k].samples);
-        assert_int_equal(a->links[i][k].value, b->links[i][k].value);
-      }
+      const w_kept *x = &a->regions[i].kept, *y = &b->regions[i].kept;
+      assert_int_equal(w_view(a, i).wan_wait, w_view(b, i).wan_wait);
+      assert_memory_equal(x->samples, y->samples, sizeof x->samples);
+      assert_memory_equal(x->applied_value, y->applied_value, sizeof x->applied_value);
     }
     w_close(a);
     w_close(b);
@@ -31,22 +29,22 @@ static void test_ga_with_period_1_is_asgd(void) {
 static void test_sma_with_period_1_is_ssgd(void) {
   double largest = 0;
   for (uint64_t seed = 0; seed < 200; seed++) {
-    w_spec spec = w_random("ssgd", seed);
-    spec.period = 1;
-    spec.workers = 1;
+    w_spec spec = w_random_steps("ssgd", seed);
+    for (size_t i = 0; i < spec.nregions; i++) spec.workers[i] = 1;
+    spec.local_async = false;
+    spec.options.period = 1;
     spec.optim = w_sgd(0.1, 0);
-    world *a = w_run(&spec);
+    world *a = w_finished(&spec);
     spec.strategy = "sma";
-    world *b = w_run(&spec);
+    world *b = w_finished(&spec);
     int64_t rounds = 0;
     for (size_t i = 0; i < spec.nregions; i++)
       rounds = spec.steps[i] > rounds ? spec.steps[i] : rounds;
     double bound = 2 * (double)rounds * (double)(spec.nregions + 3) * 8 * ldexp(1, -24);
     for (size_t j = 0; j < W_PARAMS; j++) {
-      double moved = fabs((double)a->regions[0].params[j] - (double)w_start(j));
-      double difference = fabs((double)a->regions[0].params[j] - (double)b->regions[0].params[j]);
-      assert_true(difference <= bound);
-      largest = moved > largest ? moved : largest;
+      const double x = (double)a->regions[0].params[j], y = (double)b->regions[0].params[j];
+      assert_true(fabs(x - y) <= bound);
+      largest = fmax(largest, fabs(x - (double)w_start(j)));
     }
     w_close(a);
     w_close(b);
@@ -54,60 +52,85 @@ static void test_sma_with_period_1_is_ssgd(void) {
   assert_true(largest > 1); /* far more than the bound, so the law is not vacuous */
 }
 
-/* Bit for bit: the mean is formed by the same vector operations in region order. */
+/* n regions with a worker each, and so many steps. */
+static w_spec equal(const char *strategy, size_t n, int64_t steps) {
+  w_spec spec = {.strategy = strategy, .nregions = n, .seed = 40 + n};
+  for (size_t i = 0; i < n; i++) {
+    spec.workers[i] = 1;
+    spec.samples[i] = 200;
+    spec.steps[i] = steps;
+  }
+  return spec;
+}
+
+/* One optimizer with the mean gradient of regions [first, first + n), formed by the same vector
+   operations in region order. */
+static void direct(const w_spec *spec, size_t first, size_t n, int64_t steps, float *params) {
+  float mean[W_PARAMS], grads[W_PARAMS];
+  gt_vec vmean = gt_vec_of(mean, W_PARAMS), vgrads = gt_vec_of(grads, W_PARAMS);
+  gt_optim *optim = NULL;
+  assert_int_equal(gt_optim_create(&optim, &spec->optim, W_PARAMS, true), GT_OK);
+  for (size_t j = 0; j < W_PARAMS; j++) params[j] = w_start(j);
+  for (int64_t step = 0; step < steps; step++) {
+    for (size_t i = 0; i < n; i++) {
+      for (size_t j = 0; j < W_PARAMS; j++)
+        grads[j] = (float)w_gradient(first + i, step, j, (double)params[j]);
+      if (i == 0)
+        gt_vec_set_scaled(vmean, (float)(1 / (double)n), vgrads);
+      else
+        gt_vec_axpy(vmean, (float)(1 / (double)n), vgrads);
+    }
+    gt_optim_step(optim, gt_vec_of(params, W_PARAMS), vmean, gt_vec_of(NULL, W_PARAMS));
+  }
+  gt_optim_close(optim);
+}
+
 static void test_ssgd_is_one_region_with_the_mean(void) {
   const gt_optim_spec optims[] = {w_sgd(0.05, 0), w_sgd(0.05, 0.9), w_adamw()};
   for (size_t o = 0; o < 3; o++) {
     for (size_t nregions = 2; nregions <= 5; nregions++) {
-      w_spec spec = {.strategy = "ssgd",
-                     .nregions = nregions,
-                     .period = 4,
-                     .scale = 1,
-                     .optim = optims[o],
-                     .seed = 40 + nregions};
-      for (size_t i = 0; i < nregions; i++) spec.steps[i] = 15;
-      world *w = w_run(&spec);
-      float params[W_PARAMS], mean[W_PARAMS], grads[W_PARAMS],
-          share = (float)(1 / (double)nregions);
-      gt_vec vmean = gt_vec_of(mean, W_PARAMS), vgrads = gt_vec_of(grads, W_PARAMS);
-      gt_optim *optim = NULL;
-      assert_int_equal(gt_optim_create(&optim, &spec.optim, W_PARAMS, true), GT_OK);
-      for (size_t j = 0; j < W_PARAMS; j++) params[j] = w_start(j);
-      for (int step = 0; step < 15; step++) {
-        gt_vec_zero(vmean);
-        for (size_t i = 0; i < nregions; i++) {
-          for (size_t j = 0; j < W_PARAMS; j++) grads[j] = w_gradient(i, j, params[j]);
-          if (i == 0)
-            gt_vec_set_scaled(vmean, share, vgrads);
-          else
-            gt_vec_axpy(vmean, share, vgrads);
-        }
-        gt_optim_step(optim, gt_vec_of(params, W_PARAMS), vmean, gt_vec_of(NULL, W_PARAMS));
-      }
+      float params[W_PARAMS];
+      w_spec spec = equal("ssgd", nregions, 15);
+      spec.options.period = 4;
+      spec.optim = optims[o];
+      world *w = w_finished(&spec);
+      direct(&spec, 0, nregions, 15, params);
       for (size_t i = 0; i < nregions; i++)
-        assert_memory_equal(params, w->regions[i].params, sizeof params);
-      gt_optim_close(optim);
+        w_check(w, w_same(params, w->regions[i].params, W_PARAMS));
       w_close(w);
     }
   }
 }
 
+/* With any strategy; and every region under `none`. */
+static void test_alone_is_the_optimizer(void) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
+    w_spec spec = equal(*name, strcmp(*name, "none") == 0 ? 3 : 1, 9);
+    spec.steps[1] = 4, spec.steps[2] = 0;
+    spec.options.period = 2;
+    spec.optim = w_sgd(0.1, 0.9);
+    world *w = w_finished(&spec);
+    for (size_t i = 0; i < w->n; i++) {
+      float params[W_PARAMS];
+      direct(&spec, i, 1, spec.steps[i], params);
+      w_check(w, w_same(params, w->regions[i].params, W_PARAMS));
+      assert_int_equal(gt_optim_steps(w->regions[i].optim), spec.steps[i]);
+    }
+    w_close(w);
+  }
+}
+
 /* Weights: two regions, 3 to 1, against the sum computed in float64. */
 static void test_ssgd_weights(void) {
-  w_spec spec = {.strategy = "ssgd",
-                 .nregions = 2,
-                 .steps = {10, 6},
-                 .weights = {3, 1},
-                 .period = 1,
-                 .scale = 1,
-                 .optim = w_sgd(0.1, 0),
-                 .seed = 8};
-  world *w = w_run(&spec);
+  w_spec spec = equal("ssgd", 2, 10);
+  spec.steps[1] = 6;
+  spec.weights[0] = 3, spec.weights[1] = 1;
+  spec.optim = w_sgd(0.1, 0);
+  world *w = w_finished(&spec);
   for (size_t j = 0; j < W_PARAMS; j++) {
     double x = (double)w_start(j);
     for (int step = 0; step < 10; step++) {
-      double g0 = (double)w_curvature(0, j) * (x - (double)w_target(0, j)),
-             g1 = (double)w_curvature(1, j) * (x - (double)w_target(1, j));
+      const double g0 = w_gradient(0, step, j, x), g1 = w_gradient(1, step, j, x);
       x -= 0.1 * (step < 6 ? 0.75 * g0 + 0.25 * g1 : g0); /* a region that has finished contributes
                                                              zero */
     }
@@ -117,4 +140,4 @@ static void test_ssgd_weights(void) {
 }
 
 TESTS(test_ga_with_period_1_is_asgd, test_sma_with_period_1_is_ssgd,
-      test_ssgd_is_one_region_with_the_mean, test_ssgd_weights)
+      test_ssgd_is_one_region_with_the_mean, test_alone_is_the_optimizer, test_ssgd_weights)

@@ -1,99 +1,20 @@
-/* asgd and asgd-ga neither lose nor duplicate an update: a region ends at its start plus all
+/* links: ps
+   asgd and asgd-ga neither lose nor duplicate an update: a region ends at its start plus all
    updates, the remote ones times the scale. */
-#include "world_run.h"
-
 #include <float.h>
-#include <math.h>
 
-/* Computes the sum in float64 beside the run.  Each of the N updates of all regions is rounded when
-   made, when accumulated and when added, each time by half an epsilon of at most M = |start| + the
-   sum of all moves. */
-static void assert_conserved(const world *w) {
-  for (size_t i = 0; i < w->spec.nregions; i++) {
-    for (size_t j = 0; j < W_PARAMS; j++) {
-      double expected = (double)w_start(j), size = fabs(expected);
-      int64_t updates = 0;
-      for (size_t k = 0; k < w->spec.nregions; k++) {
-        double scale = k == i ? 1 : w->spec.scale;
-        expected += scale * w->regions[k].sent[j];
-        size += scale * w->regions[k].moved[j];
-        updates += w->spec.steps[k];
-      }
-      double bound = 1.5 * (double)(updates + 1) * (double)FLT_EPSILON * size;
-      assert_true(fabs((double)w->regions[i].params[j] - expected) <= bound);
-    }
-  }
-}
+#include "cases.h"
+#include "ps/world.h"
 
-/* Checks that with `average` every region ends at its start plus everything posted. */
-static void assert_averaged(const world *w) {
-  for (size_t i = 0; i < w->spec.nregions; i++) {
-    for (size_t j = 0; j < W_PARAMS; j++) {
-      double expected = (double)w_start(j), size = fabs(expected);
-      int64_t updates = 0;
-      for (size_t k = 0; k < w->spec.nregions; k++) {
-        expected += w->regions[k].posted[j];
-        size += 3 * w->regions[k].moved[j]; /* made, partly subtracted, added elsewhere */
-        updates += w->spec.steps[k];
-      }
-      assert_true(fabs((double)w->regions[i].params[j] - expected) <=
-                  3 * (double)(updates + 1) * (double)FLT_EPSILON * size);
-    }
-  }
-}
-
-static void test_average(void) {
-  for (uint64_t seed = 0; seed < 600; seed++) {
-    w_spec spec = w_random(seed % 2 ? "asgd" : "asgd-ga", seed);
-    if (spec.nregions == 1) continue;
-    spec.scale = 1;
-    spec.average = true;
-    spec.optim = w_sgd(0.02, 0);
-    world *w = w_run(&spec);
-    assert_averaged(w);
-    w_close(w);
-  }
-}
-
-/* While all train, an update is scaled by its region's weight; after the others have finished, it
-   counts in full. */
-static void test_shares_of_an_average(void) {
-  w_spec spec = {.strategy = "asgd-ga",
-                 .nregions = 2,
-                 .steps = {40, 400},
-                 .weights = {1, 3},
-                 .period = 4,
-                 .scale = 1,
-                 .average = true,
-                 .seed = 3};
-  spec.optim = w_sgd(0.02, 0);
-  world *w = w_open(&spec);
-  const w_region *longer = &w->regions[1];
-  double posted[W_PARAMS] = {0}, sent[W_PARAMS] = {0};
-  w_begin(w);
-  while (w_step(w)) {
-    for (size_t j = 0; j < W_PARAMS && longer->given == 4; j++)
-      assert_float_equal((float)longer->posted[j], (float)(0.75 * longer->sent[j]), 1e-5);
-    for (size_t j = 0; j < W_PARAMS && longer->given == 200; j++)
-      posted[j] = longer->posted[j], sent[j] = longer->sent[j];
-  }
-  w_assert_finished(w);
-  for (size_t j = 0; j < W_PARAMS; j++) {
-    assert_float_equal((float)w->regions[0].posted[j], (float)(0.25 * w->regions[0].sent[j]), 1e-5);
-    assert_float_equal((float)(longer->posted[j] - posted[j]), (float)(longer->sent[j] - sent[j]),
-                       1e-5);
-  }
-  w_close(w);
-}
-
-/* With plain SGD at one rate this holds for gradients, too. */
+/* With plain SGD at one rate this holds for gradients, too, and over every topology. */
 static void conserve(const char *strategy) {
-  for (uint64_t seed = 0; seed < 600; seed++) {
-    w_spec spec = w_random(strategy, seed / 2);
-    spec.gradients = seed % 2;
+  for (uint64_t seed = 0; seed < cases(1200, 600); seed++) {
+    w_spec spec = w_random_steps(strategy, seed / 2);
+    spec.options.gradients = seed % 2;
     spec.optim = w_sgd(0.02, 0);
-    world *w = w_run(&spec);
-    assert_conserved(w);
+    if (seed / 2 % 2) w_place(&spec);
+    world *w = w_finished(&spec);
+    w_check_conserved(w);
     w_close(w);
   }
 }
@@ -106,25 +27,95 @@ static void test_asgd_ga(void) {
   conserve("asgd-ga");
 }
 
-/* A link far too slow for the traffic: workers wait, queues stay bounded (the world asserts it),
-   and every update arrives once. */
+/* ---- average --------------------------------------------------------------------------------- */
+
+/* Checks that every region ends at its start plus everything posted. */
+static void check_averaged(world *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    for (size_t j = 0; j < W_PARAMS; j++) {
+      double expected = (double)w_start(j), size = fabs(expected);
+      int64_t updates = 0;
+      for (size_t k = 0; k < w->n; k++) {
+        expected += w->regions[k].kept.posted[j];
+        size += 3 * w->regions[k].kept.moved[j]; /* made, partly subtracted, added elsewhere */
+        updates += w->spec.steps[k];
+      }
+      w_check(w, fabs((double)w->regions[i].params[j] - expected) <=
+                     3 * (double)(updates + 1) * (double)FLT_EPSILON * size);
+    }
+  }
+}
+
+static void test_average(void) {
+  for (uint64_t seed = 0; seed < 600; seed++) {
+    w_spec spec = w_random_steps(seed % 2 ? "asgd" : "asgd-ga", seed);
+    if (spec.nregions == 1) continue;
+    spec.options.scale = 1;
+    spec.options.average = true;
+    spec.optim = w_sgd(0.02, 0);
+    world *w = w_finished(&spec);
+    check_averaged(w);
+    w_close(w);
+  }
+}
+
+static w_spec some(const char *strategy, size_t nregions, int64_t period) {
+  w_spec spec = {.strategy = strategy,
+                 .nregions = nregions,
+                 .options.period = period,
+                 .optim = w_sgd(0.02, 0),
+                 .seed = 3};
+  for (size_t i = 0; i < nregions; i++) {
+    spec.workers[i] = 1;
+    spec.samples[i] = 100;
+    spec.lag[i] = 2 * W_MS;
+  }
+  return spec;
+}
+
+/* While all train, an update is scaled by its region's weight; after the others have finished, it
+   counts in full. */
+static void test_shares_of_an_average(void) {
+  w_spec spec = some("asgd-ga", 2, 4);
+  spec.steps[0] = 40, spec.steps[1] = 200;
+  spec.weights[0] = 1, spec.weights[1] = 3;
+  spec.options.average = true;
+  world *w = w_open(&spec);
+  const w_kept *shorter = &w->regions[0].kept, *longer = &w->regions[1].kept;
+  w_kept then = {.steps = 0};
+  while (!w_all_in(w, GT_PS_COMPLETE)) {
+    w_check(w, w_step(w));
+    for (size_t j = 0; j < W_PARAMS && w_view(w, 1).steps == 4; j++)
+      assert_float_equal((float)longer->posted[j], (float)(0.75 * longer->given[j]), 1e-5);
+    if (w_view(w, 1).steps == 100) then = *longer;
+  }
+  for (size_t j = 0; j < W_PARAMS; j++) {
+    assert_float_equal((float)shorter->posted[j], (float)(0.25 * shorter->given[j]), 1e-5);
+    assert_float_equal((float)(longer->posted[j] - then.posted[j]),
+                       (float)(longer->given[j] - then.given[j]), 1e-5);
+  }
+  w_close(w);
+}
+
+/* ---- outboxes, periods ----------------------------------------------------------------------- */
+
+/* A link far too slow for the traffic: workers wait, queues stay bounded (w_check_bounds), and
+   every update arrives once. */
 static void test_slow_links_and_an_outbox_of_one(void) {
   static const char *const names[] = {"asgd", "asgd-ga"};
   for (size_t s = 0; s < 2; s++) {
-    w_spec spec = {.strategy = names[s],
-                   .nregions = 3,
-                   .steps = {50, 31, 50},
-                   .period = 3,
-                   .scale = 1,
-                   .outbox = 1,
-                   .window = 1,
-                   .slow = {1, 50, 1}};
-    spec.workers = 2;
+    w_spec spec = some(names[s], 3, 3);
+    spec.outbox = spec.window = 1;
+    spec.lag[1] = 100 * W_MS;
+    spec.local_async = true;
+    for (size_t i = 0; i < 3; i++) {
+      spec.workers[i] = 2;
+      spec.steps[i] = i == 1 ? 31 : 50;
+    }
     spec.optim = w_sgd(0.002, 0);
-    spec.seed = 77 + s;
-    world *w = w_run(&spec);
-    assert_conserved(w);
-    for (size_t i = 0; i < 3; i++) assert_true(w->regions[i].holds > 0);
+    world *w = w_finished(&spec);
+    w_check_conserved(w);
+    for (size_t i = 0; i < 3; i++) assert_true(w_view(w, i).wan_wait > 0);
     w_close(w);
   }
 }
@@ -132,40 +123,33 @@ static void test_slow_links_and_an_outbox_of_one(void) {
 /* Other regions see a held worker's update before the next gradient is taken: without hold the
    accumulated steps would exceed the period. */
 static void test_an_update_is_at_most_a_period(void) {
-  w_spec spec = {.strategy = "asgd-ga",
-                 .nregions = 2,
-                 .steps = {20, 20},
-                 .period = 4,
-                 .scale = 1,
-                 .outbox = 1,
-                 .slow = {30, 1},
-                 .seed = 4};
+  w_spec spec = some("asgd-ga", 2, 4);
+  spec.steps[0] = spec.steps[1] = 20;
+  spec.outbox = spec.window = 1;
+  spec.lag[0] = 60 * W_MS;
   world *w = w_open(&spec);
-  w_begin(w);
-  while (w_step(w)) {
+  while (!w_all_in(w, GT_PS_COMPLETE)) {
+    w_check(w, w_step(w));
     for (size_t i = 0; i < 2; i++) {
-      const w_link *link = &w->links[i][1 - i];
-      for (size_t m = 0; m < link->count; m++)
-        assert_int_equal(link->queue[m].head.detail, 4 * W_SAMPLES);
+      const w_kept *r = &w->regions[i].kept;
+      w_check(w, r->samples[1 - i] == r->applied[1 - i] * 4 * (int64_t)w->spec.batch);
     }
   }
-  w_assert_finished(w);
+  assert_true(w_view(w, 0).wan_wait > 0);
   w_close(w);
 }
 
 /* A run that has drained and is extended by a resume accumulates whole periods again. */
 static void test_a_longer_run_accumulates_again(void) {
-  const w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .period = 3, .scale = 1, .outbox = 4};
-  float grads[W_PARAMS] = {1};
-  world *w = w_open(&spec);
-  gt_sync *sync = w->regions[0].sync;
-  gt_sync_on_gradient(sync, 0, gt_vec_of(grads, W_PARAMS), W_SAMPLES);
-  gt_sync_on_drain(sync, 0);
-  assert_int_equal(w->links[0][1].posted, 1);
-  for (int64_t step = 1; step <= 6; step++) {
-    gt_sync_on_gradient(sync, 0, gt_vec_of(grads, W_PARAMS), W_SAMPLES);
-    assert_int_equal(w->links[0][1].posted, 1 + step / 3);
-  }
+  w_spec spec = some("asgd-ga", 2, 3);
+  spec.steps[0] = 1;
+  world *w = w_finished(&spec);
+  const w_kept *there = &w->regions[1].kept;
+  assert_int_equal(there->applied[0], 1);
+  w->spec.steps[0] = 7;
+  w_crash_now(w, 0);
+  w_run_until(w, GT_PS_COMPLETE);
+  assert_int_equal(there->applied[0], 1 + 6 / 3);
   w_close(w);
 }
 
