@@ -237,44 +237,7 @@ static void test_what_does_not_cross(void) {
   w_close(w);
 }
 
-/* ---- crashes, limits ------------------------------------------------------------------------- */
-
-static void same_bits(world *w, const world *quiet) {
-  for (size_t i = 0; i < w->n; i++)
-    w_check(w, memcmp(w->regions[i].params, quiet->regions[i].params,
-                      sizeof w->regions[i].params) == 0);
-}
-
-static void test_a_crash_at_every_event_changes_no_bit(void) {
-  static const char *const names[] = {"ssgd", "sma"};
-  for (size_t k = 0; k < 2; k++) {
-    w_spec s = three(names[k]);
-    s.outbox = s.window = 1;
-    s.checkpoint_every.steps = 1;
-    s.until.steps = (int64_t)cases(6, 4);
-    s.write_s = 0.02;
-    world *quiet = w_finished(&s);
-    for (int64_t event = (int64_t)k % stride(2); event < quiet->events; event += stride(2)) {
-      world *w = w_open(&s);
-      for (int64_t i = 0; i < event; i++) w_check(w, w_step(w));
-      w_crash(w);
-      w_run_until(w, GT_PS_COMPLETE);
-      same_bits(w, quiet);
-      w_close(w);
-    }
-    w_close(quiet);
-  }
-}
-
-static double bytes_sent(const world *w) {
-  const gt_frame_header routed = {.flags = GT_FRAME_ROUTED};
-  const bool model = strcmp(w->spec.strategy, "sma") == 0;
-  const size_t each = gt_message_wire_bytes(&routed, (model ? W_MODEL : W_PARAMS) * sizeof(float));
-  int64_t n = 0;
-  for (size_t i = 0; i < w->n; i++)
-    for (size_t p = 0; p < w->n; p++) n += w->links[i][p].data_sent;
-  return (double)n * (double)each;
-}
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 /* The limit is never exceeded; a run resumed without it has the bits of an uninterrupted run. */
 static void test_a_limit_on_bytes(void) {
@@ -285,11 +248,11 @@ static void test_a_limit_on_bytes(void) {
     for (size_t i = 0; i < s.nregions; i++) s.next[i] = seed % s.nregions;
     s.until.epochs = 2;
     world *quiet = w_finished(&s);
-    s.wan_bytes_limit = bytes_sent(quiet) * (0.3 + 0.02 * (double)(seed % 30));
+    s.wan_bytes_limit = w_sent_bytes(quiet) * (0.3 + 0.02 * (double)(seed % 30));
     world *w = w_open(&s);
     while (!w_all_in(w, GT_PS_COMPLETE) && !w_all_in(w, GT_PS_STOPPED)) {
       w_check(w, w_step(w) && w->now < 600 * GT_SECOND);
-      w_check(w, bytes_sent(w) <= s.wan_bytes_limit);
+      w_check(w, w_sent_bytes(w) <= s.wan_bytes_limit);
     }
     if (w_all_in(w, GT_PS_STOPPED)) {
       stopped++;
@@ -297,7 +260,7 @@ static void test_a_limit_on_bytes(void) {
       w_crash(w);
       w_run_until(w, GT_PS_COMPLETE);
     }
-    same_bits(w, quiet);
+    w_check_same(w, quiet);
     w_close(w);
     w_close(quiet);
   }
@@ -420,6 +383,5 @@ static void test_answers(void) {
 
 TESTS(test_ssgd_adds_in_the_order_of_workers, test_what_is_not_finite_is_left_out,
       test_sma_adds_a_copy_for_every_worker, test_the_central_region_is_done_first,
-      test_a_message_for_every_worker, test_what_does_not_cross,
-      test_a_crash_at_every_event_changes_no_bit, test_a_limit_on_bytes,
+      test_a_message_for_every_worker, test_what_does_not_cross, test_a_limit_on_bytes,
       test_no_allocation_in_the_step_loop, test_contributions, test_answers)

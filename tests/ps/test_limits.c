@@ -48,8 +48,7 @@ static void test_evaluations(void) {
       s.eval_every = k < 2   ? (gt_ps_interval){.epochs = 1}
                      : k < 4 ? (gt_ps_interval){.steps = 20}
                              : (gt_ps_interval){.samples = 150};
-      world *w = w_open(&s);
-      w_run_until(w, GT_PS_COMPLETE);
+      world *w = w_finished(&s);
       check_evals(w);
       w_check_epochs(w, 4);
       w_close(w);
@@ -71,8 +70,7 @@ static void keep(void *ctx, const gt_ps_score *score) {
 static void test_evaluation_asked_for(void) {
   w_spec s = two("sma", false);
   s.test_samples = 25;
-  world *w = w_open(&s);
-  w_run_until(w, GT_PS_COMPLETE);
+  world *w = w_finished(&s);
   asked a = {.calls = 0};
   gt_ps_evaluate(w->regions[0].ps, gt_vec_of(w->regions[0].params, W_PARAMS),
                  gt_vec_of(w->regions[0].buffers, W_BUFFERS), keep, &a, w->now);
@@ -95,7 +93,7 @@ static void test_evaluations_over_a_crash(void) {
     s.eval_every.epochs = 1;
     s.checkpoint_every.steps = 1;
     world *w = w_open(&s);
-    for (int64_t i = 0; i < event; i++) w_check(w, w_step(w));
+    w_steps(w, event);
     w_crash(w);
     w_run_until(w, GT_PS_COMPLETE);
     for (size_t i = 0; i < w->n; i++)
@@ -107,8 +105,7 @@ static void test_evaluations_over_a_crash(void) {
 /* ---- waits ----------------------------------------------------------------------------------- */
 
 static double wan_wait_s(const w_spec *spec) {
-  world *w = w_open(spec);
-  w_run_until(w, GT_PS_COMPLETE);
+  world *w = w_finished(spec);
   double wait = gt_seconds(w_view(w, 0).wan_wait);
   w_check(w, w_view(w, 0).wan_wait == w->regions[0].wan_wait); /* the workers' waits add up */
   w_close(w);
@@ -134,8 +131,7 @@ static void test_keepalives_go_to_who_waits(void) {
   s.until = (gt_ps_interval){.steps = 20};
   s.slow[1] = 100; /* region 0 waits up to 1.2 s a step for region 1 */
   s.keepalive = GT_SECOND / 10;
-  world *w = w_open(&s);
-  w_run_until(w, GT_PS_COMPLETE); /* w_check_bounds checks every wait */
+  world *w = w_finished(&s); /* w_check_bounds checks every wait */
   w_check(w, w->regions[0].keepalives > 20);
   w_close(w);
 }
@@ -148,8 +144,7 @@ static void test_no_release_is_late(void) {
       s.seed += (uint64_t)k;
       s.samples[1] = 20 + 5 * (size_t)k;
       s.heartbeat = s.keepalive = 1000 * GT_SECOND;
-      world *w = w_open(&s);
-      w_run_until(w, GT_PS_COMPLETE);
+      world *w = w_finished(&s);
       w_check(w, w->now < 2 * GT_SECOND);
       w_close(w);
     }
@@ -163,8 +158,7 @@ static void test_gradients_that_are_not_finite(void) {
       w_spec s = two(*name, async);
       s.bad_every = 8; /* batches 7, 15, 23, 31, 39: five in all */
       s.nonfinite_limit = 6;
-      world *w = w_open(&s);
-      w_run_until(w, GT_PS_COMPLETE);
+      world *w = w_finished(&s);
       gt_ps_view v = w_view(w, 0);
       w_check(w, v.nonfinite == 5 && w->regions[0].nonfinite == 5 && w_view(w, 1).nonfinite == 0);
       w_check(w, v.batches == 40 && v.samples == 200 - 25);
@@ -206,18 +200,9 @@ static void test_a_message_that_is_not_finite(void) {
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static size_t sizeof_message(const w_spec *spec) {
-  return (sync_named(spec->strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS) * sizeof(float);
-}
-
-static double bytes_sent(const world *w) {
-  return (double)(w->links[0][1].data_sent + w->links[1][0].data_sent) *
-         (double)gt_wire_bytes(sizeof_message(&w->spec));
-}
-
 /* Total bytes sent over all restarts, because a resume starts to count from zero. */
 static void never_passed(world *w, double before) {
-  w_check(w, before + bytes_sent(w) <= w->spec.wan_bytes_limit);
+  w_check(w, before + w_sent_bytes(w) <= w->spec.wan_bytes_limit);
 }
 
 static double saved_bytes(const world *w) {
@@ -249,7 +234,7 @@ static void test_wan_bytes(void) {
       never_passed(w, 0);
     }
     w_check(w, w_view(w, 0).stop_code == GT_ERR_LIMIT && w_view(w, 1).stop_code == GT_ERR_LIMIT);
-    w_check(w, bytes_sent(w) > 0.7 * 2000);
+    w_check(w, w_sent_bytes(w) > 0.7 * 2000);
     double before = saved_bytes(w);
     w_crash(w);
     while (!w_all_in(w, GT_PS_STOPPED)) { /* the limit is for the whole run */
@@ -265,12 +250,8 @@ static void test_wan_bytes(void) {
 }
 
 static double needed(const w_spec *spec) {
-  world *w = w_open(spec);
-  w_run_until(w, GT_PS_COMPLETE);
-  double bytes = 0;
-  for (size_t i = 0; i < w->n; i++)
-    for (size_t p = 0; p < w->n; p++)
-      bytes += (double)w->links[i][p].data_sent * (double)gt_wire_bytes(sizeof_message(spec));
+  world *w = w_finished(spec);
+  const double bytes = w_sent_bytes(w);
   w_close(w);
   return bytes;
 }
@@ -290,11 +271,7 @@ static void test_wan_bytes_at_random(void) {
       gt_ns limit = 600 * GT_SECOND;
       while (!w_all_in(w, GT_PS_COMPLETE) && !w_all_in(w, GT_PS_STOPPED)) {
         w_check(w, w_step(w) && w->now < limit);
-        double sent = 0;
-        for (size_t i = 0; i < w->n; i++)
-          for (size_t p = 0; p < w->n; p++)
-            sent += (double)w->links[i][p].data_sent * (double)gt_wire_bytes(sizeof_message(&s));
-        w_check(w, sent <= s.wan_bytes_limit);
+        w_check(w, w_sent_bytes(w) <= s.wan_bytes_limit);
       }
       stopped += w_all_in(w, GT_PS_STOPPED);
       if (seed % 4 == 0 || all == 0) w_check(w, w_all_in(w, GT_PS_COMPLETE));
@@ -313,7 +290,7 @@ static void test_wan_bytes_over_a_crash(void) {
       s.wan_bytes_limit = 6 * needed(&s) + 1;
       s.checkpoint_every.steps = 2;
       world *w = w_open(&s);
-      for (uint64_t i = 0; i < 100 + 30 * seed; i++) w_check(w, w_step(w));
+      w_steps(w, 100 + 30 * (int64_t)seed);
       w_crash(w);
       w_run_until(w, GT_PS_COMPLETE);
       w_check_epochs(w, 2);

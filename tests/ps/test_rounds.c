@@ -1,5 +1,5 @@
 /* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end
-   or with other workers. */
+   or with other workers; also if some regions only aggregate. */
 #include "cases.h"
 #include "world.h"
 
@@ -15,17 +15,16 @@ static void for_all(w_law *law, int all, uint64_t seed) {
       for (int k = 0; k < seeds; k++) {
         w_spec spec = w_random(*name, async, regions[k % 4], seed++);
         w_place(&spec);
+        w_spec some = spec;
         law(&spec);
+        if (some.nregions == 1) continue;
+        w_aggregate(&some);
+        law(&some);
       }
 }
 
-static void run_events(world *w, int64_t events) {
-  for (int64_t i = 0; i < events; i++) w_check(w, w_step(w));
-}
-
 static int64_t events_of(const w_spec *spec) {
-  world *w = w_open(spec);
-  w_run_until(w, GT_PS_COMPLETE);
+  world *w = w_finished(spec);
   int64_t events = w->events;
   w_close(w);
   return events;
@@ -34,8 +33,7 @@ static int64_t events_of(const w_spec *spec) {
 /* Whoever finds all regions at the end of a longer `until` finds every batch counted once. */
 static void check_end(world *w, const w_spec *spec) {
   if (spec->until.epochs > 0) w_check_epochs(w, (int64_t)spec->until.epochs);
-  for (size_t i = 0; i < w->n && spec->until.steps > 0; i++)
-    w_check(w, w_view(w, i).steps == spec->until.steps);
+  if (spec->until.steps > 0) w_check_steps(w, spec->until.steps);
   if (w_lockstep(spec)) w_check_identical(w);
 }
 
@@ -55,7 +53,7 @@ static void stop(w_spec *spec) {
   if (spec->seed % 2) spec->checkpoint_every.steps = 3;
   int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec));
   world *w = w_open(spec);
-  run_events(w, events);
+  w_steps(w, events);
   size_t who = (size_t)gt_rng_below(&rng, w->n);
   gt_ps_stop(w->regions[who].ps, GT_STOPPED, w->now);
   if (w->n > 2) gt_ps_stop(w->regions[(who + 1) % w->n].ps, GT_STOPPED, w->now);
@@ -87,7 +85,7 @@ static void test_two_reasons_to_stop(void) {
     w_spec spec = w_random("asgd", seed % 2, 3, seed);
     spec.until.epochs = 2;
     world *w = w_open(&spec);
-    run_events(w, 40);
+    w_steps(w, 40);
     gt_ps_stop(w->regions[seed % 3].ps, GT_STOPPED, w->now);
     gt_ps_stop(w->regions[(seed + 1) % 3].ps, GT_ERR_LIMIT, w->now);
     w_run_until(w, GT_PS_STOPPED);
@@ -102,7 +100,7 @@ static void test_a_later_round_in_a_message(void) {
   w_spec spec = w_random("asgd", false, 2, 1600);
   spec.until.epochs = 2;
   world *w = w_open(&spec);
-  run_events(w, 10);
+  w_steps(w, 10);
   float update[W_PARAMS] = {1, 1, 1, 1, 1, 1}, before[W_PARAMS], saved[W_PARAMS];
   memcpy(before, w->regions[1].params, sizeof before);
   gt_frame_header head = {.kind = GT_MSG_UPDATE,
@@ -128,8 +126,7 @@ static void test_an_unsound_round(void) {
     spec.until.epochs = 4;
     spec.checkpoint_every.steps = 2;
     spec.unsound = 2;
-    world *w = w_open(&spec);
-    w_run_until(w, GT_PS_COMPLETE);
+    world *w = w_finished(&spec);
     for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].wholes >= 2);
     w_close(w);
   }
@@ -229,19 +226,15 @@ static void crash(w_spec *spec) {
     spec->checkpoint_every.steps = 1 + (int64_t)(spec->seed % 5);
   else
     spec->checkpoint_every.epochs = 0.25;
-  world *quiet = w_open(spec);
-  w_run_until(quiet, GT_PS_COMPLETE);
+  world *quiet = w_finished(spec);
   world *w = w_open(spec);
   for (int k = 0; k < 4; k++) {
-    run_events(w, (int64_t)gt_rng_below(&rng, (uint64_t)quiet->events));
+    w_steps(w, (int64_t)gt_rng_below(&rng, (uint64_t)quiet->events));
     w_crash(w);
   }
   w_run_until(w, GT_PS_COMPLETE);
   check_end(w, spec);
-  if (w_lockstep(spec) && !spec->local_async)
-    for (size_t i = 0; i < w->n; i++)
-      w_check(w, memcmp(w->regions[i].params, quiet->regions[i].params,
-                        sizeof w->regions[i].params) == 0);
+  if (w_lockstep(spec) && !spec->local_async) w_check_same(w, quiet);
   w_close(w);
   w_close(quiet);
 }
@@ -261,7 +254,7 @@ static void interval(w_spec *spec) {
   for (size_t i = 0; i < spec->nregions; i++) spec->slow[i] = 1;
   int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec)), before[W_REGIONS];
   world *w = w_open(spec);
-  run_events(w, events);
+  w_steps(w, events);
   for (size_t i = 0; i < w->n; i++) before[i] = w_view(w, i).steps;
   int64_t taken = w->regions[0].wholes;
   w_crash(w);
@@ -291,8 +284,7 @@ static void test_whoever_is_first_opens(void) {
   spec.checkpoint_every.steps = 10;
   spec.write_s = 0.01;
   spec.link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.002};
-  world *w = w_open(&spec);
-  w_run_until(w, GT_PS_COMPLETE);
+  world *w = w_finished(&spec);
   for (size_t i = 0; i < w->n; i++)
     w_check(w, w->regions[i].rounds >= 5 && w->regions[i].rounds <= 6 &&
                    w_view(w, i).round == w_view(w, 2).round);
@@ -331,7 +323,8 @@ static void finish_with_round(world *w) {
 }
 
 static void change_workers(world *w, gt_rng *rng) {
-  for (size_t i = 0; i < w->n; i++) w->spec.workers[i] = 1 + (size_t)gt_rng_below(rng, W_WORKERS);
+  for (size_t i = 0; i < w->n; i++)
+    if (w->spec.workers[i] > 0) w->spec.workers[i] = 1 + (size_t)gt_rng_below(rng, W_WORKERS);
 }
 
 static void longer(w_spec *spec) {
@@ -364,7 +357,7 @@ static void longer_midway(w_spec *spec) {
   spec->checkpoint_every.steps = 2;
   int64_t events = events_of(spec);
   world *w = w_open(spec);
-  run_events(w, events / 2 + (int64_t)gt_rng_below(&rng, (uint64_t)events / 2));
+  w_steps(w, events / 2 + (int64_t)gt_rng_below(&rng, (uint64_t)events / 2));
   w->spec.until.epochs = 2;
   w_crash(w);
   w_run_until(w, GT_PS_COMPLETE);
@@ -383,7 +376,7 @@ static void other_workers(w_spec *spec) {
   int64_t events = events_of(spec);
   world *w = w_open(spec);
   for (int k = 0; k < 3; k++) {
-    run_events(w, (int64_t)gt_rng_below(&rng, (uint64_t)events));
+    w_steps(w, (int64_t)gt_rng_below(&rng, (uint64_t)events));
     change_workers(w, &rng);
     w_crash(w);
   }

@@ -146,6 +146,7 @@ static void depart(world *w, size_t from, size_t to) {
   f->at = link->delay[1] ? arrival(w, link, true) : link->arrive;
   if (f->cookie) {
     link->data_sent++;
+    link->bytes_sent += (double)gt_message_wire_bytes(&f->head, f->bytes);
     if (from == 0 && w->spec.poison && link->data_sent == w->spec.poison) f->body.floats[1] = NAN;
     assert_true(link->ngone < W_GONE);
     gt_ns when = w->now + below(w, 4) * W_MS;
@@ -316,6 +317,7 @@ static void quiet(world *w) {
       link->leaving = false;
       link->ngone = 0;
       link->data_sent = 0;
+      link->bytes_sent = 0;
       link->last[0] = link->last[1] = 0;
       link->state = gt_link_start(w->spec.seed + (uint64_t)w->restarts, i, k, 0);
       link->state.busy_until = link->state.last_arrival = w->now;
@@ -494,6 +496,10 @@ bool w_step(world *w) {
   if (e.kind == E_TICK) gt_ps_tick(r->ps, w->now);
   w->problem->event(e.kind == E_OVERTAKE || e.kind == E_ARRIVE ? &w->regions[e.b] : r);
   return true;
+}
+
+void w_steps(world *w, int64_t events) {
+  for (int64_t i = 0; i < events; i++) w_check(w, w_step(w));
 }
 
 void w_run_until(world *w, gt_ps_phase phase) {

@@ -104,7 +104,8 @@ typedef struct {
     gt_ns at;
   } gone[W_GONE]; /* departures not yet reported to the PS */
   size_t ngone;
-  int64_t data_sent;
+  int64_t data_sent; /* messages */
+  double bytes_sent; /* of these */
 } w_link;
 
 typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_SCORING, W_PUSHED } w_work;
@@ -231,6 +232,7 @@ void w_print(const world *w);
 
 /* Processes one event; false: none is left. */
 bool w_step(world *w);
+void w_steps(world *w, int64_t events);
 /* Runs until every region is in `phase`: a world that takes more than ten minutes of its time is
    deadlocked. */
 void w_run_until(world *w, gt_ps_phase phase);
@@ -250,13 +252,12 @@ int64_t w_crash(world *w);
 /* A region opens a round now; when it is whole, every region crashes. */
 void w_crash_now(world *w, size_t opener);
 
-/* ---- regions with whole models: batch b of region r has the target t(r, b), and the loss
-   sum_j c(r, j)/2 (w_j - t_j)^2 with the curvature c */
+/* ---- regions with whole models --------------------------------------------------------------- */
 
-float w_curvature(size_t region, size_t j);
-float w_target(size_t region, int64_t batch, size_t j);
+/* Returns the gradient of parameter j for a batch: c (param - t), with a curvature c(region, j) from
+   0.5 to 1.25 and a target t(region, batch, j) of at most 4.  Parameters begin at w_start(j). */
 double w_gradient(size_t region, int64_t batch, size_t j, double param);
-float w_start(size_t j); /* parameters before the first step */
+float w_start(size_t j);
 gt_optim_spec w_sgd(double lr, double momentum);
 gt_optim_spec w_adamw(void);
 gt_order w_order_of(const w_spec *spec, size_t region);
@@ -266,8 +267,12 @@ double w_auc(size_t n);
 /* Checks that outboxes are bounded, and that every waiting worker gets keepalives. */
 void w_check_bounds(world *w);
 /* Checks that every batch number up to the end was trained exactly once, every sample `epochs`
-   times. */
+   times; that every region has made so many steps.  Of both: that those without workers made no
+   step and evaluated nothing. */
 void w_check_epochs(world *w, int64_t epochs);
+void w_check_steps(world *w, int64_t steps);
+/* Returns the bytes of data that have left, all frames counted. */
+double w_sent_bytes(const world *w);
 bool w_lockstep(const w_spec *spec);
 /* Checks that every region has received the last message of every other. */
 void w_check_heard(world *w);
@@ -284,6 +289,8 @@ extern const gt_topology w_topologies[W_TOPOLOGIES];
 /* Gives the world this topology, or a random one, with regions in random order. */
 void w_place_over(w_spec *spec, gt_topology topology);
 void w_place(w_spec *spec);
+/* Makes the last one or two regions only aggregate; in half of the worlds the last is the hub. */
+void w_aggregate(w_spec *spec);
 /* Makes a random world with a mesh. */
 w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed);
 /* The same with a number of steps for each region, some none at all, and with lags. */

@@ -7,17 +7,17 @@
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
-float w_curvature(size_t region, size_t j) {
+static float curvature(size_t region, size_t j) {
   return 0.5f + 0.25f * (float)((region * 3 + j) % 4);
 }
 
-float w_target(size_t region, int64_t batch, size_t j) {
+static float target(size_t region, int64_t batch, size_t j) {
   return (float)((int)((region * 5 + j * 2) % 7) - 3) +
          0.125f * (float)((batch * 7 + (int64_t)j) % 5);
 }
 
 double w_gradient(size_t region, int64_t batch, size_t j, double param) {
-  return (double)w_curvature(region, j) * (param - (double)w_target(region, batch, j));
+  return (double)curvature(region, j) * (param - (double)target(region, batch, j));
 }
 
 float w_start(size_t j) {
@@ -226,8 +226,24 @@ void w_check_bounds(world *w) {
   }
 }
 
+static void check_idle(world *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    if (w->spec.workers[i] > 0) continue;
+    gt_ps_view v = w_view(w, i);
+    w_check(w, v.steps == 0 && v.samples == 0 && w->regions[i].evals == 0);
+    w_check(w, v.drain == 0 && v.compute == 0 && v.wan_wait == 0);
+  }
+}
+
+void w_check_steps(world *w, int64_t steps) {
+  for (size_t i = 0; i < w->n; i++)
+    w_check(w, w_view(w, i).steps == (w->spec.workers[i] > 0 ? steps : 0));
+  check_idle(w);
+}
+
 void w_check_epochs(world *w, int64_t epochs) {
   w_check_heard(w);
+  check_idle(w);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_view(w, i);
     int64_t total = epochs * w_per_epoch(&w->spec, i);
@@ -236,6 +252,13 @@ void w_check_epochs(world *w, int64_t epochs) {
     w_check(w, v.batches == total);
     w_check(w, v.samples == epochs * (int64_t)w->spec.samples[i]);
   }
+}
+
+double w_sent_bytes(const world *w) {
+  double sum = 0;
+  for (size_t i = 0; i < w->n; i++)
+    for (size_t k = 0; k < w->n; k++) sum += w->links[i][k].bytes_sent;
+  return sum;
 }
 
 bool w_lockstep(const w_spec *spec) {
@@ -300,6 +323,16 @@ void w_place(w_spec *spec) {
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
   const size_t known = w_lockstep(spec) ? W_TOPOLOGIES : W_FORWARDING;
   w_place_over(spec, w_topologies[gt_rng_below(&rng, known)]);
+}
+
+void w_aggregate(w_spec *spec) {
+  const size_t n = spec->nregions, idle = n > 2 ? 1 + spec->seed / 7 % 2 : 1;
+  if (spec->seed / 2 % 2) {
+    spec->topology = GT_TOPOLOGY_HUB;
+    for (size_t i = 0; i < n; i++) spec->next[i] = n - 1;
+  }
+  if (spec->topology == GT_TOPOLOGY_CENTRAL) spec->topology = GT_TOPOLOGY_HUB;
+  for (size_t i = n - idle; i < n; i++) spec->workers[i] = spec->samples[i] = 0;
 }
 
 w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed) {

@@ -44,7 +44,7 @@ static void crash_everywhere(const w_spec *spec, int64_t first, int64_t step,
   world *quiet = w_finished(spec);
   for (int64_t event = first % step; event < quiet->events; event += step) {
     world *w = w_open(spec);
-    while (w->events < event) w_check(w, w_step(w));
+    w_steps(w, event);
     w_crash_now(w, (size_t)event % w->n);
     w_run_until(w, GT_PS_COMPLETE);
     w_check_heard(w);
