@@ -1,27 +1,18 @@
 /* Evaluation by all workers of a region: one model, independent of messages that arrive meanwhile;
    the same metrics to the bit for any number and order of workers; and the effect of a stop, a lost
    worker and a late one. */
-#include "tests.h"
+#include "world_hand.h"
 #include "geotrain/ps_of_job.h"
-#include "geotrain/ps_state.h"
-#include "../strategies.h"
 
-#define MOST     ((size_t)5)
-#define NPARAMS  ((size_t)3)
-#define NBUFFERS ((size_t)2)
-#define NTEST    ((size_t)75) /* 8 chunks, the last of 5 */
-#define CHUNK    ((size_t)10)
-#define NCHUNKS  ((NTEST + CHUNK - 1) / CHUNK)
+#define NTEST   ((size_t)75) /* 8 chunks, the last of 5 */
+#define CHUNK   ((size_t)10)
+#define NCHUNKS ((NTEST + CHUNK - 1) / CHUNK)
 
 typedef struct {
-  gt_ps *ps;
-  gt_optim *optim;
-  float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS], snapshot[NPARAMS + NBUFFERS];
+  hand h;
   int32_t labels[NTEST];
-  gt_ps_order orders[MOST];     /* the last of each worker; kind 0: none */
-  const float *models[MOST][2]; /* the parameters and buffers under evaluation */
-  float gradient[MOST][NPARAMS], own[MOST][NBUFFERS];
-  int given[NCHUNKS]; /* how often a chunk was assigned */
+  const float *models[H_WORKERS][2]; /* the parameters and buffers under evaluation */
+  int given[NCHUNKS];                /* how often a chunk was assigned */
   int evals, trained, asked;
   int64_t checkpoint, steps; /* steps: the step count reported with the last evaluation */
   gt_ps_score score;
@@ -30,7 +21,7 @@ typedef struct {
 /* ---- the model: loss, correctness and ranking of a sample ------------------------------------ */
 
 static double loss_of(const float *params, const float *buffers, size_t i) {
-  return exp((double)params[i % NPARAMS]) / (double)(i + 3) + (double)buffers[i % NBUFFERS];
+  return exp((double)params[i % H_PARAMS]) / (double)(i + 3) + (double)buffers[i % H_BUFFERS];
 }
 
 static float score_of(const float *params, size_t i) {
@@ -73,8 +64,8 @@ static void is_score(const gt_ps_score *found, const gt_ps_score *wanted) {
 static void on_order(void *ctx, size_t worker, const gt_ps_order *o) {
   fixture *f = ctx;
   if (o->kind == GT_PS_KEEPALIVE) return;
-  assert_int_equal(f->orders[worker].kind, 0);
-  f->orders[worker] = *o;
+  assert_int_equal(f->h.orders[worker].kind, 0);
+  f->h.orders[worker] = *o;
   if (o->kind == GT_PS_TRAIN) {
     f->trained++;
     f->models[worker][0] = f->models[worker][1] = NULL; /* it has other parameters now */
@@ -83,15 +74,6 @@ static void on_order(void *ctx, size_t worker, const gt_ps_order *o) {
   if (o->kind != GT_PS_EVAL || !o->params.data) return;
   f->models[worker][0] = o->params.data;
   f->models[worker][1] = o->buffers.data;
-}
-
-static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
-                    size_t bytes, uint64_t cookie) {
-  (void)ctx, (void)peer, (void)head, (void)payload, (void)bytes, (void)cookie;
-}
-
-static void on_taken(void *ctx, size_t worker) {
-  (void)ctx, (void)worker;
 }
 
 static void on_checkpoint(void *ctx, int64_t round) {
@@ -107,7 +89,7 @@ static void on_note(void *ctx, gt_ps_note note, double a, double b) {
   gt_ps_view v;
   (void)b;
   if (note != GT_NOTE_EVAL) return;
-  gt_ps_get_view(f->ps, 1, &v);
+  gt_ps_get_view(f->h.ps, 1, &v);
   f->evals++;
   f->steps = (int64_t)a;
   f->score = v.last_eval;
@@ -121,44 +103,24 @@ static void on_done(void *ctx, const gt_ps_score *score) {
 /* predictions: per sample of a text; 0: labelled samples. */
 static void create_for(fixture *f, const char *strategy, size_t workers, bool async,
                        gt_ps_interval eval_every, size_t predictions) {
-  static const double weights[2] = {0.5, 0.5};
-  *f = (fixture){.params = {0.5f, -0.25f, 1.5f}, .buffers = {0.01f, 0.02f}};
+  static const float params[H_PARAMS] = {0.5f, -0.25f, 1.5f}, buffers[H_BUFFERS] = {0.01f, 0.02f};
+  *f = (fixture){.evals = 0};
+  gt_ps_spec spec = h_spec(&f->h, strategy, 2, workers);
+  memcpy(f->h.params, params, sizeof params);
+  memcpy(f->h.buffers, buffers, sizeof buffers);
   for (size_t i = 0; i < NTEST; i++) f->labels[i] = (int32_t)((i * 13 / 5) % 2);
-  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
-  assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
-  gt_ps_spec spec = {.nregions = 2,
-                     .nworkers = workers,
-                     .local_async = async,
-                     .strategy = sync_named(strategy),
-                     .weights = weights,
-                     .options = {.period = 1, .scale = 1},
-                     .outbox = 100,
-                     .window = 100,
-                     .params = gt_vec_of(f->params, NPARAMS),
-                     .grads = gt_vec_of(f->grads, NPARAMS),
-                     .buffers = gt_vec_of(f->buffers, NBUFFERS),
-                     .optim = f->optim,
-                     .order = {.seed = 1, .n = 16, .batch = 4},
-                     .until = {.steps = 1000},
-                     .eval_every = eval_every,
-                     .test_samples = NTEST,
-                     .ranking = gt_ranking_of("", 2),
-                     .test_labels = f->labels,
-                     .predictions = predictions,
-                     .eval_chunk = CHUNK,
-                     .snapshot = gt_vec_of(f->snapshot, NPARAMS),
-                     .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
-                     .nonfinite_limit = 100,
-                     .heartbeat = GT_SECOND,
-                     .keepalive = GT_SECOND,
-                     .host = {.ctx = f,
-                              .gateway = {f, on_send, NULL},
-                              .order = on_order,
-                              .taken = on_taken,
-                              .checkpoint = on_checkpoint,
-                              .whole = on_whole,
-                              .note = on_note}};
-  f->ps = gt_ps_create(&spec);
+  spec.local_async = async;
+  spec.eval_every = eval_every;
+  spec.test_samples = NTEST;
+  spec.ranking = gt_ranking_of("", 2);
+  spec.test_labels = f->labels;
+  spec.predictions = predictions;
+  spec.eval_chunk = CHUNK;
+  spec.host.order = on_order;
+  spec.host.checkpoint = on_checkpoint;
+  spec.host.whole = on_whole;
+  spec.host.note = on_note;
+  h_open(&f->h, &spec);
 }
 
 static void create(fixture *f, const char *strategy, size_t workers, bool async,
@@ -169,29 +131,18 @@ static void create(fixture *f, const char *strategy, size_t workers, bool async,
 static void begin(fixture *f, const char *strategy, size_t workers, bool async,
                   int64_t eval_every) {
   create(f, strategy, workers, async, eval_every);
-  gt_ps_start(f->ps, 0);
-  for (size_t w = 0; w < workers; w++) gt_ps_ready(f->ps, w, 0);
-}
-
-static void end(fixture *f) {
-  gt_ps_close(f->ps);
-  gt_optim_close(f->optim);
+  h_start(&f->h);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void train(fixture *f, size_t worker) {
-  assert_int_equal(f->orders[worker].kind, GT_PS_TRAIN);
-  f->orders[worker].kind = 0;
-  for (size_t i = 0; i < NPARAMS; i++) f->gradient[worker][i] = 0.001f * (float)(worker + i + 1);
-  for (size_t i = 0; i < NBUFFERS; i++) f->own[worker][i] = 0.03f + 0.001f * (float)worker;
-  gt_ps_push p = {.samples = 4, .buffers = f->own[worker]};
-  gt_ps_gradient(f->ps, worker, &p, f->gradient[worker], 1);
+  h_push(&f->h, worker, 4, 0.001f * (float)(worker + 1), 0.03f + 0.001f * (float)worker);
 }
 
 /* Answers an evaluation; the worker reads the model now, not at the order. */
 static void answer(fixture *f, size_t worker) {
-  const gt_ps_order o = f->orders[worker];
+  const gt_ps_order o = f->h.orders[worker];
   const float *params = f->models[worker][0], *buffers = f->models[worker][1];
   float scores[CHUNK];
   gt_ps_push p = {.samples = o.count, .scores = scores};
@@ -203,17 +154,17 @@ static void answer(fixture *f, size_t worker) {
     p.correct += right(params, sample);
     scores[i] = score_of(params, sample);
   }
-  f->orders[worker].kind = 0;
-  gt_ps_evaluated(f->ps, worker, &p, 1);
+  f->h.orders[worker].kind = 0;
+  gt_ps_evaluated(f->h.ps, worker, &p, 1);
 }
 
 /* Workers answer in an order given by `seed`, until none evaluates. */
 static void answer_all(fixture *f, size_t workers, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, workers, 0);
   for (;;) {
-    size_t busy[MOST], n = 0;
+    size_t busy[H_WORKERS], n = 0;
     for (size_t w = 0; w < workers; w++)
-      if (f->orders[w].kind == GT_PS_EVAL) busy[n++] = w;
+      if (f->h.orders[w].kind == GT_PS_EVAL) busy[n++] = w;
     if (n == 0) return;
     answer(f, busy[gt_rng_below(&rng, n)]);
   }
@@ -224,36 +175,36 @@ static void every_chunk_once(const fixture *f) {
 }
 
 static void an_update_comes(fixture *f, int64_t sequence) {
-  const float update[NPARAMS] = {1, 2, 3};
+  const float update[H_PARAMS] = {1, 2, 3};
   gt_frame_header head = {.kind = GT_MSG_UPDATE,
                           .from = 1,
                           .sequence = (uint64_t)sequence,
                           .message_bytes = sizeof update};
-  gt_ps_message(f->ps, 1, &head, update, 1);
+  gt_ps_message(f->h.ps, 1, &head, update, 1);
 }
 
 /* ---- laws ------------------------------------------------------------------------------------ */
 
 static void the_same_bits_however_many_score(void) {
-  for (size_t workers = 1; workers <= MOST; workers++)
+  for (size_t workers = 1; workers <= H_WORKERS; workers++)
     for (uint64_t seed = 0; seed < 20; seed++) {
       fixture f;
       create(&f, "none", workers, false, 0);
-      gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
-      gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done,
-                     &f, 0);
+      gt_ps_score wanted = expected(f.h.params, f.h.buffers, f.labels);
+      gt_ps_evaluate(f.h.ps, gt_vec_of(f.h.params, H_PARAMS), gt_vec_of(f.h.buffers, H_BUFFERS),
+                     on_done, &f, 0);
       for (size_t w = 0; w < workers; w++) { /* late workers join */
-        gt_ps_ready(f.ps, w, 0);
-        assert_int_equal(f.orders[w].kind, GT_PS_EVAL);
+        gt_ps_ready(f.h.ps, w, 0);
+        assert_int_equal(f.h.orders[w].kind, GT_PS_EVAL);
       }
-      f.params[0] = 100; /* the model was lent only for the call */
+      f.h.params[0] = 100; /* the model was lent only for the call */
       answer_all(&f, workers, seed);
       assert_int_equal(f.asked, 1);
       every_chunk_once(&f);
       is_score(&f.score, &wanted);
       assert_true(f.score.auc > 0.2 && f.score.auc < 0.8 && f.score.accuracy > 0.2 &&
                   f.score.accuracy < 0.8);
-      end(&f);
+      h_close(&f.h);
     }
 }
 
@@ -265,15 +216,14 @@ static void each_is_made_after_its_step(void) {
   for (int k = 0; k < 8; k++) {
     fixture f;
     create_for(&f, "none", 1, k % 2, every[k / 2], 0);
-    gt_ps_start(f.ps, 0);
-    gt_ps_ready(f.ps, 0, 0);
+    h_start(&f.h);
     for (int step = 1; step <= 10; step++) {
       train(&f, 0);
       answer_all(&f, 1, 1);
       assert_int_equal(f.evals, step / steps[k / 2]);
       assert_int_equal(f.steps, step / steps[k / 2] * steps[k / 2]);
     }
-    end(&f);
+    h_close(&f.h);
   }
 }
 
@@ -281,39 +231,39 @@ static void each_is_made_after_its_step(void) {
 static void texts_have_many_predictions(void) {
   fixture f;
   create_for(&f, "none", 2, false, (gt_ps_interval){0}, 4);
-  gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
-  gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done, &f,
-                 0);
-  for (size_t w = 0; w < 2; w++) gt_ps_ready(f.ps, w, 0);
+  gt_ps_score wanted = expected(f.h.params, f.h.buffers, f.labels);
+  gt_ps_evaluate(f.h.ps, gt_vec_of(f.h.params, H_PARAMS), gt_vec_of(f.h.buffers, H_BUFFERS),
+                 on_done, &f, 0);
+  for (size_t w = 0; w < 2; w++) gt_ps_ready(f.h.ps, w, 0);
   answer_all(&f, 2, 1);
   assert_true(f.score.loss == wanted.loss);
   assert_true(f.score.accuracy == wanted.accuracy / 4);
   assert_true(f.score.perplexity == exp(wanted.loss));
-  end(&f);
+  h_close(&f.h);
 }
 
 /* Between two steps all evaluate, and then all train. */
 static void in_step_all_evaluate_then_all_train(void) {
-  for (size_t workers = 1; workers <= MOST; workers++) {
+  for (size_t workers = 1; workers <= H_WORKERS; workers++) {
     fixture f;
     begin(&f, "none", workers, false, 2);
     for (int step = 0; step < 2; step++)
       for (size_t w = 0; w < workers; w++) train(&f, w);
-    gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
+    gt_ps_score wanted = expected(f.h.params, f.h.buffers, f.labels);
     int trained = f.trained;
-    for (size_t w = 0; w < workers; w++) assert_int_equal(f.orders[w].kind, GT_PS_EVAL);
+    for (size_t w = 0; w < workers; w++) assert_int_equal(f.h.orders[w].kind, GT_PS_EVAL);
     for (size_t c = 0; c < NCHUNKS; c++) {
       assert_int_equal(f.trained, trained);
       answer(&f, c % workers);
     }
     assert_int_equal(f.trained, trained + (int)workers);
     for (size_t w = 0; w < workers; w++)
-      assert_true(f.orders[w].kind == GT_PS_TRAIN && f.orders[w].step == 3);
+      assert_true(f.h.orders[w].kind == GT_PS_TRAIN && f.h.orders[w].step == 3);
     assert_int_equal(f.evals, 1);
     assert_int_equal(f.steps, 2);
     every_chunk_once(&f);
     is_score(&f.score, &wanted);
-    end(&f);
+    h_close(&f.h);
   }
 }
 
@@ -323,17 +273,17 @@ static void messages_do_not_change_what_is_scored(void) {
       fixture f;
       begin(&f, "asgd", workers, async, 1);
       for (size_t w = 0; w < (async ? 1 : workers); w++) train(&f, w);
-      gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
-      float before[NPARAMS];
-      memcpy(before, f.params, sizeof before);
+      gt_ps_score wanted = expected(f.h.params, f.h.buffers, f.labels);
+      float before[H_PARAMS];
+      memcpy(before, f.h.params, sizeof before);
       for (int64_t k = 1; f.evals == 0; k++) {
         an_update_comes(&f, k);
         for (size_t w = 0; w < workers && f.evals == 0; w++)
-          if (f.orders[w].kind == GT_PS_EVAL) answer(&f, w);
+          if (f.h.orders[w].kind == GT_PS_EVAL) answer(&f, w);
       }
-      for (size_t i = 0; i < NPARAMS; i++) assert_true(f.params[i] != before[i]);
+      for (size_t i = 0; i < H_PARAMS; i++) assert_true(f.h.params[i] != before[i]);
       is_score(&f.score, &wanted);
-      end(&f);
+      h_close(&f.h);
     }
 }
 
@@ -343,30 +293,31 @@ static void async_workers_join_when_they_are_free(void) {
   fixture f;
   begin(&f, "none", 3, true, 2);
   train(&f, 1);
-  assert_int_equal(f.orders[1].kind, GT_PS_TRAIN);
+  assert_int_equal(f.h.orders[1].kind, GT_PS_TRAIN);
   train(&f, 1);
-  gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
-  assert_true(f.orders[0].kind == GT_PS_TRAIN && f.orders[1].kind == GT_PS_EVAL &&
-              f.orders[2].kind == GT_PS_TRAIN);
+  gt_ps_score wanted = expected(f.h.params, f.h.buffers, f.labels);
+  assert_true(f.h.orders[0].kind == GT_PS_TRAIN && f.h.orders[1].kind == GT_PS_EVAL &&
+              f.h.orders[2].kind == GT_PS_TRAIN);
   answer(&f, 1);
   train(&f, 0);
-  assert_true(f.orders[0].kind == GT_PS_EVAL && f.orders[0].params.data == f.snapshot);
+  assert_true(f.h.orders[0].kind == GT_PS_EVAL && f.h.orders[0].params.data == f.h.snapshot);
   answer(&f, 0);
-  assert_true(f.orders[0].kind == GT_PS_EVAL && !f.orders[0].params.data); /* it has the model */
+  assert_true(f.h.orders[0].kind == GT_PS_EVAL &&
+              !f.h.orders[0].params.data); /* it has the model */
   for (int chunk = 0; chunk < 4; chunk++) answer(&f, 1);
-  assert_int_equal(f.orders[1].kind, GT_PS_EVAL);
+  assert_int_equal(f.h.orders[1].kind, GT_PS_EVAL);
   train(&f, 2);
-  assert_int_equal(f.orders[2].kind, GT_PS_TRAIN); /* all chunks are out */
+  assert_int_equal(f.h.orders[2].kind, GT_PS_TRAIN); /* all chunks are out */
   train(&f, 2);
   assert_int_equal(f.evals, 0);
   answer(&f, 1);
-  assert_int_equal(f.orders[1].kind, GT_PS_TRAIN);
+  assert_int_equal(f.h.orders[1].kind, GT_PS_TRAIN);
   every_chunk_once(&f);
   answer(&f, 0);
   assert_int_equal(f.evals, 1);
   assert_int_equal(f.steps, 2); /* and not the 5 that are made by now */
   is_score(&f.score, &wanted);
-  end(&f);
+  h_close(&f.h);
 }
 
 /* ---- stops and losses ------------------------------------------------------------------------ */
@@ -379,41 +330,39 @@ static void a_stop_ends_it_and_a_resume_makes_it(void) {
     begin(&f, "none", 2, async, 1);
     for (size_t w = 0; w < (async ? 1 : 2); w++) train(&f, w);
     if (async) train(&f, 1);
-    assert_true(f.orders[0].kind == GT_PS_EVAL && f.orders[1].kind == GT_PS_EVAL);
+    assert_true(f.h.orders[0].kind == GT_PS_EVAL && f.h.orders[1].kind == GT_PS_EVAL);
     for (size_t c = 0; c < (late ? NCHUNKS - 2 : 1); c++) answer(&f, 1);
-    gt_ps_stop(f.ps, GT_STOPPED, 1);
+    gt_ps_stop(f.h.ps, GT_STOPPED, 1);
     assert_int_equal(f.checkpoint, 1);
     gt_state saved = {0};
-    gt_ps_save(f.ps, 1, &saved);
+    gt_ps_save(f.h.ps, 1, &saved);
     for (size_t w = 0; w < 2; w++) {
       answer(&f, w);
-      assert_int_equal(f.orders[w].kind, 0); /* nothing more: it waits for the end */
+      assert_int_equal(f.h.orders[w].kind, 0); /* nothing more: it waits for the end */
       gt_ns since;
       int64_t batch;
-      assert_false(gt_ps_computing(f.ps, w, &since, &batch));
+      assert_false(gt_ps_computing(f.h.ps, w, &since, &batch));
     }
-    gt_ps_written(f.ps, 1, 1);
+    gt_ps_written(f.h.ps, 1, 1);
     gt_frame_header written = {.kind = GT_MSG_WRITTEN, .from = 1, .round = 1, .value = 1};
-    gt_ps_message(f.ps, 1, &written, NULL, 1);
-    gt_ps_get_view(f.ps, 1, &v);
+    gt_ps_message(f.h.ps, 1, &written, NULL, 1);
+    gt_ps_get_view(f.h.ps, 1, &v);
     assert_true(v.phase == GT_PS_STOPPED && v.stop_code == GT_STOPPED && f.evals == 0 &&
                 isnan(v.last_eval.loss));
 
     fixture again;
     create(&again, "none", 2, async, 1);
-    assert_int_equal(gt_ps_load(again.ps, 0, &saved), GT_OK);
-    memcpy(again.params, f.params, sizeof f.params);
-    memcpy(again.buffers, f.buffers, sizeof f.buffers);
+    assert_int_equal(gt_ps_load(again.h.ps, 0, &saved), GT_OK);
+    memcpy(again.h.params, f.h.params, sizeof f.h.params);
+    memcpy(again.h.buffers, f.h.buffers, sizeof f.h.buffers);
     gt_state_close(&saved);
-    gt_ps_score wanted = expected(again.params, again.buffers, again.labels);
-    gt_ps_start(again.ps, 0);
-    for (size_t w = 0; w < 2; w++) gt_ps_ready(again.ps, w, 0);
+    gt_ps_score wanted = expected(again.h.params, again.h.buffers, again.labels);
+    h_start(&again.h);
     answer_all(&again, 2, 7);
     assert_int_equal(again.evals, 1);
     is_score(&again.score, &wanted);
-    gt_ps_close(again.ps);
-    gt_optim_close(again.optim);
-    end(&f);
+    h_close(&again.h);
+    h_close(&f.h);
   }
 }
 
@@ -427,12 +376,12 @@ static void a_lost_worker_is_seen(void) {
   for (size_t w = 0; w < 3; w++) train(&f, w);
   for (size_t c = 0; c < NCHUNKS - 1; c++) answer(&f, 2 * (c % 2));
   assert_int_equal(f.evals, 0);
-  assert_true(f.orders[0].kind == 0 && f.orders[2].kind == 0);
-  assert_false(gt_ps_computing(f.ps, 0, &since, &batch) ||
-               gt_ps_computing(f.ps, 2, &since, &batch));
-  assert_true(gt_ps_computing(f.ps, 1, &since, &batch));
+  assert_true(f.h.orders[0].kind == 0 && f.h.orders[2].kind == 0);
+  assert_false(gt_ps_computing(f.h.ps, 0, &since, &batch) ||
+               gt_ps_computing(f.h.ps, 2, &since, &batch));
+  assert_true(gt_ps_computing(f.h.ps, 1, &since, &batch));
   assert_true(since == 1 && batch == -1);
-  end(&f);
+  h_close(&f.h);
 }
 
 static void nothing_is_allocated(void) {
@@ -442,11 +391,11 @@ static void nothing_is_allocated(void) {
     int64_t total = gt_alloc_total();
     while (f.evals < 3)
       for (size_t w = 0; w < 2; w++) {
-        if (f.orders[w].kind == GT_PS_TRAIN) train(&f, w);
-        if (f.orders[w].kind == GT_PS_EVAL) answer(&f, w);
+        if (f.h.orders[w].kind == GT_PS_TRAIN) train(&f, w);
+        if (f.h.orders[w].kind == GT_PS_EVAL) answer(&f, w);
       }
     assert_int_equal(gt_alloc_total(), total);
-    end(&f);
+    h_close(&f.h);
   }
 }
 
