@@ -275,7 +275,23 @@ static void host_decided(void *ctx, const char *what, const char *choice, const 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
 static void open_ps(w_region *r, int64_t round) {
-  gt_ps_spec spec = {.host = {.ctx = r,
+  const w_spec *s = &r->world->spec;
+  gt_ps_spec spec = {.nregions = r->world->n,
+                     .self = r->id,
+                     .nworkers = r->nworkers,
+                     .topology = s->topology,
+                     .weights = r->world->weights,
+                     .outbox = s->outbox,
+                     .window = s->window,
+                     .eval_every = s->eval_every,
+                     .checkpoint_every = s->checkpoint_every,
+                     .test_samples = s->test_samples,
+                     .nonfinite_limit = s->nonfinite_limit,
+                     .wan_bytes_limit = s->wan_bytes_limit,
+                     .heartbeat = s->heartbeat,
+                     .keepalive = s->keepalive,
+                     .round = round,
+                     .host = {.ctx = r,
                               .gateway = {r, host_send, host_drop},
                               .order = host_order,
                               .taken = host_taken,
@@ -285,11 +301,7 @@ static void open_ps(w_region *r, int64_t round) {
                               .decided = host_decided}};
   r->kept = (w_kept){0};
   r->world->problem->begin(r, &spec);
-  spec.nregions = r->world->n;
-  spec.self = r->id;
-  spec.nworkers = r->nworkers;
-  spec.round = round;
-  if (!r->world->spec.no_data) {
+  if (!s->no_data) {
     spec.params = gt_vec_of(r->params, r->nparams);
     spec.grads = gt_vec_of(r->grads, r->nparams);
     spec.buffers = gt_vec_of(r->buffers, r->nbuffers);

@@ -173,8 +173,8 @@ typedef struct {
   /* Called once, when the world opens, before anything else; and when it closes. */
   void (*open)(struct world *w);
   void (*close)(struct world *w);
-  /* Sets a region's initial state: its parameters, its optimizer, and the spec except `round` and
-     `host`. */
+  /* Sets a region's initial state: its parameters, its optimizer, and what of the spec is the
+     problem's own. */
   void (*begin)(w_region *r, gt_ps_spec *spec);
   gt_ns (*compute_time)(w_region *r);
   /* A worker got an order to train or evaluate; its answer is due. */

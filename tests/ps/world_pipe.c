@@ -286,22 +286,11 @@ static void pipe_begin(w_region *r, gt_ps_spec *spec) {
   spec->nowners = s->clip > 0 ? pipe->ntensors : 0;
   spec->stages = p_shape_of(r)->stages;
   spec->nstages = p_shape_of(r)->nstages;
-  spec->topology = s->topology;
   spec->next = s->topology == GT_TOPOLOGY_MESH ? NULL : m->next;
   spec->piece = 7;
-  spec->weights = r->world->weights;
   spec->options = (gt_sync_options){.period = 1, .scale = 1};
-  spec->outbox = s->outbox;
-  spec->window = s->window;
   spec->order = (gt_order){.seed = s->seed, .region = r->id, .n = m->place ? 0 : 100, .batch = 10};
   spec->until.steps = s->steps[m->replica];
-  spec->eval_every = s->eval_every;
-  spec->checkpoint_every = s->checkpoint_every;
-  spec->test_samples = s->test_samples;
-  spec->nonfinite_limit = s->nonfinite_limit;
-  spec->wan_bytes_limit = s->wan_bytes_limit;
-  spec->heartbeat = s->heartbeat;
-  spec->keepalive = s->keepalive;
   if (s->replicas == 1) return;
   spec->groups = (gt_ps_groups){.stage_group = m->stage_group,
                                 .nstage_group = s->places,

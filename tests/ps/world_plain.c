@@ -96,28 +96,17 @@ static void plain_begin(w_region *r, gt_ps_spec *spec) {
   for (size_t j = 0; j < W_BUFFERS; j++) r->buffers[j] = (float)j;
   spec->local_async = s->local_async;
   spec->strategy = s->ops ? s->ops : sync_named(s->strategy);
-  spec->topology = s->topology;
   spec->next = s->next;
   spec->workers = s->workers;
   spec->piece = W_PIECE;
-  spec->weights = w->weights;
   spec->options = s->options;
-  spec->outbox = s->outbox;
-  spec->window = s->window;
   spec->order = w_order_of(s, r->id);
   spec->until = *until;
   if (until->epochs <= 0 && until->samples == 0 && until->steps == 0)
     spec->until.steps = s->steps[r->id];
-  spec->eval_every = s->eval_every;
-  spec->checkpoint_every = s->checkpoint_every;
-  spec->test_samples = s->test_samples;
   spec->ranking = gt_ranking_of("", 2);
   spec->test_labels = labels;
   spec->eval_chunk = 10;
-  spec->nonfinite_limit = s->nonfinite_limit;
-  spec->wan_bytes_limit = s->wan_bytes_limit;
-  spec->heartbeat = s->heartbeat;
-  spec->keepalive = s->keepalive;
 }
 
 static gt_ns plain_compute_time(w_region *r) {
