@@ -16,19 +16,19 @@ typedef struct {
   double minutes;
 } gt_job_interval;
 
-/* The cost of work: for the virtual clock, and in real time with compute.emulate.  0: not given. */
+/* The cost of work, for the virtual clock and for compute.emulate. 0: not given. */
 typedef struct {
   double samples_per_s; /* training rate of one worker */
   double step_s;        /* alternative: time of one full batch on one worker */
-  /* speed factor on the two above; the real clock slows the worker to it (0 < speed <= 1) */
+  /* factor on the two rates above; the real clock slows the worker to it (0 < speed <= 1) */
   double speed;
   double eval_samples_per_s; /* evaluation rate of one worker */
-  /* from a push to the next order and its parameters, without the PS's own work */
+  /* from a push to the next order and its parameters, without the work of the PS */
   double local_s;
-  /* extra time of each of the first steps after an idle wait (ps.h: GT_RESUME_WAIT,
+  /* additional time of each of the first steps after an idle wait (ps.h: GT_RESUME_WAIT,
      GT_RESUME_STEPS) */
   double resume_s;
-  double pass_s;         /* of each pass of a pipeline, beside the time of its samples */
+  double pass_s;         /* constant time of each pass of a pipeline */
   double update_s;       /* time in which the PS applies a step */
   double apply_s;        /* time in which the PS applies a message */
   double encode_s;       /* time in which the PS prepares a message */
@@ -39,8 +39,8 @@ typedef struct {
 typedef struct {
   char *type;
   int64_t count;
-  double power; /* samples/s of one device in training; 0: not given (see gt_job_device_power) */
-  /* USD an hour of one device; below 0: not given (region's price, else catalogue price of the
+  double power; /* training rate of one device; 0: not given (see gt_job_device_power) */
+  /* USD per hour of one device; below 0: not given (region's price, else that of the catalogue, by
      place) */
   double price;
 } gt_job_device;
@@ -50,29 +50,29 @@ typedef struct {
   char *data_path; /* the region's own file; NULL: data.path */
   char **hosts;    /* host names of the region, or NULL */
   size_t nhosts;
-  /* including the PS rank; 1: it has no workers and only aggregates (gt_job_trains); 0: auto, set
-     by a plan (gt_job_check_run) */
+  /* including the PS rank; 1: no workers, the region only aggregates (gt_job_trains); 0: auto,
+     chosen by a plan (gt_job_check_run) */
   int ranks;
   double access_bps;      /* in each direction, shared by the region's links; 0: unlimited */
-  gt_job_compute compute; /* fields that are 0: those of the job */
+  gt_job_compute compute; /* a field that is 0 has the job's value */
   double *speeds;         /* one per worker, multiplied by compute.speed; NULL: all 1 */
   size_t nspeeds;
-  /* measured by probe, one per worker, relative to samples_per_s (speeds: the wanted ones); NULL:
+  /* measured by probe, one per worker, relative to samples_per_s (speeds: set by the user); NULL:
      all 1 */
   double *measured;
   size_t nmeasured;
   gt_job_device *devices; /* or NULL */
   size_t ndevices;
   char *place; /* name in the catalogue of rates, or NULL */
-  /* USD an hour of a worker rank (if its device has no price) and of the PS rank; below 0: not
-     given, the catalogue price of the place is used. */
+  /* USD per hour of a worker rank whose device has no price, and of the PS rank; below 0: not
+     given, then that of the catalogue, by place */
   double price, ps_price;
   /* samples of the region, for a plan or a simulation without a data set; 0: not given */
   int64_t samples;
   int ranks_min, ranks_max; /* limits for the workers that a plan chooses; 0: not given */
-  struct {                  /* batch system request, where it differs from that of the whole job */
+  struct {                  /* request to the batch system, if it differs from that of the job */
     char *partition, *constraint;
-    int nodes; /* whole nodes for this region alone; 0: not given */
+    int nodes; /* whole nodes for this region only; 0: not given */
     char **options;
     size_t noptions;
   } slurm;
@@ -91,15 +91,15 @@ typedef struct {
 typedef struct {
   char *region;
   size_t id;   /* of the region */
-  int workers; /* of the region that have the stage; those of its stages follow each other */
-  /* Names at which its spans (gt_job_chunks) end, or NULL; that of the span that ends the model may
-     be missing. */
+  int workers; /* of the region, for this stage; those of the region's stages follow each other */
+  /* Names of the last operations of its spans (gt_job_chunks), or NULL.  The model's last span can
+     omit its name. */
   char **last;
   size_t nlast;
 } gt_job_stage;
 
-/* Another replica of a pipeline: regions that have its stages, in the places of the regions of
-   pipeline.stages, in the order in which these come there first. */
+/* Another replica of a pipeline: its regions, in the order in which the regions that they
+   correspond to first occur in pipeline.stages. */
 typedef struct {
   char **regions;
   size_t nregions;
@@ -112,7 +112,7 @@ typedef struct {
   double factor;
 } gt_job_factor;
 
-/* No bit leaves between two regions, in either direction, from from_s for for_s.  In any order; the
+/* No bit leaves between two regions, in either direction, from from_s for for_s.  In any order;
    outages of one pair do not overlap. */
 typedef struct {
   char *a, *b;
@@ -120,7 +120,7 @@ typedef struct {
   double from_s, for_s;
 } gt_job_outage;
 
-/* Strings are owned by the job.  Numbers are in the units that their names say. */
+/* Strings are owned by the job.  Numbers have the units in their names. */
 typedef struct {
   char *name;
   uint64_t seed;
@@ -131,7 +131,7 @@ typedef struct {
     int64_t hidden;     /* of "lstm" and "niser": width of its state; 0: its default */
     double scale;       /* of the model "niser": sigma; 0: its default */
     int64_t layers, width, heads, context; /* of the models "gpt"; 0: the preset's */
-    bool untied;                           /* of these: the head has weights of its own */
+    bool untied;                           /* of the models "gpt"; the head has its own weights */
     int64_t *mlp; /* of the model "deepfm": widths of the hidden layers; NULL: its default */
     size_t nmlp;
   } model;
@@ -160,7 +160,7 @@ typedef struct {
       double gamma, lr_min;
       int64_t warmup_steps, step_every;
     } schedule;
-    double clip; /* largest norm of a gradient; 0: any */
+    double clip; /* maximum norm of a gradient; 0: no clipping */
     gt_precision precision;
     gt_kernels_id kernels;
     char *choices; /* measure | rule | a file of choices */
@@ -168,18 +168,18 @@ typedef struct {
   } train;
   gt_job_region *regions;
   size_t nregions;
-  /* The model, cut into stages; nstages 0: there is no pipeline, or it is to be found. */
+  /* The model, divided into stages; nstages 0: no pipeline, or stages: auto. */
   struct {
     gt_job_stage *stages;
     size_t nstages;
-    bool search;         /* stages: auto; gt_pipe_search_run finds them for a plan */
-    gt_job_copy *copies; /* further ones; that of `stages` is the first */
+    bool search;         /* stages: auto; gt_pipe_search_run finds the stages for a plan */
+    gt_job_copy *copies; /* further replicas; that of `stages` is the first */
     size_t ncopies;
-    int micro_batches; /* of a step, whose batch is train.batch; 0: to be found with the stages */
+    int micro_batches; /* of a step, whose batch is train.batch; 0: found with the stages */
     gt_pipe_kind schedule;
     gt_labels labels;
-    double memory_bytes; /* of a worker; 0: any */
-    gt_adapt adapt;      /* what follows the network */
+    double memory_bytes; /* of a worker; 0: no limit */
+    gt_adapt adapt;      /* changes that follow the measured links */
   } pipeline;
   struct {
     gt_local local;
@@ -187,8 +187,8 @@ typedef struct {
     int64_t period;
     gt_period_unit period_unit;
     gt_topology topology;
-    char *hub; /* name of the region that adds up; NULL: the one that all reach soonest */
-    /* name of the region to which every worker's message goes singly; NULL: none */
+    char *hub; /* name of the hub's region; NULL: the one that the others reach soonest */
+    /* name of the region that every worker's message goes to; NULL: none */
     char *central;
     gt_weights weights;
     gt_scale scale;
@@ -204,22 +204,23 @@ typedef struct {
     int outbox;
     gt_job_link *links; /* each direction occurs once */
     size_t nlinks;
-    /* wan.default: for every direction that `links` does not name; no ends, no trace; all 0: not
-       given, unlimited */
+    /* wan.default: for every direction missing in `links`; without ends and trace; all 0:
+       unlimited */
     gt_job_link fallback;
-    /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); loading the job merges it into `links`
-       and sets this to NULL */
+    /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); NULL after loading, which merges it into
+       `links` */
     char *matrix;
     gt_job_outage *outages;
     size_t noutages;
   } wan;
-  gt_job_compute compute;   /* for every region that does not give its own */
+  gt_job_compute compute;   /* for regions without their own */
   double compute_variation; /* standard deviation of a step's time relative to its mean, seeded */
-  /* a step takes at least the time given by compute under the real clock, too */
+  /* under the real clock, a step takes at least the time that compute gives */
   bool compute_emulate;
-  /* file written by `geotrain probe`; loading the job merges it and sets this to NULL */
+  /* file written by `geotrain probe`; NULL after loading, which merges it */
   char *profile;
-  char *fleet; /* no key: the file named by `profile`, if it has a section fleet; else NULL */
+  char
+      *fleet; /* not a key: the file named by `profile` if it has a section fleet, otherwise NULL */
   struct {
     gt_job_interval every;
     int keep;
@@ -232,8 +233,7 @@ typedef struct {
   struct {
     double every_s; /* seconds between progress lines in a log */
   } log;
-  /* input and result of `geotrain plan`; training does not use it, the cost and plan in the summary
-     do */
+  /* input and result of `geotrain plan`; training ignores it, the summary's cost and plan use it */
   struct {
     gt_strategy *strategies; /* candidates, combined with periods; NULL: the strategy of the job */
     size_t nstrategies;
@@ -248,17 +248,17 @@ typedef struct {
       /* GT_STRATEGY_NONE: no prediction */
       gt_strategy strategy;
       double wall_s, wall_low_s, wall_high_s, step_s, samples_per_s; /* 0: not given */
-      /* waiting is a share of the time, cost is in USD; below 0: not given */
+      /* waiting: share of the time; cost: USD; below 0: not given */
       double wan_bytes, waiting, cost;
       char *made; /* program version and date */
     } predicted;
   } plan;
-  /* requests of slurm/submit; the program itself does not use them.  No string except those of the
-     prologue has characters that are special to a shell. */
+  /* requests of slurm/submit; the program does not use them.  Only strings of the prologue can have
+     characters that are special to a shell. */
   struct {
     char *partition, *constraint, *account, *qos, *reservation;
     double time_s; /* time limit of the job; 0: not given */
-    /* time before the limit at which the ranks are told to stop with a checkpoint */
+    /* time before the limit at which ranks get the signal to stop with a checkpoint */
     double signal_before_s;
     int cpus_per_rank;
     double memory_per_cpu; /* bytes; 0: not given */
@@ -268,140 +268,142 @@ typedef struct {
     char **prologue; /* lines of shell, copied to the script unchanged */
     size_t nprologue;
   } slurm;
-  /* Set by gt_job_load.  The hash of the job file; and that of the file which began the run, if
-     this one is the job.yaml of a run directory, else "". */
+  /* Set by gt_job_load. sha256: of the job file. began_sha256: of the file with which the run
+     began, if this one is the job.yaml of a run directory, otherwise "". */
   char sha256[GT_SHA256_HEX], began_sha256[GT_SHA256_HEX];
-  char *source; /* the job file, or the `source` of gt_job_parse; NULL only in a job made by hand */
+  char
+      *source; /* the job file, or the `source` of gt_job_parse; NULL in a job that code has made */
 } gt_job;
 
-/* Reads a job, overrides keys, fills in defaults and checks it.  sets: nsets strings "a.b=value".
-   GT_ERR_JOB with one sentence that names the file, the key, what was found and what was expected;
-   for an unknown key or value it names the nearest known one.  The caller owns *out and closes
-   it. */
+/* Reads a job, overrides keys, adds defaults and checks it. sets: nsets strings "a.b=value".
+   GT_ERR_JOB: one sentence names the file, the key, what was found and what was expected; for an
+   unknown key or value also the nearest known one.  The caller owns *out and closes it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
 /* Loads a job as gt_job_load does, with the regions from a CSV file, one per line.  The first line
    names the columns: name and ranks are required; samples, place, step, samples_per_s, speed,
    access, price and ps_price are optional.  An empty field is not given.  These regions replace
-   those of the job file and everything that names them: wan.links, wan.matrix, wan.outages,
-   data.partition.shares; all links are wan.default.  sets are applied afterwards.  Errors name the
-   file, its line and the column.  regions_csv NULL: gt_job_load. */
+   those of the job file and all that refers to them: wan.links, wan.matrix, wan.outages,
+   data.partition.shares; all links are wan.default. sets are applied afterwards.  Errors name the
+   file, its line and the column. regions_csv NULL: gt_job_load. */
 gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets,
                               const char *regions_csv);
 /* Loads a job as gt_job_load does, from the text of a resolved job, as in a checkpoint; errors name
    `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
-/* Reads the job with which a run resumes: job.yaml of its run directory, at `path`, with sets.
-   `named` is the job file of this start, with the same sets.  GT_ERR_JOB lists the keys, with both
-   values, in which `named` differs, unless it is the unchanged file that began the run, whose
-   differences are the sets of that start.  The caller owns *out. */
+/* Reads the job of a resume: job.yaml of the run directory, at `path`, with sets.  `named` is the
+   job file of this start, with the same sets.  GT_ERR_JOB lists the keys in which `named` differs,
+   with both values, unless `named` is the unchanged file with which the run began; then the sets of
+   that start explain the differences.  The caller owns *out. */
 gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_path,
                           const char *path, const char *const *sets, size_t nsets);
 /* The first line of a run's job.yaml, followed by gt_job.began_sha256. */
 #define GT_JOB_BEGAN "# began with the job file of sha256 "
-/* True if `named` was read from the job file that began the run, or from the run's own job.yaml. */
+/* True if `named` was read from the file with which the run began, or from the run's own
+   job.yaml. */
 bool gt_job_began(const gt_job *run, const gt_job *named);
 void gt_job_close(gt_job *job);
-/* True if the value of a choice has this key: "sync.period", "asgd-ga".  True if the key depends on
-   no choice. */
+/* True if this value of the key's choice has the key ("sync.period", "asgd-ga"), or if the key
+   depends on no choice. */
 bool gt_job_key_used(const char *key, const char *value);
-/* Returns the resolved job as YAML, without options that its strategy or model does not have;
+/* Returns the resolved job as YAML, without options that its strategy or model does not have.
    gt_job_load reads it back to the same job.  The caller frees it. */
 char *gt_job_resolved(const gt_job *job);
-/* Returns the resolved job for scripts: one line `path=value` per value; list entries have numbers
+/* Prints the resolved job for scripts: one line `path=value` per value; list entries have numbers
    from 0 (`regions.0.name=eu`).  Times are in seconds, rates in bit/s and sizes in bytes, as
-   decimal numbers without exponent or unit.  Values that are not given are left out. */
+   decimal numbers without exponent or unit.  Omits values that are not given. */
 void gt_job_flat(const gt_job *job, FILE *to);
 /* Returns the number of ranks of a job that has passed gt_job_check_run. */
 int gt_job_ranks(const gt_job *job);
-/* True if the region trains: it has workers and data.  Otherwise its one rank, the PS, only
-   aggregates: it forwards and adds up what the others exchange, has no samples, no weight in means,
-   and makes no steps. */
+/* True if the region trains: it has workers and data.  Otherwise its only rank, the PS, aggregates:
+   it adds up and forwards messages of the others.  It then has no samples, no weight in means, and
+   makes no steps. */
 bool gt_job_trains(const gt_job *job, size_t region);
-/* True if the region has data: it trains and, if there is a pipeline, has its first stage, or may
-   have it where the stages are to be found. */
+/* True if the region has data: it trains and, with a pipeline, has its first stage (with stages:
+   auto, can get it). */
 bool gt_job_reads(const gt_job *job, size_t region);
-/* Copies of the pipeline, that of pipeline.stages first; 1 if there is no pipeline. */
+/* Returns the number of replicas of the pipeline, that of pipeline.stages included; 1 without a
+   pipeline. */
 size_t gt_job_replicas(const gt_job *job);
-/* Returns the replica that the region is of; gt_job_replicas(job) in a job that is not checked: of
-   none. */
+/* Returns the replica of the region; gt_job_replicas(job) if it has none, as in a job that is not
+   checked. */
 size_t gt_job_replica_of(const gt_job *job, size_t region);
 #define GT_REPLICA_TEXT ((size_t)192)
-/* Writes its name for people, "copy 2 (london, paris)"; "..." takes the place of names for which
-   there is no room; size: 16 or more.  Returns text. */
+/* Writes its name for messages, "replica 2 (london, paris)", with "..." for names that do not fit;
+   size: 20 or more.  Returns text. */
 char *gt_job_replica_text(const gt_job *job, size_t replica, char *text, size_t size);
-/* Returns the region that has in `replica` the stages that `region` has in its own. */
+/* Returns the region of `replica` that has the same stages as `region` in its own. */
 size_t gt_job_replica(const gt_job *job, size_t region, size_t replica);
 /* Returns the region of a replica that has the stage. */
 size_t gt_job_stage_region(const gt_job *job, size_t replica, size_t stage);
-/* Spans (runs of operations) that each stage of the job's pipeline has: 2 if it is folded, else
-   1. */
+/* Returns the spans (sequences of operations) of each stage of the job's pipeline: 2 if it is
+   folded, otherwise 1. */
 size_t gt_job_chunks(const gt_job *job);
 /* Returns the number of regions that train; 1 or more. */
 size_t gt_job_training(const gt_job *job);
 /* Returns the workers of a region; 0 if it only aggregates or its ranks are auto. */
 size_t gt_job_workers(const gt_job *job, size_t region);
-/* Checks that the numbers of ranks are known.  GT_ERR_JOB names the region if the ranks of one are
-   auto, or says that pipeline.stages is. */
+/* Checks that all numbers of ranks are known.  GT_ERR_JOB names a region with ranks: auto, or
+   pipeline.stages: auto. */
 gt_status gt_job_check_ranks(const gt_job *job);
-#define GT_MAX_REGIONS 64 /* of a run; plans and simulations take more */
-/* Checks what a run needs but planning and simulation do not: ranks as numbers, at most
-   GT_MAX_REGIONS, and a data set.
-   GT_ERR_JOB says what is missing. */
+#define GT_MAX_REGIONS 64 /* of a run; plans and simulations accept more */
+/* Checks the additional requirements of a run: numbers of ranks, at most GT_MAX_REGIONS, a data
+   set.  GT_ERR_JOB names the missing one. */
 gt_status gt_job_check_run(const gt_job *job);
-/* Returns `status`, for errors that are found after a job was loaded, at the end of a command.  If
-   it is GT_ERR_JOB and the sentence begins with the job's name or with a key, it begins with the
-   job file then: "FILE: KEY ...".  job: or NULL, then nothing is done. */
+/* Returns `status`, at the end of a command, for errors found after a job was loaded.  If it is
+   GT_ERR_JOB and the sentence begins with the job's name or a key, puts the job file first: "FILE:
+   KEY ...". job NULL: no effect. */
 gt_status gt_job_blame(const gt_job *job, gt_status status);
-/* Warns in one sentence each about settings that are valid but probably not intended: momentum with
-   adam, emulation without links, a warm-up longer than the run.  `tell` gets text that is valid
+/* Warns, one sentence each, about settings that are valid but probably not intended: momentum with
+   adam, emulation without links, a warm-up longer than the run.  The text that `tell` gets is valid
    until it returns. */
 void gt_job_warn(const gt_job *job, void (*tell)(const char *text));
-/* Warns in the same way about a region with this number of samples: a warm-up longer than its part
-   of the run, a batch larger than its samples. */
+/* Warns likewise about a region with this number of samples: a warm-up longer than its part of the
+   run, a batch larger than its samples. */
 void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples,
                         void (*tell)(const char *text));
-/* Returns the cost of work in a region: its own values, else those of the job, else samples_per_s
-   is the power of its fastest device.  (Values of a profile replaced the region's own when the job
-   was loaded.)  Default speed: 1.  Default evaluation rate: three times the training rate. */
+/* Returns the cost of work in a region: its own values, else those of the job, else the power of
+   its fastest device as samples_per_s.  Loading a job replaces the region's own values by those of
+   a profile.  Default speed: 1.  Default evaluation rate: three times the training rate. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
-/* Returns the speed of a worker's device relative to gt_job_compute_of.  1 unless the rate comes
-   from devices of several types; workers take the devices in list order. */
+/* Returns the speed of a worker's device relative to gt_job_compute_of: 1 unless the rate comes
+   from devices of several types.  Workers take the devices in list order. */
 double gt_job_worker_share(const gt_job *job, size_t region, size_t worker);
-/* Returns the speed that the user wants of a worker, relative to what it can do: compute.speed and
+/* Returns the speed that the user sets for a worker, relative to its full speed: compute.speed and
    speeds. c: gt_job_compute_of. */
 double gt_job_worker_wanted(const gt_job *job, size_t region, const gt_job_compute *c,
                             size_t worker);
-/* Returns the speed of a worker relative to c: what is wanted, measured, and its device. */
+/* Returns the speed of a worker relative to c: set by the user, measured, and that of its
+   device. */
 double gt_job_worker_speed(const gt_job *job, size_t region, const gt_job_compute *c,
                            size_t worker);
 /* Returns the samples/s of one worker on this device of the region, multiplied by compute.speed:
-   from the profile, else compute, else the device itself; 0: not given anywhere. */
+   from the profile, else compute, else the device; 0: not given. */
 double gt_job_device_power(const gt_job *job, size_t region, size_t device);
-/* Returns the links of all pairs, nregions x nregions, row a, column b: from region a to region b
-   the one in wan.links, else wan.default, else NULL: unlimited.  The caller frees the table; the
-   job owns the links.  One pass over wan.links, of which there can be millions. */
+/* Returns the links of all pairs, nregions x nregions, from row to column: the one in wan.links,
+   else wan.default, else NULL (unlimited).  The caller frees the table; the job owns the links.
+   Reads wan.links once, because it can have millions. */
 const gt_job_link **gt_job_link_table(const gt_job *job);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
-   and 4 here"; empty if they are equal.  `for_resume` ignores the keys that a resume may change
+   and 4 here"; "" if they are equal. for_resume: ignores the keys that a resume may change
    (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log,
    slurm, and pipeline.schedule, micro_batches, memory and adapt). */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
                        size_t size);
 /* "a resume may change ... only" */
 extern const char gt_job_on_resume[];
-/* Prints what `named` changes of a run's job as the values of --set, one on a line; nothing if
-   gt_job_began.  GT_ERR_JOB: a resume may not change it. */
+/* Prints the changes of `named` to a run's job as values of --set, one per line; nothing if
+   gt_job_began.  GT_ERR_JOB: a resume cannot change it. */
 gt_status gt_job_run_sets(FILE *to, const gt_job *named, const gt_job *run);
-/* True if the job with this text has a pipeline, each replica over several regions, so that the
-   checkpoint of a region holds a part of the model. */
+/* True if the job with this text has a pipeline with replicas over several regions: a region's
+   checkpoint then has only a part of the model. */
 bool gt_job_in_parts(const char *yaml);
 /* Prints `geotrain help job`: an example, then every key with default, range and meaning, in 80
    columns. */
 void gt_job_help(FILE *to);
-/* Prints one key, or all keys below a section: "sync.period", "regions.0.ranks", "wan".  GT_ERR_JOB
-   names the nearest key if there is none. */
+/* Prints one key, or all keys below a section: "sync.period", "regions.0.ranks", "wan".
+   GT_ERR_JOB: unknown key; the text has the nearest known one. */
 gt_status gt_job_help_key(FILE *to, const char *key);
-/* Prints the same text as Markdown: the page docs/job-file.md. */
+/* Prints the help as Markdown: the page docs/job-file.md. */
 void gt_job_help_markdown(FILE *to);
 
 /* ---- catalogues of rates ------------------------------------------------------------------------
@@ -414,9 +416,9 @@ void gt_job_help_markdown(FILE *to);
    ignored. */
 
 typedef enum {
-  GT_RATE_VM_HOUR,          /* vm_hour: USD an hour for one machine */
+  GT_RATE_VM_HOUR,          /* vm_hour: USD per hour of one machine */
   GT_RATE_VM_STEP_S,        /* vm_step_s: billing step of its time, seconds */
-  GT_RATE_VM_MIN_S,         /* vm_min_s: least billed time, seconds */
+  GT_RATE_VM_MIN_S,         /* vm_min_s: minimum billed time, seconds */
   GT_RATE_FUNCTION_GB_S,    /* function_gb_s: USD per GB of memory and second */
   GT_RATE_STORAGE_GB_MONTH, /* storage_gb_month: USD */
   GT_RATE_READ,             /* read_request: USD per request */
@@ -442,35 +444,34 @@ typedef struct {
   const char *cloud, *place;
 } gt_rate_site;
 
-/* Reads a CSV file, or all files of a folder whose names end in ".csv".  GT_ERR_JOB names the file,
-   the line, what was found and what was expected.  Errors are: a line that cannot be parsed, a
-   negative value, two lines for one rate, tiers that do not begin at 0, a receiving place or cloud
-   without rates of its own.  The caller owns *out. */
+/* Reads a CSV file, or all files of a folder with names that end in ".csv".  GT_ERR_JOB names the
+   file, the line, what was found and what was expected: a line that cannot be parsed, a negative
+   value, two lines for one rate, tiers that do not begin at 0, a receiving place or cloud without
+   its own rates.  The caller owns *out. */
 gt_status gt_catalogue_read(gt_catalogue **out, const char *path);
-/* Reads more rates into an existing catalogue: its rates replace those with the same rate, cloud,
-   place, to_cloud and to_place.  After an error the catalogue can only be closed. */
+/* Adds rates to an existing catalogue; they replace rates with the same name, cloud, place,
+   to_cloud and to_place.  After an error the catalogue can only be closed. */
 gt_status gt_catalogue_add(gt_catalogue *catalogue, const char *path);
 void gt_catalogue_close(gt_catalogue *catalogue);
 /* Checks the name of a cloud or place.  GT_ERR_JOB, with the nearest known name, if the catalogue
-   does not have it.  `where` is the option or key named in the error ("--clouds"). */
+   does not have it.  `where`: the option or key for the error text ("--clouds"). */
 gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where,
                                  const char *cloud);
 gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where,
                                  const char *place);
-/* Converts "CLOUD:PLACE" to the names in the catalogue, borrowed.  GT_ERR_JOB if the form is wrong
-   or the catalogue has no such cloud or place.  `where` as above ("regions.0.place"). */
+/* Converts "CLOUD:PLACE" to names in the catalogue, borrowed.  GT_ERR_JOB: wrong form, or no such
+   cloud or place in the catalogue.  `where` as above ("regions.0.place"). */
 gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text,
                             gt_rate_site *out);
 /* Finds the rate of a site, or from one site to another (`to` is NULL for rates of one site): *n
-   tiers at *out, borrowed; only egress has more than one.  GT_ERR_JOB if it is missing, with the
-   line that is needed. */
+   tiers at *out, borrowed; only egress has more than one.  GT_ERR_JOB: it is missing; the text has
+   the line to add. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site,
                             const gt_rate_site *to, const gt_rate **out, size_t *n);
-/* Returns "vm_hour" and so on. */
+/* Returns the name of a rate, as in "vm_hour". */
 const char *gt_rate_name(gt_rate_kind kind);
-/* Loads the rates that come with geotrain: jobs/prices in the current folder, else
-   share/geotrain/prices beside the program or one folder up.  If none exists, path is
-   jobs/prices. */
+/* Finds geotrain's own rates: jobs/prices in the current folder, else share/geotrain/prices next to
+   the program or one folder up, else jobs/prices. */
 void gt_catalogue_default(char *path, size_t size);
 
 /* ---- prices of a job ----------------------------------------------------------------------------
@@ -479,7 +480,7 @@ void gt_catalogue_default(char *path, size_t size);
    gt_catalogue_default) for regions[].place.  Plans and runs both use them. */
 
 typedef struct {
-  double usd; /* an hour; below 0: not known */
+  double usd; /* per hour; below 0: not known */
   bool assumed;
 } gt_job_price;
 
@@ -488,23 +489,23 @@ typedef struct {
      rank */
   gt_job_price *devices;
   gt_job_price ps; /* of the PS rank */
-  /* least billed time of a machine (vm_min_s of its place; 0 without a place); billing step:
+  /* minimum billed time of a machine (vm_min_s of its place; 0 without a place); billing step:
      plan.billing */
   double min_s;
   bool has_place, assumed; /* assumed: applies to min_s */
   size_t site;             /* of the place */
 } gt_job_region_prices;
 
-/* The cost of data from one site to another: rates in USD a GB, borrowed from the catalogue,
-   ascending tiers (none if no two regions need it).  Each cloud has two pools, in which volumes are
-   added up for the tiers: data to its own places, and data to other clouds. */
+/* The cost of data from one site to another: rates in USD per GB, borrowed from the catalogue, in
+   ascending tiers (none if no two regions use it).  Each cloud has two pools of volumes for the
+   tiers: data to its own places, and data to other clouds. */
 typedef struct {
   const gt_rate *rates;
   size_t n, pool;
 } gt_job_tariff;
 
 typedef struct {
-  bool known; /* any price or place is given, so a cost can be computed */
+  bool known; /* a price or place is given, so that a cost can be computed */
   gt_job_region_prices *regions;
   size_t nregions;
   gt_job_tariff *tariffs; /* nsites x nsites; row: sender */
@@ -513,16 +514,16 @@ typedef struct {
      `known` is false */
   char **missing;
   size_t nmissing;
-  gt_catalogue *catalogue; /* NULL: not needed */
+  gt_catalogue *catalogue; /* NULL: not used */
 } gt_job_prices;
 
-/* Finds prices.  Price of a device: its own, else regions[].price, else vm_hour of the place.
-   Price of the PS rank: ps_price, else vm_hour of the place.  A region without a place has no known
-   egress cost.  GT_ERR_JOB names the region whose place is not in the catalogue, or the missing
-   line.  The caller closes *out. */
+/* Finds prices.  A device: its own price, else regions[].price, else vm_hour of the place.  The PS
+   rank: ps_price, else vm_hour of the place.  Egress of a region without a place is not known.
+   GT_ERR_JOB names a region whose place is not in the catalogue, or the missing line.  The caller
+   closes *out. */
 gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job);
 void gt_job_prices_close(gt_job_prices *prices);
-/* Returns the USD an hour of a worker rank of the region: mean over `workers`, which take its
+/* Returns the USD per hour of a worker rank of the region: mean over `workers`, which take its
    devices in list order. */
 gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region,
                                  int64_t workers);

@@ -1,10 +1,11 @@
-/* Errors about a job that are found after it was loaded: the name of its file comes first. */
+/* Errors about a loaded job: puts the name of its file first. */
 #include <stdio.h>
 
 #include "internal.h"
 
-/* The sentence begins with a key of the table; regions.2.ranks and shares[2] are regions[].ranks and
-   shares.  A word without dots must stand alone: "plan: ..." is about a command. */
+/* True if the sentence begins with a key of the table, where regions.2.ranks and shares[2] are
+   regions[].ranks and shares.  A word without dots must stand alone: "plan: ..." is about a
+   command. */
 static bool begins_with_key(const char *text) {
   char pattern[JOB_PATH_MAX];
   const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_.[]");

@@ -1,5 +1,5 @@
 /* Catalogues: CSV files of cloud prices and links by place; their names, and the most specific line
-   of a rate. */
+   for a rate. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -39,7 +39,7 @@ typedef struct {
 struct gt_catalogue {
   char *path;          /* as first given */
   catalogue_row *rows; /* by key, then later layers first, then by tier */
-  gt_rate *rates;      /* copies from the rows, so that the tiers are contiguous */
+  gt_rate *rates;      /* copies from the rows, which make tiers contiguous */
   size_t n, capacity, layers;
   name_list clouds, places, texts, files; /* owns texts and files */
 };
@@ -48,7 +48,7 @@ const char *gt_rate_name(gt_rate_kind kind) {
   return rate_names[kind];
 }
 
-/* Whether a rate goes from one site to another. */
+/* True if a rate goes from one site to another. */
 static bool has_to(gt_rate_kind kind) {
   return kind == GT_RATE_EGRESS_GB || kind == GT_RATE_LINK_MBIT_S || kind == GT_RATE_LINK_RTT_MS;
 }
@@ -107,7 +107,7 @@ static gt_status read_number(const csv_line *line, size_t f, bool above_0, doubl
   return GT_OK;
 }
 
-/* Name fields: required if the rate uses them, otherwise they must be empty. */
+/* Checks the name fields: required if the rate uses them, otherwise empty. */
 static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
   for (size_t f = CLOUD; f <= TO_PLACE; f++) {
     bool needed = f <= PLACE || has_to(kind), given = *line->field[f] != '\0';
@@ -117,8 +117,8 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
                      f == CLOUD ? "" : ", or * for any,");
     if (given && !needed)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s:%zu: %s of %s is \"%.80s\"; it belongs to egress_gb and links only and is "
-                     "to be empty",
+                     "%s:%zu: %s of %s is \"%.80s\"; expected nothing, because only egress_gb and "
+                     "links have it",
                      line->file, line->line, columns[f].name, line->field[RATE], line->field[f]);
   }
   if (strcmp(line->field[CLOUD], "*") == 0)
@@ -133,10 +133,10 @@ static gt_status read_line(const csv_line *line, catalogue_row *row) {
   GT_TRY(read_number(line, VALUE, row->kind == GT_RATE_LINK_MBIT_S, &row->rate.value));
   if (*line->field[FROM_GB]) {
     if (row->kind != GT_RATE_EGRESS_GB)
-      return GT_FAIL(GT_ERR_JOB,
-                     "%s:%zu: from_gb of %s is \"%.80s\"; tiers belong to egress_gb only and it is "
-                     "to be empty",
-                     line->file, line->line, line->field[RATE], line->field[FROM_GB]);
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "%s:%zu: from_gb of %s is \"%.80s\"; expected nothing, because only egress_gb has tiers",
+          line->file, line->line, line->field[RATE], line->field[FROM_GB]);
     GT_TRY(read_number(line, FROM_GB, false, &row->rate.from_gb));
   }
   if (*line->field[ASSUMED] && strcmp(line->field[ASSUMED], "assumed") != 0)
@@ -214,7 +214,7 @@ static gt_status read_folder(gt_catalogue *c, const char *folder) {
 
 /* ---- order, and checks over several lines ---------------------------------------------------- */
 
-/* By rate, cloud, place, to_cloud and to_place. */
+/* Orders by rate, cloud, place, to_cloud and to_place. */
 static int compare(const catalogue_row *a, const catalogue_row *b) {
   if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
   int order = strcmp(a->cloud, b->cloud);
@@ -259,8 +259,8 @@ static gt_status check_receivers(const gt_catalogue *c) {
     const char *found = place ? r->to_place : r->to_cloud,
                *near = gt_nearest(found, known->names, known->n);
     return GT_FAIL(GT_ERR_JOB,
-                   "%s:%zu: %s is \"%.80s\", of which there are no rates; expected one of the "
-                   "catalogue's own, or *%s%s%s",
+                   "%s:%zu: %s is \"%.80s\", which has no rates in the catalogue; expected one "
+                   "that has, or *%s%s%s",
                    r->rate.file, r->rate.line, place ? "to_place" : "to_cloud", found,
                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   }
@@ -353,13 +353,13 @@ gt_status gt_catalogue_site(const gt_catalogue *c, const char *where, const char
   return status;
 }
 
-/* 1: same name; 0: any; -1: another name. */
+/* Returns 1 for the same name, 0 for any, -1 for another name. */
 static int match(const char *pattern, const char *name) {
   if (strcmp(pattern, name) == 0) return 1;
   return strcmp(pattern, "*") == 0 ? 0 : -1;
 }
 
-/* How specific the match of a row is; negative: no match. */
+/* Returns how specific the match of a row is; negative: no match. */
 static int exactness(const catalogue_row *r, gt_rate_kind kind, gt_rate_site site,
                      const gt_rate_site *to) {
   if (r->kind != kind || strcmp(r->cloud, site.cloud) != 0) return -1;

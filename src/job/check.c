@@ -59,7 +59,7 @@ gt_status gt_job_check_name(const char *name, const char *source, const char *wh
   return GT_OK;
 }
 
-/* A name from the job: of a region or of one of its hosts. */
+/* A name in the job: of a region or of a host. */
 typedef struct {
   const char *name;
   size_t region;
@@ -118,7 +118,7 @@ static gt_status check_hosts(const gt_job *job, const char *source) {
   return status;
 }
 
-/* Devices (one per worker) and the limits for the workers that a plan chooses. */
+/* Checks devices (one per worker) and limits for the workers that a plan chooses. */
 static gt_status check_devices(const gt_job_region *r, size_t region, const char *source) {
   int64_t devices = 0;
   for (size_t d = 0; d < r->ndevices; d++) devices += r->devices[d].count;
@@ -163,8 +163,8 @@ static gt_status check_shares(const gt_job *job, const job_node *root, const cha
   if (!partition || !gt_job_node_child(partition, "shares")) return GT_OK;
   if (job->data.partition.nshares != job->nregions)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: data.partition.shares has %zu numbers; expected %zu, one a region", source,
-                   job->data.partition.nshares, job->nregions);
+                   "%s: data.partition.shares has %zu numbers; expected %zu, one per region",
+                   source, job->data.partition.nshares, job->nregions);
   for (size_t i = 0; i < job->nregions; i++)
     if (gt_job_reads(job, i) && job->data.partition.shares[i] <= 0)
       return GT_FAIL(
@@ -191,20 +191,20 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
   }
   if (job->data.nmean != job->data.nstd)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: data.mean has %zu numbers and data.std %zu; expected one a channel in "
+                   "%s: data.mean has %zu numbers and data.std %zu; expected one per channel in "
                    "both, or neither",
                    source, job->data.nmean, job->data.nstd);
   return check_shares(job, root, source);
 }
 
-/* Compute values of one level: the step time is given in one way only. */
+/* Checks the compute values of one level, which give the step time in one way only. */
 static gt_status check_figures(const gt_job_compute *c, const char *source, const char *key) {
   if (c->samples_per_s <= 0 || c->step_s <= 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; expected one of them", source,
                  key);
 }
 
-/* The list must have one number per worker. */
+/* Checks that the list has one number per worker. */
 static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list,
                                size_t n, const char *source, const char *key) {
   if (!gt_job_node_child(compute, list) || n + 1 == (size_t)r->ranks) return GT_OK;
@@ -212,8 +212,9 @@ static gt_status check_workers(const job_node *compute, const gt_job_region *r, 
     return GT_FAIL(GT_ERR_JOB,
                    "%s: %s.%s is given and ranks is auto; expected a number of ranks with it",
                    source, key, list);
-  return GT_FAIL(GT_ERR_JOB, "%s: %s.%s has %zu numbers; ranks is %d, so expected %d, one a worker",
-                 source, key, list, n, r->ranks, r->ranks - 1);
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: %s.%s has %zu numbers; ranks is %d, so expected %d, one per worker", source,
+                 key, list, n, r->ranks, r->ranks - 1);
 }
 
 static gt_status check_compute(const gt_job *job, const job_node *root, const char *source) {
@@ -265,7 +266,7 @@ static int by_candidate(const void *a, const void *b) {
   return order ? order : (x->period > y->period) - (x->period < y->period);
 }
 
-/* Two factors for one candidate would contradict each other. */
+/* Checks for a second factor of the same candidate. */
 static gt_status check_plan(const gt_job *job, const char *source) {
   size_t n = job->plan.nfactors;
   if (n == 0) return GT_OK;
@@ -293,7 +294,7 @@ static gt_status check_hub(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.hub", hub);
 }
 
-/* A message of every worker: ranks of workers are 16-bit numbers on the wire. */
+/* Checks the numbers of workers, whose ranks are 16-bit numbers on the wire. */
 static gt_status check_ranks(const gt_job *job, const char *source) {
   for (size_t r = 0; r < job->nregions; r++)
     if (job->regions[r].ranks - 1 > UINT16_MAX)
@@ -304,7 +305,7 @@ static gt_status check_ranks(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
-/* sync.central gives the way by itself. */
+/* sync.central excludes the keys of a topology. */
 static gt_status check_central(const gt_job *job, const char *source) {
   const char *central = job->sync.central;
   if (!central) return GT_OK;
@@ -325,7 +326,7 @@ static gt_status check_central(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.central", central);
 }
 
-/* What a sender takes back of its own update is not in the gradient that it sends. */
+/* A sender that takes back a part of its own update cannot do so in the gradient that it sends. */
 static gt_status check_scale(const gt_job *job, const char *source) {
   if (job->sync.scale != GT_SCALE_AVERAGE || job->sync.exchange != GT_EXCHANGED_GRADIENT)
     return GT_OK;
@@ -335,15 +336,15 @@ static gt_status check_scale(const gt_job *job, const char *source) {
                  source);
 }
 
-/* The name of the job is that of a folder under runs/. */
+/* Checks the name of the job, which is also a folder under runs/. */
 static gt_status check_job_name(const char *name, const char *source) {
   if (strlen(name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; expected at most %zu", source,
                    strlen(name), NAME_MAX_LETTERS);
   if (name[0] != '.' && !strchr(name, '/')) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: name is \"%s\"; it is the name of a folder: no slash, and no dot at its "
-                 "beginning",
+                 "%s: name is \"%s\"; expected a name for a folder, without slash and not "
+                 "beginning with a dot",
                  source, name);
 }
 

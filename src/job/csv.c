@@ -1,5 +1,5 @@
-/* Tables with columns: lines of comma-separated values (no quotes, blanks around a field are
-   ignored, `#` begins a comment), and the values of their fields. */
+/* Tables with columns: comma-separated lines without quotes (blanks around a field are ignored, `#`
+   begins a comment), and the values of their fields. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static char *trim(char *text) {
   return text;
 }
 
-/* Splits a line at its commas: fields[0 .. returned - 1]; returns max + 1 if there are more. */
+/* Splits a line at its commas into fields[0 .. returned - 1]; returns max + 1 if it has more. */
 static size_t cut(char *line, const char **fields, size_t max) {
   size_t n = 0;
   for (char *comma; line; line = comma ? comma + 1 : NULL) {
@@ -27,7 +27,7 @@ static size_t cut(char *line, const char **fields, size_t max) {
 }
 
 job_csv gt_job_csv_of(const char *path, char *text) {
-  /* skips a byte order mark, as spreadsheets write it */
+  /* skips a byte order mark, which spreadsheets write */
   return (job_csv){path, text, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text, 0};
 }
 
@@ -66,7 +66,7 @@ const char *gt_job_csv_place(const job_csv *csv, const char *field, char buf[512
   return buf;
 }
 
-/* The next line of a table, without the one that names its columns.  *more: there is one. */
+/* Reads the next line of a table, skipping the line of names.  *more: false at the end. */
 static gt_status next_row(job_csv *csv, const job_table *table, const char **fields, bool *more) {
   size_t n = 0, same = 0;
   char at[512];
@@ -125,7 +125,7 @@ static bool is_name(const char *text) {
   return good;
 }
 
-/* Only if the whole text is a number. */
+/* True if the whole text is a number. */
 static bool is_number(const char *text, double *out) {
   char *end;
   *out = strtod(text, &end);
@@ -157,7 +157,7 @@ gt_status gt_job_column_no(column_type type, const char *place, const char *text
       [COLUMN_LABEL] = "a name of 1 to 256 ASCII characters",
       [COLUMN_AMOUNT] = "a number above 0",
       [COLUMN_SIZE] = "a size above 0, as in 4 GiB",
-      [COLUMN_TIME] = "a time as a number without unit, or inf where nothing passes",
+      [COLUMN_TIME] = "a time as a number without unit, or inf without a connection",
       [COLUMN_PASS] = "a number, 0 or more"};
   return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected %s", place, text, needed[type]);
 }

@@ -1,4 +1,4 @@
-/* The keys in which two resolved jobs differ: the first, or all; and the job of a run that has
+/* Keys in which two resolved jobs differ: the first one, or all; the job of a run that has
    begun. */
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,12 @@ typedef struct {
   bool all;   /* all differences are appended to text */
   char *text;
   size_t size;
-  size_t more; /* keys for which the text had no space */
+  size_t more; /* keys that did not fit into text */
 } finding;
 
-#define REST_MAX ((size_t)24) /* letters kept for " and N more" */
+#define REST_MAX ((size_t)24) /* characters kept for " and N more" */
 
-/* train.until counts as one key, whichever of its keys is used; so do the other keys that a resume
-   may change. */
+/* True for keys that a resume may change.  All keys of train.until count as one. */
 static bool passed_over(const finding *f, const char *pattern) {
   if (!f->for_resume) return false;
   size_t n = strlen(pattern);
@@ -32,7 +31,7 @@ static bool passed_over(const finding *f, const char *pattern) {
   return any;
 }
 
-/* A job of an earlier version lacks the keys that came later: they have their default. */
+/* True if the key has its default, which it has in a job of an earlier version without the key. */
 static bool is_default(const job_node *node, const char *pattern) {
   const job_key *row = gt_job_key_find(pattern);
   return row && node && row->fallback && !(row->flags & KEY_ONE_OF) && node->kind == NODE_SCALAR &&
@@ -72,7 +71,7 @@ static void list(finding *f, const char *path, const char *before, const char *n
     memcpy(f->text + used, item, (size_t)length + 1);
 }
 
-/* Prints the value of --set that makes a key what it is here. */
+/* Prints the --set that gives a key its value here. */
 static void print_set(FILE *to, const job_node *here, const char *path) {
   job_node *map = gt_job_node_new(NODE_MAP, NULL, NULL);
   if (!here) {
@@ -89,7 +88,7 @@ static void print_set(FILE *to, const job_node *here, const char *path) {
   gt_job_node_close(map);
 }
 
-/* Returns whether the search ends here. */
+/* Reports a difference.  Returns true if the search ends here. */
 static bool say(finding *f, const job_node *here, const job_node *there, const char *path) {
   if (f->sets) {
     print_set(f->sets, here, path);
@@ -145,8 +144,7 @@ static bool lists_differ(finding *f, const job_node *here, const job_node *there
 static bool differ(finding *f, const job_node *here, const job_node *there, const char *path,
                    const char *pattern) {
   if (*pattern && passed_over(f, pattern)) return false;
-  /* A whole map that only one side has: its first key is reported, unless a resume may change
-     it. */
+  /* a map on one side only: reports its first key, unless a resume may change it */
   job_node nothing = {.kind = NODE_MAP};
   if (here && !there && here->kind == NODE_MAP)
     return maps_differ(f, here, &nothing, path, pattern);
@@ -179,21 +177,20 @@ void gt_job_difference(const char *here, const char *there, bool for_resume, cha
   compare(&f, here, there);
 }
 
-/* Prints them as the values of --set that make the second job from the first, one on a line. */
+/* Prints the values of --set that make the second job from the first, one per line. */
 static void print_sets(FILE *to, const char *now, const char *before) {
   char text[512];
   finding f = {.sets = to, .text = text, .size = sizeof text};
   compare(&f, now, before);
 }
 
-/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; empty if they are
-   equal. */
+/* Lists all keys in which two resolved jobs differ, as "KEY: OLD -> NEW"; "" if they are equal. */
 static void changes(const char *now, const char *before, char *text, size_t size) {
   finding f = {.all = true, .text = text, .size = size};
   compare(&f, now, before);
 }
 
-/* ---- job.yaml of a run directory, beside the job file of this start -------------------------- */
+/* ---- job.yaml of a run directory and the job file of this start ------------------------------ */
 
 const char gt_job_on_resume[] =
     "a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, prices, plan, log, "
@@ -218,7 +215,7 @@ gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_p
   gt_job_close(run);
   return GT_FAIL(GT_ERR_JOB,
                  "%.120s is not the job of the run (%.120s): %s; give these keys by --set, or name "
-                 "%.120s to resume the run as it is",
+                 "%.120s to resume the run unchanged",
                  named_path, path, text, path);
 }
 

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* Position in the tree: the path as written ("regions.0.name") and as in the table
+/* A position in the tree: the path as written ("regions.0.name") and as in the table
    ("regions[].name"). */
 typedef struct {
   const char *source;
@@ -44,7 +44,7 @@ static gt_status read_value(const place *at, const job_key *row, job_node *node)
   return GT_OK;
 }
 
-/* A single value instead of a list: usually the brackets were forgotten. */
+/* Reports a single value instead of a list: usually the brackets were forgotten. */
 static gt_status no_list(const place *at, const job_key *row, const job_node *node) {
   char range[256];
   gt_job_key_range(range, sizeof range, row, true);
@@ -53,7 +53,7 @@ static gt_status no_list(const place *at, const job_key *row, const job_node *no
                  origin(at, node), at->path, node->text, range, node->text);
 }
 
-/* One value becomes a list of one. */
+/* Makes a list of one from one value. */
 static void enclose(job_node *node) {
   job_node *item = gt_job_node_new(NODE_SCALAR, NULL, NULL);
   item->text = node->text;
@@ -132,7 +132,7 @@ gt_status gt_job_values(job_node *root, const char *source) {
 
 #define STRATEGY "sync.strategy"
 
-/* All rows directly below `pattern`, with no list in between. */
+/* Handles all rows below `pattern` without a list in between. */
 static gt_status fill(job_node *map, const char *pattern, const char *path, const char *source) {
   size_t skip = strlen(pattern) + (*pattern ? 1 : 0);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
@@ -156,7 +156,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
     if (!node && (row->flags & KEY_UNSAID))
       gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, "-1"));
     if (node || !row->fallback) continue;
-    /* If one of several exclusive keys is given, the others are 0, not their defaults. */
+    /* if one of several exclusive keys is given, the others are 0 instead of their defaults */
     bool other = (row->flags & KEY_ONE_OF) && parent && parent->n > 0;
     GT_TRY(gt_job_value_read(row, full, other ? "0" : row->fallback, text, sizeof text));
     gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, text));
@@ -164,7 +164,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
   return GT_OK;
 }
 
-/* The regions of a pipeline exchange nothing by a strategy. */
+/* Sets the default of sync.strategy to none with a pipeline. */
 static void default_strategy(job_node *root) {
   if (gt_job_node_at(root, "pipeline.stages", NULL) && !gt_job_node_at(root, STRATEGY, NULL))
     gt_job_node_put(root, STRATEGY, gt_job_node_new(NODE_SCALAR, NULL, "none"));

@@ -5,7 +5,7 @@ static double said(double own, double general) {
   return own > 0 ? own : general;
 }
 
-/* The device of a worker: workers take the devices in list order.  NULL if there is none. */
+/* Returns the device of a worker, or NULL.  Workers take the devices in list order. */
 static const gt_job_device *device_of(const gt_job_region *r, size_t worker) {
   int64_t before = 0;
   for (size_t d = 0; d < r->ndevices; d++) {
@@ -15,7 +15,8 @@ static const gt_job_device *device_of(const gt_job_region *r, size_t worker) {
   return NULL;
 }
 
-/* The greatest power of the devices that workers may use; 0 if one of these has no power given. */
+/* Returns the greatest power of the devices that workers can use; 0 if one of these has no power
+   given. */
 static double fastest(const gt_job_region *r) {
   double most = 0;
   int64_t before = 0;

@@ -62,12 +62,9 @@ gt_status gt_job_find_file(char *buf, size_t size, const char *source, const cha
   snprintf(buf, size, "%s", name);
   if (is_file(buf)) return GT_OK;
   if (name[0] == '/' || !slash)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.200s\", and there is no such file", source, key,
-                   name);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.200s\": no such file", source, key, name);
   snprintf(buf, size, "%.*s%s", (int)(slash - source + 1), source, name);
   if (is_file(buf)) return GT_OK;
-  return GT_FAIL(
-      GT_ERR_JOB,
-      "%s: %s is \"%.200s\", and there is no such file, neither here nor in the job's folder %.*s",
-      source, key, name, (int)(slash - source), source);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.200s\": no such file here or in the job's folder %.*s",
+                 source, key, name, (int)(slash - source), source);
 }

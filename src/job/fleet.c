@@ -1,4 +1,4 @@
-/* Fleets: from a profile, or from CSV files for devices that are not here. */
+/* Fleets: from a profile, or from CSV files for devices elsewhere. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void gt_job_fleet_close(gt_job_fleet *fleet) {
   gt_free(fleet);
 }
 
-/* Whether the times of a link are possible. */
+/* True if the times of a link are valid. */
 static bool is_link(const gt_job_fleet_link *link) {
   return link->small_s > 0 && link->large_s >= link->small_s &&
          isinf(link->small_s) == isinf(link->large_s);
@@ -29,8 +29,8 @@ static bool is_link(const gt_job_fleet_link *link) {
 
 static gt_status no_link(const char *at, const gt_job_fleet_link *link) {
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: a message of 64 B takes %g s and one of 4 MiB %g s; expected more than 0, "
-                 "and no less for the larger one; inf for both or none",
+                 "%s: a message of 64 B takes %g s and one of 4 MiB %g s; expected times above 0, "
+                 "that of the larger one not below the other, or inf for both",
                  at, link->small_s, link->large_s);
 }
 
@@ -40,7 +40,7 @@ static int by_name(const void *a, const void *b) {
   return order ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-/* The devices by name; the caller frees them. */
+/* Returns the devices by name; the caller frees them. */
 static job_name *names_of(const gt_job_fleet *fleet) {
   job_name *names = GT_NEW_ARRAY(job_name, fleet->n);
   for (size_t i = 0; i < fleet->n; i++) names[i] = (job_name){fleet->devices[i].name, i};
@@ -48,7 +48,7 @@ static job_name *names_of(const gt_job_fleet *fleet) {
   return names;
 }
 
-/* Whether a name is there twice; *first < *again are its numbers. */
+/* True if a name occurs twice; *first < *again are its numbers. */
 static bool twice(const job_name *names, size_t n, size_t *first, size_t *again) {
   for (size_t i = 1; i < n; i++) {
     if (strcmp(names[i - 1].name, names[i].name) != 0) continue;
@@ -61,8 +61,8 @@ static bool twice(const job_name *names, size_t n, size_t *first, size_t *again)
 
 /* ---- a folder -------------------------------------------------------------------------------- */
 
-/* devices.csv and links.csv.  A line of links.csv may name two devices, two hosts or two regions,
-   which stand for all pairs of their devices; the narrower line counts. */
+/* devices.csv and links.csv.  A line of links.csv names two devices, two hosts or two regions, the
+   latter for all pairs of their devices.  The most specific line counts. */
 
 enum { DEVICE, HOST, REGION, KINDS };
 static const char *const kind_names[KINDS] = {"device", "host", "region"};
@@ -85,11 +85,11 @@ static const job_column link_columns[LINK_FIELDS] = {
 static const job_table link_table = {link_columns, LINK_FIELDS, LINK_FIELDS, LINK_FIELDS,
                                      "from,to,small_s,large_s"};
 
-/* The names of a kind, and the times between them, in both orders; [from * n + to]. */
+/* The names of a kind and the times between them, in both orders: [from * n + to]. */
 typedef struct {
   job_name *names; /* by name; ids from 0 */
   size_t n;
-  size_t *of; /* of each device its id; n: none */
+  size_t *of; /* id of each device; n: none */
   gt_job_fleet_link *links;
 } level;
 
@@ -112,7 +112,7 @@ static gt_status read_device_line(void *ctx, const char *const *fields) {
   gt_job_fleet *fleet = r->fleet;
   char at[512];
   if (fleet->n == GT_JOB_FLEET_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: more than %zu devices, which is the most",
+    return GT_FAIL(GT_ERR_JOB, "%s: has more than %zu devices, the maximum",
                    gt_job_csv_place(&r->csv, "", at), GT_JOB_FLEET_MAX);
   GT_GROW(fleet->devices, fleet->n, r->capacity, 64);
   fleet->devices[fleet->n++] = (gt_job_fleet_device){0};
@@ -122,7 +122,7 @@ static gt_status read_device_line(void *ctx, const char *const *fields) {
 static gt_status read_device_lines(folder_reader *r) {
   GT_TRY(gt_job_csv_rows(&r->csv, &device_table, read_device_line, r));
   if (r->fleet->n > 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: has no device; expected a line a device: %s", r->file,
+  return GT_FAIL(GT_ERR_JOB, "%s: has no device; expected one line per device: %s", r->file,
                  device_table.needed);
 }
 
@@ -130,7 +130,7 @@ static const char *name_of(const gt_job_fleet_device *device, int kind) {
   return kind == DEVICE ? device->name : kind == HOST ? device->host : device->region;
 }
 
-/* The different names of a kind, and the name that each device has. */
+/* Collects the distinct names of a kind and the name of each device. */
 static void open_level(const gt_job_fleet *fleet, int kind, level *l) {
   size_t n = 0;
   l->names = GT_NEW_ARRAY(job_name, fleet->n);
@@ -158,7 +158,7 @@ static gt_status check_names(const folder_reader *r) {
                  first + 1, again + 1, r->fleet->devices[first].name);
 }
 
-/* The narrowest kind that has the name; KINDS: none. */
+/* Returns the most specific kind that has the name; KINDS: none. */
 static int kind_of(const folder_reader *r, const char *name) {
   int kind = DEVICE;
   while (kind < KINDS &&
@@ -167,7 +167,7 @@ static int kind_of(const folder_reader *r, const char *name) {
   return kind;
 }
 
-/* No kind has both names. */
+/* Reports that no kind has both names. */
 static gt_status no_kind(const folder_reader *r, const char *const *fields) {
   char at[512];
   const int kinds[] = {kind_of(r, fields[FROM]), kind_of(r, fields[TO])};
@@ -213,8 +213,8 @@ static gt_status read_link_line(void *ctx, const char *const *fields) {
   return no_kind(r, fields);
 }
 
-/* The link between two devices by a kind of names: its direction, else the other one; NULL: no line
-   has it. */
+/* Returns the link between two devices by a kind of names: its direction, else the other one; NULL:
+   no line. */
 static const gt_job_fleet_link *link_by(const level *l, size_t from, size_t to) {
   const size_t a = l->of[from], b = l->of[to];
   if (!l->links || a == l->n || b == l->n) return NULL;
@@ -274,16 +274,16 @@ static gt_status read_folder(gt_job_fleet **out, const char *folder) {
 
 /* ---- the section `fleet` of a profile -------------------------------------------------------- */
 
-/* A device that says `links: NAME` has the links of that device: in a large fleet, one device per
-   host was measured. */
+/* A device with `links: NAME` has the links of that device: in a large fleet, one device per host
+   was measured. */
 
 typedef struct {
   const char *file;
   gt_job_fleet *fleet;
   job_name *names;
   const job_node *devices, *rows; /* of the section */
-  size_t *point;                  /* of each device, the row with its links */
-  size_t *owner;                  /* of each row, its device */
+  size_t *point;                  /* row with the links of each device */
+  size_t *owner;                  /* device of each row */
 } profile_reader;
 
 static const job_column section_keys[] = {
@@ -304,15 +304,14 @@ static const job_column operation_keys[] = {
     {"input_us", COLUMN_PASS, offsetof(gt_job_fleet_operation, input_s)},
     {"weight_us", COLUMN_PASS, offsetof(gt_job_fleet_operation, weight_s)}};
 
-/* Checks that a map has only these keys.  `at` is "" or the path of the map with a dot behind
-   it. */
+/* Checks that a map has only these keys.  `at`: "", or the path of the map with a final dot. */
 static gt_status only(const profile_reader *r, const job_node *map, const job_column *keys,
                       size_t n, const char *at) {
   const char *names[8];
   for (size_t k = 0; k < n; k++) names[k] = keys[k].name;
   if (map->kind != NODE_MAP)
-    return GT_FAIL(GT_ERR_JOB, "%s: fleet%s%.*s is no mapping of keys; expected one", r->file,
-                   *at ? "." : "", (int)(*at ? strlen(at) - 1 : 0), at);
+    return GT_FAIL(GT_ERR_JOB, "%s: fleet%s%.*s is not a mapping of keys", r->file, *at ? "." : "",
+                   (int)(*at ? strlen(at) - 1 : 0), at);
   for (size_t i = 0; i < map->n; i++) {
     const char *key = map->items[i]->key, *near = gt_nearest(key, names, n);
     size_t k = 0;
@@ -330,11 +329,11 @@ static gt_status list_of(const profile_reader *r, const job_node *section, const
   *out = gt_job_node_child(section, key);
   if (*out && (*out)->kind == NODE_LIST && (*out)->n > 0 && (*out)->n <= GT_JOB_FLEET_MAX)
     return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s is no list of 1 to %zu entries; expected one", r->file,
-                 key, GT_JOB_FLEET_MAX);
+  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s is not a list of 1 to %zu entries", r->file, key,
+                 GT_JOB_FLEET_MAX);
 }
 
-/* The text of a key of an entry; "" if it is not given and not needed. */
+/* Returns the text of a key of an entry; "" if an optional key is not given. */
 static gt_status text_of(const profile_reader *r, const job_node *map, const char *at,
                          const char *key, bool needed, const char **out) {
   const job_node *node = gt_job_node_child(map, key);
@@ -374,7 +373,7 @@ static gt_status read_devices(profile_reader *r) {
                  r->file, first, again, r->fleet->devices[first].name);
 }
 
-/* The device that is named at a place. */
+/* Finds the device with the name at a place. */
 static gt_status find_device(const profile_reader *r, const char *at, const char *key,
                              const char *name, size_t *out) {
   *out = gt_job_name_id(r->names, r->fleet->n, name);
@@ -405,7 +404,7 @@ static gt_status find_point(const profile_reader *r, size_t i) {
   const char *text = "";
   char at[48];
   size_t named = i;
-  if (r->point[i] < r->rows->n) return GT_OK; /* it has a row of its own */
+  if (r->point[i] < r->rows->n) return GT_OK; /* it has its own row */
   snprintf(at, sizeof at, "devices.%zu.", i);
   GT_TRY(text_of(r, r->devices->items[i], at, "links", false, &text));
   if (*text) GT_TRY(find_device(r, at, "links", text, &named));
@@ -418,14 +417,14 @@ static gt_status find_point(const profile_reader *r, size_t i) {
                  r->file, r->fleet->devices[named].name);
 }
 
-/* A row of times, in microseconds. */
+/* Reads a row of times, in microseconds. */
 static gt_status times_of(const profile_reader *r, size_t row, const char *key,
                           const job_node **out) {
   *out = gt_job_node_child(r->rows->items[row], key);
   if (*out && (*out)->kind == NODE_LIST && (*out)->n == r->rows->n) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: fleet.links.%zu.%s is no list of %zu times; expected one for each entry of "
-                 "fleet.links, in their order",
+                 "%s: fleet.links.%zu.%s is not a list of %zu times; expected one per entry of "
+                 "fleet.links, in that order",
                  r->file, row, key, r->rows->n);
 }
 
@@ -452,7 +451,7 @@ static gt_status read_row(const profile_reader *r, size_t row, gt_job_fleet_link
     gt_job_fleet_link *link = &links[row * r->rows->n + column];
     GT_TRY(read_time(r, small, row, "small_us", column, &link->small_s));
     GT_TRY(read_time(r, large, row, "large_us", column, &link->large_s));
-    /* a device has no link with itself, unless it stands for several */
+    /* the diagonal is a time only if the device stands for several */
     if (is_link(link) || (row == column && link->small_s <= 0)) continue;
     snprintf(place, sizeof place, "%.400s: fleet.links.%zu, entry %zu", r->file, row, column);
     return no_link(place, link);

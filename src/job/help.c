@@ -48,7 +48,7 @@ static const char intro[] =
     "some strategies, models or optimizers only: their meaning begins with the\n"
     "names.\n";
 
-/* Whether the row begins a new section; its name is written to `section`. */
+/* True if the row begins a new section; writes its name to `section`. */
 static bool begins(char section[64], const job_key *row) {
   size_t length = strcspn(row->path, ".[");
   if (strlen(section) == length && strncmp(section, row->path, length) == 0) return false;
@@ -95,7 +95,7 @@ static void plain_path(char *out, size_t size, const char *path) {
   out[n] = '\0';
 }
 
-/* True if the row is this key, or lies below it. */
+/* True if the row is this key or below it. */
 static bool is_below(const job_key *row, const char *plain) {
   char path[96];
   plain_path(path, sizeof path, row->path);
@@ -117,8 +117,9 @@ gt_status gt_job_help_key(FILE *to, const char *key) {
   for (size_t i = 0; i < gt_job_nkeys; i++) paths[i] = gt_job_keys[i].path;
   const char *near = gt_nearest(key, paths, gt_job_nkeys);
   gt_free(paths);
-  return GT_FAIL(GT_ERR_JOB, "%.80s is no key of a job file; `geotrain help job` lists them%s%s%s",
-                 key, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB,
+                 "%.80s is not a key of a job file; `geotrain help job` lists them%s%s%s", key,
+                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 void gt_job_help(FILE *to) {
@@ -136,7 +137,7 @@ void gt_job_help(FILE *to) {
   }
 }
 
-/* Writes a text into a table cell: escapes characters that would end the cell or begin a tag. */
+/* Writes a text into a table cell; escapes characters that end the cell or begin a tag. */
 static void put_cell(FILE *to, const char *text) {
   for (; *text; text++) {
     if (strchr("|<\\", *text)) fputc('\\', to);

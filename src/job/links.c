@@ -1,5 +1,5 @@
-/* Links and outages: finds their regions, checks that each direction occurs once, and looks up
-   regions and directions. */
+/* Links and outages: finds their regions, checks that each direction occurs once, looks up regions
+   and directions. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -56,8 +56,7 @@ static void free_text(void *at) {
 
 _Static_assert(sizeof(gt_strategy) == sizeof(int), "an enum is written as an int");
 
-/* How a value of a key, or an entry of its list, is stored in memory.  The input is canonical
-   text. */
+/* Storage in memory of a value, or of an entry of its list.  The input is canonical text. */
 static const struct {
   size_t size;
   void (*write)(const job_key *row, void *at, const char *text);
@@ -84,7 +83,7 @@ static const struct {
 static void write_rows(void *base, job_node *map, const char *prefix);
 static void free_rows(void *base, const char *prefix);
 
-/* The rows of one struct: below `prefix`, with no list in between. */
+/* True for rows of one struct: below `prefix`, without a list in between. */
 static bool is_of(const job_key *row, const char *prefix) {
   size_t skip = strlen(prefix);
   return strncmp(row->path, prefix, skip) == 0 && !strchr(row->path + skip, '[');
@@ -179,7 +178,7 @@ void gt_job_close(gt_job *job) {
 
 /* ---- all steps ------------------------------------------------------------------------------- */
 
-/* Adds defaults, converts, and checks across keys; *job is replaced on success. */
+/* Adds defaults, converts and checks across keys; on success replaces *job. */
 static gt_status make_job(gt_job **job, job_node *root, const char *path) {
   GT_TRY(gt_job_defaults(root, path));
   gt_job *made = typed(root);
@@ -200,7 +199,7 @@ static gt_status merge_profile(gt_job **job, job_node *root, const char *path) {
   return status;
 }
 
-/* Merges the files that a job names into its tree.  The job must be valid without them. */
+/* Merges the files of a job into its tree.  The job must be valid without them. */
 static gt_status merge_files(gt_job **job, job_node *root, const char *path) {
   if ((*job)->wan.matrix) {
     GT_TRY(gt_job_matrix(root, *job, path));

@@ -1,4 +1,4 @@
-/* wan.matrix: a CSV file of links between many regions; a job uses those between its own
+/* wan.matrix: a CSV file of links between many regions; a job uses the links between its own
    regions. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-/* With more regions, wan.links could not hold all directions. */
+/* with more regions, wan.links could not hold all directions */
 #define REGIONS_MAX ((size_t)1000)
 
 enum { FROM, TO, MBIT_S, MS, JITTER_MS, LOSS, FIELDS };
@@ -16,7 +16,7 @@ static const job_column columns[FIELDS] = {{.name = "from"},      {.name = "to"}
                                            {.name = "jitter_ms"}, {.name = "loss"}};
 static const job_table table = {columns, FIELDS, JITTER_MS, JITTER_MS,
                                 "from,to,mbit_s,ms and, if need be, jitter_ms,loss"};
-/* The unit of a field, and its key below wan.links[]. */
+/* The unit of a field and its key below wan.links[]. */
 static const struct {
   const char *unit, *key, *row;
 } values[FIELDS] = {[MBIT_S] = {" Mbit/s", "bandwidth", "wan.links[].bandwidth"},
@@ -27,7 +27,7 @@ static const struct {
 /* A line of the file.  Fields point into the file's text; missing fields are empty. */
 typedef struct {
   const char *field[FIELDS];
-  size_t line, ia, ib; /* ids; the job's number of regions if it has no region of this name */
+  size_t line, ia, ib; /* ids; the job's number of regions if the job has no such region */
 } row;
 
 typedef struct {
@@ -41,7 +41,7 @@ typedef struct {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A field converted to a value of wan.links, in base units. */
+/* Converts a field to a value of wan.links, in base units. */
 static gt_status field_value(const matrix *m, const row *r, size_t f, char *buf, size_t size) {
   const job_csv at = {.path = m->file, .line = r->line};
   char text[96];
@@ -114,7 +114,7 @@ static gt_status sort_rows(matrix *m) {
 
 /* ---- into the job ---------------------------------------------------------------------------- */
 
-/* The name in the file nearest to a region that the file does not name, or NULL. */
+/* Returns the name in the file nearest to a region that the file omits, or NULL. */
 static const char *near_name(const matrix *m, size_t region) {
   const char **words = GT_NEW_ARRAY(const char *, 2 * m->n + 1), *near = NULL;
   bool named = false;
@@ -174,8 +174,7 @@ static gt_status add_links(const matrix *m, job_node *links) {
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source) {
   char path[4096 + JOB_PATH_MAX];
   if (job->nregions > REGIONS_MAX)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: wan.matrix is given and there are %zu regions; expected at most %zu",
+    return GT_FAIL(GT_ERR_JOB, "%s: wan.matrix is given with %zu regions; expected at most %zu",
                    source, job->nregions, REGIONS_MAX);
   GT_TRY(gt_job_find_file(path, sizeof path, source, "wan.matrix", job->wan.matrix));
   matrix m = {.file = path, .job = job};

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* Appends as much of `text` as fits. */
+/* Appends as much of the text as fits. */
 static void say(char *buf, size_t size, const char *text) {
   size_t used = strlen(buf), count = strnlen(text, size - used - 1);
   memcpy(buf + used, text, count);
@@ -100,7 +100,7 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
 
 /* ---- unknown keys ---------------------------------------------------------------------------- */
 
-/* The distinct keys directly below a map in the table; a list is one key. */
+/* Returns the distinct keys directly below a map in the table; a list is one key. */
 static size_t children(const char *pattern, char names[JOB_KEYS_MAX][64]) {
   size_t n = 0, skip = strlen(pattern) + (*pattern ? 1 : 0);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
@@ -125,7 +125,8 @@ static bool below(const char *path, const char *pattern) {
   return n == 0 || (strncmp(path, pattern, n) == 0 && strchr(".[", path[n]));
 }
 
-/* The key with this last word: one below the given map, else the one with the shortest path. */
+/* Returns the key with this last word: one below the given map, else the one with the shortest
+   path. */
 static const char *elsewhere(const char *word, const char *pattern) {
   const char *best = NULL;
   for (size_t i = 0; word && i < gt_job_nkeys; i++) {
@@ -145,8 +146,8 @@ static const char *nearest_word(const char *key) {
   return gt_nearest(key, words, gt_job_nkeys);
 }
 
-/* In a list entry only keys of that entry may be suggested.  Returns NULL, or the key as written at
-   this place. */
+/* Returns the key as written at this place, or NULL: in a list entry only keys of that entry can be
+   suggested. */
 static const char *from_here(char *path, const char *near, const char *map, const char *pattern) {
   if (!near || (strchr(pattern, '[') && !below(near, pattern))) return NULL;
   if (!*pattern || !below(near, pattern)) return near;
@@ -189,6 +190,7 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
   gt_free(names);
   if (found) return GT_OK;
   return GT_FAIL(
-      GT_ERR_JOB, "%s: %s is \"%s\", which is no region of the job; expected the name of one%s%s%s",
-      source, key, value, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+      GT_ERR_JOB,
+      "%s: %s is \"%s\", which is not a region of the job; expected the name of one%s%s%s", source,
+      key, value, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }

@@ -1,5 +1,5 @@
-/* Keys that only some values of a choice have: options of strategies and of models; and keys that
-   only jobs with some list have.  The rows of the table name the values, or the list. */
+/* Keys that only some values of a choice have (options of strategies and models), or only jobs with
+   some list.  The rows of the table name the values or the list. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,13 +31,13 @@ char *gt_job_key_owners(char *buf, size_t size, const job_key *row) {
   return buf;
 }
 
-/* The value of the choice in this tree; NULL: a required one is missing. */
+/* Returns the value of the choice in this tree; NULL: a required one is missing. */
 static const char *chosen(job_node *root, const job_key *row) {
   const job_node *node = gt_job_node_at(root, row->choice, NULL);
   return node ? node->text : gt_job_key_find(row->choice)->fallback;
 }
 
-/* Whether the chosen value, or one that a plan compares with it, has the key. */
+/* True if the chosen value, or one that a plan compares with it, has the key. */
 static bool is_used(job_node *root, const job_key *row) {
   const char *value = chosen(root, row);
   const job_node *others = row->compared ? gt_job_node_at(root, row->compared, NULL) : NULL;
@@ -71,7 +71,7 @@ const char *gt_job_key_idle(job_node *root, const job_key *row) {
   return row->flags & KEY_LENIENT && !is_used(root, row) ? chosen(root, row) : NULL;
 }
 
-/* Drops the key, and the map that it was in if that is empty now. */
+/* Drops the key, and its map if that is then empty. */
 static void drop(job_node *root, job_node *map, const char *path) {
   char parent[64];
   gt_job_node_drop(map, strrchr(path, '.') + 1);

@@ -1,6 +1,5 @@
-/* A job with a pipeline: its stages and regions, their replicas, its batch, and the keys of other
-   parts that go with it.  Which regions train and have data, and what a region that only aggregates
-   may not have. */
+/* A job with a pipeline: its stages and regions, their replicas, its batch, keys of other parts
+   that depend on it.  Regions that train and have data; limits of regions that only aggregate. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,21 +7,21 @@
 
 /* ---- replicas: regions and their places ----------------------------------------------------- */
 
-/* Stage s is the first one of its region. */
+/* True if stage s is the first one of its region. */
 static bool comes_first(const gt_job *job, size_t s) {
   for (size_t t = 0; t < s; t++)
     if (job->pipeline.stages[t].id == job->pipeline.stages[s].id) return false;
   return true;
 }
 
-/* Regions of a replica. */
+/* Returns the number of regions of a replica. */
 static size_t places(const gt_job *job) {
   size_t n = 0;
   for (size_t s = 0; s < job->pipeline.nstages; s++) n += comes_first(job, s);
   return n;
 }
 
-/* The place of a region of the first replica; places(job): it has none. */
+/* Returns the place of a region of the first replica, or places(job). */
 static size_t place_of(const gt_job *job, size_t region) {
   size_t place = 0;
   for (size_t s = 0; s < job->pipeline.nstages; s++) {
@@ -33,7 +32,7 @@ static size_t place_of(const gt_job *job, size_t region) {
   return place;
 }
 
-/* The region of the first replica with this place. */
+/* Returns the region of the first replica with this place. */
 static size_t region_at(const gt_job *job, size_t place) {
   size_t s = 0;
   while (!comes_first(job, s) || place-- > 0) s++;
@@ -46,7 +45,7 @@ static size_t find(const gt_job *job, const char *name) {
   return r;
 }
 
-/* Replica and place of a region; gt_job_replicas: it has none. */
+/* Returns the replica of a region, and its place; gt_job_replicas: none. */
 static size_t look_up(const gt_job *job, size_t region, size_t *place) {
   *place = place_of(job, region);
   if (*place < places(job)) return 0;
@@ -91,7 +90,7 @@ char *gt_job_replica_text(const gt_job *job, size_t replica, char *text, size_t 
   return text;
 }
 
-/* The region has the first stage of a replica of the pipeline. */
+/* True if the region has the first stage of a replica. */
 static bool has_first(const gt_job *job, size_t region) {
   size_t place;
   return look_up(job, region, &place) < gt_job_replicas(job) && place == 0;
@@ -119,7 +118,7 @@ static gt_status check_name(const gt_job *job, size_t c, size_t place, const cha
                  source, key, name, replica == 0 ? "pipeline.stages" : "pipeline.copies");
 }
 
-/* Checks of the regions of further replicas of the pipeline. */
+/* Checks the regions of further replicas. */
 static gt_status check_copies(const gt_job *job, const char *source) {
   for (size_t c = 0; c < job->pipeline.ncopies; c++) {
     GT_TRY(check_count(job, c, source));
@@ -129,24 +128,24 @@ static gt_status check_copies(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
-/* Checks what keeps replicas equal. */
+/* Checks the keys that keep replicas equal. */
 static gt_status check_between(const gt_job *job, const char *source) {
   const gt_strategy strategy = job->sync.strategy;
   const bool several = job->pipeline.ncopies > 0, sends = gt_strategy_has(strategy, GT_SENDS);
   if (!several && sends)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so "
-                   "that nothing is exchanged by a strategy; expected none, or pipeline.copies",
+                   "%s: sync.strategy is %s with a pipeline of one replica, which exchanges "
+                   "nothing by a strategy; expected none, or pipeline.copies",
                    source, gt_strategy_names[strategy]);
   if (several && !sends)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.strategy is none with pipeline.copies, so nothing would keep the "
-                   "copies equal; expected another strategy",
+                   "%s: sync.strategy is none with pipeline.copies, so that replicas would "
+                   "diverge; expected another strategy",
                    source);
   if (several && gt_topology_has(job->sync.topology, GT_CHOSEN))
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.topology is auto and there is pipeline.copies, whose topology is not "
-                   "chosen by simulation; expected mesh, hub, tree or ring",
+                   "%s: sync.topology is auto with pipeline.copies, for which no topology is "
+                   "chosen; expected mesh, hub, tree or ring",
                    source);
   return GT_OK;
 }
@@ -161,7 +160,7 @@ static bool has_own_data(const gt_job_region *r) {
   return r->data_path || r->samples > 0;
 }
 
-/* Where stages are to be found: the regions that are said to have data, or all. */
+/* With stages: auto, true for the regions that have data given; for all if none has. */
 static bool may_read(const gt_job *job, size_t region) {
   bool said = has_own_data(&job->regions[region]);
   if (job->data.partition.nshares == job->nregions) return job->data.partition.shares[region] > 0;
@@ -214,7 +213,7 @@ static gt_status check_region(const gt_job *job, size_t region, const char *sour
   return GT_OK;
 }
 
-/* What the whole job has.  region: one that only aggregates. */
+/* Checks sync keys against a region that only aggregates. */
 static gt_status check_aggregating_sync(const gt_job *job, size_t region, const char *source) {
   const char *name = job->regions[region].name;
   const bool constant =
@@ -278,7 +277,7 @@ static gt_status find_region(gt_job *job, size_t s, const char *source) {
       source, key, stage->region, stage->id);
 }
 
-/* The stages of a region have all its workers. */
+/* Checks that the stages of a region have all its workers. */
 static gt_status check_workers(const gt_job *job, size_t region, const char *source) {
   const gt_job_region *r = &job->regions[region];
   int64_t workers = 0;
@@ -310,7 +309,8 @@ static gt_status check_places(gt_job *job, const char *source) {
   return GT_OK;
 }
 
-/* The loss is behind the last span, which is the first stage's in a folded pipeline. */
+/* Checks that labels are where the loss is: behind the last span, which is the first stage's in a
+   folded pipeline. */
 static gt_status check_labels(const gt_job *job, const char *source) {
   const gt_job_stage *first = &job->pipeline.stages[0],
                      *last = &job->pipeline.stages[job->pipeline.nstages - 1];
@@ -325,7 +325,7 @@ static gt_status check_labels(const gt_job *job, const char *source) {
 
 /* ---- ends of stages -------------------------------------------------------------------------- */
 
-/* A stage has as many names as spans; that of the span that ends the model may be missing. */
+/* Checks that a stage has as many names as spans.  The model's last span can omit its name. */
 static gt_status check_names(const gt_job *job, size_t s, const char *source) {
   const size_t chunks = gt_job_chunks(job), n = job->pipeline.nstages,
                have = job->pipeline.stages[s].nlast;
@@ -384,36 +384,34 @@ static gt_status check_batch(const gt_job *job, const char *source) {
 static gt_status check_sync(const gt_job *job, const char *source) {
   GT_TRY(check_between(job, source));
   if (job->sync.local != GT_LOCAL_SYNC)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: sync.local is %s and there is a pipeline, whose workers go in step; expected sync",
-        source, gt_local_names[job->sync.local]);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.local is %s with a pipeline, whose workers run in step; expected sync",
+                   source, gt_local_names[job->sync.local]);
   const bool way =
       !gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL) && job->pipeline.ncopies == 0;
   if (way || job->sync.central)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s is %s and there is a pipeline, which has its own topology; remove "
-                   "the key",
+                   "%s: %s is %s with a pipeline, which has its own topology; remove the key",
                    source, job->sync.central ? "sync.central" : "sync.topology",
                    job->sync.central ? job->sync.central : gt_topology_names[job->sync.topology]);
   if (job->plan.nstrategies > 0 || job->plan.nperiods > 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: plan.%s is given and there is a pipeline, for which there is nothing to "
-                   "compare; remove the key",
-                   source, job->plan.nstrategies > 0 ? "strategies" : "periods");
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: plan.%s is given with a pipeline, for which a plan compares nothing; remove the key",
+        source, job->plan.nstrategies > 0 ? "strategies" : "periods");
   return GT_OK;
 }
 
 static gt_status check_train(const gt_job *job, const char *source) {
   if (job->compute_variation > 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: compute.variation is %g and there is a pipeline, whose passes take what "
-                   "compute says; expected 0",
+                   "%s: compute.variation is %g with a pipeline, whose passes take the time that "
+                   "compute gives; expected 0",
                    source, job->compute_variation);
   return GT_OK;
 }
 
-/* Only the region of the first stage reads data. */
+/* Checks that only the region of the first stage has data. */
 static gt_status check_data(const gt_job *job, size_t region, const char *source) {
   const gt_job_region *r = &job->regions[region];
   const char *given = r->data_path ? "data.path" : r->samples > 0 ? "samples" : NULL;
@@ -431,7 +429,7 @@ static gt_status check_data(const gt_job *job, size_t region, const char *source
   return GT_OK;
 }
 
-/* What is said of the data of a region. */
+/* Returns the data given for a region, in words. */
 static const char *data_of(const gt_job *job, size_t region) {
   const gt_job_region *r = &job->regions[region];
   const bool shared =
@@ -458,11 +456,11 @@ static gt_status check_one_reads(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
-/* Stages that are to be found: the rest is the search's. */
+/* Checks a job with stages: auto; the search does the rest. */
 static gt_status check_search(const gt_job *job, const char *source) {
   if (job->pipeline.ncopies > 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: pipeline.stages is auto and there is pipeline.copies, whose places are "
+                   "%s: pipeline.stages is auto with pipeline.copies, whose regions correspond to "
                    "those of stages; expected a list of stages, or no copies",
                    source);
   GT_TRY(check_one_reads(job, source));

@@ -1,4 +1,4 @@
-/* Prices of a job, per hour of a rank and per GB between regions: the job's own, else those of a
+/* Prices of a job, per hour of a rank and per GB between regions: its own, else those of a
    catalogue by place. */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool is_there(const char *path) {
   return stat(path, &about) == 0;
 }
 
-/* In an installation bin/ and share/ are side by side; in a build folder share/ is beside the
+/* In an installation bin/ and share/ have the same parent; in a build folder, share/ is next to the
    program. */
 void gt_catalogue_default(char *path, size_t size) {
   char program[1024];
@@ -85,7 +85,7 @@ static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sit
   return GT_OK;
 }
 
-/* Data that stays at a site counts in no tier. */
+/* Finds the tariffs.  Data that stays at a site counts in no tier. */
 static gt_status find_tariffs(gt_job_prices *p, const site_entry *sites, size_t nclouds) {
   p->npools = 2 * nclouds + 1;
   p->tariffs = GT_NEW_ARRAY(gt_job_tariff, p->nsites * p->nsites + 1);
@@ -107,7 +107,7 @@ const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *p, size_t from, 
 
 /* ---- machines -------------------------------------------------------------------------------- */
 
-/* The given price, else the hourly price of a machine at the place. */
+/* Returns the given price, else the hourly price of a machine at the place. */
 static gt_status find_price(const gt_job_prices *p, const site_entry *at, double said,
                             gt_job_price *out) {
   const gt_rate *rate;
@@ -130,7 +130,7 @@ static gt_status find_machines(gt_job_prices *p, const gt_job_region *r, gt_job_
     GT_TRY(find_price(p, at, said, &to->devices[d]));
   }
   GT_TRY(find_price(p, at, r->ps_price, &to->ps));
-  /* The least billed time is optional in a catalogue. */
+  /* the minimum billed time is optional in a catalogue */
   if (!at ||
       gt_catalogue_rate(p->catalogue, GT_RATE_VM_MIN_S, at->site, NULL, &least, &tiers) != GT_OK)
     return GT_OK;
@@ -173,7 +173,7 @@ static bool has_worker_prices(const gt_job_region *r, const gt_job_region_prices
   return true;
 }
 
-/* One price in a region is enough, even if other devices have none. */
+/* True if the region has a price, even if other devices have none. */
 static bool any_price(const gt_job_region *r, const gt_job_region_prices *to) {
   for (size_t d = 0; d < (r->ndevices ? r->ndevices : 1); d++)
     if (to->devices[d].usd >= 0) return true;

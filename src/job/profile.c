@@ -1,5 +1,5 @@
-/* profile: values measured by `geotrain probe`.  A profile is a fragment of a job, merged into the
-   job by region name. */
+/* profile: values that `geotrain probe` measured.  A profile is a fragment of a job, merged into
+   the job by region name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const char *const link_keys[] = {"from",  "to",     "bandwidth", "latency
                                         "eager", "window", "idle",      NULL};
 static const char *const transport[] = {"setup", "eager", "window", "idle"};
 
-/* Rejects keys that are allowed in a job but not in a profile. */
+/* Rejects keys of a job that a profile cannot have. */
 static gt_status only(const merge *m, const job_node *map, const char *const *keys,
                       const char *at) {
   for (size_t i = 0; map && i < map->n; i++) {
@@ -102,7 +102,7 @@ static void put_copy(job_node *map, const job_node *value) {
   gt_job_node_add(map, gt_job_node_copy(value));
 }
 
-/* Measured values override those of the job, except speed and speeds: the user sets these to slow
+/* Replaces the job's values by measured ones, except speed and speeds, with which the user slows
    workers. */
 static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   job_node *region = gt_job_node_child(m->root, "regions")->items[id],
@@ -119,7 +119,7 @@ static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   }
 }
 
-/* The job's own value takes precedence, as for links. */
+/* Adds the access; the job's own value takes precedence, as for links. */
 static void merge_access(const merge *m, size_t id, const job_node *measured) {
   job_node *region = gt_job_node_child(m->root, "regions")->items[id];
   if (!gt_job_node_child(region, "access")) gt_job_node_add(region, gt_job_node_copy(measured));
@@ -128,7 +128,7 @@ static void merge_access(const merge *m, size_t id, const job_node *measured) {
 /* ---- links ----------------------------------------------------------------------------------- */
 
 /* Splits a link between two regions into two directions: `link` becomes from -> to, the new last
-   entry is the other. */
+   entry the other one. */
 static void split(job_node *links, job_node *link, const char *from, const char *to) {
   gt_job_node_drop(link, "between");
   job_node *back = gt_job_node_copy(link);
@@ -175,8 +175,7 @@ static void merge_links(const merge *m, const job_node *measured) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Only a search for a pipeline uses the fleet, but damage is found before it is needed.  What a
-   table of keys does not know is removed. */
+/* Checks the fleet before a search uses it, and removes the keys that the table does not know. */
 static gt_status check_fleet(const char *path, job_node *profile, bool *there) {
   gt_job_fleet *fleet = NULL;
   const job_node *section = gt_job_node_child(profile, "fleet");
@@ -198,7 +197,7 @@ static gt_status read_profile(const char *path, job_node **profile, bool *fleet)
   GT_TRY(gt_job_prune(*profile, path, false));
   if ((*profile)->kind != NODE_MAP)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: is no mapping of keys; expected a profile that `geotrain probe` wrote",
+                   "%s: is not a mapping of keys; expected a profile that `geotrain probe` wrote",
                    path);
   GT_TRY(check_fleet(path, *profile, fleet));
   return gt_job_values(*profile, path);

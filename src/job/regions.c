@@ -1,5 +1,4 @@
-/* Regions from a CSV file, in place of those in the job file: for numbers of regions that are not
-   written by hand. */
+/* Regions from a CSV file instead of those in the job file, for large numbers of regions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ typedef struct {
 
 typedef struct {
   job_csv csv;
-  size_t column[COLUMNS], n; /* the kind of each of the file's n columns */
+  size_t column[COLUMNS], n; /* kind of each of the file's n columns */
   job_key rows[COLUMNS];     /* of the file's columns */
   job_node *regions;
   named *names;
@@ -60,7 +59,7 @@ static gt_status read_column(table *t, size_t i, const char *word) {
   gt_job_path_join(path, sizeof path, "regions[]", keys[c]);
   t->column[i] = c;
   t->rows[i] = *gt_job_key_find(path);
-  /* regions from a CSV file have no devices, so a plan cannot choose the ranks */
+  /* regions of a CSV file have no devices, so that a plan cannot choose ranks */
   t->rows[i].flags &= ~(unsigned)KEY_AUTO;
   return GT_OK;
 }
@@ -95,10 +94,8 @@ static gt_status read_field(table *t, job_node *region, size_t i, const char *te
   GT_TRY(gt_job_csv_value(&t->csv, &t->rows[i], where, text, value, sizeof value));
   for (const char *letter = text; *letter; letter++)
     if (*letter < ' ' || *letter > '~')
-      return GT_FAIL(
-          GT_ERR_JOB,
-          "%s: %s has a character in it that is none of ASCII's; expected text without such",
-          place_of(t, at), where);
+      return GT_FAIL(GT_ERR_JOB, "%s: %s has a non-ASCII character; expected ASCII text",
+                     place_of(t, at), where);
   if (c == NAME) GT_TRY(gt_job_check_name(text, place_of(t, at), where));
   gt_job_node_put(region, keys[c], gt_job_node_new(NODE_SCALAR, NULL, text));
   return GT_OK;
@@ -116,7 +113,7 @@ static gt_status read_region(table *t, const char *const *fields, size_t n) {
     return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; expected %zu, as the first line says",
                    place_of(t, at), n > t->n ? "more than " : "", n > t->n ? t->n : n, t->n);
   if (t->regions->n == REGIONS_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: more than %zu regions, which is the most", place_of(t, at),
+    return GT_FAIL(GT_ERR_JOB, "%s: has more than %zu regions, the maximum", place_of(t, at),
                    REGIONS_MAX);
   job_node *region = gt_job_node_new(NODE_MAP, NULL, NULL);
   gt_job_node_add(t->regions, region);

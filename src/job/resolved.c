@@ -20,7 +20,7 @@ static job_node *scalar(const char *text) {
   return gt_job_node_new(NODE_SCALAR, NULL, text);
 }
 
-/* Larger than the text of any number in the ranges of the table. */
+/* larger than the text of any number in the table's ranges */
 static job_node *number(key_type type, double value, bool bare) {
   char text[384];
   if (bare)
@@ -52,7 +52,7 @@ static job_node *integer(const job_key *row, const void *at) {
     snprintf(text, sizeof text, "%" PRId64, wide);
   if ((row->flags & KEY_AUTO) && wide == 0) return scalar("auto");
   /* A 0 is not written if the key excludes others, or if it is optional and 0 is below its range:
-     then it was not given. */
+     it was not given. */
   bool unsaid = (row->flags & KEY_ONE_OF) || ((row->flags & KEY_OPTIONAL) && row->min > 0);
   return wide == 0 && unsaid ? NULL : scalar(text);
 }
@@ -98,7 +98,7 @@ static job_node *pair(const void *at) {
   return node;
 }
 
-/* A list that is auto. */
+/* True if the list is auto. */
 static bool is_auto(const job_key *row, const void *base) {
   bool flag = false;
   if (row->type == KEY_MAPS && (row->flags & KEY_AUTO))
@@ -106,7 +106,7 @@ static bool is_auto(const job_key *row, const void *base) {
   return flag;
 }
 
-/* The value of a key as a node, or NULL if it has none. */
+/* Returns the value of a key as a node, or NULL if it has none. */
 static job_node *value_node(const job_key *row, const void *base, bool bare) {
   const void *at = member(base, row->offset);
   bool flag = false;
@@ -145,14 +145,14 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   return NULL;
 }
 
-/* "Never" must be written because the default is something else. */
+/* Writes "never", because the default is another value. */
 static void write_never(job_node *map, const gt_job *job) {
   const gt_job_interval *e = &job->train.eval_every;
   if (e->epochs <= 0 && e->steps == 0) gt_job_node_put(map, "train.eval_every.epochs", scalar("0"));
 }
 
-/* Whether the job at `base` has the list that the row needs.  In an item of a list `base` is the
-   item, and such a row is there if it has a value. */
+/* True if the job at `base` has the list that the row requires.  In an item of a list, `base` is
+   the item, and such a row exists if it has a value. */
 static bool has_list(const job_key *row, const void *base) {
   size_t n = 1;
   const bool of_job = !strchr(row->path, '[');

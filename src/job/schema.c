@@ -16,10 +16,10 @@
 #define IN_STAGE(member)  .offset = offsetof(gt_job_stage, member)
 #define COUNT_MAX         1e9
 #define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
-/* prices and predicted figures: optional, and 0 is a valid value */
+/* prices and predicted figures: optional; 0 is a valid value */
 #define RATE  (KEY_UNSAID | KEY_ON_RESUME)
 #define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
-/* Options that only these strategies, or this model, have.  OF: bits, joined by |. */
+/* Options that only these strategies, or only this model, have.  OF: bits, joined by |. */
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
 #define MODELS(set)     .choice = "model.name", .having = (set)
@@ -30,7 +30,7 @@
   (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
 #define SGD   OF(GT_OPTIMIZER_SGD)
 #define ADAMS (OF(GT_OPTIMIZER_ADAM) | OF(GT_OPTIMIZER_ADAMW))
-/* The strategies that have keys: base_families.h says which. */
+/* The strategies with a key: base_families.h. */
 #define IF_PERIODIC(constant, name, table, facts) | ((facts)&GT_HAS_PERIOD ? OF(constant) : 0)
 #define IF_UPDATES(constant, name, table, facts)  | ((facts)&GT_HAS_UPDATES ? OF(constant) : 0)
 #define IF_MERGES(constant, name, table, facts)   | ((facts)&GT_HAS_MERGE ? OF(constant) : 0)
@@ -43,7 +43,7 @@
 
 #define COMPUTE(key, type, flags, at, most, list, text)                                            \
   { key, type, KEY_OPTIONAL | (flags), at, .max = (most), .with = (list), .meaning = (text) }
-/* The keys of a gt_job_compute, which all regions and one have. */
+/* The keys of a gt_job_compute, of all regions and of one. */
 #define COMPUTE_ROWS(p, in)                                                                        \
   COMPUTE(p "samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.samples_per_s), 1e15, NULL,       \
           "speed of one worker in training, for the virtual clock"),                               \

@@ -1,4 +1,4 @@
-/* Values that come from the command line, and keys without a value. */
+/* Values from the command line, and keys without a value. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,14 +9,14 @@
 
 /* ---- keys without a value -------------------------------------------------------------------- */
 
-/* `null` (or ~) means that the key is not given; nothing at all is a mistake, usually a forgotten
-   space or a decimal comma inside { }, where YAML makes a key of it. */
+/* `null` (or ~) means not given.  A missing value is an error, usually a forgotten space or a
+   decimal comma inside { }, where YAML makes a key of it. */
 
 static bool is_number(const char *text) {
   return *text && !text[strspn(text, "0123456789")];
 }
 
-/* What was probably meant. */
+/* Writes the probable intention. */
 static void guess(char *buf, size_t size, const job_node *map, size_t i) {
   const char *key = map->items[i]->key, *colon = strchr(key, ':');
   const job_node *before = i > 0 ? map->items[i - 1] : NULL;
@@ -43,7 +43,7 @@ static bool is_known(const char *pattern) {
   return gt_job_key_find(pattern) || gt_job_key_prefix(pattern);
 }
 
-/* NULL as pattern: the keys are not those of a job. */
+/* NULL as pattern: the tree is not a job. */
 static gt_status prune(job_node *node, const char *source, const char *path, const char *pattern) {
   for (size_t i = 0; i < node->n;) {
     job_node *child = node->items[i];
@@ -71,7 +71,7 @@ gt_status gt_job_prune(job_node *root, const char *source, bool of_job) {
   return prune(root, source, "", of_job ? "" : NULL);
 }
 
-/* gt_job_prune for the value of --set, at a path and its pattern; the value itself may be null. */
+/* Prunes the value of --set at a path and its pattern; the value itself can be null. */
 static gt_status prune_value(job_node *value, const char *source, const char *path,
                              const char *pattern) {
   if (gt_job_node_null(value) && !*value->text)
@@ -95,8 +95,8 @@ static bool is_list(const char *pattern) {
   return row && gt_job_key_list(row);
 }
 
-/* A hint if a list entry was not given by number: the number of the entry with this name, or the
-   name and number of the first. */
+/* Writes a hint for a list entry that is not given by number: the number of the entry with this
+   name, or name and number of the first. */
 static const char *entry_hint(char *buf, size_t size, const job_node *list, const char *path,
                               const char *word) {
   buf[0] = '\0';
@@ -112,8 +112,8 @@ static const char *entry_hint(char *buf, size_t size, const job_node *list, cons
   return buf;
 }
 
-/* The child for one word of the path, created if missing.  A new list entry must directly follow
-   the last one. */
+/* Finds the child for one word of the path, or creates it.  A new list entry must follow the last
+   one. */
 static gt_status step(job_node **at, char *path, char *pattern, const char *word) {
   char before[JOB_PATH_MAX], known[JOB_PATH_MAX], hint[320];
   snprintf(before, sizeof before, "%s", path);
@@ -147,7 +147,7 @@ static gt_status step(job_node **at, char *path, char *pattern, const char *word
   return GT_OK;
 }
 
-/* Replaces the contents of `node` by `value`; the key stays. */
+/* Replaces the contents of `node` by `value`, except the key. */
 static void replace(job_node *node, job_node *value) {
   job_node old = *node;
   *node = *value;
@@ -157,8 +157,8 @@ static void replace(job_node *node, job_node *value) {
   gt_job_node_close(value);
 }
 
-/* "train.until.steps=9" on a job with epochs means steps instead of epochs; "=null" does not change
-   the others. */
+/* Drops exclusive keys: "train.until.steps=9" on a job with epochs means steps instead of epochs;
+   "=null" leaves the others. */
 static void drop_others(job_node *parent, const job_node *node, const char *pattern,
                         const job_node *value) {
   const job_key *row = gt_job_key_find(pattern);
@@ -193,11 +193,11 @@ gt_status gt_job_set(job_node *root, const char *assignment) {
   if (length >= sizeof words)
     return GT_FAIL(
         GT_ERR_JOB,
-        "--set %.80s...: the key is longer than any there is; `geotrain help job` lists them",
+        "--set %.80s...: the key is longer than any known one; `geotrain help job` lists them",
         assignment);
   memcpy(words, assignment, length);
   words[length] = '\0';
-  /* An empty shell variable would silently select the default. */
+  /* an empty shell variable would silently select the default */
   if (!equals[1 + strspn(equals + 1, " \t\n")])
     return GT_FAIL(GT_ERR_JOB,
                    "--set %s: nothing follows the =; expected a value, or null for the default",

@@ -28,8 +28,8 @@ void gt_job_number_text(char *buf, size_t size, key_type type, double value) {
                      : type == KEY_SPEED ? "samples/s"
                                          : NULL;
   double back = NAN;
-  /* Prefers a whole number of a larger unit if it reads back to the same number.  Minutes and hours
-     only from 1000 s. */
+  /* prefers a whole number of a larger unit if it reads back to the same number; minutes and hours
+     only from 1000 s */
   for (size_t i = 0; base && value > 0 && i < sizeof units / sizeof *units; i++) {
     double count = value / units[i].factor;
     if (units[i].type != type || fabs(count - round(count)) > 1e-9 * count || count < 0.5 ||
@@ -52,7 +52,7 @@ void gt_job_bare_text(char *buf, size_t size, double value) {
   }
 }
 
-/* "PATH is VALUE; expected RANGE", with quotes if the value is not a number. */
+/* Reports "PATH is VALUE; expected RANGE", with quotes if the value is not a number. */
 static gt_status refuse(const job_key *row, const char *path, const char *text, bool is_number) {
   char range[256];
   const char *quote = is_number ? "" : "\"";
@@ -84,7 +84,7 @@ static bool in_range(const job_key *row, double value) {
   return row->max <= 0 || value < row->max || (value == row->max && !(row->flags & KEY_BELOW_MAX));
 }
 
-/* Error for a number above the upper bound of the table. */
+/* Reports a number above the upper bound of the table. */
 static gt_status too_large(const job_key *row, const char *path, const char *text) {
   return GT_FAIL(GT_ERR_JOB, "%s is %.80s; expected at most %g", path, text,
                  row->max > 0 ? row->max : 1.8e19);
@@ -123,7 +123,7 @@ static gt_status read_real(const job_key *row, const char *path, const char *tex
   return GT_OK;
 }
 
-/* samples/s: the unit is optional. */
+/* Reads samples/s with an optional unit. */
 static gt_status read_speed(const job_key *row, const char *path, const char *text, char *buf,
                             size_t size) {
   static const char unit[] = "samples/s";
@@ -137,7 +137,7 @@ static gt_status read_speed(const job_key *row, const char *path, const char *te
   return read_real(row, path, text, buf, size);
 }
 
-/* [DAYS-]HOURS:MINUTES:SECONDS, the time format of sbatch, converted to a time with a unit. */
+/* Converts [DAYS-]HOURS:MINUTES:SECONDS, the time format of sbatch, to a time with a unit. */
 static bool read_clock(const char *text, char *buf, size_t size) {
   unsigned days = 0, h, m, s;
   char more;
@@ -183,8 +183,8 @@ static gt_status read_bool(const job_key *row, const char *path, const char *tex
   return refuse(row, path, text, false);
 }
 
-/* Text for a batch script follows #SBATCH.  Quotes, comment characters and shell expansions would
-   change the lines after it. */
+/* Checks text that follows #SBATCH in a batch script: quotes, comment characters and shell
+   expansions would change the following lines. */
 static gt_status check_script(const job_key *row, const char *path, const char *text) {
   if (row->flags & KEY_WORD && !(row->flags & KEY_SCRIPT) && strpbrk(text, " \t\n,"))
     return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected one word without space or comma", path,
@@ -208,8 +208,8 @@ static gt_status check_script(const job_key *row, const char *path, const char *
   return GT_OK;
 }
 
-/* Limits the length: records and checkpoints store names in fields of fixed size, and paths have
-   the system's limit. */
+/* Limits the length: records and checkpoints have name fields of fixed size, and paths the system's
+   limit. */
 static gt_status read_string(const job_key *row, const char *path, const char *text, char *buf,
                              size_t size) {
   size_t length = strlen(text);

@@ -8,7 +8,7 @@
 
 typedef void say(const char *text);
 
-/* Keys that are not at their default and that the chosen value does not have. */
+/* Warns about keys with a value other than the default that the chosen value ignores. */
 static void warn_idle(const gt_job *job, say *tell) {
   char text[512], owners[128];
   job_node *root = gt_job_tree(job, false);
@@ -38,8 +38,8 @@ static void warn_gradient(const gt_job *job, say *tell) {
 static void warn_emulation(const gt_job *job, say *tell) {
   if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job))
     return;
-  tell("wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or "
-       "wan.default say what to emulate");
+  tell("wan.emulate is true and no link is given, so that no message is delayed; set wan.links, "
+       "wan.matrix or wan.default");
 }
 
 static void warn_warmup(const gt_job *job, const char *region, int64_t steps, say *tell) {
@@ -62,16 +62,15 @@ static void warn_aggregating(const gt_job *job, say *tell) {
     if (gt_job_trains(job, r) || (gt_topology_has(way, GT_ROOTED) && !elsewhere)) continue;
     snprintf(
         text, sizeof text,
-        "region %s has no workers and only aggregates (ranks 1), and with sync.topology %s%s%s "
-        "it spares the others nothing: it costs traffic and saves none; sync.topology hub "
-        "with sync.hub %s, or tree, makes use of it",
+        "region %s has no workers and only aggregates (ranks 1), and with sync.topology %s%s%s it "
+        "adds traffic and saves none; sync.topology hub with sync.hub %s, or tree, uses it",
         name, gt_topology_names[way], elsewhere ? " and sync.hub " : "",
         elsewhere ? job->sync.hub : "", name);
     tell(text);
   }
 }
 
-/* Images are divided by 255 before mean and std apply. */
+/* Warns about mean and std in other units: images are divided by 255 before they apply. */
 static void warn_units(const gt_job *job, say *tell) {
   char text[256];
   for (size_t i = 0; i < job->data.nmean; i++) {
@@ -95,8 +94,8 @@ void gt_job_warn(const gt_job *job, say *tell) {
   warn_warmup(job, "", job->train.until.steps, tell);
 }
 
-/* The number of steps of a region for so many samples.  A step is one batch of every worker (sync),
-   of one worker (async), or of the whole pipeline. */
+/* Returns the region's steps for this number of samples.  A step is one batch of every worker
+   (sync), of one worker (async), or of the whole pipeline. */
 static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
   const bool together = job->sync.local == GT_LOCAL_SYNC && job->pipeline.nstages == 0 &&
                         gt_job_workers(job, region) > 0;
@@ -114,7 +113,7 @@ void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, say *
   if (job->train.until.steps == 0) warn_warmup(job, name, steps_of(job, region, samples), tell);
   if (job->train.batch <= samples) return;
   snprintf(text, sizeof text,
-           "train.batch is %d and region %s holds %" PRId64 " samples: a batch is all that it has",
+           "train.batch is %d and region %s holds %" PRId64 " samples: every batch has all of them",
            job->train.batch, name, samples);
   tell(text);
 }

@@ -1,5 +1,5 @@
-/* YAML text to a tree and back, with libyaml's events.  YAML features that a job file does not need
-   (anchors, several documents, keys that are not words) are rejected with their line. */
+/* Converts YAML text to a tree and back, with libyaml's events.  Rejects YAML features that a job
+   file does not need (anchors, several documents, keys that are not words) with their line. */
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -108,7 +108,7 @@ static gt_status read_node(reader *r, const yaml_event_t *event, const char *key
   return status;
 }
 
-/* Stream start, one document, stream end. */
+/* Reads stream start, one document, stream end. */
 static gt_status read_stream(reader *r, job_node **out) {
   job_node *root = NULL;
   for (;;) {
@@ -175,8 +175,8 @@ static int sink_write(void *data, unsigned char *buffer, size_t size) {
   return 1;
 }
 
-/* Written on one line: a list, or a map below the top level, that contains only scalars and lists
-   of scalars. */
+/* True if it is written on one line: a list, or a map below the top level, of only scalars and
+   lists of scalars. */
 static bool fits_line(const job_node *node) {
   for (size_t i = 0; i < node->n; i++)
     if (node->items[i]->kind == NODE_MAP ||
@@ -199,7 +199,7 @@ static bool emit_scalar(yaml_emitter_t *to, const char *text) {
                                            (int)strlen(text), 1, 1, style));
 }
 
-/* one_line: everything below the top level. */
+/* one_line: for everything below the top level. */
 static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top, bool one_line) {
   yaml_event_t event;
   if (node->kind == NODE_SCALAR) return emit_scalar(to, node->text);
@@ -218,8 +218,8 @@ static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top, bool o
                         : yaml_sequence_end_event_initialize(&event));
 }
 
-/* libyaml can only run out of memory here, which ends the process everywhere else, too.  An empty
-   text is rejected by its reader. */
+/* libyaml can only run out of memory here, which ends the process everywhere else; the reader
+   rejects an empty text. */
 char *gt_job_yaml_emit(const job_node *root, bool one_line) {
   yaml_emitter_t to;
   yaml_event_t event;

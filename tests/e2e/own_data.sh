@@ -73,7 +73,7 @@ check "it is what the model was given" grep -qa '"mean":"0.5","std":"0.25"' give
 train "too many channels" 6 job.yaml --run-dir no --set 'data.mean=[0.5, 0.5]' --set 'data.std=[0.25, 0.25]'
 ended "too many channels" 2 'data.mean has 2 numbers, and the images of whole.h5 1 channels; expected one a channel'
 train "half of it" 6 job.yaml --run-dir no --set 'data.mean=[0.5]'
-ended "half of it" 2 'data.mean has 1 numbers and data.std 0; expected one a channel in both, or neither'
+ended "half of it" 2 'data.mean has 1 numbers and data.std 0; expected one per channel in both, or neither'
 
 # ---- shared by some ------------------------------------------------------------------------------
 

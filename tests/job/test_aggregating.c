@@ -121,16 +121,13 @@ static void where_it_only_costs(void) {
   warned("sync={topology: hub}", "");
   warned("sync={topology: mesh}",
          "region hub has no workers and only aggregates (ranks 1), and with sync.topology mesh it "
-         "spares the others nothing: it costs traffic and saves none; sync.topology hub with "
-         "sync.hub hub, or tree, makes use of it\n");
+         "adds traffic and saves none; sync.topology hub with sync.hub hub, or tree, uses it\n");
   warned("sync={strategy: sma, topology: ring}",
          "region hub has no workers and only aggregates (ranks 1), and with sync.topology ring it "
-         "spares the others nothing: it costs traffic and saves none; sync.topology hub with "
-         "sync.hub hub, or tree, makes use of it\n");
-  warned("sync.hub=a",
-         "region hub has no workers and only aggregates (ranks 1), and with sync.topology hub and "
-         "sync.hub a it spares the others nothing: it costs traffic and saves none; sync.topology "
-         "hub with sync.hub hub, or tree, makes use of it\n");
+         "adds traffic and saves none; sync.topology hub with sync.hub hub, or tree, uses it\n");
+  warned("sync.hub=a", "region hub has no workers and only aggregates (ranks 1), and with "
+                       "sync.topology hub and sync.hub a it adds traffic and saves none; "
+                       "sync.topology hub with sync.hub hub, or tree, uses it\n");
 }
 
 /* It has no workers, so their price is not required. */

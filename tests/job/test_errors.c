@@ -119,10 +119,10 @@ static void values(void) {
   with("sync: {topology: ring, hub: a}\n",
        "@: sync.hub is \"a\" and sync.topology ring; sync.hub requires topology hub");
   with("sync: {topology: hub, hub: nowhere}\n",
-       "@: sync.hub is \"nowhere\", which is no region of the job; expected the name of one");
+       "@: sync.hub is \"nowhere\", which is not a region of the job; expected the name of one");
   with("sync: {strategy: ssgd, central: shangai}\n",
-       "@: sync.central is \"shangai\", which is no region of the job; expected the name of one; "
-       "did you mean shanghai?");
+       "@: sync.central is \"shangai\", which is not a region of the job; expected the name of "
+       "one; did you mean shanghai?");
   with("sync: {strategy: ssgd, central: shanghai, topology: hub}\n",
        "@: sync.central is \"shanghai\" and sync.topology hub; expected one of the two");
   with("sync: {strategy: ssgd, central: shanghai, hub: chongqing}\n",
@@ -198,11 +198,11 @@ static void units(void) {
 
 static void across_keys(void) {
   set("data.partition.shares=[1, 2, 3]",
-      "@: data.partition.shares has 3 numbers; expected 2, one a region");
+      "@: data.partition.shares has 3 numbers; expected 2, one per region");
   set("data.partition.shares=1,2",
       "--set: data.partition.shares is \"1,2\"; expected a list of numbers, in brackets: [1,2]");
   set("data.partition.shares=[]",
-      "@: data.partition.shares has 0 numbers; expected 2, one a region");
+      "@: data.partition.shares has 0 numbers; expected 2, one per region");
   set("data.partition.by=file", "@: regions.0.data.path is missing; data.partition.by is file, so "
                                 "every region needs its own data set");
   set("data.path=null",
@@ -225,11 +225,10 @@ static void across_keys(void) {
       "@: compute has samples_per_s and step; expected one of them");
   set("regions.1.name=Shanghai",
       "@: regions.0 and regions.1 are both named Shanghai; expected different names");
-  set("name=../../esc",
-      "@: name is \"../../esc\"; it is the name of a folder: no slash, and no dot at "
-      "its beginning");
-  set("name=a/b",
-      "@: name is \"a/b\"; it is the name of a folder: no slash, and no dot at its beginning");
+  set("name=../../esc", "@: name is \"../../esc\"; expected a name for a folder, without slash and "
+                        "not beginning with a dot");
+  set("name=a/b", "@: name is \"a/b\"; expected a name for a folder, without slash and not "
+                  "beginning with a dot");
   set("regions.1.name=a/b", "@: regions.1.name is \"a/b\"; expected a name for files: letters, "
                             "digits, dot, dash and underscore, a letter or digit first");
   set("regions.1.name=..", "@: regions.1.name is \"..\"; expected a name for files: letters, "
@@ -306,11 +305,11 @@ static void work(void) {
   set("regions.1.compute={samples_per_s: 5, step: 1 s}",
       "@: regions.1.compute has samples_per_s and step; expected one of them");
   set("regions.1.compute.speeds=[1]",
-      "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so expected 2, one a worker");
+      "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so expected 2, one per worker");
   set("regions.1.compute.measured=[1]",
-      "@: regions.1.compute.measured has 1 numbers; ranks is 3, so expected 2, one a worker");
+      "@: regions.1.compute.measured has 1 numbers; ranks is 3, so expected 2, one per worker");
   set("regions.1.compute.speeds=[]",
-      "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so expected 2, one a worker");
+      "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so expected 2, one per worker");
   set("regions.1.compute.speeds=[1, 1.5]",
       "--set: regions.1.compute.speeds.1 is 1.5; expected more than 0 and at most 1");
   set("compute.speed=0", "--set: compute.speed is 0; expected more than 0 and at most 1");

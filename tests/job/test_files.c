@@ -153,16 +153,12 @@ static void matrix_mistakes(void) {
 static void files_that_are_not_there(void) {
   char expected[512];
   snprintf(expected, sizeof expected,
-           "@: wan.matrix is \"x.csv\", and there is no such file, neither here nor in the job's "
-           "folder %s",
-           folder);
+           "@: wan.matrix is \"x.csv\": no such file here or in the job's folder %s", folder);
   refused("wan: {matrix: x.csv}\n", job_file, expected);
-  snprintf(
-      expected, sizeof expected,
-      "@: profile is \".\", and there is no such file, neither here nor in the job's folder %s",
-      folder);
+  snprintf(expected, sizeof expected,
+           "@: profile is \".\": no such file here or in the job's folder %s", folder);
   refused("profile: .\n", job_file, expected);
-  refused("profile: /x.yaml\n", job_file, "@: profile is \"/x.yaml\", and there is no such file");
+  refused("profile: /x.yaml\n", job_file, "@: profile is \"/x.yaml\": no such file");
 }
 
 /* A file in the current folder takes precedence over one of the same name in the job's folder. */
@@ -346,7 +342,7 @@ static void profile_mistakes(void) {
           "@: wan.links.0 and wan.links.2 both give the direction from a to b; expected one");
   w_write_text(file, "# nothing\n");
   refused(PROFILE, file,
-          "@: is no mapping of keys; expected a profile that `geotrain probe` wrote");
+          "@: is not a mapping of keys; expected a profile that `geotrain probe` wrote");
   w_write_text(file, "regions: [{name: a, compute: {step: 1}}]\n");
   refused(PROFILE, file,
           "@: regions.0.compute.step: \"1\" is not a time; expected a number of 0 or more with one "

@@ -100,7 +100,7 @@ static void a_job_with_the_profile(void) {
   assert_int_equal(gt_job_parse(&job, "test", text), GT_ERR_JOB);
   snprintf(expected, sizeof expected,
            "%s: fleet.links.1, entry 0: a message of 64 B takes 0.025 s and one of 4 MiB inf s; "
-           "expected more than 0, and no less for the larger one; inf for both or none",
+           "expected times above 0, that of the larger one not below the other, or inf for both",
            profile_file);
   assert_string_equal(gt_error_text(), expected);
 }
@@ -130,17 +130,16 @@ static void mistakes_in_profiles(void) {
                       "--fleet` wrote, or a folder with devices.csv and links.csv"},
       {"[1, 2]", ": has no section fleet; expected a profile that `geotrain probe JOB.yaml "
                  "--fleet` wrote, or a folder with devices.csv and links.csv"},
-      {"fleet: 3", ": fleet is no mapping of keys; expected one"},
+      {"fleet: 3", ": fleet is not a mapping of keys"},
       {"fleet: {device: []}", ": unknown key fleet.device; did you mean devices?"},
-      {"fleet: {links: []}", ": fleet.devices is no list of 1 to 4096 entries; expected one"},
-      {"fleet: {devices: [], " L "}",
-       ": fleet.devices is no list of 1 to 4096 entries; expected one"},
-      {"fleet: {" D "}", ": fleet.links is no list of 1 to 4096 entries; expected one"},
+      {"fleet: {links: []}", ": fleet.devices is not a list of 1 to 4096 entries"},
+      {"fleet: {devices: [], " L "}", ": fleet.devices is not a list of 1 to 4096 entries"},
+      {"fleet: {" D "}", ": fleet.links is not a list of 1 to 4096 entries"},
       {"fleet: {theta: 0 s, " D ", " L "}",
        ": fleet.theta is \"0 s\"; expected a time, more than 0, as in 5 ms"},
       {"fleet: {theta: [1], " D ", " L "}",
        ": fleet.theta is a list or a mapping; expected a single value"},
-      {OF("[3]"), ": fleet.devices.0 is no mapping of keys; expected one"},
+      {OF("[3]"), ": fleet.devices.0 is not a mapping of keys"},
       {OF("[{nam: a}]"), ": unknown key fleet.devices.0.nam; did you mean name?"},
       {OF("[{power: 1}]"), ": fleet.devices.0.name is missing; expected a single value"},
       {OF("[{name: \"\"}]"),
@@ -158,7 +157,7 @@ static void mistakes_in_profiles(void) {
        ": fleet.devices.0.memory is \"5\"; expected a size above 0, as in 4 GiB"},
       {OF("[{name: a, power: 1, memory: 1 B}, {name: a, power: 1, memory: 1 B}]"),
        ": fleet.devices.0 and fleet.devices.1 are both named a; expected one"},
-      {"fleet: {" D ", links: [3]}", ": fleet.links.0 is no mapping of keys; expected one"},
+      {"fleet: {" D ", links: [3]}", ": fleet.links.0 is not a mapping of keys"},
       {"fleet: {" D ", links: [{fro: a}]}", ": unknown key fleet.links.0.fro; did you mean from?"},
       {"fleet: {" D ", links: [{small_us: [0]}]}",
        ": fleet.links.0.from is missing; expected a single value"},
@@ -170,23 +169,23 @@ static void mistakes_in_profiles(void) {
        ": fleet.links has no entry from a; expected one, or `links: NAME` at the device with the "
        "name of one that has such an entry"},
       {"fleet: {" D ", links: [{from: a}, " BL "]}",
-       ": fleet.links.0.small_us is no list of 2 times; expected one for each entry of "
-       "fleet.links, in their order"},
+       ": fleet.links.0.small_us is not a list of 2 times; expected one per entry of fleet.links, "
+       "in that order"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, 1], large_us: [1]}, " BL "]}",
-       ": fleet.links.0.large_us is no list of 2 times; expected one for each entry of "
-       "fleet.links, in their order"},
+       ": fleet.links.0.large_us is not a list of 2 times; expected one per entry of fleet.links, "
+       "in that order"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, -1], large_us: [0, 1]}, " BL "]}",
        ": fleet.links.0.small_us.1 is \"-1\"; expected a time as a number without unit, or inf "
-       "where nothing passes"},
+       "without a connection"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, [1]], large_us: [0, 1]}, " BL "]}",
-       ": fleet.links.0.small_us.1 is \"\"; expected a time as a number without unit, or inf where "
-       "nothing passes"},
+       ": fleet.links.0.small_us.1 is \"\"; expected a time as a number without unit, or inf "
+       "without a connection"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, 0], large_us: [0, 1]}, " BL "]}",
        ": fleet.links.0, entry 1: a message of 64 B takes 0 s and one of 4 MiB 1e-06 s; expected "
-       "more than 0, and no less for the larger one; inf for both or none"},
+       "times above 0, that of the larger one not below the other, or inf for both"},
       {"fleet: {" D ", links: [{from: a, small_us: [0, 3], large_us: [0, 1]}, " BL "]}",
        ": fleet.links.0, entry 1: a message of 64 B takes 3e-06 s and one of 4 MiB 1e-06 s; "
-       "expected more than 0, and no less for the larger one; inf for both or none"},
+       "expected times above 0, that of the larger one not below the other, or inf for both"},
       {OF("[{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}, {name: bb, power: "
           "1, memory: 1 B, links: bbb}]"),
        ": fleet.devices.2.links names \"bbb\"; expected one of fleet.devices; did you mean bb?"},
@@ -194,8 +193,8 @@ static void mistakes_in_profiles(void) {
           "1, memory: 1 B, links: b}]"),
        ": b and c have the links of b, whose time to itself is 0; it must be the time between two "
        "devices of its host"},
-      {OPS("[]"), ": fleet.operations is no list of 1 to 4096 entries; expected one"},
-      {OPS("[3]"), ": fleet.operations.0 is no mapping of keys; expected one"},
+      {OPS("[]"), ": fleet.operations is not a list of 1 to 4096 entries"},
+      {OPS("[3]"), ": fleet.operations.0 is not a mapping of keys"},
       {OPS("[{names: o}]"), ": unknown key fleet.operations.0.names; did you mean name?"},
       {OPS("[{first: 0}]"), ": fleet.operations.0.name is missing; expected a single value"},
       {OPS("[{name: o}]"), ": fleet.operations.0.first is missing; expected a single value"},
@@ -277,9 +276,10 @@ static void mistakes_in_csv_files(void) {
     const char *devices, *links; /* NULL: as above, and valid */
     const char *expected;
   } cases[] = {
-      {"", ALL, ": has no device; expected a line a device: device,host,region,power,memory_bytes"},
+      {"", ALL,
+       ": has no device; expected one line per device: device,host,region,power,memory_bytes"},
       {"device,host,region,power,memory_bytes\n", ALL,
-       ": has no device; expected a line a device: device,host,region,power,memory_bytes"},
+       ": has no device; expected one line per device: device,host,region,power,memory_bytes"},
       {"a,h,r,1\n", ALL, ":1: has 4 fields; expected device,host,region,power,memory_bytes"},
       {DLINE "a,h,r,1,1,1\n", ALL,
        ":2: has more than 5 fields; expected device,host,region,power,memory_bytes"},
@@ -300,20 +300,20 @@ static void mistakes_in_csv_files(void) {
       {NULL, NONE "eu,us,1\n", ":2: has 3 fields; expected from,to,small_s,large_s"},
       {NULL, "eu,us,1,2,\n", ":1: has more than 4 fields; expected from,to,small_s,large_s"},
       {NULL, "eu,us,x,2\n",
-       ":1: small_s is \"x\"; expected a time as a number without unit, or inf where nothing "
-       "passes"},
+       ":1: small_s is \"x\"; expected a time as a number without unit, or inf without a "
+       "connection"},
       {NULL, "eu,us,1,\n",
-       ":1: large_s is \"\"; expected a time as a number without unit, or inf where nothing "
-       "passes"},
+       ":1: large_s is \"\"; expected a time as a number without unit, or inf without a "
+       "connection"},
       {NULL, "eu,us,0,2\n",
-       ":1: a message of 64 B takes 0 s and one of 4 MiB 2 s; expected more than 0, and no less "
-       "for the larger one; inf for both or none"},
+       ":1: a message of 64 B takes 0 s and one of 4 MiB 2 s; expected times above 0, that of the "
+       "larger one not below the other, or inf for both"},
       {NULL, "eu,us,2,1\n",
-       ":1: a message of 64 B takes 2 s and one of 4 MiB 1 s; expected more than 0, and no less "
-       "for the larger one; inf for both or none"},
+       ":1: a message of 64 B takes 2 s and one of 4 MiB 1 s; expected times above 0, that of the "
+       "larger one not below the other, or inf for both"},
       {NULL, "eu,us,1,inf\n",
-       ":1: a message of 64 B takes 1 s and one of 4 MiB inf s; expected more than 0, and no less "
-       "for the larger one; inf for both or none"},
+       ":1: a message of 64 B takes 1 s and one of 4 MiB inf s; expected times above 0, that of "
+       "the larger one not below the other, or inf for both"},
       {NULL, "a1,a1,1,2\n", ":1: from and to are both a1; expected two devices"},
       {NULL, "a1,a22,1,2\n",
        ":1: to is \"a22\"; expected a device, host or region of devices.csv; did you mean a2?"},
@@ -346,7 +346,7 @@ static void too_many_devices(void) {
   for (int i = 0; i <= 4096; i++) fprintf(to, "d%d,,eu,1,1\n", i);
   assert_int_equal(fclose(to), 0);
   w_write_text(links_file, ALL);
-  refused(folder, devices_file, ":4097: more than 4096 devices, which is the most");
+  refused(folder, devices_file, ":4097: has more than 4096 devices, the maximum");
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */

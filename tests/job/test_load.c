@@ -448,7 +448,7 @@ static void help_has_keys_and_sections(void) {
   assert_true(keys_of("wan", "wan.emulate  ") > 8);
   assert_int_equal(keys_of("seed", "seed  "), 1);
   assert_int_equal(gt_job_help_key(stdout, "sync.perod"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "sync.perod is no key of a job file; `geotrain help job` "
+  assert_string_equal(gt_error_text(), "sync.perod is not a key of a job file; `geotrain help job` "
                                        "lists them; did you mean sync.period?");
   assert_int_equal(gt_job_help_key(stdout, ""), GT_ERR_JOB);
 }

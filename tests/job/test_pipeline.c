@@ -176,8 +176,8 @@ static void refused(const char *more, const refusal *r) {
 static void wrong_regions(void) {
   static const refusal all[] = {
       {{"pipeline.stages.1.region=wets"},
-       "pipeline.stages.1.region is \"wets\", which is no region of the job; expected the name of "
-       "one; did you mean west?"},
+       "pipeline.stages.1.region is \"wets\", which is not a region of the job; expected the name "
+       "of one; did you mean west?"},
       {{"regions.1.ranks=1"},
        "pipeline.stages.1.region is west, which has no workers (regions.1.ranks is 1); expected a "
        "region with workers"},
@@ -273,10 +273,10 @@ static void wrong_searches(void) {
       {{"pipeline.micro_batches=5"},
        "pipeline.micro_batches is 5 and train.batch 24; expected a number that divides the batch"},
       {{"sync.strategy=sma"},
-       "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
-       "exchanged by a strategy; expected none, or pipeline.copies"},
+       "sync.strategy is sma with a pipeline of one replica, which exchanges nothing by a "
+       "strategy; expected none, or pipeline.copies"},
       {{"pipeline.copies=[{regions: west}]"},
-       "pipeline.stages is auto and there is pipeline.copies, whose places are those of stages; "
+       "pipeline.stages is auto with pipeline.copies, whose regions correspond to those of stages; "
        "expected a list of stages, or no copies"},
   };
   for (size_t i = 0; i < COUNT(all); i++) refused(automatic, &all[i]);
@@ -285,22 +285,21 @@ static void wrong_searches(void) {
 static void what_a_pipeline_fixes(void) {
   static const refusal all[] = {
       {{"sync.strategy=sma"},
-       "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
-       "exchanged by a strategy; expected none, or pipeline.copies"},
+       "sync.strategy is sma with a pipeline of one replica, which exchanges nothing by a "
+       "strategy; expected none, or pipeline.copies"},
       {{"sync.local=async"},
-       "sync.local is async and there is a pipeline, whose workers go in step; expected sync"},
+       "sync.local is async with a pipeline, whose workers run in step; expected sync"},
       {{"sync.topology=ring"},
-       "sync.topology is ring and there is a pipeline, which has its own topology; remove the key"},
+       "sync.topology is ring with a pipeline, which has its own topology; remove the key"},
       {{"sync.central=east"},
-       "sync.central is east and there is a pipeline, which has its own topology; remove the key"},
+       "sync.central is east with a pipeline, which has its own topology; remove the key"},
       {{"plan.strategies=[sma]"},
-       "plan.strategies is given and there is a pipeline, for which there is nothing to compare; "
-       "remove the key"},
+       "plan.strategies is given with a pipeline, for which a plan compares nothing; remove the "
+       "key"},
       {{"plan.periods=[4]"},
-       "plan.periods is given and there is a pipeline, for which there is nothing to compare; "
-       "remove the key"},
+       "plan.periods is given with a pipeline, for which a plan compares nothing; remove the key"},
       {{"compute.variation=0.1"},
-       "compute.variation is 0.1 and there is a pipeline, whose passes take what compute says; "
+       "compute.variation is 0.1 with a pipeline, whose passes take the time that compute gives; "
        "expected 0"},
       {{"regions.1.data.path=w.h5"},
        "regions.1.data.path is given, and region west does not have the first stage of the "
@@ -382,8 +381,8 @@ static void wrong_copies(void) {
        "pipeline.copies.0.regions has 1 name, and pipeline.stages has stages in 2 regions; "
        "expected the same number"},
       {{SOUTH, NORTH, "pipeline.copies=[{regions: [nort, south]}]", "sync.strategy=sma"},
-       "pipeline.copies.0.regions.0 is \"nort\", which is no region of the job; expected the name "
-       "of one; did you mean north?"},
+       "pipeline.copies.0.regions.0 is \"nort\", which is not a region of the job; expected the "
+       "name of one; did you mean north?"},
       {{SOUTH, NORTH, "pipeline.copies=[{regions: [north, east]}]", "sync.strategy=sma"},
        "pipeline.copies.0.regions.1 is east, which has stages already (pipeline.stages); expected "
        "a region that has none"},
@@ -394,11 +393,11 @@ static void wrong_copies(void) {
        "the stages of pipeline.stages in region south have 3 workers, and regions.2.ranks is 3, of "
        "which 2 are workers; expected the same number"},
       {{SOUTH, NORTH, TWO},
-       "sync.strategy is none with pipeline.copies, so nothing would keep the copies equal; "
-       "expected another strategy"},
+       "sync.strategy is none with pipeline.copies, so that replicas would diverge; expected "
+       "another strategy"},
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.topology=auto"},
-       "sync.topology is auto and there is pipeline.copies, whose topology is not chosen by "
-       "simulation; expected mesh, hub, tree or ring"},
+       "sync.topology is auto with pipeline.copies, for which no topology is chosen; expected "
+       "mesh, hub, tree or ring"},
       {{SOUTH, NORTH, "sync.strategy=ssgd"},
        "pipeline.stages has no stage in region south; expected one or more in every region of the "
        "job"},
@@ -406,7 +405,7 @@ static void wrong_copies(void) {
        "regions.2.data.path is given, and region south does not have the first stage of the "
        "pipeline, which alone reads data; expected no data.path"},
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.central=east"},
-       "sync.central is east and there is a pipeline, which has its own topology; remove the key"},
+       "sync.central is east with a pipeline, which has its own topology; remove the key"},
   };
   for (size_t i = 0; i < COUNT(all); i++) {
     gt_job *job = NULL;

@@ -1,4 +1,4 @@
-/* Regions from a CSV file, in place of those of the job file. */
+/* Regions from a CSV file, instead of those of the job file. */
 #include <unistd.h>
 
 #include "world.h"
@@ -118,8 +118,8 @@ static void mistakes(void) {
        "units ns, us, ms, s, min, h, d, as in \"25 ms\""},
       {"name,ranks,place\na,2,new york\n",
        ":2: place (column 3) is \"new york\"; expected one word without space or comma"},
-      {"name,ranks,place\na,2,\xff\n", ":2: place (column 3) has a character in it that is none of "
-                                       "ASCII's; expected text without such"},
+      {"name,ranks,place\na,2,\xff\n",
+       ":2: place (column 3) has a non-ASCII character; expected ASCII text"},
       {"name,ranks,step,samples_per_s\na,2,1 s,5\n",
        ":2: has step and samples_per_s; expected one of them"},
       {"name,ranks\na,2\nb,2\n#\nA,3\n", ":5: name is A, as on line 2; expected different names"},

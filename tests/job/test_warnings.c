@@ -81,8 +81,8 @@ static void each_is_told(void) {
          "sync.exchange is gradient and train.optimizer.name adam: other regions subtract the "
          "gradient times train.optimizer.lr, a rate that fits sgd\n");
   expect("train: {until: {steps: 9}, " SGD "}\nwan: {emulate: true}\n", 0,
-         "wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or "
-         "wan.default say what to emulate\n");
+         "wan.emulate is true and no link is given, so that no message is delayed; set wan.links, "
+         "wan.matrix or wan.default\n");
   expect("train: {until: {steps: 9}, " SGD ", schedule: {name: cosine, warmup_steps: 10}}\n", 0,
          "train.schedule.warmup_steps is 10 and the run ends after 9 steps: the rate never reaches "
          "train.optimizer.lr\n");
@@ -90,7 +90,7 @@ static void each_is_told(void) {
          "train.schedule.warmup_steps is 7 and region a ends after 5 steps: the rate never reaches "
          "train.optimizer.lr\n");
   expect("train: {until: {epochs: 1}, " SGD "}\n", 63,
-         "train.batch is 64 and region a holds 63 samples: a batch is all that it has\n");
+         "train.batch is 64 and region a holds 63 samples: every batch has all of them\n");
 }
 
 TESTS(nothing_to_tell, units_are_told, each_is_told)
