@@ -1,17 +1,17 @@
-/* The adapter: costs of links in, another order of the passes out. */
+/* The adapter: chooses another order of the passes from the costs of links. */
 #include "adapt.h"
 
 #include <math.h>
 #include <string.h>
 
-#define COST_LEAST 1e-6 /* s; below it, ratios say nothing */
-#define FEWEST     50   /* variants of orders of a number of micro-batches */
-#define LAG        2    /* steps until a bad order is left: measured, told */
-#define AS_GOOD    1.01 /* an order that is known is taken if it is as good as a new one */
+#define COST_LEAST 1e-6 /* s; smaller costs have no meaningful ratio */
+#define FEWEST     50   /* minimum number of variants for a number of micro-batches */
+#define LAG        2    /* steps until the run leaves a bad order: to measure, to announce */
+#define AS_GOOD    1.01 /* a known order is taken if it is nearly as good as a new one */
 
 /* ---- costs of links: planned, measured, how far they are apart ------------------------------- */
 
-/* Of one of the last GT_PIPE_ADAPT_PAST steps, counted from the first. */
+/* Returns the costs of one of the last GT_PIPE_ADAPT_PAST steps, counted from the first step. */
 static gt_pipe_cost *recent_of(const gt_pipe_adapt *a, int64_t step) {
   return &a->recent[(size_t)(step % GT_PIPE_ADAPT_PAST) * a->n * a->n];
 }
@@ -33,14 +33,14 @@ static gt_pipe_cost planned_cost(const gt_pipe_wan *wan, size_t from, size_t to)
   return (gt_pipe_cost){rate, link->latency_s};
 }
 
-/* The order is judged with these costs from now on. */
+/* Sets the costs by which the current order is judged. */
 static void refer(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
   for (size_t i = 0; i < a->n * a->n; i++)
     a->reference[i] = a->bytes[i] > 0 ? log(cost_s(&costs[i], a->bytes[i])) : 0;
   a->counts.off = 0;
 }
 
-/* The costs of a step have come.  What was not measured is as before. */
+/* Takes the measured costs of a step; a link without a measurement keeps its cost. */
 static void measure(gt_pipe_adapt *a, const gt_pipe_cost *measured) {
   bool off = false;
   gt_pipe_cost *recent = recent_of(a, a->counts.seen++);
@@ -62,8 +62,8 @@ static double median(double x, double y, double z) {
   return fmax(fmin(x, y), fmin(fmax(x, y), z));
 }
 
-/* Costs to choose by, n x n: the medians of the last steps, because the weighted cost is still on
-   its way from the old one. */
+/* Computes costs for a choice, n x n: medians of the last three steps, because the weighted cost
+   reacts late. */
 static void find_costs(const gt_pipe_adapt *a, gt_pipe_cost *costs) {
   const gt_pipe_cost *x = recent_of(a, a->counts.seen - 1), *y = recent_of(a, a->counts.seen - 2),
                      *z = recent_of(a, a->counts.seen - 3);
@@ -84,14 +84,14 @@ static void set_links(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
   }
 }
 
-/* The problem over the links that are set. */
+/* Returns the problem over the links of set_links. */
 static gt_pipe_problem measured(const gt_pipe_adapt *a, size_t micro_batches) {
   gt_pipe_problem problem = *gt_pipe_adapt_problem(a, micro_batches);
   problem.wan = &a->wan;
   return problem;
 }
 
-/* Seconds from step to step, in a long run. */
+/* Returns the period in seconds. */
 static double period_of(gt_pipe_adapt *a, const gt_pipe_schedule *schedule,
                         const gt_pipe_cost *costs) {
   const gt_pipe_problem problem = measured(a, schedule->micro_batches);
@@ -101,7 +101,7 @@ static double period_of(gt_pipe_adapt *a, const gt_pipe_schedule *schedule,
   return gt_seconds(gt_pipe_run_steps(&spec).period);
 }
 
-/* The best order of so many micro-batches, by a share of the variants. */
+/* Returns the best order with this number of micro-batches, found with a share of the variants. */
 static gt_pipe_schedule *search_order(gt_pipe_adapt *a, const gt_pipe_cost *costs,
                                       size_t micro_batches, size_t share) {
   const gt_pipe_problem problem = measured(a, micro_batches);
@@ -117,7 +117,7 @@ static gt_pipe_schedule *search_order(gt_pipe_adapt *a, const gt_pipe_cost *cost
   return best;
 }
 
-/* The number of micro-batches that is best by these costs, found with few variants each. */
+/* Returns the best number of micro-batches by these costs, found with few variants each. */
 static size_t find_micro_batches(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
   size_t best = a->problems->micro_batches;
   double least_s = INFINITY;
@@ -131,40 +131,41 @@ static size_t find_micro_batches(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
   return best;
 }
 
-/* The best order by these costs, of any number of micro-batches that is allowed; the caller's. */
+/* Returns the best order by these costs with any allowed number of micro-batches; the caller owns
+   it. */
 static gt_pipe_schedule *best_order(gt_pipe_adapt *a, const gt_pipe_cost *costs) {
   return search_order(a, costs, find_micro_batches(a, costs), 1);
 }
 
-/* ---- what orders have taken ------------------------------------------------------------------ */
+/* ---- periods over recent steps --------------------------------------------------------------- */
 
 static gt_pipe_schedule *current(const gt_pipe_adapt *a) {
   return a->orders[a->counts.force];
 }
 
-/* The period of an order that is known, by the costs of one of the last steps. */
+/* Returns the period of a known order by the costs of a recent step. */
 static double *period_at(gt_pipe_adapt *a, int64_t which, int64_t step) {
   return &a->periods[which][step % GT_PIPE_ADAPT_PAST];
 }
 
-/* By those of the last step. */
+/* Returns the same by the costs of the last step. */
 static double period_now(gt_pipe_adapt *a, int64_t which) {
   return *period_at(a, which, a->counts.seen - 1);
 }
 
-/* The adapter does not know it yet. */
+/* True if the order is not a known one. */
 static bool is_fresh(const gt_pipe_adapt *a, const gt_pipe_schedule *order) {
   bool known_one = false;
   for (size_t i = 0; i < ADAPT_ORDERS; i++) known_one = known_one || order == a->orders[i];
   return !known_one;
 }
 
-/* Steps of which recent costs are known. */
+/* Returns the number of steps with known recent costs. */
 static int64_t known(const gt_pipe_adapt *a) {
   return a->counts.seen < GT_PIPE_ADAPT_PAST ? a->counts.seen : GT_PIPE_ADAPT_PAST;
 }
 
-/* The period by the costs of a step; those of the step before it are often the same. */
+/* Returns the period by the costs of a step; before_s if these equal those of the step before. */
 static double period_then(gt_pipe_adapt *a, const gt_pipe_schedule *order, int64_t step,
                           int64_t first, double before_s) {
   const gt_pipe_cost *costs = recent_of(a, step);
@@ -187,7 +188,7 @@ static void count(adapt_progress *progress, double took_s, double period_s) {
   progress->behind += took_s / period_s - 1;
 }
 
-/* A step was made: compares the order in force with the plan of the start and the better one. */
+/* Counts a step: compares the current order with the initial plan and the better order. */
 static void account(gt_pipe_adapt *a) {
   const int64_t step = a->counts.seen - 1, first = a->counts.seen - known(a);
   for (int64_t which = 0; which < ADAPT_ORDERS; which++) {
@@ -201,10 +202,10 @@ static void account(gt_pipe_adapt *a) {
   if (a->orders[ADAPT_BETTER]) count(&a->since, took, period_now(a, ADAPT_BETTER));
 }
 
-/* ---- what an order may lose ------------------------------------------------------------------ */
+/* ---- losses of an order ---------------------------------------------------------------------- */
 
-/* Steps that the plan of the start, and the better one, gain while an order makes one; better is 0
-   if there is none. */
+/* Steps that the initial plan and the better order gain per step of an order; better is 0 without
+   one. */
 typedef struct {
   double start, better;
 } losses;
@@ -213,14 +214,14 @@ static double loss_of(double period_s, double other_s) {
   return period_s / other_s - 1;
 }
 
-/* Of an order with this period over the links of a recent step. */
+/* Returns the losses of an order with this period over the links of a recent step. */
 static losses loss_at(gt_pipe_adapt *a, double period_s, int64_t step) {
   return (losses){loss_of(period_s, *period_at(a, ADAPT_START, step)),
                   a->orders[ADAPT_BETTER] ? loss_of(period_s, *period_at(a, ADAPT_BETTER, step))
                                           : 0};
 }
 
-/* Over the links as planned. */
+/* Returns the losses over the planned links. */
 static losses planned_loss(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
   const gt_pipe_schedule *better = a->orders[ADAPT_BETTER];
   const double s = period_of(a, order, a->planned);
@@ -236,21 +237,22 @@ static bool within(const adapt_progress *progress, double lost) {
   return lost <= 0 || progress->behind + LAG * lost <= GT_PIPE_ADAPT_BEHIND * progress->start;
 }
 
-/* The run would not be too far behind if an order were left that loses so much a step. */
+/* True if the run would not fall too far behind before it leaves an order with these losses per
+   step. */
 static bool affords(const gt_pipe_adapt *a, losses lost) {
   return within(&a->progress, lost.start) && within(&a->since, lost.better);
 }
 
-/* What an order would have done in the time of the recent steps. */
+/* The result that an order would have had in the time of the recent steps. */
 typedef struct {
-  double steps; /* that it would have made */
-  losses worst; /* the largest of a step */
+  double steps; /* steps it would have made */
+  losses worst; /* maximum over these steps */
 } past;
 
 static past past_of(gt_pipe_adapt *a, const gt_pipe_schedule *order) {
   const int64_t first = a->counts.seen - known(a);
   int64_t which = 0;
-  past p = {0, {-1, -1}}; /* nothing loses less */
+  past p = {0, {-1, -1}}; /* the minimum of any loss */
   double s = 0;
   while (which < ADAPT_ORDERS && order != a->orders[which]) which++;
   for (int64_t k = first; k < a->counts.seen; k++) {
@@ -289,9 +291,9 @@ static void choose(gt_pipe_adapt *a, gt_pipe_schedule *next, const gt_pipe_cost 
                                        .back = back};
 }
 
-/* The best order over these links takes the place of the plan, and is chosen, if it has been as
-   good as the plan over all links of the last steps, is as planned, and would have been better by
-   this factor on the whole. */
+/* Replaces the plan by the best order over these costs and chooses it, if this order was at no
+   recent step, and is not over the planned links, slower than the plan, and would have made more
+   steps by this factor. */
 static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
   gt_pipe_schedule *order = best_order(a, costs);
   const past plan = past_of(a, a->orders[ADAPT_START]), others = past_of(a, order);
@@ -308,8 +310,9 @@ static bool improve(gt_pipe_adapt *a, const gt_pipe_cost *costs, double gain) {
   return true;
 }
 
-/* For links that swing: as planned, and halfway to what they are now, in logarithms.  Searches take
-   time, and what is looked back at must have changed since the last ones. */
+/* Handles oscillating links: searches over the planned costs, and over the geometric mean of
+   planned and current costs.  Waits GT_PIPE_ADAPT_PAST steps between searches, because these take
+   time. */
 static bool improve_between(gt_pipe_adapt *a, const gt_pipe_cost *now) {
   if (a->orders[ADAPT_BETTER] || a->counts.seen < a->looked + GT_PIPE_ADAPT_PAST) return false;
   a->looked = a->counts.seen;
@@ -323,15 +326,15 @@ static bool improve_between(gt_pipe_adapt *a, const gt_pipe_cost *now) {
   return found;
 }
 
-/* The order that a run returns to: of the plan of the start and the better one, the faster one over
-   the links of the last step. */
+/* Returns the order to return to: of the initial plan and the better order, the faster one over the
+   links of the last step. */
 static adapt_order home(gt_pipe_adapt *a) {
   const bool better =
       a->orders[ADAPT_BETTER] && period_now(a, ADAPT_BETTER) <= period_now(a, ADAPT_START);
   return better ? ADAPT_BETTER : ADAPT_START;
 }
 
-/* An order that loses too much is left at once. */
+/* Leaves an order that loses too much, at once. */
 static bool fell_behind(gt_pipe_adapt *a) {
   if (a->counts.force == ADAPT_START) return false;
   const double period_s = period_now(a, a->counts.force);
@@ -343,8 +346,8 @@ static bool fell_behind(gt_pipe_adapt *a) {
   return true;
 }
 
-/* Another order that is known would have been better on the whole: a link that swings faster than
-   orders may change is met with the order that is best on the whole. */
+/* Chooses another known order that would have been better over all recent steps: if links oscillate
+   faster than orders can change, the order that is best on average is used. */
 static bool was_worse(gt_pipe_adapt *a) {
   if (a->counts.seen < GT_PIPE_ADAPT_PAST) return false;
   double most = GT_PIPE_ADAPT_GAIN * past_of(a, current(a)).steps;
@@ -361,7 +364,7 @@ static bool was_worse(gt_pipe_adapt *a) {
   return true;
 }
 
-/* The best order by these costs; one that is known, if it is as good. */
+/* Returns the best order by these costs, preferring a known one that is nearly as good. */
 static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs, double *period_s) {
   gt_pipe_schedule *best = best_order(a, costs);
   *period_s = period_of(a, best, costs);
@@ -376,8 +379,8 @@ static gt_pipe_schedule *find_order(gt_pipe_adapt *a, const gt_pipe_cost *costs,
   return best;
 }
 
-/* The order pays now, and if the next steps are as now, it does together with the last ones; and it
-   would not lose too much if the links were again as they have been, or as planned. */
+/* True if the order is worth a switch: it gains now; together with recent steps, if the next steps
+   are like the current one; and it would not lose too much over recent or planned links. */
 static bool pays(gt_pipe_adapt *a, gt_pipe_schedule *order, double before_s, double after_s) {
   if (before_s <= GT_PIPE_ADAPT_GAIN * after_s) return false;
   const past own = past_of(a, current(a)), others = past_of(a, order);
@@ -392,7 +395,7 @@ static double middle_period(gt_pipe_adapt *a, int64_t which) {
                 *period_at(a, which, last - 2));
 }
 
-/* Another order that is known pays by the last three steps: nothing has to be searched. */
+/* Chooses another known order that is worth a switch by the last three steps, without a search. */
 static bool other_pays(gt_pipe_adapt *a) {
   if (a->counts.seen < GT_PIPE_ADAPT_STEPS) return false;
   const double before_s = middle_period(a, a->counts.force);
@@ -411,7 +414,7 @@ static bool other_pays(gt_pipe_adapt *a) {
   return true;
 }
 
-/* Makes it the order that was found last, which is not in force. */
+/* Keeps an order, which is not the current one, as the last order found. */
 static void keep(gt_pipe_adapt *a, gt_pipe_schedule *order) {
   gt_pipe_schedule_close(a->orders[ADAPT_FOUND]);
   a->orders[ADAPT_FOUND] = order;
@@ -428,7 +431,7 @@ static void search(gt_pipe_adapt *a) {
   if (order != current(a) && pays(a, order, before_s, after_s))
     choose(a, order, costs, before_s, after_s, false);
   else if (fresh && a->counts.force != ADAPT_FOUND && before_s > GT_PIPE_ADAPT_GAIN * after_s)
-    keep(a, order); /* it may pay later */
+    keep(a, order); /* can be useful later */
   else if (fresh)
     gt_pipe_schedule_close(order);
   if (!a->next && a->counts.force == ADAPT_START) improve_between(a, costs);
@@ -438,8 +441,7 @@ static void search(gt_pipe_adapt *a) {
 
 /* ---- the next step --------------------------------------------------------------------------- */
 
-/* The better order has turned out to be no better over other links: the plan has its place
-   again. */
+/* Restores the plan: the order that replaced it is no better over other links. */
 static void restore_plan(gt_pipe_adapt *a) {
   gt_pipe_schedule *order = a->orders[ADAPT_BETTER];
   a->orders[ADAPT_BETTER] = NULL;
@@ -447,7 +449,7 @@ static void restore_plan(gt_pipe_adapt *a) {
   keep(a, order);
 }
 
-/* Puts the order that waits in force. */
+/* Makes the pending order the current one. */
 static bool settle(gt_pipe_adapt *a) {
   gt_pipe_schedule *next = a->next;
   if (!next) return false;
@@ -498,7 +500,7 @@ bool gt_pipe_adapt_uses(const gt_pipe_adapt *adapt, size_t from, size_t to) {
 
 /* ---- create and close ------------------------------------------------------------------------ */
 
-/* A message has a byte at least, so that a link that is used has a cost. */
+/* Computes bytes of the largest messages, at least 1, so that a used link has a cost. */
 static void find_bytes(gt_pipe_adapt *a) {
   const gt_pipe_problem *p = a->problems;
   for (size_t k = 0; k + 1 < p->stages * p->chunks; k++) {

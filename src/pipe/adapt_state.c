@@ -1,4 +1,4 @@
-/* The adapter's orders as numbers, which are told, and its state in a checkpoint. */
+/* The adapter's orders as numbers, for messages and checkpoints, and its state in a checkpoint. */
 #include "adapt.h"
 
 #include <string.h>
@@ -6,11 +6,11 @@
 #define MICRO_BITS 24
 #define SPAN_BITS  24
 #define PREFIX     "adapt/"
-#define VERSION    2 /* of the state; states of version 1 did not say theirs */
+#define VERSION    2 /* of the state; version 1 did not store it */
 
 /* ---- orders as numbers ----------------------------------------------------------------------- */
 
-/* The passes of one stage after the other; the span says which stage it is. */
+/* Writes the passes of one stage after the other; the span identifies the stage. */
 static size_t encode(const gt_pipe_schedule *schedule, int64_t *codes) {
   size_t n = 0;
   for (size_t s = 0; schedule && s < schedule->stages; s++)
@@ -25,7 +25,7 @@ static size_t micro_of(int64_t code) {
   return (size_t)code & ((1 << MICRO_BITS) - 1);
 }
 
-/* An order has every micro-batch. */
+/* Returns the number of micro-batches of an order, which has every one. */
 static size_t micro_batches_of(const int64_t *codes, size_t n) {
   size_t most = 0;
   for (size_t i = 0; i < n; i++)
@@ -38,13 +38,13 @@ static gt_status add_passes(gt_pipe_schedule *s, const int64_t *codes, size_t n)
     const size_t span = (size_t)(codes[i] >> MICRO_BITS) & ((1 << SPAN_BITS) - 1);
     const int64_t kind = codes[i] >> (MICRO_BITS + SPAN_BITS);
     if (kind < GT_PASS_F || kind > GT_PASS_BW || span >= s->stages * s->chunks)
-      return GT_FAIL(GT_ERR_FAULT, "pass %lld is none of this pipeline", (long long)codes[i]);
+      return GT_FAIL(GT_ERR_FAULT, "pass %lld is not one of this pipeline", (long long)codes[i]);
     gt_pipe_add(s, (gt_pass_kind)kind, span, micro_of(codes[i]));
   }
   return GT_OK;
 }
 
-/* GT_ERR_FAULT: it is no sound order. */
+/* GT_ERR_FAULT: it is not a sound order. */
 static gt_status decode(const gt_pipe_adapt *a, const int64_t *codes, size_t n,
                         gt_pipe_schedule **out) {
   const gt_pipe_schedule *start = a->orders[ADAPT_START];
@@ -62,7 +62,7 @@ static gt_status decode(const gt_pipe_adapt *a, const int64_t *codes, size_t n,
   return status;
 }
 
-/* The order itself, where it is known already. */
+/* Returns the known order that equals this one, which it closes; otherwise this one. */
 static gt_pipe_schedule *own(const gt_pipe_adapt *a, gt_pipe_schedule *schedule) {
   char hash[GT_SHA256_HEX], other[GT_SHA256_HEX];
   if (!schedule) return NULL;
@@ -111,8 +111,8 @@ static gt_status load_why(gt_pipe_adapt *a, const gt_state *state) {
   double w[ADAPT_WHY];
   GT_TRY(gt_state_get(state, PREFIX, "why", GT_TYPE_F64, w, ADAPT_WHY));
   if (!(w[0] >= 0 && w[0] < (double)a->n && w[1] >= 0 && w[1] < (double)a->n))
-    return GT_FAIL(GT_ERR_CKPT, PREFIX "why has regions %g and %g; there are %zu", w[0], w[1],
-                   a->n);
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "why has regions %g and %g; expected numbers below %zu",
+                   w[0], w[1], a->n);
   a->next_why = (gt_pipe_adapt_reason){(size_t)w[0], (size_t)w[1], {w[2], w[3]}, {w[4], w[5]},
                                        w[6],         w[7],         w[8] != 0};
   return GT_OK;
@@ -125,9 +125,9 @@ static gt_status load_order(const gt_pipe_adapt *a, const gt_state *state, const
   const gt_state_item *item = gt_state_find(state, PREFIX, name);
   *out = NULL;
   if (!item || item->type != GT_TYPE_I64)
-    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is missing, or no list of numbers", name);
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is missing, or not a list of numbers", name);
   if (item->count > 0 && decode(a, item->data, item->count, out) != GT_OK)
-    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is no sound order: %s", name, gt_error_text());
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "%s is not a sound order: %s", name, gt_error_text());
   return GT_OK;
 }
 
@@ -136,7 +136,7 @@ static void save_order(gt_state *state, const char *name, const gt_pipe_schedule
   gt_state_add(state, PREFIX, name, GT_TYPE_I64, codes, encode(order, codes));
 }
 
-/* What is saved as it is. */
+/* The fields that are saved unchanged. */
 static gt_status fields_of(gt_pipe_adapt *a, gt_state_direction direction) {
   const size_t links = a->n * a->n, costs = links * sizeof(gt_pipe_cost) / sizeof(double);
   const gt_state_field fields[] = {{"counts", GT_TYPE_I64, &a->counts, ADAPT_COUNTS},
@@ -164,8 +164,8 @@ void gt_pipe_adapt_save(gt_pipe_adapt *a, gt_state *state) {
   save_order(state, "next", a->next, a->codes[1]);
 }
 
-/* The plan of the start is this one, and what is saved is of numbers of micro-batches that are
-   allowed now. */
+/* True if the state has the same initial plan and only numbers of micro-batches that are allowed
+   now. */
 static bool is_own(const gt_pipe_adapt *a, const gt_state *state) {
   static const char *const orders[] = {"found", "better", "next"};
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -182,12 +182,12 @@ static gt_status load_orders(gt_pipe_adapt *a, const gt_state *state) {
   gt_pipe_schedule *next;
   GT_TRY(load_order(a, state, "found", &a->orders[ADAPT_FOUND]));
   GT_TRY(load_order(a, state, "better", &a->orders[ADAPT_BETTER]));
-  if (a->since.start <= 0) { /* of before: it was looked for, and has not the plan's place */
+  if (a->since.start <= 0) { /* from an earlier search; it has not replaced the plan */
     gt_pipe_schedule_close(a->orders[ADAPT_BETTER]);
     a->orders[ADAPT_BETTER] = NULL;
   }
   GT_TRY(load_order(a, state, "next", &next));
-  if (a->decides) /* else it is told again */
+  if (a->decides) /* otherwise it is announced again */
     a->next = own(a, next);
   else
     gt_pipe_schedule_close(next);
@@ -220,7 +220,7 @@ gt_status gt_pipe_adapt_load(gt_pipe_adapt *a, const gt_state *state, bool *used
   GT_TRY(fields_of(a, (gt_state_direction){.from = state}));
   if (a->counts.rested < 0 || a->counts.off < 0 || a->counts.seen < 0 || a->counts.force < 0 ||
       a->counts.force >= ADAPT_ORDERS)
-    return GT_FAIL(GT_ERR_CKPT, PREFIX "counts has a number that cannot be");
+    return GT_FAIL(GT_ERR_CKPT, PREFIX "counts has an invalid number");
   GT_TRY(load_why(a, state));
   return load_orders(a, state);
 }

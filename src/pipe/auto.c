@@ -1,26 +1,26 @@
-/* The best of many greedy schedules: the plain rules, those whose depth hides the hops, and rules
-   drawn at random, mostly near the best so far.  A greedy schedule is made while it runs: an idle
-   stage takes B or F, whichever is ready first, within memory; W fills gaps, as in Qi et al. 2024
-   (arXiv 2401.10241), section 3.1. */
+/* Finds the best of many greedy schedules: plain rules, rules with depths that hide the hops, and
+   random rules, mostly near the best so far.  A greedy schedule is made during its simulated run:
+   an idle stage takes B or F, the one that is ready first, within memory; W fills gaps, as in Qi et
+   al. 2024 (arXiv 2401.10241), section 3.1. */
 #include "internal.h"
 
 #include <string.h>
 
-#define GAP        0.25 /* W needs a gap of a quarter of its time */
-#define FRESH_TURN 4    /* every fourth set of rules is drawn anew */
-#define DEPTH_LESS 1    /* depths are drawn from one below the formula's to four above */
+#define GAP        0.25 /* minimum gap for W, relative to its time */
+#define FRESH_TURN 4    /* every fourth set of rules is drawn independently of the best */
+#define DEPTH_LESS 1    /* random depths: from the formula's minus one to plus four */
 #define DEPTH_SPAN 6
-#define FILL_SHARE 16 /* one in so many more, folded and within memory, may fill stages */
+#define FILL_SHARE 16 /* of other rules; may fill stages if folded and memory is limited */
 #define NONE       SIZE_MAX
 
 /* ---- a schedule by rules --------------------------------------------------------------------- */
 
-/* How a span chooses. */
+/* The rule of a span. */
 typedef struct {
-  double gap;   /* W fills a gap of at least this share of its time */
-  double bias;  /* B is taken if it is ready no later than F plus this share of F's time */
-  size_t depth; /* at most this many micro-batches between F and B */
-  bool fill;    /* F takes all the room with which the oldest micro-batches can go on */
+  double gap;   /* minimum gap for W, relative to its time */
+  double bias;  /* B is preferred if it is ready no later than F plus this share of F's time */
+  size_t depth; /* maximum number of micro-batches between F and B */
+  bool fill;    /* F can use all memory that leaves the oldest micro-batches able to continue */
 } rule;
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
   gt_ns *gap_ns, *bias_ns; /* of each span */
 } greedy;
 
-/* A pass that a stage could run, and when it can begin; GT_NEVER: not known, or there is none. */
+/* A pass that a stage could run, and its earliest start; GT_NEVER: not known, or no pass. */
 typedef struct {
   gt_ns at;
   size_t span;
@@ -55,7 +55,7 @@ static double held(const greedy *g, size_t stage) {
   return sum;
 }
 
-/* What the stage holds of a micro-batch, or with `ahead` what it will need for later chunks. */
+/* Returns the memory of a micro-batch in the stage; with `ahead`, that of its later chunks. */
 static double part(const greedy *g, size_t stage, size_t micro, bool ahead) {
   const gt_pipe_problem *problem = g->problem;
   double sum = 0.0;
@@ -70,8 +70,8 @@ static double part(const greedy *g, size_t stage, size_t micro, bool ahead) {
   return sum;
 }
 
-/* Micro-batches that have begun can go on in their order, each with the room that is left and what
-   older ones have given back. */
+/* True if the micro-batches in flight can all finish in their order, each with the free memory and
+   that of the older ones. */
 static bool is_safe(const greedy *g, size_t stage, double left) {
   const size_t *begun = g->begun[gt_pipe_span_of(g->problem->stages, 0, stage)];
   for (size_t micro = begun[GT_PASS_W]; micro < begun[GT_PASS_F]; micro++) {
@@ -81,8 +81,8 @@ static bool is_safe(const greedy *g, size_t stage, double left) {
   return true;
 }
 
-/* Room for F of the chunk, so that the oldest micro-batch can always go on: for one in each later
-   chunk, too, or if the span fills the stage, as much as there is. */
+/* True if the stage has memory for F of the chunk such that the oldest micro-batch can always
+   continue: also for one in each later chunk, or all free memory if the span fills the stage. */
 static bool has_room(const greedy *g, size_t stage, size_t chunk) {
   const gt_pipe_problem *problem = g->problem;
   const size_t k = gt_pipe_span_of(problem->stages, chunk, stage);
@@ -131,7 +131,8 @@ static option backward(const greedy *g, const gt_pipe_run *run, size_t stage, gt
   return best;
 }
 
-/* The span whose W is due; of several the last, which frees what the others wait for. */
+/* Returns the span whose W is due; of several the last one, which frees the memory that others wait
+   for. */
 static size_t weight(const greedy *g, size_t stage) {
   size_t span = NONE;
   for (size_t c = 0; c < g->problem->chunks; c++) {
@@ -169,7 +170,7 @@ static void choose(gt_pipe_run *run, size_t stage, gt_ns now) {
     gt_pipe_run_wake(run, stage, next.at);
 }
 
-/* A schedule by rules (one a span), the caller's. */
+/* Returns a schedule by rules (one per span), owned by the caller. */
 static gt_pipe_schedule *greedy_by(const gt_pipe_problem *problem, const rule *rules) {
   const size_t n = problem->stages * problem->chunks;
   greedy g = {.problem = problem,
@@ -197,9 +198,9 @@ static gt_pipe_schedule *greedy_by(const gt_pipe_problem *problem, const rule *r
 typedef struct {
   const gt_pipe_problem *problem;
   size_t n;      /* spans */
-  size_t *depth; /* of each span, by the formula */
+  size_t *depth; /* of each span, from the formula */
   rule *rules;   /* of this variant */
-  rule *kept;    /* of the best, and of the last of equally good ones */
+  rule *kept;    /* of the best schedule, and of the last equally good one */
   gt_pipe_worth worth;
   gt_rng rng;
   bool fills; /* rules may fill stages */
@@ -216,7 +217,7 @@ static rule draw(search *s, size_t span, bool deep) {
   return (rule){gap, bias, deep ? s->problem->micro_batches : depth, fill};
 }
 
-/* A rule in one or two spans, or in all, is drawn anew. */
+/* Draws a new rule for one or two spans, or for all. */
 static void vary(search *s, bool fresh) {
   memcpy(s->rules, s->kept, s->n * sizeof *s->rules);
   if (fresh) {
@@ -246,7 +247,7 @@ static void try_variant(search *s, gt_pipe_best *best, size_t variant) {
   memcpy(s->kept, s->rules, s->n * sizeof *s->rules);
 }
 
-/* A stage cannot hold all micro-batches of a step. */
+/* True if a stage has memory for only some micro-batches of a step. */
 static bool is_limited(const gt_pipe_problem *problem) {
   bool limited = false;
   for (size_t s = 0; s < problem->stages; s++) {

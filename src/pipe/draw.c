@@ -1,4 +1,4 @@
-/* Pictures of a step: a line or a row for each stage. */
+/* Pictures of a step: a line or a row per stage. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ typedef struct {
   size_t size;
 } memory;
 
-/* *m must stay where it is until it is closed. */
+/* Opens a stream to *m, which must not move until it is closed. */
 static void open_memory(memory *m) {
   m->text = NULL;
   m->size = 0;
@@ -29,7 +29,7 @@ static char *close_memory(memory *m) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* What a stage does at a time within a pass. */
+/* Returns the letter of a stage at a time within a pass. */
 static char letter_at(const gt_pipe_schedule *s, const gt_pipe_problem *problem,
                       const gt_pass *pass, double since_s) {
   static const char *const letters[] = {"FBWB", "fbwb"};

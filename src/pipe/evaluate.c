@@ -1,4 +1,4 @@
-/* How long a schedule takes, how much of it is waiting, and the best of several schedules. */
+/* The time and the waits of a schedule, and the best of several schedules. */
 #include "internal.h"
 
 static gt_ns work_of(const gt_pipe_problem *problem, size_t stage) {
@@ -75,7 +75,7 @@ static gt_pipe_worth simulate(const gt_pipe_best *best, const gt_pipe_schedule *
   return (gt_pipe_worth){aim_of(best, &times), times.makespan};
 }
 
-/* By simulation, once for each schedule. */
+/* Simulates each schedule once. */
 static gt_pipe_worth worth_of(gt_pipe_best *best, const gt_pipe_schedule *schedule) {
   const uint64_t mark = gt_pipe_mark(schedule);
   for (size_t i = 0; i < best->noffered; i++)

@@ -1,5 +1,5 @@
-/* Groups of devices in two levels: regions by the times of messages, groups of equal power in
-   them. */
+/* Groups of devices in two levels: regions by times of messages, and in them groups of equal
+   power. */
 #include "geotrain/pipe_groups.h"
 
 #include <float.h>
@@ -10,11 +10,11 @@
 
 /* ---- average linkage ------------------------------------------------------------------------- */
 
-/* UPGMA (Sokal, Michener 1958) by the nearest-neighbour chain (Benzecri 1982; Murtagh 1983): each
-   link of the chain leads to the nearest cluster, distances along it fall, and two that are nearest
-   to each other are merged at once. */
+/* UPGMA (Sokal, Michener 1958) by the nearest-neighbor chain (Benzecri 1982; Murtagh 1983): each
+   link of the chain leads to the nearest cluster, distances along it decrease, and two clusters
+   that are nearest to each other are merged at once. */
 
-/* Two clusters become one.  A cluster is named by its lowest member: a < b. */
+/* A merge of two clusters.  A cluster is named by its lowest member: a < b. */
 typedef struct {
   size_t a, b;
   double height; /* mean distance between their members */
@@ -23,11 +23,11 @@ typedef struct {
 typedef struct {
   double *distance;
   size_t n;
-  size_t *size; /* of the cluster with this lowest member; 0: it is part of another */
+  size_t *size; /* of the cluster with this lowest member; 0: merged into another one */
 } clusters;
 
-/* The cluster nearest to `at`: of equally near ones `before` (n: none), so that the chain ends;
-   otherwise the lowest. */
+/* Returns the cluster nearest to `at`.  Among equally near ones this is `before` (n: none), so that
+   the chain ends, otherwise the lowest. */
 static size_t nearest(const clusters *c, size_t at, size_t before) {
   const double *distance = &c->distance[at * c->n];
   size_t best = before;
@@ -36,15 +36,15 @@ static size_t nearest(const clusters *c, size_t at, size_t before) {
   return best;
 }
 
-/* The mean of x and y with weights nx and ny; never below the lower one, because heights must not
-   fall. */
+/* Returns the mean of x and y with weights nx and ny, at least the lower one, because heights must
+   not decrease. */
 static double mean(double x, size_t nx, double y, size_t ny) {
   double all = (double)(nx + ny);
   if (x == y) return x;
   return x < y ? x + (y - x) * ((double)ny / all) : y + (x - y) * ((double)nx / all);
 }
 
-/* Lance and Williams' update for the average. */
+/* Merges two clusters with Lance and Williams' update for the average. */
 static linked join(clusters *c, size_t x, size_t y) {
   size_t n = c->n, a = x < y ? x : y, b = x < y ? y : x;
   linked made = {a, b, c->distance[a * n + b]};
@@ -58,8 +58,8 @@ static linked join(clusters *c, size_t x, size_t y) {
   return made;
 }
 
-/* Of n points, in O(n^2) time.  distance (n x n, symmetric, of any sign, INFINITY allowed) is
-   overwritten.  Writes n - 1 merges, each after those of its parts, whose heights are not above its
+/* Links n points in O(n^2) time.  Overwrites distance (n x n, symmetric, of any sign, INFINITY
+   allowed).  Writes n - 1 merges, each after those of its parts, whose heights are at most its
    own. */
 static void link_all(double *distance, size_t n, linked *merges) {
   clusters c = {distance, n, GT_NEW_ARRAY(size_t, n)};
@@ -79,19 +79,19 @@ static void link_all(double *distance, size_t n, linked *merges) {
   gt_free(c.size);
 }
 
-/* Writes to label (n) the clusters that finite merges of at most `height` form, numbered from 0 in
-   order of their lowest members; returns their number. */
+/* Writes to label (n) the clusters of finite merges of at most `height`, numbered from 0 in order
+   of their lowest members.  Returns their number. */
 static size_t cut_at(const linked *merges, size_t n, double height, size_t *label) {
   size_t count = 0;
   for (size_t i = 0; i < n; i++) label[i] = i;
   for (size_t i = 0; i + 1 < n; i++)
     if (merges[i].height <= height && merges[i].height < INFINITY) label[merges[i].b] = merges[i].a;
-  /* label[i] is a lower member of the cluster, which has its number already, or i itself */
+  /* label[i] is a lower member of the cluster, which already has its number, or i itself */
   for (size_t i = 0; i < n; i++) label[i] = label[i] == i ? count++ : label[label[i]];
   return count;
 }
 
-/* ---- what a profile says --------------------------------------------------------------------- */
+/* ---- figures of a profile -------------------------------------------------------------------- */
 
 double gt_pipe_transfer_s(gt_pipe_link link, double bytes) {
   if (!(link.large_s < INFINITY)) return INFINITY;
@@ -125,7 +125,7 @@ static gt_status check_pair(const gt_pipe_fleet *fleet, size_t from, size_t to) 
 }
 
 static gt_status check(const gt_pipe_fleet *fleet, double theta_s, double bytes) {
-  if (fleet->n == 0) return GT_FAIL(GT_ERR_JOB, "there is no device; groups need one at least");
+  if (fleet->n == 0) return GT_FAIL(GT_ERR_JOB, "no device; expected at least one");
   if (!(theta_s >= 0)) return GT_FAIL(GT_ERR_JOB, "theta is %g s; expected 0 or more", theta_s);
   if (!(bytes >= 0 && bytes < INFINITY))
     return GT_FAIL(GT_ERR_JOB, "messages have %g bytes; expected 0 or more", bytes);
@@ -156,7 +156,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The middle of the largest gap between finite heights; DBL_MAX if none is large enough. */
+/* Returns the middle of the largest gap between finite heights, or DBL_MAX if no gap is large
+   enough. */
 static double largest_gap(const linked *merges, size_t n) {
   double *height = GT_NEW_ARRAY(double, n), gap = log(GT_PIPE_APART) * (1 - ROUNDING);
   double cut = DBL_MAX;
@@ -185,7 +186,7 @@ static void find_regions(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, doub
 
 /* ---- level 2 --------------------------------------------------------------------------------- */
 
-/* The groups of one region, numbered from out->ngroups on.  room: 2 n. */
+/* Finds the groups of one region, numbered from out->ngroups on. room: 2 n. */
 static void find_groups(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, size_t region,
                         double *distance, linked *merges, size_t *room) {
   size_t *member = room, *label = room + fleet->n, n = 0;
@@ -233,7 +234,7 @@ static gt_pipe_link worse(gt_pipe_link a, gt_pipe_link b) {
   return (gt_pipe_link){fmax(a.small_s, b.small_s), fmax(a.large_s, b.large_s)};
 }
 
-/* The link between a group of one device and the rest of its region. */
+/* Returns the link between a group of one device and the rest of its region. */
 static gt_pipe_link around(const gt_pipe_group *groups, size_t n, const gt_pipe_link *between,
                            size_t g) {
   gt_pipe_link worst = {0, 0};

@@ -1,4 +1,4 @@
-/* A pipeline as it is run: what it must be, and how many buffers its workers need. */
+/* A pipeline in a run: its checks, and the number of buffers of its workers. */
 #include "region.h"
 
 void gt_pipe_layout_close(gt_pipe_layout *layout) {
@@ -10,13 +10,13 @@ void gt_pipe_layout_close(gt_pipe_layout *layout) {
   *layout = (gt_pipe_layout){0};
 }
 
-/* ---- what it must be ------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static gt_status check_place(const gt_pipe_layout *l, size_t s) {
   const gt_pipe_place *place = &l->places[s];
   if (place->region >= l->nregions)
-    return GT_FAIL(GT_ERR_JOB, "stage %zu is in region %zu; there are %zu", s, place->region,
-                   l->nregions);
+    return GT_FAIL(GT_ERR_JOB, "stage %zu is in region %zu; expected a number below %zu", s,
+                   place->region, l->nregions);
   if (place->workers < 1 || l->micro_samples % place->workers)
     return GT_FAIL(GT_ERR_JOB,
                    "stage %zu has %zu workers for %zu samples of a micro-batch; expected a number "
@@ -65,7 +65,7 @@ size_t gt_pipe_stage_at(const gt_pipe_layout *l, size_t region, size_t worker) {
   gt_bug("worker %zu of region %zu has no stage", worker, region);
 }
 
-/* ---- what a worker holds --------------------------------------------------------------------- */
+/* ---- micro-batches of a worker --------------------------------------------------------------- */
 
 size_t gt_pipe_slots(const gt_pipe_schedule *schedule, size_t stage) {
   const gt_pipe_list *list = &schedule->lists[stage];
@@ -104,27 +104,26 @@ bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, si
   return true;
 }
 
-/* Buffers of one chunk and direction; first is 0.  ahead: of what is exchanged with the next span.
+/* Returns the buffers of one chunk and direction; first is 0.  ahead: for the next span.
 
-   How many are enough.  Let a worker r of span k and a worker r' of span k + 1 have samples in
-   common; a stage's workers run the same list.  Say that a micro-batch is outstanding at r from the
-   begin of its F of span k to the end of its B; a list never has more than n =
-   gt_pipe_outstanding(k) at a time.
-   - B at r needs the gradients of all such r', which come after their F.  So an output of r has
-     been read (in its region) or has left and arrived (in another) before it ceases to be
-     outstanding: r uses no more than n out buffers.
-   - What r' holds of outputs that its F has not read: of the workers r, the furthest has begun F of
-     all of them and can have ended B of none: no more than n landing buffers.
-   - A gradient that r' has begun to make and that an r has not read is outstanding there; of the
-     workers r, the last one has all of them: no more than n out buffers at r', and n landing
-     buffers at r.
-   A step does not add to the one before: r ends a step when it has ended all B, so all r' have
-   ended all F of it and have free landing buffers for what r sends next; and r' begins B of a step
-   only after all r have begun that step, and so have read all gradients of the one before.
-   In an evaluation r keeps an output until all r' have read it (other regions say so by an empty
-   packet), and a worker has ended when all of its outputs have been read.  r begins micro-batches
-   in order, and at most n that have not been read by all: so what lands at r' lies within n
-   micro-batches from the first that r' has not read. */
+   Proof that they suffice.  Let a worker r of span k and a worker r' of span k + 1 share samples;
+   the workers of a stage run the same list.  A micro-batch is outstanding at r from the start of
+   its F of span k to the end of its B; a list has at most n = gt_pipe_outstanding(k) at a time.
+   - B at r requires the gradients of all such r', which follow their F.  Hence an output of r has
+     been read (in its region) or has left and arrived (in another) while it is outstanding: r uses
+     at most n out buffers.
+   - Outputs that F of r' has not read: of the workers r, the most advanced has started F of all of
+     them and can have ended B of none: at most n landing buffers.
+   - A gradient that r' has started to compute and that some r has not read is outstanding there; of
+     the workers r, the last one has all of them: at most n out buffers at r', and n landing buffers
+     at r.
+   Steps do not add up: r ends a step when it has ended all B, so that all r' have ended all F of it
+   and have free landing buffers for the next outputs of r; and r' starts B of a step only after all
+   r have started that step, and have therefore read all gradients of the step before.
+   In an evaluation r keeps an output until all r' have read it (other regions confirm by an empty
+   packet), and a worker has ended when all its outputs have been read.  r starts micro-batches in
+   order, at most n that have unread outputs: packets for r' are within n micro-batches from the
+   first one that r' has not read. */
 static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, size_t chunk,
                                   bool ahead, bool landing) {
   const bool gradient = ahead == landing;
@@ -140,7 +139,7 @@ static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, si
                                     gt_pipe_sample_bytes(layout, lower, gradient)};
 }
 
-/* The q-th of a worker's kinds of buffers: outputs lie before gradients, and lower chunks before
+/* Returns the q-th kind of a worker's buffers: outputs precede gradients, lower chunks precede
    higher ones. */
 static gt_pipe_buffers buffers_nth(const gt_pipe_layout *layout, size_t stage, size_t q,
                                    bool landing) {

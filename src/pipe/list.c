@@ -1,4 +1,4 @@
-/* The list of kinds, and the making of a schedule. */
+/* The list of kinds, and the choice of a schedule. */
 #include "internal.h"
 
 #define DECLARE(constant, name, table) extern const gt_pipe_ops table;
@@ -23,7 +23,7 @@ static bool is_for(const gt_pipe_ops *ops, const gt_pipe_problem *problem) {
   return ops->chunks == 0 || ops->chunks == problem->chunks;
 }
 
-/* The best of the kinds that need no search, if they fit, and of those that search. */
+/* Returns the best schedule of the kinds without search that fit, and of the kinds that search. */
 static gt_pipe_schedule *found(const gt_pipe_ops *ops, const gt_pipe_problem *problem,
                                const gt_pipe_search *search) {
   gt_pipe_best best = {.problem = problem};
@@ -47,7 +47,7 @@ gt_status gt_pipe_make(gt_pipe_schedule **out, gt_pipe_kind kind, const gt_pipe_
   *out = NULL;
   GT_TRY(gt_pipe_check_problem(problem));
   if (!is_for(ops, problem))
-    return GT_FAIL(GT_ERR_JOB, "schedule %s is for %zu spans a stage; this pipeline has %zu",
+    return GT_FAIL(GT_ERR_JOB, "schedule %s is for %zu spans per stage; this pipeline has %zu",
                    ops->name, ops->chunks, problem->chunks);
   gt_pipe_schedule *s = ops->order ? ordered(ops, problem) : found(ops, problem, search);
   if (!s) gt_bug("schedule %s found nothing", ops->name);

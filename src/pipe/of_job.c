@@ -1,7 +1,6 @@
-/* From a job and its model to a pipeline that can be run, planned and predicted.  Where the number
-   of its micro-batches follows the network, also the other numbers that a run may change to: those
-   that divide the batch and of which each worker gets samples, from a quarter to four times the
-   job's, whose memory fits. */
+/* From a job and its model to a pipeline for runs, plans and predictions.  If the number of
+   micro-batches adapts, also the other numbers that a run may use: those that divide the batch into
+   at least a sample per worker, from a quarter to four times the job's, whose memory fits. */
 #include "of_job.h"
 
 #include <math.h>
@@ -9,10 +8,10 @@
 #include <string.h>
 
 #define BYTES_TEXT ((size_t)32)
-/* Numbers of micro-batches to which a run may change: so many times fewer and more. */
+/* Other numbers of micro-batches: at most this many times fewer or more. */
 #define FEWER ((size_t)4)
 #define MORE  ((size_t)4)
-/* An order of each is needed at the start only to have one; a run searches its own. */
+/* At the start each number requires some order; a run searches its own. */
 #define VARIANTS ((size_t)1)
 
 static const char *bytes_text(char text[BYTES_TEXT], double bytes) {
@@ -22,16 +21,16 @@ static const char *bytes_text(char text[BYTES_TEXT], double bytes) {
   return text;
 }
 
-/* ---- what a worker holds --------------------------------------------------------------------- */
+/* ---- memory of a worker ---------------------------------------------------------------------- */
 
-/* The spans whose tensors a worker has, and which of them it runs. */
+/* The spans whose tensors a worker has, and a flag for those that it runs. */
 typedef struct {
   gt_span *spans;
   bool *runs;
   size_t n;
 } held;
 
-/* In the model's order. */
+/* Adds a span in the model's order. */
 static void add_span(held *h, gt_span span, bool runs) {
   size_t at = h->n++;
   for (; at > 0 && h->spans[at - 1].first > span.first; at--) {
@@ -48,7 +47,8 @@ static bool has_operation(const held *h, size_t op) {
   return false;
 }
 
-/* Also operations of other stages whose weights this one uses: of a tied head, the embedding. */
+/* Finds the spans, including operations of other stages whose weights this one uses: for a tied
+   head the embedding. */
 static void find_held(const gt_pipe_job *p, size_t stage, held *h) {
   const gt_pipe_layout *l = &p->layout;
   const size_t n = gt_graph_operations(p->graph);
@@ -98,13 +98,13 @@ static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t s
   return status;
 }
 
-/* ---- what fits ------------------------------------------------------------------------------- */
+/* ---- the memory limit ------------------------------------------------------------------------ */
 
-/* The micro-batches that fit; as many as there are at most. */
+/* Finds the number of micro-batches that fit, at most that of the step. */
 static gt_status find_most(gt_pipe_job *p, size_t stage) {
   const gt_pipe_layout *l = &p->layout;
   const gt_pipe_holds *h = &p->holds[stage];
-  /* of the two ways to compute gradients the smaller one: what a schedule needs is checked later */
+  /* the smaller of the two ways to compute gradients; the schedule's memory is checked later */
   const size_t shared = h->fused_shared < h->shared ? h->fused_shared : h->shared,
                each = h->fused_slot < h->slot ? h->fused_slot : h->slot;
   const double memory = p->job->pipeline.memory_bytes, fixed = (double)(h->arrays + shared),
@@ -136,7 +136,7 @@ static gt_status find_memory(gt_pipe_job *p, const gt_graph_spec *model) {
 
 /* ---- all that a worker needs, with a given schedule ------------------------------------------ */
 
-/* No pass of the stage computes the two gradients apart. */
+/* True if no pass of the stage computes the two gradients separately. */
 static bool is_fused(const gt_pipe_schedule *schedule, size_t stage) {
   const gt_pipe_list *list = &schedule->lists[stage];
   for (size_t i = 0; i < list->n; i++)
@@ -144,7 +144,7 @@ static bool is_fused(const gt_pipe_schedule *schedule, size_t stage) {
   return true;
 }
 
-/* An operation of the stage reads samples, or it ends with the loss. */
+/* True if an operation of the stage reads samples, or the stage ends with the loss. */
 static bool reads(const gt_pipe_job *p, size_t stage) {
   for (size_t c = 0; c < p->layout.chunks; c++) {
     const size_t span = gt_pipe_span_of(p->layout.stages, c, stage);
@@ -155,13 +155,13 @@ static bool reads(const gt_pipe_job *p, size_t stage) {
   return false;
 }
 
-/* Of this shape alone. */
+/* Returns the memory of this shape only. */
 static gt_pipe_need own_need(const gt_pipe_job *pipe, const gt_pipe_schedule *schedule,
                              size_t stage) {
   const gt_pipe_holds *h = &pipe->holds[stage];
   gt_pipe_layout with = pipe->layout;
   with.schedule = (gt_pipe_schedule *)(uintptr_t)schedule;
-  /* another schedule may take the place of this one, within the slots */
+  /* another schedule that fits into the slots may replace this one */
   const bool adapts = with.adapts && with.slots, fused = !adapts && is_fused(schedule, stage);
   with.adapts = adapts;
   gt_pipe_need n = {
@@ -179,7 +179,7 @@ static size_t more(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* Shapes use the same memory, one after the other. */
+/* Takes the maximum: shapes use the same memory, one after the other. */
 static void widen(gt_pipe_need *n, const gt_pipe_need *other) {
   if (other->scratch + other->slots * other->slot > n->scratch + n->slots * n->slot) {
     n->scratch = other->scratch;
@@ -201,7 +201,7 @@ gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *s
   return n;
 }
 
-/* Whether a worker needs more than pipeline.memory: the first such stage, and its need. */
+/* True if a worker uses more than pipeline.memory; returns the first such stage and its memory. */
 static bool exceeds(const gt_pipe_job *p, const gt_pipe_schedule *schedule, size_t *stage,
                     gt_pipe_need *need) {
   for (*stage = 0; p->slots_most && *stage < p->layout.stages; ++*stage) {
@@ -219,11 +219,10 @@ static gt_status check_memory(const gt_pipe_job *p, const gt_pipe_schedule *sche
   if (!exceeds(p, schedule, &stage, &need)) return GT_OK;
   return GT_FAIL(
       GT_ERR_JOB,
-      "%s: pipeline.memory is %.4g MiB, and a worker of stage %zu needs %.4g MiB with "
-      "schedule %s: %.4g for parameters, gradients and buffers, %.4g for %zu "
-      "micro-batches in flight, %.4g for what goes to other stages and comes from them, "
-      "%.4g for scratch and samples; more stages, more micro-batches or another schedule "
-      "need less",
+      "%s: pipeline.memory is %.4g MiB, and a worker of stage %zu needs %.4g MiB with schedule %s: "
+      "%.4g for parameters, gradients and buffers, %.4g for %zu micro-batches in flight, %.4g for "
+      "messages to and from other stages, %.4g for scratch and samples; more stages, more "
+      "micro-batches or another schedule need less",
       p->job->name, p->job->pipeline.memory_bytes / mib, stage, (double)need.all / mib,
       gt_pipe_names[kind], (double)need.arrays / mib, (double)(need.slots * need.slot) / mib,
       need.slots, (double)need.areas / mib, (double)(need.scratch + need.samples) / mib);
@@ -231,7 +230,7 @@ static gt_status check_memory(const gt_pipe_job *p, const gt_pipe_schedule *sche
 
 /* ---- counts and places ----------------------------------------------------------------------- */
 
-/* Workers of a region are numbered in the order of its stages. */
+/* Sets the places; workers of a region are numbered in the order of its stages. */
 static void find_places(gt_pipe_job *p) {
   const gt_job *job = p->job;
   gt_pipe_layout *l = &p->layout;
@@ -258,7 +257,8 @@ static void find_outputs(gt_pipe_job *p) {
     p->layout.output_bytes[k] = gt_graph_operation(p->graph, p->spans[k].end - 1).output_bytes;
 }
 
-/* Labels travel if the loss is in another region than the data.  Those of a text are its ids. */
+/* Decides if labels are sent: the loss is in another region than the data.  Labels of a text are
+   its ids. */
 static void find_labels(gt_pipe_job *p) {
   const bool text = gt_graph_of_text(p->graph);
   const size_t ids = text ? gt_graph_predictions(p->graph) + 1 : 1,
@@ -267,7 +267,7 @@ static void find_labels(gt_pipe_job *p) {
     p->layout.label_bytes = ids * sizeof(int32_t);
 }
 
-/* Tensors lie in the order of the operations that own them. */
+/* Finds the owners; tensors are in the order of the operations that own them. */
 static void find_owners(gt_pipe_job *p) {
   const gt_arrays *a = gt_graph_arrays(p->graph);
   size_t end = 0, t = 0;
@@ -282,7 +282,7 @@ static void find_owners(gt_pipe_job *p) {
 
 /* ---- the schedule ---------------------------------------------------------------------------- */
 
-/* A region for which compute has no time of a step. */
+/* Returns a region without a time of a step in compute, or NULL. */
 static const char *untimed(const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++) {
     const gt_job_compute c = gt_job_compute_of(job, r);
@@ -308,8 +308,8 @@ static gt_status check_kind(const gt_pipe_job *p, gt_pipe_kind kind) {
       adapts ? "no pipeline.adapt" : "a schedule such as 1f1b");
 }
 
-/* Of the fixed kinds that fit, the one with the least period takes the place of *out, which does
-   not fit; where none does, *out stays. */
+/* Replaces *out, which does not fit, by the fixed kind with the least period that fits; if none
+   does, keeps *out. */
 static gt_status best_fixed(gt_pipe_schedule **out, const gt_pipe_job *pipe) {
   gt_pipe_problem problem = pipe->problem;
   gt_ns least = GT_NEVER;
@@ -337,8 +337,8 @@ static gt_status best_fixed(gt_pipe_schedule **out, const gt_pipe_job *pipe) {
   return status;
 }
 
-/* What goes to other stages and comes from them depends on the schedule: where it does not fit, the
-   search begins again with fewer micro-batches in flight. */
+/* Searches within memory.  Messages to and from other stages depend on the schedule: if it does not
+   fit, searches again with fewer micro-batches in flight. */
 static gt_status search_within(gt_pipe_schedule **out, const gt_pipe_job *pipe,
                                const gt_pipe_search *search) {
   const size_t stages = pipe->layout.stages;
@@ -372,7 +372,7 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
   gt_pipe_problem problem = pipe->problem;
   *out = NULL;
   GT_TRY(check_kind(pipe, kind));
-  /* Memory is compared below, where the keys are known. */
+  /* memory is compared below, where the keys are known */
   problem.memory = NULL;
   if (kind == GT_PIPE_AUTO)
     GT_TRY(search_within(out, pipe, &search));
@@ -385,7 +385,7 @@ gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, 
   return status;
 }
 
-/* One slot less of each stage that has more than its schedule needs; false: none has. */
+/* Removes one slot of each stage that has more than its schedule uses; false: none has. */
 static bool fewer_slots(gt_pipe_job *p) {
   gt_pipe_layout *l = &p->layout;
   bool fewer = false;
@@ -397,8 +397,8 @@ static bool fewer_slots(gt_pipe_job *p) {
   return fewer;
 }
 
-/* If the schedule may change in the run, a worker has as many slots as fit, and no fewer than this
-   schedule needs. */
+/* Sets the slots.  If the schedule may change in the run, a worker has as many as fit, at least
+   those of this schedule. */
 static gt_status find_slots(gt_pipe_job *p) {
   gt_pipe_layout *l = &p->layout;
   gt_pipe_need need;
@@ -444,7 +444,7 @@ static gt_status find_all(gt_pipe_job *p, const gt_graph_spec *model) {
   return find_schedule(p);
 }
 
-/* In one shape.  begin: job, replica, variants and layout.micro_batches are set. */
+/* Opens one shape.  Requires job, replica, variants and layout.micro_batches in `begin`. */
 static gt_status open_shape(gt_pipe_job **out, const gt_pipe_job *begin,
                             const gt_graph_spec *model) {
   gt_pipe_job *p = GT_NEW(gt_pipe_job);
@@ -481,7 +481,7 @@ static bool divides(const gt_job *job, size_t micro_batches) {
   return true;
 }
 
-/* Statistics of a micro-batch depend on its size. */
+/* Rejects statistics of micro-batches, which depend on the size of these. */
 static gt_status check_statistics(const gt_pipe_job *p) {
   for (size_t i = 0; i < gt_graph_operations(p->graph); i++) {
     const gt_operation op = gt_graph_operation(p->graph, i);
@@ -494,7 +494,7 @@ static gt_status check_statistics(const gt_pipe_job *p) {
   return GT_OK;
 }
 
-/* One that does not fit beside the others is left out. */
+/* Adds a shape, unless it does not fit in addition to the others. */
 static void add_shape(gt_pipe_job *p, const gt_graph_spec *model, size_t micro_batches) {
   const gt_pipe_job begin = {.job = p->job,
                              .replica = p->replica,
@@ -547,7 +547,7 @@ const gt_pipe_job *gt_pipe_job_shape(const gt_pipe_job *pipe, size_t shape) {
   return shape == 0 ? pipe : pipe->others[shape - 1];
 }
 
-/* The least number of micro-batches that is more than this; 0: there is none. */
+/* Returns the next larger number of micro-batches, or 0. */
 static size_t next_of(const gt_pipe_job *pipe, size_t micro_batches) {
   size_t next = 0;
   for (size_t i = 0; i <= pipe->nothers; i++) {

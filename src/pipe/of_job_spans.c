@@ -1,6 +1,6 @@
-/* The operations of a job's spans: by the names at which its stages end, or cut evenly; whether
-   their stages can run them; how long their passes take, and the problem that their schedule
-   solves; the bytes between regions. */
+/* The operations of a job's spans: from the names at which its stages end, or cut evenly; checks
+   that stages can run them; times of their passes and the problem of their schedule; bytes between
+   regions. */
 #include "of_job.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum { F, B, W, KINDS };
 
 /* ---- by names -------------------------------------------------------------------------------- */
 
-/* The name at which the span ends, and its key; NULL: it has none. */
+/* Returns the name of the span's last operation, and its key; NULL: no name. */
 static const char *name_of(const gt_pipe_job *p, size_t span, char key[KEY_SIZE]) {
   const size_t s = gt_pipe_stage_of(p->layout.stages, span), chunk = span / p->layout.stages;
   const gt_job_stage *stage = &p->job->pipeline.stages[s];
@@ -36,15 +36,15 @@ static gt_status unknown_name(const gt_pipe_job *p, const char *key, const char 
   for (size_t i = 0; i < n; i++) names[i] = gt_graph_operation(p->graph, i).name;
   const char *near = gt_nearest(name, names, n);
   const gt_status status = GT_FAIL(GT_ERR_JOB,
-                                   "%s: %s is \"%s\", and no operation of model %s has this name "
-                                   "or one that begins with it and a dot; expected one such as %s",
+                                   "%s: %s is \"%s\", which is not an operation of model %s or a "
+                                   "group of operations; expected a name such as %s",
                                    p->job->name, key, name, gt_model_names[p->job->model.name],
                                    near ? near : names[n / 2]);
   gt_free(names);
   return status;
 }
 
-/* The nearest operations before and behind one, at which a span can end. */
+/* Reports the nearest operations before and after this one at which a span can end. */
 static gt_status wrong_cut(const gt_pipe_job *p, const char *key, const char *name, size_t at) {
   const size_t n = gt_graph_operations(p->graph);
   size_t before = at, behind = at + 1;
@@ -52,8 +52,8 @@ static gt_status wrong_cut(const gt_pipe_job *p, const char *key, const char *na
   while (behind < n && !gt_graph_operation(p->graph, behind).ends) behind++;
   const bool both = before > 0 && behind + 1 < n;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s is %s, and the model cannot be cut behind its operation %s; the nearest "
-                 "operation%s behind which it can be cut: %s%s%s",
+                 "%s: %s is %s, and the model cannot be cut after its operation %s; the nearest "
+                 "operation%s after which it can be cut: %s%s%s",
                  p->job->name, key, name, gt_graph_operation(p->graph, at).name, both ? "s" : "",
                  before > 0       ? gt_graph_operation(p->graph, before - 1).name
                  : behind + 1 < n ? gt_graph_operation(p->graph, behind).name
@@ -61,7 +61,7 @@ static gt_status wrong_cut(const gt_pipe_job *p, const char *key, const char *na
                  both ? ", " : "", both ? gt_graph_operation(p->graph, behind).name : "");
 }
 
-/* The end of a span that has a name. */
+/* Finds the end of a span with a name. */
 static gt_status find_end(const gt_pipe_job *p, const char *key, const char *name, size_t *end) {
   size_t at = gt_graph_operations(p->graph);
   while (at > 0 && !is_named(gt_graph_operation(p->graph, at - 1).name, name)) at--;
@@ -79,11 +79,10 @@ static gt_status span_by_name(const gt_pipe_job *p, size_t span, size_t first, s
   *end = n;
   if (name) GT_TRY(find_end(p, key, name, end));
   if (last && *end != n)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: %s is %s, and the model continues behind it; its last part ends with %s, or "
-        "has no name",
-        p->job->name, key, name, gt_graph_operation(p->graph, n - 1).name);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: %s is %s, and the model continues after it; its last part ends with %s, or "
+                   "has no name",
+                   p->job->name, key, name, gt_graph_operation(p->graph, n - 1).name);
   if (*end > first) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "%s: %s is %s, and the part of the model before ends with %s; expected one that "
@@ -103,28 +102,28 @@ static gt_status cut_by_names(gt_pipe_job *p) {
 
 /* ---- evenly ---------------------------------------------------------------------------------- */
 
-/* Cuts 0 to n: cut 0 is before the model; sums are of the multiply-adds before each cut. */
+/* Cuts 0 to n, where cut 0 is before the model. sums are of the multiply-adds before each cut. */
 typedef struct {
   const gt_pipe_job *p;
-  size_t *at; /* the operation behind the cut */
+  size_t *at; /* the operation after the cut */
   double *sums;
   size_t n;
-  double *best; /* (spans + 1, n + 1): of the first spans, up to a cut */
-  size_t *from; /* the cut before the last of them */
+  double *best; /* (spans + 1, n + 1): value of the first spans up to a cut */
+  size_t *from; /* the cut before the last of these spans */
 } cutter;
 
 static double cost_of(const cutter *c, size_t span, size_t from, size_t to) {
   return (c->sums[to] - c->sums[from]) / (double)gt_pipe_job_place(c->p, span)->workers;
 }
 
-/* What the spans are worth with one more: the largest cost; or, with a limit for each of them, the
-   sum of squares. */
+/* Returns the value of spans with one more: the largest cost, or with a limit per span the sum of
+   squares. */
 static double join(double before, double cost, double limit) {
   if (limit == INFINITY) return fmax(before, cost);
   return cost > limit ? INFINITY : before + cost * cost;
 }
 
-/* The least that all spans up to the last cut are worth. */
+/* Returns the minimum value of all spans up to the last cut. */
 static double search(cutter *c, double limit) {
   const size_t width = c->n + 1, spans = gt_pipe_job_nspans(c->p);
   for (size_t j = 0; j < width; j++) c->best[j] = j == 0 ? 0 : INFINITY;
@@ -165,7 +164,7 @@ static void close_cutter(cutter *c) {
   gt_free(c->from);
 }
 
-/* The least largest cost, and of these cuts the most even one. */
+/* Minimises the largest cost, and among these cuts chooses the most even one. */
 static gt_status cut_evenly(gt_pipe_job *p) {
   cutter c;
   open_cutter(&c, p);
@@ -187,7 +186,7 @@ static gt_status cut_evenly(gt_pipe_job *p) {
   return status;
 }
 
-/* ---- what a stage can run -------------------------------------------------------------------- */
+/* ---- checks of stages ------------------------------------------------------------------------ */
 
 static size_t span_with(const gt_pipe_job *p, size_t op) {
   size_t k = 0;
@@ -270,7 +269,7 @@ static void find_times(gt_pipe_job *p) {
   if (!p->timed) memset(p->sample_s, 0, KINDS * n * sizeof *p->sample_s);
 }
 
-/* Seconds of a pass, which is not BW: a part that is always the same, and that of the samples. */
+/* Returns the seconds of a pass other than BW: a constant part, and that of the samples. */
 static double pass_s(const gt_pipe_job *p, size_t span, size_t kind, size_t samples,
                      size_t worker) {
   const gt_pipe_place *at = gt_pipe_job_place(p, span);
@@ -288,7 +287,7 @@ gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, 
          gt_from_seconds(pass_s(pipe, span, W, samples, worker));
 }
 
-/* Seconds of a pass of a micro-batch on the slowest worker of the span's stage. */
+/* Returns the seconds of a pass of a micro-batch on the slowest worker of the span's stage. */
 static double slowest_s(const gt_pipe_job *p, size_t span, size_t kind) {
   const size_t workers = gt_pipe_job_place(p, span)->workers;
   double most = 0;
@@ -328,8 +327,8 @@ static double update_s(const gt_pipe_job *p, size_t stage) {
 
 /* ---- steps over regions ---------------------------------------------------------------------- */
 
-/* What a region tells of its gradient: that it is there, and with train.clip before it the squares
-   of its tensors. */
+/* Returns the bytes of a region's announcement that its gradient is complete; with train.clip it
+   includes the squares of its tensors. */
 static size_t told_bytes(const gt_pipe_job *p, size_t region) {
   size_t tensors = 0;
   for (size_t i = 0; i < p->nowners; i++) tensors += p->owners[i] == region;
@@ -338,7 +337,7 @@ static size_t told_bytes(const gt_pipe_job *p, size_t region) {
   return messages * GT_FRAME_HEADER_BYTES + tensors * sizeof(double);
 }
 
-/* Over a link where nothing else is under way. */
+/* Sets agree_s, over idle links. */
 static void find_agreement(gt_pipe_job *p) {
   const size_t n = p->layout.nregions;
   p->agree_s = GT_NEW_ARRAY(double, n *n);
@@ -417,8 +416,8 @@ static size_t wire_bytes(size_t payload) {
   return gt_message_wire_bytes(&head, payload);
 }
 
-/* A micro-batch from the workers of one stage to those of another, each sending to each that has
-   samples in common. */
+/* Returns the bytes of a micro-batch from the workers of one stage to those of another, where each
+   sends to each that shares samples. */
 static size_t crossing(const gt_pipe_job *p, const gt_pipe_place *from, const gt_pipe_place *to,
                        size_t sample_bytes) {
   const size_t n = p->layout.micro_samples, one = n / from->workers, other = n / to->workers;

@@ -1,4 +1,4 @@
-/* A region as a state machine: events in, orders and packets out. */
+/* A region as a state machine: events are its input, orders and packets its output. */
 #include "region.h"
 
 #include <stdio.h>
@@ -11,20 +11,21 @@ static size_t chunk_of(const gt_pipe_region *region, const gt_pass *pass) {
   return pass->span / region->layout->stages;
 }
 
-/* The side of a pass's input or output; NULL: there is none. */
+/* Returns the side of a pass's input or output; NULL: none. */
 static gt_pipe_side *side_of(const gt_pipe_region *region, gt_pipe_side *sides,
                              const gt_pass *pass) {
   const size_t q = (pass->kind != GT_PASS_F) * region->layout->chunks + chunk_of(region, pass);
   return pass->kind != GT_PASS_W && sides[q].there ? &sides[q] : NULL;
 }
 
-/* One more has read the output. */
+/* Counts one read of the output. */
 static void read_once(gt_pipe_held *held) {
   held->waits--;
   gt_pipe_held_settle(held);
 }
 
-/* A part of the input is there, in the peer's out buffer, or landed (buffer 0).  q: of the side. */
+/* Takes a part of the input from the peer's out buffer, or landed (buffer 0). q: index of the
+   side. */
 static void take_part(gt_pipe_region *region, gt_pipe_worker *w, size_t q, gt_pipe_held *held,
                       size_t peer, size_t buffer) {
   const gt_pipe_layout *l = region->layout;
@@ -35,7 +36,7 @@ static void take_part(gt_pipe_region *region, gt_pipe_worker *w, size_t q, gt_pi
   gt_pipe_arrived(&w->progress, &message);
 }
 
-/* The input of a micro-batch, new if nothing of it is there; NULL: there is no room. */
+/* Returns the record of a micro-batch's input, new for its first part; NULL: no free record. */
 static gt_pipe_held *input_of(gt_pipe_side *side, int64_t step, uint32_t micro, bool forward_only) {
   gt_pipe_held *held = gt_pipe_held_of(side, step, micro);
   if (held) return held;
@@ -60,7 +61,8 @@ static void hand_over(gt_pipe_region *region, const gt_pipe_worker *w, const gt_
   take_part(region, reader, q, held, w->replica - in->replica, buffer);
 }
 
-/* To a worker of another region; without a buffer, that its output has been read. */
+/* Sends the output to a worker of another region; without a buffer, the confirmation that its
+   output has been read. */
 static void send(gt_pipe_region *region, const gt_pipe_worker *w, const gt_pipe_side *side,
                  const gt_pipe_peer *to, size_t buffer) {
   const gt_pipe_layout *l = region->layout;
@@ -83,7 +85,7 @@ static void send(gt_pipe_region *region, const gt_pipe_worker *w, const gt_pipe_
   region->host.send(region->host.ctx, l->places[side->stage].region, &packet);
 }
 
-/* The pass has read its input. */
+/* Ends the input, which the pass has read. */
 static void end_input(gt_pipe_region *region, gt_pipe_worker *w, const gt_pipe_side *side) {
   gt_pipe_held *input = w->input;
   for (size_t j = 0; j < side->npeers; j++) {
@@ -96,7 +98,7 @@ static void end_input(gt_pipe_region *region, gt_pipe_worker *w, const gt_pipe_s
   input->used = false;
 }
 
-/* The pass has written its output. */
+/* Ends the output, which the pass has written. */
 static void end_output(gt_pipe_region *region, gt_pipe_worker *w, const gt_pipe_side *side) {
   gt_pipe_held *output = w->output;
   const size_t buffer = gt_pipe_held_buffer(side, output);
@@ -109,7 +111,6 @@ static void end_output(gt_pipe_region *region, gt_pipe_worker *w, const gt_pipe_
       hand_over(region, w, side, &side->peers[j], buffer);
 }
 
-/* The worker's pass has read its input and written its output. */
 static void end_flow(gt_pipe_region *region, gt_pipe_worker *w) {
   if (w->output) end_output(region, w, side_of(region, w->out, &w->pass));
   if (w->input) end_input(region, w, side_of(region, w->in, &w->pass));
@@ -117,9 +118,9 @@ static void end_flow(gt_pipe_region *region, gt_pipe_worker *w) {
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-/* In an evaluation: of the passes whose input is there, that of the latest chunk, whose output may
-   go.  What it waits for is not held up by earlier chunks, so there is always a pass that can run
-   somewhere. */
+/* Finds the next pass of an evaluation: of the passes with complete input and a free buffer for the
+   output, that of the latest chunk.  Its input does not depend on earlier chunks of the worker, so
+   that some worker can always run a pass. */
 static bool next_forward(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pass) {
   const gt_pipe_layout *l = region->layout;
   for (size_t c = l->chunks; c-- > 0;) {
@@ -132,7 +133,8 @@ static bool next_forward(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pas
   return false;
 }
 
-/* A training step's: the next of the list, as soon as its input is there and its output may go. */
+/* Finds the next pass of a training step: the next one of the list, when its input is complete and
+   a buffer for its output is free. */
 static bool next_of_list(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pass) {
   const gt_pass *next = gt_pipe_next(&w->progress);
   if (!next) return false;
@@ -144,7 +146,8 @@ static bool next_of_list(gt_pipe_region *region, gt_pipe_worker *w, gt_pass *pas
   return !stalled;
 }
 
-/* Where the slot of a span and micro-batch stands.  In an evaluation there is one at a time. */
+/* Returns the place of the slot of a span and micro-batch; an evaluation uses one slot at a
+   time. */
 static size_t *slot_of(const gt_pipe_region *region, gt_pipe_worker *w, const gt_pass *pass) {
   const size_t micro = w->forward_micro_batches > 0 ? 0 : pass->micro;
   return &w->slot_of[chunk_of(region, pass) * region->layout->micro_batches + micro];
@@ -159,7 +162,7 @@ static size_t take_slot(const gt_pipe_region *region, gt_pipe_worker *w) {
   gt_bug("pipe: stage %zu has no free slot", w->stage);
 }
 
-/* Parts of the input, in order of samples; returns how many. */
+/* Lists the parts of the input in order of samples; returns their number. */
 static size_t list_pieces(const gt_pipe_region *region, const gt_pipe_worker *w,
                           const gt_pipe_side *side) {
   gt_pipe_input *pieces = region->pieces;
@@ -234,7 +237,7 @@ static void end_pass(gt_pipe_region *region, gt_pipe_worker *w) {
   *slot_of(region, w, pass) = GT_PIPE_NONE;
 }
 
-/* An output of an evaluation is held until it has been read. */
+/* True if all outputs of an evaluation have been read; each is kept until then. */
 static bool all_read(const gt_pipe_region *region, const gt_pipe_worker *w) {
   for (size_t c = 0; w->forward_micro_batches > 0 && c < region->layout->chunks; c++)
     for (size_t i = 0; i < w->out[c].count; i++)
@@ -242,7 +245,7 @@ static bool all_read(const gt_pipe_region *region, const gt_pipe_worker *w) {
   return true;
 }
 
-/* Every idle worker begins what it can, in the order of the workers. */
+/* Starts the next pass of every idle worker, in the order of the workers. */
 static void go_on(gt_pipe_region *region) {
   for (size_t i = 0; i < region->nworkers; i++) {
     gt_pipe_worker *w = &region->workers[i];
@@ -267,7 +270,7 @@ static gt_status find_worker(const gt_pipe_region *region, size_t worker) {
                  region->self);
 }
 
-/* What has come of this step already must be of its kind. */
+/* Checks that packets that have arrived for this step are of its kind. */
 static gt_status check_early(const gt_pipe_region *region, size_t worker, int64_t step,
                              size_t forward_micro_batches) {
   const gt_pipe_side *side = &region->workers[worker].in[0];
@@ -301,7 +304,7 @@ gt_status gt_pipe_region_step(gt_pipe_region *region, size_t worker, int64_t ste
                    (long long)w->step);
   if (forward_micro_batches > region->forward_micro_batches)
     return GT_FAIL(GT_ERR_FAULT,
-                   "step %lld is an evaluation of %zu micro-batches; %zu are the most",
+                   "step %lld is an evaluation of %zu micro-batches; expected at most %zu",
                    (long long)step, forward_micro_batches, region->forward_micro_batches);
   GT_TRY(check_early(region, worker, step, forward_micro_batches));
   w->step = step;
@@ -320,8 +323,8 @@ gt_status gt_pipe_region_done(gt_pipe_region *region, size_t worker) {
   GT_TRY(find_worker(region, worker));
   gt_pipe_worker *w = &region->workers[worker];
   if (!w->busy)
-    return GT_FAIL(GT_ERR_FAULT, "worker %zu of region %zu has ended a pass, and it runs none",
-                   worker, region->self);
+    return GT_FAIL(GT_ERR_FAULT, "worker %zu of region %zu has ended a pass, but runs none", worker,
+                   region->self);
   end_pass(region, w);
   go_on(region);
   return GT_OK;
@@ -362,8 +365,8 @@ gt_status gt_pipe_region_departed(gt_pipe_region *region, size_t worker, size_t 
   return GT_OK;
 }
 
-/* Of another order: what is outstanding of a span is no more than its slots, so all buffers
-   suffice. */
+/* Checks another order.  A span has at most as many outstanding micro-batches as slots, so that all
+   buffers suffice. */
 static gt_status check_schedule(const gt_pipe_region *region, const gt_pipe_schedule *schedule) {
   const gt_pipe_layout *l = region->layout;
   if (!l->adapts || schedule->stages != l->stages || schedule->chunks != l->chunks ||
@@ -393,8 +396,8 @@ gt_status gt_pipe_region_skip(gt_pipe_region *region, int64_t step) {
     const gt_pipe_worker *w = &region->workers[i];
     if (w->stage != GT_PIPE_NONE && (w->runs || step <= w->step))
       return GT_FAIL(
-          GT_ERR_FAULT, "worker %zu of region %zu cannot go on with step %lld: it has %s %lld", i,
-          region->self, (long long)step, w->runs ? "not ended" : "ended", (long long)w->step);
+          GT_ERR_FAULT, "worker %zu of region %zu cannot continue with step %lld: it has %s %lld",
+          i, region->self, (long long)step, w->runs ? "not ended" : "ended", (long long)w->step);
   }
   for (size_t i = 0; i < region->nworkers; i++) region->workers[i].step = step - 1;
   return GT_OK;
@@ -516,7 +519,7 @@ static void name_worker(const gt_pipe_region *region, const gt_pipe_worker *w, c
     snprintf(who, WHO_MAX, "worker %zu of stage %zu", place->first_worker + w->replica, w->stage);
 }
 
-/* The input of a micro-batch; with one chunk its span is clear. */
+/* Writes the input of a micro-batch; with one chunk without the span. */
 static void say_input(const gt_pipe_region *region, const gt_pipe_worker *w, bool gradient,
                       size_t chunk, size_t micro, char *text, size_t size) {
   const gt_pipe_layout *l = region->layout;

@@ -1,4 +1,5 @@
-/* The peers of a region's workers, what their buffers hold, and which packets may come to them. */
+/* The peers of a region's workers, the records of their buffers, and the packets that they can
+   receive. */
 #include "region.h"
 
 #include <stdarg.h>
@@ -6,7 +7,7 @@
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* The workers of `to` that have samples of replica `replica` of `from`. */
+/* Finds the workers of `to` that share samples with replica `replica` of `from`. */
 static void open_peers(const gt_pipe_layout *l, gt_pipe_side *side, size_t from, size_t replica) {
   const gt_pipe_place *place = &l->places[side->stage];
   const size_t own = l->micro_samples / l->places[from].workers,
@@ -74,7 +75,7 @@ void gt_pipe_sides_close(gt_pipe_region *region, gt_pipe_worker *worker) {
   gt_free(worker->out);
 }
 
-/* ---- what is held ---------------------------------------------------------------------------- */
+/* ---- records of buffers ---------------------------------------------------------------------- */
 
 gt_pipe_held *gt_pipe_held_of(const gt_pipe_side *side, int64_t step, uint32_t micro) {
   for (size_t i = 0; i < side->count; i++) {
@@ -160,7 +161,7 @@ static gt_status check_stages(const gt_pipe_region *region, const gt_pipe_packet
   const gt_pipe_layout *l = region->layout;
   size_t from;
   if (p->span >= l->stages * l->chunks)
-    return refuse(region, p, "there are %zu spans", l->stages * l->chunks);
+    return refuse(region, p, "the number of spans is %zu", l->stages * l->chunks);
   if (!gt_pipe_next_span(l, p->span, p->gradient, &from))
     return refuse(region, p, "the %s span gets none", p->gradient ? "last" : "first");
   const size_t to_stage = gt_pipe_stage_of(l->stages, p->span),
@@ -199,13 +200,14 @@ static gt_status check_samples(gt_pipe_region *region, const gt_pipe_packet *p,
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-/* The micro-batches of the worker's step. */
+/* Returns the number of micro-batches of the worker's step. */
 static size_t micro_batches_of(const gt_pipe_region *region, const gt_pipe_worker *w) {
   return w->forward_micro_batches > 0 ? w->forward_micro_batches : region->layout->micro_batches;
 }
 
-/* A worker gets nothing of its next step but inputs of the first chunk, and those when it has run F
-   of all micro-batches of its step: the sender has ended that step. */
+/* Checks the step of a packet.  For its next step a worker receives only inputs of the first chunk,
+   and only after it has run F of all micro-batches of its step: the sender has then ended that
+   step. */
 static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *p,
                             const gt_pipe_packet_route *route) {
   const gt_pipe_worker *w = route->worker;
@@ -228,11 +230,11 @@ static gt_status check_step(const gt_pipe_region *region, const gt_pipe_packet *
                     (long long)w->step);
     if (p->forward_only) most = region->forward_micro_batches;
   }
-  return p->micro < most ? GT_OK : refuse(region, p, "there are %zu micro-batches", most);
+  return p->micro < most ? GT_OK : refuse(region, p, "the number of micro-batches is %zu", most);
 }
 
-/* Has F of the receiving span ended, which must come before any answer to it?  Of a micro-batch
-   whose B has ended, nobody asks. */
+/* True if F of the receiving span has run, which precedes every answer to it.  False after B, when
+   no peer sends one. */
 static bool ran_forward(const gt_pipe_region *region, const gt_pipe_packet *p,
                         const gt_pipe_packet_route *route) {
   const gt_pipe_worker *w = route->worker;
@@ -242,7 +244,7 @@ static bool ran_forward(const gt_pipe_region *region, const gt_pipe_packet *p,
   return w->slot_of[route->chunk * region->layout->micro_batches + p->micro] != GT_PIPE_NONE;
 }
 
-/* Input that is no more held has been read. */
+/* True if the input is no longer recorded: it has been read. */
 static bool was_read(const gt_pipe_packet *p, const gt_pipe_packet_route *route) {
   const gt_pipe_worker *w = route->worker;
   if (p->step != w->step) return false;
@@ -259,7 +261,7 @@ gt_status gt_pipe_packet_check(gt_pipe_region *region, const gt_pipe_packet *pac
   GT_TRY(check_step(region, p, route));
   const gt_pipe_held *held = gt_pipe_held_of(route->side, p->step, p->micro);
   if (held ? held->of[route->peer] > 0 : was_read(p, route))
-    return refuse(region, p, "it has come before");
+    return refuse(region, p, "it is a duplicate");
   if (p->gradient && !ran_forward(region, p, route))
     return refuse(region, p, "the worker has not run F of it");
   if (!held && !gt_pipe_held_room(route->side))

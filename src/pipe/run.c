@@ -1,6 +1,7 @@
-/* A schedule in simulated time: events of stages and of messages, in the order of time; those of
-   the same time all happen before any stage begins a pass.  Regions make steps together: a region's
-   updates begin when it has heard of all regions that the passes of their stages have ended. */
+/* A schedule in simulated time: handles events of stages and of messages in the order of time; all
+   events of one time precede the passes that start at that time.  Regions make steps together: a
+   region starts its updates when all regions have announced that the passes of their stages have
+   ended. */
 #include "internal.h"
 
 #include <math.h>
@@ -32,14 +33,14 @@ gt_pipe_route gt_pipe_route_of(const gt_pipe_problem *problem, const gt_pipe_mes
   return route;
 }
 
-/* The time of a message that meets no other. */
+/* Returns the time of a message on idle links. */
 static double route_s(const gt_pipe_route *route) {
   if (!route->link) return route->local_s;
   const double rate = gt_link_goodput(route->link);
   return route->local_s + route->link->latency_s + (rate > 0.0 ? 8.0 * route->bytes / rate : 0.0);
 }
 
-/* From a span to the next and back. */
+/* Returns the time from a span to the next one and back. */
 static double there_and_back_s(const gt_pipe_problem *problem, size_t span) {
   gt_pipe_message out = {false, (uint32_t)(span + 1), 0}, in = {true, (uint32_t)span, 0};
   gt_pipe_route ahead = gt_pipe_route_of(problem, &out), back = gt_pipe_route_of(problem, &in);
@@ -74,7 +75,7 @@ typedef struct {
   const gt_pipe_problem *problem;
   struct {
     size_t left; /* stages that have not ended the step */
-    gt_ns end;   /* when the last one has */
+    gt_ns end;   /* end of the last one */
   } * regions;
   size_t regions_left; /* with such stages */
 } together;
@@ -99,7 +100,7 @@ static void close_together(together *t) {
   t->regions = NULL;
 }
 
-/* The stage has ended its passes of the step; true: it was the last one. */
+/* Counts a stage that has ended its passes of the step; true for the last one. */
 static bool stage_ended(together *t, size_t stage, gt_ns now) {
   const size_t region = t->problem->wan->region[stage];
   if (--t->regions[region].left > 0) return false;
@@ -109,7 +110,7 @@ static bool stage_ended(together *t, size_t stage, gt_ns now) {
   return true;
 }
 
-/* When updates of the stage may begin, once all have ended. */
+/* Returns the time from which the stage may update, after all have ended. */
 static gt_ns updates_from(const together *t, size_t stage) {
   const gt_pipe_wan *wan = t->problem->wan;
   const size_t to = wan->region[stage];
@@ -126,17 +127,17 @@ static gt_ns updates_from(const together *t, size_t stage) {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* What an event is; `b` of its entry is a stage (first three), the place of a message or a
+/* Kinds of events; `b` of an entry is a stage (first three), the place of a message, or a
    region. */
 typedef enum {
   ENDED,   /* a pass */
   UPDATED, /* the stage's parameters, after a step */
-  WAKE,    /* a stage is to be asked again */
+  WAKE,    /* a stage is asked again */
   ON_LINK, /* the message has reached the link */
-  FRAME,   /* one has reached the receiver's access; not the last */
-  LAST,    /* the same; the last of the message */
+  FRAME,   /* a frame other than the last has reached the receiver's access */
+  LAST,    /* the last frame of the message has */
   PASSED,  /* a frame has passed the receiver's access; `b` is its region */
-  THERE    /* the message is at the stage */
+  THERE    /* the message has arrived at the stage */
 } event;
 
 /* A frame's size shares a word with its event. */
@@ -145,12 +146,12 @@ typedef enum {
 
 typedef struct {
   gt_pipe_progress progress;
-  gt_pass pass; /* that is running */
-  bool busy;    /* with a pass or an update */
+  gt_pass pass; /* the current pass */
+  bool busy;    /* runs a pass or an update */
   size_t left;  /* units of F, B and W of this step; BW is two */
   gt_ns first, last;
-  gt_ns since; /* where nothing runs: the end of what ran last */
-  gt_ns wake;  /* the last that was asked for */
+  gt_ns since; /* if idle: the end of its last pass or update */
+  gt_ns wake;  /* the last requested one */
 } stage_run;
 
 struct gt_pipe_run {
@@ -158,11 +159,11 @@ struct gt_pipe_run {
   const gt_pipe_problem *problem;
   const gt_pipe_schedule *schedule;
   stage_run *stages;
-  uint64_t *marked;      /* bits of the stages that are to be asked for a pass */
+  uint64_t *marked;      /* bits of the stages to ask for a pass */
   gt_ns (*took)[4];      /* of each span and kind of pass */
   gt_pipe_route *routes; /* of the messages to each span, outputs first */
   gt_ns *due;            /* messages by place; 0: unknown */
-  gt_ns *sent;           /* likewise, when they were sent */
+  gt_ns *sent;           /* likewise, times of sending */
   gt_wire *links;
   gt_access *up; /* of each region */
   gt_landing *down;
@@ -170,9 +171,9 @@ struct gt_pipe_run {
   uint64_t nevents;
   together steps;
   size_t whole;  /* stages that have ended all steps */
-  gt_ns *finish; /* of each step: the last update */
+  gt_ns *finish; /* last update of each step */
   gt_ns makespan;
-  gt_ns unused[GT_NPHASES]; /* where nobody asks for them */
+  gt_ns unused[GT_NPHASES]; /* for phases without a result */
 };
 
 static gt_ns later(gt_ns a, gt_ns b) {
@@ -188,7 +189,7 @@ static void push(gt_pipe_run *run, gt_ns at, event what, size_t of, size_t bytes
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The place of a message in an array of `2 stages chunks micro_batches`. */
+/* Returns the place of a message in an array of `2 stages chunks micro_batches`. */
 static size_t place_of(const gt_pipe_schedule *s, const gt_pipe_message *message) {
   return (message->gradient * s->stages * s->chunks + message->span) * s->micro_batches +
          message->micro;
@@ -205,7 +206,7 @@ static const gt_pipe_route *route_of(const gt_pipe_run *run, const gt_pipe_messa
   return &run->routes[message->gradient * spans + message->span];
 }
 
-/* Something has happened by which the stage may begin a pass. */
+/* Marks a stage after an event with which it may start a pass. */
 static void mark(gt_pipe_run *run, size_t stage) {
   run->marked[stage / 64] |= UINT64_C(1) << stage % 64;
 }
@@ -216,7 +217,7 @@ static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
   mark(run, to);
 }
 
-/* When the message is expected, which a chooser may ask for. */
+/* Sets the expected time of a message, for choosers. */
 static void expect(gt_pipe_run *run, const gt_pipe_message *message, gt_ns at) {
   run->due[place_of(run->schedule, message)] = at;
   if (run->spec.choose) mark(run, route_of(run, message)->to);
@@ -232,7 +233,7 @@ static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
          place_of(run->schedule, message), 0);
 }
 
-/* All frames of a message are given to the link at once.  Those before the last matter only to an
+/* Gives all frames of a message to the link at once.  Those before the last matter only to an
    access that they occupy. */
 static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   const gt_pipe_message message = message_at(run->schedule, place);
@@ -251,7 +252,7 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
 
 #define LAST_FRAME (UINT64_C(1) << 32)
 
-/* When the frame that the access serves next has passed. */
+/* Waits until the next frame has passed the access. */
 static void wait_for_access(gt_pipe_run *run, size_t region) {
   const gt_ns passes = gt_landing_next(&run->down[region]);
   if (passes != GT_NEVER) push(run, passes, PASSED, region, 0);
@@ -284,7 +285,8 @@ static gt_ns *phases_of(gt_pipe_run *run, size_t s) {
   return run->spec.result ? run->spec.result->stages[s].phases : run->unused;
 }
 
-/* A stage has waited for its pass: for what was on a link, and before for what nobody had sent. */
+/* Counts the wait of a stage before its pass: for a message on a link, and before that for a
+   message that was not sent yet. */
 static void count_wait(gt_pipe_run *run, size_t s, gt_ns now) {
   const stage_run *stage = &run->stages[s];
   gt_pipe_message message;
@@ -324,8 +326,8 @@ static void ask(gt_pipe_run *run, size_t s, gt_ns now) {
   begin(run, s, now);
 }
 
-/* In the order of stages.  A mark that is made meanwhile counts in this round if it is of a later
-   stage, else when something happens next. */
+/* Asks marked stages in their order.  A new mark counts in this round for a later stage, otherwise
+   at the next event. */
 static void ask_marked(gt_pipe_run *run, gt_ns now) {
   const size_t words = (run->schedule->stages + 63) / 64;
   for (size_t w = 0; w < words; w++) {
@@ -343,7 +345,7 @@ static gt_ns update_time(const gt_pipe_run *run, size_t s) {
   return run->problem->update_s ? gt_from_seconds(run->problem->update_s[s]) : 0;
 }
 
-/* The stage's last pass of the step has ended. */
+/* Ends the step of a stage, after its last pass. */
 static void end_step(gt_pipe_run *run, size_t s, gt_ns now) {
   run->stages[s].busy = true;
   if (run->stages[s].progress.step == 0) run->makespan = later(run->makespan, now);
@@ -523,7 +525,7 @@ gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt
 }
 
 void gt_pipe_run_wake(gt_pipe_run *run, size_t stage, gt_ns at) {
-  mark(run, stage); /* until then it may choose otherwise whenever something happens */
+  mark(run, stage); /* until then the stage may choose again after every event */
   if (!run->problem->wan || run->stages[stage].wake == at) return;
   run->stages[stage].wake = at;
   push(run, at, WAKE, stage, 0);

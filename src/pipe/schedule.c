@@ -1,4 +1,4 @@
-/* Schedules: their lists of passes, the progress of stages through them, whether they are sound. */
+/* Schedules: lists of passes, the progress of stages through them, checks. */
 #include "internal.h"
 
 #include <math.h>
@@ -42,7 +42,8 @@ void gt_pipe_add(gt_pipe_schedule *schedule, gt_pass_kind kind, size_t span, siz
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What a pass adds when it begins, and takes away when it has ended. */
+/* Adds the memory that a pass takes at its start, and subtracts the memory that it frees at its
+   end. */
 static void hold(const gt_pipe_span *span, gt_pass_kind kind, double *held, double *peak) {
   const double kept = span->activation * span->weight_share;
   if (kind == GT_PASS_F) *held += span->activation;
@@ -67,8 +68,8 @@ static void put(uint8_t **to, size_t number) {
   for (size_t i = 0; i < 4; i++) *(*to)++ = (uint8_t)(number >> (8 * i));
 }
 
-/* Numbers of 32 bits, little endian: stages, chunks, micro_batches; a stage: its count, then kind,
-   span and micro of each pass. */
+/* Numbers of 32 bits, little endian: stages, chunks, micro_batches; for each stage the number of
+   passes, then kind, span and micro of each. */
 void gt_pipe_hash(const gt_pipe_schedule *schedule, char hex[GT_SHA256_HEX]) {
   size_t numbers = 3;
   for (size_t s = 0; s < schedule->stages; s++) numbers += 1 + 3 * schedule->lists[s].n;
@@ -198,7 +199,7 @@ static gt_status check_hop(const gt_pipe_hop *hop, const char *what, size_t s) {
   return check_number(what, s, "bandwidth_bps", hop->bandwidth_bps);
 }
 
-/* Without room for one micro-batch no schedule fits. */
+/* Checks a stage, which must have memory for one micro-batch. */
 static gt_status check_stage(const gt_pipe_problem *problem, size_t s) {
   double one = 0.0;
   if (problem->update_s) GT_TRY(check_number("stage", s, "update_s", problem->update_s[s]));
@@ -206,10 +207,11 @@ static gt_status check_stage(const gt_pipe_problem *problem, size_t s) {
   for (size_t c = 0; c < problem->chunks; c++)
     one += problem->spans[gt_pipe_span_of(problem->stages, c, s)].activation;
   if (problem->memory && one > gt_pipe_limit(problem, s))
-    return GT_FAIL(GT_ERR_JOB, "stage %zu may hold %g of activations; one micro-batch needs %g", s,
+    return GT_FAIL(GT_ERR_JOB,
+                   "stage %zu has memory for %g of activations; one micro-batch needs %g", s,
                    problem->memory[s], one);
   if (problem->wan && problem->wan->region[s] >= problem->wan->nregions)
-    return GT_FAIL(GT_ERR_JOB, "stage %zu is in region %zu; there are %zu", s,
+    return GT_FAIL(GT_ERR_JOB, "stage %zu is in region %zu; expected a number below %zu", s,
                    problem->wan->region[s], problem->wan->nregions);
   return GT_OK;
 }
@@ -218,13 +220,13 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
   const size_t p = problem->stages, c = problem->chunks, m = problem->micro_batches;
   if (p < 1 || c < 1 || m < 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "a pipeline has %zu stages, %zu chunks a stage and %zu micro-batches; expected "
-                   "1 or more of each",
+                   "a pipeline has %zu stages, %zu chunks per stage and %zu micro-batches; "
+                   "expected 1 or more of each",
                    p, c, m);
   if (p > PLACES_MAX / c || m > PLACES_MAX / (p * c))
     return GT_FAIL(GT_ERR_JOB,
-                   "a pipeline has %zu stages, %zu chunks a stage and %zu micro-batches; %zu "
-                   "passes forward are the most",
+                   "a pipeline has %zu stages, %zu chunks per stage and %zu micro-batches; "
+                   "expected at most %zu forward passes",
                    p, c, m, PLACES_MAX);
   for (size_t k = 0; k < p * c; k++) GT_TRY(check_span(&problem->spans[k], k));
   for (size_t s = 0; s + 1 < p; s++) {
@@ -233,7 +235,7 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
   }
   for (size_t s = 0; s < p; s++) GT_TRY(check_stage(problem, s));
   if (problem->agree_s && !problem->wan)
-    return GT_FAIL(GT_ERR_JOB, "agree_s is given, and no regions; expected both, or neither");
+    return GT_FAIL(GT_ERR_JOB, "agree_s is given without regions; expected both, or neither");
   for (size_t i = 0; problem->agree_s && i < problem->wan->nregions * problem->wan->nregions; i++)
     if (!sound(problem->agree_s[i]))
       return GT_FAIL(GT_ERR_JOB, "agree_s is %g; expected finite numbers, 0 or more",
@@ -249,7 +251,7 @@ const char *const gt_pass_names[] = {
     [GT_PASS_F] = "F", [GT_PASS_B] = "B", [GT_PASS_W] = "W", [GT_PASS_BW] = "BW"};
 static const unsigned char adds[] = {
     [GT_PASS_F] = HAS_F, [GT_PASS_B] = HAS_B, [GT_PASS_W] = HAS_W, [GT_PASS_BW] = HAS_B | HAS_W};
-/* What must come before. */
+/* The pass that must precede each kind. */
 static const unsigned char after[] = {
     [GT_PASS_F] = 0, [GT_PASS_B] = HAS_F, [GT_PASS_W] = HAS_F | HAS_B, [GT_PASS_BW] = HAS_F};
 
@@ -302,7 +304,7 @@ static gt_status check_passes(const gt_pipe_schedule *s) {
 
 /* ---- does it end? ---------------------------------------------------------------------------- */
 
-/* Every stage goes as far as it can; true: one of them went on. */
+/* Advances every stage as far as possible; true if one advanced. */
 static bool advance(const gt_pipe_schedule *s, gt_pipe_progress *at) {
   bool moved = false;
   for (size_t stage = 0; stage < s->stages; stage++)
@@ -315,12 +317,13 @@ static bool advance(const gt_pipe_schedule *s, gt_pipe_progress *at) {
   return moved;
 }
 
-/* The pass at which a stage waits. */
+/* Returns the pass for which a stage waits. */
 static const gt_pass *stuck_at(const gt_pipe_progress *at) {
   return &at->schedule->lists[at->stage].passes[at->counter];
 }
 
-/* Stage a waits for stage b, which waits itself, or all passes would have run. */
+/* Reports a deadlock: stage a waits for stage b, which waits too, otherwise all passes would have
+   run. */
 static gt_status say_deadlock(const gt_pipe_schedule *s, const gt_pipe_progress *at, size_t a) {
   const gt_pass *mine = stuck_at(&at[a]);
   gt_pipe_message message;
@@ -360,8 +363,9 @@ static gt_status check_memory(const gt_pipe_schedule *s, const gt_pipe_problem *
   for (size_t stage = 0; stage < s->stages; stage++) {
     double peak = gt_pipe_peak(s, problem, stage);
     if (peak > gt_pipe_limit(problem, stage))
-      return GT_FAIL(GT_ERR_JOB, "stage %zu holds %g of activations at its peak; %g are allowed",
-                     stage, peak, problem->memory[stage]);
+      return GT_FAIL(GT_ERR_JOB,
+                     "stage %zu holds %g of activations at its peak; expected at most %g", stage,
+                     peak, problem->memory[stage]);
   }
   return GT_OK;
 }

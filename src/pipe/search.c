@@ -1,14 +1,14 @@
-/* The search for a job's pipeline: of its candidates those with the lowest bounds are simulated,
-   and the best are improved. */
+/* The search for a job's pipeline: simulates the candidates with the lowest bounds, and improves
+   the best ones. */
 #include "search.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define NEAR_VARIANTS 32.0          /* of each of these, as far as it can be */
-#define NEAR_MOST     ((size_t)400) /* simulations to improve one */
-/* Passes of all simulations of a kind together, to which the number of variants is fitted. */
+#define NEAR_VARIANTS 32.0          /* of each neighbor, at most */
+#define NEAR_MOST     ((size_t)400) /* simulations for improving one pipeline */
+/* Passes of all simulations of a kind, which determine the number of variants. */
 #define PASSES_FIRST 1e6
 #define PASSES_NEAR  5e6
 #define PASSES_LAST  2e6
@@ -18,11 +18,11 @@
 typedef struct {
   const gt_pipe_search_problem *problem;
   gt_pipe_found *best;
-  size_t variants; /* of each simulation; 0: bounds are compared, and nothing is simulated */
+  size_t variants; /* of each simulation; 0: compares bounds without simulations */
   size_t budget, used;
 } near_search;
 
-/* Takes `tried` in place of the best if it is better; closes it otherwise. */
+/* Replaces the best by `tried` if this is better; otherwise closes it. */
 static bool offer(near_search *n, gt_pipe_found *tried) {
   const double most_s = n->variants > 0 ? n->best->period_s : n->best->bound_s;
   bool better = gt_pipe_found_allowed(n->problem, tried) &&
@@ -37,7 +37,7 @@ static bool offer(near_search *n, gt_pipe_found *tried) {
   return better;
 }
 
-/* Moves one cut after the other by a piece. */
+/* Moves each cut by one piece. */
 static bool move_cuts(near_search *n) {
   const size_t cuts = n->best->stages * n->best->chunks - 1;
   bool better = false;
@@ -59,7 +59,7 @@ static void number_workers(gt_pipe_found *f, size_t region) {
   }
 }
 
-/* Divides the workers of a stage and of the next one in its region in all other ways. */
+/* Tries all other divisions of workers between a stage and the next one of its region. */
 static bool move_workers(near_search *n) {
   bool better = false;
   for (size_t s = 0; s < n->best->stages; s++) {
@@ -80,7 +80,7 @@ static bool move_workers(near_search *n) {
   return better;
 }
 
-/* The next larger or smaller number that divides the batch; 0: there is none. */
+/* Returns the next larger or smaller number that divides the batch, or 0. */
 static size_t next_micro_batches(const gt_pipe_search_problem *p, size_t micro_batches, bool up) {
   for (size_t m = up ? micro_batches + 1 : micro_batches - 1; m > 0 && m <= p->batch;
        m = up ? m + 1 : m - 1)
@@ -126,7 +126,7 @@ static gt_status check_site(const gt_pipe_site *site, size_t s) {
   if (!(site->memory_bytes > 0) || !is_amount(site->local_s) || !is_amount(site->update_s) ||
       !is_amount(site->fixed_s))
     return GT_FAIL(GT_ERR_JOB,
-                   "region %zu has %g bytes of memory a worker, and updates take %g and %g s; "
+                   "region %zu has %g bytes of memory per worker, and updates take %g and %g s; "
                    "expected more than 0 bytes, and times of 0 or more",
                    s, site->memory_bytes, site->local_s, site->update_s);
   return GT_OK;
@@ -157,7 +157,7 @@ static int compare(double a, double b) {
   return (a > b) - (a < b);
 }
 
-/* Of equal ones, those with fewer stages, then fewer micro-batches, are simpler. */
+/* Orders equal pipelines by simplicity: fewer stages, then fewer micro-batches. */
 static int by_shape(const gt_pipe_found *x, const gt_pipe_found *y) {
   const size_t a = x->stages * x->chunks, b = y->stages * y->chunks;
   if (a != b) return a > b ? 1 : -1;
@@ -182,13 +182,14 @@ static int by_period(const void *a, const void *b) {
   return order ? order : by_shape(x, y);
 }
 
-/* Variants for which `count` simulations like this one make about so many passes. */
+/* Returns the variants with which `count` simulations like this one have about this number of
+   passes. */
 static size_t variants_for(const gt_pipe_found *f, double passes, size_t count) {
   const double fits = passes / (double)count / gt_pipe_found_passes(f);
   return fits < 2 ? 2 : fits > (double)GT_PIPE_VARIANTS ? GT_PIPE_VARIANTS : (size_t)fits;
 }
 
-/* Simulates [from, to) and puts the best first. */
+/* Simulates candidates before `to` and sorts the best first. */
 static void simulate(gt_pipe_candidates *c, size_t to, double passes) {
   for (size_t i = 0; i < to; i++)
     c->found[i].period_s =
@@ -196,7 +197,7 @@ static void simulate(gt_pipe_candidates *c, size_t to, double passes) {
   qsort(c->found, to, sizeof *c->found, by_period);
 }
 
-/* They differ in cuts and micro-batches alone. */
+/* True if they differ only in cuts and micro-batches. */
 static bool are_alike(const gt_pipe_found *a, const gt_pipe_found *b) {
   if (a->stages != b->stages || a->chunks != b->chunks) return false;
   for (size_t s = 0; s < a->stages; s++)
@@ -205,7 +206,7 @@ static bool are_alike(const gt_pipe_found *a, const gt_pipe_found *b) {
   return true;
 }
 
-/* Keeps the best that take no longer than this; of pipelines that are alike just one. */
+/* Keeps the best candidates that take at most this time; of alike ones only the best. */
 static void keep_unlike(gt_pipe_candidates *c, double most_s,
                         bool (*alike)(const gt_pipe_found *, const gt_pipe_found *)) {
   size_t kept = 0;
@@ -220,8 +221,8 @@ static void keep_unlike(gt_pipe_candidates *c, double most_s,
   c->n = kept;
 }
 
-/* The best by their bounds.  The dynamic programme pairs what lies before a fold with what lies
-   behind it in one way only, and other cuts may have a lower bound. */
+/* Keeps the candidates with the best bounds, after moves of their cuts that lower these: the
+   dynamic program pairs the parts before and after a fold in only one way. */
 static void keep_best(gt_pipe_candidates *c) {
   qsort(c->found, c->n, sizeof *c->found, by_bound);
   gt_pipe_candidates_keep(c, GT_PIPE_SIMULATED);
@@ -239,8 +240,8 @@ static void keep_best(gt_pipe_candidates *c) {
   gt_pipe_candidates_keep(c, GT_PIPE_SIMULATED);
 }
 
-/* As long as another cut, other workers or micro-batches make the period shorter, within about so
-   many simulated passes.  Returns the number of simulations. */
+/* Improves a pipeline while other cuts, workers or micro-batches shorten its period, within about
+   this number of simulated passes.  Returns the number of simulations. */
 static size_t improve(const gt_pipe_search_problem *problem, gt_pipe_found *found, double passes) {
   const double fits = passes / NEAR_VARIANTS / gt_pipe_found_passes(found);
   const size_t budget = fits > (double)NEAR_MOST ? NEAR_MOST : 1 + (size_t)fits;
@@ -260,15 +261,15 @@ static size_t choose(gt_pipe_candidates *c) {
   keep_best(c);
   size_t simulated = c->n;
   simulate(c, simulated, effort * PASSES_FIRST);
-  keep_unlike(c, INFINITY, are_alike); /* what else may differ is tried below */
+  keep_unlike(c, INFINITY, are_alike); /* other differences are tried below */
   for (size_t i = 0; i < c->n; i++)
     simulated += improve(p, &c->found[i], effort * PASSES_NEAR / (double)GT_PIPE_FOUND);
-  keep_unlike(c, DBL_MAX, gt_pipe_found_same); /* two may have become the same */
+  keep_unlike(c, DBL_MAX, gt_pipe_found_same); /* improvements may have made two equal */
   simulate(c, c->n, effort * PASSES_LAST);
   return simulated + c->n;
 }
 
-/* The pipelines that there would be without limits of memory. */
+/* Returns the number of pipelines without limits of memory. */
 static size_t looked_unlimited(const gt_pipe_search_problem *problem) {
   gt_pipe_search_problem unlimited = *problem;
   gt_pipe_site *sites = GT_NEW_ARRAY(gt_pipe_site, problem->nsites);
@@ -290,16 +291,16 @@ static gt_status none(const gt_pipe_search_problem *p) {
   const size_t unlimited = looked_unlimited(p);
   if (unlimited > 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "no pipeline fits into the memory of the workers, and without limits there "
-                   "would be %zu; use more memory, smaller micro-batches or more workers",
+                   "no pipeline fits into the memory of the workers; without limits, %zu are "
+                   "feasible; use more memory, smaller micro-batches or more workers",
                    unlimited);
-  return GT_FAIL(
-      GT_ERR_JOB,
-      "no pipeline has all workers of all regions: each worker of a stage has whole "
-      "samples of a micro-batch, of a batch of %zu, the model can be cut into %zu parts, "
-      "%sand weights that two operations share are in one region",
-      p->batch, p->npieces,
-      p->labels_stay ? "the region with the data has the first and the last one, " : "");
+  return GT_FAIL(GT_ERR_JOB,
+                 "no pipeline can use all workers of all regions: with a batch of %zu, each worker "
+                 "of a stage must get whole samples of a micro-batch, the model can be cut into "
+                 "%zu parts, %sand weights that two operations share must be in one region",
+                 p->batch, p->npieces,
+                 p->labels_stay ? "the region with the data must have the first and the last one, "
+                                : "");
 }
 
 gt_status gt_pipe_search_run(gt_pipe_search_result *out, const gt_pipe_search_problem *problem) {

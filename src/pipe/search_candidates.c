@@ -1,38 +1,38 @@
 /* The candidates of a search: for every number of micro-batches, order of regions and number of
-   chunks, stages by the dynamic programme. */
+   chunks, stages by dynamic programming. */
 #include "search.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDERS_OF  ((size_t)3) /* other regions of which all orders are tried */
-#define SPLITS_ALL ((size_t)9) /* workers of the first region of which all splits are tried */
+#define ORDERS_OF  ((size_t)3) /* up to this number of other regions, all orders are tried */
+#define SPLITS_ALL ((size_t)9) /* up to this number of workers, all splits are tried */
 #define ROUNDING   1e-12
-#define HOPELESS   2.0          /* times the least bound: no more like it are looked at */
-#define FOLDS_ALL  ((size_t)16) /* pieces of which all places of a fold are tried */
-#define LINES_KEPT ((size_t)12) /* lines for which all numbers of micro-batches are tried */
+#define HOPELESS   2.0          /* times the least bound: candidates above are not continued */
+#define FOLDS_ALL  ((size_t)16) /* up to this number of pieces, all folds are tried */
+#define LINES_KEPT ((size_t)12) /* lines tried with all numbers of micro-batches */
 
-/* ---- items: what stages consist of -----------------------------------------------------------
+/* ---- items of stages -------------------------------------------------------------------------
 
-   Without folding an item is a piece.  In a folded pipeline an item is a run of pieces from the
-   front of the model and one from its back, which are on the same stage: items lie inside each
-   other, and the last one is the middle of the model. */
+   Without folding an item is a piece.  In a folded pipeline an item is a sequence of pieces from
+   the front of the model and one from its back, which share a stage: items enclose each other, and
+   the last one is the middle of the model. */
 
 /* A cut between two items, and sums over the items outside it. */
 typedef struct {
-  size_t front, back;                 /* pieces 0..front-1 and back.. are outside */
-  double all_s, pass_s;               /* of a sample for all passes, and for F and B */
+  size_t front, back;                 /* outside: pieces 0..front-1, and from back on */
+  double all_s, pass_s;               /* of a sample: all passes; F and B */
   double parameter_bytes, held_bytes; /* held: of a sample in flight */
-  size_t alone;                       /* items with pieces that are `alone` */
-  double cut_bytes;                   /* of a sample at the cut, one way */
+  size_t alone;                       /* number of items with pieces that are `alone` */
+  double cut_bytes;                   /* of a sample at the cut, in one direction */
 } item_cut;
 
 typedef struct {
   const gt_pipe_search_problem *problem;
   size_t chunks, n;
   item_cut *cuts; /* n + 1 */
-  size_t first;   /* the first stage has at least so many items */
+  size_t first;   /* minimum number of items of the first stage */
 } item_list;
 
 static double all_s(const gt_pipe_operation *o) {
@@ -45,8 +45,8 @@ static void cut_plainly(item_list *items) {
   for (size_t i = 0; i <= items->n; i++) items->cuts[i] = (item_cut){.front = i, .back = items->n};
 }
 
-/* The side with fewer pieces has one in each item; the other one follows it in its share of the
-   work. */
+/* Makes items of a folded model.  The side with fewer pieces has one in each item; the other side
+   follows by its share of the work. */
 static void cut_folded(item_list *items, size_t fold) {
   const gt_pipe_search_problem *p = items->problem;
   const bool fewer_front = fold < p->npieces - fold;
@@ -56,7 +56,7 @@ static void cut_folded(item_list *items, size_t fold) {
     *(i < fold ? &front_sum : &back_sum) += all_s(&p->pieces[i].work);
   items->cuts[0] = (item_cut){.front = 0, .back = p->npieces};
   for (size_t i = 1; i <= items->n; i++) {
-    const size_t left = items->n - i; /* items that need a piece of both sides */
+    const size_t left = items->n - i; /* remaining items, each with a piece of both sides */
     front_s += all_s(&p->pieces[f++].work);
     back_s += all_s(&p->pieces[--b].work);
     while (fewer_front && b > fold + left && (left == 0 || back_s * front_sum < front_s * back_sum))
@@ -82,7 +82,7 @@ static void add_piece(item_list *items, size_t item, size_t piece) {
   if (p->samples) items->first = item + 1;
 }
 
-/* Bytes that cross in front of a piece. */
+/* Returns the bytes that cross before a piece. */
 static double cut_at(const gt_pipe_search_problem *p, size_t piece) {
   return piece > 0 && piece < p->npieces ? p->pieces[piece].work.cut_bytes : 0;
 }
@@ -104,7 +104,7 @@ static void find_sums(item_list *items) {
   }
 }
 
-/* The piece in front of which the model is folded, so that about `share` of the work is before
+/* Returns the piece before which the model is folded, so that about `share` of the work is before
    it. */
 static size_t fold_at(const gt_pipe_search_problem *problem, double share) {
   const gt_pipe_search_problem *p = problem;
@@ -118,7 +118,8 @@ static size_t fold_at(const gt_pipe_search_problem *problem, double share) {
   return at;
 }
 
-/* fold: of chunks 2, the first piece behind the fold, 1 or more.  The caller frees the cuts. */
+/* Makes items. fold: with 2 chunks the first piece after the fold, 1 or more.  The caller frees the
+   cuts. */
 static item_list make_items(const gt_pipe_search_problem *problem, size_t chunks, size_t fold) {
   const size_t behind = problem->npieces - fold;
   item_list items = {.problem = problem,
@@ -142,9 +143,9 @@ static item_list make_items(const gt_pipe_search_problem *problem, size_t chunks
 
 typedef struct {
   size_t n;              /* workers */
-  size_t *site, *number; /* of each: its region, its number there */
-  size_t *end;           /* of each: the first worker behind its segment, which is of one region */
-  bool *idle;            /* of each: the rest of the segment from it on may stay unused */
+  size_t *site, *number; /* region of each, and its number there */
+  size_t *end;           /* of each: the first worker after its segment, which is in one region */
+  bool *idle;            /* of each: the segment from it on can remain unused */
 } worker_line;
 
 typedef struct {
@@ -165,7 +166,8 @@ static void add_segment(worker_line *line, size_t site, size_t first, size_t end
   }
 }
 
-/* split: workers of the first region that begin the line; the others end it; all: none does. */
+/* Adds a line. split: number of workers of the first region at its start; the others are at its
+   end; all: none is. */
 static void add_line(line_list *lines, const gt_pipe_search_problem *p, const size_t *order,
                      size_t split) {
   size_t room = 0;
@@ -183,7 +185,7 @@ static void add_line(line_list *lines, const gt_pipe_search_problem *p, const si
   add_segment(line, order[0], split, all, p->idle);
 }
 
-/* Of many workers only some splits: the first and the last ones, and shares. */
+/* True for splits that are tried: of many workers only the first, the last, and some shares. */
 static bool is_tried(size_t split, size_t workers) {
   if (workers <= SPLITS_ALL) return true;
   for (size_t k = 1; k < 8; k++)
@@ -208,7 +210,7 @@ static void swap(size_t *a, size_t *b) {
   *b = kept;
 }
 
-/* All orders of order[at..]. */
+/* Adds all orders of order[at..]. */
 static void add_orders(line_list *lines, const gt_pipe_search_problem *p, size_t *order, size_t at,
                        size_t chunks) {
   if (at >= lines->nsites) {
@@ -222,7 +224,7 @@ static void add_orders(line_list *lines, const gt_pipe_search_problem *p, size_t
   }
 }
 
-/* Seconds of a mean cut of a micro-batch of one sample in the slower direction. */
+/* Returns the seconds of a mean cut of a micro-batch of one sample in the slower direction. */
 static double distance(const gt_pipe_search_problem *p, size_t a, size_t b) {
   double bytes = 0;
   for (size_t i = 1; i < p->npieces; i++) bytes += p->pieces[i].work.cut_bytes / (double)p->npieces;
@@ -230,7 +232,7 @@ static double distance(const gt_pipe_search_problem *p, size_t a, size_t b) {
               gt_pipe_wan_transfer_s(p->wan, b, a, bytes));
 }
 
-/* From each region to the nearest one that is left. */
+/* Adds the order in which each region is followed by the nearest remaining one. */
 static void add_nearest(line_list *lines, const gt_pipe_search_problem *p, size_t *order,
                         size_t chunks) {
   for (size_t at = 1; at < lines->nsites; at++) {
@@ -242,8 +244,8 @@ static void add_nearest(line_list *lines, const gt_pipe_search_problem *p, size_
   add_order(lines, p, order, chunks);
 }
 
-/* All lines that are tried.  chunks 1 and labels_stay: over several regions they end in the region
-   in which they begin. */
+/* Makes all lines to try.  With 1 chunk and labels_stay, lines over several regions end in the
+   region in which they start. */
 static void make_lines(line_list *lines, const gt_pipe_search_problem *problem, size_t chunks) {
   size_t n = 0, *used = GT_NEW_ARRAY(size_t, problem->nsites),
          *order = GT_NEW_ARRAY(size_t, problem->nsites);
@@ -285,14 +287,14 @@ static void close_lines(line_list *lines) {
    not busier than the limit; hop(e) is there where the next stage is in another region.  All
    workers have a stage, but those that may be idle. */
 
-/* From the worker before to a worker, of another region: seconds for a byte in the slower
-   direction, and in both; latencies of both. */
+/* From the previous worker to a worker of another region: seconds per byte in the slower direction,
+   and in both; latencies of both. */
 typedef struct {
   double busy_s, both_s, latency_s;
 } crossing;
 
 typedef struct {
-  size_t item, workers, next; /* the stage's end, its workers, the next stage's first one */
+  size_t item, workers, next; /* end of the stage, its workers, first worker of the next stage */
 } move;
 
 typedef struct {
@@ -334,10 +336,10 @@ static double hop_s(const cutter *c, size_t item, size_t to) {
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/* A stage's workers, before its items are chosen. */
+/* The workers of a stage, before its items are chosen. */
 typedef struct {
   size_t first, workers, next;
-  double share, power; /* samples of a worker; of the slowest one */
+  double share, power; /* samples per worker; power of the slowest */
 } crew;
 
 static bool fits(const cutter *c, const crew *w, size_t a, size_t e) {
@@ -351,7 +353,7 @@ static bool fits(const cutter *c, const crew *w, size_t a, size_t e) {
          memory;
 }
 
-/* What follows stage a..e-1: the hop and the best stages behind it. */
+/* Returns the value after stage a..e-1: the hop and the best following stages. */
 static double rest_s(const cutter *c, const crew *w, size_t e) {
   const double rest = c->value[at(c, e, w->next)];
   if (rest == INFINITY || w->next == c->line->n || w->next < c->line->end[w->first]) return rest;
@@ -377,7 +379,7 @@ static void place(cutter *c, const crew *w, size_t a) {
   }
 }
 
-/* All stages that begin with an item and a worker. */
+/* Tries all stages that start with an item and a worker. */
 static void begin(cutter *c, size_t a, size_t u) {
   const worker_line *l = c->line;
   const gt_pipe_site *site = &c->items->problem->sites[l->site[u]];
@@ -473,13 +475,13 @@ double gt_pipe_candidates_add(gt_pipe_candidates *c, gt_pipe_found *f) {
   return bound_s;
 }
 
-/* Latency may make it worth while that the slowest stage is slower than it must be. */
+/* A slower slowest stage can be worthwhile because of latencies. */
 static const double slacks[] = {1, 1.1, 1.3, 1.7, 2.5, INFINITY};
 #define SLACKS (sizeof slacks / sizeof *slacks)
 
-/* Of the stages of a line with room for `flight` micro-batches everywhere, none of which is slower
-   than so many times the slowest of the best: those with the least pass of a micro-batch.  Returns
-   the bound of the first ones; INFINITY: there are none. */
+/* Tries the stages of a line with memory for `flight` micro-batches everywhere: for each factor on
+   the slowest stage of the best ones, those with the shortest pass of a micro-batch.  Returns the
+   bound of the first ones; INFINITY: none. */
 static double try_line(gt_pipe_candidates *c, const item_list *items, const worker_line *line,
                        size_t micro_batches, size_t flight, size_t nslacks) {
   cutter t;
@@ -503,7 +505,7 @@ static bool is_limited(const gt_pipe_search_problem *p) {
   return false;
 }
 
-/* Where memory is limited: with room for 1, 2, 4, .. micro-batches. */
+/* With limited memory, tries 1, 2, 4, .. micro-batches in flight. */
 static void add_flights(gt_pipe_candidates *c, const item_list *items, const worker_line *line,
                         size_t micro_batches) {
   const size_t most = is_limited(c->problem) ? items->chunks * micro_batches : 1;
@@ -515,7 +517,7 @@ static void add_flights(gt_pipe_candidates *c, const item_list *items, const wor
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* The numbers of micro-batches that divide the batch, ascending, or the one that is given.  The
+/* Returns the numbers of micro-batches that divide the batch, ascending, or the given one.  The
    caller frees them. */
 static size_t *find_micro_batches(const gt_pipe_search_problem *p, size_t *n) {
   size_t *counts = GT_NEW_ARRAY(size_t, p->batch);
@@ -525,7 +527,7 @@ static size_t *find_micro_batches(const gt_pipe_search_problem *p, size_t *n) {
   return counts;
 }
 
-/* A line, and the least bound of its even stages with some numbers of micro-batches. */
+/* A line with the least bound of its even stages for some numbers of micro-batches. */
 typedef struct {
   double bound_s;
   size_t line;
@@ -537,8 +539,8 @@ static int by_standing(const void *a, const void *b) {
   return (x->line > y->line) - (x->line < y->line);
 }
 
-/* The lines that are worth all numbers of micro-batches, the best first, of many only some: by the
-   numbers a third and two thirds of the way through them.  The caller frees the list. */
+/* Returns the best lines first, those to try with all numbers of micro-batches; compares many lines
+   by the numbers one third and two thirds of the way through.  The caller frees the list. */
 static standing *rank_lines(gt_pipe_candidates *c, const item_list *items, const line_list *lines,
                             const size_t *counts, size_t ncounts) {
   standing *list = GT_NEW_ARRAY(standing, lines->n + 1);
@@ -564,7 +566,7 @@ static void add_micro_batches(gt_pipe_candidates *c, const item_list *items,
   gt_free(counts);
 }
 
-/* Of many pieces only some places of the fold. */
+/* True for places of the fold that are tried: of many pieces only some. */
 static bool is_fold(const gt_pipe_search_problem *p, size_t chunks, size_t fold) {
   static const double shares[] = {1.0 / 2, 1.0 / 3, 2.0 / 3};
   if (chunks == 1) return fold == 0;

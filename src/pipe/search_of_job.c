@@ -1,5 +1,5 @@
-/* From a job to the problem of its search, with the measured devices of its profile; and from a
-   pipeline to what the job needs to have it. */
+/* From a job to the problem of its search, with measured devices of its profile; from a pipeline to
+   settings of the job. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* ---- measured devices ------------------------------------------------------------------------ */
 
-/* The device of a worker: probe names it by its region and number. */
+/* Returns the device of a worker, which probe names by its region and number. */
 static const gt_job_fleet_device *device_of(const gt_job_fleet *fleet, const char *region,
                                             size_t worker) {
   char name[128];
@@ -59,8 +59,8 @@ static gt_status use_times(gt_pipe_job_search *s, const gt_job_fleet *fleet) {
                  gt_model_names[s->job->model.name], s->problem.npieces);
 }
 
-/* Takes powers, memory and times from the fleet of the job's profile, if it has the times of
-   operations.  GT_ERR_JOB: it has no device of a worker, or other operations. */
+/* Takes powers, memory and times from the fleet of the job's profile, if it has times of
+   operations.  GT_ERR_JOB: the fleet lacks a device of a worker, or has other operations. */
 static gt_status use_fleet(gt_pipe_job_search *search) {
   gt_job_fleet *fleet = NULL;
   gt_status status = gt_job_fleet_load(&fleet, search->job->fleet);
@@ -76,7 +76,7 @@ static gt_status use_fleet(gt_pipe_job_search *search) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The operations of each piece; returns the work of the model. */
+/* Finds the operations of each piece; returns the work of the model. */
 static double find_spans(gt_pipe_job_search *s) {
   const size_t n = gt_graph_operations(s->graph);
   double work = 0;
@@ -99,7 +99,7 @@ static size_t piece_with(const gt_pipe_job_search *s, size_t operation) {
   return k;
 }
 
-/* Times are shares of a step of a sample. */
+/* Adds an operation, whose times are shares of a step of a sample. */
 static void add_operation(gt_pipe_job_search *s, size_t piece, size_t i, double work) {
   const gt_operation o = gt_graph_operation(s->graph, i);
   gt_pipe_piece *p = &s->pieces[piece];
@@ -131,7 +131,7 @@ static void find_pieces(gt_pipe_job_search *s) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* A graph of all pieces apart, for micro-batches of n samples. */
+/* Opens a graph of all pieces separately, for micro-batches of n samples. */
 static gt_status open_apart(gt_graph **out, const gt_pipe_job_search *s, const gt_graph_spec *model,
                             size_t n) {
   gt_graph_spec spec = *model;
@@ -151,8 +151,8 @@ static gt_status open_apart(gt_graph **out, const gt_pipe_job_search *s, const g
   return status;
 }
 
-/* Of a sample: what two have more than one.  What they have in common is small, or of the whole
-   model. */
+/* Computes the memory of a sample as that of two samples minus that of one.  The common part is
+   small, or belongs to the whole model. */
 static gt_status find_memory(gt_pipe_job_search *s, const gt_graph_spec *model) {
   gt_graph *one = NULL, *two = NULL;
   gt_status status = open_apart(&one, s, model, 1);
@@ -245,20 +245,20 @@ void gt_pipe_job_search_close(gt_pipe_job_search *search) {
   gt_free(search);
 }
 
-/* ---- what the job needs ---------------------------------------------------------------------- */
+/* ---- settings of the job --------------------------------------------------------------------- */
 
 static bool begins(const char *name, const char *with, size_t n) {
   return strncmp(name, with, n) == 0 && (name[n] == '\0' || name[n] == '.');
 }
 
-/* The last operation with this beginning of its name. */
+/* True for the last operation whose name begins with these letters. */
 static bool is_last(const gt_graph *graph, size_t operation, const char *name, size_t n) {
   for (size_t i = operation + 1; i < gt_graph_operations(graph); i++)
     if (begins(gt_graph_operation(graph, i).name, name, n)) return false;
   return true;
 }
 
-/* Letters of the name that are enough: three words or more. */
+/* Returns the number of letters that identify the name: three words or more. */
 static size_t enough(const gt_graph *graph, size_t operation, const char *name) {
   size_t words = 1;
   for (size_t n = 0; name[n]; n++)
@@ -272,7 +272,7 @@ static void write_name(FILE *to, const gt_pipe_job_search *s, size_t end) {
   fprintf(to, "%.*s", (int)enough(s->graph, operation, name), name);
 }
 
-/* The part that ends the model has no name. */
+/* Writes a stage; the part that ends the model has no name. */
 static void write_stage(FILE *to, const gt_pipe_job_search *s, const gt_pipe_found *f, size_t i) {
   const gt_pipe_place *place = &f->places[i];
   fprintf(to, "{region: %s, workers: %zu", s->job->regions[place->region].name, place->workers);

@@ -1,4 +1,4 @@
-/* What a pipeline of a search takes: a bound of its period, and the period in simulated time. */
+/* Values of a pipeline in a search: a bound of its period, and the period in simulated time. */
 #include <math.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ double gt_pipe_found_passes(const gt_pipe_found *found) {
 
 /* ---- its problem ----------------------------------------------------------------------------- */
 
-/* The problem of its schedule, and what it points to. */
+/* The problem of its schedule, and its storage. */
 typedef struct {
   gt_pipe_problem problem;
   gt_pipe_wan wan;
@@ -93,7 +93,7 @@ static void close_posed(posed *q) {
   gt_free(q->agree_s);
 }
 
-/* Samples of a micro-batch, and of each worker of the stage: whole numbers. */
+/* Returns the samples of a micro-batch; those per worker of each stage are whole numbers. */
 static double micro_samples(const gt_pipe_search_problem *p, const gt_pipe_found *f) {
   const size_t n = p->batch / f->micro_batches;
   return (double)n;
@@ -103,7 +103,7 @@ static double share_of(const gt_pipe_search_problem *p, const gt_pipe_found *f, 
   return micro_samples(p, f) / (double)f->places[stage].workers;
 }
 
-/* Seconds of a micro-batch for one second of a sample on a worker of power 1. */
+/* Returns the seconds of a micro-batch per second of a sample on a worker of power 1. */
 static double unit_of(const gt_pipe_search_problem *p, const gt_pipe_found *f, size_t stage) {
   const gt_pipe_place *place = &f->places[stage];
   double power = INFINITY;
@@ -145,7 +145,7 @@ static double tied_bytes(const gt_pipe_search_problem *p, const gt_pipe_found *f
   return bytes;
 }
 
-/* Writes the slots of a stage, and its update.  false: there is no room for one micro-batch. */
+/* Writes the slots of a stage, and its update. false: memory for less than one micro-batch. */
 static bool pose_stage(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found *f,
                        size_t stage) {
   const gt_pipe_site *site = &p->sites[f->places[stage].region];
@@ -167,7 +167,7 @@ static bool pose_stage(posed *q, const gt_pipe_search_problem *p, const gt_pipe_
   return true;
 }
 
-/* A server updates all parameters of its region at once. */
+/* Sets the updates: a PS updates all parameters of its region at once. */
 static void pose_updates(posed *q, const gt_pipe_search_problem *p, const gt_pipe_found *f) {
   const double all = parameters_of(p, 0, p->npieces);
   for (size_t stage = 0; stage < f->stages; stage++) {
@@ -181,8 +181,8 @@ static void pose_updates(posed *q, const gt_pipe_search_problem *p, const gt_pip
   }
 }
 
-/* Regions tell each other that their gradient is there (gt_pipe_problem); the squares that they
-   tell for train.clip are left out, as they depend on who has which tensors. */
+/* Sets the announcements between regions that a gradient is complete (gt_pipe_problem).  Omits the
+   squares for train.clip, which depend on the owners of the tensors. */
 static void pose_agreement(posed *q) {
   const size_t n = q->wan.nregions;
   for (size_t i = 0; i < n * n; i++) {
@@ -245,7 +245,8 @@ static double there_s(const posed *q, size_t span, bool ahead) {
   return gt_pipe_wan_transfer_s(&q->wan, ahead ? a : b, ahead ? b : a, q->spans[span].output_bytes);
 }
 
-/* A stage makes all its passes, and its slots hold every micro-batch for some time. */
+/* Returns the bound by a stage: it makes all its passes, and its slots hold every micro-batch for
+   some time. */
 static double bound_of_stage(const posed *q, const double *held_s, size_t s) {
   const gt_pipe_problem *p = &q->problem;
   double work = 0, held = 0;
@@ -257,8 +258,8 @@ static double bound_of_stage(const posed *q, const double *held_s, size_t s) {
   return (double)p->micro_batches * fmax(work, held / q->slots[s]) + p->update_s[s];
 }
 
-/* The first stage waits for the last gradient: of a micro-batch that has passed all spans, of which
-   one has worked for all others before or after it. */
+/* Returns the bound by the first stage, which waits for the last gradient: one micro-batch passes
+   all spans, and one of these works for all others before or after it. */
 static double bound_of_passes(const posed *q) {
   const gt_pipe_problem *p = &q->problem;
   const size_t n = p->stages * p->chunks;
@@ -278,7 +279,7 @@ static double bound_of_passes(const posed *q) {
   return bound + p->spans[0].weight_s + p->update_s[0];
 }
 
-/* All messages of a step in a direction occupy its link. */
+/* Returns the bound by links: all messages of a step in a direction occupy its link. */
 static double bound_of_links(const posed *q) {
   const gt_pipe_problem *p = &q->problem;
   const size_t sites = q->wan.nregions;

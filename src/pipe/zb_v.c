@@ -1,6 +1,6 @@
-/* ZB-V (Qi et al. 2024, arXiv 2401.10241): a folded pipeline of two chunks a stage, with the memory
-   of 1F1B; without a bubble where F, B and W take the same time.  The order needs 2 p - 1
-   micro-batches; with fewer, it leaves out those that do not exist. */
+/* ZB-V (Qi et al. 2024, arXiv 2401.10241): a folded pipeline of two chunks per stage, with the
+   memory of 1F1B; without a bubble if F, B and W take the same time.  The order is for at least 2 p
+   - 1 micro-batches; with fewer, passes of the missing ones are omitted. */
 #include "internal.h"
 
 typedef struct {
@@ -21,7 +21,7 @@ static void backward(writer *to, size_t chunk) {
   put(to, chunk, GT_PASS_W);
 }
 
-/* F until the first B is there, first of chunk 0 alone. */
+/* Writes F until the first B can run, first of chunk 0 only. */
 static void warm_up(writer *to, size_t p) {
   for (size_t i = 0; i < 2 * (p - to->stage) - 1; i++) put(to, 0, GT_PASS_F);
   for (size_t i = 0; i < to->stage; i++) {
@@ -43,7 +43,7 @@ static void steady(writer *to, size_t m) {
   }
 }
 
-/* The last B come first: other stages wait for them. */
+/* Writes the last B first, because other stages wait for them. */
 static void cool_down(writer *to, size_t p, size_t m) {
   for (size_t i = 0; i < to->stage; i++) {
     put(to, 0, GT_PASS_B);

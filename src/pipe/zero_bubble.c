@@ -1,8 +1,9 @@
 /* ZB-H1 and ZB-H2 (Qi et al. 2024, arXiv 2401.10241): W fills the bubble.  ZB-H1 has the memory of
-   1F1B; ZB-H2 up to twice that, and no bubble where F, B and W take the same time. */
+   1F1B; ZB-H2 up to twice that, and no bubble if F, B and W take the same time. */
 #include "internal.h"
 
-/* `warm_up` F, then B, W if more than `held` of them are due, and F in turn, then the rest of W. */
+/* Writes `warm_up` F; then in turn B, W if more than `held` of them are due, and F; then the
+   remaining W. */
 static void order_stage(gt_pipe_schedule *schedule, size_t stage, size_t warm_up, size_t held) {
   const size_t m = schedule->micro_batches;
   size_t f = 0, w = 0;

@@ -79,7 +79,7 @@ refused() {
 refused "simulating stages that are to be found" 'pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml`' simulate job.yaml
 refused "training them" 'pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml`' train job.yaml
 refused "a margin" '--margin is for jobs whose ranks are planned' plan job.yaml --margin 0.2
-refused "a batch that no stages can share" 'no pipeline has all workers of all regions' plan job.yaml --set train.batch=1 --set regions.1.ranks=40 --set regions.1.compute=null
+refused "a batch that no stages can share" 'no pipeline can use all workers of all regions' plan job.yaml --set train.batch=1 --set regions.1.ranks=40 --set regions.1.compute=null
 refused "memory for no pipeline" 'pipeline' plan job.yaml --set 'pipeline.memory=1 KiB'
 refused "no times" 'compute.step is not given for region east' plan job.yaml --set compute=null --set regions.1.compute=null
 refused "two regions with data" 'a pipeline reads the data of one region' plan job.yaml --set regions.1.samples=10 --set regions.0.samples=10

@@ -408,7 +408,7 @@ static void unsound_orders_are_refused(void) {
   passes[0] = passes[1];
   refuse(&w, passes, n, "");
   passes[0] = INT64_MAX & ~INT64_C(0xffffff);
-  refuse(&w, passes, n, "is none of this pipeline");
+  refuse(&w, passes, n, "is not one of this pipeline");
   passes[0] = told[0] | 31;
   refuse(&w, passes, n, "32 micro-batches are not allowed");
   close_world(&w);

@@ -86,7 +86,7 @@ static void memory_is_held(void) {
   assert_int_equal(check_lists(&w, "F0 F1 X0 X1", "F0 B0 F1 W0 X1"), GT_OK);
   w_limit(&w, 1.5);
   assert_int_equal(check_lists(&w, "F0 F1 X0 X1", "F0 F1 X0 X1"), GT_ERR_JOB);
-  says(GT_ERR_JOB, "stage 0 holds 2 of activations at its peak; 1.5 are allowed");
+  says(GT_ERR_JOB, "stage 0 holds 2 of activations at its peak; expected at most 1.5");
   gt_pipe_schedule *s;
   says(gt_pipe_make(&s, GT_PIPE_GPIPE, &w.problem, NULL), "stage 0 holds 2");
   assert_null(s);
@@ -123,14 +123,15 @@ static void numbers_that_are_refused(void) {
   small(&w);
   w_limit(&w, 0.5);
   says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL),
-       "stage 0 may hold 0.5 of activations; one micro-batch needs 1");
+       "stage 0 has memory for 0.5 of activations; one micro-batch needs 1");
   small(&w);
   w.problem.micro_batches = 0;
-  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "2 stages, 1 chunks a stage and 0 micro-");
+  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL),
+       "2 stages, 1 chunks per stage and 0 micro-");
   small(&w);
   const double agree_s[] = {0, 1, -2, 0};
   w.problem.agree_s = agree_s;
-  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "agree_s is given, and no regions");
+  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "agree_s is given without regions");
   size_t regions[] = {0, 1};
   const gt_pipe_wan wan = {.nregions = 2, .region = regions};
   w.problem.wan = &wan;
@@ -138,7 +139,8 @@ static void numbers_that_are_refused(void) {
   small(&w);
   regions[1] = 3;
   w.problem.wan = &wan;
-  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL), "stage 1 is in region 3; there are 2");
+  says(gt_pipe_make(&s, GT_PIPE_AUTO, &w.problem, NULL),
+       "stage 1 is in region 3; expected a number below 2");
 }
 
 static void shapes_that_do_not_fit(void) {
@@ -148,9 +150,9 @@ static void shapes_that_do_not_fit(void) {
   small(&w);
   w_alike(&folded, 2, 2, 2, 1, 1, 1, 0);
   says(gt_pipe_make(&s, GT_PIPE_ZB_V, &w.problem, NULL),
-       "schedule zb-v is for 2 spans a stage; this pipeline has 1");
+       "schedule zb-v is for 2 spans per stage; this pipeline has 1");
   says(gt_pipe_make(&s, GT_PIPE_GPIPE, &folded.problem, NULL),
-       "schedule gpipe is for 1 spans a stage; this pipeline has 2");
+       "schedule gpipe is for 1 spans per stage; this pipeline has 2");
   s = w_make(&w, GT_PIPE_GPIPE, NULL);
   says(gt_pipe_evaluate(&r, s, &folded.problem, 1), "the schedule is for 2 stages of 1 chunks");
   gt_pipe_result_close(&r);

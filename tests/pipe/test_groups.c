@@ -388,7 +388,7 @@ static void assert_refused(const world *w, double theta_s, double bytes, const c
 static void wrong_numbers_are_named(void) {
   world w = make_world(3), none = {0};
   set_all(&w, 1e-3);
-  assert_refused(&none, 0, 0, "there is no device; groups need one at least");
+  assert_refused(&none, 0, 0, "no device; expected at least one");
   assert_refused(&w, -1, 0, "theta is -1 s; expected 0 or more");
   assert_refused(&w, NAN, 0, "theta is nan s; expected 0 or more");
   assert_refused(&w, 0, INFINITY, "messages have inf bytes; expected 0 or more");

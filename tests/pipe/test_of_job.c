@@ -412,17 +412,17 @@ static gt_job *with_ends(const char *a, const char *b, const char *c) {
 
 static void wrong_cuts(void) {
   refused(with_ends("transformer.h.7", "transformer.h.2", NULL),
-          "small: pipeline.stages.0.last is \"transformer.h.7\", and no operation of model gpt has "
-          "this name or one that begins with it and a dot; expected one such as transformer.wte");
+          "small: pipeline.stages.0.last is \"transformer.h.7\", which is not an operation of "
+          "model gpt or a group of operations; expected a name such as transformer.wte");
   refused(
       with_ends("transformer.h.0.ln_1", "transformer.h.2", NULL),
-      "small: pipeline.stages.0.last is transformer.h.0.ln_1, and the model cannot be cut behind "
-      "its operation transformer.h.0.ln_1; the nearest operation behind which it can be cut: "
+      "small: pipeline.stages.0.last is transformer.h.0.ln_1, and the model cannot be cut after "
+      "its operation transformer.h.0.ln_1; the nearest operation after which it can be cut: "
       "transformer.h.0.attn.sum");
   refused(with_ends("transformer.h.0.mlp.gelu", "transformer.h.2", NULL),
           "small: pipeline.stages.0.last is transformer.h.0.mlp.gelu, and the model cannot be cut "
-          "behind its operation transformer.h.0.mlp.gelu; the nearest operations behind which it "
-          "can be cut: transformer.h.0.attn.sum, transformer.h.0.mlp.sum");
+          "after its operation transformer.h.0.mlp.gelu; the nearest operations after which it can "
+          "be cut: transformer.h.0.attn.sum, transformer.h.0.mlp.sum");
   refused(with_ends("transformer.h.2", "transformer.h.1", NULL),
           "small: pipeline.stages.1.last is transformer.h.1, and the part of the model before ends "
           "with transformer.h.2.mlp.sum; expected one that ends later, so that the stage has "
@@ -430,10 +430,9 @@ static void wrong_cuts(void) {
   refused(with_ends("transformer.h.0", "lm_head", NULL),
           "small: pipeline.stages.2.last is not given, and the part of the model before ends with "
           "lm_head; expected one that ends later, so that the stage has operations");
-  refused(
-      with_ends("transformer.h.0", "transformer.h.1", "transformer.h.2"),
-      "small: pipeline.stages.2.last is transformer.h.2, and the model continues behind it; its "
-      "last part ends with lm_head, or has no name");
+  refused(with_ends("transformer.h.0", "transformer.h.1", "transformer.h.2"),
+          "small: pipeline.stages.2.last is transformer.h.2, and the model continues after it; its "
+          "last part ends with lm_head, or has no name");
   gt_job *job = with_ends("transformer.h.0", "transformer.h.1", "lm_head");
   gt_pipe_job_close(open_pipe(job));
   gt_job_close(job);

@@ -172,7 +172,7 @@ static void packets_from_and_to_the_wrong_place(void) {
   p.span = 2;
   says(gt_pipe_region_message(h.region, &p), GT_ERR_FAULT,
        "region 1 got the activation of micro-batch 0, step 5, for span 2, from worker 0 of stage 0 "
-       "to worker 1 of stage 1: there are 2 spans");
+       "to worker 1 of stage 1: the number of spans is 2");
   p.span = 0;
   refuses(&h, p, "the first span gets none");
   p = activation(1, 0, 5);
@@ -230,14 +230,14 @@ static void activations_at_the_wrong_time(void) {
   refuses(&h, activation(1, 0, 4), "the worker has ended that step");
   refuses(&h, activation(1, 0, INT64_MIN), "the worker has ended that step");
   refuses(&h, activation(1, 0, 6), "it is too early: the worker's next step is 5");
-  refuses(&h, activation(1, 3, 5), "there are 3 micro-batches");
+  refuses(&h, activation(1, 3, 5), "the number of micro-batches is 3");
   gt_pipe_packet p = activation(1, FORWARD_MOST, 5);
   p.forward_only = true;
-  refuses(&h, p, "there are 20 micro-batches");
+  refuses(&h, p, "the number of micro-batches is 20");
   /* before its step */
   takes(&h, activation(1, 1, 5));
   assert_int_equal(h.packet.buffer, 0);
-  refuses(&h, activation(1, 1, 5), "it has come before");
+  refuses(&h, activation(1, 1, 5), "it is a duplicate");
   step(&h, 1, 5, 0);
   assert_int_equal(h.passes, 0);
   takes(&h, activation(1, 0, 5));
@@ -246,9 +246,9 @@ static void activations_at_the_wrong_time(void) {
   assert_true(h.order.kind == GT_PASS_F && h.order.micro == 0 && h.order.out == GT_PIPE_NONE);
   assert_true(h.piece.landed && h.piece.buffer == 1 && h.piece.count == 2);
   refuses(&h, activation(1, 2, 5), "all of its 2 landing buffers are in use");
-  refuses(&h, activation(1, 0, 5), "it has come before");
+  refuses(&h, activation(1, 0, 5), "it is a duplicate");
   done(&h, 1);
-  refuses(&h, activation(1, 0, 5), "it has come before");
+  refuses(&h, activation(1, 0, 5), "it is a duplicate");
   p = activation(1, 2, 5);
   p.forward_only = true;
   refuses(&h, p, "the step is no evaluation");
@@ -262,7 +262,7 @@ static void activations_at_the_wrong_time(void) {
   assert_int_equal(gt_pipe_region_departed(h.region, 1, 0), GT_OK);
   assert_true(h.order.kind == GT_PASS_BW && h.order.micro == 2 && h.order.last);
   takes(&h, activation(1, 0, 6));
-  refuses(&h, activation(1, 0, 6), "it has come before");
+  refuses(&h, activation(1, 0, 6), "it is a duplicate");
   done(&h, 1);
   assert_int_equal(h.ended, 1);
   refuses(&h, activation(1, 0, 5), "the worker has ended that step");
@@ -281,7 +281,7 @@ static void gradients_at_the_wrong_time(void) {
   refuses(&h, gradient(1, 2, 5), "the worker has not run F of it");
   takes(&h, gradient(2, 0, 5));
   assert_true(h.packet.buffer == 0 && h.packet.at == 2);
-  refuses(&h, gradient(2, 0, 5), "it has come before");
+  refuses(&h, gradient(2, 0, 5), "it is a duplicate");
   takes(&h, gradient(1, 0, 5));
   refuses(&h, gradient(1, 0, 6), "it is too early: the worker has not begun that step");
   done(&h, 0);
@@ -289,7 +289,7 @@ static void gradients_at_the_wrong_time(void) {
   assert_int_equal(gt_pipe_region_departed(h.region, 0, 0), GT_OK);
   assert_int_equal(gt_pipe_region_departed(h.region, 0, 0), GT_OK);
   done(&h, 0);
-  refuses(&h, gradient(1, 0, 5), "it has come before");
+  refuses(&h, gradient(1, 0, 5), "it is a duplicate");
   close_hand(&h);
 }
 
@@ -305,9 +305,9 @@ static void events_that_cannot_be(void) {
   says(gt_pipe_region_step(h.region, 1, 6, 0), GT_ERR_FAULT,
        "worker 1 of region 1 cannot begin step 6: it has ended 4");
   says(gt_pipe_region_step(h.region, 1, 5, 21), GT_ERR_FAULT,
-       "step 5 is an evaluation of 21 micro-batches; 20 are the most");
+       "step 5 is an evaluation of 21 micro-batches; expected at most 20");
   says(gt_pipe_region_done(h.region, 1), GT_ERR_FAULT,
-       "worker 1 of region 1 has ended a pass, and it runs none");
+       "worker 1 of region 1 has ended a pass, but runs none");
   says(gt_pipe_region_departed(h.region, 1, 0), GT_ERR_FAULT,
        "a packet has left from buffer 0 of worker 1 of region 1, where none waits");
   says(gt_pipe_region_departed(h.region, 1, 99), GT_ERR_FAULT,
@@ -374,12 +374,12 @@ static void outputs_are_kept_until_read(void) {
   refuses(&h, p, "it has 16 bytes; expected 0");
   refuses(&h, gradient(1, 0, 5), "the step is an evaluation");
   takes(&h, was_read(1, 0, 5));
-  refuses(&h, was_read(1, 0, 5), "it has come before");
+  refuses(&h, was_read(1, 0, 5), "it is a duplicate");
   assert_int_equal(h.passes, 2);
   takes(&h, was_read(2, 0, 5));
   assert_int_equal(h.passes, 3);
   assert_true(h.order.last && h.order.micro == 2 && h.order.out == 0 && h.order.slot == 0);
-  refuses(&h, was_read(2, 0, 5), "it has come before");
+  refuses(&h, was_read(2, 0, 5), "it is a duplicate");
   done(&h, 0);
   waits(&h, 0, "stage 0 waits until its outputs have been read");
   for (size_t i = 0; i < 2; i++) assert_int_equal(gt_pipe_region_departed(h.region, 0, 0), GT_OK);
@@ -406,14 +406,14 @@ static void readers_say_so(void) {
   p.micro = 0;
   takes(&h, p);
   assert_int_equal(h.order.micro, 0);
-  refuses(&h, p, "it has come before");
+  refuses(&h, p, "it is a duplicate");
   done(&h, 1);
   assert_true(h.sent == 1 && h.packet.gradient && h.packet.forward_only && h.packet.bytes == 0);
   assert_true(h.packet.span == 0 && h.packet.micro == 0 && h.packet.buffer == GT_PIPE_NONE);
   assert_true(h.packet.from_worker == 1 && h.packet.to_worker == 0 && h.packet.count == 2);
-  refuses(&h, p, "it has come before");
+  refuses(&h, p, "it is a duplicate");
   p.micro = 2;
-  refuses(&h, p, "there are 2 micro-batches");
+  refuses(&h, p, "the number of micro-batches is 2");
   done(&h, 1);
   assert_int_equal(h.ended, 1);
   assert_int_equal(gt_alloc_total(), allocations);
@@ -448,7 +448,7 @@ static void layouts_that_are_refused(void) {
   gt_pipe_layout l = two_stages();
   assert_int_equal(gt_pipe_layout_check(&l), GT_OK);
   l.places[1].region = 2;
-  says(gt_pipe_layout_check(&l), GT_ERR_JOB, "stage 1 is in region 2; there are 2");
+  says(gt_pipe_layout_check(&l), GT_ERR_JOB, "stage 1 is in region 2; expected a number below 2");
   l.places[1] = (gt_pipe_place){1, 0, 3};
   says(gt_pipe_layout_check(&l), GT_ERR_JOB,
        "stage 1 has 3 workers for 4 samples of a micro-batch; expected a number that divides them");
@@ -529,7 +529,7 @@ static void steps_of_others_are_skipped(void) {
   open_hand(&h, 1);
   step(&h, 1, FIRST_STEP, 0);
   says(gt_pipe_region_skip(h.region, 9), GT_ERR_FAULT,
-       "worker 1 of region 1 cannot go on with step 9: it has not ended 5");
+       "worker 1 of region 1 cannot continue with step 9: it has not ended 5");
   close_hand(&h);
   open_hand(&h, 1);
   assert_int_equal(gt_pipe_region_skip(h.region, 9), GT_OK);
@@ -539,7 +539,7 @@ static void steps_of_others_are_skipped(void) {
   assert_true(gt_pipe_region_early(h.region) && h.passes == 0);
   assert_int_equal(gt_pipe_region_skip(h.region, 9), GT_OK);
   says(gt_pipe_region_skip(h.region, 8), GT_ERR_FAULT,
-       "worker 1 of region 1 cannot go on with step 8: it has ended 8");
+       "worker 1 of region 1 cannot continue with step 8: it has ended 8");
   step(&h, 1, 9, 0);
   assert_false(gt_pipe_region_early(h.region));
   assert_true(h.passes == 1 && h.order.kind == GT_PASS_F && h.order.step == 9);

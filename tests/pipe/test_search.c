@@ -82,7 +82,7 @@ static void refusals(void) {
   refused(&w, "no pipeline fits into the memory of the workers");
   ws_large(&w, 1, 7);
   w.problem.npieces = 1;
-  refused(&w, "no pipeline has all workers of all regions");
+  refused(&w, "no pipeline can use all workers of all regions");
 }
 
 TESTS(small, laws, unequal_regions, refusals)
