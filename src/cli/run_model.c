@@ -42,5 +42,5 @@ void gt_cli_describe_model(char *text, size_t size, const gt_ckpt_info *info) {
   else if (info->mean_of == 1)
     snprintf(text, size, "the final model");
   else
-    snprintf(text, size, "the final model, the mean of %lld regions'", (long long)info->mean_of);
+    snprintf(text, size, "the final model, the mean of %lld regions", (long long)info->mean_of);
 }

@@ -277,9 +277,9 @@ void gt_server_stopped(const gt_server *s, gt_status code) {
                           v.steps, "round", 'i', v.whole_round, NULL));
   if (code == GT_ERR_LIMIT && !v.whole_sound)
     gt_log_job(GT_LOG_WARN,
-               "round %lld holds what is not finite, or gave nothing else: --resume continues from "
-               "the newest before it that is sound, "
-               "--resume-round N from one that you name",
+               "round %lld is not sound (non-finite numbers in it, or only non-finite gradients "
+               "before it): --resume continues from the newest sound round before it, "
+               "--resume-round N from round N",
                (long long)v.whole_round);
 }
 
