@@ -36,15 +36,15 @@ typedef struct {
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
   /* Returns the recent measurements of the link to `peer`. */
   gt_link_view (*link)(void *ctx, size_t peer);
-  /* Reports that the strategy changed the buffers from b to keep * b + share * other (borrowed).
-     The PS applies the same change to buffers that a worker is still computing from the old b.
+  /* Call after changing the buffers from b to keep * b + share * other (borrowed).  A worker may be
+     computing new buffers from the old b; the PS makes the same change to these when they arrive.
      NULL if no worker computes during an event. */
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
-  /* Both NULL if the gradient is not clipped over several regions: its norm is that of the region's
-     own gradient, or the one set by gt_optim_norm.  Otherwise the region has one stage of a
-     replica: tell_squares sends the sum of squares of its part of the mean to the regions with the
-     other stages, once per mean; then norm writes the norm over all stages.  norm returns false
-     while parts are missing; the collective's `changed` is called when one arrives. */
+  /* For a clipped gradient that is divided over several regions (stages of a replica).  Both NULL
+     otherwise: the norm is that of the region's own gradient, or the one set by gt_optim_norm.
+     tell_squares sends the sum of squares of the region's part of the mean to the regions with the
+     other parts, once per mean.  norm writes the norm of the whole mean; false: a sum is still
+     missing, and the collective's `changed` is called when it arrives. */
   void (*tell_squares)(void *ctx, gt_vec mean);
   bool (*norm)(void *ctx, double *norm);
 } gt_sync_host;
@@ -121,8 +121,8 @@ struct gt_sync {
 
 /* Returns the table of a strategy. */
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
-/* Returns the arrays as large as the parameters that a strategy keeps with these options, and of
-   these the most that a checkpoint has. */
+/* Returns the number of arrays of the size of the parameters that a strategy with these options
+   needs: in memory (keeps), and at most in a checkpoint (saves). */
 size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options);
 size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options);
 /* Creates a strategy of a region and opens its collectives on env->exchange; the caller closes it,

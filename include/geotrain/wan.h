@@ -18,8 +18,8 @@ typedef struct {
   /* Rate of this region in each direction, shared by its links; 0: unlimited; only for modelled
      links. */
   double access_bps;
-  /* nregions: the rate at which frames come in from each peer (gt_link_stream_bps), for this
-     region's access; copied; NULL: unlimited. */
+  /* nregions: the rate of a stream of frames from each peer (gt_link_stream_bps), for the model of
+     this region's access; copied; NULL: unlimited. */
   const double *stream_bps;
   bool emulate;       /* delay frames by the link model; else send them at once */
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */
@@ -65,7 +65,7 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
 bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
 /* Makes all possible progress.  Returns true if there was any. */
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
-/* Returns the latest time of the next poll, because a frame departs or arrives then; GT_NEVER:
+/* Returns the latest time for the next gt_gateway_poll: a frame departs or arrives then.  GT_NEVER:
    nothing is due.  `*large` (NULL is allowed): MPI transfers are pending. */
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
 /* True if frames leave and arrive by the link model. */
@@ -74,8 +74,8 @@ bool gt_gateway_modelled(const gt_gateway *gateway);
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer);
 /* Returns when something was last heard from the peer (always real time). */
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer);
-/* Drops data and bulk that have not been put on a link, the rest of a partly sent message included.
-   For use after a stop, when every peer drops data.  on_departed is not called for them. */
+/* Drops data and bulk messages that are not on a link yet, and the rest of a partly sent message.
+   Call after a stop, when every peer drops data.  on_departed is not called for them. */
 void gt_gateway_drop_bulk(gt_gateway *gateway);
 /* Returns the number of data and bulk messages to the peer that have not begun to leave. */
 size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer);

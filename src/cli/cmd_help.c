@@ -20,7 +20,7 @@ const gt_command *gt_command_find(const char *name) {
 
 void gt_print_commands(FILE *to) {
   fprintf(to, "geotrain " GT_VERSION
-              ": trains neural networks whose data lies in several regions joined by a WAN\n"
+              ": trains a neural network on data that lie in several regions joined by a WAN\n"
               "It computes on CPUs only; GPUs and other accelerators are not used.\n\n"
               "usage: geotrain COMMAND [arguments]\n\n");
   for (const gt_command *c = gt_commands; c->name; c++)

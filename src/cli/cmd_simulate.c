@@ -132,8 +132,8 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
   gt_sim_get_totals(sim, &t);
   if (shape->assumed)
     gt_print_wrapped(stdout, 2,
-                     "no data set found: samples have the model's usual shape, each region has "
-                     "regions[].samples of them, and nothing is evaluated");
+                     "no data set found: samples are those of regions[].samples, in the model's "
+                     "usual shape, and nothing is evaluated");
   if (job->nregions > TABLE_REGIONS && !o->out) {
     show_sums(job, sim, &t);
     if (cost)

@@ -119,8 +119,8 @@ const job_key gt_job_keys[] = {
      .meaning = "parameter of the Dirichlet distribution; small values give uneven parts"},
     {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none",
      .values = gt_augment_names,
-     .meaning = "training images: unchanged, or a random window of the image with a border of 4 "
-                "pixels, every second one flipped"},
+     .meaning = "training images; none: unchanged; crop-flip: a random window of the image with a "
+                "border of 4 pixels, mirrored with probability 1/2"},
     {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean),
      .min = -1e6, .max = 1e6,
      .meaning = "mean of uint8 images, one number per channel in units of 255; default: that of "
@@ -131,7 +131,7 @@ const job_key gt_job_keys[] = {
      .meaning = "standard deviation of uint8 images, in the same form"},
     {"train.until.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.epochs),
      .fallback = "0", .max = COUNT_MAX,
-     .meaning = "end of training: passes over the region's own samples"},
+     .meaning = "end of training, in epochs: passes over the region's own samples"},
     {"train.until.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.steps),
      .fallback = "0", .max = 1e15, .meaning = "end of training: the region's own steps"},
     {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples),
@@ -180,14 +180,14 @@ const job_key gt_job_keys[] = {
      .meaning = "kernels: auto: the fastest for each operation; dnn: oneDNN where possible; blas: "
                 "OpenBLAS; ref: plain loops"},
     {"train.choices", KEY_STRING, KEY_ON_RESUME, AT(train.choices), .fallback = "measure",
-     .meaning = "with kernels auto: measure (time the ways to compute each product at the start; "
-                "under the virtual clock: rule), rule (a fixed "
-                "rule), or a file written by `info JOB --measure`"},
+     .meaning =
+         "with kernels auto: measure (time the algorithms for each product at the start; under the "
+         "virtual clock: rule), rule (a fixed rule), or a file written by `info JOB --measure`"},
     {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init),
      .meaning = "checkpoint file, or final.h5 of a run, from whose parameters training starts; "
                 "default: random, by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1",
-     .max = COUNT_MAX, .meaning = "passes between evaluations on the test set; 0: only at the end"},
+     .max = COUNT_MAX, .meaning = "epochs between evaluations on the test set; 0: only at the end"},
     {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0",
      .max = 1e15, .meaning = "steps between evaluations"},
     {"regions", KEY_MAPS, KEY_REQUIRED, AT(regions), COUNT(nregions), sizeof(gt_job_region),
@@ -280,11 +280,13 @@ const job_key gt_job_keys[] = {
                 "of train.batch samples of its own"},
     {"pipeline.copies[].regions", KEY_STRINGS, KEY_REQUIRED | KEY_FILLED | KEY_SINGLE,
      .offset = offsetof(gt_job_copy, regions), .count_offset = offsetof(gt_job_copy, nregions),
-     .meaning = "regions of the replica, in the order in which the regions that they stand for "
-                "first occur in pipeline.stages; each must have the same number of ranks"},
+     .meaning =
+         "regions of the replica: the first stands for the first region that pipeline.stages "
+         "names, and so on; each must have as many ranks as the region that it stands for"},
     {"pipeline.micro_batches", KEY_INT, KEY_AUTO | KEY_ON_RESUME, AT(pipeline.micro_batches),
      .fallback = "auto", .min = 1, .max = 1e6, OF_PIPELINE,
-     .meaning = "number of micro-batches; must divide train.batch; auto: chosen with stages: auto"},
+     .meaning = "number of micro-batches; must divide train.batch; auto: `geotrain plan` finds it, "
+                "with stages: auto"},
     {"pipeline.schedule", KEY_CHOICE, KEY_ON_RESUME, AT(pipeline.schedule), .fallback = "auto",
      .values = gt_pipe_names, OF_PIPELINE,
      .meaning = "pipeline schedule; zb-v: a folded pipeline; auto: the fastest one found, by the "
@@ -298,7 +300,7 @@ const job_key gt_job_keys[] = {
     {"pipeline.labels", KEY_CHOICE, 0, AT(pipeline.labels), .fallback = "keep",
      .values = gt_labels_names, OF_PIPELINE,
      .meaning = "keep: labels stay in the region of the first stage, which must also have the last "
-                "one; send: labels are sent to the last stage (a text's labels are the text)"},
+                "one; send: labels (of a text, the text itself) are sent to the last stage"},
     {"pipeline.memory", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
      AT(pipeline.memory_bytes), OF_PIPELINE,
      .meaning = "limit on the memory of a worker; the schedule stays within it; default: no limit"},
@@ -315,36 +317,35 @@ const job_key gt_job_keys[] = {
                 "pass"},
     {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh",
      .values = gt_topology_names,
-     .meaning = "how regions exchange: mesh: all with all; hub: through one region; tree: "
-                "along the best links; ring: each with the next; auto: the one of these whose "
-                "rounds take least, chosen at the start"},
+     .meaning = "how regions exchange: mesh: all with all; hub: through one region; tree: along "
+                "the best links; ring: each with the next; auto: the one of these with the "
+                "shortest rounds, chosen at the start"},
     {"sync.hub", KEY_STRING, KEY_OPTIONAL, AT(sync.hub),
-     .meaning = "the region that a hub is in; not given: the one that the others reach soonest"},
+     .meaning =
+         "name of the region that is the hub; default: the one that the others reach soonest"},
     {"sync.central", KEY_STRING, KEY_OPTIONAL, AT(sync.central),
-     .meaning = "ssgd, sma: the region that alone adds up and, with ssgd, has the optimizer: every "
-                "worker's gradient or model goes there singly, and the model comes back once for "
-                "every worker; instead of sync.topology, to compare with"},
+     .meaning = "ssgd, sma: name of the region that computes all means and, with ssgd, the "
+                "optimizer's steps; every worker's gradient or model is sent there separately, and "
+                "the new model back to every worker; for comparisons; replaces sync.topology"},
     {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples",
      .values = gt_weights_names,
      .meaning = "weights of regions in means: equal, or by their samples"},
     {"sync.scale", KEY_CHOICE, KEY_LENIENT, AT(sync.scale), .fallback = "sum",
      .values = gt_scale_names, STRATEGIES(UPDATES),
-     .meaning = "weight of updates; sum: 1; mean: remote updates 1/regions; "
-                "average: every update its region's weight, own updates "
-                "once sent"},
+     .meaning = "weight of an update; sum: 1; mean: 1/regions in other regions; average: the "
+                "weight of the region that made it (there 1 until it is sent)"},
     {"sync.exchange", KEY_CHOICE, 0, AT(sync.exchange), .fallback = "update",
      .values = gt_exchanged_names, STRATEGIES(UPDATES),
      .meaning = "what is sent; update: what the sender's optimizer added to its parameters; "
                 "gradient: the gradient, which the receiver subtracts times its own learning rate"},
     {"sync.merge", KEY_CHOICE, 0, AT(sync.merge), .fallback = "weight", .values = gt_merge_names,
      STRATEGIES(MERGES),
-     .meaning = "how far a received model moves the own; weight: by its region's weight; half: "
-                "half way"},
+     .meaning = "how far the region's own model moves towards a received one; weight: by the "
+                "weight of that model's region; half: half way"},
     {"sync.outer.name", KEY_CHOICE, 0, AT(sync.outer.name), .fallback = "none",
      .values = gt_outer_names, STRATEGIES(AVERAGING),
-     .meaning =
-         "optimizer that moves the common model by the mean of what the regions' steps since "
-         "the last round changed (DiLoCo); none: the mean of the regions' models"},
+     .meaning = "optimizer that moves the model of the last round by the mean of the regions' "
+                "changes to it (DiLoCo); none: the next model is the mean of the regions' models"},
     {"sync.outer.lr", KEY_REAL, KEY_ABOVE_MIN, AT(sync.outer.lr), .fallback = "0.7", .max = 1e6,
      OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
      .meaning = "learning rate of the outer optimizer"},
@@ -412,7 +413,7 @@ const job_key gt_job_keys[] = {
     {"wan.outages[].between", KEY_PAIR, KEY_REQUIRED, IN_OUTAGE(a),
      .meaning = "names of two regions"},
     {"wan.outages[].from", KEY_TIME, 0, IN_OUTAGE(from_s), .fallback = "0 s", .max = 1e8,
-     .meaning = "begin of the outage, from the start of the run"},
+     .meaning = "start of the outage, counted from the start of the run"},
     {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8,
      .meaning = "length of the outage"},
     COMPUTE_ROWS("compute.", AT),
@@ -425,7 +426,7 @@ const job_key gt_job_keys[] = {
                 "those under compute"},
     {"checkpoint.every.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.epochs),
      .fallback = "0", .max = COUNT_MAX,
-     .meaning = "passes between checkpoints; if none of the three keys is given: only when the run "
+     .meaning = "epochs between checkpoints; if none of the three keys is given: only when the run "
                 "ends or is stopped"},
     {"checkpoint.every.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.steps),
      .fallback = "0", .max = 1e15, .meaning = "steps between checkpoints"},
