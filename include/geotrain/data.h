@@ -120,9 +120,9 @@ typedef struct {
    GT_ERR_JOB: unknown format, or an option that is out of range or unknown to the format. */
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);
-/* True if gt_data_import takes several files for this format. */
-bool gt_data_format_takes_files(const char *format);
-const char *const *gt_data_formats(void);
+/* Sets *takes_files if gt_data_import takes several files for this format.  GT_ERR_JOB, with the
+   known formats: no such format. */
+gt_status gt_data_format_find(bool *takes_files, const char *format);
 typedef struct {
   uint64_t seed;
   size_t ntrain, ntest, h, w, classes;

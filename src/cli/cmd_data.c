@@ -14,50 +14,6 @@
 
 static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
 
-static const char usage[] =
-    "usage: geotrain data import FORMAT FOLDER OUT.h5 [--vocabulary N] [--length N]\n"
-    "       geotrain data import text FILE... OUT.h5 [--vocabulary N | --vocabulary-of DATA.h5]\n"
-    "                           [--length N] [--test-share S]\n"
-    "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
-    "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares "
-    "A,B,...] [--alpha A]\n"
-    "                           [--seed N] [--test all|first|last] [--to FOLDER]\n"
-    "       geotrain data info FILE.h5\n"
-    "import, synth and split overwrite HDF5 files; others only with --force.\n";
-
-static gt_status print_usage(void) {
-  printf("%sformats:", usage);
-  for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
-  fputs(
-      "\nFiles may be gzip (.gz) or plain:\n"
-      "  mnist  the four idx files of MNIST, Fashion-MNIST or the like, or of one set of EMNIST;\n"
-      "         class-names.txt, also for cifar and imdb: the name of each class, one a line\n"
-      "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of "
-      "CIFAR-10,\n"
-      "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
-      "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...`, all with the "
-      "same\n"
-      "         number of fields; label 1, 0 or -1; NAME.validation.libfm is not used\n"
-      "  imdb   imdb_train.tsv and imdb_test.tsv, a header and lines of label, rating, id, text;\n"
-      "         --vocabulary: the most frequent words that get an id (20000); --length: the last\n"
-      "         words that are kept of a text (200)\n"
-      "  sessions  train.txt or all_train_seq.txt, and test.txt: sessions of clicked items, as\n"
-      "         pickles of lists (Diginetica and Yoochoose of SR-GNN) or as text, one a line;\n"
-      "         --length: the last items that are kept of a session (50)\n"
-      "  text   files of any text; --vocabulary: 256 ids are its bytes (256), more are pairs of\n"
-      "         them that it learns; --vocabulary-of: those of another data set; --length: ids\n"
-      "         predicted in a sample (128); --test-share: its last part is for tests (0.1)\n"
-      "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  "
-      "Training\n"
-      "samples are divided as by data.partition of a job with the same seed, in equal shares "
-      "unless\n"
-      "--shares is given; alpha is 0.5 by default.  All files get all test samples, or only the "
-      "first\n"
-      "or the last file does.\n",
-      stdout);
-  return GT_OK;
-}
-
 static gt_status said(const char *out) {
   struct stat st;
   char size[32];
@@ -149,7 +105,8 @@ static gt_status import(int argc, char **argv) {
                       "--vocabulary, --length, --vocabulary-of, --test-share and --force",
                       take_import_option, &o));
   const int words = argc - optind;
-  const bool files = words > 0 && gt_data_format_takes_files(argv[optind]);
+  bool files = false;
+  if (words > 0) GT_TRY(gt_data_format_find(&files, argv[optind]));
   if (files ? words < 3 : words != 3)
     return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; expected %s", words,
                    files ? "text FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
@@ -390,8 +347,6 @@ gt_status gt_cmd_data(int argc, char **argv) {
   static const char *const names[] = {"import", "synth", "split", "info"};
   if (argc < 2)
     return GT_FAIL(GT_ERR_JOB, "data has no command; expected import, synth, split or info");
-  for (int i = 1; i < argc; i++)
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return print_usage();
   if (strcmp(argv[1], "import") == 0) return import(argc - 1, argv + 1);
   if (strcmp(argv[1], "synth") == 0) return synth(argc - 1, argv + 1);
   if (strcmp(argv[1], "split") == 0) return split(argc - 1, argv + 1);

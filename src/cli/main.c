@@ -51,8 +51,8 @@ int main(int argc, char **argv) {
   if (is(argv[1], "--help", "-h")) return finish(gt_cmd_help(1, argv + 1), false);
   const gt_command *command = gt_command_find(argv[1]);
   if (!command) return finish(GT_ERR_JOB, false);
-  if (argc == 3 && is(argv[2], "--help", "-h")) {
-    char *help[] = {argv[2], argv[1], NULL};
+  if (argc > 2 && is(argv[argc - 1], "--help", "-h")) {
+    char *help[] = {argv[argc - 1], argv[1], NULL};
     return finish(gt_cmd_help(2, help), false);
   }
   if (choose_isa(argv) != GT_OK) return finish(GT_ERR_JOB, false);

@@ -156,17 +156,24 @@ static void check_region(check *c, size_t r, bool elsewhere) {
     fprintf(c->to, "region %s: not checked here: %s\n", name, path ? path : "no data set is named");
     return;
   }
-  gt_dataset *same = c->opened[gt_data_namesake(c->job, r)];
-  gt_status status = same ? GT_OK : gt_data_open(&c->opened[r], c->job, r);
-  if (status == GT_OK && !same) status = gt_dataset_doubts(c->opened[r], gt_log_warning);
+  const size_t same = gt_data_namesake(c->job, r);
+  if (c->opened[same]) {
+    c->infos[r] = c->infos[same];
+    c->nopened++;
+    fprintf(c->to, "region %s: reads the same file as region %s\n", name,
+            c->job->regions[same].name);
+    return;
+  }
+  gt_status status = gt_data_open(&c->opened[r], c->job, r);
+  if (status == GT_OK) status = gt_dataset_doubts(c->opened[r], gt_log_warning);
   if (status != GT_OK) {
     if (c->status == GT_OK) snprintf(c->why, sizeof c->why, "%s", gt_error_text());
     if (c->status == GT_OK) c->status = status;
     fprintf(c->to, "region %s: %s\n", name, gt_error_text());
     return;
   }
-  const gt_dataset_info *d = &c->infos[r];
-  c->infos[r] = *gt_dataset_describe(same ? same : c->opened[r]);
+  const gt_dataset_info *d = gt_dataset_describe(c->opened[r]);
+  c->infos[r] = *d;
   c->nopened++;
   fprintf(c->to, "region %s: %zu training and %zu test samples of %zu x %zu x %zu in %s\n", name,
           d->ntrain, d->ntest, d->h, d->w, d->c, path);

@@ -22,7 +22,7 @@ looked() {
 }
 looked "a job that can begin" 0 '' --check
 check "a line for each region, then the verdict" same "$(cat out)" "region east: 400 training and 50 test samples of 28 x 28 x 1 in a.h5
-region west: 400 training and 50 test samples of 28 x 28 x 1 in a.h5
+region west: reads the same file as region east
 check: ok"
 looked "no data" 3 'none.h5' --check --set "$far"
 check "no data: the other region's line" grep -q '^region east: 400 training' out

@@ -20,6 +20,9 @@ answers 'behind other words' 2 'simulate: option -set is unknown; options begin 
 answers 'an option that is none' 2 'info: option --sett is unknown or lacks its value' info job.yaml --sett
 answers 'eval without a data set' 2 'eval: run is given and no data set; expected one for its test split, as in `geotrain eval run DATA.h5`' eval run
 answers 'a format that is none' 2 'format `imagenet` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions' data import imagenet . out.h5
+sed -n 's/.*expected one of //p' said | tr -d , >formats
+answers 'a format that is none, with two sources' 2 'format `mnits` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions; did you mean mnist?' \
+  data import mnits a.txt b.txt out.h5
 answers 'a folder that is not there' 3 'nowhere: there is no such folder (No such file or directory); expected the one that holds the files to import' \
   data import mnist nowhere out.h5
 answers 'a file for a folder' 3 'job.yaml: is a file; expected the folder that holds the files to import' data import cifar job.yaml out.h5
@@ -57,10 +60,11 @@ answers 'a link of 1 kbit/s' 6 'nothing moves any more: the slowest link has 100
 check 'a link of 2 kbit/s' same "$?" 0
 check 'a simulation evaluates nothing' grep -qF 'test accuracy  -  (nothing was evaluated)' slow
 
-# The help of `data` lists the formats, and says of each what its files are.
+# The help of `data` describes every format, and is the same by each way to ask for it.
 "$GEOTRAIN" data import --help >help
-for format in $(sed -n 's/^formats: //p' help); do check "data import --help: $format" grep -qE "^  $format  " help; done
-check 'data import --help: there are formats' grep -q '^formats: .*text' help
+for format in $(cat formats); do check "data import --help: $format" grep -qE "^  $format  " help; done
+check 'data import --help: there are formats' grep -q 'text' formats
+check 'data import --help is `help data`' same "$("$GEOTRAIN" help data)" "$(cat help)"
 
 # A byte order mark in front of the text, as some editors write it.
 { printf '\357\273\277' && cat job.yaml; } >marked.yaml

@@ -28,10 +28,6 @@ static const struct {
 } formats[] = {FORMATS(AS_FORMAT)};
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
-const char *const *gt_data_formats(void) {
-  return names;
-}
-
 static gt_status unknown_format(const char *format) {
   char known[128] = "";
   for (size_t i = 0, at = 0; i < NFORMATS; i++, at = strlen(known))
@@ -140,18 +136,24 @@ static gt_status import_folder(size_t format, const char *source, const char *ou
                                  : formats[format].folder(source, out);
 }
 
-bool gt_data_format_takes_files(const char *format) {
-  for (size_t i = 0; i < NFORMATS; i++)
-    if (strcmp(names[i], format) == 0) return formats[i].text;
-  return false;
+static gt_status find_format(size_t *out, const char *format) {
+  *out = 0;
+  while (*out < NFORMATS && strcmp(names[*out], format) != 0) ++*out;
+  return *out < NFORMATS ? GT_OK : unknown_format(format);
+}
+
+gt_status gt_data_format_find(bool *takes_files, const char *format) {
+  size_t i;
+  GT_TRY(find_format(&i, format));
+  *takes_files = formats[i].text;
+  return GT_OK;
 }
 
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found) {
   gt_text_found ignored;
-  size_t i = 0;
-  while (i < NFORMATS && strcmp(names[i], format) != 0) i++;
-  if (i == NFORMATS) return unknown_format(format);
+  size_t i;
+  GT_TRY(find_format(&i, format));
   GT_TRY(check_options(i, options));
   return formats[i].text ? import_text(i, sources, n, out, options, found ? found : &ignored)
                          : import_folder(i, sources[0], out, options);
