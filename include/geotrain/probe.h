@@ -9,7 +9,7 @@ typedef struct {
   const char *job_path;
   const char *const *sets;
   size_t nsets;
-  /* NULL: the directory that train would use; tested for writing a checkpoint */
+  /* NULL: the directory that train would use.  The probe tests it by writing a checkpoint. */
   const char *run_dir;
   const char *out; /* path of the profile; NULL: profile.yaml in the current directory */
   /* also measures messages of the model's size, on all links at once, however long that takes */

@@ -1,13 +1,13 @@
 /* The cap on bytes (limits.wan_bytes) is never exceeded.  Region 0 keeps the account: it allows
-   each region some bytes beyond those that the region has posted, in total never more than the
-   limit.  A PING reports the bytes that a region has posted; the PONG answers with the bytes
-   that it may post. What a region posts counts from that moment, even if it has not left yet. */
+   each region some bytes beyond those that the region has posted, in total at most the limit.  A
+   PING reports the bytes that a region has posted; the PONG answers with the bytes that it may
+   post.  Bytes count from their post, not from their sending. */
 #include <math.h>
 
 #include "internal.h"
 
 #define KEEPER ((size_t)0)
-/* 1/AHEAD of a region's equal share of the remaining bytes may go in advance. */
+/* At most 1/AHEAD of a region's equal share of the remaining bytes is allowed in advance. */
 #define AHEAD 8.0
 
 static bool limited(const gt_outbox *o) {
@@ -46,7 +46,7 @@ void gt_account_close(gt_outbox *o) {
   gt_free(o->account.known);
 }
 
-/* Nothing is allowed in advance until region 0 has heard from every region what it has sent. */
+/* Region 0 allows nothing in advance until every region has reported its bytes. */
 void gt_account_load(gt_outbox *o, double left) {
   outbox_account *b = &o->account;
   const size_t self = o->spec.self;
@@ -91,7 +91,7 @@ static void allow(gt_outbox *o, size_t region) {
   if (more > 0 && allowed[region] + more >= posted + once) allowed[region] += more;
 }
 
-/* ---- what waits ------------------------------------------------------------------------------ */
+/* ---- messages that wait for bytes ------------------------------------------------------------ */
 
 void gt_outbox_beat(gt_outbox *o, size_t peer) {
   if (peer == KEEPER) o->account.pings++;
@@ -149,8 +149,8 @@ void gt_outbox_reported(gt_outbox *o, size_t peer, double bytes) {
   o->peers[peer].wan_bytes = bytes;
 }
 
-/* If what waits for bytes may not go on, the run may have to end.  final: no more can be allowed to
-   a region that has posted as much as this one had when it asked. */
+/* Ends the wait of messages for bytes if the cap now allows them; else the run may have to end.
+   final: a region that has posted as much as this one had when it asked gets no more. */
 static bool go_on(gt_outbox *o, bool final) {
   outbox_account *b = &o->account;
   if (b->need <= 0 || b->stopped) return false;
@@ -172,8 +172,8 @@ bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head, bool
   outbox_account *b = &o->account;
   gt_outbox_reported(o, from, (double)head->posted_bytes);
   if (!limited(o) || !keeps(o)) return false;
-  /* A region that resumes first reports what it has sent; one that is done posts no more, unless it
-     posts for others. */
+  /* After a resume a region first reports the bytes that it has sent; after its last step it posts
+     no more, unless it forwards messages. */
   const bool over = done && !o->use.forwards[from];
   if (!b->known[from] || over) b->allowed[from] = o->peers[from].wan_bytes;
   b->known[from] = true;
@@ -203,7 +203,7 @@ bool gt_outbox_pong(gt_outbox *o, size_t from, const gt_frame_header *head) {
     b->low = (allowed - gt_outbox_posted(o)) / 2;
   }
   if (++b->pongs < b->answer) return false;
-  /* Region 0 does not know yet: the answer to the next heartbeat counts. */
+  /* Region 0 cannot decide yet: the answer to the next heartbeat counts. */
   b->answer = allowed > 0 || b->need <= 0 ? 0 : b->pings + 1;
   return go_on(o, allowed > 0);
 }

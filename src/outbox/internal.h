@@ -1,14 +1,14 @@
-/* What the modules of outbox share. */
+/* Shared by the files of outbox. */
 #ifndef GEOTRAIN_OUTBOX_INTERNAL_H
 #define GEOTRAIN_OUTBOX_INTERNAL_H
 
 #include "geotrain/outbox.h"
 
-/* Measurements of a link.  All are double, so that they are saved as they are. */
+/* Measurements of a link.  All are double, so that a checkpoint has their exact values. */
 typedef struct {
   double bits, seconds;                        /* of all messages, until their acknowledgements */
   double rtt_ns;                               /* the shortest; 0: not measured yet */
-  double late_bits, late_seconds, late_rtt_ns; /* the same, recently */
+  double late_bits, late_seconds, late_rtt_ns; /* the same, recent */
 } outbox_measured;
 #define OUTBOX_MEASURED (sizeof(outbox_measured) / sizeof(double))
 
@@ -17,42 +17,45 @@ typedef struct {
   uint64_t id;
   gt_frame_header head;
   gt_payload *payload;
-  size_t first, bytes;   /* of it */
-  bool parked;           /* the link's window is full: the gateway does not have it yet */
-  bool departed, behind; /* behind: another was in front of it when it was posted */
-  /* after a resume: the peer may have taken it already, so it keeps its payload */
+  size_t first, bytes;   /* of the body */
+  bool parked;           /* the link's window is full: the gateway does not have the message yet */
+  bool departed, behind; /* behind: an earlier message was in flight when this one was posted */
+  /* after a resume: the peer may have taken the message already, so its payload stays the same */
   bool resent;
   gt_ns posted;
   struct {
-    int64_t body, first; /* number of the body; the first float of it */
+    int64_t body, first; /* number of the body; its first float */
   } saved;
 } outbox_message;
 
 typedef struct {
   outbox_message *messages;           /* oldest first */
   size_t n, places, capacity, queued; /* places: allocated so far, at most capacity */
-  size_t own; /* queued messages whose origin is this region, where messages have an origin */
+  size_t own; /* queued messages with this region as origin, if messages have an origin */
   uint64_t next_id;
-  int64_t sent, taken, received; /* sequences: sent; of the peer: acknowledged, received */
+  int64_t sent, taken, received; /* sequences: last one sent; of the peer: acknowledged, received */
   bool held;
-  double wan_bytes; /* sent in all, as the peer says; of this region itself: as counted */
+  double wan_bytes; /* total sent, as the peer reports; of this region: as counted */
   gt_ns last_ack;
   outbox_measured measured;
-  gt_ns rate_at, rtt_at; /* when the link's rate and round trip were last measured */
-  /* the peer's clock against this one, by an answer that took compared_rtt; compared_at 0: none */
+  gt_ns rate_at, rtt_at; /* last measurement of the link's rate, of its round trip */
+  /* the peer's clock relative to this one, by an answer that took compared_rtt; compared_at 0:
+     none */
   gt_ns ahead, compared_rtt, compared_at;
 } outbox_peer;
 
 /* Bytes under the cap; unused without one. */
 typedef struct {
-  /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
+  /* nregions: bytes that each region may post in all; region 0 has them all, others only their
+     own */
   double *allowed;
-  bool *known;     /* region 0: since the resume the region has told what it has sent */
-  double queued;   /* posted, and not left yet */
-  double need;     /* that wait to be allowed; 0: none */
-  double low;      /* when less is left, more is asked for */
-  double asked_at; /* what had been posted when more was asked for */
-  /* to region 0, from it; the PONG that answers a question; 0: none is open */
+  bool *known;     /* nregions, at region 0: the region has reported its bytes since the resume */
+  double queued;   /* posted, not sent yet */
+  double need;     /* bytes that messages wait for; 0: none */
+  double low;      /* below this rest the region asks for more */
+  double asked_at; /* bytes posted when the region asked */
+  /* count of those sent to region 0 and received; the PONG that answers a question; 0: none is
+     open */
   int64_t pings, pongs, answer;
   bool stopped, exhausted;
 } outbox_account;
@@ -77,13 +80,13 @@ void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, g
 void gt_account_open(gt_outbox *o);
 void gt_account_close(gt_outbox *o);
 void gt_account_load(gt_outbox *o, double left);
-bool gt_account_allows(gt_outbox *o, double bytes); /* more; if not, they are asked for */
+/* true if `bytes` more are allowed; if not, asks for them */
+bool gt_account_allows(gt_outbox *o, double bytes);
 void gt_account_posted(gt_outbox *o, double bytes);
-void gt_account_left(gt_outbox *o, double bytes); /* that were posted */
+void gt_account_left(gt_outbox *o, double bytes); /* counts posted bytes as sent */
 
-/* links.c: measured from a message that is acknowledged now; from the answer to a heartbeat of the
-   time `sent`, given when the peer's clock was `theirs`.  Older checkpoints have no
-   measurements. */
+/* links.c: measure with a message that is acknowledged now, or with the answer to a heartbeat sent
+   at `sent`, given at `theirs` by the peer's clock.  Older checkpoints have no measurements. */
 void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m);
 void gt_links_measure_answer(gt_outbox *o, outbox_peer *p, gt_ns sent, gt_ns theirs);
 gt_status gt_links_load(gt_outbox *o, outbox_peer *p, const char *prefix, const gt_state *state);

@@ -1,5 +1,5 @@
-/* The links: control messages, and measurements: rates from acknowledgements, round trips from
-   heartbeats; over the whole run, and recently. */
+/* Control messages, and measurements of the links, of the whole run and recent: rates from
+   acknowledgements, round trips from heartbeats. */
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ void gt_outbox_control_all(gt_outbox *o, gt_frame_header head) {
 
 #define WINDOW_S 30.0
 
-/* How much what was measured until `at` still counts. */
+/* Returns the weight of measurements until `at`. */
 static double keep(const gt_outbox *o, gt_ns at) {
   return exp(-gt_seconds(o->now - at) / WINDOW_S);
 }
@@ -50,9 +50,9 @@ void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m
   p->rate_at = o->now;
 }
 
-/* Clocks of hosts are only compared here: an answer is taken to have been given in the middle of
-   its round trip (Mills, RFC 5905).  The quickest answer says most, for as long as clocks keep
-   together. */
+/* Compares the clocks of hosts: the peer is assumed to have answered in the middle of the round
+   trip (Mills, RFC 5905).  The quickest recent answer is the most exact one; clocks drift, so it is
+   replaced after a time. */
 #define COMPARED_FOR (60 * GT_SECOND)
 
 static void compare_clocks(gt_outbox *o, outbox_peer *p, gt_ns rtt, gt_ns theirs) {
@@ -63,8 +63,8 @@ static void compare_clocks(gt_outbox *o, outbox_peer *p, gt_ns rtt, gt_ns theirs
   p->compared_at = o->now;
 }
 
-/* A round trip may have waited for a frame that was leaving, so that the shorter ones say more: a
-   shorter one counts at once, a longer one bit by bit. */
+/* A round trip includes waiting behind a frame.  So a shorter one counts at once, a longer one
+   gradually. */
 void gt_links_measure_answer(gt_outbox *o, outbox_peer *p, gt_ns sent, gt_ns theirs) {
   outbox_measured *of = &p->measured;
   const double is = (double)(o->now - sent), old = keep(o, p->rtt_at);

@@ -30,7 +30,7 @@ void gt_outbox_close(gt_outbox *o) {
   gt_free(o);
 }
 
-/* Messages that are forwarded have an outbox of their own; in a mesh there are none. */
+/* Forwarded messages have an outbox of their own; a mesh forwards nothing. */
 void gt_outbox_open(gt_outbox *o, const gt_outbox_use *use) {
   o->use = *use;
   const size_t own = inflight(o) + GT_OUTBOX_SPARE - 1;
@@ -54,8 +54,8 @@ void gt_outbox_hold(gt_outbox *o, size_t peer, bool holds) {
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* A free one that is large enough.  The pool grows if peers end up with different models (ama), and
-   if messages are pieces. */
+/* Returns a free body that is large enough.  The pool grows if peers end up with different models
+   (ama), and if messages are pieces. */
 gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes) {
   gt_payload *free_one = NULL;
   for (size_t i = 0; i < o->npool && !free_one; i++)
@@ -73,8 +73,8 @@ gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes) {
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Messages that are forwarded and those of the region itself each have an outbox of their own.
-   With a single place those that need it at several peers would be served in an unfair order. */
+/* Forwarded messages and the region's own each have an outbox.  A single shared place would serve
+   messages to several peers in an unfair order. */
 static bool has_room(const gt_outbox *o, size_t peer, size_t messages, gt_room_use use) {
   const size_t outbox = o->spec.outbox, unit = o->use.unit;
   const outbox_peer *p = &o->peers[peer];
@@ -116,9 +116,8 @@ static void hand_over(gt_outbox *o, size_t peer, outbox_message *m) {
                        m->id);
 }
 
-/* Hands over messages in order, as far as the cap and the window allow.  However long a peer does
-   not acknowledge, the gateway gets no more than the window allows: a newer model replaces one here
-   instead. */
+/* Gives the gateway messages in order, as far as the cap and the window allow.  Without
+   acknowledgements the gateway holds at most a window; a newer model replaces one in the outbox. */
 static void unpark(gt_outbox *o, size_t peer) {
   outbox_peer *p = &o->peers[peer];
   if (p->held) return;
@@ -136,7 +135,7 @@ void gt_outbox_retry(gt_outbox *o) {
     if (p != o->spec.self) unpark(o, p);
 }
 
-/* Grows as needed; most links never use the whole capacity. */
+/* The array grows as needed; most links never use the whole capacity. */
 static outbox_message *new_place(outbox_peer *p) {
   if (p->n == p->places) {
     size_t places = 2 * p->places + 2 < p->capacity ? 2 * p->places + 2 : p->capacity;
@@ -168,7 +167,7 @@ void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, g
   unpark(o, peer);
 }
 
-/* The newest message, if it has not begun to leave, becomes this one; false: there is none. */
+/* Replaces the newest message by this one; false: all are being sent. */
 static bool replace_newest(gt_outbox *o, size_t peer, const gt_outbox_message *by) {
   outbox_peer *p = &o->peers[peer];
   const gt_outbox_gateway *gateway = &o->spec.gateway;
@@ -224,7 +223,7 @@ bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence) {
   size_t gone = 0;
   while (gone < p->n && (int64_t)p->messages[gone].head.sequence <= sequence) {
     outbox_message *m = &p->messages[gone++];
-    /* its acknowledgement overtook the news that it had left */
+    /* the acknowledgement arrived before the report of its sending */
     if (!m->departed) has_left(o, p, m);
     gt_links_measure_rate(o, p, m);
     m->payload->refs--;

@@ -1,4 +1,4 @@
-/* Saving and loading: sequences, measurements, and messages that are not acknowledged. */
+/* Saves and loads sequences, measurements and unacknowledged messages. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void name_of(size_t i, const char *what, char text[64]) {
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* A body that is sent to several peers is saved once, under its number. */
+/* A body with several receivers is saved once, under its number. */
 static void save_body(const gt_outbox *o, outbox_message *m, gt_state *state) {
   char name[32];
   m->saved.body = 0;
@@ -55,7 +55,7 @@ void gt_outbox_save(gt_outbox *o, gt_state *state) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Bodies that have been loaded: the first n pairs. */
+/* The loaded bodies: the first n pairs. */
 typedef struct {
   const gt_state *state;
   size_t (*size)(const void *ctx, const gt_frame_header *head);
@@ -67,7 +67,7 @@ typedef struct {
   } * pairs; /* as many as the state has items */
 } loaded;
 
-/* The body of a peer's message i: by its number, or, in files without numbers, next to the
+/* Finds the body of a peer's message i: by its number or, in files without numbers, next to the
    message. */
 static gt_status find_body(const gt_state *state, const char *prefix, size_t i,
                            const gt_state_item **body) {
@@ -82,7 +82,7 @@ static gt_status find_body(const gt_state *state, const char *prefix, size_t i,
   return GT_FAIL(GT_ERR_CKPT, "%s%s names ps/message/%s, which is not there", prefix, name, number);
 }
 
-/* One payload for all peers to which the body is sent. */
+/* Returns one payload for all receivers of the body. */
 static gt_payload *load_body(gt_outbox *o, loaded *all, const gt_state_item *item) {
   for (size_t i = 0; i < all->n; i++)
     if (all->pairs[i].item == item) return all->pairs[i].payload;
@@ -93,7 +93,7 @@ static gt_payload *load_body(gt_outbox *o, loaded *all, const gt_state_item *ite
   return payload;
 }
 
-/* A header of 64 bytes, or of 96 with its route. */
+/* Loads a header of 64 bytes, or of 96 with its route. */
 static gt_status load_head(const gt_state *state, const char *prefix, size_t i,
                            gt_frame_header *head) {
   char name[64];
@@ -110,7 +110,7 @@ static gt_status load_head(const gt_state *state, const char *prefix, size_t i,
   return GT_OK;
 }
 
-/* Message i of a peer: `bytes` bytes of its body from `first` on. */
+/* Loads message i of a peer: `bytes` bytes of its body from `first` on. */
 static gt_status load_part(const loaded *all, const char *prefix, size_t i,
                            const gt_frame_header *head, const gt_state_item *body, size_t *first,
                            size_t *bytes) {
@@ -130,8 +130,8 @@ static gt_status load_part(const loaded *all, const char *prefix, size_t i,
                  prefix);
 }
 
-/* Messages that were not acknowledged are queued again, with their old sequence numbers; each has a
-   place beside those that may be under way. */
+/* Queues unacknowledged messages again, with their old sequence numbers; each has a place in
+   addition to those that can be in flight. */
 static gt_status load_messages(gt_outbox *o, size_t peer, loaded *all) {
   outbox_peer *p = &o->peers[peer];
   char prefix[64], name[64];

@@ -1,13 +1,13 @@
-/* Finds which regions' links share one access, and the rate of each link, from two measurements:
+/* Finds the regions whose links share one access, and the rate of each link, from two measurements:
    streams in every direction at once, and each link alone.  Local, and without MPI.
 
    An access is one rate for each direction (link.h).  A region gets one if it carried less at once
    than the sum of its links' single rates, and if one such rate explains this: the other direction
    carried no more, no single link carries more alone, and links that were as fast as alone were no
-   faster than the slowed ones.  Effects that no access explains (different rates for sending and
-   receiving, a path that regions share, the two directions of a link) are attributed to the link:
-   it gets its rate at once in place of its single rate.  So a simulation with the profile gives the
-   rates that were measured at once. */
+   faster than the slowed ones.  Other effects (different rates for sending and receiving, a path
+   that regions share, the two directions of a link) are attributed to the link: it gets its rate at
+   once instead of its single rate.  So a simulation with the profile reproduces the rates at
+   once. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -86,7 +86,7 @@ static side look(gt_probe_link *first, size_t n, size_t stride) {
   return s;
 }
 
-/* Whether an access of this rate explains why the links carried less than promised. */
+/* True if an access of this rate explains why the links carried less than promised. */
 static bool explains(double access_bps, const side *s) {
   bool less = s->carried_bps < (1 - MARGIN) * s->promised_bps,
        full = s->carried_bps >= (1 - MARGIN) * access_bps;
@@ -100,7 +100,7 @@ static double access_of(const side *out, const side *in) {
   return explains(bps, out) || explains(bps, in) ? bps : 0;
 }
 
-/* Whether the link gets its part of the access: as much as the other links or, if frames queue for
+/* True if the link gets its part of the access: as much as the other links or, if frames queue for
    the access, in proportion to its single rate. */
 static bool takes_its_part(double access_bps, const side *s, const gt_probe_link *l) {
   double part = fmin(s->slowed_bps, l->bandwidth_bps * s->carried_bps / s->promised_bps);
@@ -144,8 +144,8 @@ static size_t next_of(const gt_wire *links, const size_t *left, size_t n) {
   return next;
 }
 
-/* Sends all streams of a sender.  Those to region `to` are added to frames[to * n * FRAMES], of
-   which there are came[to]. */
+/* Sends all streams of a sender.  Appends those to region `to` to frames[to * n * FRAMES], which
+   has came[to] frames. */
 static void send_row(const gt_probe_link *row, size_t n, size_t from, double access_bps,
                      gt_landing_frame *frames, size_t *came) {
   gt_wire *links = GT_NEW_ARRAY(gt_wire, n);
@@ -173,8 +173,8 @@ static void passed(void *seconds, const gt_landing_frame *frame, gt_ns at) {
   ((double *)seconds)[frame->of.number] = gt_seconds(at);
 }
 
-/* The seconds that each of n x n streams takes if all start together on links of profile_bps with
-   these accesses.  Each stream has the bits that its link carried in a second at once. */
+/* Computes the seconds of each of n x n streams if all start together on links of profile_bps with
+   these accesses.  A stream has the bits that its link carried in a second at once. */
 static void find_seconds(const gt_probe_link *links, size_t n, const double *access_bps,
                          double *seconds) {
   gt_landing_frame *frames = GT_NEW_ARRAY(gt_landing_frame, n * n * FRAMES);
@@ -194,8 +194,8 @@ static void find_seconds(const gt_probe_link *links, size_t n, const double *acc
 /* ---- the accesses -----------------------------------------------------------------------------
    */
 
-/* If the profile still gives the region more than it carried, its links get their rate at once.
-   Returns whether any link changed. */
+/* Gives the links of a region their rate at once if the profile still gives the region more than it
+   carried.  True: a link changed. */
 static bool correct(const side *s, const gt_probe_link *links, const double *seconds) {
   double promised = 0, carried = 0;
   bool any = false;

@@ -46,7 +46,7 @@ bool gt_probe_enough(int64_t steps, double passed_s) {
 typedef struct {
   gt_gateway *gateway;
   size_t n, self;
-  size_t under_way; /* messages that have not left */
+  size_t under_way; /* messages that have not been sent */
   gt_vec params, payload;
   uint64_t sequence;
 } traffic;
@@ -162,7 +162,7 @@ static void on_gradients(void *context, size_t first) {
   w->final = first;
 }
 
-/* As in src/train/worker.c: the time of a step is from its order to its push, plus that of its
+/* Makes a step as src/train/worker.c does: its time is from its order to its push, plus that of its
    batch, which was made while the worker waited for the order.  Returns the time of the push.
    waited: without a pause. */
 static gt_ns train_batch(worker *w, const gt_order_msg *order, gt_ns waited) {
@@ -280,7 +280,7 @@ typedef struct {
   double update_s;
   int64_t updates;
   gt_plane_ps *plane;
-  traffic *traffic; /* NULL: the job sends nothing */
+  traffic *traffic; /* NULL: the job sends no messages */
   int64_t pushes;
   served *workers;
   gt_ns since;
@@ -416,8 +416,9 @@ static void serve(gt_probe_state *p, material *m) {
 #define WORK_MIN 5
 #define WORK_MAX 200
 
-/* The run's optimizer with a constant rate, as the probe's number of steps is open.  The length of
-   a run's schedule depends on every region's samples, so the region's own samples are used here. */
+/* Returns the run's optimizer with a constant rate, because the probe makes an unknown number of
+   steps.  The length of a run's schedule depends on every region's samples; the region's own
+   samples are used here. */
 static gt_optim_spec optimizer_of(const gt_run *run) {
   int64_t *samples = GT_NEW_ARRAY(int64_t, run->job->nregions);
   for (size_t r = 0; r < run->job->nregions; r++) samples[r] = (int64_t)run->npart;
@@ -469,7 +470,7 @@ static double time_work(material *m, void (*what)(material *)) {
 static void time_ps(gt_probe_state *p, material *m) {
   p->own.apply_s = time_work(m, do_apply);
   p->own.encode_s = time_work(m, do_encode);
-  /* with workers, it was measured while they computed */
+  /* with workers, measured while they computed */
   if (p->run.roles.region_size == 1) p->own.update_s = time_work(m, do_update);
 }
 

@@ -1,5 +1,5 @@
-/* Tests whether, and how fast, a checkpoint can be written to the run directory: a file of its size
-   is written, made durable, renamed and removed, as ckpt does it. */
+/* Tests if a checkpoint can be written to the run directory, and how fast: a file of its size is
+   written, made durable, renamed and removed, as ckpt does it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define CHUNK ((size_t)1 << 20)
 
-/* The length of the part of the path that already exists. */
+/* Returns the length of the part of the path that already exists. */
 static int existing(const char *path) {
   char part[1200];
   int n = snprintf(part, sizeof part, "%s", path);
@@ -24,7 +24,7 @@ static int existing(const char *path) {
   return 0;
 }
 
-/* Where checkpoints of a run in this directory are written. */
+/* Writes the folder of a run's checkpoints. */
 static void folder_of(char folder[1200], const char *run_dir) {
   snprintf(folder, 1200, "%s/ckpt", run_dir);
 }
@@ -35,7 +35,8 @@ void gt_probe_disk_before(gt_probe_state *p) {
   p->kept = existing(folder);
 }
 
-/* From the end of the path, while they are empty; another region may have removed some. */
+/* Removes the new folders from the end of the path while they are empty; another region may have
+   removed some. */
 void gt_probe_disk_after(gt_probe_state *p) {
   char part[1200];
   if (!p->run.run_dir[0]) return;
@@ -82,7 +83,7 @@ static gt_status write_file(const char *folder, const char *region, size_t bytes
   return ok ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(error));
 }
 
-/* The size of this region's checkpoint, as far as it depends on the model. */
+/* Returns the size of this region's checkpoint, as far as it depends on the model. */
 static double checkpoint_bytes(const gt_probe_state *p) {
   if (!p->run.graph) return 0;
   const gt_arrays *a = gt_graph_arrays(p->run.graph);
@@ -101,7 +102,7 @@ void gt_probe_disk(gt_probe_state *p) {
   if (p->folder_error[0] || !run->roles.is_ps) return;
   double bytes = checkpoint_bytes(p);
   p->own.checkpoint_bytes = bytes > 0 ? bytes : (double)CHUNK;
-  /* setup failed before it came to the run directory, for example at the data */
+  /* setup failed before it reached the run directory, for example at the data */
   if (!run->run_dir[0])
     snprintf(run->run_dir, sizeof run->run_dir, "%s%s",
              p->options->run_dir ? p->options->run_dir : "runs/",

@@ -20,7 +20,8 @@ const size_t gt_probe_sizes[GT_PROBE_SIZES] = {64,
                                                (size_t)4 << 20,
                                                (size_t)16 << 20};
 
-/* One-way time of a message of this size after a pause; size 64 means a header alone. */
+/* Returns the one-way time of a message of this size after a pause; size 64 means a header
+   alone. */
 static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   gt_wire wire = {.link = gt_link_start(0, 0, 1, 0)};
   const gt_ns ready =
@@ -34,14 +35,14 @@ static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   return gt_seconds(arrive - ready);
 }
 
-/* One-way time of the first message. */
+/* Returns the one-way time of the first message. */
 static double predict_fresh(const gt_link_spec *spec) {
   gt_wire wire = {.link = gt_link_start(0, 0, 1, 0)};
   return gt_seconds(
       gt_wire_send(&wire, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
 }
 
-/* Relative errors for all measured sizes; returns their number. */
+/* Computes the relative errors of all measured sizes; returns their number. */
 static int errors(const gt_probe_link *l, gt_link_spec *spec, double e[GT_PROBE_SIZES]) {
   int n = 0;
   spec->back_s = spec->latency_s;
@@ -102,12 +103,12 @@ static void consider(const gt_probe_link *l, double setup, double window, candid
   if (error < best->error) *best = (candidate){spec, error};
 }
 
-/* The w-th window of the grid: 0, then 2 to 1000 segments. */
+/* Returns the w-th window of the grid: 0, then 2 to 1000 segments. */
 static double window_of(int w) {
   return w == 0 ? 0 : SEGMENT * floor(2 * pow(500, (w - 1.0) / (WINDOWS - 1)) + 0.5);
 }
 
-/* The best fit of each kind: neither, set-up, window, both. */
+/* Finds the best fit of each kind: neither, set-up, window, both. */
 static void search(const gt_probe_link *l, candidate best[4]) {
   static const double setups[] = {0, 0.5, 1, 1.5, 2};
   for (int i = 0; i < 4; i++) best[i].error = INFINITY;
@@ -117,8 +118,8 @@ static void search(const gt_probe_link *l, candidate best[4]) {
     }
 }
 
-/* The initial window of a fresh connection: the one that predicts the first message best; 0: none
-   is needed. */
+/* Finds the initial window of a fresh connection: the one that predicts the first message best; 0:
+   the first message needs none. */
 static void fit_fresh(gt_probe_link *link, gt_link_spec *spec) {
   double least = link->fresh_s > 0 ? fabs(predict_fresh(spec) / link->fresh_s - 1) - NEARLY : 0;
   for (int w = 1; w <= WINDOWS && spec->window_bytes <= 0 && link->fresh_s > 0; w++) {

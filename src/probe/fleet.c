@@ -8,11 +8,11 @@
 
 /* ---- cores ----------------------------------------------------------------------------------- */
 
-/* A worker that is not bound to a core may run on any that it is allowed, and the cores of a
-   machine differ: by what else runs there, in a virtual machine by its neighbours.  So it is
-   measured on all of them in turn. */
+/* A worker that is not bound to a core can run on several, and the cores of a machine differ: by
+   other processes, in a virtual machine by its neighbors.  So the worker is measured on all of them
+   in turn. */
 
-/* The number of the n-th core that is allowed. */
+/* Returns the number of the n-th allowed core. */
 static size_t core_at(const gt_probe_cores *c, size_t n) {
   size_t core = 0;
   while (!CPU_ISSET(core, &c->allowed) || n-- > 0) core++;
@@ -31,7 +31,7 @@ void gt_probe_cores_take(const gt_probe_cores *cores, size_t turn) {
   if (cores->n < 2) return;
   CPU_ZERO(&one);
   CPU_SET(core_at(cores, (cores->first + turn) % cores->n), &one);
-  sched_setaffinity(0, sizeof one, &one); /* if that fails, it runs where it is */
+  sched_setaffinity(0, sizeof one, &one); /* if that fails, it stays on its core */
 }
 
 void gt_probe_cores_close(const gt_probe_cores *cores) {
@@ -43,8 +43,8 @@ void gt_probe_cores_close(const gt_probe_cores *cores) {
 /* Reference tasks: the work of training, in sizes that fit any CPU's caches and take about a
    millisecond on one core.  Their times give the power of a device. */
 
-#define BLOCKS    12   /* one core after the other */
-#define TASK_S    0.05 /* of a block, for each task, on average */
+#define BLOCKS    12   /* one core after another */
+#define TASK_S    0.05 /* mean time of a block, for each task */
 #define REPEATS   3    /* of a block, at least */
 #define TURNS_MAX 512  /* at most */
 
@@ -77,7 +77,7 @@ enum { ROWS = 256, IMAGES = 4, SEQUENCES = 2, STEPS = 4, CELLS = 32, UNITS = 128
 static const uint32_t cell_rows[STEPS + 1] = {0, CELLS, 2 * CELLS, 3 * CELLS, 4 * CELLS};
 static const gt_lstm_shape cell_shape = {.T = STEPS, .I = UNITS, .H = UNITS, .first = cell_rows};
 
-/* A convolution or product with all that it reads and writes. */
+/* A convolution or product with its inputs and outputs. */
 typedef struct {
   gt_layer *layer;
   size_t n; /* images or rows */
@@ -92,7 +92,7 @@ typedef struct {
   float *h, *c, *gates, *x, *dx, *dy, *w, *dw, *b, *db, *cell_work;
 } tasks;
 
-/* Small numbers, so that no product overflows or becomes denormal. */
+/* Returns small numbers, so that no product overflows or becomes denormal. */
 static float *numbers(size_t n, uint64_t key) {
   gt_rng rng = gt_rng_make(key, GT_RNG_SYNTH, n, 0);
   float *x = GT_NEW_ARRAY(float, n);
@@ -170,7 +170,7 @@ static void close_tasks(tasks *b) {
   if (b->context) b->kernels->prepared()->close(b->context);
 }
 
-/* Forward and backward. */
+/* Runs a task forward and backward. */
 static void run(const tasks *b, int task) {
   const gt_kernels *k = b->kernels;
   if (task <= GT_PROBE_CONVOLUTION) {
@@ -190,9 +190,9 @@ static void run(const tasks *b, int task) {
   }
 }
 
-/* The tasks take turns, so that what disturbs one for a while disturbs all.  The first turn finds
-   cold caches and does not count.  Medians, because workers of a host do not begin and end
-   together, and the least times would be those of the last worker when the others are gone. */
+/* The tasks take turns, so that a disturbance affects all of them.  The first turn finds cold
+   caches and does not count.  The result is the median: workers of a host do not start and end
+   together, so the least time would be that of the last worker, which computes alone. */
 static void run_block(const tasks *b, gt_ns end, double times_s[GT_PROBE_TASKS]) {
   static double each[GT_PROBE_TASKS][TURNS_MAX];
   size_t n = 0;
@@ -225,9 +225,9 @@ void gt_probe_reference(double times_s[GT_PROBE_TASKS], size_t place) {
 
 /* ---- the passes of a model's operations ------------------------------------------------------ */
 
-/* The time of a sample in every operation of a model: forward, backward-input and backward-weight
-   apart, as stages of a pipeline run them.  Operations between which a pipeline cannot be cut count
-   as one. */
+/* Times a sample in every operation of a model: forward, backward-input and backward-weight
+   separately, as stages of a pipeline run them.  Operations between which a pipeline cannot be cut
+   count as one. */
 
 #define TURNS  3 /* at least */
 #define SPAN_S 2.0
@@ -251,7 +251,7 @@ size_t gt_probe_spans(const gt_graph *graph, gt_span *spans) {
   return n;
 }
 
-/* Bytes of the micro-batch's output of a span; its gradient has as many. */
+/* Returns the bytes of a span's output for the micro-batch; its gradient has as many. */
 static size_t output_bytes(const timing *b, size_t span) {
   return b->batch->n * gt_graph_operation(b->graph, b->spans[span].end - 1).output_bytes;
 }
@@ -375,7 +375,7 @@ static void operations(gt_probe_state *p) {
 
 /* ---- all workers ----------------------------------------------------------------------------- */
 
-/* A run slows its workers by compute.speed and speeds, so these count. */
+/* A run slows its workers by compute.speed and speeds, so the power includes them. */
 static double power_of(const gt_probe_state *p, const double *times_s) {
   static const double weights[GT_PROBE_TASKS] = {1, 1, 1, 1, 1};
   return gt_pipe_power(times_s, weights, GT_PROBE_TASKS) /
@@ -393,7 +393,7 @@ static void measure_devices(gt_probe_state *p) {
   gt_probe_meet(p, "the reference tasks");
 }
 
-/* The rows of all ranks, on rank 0. */
+/* Gathers the rows of all ranks on rank 0. */
 static void gather_pairs(gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   const size_t n = (size_t)roles->world_size;

@@ -79,7 +79,8 @@ typedef struct {
   gt_net_address at[GT_REACH_ADDRESSES];
 } address_card;
 
-/* The source address that the kernel would use to reach `to`; 0: no route.  Nothing is sent. */
+/* Returns the source address that the kernel would use to reach `to`; 0: no route.  Sends
+   nothing. */
 static uint32_t source_towards(uint32_t to) {
   struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = to},
                      own = {0};
@@ -98,7 +99,7 @@ static const gt_net_address *find_address(const address_card *card, uint32_t ip)
   return NULL;
 }
 
-/* The peer's address in one of this host's networks, else its first address. */
+/* Returns the peer's address in one of this host's networks, else its first address. */
 static const gt_net_address *nearest(const address_card *own, const address_card *peer) {
   for (uint32_t i = 0; i < peer->n; i++)
     for (uint32_t k = 0; k < own->n; k++)

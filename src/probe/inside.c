@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* ---- pairs of workers: who stands for whom, and who meets whom in which round ---------------- */
+/* ---- pairs of workers: representatives, and partners by round -------------------------------- */
 
 void gt_probe_points(const char (*hosts)[GT_PROBE_BOOT_ID], size_t n, bool all, size_t *point) {
   for (size_t i = 0; i < n; i++) {
@@ -50,9 +50,9 @@ size_t gt_probe_point_second(const size_t *point, size_t n, size_t first) {
 #define INSIDE_LONG_S  0.1
 enum { TAG_THERE = 91, TAG_BACK };
 
-/* One message in the region, answered with 64 bytes, between two of its ranks; `other` is the
-   region rank of the other one.  The one that asks sends `bytes` of room and gets the seconds of
-   the round trip, the other one 0.  Collective over the two. */
+/* Sends one message between two ranks of the region, which is answered with 64 bytes; `other` is
+   the region rank of the other one.  The rank that asks sends `bytes` of room and gets the seconds
+   of the round trip, the other one gets 0.  Collective over the two. */
 static double exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room, size_t bytes) {
   const gt_roles *roles = &p->run.roles;
   uint64_t word[8] = {0};
@@ -100,7 +100,7 @@ static void inside_with(gt_probe_state *p, int worker, uint8_t *room) {
     own->inside_bandwidth_bps = rate;
 }
 
-/* One region after another, because they may share a machine. */
+/* Regions can share a machine, so they are measured one after another. */
 void gt_probe_inside(gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   uint8_t *room = gt_alloc(INSIDE_LARGEST, 1);
@@ -122,11 +122,11 @@ void gt_probe_inside(gt_probe_state *p) {
 typedef struct {
   gt_probe_state *p;
   uint8_t *room;
-  size_t n, self; /* workers; n: this rank is none */
+  size_t n, self; /* workers; n: this rank is not one */
   size_t *point;
 } region;
 
-/* From this worker to another one, or back; the sender keeps the times. */
+/* Measures from this worker to another one, or back; the sender keeps the times. */
 static void measure(const region *r, size_t other, bool sends) {
   double small_s = INFINITY, large_s = INFINITY;
   for (int i = 0; i < PAIR_PINGS; i++)
@@ -139,14 +139,14 @@ static void measure(const region *r, size_t other, bool sends) {
   r->p->pairs[other] = (gt_pipe_link){small_s, fmax(large_s, small_s)};
 }
 
-/* Until all ranks of the region have come. */
+/* Waits until all ranks of the region have come. */
 static void meet(const region *r) {
   MPI_Request request;
   GT_MPI(MPI_Ibarrier(r->p->run.roles.region, &request));
   gt_wait_all(&request, 1, "the messages of other workers", GT_PROBE_MEET_S, NULL, NULL);
 }
 
-/* Both directions with the partner of this step; n: none. */
+/* Measures both directions with the partner of this step; n: none. */
 static void step(const region *r, size_t partner) {
   for (int half = 0; half < 2; half++) {
     meet(r);
@@ -154,7 +154,8 @@ static void step(const region *r, size_t partner) {
   }
 }
 
-/* The partner on the same host, for a worker that stands for others, and for the first of these. */
+/* Returns the partner on the same host, for a worker that represents others, and for the first of
+   these. */
 static size_t neighbour(const region *r) {
   if (r->self >= r->n) return r->n;
   const size_t first = r->point[r->self], second = gt_probe_point_second(r->point, r->n, first);
@@ -169,7 +170,7 @@ static void measure_region(region *r) {
   step(r, neighbour(r));
 }
 
-/* The boot ids of the region's workers decide who stands for whom. */
+/* Finds the representatives by the boot ids of the region's workers. */
 static void open_region(region *r, gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   const size_t ranks = (size_t)roles->region_size;

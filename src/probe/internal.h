@@ -1,5 +1,5 @@
-/* Private to the probe: the measurements of each rank, and the modules that make them.  Everything
-   in these structs is sent to rank 0 as it lies in memory. */
+/* Private to the probe: the measurements of each rank, and the functions that make them.
+   Everything in these structs is sent to rank 0 as it lies in memory. */
 #ifndef GEOTRAIN_PROBE_INTERNAL_H
 #define GEOTRAIN_PROBE_INTERNAL_H
 
@@ -11,7 +11,7 @@
 #include "geotrain/probe.h"
 #include "geotrain/setup.h"
 
-/* long, because many regions take their time; a lost rank aborts the job by itself */
+/* long, because the probe of many regions takes its time; a lost rank aborts the job by itself */
 #define GT_PROBE_MEET_S 3600.0
 
 /* The message sizes to which the transport term is fitted. */
@@ -24,7 +24,7 @@ typedef struct {
   double forward_s, input_s, weight_s;
 } gt_probe_passes;
 
-/* What a stream carried until it was answered, and its time without the round trip of the
+/* The bits that a stream carried until its answer, and its time without the round trip of the
    answer. */
 typedef struct {
   double bits, s;
@@ -80,7 +80,7 @@ typedef struct {
   int64_t steps, paused;
   double update_s, apply_s, encode_s; /* of a PS */
   double inside_latency_s, inside_bandwidth_bps;
-  /* for a fleet; memory_bytes: what is available on the host */
+  /* for a fleet; memory_bytes: available on the host */
   double task_s[GT_PROBE_TASKS], power, memory_bytes;
   double checkpoint_s, checkpoint_bytes;
   char checkpoint_error[400];
@@ -96,7 +96,7 @@ typedef struct {
   gt_pipe_link *pairs;     /* to the workers of the region, by number; NULL: no fleet is measured */
   gt_probe_passes *passes; /* of this rank, noperations; NULL: not measured */
   size_t noperations;
-  char operations_error[GT_ERROR_TEXT_MAX]; /* why they are not */
+  char operations_error[GT_ERROR_TEXT_MAX]; /* the reason, if they are NULL */
   double limit_s;                           /* for any wait in the probe */
   int kept; /* length of the part of the checkpoint folder's path that existed before */
   char data_error[GT_ERROR_TEXT_MAX], folder_error[GT_ERROR_TEXT_MAX];
@@ -117,23 +117,23 @@ typedef struct {
 
 /* ranks.c: a barrier at which ranks sleep while they wait.  Collective over the world. */
 void gt_probe_meet(gt_probe_state *p, const char *what);
-/* On rank 0: the PS of a region, and the i-th worker of a region (NULL: none).  Local. */
+/* On rank 0: return the PS of a region, and the i-th worker of a region (NULL: none).  Local. */
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
 const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
-/* The median; 0 for no values.  Local. */
-double gt_probe_median(double *values, size_t n); /* sorts them */
+/* Returns the median; 0 for no values.  Sorts the values.  Local. */
+double gt_probe_median(double *values, size_t n);
 
 /* host.c: the environment of this rank.  Collective over the PS ranks (addresses). */
 void gt_probe_host(gt_probe_state *p);
 /* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
-/* compute.c, local.  The kind of a worker's step with this number (from 0): not measured (caches
-   are cold), in direct succession, or after a pause. */
+/* compute.c, local.  Returns the kind of a worker's step with this number (from 0): not measured
+   (caches are cold), in direct succession, or after a pause. */
 typedef enum { GT_PROBE_COLD, GT_PROBE_WARM, GT_PROBE_PAUSED, GT_PROBE_PHASES } gt_probe_phase;
 gt_probe_phase gt_probe_phase_of(int64_t step);
-/* Whether the worker pauses before this step. */
+/* True if the worker pauses before this step. */
 bool gt_probe_pause_before(int64_t step);
-/* Whether a worker has made enough steps, given their number and the seconds since the first. */
+/* True if a worker has made enough steps, given their number and the seconds since the first. */
 bool gt_probe_enough(int64_t steps, double passed_s);
 /* links.c: collective over the world.  First messages come before anything else large is sent
    between the regions, as a connection's congestion window only grows at first. */
@@ -145,16 +145,16 @@ void gt_probe_inside(gt_probe_state *p);
 /* fleet.c: power and memory of the workers, and the messages between those of a region.  Collective
    over the world. */
 void gt_probe_fleet(gt_probe_state *p);
-/* fleet.c: the cores on which this rank may run, by which it goes in turns.  Ranks of a host
-   with `places` in a row have different cores, as far as there are enough.  Local; without the
-   right to choose a core nothing happens. */
+/* fleet.c: the cores on which this rank can run; it uses them in turn.  Ranks of a host with
+   consecutive `places` have different cores, if it has enough.  Local; without the right to choose a
+   core they do nothing. */
 typedef struct {
   cpu_set_t allowed;
   size_t n, first;
 } gt_probe_cores;
 void gt_probe_cores_open(gt_probe_cores *cores, size_t place);
 void gt_probe_cores_take(const gt_probe_cores *cores, size_t turn);
-void gt_probe_cores_close(const gt_probe_cores *cores); /* any of them again */
+void gt_probe_cores_close(const gt_probe_cores *cores); /* allows all of them again */
 
 /* fleet.c: times of the reference tasks on this rank, s each: the mean of 12 medians, each of
    the repeats in about 50 ms a task on one of its cores; place: as above.  Without bf16 its task is
@@ -174,14 +174,14 @@ void gt_probe_passes_of(gt_graph *graph, const gt_span *spans, size_t n,
 /* links.c: the partner of `self` in this round of a tournament of n (circle method); n: none.  Each
    pair meets once in n - 1 rounds, or in n rounds if n is odd.  Local. */
 size_t gt_probe_partner(size_t n, size_t round, size_t self);
-/* inside.c: the worker that stands for each of n workers of a region in the links: itself, if
+/* inside.c: finds the worker that represents each of n workers of a region in the links: itself, if
    `all`, else the first one on the same host.  `hosts`: boot ids.  Local. */
 void gt_probe_points(const char (*hosts)[GT_PROBE_BOOT_ID], size_t n, bool all, size_t *point);
-/* Those that stand for themselves meet in pairs, as in a tournament: the number of rounds, and the
-   partner of `self` in a round; n: none.  Local. */
+/* Representatives meet in pairs, as in a tournament: the number of rounds, and the partner of
+   `self` in a round; n: none.  Local. */
 size_t gt_probe_point_rounds(const size_t *point, size_t n);
 size_t gt_probe_point_partner(const size_t *point, size_t n, size_t round, size_t self);
-/* The first of the others for which `first` stands; n: none. */
+/* Returns the first of the others that `first` represents; n: none. */
 size_t gt_probe_point_second(const size_t *point, size_t n, size_t first);
 /* inside.c: between the workers of a region, one region after another; writes p->pairs.  Collective
    over the world. */
@@ -194,14 +194,15 @@ void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_prob
 /* access.c: local.  For n x n links (row: sender).  Reads bandwidth_bps and together, and the fit
    and sustained_bps if available; writes busy_bandwidth_bps, profile_bps and n accesses. */
 void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
-/* disk.c: before the run directory is made; after that; on all PS ranks at once.  Local. */
+/* disk.c: before the run directory is created; after that; on all PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);
 void gt_probe_disk_after(gt_probe_state *p);
 /* report.c: on rank 0.  Text for users; reasons and warnings are one per line. */
 void gt_probe_report(const gt_probe_state *p, FILE *to);
 void gt_probe_warnings(const gt_probe_state *p, FILE *to);
-/* profile_fleet.c: of a measured fleet, its table for users and its section of the profile. */
+/* profile_fleet.c: prints the table of a measured fleet for users, and its section of the
+   profile. */
 void gt_probe_report_fleet(const gt_probe_state *p, FILE *to);
 void gt_probe_put_fleet(FILE *f, const gt_probe_state *p);
 /* Returns the number of reasons. */

@@ -9,7 +9,7 @@
 /* ---- messages between PS ranks --------------------------------------------------------------- */
 
 #define STREAM_S     1.2            /* intended duration of a stream */
-#define MANY         4              /* with more regions than these, less is measured */
+#define MANY         4              /* with more regions than this the probe measures less */
 #define FINE         ((gt_ns)50000) /* longest sleep while times are measured */
 #define MESSAGES_MAX 256
 #define SMALLEST     ((size_t)16 << 10)
@@ -68,7 +68,7 @@ static _Noreturn void lost(const prober *b, size_t peer) {
            b->p->limit_s, job->regions[peer].name, job->regions[b->self].name);
 }
 
-/* The time at which the answer to the last message to the peer came; waits until `until` at
+/* Returns the time at which the answer to the last message to the peer came; waits until `until` at
    most. */
 static gt_ns await_until(prober *b, size_t peer, gt_ns until) {
   while (!b->answers[peer].here) {
@@ -148,7 +148,7 @@ static void shape(const prober *b, double rate_bps, size_t *bytes, uint64_t *tot
                                        : (size_t)each;
 }
 
-/* The bits of such a stream, including headers. */
+/* Returns the bits of such a stream, including headers. */
 static double wire_bits(size_t bytes, uint64_t total) {
   return 8 * (double)gt_wire_bytes(bytes) * (double)total;
 }
@@ -167,7 +167,7 @@ static void open_prober(prober *b, gt_probe_state *p) {
   gt_gateway_begin(b->gateway, gt_now());
 }
 
-/* Waits, p->limit_s at most, until all messages have left. */
+/* Waits, p->limit_s at most, until all messages are sent. */
 static void flush(prober *b) {
   bool large = false;
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s);
@@ -204,14 +204,15 @@ static void measure_latency(prober *b, size_t peer, gt_probe_link *l) {
   l->latency_s = gt_probe_median(times, n) / 2;
 }
 
-/* Seconds until a stream is answered. */
+/* Returns the seconds until a stream is answered. */
 static double stream(prober *b, size_t peer, size_t chunk, uint64_t total) {
   gt_ns from = gt_now();
   send_stream(b, peer, chunk, total);
   return gt_seconds(await(b, peer) - from);
 }
 
-/* From a message that is large enough to measure; much too high for a small one. */
+/* Estimates the rate from a message that is large enough to measure; much too high for a small
+   one. */
 static double guess_rate_bps(prober *b, size_t peer, double rtt_s) {
   double rate = 0, spent = 0;
   for (size_t bytes = (size_t)16 << 10; bytes <= GT_FRAME_PAYLOAD_MAX && spent < SPAN_S / 4;
@@ -223,9 +224,9 @@ static double guess_rate_bps(prober *b, size_t peer, double rtt_s) {
   return rate;
 }
 
-/* Bits of a stream over its time minus one round trip for the answer.  The result never exceeds the
-   link's rate, and is a little below it while TCP still probes for the rate.  So the best of three
-   is taken. */
+/* Computes the rate from the bits of a stream and its time, minus one round trip for the answer.
+   The result never exceeds the link's rate, and is a little below it while TCP still probes for the
+   rate.  So the best of three counts. */
 static void measure_bandwidth(prober *b, size_t peer, gt_probe_link *l) {
   double rate = guess_rate_bps(b, peer, 2 * l->latency_s);
   for (int good = 0, attempt = 0; good < 3 && attempt < 5; attempt++) {
@@ -299,14 +300,15 @@ static void measure_idle(prober *b, size_t peer, gt_probe_link *l) {
   l->idle_s = l->pause_s;
 }
 
-/* The first large message to the peer: nothing large may have been sent to it before. */
+/* Sends the first large message to the peer; no large message may have been sent to the peer
+   before. */
 static void first_message(prober *b, size_t peer) {
   (void)ping(b, peer); /* connects */
   double rtt_s = ping(b, peer);
   b->p->links[peer].fresh_s = message(b, peer, GT_PROBE_FRESH) - rtt_s / 2;
 }
 
-/* All of p->links[peer] except the first message and what is measured at once. */
+/* Measures all of p->links[peer] except the first message and the figures at once. */
 static void alone(prober *b, size_t peer) {
   gt_probe_link *l = &b->p->links[peer];
   measure_latency(b, peer, l);
@@ -320,8 +322,8 @@ static void alone(prober *b, size_t peer) {
 
 #define SHAPING 2 /* rounds whose results set the size of the next round's streams */
 
-/* Streams to every peer at the same time, as in training.  Each is sized for STREAM_S at
-   its rate, or for the given bytes if that is more. */
+/* Sends streams to every peer at the same time, as in training.  Each is sized for STREAM_S at its
+   rate, or for the given bytes if that is more. */
 static void stream_together(prober *b, double bytes, const double *rate_bps,
                             gt_probe_stream *streams) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
@@ -346,8 +348,8 @@ static void stream_together(prober *b, double bytes, const double *rate_bps,
   meet(b);
 }
 
-/* The rate that the next stream is sized for, bounded so that a disturbed measurement makes it
-   neither too short nor endless. */
+/* Returns the rate that the next stream is sized for, bounded so that a disturbed measurement makes
+   it neither too short nor endless. */
 static double shaping_bps(const prober *b, const gt_probe_link *l, const gt_probe_stream *last) {
   return fmin(l->bandwidth_bps, fmax(last->bits / last->s, l->bandwidth_bps / (4 * (double)b->n)));
 }
@@ -377,8 +379,8 @@ static void measure_together(prober *b) {
   gt_free(streams);
 }
 
-/* The round trip of a ping while this rank's stream to the peer, and all other streams, are in
-   progress. */
+/* Measures the round trip of a ping while this rank's stream to the peer, and all other streams,
+   are in progress. */
 static void ping_together(prober *b) {
   for (size_t peer = 0; peer < b->n; peer++) {
     gt_probe_link *l = &b->p->links[peer];
@@ -414,7 +416,7 @@ static void at_once(prober *b) {
 #define MESSAGES_FLEET 3
 #define LONG_S         2.0 /* a message that would take longer is cut */
 
-/* The bytes of the large message, less over a slow link. */
+/* Returns the bytes of the large message, less over a slow link. */
 static size_t large_bytes(const gt_probe_link *l) {
   const double most = l->bandwidth_bps * LONG_S / 8;
   if (l->bandwidth_bps <= 0 || most >= GT_PIPE_LARGE_BYTES) return GT_PIPE_LARGE_BYTES;
@@ -448,7 +450,7 @@ size_t gt_probe_partner(size_t n, size_t round, size_t self) {
   return other < n ? other : n;
 }
 
-/* Each direction in its turn. */
+/* Measures each direction in its turn. */
 static void in_turns(prober *b, void (*measure)(prober *b, size_t peer)) {
   for (size_t round = 0; round + 1 < b->n + b->n % 2; round++) {
     size_t peer = gt_probe_partner(b->n, round, b->self);

@@ -79,7 +79,8 @@ static gt_status verdict(gt_probe_state *p) {
 
 /* ---- entry point ---- */
 
-/* The ranks do not fit the job, so no rank knows its role: nothing can be measured. */
+/* Reports that the ranks do not fit the job; then no rank knows its role, and nothing can be
+   measured. */
 static gt_status refuse(const gt_probe_state *p, gt_status status) {
   status = gt_job_blame(p->run.job, status);
   if (first_rank() && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
@@ -131,7 +132,7 @@ static gt_status measure(gt_probe_state *p) {
   return gt_agree(run->roles.world, status, WAIT_S);
 }
 
-/* An error that prevents a run becomes a reason in the verdict if the rest can still be
+/* Turns an error that prevents a run into a reason of the verdict, if the rest can still be
    measured. */
 static bool can_go_on(gt_probe_state *p, gt_status status) {
   if (!p->run.links || p->run.roles.world == MPI_COMM_NULL) return false;
@@ -144,8 +145,8 @@ static bool can_go_on(gt_probe_state *p, gt_status status) {
   return status == GT_OK || status == GT_ERR_DATA || status == GT_ERR_CKPT;
 }
 
-/* Workers of a pipeline have parts of the model, and their links carry what a schedule says: what
-   is measured here is the whole model, and messages of its size. */
+/* Workers of a pipeline have parts of the model, and their links carry the packets of a schedule.
+   The probe measures the whole model, and messages of its size. */
 static gt_status check_whole(const gt_run *run) {
   if (run->job->pipeline.nstages == 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "pipeline.stages is given, and probe measures steps of the whole "

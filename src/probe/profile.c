@@ -52,7 +52,7 @@ static work_means work_of(const gt_probe_state *p, size_t region) {
                       .alike = are_alike(p, region, mean)};
 }
 
-/* A worker's speed relative to that mean. */
+/* Returns a worker's speed relative to that mean. */
 static double share_of(const work_means *work, const gt_probe_rank *worker) {
   return work->alike ? 1 : worker->samples_per_s / work->samples_per_s;
 }

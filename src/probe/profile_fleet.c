@@ -18,7 +18,7 @@ typedef struct {
   size_t n;
 } view;
 
-/* The devices of a region, and who stands for whom. */
+/* Adds the devices of a region, with their representatives. */
 static void add_region(view *v, size_t region) {
   const gt_probe_state *p = v->p;
   const size_t from = v->n, most = (size_t)p->run.roles.world_size;
@@ -47,7 +47,7 @@ static const gt_probe_rank *rank_of(const view *v, size_t i) {
   return &v->p->ranks[v->devices[i].rank];
 }
 
-/* What is available on the device's host, shared by its ranks. */
+/* Returns the memory available on the device's host, divided by its ranks. */
 static double memory_of(const view *v, size_t i) {
   const gt_probe_rank *own = rank_of(v, i);
   double least = own->memory_bytes;
@@ -61,7 +61,7 @@ static double memory_of(const view *v, size_t i) {
   return least / ranks;
 }
 
-/* Between two devices that stand for themselves. */
+/* Returns the link between two representatives. */
 static gt_pipe_link link_between(const view *v, size_t from, size_t to) {
   const device *a = &v->devices[from], *b = &v->devices[to];
   if (a->region != b->region) {
@@ -69,7 +69,7 @@ static gt_pipe_link link_between(const view *v, size_t from, size_t to) {
     return (gt_pipe_link){l->small_s, l->large_s};
   }
   size_t other = b->index;
-  if (from == to) /* between two of those for which it stands */
+  if (from == to) /* between two of the devices that it represents */
     for (size_t i = v->n; i-- > 0;)
       if (i != from && v->devices[i].point == from) other = v->devices[i].index;
   return v->p->all_pairs[a->rank * (size_t)v->p->run.roles.world_size + other];
@@ -91,7 +91,7 @@ static void put_device(FILE *f, const view *v, size_t i) {
   fprintf(f, "}\n");
 }
 
-/* One of the two times of every link of a device, in us. */
+/* Writes one of the two times of every link of a device, in us. */
 static void put_times(FILE *f, const view *v, size_t from, const char *key, bool large) {
   const char *between = "";
   fprintf(f, ", %s: [", key);
@@ -106,14 +106,13 @@ static void put_times(FILE *f, const view *v, size_t from, const char *key, bool
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* What a second of this device is worth: its power without the job's slowing, which the measured
-   times do not have. */
+/* Returns the device's power without the job's slowing, which the measured times do not include. */
 static double power_in(const view *v, size_t i) {
   return rank_of(v, i)->power *
          gt_cost_slowdown(v->p->run.job, v->devices[i].region, v->devices[i].index);
 }
 
-/* The median over devices of an operation's times, as they would be at power 1. */
+/* Returns the median over devices of an operation's times, scaled to power 1. */
 static gt_probe_passes passes_of(const view *v, size_t operation, double *room) {
   gt_probe_passes result = {0};
   double *const to[] = {&result.forward_s, &result.input_s, &result.weight_s};
@@ -129,7 +128,7 @@ static gt_probe_passes passes_of(const view *v, size_t operation, double *room) 
   return result;
 }
 
-/* "first .. last", or the name of a single one */
+/* Writes "first .. last", or the name of a single operation. */
 static void put_operation(FILE *f, const gt_graph *graph, gt_span span) {
   fprintf(f, "    - {name: \"%s", gt_graph_operation(graph, span.first).name);
   if (span.end > span.first + 1) fprintf(f, " .. %s", gt_graph_operation(graph, span.end - 1).name);
@@ -152,8 +151,8 @@ static void put_operations(FILE *f, const view *v) {
   gt_free(room);
 }
 
-/* How far devices differ in what power should make equal, the time of a sample times power; and
-   that time, of all operations, on the device that takes least. */
+/* Prints the spread over devices of the time of a sample times power, which power should make
+   equal; and the time of a sample, of all operations, on the fastest device. */
 static void report_operations(FILE *to, const view *v) {
   const gt_probe_state *p = v->p;
   double least = INFINITY, most = 0, least_s = INFINITY;

@@ -1,4 +1,4 @@
-/* The ranks of a probe: their barrier, the measurements of one, and the median, which is robust
+/* The ranks of a probe: their barrier, the measurements of each, and the median, which is robust
    against a few disturbed measurements. */
 #include <stdlib.h>
 

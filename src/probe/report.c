@@ -1,4 +1,4 @@
-/* The results of a probe for users; warnings, and the reasons for a NO-GO. */
+/* Prints the results of a probe for users, the warnings, and the reasons for a NO-GO. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static const char *span(char buf[32], double s) {
 
 /* ---- machines ---- */
 
-/* The number of world ranks on the machine of rank i; 0 if an earlier rank on that machine has
-   reported it. */
+/* Returns the number of world ranks on the machine of rank i; 0 if an earlier rank on that machine
+   has reported it. */
 static int ranks_on_machine(const gt_probe_state *p, int i) {
   int count = 0;
   for (int k = 0; k < p->run.roles.world_size; k++) {
@@ -100,7 +100,7 @@ static void report_compute(const gt_probe_state *p, FILE *to) {
 
 /* ---- links ---- */
 
-/* How the rates at once were interpreted. */
+/* Prints the rates that regions' links share. */
 static void report_access(const gt_probe_state *p, FILE *to) {
   size_t n = p->run.job->nregions;
   char a[32];

@@ -1,14 +1,14 @@
-/* ama: every f steps a region sends its model w_i, and the others move theirs towards it:
-   w += a_i (w_i - w), where a_i is the region's weight, or 1/2.  Nobody waits: a model that has not
-   begun to leave is replaced by a newer one.  Cloudless-Training (2023), asynchronous model
+/* ama: every f steps a region sends its model w_i, and the others move their models towards it: w
+   += a_i (w_i - w), where a_i is the region's weight, or 1/2.  No region waits: a newer model
+   replaces one whose sending has not begun.  Cloudless-Training (2023), asynchronous model
    averaging between parameter servers. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
   gt_broadcast *models;
-  int64_t steps, unsent_steps, samples; /* made; since the last post; samples behind the latter */
-  bool draining;                        /* no more steps will be made: send what there is */
+  int64_t steps, unsent_steps, samples; /* steps made; steps and samples since the last post */
+  bool draining;                        /* training is over: send the rest */
 } ama;
 
 /* Without room (limits.wan_bytes) the model stays due. */

@@ -1,9 +1,8 @@
-/* asgd: after every local step, the update that the optimizer applied is sent to every other
-   region, which adds it at once; or the step's gradient is sent, which the others apply with their
-   own learning rate.  Cloudless-Training (2023), asynchronous SGD between parameter servers;
-   outboxes are bounded.
-   With `average`, a delayed average: Zhou et al. (2020), DaSGD; Wang et al. (2020), Overlap
-   Local-SGD. */
+/* asgd: after every local step a region sends the update of its optimizer to every other region,
+   which adds it at once; or it sends the step's gradient, which the others apply with their own
+   learning rates.  Cloudless-Training (2023), asynchronous SGD between parameter servers; outboxes
+   are bounded.  With `average`, a delayed average: Zhou et al. (2020), DaSGD; Wang et al. (2020),
+   Overlap Local-SGD. */
 #include "internal.h"
 
 typedef struct {

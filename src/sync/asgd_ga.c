@@ -1,12 +1,12 @@
-/* asgd-ga: asgd with the updates, or the gradients, of f local steps accumulated, then sent and
-   cleared.  Cloudless-Training (2023), ASGD with gradient accumulation.  Law: with f = 1 it is
-   asgd. */
+/* asgd-ga: asgd, but a region accumulates the updates, or the gradients, of f local steps, then
+   sends the sum and clears it.  Cloudless-Training (2023), ASGD with gradient accumulation.  Law:
+   with f = 1 it is asgd. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
-  int64_t steps, held_steps, samples; /* made; behind `sum`; samples behind `sum` */
-  int64_t draining;                   /* 1: no more steps will be made: send what there is */
+  int64_t steps, held_steps, samples; /* steps made; steps in `sum`; samples in `sum` */
+  int64_t draining;                   /* 1: training is over: send the rest */
   gt_vec sum;
   gt_broadcast *updates;
 } asgd_ga;
@@ -16,7 +16,7 @@ static bool is_due(const gt_sync *s) {
   return a->held_steps >= s->env.options.period || (a->draining && a->held_steps > 0);
 }
 
-/* Posts the sum if it is due and there is room for it; if there is none, holds the workers. */
+/* Posts the sum if it is due and the outbox has room; without room, holds the workers. */
 static void send_due(void *ctx) {
   gt_sync *s = ctx;
   asgd_ga *a = ctx;

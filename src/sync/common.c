@@ -1,4 +1,4 @@
-/* What the strategies share. */
+/* Functions that several strategies use. */
 #include "internal.h"
 
 void gt_sync_hold_while(gt_sync *s, bool waits) {

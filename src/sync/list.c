@@ -10,7 +10,8 @@ const gt_sync_ops *gt_sync_of(gt_strategy strategy) {
   return tables[strategy];
 }
 
-/* The anchor and the optimizer's arrays; the differences that are sent are computed again. */
+/* The anchor and the optimizer's arrays.  The differences to send are computed again after a
+   resume. */
 static size_t outer_arrays(const gt_sync_options *options) {
   if (options->outer == GT_OUTER_NONE) return 0;
   const gt_optim_spec spec = gt_sync_outer_spec(options);

@@ -1,4 +1,4 @@
-/* none: every region trains alone; the lower bound with which the others are compared. */
+/* none: every region trains alone; the baseline for the other strategies. */
 #include "internal.h"
 
 static void none_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {

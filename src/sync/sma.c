@@ -3,8 +3,8 @@
    models (Cloudless-Training 2023, synchronous model averaging).  With one, the anchor, the model
    of the last round, makes a step against the weighted mean of anchor - model (DiLoCo, arXiv
    2311.08105, Alg. 1; SlowMo, arXiv 1910.00643, is sgd with momentum).  Buffers always take the
-   mean. Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 is no outer
-   optimizer, to rounding. */
+   mean.  Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 equals no
+   outer optimizer, to rounding. */
 #include "internal.h"
 
 typedef struct {
@@ -23,8 +23,8 @@ static void set_anchor(sma *a) {
   a->anchored = 1;
 }
 
-/* The region's model becomes the agreed one.  Workers do not know the part of the buffers that
-   comes from the other regions yet: the host is informed. */
+/* Replaces the region's model by the agreed one.  Workers still compute with buffers without the
+   other regions' part, so the host is informed. */
 static void take_mean(sma *a, gt_vec mean, float share) {
   const gt_sync_env *env = &a->base.env;
   set_anchor(a);
@@ -102,7 +102,7 @@ static void sma_on_drain(gt_sync *s, gt_ns now) {
   advance(s);
 }
 
-/* A region that waits has its difference in the checkpoint's model and anchor. */
+/* While a region waits, the checkpoint's model and anchor contain its difference. */
 static gt_status outer_state(sma *a, gt_state_direction direction) {
   const gt_state_field fields[] = {gt_sync_field("anchor", a->anchor),
                                    {"anchored", GT_TYPE_I64, &a->anchored, 1}};

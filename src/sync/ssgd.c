@@ -1,10 +1,10 @@
-/* ssgd: at every step the regions average their gradients before any continues.  A round is a
-   step.  Synchronous SGD (Chen et al. 2016), with a weighted mean over the regions that still make
-   steps.  Every region's optimizer makes the same step; or one region's does, and the others get
-   its parameters: then its optimizer alone has state.
+/* ssgd: at every step the regions average their gradients before any continues.  A round is a step.
+   Synchronous SGD (Chen et al. 2016), with a weighted mean over the active regions.  Every region's
+   optimizer makes the same step; or only one region's does and sends its parameters, and then only
+   its optimizer has state.
 
-   Where a region has a part of the model only (copies of a pipeline) and the mean is clipped by the
-   norm of all parts, it waits for that once the round is complete. */
+   If a region has only a part of the model (replicas of a pipeline) and the mean is clipped by the
+   norm of all parts, the region waits for the norm after the round is complete. */
 #include "internal.h"
 
 typedef struct {
@@ -12,7 +12,7 @@ typedef struct {
   gt_allreduce *steps;
   gt_vec grads;      /* the own gradient until its round is applied; no data with env.per_worker */
   gt_vec mean;       /* host.norm: of a complete round, until the norm is known */
-  int64_t unclipped; /* 1: it is there */
+  int64_t unclipped; /* 1: `mean` is a complete round's */
 } ssgd;
 
 static void make_step(gt_sync *s, gt_vec mean) {
@@ -33,7 +33,7 @@ static void keep_mean(gt_sync *s, gt_vec mean) {
   s->env.host.tell_squares(s->env.host.ctx, a->mean);
 }
 
-/* Makes the step of a mean that waits for its norm; false: it still does. */
+/* Makes the step of a mean that waits for its norm; false: it still waits. */
 static bool clip_mean(gt_sync *s) {
   ssgd *a = (ssgd *)s;
   double norm;
