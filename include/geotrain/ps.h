@@ -18,33 +18,33 @@ typedef struct {
   gt_ps_order_kind kind;
   int64_t first;  /* TRAIN: batch number; EVAL: first sample */
   int64_t count;  /* EVAL: samples */
-  gt_ns wan_wait; /* of the wait before this order: time held by the strategy */
-  /* to be sent along; data NULL and n 0: none, the worker has them from an earlier order */
+  gt_ns wan_wait; /* time of the wait before this order in which the strategy held the worker */
+  /* to send along; data NULL and n 0: the worker has them from an earlier order */
   gt_vec params, buffers;
-  /* TRAIN, local plane `sync`: the number of the step (1 and up, never again the same), and how
-     many workers take part in it: 0 to workers - 1. `async`: 0 and 0. */
+  /* TRAIN, local plane `sync`: the step's number (from 1, never repeated), and its workers, 0 to
+     workers - 1.  `async`: 0 and 0. */
   int64_t step;
   size_t workers;
-  bool common; /* the parameters are the same in all orders of this step that say so */
+  bool common; /* all orders of this step with this flag have the same parameters */
 } gt_ps_order;
 
 typedef struct {
   int64_t samples, correct;
   double loss_sum;
-  /* Of an evaluation with a ranking: the numbers that it has of its samples; borrowed for the call.
-     NULL: there is none. */
+  /* Of an evaluation with a ranking: a number for each of its samples, borrowed for the call.
+     NULL: no ranking. */
   const float *scores;
   gt_ns compute, wait;
   bool nonfinite;
   /* Of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the
-     gradient; NULL: there are none.  The region's buffers become their mean by samples (`sync`), or
-     those of the worker whose gradient was applied last (`async`: each is an exponential mean of
-     recent batches, and remains one).  Changes that exchanges made to the region's buffers since
-     the worker's order are applied to them too. */
+     gradient; NULL: none.  The region's buffers become their mean by samples (`sync`), or those of
+     the worker whose gradient was applied last (`async`: each is an exponential mean of recent
+     batches, and remains one).  The PS also applies changes that exchanges made to the region's
+     buffers since the worker's order. */
   const float *buffers;
 } gt_ps_push;
 
-/* What an evaluation found, of all its samples. */
+/* The result of an evaluation over all its samples. */
 typedef struct {
   double loss, accuracy;  /* means; the loss of two classes is the log loss */
   double auc;             /* NaN: labels are not two, or all test samples have the same one */
@@ -54,7 +54,7 @@ typedef struct {
 
 /* ---- host ------------------------------------------------------------------------------------ */
 
-/* a step, a message that arrived, a message to send */
+/* a step, an arrived message, a message to send */
 typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_COPY } gt_ps_work;
 typedef enum {
   GT_NOTE_EVAL,
@@ -67,59 +67,59 @@ typedef enum {
 
 typedef struct {
   void *ctx;
-  gt_outbox_gateway gateway; /* gt_ps_departed follows what it is sent of data */
-  /* Bytes of the training's traffic that have left, over all resumes, including parts of messages
-     that were cut off.  NULL: those of the messages that have left. */
+  gt_outbox_gateway gateway; /* gt_ps_departed follows each data message */
+  /* Returns the sent bytes of the training's traffic, over all resumes, including parts of dropped
+     messages.  NULL: those of the messages that were sent. */
   double (*left)(void *ctx);
-  /* A number that changes while this region's workers or disk work or its bytes travel; asked for
-     with each heartbeat.  NULL: gt_ps_still is 0. */
+  /* Returns a number that changes while this region's workers or disk work or its bytes travel;
+     called for each heartbeat.  NULL: gt_ps_still is 0. */
   uint64_t (*advance)(void *ctx);
-  /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient
-     buffer is free. */
+  /* The local plane: sends an order, whose vectors are borrowed for the call; `taken`: the worker's
+     gradient buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
   void (*taken)(void *ctx, size_t worker);
-  /* Local plane `sync`, when the gradients of all workers of the step are there and finite: their
-     gt_vec_mean by samples, if workers have already formed it; else NULL, and the PS calls
-     gt_vec_mean itself.  Borrowed until the next order.  NULL host function: never. */
+  /* Local plane `sync`, when all gradients of the step are present and finite: returns their
+     gt_vec_mean by samples if the workers have computed it, borrowed until the next order; else
+     NULL, and the PS calls gt_vec_mean itself.  NULL host function: never. */
   const float *(*reduced)(void *ctx);
-  /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written
-     follows. */
+  /* Takes the region's checkpoint of this round now (with gt_ps_save); gt_ps_written follows. */
   void (*checkpoint)(void *ctx, int64_t round);
-  /* The round is whole in every region: older rounds may be removed, if whole_sound of the view
-     says so. */
+  /* The round is complete in every region: older rounds can be removed, if whole_sound of the view
+     is set. */
   void (*whole)(void *ctx, int64_t round);
-  /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began;
-     the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region
-     p, or with stages, where a step counts once, a gradient of region p).  PEER_DONE: peer, its
-     steps.  DONE: steps, 0.  ROUND: round, stop code. */
+  /* Records an event; a and b by kind.  EVAL: steps and samples of the region at its start; its
+     result is last_eval of the view.  NONFINITE: number, worker (-1 - p: a message of region p, or
+     with stages, where a step counts once, a gradient of region p).  PEER_DONE: peer, its steps.
+     DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
-  /* The strategy's decision, for the record (gt_sync_host.decided).  NULL: it is not recorded. */
+  /* Records a decision of the strategy (gt_sync_host.decided).  NULL: decisions are not
+     recorded. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
-  /* With `passes`, in place of `order` for a step or an evaluation: the worker, which is idle,
-     begins this pass of the order; `begins`: it is the first one.  cost: its time by the job, 0:
-     none is given.  gt_ps_pass_done follows. */
+  /* With `passes`, instead of `order` for a step or an evaluation: an idle worker begins this pass
+     of the order; `begins`: the first one.  cost: its time by the job; 0: none.  gt_ps_pass_done
+     follows. */
   void (*pass)(void *ctx, size_t worker, const gt_ps_order *order, const gt_pipe_order *pass,
                bool begins, gt_ns cost);
-  /* All passes of the order are made: the worker gives its gradient or scores, which takes no
+  /* All passes of the order are done: the worker gives its gradient or scores, which takes no
      time. */
   void (*end)(void *ctx, size_t worker, const gt_ps_order *order);
   /* Sends a packet to another region.  cookie: 0, or gt_ps_departed follows. */
   void (*packet)(void *ctx, size_t region, const gt_frame_header *head,
                  const gt_pipe_packet *packet, uint64_t cookie);
-  /* Puts a packet that has arrived into its landing buffer, of this shape; its bytes are not 0. */
+  /* Copies an arrived packet into its landing buffer, of this shape; it has at least 1 byte. */
   void (*land)(void *ctx, size_t shape, const gt_pipe_packet *packet, const void *payload);
-  /* Returns a time of the peer's clock by this PS's clock.  NULL: there is one clock. */
+  /* Converts a time of the peer's clock to this PS's clock.  NULL: they share one clock. */
   gt_ns (*here)(void *ctx, size_t peer, gt_ns theirs);
-  /* Ends the run because of what workers or other regions did; does not return. */
+  /* Ends the run because of an error of workers or other regions; does not return. */
   void (*fault)(void *ctx, gt_status status);
-  /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
+  /* Returns a time, for durations of the PS's own work (update, encode); NULL: they count as 0. */
   gt_ns (*clock)(void *ctx);
-  /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances
-     by its cost.  NULL: the clock advances by itself. */
+  /* The PS has just done this part (1: all) of this work: a virtual `clock` advances by its cost.
+     NULL: the clock advances by itself. */
   void (*work)(void *ctx, gt_ps_work work, double part);
 } gt_ps_host;
 
-/* ---- what a PS is made of -------------------------------------------------------------------- */
+/* ---- the spec of a PS ------------------------------------------------------------------------ */
 
 /* Exactly one is > 0; epochs of the region's own part.  With stages: steps, or minutes. */
 typedef struct {
@@ -134,10 +134,10 @@ typedef struct {
 
 /* A stage of a pipeline that this region holds.  Workers [first_worker, first_worker + workers)
    compute the gradient of the same ranges of the flat arrays, each over its share of the samples.
-   Their gradients and buffers lie where they lie in the flat arrays; nothing but the stage's ranges
-   is read of them.  Parameters that two stages have get the sum of the gradients of both: where the
-   stages have as many workers, worker by worker before the mean, and worker i of both has the same
-   samples.  No three stages have the same parameters, no two the same buffers. */
+   Their gradients and buffers have the layout of the flat arrays; only the stage's ranges are read.
+   Parameters shared by two stages get the sum of both gradients: if the stages have as many
+   workers, worker by worker before the mean, and worker i of both has the same samples.  At most
+   two stages share parameters; none share buffers. */
 typedef struct {
   size_t first_worker, workers;
   const gt_ps_range *params, *buffers; /* borrowed like the rest of the spec */
@@ -146,14 +146,14 @@ typedef struct {
   bool judges; /* its pushes have the loss and the correct predictions (the last stage) */
 } gt_ps_stage;
 
-/* A region of one of several replicas of a pipeline.  The regions of its replica, its stage group,
-   make steps in lockstep; those that hold the same stages, its replicas, keep their parameters
-   equal by a strategy, which gets the gradient of every step of the stage group, and may hold the
+/* A region of one of several replicas of a pipeline.  Its stage group, the regions of its replica,
+   makes steps in lockstep.  Its replicas, the regions with the same stages, keep their parameters
+   equal by a strategy, which gets the gradient of every step of the stage group, and can hold the
    region before the next one.  Everything is borrowed. */
 typedef struct {
-  const size_t *stage_group; /* regions of the replica, ascending, the region itself too */
+  const size_t *stage_group; /* regions of the replica, ascending, including this one */
   size_t nstage_group;
-  const size_t *replicas; /* with the same stages, the region itself too; 0: one pipeline */
+  const size_t *replicas; /* regions with the same stages, including this one; 0: one pipeline */
   size_t nreplicas;
   const double *weights; /* nreplicas, sum 1 */
   const gt_sync_ops *strategy;
@@ -165,8 +165,9 @@ typedef struct {
   size_t nregions, self, nworkers;
   bool local_async;
   const gt_sync_ops *strategy;
-  /* The regions hold the stages of one pipeline, these here; every region has workers, and every
-     worker is of one stage.  0: every worker computes the gradient of all parameters.  With stages
+  /* The stages of this region, if the regions hold the stages of one pipeline; every region has
+     workers, and every worker is of one stage.  0: every worker computes the gradient of all
+     parameters.  With stages
      - the strategy is gt_ps_lockstep, the local plane `sync`, and `ranking` NULL;
      - a step takes one batch number, the same for all workers of all regions; TRAIN begins the
        worker's passes of the step, and carries all parameters and buffers of the region;
@@ -174,13 +175,13 @@ typedef struct {
        regions (gt_ps_set_stages);
      - a step that is not finite in one region is dropped in all, and counts;
      - an evaluation is one order to every worker of every region, of all test samples: a forward
-       pass of the pipeline.  The workers of stages that judge answer for their share of the
-       samples, what the others answer is not used.  A region without such a stage has no score. */
+       pass of the pipeline.  Only the answers of workers of stages that judge are used, each for
+       its share of the samples.  A region without such a stage has no score. */
   const gt_ps_stage *stages;
   size_t nstages;
   gt_ps_groups groups; /* all 0: the regions hold one replica */
-  /* Micro-batches of a step of stages.  Workers push sums over them, of which the step takes the
-     mean, once all sums are added: so the bits do not depend on where a tied head is.  0: 1. */
+  /* Micro-batches of a step of stages.  Workers push sums over them.  The step takes the mean after
+     all sums are added, so the bits do not depend on the place of a tied head.  0: 1. */
   size_t micro_batches;
   /* With stages, and gradients that are clipped by the norm of all stages: as in gt_sync_env. */
   const size_t *owners;
@@ -188,8 +189,8 @@ typedef struct {
   /* With stages: the pipeline whose passes the PS orders (host.pass).  NULL: the host makes a step
      of one order. */
   const gt_pipe_job *passes;
-  /* With stages: the order of passes follows the network, beginning with the plan of this pipeline.
-     NULL: it stays. */
+  /* With stages: the order of passes adapts to the network, starting with the plan of this
+     pipeline.  NULL: it stays. */
   const gt_pipe_job *adapts;
   gt_topology topology;
   const size_t *next; /* as in gt_exchange_spec; of a pipeline, among the replicas of each region */
@@ -197,7 +198,7 @@ typedef struct {
   size_t piece;          /* likewise; 0: a frame */
   const double *weights; /* nregions */
   gt_sync_options options;
-  /* Most messages that may wait to leave on a link; that may have left and not be acknowledged. */
+  /* The most messages per link that are pending; the most that are in flight. */
   size_t outbox, window;
   gt_vec params, grads, buffers;
   gt_optim *optim;
@@ -205,30 +206,29 @@ typedef struct {
   gt_ps_interval until, eval_every, checkpoint_every;
   /* 0 test samples: no evaluation; a chunk is one order, 0: gt_ps_eval_chunk */
   size_t test_samples, eval_chunk;
-  /* What evaluations find from one number for every sample, and the labels for it; NULL: nothing,
-     and the labels are not needed. */
+  /* Evaluations find these figures from one number per sample, and the labels; NULL: none, and the
+     labels are not read. */
   const gt_ranking *ranking;
   const int32_t *test_labels;
-  /* Of a model of texts: the ids that a sample predicts, which accuracy counts; 0: one label. */
+  /* Of a model of texts: the ids predicted by a sample, for the accuracy; 0: one label. */
   size_t predictions;
-  gt_vec snapshot,
-      /* as large as params and buffers, for evaluations alone: there the model lies that workers
-         score while the live one continues */
-      snapshot_buffers;
+  /* As large as params and buffers: a copy of the model for evaluations, while training
+     continues. */
+  gt_vec snapshot, snapshot_buffers;
   int nonfinite_limit;
-  double wan_bytes_limit; /* of all regions together; 0: none.  With stages:
-                             activations count, too, and the run ends after the step that goes
-                             beyond it */
+  /* of all regions together; 0: none.  With stages activations count too, and the run ends after
+     the step that exceeds it */
+  double wan_bytes_limit;
   gt_ns heartbeat, keepalive;
-  int64_t round; /* the checkpoint round that was last taken anywhere; 0: none */
+  int64_t round; /* the newest checkpoint round that any region has taken; 0: none */
   gt_ps_host host;
 } gt_ps_spec;
 
-/* The strategy of regions that hold the stages of one pipeline, if there is one replica of it; no
-   job names it.  The regions make every step together, or together drop it. */
+/* The strategy of regions with the stages of one pipeline, if it has one replica; no job names it.
+   The regions commit every step together, or drop it together. */
 extern const gt_sync_ops gt_ps_lockstep;
 
-/* Creates a PS.  Everything in spec is borrowed but the struct itself, which is copied. */
+/* Creates a PS.  The struct spec is copied; everything it points to is borrowed. */
 gt_ps *gt_ps_create(const gt_ps_spec *spec);
 void gt_ps_close(gt_ps *ps);
 const gt_ps_spec *gt_ps_made_of(const gt_ps *ps);
@@ -244,33 +244,33 @@ void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *gra
 void gt_ps_pass_done(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait);
 /* Takes a worker's answer to an EVAL order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
-/* Call when a message has arrived (not REPORT, MODEL, HELLO, BYE); an activation or a gradient of
-   one only with `passes`.  GT_ERR_FAULT: the job does not allow it (kind, codec, range, length,
-   numbers); the text says what was found and expected, and the message had no effect. */
+/* Call when a message has arrived (not REPORT, MODEL, HELLO, BYE); an activation or its gradient
+   only with `passes`.  GT_ERR_FAULT: the job does not allow the message (kind, codec, range,
+   length, numbers); the text has the values found and expected, and the message had no effect. */
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
-/* Returns how it has changed so far, in words: "the order of passes changed 2 times; 8
-   micro-batches, from step 31 on 16", of one of several replicas behind its name.  Empty without
-   `adapts`, and in regions that do not hold the first stage.  Returns text. */
+/* Writes the changes of the schedule so far, in words: "the order of passes changed 2 times; 8
+   micro-batches, from step 31 on 16", after the name of the replica if there are several.  Empty
+   without `adapts`, and in regions without the first stage.  Returns text. */
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 /* Reports within host.checkpoint that the state of this round is not sound, that is, not worth
-   resuming from; the other regions are told. */
+   resuming from, and informs the other regions. */
 void gt_ps_round_unsound(gt_ps *ps);
 /* Call when this region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
 /* Call when time passes: heartbeats, timers, intervals by minutes. */
 void gt_ps_tick(gt_ps *ps, gt_ns now);
-/* Call when the run ends: no more passes are ordered, and what still comes of them is ignored. */
+/* Call when the run ends: the PS orders no more passes, and ignores the results of earlier ones. */
 void gt_ps_end(gt_ps *ps);
 gt_ns gt_ps_next(const gt_ps *ps);
-/* Asks for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
+/* Asks for a stop with a checkpoint; the run ends with `code` (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens a last round; the lead calls it when everything is settled.  With stages, in the middle of
-   a step: as soon as the step is made. */
+   a step: as soon as the step is committed. */
 void gt_ps_last_round(gt_ps *ps, gt_ns now);
 /* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with
-   its score (borrowed).  Not while an evaluation is under way. */
+   its score (borrowed).  Never during an evaluation. */
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
                     void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
 

@@ -1,29 +1,31 @@
-/* ps_memory: bytes that the PS of a region with stages of a pipeline needs.  Local. */
+/* ps_memory: memory of the PS of a region with stages of a pipeline.  Local. */
 #ifndef GEOTRAIN_PS_MEMORY_H
 #define GEOTRAIN_PS_MEMORY_H
 
 #include "geotrain/exchange.h"
 #include "geotrain/pipe_job.h"
 
-/* Memory that workers have, too, is counted with both: it is in both processes, but once on their
-   host.  Of what several replicas exchange, one message is on its way on each link. */
+/* Bytes.  Shared memory counts for both the PS and the workers, but once on their host.  Of the
+   exchange of several replicas, one message is in flight on each link. */
 typedef struct {
   /* parameters, buffers, gradients, and gradients that wait for the other regions; with strategies
-     for which nobody waits, and without shared memory, also a copy of the parameters for workers */
+     in which no region waits, and without shared memory, also a copy of the parameters for
+     workers */
   size_t arrays;
   size_t optimizer;
-  size_t workers; /* workers' gradients and buffers, and what passes through it to and from other
-                      regions; without shared memory its copies of all that they send and get */
-  size_t frames;  /* of messages to and from other regions */
-  size_t
-      exchange; /* between replicas of the pipeline: what the strategy keeps, what is sent, and what
-                      has come and waits */
-  size_t checkpoint; /* images of it while one is made */
-  size_t ending;     /* of the lead: parts of the model that it gets at the end of the run */
-  size_t all;        /* there is a checkpoint, or the run ends */
+  /* workers' gradients and buffers, and packets to and from other regions; without shared memory
+     also copies of all messages of workers */
+  size_t workers;
+  size_t frames; /* of messages to and from other regions */
+  /* between replicas of the pipeline: vectors of the strategy, messages to send, and arrived
+     messages that wait */
+  size_t exchange;
+  size_t checkpoint; /* images of the state during a checkpoint */
+  size_t ending;     /* at the lead: parts of the model that arrive at the end of the run */
+  size_t all;        /* total during a checkpoint, or at the end of the run */
 } gt_ps_need;
 
-/* How a region runs. */
+/* The conditions in which a region runs. */
 typedef struct {
   bool modelled; /* links are emulated, or the clock is virtual */
   bool apart;    /* its ranks share no memory: they are on several hosts */
@@ -31,10 +33,10 @@ typedef struct {
   const gt_routes *routes;
 } gt_ps_setting;
 
-/* Fills in the need.  pipe: of the region's replica or, with regions alike, of another one. */
+/* Computes the need.  pipe: of the region's replica or, if regions are alike, of another one. */
 gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_setting *how);
-/* Returns the bytes of the largest message between regions: a piece of a region's part of the
-   model, of several replicas all of the part, or what a stage sends of a micro-batch. */
+/* Returns the bytes of the largest message between regions: a piece of a region's part of the model
+   (of several replicas, all of the part), or a stage's activation or gradient of a micro-batch. */
 size_t gt_ps_stages_message_max(const gt_pipe_job *pipe);
 
 #endif

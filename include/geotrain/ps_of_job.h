@@ -1,12 +1,12 @@
-/* ps_of_job: the PS as a job describes it.  Local. */
+/* ps_of_job: derives the spec of a PS from a job.  Local. */
 #ifndef GEOTRAIN_PS_OF_JOB_H
 #define GEOTRAIN_PS_OF_JOB_H
 
 #include "geotrain/ps.h"
 
 /* Returns the samples of one EVAL order: 1,024, or up to 8,192 for a large test set, so that
-   sending an order and its answer is short compared with its work.  Depends only on the size of the
-   test set: results that are added chunk by chunk must not depend on who scored them. */
+   sending an order and its answer is short compared with its work.  It depends only on the size of
+   the test set, because sums over chunks must not depend on the region that scores them. */
 size_t gt_ps_eval_chunk(size_t test_samples);
 
 /* The test set of a region. */
@@ -14,20 +14,20 @@ typedef struct {
   size_t samples; /* 0: it has none */
   bool scores;    /* the region scores the mean model at the end of the run */
 } gt_ps_tests;
-/* Writes tests[nregions]; infos: of every region's data, all 0 for a region without data.  Every
-   different test set is scored once, by the first region that has it; with a strategy that sends
-   nothing, which has no mean model, only the first test set is.  A pipeline's model is scored where
-   its last stage is, and by no region here. */
+/* Writes tests[nregions]; infos: of every region's data, all 0 for a region without data.  The
+   first region with a test set scores it, each different one once; with a strategy that sends
+   nothing, which has no mean model, only the first test set is scored.  A pipeline's model is
+   scored at its last stage, and by no region here. */
 void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests *tests);
 
 /* Returns the scores of the mean model on all test sets together; scores[r] is read if region r
    scores.  Means are weighted by test samples.  The AUC compares no samples of different test sets:
-   it is the mean of those that the test sets have.  With one test set: its score, to the bit; with
-   none: NaN, perplexity 0. */
+   it is the mean over the test sets.  With one test set: its score, to the bit; with none: NaN,
+   perplexity 0. */
 gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
                                size_t nregions);
 
-/* What the spec of a PS follows from; all is borrowed. */
+/* The inputs of a PS's spec; all is borrowed. */
 typedef struct {
   const gt_job *job;
   const gt_order *order; /* of the region; in a pipeline, with the samples of its first stage */
@@ -35,28 +35,29 @@ typedef struct {
   const gt_routes *routes;
   const double *weights; /* gt_ps_weights_of */
   const size_t *workers; /* gt_ps_workers_of */
-  size_t parameters;     /* of the model, or of its part that the region has */
+  size_t parameters;     /* of the model, or of the region's part of it */
   size_t test_samples;
-  const gt_pipe_job
-      *pipe; /* of the region's replica; NULL: there is no pipeline, nor what follows */
+  /* of the region's replica; NULL: no pipeline, and the members below are not read */
+  const gt_pipe_job *pipe;
   const gt_ps_stage *stages;
   size_t nstages;
   gt_ps_groups groups;
 } gt_ps_basis;
 /* Returns the spec of the PS of region order->region; the caller fills in vectors, optim, ranking
-   and labels, predictions, keepalive, round and host.  In a pipeline intervals become steps, of
-   which each takes one of its batches: the same in all regions. */
+   and labels, predictions, keepalive, round and host.  In a pipeline intervals become steps, each
+   of one of its batches, the same in all regions. */
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
 /* Returns a stage of the layout, without ranges. */
 gt_ps_stage gt_ps_stage_of(const gt_pipe_layout *layout, size_t stage);
 /* Checks the data of a pipeline.  GT_ERR_JOB: the region with the data of a pipeline, or of one of
-   its replicas, has not enough samples for a step.  samples: of every region. */
+   its replicas, has too few samples for a step.  samples: of every region. */
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples);
-/* Returns what a region of one of several replicas of a pipeline has in common with others; all 0
-   if there is one replica.  samples: of every region.  The caller closes it. */
+/* Returns the groups of a region of one of several replicas of a pipeline; all 0 if it has one
+   replica.  samples: of every region.  The caller closes the groups. */
 gt_ps_groups gt_ps_groups_of(const gt_job *job, size_t region, const int64_t *samples);
 void gt_ps_groups_close(gt_ps_groups *groups);
-/* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
+/* Returns the shares of the regions in means, sum 1; samples: of every region.  The caller frees
+   them. */
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* Returns the optimizer of a region.  Its learning-rate schedule ends with the region's steps; in
    lockstep, with those of the region with the most. */
@@ -67,19 +68,19 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
                                     const int64_t *samples);
 
-/* Returns the floats of that optimizer: parameters, of the model; or 0, if another region's
-   optimizer makes its steps. */
+/* Returns the floats of that optimizer: the model's parameters, or 0 if another region's optimizer
+   makes the steps. */
 size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
-/* Checks strategy and topology.  GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
+/* Checks strategy and topology.  GT_ERR_JOB: the job's strategy does not work with its topology. */
 gt_status gt_ps_check_routes(const gt_job *job);
-/* Returns the routes of its exchange (gt_topology_place), unless it is searched for (gt_routes_of);
-   of several replicas of a pipeline that of each place.  parameters: of the whole model.  The
-   caller closes it. */
+/* Returns the routes of the exchange (gt_topology_place), unless they are searched for
+   (gt_routes_of); of several replicas of a pipeline, the routes of each place.  parameters: of the
+   whole model.  The caller closes them. */
 gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t parameters);
 /* Returns gt_routes_sound; of several replicas of a pipeline, for the regions of each place. */
 bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes);
-/* Returns `workers` of its exchange; NULL without sync.central.  The caller frees it. */
+/* Returns `workers` of the exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);
 
 #endif

@@ -1,4 +1,4 @@
-/* ps_state: where a PS stands, and its state in a checkpoint.  Local. */
+/* ps_state: the progress of a PS, and its state in a checkpoint.  Local. */
 #ifndef GEOTRAIN_PS_STATE_H
 #define GEOTRAIN_PS_STATE_H
 
@@ -6,7 +6,7 @@
 
 typedef enum {
   GT_PS_TRAINING,
-  GT_PS_DRAINING,  /* no more batches; what is accumulated is being sent */
+  GT_PS_DRAINING,  /* no more batches; sends the accumulated updates */
   GT_PS_FOLLOWING, /* done; applies messages until all are done */
   GT_PS_COMPLETE,  /* all are done, everything is acknowledged and settled */
   GT_PS_STOPPED    /* the stop round is whole */
@@ -16,33 +16,33 @@ typedef struct {
   gt_ps_phase phase;
   gt_status stop_code; /* of STOPPED */
   int64_t steps, samples, batches, nonfinite, round, whole_round;
-  int64_t parts;   /* batches, each once for every worker that has a part in it */
+  int64_t parts;   /* batches, each once for every worker with a part in it */
   double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
   int64_t loss_samples;
   gt_ps_score last_eval; /* while training; NaN: none yet */
   gt_ns last_eval_took;
   /* sums over workers */
   gt_ns compute, wait, wan_wait;
-  /* Of workers that are waiting: the part of their wait that counts as WAN wait, not yet in
-     wan_wait. */
+  /* Of waiting workers: the part of their wait that counts as WAN wait and is not in wan_wait
+     yet. */
   gt_ns held_now;
   /* of the region: from its last step until drained and acknowledged; from then until all are done;
      applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   bool held;
-  bool evaluating;  /* an evaluation is under way or due */
-  int64_t chunks;   /* of it that are made */
+  bool evaluating;  /* an evaluation is in progress or due */
+  int64_t chunks;   /* completed chunks of the evaluation */
   bool whole_sound; /* no region called its file of whole_round unsound */
   double done;      /* share of the training done */
 } gt_ps_view;
 
-/* What ends a wait for other regions. */
+/* The event that ends a wait for other regions. */
 typedef enum {
   GT_WAIT_ROUND,    /* the region's checkpoint of round `want`; it has `have` */
-  GT_WAIT_ACK,      /* its acknowledgement of `want` messages */
-  GT_WAIT_MESSAGES, /* its messages up to number `want`; `have` came */
-  GT_WAIT_DONE,     /* its DONE */
-  GT_WAIT_EXCHANGE  /* what the strategy waits for, from any region */
+  GT_WAIT_ACK,      /* the region's acknowledgement of `want` messages */
+  GT_WAIT_MESSAGES, /* the region's messages up to number `want`; `have` came */
+  GT_WAIT_DONE,     /* the region's DONE */
+  GT_WAIT_EXCHANGE  /* the strategy's event, from any region */
 } gt_ps_wait_kind;
 typedef struct {
   gt_ps_wait_kind kind;
@@ -51,16 +51,15 @@ typedef struct {
 } gt_ps_wait;
 
 void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *view);
-/* Returns for how long the heartbeats of all regions have said that nothing moves.  0 if a region
-   is silent. */
+/* Returns for how long no region has made progress, according to the heartbeats of all.  0 if a
+   region is silent. */
 gt_ns gt_ps_still(const gt_ps *ps);
 gt_ps_wait gt_ps_waits_for(const gt_ps *ps);
 void gt_ps_loss_reset(gt_ps *ps);
 
 /* Returns the share of the training that is done, 0 to 1. */
 double gt_ps_share_done(const gt_ps *ps);
-/* Returns the number of steps that the region will still make, as the job says; 0 when it is
-   done. */
+/* Returns the number of steps that the region will still make by the job; 0 when it is done. */
 int64_t gt_ps_steps_left(const gt_ps *ps);
 
 typedef struct {
@@ -68,24 +67,24 @@ typedef struct {
   size_t queued, unacknowledged;
   int64_t samples; /* samples that the peer reported with its last heartbeat */
   bool done;
-  /* How far the peer's clock is ahead of this one's, by the quickest recent answer, if the two
+  /* How far the peer's clock is ahead of this one's, by the quickest recent answer, if both
      directions take the same time; `compared`: it has answered. */
   gt_ns ahead;
   bool compared;
 } gt_ps_link;
 void gt_ps_get_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
-/* Returns the part of the time since the worker's last push in which it was held for other
-   regions. */
+/* Returns the time since the worker's last push in which other regions held it. */
 gt_ns gt_ps_held(const gt_ps *ps, size_t worker);
 /* True if the worker has not reported that it is ready. */
 bool gt_ps_absent(const gt_ps *ps, size_t worker);
-/* Tells since when the worker has been computing, and which batch; false: it is not computing. */
+/* Writes the worker's current batch, and the time at which it began to compute it; false: it is not
+   computing. */
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
 
-/* Saves the state under the names "ps/...", "sync/...", "optim/...", "outbox/...": with
-   model/params and model/buffers, which the caller saves, the region's whole state. */
+/* Saves the state under the names "ps/...", "sync/...", "optim/...", "outbox/...".  Together with
+   model/params and model/buffers, which the caller saves, it is the region's whole state. */
 void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
-/* Loads the state, before gt_ps_start; number of workers and limits may differ from those that
+/* Loads the state, before gt_ps_start; number of workers and limits can differ from those that were
    saved. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
 

@@ -4,8 +4,8 @@
 
 #include "geotrain/ps_state.h"
 
-/* What held the region's workers back, mean over them, and the training's time
-   (docs/time-split.md); saved with a checkpoint. */
+/* Times in which the region's workers were held by uploads and downloads, mean over them, and the
+   training's time (docs/time-split.md); saved with a checkpoint. */
 typedef struct {
   gt_ns upload, download, training;
 } gt_time_use;
@@ -19,8 +19,8 @@ typedef struct {
   gt_ns since;
 } gt_time_split;
 
-/* Books the time up to now by what held up the region; called after every event.  receiving: a
-   message of the peer has begun to arrive. */
+/* Adds the time up to now to its cause; called after every event.  receiving: a message of the peer
+   has begun to arrive. */
 void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec,
                            bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
                            gt_ns now);

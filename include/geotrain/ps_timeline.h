@@ -18,30 +18,30 @@ typedef struct {
   size_t worker; /* PUSH */
 } gt_event;
 
-/* After a wait of this length caches are cold and the clock frequency is low: each of so many steps
-   takes compute.resume longer.  Not with compute.emulate, where workers sleep for the rest of a
-   step. */
+/* After a wait of this length caches are cold and the clock frequency is low: each of this number
+   of steps takes compute.resume longer.  Not with compute.emulate, where workers sleep for the rest
+   of a step. */
 #define GT_RESUME_WAIT  ((gt_ns)5000000)
 #define GT_RESUME_STEPS 8
 
-/* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs:
-   the order of events of a run under the virtual clock and of a simulation. Times begin at 0.  The
-   job outlives it.  update_share: the region's share of the parameters, by which compute.update is
-   multiplied (gt_pipe_job_update_share); 1 without a pipeline. */
+/* The times at which a region's workers push, its PS is free and its checkpoint is durable, by the
+   job's costs: the order of events of a run under the virtual clock and of a simulation.  Times
+   begin at 0.  The job outlives it.  update_share: the region's share of the parameters, by which
+   compute.update is multiplied (gt_pipe_job_update_share); 1 without a pipeline. */
 typedef struct gt_timeline gt_timeline;
 gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers,
                                 double update_share);
 void gt_timeline_close(gt_timeline *timeline);
-/* Returns the PS's clock.  The PS does one thing at a time, so this may be later than the event
-   that it handles. */
+/* Returns the PS's clock.  The PS does one thing at a time, so its clock can be later than the
+   event that it handles. */
 gt_ns gt_timeline_now(const gt_timeline *timeline);
-/* Returns the time of the event that is being handled, or was handled last. */
+/* Returns the time of the current or last event. */
 gt_ns gt_timeline_at(const gt_timeline *timeline);
 void gt_timeline_work(gt_timeline *timeline, gt_ps_work work, double part);
-/* Call when a checkpoint of so many bytes is being written. */
+/* Call when the region begins to write a checkpoint of this size. */
 void gt_timeline_writing(gt_timeline *timeline, double bytes);
 void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);
-/* Call when the worker is ordered to make a pass of a pipeline, which takes this long. */
+/* Call when the worker gets an order to make a pass of a pipeline, which takes this long. */
 void gt_timeline_passing(gt_timeline *timeline, size_t worker, gt_ns cost);
 /* Returns when the worker pushes; GT_NEVER: it has nothing to do. */
 gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
@@ -49,11 +49,11 @@ gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
    or an event of the timeline itself. */
 gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, gt_ns tick);
 void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
-/* Counts a PUSH: the cost of the work, and how long the worker had waited for its order. */
+/* Counts a PUSH: writes the cost of the work, and the worker's wait for its order. */
 void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
 /* Call when the worker's push is due earlier by `by`: a simulation has skipped that time. */
 void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
-/* Events before `at` have happened, outside the timeline. */
+/* Call when events before `at` have happened outside the timeline. */
 void gt_timeline_forward(gt_timeline *timeline, gt_ns at);
 
 #endif

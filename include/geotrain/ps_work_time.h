@@ -1,4 +1,4 @@
-/* ps_work_time: how long work takes by the job's compute section.  Local. */
+/* ps_work_time: the time of work by the job's compute section.  Local. */
 #ifndef GEOTRAIN_PS_WORK_TIME_H
 #define GEOTRAIN_PS_WORK_TIME_H
 
@@ -11,7 +11,7 @@ gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_comput
                    int64_t samples);
 /* Returns how many times longer this worker takes because of compute.speed. */
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker);
-/* Checks the costs.  GT_ERR_JOB names a region of which compute says nothing; why: "under --clock
+/* Checks the costs.  GT_ERR_JOB names a region without times in compute; why: "under --clock
    virtual". */
 gt_status gt_cost_check(const gt_job *job, const char *why);
 

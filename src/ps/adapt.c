@@ -1,13 +1,12 @@
-/* A pipeline follows the network: what this region measures of its links goes to all others once a
-   step, before it tells of its gradient; so when a step is made, the region with the first stage
-   knows the costs of all links, and decides (pipe_adapt.h).  The order that it has chosen it tells
-   with the next step; when that is made all regions have it, and it is in force.
+/* Adapts a pipeline to the network.  Once a step, before it announces its gradient, a region sends
+   its measurements of its links to all others.  So when a step is committed, the region with the
+   first stage knows the costs of all links, and decides (pipe_adapt.h).  It announces a new order
+   with the next step; when that is committed, all regions have the order, and it applies.
 
-   Time of a message, as the sender sees it: the receiver acknowledges it, and half a round trip is
-   taken off at either end.  Messages that follow each other without a pause are a run; the bits
-   of a run over its time are the link's rate.  The round trip is that of
-   an echo at the begin of the step.  Where the step begins first the links are idle, so of the two
-   ends the shorter one counts. */
+   The sender measures the time of a message: until its acknowledgement, less half a round trip at
+   either end.  Messages that follow each other without a pause are a run; its bits over its time
+   are the link's rate.  The round trip is that of an echo at the start of the step.  In the region
+   that starts the step first the links are idle, so the shorter one of both ends counts. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +14,8 @@
 
 #include "internal.h"
 
-/* Kinds of notes: the range of a message of kind ADAPT.  Its value is 0; of a rate or round trip
-   2 x the region at the other end + step % 2; of a pass or order step % 2. */
+/* Kinds of notes: the range of a message of kind ADAPT.  Its value is 0; of a rate or round trip 2
+   x the region at the other end + step % 2; of a pass or order step % 2. */
 enum { NOTE_ACK, NOTE_ECHO, NOTE_ECHOED, NOTE_RATE, NOTE_RTT, NOTE_PASS, NOTE_ORDER, NOTES };
 
 #define RUN_SIZES 16
@@ -29,7 +28,7 @@ typedef struct {
 /* The path to a peer. */
 typedef struct {
   bool used;
-  sent_message *sent; /* the last `capacity` messages, in turn */
+  sent_message *sent; /* ring of the last `capacity` messages */
   int64_t nsent, acknowledged, landed;
   int64_t old;     /* messages up to this one are of earlier steps */
   gt_ns rtt;       /* of this step; 0: not known yet */
@@ -37,18 +36,18 @@ typedef struct {
   gt_ns run_from, run_until;
   double run_bits;
   size_t run_messages;
-  /* Of this step, the largest rate of 2^i messages or more of a run, fewer than twice as many. */
+  /* Of this step: the largest rate of a run of 2^i messages or more, fewer than twice as many. */
   double rates[RUN_SIZES];
 } path;
 
-/* An order as it is told. */
+/* An announced order. */
 typedef struct {
   int64_t *passes; /* gt_pipe_adapt_passes */
   size_t n;
   bool whole;
 } told_order;
 
-/* Changes of the order so far, for the summary; saved as they are. */
+/* Changes of the order so far, for the summary; a checkpoint has their exact values. */
 #define CHANGES_TOLD 12
 typedef struct {
   int64_t all; /* of the order of passes */
@@ -62,17 +61,17 @@ struct ps_adapt {
   size_t lead; /* the region that decides */
   size_t capacity;
   path *paths; /* nregions */
-  /* Told for step s: [s % 2][from * nregions + to], [s % 2]. */
+  /* Announced for step s: [s % 2][from * nregions + to], [s % 2]. */
   gt_pipe_cost *costs[2];
   told_order orders[2];
-  gt_pipe_cost *links; /* of the step that is made */
-  bool anew;           /* what a checkpoint has of it is of no use now, which is still to be said */
+  gt_pipe_cost *links; /* of the current step */
+  bool anew;           /* the checkpoint's order does not apply now, which is to be reported */
   ps_changes changes;
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* More than can be under way: all packets of a step, from each worker to each. */
+/* Returns more than can be in flight: all packets of a step, from each worker to each. */
 static size_t packets_of(const gt_pipe_job *pipe) {
   const gt_pipe_layout *l = &pipe->layout;
   size_t most = 1, micro_batches = 0;
@@ -85,8 +84,7 @@ static size_t packets_of(const gt_pipe_job *pipe) {
   return 4 * l->stages * l->chunks * micro_batches * most;
 }
 
-/* Passes are not ordered while an order is looked for: a large pipeline tries fewer of them.  A
-   thousand for 96 passes a step take some tenths of a second. */
+/* The PS orders no passes during a search for an order, so a large pipeline tries fewer orders. */
 static size_t variants_of(const gt_pipe_layout *l) {
   const size_t variants = GT_PIPE_VARIANTS * 96 / (3 * l->stages * l->chunks * l->micro_batches);
   return variants > GT_PIPE_VARIANTS ? GT_PIPE_VARIANTS : variants < 50 ? 50 : variants;
@@ -145,9 +143,9 @@ const gt_pipe_schedule *gt_ps_schedule(const gt_ps *ps) {
   return ps->adapt ? gt_pipe_adapt_schedule(ps->adapt->adapt) : NULL;
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
-/* The order that is in force from the next step on. */
+/* Reports the order that applies from the next step on. */
 static void tell_choice(gt_ps *ps, const char *why) {
   char hash[GT_SHA256_HEX], choice[96];
   if (!ps->spec.host.decided) return;
@@ -202,13 +200,13 @@ static void note(gt_ps *ps, size_t peer, int kind, size_t of, int64_t detail) {
           .kind = GT_MSG_ADAPT, .range = (uint32_t)kind, .value = of, .detail = (uint64_t)detail});
 }
 
-/* To all other regions of the pipeline. */
+/* Sends a note to all other regions of the pipeline. */
 static void note_all(gt_ps *ps, int kind, size_t of, int64_t detail) {
   for (size_t i = 0; i < ps->stage_group.n; i++)
     if (i != ps->stage_group.self) note(ps, ps->stage_group.regions[i], kind, of, detail);
 }
 
-/* Of an evaluation. */
+/* True for a message of an evaluation. */
 static bool is_score(const gt_frame_header *head) {
   return head->detail & 1;
 }
@@ -227,7 +225,7 @@ void gt_ps_landed(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_ns now
     note(ps, peer, NOTE_ACK, 0, ++ps->adapt->paths[peer].landed);
 }
 
-/* Of two times, of which 0 is none. */
+/* Returns the shorter one of two times; 0: none. */
 static gt_ns sooner(gt_ns a, gt_ns b) {
   if (a == 0 || b == 0) return a + b;
   return a < b ? a : b;
@@ -239,8 +237,8 @@ static void count_run(path *w, double seconds) {
   w->rates[i] = fmax(w->rates[i], w->run_bits / seconds);
 }
 
-/* The message arrived half a round trip ago, and was posted half a round trip earlier as seen from
-   there. */
+/* The message arrived half a round trip before its acknowledgement; its post appears half a round
+   trip earlier at the receiver. */
 static void acknowledged(const gt_ps *ps, path *w) {
   const size_t at = (size_t)w->acknowledged++ % ps->adapt->capacity;
   const gt_ns rtt = sooner(w->rtt, w->rtt_known), there = ps->now - rtt;
@@ -270,10 +268,10 @@ void gt_ps_adapt_begin(gt_ps *ps) {
   }
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- announcing ------------------------------------------------------------------------------ */
 
-/* Of the long runs the fastest: an acknowledgement may have waited for a frame of the other
-   direction, which makes a rate too small, and the less so the longer the run. */
+/* Returns the fastest rate of the long runs: waiting for a frame of the other direction delays an
+   acknowledgement and makes a rate too small, with less effect on a longer run. */
 static double rate_of(const path *w) {
   size_t i = RUN_SIZES;
   while (i > 0 && w->rates[i - 1] <= 0) i--;
@@ -285,7 +283,7 @@ static gt_pipe_cost cost_of(int64_t rate_bps, gt_ns rtt) {
   return (gt_pipe_cost){(double)rate_bps, gt_seconds(rtt) / 2};
 }
 
-/* What the step has shown of the path to region q; the next step begins. */
+/* Announces the step's measurements of the path to region q, and clears them for the next step. */
 static void tell_cost(gt_ps *ps, size_t q, size_t half) {
   path *w = &ps->adapt->paths[q];
   const int64_t rate_bps = llround(rate_of(w));
@@ -387,7 +385,7 @@ void gt_ps_adapt_note(gt_ps *ps, size_t from, const gt_frame_header *head) {
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* Both ends have measured the round trip; the shorter one has waited less on its way. */
+/* Returns the shorter round trip of both ends, which has waited less. */
 static double shorter(double a, double b) {
   if (a <= 0 || b <= 0) return a > 0 ? a : b;
   return a < b ? a : b;
@@ -404,7 +402,8 @@ static void set_micro_batches(gt_ps *ps) {
   ps->stages.micro_batches = gt_pipe_adapt_schedule(ps->adapt->adapt)->micro_batches;
 }
 
-/* From this step on, the order has so many micro-batches instead of `from`. */
+/* Adds a change: from this step on, the order has this number of micro-batches instead of
+   `from`. */
 static void add_change(gt_ps *ps, int64_t step, size_t from, size_t micro_batches) {
   ps_changes *c = &ps->adapt->changes;
   c->all++;
@@ -477,7 +476,7 @@ gt_status gt_ps_adapt_load(gt_ps *ps, const gt_state *state) {
 /* ---- summary -----------------------------------------------------------------------------------
    */
 
-/* The region speaks for those of its pipeline. */
+/* True if the region reports for those of its pipeline. */
 static bool has_first(const gt_ps *ps) {
   for (size_t i = 0; i < ps->spec.nstages; i++)
     if (ps->spec.stages[i].counts) return true;

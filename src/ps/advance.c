@@ -1,6 +1,6 @@
-/* Whether anything moves between the regions.  A region's heartbeats carry a number that changes
-   while its workers or its disk work or its bytes travel.  While no region's number changes,
-   nothing can end a wait. */
+/* Detects if all regions stand still.  A region's heartbeats have a number that changes while its
+   workers or its disk work or its bytes travel.  While no region's number changes, nothing can end
+   a wait. */
 #include "internal.h"
 
 static void moved(gt_ps *ps) {
@@ -33,7 +33,7 @@ gt_ns gt_ps_still(const gt_ps *ps) {
   return ps->spec.nregions > 1 && ps->spec.host.advance ? beats * ps->spec.heartbeat : 0;
 }
 
-/* The first region for which `lacks` is true; nregions: none. */
+/* Returns the first region for which `lacks` is true; nregions: none. */
 static size_t first_that(const gt_ps *ps, bool (*lacks)(const gt_ps *ps, size_t peer)) {
   size_t p = 0;
   while (p < ps->spec.nregions && (p == ps->spec.self || !lacks(ps, p))) p++;

@@ -1,17 +1,17 @@
-/* The plane `stages`: the regions of a pipeline, its stage group, make every step together, or
-   together drop it.  A step needs the work of every region, so its gradient is there in all or
-   in none; what they still have to agree on is that all gradients are finite.  Each tells all
-   others, once a step, and no region applies a step before all have told it.  So a region is at
-   most one step behind another.
+/* The plane `stages`: the regions of a pipeline, its stage group, commit every step together, or
+   drop it together.  A step needs the work of every region, so all regions have its gradient or
+   none has; they still have to agree that all gradients are finite.  Each announces its gradient to
+   all others, once a step, and no region applies a step before all have announced it.  So a region
+   is at most one step behind another.
 
-   To clip gradients by the norm of all stages (Pascanu, Mikolov and Bengio 2013), a region sends
-   the squares of its tensors first.  Each region adds those of all, in the order of the model's
-   tensors: so all have the same norm, bit for bit that of one process.  The gradient of step s
-   is clipped, and its squares go before the announcement of the step.  Where several replicas of
-   a pipeline apply the mean of their gradients, the mean of round s is clipped.  A region
-   announces round n + 1 when it has taken the norm of round n, for which it needs the squares of
-   all others.  So at most the squares of two rounds are in use.  Announcements are lost when a
-   run stops: after a resume every region repeats its last two rounds. */
+   To clip gradients by the norm of all stages (Pascanu, Mikolov and Bengio 2013), a region first
+   sends the squares of its tensors.  Each region adds the squares of all, in the order of the
+   model's tensors, so all have the same norm, bit for bit that of one process.  The gradient of
+   step s is clipped, and its squares precede the announcement of the step.  If several replicas of
+   a pipeline apply the mean of their gradients, the mean of round s is clipped.  A region announces
+   round n + 1 after it has taken the norm of round n, which needs the squares of all others.  So at
+   most the squares of two rounds are in use.  Announcements are lost when a run stops: after a
+   resume every region repeats its last two rounds. */
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Owners become numbers among the stage group. */
+/* Converts owners to numbers in the stage group. */
 void gt_ps_agree_open(gt_ps *ps) {
   ps_agree *a = &ps->agree;
   const gt_ps_spec *spec = &ps->spec;
@@ -62,10 +62,9 @@ void gt_ps_agree_close(gt_ps *ps) {
   gt_free(a->owners);
 }
 
-/* ---- what others are told ---------------------------------------------------------------------
-   */
+/* ---- announcements --------------------------------------------------------------------------- */
 
-/* Also what this region has posted, for limits.wan_bytes. */
+/* Adds the bytes that this region has posted, for limits.wan_bytes. */
 void gt_ps_tell_member(gt_ps *ps, size_t peer, gt_frame_header head) {
   head.posted_bytes = (uint64_t)gt_outbox_posted(ps->outbox);
   gt_outbox_control(ps->outbox, peer, head, NULL, 0);
@@ -139,8 +138,8 @@ static bool all_told(const gt_ps *ps) {
   return true;
 }
 
-/* Commits the step that all have told, if there is one: it is applied, or dropped because of the
-   first member whose gradient is not finite.  Then holds or releases the workers. */
+/* Commits the step that all have announced, if any: applies it, or drops it because of the first
+   member with a non-finite gradient.  Then holds or releases the workers. */
 static void advance(gt_ps *ps) {
   ps_agree *a = &ps->agree;
   if (all_told(ps)) {
@@ -172,8 +171,8 @@ void gt_ps_agree_tell(gt_ps *ps, bool nonfinite) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* After a resume a member begins with the means of a round that it had announced before: one that
-   this region has taken, the one before it, or one after it. */
+/* After a resume a member begins with the means of an announced round: one that this region has
+   taken, the one before it, or one after it. */
 static gt_status check_squares(const gt_ps *ps, const ps_member *other, int64_t number,
                                size_t first, size_t n) {
   const ps_agree *a = &ps->agree;
@@ -192,7 +191,7 @@ static gt_status check_squares(const gt_ps *ps, const ps_member *other, int64_t 
       n, first, (long long)number, other->tensors, other->got, (long long)least, (long long)most);
 }
 
-/* A region tells step s + 1 when it has applied step s, of which this one has told. */
+/* A region announces step s + 1 after it has applied step s, which this region has announced. */
 static gt_status check_told(const gt_ps *ps, const ps_member *other, int64_t step, int64_t mark) {
   const int64_t next = other->told + 1, most = own_of(ps)->told + 1;
   if (step != next || step > most || (mark != 0 && mark != 1))
@@ -209,7 +208,7 @@ static gt_status check_told(const gt_ps *ps, const ps_member *other, int64_t ste
                  (long long)step, (long long)mark, got, needed);
 }
 
-/* A message with numbers, which have a place and a length. */
+/* True for a message with numbers, which have a place and a length. */
 bool gt_ps_agree_has_numbers(const gt_frame_header *head) {
   return head->kind == GT_MSG_STRATEGY && head->message_bytes > 0 &&
          head->message_bytes % sizeof(double) == 0;
@@ -250,7 +249,7 @@ void gt_ps_agree_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* All regions go on from the same step, of whose successor none has told. */
+/* All regions continue from the same step; none has announced the next one. */
 static gt_status steps_state(gt_ps *ps, gt_state_direction direction) {
   ps_agree *a = &ps->agree;
   const gt_state_field committed = {"applied", GT_TYPE_I64, &a->committed, 1};

@@ -1,11 +1,11 @@
-/* Batch numbers of the region's seeded order: each is given out once, and again if it did not come
+/* Batch numbers of the region's seeded order: each is issued once, and again if no gradient comes
    back. */
 #include <math.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Batches that `until: {epochs}` asks for; 0 when training ends otherwise. */
+/* Returns the batches that `until: {epochs}` requires; 0 if training ends otherwise. */
 int64_t gt_ps_total_batches(const gt_ps *ps) {
   double epochs = ps->spec.until.epochs;
   return epochs > 0
@@ -13,7 +13,7 @@ int64_t gt_ps_total_batches(const gt_ps *ps) {
              : 0;
 }
 
-/* Workers that hold a batch, and the samples in these. */
+/* Returns the number of workers with a batch, and the samples in their batches. */
 static int64_t under_way(const gt_ps *ps, int64_t *samples) {
   int64_t n = 0;
   *samples = 0;

@@ -37,9 +37,8 @@ void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
   }
 }
 
-/* Floats of the region's buffers have just become those of a worker that began before the exchanges
-   in `m`: the same changes are applied to them.  Adding the changes of both could make a variance
-   negative. */
+/* Applies the changes of exchanges in `m` to floats that were just replaced by those of a worker
+   that began before the exchanges.  Adding the changes of both could make a variance negative. */
 static void move(gt_ps *ps, const ps_moved *m, size_t offset, size_t count) {
   const gt_vec y = gt_vec_range(ps->spec.buffers, offset, count);
   if (!m->any) return;
@@ -51,7 +50,7 @@ static void catch_up(gt_ps *ps, const ps_moved *m, const float *buffers) {
   if (buffers) move(ps, m, 0, ps->spec.buffers.n);
 }
 
-/* The region's buffers become those of a worker. */
+/* Replaces the region's buffers by those of a worker. */
 static void take(gt_ps *ps, const float *buffers) {
   gt_vec_copy(ps->spec.buffers, gt_vec_of((float *)(uintptr_t)buffers, ps->spec.buffers.n));
 }

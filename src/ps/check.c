@@ -1,7 +1,7 @@
-/* Messages of a peer are compared with what the job allows before they are used. */
+/* Checks that the job allows a message of a peer, before it is used. */
 #include "internal.h"
 
-/* The PS takes messages of this kind in this job. */
+/* True if the PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
   if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
   if (kind == GT_MSG_STRATEGY) return ps->plane->check != NULL;
@@ -30,8 +30,8 @@ static gt_status check_round(int64_t round, int64_t least, int64_t most) {
                  (long long)round, (long long)least, (long long)most);
 }
 
-/* `detail` is the last message that the region has sent.  Those that are not acknowledged fit in
-   its outbox. */
+/* `detail` is the last message that the region has sent.  Those that are unacknowledged fit in its
+   outbox. */
 static gt_status check_numbers(const gt_ps *ps, size_t from, const gt_frame_header *head,
                                const char *what) {
   const gt_outbox_view v = gt_outbox_get_view(ps->outbox, from);
@@ -57,14 +57,15 @@ static gt_status check_committed(int64_t steps, int64_t least, int64_t most) {
                  (long long)steps, (long long)least, (long long)most);
 }
 
-/* Steps that the peer can have made: as many as this region, and the one of which it has told. */
+/* Checks that the peer can have made these steps: as many as this region, or the one that this
+   region has announced. */
 static gt_status check_step(const gt_ps *ps, size_t from, int64_t steps) {
   return ps->plane->together && ps->stage_group.of[from] != PS_NONE
              ? check_committed(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
              : GT_OK;
 }
 
-/* rounds.c says why all regions are at the same step. */
+/* rounds.c explains why all regions are at the same step. */
 static gt_status check_round_step(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
   if (!ps->plane->together || ps->stage_group.of[from] == PS_NONE) return GT_OK;
@@ -81,7 +82,8 @@ static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
                  (long long)sequence, (long long)sent);
 }
 
-/* A new round is opened only when the last one is durable everywhere, also here. */
+/* A region opens a new round only when the last one is durable in all regions, including this
+   one. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   int64_t value = (int64_t)head->value, newest = ps->round + 1;
   if (from >= ps->spec.nregions || from == ps->spec.self)
@@ -131,7 +133,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     return check_step(ps, from, value);
   case GT_MSG_STRATEGY:
   case GT_MSG_ADAPT:
-    /* what would be dropped is not checked */
+    /* messages that would be dropped are not checked */
     return gt_ps_frozen(ps) ? GT_OK : ps->plane->check(ps, from, head);
   case GT_MSG_JOINED:
     return check_numbers(ps, from, head, "resumes");

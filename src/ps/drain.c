@@ -1,5 +1,5 @@
-/* How a region ends: it sends what is accumulated, tells the others, and applies their messages
-   until all are done. */
+/* The end of a region: it sends the accumulated updates, informs the others, and applies their
+   messages until all are done. */
 #include "internal.h"
 
 static void enter(gt_ps *ps, gt_ps_phase phase) {
@@ -8,7 +8,8 @@ static void enter(gt_ps *ps, gt_ps_phase phase) {
   ps->totals.phase = phase;
 }
 
-/* Sends it to every other region, with the last data sequence on the link to that region. */
+/* Sends the message to every other region, with the last data sequence on the link to that
+   region. */
 static void tell_all(gt_ps *ps, gt_frame_header head) {
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     if (p == ps->spec.self) continue;
@@ -17,7 +18,7 @@ static void tell_all(gt_ps *ps, gt_frame_header head) {
   }
 }
 
-/* Once for every range; once if there is none. */
+/* Sends DONE once for every range, at least once. */
 static void tell_done(gt_ps *ps) {
   const size_t ranges = gt_exchange_ranges(ps->exchange);
   for (size_t i = 0; i < gt_ps_dones(ps); i++)
@@ -28,7 +29,7 @@ static void tell_done(gt_ps *ps) {
                               .value = (uint64_t)ps->totals.steps});
 }
 
-/* Whoever is done says so again after a resume; its training may have been made longer. */
+/* A region that is done sends DONE again after a resume; its training can have become longer. */
 void gt_ps_tell_joined(gt_ps *ps) {
   bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
   const unsigned how = done ? GT_JOINED_DONE : ps->came_back ? GT_JOINED_LATE : GT_JOINED_ACTIVE;
@@ -50,8 +51,8 @@ void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   const int64_t taken = gt_outbox_get_view(ps->outbox, from).taken;
   peer->late |= gt_ps_ahead(ps, from);
   if (gt_ps_ahead(ps, from)) return;
-  /* A peer that is still done is reported together with its DONE: in between it would count as
-     active. */
+  /* JOINED and DONE of a peer that is still done are reported together: in between it would count
+     as active. */
   if (peer->joined && taken >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
     tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, &peer->joined_rounds);

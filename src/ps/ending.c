@@ -52,14 +52,14 @@ static bool is_evaluated(const gt_ending *e) {
   return e->evaluated >= e->evaluations;
 }
 
-/* The own model is evaluated. */
+/* Call when the own model is evaluated. */
 static void report(gt_ending *e) {
   e->stage = e->lead ? GATHERING : SENDING;
   if (!e->lead) e->hooks->send_model(e->ctx, COOKIE_MODEL);
 }
 
-/* The lead opens the last round before everything else: scores and models may take long, and a run
-   that is killed meanwhile has to repeat no step. */
+/* The lead opens the last round first: scores and models can take long, and a run that is killed
+   then has no steps to repeat. */
 static void begin(gt_ending *e, gt_ns now) {
   gt_ps_view v;
   gt_ps_get_view(e->ps, now, &v);

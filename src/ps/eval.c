@@ -1,7 +1,7 @@
-/* Evaluation by all workers.  The model is copied once.  The test set is given out in numbered
-   chunks, one per order, to any free worker.  Results are kept by chunk and added in the order of
-   the chunks, so that they do not depend on who scored which chunk, or when.
-   With stages a chunk is what a worker does in a pass of all test samples through the pipeline. */
+/* Evaluation by all workers.  The model is copied once.  The test set is issued in numbered chunks,
+   one per order, to any free worker.  Results are stored by chunk and added in the order of the
+   chunks, so that sums do not depend on the worker or the time.  With stages a chunk is a worker's
+   part in a pass of all test samples through the pipeline. */
 #include <math.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-/* Evaluations that should have been made by now. */
+/* Returns the number of evaluations due by now. */
 int64_t gt_ps_evals_due(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.eval_every;
   if (ps->spec.nworkers == 0) return 0;
@@ -190,7 +190,7 @@ void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
   keep(ps, worker, push);
   e->back++;
-  /* what a stop cuts off is made after a resume */
+  /* an evaluation that a stop interrupts is repeated after a resume */
   if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps);
 }
 

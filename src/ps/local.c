@@ -1,7 +1,7 @@
-/* The local plane as the PS sees it: `sync` takes the mean of one gradient of every worker, `async`
-   takes each gradient when it comes, `stages` is `sync` in a region of a pipeline: workers are of
+/* The local planes of a PS: `sync` takes the mean of one gradient of every worker, `async` takes
+   each gradient when it comes, `stages` is `sync` in a region of a pipeline: workers belong to
    stages, and gradients and buffers of all become those of the region.  Sums are in the order of
-   stages and workers, so they do not depend on who pushed first. */
+   stages and workers, so they do not depend on the order of pushes. */
 #include "internal.h"
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static void consume(gt_ps *ps, size_t worker) {
   give_back(ps, worker);
 }
 
-/* What is due after a step, once its batches have been counted. */
+/* Does the work that is due after a step, when its batches have been counted. */
 static void after_step(gt_ps *ps) {
   gt_ps_eval_check(ps);
   gt_ps_round_check(ps);
@@ -91,8 +91,8 @@ static int64_t gather(gt_ps *ps) {
   return samples;
 }
 
-/* The mean gradient over the samples of all workers; used as it is if workers have formed it, or if
-   there is only one. */
+/* Returns the mean gradient over the samples of all workers; of a single worker, or if workers have
+   computed it, without a copy. */
 static gt_vec reduce(gt_ps *ps) {
   size_t n = ps->spec.grads.n;
   const gt_ps_host *host = &ps->spec.host;
@@ -106,7 +106,7 @@ static gt_vec reduce(gt_ps *ps) {
   return ps->spec.grads;
 }
 
-/* Gives the strategy every worker's gradient as it is, in rank order; there is no mean. */
+/* Gives the strategy every worker's gradient, in rank order; computes no mean. */
 static gt_vec give_per_worker(gt_ps *ps) {
   const size_t n = ps->spec.grads.n;
   for (size_t i = 0; i < ps->spec.nworkers; i++) {
@@ -143,8 +143,8 @@ static void sync_step(gt_ps *ps) {
   after_step(ps);
 }
 
-/* Numbers are given out in rank order, so that a step has the same batches on the same ranks after
-   a resume.  If an evaluation is due, all workers evaluate before the step. */
+/* Issues numbers in rank order, so that a step has the same batches on the same ranks after a
+   resume.  If an evaluation is due, all workers evaluate before the step. */
 static void sync_issue(gt_ps *ps) {
   if (any_absent(ps)) return;
   if (gt_ps_may_issue(ps) && gt_ps_eval_begin(ps)) return;
@@ -176,8 +176,7 @@ static void lend_copy(gt_ps *ps, gt_vec *params, gt_vec *buffers) {
 
 static const ps_plane plane_sync = {.name = "sync", .pump = sync_pump, .lend = lend_copy};
 
-/* ---- stages: ranges
-   ---------------------------------------------------------------------------------- */
+/* ---- stages: ranges -------------------------------------------------------------------------- */
 
 /* Floats of two stages are added a block at a time. */
 #define BLOCK ((size_t)4096)
@@ -198,8 +197,8 @@ static bool has(const gt_ps_range *range, size_t at) {
   return range->offset <= at && at - range->offset < range->count;
 }
 
-/* The run of floats that begins at `at`, with the stages that have them: up to where a range of any
-   stage begins or ends, at most `end`. */
+/* Returns the run of floats that begins at `at`, with its stages: up to the next start or end of a
+   range of any stage, at most `end`. */
 static ps_run run_at(const kind *of, size_t at, size_t end) {
   ps_run run = {.stage = PS_NONE, .later = PS_NONE, .offset = at};
   for (size_t k = 0; k < of->spec->nstages; k++) {
@@ -217,7 +216,7 @@ static ps_run run_at(const kind *of, size_t at, size_t end) {
   return run;
 }
 
-/* The runs of all stages' ranges in [0, floats). */
+/* Returns the runs of all stages' ranges in [0, floats). */
 static ps_run *open_runs(const kind *of, size_t floats, size_t *n) {
   ps_run *runs = NULL;
   size_t capacity = 0;
@@ -232,7 +231,7 @@ static ps_run *open_runs(const kind *of, size_t floats, size_t *n) {
       for (size_t at = r->offset; at < end;) {
         const ps_run run = run_at(of, at, end);
         at += run.count;
-        if (run.stage != k) continue; /* it is there already */
+        if (run.stage != k) continue; /* the earlier stage has added the run */
         GT_GROW(runs, *n, capacity, 16);
         runs[(*n)++] = run;
       }
@@ -250,7 +249,7 @@ static void open_params(gt_ps *ps) {
     for (size_t k = 0; s->params[i].later != PS_NONE && k < spec->nstages; k++)
       if (spec->stages[k].workers > most) most = spec->stages[k].workers;
   s->sums = spec->params.data && most ? GT_NEW_ARRAY(float, BLOCK *most) : NULL;
-  gt_vec_zero(spec->grads); /* that of parameters which no stage has */
+  gt_vec_zero(spec->grads); /* the gradient of parameters of no stage */
 }
 
 static void open_buffers(gt_ps *ps) {
@@ -262,8 +261,7 @@ static void open_buffers(gt_ps *ps) {
              s->buffers[i].offset);
 }
 
-/* ---- stages: workers
-   --------------------------------------------------------------------------------- */
+/* ---- stages: workers ------------------------------------------------------------------------- */
 
 static void open_workers(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
@@ -317,12 +315,11 @@ static bool stages_judges(const gt_ps *ps, size_t worker) {
   return stage_of(ps, worker)->judges;
 }
 
-/* ---- stages: gradients and buffers of a step
-   ---------------------------------------------------------------------------------- */
+/* ---- stages: gradients and buffers of a step ------------------------------------------------- */
 
-/* The model that all workers read in a step or an evaluation: a copy of it where other replicas of
-   the pipeline may change the region's meanwhile.  A worker takes it with its first pass, which may
-   come long after the order. */
+/* Lends the model that all workers read in a step or an evaluation: a copy if other replicas of the
+   pipeline can change the region's model meanwhile.  A worker takes it with its first pass,
+   possibly long after the order. */
 static void stages_lend(gt_ps *ps, gt_vec *params, gt_vec *buffers) {
   if (!ps->sync->ops->between_steps) lend_copy(ps, params, buffers);
 }
@@ -337,8 +334,8 @@ static const float *pushed_buffers(const ps_worker *w) {
   return w->push.buffers;
 }
 
-/* What the stage's workers pushed for the floats from `offset` on: into ps->parts, in their order.
-   */
+/* Collects the pushed floats of the stage's workers from `offset` on in ps->parts, in their
+   order. */
 static void collect(gt_ps *ps, size_t stage, size_t offset, pushed_fn pushed) {
   const gt_ps_stage *of = &ps->spec.stages[stage];
   int64_t samples = 0;
@@ -358,7 +355,7 @@ static gt_vec part_of(const gt_ps *ps, size_t i, size_t n) {
   return gt_vec_of((float *)(uintptr_t)ps->parts.grads[i], n);
 }
 
-/* y = the mean of the parts; that of a single worker is copied, because a mean of one could
+/* Sets y to the mean of the parts; a single worker's part is copied, because a mean of one could
    round. */
 static void set_mean(const gt_ps *ps, gt_vec y) {
   if (ps->parts.n == 1)
@@ -371,9 +368,9 @@ static gt_vec block_of(const gt_ps *ps, size_t i, size_t n) {
   return gt_vec_of(ps->stages.sums + i * BLOCK, n);
 }
 
-/* Of floats that two stages have with as many workers: worker i of the one has the samples of
-   worker i of the other, and their gradients are added before the mean, as by a worker that runs
-   both stages.  So the bits do not depend on where the model is cut. */
+/* For floats shared by two stages with as many workers: worker i of both stages has the same
+   samples, and their gradients are added before the mean, as by a worker that runs both stages.  So
+   the bits do not depend on the cuts of the model. */
 static void set_mean_of_sums(gt_ps *ps, const ps_run *run, size_t offset, gt_vec y) {
   collect(ps, run->stage, offset, pushed_grads);
   for (size_t i = 0; i < ps->parts.n; i++) gt_vec_copy(block_of(ps, i, y.n), part_of(ps, i, y.n));
@@ -386,7 +383,7 @@ static void set_mean_of_sums(gt_ps *ps, const ps_run *run, size_t offset, gt_vec
   set_mean(ps, y);
 }
 
-/* Of floats that two stages have with other numbers of workers. */
+/* For floats shared by two stages with different numbers of workers. */
 static void set_sum_of_means(gt_ps *ps, const ps_run *run, size_t offset, gt_vec y) {
   const gt_vec later = block_of(ps, 0, y.n);
   collect(ps, run->stage, offset, pushed_grads);
@@ -405,7 +402,7 @@ static void set_both(gt_ps *ps, const ps_run *run, gt_vec all) {
   }
 }
 
-/* spec.grads become the gradient of the step. */
+/* Sets spec.grads to the gradient of the step. */
 static void stages_grads(gt_ps *ps) {
   for (size_t i = 0; i < ps->stages.nparams; i++) {
     const ps_run *run = &ps->stages.params[i];
@@ -421,7 +418,7 @@ static void stages_grads(gt_ps *ps) {
     gt_vec_scale(ps->spec.grads, 1.0F / (float)ps->stages.micro_batches);
 }
 
-/* The region's buffers become those after the step. */
+/* Sets the region's buffers to those after the step. */
 static void stages_buffers(gt_ps *ps) {
   for (size_t i = 0; i < ps->stages.nbuffers; i++) {
     const ps_run *run = &ps->stages.buffers[i];
@@ -433,7 +430,7 @@ static void stages_buffers(gt_ps *ps) {
 
 /* ---- stages: steps --------------------------------------------------------------------------- */
 
-/* Tells of the gradient of the step.  Until all regions have theirs, the workers keep their batch
+/* Announces the gradient of the step.  Until all regions have theirs, the workers keep their batch
    and nothing is counted, so that a checkpoint has the state before the step. */
 static void stages_give(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps);
@@ -454,7 +451,7 @@ static void stages_count(gt_ps *ps) {
   }
 }
 
-/* The region whose gradient was not finite, or here the first such worker. */
+/* Returns the region with a non-finite gradient, or in this region the first such worker. */
 static double nonfinite_region(const gt_ps *ps) {
   size_t w = 0;
   if (ps->stages.nonfinite != ps->spec.self) return -1 - (double)ps->stages.nonfinite;
@@ -471,7 +468,7 @@ static void stages_apply(gt_ps *ps) {
   gt_sync_on_gradient(ps->sync, ps->now, ps->spec.grads, samples);
 }
 
-/* The step is committed in all regions of the pipeline. */
+/* Call when the step is committed in all regions of the pipeline. */
 static void stages_end(gt_ps *ps) {
   const gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
@@ -489,7 +486,7 @@ static void stages_end(gt_ps *ps) {
   after_step(ps);
 }
 
-/* All workers of all regions work on the same batch.  If an evaluation is due, it comes first, in
+/* Gives all workers of all regions the same batch.  If an evaluation is due, it comes first, in
    every region after the same step. */
 static void stages_issue(gt_ps *ps) {
   if (any_absent(ps) || !gt_ps_may_issue(ps) || gt_ps_eval_begin(ps)) return;
@@ -538,8 +535,8 @@ static const ps_plane plane_stages = {.name = "stages",
 
 /* ---- async ----------------------------------------------------------------------------------- */
 
-/* Chunks of the test set are given out before batches.  A worker joins the evaluation when it has
-   finished its batch, and leaves it when all chunks are given out. */
+/* Issues chunks of the test set before batches.  A worker joins the evaluation after its batch, and
+   leaves it when all chunks are issued. */
 static void async_give(gt_ps *ps) {
   if (gt_ps_may_issue(ps)) gt_ps_eval_begin(ps);
   gt_ps_eval_give(ps);
@@ -575,7 +572,7 @@ const ps_plane *gt_ps_plane_of(const gt_ps_spec *spec) {
   return spec->local_async ? &plane_async : &plane_sync;
 }
 
-/* ---- what events do to it -------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void gt_ps_worker_waits(gt_ps *ps, size_t worker) {
   ps->workers[worker].state = W_WAITING;

@@ -1,4 +1,4 @@
-/* What a PS needs for the stages of its region. */
+/* The memory of a PS for the stages of its region. */
 #include "geotrain/ps_memory.h"
 
 #include "geotrain/ps_ending.h"
@@ -45,7 +45,7 @@ static size_t passing_of(const gt_pipe_layout *l, size_t stage) {
   return sum;
 }
 
-/* What leaves for other regions from a worker's area, and lands in it, or all of the area: of one
+/* Returns the bytes of a worker's area for packets of other regions (or the whole area), of one
    shape at a time. */
 static size_t passing(const gt_pipe_job *p, size_t stage, bool all) {
   size_t most = 0;
@@ -58,18 +58,19 @@ static size_t passing(const gt_pipe_job *p, size_t stage, bool all) {
   return most;
 }
 
-/* A worker's gradients and buffers; its arrays are parameters, gradients and buffers. */
+/* Returns a worker's gradients and buffers; its arrays are parameters, gradients and buffers. */
 static size_t pushed(const gt_pipe_job *p, size_t stage, size_t buffers) {
   return (p->holds[stage].arrays - buffers) / 2 + buffers;
 }
 
-/* Workers compute with a copy of the parameters, which change meanwhile. */
+/* True if workers compute with a copy of the parameters, because the parameters change
+   meanwhile. */
 static bool lends(const gt_job *job) {
   return gt_job_replicas(job) > 1 && !gt_sync_of(job->sync.strategy)->between_steps;
 }
 
 /* Without shared memory the server has a copy of each worker's area and gradients, and of the
-   parameters that it sends, unless they are those that are lent. */
+   parameters that it sends, unless it lends a copy. */
 static size_t of_workers(const gt_pipe_job *p, size_t place, bool apart) {
   const gt_pipe_layout *l = &p->layout;
   size_t sum = 0;
@@ -85,9 +86,9 @@ static size_t of_workers(const gt_pipe_job *p, size_t place, bool apart) {
   return sum;
 }
 
-/* ---- what other regions send ----------------------------------------------------------------- */
+/* ---- messages of other regions --------------------------------------------------------------- */
 
-/* Bytes of the largest packet from one region of the pipeline to another. */
+/* Returns the bytes of the largest packet from one region of the pipeline to another. */
 static size_t packet_of(const gt_pipe_layout *l, size_t from, size_t to) {
   size_t most = 0;
   for (size_t span = 0; span + 1 < l->stages * l->chunks; span++) {
@@ -113,7 +114,7 @@ static size_t activations_of(const gt_pipe_job *p, size_t from, size_t to) {
   return most;
 }
 
-/* Of a hub or tree messages are frames. */
+/* In a hub or tree messages are frames. */
 static size_t exchanged_of(const gt_routes *routes, size_t replicas, size_t from, size_t to,
                            size_t bytes) {
   if (!routes->next) return bytes;
@@ -121,7 +122,7 @@ static size_t exchanged_of(const gt_routes *routes, size_t replicas, size_t from
   return ring && routes->next[from] == to ? bytes / replicas : 0;
 }
 
-/* Bytes of the largest message of the peer before the end of the run. */
+/* Returns the bytes of the largest message of the peer before the end of the run. */
 static size_t coming_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t from, size_t to,
                         size_t bytes) {
   const gt_job *job = p->job;
@@ -155,7 +156,7 @@ static part part_of(const gt_pipe_job *p, size_t region) {
                 floats_of(p, place, true) * sizeof(float)};
 }
 
-/* What the replicas of the region exchange. */
+/* Returns the need of the exchange between the replicas of the region. */
 static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t region,
                                     const gt_order *order, part own) {
   const gt_job *job = p->job;
@@ -182,7 +183,7 @@ static gt_exchange_need exchange_of(const gt_pipe_job *p, const gt_ps_setting *h
   return need;
 }
 
-/* The lead puts pieces of all parts together, and holds what further replicas have sent. */
+/* The lead joins pieces of all parts, and holds the messages of further replicas. */
 static size_t ending_of(const gt_pipe_job *p, size_t region) {
   const gt_job *job = p->job;
   size_t sum = 0;
@@ -205,14 +206,14 @@ static size_t optimizer_of(const gt_job *job, const gt_order *order, size_t para
   return gt_optim_arrays(&optim) * params;
 }
 
-/* Adds what replicas exchange, and what of it a checkpoint has. */
+/* Adds the exchange of replicas, and its part in a checkpoint. */
 static void add_exchange(gt_ps_need *n, const gt_pipe_job *p, const gt_ps_setting *how,
                          size_t region, const gt_order *order, part own) {
   const gt_sync_ops *strategy = gt_sync_of(p->job->sync.strategy);
   const gt_exchange_need need = exchange_of(p, how, region, order, own);
   const gt_sync_options options = {.outer = p->job->sync.outer.name,
                                    .outer_momentum = p->job->sync.outer.momentum};
-  /* the mean whose norm is not known yet */
+  /* a mean whose norm is not known yet */
   const size_t clipped = strategy->lockstep && p->job->train.clip > 0;
   n->exchange = (gt_sync_keeps(strategy, &options) + clipped) * own.params +
                 (need.kept + need.bodies) * sizeof(float);

@@ -1,4 +1,4 @@
-/* A region's PS as the job describes it; the same for runs and simulations. */
+/* Derives a region's PS from the job; the same for runs and simulations. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #define PERIOD_MAX ((int64_t)1e15) /* as of sync.period */
 
-/* The first region with the same test set. */
+/* Returns the first region with the same test set. */
 static size_t first_with(const gt_dataset_info *infos, size_t region) {
   size_t r = 0;
   while (strcmp(infos[r].tests_sha256, infos[region].tests_sha256) != 0) r++;
@@ -23,7 +23,8 @@ void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests
   }
 }
 
-/* Steps that a region of `samples` samples will make; its learning-rate schedule ends with them. */
+/* Returns the steps that a region of `samples` samples will make; its learning-rate schedule ends
+   with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   if (!gt_job_trains(job, region)) return 0;
   if (job->train.until.steps > 0) return (double)job->train.until.steps;
@@ -34,8 +35,8 @@ static double steps_of(const gt_job *job, size_t region, int64_t samples) {
                                           : batches;
 }
 
-/* If every region applies every step, all follow the schedule of the longest; otherwise their
-   learning rates, and so their models, would differ. */
+/* If every region applies every step, all follow the longest schedule; otherwise their learning
+   rates, and so their models, would differ. */
 static int64_t schedule_steps(const gt_job *job, size_t region, const int64_t *samples) {
   double steps = steps_of(job, region, samples[region]);
   if (gt_sync_of(job->sync.strategy)->lockstep)
@@ -82,8 +83,8 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
   return weights;
 }
 
-/* Messages that may have left and not be acknowledged: the larger of four frames and twice
-   bandwidth times round trip, at most 64. */
+/* Returns the most messages in flight: the larger of four frames and twice bandwidth times round
+   trip, at most 64. */
 static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *links, size_t bytes) {
   double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
   for (size_t p = 0; p < job->nregions; p++) {
@@ -102,8 +103,8 @@ size_t *gt_ps_workers_of(const gt_job *job) {
   return workers;
 }
 
-/* Steps of the region for each unit of the period.  With local async a step is one worker's batch,
-   so that a pass of all workers is as many steps. */
+/* Returns the steps of the region for each unit of the period.  With local async a step is one
+   worker's batch, so a pass of all workers has one step per worker. */
 static int64_t unit_of(const gt_job *job, size_t region) {
   const int64_t workers = (int64_t)gt_job_workers(job, region);
   const bool passes = job->sync.period_unit == GT_PERIOD_PASS &&
@@ -116,7 +117,7 @@ static int64_t period_of(const gt_job *job, size_t region) {
   return period < PERIOD_MAX / unit ? period * unit : PERIOD_MAX;
 }
 
-/* senders: whose updates a region adds, itself too. */
+/* senders: the regions whose updates a region adds, including itself. */
 static gt_sync_options options_of(const gt_job *job, size_t region, size_t senders) {
   return (gt_sync_options){.period = period_of(job, region),
                            .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)senders : 1.0,
@@ -132,7 +133,7 @@ static gt_ps_interval interval(const gt_job_interval *i) {
   return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
 }
 
-/* The interval in batches of this order: the first ones that have so many epochs or samples. */
+/* Returns the interval in batches of this order: the fewest that reach the epochs or samples. */
 static gt_ps_interval in_batches(const gt_ps_interval *i, const gt_order *order) {
   const int64_t epoch = gt_order_batches_per_epoch(order), n = (int64_t)order->n,
                 batch = (int64_t)order->batch;

@@ -1,5 +1,5 @@
-/* Where the time of a pipeline's workers goes: every interval between two events of a worker is
-   booked by what it was in. */
+/* The time of a pipeline's workers by phase: every interval between two events of a worker is added
+   to the phase of its state. */
 #include "geotrain/ps_pass_times.h"
 
 _Static_assert(GT_PHASE_FORWARD == (int)GT_PASS_F && GT_PHASE_BACKWARD_INPUT == (int)GT_PASS_B &&
@@ -7,13 +7,13 @@ _Static_assert(GT_PHASE_FORWARD == (int)GT_PASS_F && GT_PHASE_BACKWARD_INPUT == 
                    GT_PHASE_BACKWARD == (int)GT_PASS_BW,
                "the first phases are the kinds of passes");
 
-/* What a worker is in. */
+/* State of a worker. */
 typedef enum {
-  STARTING, /* no order has come yet */
+  STARTING, /* no order yet */
   WAITING,  /* in a step, between passes */
   PASSING,
-  ENDING, /* its gradient is on its way */
-  PUSHED, /* the step continues elsewhere, or is being applied */
+  ENDING, /* it sends its gradient */
+  PUSHED, /* other workers continue the step, or it is being applied */
   EVALUATING
 } doing;
 
@@ -51,21 +51,22 @@ static gt_ns at_most(gt_ns span, gt_ns limit) {
   return span < 0 ? 0 : span < limit ? span : limit;
 }
 
-/* The interval is `part` of one phase, and else of another. */
+/* Adds `part` of the interval to one phase, and the rest to another. */
 static void book(gt_phase_times *sums, gt_ns span, gt_phase phase, gt_ns part, gt_phase rest) {
   const gt_ns booked = at_most(part, span);
   sums->of[phase] += booked;
   sums->of[rest] += span - booked;
 }
 
-/* Until all workers of the region have pushed, and then while it is held for other regions, a
-   worker waits for the step's end; the rest is the PS's own work. */
+/* Returns the part of the interval in which the worker waits for the step's end: until all workers
+   of the region have pushed, and then while it is held for other regions.  The rest is the PS's own
+   work. */
 static gt_ns step_end(const gt_pass_times *t, const worker_times *w, gt_ns held, gt_ns now) {
   const bool all = t->npushed == t->nworkers || t->all_since >= w->since;
   return (all ? t->all_since : now) - w->since + held;
 }
 
-/* Books what the worker has been in since its last event. */
+/* Adds the time since the worker's last event to its phases. */
 static void settle(const gt_pass_times *t, const worker_times *w, gt_ns held, gt_ns now,
                    gt_phase_times *sums) {
   const gt_ns span = now - w->since;

@@ -1,18 +1,18 @@
-/* The passes of a region's workers: between the PS, the state machine of the region's stages, and
-   the headers of what goes to other regions. */
+/* The passes of a region's workers: connects the PS, the state machine of the region's stages, and
+   the headers of packets to other regions. */
 #include "internal.h"
 
-/* The step or evaluation that a worker is in. */
+/* The current step or evaluation of a worker. */
 typedef struct {
   gt_ps_order order;
   bool runs;  /* it has not ended */
   bool begun; /* its first pass has been ordered */
   gt_ns compute, wait;
-  int64_t step; /* the number of its next one, for the state machine */
+  int64_t step; /* number of its next one, for the state machine */
   size_t stage;
 } worker_passes;
 
-/* The state machine of the steps with micro-batches of one shape. */
+/* The state machine for steps with micro-batches of one shape. */
 typedef struct {
   gt_ps_passes *passes;
   const gt_pipe_job *job;
@@ -24,12 +24,12 @@ struct gt_ps_passes {
   ps_passes_spec spec;
   shape *shapes;
   size_t nshapes;
-  const shape *now; /* of steps that begin */
+  const shape *now; /* of new steps */
   worker_passes *workers;
   size_t nworkers;
   gt_pass_times *times;
   gt_ns *held;         /* of each worker: filled for gt_pass_times_end */
-  const void *payload; /* of the message that is being handled */
+  const void *payload; /* of the current message */
   gt_ns sent;          /* likewise; else GT_NEVER */
   bool ended;
 };
@@ -70,7 +70,7 @@ static void end_step(void *ctx, size_t worker) {
   g->spec.host->end(g->spec.host->ctx, worker, &g->workers[worker].order);
 }
 
-/* Other regions have begun the step in another shape than this one. */
+/* Fails if other regions have begun the step in another shape than this one. */
 static gt_status check_shape(const gt_ps_passes *g) {
   for (size_t i = 0; i < g->nshapes; i++)
     if (&g->shapes[i] != g->now && gt_pipe_region_early(g->shapes[i].region))
@@ -103,7 +103,7 @@ gt_status gt_ps_passes_done(gt_ps_passes *g, size_t worker, gt_ns compute, gt_ns
   return g->ended ? GT_OK : gt_pipe_region_done(g->now->region, worker);
 }
 
-/* The next step of all workers may be one of this shape. */
+/* Lets the next step of all workers have this shape. */
 static gt_status follow(const gt_ps_passes *g, const shape *s) {
   for (size_t w = 0; w < g->nworkers; w++)
     if (g->workers[w].runs || g->workers[w].step != g->workers[0].step)
@@ -191,7 +191,7 @@ size_t gt_ps_passes_samples(const gt_ps_passes *g, size_t worker) {
 
 /* ---- other regions --------------------------------------------------------------------------- */
 
-/* In a frame's detail: 1: of an evaluation; the shape is behind it.  In cookies: shape, worker and
+/* In a frame's detail: 1: of an evaluation; then the shape.  In cookies: shape, worker and
    buffer. */
 #define SCORE       1
 #define SHAPE_SHIFT 48
@@ -234,7 +234,7 @@ static void land(void *ctx, const gt_pipe_packet *p) {
   if (p->bytes > 0) host->land(host->ctx, s->number, p, s->passes->payload);
 }
 
-/* What the header says of the stages that a span's message goes between. */
+/* Returns the packet of a header, with the stages of its span. */
 static gt_pipe_packet packet_of(const shape *s, const gt_frame_header *head) {
   const gt_pipe_layout *l = &s->job->layout;
   const size_t spans = l->stages * l->chunks;
@@ -256,8 +256,8 @@ static gt_pipe_packet packet_of(const shape *s, const gt_frame_header *head) {
   return p;
 }
 
-/* A region that has heard of all others begins the next step; in another shape, if they have agreed
-   on it.  Here they may not yet have all been heard of. */
+/* A region that has heard from all others begins the next step, possibly in another agreed shape.
+   This region can still lack messages of some. */
 static gt_status find_shape(const gt_ps_passes *g, const gt_frame_header *head, const shape **s) {
   const uint64_t number = head->detail >> SCORE;
   if (number >= g->nshapes)
@@ -282,7 +282,7 @@ gt_status gt_ps_passes_message(gt_ps_passes *g, const gt_frame_header *head, con
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Workers of the region's stages. */
+/* Returns the workers of the region's stages. */
 static size_t workers_of(const gt_pipe_layout *l, size_t region) {
   size_t n = 0;
   for (size_t s = 0; s < l->stages; s++)
@@ -294,7 +294,7 @@ static size_t more(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* Micro-batches of an evaluation. */
+/* Returns the micro-batches of an evaluation. */
 static size_t scored(const gt_ps_passes *g, const gt_pipe_job *job) {
   return (g->spec.test_samples + job->layout.micro_samples - 1) / job->layout.micro_samples;
 }
@@ -352,13 +352,13 @@ void gt_ps_passes_close(gt_ps_passes *g) {
   gt_free(g);
 }
 
-/* ---- of a PS --------------------------------------------------------------------------------- */
+/* ---- called by a PS -------------------------------------------------------------------------- */
 
 static void must(const gt_ps *ps, gt_status status) {
   if (status != GT_OK) ps->spec.host.fault(ps->spec.host.ctx, status);
 }
 
-/* The layout is that of a gt_pipe_job, which is sound. */
+/* The layout is that of a gt_pipe_job, which is valid. */
 void gt_ps_passes_begin(gt_ps *ps) {
   const ps_passes_spec spec = {.job = ps->spec.passes,
                                .region = ps->spec.self,

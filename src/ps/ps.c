@@ -1,9 +1,9 @@
-/* The PS: created from its spec, driven by events; each event ends by doing whatever it has made
-   possible.  What the exchange and the strategy ask of it.
+/* The PS: created from its spec, driven by events; each event ends by doing all work that has
+   become possible.  Callbacks of the exchange and the strategy.
 
-   A region makes steps with its stage group and exchanges data with its replicas: both are all
-   regions, or of several pipelines those of its own, and those with the same stages in
-   others.  Strategy and exchange count the regions of their group from 0. */
+   A region makes steps with its stage group and exchanges data with its replicas.  Both are all
+   regions, or with several pipelines those of its own, and those with the same stages in others.
+   Strategy and exchange count the regions of their group from 0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* There may be room for the exchange's messages to the region. */
+/* Call when the outbox to the region can have room for messages of the exchange. */
 static void room_at(gt_ps *ps, size_t region) {
   const size_t member = ps->replicas.of[region];
   if (member != PS_NONE && gt_outbox_has_room(ps->outbox, region))
@@ -33,9 +33,9 @@ static void acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   if (gt_outbox_acknowledged(ps->outbox, peer, sequence)) room_at(ps, peer);
 }
 
-/* ---- what an exchange tells ------------------------------------------------------------------ */
+/* ---- events of an exchange ------------------------------------------------------------------- */
 
-/* The share of n floats in the work on a whole body of this kind. */
+/* Returns the share of n floats in the work for a whole body of this kind. */
 static double part_of(const gt_ps *ps, unsigned kind, size_t n) {
   const size_t whole = ps->spec.params.n + (kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
   return (double)n / (double)whole;
@@ -49,11 +49,10 @@ static void filling(void *ctx) {
 static void filled(void *ctx, gt_msg_kind kind, size_t floats) {
   gt_ps *ps = ctx;
   ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY, part_of(ps, kind, floats)) - ps->encode_from;
-  ps->encode_from = gt_ps_clock(ps); /* of the next piece of the same body */
+  ps->encode_from = gt_ps_clock(ps); /* for the next piece of the same body */
 }
 
-/* Messages that are not finite are dropped and counted; if no region can continue without them, the
-   run ends. */
+/* Drops and counts a non-finite message; if no region can continue without it, ends the run. */
 static void count_nonfinite(gt_ps *ps, size_t from) {
   ps->totals.nonfinite++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
@@ -73,7 +72,7 @@ static gt_exchange_events exchange_events(gt_ps *ps) {
       .ctx = ps, .filling = filling, .filled = filled, .nonfinite = nonfinite};
 }
 
-/* ---- what a strategy sees -------------------------------------------------------------------- */
+/* ---- the host of a strategy ------------------------------------------------------------------ */
 
 static void host_hold(void *ctx) {
   gt_ps_hold(ctx, PS_HOLDER_SYNC, true);
@@ -171,7 +170,7 @@ static void open_outbox(gt_ps *ps) {
   gt_outbox_round(ps->outbox, spec->round);
 }
 
-/* The collectives are open. */
+/* Call when the collectives are open. */
 static void use_outbox(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   const bool whole =
@@ -284,7 +283,7 @@ void gt_ps_close(gt_ps *ps) {
   gt_free(ps);
 }
 
-/* What came from regions that had taken a round before this one did, once it has taken it, too. */
+/* Handles messages of regions that took a round before this one, after this one has taken it. */
 static bool catch_up(gt_ps *ps) {
   bool moved = false;
   for (size_t p = 0; ps->apart && p < ps->spec.nregions; p++) {
@@ -300,7 +299,7 @@ static bool catch_up(gt_ps *ps) {
   return moved;
 }
 
-/* What every event ends with. */
+/* Ends every event. */
 static void pump(gt_ps *ps) {
   do
     if (!gt_ps_frozen(ps)) {
@@ -331,7 +330,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   gt_ps_tick(ps, now);
 }
 
-/* ---- workers and what was sent --------------------------------------------------------------- */
+/* ---- workers and sent messages --------------------------------------------------------------- */
 
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
   gt_ps_at(ps, now);
@@ -378,7 +377,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   const int64_t sequence = (int64_t)head->sequence;
   const ps_peer *p = &ps->peers[from];
   gt_receipt receipt = GT_RECEIPT_TAKEN;
-  /* unacknowledged, so its sender's checkpoint has it */
+  /* without an acknowledgement the sender's checkpoint has it */
   if (gt_ps_frozen(ps) || p->rejected) return;
   const bool is_new = sequence > gt_outbox_get_view(ps->outbox, from).received;
   if (is_new) {
@@ -415,7 +414,8 @@ static void pipeline_message(gt_ps *ps, size_t from, const gt_frame_header *head
   ps->totals.update += gt_ps_clock(ps) - clock;
 }
 
-/* The state before the own checkpoint does not know of what the peer has taken after its own. */
+/* The state before the own checkpoint must not know of messages that the peer has taken after its
+   own. */
 static void ack(gt_ps *ps, size_t from, int64_t sequence) {
   if (!gt_ps_ahead(ps, from)) {
     acknowledged(ps, from, sequence);

@@ -1,20 +1,23 @@
 /* Checkpoint rounds: the first region to reach the interval opens one; a region that sees a later
-   round in a frame first takes its own checkpoint; a round is whole when every region has said that
-   its file is durable.  With stages every region takes its checkpoint of a round between the same
-   two steps.  A region opens one only when it is settled, that is, when it has made every step of
-   which it has told, and ROUND says how many these are. - Where ROUND arrives, no more steps are
-   made: the next one needs the opener, which tells of it after ROUND on the same link.  At most one
-   is missing, of which this region has told, since the opener has made it: all others have
-   announced it, too, so it will be made here without anybody's help, and the round waits for it.
-   Otherwise the checkpoint is taken at once; of a step that is told and not made it has the state
-   before the step. - Two regions that open the same round are at the same step.  If one has made
-   more, the other has announced that step, and so after its ROUND, which came first.  Of several
-   replicas of a pipeline each has a step of its own.  A region that hears of a round from another
-   replica takes it like one that opens it.  What it sends to its replicas after its checkpoint
-   leaves when they have taken theirs, and what they acknowledge or end after theirs counts when it
-   has taken its own: so no checkpoint of a round knows of anything behind another's. - Nobody waits
-   for a region that has stopped: it stops at a step that all others have made or can make, and
-   takes part in none after it. */
+   round in a frame first takes its own checkpoint; a round is complete when every region has
+   reported a durable file.
+   With stages every region takes its checkpoint of a round between the same two steps.  A region
+   opens one only when it is settled: it has committed every step that it has announced; ROUND has
+   their number.
+   - A region that receives ROUND makes no more steps: the next one needs the opener, which
+     announces it after ROUND on the same link.  At most one step is missing: one that this region
+     has announced and the opener has committed.  All others have announced it too, so this region
+     will commit it without further help, and the round waits for it.  Otherwise the region takes
+     its checkpoint at once, with the state before a step that is announced and not committed.
+   - Two regions that open the same round are at the same step.  If one has made more, the other has
+     announced that step after its ROUND, which came first.
+   Of several replicas of a pipeline each has a step of its own.  A region that gets a round from
+   another replica takes it like one that opens it.  Its messages to its replicas after its
+   checkpoint are sent when they have taken theirs, and their acknowledgements or ends after theirs
+   count when it has taken its own.  So no checkpoint of a round includes anything after another one
+   of the round.
+   No region waits for a region that has stopped: that one stops at a step that all others have
+   committed or can commit, and takes part in none after it. */
 #include "internal.h"
 
 static bool interval_over(const gt_ps *ps) {
@@ -42,7 +45,7 @@ static void stop_with(gt_ps *ps, gt_status code) {
   if (code != GT_OK) gt_outbox_stop(ps->outbox);
 }
 
-/* For peers that have not taken the round. */
+/* Holds the messages for peers that have not taken the round. */
 static void hold_outboxes(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_outbox_hold(ps->outbox, p, gt_ps_behind(ps, p));
 }
@@ -66,7 +69,7 @@ static bool over_wan_limit(const gt_ps *ps) {
   return ps->spec.wan_bytes_limit > 0 && gt_outbox_wan_bytes(ps->outbox) > ps->spec.wan_bytes_limit;
 }
 
-/* The step is made that a round has waited for. */
+/* Call when the step for which a round waited is committed. */
 static void take_deferred(gt_ps *ps) {
   const int64_t round = ps->stages.deferred.round;
   if (ps->stages.deferred.steps >= 0 && ps->totals.steps != ps->stages.deferred.steps)
@@ -91,7 +94,7 @@ void gt_ps_round_check(gt_ps *ps) {
     gt_ps_round_take(ps, ps->round + 1, GT_OK);
 }
 
-/* Of two reasons to stop the more severe, so that all regions end with the same. */
+/* Returns the more severe one of two reasons to stop, so that all regions end with the same. */
 static gt_status graver(gt_status code, gt_status other) {
   return other != GT_OK && (code == GT_OK || other < code) ? other : code;
 }
@@ -103,8 +106,8 @@ static void defer(gt_ps *ps, int64_t round, gt_status code, int64_t steps) {
   if (!again || steps >= 0) ps->stages.deferred.steps = steps;
 }
 
-/* The round of another region, which has made so many steps, waits for a step.  A round of another
-   replica: it is taken as if this region had opened it. */
+/* True if the round of another region, after `steps` steps, waits for a step.  A round of another
+   replica is taken as if this region had opened it. */
 static bool must_wait(const gt_ps *ps, size_t from, int64_t steps) {
   if (ps->stage_group.of[from] == PS_NONE) return ps->stages.given;
   return ps->plane->together && steps > ps->totals.steps;

@@ -1,4 +1,4 @@
-/* The routes of a job: which topologies a job may ask for, and the next hop of each region.  Of
+/* The routes of a job: the topologies that a job can use, and the next hop of each region.  Of
    several replicas of a pipeline, the regions with the same stages have routes of their own. */
 #include <string.h>
 
@@ -24,7 +24,7 @@ gt_status gt_ps_check_routes(const gt_job *job) {
                  strategy->name, gt_topology_names[job->sync.topology]);
 }
 
-/* The region that the job names as hub; nregions: none. */
+/* Returns the region that the job names as hub; nregions: none. */
 static size_t hub_of(const gt_job *job) {
   const char *name = job->sync.central ? job->sync.central : job->sync.hub;
   size_t hub = 0;
@@ -32,7 +32,7 @@ static size_t hub_of(const gt_job *job) {
   return hub;
 }
 
-/* The region has its place in the pipeline's first replica. */
+/* True if the region is in the pipeline's first replica. */
 static bool is_first(const gt_job *job, size_t region) {
   return gt_job_replica_of(job, region) == 0;
 }

@@ -1,13 +1,13 @@
-/* Skips time in a simulation that would repeat what came before: counts advance, and what is under
-   way stays as it is. */
+/* Skips time in a simulation that would repeat earlier time: counts advance, and messages in flight
+   stay the same. */
 #include <math.h>
 
 #include "geotrain/ps_skip.h"
 #include "internal.h"
 
-#define CHUNKS_MIN 16 /* per worker, so that the time of a chunk is known well enough */
+#define CHUNKS_MIN 16 /* per worker, so that the time of a chunk is exact enough */
 
-/* ---- how far it may go ----------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static double progress(const gt_ps_interval *by, const gt_ps_view *v) {
   return by->epochs > 0  ? (double)v->batches
@@ -48,7 +48,7 @@ bool gt_ps_chunks_repeat(const gt_ps *ps, const gt_ps_view *from, const gt_ps_vi
   return ps->eval.active && to->chunks - from->chunks >= (int64_t)(CHUNKS_MIN * ps->spec.nworkers);
 }
 
-/* The last chunks of an evaluation that is under way are always simulated. */
+/* The last chunks of an evaluation in progress are always simulated. */
 static double chunks_left(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to) {
   if (!gt_ps_chunks_repeat(ps, from, to)) return INFINITY;
   return times((double)(ps->eval.chunks - ps->eval.given) - 2 * (double)ps->spec.nworkers,
@@ -88,7 +88,7 @@ double gt_ps_evaluations_at(const gt_ps *ps, const gt_ps_view *from, const gt_ps
   return floor((x + n * (x - progress(every, from))) / each + 1e-9);
 }
 
-/* ---- leaving it out -------------------------------------------------------------------------- */
+/* ---- skipping -------------------------------------------------------------------------------- */
 
 void gt_ps_skip(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n, gt_ns gone) {
   ps_totals *t = &ps->totals;

@@ -1,4 +1,4 @@
-/* What the PS saves and loads: totals, batch numbers not returned, its outbox, strategy and
+/* Saves and loads the PS: totals, batch numbers without a gradient, its outbox, strategy and
    optimizer. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Collects the numbers that are to be given out again and those that workers hold; returns their
-   count.  On a plane that is `whole` all workers hold the same
-   one. */
+/* Collects the numbers to issue again and those that workers have; returns their count.  On a plane
+   that is `whole` all workers have the same one. */
 static size_t collect_unreturned(gt_ps *ps) {
   size_t need = ps->nreissue + ps->spec.nworkers, n = ps->nreissue;
   if (ps->unreturned_capacity < need) {
@@ -42,19 +41,19 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Bytes of a whole message. */
+/* Returns the bytes of a whole message. */
 static size_t whole_bytes(const void *ctx, const gt_frame_header *head) {
   const gt_ps *ps = ctx;
   return (ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0)) *
          sizeof(float);
 }
 
-/* A longer `until` makes a region that was done train again. */
+/* A longer `until` makes a finished region train again. */
 static void load_phase(gt_ps *ps) {
   ps->phase = GT_PS_TRAINING;
   ps->came_back = ps->totals.phase != GT_PS_TRAINING;
   if (ps->nreissue == 0 && !gt_ps_may_issue(ps)) ps->phase = (gt_ps_phase)ps->totals.phase;
-  /* until all have said again that they are done: another may have more to train */
+  /* until all have sent DONE again: another can have more to train */
   if (ps->phase == GT_PS_COMPLETE) ps->phase = GT_PS_FOLLOWING;
   ps->came_back = ps->came_back && ps->phase == GT_PS_TRAINING;
   ps->totals.phase = ps->phase;

@@ -1,12 +1,12 @@
-/* The parts of a mini-batch's time: what held a region's workers back, and how long
+/* The parts of a mini-batch's time: the causes for which a region's workers were held, and how long
    (docs/time-split.md). */
 #include <math.h>
 
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
 
-/* While own messages are leaving, held workers wait for the upload; otherwise for the download, if
-   a message is arriving. */
+/* While the region's messages are being sent, held workers wait for the upload; otherwise for the
+   download, if a message is arriving. */
 static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self,
                           bool (*receiving)(const void *ctx, size_t peer), const void *ctx) {
   bool arriving = false;
@@ -39,8 +39,7 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
   const bool training = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING, before = s->begun;
   s->since = now;
   s->begun = true;
-  /* the time up to the event that ends training counts; of a run that continues behind it none
-     does */
+  /* time up to the event that ends training counts, later time does not */
   if (s->over || (!before && !training)) return;
   s->over = !training;
   s->use.training += span;

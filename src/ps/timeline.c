@@ -1,11 +1,11 @@
-/* A region's virtual time: what is due when, and which of it comes next. */
+/* A region's virtual time: the events that are due, and the next of them. */
 #include "geotrain/ps_timeline.h"
 #include "geotrain/ps_work_time.h"
 
 /* The times of one worker. */
 typedef struct {
   gt_ns due;             /* of its push; GT_NEVER: it has nothing to do */
-  gt_ns ordered, pushed; /* when its order was given, when it last pushed */
+  gt_ns ordered, pushed; /* time of its order, of its last push */
   gt_ns cost;
   int cold; /* steps that still take longer, after a wait */
 } timeline_worker;
@@ -14,9 +14,9 @@ struct gt_timeline {
   const gt_job *job;
   gt_order order;
   gt_job_compute cost;
-  gt_ns at;         /* of the event that is handled */
-  gt_ns busy;       /* the PS is at work until then */
-  gt_ns written_at; /* the checkpoint under way is durable */
+  gt_ns at;         /* of the current event */
+  gt_ns busy;       /* end of the PS's current work */
+  gt_ns written_at; /* time at which the checkpoint in progress is durable */
   timeline_worker *workers;
   size_t nworkers;
 };
@@ -49,7 +49,7 @@ gt_ns gt_timeline_at(const gt_timeline *t) {
   return t->at;
 }
 
-/* ---- what takes time ------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 void gt_timeline_work(gt_timeline *t, gt_ps_work work, double part) {
   double seconds = work == GT_WORK_UPDATE  ? t->cost.update_s
@@ -63,7 +63,7 @@ void gt_timeline_writing(gt_timeline *t, double bytes) {
   t->written_at = t->busy + gt_from_seconds(seconds);
 }
 
-/* The additional time of the worker's next step. */
+/* Returns the additional time of the worker's next step. */
 static gt_ns resumed(const gt_timeline *t, timeline_worker *w) {
   if (w->ordered - w->pushed >= GT_RESUME_WAIT) w->cold = GT_RESUME_STEPS;
   if (w->cold == 0 || t->job->compute_emulate) return 0;
@@ -106,7 +106,7 @@ gt_event gt_timeline_next(const gt_timeline *t, gt_ns frame, gt_ns link, gt_ns t
   for (size_t w = 0; w < t->nworkers; w++) earlier(&e, t->workers[w].due, GT_EVENT_PUSH, w);
   earlier(&e, t->written_at, GT_EVENT_WRITTEN, 0);
   earlier(&e, tick, GT_EVENT_TICK, 0);
-  /* no event is in the past: a message for a link that is idle leaves now */
+  /* no event is in the past: an idle link sends a message now */
   if (e.at < t->at) e.at = t->at;
   return e;
 }

@@ -1,9 +1,9 @@
-/* The time that work takes by the job: under the virtual clock, in a simulation, and in real time
-   with compute.emulate. */
+/* The time of work by the job: under the virtual clock, in a simulation, and in real time with
+   compute.emulate. */
 #include "geotrain/ps_work_time.h"
 
-/* Steps differ by a random factor of mean 1.  It is keyed by the batch, so that it does not depend
-   on who asks, or when. */
+/* Steps differ by a random factor of mean 1.  Its key is the batch, so that it does not depend on
+   the caller or the time. */
 static double variation(const gt_job *job, size_t region, int64_t batch) {
   double deviation = job->compute_variation;
   if (deviation <= 0) return 1;

@@ -218,7 +218,7 @@ static void what_others_tell_is_checked(void) {
   close_hand(&h);
 }
 
-/* Nobody measures, so nothing changes; the step continues. */
+/* No region measures, so nothing changes; the step continues. */
 static void silent_links_change_nothing(void) {
   hand h;
   open_hand(&h, one_replica);
@@ -235,7 +235,7 @@ static void silent_links_change_nothing(void) {
   close_hand(&h);
 }
 
-/* The passes of another order than the plan, as they are told; returns how many. */
+/* Writes the passes of another order than the plan, as in a message; returns their number. */
 static size_t other_order(const hand *h, int64_t *passes) {
   gt_pipe_schedule *order;
   size_t n = 0;

@@ -179,7 +179,7 @@ static void test_a_message_that_is_not_finite(void) {
     for (int async = 0; async < 2; async++) {
       w_spec s = two(*name, async);
       s.poison = 3;
-      s.checkpoint_every.steps = 2; /* a round is often under way when it comes */
+      s.checkpoint_every.steps = 2; /* a round is often in progress when it comes */
       world *w = w_open(&s);
       bool sends = sync_named(*name)->sends != 0;
       w_run_until(w, w_lockstep(&s) ? GT_PS_STOPPED : GT_PS_COMPLETE);

@@ -30,7 +30,7 @@ static int64_t events_of(const w_spec *spec) {
   return events;
 }
 
-/* Whoever finds all regions at the end of a longer `until` finds every batch counted once. */
+/* At the end of a longer `until` every batch is counted once. */
 static void check_end(world *w, const w_spec *spec) {
   if (spec->until.epochs > 0) w_check_epochs(w, (int64_t)spec->until.epochs);
   if (spec->until.steps > 0) w_check_steps(w, spec->until.steps);

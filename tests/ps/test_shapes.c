@@ -28,7 +28,7 @@ struct world {
   gt_job *job;
   gt_pipe_job *pipe;
   region regions[REGIONS];
-  packet packets[WAITING]; /* under way */
+  packet packets[WAITING]; /* in flight */
   size_t npackets;
 };
 
@@ -131,7 +131,7 @@ static void change(world *w, size_t r, size_t micro_batches) {
   assert_int_equal(gt_ps_passes_shape(w->regions[r].passes), shape);
 }
 
-/* The packets that are under way arrive, in order. */
+/* Delivers the packets in flight, in order. */
 static gt_status deliver(world *w) {
   gt_status status = GT_OK;
   while (w->npackets > 0 && status == GT_OK) {

@@ -250,7 +250,7 @@ static void check_updates(world *w) {
   }
 }
 
-/* ---- where nobody waits ---------------------------------------------------------------------- */
+/* ---- strategies without waits ---------------------------------------------------------------- */
 
 /* The region has used what has arrived: an update, or a model. */
 void p_hear(w_region *r, size_t from, const w_frame *f) {
