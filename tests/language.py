@@ -12,7 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 TEXTS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "include/geotrain/**/*.h", "src/**/*.[ch]", "jobs/*", "slurm/*", "netem/*", "datasets/*", "tests/*/*.[ch]")
 # Forms in comments of the parts that have been rewritten and of their tests, and what to write instead.
-PARTS = re.compile(r"^(src|tests)/(base|ckpt|cli|data|link|net|nn|outbox|probe|ps|setup|sync|tensor|wan)/|^include/geotrain/(base|ckpt|data|link|net|nn|outbox|probe|ps|setup|sync|tensor|wan)(_\w+)?\.h|^include/geotrain/tensor/")
+PARTS = re.compile(r"^(src|tests)/(base|ckpt|cli|data|link|net|nn|outbox|probe|ps|setup|sim|sync|tensor|wan)/|^include/geotrain/(base|ckpt|data|link|net|nn|outbox|probe|ps|setup|sim|sync|tensor|wan)(_\w+)?\.h|^include/geotrain/tensor/")
 PART_FORMS = {
     r"\b[Nn]obody\b": "no region, no rank",
     r"\b[Ww]hoever\b": "the region that, the rank that",

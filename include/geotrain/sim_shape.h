@@ -1,5 +1,5 @@
-/* sim: what a job trains, for programs that train nothing themselves: the floats of its model and
-   the samples of its regions.  Layer 8.  Reads data sets; local. */
+/* sim: the floats of a job's model and the samples of its regions, for programs that train nothing
+   themselves.  Layer 8.  Reads data sets; local. */
 #ifndef GEOTRAIN_SIM_SHAPE_H
 #define GEOTRAIN_SIM_SHAPE_H
 
@@ -20,22 +20,23 @@ typedef struct {
   bool assumed;
 } gt_sim_shape;
 
-/* Reads the shape from the data set, if the job names one that can be read here; else from
+/* Reads the shape from the data set, if the job names one that this machine can read; else from
    regions[].samples.  The caller closes *out; after an error it is closed already.  GT_ERR_JOB,
-   GT_ERR_DATA say what is missing. */
+   GT_ERR_DATA name the missing item. */
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
 /* Opens the data of every region and prints a line for each to `to`.  Then checks that the samples
    of all regions are alike, that the model takes them, that the regions can share them, that the
    pipeline can be cut, and that each worker fits into the memory of this machine.
-   elsewhere[nregions]: a file of this region that cannot be read here may be on other machines;
-   *naway receives the number of such files.  With one of them, the division is not checked; if no
-   file can be read, only the name of the model is.  GT_ERR_JOB, GT_ERR_DATA: the first fault. */
+   elsewhere[nregions]: an unreadable file of this region can be on other machines; *naway receives
+   the number of such files.  With one of them, the division is not checked; if no file can be read,
+   only the name of the model is checked.  GT_ERR_JOB, GT_ERR_DATA: the first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
-/* Returns what gt_pipe_job_open and gt_pipe_job_search_open need of the job's model. */
+/* Returns the spec of the job's model for gt_pipe_job_open and gt_pipe_job_search_open. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);
 /* Opens the pipelines of the job's replicas (gt_job_replicas), for a model of this shape; *out is
-   NULL if it has none, and after an error.  The caller closes them.  Errors as gt_pipe_job_open. */
+   NULL without a pipeline, and after an error.  The caller closes them.  Errors as
+   gt_pipe_job_open. */
 gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape);
 /* Takes NULL. */
 void gt_sim_pipes_close(gt_pipe_job **pipes, const gt_job *job);

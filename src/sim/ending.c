@@ -1,5 +1,5 @@
-/* The ending of a simulated run: a region's result, and what src/train/ending.c does for gt_ending,
-   without its contents. */
+/* The ending of a simulated run: a region's result, and the hooks of gt_ending, as in
+   src/train/ending.c but without contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "geotrain/ps_passes.h"
 #include "internal.h"
 
-#define BYTES_A_LINK ((size_t)512) /* approximate length of a link's result, where none is made */
+/* approximate length of a link's result, if the region has none */
+#define BYTES_A_LINK ((size_t)512)
 
 static void look_at_links(sim_region *r) {
   if (!r->links) r->links = GT_NEW_ARRAY(gt_link_result, r->sim->n);
@@ -67,7 +68,7 @@ static size_t model_bytes(const sim_region *r) {
   return (r->parameters + r->buffers) * sizeof(float);
 }
 
-/* As src/train/stage_model.c does. */
+/* Sends the model in pieces, as src/train/stage_model.c does. */
 static void send_pieces(sim_region *r, uint64_t cookie) {
   const size_t all = r->parameters + r->buffers;
   size_t at = 0;

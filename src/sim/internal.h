@@ -1,6 +1,6 @@
-/* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
-   only those before it: agenda, ledger, wire, ending, sim, skip; then stride, with plan and
-   spread; then those that choose a topology (topology.h); last run and predict. */
+/* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
+   those before it: agenda, ledger, wire, ending, sim, skip, stride; then those that choose a
+   topology (topology.h); last run and predict. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
@@ -41,15 +41,15 @@ typedef struct {
   uint8_t kind;
 } sim_header;
 
-/* A message from its queue to its arrival.  All messages are in one pool; a message is named by its
-   index. */
+/* A message from its queue to its arrival.  All messages are in one pool; the index names a
+   message. */
 typedef struct {
   sim_header head;
-  size_t bytes, taken; /* taken: in frames that have begun to leave */
+  size_t bytes, taken; /* taken: bytes in frames whose sending has begun */
   uint64_t cookie;
   gt_ns queued, depart;
   uint32_t next;         /* in its queue, or in the list of free messages */
-  uint32_t next_leaving; /* the next one that leaves on the same wire */
+  uint32_t next_leaving; /* the next message that leaves on the same wire */
   uint32_t users;        /* references: its queue, the list of leaving messages, its frames */
 } sim_message;
 
@@ -65,7 +65,7 @@ typedef struct {
   gt_wire wire;
   /* leaving: messages with a known departure that causes an event */
   sim_list control, bulk, leaving;
-  gt_ns due; /* its entry in the heap of its region; GT_NEVER: it has none */
+  gt_ns due; /* its entry in the heap of its region; GT_NEVER: none */
   uint32_t messages[SIM_KINDS];
   /* Bytes of messages of different sizes, without and with headers: of data (one kind crosses a
      wire), of activations, of their gradients, between strategies, of models, and of results. */
@@ -75,7 +75,7 @@ typedef struct {
   bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
 } sim_wire;
 
-/* What the wires of a region call. */
+/* Events of the wires of a region. */
 typedef struct sim_region sim_region;
 typedef struct {
   void (*message)(sim_region *r, const gt_frame_header *head); /* a whole message has arrived */
@@ -87,40 +87,40 @@ typedef struct {
 struct sim_region {
   gt_sim *sim;
   size_t id;
-  size_t parameters, buffers; /* of the model, or of its part that the region has */
+  size_t parameters, buffers; /* of the model, or of the region's part of it */
   gt_ps *ps;
   gt_optim *optim;
   gt_timeline *timeline;
   gt_order order;
   gt_ps_order *orders; /* the last order of each worker */
   /* of a pipeline */
-  const gt_pipe_job *pipe; /* of the region's replica; NULL: there is none */
+  const gt_pipe_job *pipe; /* of the region's replica; NULL: no pipeline */
   gt_ps_groups groups;
   gt_ps_stage *stages;
   bool *passing; /* each worker's last order was a pass */
   int64_t round; /* round of the checkpoint that is being written */
-  /* this region's wires, and what arrives here */
+  /* this region's wires, and the frames that arrive here */
   sim_wire *wires; /* nregions; [id] unused */
   const sim_wire_hooks *wire_hooks;
   gt_access up;
   gt_heap due;        /* wires, by the time at which they need to be polled */
   gt_heap arrivals;   /* frames, by (time, sender, order) */
   gt_landing landing; /* frames at the access */
-  uint64_t arrived;   /* frames so far, which gives their order */
+  uint64_t arrived;   /* frames so far, which define their order */
   uint64_t *ready;    /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
-  bool asked; /* the lead: some other region scores the mean */
+  bool asked; /* the lead: another region scores the mean */
   bool complete, ended;
   gt_time_split split;
   gt_region_result result; /* as sent to the lead */
-  gt_link_result *links;   /* likewise, nregions - 1 links; NULL: there are too many */
+  gt_link_result *links;   /* likewise, nregions - 1 links; NULL: too many regions */
   /* as of its last event */
   int64_t steps;
   bool training, evaluating;
 };
 
-/* What crossed a wire, and how long frames were leaving on it. */
+/* Traffic of a wire, and the time in which frames were leaving on it. */
 typedef struct {
   gt_sim_traffic traffic;
   double wire_s;
@@ -141,8 +141,8 @@ struct gt_sim {
   uint32_t spare_route;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */
-  gt_ns complete; /* when the last region finished its training */
-  gt_ns moved;    /* when a worker last pushed, or a message last came that is no sign of life */
+  gt_ns complete; /* time at which the last region finished its training */
+  gt_ns moved;    /* time of the last push of a worker, or of the last message except heartbeats */
   gt_status code;
   size_t nended;
   int64_t events;
@@ -152,31 +152,31 @@ struct gt_sim {
   sim_crossed *crossed; /* nregions x nregions, row: sender; traffic skipped; NULL: none yet */
 };
 
-/* sim.c: creates a simulation that has handled no event yet.  spec->wiring is given. */
+/* sim.c: creates a simulation that has handled no event yet.  spec->routes is not NULL. */
 gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec);
 static inline bool gt_sim_over(const gt_sim *sim) {
   return sim->nended == sim->n;
 }
-/* Handles the next event; *region: of which region it was. */
+/* Handles the next event; *region: the region of the event. */
 gt_status gt_sim_step(gt_sim *sim, size_t *region);
-/* The test samples of an evaluation in which the region takes part; in a pipeline those of its
-   region that has the data. */
+/* Returns the test samples of an evaluation in which the region takes part; in a pipeline those of
+   its region with the data. */
 static inline size_t gt_sim_tests(const gt_sim *sim, size_t region) {
   const gt_pipe_job *pipe = sim->regions[region].pipe;
   if (!sim->spec.tests || !gt_job_trains(sim->spec.job, region)) return 0;
   return sim->spec.tests[pipe ? pipe->layout.places[0].region : region].samples;
 }
-/* A region's time, including skipped time. */
+/* Returns a region's time, including skipped time. */
 static inline gt_ns gt_sim_now(const sim_region *r) {
   return gt_timeline_now(r->timeline) + r->sim->gone;
 }
 
-/* The region's own steps from one exchange to the next. */
+/* Returns the region's own steps from one exchange to the next. */
 static inline int64_t gt_sim_period(const gt_sim *sim, size_t region) {
   return gt_ps_made_of(sim->regions[region].ps)->options.period;
 }
 
-/* sim.c: sets the next event of a region again, after a change from outside. */
+/* sim.c: updates the next event of a region, after a change from outside. */
 void gt_sim_region_again(sim_region *r);
 
 /* skip.c: a mark: the counts up to a moment. */
@@ -189,14 +189,14 @@ typedef struct {
 } sim_mark;
 void gt_sim_mark_open(sim_mark *mark, const gt_sim *sim);
 void gt_sim_mark_close(sim_mark *mark);
-/* at: time of the event that was handled last, including skipped time. */
+/* at: time of the last handled event, including skipped time. */
 void gt_sim_mark_take(sim_mark *mark, const gt_sim *sim, gt_ns at);
-/* If regions wait for each other, all are made to count as many exchanges as ref between the marks
-   (as many steps, if their periods are equal), wherever each was when the marks were taken;
-   otherwise repeating the stretch would drive them apart. */
+/* Makes all regions count as many exchanges as ref between the marks (as many steps, if their
+   periods are equal), if regions wait for each other.  Otherwise repeating the stretch would drive
+   them apart. */
 void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, size_t ref);
-/* A sequence of consecutive slices, as it began.  The messages sent in one slice may be one more or
-   fewer than its share; over the whole sequence this evens out. */
+/* The counts at the start of a sequence of consecutive slices.  A slice can have one message more
+   or fewer than its share; over the whole sequence this evens out. */
 typedef struct {
   sim_crossed *seen, *added; /* nregions x nregions: simulated, and skipped */
   double *batches, *gone;    /* nregions: simulated, and skipped */
@@ -218,12 +218,12 @@ typedef struct {
 gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
 /* ledger.c */
-/* counts a message that has crossed it */
+/* counts a message that has crossed the wire */
 void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes);
-/* Bytes of the messages that are sent once, at the end. */
+/* Returns the bytes of the messages that are sent once, at the end. */
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
-/* What crossed a wire: traffic_of: the simulated part; crossed_of: with the skipped part; result:
-   by kind. */
+/* Return the traffic of a wire: traffic_of: the simulated part; crossed_of: with the skipped part;
+   result: by kind. */
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
 sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
@@ -235,22 +235,23 @@ void gt_sim_wires_close(sim_region *r);
 void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
                  uint64_t cookie, gt_ns now);
 bool gt_sim_drop(sim_region *r, size_t peer, uint64_t cookie);
-/* When a wire needs to be polled next, and when the next frame arrives; GT_NEVER: never. */
+/* Return the time at which a wire needs to be polled next, and at which the next frame arrives;
+   GT_NEVER: never. */
 gt_ns gt_sim_link_next(sim_region *r);
 gt_ns gt_sim_arrival_next(const sim_region *r);
 /* Moves every wire as far as possible at this time. */
 void gt_sim_poll(sim_region *r, gt_ns now);
 /* Delivers the next frame, or puts it on the access. */
 void gt_sim_deliver(sim_region *r);
-/* Moves the messages under way on the wire earlier by `by`, if none of them leaves or arrives
+/* Moves the messages in flight on the wire earlier by `by`, if none of them leaves or arrives
    before now + by: otherwise skipped time would make an outage longer.  now: without skipped time.
    False: nothing was changed. */
 bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by);
 
 /* ending.c */
-/* Makes the region's result, as it is now. */
+/* Creates the current result of the region. */
 void gt_sim_end_result(sim_region *r);
-/* REPORT, MODEL or BYE. */
+/* Takes a REPORT, MODEL or BYE. */
 void gt_sim_end_message(sim_region *r, const gt_frame_header *head);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
 

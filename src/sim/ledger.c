@@ -1,4 +1,4 @@
-/* What has crossed each wire, counted by kind, including what was skipped. */
+/* The traffic of each wire, counted by kind, including skipped traffic. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -16,13 +16,13 @@ static size_t index_of(unsigned kind) {
   return i;
 }
 
-/* Its messages are not all of one size. */
+/* True for kinds with messages of several sizes. */
 static bool is_counted(unsigned kind) {
   return gt_msg_is_traffic(kind) || kind == GT_MSG_STRATEGY || kind == GT_MSG_MODEL ||
          kind == GT_MSG_REPORT;
 }
 
-/* Index in the wire's traffic. */
+/* Returns the index in the wire's traffic. */
 static size_t traffic_of(unsigned kind) {
   if (kind == GT_MSG_ACTIVATION) return 1;
   if (kind == GT_MSG_ACT_GRADIENT) return 2;

@@ -1,4 +1,4 @@
-/* Forecasts: the whole run is simulated if that is cheap, else repeating time is skipped. */
+/* Forecasts: simulates the whole run if that is cheap, else skips repeating time. */
 #include <math.h>
 
 #include "geotrain/sim_choose.h"

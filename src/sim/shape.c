@@ -1,4 +1,4 @@
-/* What a job trains: floats of its model, samples of its regions. */
+/* The floats of a job's model and the samples of its regions. */
 #include "geotrain/sim_shape.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "geotrain/data.h"
 
-/* Of samples of this shape. */
+/* Computes the floats for samples of this shape. */
 static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
   gt_graph *graph = NULL;
   gt_graph_spec spec = gt_graph_spec_of(job);
@@ -84,7 +84,7 @@ static bool can_read(const char *path) {
   return path && access(path, R_OK) == 0;
 }
 
-/* Every file that the job names can be read here. */
+/* True if this machine can read every file that the job names. */
 static bool is_here(const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++) {
     if (!gt_job_reads(job, r)) continue;
@@ -93,7 +93,7 @@ static bool is_here(const gt_job *job) {
   return true;
 }
 
-/* Some region has `samples` in the job, and not every file is here. */
+/* True if a region has `samples` in the job, and a file is missing here. */
 static bool is_told(const gt_job *job) {
   bool told = false;
   for (size_t r = 0; r < job->nregions; r++) told = told || job->regions[r].samples > 0;
@@ -179,7 +179,7 @@ static void check_region(check *c, size_t r, bool elsewhere) {
           d->ntrain, d->ntest, d->h, d->w, d->c, path);
 }
 
-/* Takes an unread file for like the first one that was read, so that the others are compared. */
+/* Treats an unread file like the first one that was read, so that the others are compared. */
 static void assume_away(check *c) {
   size_t first = 0;
   while (!c->infos[first].h) first++;
@@ -187,7 +187,7 @@ static void assume_away(check *c) {
     if (gt_job_reads(c->job, r) && !c->infos[r].h) c->infos[r] = c->infos[first];
 }
 
-/* The most bytes of a worker of the region. */
+/* Returns the largest memory of a worker of the region. */
 static double worker_bytes(const gt_pipe_job *pipe, size_t region) {
   size_t most = 0;
   for (size_t w = 0; w < gt_job_workers(pipe->job, region); w++) {
@@ -197,8 +197,8 @@ static double worker_bytes(const gt_pipe_job *pipe, size_t region) {
   return (double)most;
 }
 
-/* Compares each worker that may run here with this machine's free memory.  Workers are not added
-   up: they may have machines of their own. */
+/* Compares each worker that can run here with this machine's free memory.  Workers are not added
+   up: they can have machines of their own. */
 static gt_status check_memory(const check *c, const gt_sim_shape *shape, gt_pipe_job **pipes) {
   const gt_job *job = c->job;
   const double free_bytes = gt_memory_free("");
@@ -218,7 +218,7 @@ static gt_status check_memory(const check *c, const gt_sim_shape *shape, gt_pipe
   return GT_OK;
 }
 
-/* The pipeline of a job whose ranks a plan has yet to set is not known. */
+/* A job whose ranks are still to be planned has no pipeline yet. */
 static gt_status check_model(const check *c, const gt_sim_shape *shape) {
   gt_pipe_job **pipes = NULL;
   const bool piped = c->job->pipeline.nstages > 0;

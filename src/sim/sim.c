@@ -11,8 +11,8 @@
 #include "internal.h"
 
 #define EXACT_REGIONS ((size_t)64)
-#define FILLED_BPS    2000.0 /* signs of life take about 1 kbit/s of a direction */
-/* Virtual time; after so long with nothing but signs of life, the simulation is stuck. */
+#define FILLED_BPS    2000.0 /* heartbeats take about 1 kbit/s of a direction */
+/* Virtual time; after this time with heartbeats only, the simulation is stuck. */
 #define STUCK        (1000000 * GT_SECOND)
 #define LOOKED_EVERY 65536 /* events */
 
@@ -73,7 +73,8 @@ static void host_taken(void *ctx, size_t worker) {
   (void)ctx, (void)worker;
 }
 
-/* The state that src/train/resume.c writes to a region's file, including that of the gateway. */
+/* Returns the size of a region's file as src/train/resume.c writes it, including the state of the
+   gateway. */
 static double checkpoint_bytes(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_state state = {0};
@@ -118,7 +119,7 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
   gt_timeline_work(((sim_region *)ctx)->timeline, work, part);
 }
 
-/* ---- what wires tell ------------------------------------------------------------------------- */
+/* ---- events of wires ------------------------------------------------------------------------- */
 
 static void wire_message(sim_region *r, const gt_frame_header *head) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG)
@@ -141,7 +142,7 @@ static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = w
 /* ---- life of a region
    ------------------------------------------------------------------------------------ */
 
-/* The floats of the region's part of the model. */
+/* Returns the floats of the region's part of the model. */
 static size_t floats_of(const gt_pipe_job *pipe, size_t region, bool buffers) {
   const gt_pipe_layout *l = &pipe->layout;
   size_t sum = 0;
@@ -210,7 +211,7 @@ static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
   r->pipe = pipe;
   r->parameters = pipe ? floats_of(pipe, id, false) : sim->spec.parameters;
   r->buffers = pipe ? floats_of(pipe, id, true) : sim->spec.buffers;
-  /* the batches of a pipeline are those of its region that has the data */
+  /* the batches of a pipeline are those of its region with the data */
   r->order = (gt_order){.seed = job->seed,
                         .region = id,
                         .n = (size_t)sim->spec.samples[pipe ? pipe->layout.places[0].region : id],
@@ -297,7 +298,7 @@ static gt_event next_event(sim_region *r) {
                           gt_ps_next(r->ps));
 }
 
-/* Messages that are queued still leave. */
+/* Ends a region; its queued messages are still sent. */
 static void leave(sim_region *r) {
   r->ended = true;
   r->sim->nended++;
@@ -387,8 +388,8 @@ static gt_status open_regions(gt_sim *sim) {
   return GT_OK;
 }
 
-/* The slowest link of the job.  Signs of life have priority, and a link of about 1 kbit/s carries
-   nothing else. */
+/* Returns the rate of the slowest link of the job.  Heartbeats have priority, and a link of about 1
+   kbit/s carries nothing else. */
 static double slowest_bps(const gt_job *job) {
   double least = job->wan.fallback.bandwidth_bps > 0 ? job->wan.fallback.bandwidth_bps : INFINITY;
   for (size_t i = 0; i < job->wan.nlinks; i++)

@@ -1,5 +1,5 @@
-/* Skipping time: what was counted between two marks is counted again, and the schedule of every
-   link (outages, traces) moves on by that time, while messages under way stay where they are. */
+/* Skips time: adds the counts between two marks again, and advances the schedule of every link
+   (outages, traces) by that time, while messages in flight stay the same. */
 #include <math.h>
 
 #include "geotrain/ps_skip.h"
@@ -104,15 +104,15 @@ void gt_sim_stretch_begin(sim_stretch *x, const gt_sim *sim) {
   }
 }
 
-/* Messages for so many steps: one per step or per `each` steps, if that is what was seen up to one
-   message at either end; else as many as were seen. */
+/* Returns the messages for this number of steps: one per step or per `each` steps, if that matches
+   the seen number up to one message at either end; else the seen number. */
 static double messages_of(double seen, double steps, double each) {
   if (fabs(seen - steps / each) <= 1) return steps / each;
   return fabs(seen - steps) <= 1 ? steps : seen;
 }
 
-/* Sets the strategy's messages by the number of steps, as in all of the stretch so far.  made:
-   steps simulated in it; times: skipped steps per simulated step. */
+/* Sets the strategy's messages by the number of steps, as in the whole stretch so far.  made: its
+   simulated steps; times: skipped steps per simulated step. */
 static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, double made,
                      double times) {
   size_t i = a * sim->n + b;
@@ -125,7 +125,7 @@ static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, doub
                     more * (now.bytes_sent - x->seen[i].traffic.bytes_sent) / seen;
 }
 
-/* ---- leaving it out -------------------------------------------------------------------------- */
+/* ---- skipping -------------------------------------------------------------------------------- */
 
 /* A region near its end repeats less often than the others. */
 static int64_t as_often(const sim_region *r, const sim_mark *from, const sim_mark *to, int64_t n) {
@@ -133,7 +133,7 @@ static int64_t as_often(const sim_region *r, const sim_mark *from, const sim_mar
   return most < (double)n ? (int64_t)most : n;
 }
 
-/* Chunks of a test set that take longer than the skipped time still end on time. */
+/* Lets chunks of a test set that take longer than the skipped time still end on time. */
 static void chunks_sooner(sim_region *r, gt_ns now, gt_ns gone) {
   const size_t workers = gt_job_workers(r->sim->spec.job, r->id);
   for (size_t w = 0; w < workers; w++) {
@@ -143,7 +143,7 @@ static void chunks_sooner(sim_region *r, gt_ns now, gt_ns gone) {
   }
 }
 
-/* Work and messages that are under way for longer than the skipped time. */
+/* Moves earlier the work and messages that are in progress for longer than the skipped time. */
 static void come_sooner(gt_sim *sim, gt_ns now, gt_ns gone) {
   for (size_t a = 0; a < sim->n; a++) {
     chunks_sooner(&sim->regions[a], now, gone);

@@ -1,9 +1,8 @@
-/* A run with few events: a few exchanges are simulated (a slice) and then repeated without
-   simulation, as often as the budget of events requires, and so on along the whole run.  What
-   happens once or seldom is always simulated: nothing is skipped across it, and slices begin only
-   when the regions have settled after it.
-   If there are too many evaluations for that, whole cycles from one evaluation to the next are
-   skipped in the same way. */
+/* A run with few events: simulates a few exchanges (a slice), then repeats the slice without
+   simulation, as often as the budget of events requires, and so on along the whole run.  Rare
+   events are always simulated: nothing is skipped across one, and slices begin only after the
+   regions have settled.  If evaluations are too many for that, whole cycles from one evaluation to
+   the next are skipped in the same way. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,12 +14,13 @@
 #define SETTLE_EVAL 4     /* likewise after an evaluation */
 #define CYCLES_MIN  12.0  /* fewer evaluations are always simulated one by one */
 #define SLICES      200.0 /* in the whole run */
-#define FEW_REGIONS 16    /* with more, the end of a single region is not waited for */
+#define FEW_REGIONS 16    /* with more, slices do not wait for the end of a single region */
 #define PART_CYCLE  1.6   /* cycles simulated for each cycle that is repeated */
 #define CERTAIN     0.045 /* share of the time; a larger error needs a reason */
-#define WHOLE_SHARE 0.5   /* of the training done when the first slice ends: all is simulated */
-#define SLICE_MIN   2     /* exchanges in a slice, if there are many evaluations */
-#define DRAINED     16 /* exchanges until the messages that an outage delayed have left, at most */
+/* share of the training done at the end of the first slice above which all is simulated */
+#define WHOLE_SHARE 0.5
+#define SLICE_MIN   2  /* exchanges in a slice, if there are many evaluations */
+#define DRAINED     16 /* exchanges until the messages that an outage delayed are sent, at most */
 #define GOLDEN      0.6180339887498949
 #define SILVER      0.4142135623730951
 
@@ -33,14 +33,14 @@ typedef struct {
 
 /* The possible error of repeated stretches. */
 typedef struct {
-  double time_s, work; /* of the stretch before; time 0: there is none */
-  double var_s2;       /* of the skipped time, for stretches with one before them */
-  double alone_s2;     /* squared skipped times, for stretches without one before them */
+  double time_s, work; /* of the previous stretch; time 0: none */
+  double var_s2;       /* of the skipped time, for stretches with a previous one */
+  double alone_s2;     /* squared skipped times, for stretches without a previous one */
   double relative2;    /* sum of squared relative differences, over `pairs` */
   size_t pairs;
 } spread;
 
-/* How often a stretch is repeated; below 0: not known yet; 0: never. */
+/* The number of repetitions of a stretch; below 0: not known yet; 0: never. */
 typedef struct {
   double often, carry, phase;
   double sum_s, n; /* time and number of stretches so far */
@@ -51,7 +51,7 @@ typedef struct {
   int64_t budget;
   outage_end *bounds; /* nbounds, ascending */
   size_t nbounds, bound;
-  double short_s; /* shorter outages are not waited for */
+  double short_s; /* slices do not wait for shorter outages */
   size_t ref;     /* the region that is expected to end last */
   gt_ns at;       /* time of the last event */
   /* a beat: an exchange of ref */
@@ -59,8 +59,8 @@ typedef struct {
   double per_beat; /* events */
   double beat_s;   /* 0: not known yet */
   size_t ntraining;
-  /* Since the last beat an outage began or ended, which takes effect within so many beats; 0:
-     none. */
+  /* Since the last beat an outage began or ended, which takes effect within this number of beats;
+     0: none. */
   int64_t struck;
   bool turned;         /* since the last beat an evaluation began or ended */
   bool settling, open; /* open: a slice has begun */
@@ -81,15 +81,14 @@ typedef struct {
   /* the possible error */
   spread slices, of_cycles;
   double gone_s;
-  double
-      grain_s; /* a stretch is a whole number of exchanges or evaluations of ref, not of others */
+  double grain_s; /* a stretch has a whole number of exchanges or evaluations of ref only */
 } stride;
 
 /* ---- repetition, and its error --------------------------------------------------------------- */
 
-/* A stretch of this time and work is repeated n times.  pace_s: seconds per unit of work, the mean
-   of the run.  Stretches are compared by their work in equal times, because a stretch in which
-   nothing moves has no work. */
+/* Adds n repetitions of a stretch of this time and work.  pace_s: seconds per unit of work, the
+   mean of the run.  Stretches are compared by their work in equal times, because a stretch without
+   progress has no work. */
 static void spread_add(spread *x, double time_s, double work, double n, double pace_s) {
   if (x->time_s > 0) {
     double d = work - x->work * time_s / x->time_s, off_s = d * pace_s;
@@ -106,10 +105,10 @@ static double spread_variance_s2(const spread *x) {
   return x->var_s2 + (x->pairs > 0 ? x->alone_s2 * x->relative2 / (double)x->pairs : 0);
 }
 
-/* How often the next stretch is repeated: a whole number, `often` on average; INFINITY: as often as
-   possible.  If links change (traces), the same time is skipped after every stretch, whatever it
-   contained: otherwise a pause within a stretch would count more than a pause between stretches.
-   The skipped times vary, so that stretches do not always meet the same part of a trace. */
+/* Returns the number of repetitions of the next stretch: a whole number, `often` on average;
+   INFINITY: as often as possible.  If links change (traces), the same time is skipped after every
+   stretch: otherwise a pause within a stretch would count more than a pause between stretches.  The
+   skipped times vary, so that stretches do not always meet the same part of a trace. */
 static double turns_next(turns *t, bool links_change, double time_s) {
   if (!isfinite(t->often)) return t->often;
   if (!links_change) {
@@ -151,16 +150,16 @@ static void find_bounds(stride *s) {
   qsort(s->bounds, s->nbounds, sizeof *s->bounds, by_time);
 }
 
-/* The next beginning or end of an outage that is waited for. */
+/* Returns the next beginning or end of an outage that slices wait for. */
 static gt_ns next_bound(const stride *s) {
   for (size_t i = s->bound; i < s->nbounds; i++)
     if (s->bounds[i].for_s >= s->short_s) return s->bounds[i].at;
   return GT_NEVER;
 }
 
-/* The beginning of an outage takes effect when the messages that may be under way have arrived, its
-   end when the delayed messages have left; if regions wait for each other, both take effect at
-   once. */
+/* Returns the beats until a bound takes effect.  The beginning of an outage takes effect when the
+   messages in flight have arrived, its end when the delayed messages are sent; if regions wait for
+   each other, both take effect at once. */
 static int64_t bound_settle(const stride *s, bool begins) {
   int64_t most = 0;
   for (size_t r = 0; r < s->sim->n; r++) {
@@ -173,14 +172,14 @@ static int64_t bound_settle(const stride *s, bool begins) {
   return (begins || most < DRAINED ? most : DRAINED) + SETTLE_EVAL;
 }
 
-/* ---- how often ------------------------------------------------------------------------------- */
+/* ---- number of repetitions ------------------------------------------------------------------- */
 
 static int longest_first(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x < y) - (x > y);
 }
 
-/* Events for the outages that are still to come; if they are too many, only for the longest. */
+/* Returns the events for the remaining outages; if they are too many, only for the longest. */
 static double plan_outages(stride *s, double end_s, double most, double events_per_s) {
   double *lengths = GT_NEW_ARRAY(double, s->nbounds + 1), cost = 0;
   size_t n = 0;
@@ -197,7 +196,7 @@ static double plan_outages(stride *s, double end_s, double most, double events_p
   return cost;
 }
 
-/* Events while the regions evaluate once. */
+/* Returns the events of one evaluation of the regions. */
 static double one_evaluation(const stride *s, double events_per_s) {
   const gt_sim *sim = s->sim;
   double most = 0;
@@ -212,7 +211,7 @@ static double one_evaluation(const stride *s, double events_per_s) {
   return most * events_per_s;
 }
 
-/* Events for the evaluations that are still to come.  If they are too many for slices of the usual
+/* Returns the events for the remaining evaluations.  If they are too many for slices of the usual
    length, slices between them are shorter; if that is not enough, whole cycles are skipped. */
 static double plan_evaluations(stride *s, double most, double events_per_s) {
   double n = 0, each = s->per_beat * SETTLE_EVAL + one_evaluation(s, events_per_s),
@@ -227,9 +226,9 @@ static double plan_evaluations(stride *s, double most, double events_per_s) {
   return n * (each + slice);
 }
 
-/* Decides how often slices are repeated, how long they are, which outages are waited for, and
-   whether evaluations are.  events, time_s, share: of the training that was simulated: the first
-   slice, or all so far if there was none. */
+/* Plans the number of repetitions and the length of slices, and the outages and evaluations that
+   slices wait for.  events, time_s, share: of the simulated training: the first slice, or all so
+   far if there was none. */
 static void plan(stride *s, double events, double time_s, double share) {
   gt_sim *sim = s->sim;
   double done = gt_ps_share_done(sim->regions[s->ref].ps),
@@ -248,13 +247,13 @@ static void plan(stride *s, double events, double time_s, double share) {
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Steps of ref from one exchange to the next. */
+/* Returns the steps of ref from one exchange to the next. */
 static int64_t beat_of(const stride *s) {
   return gt_sim_period(s->sim, s->ref);
 }
 
-/* How often the time between the marks may be repeated before a chunk of a test set ends that is
-   under way, unless chunks are so many that they come evenly. */
+/* Returns the number of repetitions of the time between the marks until a chunk of a test set in
+   progress ends, unless chunks are so many that they end evenly. */
 static double until_chunk(const stride *s, const sim_mark *from, const sim_mark *to) {
   gt_ns first = GT_NEVER;
   for (size_t r = 0; r < s->sim->n; r++) {
@@ -271,7 +270,7 @@ static double until_chunk(const stride *s, const sim_mark *from, const sim_mark 
              : floor((double)(first + s->sim->gone - to->at) / (double)(to->at - from->at));
 }
 
-/* If ref is held, the message that it waits for may be under way for long: skipped time must not
+/* If ref is held, the message that it waits for can be in flight for long: skipped time must not
    delay it. */
 static double until_message(const stride *s, const sim_mark *from, const sim_mark *to) {
   const size_t n = s->sim->n;
@@ -285,7 +284,8 @@ static double until_message(const stride *s, const sim_mark *from, const sim_mar
   return first == GT_NEVER ? INFINITY : floor((double)(first - now) / (double)span);
 }
 
-/* How often the time between the marks may be repeated before something that must be simulated. */
+/* Returns the number of repetitions of the time between the marks before an event that must be
+   simulated. */
 static double allowed(const stride *s, const sim_mark *from, const sim_mark *to, bool evaluations) {
   const gt_ns bound = next_bound(s);
   double n =
@@ -298,7 +298,7 @@ static double allowed(const stride *s, const sim_mark *from, const sim_mark *to,
   return fmax(0, n);
 }
 
-/* Seconds per batch of ref, up to now. */
+/* Returns the seconds per batch of ref, up to now. */
 static double mean_pace(const stride *s, const sim_mark *to) {
   return gt_seconds(to->at) / fmax(1, (double)to->views[s->ref].batches);
 }
@@ -309,7 +309,7 @@ static double work_between(const stride *s, const sim_mark *from, const sim_mark
 
 /* ---- beats ----------------------------------------------------------------------------------- */
 
-/* The region whose training is done least. */
+/* Returns the region with the smallest share of its training done. */
 static size_t last_region(const gt_sim *sim) {
   size_t last = 0;
   double least = INFINITY;
@@ -330,8 +330,8 @@ static void settle(stride *s, int64_t beats) {
   s->slices.time_s = 0;
 }
 
-/* Every region has made so many exchanges since, or so many events have passed (a region may be
-   held). */
+/* True if every region has made this number of exchanges since, or this number of events has passed
+   (a region can be held). */
 static bool settled(const stride *s) {
   const gt_sim *sim = s->sim;
   if ((double)(sim->events - s->settle_events) >= 2 * (double)s->settle_beats * s->per_beat)
@@ -349,13 +349,13 @@ static size_t count_training(const gt_sim *sim) {
   return n;
 }
 
-/* Ref made no exchange in the slice, and the slice was short: delayed messages may have come in one
-   burst. */
+/* True if ref made no exchange in the slice, and the slice was short: delayed messages can have
+   come in one burst. */
 static bool is_burst(const stride *s, double time_s, int64_t steps) {
   return steps < beat_of(s) && time_s < s->beat_s;
 }
 
-/* The slice is over: plans, if that is not done yet, and repeats the slice. */
+/* Ends the slice: plans, the first time, and repeats the slice. */
 static void leave_out(stride *s) {
   const sim_region *ref = &s->sim->regions[s->ref];
   gt_sim_mark_take(&s->to, s->sim, s->at);
@@ -381,9 +381,9 @@ static void leave_out(stride *s) {
   }
 }
 
-/* If regions wait for each other, the evaluations of each take time of all.  The number of
-   evaluations in n cycles is known, and the simulated cycle may have had fewer or more: returns the
-   time of the difference. */
+/* Returns the time of evaluations that the simulated cycle had too few or too many of: if regions
+   wait for each other, the evaluations of each take time of all, and the number of evaluations in n
+   cycles is known. */
 static gt_ns of_other_evaluations(const stride *s, double n) {
   double time_s = 0;
   for (size_t r = 0; r < s->sim->n; r++) {
@@ -399,7 +399,7 @@ static gt_ns of_other_evaluations(const stride *s, double n) {
   return gt_from_seconds(fmax(time_s, least_s));
 }
 
-/* cost: events that one cycle takes. */
+/* cost: events of one cycle. */
 static void plan_cycles(stride *s, double cost) {
   double left = gt_ps_evaluations_left(s->sim->regions[s->cycle_ref].ps),
          budget = (double)s->budget;
@@ -407,7 +407,7 @@ static void plan_cycles(stride *s, double cost) {
       fmax(0, PART_CYCLE * left * cost / fmax(budget - (double)s->sim->events, budget / 3) - 1);
 }
 
-/* The cycle is over; returns how often it was repeated. */
+/* Ends the cycle; returns the number of its repetitions. */
 static double leave_out_cycle(stride *s) {
   const sim_mark *from = &s->cycle_from, *to = &s->cycle_to;
   gt_sim_mark_take(&s->cycle_to, s->sim, s->at);
@@ -426,8 +426,8 @@ static double leave_out_cycle(stride *s) {
   return n;
 }
 
-/* An evaluation of cycle_ref has ended.  After skipped cycles, the time to the next evaluation is
-   no whole cycle. */
+/* Call when an evaluation of cycle_ref has ended.  After skipped cycles, the time to the next
+   evaluation is no whole cycle. */
 static void evaluated(stride *s) {
   if (s->struck > 0 || count_training(s->sim) < s->ntraining) s->cycle_open = false;
   double n = s->cycle_open ? leave_out_cycle(s) : 0;
@@ -438,7 +438,7 @@ static void evaluated(stride *s) {
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Evaluations and outages are so frequent that no slice was without them. */
+/* Plans when evaluations and outages are so frequent that no slice was without them. */
 static void plan_without_slice(stride *s) {
   s->per_beat = fmax(s->per_beat, 1);
   plan(s, (double)s->sim->events, gt_seconds(s->at), gt_ps_share_done(s->sim->regions[s->ref].ps));
@@ -457,7 +457,7 @@ static void begin_slice(stride *s) {
   s->open = true;
 }
 
-/* The regions first settle after an event since the last beat; otherwise a slice begins or ends. */
+/* Lets the regions settle after an event since the last beat; otherwise begins or ends a slice. */
 static void go_on(stride *s, bool ended) {
   if (ended && s->sim->n <= FEW_REGIONS)
     settle(s, SETTLE);
@@ -474,7 +474,7 @@ static void go_on(stride *s, bool ended) {
   if (ended || s->struck > 0) s->cycle_open = false;
 }
 
-/* Ref has completed an exchange, or makes none for a long time. */
+/* Call when ref has completed an exchange, or makes none for a long time. */
 static void beat(stride *s) {
   gt_sim *sim = s->sim;
   size_t training = count_training(sim);
@@ -546,7 +546,7 @@ static void close_stride(stride *s) {
   gt_sim_mark_close(&s->cycle_to);
 }
 
-/* The error may include one checkpoint, which may be under way at the end of the run or not. */
+/* The error can include one checkpoint, which is in progress at the end of the run or not. */
 static double longest_checkpoint(const gt_sim *sim) {
   const gt_job *job = sim->spec.job;
   const gt_job_interval *every = &job->checkpoint.every;

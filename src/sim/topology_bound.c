@@ -1,12 +1,11 @@
-/* Bounds: what a round takes at least.  Regions repeat rounds: region a begins the next one when it
-   has the mean, and the mean needs the contribution of every region b.  So two rounds take at least
-   the time from a to b and back to a, for every a and b. */
+/* Lower bounds of a round's time.  Regions repeat rounds: region a begins the next one when it has
+   the mean, and the mean needs the contribution of every region b.  So two rounds take at least the
+   time from a to b and back to a, for every a and b. */
 #include <math.h>
 
 #include "topology.h"
 
-#define PAIRS                                                                                      \
-  ((size_t)64) /* up to so many regions every pair is looked at, else each with itself */
+#define PAIRS ((size_t)64) /* most regions for a bound of every pair, else only a with itself */
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
@@ -25,7 +24,7 @@ topology_chain gt_topology_join(topology_chain a, topology_chain b) {
                           .latency = a.latency + b.latency};
 }
 
-/* The parent's access takes a piece of every child, and gives one to every child. */
+/* The parent's access receives a piece of every child, and sends one to every child. */
 topology_chain gt_topology_up(const topology_map *map, size_t child, size_t parent,
                               size_t nchildren) {
   return gt_topology_link(
@@ -145,9 +144,9 @@ static void find_back(const tree *t, double *back) {
   }
 }
 
-/* What the access of an inner region sends: the sum goes up, and, when a piece of it has come back
-   as the mean, the mean goes to each child.  The last piece of it leads to the next round, however
-   the children take turns. */
+/* Returns the load of an inner region's access: the sum goes up, and, when a piece of it has come
+   back as the mean, the mean goes to each child.  The last piece of the mean leads to the next
+   round, in any order of the children. */
 static double load_of(const tree *t, size_t region, double back) {
   const topology_map *map = t->map;
   const double children = (double)t->nchildren[region];

@@ -1,5 +1,5 @@
-/* Chooses the topology by which regions exchange: bounds say in which order candidates are
-   simulated, and which need not be. */
+/* Chooses the topology of an exchange: bounds order the candidates to simulate, and exclude
+   others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +12,18 @@
    regions and with fewer. */
 #define EVENTS_NEAR  ((int64_t)3000000)
 #define EVENTS_EXACT ((int64_t)20000000)
-#define FAR          2  /* times the best: too far to look at closely */
-#define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */
-/* The search ends when no candidate can take less by more than this share: bounds come as near as
-   this, and many take the same time except for a control frame. */
+#define FAR          2  /* times the best: too slow to examine closely */
+#define NEAR         16 /* trees or neighbors of a tree that are simulated in a row */
+/* The search ends when no candidate can be faster by more than this share: bounds are about as
+   exact, and many candidates differ by only a control frame. */
 #define SHARE 1e-3
 
 typedef struct {
   topology_world world;
   topology_map map;
   gt_topology_choice *out;
-  int64_t last_event; /* no further candidate of this topology is simulated after so many */
+  /* event count after which no further candidate of this topology is simulated */
+  int64_t last_event;
 } search;
 
 /* ---- one candidate --------------------------------------------------------------------------- */
@@ -35,7 +36,7 @@ static bool is_spent(const search *s) {
   return s->world.events > s->last_event;
 }
 
-/* Seconds of the best candidate of the topology; INFINITY: there is none yet. */
+/* Returns the seconds of the best candidate of the topology; INFINITY: none yet. */
 static double best_of(const search *s, gt_topology topology) {
   const double seconds = s->out->of[topology].seconds;
   return isnan(seconds) ? INFINITY : seconds;
@@ -45,7 +46,7 @@ static bool may_be_better(const search *s, gt_topology topology, double bound) {
   return bound < best_of(s, topology) * (1 - SHARE);
 }
 
-/* The first candidate is always tried. */
+/* True if a candidate can be simulated; always for the first one. */
 static bool may_try(search *s, gt_topology topology) {
   if (!is_spent(s) || isnan(s->out->of[topology].seconds)) return true;
   s->out->exact = false;
@@ -59,15 +60,15 @@ static double best_of_all(const search *s) {
   return least;
 }
 
-/* With many regions a candidate that cannot be the best by far is not simulated: its bound will
-   do. */
+/* Returns the seconds of a candidate: with many regions, only its bound if it is much slower than
+   the best. */
 static double seconds_of(search *s, gt_topology topology, const size_t *next, double bound) {
   if (s->out->estimated || (s->map.n > TOPOLOGY_EXACT && bound > FAR * best_of_all(s)))
     return bound;
   return gt_topology_simulate(&s->world, topology, next, best_of(s, topology));
 }
 
-/* True: the candidate is the best of its topology so far. */
+/* True if the candidate is the best of its topology so far. */
 static bool consider(search *s, gt_topology topology, const size_t *next, double bound) {
   gt_topology_score *score = &s->out->of[topology];
   if (!may_try(s, topology)) return false;
@@ -150,7 +151,7 @@ static bool is_hub(const size_t *parent, size_t n) {
   return true;
 }
 
-/* Makes the best tree of a hub that one move can. */
+/* Makes the best tree that is one move from a hub. */
 static void leave_hub(const topology_map *map, size_t *parent) {
   const size_t n = map->n;
   size_t *hub = GT_NEW_ARRAY(size_t, n), *next = GT_NEW_ARRAY(size_t, n);
@@ -169,7 +170,7 @@ static void leave_hub(const topology_map *map, size_t *parent) {
   gt_free(next);
 }
 
-/* Trees from several roots, each improved by its bound. */
+/* Improves trees from several roots by their bounds. */
 static void plant(search *s) {
   const size_t n = s->map.n,
                roots = n <= 16                   ? n
@@ -188,7 +189,7 @@ static void plant(search *s) {
   gt_free(rows);
 }
 
-/* With too many regions to look at much: the best hub, improved by its bound. */
+/* With too many regions for more: improves the best hub by its bound. */
 static void plant_hub(search *s) {
   const size_t n = s->map.n;
   size_t *parent = GT_NEW_ARRAY(size_t, n);
@@ -199,7 +200,7 @@ static void plant_hub(search *s) {
   gt_free(parent);
 }
 
-/* The trees that differ from the best one by the parent of one region. */
+/* Tries the trees that differ from the best one by the parent of one region. */
 static bool try_neighbours(search *s) {
   const size_t n = s->map.n, *best = s->out->of[GT_TOPOLOGY_TREE].routes.next;
   size_t count = 0, *rows = GT_NEW_ARRAY(size_t, n * n * n);
@@ -268,7 +269,7 @@ static void choose_ring(search *s) {
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* A tree of links of unknown latency is found by formulas. */
+/* Checks the latencies; a tree of links of unknown latency is found by formulas. */
 static gt_status check_links(search *s, const gt_job *job, const gt_links *links) {
   s->out->estimated = job->nregions > TOPOLOGY_SIMULATED;
   for (size_t a = 0; a < job->nregions; a++)
@@ -286,7 +287,7 @@ static gt_status check_links(search *s, const gt_job *job, const gt_links *links
   return GT_OK;
 }
 
-/* A hub is a tree, too. */
+/* Takes the hub as tree if it is faster, because a hub is a tree too. */
 static void take_hub(gt_topology_choice *out) {
   gt_topology_score *hub = &out->of[GT_TOPOLOGY_HUB], *tree = &out->of[GT_TOPOLOGY_TREE];
   out->best = GT_TOPOLOGY_TREE;
@@ -337,7 +338,7 @@ gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const g
   return status;
 }
 
-/* "hub at oregon" */
+/* Writes "hub at oregon". */
 static void name_of(const gt_topology_score *score, const gt_job *job, char *text, size_t size) {
   const bool hub = score->routes.topology == GT_TOPOLOGY_HUB && score->routes.next;
   snprintf(text, size, "%s%s%s", gt_topology_names[score->routes.topology], hub ? " at " : "",
@@ -367,7 +368,7 @@ void gt_topology_choice_close(gt_topology_choice *choice) {
 
 /* ---- the routes of a job --------------------------------------------------------------------- */
 
-/* A tree of the regions that have one place in the replicas of a pipeline. */
+/* Finds a tree of the regions at one place in the replicas of a pipeline. */
 static gt_status wire_place(const gt_job *job, const gt_links *links, size_t parameters,
                             size_t buffers, size_t first, size_t *next) {
   const size_t n = gt_job_replicas(job);
@@ -391,7 +392,7 @@ static gt_status wire_place(const gt_job *job, const gt_links *links, size_t par
   return status;
 }
 
-/* A tree for each place. */
+/* Finds a tree for each place. */
 static gt_status wire_places(gt_routes *out, const gt_job *job, const gt_links *links,
                              size_t parameters, size_t buffers) {
   gt_status status = GT_OK;

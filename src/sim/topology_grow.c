@@ -1,11 +1,11 @@
 /* Every rooted tree and every ring of up to 8 regions, with a bound for each.  Trees grow from the
-   root: the first region without children yet takes some of those that are left as its children.
-   So each tree comes up once, and one whose paths take too long is not grown further. */
+   root: the first region without children gets some of the remaining regions as its children.  So
+   each tree occurs once, and one whose paths take too long does not grow further. */
 #include <math.h>
 
 #include "topology.h"
 
-/* n is TOPOLOGY_EXACT at most. */
+/* n is at most TOPOLOGY_EXACT. */
 static void add(topology_list *list, double bound, const size_t *at, size_t n) {
   GT_GROW(list->all, list->n, list->capacity, 1024);
   topology_candidate *c = &list->all[list->n++];
@@ -20,15 +20,14 @@ typedef struct {
   const topology_map *map;
   double limit_s;
   size_t parent[TOPOLOGY_EXACT];
-  size_t queue[TOPOLOGY_EXACT],
-      queued;    /* regions that have their parent, in the order of growing */
-  unsigned left; /* bits of those without */
+  size_t queue[TOPOLOGY_EXACT], queued; /* regions with a parent, in the order of growing */
+  unsigned left;                        /* bits of the other regions */
   topology_chain up[TOPOLOGY_EXACT], down[TOPOLOGY_EXACT];
 } growth;
 
 static void grow(growth *g, size_t at);
 
-/* The child's round trip to the root is short enough. */
+/* True if the child's round trip to the root is short enough. */
 static bool attach(growth *g, size_t child, size_t parent, size_t nchildren) {
   const topology_map *map = g->map;
   g->parent[child] = parent;

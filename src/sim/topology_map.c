@@ -1,11 +1,11 @@
-/* The links of a job, as the search for a topology sees them. */
+/* The links of a job, for the search for a topology. */
 #include <math.h>
 
 #include "topology.h"
 
 #define PIECE_FLOATS (GT_FRAME_PAYLOAD_MAX / sizeof(float))
 
-/* The lower of two rates, where 0 means unlimited. */
+/* Returns the lower of two rates; 0: unlimited. */
 static double slower(double a, double b) {
   if (a <= 0) return b;
   return b <= 0 ? a : fmin(a, b);

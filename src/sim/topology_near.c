@@ -1,16 +1,14 @@
 /* Good trees and rings for any number of regions: a first one, then changes of one edge at a time
-   as long as they lower the bound. */
+   as long as the bound decreases. */
 #include <math.h>
 #include <string.h>
 
 #include "topology.h"
 
-/* Bounds that are computed for one tree or ring at most are so many steps; each is about n^2, or,
-   of more regions than are simulated, n. */
-#define STEPS ((size_t)10000000)
-#define STRIDE                                                                                     \
-  ((size_t)7919) /* between the changes that are tried: all regions have their turn
-*/
+/* The most steps of bounds for one tree or ring; a bound takes about n^2 steps, or n for more
+   regions than are simulated. */
+#define STEPS      ((size_t)10000000)
+#define STRIDE     ((size_t)7919) /* between tried changes, so that all regions have their turn */
 #define LEAST_GAIN 1e-9
 
 static size_t tries_of(const topology_map *map) {
@@ -19,13 +17,14 @@ static size_t tries_of(const topology_map *map) {
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
-/* Seconds of a message there and back on one link. */
+/* Returns the seconds of a message there and back on one link. */
 static double edge_s(const topology_map *map, size_t child, size_t parent) {
   return gt_topology_time(gt_topology_up(map, child, parent, 1),
                           gt_topology_down(map, child, parent, 1));
 }
 
-/* A spanning tree of least cost (Prim 1957), or the tree of shortest paths (Dijkstra 1959). */
+/* Finds a spanning tree of least cost (Prim 1957), or the tree of shortest paths (Dijkstra
+   1959). */
 static void span(const topology_map *map, size_t root, bool shortest, size_t *parent) {
   const size_t n = map->n;
   double *reach = GT_NEW_ARRAY(double, n), *path = GT_NEW_ARRAY(double, n);
@@ -56,7 +55,7 @@ static bool is_below(const size_t *parent, size_t region, size_t above) {
   return true;
 }
 
-/* The edges stay, `root` becomes the root. */
+/* Makes `root` the root, with the same edges. */
 static void hang_from(size_t *parent, size_t root) {
   size_t at = root, above = root;
   for (;;) {
@@ -115,7 +114,7 @@ static double hop_s(const topology_map *map, size_t a, size_t b) {
   return map->latency_s[i] + (map->rate_bps[i] > 0 ? bits / map->rate_bps[i] : 0);
 }
 
-/* The nearest that is left, again and again. */
+/* Orders the regions: always the nearest of the rest. */
 static void walk(const topology_map *map, size_t *order) {
   const size_t n = map->n;
   for (size_t r = 0; r < n; r++) order[r] = r;
@@ -138,7 +137,7 @@ static void reverse(size_t *order, size_t from, size_t to) {
   }
 }
 
-/* Takes two edges of the ring apart and joins the ends the other way round (2-opt, Croes 1958). */
+/* Separates two edges of the ring and joins the ends the other way round (2-opt, Croes 1958). */
 void gt_topology_near_ring(const topology_map *map, size_t *order) {
   const size_t n = map->n;
   walk(map, order);

@@ -1,18 +1,18 @@
-/* A job made from another one, in which regions only exchange: one worker each, which computes next
-   to nothing.  It is simulated to find what a round takes. */
+/* A variant of a job in which regions only exchange, with one worker each that computes next to
+   nothing.  Its simulation gives the time of a round. */
 #include <math.h>
 #include <string.h>
 
 #include "topology.h"
 
-#define ROUNDS   16   /* that are timed together; even, so that bounds of two rounds hold */
-#define SPANS    8    /* of so many rounds that are timed at most, until one takes as long as the */
-#define STEADY   1e-3 /* one before it but for this share */
-#define BEFORE   4    /* steps before them: the first begin as no later ones do */
+#define ROUNDS   16   /* timed together; even, so that bounds of two rounds hold */
+#define SPANS    8    /* most spans of ROUNDS that are timed */
+#define STEADY   1e-3 /* relative change between spans at which timing ends */
+#define BEFORE   4    /* earlier steps: the first rounds start differently */
 #define STEP_S   1e-4 /* of a worker; not counted */
 #define SAMPLES  ((int64_t)1000)
 #define LONG_S   1e9  /* above: no limit */
-#define NO_STEPS 1000 /* more than are ever made */
+#define NO_STEPS 1000 /* more than a run makes */
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static gt_job_region *regions_of(const gt_job *job) {
   return regions;
 }
 
-/* The first strategy that sends, and waits or does not: it exchanges with every step. */
+/* Returns the first strategy that sends, and waits or not: it exchanges at every step. */
 static gt_strategy plainest(bool waits) {
   gt_strategy s = 0;
   while (!gt_sync_of(s)->sends || gt_sync_of(s)->waits != waits) s++;
@@ -91,7 +91,7 @@ void gt_topology_world_close(topology_world *world) {
 
 /* ---- timing ---------------------------------------------------------------------------------- */
 
-/* When the region began each span of rounds. */
+/* Times at which the region began each span of rounds. */
 typedef struct {
   gt_ns at[SPANS + 1];
   size_t n;
@@ -101,9 +101,9 @@ typedef struct {
   topology_world *world;
   gt_sim *sim;
   marks *marks; /* nregions */
-  size_t spans; /* that all regions have ended */
-  size_t open;  /* regions that have not ended the one after these */
-  gt_ns last;   /* the longest time of a region for the last of them */
+  size_t spans; /* spans that all regions have ended */
+  size_t open;  /* regions that have not ended the next span */
+  gt_ns last;   /* the longest time of a region for the last span */
   bool steady;
   gt_ns limit; /* of a span */
 } timing;
@@ -131,7 +131,7 @@ static void end_span(timing *t) {
   begin_span(t);
 }
 
-/* False: a span of the region has taken more than the limit. */
+/* False: a span of the region took longer than the limit. */
 static bool note_round(timing *t, size_t region) {
   const sim_region *r = &t->sim->regions[region];
   marks *m = &t->marks[region];
@@ -144,7 +144,7 @@ static bool note_round(timing *t, size_t region) {
   return true;
 }
 
-/* Seconds of a round, when rounds take as long as those before them. */
+/* Returns the seconds of a round, when rounds take as long as the previous ones. */
 static double time_rounds(timing *t) {
   size_t region;
   begin_span(t);
@@ -154,7 +154,7 @@ static double time_rounds(timing *t) {
   return gt_seconds(t->last) / ROUNDS - t->world->step_s;
 }
 
-/* Seconds of an exchange: ROUNDS of every region follow one another. */
+/* Returns the seconds of an exchange: ROUNDS consecutive ones of every region. */
 static double time_broadcasts(timing *t) {
   size_t region, open = t->sim->n;
   while (open > 0) {
@@ -185,7 +185,7 @@ double gt_topology_simulate(topology_world *world, gt_topology topology, const s
   spec.routes = &routes;
   double seconds = INFINITY;
   if (gt_sim_open(&t.sim, &spec) == GT_OK) {
-    t.sim->exact = false; /* nobody asks where the time goes */
+    t.sim->exact = false; /* the parts of the time are not needed */
     t.marks = GT_NEW_ARRAY(marks, t.sim->n);
     seconds = world->rounds ? time_rounds(&t) : time_broadcasts(&t);
     world->events += t.sim->events;

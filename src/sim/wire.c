@@ -1,5 +1,5 @@
-/* Links between regions: frames are put on a link and delivered in the same order as by src/wan,
-   but have no contents. */
+/* Links between regions: puts frames on a link and delivers them in the same order as src/wan does,
+   but without contents. */
 #include "internal.h"
 
 #define LAST_FRAME   ((uint32_t)1 << 31)
@@ -193,7 +193,7 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
     gt_sim_agenda_set(&r->sim->agenda, peer, arrive);
 }
 
-/* The last frame of the message is on the link. */
+/* Call when the last frame of the message is on the link. */
 static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i,
                                gt_ns depart) {
   sim_message *m = message(sim, i);
@@ -278,8 +278,8 @@ static bool turn_of(sim_region *r, size_t first, size_t last, gt_ns now) {
   return moved;
 }
 
-/* One frame per peer, in the order of the gateway; wires after the current one that become ready
-   meanwhile have their turn too. */
+/* Sends one frame per peer, in the order of the gateway; later wires that become ready meanwhile
+   have their turn too. */
 static bool turn(sim_region *r, gt_ns now) {
   const size_t first = gt_access_first(&r->up, r->id);
   bool moved = turn_of(r, first, r->sim->n, now);
@@ -311,7 +311,7 @@ static void hand_on(sim_region *r, uint32_t message_of, bool last) {
   if (last) r->wire_hooks->message(r, &head);
 }
 
-/* The next frame has passed the access. */
+/* Takes the next frame that has passed the access. */
 static void land(sim_region *r) {
   const uint64_t number = gt_landing_take(&r->landing).of.number;
   hand_on(r, (uint32_t)number, number >> 32);
@@ -341,7 +341,7 @@ void gt_sim_deliver(sim_region *r) {
   if (r->landing.access.rate_bps <= 0 || put(r, &e)) hand_on(r, e.a, e.b & LAST_FRAME);
 }
 
-/* ---- time that is left out ------------------------------------------------------------------- */
+/* ---- skipped time ---------------------------------------------------------------------------- */
 
 static void sift(gt_heap *h) {
   gt_heap sorted = {0};

@@ -205,7 +205,7 @@ static void test_forecasts(void) {
   }
 }
 
-/* Of two regions, because a million seconds of their signs of life are simulated. */
+/* Of two regions, because a million seconds of their heartbeats are simulated. */
 static void test_stuck(void) {
   gt_sim *sim = NULL;
   fixture f = {0};
@@ -248,7 +248,7 @@ static void test_who_scores_the_mean(void) {
       for (size_t k = 0; k < GT_RESULT_KINDS; k++)
         if (strcmp(link.kinds[k].kind, "model") == 0) models += link.kinds[k].messages;
       assert_int_equal(models, cases[i][r].scores);
-      /* The rest of the difference is signs of life, of 64 bytes, and digits of the results. */
+      /* The rest of the difference is heartbeats, of 64 bytes, and digits of the results. */
       const double there = x.links[r].bytes_other - plain.links[r].bytes_other,
                    back = x.links[3 * r].bytes_other - plain.links[3 * r].bytes_other,
                    scored = cases[i][r].scores;
