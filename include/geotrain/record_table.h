@@ -56,6 +56,8 @@ typedef struct gt_table gt_table;
 
 /* Creates a table without rows.  The columns are borrowed until gt_table_close. */
 gt_table *gt_table_create(const gt_column *columns, size_t ncolumns);
+/* An array of columns or cells, and their number. */
+#define GT_ARRAY(array) (array), (sizeof(array) / sizeof *(array))
 void gt_table_close(gt_table *table);
 /* Adds a row of n cells for the first n columns; the other columns have none.  Texts are copied. */
 void gt_table_add(gt_table *table, const gt_cell *cells, size_t n);
@@ -68,6 +70,8 @@ __attribute__((format(printf, 2, 3))) void gt_table_note(gt_table *table, const 
    rows.  Omits columns without values.  A long text is broken into lines, and no column follows it.
    Columns that do not fit follow in a second table with the first column. */
 void gt_table_print(FILE *to, const gt_table *table);
+/* Prints the table and closes it. */
+void gt_table_finish(FILE *to, gt_table *table);
 /* Writes the keys and the rows as CSV. */
 void gt_table_csv(FILE *to, const gt_table *table);
 /* Returns an array with an object per row, owned by the caller.  A cell without a value has no

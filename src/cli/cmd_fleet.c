@@ -123,11 +123,6 @@ static void print_operations(const view *v) {
 #define POWER                                                                                      \
   { .title = "power", .format = GT_COLUMN_DIGITS, .digits = 4 }
 
-static void print_and_close(gt_table *table) {
-  gt_table_print(stdout, table);
-  gt_table_close(table);
-}
-
 static const char *names_text(char *text, size_t size, const view *v, size_t group) {
   size_t n = 0, at = 0;
   *text = '\0';
@@ -164,7 +159,7 @@ static void print_groups(const view *v) {
   gt_table *t = gt_table_create(columns, 8);
   for (size_t k = 0; k < v->grouping.ngroups; k++) add_group(t, v, k);
   printf("\ngroups; latency and rate of the slowest link inside:\n");
-  print_and_close(t);
+  gt_table_finish(stdout, t);
 }
 
 static void print_between(const view *v) {
@@ -192,7 +187,7 @@ static void print_between(const view *v) {
                    "time of %s from the group of a row to that of a column, between the slowest "
                    "pair:",
                    gt_format_size(size, sizeof size, v->o->bytes));
-  print_and_close(t);
+  gt_table_finish(stdout, t);
   gt_free(columns);
   gt_free(row);
   gt_free(titles);
@@ -216,7 +211,7 @@ static void print_devices(const view *v) {
                            gt_cell_text(gt_format_size(memory, sizeof memory, d->memory_bytes))));
   }
   printf("\n");
-  print_and_close(t);
+  gt_table_finish(stdout, t);
 }
 
 /* ---- command --------------------------------------------------------------------------------- */

@@ -73,24 +73,23 @@ static void add_row(gt_table *table, const placement_result *r) {
                                  gt_cell_text(r->function), gt_cell_text(r->storage),
                                  gt_cell_text(r->place),    gt_cell_text(sums)};
   for (size_t i = 0; i < COUNT(x); i++) row[COUNT(columns) - COUNT(x) + i] = gt_cell_number(x[i]);
-  gt_table_add(table, row, COUNT(row));
+  gt_table_add(table, GT_ARRAY(row));
 }
 
 static void print_cloud(FILE *to, const char *cloud, const placement_result *results, size_t n) {
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < n; i++)
     if (strcmp(results[i].cloud, cloud) == 0) add_row(t, &results[i]);
   fprintf(to, "\nworkers on %s: a mini-batch (mean over workers), cost of 1,000 mini-batches\n",
           cloud);
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
 }
 
 gt_status gt_placement_csv(const char *path, const placement_result *results, size_t n) {
   FILE *file = fopen(path, "w");
   if (!file)
     return GT_FAIL(GT_ERR_JOB, "placement: --csv %s cannot be written: %s", path, strerror(errno));
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < n; i++) add_row(t, &results[i]);
   gt_table_csv(file, t);
   gt_table_close(t);
@@ -124,7 +123,7 @@ static void print_hierarchy(FILE *to, const placement_result *results, size_t n)
                                     {.title = "cost", .unit = "%", FIXED(0)},
                                     {.title = "transfer", .unit = "%", FIXED(0)}};
   char label[96], time[16], usd[16], transfer[16];
-  gt_table *t = gt_table_create(pairs, COUNT(pairs));
+  gt_table *t = gt_table_create(GT_ARRAY(pairs));
   for (size_t i = 0; i + 1 < n; i++) {
     const placement_result *c = &results[i], *r = &results[i + 1];
     if (c->regional || !r->regional || strcmp(c->cloud, c->function) != 0 ||
@@ -140,8 +139,7 @@ static void print_hierarchy(FILE *to, const placement_result *results, size_t n)
   }
   fprintf(to, "\none cloud for all, a mini-batch with central and with regional aggregators;\n"
               "%%: central over regional\n");
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
 }
 
 /* ---- highlights ------------------------------------------------------------------------------ */

@@ -22,11 +22,6 @@ static size_t nspans(const gt_planner_pipeline *p) {
   return p->pipe->layout.stages * p->pipe->layout.chunks;
 }
 
-static void print_and_close(FILE *to, gt_table *table) {
-  gt_table_print(to, table);
-  gt_table_close(table);
-}
-
 /* Returns the table as JSON and closes it. */
 static json_t *json_of(gt_table *table) {
   json_t *list = gt_table_json(table);
@@ -107,9 +102,9 @@ static void add_span(gt_table *t, const gt_planner_pipeline *p, size_t k) {
 }
 
 static void print_stages(FILE *to, const gt_planner_pipeline *p) {
-  gt_table *t = gt_table_create(span_columns, COUNT(span_columns));
+  gt_table *t = gt_table_create(GT_ARRAY(span_columns));
   for (size_t k = 0; k < nspans(p); k++) add_span(t, p, k);
-  print_and_close(to, t);
+  gt_table_finish(to, t);
   gt_print_wrapped(to, 2,
                    "per micro-batch: the message to the next stage; F forward, B gradient of the "
                    "input, W gradient of the weights, on the slowest worker\n");
@@ -151,9 +146,9 @@ static void print_memory(FILE *to, const gt_planner_pipeline *p) {
       {.title = "slots", WHOLE}, MEGABYTES("in slots"), MEGABYTES("passing"),
       MEGABYTES("samples"),      MEGABYTES("all")};
   char allowed[64] = "";
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t s = 0; s < p->pipe->layout.stages; s++) add_worker(t, p, s);
-  print_and_close(to, t);
+  gt_table_finish(to, t);
   if (p->job->pipeline.memory_bytes > 0)
     snprintf(allowed, sizeof allowed, "; pipeline.memory allows %.4g MB",
              MB * p->job->pipeline.memory_bytes);
@@ -190,7 +185,7 @@ static gt_table *schedules_of(const gt_planner_pipeline *p) {
       {.key = "period_bubble", .title = "waits", .unit = "%", FIXED},
       {.key = "slots", .title = "slots", WHOLE},
       {.key = "memory_bytes", .title = "memory", .unit = "MB", DIGITS}};
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < p->nschedules; i++) {
     const gt_planner_schedule *s = &p->schedules[i];
     gt_cell row[COUNT(columns)] = {gt_cell_text(gt_pipe_names[s->kind]),
@@ -205,14 +200,14 @@ static gt_table *schedules_of(const gt_planner_pipeline *p) {
       row[9] = gt_cell_whole((int64_t)s->slots);
       row[10] = gt_cell_whole((int64_t)s->memory);
     }
-    gt_table_add(t, row, COUNT(row));
+    gt_table_add(t, GT_ARRAY(row));
     if (!s->fits) gt_table_note(t, "not feasible: %s", s->why);
   }
   return t;
 }
 
 static void print_schedules(FILE *to, const gt_planner_pipeline *p) {
-  print_and_close(to, schedules_of(p));
+  gt_table_finish(to, schedules_of(p));
   gt_print_wrapped(
       to, 2,
       "period: from step to step; makespan: of the first step; waits: share of the period, "
@@ -230,7 +225,7 @@ static gt_table *links_of(const gt_planner_pipeline *p) {
       {.key = "step_bytes", .title = "a step", .unit = "MB", DIGITS},
       {.key = "bytes", .title = "the run", .unit = "MB", DIGITS}};
   const size_t n = p->job->nregions;
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char link[GT_LINK_NAME];
   for (size_t i = 0; i < n * n; i++) {
     const char *from = p->job->regions[i / n].name, *to = p->job->regions[i % n].name;
@@ -248,7 +243,7 @@ static void print_links(FILE *to, const gt_planner_pipeline *p) {
   gt_table *t = links_of(p);
   gt_table_add(t, GT_ROW(gt_cell_text("all"), {0}, {0}, gt_cell_number(step_bytes),
                          gt_cell_number(step_bytes * (double)p->steps)));
-  print_and_close(to, t);
+  gt_table_finish(to, t);
   fputc('\n', to);
 }
 
@@ -316,7 +311,7 @@ static void print_servers(FILE *to, const gt_planner_pipeline *p) {
   gt_column columns[SERVER_COLUMNS];
   memcpy(columns, server_columns, sizeof columns);
   if (!several) columns[EXCHANGE].title = columns[ENDING].title = NULL;
-  print_and_close(to, servers_of(p, columns));
+  gt_table_finish(to, servers_of(p, columns));
   gt_print_wrapped(to, 2,
                    "per parameter server; workers': memory of its workers that it reads and "
                    "writes, also counted there%s\n",
@@ -346,14 +341,14 @@ static void print_phases(FILE *to, const gt_planner_pipeline *p) {
 #define COLUMN(constant, key, name) {.title = name, .unit = "ms", DIGITS},
   static const gt_column columns[] = {{.title = "stage", WHOLE}, GT_PHASE_LIST(COLUMN)};
 #undef COLUMN
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t s = 0; s < p->pipe->layout.stages; s++) {
     gt_cell row[COUNT(columns)] = {gt_cell_whole((int64_t)s)};
     for (size_t i = 0; i < GT_NPHASES; i++)
       if (any_has(p, i)) row[1 + i] = gt_cell_number(phase_s(p, s, i));
-    gt_table_add(t, row, COUNT(row));
+    gt_table_add(t, GT_ARRAY(row));
   }
-  print_and_close(to, t);
+  gt_table_finish(to, t);
   gt_print_wrapped(to, 2,
                    "per step, mean of the first %zu: passes; bubble: no pass to compute; transfer: "
                    "waiting for messages on links (docs/time-split.md)\n",
@@ -386,7 +381,7 @@ static void print_replicas(FILE *to, const gt_planner_pipeline *p) {
                                       {.title = "steps", WHOLE},
                                       {.title = "regions"}};
   const char *strategy = gt_strategy_names[p->job->sync.strategy];
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char regions[1024];
   for (size_t c = 0; c < p->nreplicas; c++) {
     const gt_planner_replica *of = &p->replicas[c];
@@ -396,7 +391,7 @@ static void print_replicas(FILE *to, const gt_planner_pipeline *p) {
                   gt_cell_whole(of->steps),
                   gt_cell_text(regions_text(regions, sizeof regions, p, c))));
   }
-  print_and_close(to, t);
+  gt_table_finish(to, t);
   gt_print_wrapped(to, 2,
                    "period: from step to step, with the exchange between replicas (%s), simulated, "
                    "mean of steps %lld to %lld; alone: without the exchange",
@@ -460,7 +455,7 @@ static json_t *phases(const gt_planner_pipeline *p, size_t s) {
 static json_t *stage(const gt_planner_pipeline *p, size_t s) {
   const gt_pipe_layout *l = &p->pipe->layout;
   const gt_pipe_need need = gt_pipe_job_need(p->pipe, l->schedule, s);
-  gt_table *parts = gt_table_create(span_columns, COUNT(span_columns));
+  gt_table *parts = gt_table_create(GT_ARRAY(span_columns));
   for (size_t c = 0; c < l->chunks; c++) add_span(parts, p, gt_pipe_span_of(l->stages, c, s));
   return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "region",
                    p->job->regions[l->places[s].region].name, "first_worker",

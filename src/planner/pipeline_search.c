@@ -423,7 +423,7 @@ static gt_table *alternatives_of(const gt_planner_search *s) {
       {.key = "why"},
       {.key = "samples_per_s", .title = "samples/s", DIGITS},
       {.key = "batch_bytes", .title = "a batch", .unit = "MB", DIGITS}};
-  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char label[TEXT];
   for (size_t i = 0; i < s->nalternatives; i++) {
     const gt_planner_alternative *alternative = &s->alternatives[i];
@@ -467,8 +467,7 @@ static void print_alternatives(FILE *to, const gt_planner_search *s) {
   gt_table *t = alternatives_of(s);
   gt_table_add(t, GT_ROW(gt_cell_text("the pipeline"), {0}, {0}, {0}, {0}, gt_cell_number(rate),
                          gt_cell_number(gt_planner_pipeline_step_bytes(s->pipeline))));
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
   gt_print_wrapped(to, 2,
                    "data parallel: a worker has the whole model and batches of %d; a batch: %d "
                    "samples, bytes on all links",

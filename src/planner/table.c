@@ -138,10 +138,9 @@ static void print_candidates(FILE *to, const gt_planner *p) {
                                {.title = "cost", .unit = cost, DIGITS},
                                {.title = "saved", .unit = "%", FIXED(1)},
                                {.title = "longer", .unit = "%", FIXED(1)}};
-  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < p->ncandidates; i++) add_candidate(t, p, &p->candidates[i]);
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
 }
 
 /* ---- the choice ------------------------------------------------------------------------------ */
@@ -173,7 +172,7 @@ static void print_regions(FILE *to, const gt_planner *p, const gt_planner_set *s
                                       {.title = "workers", .unit = "USD", DIGITS},
                                       {.title = "PS", .unit = "USD", DIGITS},
                                       {.title = "egress", .unit = "USD", DIGITS}};
-  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t r = 0; r < p->job->nregions; r++) {
     const gt_cost_region *cost = &set->at[GT_PLANNER_EXPECTED].cost.regions[r];
     const gt_region_result *seen = &set->forecast.regions[r];
@@ -194,8 +193,7 @@ static void print_regions(FILE *to, const gt_planner *p, const gt_planner_set *s
     gt_table_add(t, row, 10);
   }
   fputc('\n', to);
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
 }
 
 /* ---- links: if there are many, those chosen by gt_told, and sums of regions ---- */
@@ -224,7 +222,7 @@ static gt_table *links_of(const gt_planner *p, const gt_planner_set *set, gt_tol
       {.key = "bytes_other", .title = "other", .unit = "MB", FIXED(3)}};
   size_t n;
   const gt_told_link *at = gt_told_links(told, &n);
-  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char link[GT_LINK_NAME];
   for (size_t i = 0; i < n; i++) {
     const char *from = p->job->regions[at[i].from].name, *to = p->job->regions[at[i].to].name;
@@ -241,8 +239,7 @@ static void print_links(FILE *to, const gt_planner *p, const gt_planner_set *set
   gt_told *told = links_told(p, set);
   gt_table *t = links_of(p, set, told);
   if (p->job->nregions > 1) fputc('\n', to);
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
   gt_told_close(told);
 }
 

@@ -9,6 +9,7 @@
 #include "geotrain/nn_span.h"
 #include "geotrain/pipe_groups.h"
 #include "geotrain/probe.h"
+#include "geotrain/record_table.h"
 #include "geotrain/setup.h"
 
 /* long, because the probe of many regions takes its time; a lost rank aborts the job by itself */
@@ -146,8 +147,8 @@ void gt_probe_inside(gt_probe_state *p);
    over the world. */
 void gt_probe_fleet(gt_probe_state *p);
 /* fleet.c: the cores on which this rank can run; it uses them in turn.  Ranks of a host with
-   consecutive `places` have different cores, if it has enough.  Local; without the right to choose a
-   core they do nothing. */
+   consecutive `places` have different cores, if it has enough.  Local; without the right to choose
+   a core they do nothing. */
 typedef struct {
   cpu_set_t allowed;
   size_t n, first;
@@ -198,6 +199,9 @@ void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);
 void gt_probe_disk_after(gt_probe_state *p);
+/* A column of numbers in a table for users: title, unit, further members. */
+#define NUMBER(name, ...)                                                                          \
+  { .title = name, .format = GT_COLUMN_DIGITS, .digits = 3, .unit = __VA_ARGS__ }
 /* report.c: on rank 0.  Text for users; reasons and warnings are one per line. */
 void gt_probe_report(const gt_probe_state *p, FILE *to);
 void gt_probe_warnings(const gt_probe_state *p, FILE *to);

@@ -167,10 +167,11 @@ static void report_operations(FILE *to, const view *v) {
     least = fmin(least, s * power_in(v, i));
     most = fmax(most, s * power_in(v, i));
   }
-  fprintf(to,
-          "  operations: %zu; a sample takes %s or more; time x power differs between workers by "
-          "%.1f%%\n",
-          p->noperations, gt_format_time(text, sizeof text, least_s), 100 * (most / least - 1));
+  gt_print_wrapped(
+      to, 2,
+      "  operations: %zu; a sample takes %s or more; time x power differs between workers by "
+      "%.1f%%",
+      p->noperations, gt_format_time(text, sizeof text, least_s), 100 * (most / least - 1));
 }
 
 /* ---- section and table ----------------------------------------------------------------------- */
@@ -193,23 +194,29 @@ void gt_probe_put_fleet(FILE *f, const gt_probe_state *p) {
 }
 
 void gt_probe_report_fleet(const gt_probe_state *p, FILE *to) {
+  enum { POWER = 2 + GT_PROBE_TASKS, MEMORY, COLUMNS };
+  gt_column columns[COLUMNS] = {{.title = "region"},
+                                {.title = "worker", .format = GT_COLUMN_WHOLE},
+                                [POWER] = NUMBER("power", NULL),
+                                [MEMORY] = NUMBER("memory", "GB")};
   view v = open_view(p);
-  char text[32];
-  fprintf(to,
-          "\nfleet, reference tasks, the best of several repeats, all workers at once:\n"
-          "  %-16s %6s",
-          "region", "worker");
-  for (int task = 0; task < GT_PROBE_TASKS; task++) fprintf(to, " %13s", gt_probe_tasks[task]);
-  fprintf(to, " %10s %10s\n", "power", "memory");
+  gt_table *t = gt_table_create(columns, COLUMNS);
+  for (int task = 0; task < GT_PROBE_TASKS; task++)
+    columns[2 + task] = (gt_column)NUMBER(gt_probe_tasks[task], "ms");
   for (size_t i = 0; i < v.n; i++) {
     const gt_probe_rank *r = rank_of(&v, i);
-    fprintf(to, "  %-16s %6zu", p->run.job->regions[v.devices[i].region].name, v.devices[i].index);
+    gt_cell row[COLUMNS] = {
+        gt_cell_text(p->run.job->regions[v.devices[i].region].name),
+        gt_cell_whole((int64_t)v.devices[i].index), [POWER] = gt_cell_number(r->power),
+        [MEMORY] = gt_cell_number(memory_of(&v, i))};
     for (int task = 0; task < GT_PROBE_TASKS; task++)
-      fprintf(to, " %13s", gt_format_time(text, sizeof text, r->task_s[task]));
-    fprintf(to, " %10.4g %10s\n", r->power, gt_format_size(text, sizeof text, memory_of(&v, i)));
+      row[2 + task] = gt_cell_number(r->task_s[task]);
+    gt_table_add(t, row, COLUMNS);
   }
+  fprintf(to, "\nfleet, reference tasks, the best of several repeats, all workers at once:\n");
+  gt_table_finish(to, t);
   if (p->all_passes) report_operations(to, &v);
   if (p->operations_error[0])
-    fprintf(to, "  operations were not measured: %s\n", p->operations_error);
+    gt_print_wrapped(to, 2, "  operations were not measured: %s", p->operations_error);
   gt_free(v.devices);
 }

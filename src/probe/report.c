@@ -1,7 +1,6 @@
 /* Prints the results of a probe for users, the warnings, and the reasons for a NO-GO. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -18,12 +17,11 @@ static const gt_probe_link *link_of(const gt_probe_state *p, size_t from, size_t
   return &p->all_links[from * p->run.job->nregions + to];
 }
 
-static const char *rate(char buf[32], double bps) {
-  return bps > 0 ? gt_format_rate(buf, 32, bps) : "-";
-}
+/* ---- tables ---- */
 
-static const char *span(char buf[32], double s) {
-  return s > 0 ? gt_format_time(buf, 32, s) : "-";
+/* 0: not measured */
+static gt_cell figure(double value) {
+  return gt_cell_number(value > 0 ? value : NAN);
 }
 
 /* ---- machines ---- */
@@ -49,9 +47,9 @@ static bool region_on_one_host(const gt_probe_state *p, size_t region) {
 
 static void report_machines(const gt_probe_state *p, FILE *to) {
   const gt_probe_rank *first = &p->ranks[0];
-  fprintf(to, "MPI: %s, pml %s%s%s; single copy inside a node: %s\n", first->mpi, first->pml,
-          first->btl[0] ? ", btl " : "", first->btl,
-          first->single_copy[0] ? first->single_copy : "unknown");
+  gt_print_wrapped(to, 2, "MPI: %s, pml %s%s%s; single copy inside a node: %s", first->mpi,
+                   first->pml, first->btl[0] ? ", btl " : "", first->btl,
+                   first->single_copy[0] ? first->single_copy : "unknown");
   fprintf(to, "links were tested %s\n",
           p->reach.by_launcher ? "by TCP between the hosts, then by MPI messages"
                                : "by MPI messages");
@@ -59,136 +57,132 @@ static void report_machines(const gt_probe_state *p, FILE *to) {
     const gt_probe_rank *r = &p->ranks[i];
     int count = ranks_on_machine(p, i);
     if (count > 0)
-      fprintf(to,
-              "machine of %s: %d rank%s, %d cores (rank %d may use %d); OpenBLAS core %s, %d "
-              "thread%s a rank\n",
-              r->host, count, count == 1 ? "" : "s", r->machine_cores, i, r->cores, r->blas_core,
-              r->threads, r->threads == 1 ? "" : "s");
+      gt_print_wrapped(to, 2,
+                       "machine of %s: %d rank%s, %d cores (rank %d may use %d); OpenBLAS core %s, "
+                       "%d thread%s a rank",
+                       r->host, count, count == 1 ? "" : "s", r->machine_cores, i, r->cores,
+                       r->blas_core, r->threads, r->threads == 1 ? "" : "s");
   }
-  for (size_t r = 0; r < p->run.job->nregions; r++)
-    fprintf(to, "PS of region %s: %s; local plane: %s\n", name_of(p, r), gt_probe_ps(p, r)->address,
-            gt_probe_ps(p, r)->plane_shared && region_on_one_host(p, r) ? "shared memory"
-                                                                        : "messages");
+  for (size_t r = 0; r < p->run.job->nregions; r++) {
+    const bool shared = gt_probe_ps(p, r)->plane_shared && region_on_one_host(p, r);
+    gt_print_wrapped(to, 2, "local plane of region %s: %s; PS: %s", name_of(p, r),
+                     shared ? "shared memory" : "messages", gt_probe_ps(p, r)->address);
+  }
 }
 
 /* ---- compute ---- */
 
 static void report_compute(const gt_probe_state *p, FILE *to) {
-  char a[32], b[32], c[32], d[32];
-  if (!p->run.graph) return;
+  static const gt_column worker[] = {{.title = "region"},
+                                     {.title = "worker", .format = GT_COLUMN_WHOLE},
+                                     NUMBER("training", "samples/s"),
+                                     NUMBER("evaluation", "samples/s"),
+                                     NUMBER("turn-around", "ms"),
+                                     NUMBER("+ after a wait", "ms")};
+  static const gt_column server[] = {{.title = "PS of"},        NUMBER("update", "ms"),
+                                     NUMBER("apply", "ms"),     NUMBER("encode", "ms"),
+                                     NUMBER("in region", "ms"), NUMBER("in region", "Mbit/s")};
+  gt_table *workers = gt_table_create(GT_ARRAY(worker)),
+           *servers = gt_table_create(GT_ARRAY(server));
+  for (size_t r = 0; r < p->run.job->nregions; r++) {
+    const gt_probe_rank *w, *s = gt_probe_ps(p, r);
+    for (int i = 0; (w = gt_probe_worker(p, r, i)); i++)
+      gt_table_add(workers,
+                   GT_ROW(gt_cell_text(name_of(p, r)), gt_cell_whole(i), figure(w->samples_per_s),
+                          figure(w->eval_samples_per_s), figure(w->local_s), figure(w->resume_s)));
+    gt_table_add(servers, GT_ROW(gt_cell_text(name_of(p, r)), figure(s->update_s),
+                                 figure(s->apply_s), figure(s->encode_s),
+                                 figure(s->inside_latency_s), figure(s->inside_bandwidth_bps)));
+  }
   fprintf(to, "\ncompute, model %s, batch %d, all workers at once:\n",
           gt_model_names[p->run.job->model.name], p->run.job->train.batch);
-  fprintf(to, "  %-16s %6s %14s %14s %12s %14s\n", "region", "worker", "train samples/s",
-          "eval samples/s", "turn-around", "+ after a wait");
-  for (size_t r = 0; r < p->run.job->nregions; r++) {
-    const gt_probe_rank *w;
-    for (int i = 0; (w = gt_probe_worker(p, r, i)); i++)
-      fprintf(to, "  %-16s %6d %14.0f %14.0f %12s %14s\n", name_of(p, r), i, w->samples_per_s,
-              w->eval_samples_per_s, span(a, w->local_s),
-              w->resume_s > 0 ? span(b, w->resume_s) : "-");
-  }
-  fprintf(to, "  %-16s %12s %12s %12s %s\n", "server of", "update", "apply", "encode",
-          "inside the region: latency, bandwidth");
-  for (size_t r = 0; r < p->run.job->nregions; r++) {
-    const gt_probe_rank *s = gt_probe_ps(p, r);
-    char e[32];
-    fprintf(to, "  %-16s %12s %12s %12s %s, %s\n", name_of(p, r), span(a, s->update_s),
-            span(b, s->apply_s), span(c, s->encode_s), span(d, s->inside_latency_s),
-            rate(e, s->inside_bandwidth_bps));
-  }
+  gt_table_finish(to, workers);
+  gt_table_finish(to, servers);
 }
 
 /* ---- links ---- */
 
-/* Prints the rates that regions' links share. */
-static void report_access(const gt_probe_state *p, FILE *to) {
-  size_t n = p->run.job->nregions;
-  char a[32];
-  for (size_t r = 0; r < n; r++)
-    if (p->access_bps[r] > 0)
-      fprintf(to, "  region %s: its links share %s (access)\n", name_of(p, r),
-              rate(a, p->access_bps[r]));
+static void add_link(gt_table *links, gt_table *messages, const char *link,
+                     const gt_probe_link *l) {
+  char size[32];
+  gt_table_add(links,
+               GT_ROW(gt_cell_text(link), figure(l->latency_s), figure(l->bandwidth_bps),
+                      figure(l->busy_latency_s), figure(l->busy_bandwidth_bps),
+                      figure(l->sustained_bps), figure(l->profile_bps),
+                      figure(l->fit_bandwidth_bps), figure(l->fit_latency_s), figure(l->setup_rtts),
+                      figure(l->setup_rtts > 0 ? l->eager_bytes : 0), figure(l->window_bytes),
+                      figure(l->window_bytes > 0 ? l->idle_s : 0), figure(l->fit_error)));
+  for (int i = 0; i <= GT_PROBE_SIZES && l->fit_bandwidth_bps > 0; i++) {
+    const bool first = i == GT_PROBE_SIZES; /* the first message of all */
+    const double time_s = first ? l->fresh_s : l->time_s[i],
+                 predicted_s = first ? l->fresh_predicted_s : l->predicted_s[i];
+    gt_format_size(size, sizeof size, (double)(first ? GT_PROBE_FRESH : gt_probe_sizes[i]));
+    if (time_s > 0)
+      gt_table_add(messages, GT_ROW(gt_cell_text(link), gt_cell_text(size), figure(time_s),
+                                    figure(predicted_s), gt_cell_number(predicted_s / time_s - 1),
+                                    gt_cell_flag(first)));
+  }
 }
 
 static void report_links(const gt_probe_state *p, FILE *to) {
-  size_t n = p->run.job->nregions;
-  char a[32], b[32], c[32], d[32], e[32];
-  if (n < 2 || !p->run.links) return;
-  fprintf(to,
-          "\nlinks, %s; latency: half the round trip of 64 bytes; alone: no other link of the two "
-          "regions in use; at once: every direction\n",
-          p->run.job->wan.emulate ? "emulated as the job says" : "real");
-  fprintf(to, "  %-16s %-16s %12s %14s %12s %14s %14s\n", "from", "to", "latency", "bandwidth",
-          "at once", "", "in the profile");
-  for (size_t i = 0; i < n * n; i++) {
-    const gt_probe_link *l = &p->all_links[i];
-    if (i / n == i % n) continue;
-    fprintf(to, "  %-16s %-16s %12s %14s %12s %14s %14s\n", name_of(p, i / n), name_of(p, i % n),
-            span(a, l->latency_s), rate(b, l->bandwidth_bps), span(c, l->busy_latency_s),
-            rate(d, l->busy_bandwidth_bps), rate(e, l->profile_bps));
-  }
-  report_access(p, to);
-}
-
-static void report_fit(const gt_probe_state *p, FILE *to, size_t from, size_t dest) {
-  const gt_probe_link *l = link_of(p, from, dest);
-  char a[32], b[32], c[32];
-  if (l->fit_bandwidth_bps <= 0) return;
-  fprintf(to, "  %s to %s: %s, %s", name_of(p, from), name_of(p, dest),
-          rate(a, l->fit_bandwidth_bps), span(b, l->fit_latency_s));
-  if (l->setup_rtts > 0)
-    fprintf(to, ", set-up %g round trips above %s", l->setup_rtts,
-            gt_format_size(c, sizeof c, l->eager_bytes));
-  if (l->window_bytes > 0 && l->idle_s > 0)
-    fprintf(to, ", window %.0f B after %.2g s of silence", l->window_bytes, l->idle_s);
-  else if (l->window_bytes > 0)
-    fprintf(to, ", window %.0f B at first", l->window_bytes);
-  if (l->sustained_bps > 0)
-    fprintf(to, ", sustained on all links at once %s", rate(a, l->sustained_bps));
-  fprintf(to, "; error %.1f%%\n", 100 * l->fit_error);
-  for (int i = 0; i < GT_PROBE_SIZES; i++)
-    if (l->time_s[i] > 0)
-      fprintf(to, "    %10s %12s %12s %+7.1f%%\n",
-              gt_format_size(a, sizeof a, (double)gt_probe_sizes[i]), span(b, l->time_s[i]),
-              span(c, l->predicted_s[i]), 100 * (l->predicted_s[i] / l->time_s[i] - 1));
-  if (l->fresh_s > 0)
-    fprintf(to, "    %10s %12s %12s %+7.1f%%  (the first message of all)\n",
-            gt_format_size(a, sizeof a, (double)GT_PROBE_FRESH), span(b, l->fresh_s),
-            span(c, l->fresh_predicted_s), 100 * (l->fresh_predicted_s / l->fresh_s - 1));
-}
-
-static void report_fits(const gt_probe_state *p, FILE *to) {
-  size_t n = p->run.job->nregions;
-  if (n < 2 || !p->run.links) return;
-  fprintf(to,
-          "\ntransport, fitted to messages after a pause of %.1f s (size, measured, predicted, "
-          "error; one way, by round trips less the answer's "
-          "latency):\n",
-          link_of(p, 0, 1)->pause_s);
+  static const gt_column links[] = {
+      {.title = "link"},           NUMBER("latency", "ms"),
+      NUMBER("alone", "Mbit/s"),   NUMBER("at once", "ms"),
+      NUMBER("at once", "Mbit/s"), NUMBER("sustained", "Mbit/s"),
+      NUMBER("profile", "Mbit/s"), NUMBER("fit: rate", "Mbit/s", .breaks = true),
+      NUMBER("latency", "ms"),     NUMBER("set-up", "trips"),
+      NUMBER("above", "kB"),       NUMBER("window", "kB"),
+      NUMBER("after", "s"),        NUMBER("error", "%")};
+  static const gt_column messages[] = {{.title = "link"},        {.title = "message"},
+                                       NUMBER("measured", "ms"), NUMBER("predicted", "ms"),
+                                       NUMBER("error", "%"),     {.title = "first of all"}};
+  const size_t n = p->run.job->nregions;
+  char text[GT_LINK_NAME];
+  gt_table *all = gt_table_create(GT_ARRAY(links)), *sent = gt_table_create(GT_ARRAY(messages));
   for (size_t i = 0; i < n * n; i++)
-    if (i / n != i % n) report_fit(p, to, i / n, i % n);
+    if (i / n != i % n)
+      add_link(all, sent, gt_link_name(text, name_of(p, i / n), name_of(p, i % n)),
+               &p->all_links[i]);
+  fputc('\n', to);
+  gt_print_wrapped(to, 2,
+                   "links, %s; latency: half the round trip of 64 bytes; alone: no other link of "
+                   "the two regions in use; at once: every direction; fit: to the one-way times of "
+                   "messages after a pause of %.1f s",
+                   p->run.job->wan.emulate ? "emulated as the job says" : "real",
+                   link_of(p, 0, 1)->pause_s);
+  gt_table_finish(to, all);
+  for (size_t r = 0; r < n; r++)
+    if (p->access_bps[r] > 0)
+      fprintf(to, "  region %s: its links share %s (access)\n", name_of(p, r),
+              gt_format_rate(text, sizeof text, p->access_bps[r]));
+  fputc('\n', to);
+  gt_table_finish(to, sent);
 }
 
 static void report_disk(const gt_probe_state *p, FILE *to) {
-  char a[32], b[32], c[32];
-  if (p->folder_error[0]) return;
-  fprintf(to, "\ncheckpoints in %s/ckpt%s:\n", p->run.run_dir,
-          p->options->run_dir ? "" : " (what train would take without --run-dir)");
+  static const gt_column columns[] = {{.title = "region"},
+                                      NUMBER("size", "MB"),
+                                      NUMBER("durable in", "ms"),
+                                      NUMBER("rate", "MB/s")};
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t r = 0; r < p->run.job->nregions; r++) {
     const gt_probe_rank *s = gt_probe_ps(p, r);
     if (!s->checkpoint_error[0])
-      fprintf(to, "  %-16s %s durable in %s (%s/s)\n", name_of(p, r),
-              gt_format_size(a, sizeof a, s->checkpoint_bytes), span(b, s->checkpoint_s),
-              gt_format_size(c, sizeof c, s->checkpoint_bytes / s->checkpoint_s));
+      gt_table_add(t, GT_ROW(gt_cell_text(name_of(p, r)), figure(s->checkpoint_bytes),
+                             figure(s->checkpoint_s),
+                             figure(1e-6 * s->checkpoint_bytes / s->checkpoint_s)));
   }
+  fputc('\n', to);
+  gt_print_wrapped(to, 2, "checkpoints in %s/ckpt%s:", p->run.run_dir,
+                   p->options->run_dir ? "" : " (the directory of train without --run-dir)");
+  gt_table_finish(to, t);
 }
 
 void gt_probe_report(const gt_probe_state *p, FILE *to) {
   report_machines(p, to);
-  report_compute(p, to);
-  report_links(p, to);
-  report_fits(p, to);
-  report_disk(p, to);
+  if (p->run.graph) report_compute(p, to);
+  if (p->run.links && p->run.job->nregions > 1) report_links(p, to);
+  if (!p->folder_error[0]) report_disk(p, to);
   if (p->all_pairs) gt_probe_report_fleet(p, to);
 }
 
@@ -245,12 +239,14 @@ static void warn_link(const gt_probe_state *p, FILE *to, size_t from, size_t des
   if (said->bandwidth_bps > 0 && found < SLOW_BANDWIDTH * said->bandwidth_bps)
     fprintf(to,
             "warning: the link from %s to %s is slower than the job says: %s measured, %s stated\n",
-            name_of(p, from), name_of(p, dest), rate(a, found), rate(b, said->bandwidth_bps));
+            name_of(p, from), name_of(p, dest), gt_format_rate(a, sizeof a, found),
+            gt_format_rate(b, sizeof b, said->bandwidth_bps));
   if (latency > 0 && l->latency_s > SLOW_LATENCY * latency)
     fprintf(to,
             "warning: the link from %s to %s is longer than the job says: %s one way measured, %s "
             "stated\n",
-            name_of(p, from), name_of(p, dest), span(a, l->latency_s), span(b, latency));
+            name_of(p, from), name_of(p, dest), gt_format_time(a, sizeof a, l->latency_s),
+            gt_format_time(b, sizeof b, latency));
   if (l->fit_error > POOR_FIT)
     fprintf(to,
             "warning: the transport from %s to %s is fitted poorly (error %.0f%%); predictions for "

@@ -168,7 +168,7 @@ void gt_print_plan(FILE *to, const gt_plan_result *p) {
                                       {.title = "measured", .format = GT_COLUMN_FIXED},
                                       {.title = "error", .format = GT_COLUMN_FIXED},
                                       {.title = "predicted range"}};
-  gt_table *t = gt_table_create(columns, sizeof columns / sizeof *columns);
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   const bool range = isfinite(p->low_s) || isfinite(p->high_s);
   for (size_t i = 0; i < QUANTITIES; i++) {
     double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i);
@@ -184,6 +184,5 @@ void gt_print_plan(FILE *to, const gt_plan_result *p) {
   }
   fputc('\n', to);
   if (p->made) gt_print_wrapped(to, 2, "plan (%s), predicted and measured:", p->made);
-  gt_table_print(to, t);
-  gt_table_close(t);
+  gt_table_finish(to, t);
 }

@@ -13,11 +13,6 @@
 #define LABEL        15 /* columns of the name of a total */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void print_and_close(FILE *to, gt_table *table) {
-  gt_table_print(to, table);
-  gt_table_close(table);
-}
-
 /* ---- cells ---- */
 
 #define CELL ((size_t)40)
@@ -84,7 +79,7 @@ static void print_regions(FILE *to, const gt_summary *s) {
                                {.title = "samples", .format = GT_COLUMN_WHOLE},
                                {.title = best.title, .format = GT_COLUMN_FIXED, .digits = 4},
                                {.title = "loss", .format = GT_COLUMN_FIXED, .digits = 3}};
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char name[GT_SHORT_NAME];
   for (size_t i = 0; i < s->nregions; i++) {
     const gt_region_result *r = &s->regions[i];
@@ -98,7 +93,7 @@ static void print_regions(FILE *to, const gt_summary *s) {
     }
     gt_table_add(t, row, COUNT(columns));
   }
-  print_and_close(to, t);
+  gt_table_finish(to, t);
 }
 
 static void print_times(FILE *to, const gt_summary *s) {
@@ -108,7 +103,7 @@ static void print_times(FILE *to, const gt_summary *s) {
                                       {.title = "wan wait", .format = GT_COLUMN_FIXED},
                                       {.title = "local wait", .format = GT_COLUMN_FIXED},
                                       {.title = "idle", .format = GT_COLUMN_FIXED}};
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char name[GT_SHORT_NAME], text[5][CELL];
   for (size_t i = 0; i < s->nregions; i++) {
     const gt_region_result *r = &s->regions[i];
@@ -121,7 +116,7 @@ static void print_times(FILE *to, const gt_summary *s) {
                            share_cell(text[4], r->idle_s, r->wall_s)));
   }
   fputc('\n', to);
-  print_and_close(to, t);
+  gt_table_finish(to, t);
 }
 
 /* Returns the number of regions that scored the mean model; 0: one or none. */
@@ -140,7 +135,7 @@ static void print_mean(FILE *to, const gt_summary *s) {
   char name[GT_SHORT_NAME];
   int64_t all = 0;
   if (scoring_regions(s) == 0) return;
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < s->nregions; i++) {
     const gt_region_result *r = &s->regions[i];
     if (r->mean.samples == 0) continue;
@@ -152,7 +147,7 @@ static void print_mean(FILE *to, const gt_summary *s) {
   gt_table_add(t, GT_ROW(gt_cell_text("all"), gt_cell_whole(all),
                          gt_cell_number(number_at(s, best.total)), gt_cell_number(s->test_loss)));
   fputc('\n', to);
-  print_and_close(to, t);
+  gt_table_finish(to, t);
 }
 
 static double split_sum(const gt_region_result *r) {
@@ -179,7 +174,7 @@ static void print_split(FILE *to, const gt_summary *s) {
       {.title = "wan wait", .unit = "%", .format = GT_COLUMN_FIXED, .digits = 1}};
   char name[GT_SHORT_NAME];
   if (!has_split(s)) return;
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < s->nregions; i++) {
     const gt_region_result *r = &s->regions[i];
     if (r->workers == 0) continue;
@@ -190,7 +185,7 @@ static void print_split(FILE *to, const gt_summary *s) {
                            gt_cell_number(r->wall_s > 0 ? r->wan_wait_s / r->wall_s : NAN)));
   }
   fputc('\n', to);
-  print_and_close(to, t);
+  gt_table_finish(to, t);
 }
 
 /* ---- phases of a pipeline ---- */
@@ -211,7 +206,7 @@ static void print_phases(FILE *to, const gt_summary *s) {
 #undef COLUMN
   char name[GT_SHORT_NAME];
   bool any = false;
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < s->nregions; i++) {
     const double sum = gt_phases_sum(&s->regions[i]);
     gt_cell row[COUNT(columns)] = {gt_cell_text(gt_short_name(name, s->regions[i].name))};
@@ -242,7 +237,7 @@ static void print_links(FILE *to, const gt_link_result *const *links, size_t n) 
       {.title = "other", .unit = "B", .format = GT_COLUMN_WHOLE},
       {.title = "measured", .unit = "Mbit/s", .format = GT_COLUMN_FIXED, .digits = 1},
       {.title = "latency", .unit = "ms", .format = GT_COLUMN_FIXED, .digits = 1}};
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   char name[GT_LINK_NAME];
   for (size_t i = 0; i < n; i++) {
     const gt_link_result *l = links[i];
@@ -252,7 +247,7 @@ static void print_links(FILE *to, const gt_link_result *const *links, size_t n) 
                            gt_cell_number(or_unknown(l->bandwidth_bps_measured)),
                            gt_cell_number(or_unknown(l->latency_s_measured))));
   }
-  print_and_close(to, t);
+  gt_table_finish(to, t);
 }
 
 static void print_traffic(FILE *to, const gt_summary *s) {
@@ -263,7 +258,7 @@ static void print_traffic(FILE *to, const gt_summary *s) {
       {.title = "messages", .format = GT_COLUMN_WHOLE},
       {.title = "other", .unit = "B", .format = GT_COLUMN_WHOLE},
       {.title = "slowest", .unit = "Mbit/s", .format = GT_COLUMN_FIXED, .digits = 1}};
-  gt_table *t = gt_table_create(columns, COUNT(columns));
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   gt_region_traffic *sums = gt_links_traffic(s);
   char name[GT_SHORT_NAME];
   for (size_t i = 0; i < s->nregions; i++)
@@ -272,7 +267,7 @@ static void print_traffic(FILE *to, const gt_summary *s) {
                            gt_cell_number((double)sums[i].bytes_received),
                            gt_cell_whole(sums[i].messages), gt_cell_whole(sums[i].bytes_other),
                            gt_cell_number(sums[i].slowest_bps)));
-  print_and_close(to, t);
+  gt_table_finish(to, t);
   gt_free(sums);
 }
 

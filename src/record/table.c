@@ -252,6 +252,11 @@ void gt_table_print(FILE *to, const gt_table *table) {
   gt_free(widths);
 }
 
+void gt_table_finish(FILE *to, gt_table *table) {
+  gt_table_print(to, table);
+  gt_table_close(table);
+}
+
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 static void write_field(FILE *to, const gt_cell *cell) {

@@ -13,17 +13,8 @@ probe() {
   run "$name" -n "$ranks" "$GEOTRAIN" probe "$@"
 }
 
-# measured FROM TO: latency in ms and bandwidth in Mbit/s of the table of links ("25.1 ms", "100.0 Mbit/s"), as numbers.
-measured() {
-  awk -v from="$1" -v to="$2" '
-    /^links, / { table = 1 }
-    /^transport, / { table = 0 }
-    table && $1 == from && $2 == to {
-      ms["us"] = 0.001; ms["ms"] = 1; ms["s"] = 1000
-      mbit["kbit/s"] = 0.001; mbit["Mbit/s"] = 1; mbit["Gbit/s"] = 1000
-      print $3 * ms[$4], $5 * mbit[$6]
-    }' out
-}
+# measured FROM TO: latency in ms and bandwidth in Mbit/s of the table of links.
+measured() { awk -v from="$1" -v to="$2" '$1 == from && $2 == "->" && $3 == to { print $4, $5; exit }' out; }
 
 # profiled FROM TO: the same from the profile.
 profiled() {
@@ -48,7 +39,7 @@ parses() { /usr/bin/python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1
 job quick.yaml
 sed 's/bandwidth: 1 Gbit.s, latency: 1 ms/bandwidth: 100 Mbit\/s, latency: 25 ms/' quick.yaml >two.yaml
 probe "two regions" 4 two.yaml --out two.profile
-ended "two regions" 0 '^GO$' 'region east: ranks 0 \(PS\), 1' 'local plane: shared memory' 'Open MPI|MPI:'
+ended "two regions" 0 '^GO$' 'region east: ranks 0 \(PS\), 1' 'local plane of region east: shared memory' 'Open MPI|MPI:'
 link "east to west" "$(measured east west)" 25 100
 link "west to east" "$(measured west east)" 25 100
 link "east to west, fitted" "$(profiled east west two.profile)" 25 100

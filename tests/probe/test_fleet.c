@@ -272,7 +272,7 @@ static void test_report(void) {
   assert_int_equal(gt_job_fleet_load(&fleet, path), GT_ERR_JOB);
   measure(p);
   assert_non_null(strstr(w_print(p, gt_probe_report), "fleet, reference tasks"));
-  assert_int_equal(w_lines(w_print(p, gt_probe_report_fleet)), 3 + 5);
+  assert_int_equal(w_lines(w_print(p, gt_probe_report_fleet)), 4 + 5);
   w_close(p);
 }
 

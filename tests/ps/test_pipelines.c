@@ -4,12 +4,12 @@
    gradients, with sma the weighted mean of their models; with asgd and asgd-ga every update counts
    once in every replica, and with ama the model after every event is what steps and arrivals so far
    make of it.  A step that is not finite in one region is dropped in its replica alone, and is part
-   of no round or message; replicas may have different numbers of steps; gradients are clipped by
+   of no round or message; replicas can have different numbers of steps; gradients are clipped by
    the norm of all stages, with ssgd that of the mean.  Checkpoints of a replica are of one step,
-   for every opener of the round; a stop, also by limits.wan_bytes, or a crash changes nothing of the
-   result.  All this holds for every topology, except for the order of the sums of a tree and a ring.
-   The model that workers read does not change until they have answered; an evaluation is one pass
-   of all. */
+   for every opener of the round; a stop, also by limits.wan_bytes, or a crash does not change the
+   result.  All this holds for every topology, except for the order of the sums of a tree and a
+   ring.  The model that workers read does not change until they have answered; an evaluation is one
+   pass of all. */
 #include "cases.h"
 #include "world.h"
 
