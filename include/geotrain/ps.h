@@ -251,7 +251,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, con
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
 /* Writes the changes of the schedule so far, in words: "the order of passes changed 2 times; 8
-   micro-batches, from step 31 on 16", after the name of the replica if there are several.  Empty
+   micro-batches, from step 31 on 16", with several replicas after the replica's name.  Empty
    without `adapts`, and in regions without the first stage.  Returns text. */
 char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 /* Reports within host.checkpoint that the state of this round is not sound, that is, not worth

@@ -13,7 +13,7 @@
 typedef struct {
   /* Begins the evaluations of the region's own model or, on the lead, of the mean.  Returns the
      number of evaluations, each of which ends with gt_ending_evaluated or a REPORT before the next
-     stage.  0: there is no test set. */
+     stage.  0: no test set. */
   size_t (*evaluate)(void *ctx, bool mean);
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);

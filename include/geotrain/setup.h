@@ -142,10 +142,10 @@ gt_region_plan *gt_setup_regions(const gt_job *job);
    job.  GT_ERR_JOB.  Local. */
 gt_status gt_setup_check_choices(const gt_job *job);
 /* Creates the missing folders of the path.  False: `part` names the folder that cannot be created,
-   and errno says why.  size: of `part`, larger than the length of the path.  Local. */
+   and errno has the reason.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
 /* Checks the contents of the run directory: a run resumes only on request, and is never
-   overwritten.  GT_ERR_JOB, or GT_ERR_CKPT if there is nothing to resume. */
+   overwritten.  GT_ERR_JOB, or GT_ERR_CKPT without a checkpoint to resume from. */
 gt_status gt_setup_check_folder(const gt_run *run);
 /* Returns the spec of the run's graph, from which a probe builds another graph.  It borrows from
    the run.  Local; after gt_setup_open. */

@@ -12,7 +12,7 @@ typedef struct {
   const char *const *sets; /* "a.b=value" */
   size_t nsets;
   const char *run_dir;  /* NULL: runs/<job name>-<date>-<time> */
-  gt_resume resume;     /* AUTO: the newest whole round, or from the beginning if there is none */
+  gt_resume resume;     /* AUTO: the newest complete round, or from the beginning without one */
   int64_t resume_round; /* the round to resume from; 0: the newest */
   /* times are computed from the job's compute and wan sections and are the same in every run */
   bool virtual_clock;

@@ -16,7 +16,7 @@ typedef struct {
   int64_t *samples;   /* nregions; owned */
   gt_ps_tests *tests; /* likewise */
   /* No data set is available: samples are those of regions[].samples, the model has its usual
-     sample shape, and there is no evaluation. */
+     sample shape, and no region evaluates. */
   bool assumed;
 } gt_sim_shape;
 

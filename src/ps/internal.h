@@ -103,7 +103,7 @@ typedef struct {
   int64_t committed; /* steps, applied or dropped */
   size_t *owners;    /* spec.nowners: numbers in the stage group */
   size_t *counts;    /* of each member: tensors with added squares */
-  bool of_means;     /* clip means of several replicas; else gradients, if there are owners */
+  bool of_means;     /* clip means of several replicas; else gradients, if owners are given */
   int64_t taken;     /* rounds of means with a norm that the strategy has */
 } ps_agree;
 
@@ -118,7 +118,7 @@ typedef struct {
   size_t chunks, given, back; /* of the test set; sent to workers; answered */
   gt_vec params, buffers;     /* the evaluated model */
   ps_chunk *found;            /* results of chunks */
-  float *scores;              /* numbers of all test samples, if there is a ranking; else NULL */
+  float *scores;              /* numbers of all test samples, with a ranking; else NULL */
   uint32_t *scratch;          /* likewise */
   int64_t number;             /* number of evaluations due at its start */
   int64_t steps, samples;     /* of the region at its start */

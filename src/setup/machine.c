@@ -76,7 +76,7 @@ gt_status gt_setup_open_machine(gt_run *run) {
 
 /* ---- precision ---- */
 
-/* Returns bf16 if requested and supported; otherwise *why says what is missing. */
+/* Returns bf16 if requested and supported; otherwise *why names the missing item. */
 static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, const char **why) {
   *why = "kernels other than auto and dnn compute in f32";
   if (!kernels || run->job->train.precision != GT_BF16) return GT_F32;
@@ -99,7 +99,7 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
               NULL);
   run->precision = (gt_precision)(computes(roles) ? own : first);
   if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
-  /* Other ranks only log what the first did not. */
+  /* Other ranks log only if the first one has bf16. */
   if (speaks || (computes(roles) && first == (int)GT_BF16))
     gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
 }

@@ -19,7 +19,7 @@
 #define CERTAIN     0.045 /* share of the time; a larger error needs a reason */
 /* share of the training done at the end of the first slice above which all is simulated */
 #define WHOLE_SHARE 0.5
-#define SLICE_MIN   2  /* exchanges in a slice, if there are many evaluations */
+#define SLICE_MIN   2  /* exchanges in a slice with many evaluations */
 #define DRAINED     16 /* exchanges until the messages that an outage delayed are sent, at most */
 #define GOLDEN      0.6180339887498949
 #define SILVER      0.4142135623730951

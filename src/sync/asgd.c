@@ -34,7 +34,7 @@ static void asgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
   }
 }
 
-/* Posts the late update if there is room for it; otherwise the workers stay held. */
+/* Posts the late update if the outbox has room; otherwise the workers stay held. */
 static void send_late(void *ctx) {
   gt_sync *s = ctx;
   asgd *a = ctx;
