@@ -263,7 +263,15 @@ static void test_operations(void) {
   w_close(p);
 }
 
-/* The table has a line for every worker; a probe without a fleet has neither table nor section. */
+static size_t widest(const char *text) {
+  size_t most = 0;
+  for (size_t n = strcspn(text, "\n"); *text; text += n + (text[n] != 0), n = strcspn(text, "\n"))
+    if (n > most) most = n;
+  return most;
+}
+
+/* The table has a line for every worker; a probe without a fleet has neither table nor section.
+   The report keeps to 80 columns. */
 static void test_report(void) {
   gt_job_fleet *fleet = NULL;
   gt_probe_state *p = w_found("[{name: a, ranks: 3}, {name: b, ranks: 4}]", WAN);
@@ -272,6 +280,7 @@ static void test_report(void) {
   assert_int_equal(gt_job_fleet_load(&fleet, path), GT_ERR_JOB);
   measure(p);
   assert_non_null(strstr(w_print(p, gt_probe_report), "fleet, reference tasks"));
+  assert_in_range(widest(w_print(p, gt_probe_report)), 40, GT_LINE_WIDTH);
   assert_int_equal(w_lines(w_print(p, gt_probe_report_fleet)), 4 + 5);
   w_close(p);
 }
