@@ -110,7 +110,7 @@ static void virtual_computed(gt_ns from, gt_ns cost, double slowdown, void (*pro
 
 /* ---- wall time ------------------------------------------------------------------------------- */
 
-/* Its work is under way, or is done and waits for its virtual time. */
+/* True if the worker is at work, or has finished and waits for its virtual time. */
 static bool at_work(const virtual_clock *v, size_t worker) {
   return gt_timeline_due(v->timeline, worker) != GT_NEVER;
 }

@@ -40,7 +40,7 @@ static void count_in_row(gt_server *s, int64_t batches) {
   s->bad_in_row++;
 }
 
-/* The figure of an evaluation beside the accuracy, and its name; NULL: there is none. */
+/* Returns the name of an evaluation's figure in addition to the accuracy, if any, or NULL. */
 static const char *figure_of(const gt_ps_score *score, double *figure) {
   const bool text = score->perplexity > 0, ranked = !isnan(score->recall20);
   *figure = text ? score->perplexity : ranked ? score->recall20 : score->auc;
@@ -215,8 +215,8 @@ static double samples_planned(const gt_server *s) {
   return sum;
 }
 
-/* Passes over the data.  A region that only aggregates shows how far the others are, by their signs
-   of life. */
+/* Returns the passes over the data; of a region that only aggregates, those of the others, by their
+   heartbeats. */
 static double epoch_of(const gt_server *s, gt_ps_view *v) {
   const gt_job *job = s->run->job;
   double held = 0;

@@ -289,8 +289,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
   open_gateway(s);
   gt_status status = gt_ckpt_lock_take(&s->lock, run->run_dir, run->region);
-  if (status == GT_OK)
-    status = gt_setup_check_folder(run); /* again, now that nobody writes there */
+  if (status == GT_OK) status = gt_setup_check_folder(run); /* again, under the lock */
   if (status == GT_OK) status = gt_ckpt_writer_create(&s->writer, run->run_dir, run->region);
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_rounds(s, &own);
   greet(s, &own, status);

@@ -239,8 +239,8 @@ void gt_server_stages_save(gt_server_stages *g, gt_state *state) {
   gt_recut_save(own_part(g->server), g->params_at, g->buffers_at, state);
 }
 
-/* Older checkpoints do not have phases.  With another number of workers they are of no use, and
-   begin anew. */
+/* Older checkpoints have no phases.  With another number of workers the phases of a checkpoint do
+   not apply, and begin at 0. */
 gt_status gt_server_stages_load(gt_server_stages *g, const gt_state *state) {
   const size_t n = workers_of(g->server);
   const gt_state_item *saved = gt_state_find(state, "train/", "phases");

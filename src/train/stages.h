@@ -53,10 +53,10 @@ gt_status gt_server_stages_record_memory(const gt_server *s);
 int64_t *gt_recut_places(const gt_part_ranges *ranges);
 /* Adds them to a checkpoint, which borrows them. */
 void gt_recut_save(const gt_region_part *part, int64_t *params, int64_t *buffers, gt_state *state);
-/* Cuts what was read of a round anew, as this run needs it: parameters, buffers and the optimizer's
-   arrays; state owns its data.  What the region's own file lacks is read from the other regions'
-   files of the round in the run directory.  same_stages: pipeline.stages are those of the
-   checkpoint's job.  Local.  GT_ERR_CKPT names the file that is missing or does not fit. */
+/* Cuts the loaded state of a round again, for the stages of this run: parameters, buffers and the
+   optimizer's arrays; state owns its data.  Reads parts that the region's own file lacks from the
+   other regions' files of the round in the run directory.  same_stages: pipeline.stages are those
+   of the checkpoint's job.  Local.  GT_ERR_CKPT names the file that is missing or does not fit. */
 gt_status gt_recut(gt_server *s, const gt_ckpt_info *info, gt_state *state, bool same_stages);
 
 /* ---- on a worker (stage_worker.c) ------------------------------------------------------------ */

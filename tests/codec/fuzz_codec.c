@@ -1,5 +1,5 @@
 /* Payloads from anywhere: refused, or decoded within the range.  The first byte selects the codec;
-   the second one: bytes in place of a whole payload, or changes of three bytes each (a place and a
+   the second one: bytes instead of a whole payload, or changes of three bytes each (a place and a
    value) to one that the codec wrote. */
 #include "codecs.h"
 
