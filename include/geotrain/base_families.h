@@ -9,16 +9,23 @@
 #include <stdbool.h>
 
 /* sync.strategy: gt_sync_ops of src/sync, and its facts for the job file: whether it sends
-   messages, and whether it has the keys sync.period, sync.scale, sync.exchange, sync.merge and
-   sync.outer. */
+   messages, whether these are gradients, and whether it has the keys sync.period, sync.scale,
+   sync.exchange, sync.merge and sync.outer. */
 #define GT_STRATEGIES(X)                                                                           \
   X(GT_STRATEGY_NONE, "none", gt_sync_none, 0)                                                     \
-  X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd, GT_SENDS)                                              \
+  X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd, GT_SENDS | GT_GRADIENTS)                               \
   X(GT_STRATEGY_ASGD, "asgd", gt_sync_asgd, GT_SENDS | GT_HAS_UPDATES)                             \
   X(GT_STRATEGY_ASGD_GA, "asgd-ga", gt_sync_asgd_ga, GT_SENDS | GT_HAS_UPDATES | GT_HAS_PERIOD)    \
   X(GT_STRATEGY_AMA, "ama", gt_sync_ama, GT_SENDS | GT_HAS_PERIOD | GT_HAS_MERGE)                  \
   X(GT_STRATEGY_SMA, "sma", gt_sync_sma, GT_SENDS | GT_HAS_PERIOD | GT_HAS_OUTER)
-enum { GT_SENDS = 1, GT_HAS_PERIOD = 2, GT_HAS_UPDATES = 4, GT_HAS_MERGE = 8, GT_HAS_OUTER = 16 };
+enum {
+  GT_SENDS = 1,
+  GT_HAS_PERIOD = 2,
+  GT_HAS_UPDATES = 4,
+  GT_HAS_MERGE = 8,
+  GT_HAS_OUTER = 16,
+  GT_GRADIENTS = 32
+};
 
 /* model.name: gt_model of src/nn. */
 #define GT_MODELS(X)                                                                               \
@@ -113,16 +120,32 @@ enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_
 /* The topology of sync.central.  sync.topology cannot select it. */
 #define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central, GT_ROOTED)
 
-/* sync.codec: gt_codec_ops of src/codec. */
+/* sync.codec.name: gt_codec_ops of src/codec, and its facts for the job file: it encodes updates,
+   not models; encodes gradients only, with momentum of its own; its payloads add up without
+   decoding; rounds to nearest or at random; has a density; has dependent sums. */
+#define GT_CODEC_IDENTITY(X) X(GT_CODEC_NONE, "none", none, 0)
 #define GT_CODECS(X)                                                                               \
-  X(GT_CODEC_BF16, "bf16", gt_codec_bf16)                                                          \
-  X(GT_CODEC_FP16, "fp16", gt_codec_fp16)                                                          \
-  X(GT_CODEC_INT8, "int8", gt_codec_int8)                                                          \
-  X(GT_CODEC_E3M0, "e3m0", gt_codec_e3m0)                                                          \
-  X(GT_CODEC_TOPK, "topk", gt_codec_topk)                                                          \
-  X(GT_CODEC_MASK, "mask", gt_codec_mask)                                                          \
-  X(GT_CODEC_POWERSGD, "powersgd", gt_codec_powersgd)                                              \
-  X(GT_CODEC_DGC, "dgc", gt_codec_dgc)
+  X(GT_CODEC_BF16, "bf16", gt_codec_bf16, 0)                                                       \
+  X(GT_CODEC_FP16, "fp16", gt_codec_fp16, 0)                                                       \
+  X(GT_CODEC_INT8, "int8", gt_codec_int8, GT_ROUNDS)                                               \
+  X(GT_CODEC_E3M0, "e3m0", gt_codec_e3m0, GT_ROUNDS)                                               \
+  X(GT_CODEC_TOPK, "topk", gt_codec_topk, GT_ADDITIVE | GT_DENSITY)                                \
+  X(GT_CODEC_MASK, "mask", gt_codec_mask, GT_ADDITIVE | GT_DENSITY | GT_RESUMS)                    \
+  X(GT_CODEC_POWERSGD, "powersgd", gt_codec_powersgd, GT_ADDITIVE | GT_RESUMS | GT_DEPENDENT)      \
+  X(GT_CODEC_DGC, "dgc", gt_codec_dgc, GT_ADDITIVE | GT_DENSITY | GT_MOMENTUM)
+enum {
+  GT_ADDITIVE = 1,
+  GT_MOMENTUM = 2,
+  GT_RESUMS = 4,
+  GT_ROUNDS = 8,
+  GT_DENSITY = 16,
+  GT_DEPENDENT = 32
+};
+
+/* sync.codec.rounding. */
+#define GT_ROUNDINGS(X)                                                                            \
+  X(GT_ROUNDING_NEAREST, "nearest")                                                                \
+  X(GT_ROUNDING_STOCHASTIC, "stochastic")
 
 /* sync.weights: how regions are weighted in means. */
 #define GT_WEIGHTS(X)                                                                              \
@@ -175,22 +198,28 @@ typedef enum {
   GT_TOPOLOGIES(GT_FAMILY_CONSTANT) GT_TOPOLOGY_TO_CHOOSE(GT_FAMILY_CONSTANT)
       GT_TOPOLOGY_OF_CENTRAL(GT_FAMILY_CONSTANT)
 } gt_topology;
-typedef enum { GT_CODECS(GT_FAMILY_CONSTANT) GT_CODEC_KINDS } gt_codec_kind;
+typedef enum {
+  GT_CODEC_IDENTITY(GT_FAMILY_CONSTANT) GT_CODECS(GT_FAMILY_CONSTANT) GT_CODEC_KINDS
+} gt_codec_kind;
 typedef enum { GT_WEIGHTS(GT_FAMILY_CONSTANT) } gt_weights;
 typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;
 typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
 typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 typedef enum { GT_OUTERS(GT_FAMILY_CONSTANT) } gt_outer;
+typedef enum { GT_ROUNDINGS(GT_FAMILY_CONSTANT) } gt_rounding;
 
 /* The facts of each variant, in the order of the constants; true if a variant has one of
    `facts`. */
-extern const unsigned gt_strategy_facts[], gt_topology_facts[];
+extern const unsigned gt_strategy_facts[], gt_topology_facts[], gt_codec_kind_facts[];
 static inline bool gt_strategy_has(gt_strategy strategy, unsigned facts) {
   return (gt_strategy_facts[strategy] & facts) != 0;
 }
 static inline bool gt_topology_has(gt_topology topology, unsigned facts) {
   return (gt_topology_facts[topology] & facts) != 0;
+}
+static inline bool gt_codec_has(gt_codec_kind codec, unsigned facts) {
+  return (gt_codec_kind_facts[codec] & facts) != 0;
 }
 
 /* The names in the order of the constants, NULL after the last. */
@@ -206,7 +235,9 @@ extern const char *const gt_strategy_names[],
                                                          *const gt_topology_names[],
                                                              *const gt_weights_names[],
                                                                  *const gt_scale_names[];
-extern const char *const gt_exchanged_names[], *const gt_period_unit_names[],
-                                                   *const gt_merge_names[], *const gt_outer_names[];
+extern const char *const gt_exchanged_names[],
+    *const gt_period_unit_names[], *const gt_merge_names[], *const gt_outer_names[],
+                                                                *const gt_codec_names[],
+                                                                    *const gt_rounding_names[];
 
 #endif

@@ -13,7 +13,7 @@
 /* Values per chunk: each chunk has its own scale or its own selected positions.  Chunks do not
    cross tensors. */
 #define GT_CODEC_CHUNK 4096
-/* Tensors with fewer values are sent as float32. */
+/* Tensors with fewer values are sent as float32, unless the parameters say otherwise. */
 #define GT_CODEC_DENSE 1024
 
 /* Parameters of a codec (the job's sync.codec).  A codec ignores the parameters of others. */
@@ -25,6 +25,9 @@ typedef struct {
   float decay;     /* factor of the residual before each message; dgc: momentum; in [0, 1] */
   uint64_t warmup; /* dgc: rounds until its density is reached, from 1/4 downward */
   uint64_t seed;   /* of the random numbers; equal in all regions */
+  size_t dense;    /* tensors with fewer values are sent as float32; 0: GT_CODEC_DENSE */
+  /* No scratch: only gt_codec_values and gt_codec_bound may be called (simulation). */
+  bool shapes_only;
 } gt_codec_spec;
 
 /* Identifies a payload: both ends must use the same values. */
@@ -38,13 +41,11 @@ typedef struct gt_codec gt_codec;
 
 /* Properties of a kind of codec. */
 typedef struct {
-  bool additive_only; /* encodes updates, not models */
-  bool resums;        /* payloads are float32 values that can be added up without decoding */
-  size_t steps;       /* dependent sums per message */
-  size_t residuals;   /* vectors of feedback per sender, each as long as the range */
+  size_t steps;     /* dependent sums per message */
+  size_t residuals; /* vectors of feedback per sender, each as long as the range */
 } gt_codec_facts;
 
-/* Returns the properties of a kind of codec. */
+/* Returns the properties of a kind of codec; gt_codec_has (base_families.h) has others. */
 gt_codec_facts gt_codec_facts_of(gt_codec_kind kind);
 
 /* Opens a codec for a range of `count` tensors; copies their names and shapes.  Tensors' offsets
@@ -57,6 +58,10 @@ void gt_codec_close(gt_codec *codec);
 size_t gt_codec_values(const gt_codec *codec);
 /* Returns the length of the longest payload of a step, in bytes. */
 size_t gt_codec_bound(const gt_codec *codec, size_t step);
+
+/* Returns the state that all regions have in common, for checkpoints (codecs with several steps);
+   borrowed, and empty for others. */
+gt_vec gt_codec_shared(const gt_codec *codec);
 
 /* Encodes x (values) and returns the bytes written to payload.  With feedback, r (residuals x
    values) holds what earlier payloads left out: a = decay r + x is encoded, and r becomes a -

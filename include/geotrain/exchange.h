@@ -6,6 +6,7 @@
 #define GEOTRAIN_EXCHANGE_H
 
 #include "geotrain/base_families.h"
+#include "geotrain/codec.h"
 #include "geotrain/outbox.h"
 #include "geotrain/tensor.h"
 
@@ -21,6 +22,17 @@ typedef struct {
   void (*nonfinite)(void *ctx, size_t region);
 } gt_exchange_events;
 
+/* How messages are encoded. */
+typedef struct {
+  gt_codec_kind kind;
+  gt_codec_spec spec;
+  const gt_view *tensors; /* of the first vector of every collective; borrowed */
+  size_t ntensors;
+} gt_exchange_codec;
+
+/* Returns the length of the longest payload of all tensors, in bytes. */
+size_t gt_exchange_codec_bytes(const gt_exchange_codec *codec);
+
 /* All pointers are borrowed and must outlive the exchange; the struct itself is copied. */
 typedef struct {
   size_t nregions, self;
@@ -32,7 +44,11 @@ typedef struct {
      the next region; mesh: NULL. */
   const size_t *next;
   const size_t *workers; /* central: workers of each region; else NULL */
-  size_t piece;          /* floats in a message of a hub or tree */
+  size_t piece;          /* floats in a message of a hub or tree; with a codec, all */
+  /* NULL: float32.  A mesh adds all decoded payloads in region order; each node of a hub or tree
+     adds decoded payloads and encodes the sum, with feedback of its own; a ring takes only codecs
+     that add up without decoding (GT_RESUMS), which all topologies add as they are. */
+  const gt_exchange_codec *codec;
   gt_outbox *outbox;
   const size_t *regions; /* outbox index of each region; NULL: identity */
   gt_exchange_events events;
@@ -100,16 +116,21 @@ typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt
 void gt_exchange_start(gt_exchange *x);
 /* Call when the outbox of the region has room again. */
 void gt_exchange_room(gt_exchange *x, size_t region);
-/* Returns the size that a message with this header must have, in bytes; 0: no collective takes
-   it. */
+/* True if the codec in this header is that of its collective, or none. */
+bool gt_exchange_decodes(const gt_exchange *x, const gt_frame_header *head);
+/* Returns the size that a message with this header must have, in bytes; 0: no collective takes it.
+   Encoded messages may be shorter than the longest: their own size, up to that. */
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
+/* Checks the body of an encoded message; GT_ERR_FAULT. */
+gt_status gt_exchange_check_body(const gt_exchange *x, const gt_frame_header *head,
+                                 const void *body);
 /* True if some collective takes messages of this kind. */
 bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
 /* Returns the largest number of messages that one exchange sends over a link.  Valid once every
    collective is open. */
 size_t gt_exchange_unit(const gt_exchange *x);
-/* Returns the size on the wire of `messages` messages of `floats` floats, in bytes. */
-size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats);
+/* Returns the size of the largest body, in bytes.  Valid once every collective is open. */
+size_t gt_exchange_body_max(const gt_exchange *x);
 /* Returns the most bytes on the wire that `region` posts in one event.  Valid once every collective
    is open. */
 size_t gt_exchange_at_once(const gt_exchange *x, size_t region);
@@ -124,7 +145,7 @@ typedef enum {
   GT_RECEIPT_HELD,     /* pending; the exchange acknowledges it later */
   GT_RECEIPT_NONFINITE /* dropped */
 } gt_receipt;
-/* Takes a message, each once and in order; its body has gt_exchange_bytes (of floats) and is
+/* Takes a message, each once and in order; its body has gt_exchange_bytes, has been checked and is
    borrowed; NULL in a simulation. */
 gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head,
                                const void *body);
@@ -156,6 +177,8 @@ typedef struct {
   const char *owner;  /* prefix of the names of its state, "sync/"; borrowed */
   gt_msg_kind kind;   /* GT_MSG_UPDATE: additive; GT_MSG_STATE: a model */
   gt_msg_kind answer; /* of gt_allreduce_answer, if it differs; else 0 */
+  /* Bodies of a model add up (differences): with a codec they have error feedback, like updates. */
+  bool additive;
   /* Progress may be possible: there is room, a contribution has arrived, or a region is done.
      Called within events. */
   void (*changed)(void *ctx);
@@ -216,6 +239,10 @@ gt_vec gt_broadcast_begin(gt_broadcast *b);
 /* Posts the filled body.  value: the sender's step, larger than in its last message; samples: from
    which the body was computed. */
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
+/* True if a codec has left out parts of earlier updates. */
+bool gt_broadcast_rests(const gt_broadcast *b);
+/* Posts them as float32, after the last update; requires room. */
+void gt_broadcast_post_rest(gt_broadcast *b);
 /* Saves or loads the messages in flight in this region; a mesh has none.  Names:
    "<owner>broadcast/...". */
 gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction);

@@ -198,6 +198,13 @@ typedef struct {
       gt_outer name;
       double lr, momentum;
     } outer;
+    struct {
+      gt_codec_kind name;
+      double density, decay, momentum;
+      int bits, rank;
+      int64_t warmup;
+      gt_rounding rounding;
+    } codec;
   } sync;
   struct {
     bool emulate;

@@ -227,7 +227,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* float64 that a control message has at most */
-#define GT_PROTOCOL_VERSION   9
+#define GT_PROTOCOL_VERSION   10
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {

@@ -100,7 +100,7 @@ bool gt_outbox_has_room(const gt_outbox *o, size_t peer);
 typedef struct {
   gt_payload *payload;
   size_t first, bytes;
-  gt_frame_header head; /* only kind, range, value, detail, flags and route are used */
+  gt_frame_header head; /* kind, codec, range, value, detail, flags and route */
   /* If the peer's outbox is full, the message replaces the newest one whose sending has not
      begun. */
   bool replace;

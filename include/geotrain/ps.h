@@ -194,9 +194,10 @@ typedef struct {
   const gt_pipe_job *adapts;
   gt_topology topology;
   const size_t *next; /* as in gt_exchange_spec; of a pipeline, among the replicas of each region */
-  const size_t *workers; /* likewise */
-  size_t piece;          /* likewise; 0: a frame */
-  const double *weights; /* nregions */
+  const size_t *workers;   /* likewise */
+  size_t piece;            /* likewise; 0: a frame */
+  gt_exchange_codec codec; /* kind GT_CODEC_NONE: float32 */
+  const double *weights;   /* nregions */
   gt_sync_options options;
   /* The most messages per link that are pending; the most that are in flight. */
   size_t outbox, window;

@@ -33,9 +33,11 @@ typedef struct {
   const gt_order *order; /* of the region; in a pipeline, with the samples of its first stage */
   const gt_links *links;
   const gt_routes *routes;
-  const double *weights; /* gt_ps_weights_of */
-  const size_t *workers; /* gt_ps_workers_of */
-  size_t parameters;     /* of the model, or of the region's part of it */
+  const double *weights;  /* gt_ps_weights_of */
+  const size_t *workers;  /* gt_ps_workers_of */
+  size_t parameters;      /* of the model, or of the region's part of it */
+  const gt_view *tensors; /* of the parameters, for the codec; NULL: it is not used */
+  size_t ntensors;
   size_t test_samples;
   /* of the region's replica; NULL: no pipeline, and the members below are not read */
   const gt_pipe_job *pipe;

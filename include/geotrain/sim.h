@@ -15,11 +15,13 @@ typedef struct {
   const gt_job *job;
   const gt_links *links;      /* of the job */
   size_t parameters, buffers; /* of the model, in floats */
-  const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
-  const gt_ps_tests *tests;   /* nregions; NULL: no region has a test set */
-  const gt_pipe_job *pipe;    /* of a job with a pipeline, its first replica; else NULL */
-  gt_pipe_job **pipes;        /* of all its replicas (gt_job_replicas); NULL: one replica */
-  const gt_routes *routes;    /* of exchanges; NULL: by the job (gt_routes_of) */
+  const gt_view *tensors;     /* of the parameters, for the codec; NULL: it is not used */
+  size_t ntensors;
+  const int64_t *samples;   /* nregions: training samples of each region, 1 or more */
+  const gt_ps_tests *tests; /* nregions; NULL: no region has a test set */
+  const gt_pipe_job *pipe;  /* of a job with a pipeline, its first replica; else NULL */
+  gt_pipe_job **pipes;      /* of all its replicas (gt_job_replicas); NULL: one replica */
+  const gt_routes *routes;  /* of exchanges; NULL: by the job (gt_routes_of) */
   /* Reports a decision of a region at run time, as gt_ps_host.decided does for its record, with the
      number of its steps.  NULL: decisions are not reported. */
   void (*decided)(const gt_job *job, size_t region, int64_t step, const char *what,

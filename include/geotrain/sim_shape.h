@@ -11,6 +11,8 @@
 
 typedef struct {
   size_t parameters, buffers; /* floats */
+  gt_view *tensors;           /* ntensors, of the parameters; owned */
+  size_t ntensors;
   gt_sample_shape sample;
   bool text;          /* as in gt_graph_spec */
   int64_t *samples;   /* nregions; owned */

@@ -66,6 +66,9 @@ typedef struct {
      the next model. */
   gt_outer outer;
   double outer_lr, outer_momentum;
+  /* Messages are encoded with a loss: sma sends d_i also without an outer optimizer, and the anchor
+     moves by -G. */
+  bool lossy;
 } gt_sync_options;
 
 /* What a strategy works on; everything is borrowed and outlives it. */
@@ -93,6 +96,7 @@ typedef struct gt_sync_ops {
   bool needs_all;      /* a non-finite message ends the run */
   bool between_steps;  /* parameters change between steps only, never while workers compute */
   bool lockstep;       /* all regions apply all steps: learning rates must be equal */
+  bool identical;      /* after a run all regions hold the same parameters, bit for bit */
   size_t keeps, saves; /* as gt_sync_keeps, without an outer optimizer */
   /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   size_t size;
@@ -125,6 +129,9 @@ const gt_sync_ops *gt_sync_of(gt_strategy strategy);
    needs: in memory (keeps), and at most in a checkpoint (saves). */
 size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options);
 size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options);
+/* True if all regions hold the same model, parameters and `buffers` buffers, after a run that its
+   limits did not end. */
+bool gt_sync_identical(const gt_sync_ops *ops, size_t buffers);
 /* Creates a strategy of a region and opens its collectives on env->exchange; the caller closes it,
    which accepts NULL. */
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);

@@ -9,6 +9,7 @@
 const unsigned gt_strategy_facts[] = {GT_STRATEGIES(FACTS)};
 const unsigned gt_topology_facts[] = {GT_TOPOLOGIES(FACTS) GT_TOPOLOGY_TO_CHOOSE(FACTS)
                                           GT_TOPOLOGY_OF_CENTRAL(FACTS)};
+const unsigned gt_codec_kind_facts[] = {GT_CODEC_IDENTITY(FACTS) GT_CODECS(FACTS)};
 
 const char *const gt_strategy_names[] = {GT_STRATEGIES(NAME) NULL};
 const char *const gt_model_names[] = {GT_MODELS(NAME) NULL};
@@ -29,3 +30,5 @@ const char *const gt_exchanged_names[] = {GT_EXCHANGED(NAME) NULL};
 const char *const gt_period_unit_names[] = {GT_PERIOD_UNITS(NAME) NULL};
 const char *const gt_merge_names[] = {GT_MERGES(NAME) NULL};
 const char *const gt_outer_names[] = {GT_OUTERS(NAME) NULL};
+const char *const gt_rounding_names[] = {GT_ROUNDINGS(NAME) NULL};
+const char *const gt_codec_names[] = {GT_CODEC_IDENTITY(NAME) GT_CODECS(NAME) NULL};

@@ -232,6 +232,8 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   gt_sim_spec spec = {.job = job,
                       .links = links,
                       .parameters = shape.parameters,
+                      .tensors = shape.tensors,
+                      .ntensors = shape.ntensors,
                       .buffers = shape.buffers,
                       .samples = shape.samples,
                       .tests = shape.tests};

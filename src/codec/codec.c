@@ -2,10 +2,8 @@
    1901.09847): what a payload leaves out is added to the next message. */
 #include "internal.h"
 
-#define OPS(constant, name, table) [constant] = &table,
+#define OPS(constant, name, table, facts) [constant] = &table,
 static const gt_codec_ops *const kinds[] = {GT_CODECS(OPS)};
-#define NAME(constant, name, table) [constant] = name,
-static const char *const names[] = {GT_CODECS(NAME)};
 
 /* Values above this are not sent: a residual must stay finite. */
 #define LARGEST_BITS 0x7b800000U /* 2^120 */
@@ -15,6 +13,7 @@ gt_codec_facts gt_codec_facts_of(gt_codec_kind kind) {
 }
 
 static void open_tensors(gt_codec *codec, const gt_view *views) {
+  const size_t dense = codec->spec.dense ? codec->spec.dense : GT_CODEC_DENSE;
   for (size_t i = 0; i < codec->ntensors; i++) {
     const gt_view *v = &views[i];
     gt_codec_tensor *t = &codec->tensors[i];
@@ -22,7 +21,7 @@ static void open_tensors(gt_codec *codec, const gt_view *views) {
                            .count = v->count,
                            .cols = v->ndims > 1 ? v->shape[v->ndims - 1] : 1,
                            .number = i,
-                           .dense = v->count < GT_CODEC_DENSE};
+                           .dense = v->count < dense};
     memcpy(t->name, v->name, sizeof t->name);
     t->rows = t->count / t->cols;
     codec->values = t->offset + t->count;
@@ -36,7 +35,7 @@ gt_status gt_codec_open(gt_codec **out, gt_codec_kind kind, const gt_codec_spec 
   *codec = (gt_codec){.ops = kinds[kind],
                       .loops = gt_codec_loops_used(),
                       .spec = *spec,
-                      .name = names[kind],
+                      .name = gt_codec_names[kind],
                       .tensors = GT_NEW_ARRAY(gt_codec_tensor, count),
                       .ntensors = count};
   open_tensors(codec, tensors);
@@ -65,6 +64,10 @@ void gt_codec_close(gt_codec *codec) {
 
 size_t gt_codec_values(const gt_codec *codec) {
   return codec->values;
+}
+
+gt_vec gt_codec_shared(const gt_codec *codec) {
+  return codec->state;
 }
 
 static bool last_step(const gt_codec *codec, size_t step) {

@@ -11,13 +11,16 @@
 
 enum { CROWD = 4, SAMPLES = 4096, HEADER = sizeof(uint16_t) };
 
+/* Most values of a chunk: a payload is not longer than the chunk. */
+static const double MOST = 0.7;
+
 static gt_status open(gt_codec *codec) {
   const double density = codec->spec.density;
-  if (!(density > 0.0 && density <= 1.0))
-    return GT_FAIL(GT_ERR_JOB, "the density of dgc is %g; it must be above 0 and at most 1",
+  if (!(density > 0.0 && density <= 0.5))
+    return GT_FAIL(GT_ERR_JOB, "the density of dgc is %g; it must be above 0 and at most 0.5",
                    density);
   gt_positions_open(codec, GT_CODEC_CHUNK);
-  codec->work = GT_NEW_ARRAY(float, SAMPLES);
+  codec->work = gt_codec_scratch(codec, SAMPLES);
   return GT_OK;
 }
 
@@ -29,8 +32,8 @@ static double density_at(const gt_codec_spec *spec, uint64_t round) {
 }
 
 static size_t most(double density, size_t n) {
-  const double limit = ceil((double)n * density * CROWD);
-  return limit < (double)n ? (size_t)limit : n;
+  const double limit = ceil((double)n * fmin(density * CROWD, MOST));
+  return (size_t)limit;
 }
 
 static size_t chunk_bytes(size_t count) {
@@ -146,7 +149,7 @@ static void settle(const gt_codec *codec, const gt_codec_turn *turn, const gt_co
   (void)visit(t, in, 0.0F, NULL, r + t->offset, r + codec->values + t->offset);
 }
 
-const gt_codec_ops gt_codec_dgc = {.facts = {.additive_only = true, .steps = 1, .residuals = 2},
+const gt_codec_ops gt_codec_dgc = {.facts = {.steps = 1, .residuals = 2},
                                    .open = open,
                                    .bound = bound,
                                    .encode = encode,

@@ -71,7 +71,12 @@ struct gt_codec {
   gt_vec state;
 };
 
-#define GT_CODEC_DECLARE(constant, name, table) extern const gt_codec_ops table;
+/* Returns scratch of `count` floats, or NULL with spec.shapes_only. */
+static inline float *gt_codec_scratch(const gt_codec *codec, size_t count) {
+  return codec->spec.shapes_only ? NULL : GT_NEW_ARRAY(float, count);
+}
+
+#define GT_CODEC_DECLARE(constant, name, table, facts) extern const gt_codec_ops table;
 GT_CODECS(GT_CODEC_DECLARE)
 #undef GT_CODEC_DECLARE
 

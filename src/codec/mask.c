@@ -55,7 +55,4 @@ static const gt_codec_chunk_ops chunk = {
     .bytes = bytes, .encode = encode, .check = check, .add = add, .shared_key = true};
 
 const gt_codec_ops gt_codec_mask = {
-    .facts = {.additive_only = true, .resums = true, .steps = 1, .residuals = 1},
-    .chunk = &chunk,
-    .open = open,
-    GT_CHUNKED};
+    .facts = {.steps = 1, .residuals = 1}, .chunk = &chunk, .open = open, GT_CHUNKED};

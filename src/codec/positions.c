@@ -34,6 +34,7 @@ bool gt_positions_valid(const unsigned char *in, size_t count, size_t n) {
 }
 
 void gt_positions_open(gt_codec *codec, size_t count) {
+  if (codec->spec.shapes_only) return;
   codec->index = GT_NEW_ARRAY(uint16_t, GT_CODEC_CHUNK);
   codec->candidates = GT_NEW_ARRAY(uint16_t, GT_CODEC_CHUNK);
   codec->keys = GT_NEW_ARRAY(uint32_t, GT_CODEC_CHUNK);

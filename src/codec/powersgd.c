@@ -35,8 +35,9 @@ static gt_status open(gt_codec *codec) {
     t->shared = state;
     if (!t->dense) state += factors;
   }
-  codec->state = gt_vec_of(GT_NEW_ARRAY(float, state), state);
-  codec->work = GT_NEW_ARRAY(float, codec->largest);
+  codec->state = gt_vec_of(gt_codec_scratch(codec, state), state);
+  codec->work = gt_codec_scratch(codec, codec->largest);
+  if (codec->spec.shapes_only) return GT_OK;
   for (size_t i = 0; i < codec->ntensors; i++) {
     const gt_codec_tensor *t = &codec->tensors[i];
     if (t->dense) continue;
@@ -122,11 +123,10 @@ static void agree(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_ten
   orthonormalize(p, t->rows, r);
 }
 
-const gt_codec_ops gt_codec_powersgd = {
-    .facts = {.additive_only = true, .resums = true, .steps = 2, .residuals = 1},
-    .open = open,
-    .bound = bound,
-    .encode = encode,
-    .check = check,
-    .add = add,
-    .agree = agree};
+const gt_codec_ops gt_codec_powersgd = {.facts = {.steps = 2, .residuals = 1},
+                                        .open = open,
+                                        .bound = bound,
+                                        .encode = encode,
+                                        .check = check,
+                                        .add = add,
+                                        .agree = agree};

@@ -151,7 +151,7 @@ static size_t add(const gt_codec *codec, const gt_codec_turn *turn, const gt_cod
   return (size_t)(at - in);
 }
 
-const gt_codec_ops gt_codec_topk = {.facts = {.additive_only = true, .steps = 1, .residuals = 1},
+const gt_codec_ops gt_codec_topk = {.facts = {.steps = 1, .residuals = 1},
                                     .open = open,
                                     .bound = bound,
                                     .encode = encode,

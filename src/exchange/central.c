@@ -122,7 +122,7 @@ static void post_part(const central *t, int64_t i) {
                             .weight = (double)own_samples(t)},
                   .to = root_of(x),
                   .nto = 1};
-  const gt_vec body = gt_exchange_fill(x, &m, r->base.n);
+  const gt_vec body = gt_exchange_fill(&r->base, &m, r->base.n);
   if (given)
     gt_vec_copy(body, t->parts[i].x);
   else
@@ -137,8 +137,8 @@ static void post_own(central *t) {
   gt_exchange *x = x_of(t);
   if (t->n.posts == 0)
     t->n.posts = t->n.given > 0 ? t->n.given : (int64_t)workers_of(x, x->spec.self);
-  for (;
-       t->n.sent < t->n.posts && gt_exchange_can_post(x, GT_ROOM_ANY, root_of(x), 1, 1, r->base.n);
+  for (; t->n.sent < t->n.posts &&
+         gt_exchange_can_post(&r->base, GT_ROOM_ANY, root_of(x), 1, 1, r->base.n);
        t->n.sent++)
     post_part(t, t->n.sent);
   if (t->n.sent < t->n.posts) return;
@@ -198,7 +198,7 @@ static bool can_answer(const gt_collective *c) {
   gt_exchange *x = c->x;
   for (size_t i = 0; i + 1 < x->spec.nregions; i++)
     gt_exchange_want(x, x->others[i], copies_for(x, x->others[i]));
-  return gt_exchange_can_post_wanted(x, GT_ROOM_ANY, c->n);
+  return gt_exchange_can_post_wanted(c, GT_ROOM_ANY, c->n);
 }
 
 /* Weights are renormalised over the regions that take part. */
@@ -238,7 +238,7 @@ static void central_answer(gt_allreduce *r, gt_vec made) {
   const gt_exchange *x = r->base.x;
   gt_message m = {.of = GT_BODY_SUM};
   if (!is_root(x) || x->spec.nregions == 1) return;
-  gt_vec_copy(gt_exchange_fill(x, &m, r->base.n), made);
+  gt_vec_copy(gt_exchange_fill(&r->base, &m, r->base.n), made);
   for (size_t i = 0; i + 1 < x->spec.nregions; i++)
     for (size_t copy = 0; copy < copies_for(x, x->others[i]); copy++)
       post_answer(of(r), &m, i, copy);
@@ -409,8 +409,8 @@ static const gt_allreduce_ops central_allreduce = {
 };
 
 /* An exchange puts a message for each worker of a region on its link. */
-static size_t unit(const gt_exchange *x, size_t n) {
-  (void)n;
+static size_t unit(const gt_collective *c) {
+  const gt_exchange *x = c->x;
   size_t most = 1;
   for (size_t r = 0; r < x->spec.nregions; r++)
     if (workers_of(x, r) > most) most = workers_of(x, r);

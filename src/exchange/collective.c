@@ -3,6 +3,7 @@
    topology's. Broadcast: one message that is filled, then posted. */
 #include "internal.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const gt_allreduce_ops *ops_of(const gt_allreduce *r) {
@@ -13,31 +14,84 @@ static gt_vec vector_of(const gt_exchange *x, size_t n) {
   return gt_vec_of(x->spec.with_memory && n ? GT_NEW_ARRAY(float, n) : NULL, n);
 }
 
-gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
-                                gt_vec b) {
+static bool has_feedback(const gt_collective_spec *spec) {
+  return spec->kind == GT_MSG_UPDATE || spec->additive;
+}
+
+/* A codec whose payloads add up: the topology adds payloads.  Others: it encodes each message. */
+static bool packs(const gt_exchange *x) {
+  return x->spec.codec && gt_codec_has(x->spec.codec->kind, GT_RESUMS) && x->spec.nregions > 1;
+}
+
+static gt_allreduce *open_plain(gt_exchange *x, const gt_collective_spec *spec, gt_vec a, gt_vec b,
+                                gt_coder *coder) {
   const gt_allreduce_ops *ops = x->topology->allreduce;
   gt_allreduce *r = gt_alloc(1, ops->size);
-  gt_exchange_add(x, &r->base, spec, a.n + b.n);
-  r->base.allreduce = r;
   r->a = a;
   r->b = b;
+  gt_exchange_add(x, &r->base, spec, a.n + b.n, coder);
+  r->base.allreduce = r;
   r->mean = vector_of(x, a.n + b.n);
   ops->open(r);
   return r;
 }
 
-void gt_allreduce_close(gt_allreduce *r) {
-  if (!r) return;
+/* Every collective has at least one float. */
+static gt_vec payload_of(gt_exchange *x, const gt_coder *packer, size_t step) {
+  const size_t floats = gt_coder_bound(packer, step) / sizeof(float);
+  return vector_of(x, floats > 0 ? floats : 1);
+}
+
+static gt_allreduce *open_packed(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
+                                 gt_vec b) {
+  gt_coder *packer = gt_coder_open(&x->spec, a.n, (gt_coder_use){.feedback = has_feedback(spec)});
+  const size_t last = gt_codec_facts_of(x->spec.codec->kind).steps - 1;
+  gt_allreduce *first = NULL;
+  if (last > 0) {
+    first = open_plain(x, spec, payload_of(x, packer, 0), gt_vec_of(NULL, 0), NULL);
+    snprintf(first->owner, sizeof first->owner, "%sfirst/", spec->owner);
+    first->base.spec.owner = first->owner;
+  }
+  gt_allreduce *r = open_plain(x, spec, payload_of(x, packer, last), b, NULL);
+  r->first = first;
+  r->packer = packer;
+  r->whole = a;
+  r->decoded = vector_of(x, a.n + b.n);
+  return r;
+}
+
+gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
+                                gt_vec b) {
+  const gt_coder_use use = {
+      .feedback = has_feedback(spec), .sums = x->topology->routed, .decodes = true};
+  if (packs(x)) return open_packed(x, spec, a, b);
+  return open_plain(x, spec, a, b, gt_coder_open(&x->spec, a.n + b.n, use));
+}
+
+static void close_plain(gt_allreduce *r) {
   ops_of(r)->close(r);
   gt_free(r->mean.data);
   gt_exchange_remove(&r->base);
+}
+
+void gt_allreduce_close(gt_allreduce *r) {
+  if (!r) return;
+  if (r->first) {
+    gt_free(r->first->a.data);
+    close_plain(r->first);
+  }
+  if (r->packer) gt_free(r->a.data);
+  gt_coder_close(r->packer);
+  gt_free(r->decoded.data);
+  close_plain(r);
 }
 
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples) {
   r->samples += (int64_t)samples;
 }
 
-void gt_allreduce_contribute(gt_allreduce *r) {
+/* The region has a contribution to its next round. */
+static void contribute(gt_allreduce *r) {
   ops_of(r)->again(r);
   if (r->rejoins) r->own = r->posted = r->applied;
   r->rejoins = false;
@@ -45,20 +99,70 @@ void gt_allreduce_contribute(gt_allreduce *r) {
   r->own++;
 }
 
+/* Encodes the contribution to the collective of a step. */
+static void pack(gt_allreduce *r, gt_allreduce *to, size_t step) {
+  const gt_codec_turn turn = {
+      .round = (uint64_t)to->own, .sender = (uint32_t)r->base.x->spec.self, .step = step};
+  if (step == 0) gt_vec_copy(gt_coder_sent(r->packer), r->whole);
+  if (gt_coder_encode(r->packer, false, &turn, to->a.data) < gt_coder_bound(r->packer, step))
+    to->a.data[0] = NAN;
+}
+
+void gt_allreduce_contribute(gt_allreduce *r) {
+  gt_allreduce *to = r->first ? r->first : r;
+  contribute(to);
+  r->staged = r->first != NULL;
+  if (r->packer) pack(r, to, 0);
+}
+
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples) {
   ops_of(r)->part(r, rank, x, samples);
 }
 
-void gt_allreduce_leave(gt_allreduce *r) {
+static void leave(gt_allreduce *r) {
   r->over = 1;
   r->rejoins = false;
 }
 
+void gt_allreduce_leave(gt_allreduce *r) {
+  if (r->first) leave(r->first);
+  r->leaving = r->staged;
+  if (!r->staged) leave(r);
+}
+
+/* Takes the mean of the first step, and contributes to the second. */
+static void next_step(gt_allreduce *r) {
+  gt_allreduce *first = r->first;
+  if (first->applied > r->applied || !ops_of(first)->next(first)) return;
+  first->applied++;
+  ops_of(first)->again(first);
+  const gt_codec_turn turn = {.round = (uint64_t)first->applied};
+  gt_coder_agree(r->packer, &turn, first->mean.data);
+  if (!r->staged) return;
+  r->staged = 0;
+  contribute(r);
+  pack(r, r, 1);
+  if (r->leaving) leave(r);
+  r->leaving = 0;
+}
+
+/* Decodes the mean of payloads. */
+static gt_vec unpack(gt_allreduce *r) {
+  const gt_codec_turn turn = {.round = (uint64_t)r->applied, .step = r->first != NULL};
+  const gt_vec payload = gt_vec_range(r->mean, 0, r->a.n);
+  gt_vec_copy(gt_vec_range(r->decoded, 0, r->whole.n),
+              gt_coder_decode(r->packer, &turn, payload.data, payload.n * sizeof(float)));
+  gt_vec_copy(gt_vec_range(r->decoded, r->whole.n, r->b.n), gt_vec_range(r->mean, r->a.n, r->b.n));
+  if (r->first) gt_coder_agree(r->packer, &turn, payload.data);
+  return r->decoded;
+}
+
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share) {
+  if (r->first) next_step(r);
   if (!ops_of(r)->next(r)) return false;
   r->applied++;
   ops_of(r)->again(r);
-  *mean = r->mean;
+  *mean = r->packer ? unpack(r) : r->mean;
   *share = r->share;
   return true;
 }
@@ -72,7 +176,7 @@ void gt_allreduce_answer(gt_allreduce *r, gt_vec made) {
 }
 
 bool gt_allreduce_waiting(const gt_allreduce *r) {
-  return r->own > r->applied;
+  return r->own > r->applied || r->staged;
 }
 
 bool gt_allreduce_holds(const gt_allreduce *r) {
@@ -115,7 +219,7 @@ void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-gt_status gt_allreduce_state(gt_allreduce *r, gt_state_direction direction) {
+static gt_status plain_state(gt_allreduce *r, gt_state_direction direction) {
   char prefix[64];
   const gt_state_field counters[] = {{"own", GT_TYPE_I64, &r->own, 1},
                                      {"posted", GT_TYPE_I64, &r->posted, 1},
@@ -130,7 +234,32 @@ gt_status gt_allreduce_state(gt_allreduce *r, gt_state_direction direction) {
     r->floor = r->applied;
     r->unheard = r->base.x->spec.nregions - 1;
   }
-  return ops_of(r)->state(r, prefix, direction);
+  GT_TRY(ops_of(r)->state(r, prefix, direction));
+  if (!r->base.coder) return GT_OK;
+  return gt_coder_state(r->base.coder, prefix, r->posted > r->applied, direction);
+}
+
+/* A payload that has not been applied yet: the residual does not have it any more. */
+static gt_status payload_state(gt_allreduce *r, gt_state_direction direction) {
+  const gt_state_field payload = {"payload", GT_TYPE_F32, r->a.data, r->a.n};
+  if (r->own <= r->applied) return GT_OK;
+  return gt_state_fields(direction, r->base.spec.owner, &payload, 1);
+}
+
+static gt_status first_state(gt_allreduce *r, gt_state_direction direction) {
+  const gt_state_field fields[] = {{"staged", GT_TYPE_I64, &r->staged, 1},
+                                   {"leaving", GT_TYPE_I64, &r->leaving, 1}};
+  GT_TRY(plain_state(r->first, direction));
+  GT_TRY(payload_state(r->first, direction));
+  return GT_STATE_FIELDS(direction, r->first->owner, fields);
+}
+
+gt_status gt_allreduce_state(gt_allreduce *r, gt_state_direction direction) {
+  GT_TRY(plain_state(r, direction));
+  if (r->first) GT_TRY(first_state(r, direction));
+  if (!r->packer) return GT_OK;
+  GT_TRY(payload_state(r, direction));
+  return gt_coder_state(r->packer, r->base.spec.owner, false, direction);
 }
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
@@ -143,7 +272,8 @@ gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, 
                                 bool replace) {
   const gt_broadcast_ops *ops = x->topology->broadcast;
   gt_broadcast *b = gt_alloc(1, ops->size);
-  gt_exchange_add(x, &b->base, spec, n);
+  gt_exchange_add(x, &b->base, spec, n,
+                  gt_coder_open(&x->spec, n, (gt_coder_use){.feedback = has_feedback(spec)}));
   b->base.broadcast = b;
   b->replace = replace;
   if (ops->open) ops->open(b);
@@ -165,18 +295,34 @@ gt_vec gt_broadcast_begin(gt_broadcast *b) {
     gt_vec own = cast_ops_of(b)->begin(b);
     if (own.n) return own;
   }
-  return gt_exchange_fill(b->base.x, &b->filling, b->base.n);
+  return gt_exchange_fill(&b->base, &b->filling, b->base.n);
 }
 
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples) {
-  b->filling.value = value;
+  const uint64_t next = (uint64_t)b->posted + 1;
+  b->filling.value = value > next ? value : next;
   b->filling.detail = samples;
-  b->posted = (int64_t)value;
+  b->posted = (int64_t)b->filling.value;
   cast_ops_of(b)->post(b, &b->filling);
+}
+
+bool gt_broadcast_rests(const gt_broadcast *b) {
+  return b->base.coder && gt_coder_has_rest(b->base.coder);
+}
+
+void gt_broadcast_post_rest(gt_broadcast *b) {
+  b->filling.exact = true;
+  gt_coder_rest(b->base.coder, gt_exchange_fill(&b->base, &b->filling, b->base.n));
+  gt_broadcast_post(b, 0, 0);
+  b->filling.exact = false;
 }
 
 gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction) {
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%sbroadcast/", b->base.spec.owner);
-  return cast_ops_of(b)->state ? cast_ops_of(b)->state(b, prefix, direction) : GT_OK;
+  if (cast_ops_of(b)->state) GT_TRY(cast_ops_of(b)->state(b, prefix, direction));
+  if (!b->base.coder) return GT_OK;
+  const gt_state_field value = {"coded_value", GT_TYPE_I64, &b->posted, 1};
+  GT_TRY(gt_state_fields(direction, prefix, &value, 1));
+  return gt_coder_state(b->base.coder, prefix, false, direction);
 }

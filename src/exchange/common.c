@@ -1,10 +1,15 @@
 /* Functions of an exchange that its collectives and topologies use. */
+#include <string.h>
+
 #include "internal.h"
 
-void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n) {
+void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n,
+                     gt_coder *coder) {
   c->x = x;
   c->spec = *spec;
   c->n = n;
+  c->coder = coder;
+  c->piece = coder ? n : x->spec.piece;
   c->count = GT_NEW_ARRAY(int64_t, x->spec.nregions);
   c->id = x->ncollectives++;
   if (x->last)
@@ -15,6 +20,7 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
 }
 
 void gt_exchange_remove(gt_collective *c) {
+  gt_coder_close(c->coder);
   gt_free(c->count);
   gt_free(c);
 }
@@ -23,9 +29,13 @@ static size_t region_of(const gt_exchange *x, size_t member) {
   return x->spec.regions ? x->spec.regions[member] : member;
 }
 
-size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats) {
-  const gt_frame_header head = {.flags = x->topology->routed ? GT_FRAME_ROUTED : 0};
-  return messages * gt_message_wire_bytes(&head, floats * sizeof(float));
+size_t gt_exchange_body_bytes(const gt_collective *c, size_t floats) {
+  return c->coder ? gt_coder_bound(c->coder, 0) : floats * sizeof(float);
+}
+
+size_t gt_exchange_wire_bytes(const gt_collective *c, size_t messages, size_t floats) {
+  const gt_frame_header head = {.flags = c->x->topology->routed ? GT_FRAME_ROUTED : 0};
+  return messages * gt_message_wire_bytes(&head, gt_exchange_body_bytes(c, floats));
 }
 
 void gt_exchange_want(gt_exchange *x, size_t region, size_t messages) {
@@ -33,21 +43,22 @@ void gt_exchange_want(gt_exchange *x, size_t region, size_t messages) {
   x->wants[x->nwants++] = (gt_outbox_want){region_of(x, region), messages};
 }
 
-bool gt_exchange_can_post_wanted(gt_exchange *x, gt_room_use use, size_t floats) {
+bool gt_exchange_can_post_wanted(const gt_collective *c, gt_room_use use, size_t floats) {
+  gt_exchange *x = c->x;
   const size_t n = x->nwants;
   size_t messages = 0, full;
   for (size_t i = 0; i < n; i++) messages += x->wants[i].messages;
   x->nwants = 0;
-  const double bytes = (double)gt_exchange_wire_bytes(x, messages, floats);
+  const double bytes = (double)gt_exchange_wire_bytes(c, messages, floats);
   if (gt_outbox_room(x->spec.outbox, x->wants, n, use, bytes, &full)) return true;
   x->full = full < n ? x->wanted[full] : x->spec.nregions;
   return false;
 }
 
-bool gt_exchange_can_post(gt_exchange *x, gt_room_use use, const size_t *regions, size_t n,
+bool gt_exchange_can_post(const gt_collective *c, gt_room_use use, const size_t *regions, size_t n,
                           size_t messages, size_t floats) {
-  for (size_t i = 0; i < n; i++) gt_exchange_want(x, regions[i], messages);
-  return gt_exchange_can_post_wanted(x, use, floats);
+  for (size_t i = 0; i < n; i++) gt_exchange_want(c->x, regions[i], messages);
+  return gt_exchange_can_post_wanted(c, use, floats);
 }
 
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n) {
@@ -61,21 +72,48 @@ void gt_exchange_acknowledge(const gt_exchange *x, size_t from) {
   gt_outbox_ack(x->spec.outbox, region_of(x, from), 1);
 }
 
-gt_vec gt_exchange_fill(const gt_exchange *x, gt_message *m, size_t n) {
-  const gt_exchange_events *events = &x->spec.events;
+static bool is_encoded(const gt_collective *c, const gt_message *m) {
+  return c->coder && !m->exact;
+}
+
+gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n) {
+  const gt_exchange_events *events = &c->x->spec.events;
   if (events->filling) events->filling(events->ctx);
-  m->payload = gt_outbox_body(x->spec.outbox, n * sizeof(float));
   m->n = n;
+  if (is_encoded(c, m))
+    return m->of == GT_BODY_PASSED ? gt_vec_of(NULL, n) : gt_coder_sent(c->coder);
+  m->payload = gt_outbox_body(c->x->spec.outbox, n * sizeof(float));
   return gt_vec_of(m->payload->data, n);
 }
 
-void gt_exchange_send(const gt_collective *c, const gt_message *m) {
+/* Gives the message its payload; returns the bytes. */
+static size_t encode(const gt_collective *c, gt_message *m) {
+  const gt_exchange *x = c->x;
+  const bool sum = m->of == GT_BODY_SUM;
+  const size_t self = x->spec.self;
+  if (m->of == GT_BODY_PASSED) {
+    const size_t bytes = (size_t)x->taken->message_bytes;
+    m->payload = gt_outbox_body(x->spec.outbox, bytes);
+    if (x->taken_body && bytes) memcpy(m->payload->data, x->taken_body, bytes);
+    return bytes;
+  }
+  const gt_codec_turn turn = {.round = m->value,
+                              .sender = (uint32_t)(sum ? x->spec.nregions + self : self)};
+  m->payload = gt_outbox_body(x->spec.outbox, gt_coder_bound(c->coder, 0));
+  m->payload->bytes = gt_coder_encode(c->coder, sum, &turn, m->payload->data);
+  return m->payload->bytes;
+}
+
+void gt_exchange_send(const gt_collective *c, gt_message *m) {
   const gt_exchange *x = c->x;
   const gt_exchange_events *events = &x->spec.events;
+  const bool encoded = is_encoded(c, m);
+  const size_t bytes = encoded ? encode(c, m) : m->n * sizeof(float);
   gt_outbox_message out = {.payload = m->payload,
                            .first = m->first * sizeof(float),
-                           .bytes = m->n * sizeof(float),
+                           .bytes = bytes,
                            .head = {.kind = (uint8_t)(m->kind ? m->kind : c->spec.kind),
+                                    .codec = encoded ? gt_coder_kind(c->coder) : 0,
                                     .range = (uint32_t)c->id,
                                     .value = m->value,
                                     .detail = m->detail},

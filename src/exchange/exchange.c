@@ -69,8 +69,17 @@ bool gt_exchange_takes(const gt_exchange *x, unsigned kind) {
   return false;
 }
 
+bool gt_exchange_decodes(const gt_exchange *x, const gt_frame_header *head) {
+  const gt_collective *c = collective_of(x, head);
+  return head->codec == 0 || (c && c->coder && head->codec == gt_coder_kind(c->coder));
+}
+
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
+  if (c && c->coder && head->codec) {
+    const size_t most = gt_coder_bound(c->coder, 0);
+    return head->message_bytes < most ? (size_t)head->message_bytes : most;
+  }
   if (!c || !(head->flags & GT_FRAME_ROUTED)) return c ? c->n * sizeof(float) : 0;
   return head->route.offset <= c->n && head->route.count <= c->n - head->route.offset
              ? (size_t)head->route.count * sizeof(float)
@@ -85,8 +94,17 @@ gt_exchange_need gt_exchange_need_of(const gt_exchange_spec *spec, gt_cast cast,
 size_t gt_exchange_unit(const gt_exchange *x) {
   size_t most = 1;
   for (const gt_collective *c = x->first; c && x->topology->unit; c = c->next) {
-    const size_t unit = x->topology->unit(x, c->n);
+    const size_t unit = x->topology->unit(c);
     if (unit > most) most = unit;
+  }
+  return most;
+}
+
+size_t gt_exchange_body_max(const gt_exchange *x) {
+  size_t most = 0;
+  for (const gt_collective *c = x->first; c; c = c->next) {
+    const size_t bytes = gt_exchange_body_bytes(c, c->n);
+    if (bytes > most) most = bytes;
   }
   return most;
 }
@@ -96,7 +114,7 @@ size_t gt_exchange_at_once(const gt_exchange *x, size_t region) {
   for (const gt_collective *c = x->first; c; c = c->next) {
     const gt_posts posts = x->topology->at_once ? x->topology->at_once(c, region)
                                                 : (gt_posts){x->spec.nregions - 1, c->n};
-    const size_t bytes = gt_exchange_wire_bytes(x, posts.messages, posts.floats);
+    const size_t bytes = gt_exchange_wire_bytes(c, posts.messages, posts.floats);
     if (bytes > most) most = bytes;
   }
   return most;
@@ -132,6 +150,14 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
   return GT_OK;
 }
 
+gt_status gt_exchange_check_body(const gt_exchange *x, const gt_frame_header *head,
+                                 const void *body) {
+  const gt_collective *c = collective_of(x, head);
+  const gt_codec_turn turn = {.round = head->value, .sender = head->from};
+  if (!body || head->codec == 0) return GT_OK;
+  return gt_coder_check(c->coder, &turn, body, (size_t)head->message_bytes);
+}
+
 static void changed(gt_exchange *x, size_t region) {
   for (gt_collective *c = x->first; c; c = c->next) {
     if (c->broadcast && x->topology->broadcast->progress)
@@ -153,16 +179,17 @@ static void retry(gt_exchange *x, size_t region) {
 }
 
 /* Pieces of a broadcast are checked after they are joined. */
-static bool is_finite(const gt_collective *c, gt_vec body) {
-  return (c->broadcast && c->x->topology->routed) || gt_vec_finite(body);
+static bool is_finite(const gt_collective *c, const gt_frame_header *head, const void *body) {
+  const size_t bytes = (size_t)head->message_bytes;
+  if (c->broadcast && c->x->topology->routed) return true;
+  if (head->codec) return gt_coder_finite(c->coder, body, bytes);
+  return gt_vec_finite(gt_vec_of((float *)(uintptr_t)body, bytes / sizeof(float)));
 }
 
 gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head,
-                               const void *bytes) {
+                               const void *body) {
   gt_collective *c = collective_of(x, head);
-  const gt_vec body =
-      gt_vec_of((float *)(uintptr_t)bytes, (size_t)head->message_bytes / sizeof(float));
-  if (!is_finite(c, body)) return GT_RECEIPT_NONFINITE;
+  if (!is_finite(c, head, body)) return GT_RECEIPT_NONFINITE;
   if (!gt_held_or_taken(x, c, from, head, body)) return GT_RECEIPT_HELD;
   if (c->allreduce) retry(x, x->spec.nregions);
   return GT_RECEIPT_TAKEN;
@@ -211,7 +238,8 @@ static bool broadcasts(const gt_broadcast *b, bool (*holds)(const gt_broadcast *
 
 bool gt_exchange_drained(const gt_exchange *x) {
   for (const gt_collective *c = x->first; c; c = c->next) {
-    if (c->allreduce && c->allreduce->own > c->allreduce->posted) return false;
+    const gt_allreduce *r = c->allreduce;
+    if (r && (r->own > r->posted || r->staged)) return false;
     if (c->broadcast && !broadcasts(c->broadcast, x->topology->broadcast->drained)) return false;
   }
   return true;

@@ -70,47 +70,52 @@ static void append(gt_exchange *x, size_t to, size_t line) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* A body of n floats; pieces of a collective all have room in one another's. */
-static gt_vec body_for(gt_exchange *x, size_t n, size_t *floats) {
+/* A body of so many bytes; pieces of a collective all have room in one another's. */
+static gt_payload body_for(gt_exchange *x, size_t bytes) {
   gt_held_all *all = &x->held;
-  const size_t piece = x->spec.piece;
-  if (!x->spec.with_memory) return gt_vec_of(NULL, n);
-  if (all->nspare && all->spare[all->nspare - 1].n >= n) {
-    *floats = all->spare[--all->nspare].n;
-    return gt_vec_of(all->spare[all->nspare].data, n);
-  }
-  *floats = n > piece ? n : piece;
-  return gt_vec_of(GT_NEW_ARRAY(float, *floats), n);
+  const size_t piece = x->spec.piece * sizeof(float);
+  gt_payload body = {.capacity = bytes > piece ? bytes : piece};
+  if (!x->spec.with_memory) return (gt_payload){0};
+  if (all->nspare && all->spare[all->nspare - 1].capacity >= bytes)
+    return all->spare[--all->nspare];
+  body.data = gt_alloc(body.capacity, 1);
+  return body;
 }
 
 static void free_body(gt_exchange *x, const gt_held_message *m) {
   gt_held_all *all = &x->held;
   if (!m->body.data) return;
   GT_GROW(all->spare, all->nspare, all->spare_capacity, 4);
-  all->spare[all->nspare++] = gt_vec_of(m->body.data, m->floats);
+  all->spare[all->nspare++] = m->body;
 }
 
 static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
-                 gt_vec body) {
+                 const void *body) {
   gt_held *h = &x->held.of[from];
+  const size_t bytes = (size_t)head->message_bytes;
   GT_GROW(h->messages, h->n, h->capacity, 4);
   gt_held_message *m = &h->messages[h->n++];
-  *m = (gt_held_message){.collective = c, .head = *head};
-  m->body = body_for(x, body.n, &m->floats);
-  gt_vec_copy(m->body, body);
+  *m = (gt_held_message){.collective = c, .head = *head, .body = body_for(x, bytes)};
+  if (m->body.data && bytes) memcpy(m->body.data, body, bytes);
   x->held.n++;
 }
 
 /* False: it cannot be taken; x->full says at which region room is missing, or nregions. */
-static bool take(gt_collective *c, size_t from, const gt_frame_header *head, gt_vec body) {
+static bool take(gt_collective *c, size_t from, const gt_frame_header *head, const void *bytes) {
   gt_exchange *x = c->x;
+  const size_t n = (size_t)head->message_bytes;
+  const gt_codec_turn turn = {.round = head->value, .sender = (uint32_t)from};
+  const gt_vec body = head->codec ? gt_coder_decode(c->coder, &turn, bytes, n)
+                                  : gt_vec_of((float *)(uintptr_t)bytes, n / sizeof(float));
   x->full = x->spec.nregions;
+  x->taken = head;
+  x->taken_body = bytes;
   if (c->broadcast) return x->topology->broadcast->receive(c->broadcast, from, head, body);
   return x->topology->allreduce->receive(c->allreduce, from, head, body);
 }
 
 bool gt_held_or_taken(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
-                      gt_vec body) {
+                      const void *body) {
   const bool first = x->held.of[from].n == 0;
   if (first && take(c, from, head, body)) return true;
   if (first) put_last(x, x->full, from);
@@ -125,7 +130,7 @@ static bool take_all(gt_exchange *x, size_t from) {
   bool moved = false;
   while (h->n > 0) {
     gt_held_message *m = &h->messages[0];
-    if (!take(m->collective, from, &m->head, m->body)) break;
+    if (!take(m->collective, from, &m->head, m->body.data)) break;
     moved = true;
     free_body(x, m);
     memmove(m, m + 1, --h->n * sizeof *m);

@@ -2,14 +2,17 @@
 #ifndef GEOTRAIN_EXCHANGE_INTERNAL_H
 #define GEOTRAIN_EXCHANGE_INTERNAL_H
 
+#include "coder.h"
 #include "geotrain/exchange.h"
 
 /* What an exchange knows of each of its collectives. */
 typedef struct gt_collective {
   gt_exchange *x;
   gt_collective_spec spec;
-  size_t id, n;   /* its number, in order of opening; floats of what every region gets */
-  int64_t *count; /* nregions; of one that is done: its gt_exchange_count */
+  size_t id, n;    /* its number, in order of opening; floats of what every region gets */
+  size_t piece;    /* floats in a message of a hub or tree */
+  gt_coder *coder; /* NULL: bodies are float32 */
+  int64_t *count;  /* nregions; of one that is done: its gt_exchange_count */
   gt_allreduce *allreduce;
   gt_broadcast *broadcast; /* one of the two */
   struct gt_collective *next;
@@ -19,8 +22,7 @@ typedef struct gt_collective {
 typedef struct {
   gt_collective *collective;
   gt_frame_header head;
-  gt_vec body;
-  size_t floats; /* that there is memory for */
+  gt_payload body; /* NULL data in a simulation */
 } gt_held_message;
 
 typedef struct {
@@ -40,8 +42,8 @@ typedef struct {
   /* nregions: the regions; then the heads of nregions + 1 lines: for room at that region, and for
      something else */
   gt_held_place *places;
-  size_t n;      /* messages */
-  gt_vec *spare; /* bodies without a message */
+  size_t n;          /* messages */
+  gt_payload *spare; /* bodies without a message */
   size_t nspare, spare_capacity;
 } gt_held_all;
 
@@ -68,6 +70,9 @@ struct gt_exchange {
   bool *late;     /* it was done before the resume and may make steps again */
   gt_held_all held;
   size_t full; /* the region at which room was last missing; nregions: bytes were */
+  /* The message that is being taken; its body is borrowed. */
+  const gt_frame_header *taken;
+  const void *taken_body;
   /* Messages for which gt_exchange_can_post_wanted asks next, and their regions; nregions places.
      */
   gt_outbox_want *wants;
@@ -76,17 +81,21 @@ struct gt_exchange {
 };
 
 /* common.c */
-/* The collective takes its place as the exchange's last; freed by gt_exchange_remove. */
-void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n);
+/* Makes the collective the exchange's last; gt_exchange_remove frees it, and the coder. */
+void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n,
+                     gt_coder *coder);
 void gt_exchange_remove(gt_collective *c);
 /* Adds to what gt_exchange_can_post_wanted asks for. */
 void gt_exchange_want(gt_exchange *x, size_t region, size_t messages);
 /* True if all wanted messages, of so many floats each, can be posted now (gt_outbox_room).  If not,
    x->full is the first region without room, or nregions if limits.wan_bytes does not allow them. */
-bool gt_exchange_can_post_wanted(gt_exchange *x, gt_room_use use, size_t floats);
+bool gt_exchange_can_post_wanted(const gt_collective *c, gt_room_use use, size_t floats);
 /* The same for so many messages to each of n regions. */
-bool gt_exchange_can_post(gt_exchange *x, gt_room_use use, const size_t *regions, size_t n,
+bool gt_exchange_can_post(const gt_collective *c, gt_room_use use, const size_t *regions, size_t n,
                           size_t messages, size_t floats);
+/* Returns the most bytes of a body of so many floats; of such messages on the wire. */
+size_t gt_exchange_body_bytes(const gt_collective *c, size_t floats);
+size_t gt_exchange_wire_bytes(const gt_collective *c, size_t messages, size_t floats);
 /* A message of the region that waited is taken. */
 void gt_exchange_acknowledge(const gt_exchange *x, size_t from);
 /* GT_ERR_FAULT, unless the route says the n floats from offset on. */
@@ -108,12 +117,14 @@ typedef struct {
   size_t nto;
   bool replace; /* as in gt_outbox_message */
   bool again;   /* the same floats as in the last message: nothing was written for this one */
+  bool exact;   /* float32 in spite of the codec */
 } gt_message;
 
-/* Gives the message a body of n floats, which the caller fills. */
-gt_vec gt_exchange_fill(const gt_exchange *x, gt_message *m, size_t n);
-/* Posts the message; the one way out of an exchange. */
-void gt_exchange_send(const gt_collective *c, const gt_message *m);
+/* Gives the message a body of n floats, which the caller fills; with a codec, one of GT_BODY_PASSED
+   has no data. */
+gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n);
+/* Posts the message, encoded if the collective has a codec; the one way out of an exchange. */
+void gt_exchange_send(const gt_collective *c, gt_message *m);
 
 /* held.c */
 void gt_held_open(gt_exchange *x);
@@ -121,7 +132,7 @@ void gt_held_close(gt_exchange *x);
 /* Gives the message to its collective, or holds a copy of it behind those of the region that are
    held; false: it is held. */
 bool gt_held_or_taken(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
-                      gt_vec body);
+                      const void *body);
 /* Gives held messages that wait for room at the region to their collectives; nregions: those that
    wait for anything else.  False: none could be taken. */
 bool gt_held_retry(gt_exchange *x, size_t region);
@@ -140,6 +151,16 @@ struct gt_allreduce {
   bool rejoins;    /* it was done before the resume and may make steps again */
   gt_vec mean;
   float share; /* of the own contribution in it; 0: there was none */
+  /* Codecs whose payloads add up: `a` is the payload of `whole`, as float32 values, and `decoded`
+     the decoded mean.  NULL: any other. */
+  gt_coder *packer;
+  gt_vec whole, decoded;
+  /* A codec with two steps: the all-reduce of the payloads of the first; this one has those of the
+     second.  NULL: one step. */
+  gt_allreduce *first;
+  int64_t staged;  /* 1: a contribution is in the first step */
+  int64_t leaving; /* 1: it is the last one */
+  char owner[32];  /* of the first step */
 };
 
 typedef struct {
@@ -213,7 +234,7 @@ typedef struct gt_topology_ops {
   bool routed;                  /* every message has a route; else none has */
   void (*open)(gt_exchange *x); /* finds the region's place; NULL: it needs none */
   void (*close)(gt_exchange *x);
-  size_t (*unit)(const gt_exchange *x, size_t n); /* of a collective of n floats; NULL: 1 */
+  size_t (*unit)(const gt_collective *c); /* messages that one exchange puts on a link; NULL: 1 */
   /* The most messages that the region posts at a time, and the floats of each; NULL: all of the
      collective's, to every other region. */
   gt_posts (*at_once)(const gt_collective *c, size_t region);

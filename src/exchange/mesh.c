@@ -9,7 +9,7 @@ static void post_to_others(const gt_collective *c, gt_message *m) {
 }
 
 static bool room(const gt_collective *c, gt_room_use use) {
-  return gt_exchange_can_post(c->x, use, c->x->others, c->x->spec.nregions - 1, 1, c->n);
+  return gt_exchange_can_post(c, use, c->x->others, c->x->spec.nregions - 1, 1, c->n);
 }
 
 /* ---- all-reduce ------------------------------------------------------------------------------ */
@@ -34,7 +34,7 @@ static void rounds_close(gt_allreduce *r) {
 
 static void post_own(gt_allreduce *r) {
   gt_message m = {.value = (uint64_t)r->own, .detail = (uint64_t)r->samples};
-  gt_allreduce_copy_own(r, gt_exchange_fill(r->base.x, &m, r->base.n));
+  gt_allreduce_copy_own(r, gt_exchange_fill(&r->base, &m, r->base.n));
   r->posted = r->own;
   r->samples = 0;
   post_to_others(&r->base, &m);
@@ -58,7 +58,10 @@ static bool form(gt_allreduce *r) {
     float share = (float)(spec->weights[i] / total);
     if (i == spec->self) {
       r->share = share;
-      gt_allreduce_add_own(r, r->mean, share, 0, first);
+      if (r->base.coder)
+        gt_allreduce_add(r->mean, share, gt_coder_sent(r->base.coder), first);
+      else
+        gt_allreduce_add_own(r, r->mean, share, 0, first);
     } else {
       gt_allreduce_add(r->mean, share, gt_inbox_front(&t->inbox, i)->vec, first);
       gt_inbox_pop(&t->inbox, i);

@@ -57,13 +57,14 @@ static size_t chunk_behind(const turns *t, size_t behind) {
 }
 
 static bool has_room(const turns *t, size_t floats) {
-  gt_exchange *x = t->base.base.x;
-  return gt_exchange_can_post(x, GT_ROOM_ANY, &x->spec.next[x->spec.self], 1, 1, floats);
+  const gt_exchange *x = t->base.base.x;
+  return gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, &x->spec.next[x->spec.self], 1, 1,
+                              floats);
 }
 
 /* Gives the message a body for the chunk. */
 static gt_vec fill(const turns *t, gt_message *m, size_t chunk) {
-  return gt_exchange_fill(t->base.base.x, m, chunk_of(t, chunk).n);
+  return gt_exchange_fill(&t->base.base, m, chunk_of(t, chunk).n);
 }
 
 static void post(const turns *t, gt_message *m, size_t chunk, double weight) {
@@ -247,8 +248,8 @@ static const gt_allreduce_ops ring_allreduce = {
 };
 
 /* A region sends one chunk at a time; with two, it need not wait for an acknowledgement. */
-static size_t unit(const gt_exchange *x, size_t n) {
-  (void)x, (void)n;
+static size_t unit(const gt_collective *c) {
+  (void)c;
   return 2;
 }
 

@@ -19,8 +19,10 @@ static part part_of(const gt_rounds *t, size_t region) {
     return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
   }
   const gt_inbox_slot *slot = gt_inbox_front(&t->inbox, region);
-  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor. */
-  if (!slot) return r->base.x->done[region] || round <= r->floor ? OUT : AWAITED;
+  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor; in
+     a second step, of which no region may have had a message, only those of regions that rejoin. */
+  const int64_t floor = r->first && !r->base.x->late[region] ? r->floor - 1 : r->floor;
+  if (!slot) return r->base.x->done[region] || round <= floor ? OUT : AWAITED;
   if (slot->value < round)
     gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region,
            (long long)slot->value, (long long)round);

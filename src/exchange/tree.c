@@ -55,18 +55,18 @@ static void tree_close(gt_exchange *x) {
   gt_free(x->tree.begin);
 }
 
-static size_t pieces(const gt_exchange *x, size_t n) {
-  return (n + x->spec.piece - 1) / x->spec.piece;
+static size_t pieces(const gt_collective *c) {
+  return (c->n + c->piece - 1) / c->piece;
 }
 
 /* Sums go in pieces, to the parent or to all children; broadcasts whole, to all neighbours. */
 static gt_posts at_once(const gt_collective *c, size_t region) {
   const gt_exchange *x = c->x;
-  const size_t whole = pieces(x, c->n), *parent = x->spec.next, up = parent[region] != region;
+  const size_t whole = pieces(c), *parent = x->spec.next, up = parent[region] != region;
   size_t children = 0;
   for (size_t r = 0; r < x->spec.nregions; r++) children += r != region && parent[r] == region;
   if (c->broadcast) return (gt_posts){(children + up) * whole, (c->n + whole - 1) / whole};
-  return (gt_posts){children > up ? children : up, c->n < x->spec.piece ? c->n : x->spec.piece};
+  return (gt_posts){children > up ? children : up, c->n < c->piece ? c->n : c->piece};
 }
 
 /* Children and parent of the region. */

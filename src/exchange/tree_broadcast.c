@@ -64,7 +64,7 @@ static void casts_open(gt_broadcast *b) {
   casts *c = of(b);
   const gt_exchange *x = x_of(c);
   const size_t n = x->spec.nregions, nneighbours = x->tree.nneighbours;
-  c->pieces = (b->base.n + x->spec.piece - 1) / x->spec.piece;
+  c->pieces = (b->base.n + b->base.piece - 1) / b->base.piece;
   c->origins = GT_NEW_ARRAY(origin, n);
   c->spare = GT_NEW_ARRAY(float *, n);
   c->to = GT_NEW_ARRAY(size_t, nneighbours + 1);
@@ -92,7 +92,7 @@ static void casts_close(gt_broadcast *b) {
 
 /* Makes the message the piece of the region's message. */
 static void make_piece(const casts *c, gt_message *m, size_t region, int64_t piece) {
-  const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size,
+  const size_t size = c->base.base.piece, first = (size_t)piece * size,
                left = c->base.base.n - first;
   m->n = left < size ? left : size;
   m->route = (gt_frame_route){.origin = (uint16_t)region, .offset = first};
@@ -100,13 +100,13 @@ static void make_piece(const casts *c, gt_message *m, size_t region, int64_t pie
 
 /* The message has the whole body. */
 static void post_whole(const casts *c, size_t region, gt_message *m) {
-  m->payload->refs++; /* so that it is not taken for free between two pieces */
+  if (c->pieces > 1) m->payload->refs++; /* so that it is not taken for free between two pieces */
   for (size_t k = 0; k < c->pieces; k++) {
     make_piece(c, m, region, (int64_t)k);
     m->first = (size_t)m->route.offset;
     gt_exchange_send(&c->base.base, m);
   }
-  m->payload->refs--;
+  if (c->pieces > 1) m->payload->refs--;
 }
 
 /* Writes all neighbours but one to c->to; returns their number. */
@@ -142,8 +142,8 @@ static size_t next_due(const casts *c, size_t i) {
 /* Sends neighbour i the next model that is due there; false: none is, or there is no room. */
 static bool send_due(casts *c, size_t i) {
   gt_exchange *x = x_of(c);
-  if (c->ndue[i] == 0 ||
-      !gt_exchange_can_post(x, GT_ROOM_ANY, &x->tree.neighbours[i], 1, c->pieces, each_of(c)))
+  if (c->ndue[i] == 0 || !gt_exchange_can_post(&c->base.base, GT_ROOM_ANY, &x->tree.neighbours[i],
+                                               1, c->pieces, each_of(c)))
     return false;
   const size_t region = next_due(c, i);
   const origin *o = &c->origins[region];
@@ -152,7 +152,7 @@ static bool send_due(casts *c, size_t i) {
                   .detail = (uint64_t)o->samples,
                   .to = &x->tree.neighbours[i],
                   .nto = 1};
-  gt_vec_copy(gt_exchange_fill(x, &m, c->base.base.n), o->last);
+  gt_vec_copy(gt_exchange_fill(&c->base.base, &m, c->base.base.n), o->last);
   c->due[i * x->spec.nregions + region] = false;
   c->ndue[i]--;
   c->turn[i] = region + 1;
@@ -173,8 +173,8 @@ static bool casts_room(const gt_broadcast *b) {
   gt_exchange *x = x_of(c);
   for (size_t r = 0; !b->replace && r < x->spec.nregions; r++)
     if (c->origins[r].waits && !c->origins[r].passed) return false;
-  return gt_exchange_can_post(x, b->replace ? GT_ROOM_REPLACING : GT_ROOM_OWN, x->tree.neighbours,
-                              x->tree.nneighbours, c->pieces, each_of(c));
+  return gt_exchange_can_post(&b->base, b->replace ? GT_ROOM_REPLACING : GT_ROOM_OWN,
+                              x->tree.neighbours, x->tree.nneighbours, c->pieces, each_of(c));
 }
 
 /* A model that has not been sent yet is overwritten. */
@@ -208,14 +208,18 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   const size_t nto = all_but(c, from);
   origin *o = &c->origins[head->route.origin];
   if (nto == 0) return true;
-  const bool can = gt_exchange_can_post(x, GT_ROOM_FORWARDED, c->to, nto, 1, body.n);
+  const bool can = gt_exchange_can_post(&c->base.base, GT_ROOM_FORWARDED, c->to, nto, 1, body.n);
   o->waits = !can && x->full < x->spec.nregions;
   if (!can) return false;
   o->passed |= o->got + 1 == (int64_t)c->pieces;
-  gt_message m = {
-      .of = GT_BODY_PASSED, .value = head->value, .detail = head->detail, .to = c->to, .nto = nto};
-  gt_vec_copy(gt_exchange_fill(x, &m, body.n), body);
-  make_piece(c, &m, head->route.origin, (int64_t)(head->route.offset / x->spec.piece));
+  gt_message m = {.of = GT_BODY_PASSED,
+                  .value = head->value,
+                  .detail = head->detail,
+                  .to = c->to,
+                  .nto = nto,
+                  .exact = head->codec == 0};
+  gt_vec_copy(gt_exchange_fill(&c->base.base, &m, body.n), body);
+  make_piece(c, &m, head->route.origin, (int64_t)(head->route.offset / c->base.base.piece));
   gt_exchange_send(&c->base.base, &m);
   return true;
 }
@@ -232,8 +236,8 @@ static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_
   if ((int64_t)head->value <= o->value)
     return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; expected one after %lld",
                    (long long)head->value, (long long)o->value);
-  const size_t first = (size_t)o->got * x->spec.piece, left = b->base.n - first;
-  return gt_exchange_check_part(head, first, left < x->spec.piece ? left : x->spec.piece);
+  const size_t first = (size_t)o->got * b->base.piece, left = b->base.n - first;
+  return gt_exchange_check_part(head, first, left < b->base.piece ? left : b->base.piece);
 }
 
 static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {

@@ -44,8 +44,8 @@ static void sums_open(gt_allreduce *r) {
   sums *t = of(r);
   const gt_exchange_spec *spec = spec_of(t);
   const size_t nterms = tree_of(t)->nterms;
-  t->pieces = (r->base.n + spec->piece - 1) / spec->piece;
-  gt_inbox_open(&t->inbox, spec->nregions, 1, spec->piece, spec->with_memory, true);
+  t->pieces = (r->base.n + r->base.piece - 1) / r->base.piece;
+  gt_inbox_open(&t->inbox, spec->nregions, 1, r->base.piece, spec->with_memory, true);
   t->taken = GT_NEW_ARRAY(int64_t, nterms);
   t->takes = GT_NEW_ARRAY(bool, nterms);
 }
@@ -146,9 +146,13 @@ static bool piece_is_here(sums *t) {
   return true;
 }
 
+static size_t first_of(const sums *t, int64_t piece) {
+  return (size_t)piece * t->base.base.piece;
+}
+
 static gt_vec piece_of(const sums *t, int64_t piece) {
-  const size_t first = (size_t)piece * spec_of(t)->piece, left = t->base.base.n - first;
-  return gt_vec_range(t->base.mean, first, left < spec_of(t)->piece ? left : spec_of(t)->piece);
+  const size_t first = first_of(t, piece), left = t->base.base.n - first, most = t->base.base.piece;
+  return gt_vec_range(t->base.mean, first, left < most ? left : most);
 }
 
 static void add_up(sums *t, gt_vec sum) {
@@ -159,7 +163,7 @@ static void add_up(sums *t, gt_vec sum) {
     const size_t region = tree->terms[i];
     const float share = (float)(weight_of(t, i) / t->total);
     if (region == spec_of(t)->self) {
-      gt_allreduce_add_own(&t->base, sum, share, (size_t)t->added * spec_of(t)->piece, first);
+      gt_allreduce_add_own(&t->base, sum, share, first_of(t, t->added), first);
     } else {
       gt_allreduce_add(sum, share, gt_inbox_front(&t->inbox, region)->vec, first);
       gt_inbox_pop(&t->inbox, region);
@@ -172,7 +176,7 @@ static void post_piece(const sums *t, gt_message *m, int64_t round, int64_t piec
   const gt_exchange_spec *spec = spec_of(t);
   m->value = (uint64_t)round;
   m->route = (gt_frame_route){
-      .origin = (uint16_t)spec->self, .offset = (uint64_t)piece * spec->piece, .weight = weight};
+      .origin = (uint16_t)spec->self, .offset = first_of(t, piece), .weight = weight};
   gt_exchange_send(&t->base.base, m);
 }
 
@@ -182,12 +186,12 @@ static void send_down(const sums *t, gt_body of, gt_vec piece, int64_t round, in
   const gt_tree *tree = tree_of(t);
   gt_message m = {.of = of, .to = tree->children, .nto = tree->nchildren};
   if (tree->nchildren == 0) return;
-  gt_vec_copy(gt_exchange_fill(t->base.base.x, &m, piece.n), piece);
+  gt_vec_copy(gt_exchange_fill(&t->base.base, &m, piece.n), piece);
   post_piece(t, &m, round, number, weight);
 }
 
 static bool can_send_down(const sums *t, size_t floats) {
-  return gt_exchange_can_post(t->base.base.x, GT_ROOM_ANY, tree_of(t)->children,
+  return gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, tree_of(t)->children,
                               tree_of(t)->nchildren, 1, floats);
 }
 
@@ -211,13 +215,14 @@ static bool add_piece(sums *t) {
     if (!can_send_down(t, mean.n)) return false;
     add_up(t, mean);
     send_down(t, GT_BODY_SUM, mean, t->adding, t->added, t->total);
+    if (t->base.base.coder) gt_vec_copy(mean, gt_coder_sent(t->base.base.coder));
     t->weight = t->total;
     t->got++;
   } else {
-    if (!gt_exchange_can_post(t->base.base.x, GT_ROOM_ANY, &tree->parent, 1, 1, mean.n))
+    if (!gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, &tree->parent, 1, 1, mean.n))
       return false;
     gt_message m = {.of = GT_BODY_SUM, .to = &tree->parent, .nto = 1};
-    add_up(t, gt_exchange_fill(t->base.base.x, &m, mean.n));
+    add_up(t, gt_exchange_fill(&t->base.base, &m, mean.n));
     post_piece(t, &m, t->adding, t->added, t->total);
   }
   t->clear = 0;
@@ -255,7 +260,7 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
     piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
             (int64_t)t->pieces;
   const gt_vec expected = piece_of(t, piece);
-  return gt_exchange_check_part(head, (size_t)piece * spec_of(t)->piece, expected.n);
+  return gt_exchange_check_part(head, first_of(t, piece), expected.n);
 }
 
 static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {

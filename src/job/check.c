@@ -326,6 +326,45 @@ static gt_status check_central(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.central", central);
 }
 
+/* Returns why the job's codec does not suit its strategy or topology; NULL: it does. */
+static const char *unsound_codec(const gt_job *job) {
+  const gt_codec_kind codec = job->sync.codec.name;
+  const bool models = gt_strategy_has(job->sync.strategy, GT_HAS_MERGE);
+  const bool mesh = gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL);
+  if (job->sync.central) return "sync.central takes float32";
+  if (job->pipeline.nstages > 0 || job->pipeline.search) return "a pipeline exchanges float32";
+  if (gt_codec_has(codec, GT_MOMENTUM) && !gt_strategy_has(job->sync.strategy, GT_GRADIENTS))
+    return "the codec encodes gradients, which only ssgd sends";
+  if (gt_codec_has(codec, GT_MOMENTUM) &&
+      (job->train.optimizer.name != GT_OPTIMIZER_SGD || job->train.optimizer.momentum > 0))
+    return "the codec has momentum of its own; it requires optimizer sgd with momentum 0";
+  if (gt_codec_has(codec, GT_DEPENDENT) &&
+      gt_strategy_has(job->sync.strategy, GT_HAS_UPDATES | GT_HAS_MERGE))
+    return "the codec adds up twice before it decodes; it requires ssgd or sma";
+  if (models && gt_codec_has(codec, GT_ADDITIVE))
+    return "the strategy sends models, and the codec encodes updates only";
+  if (models && !mesh) return "the strategy sends models; encoded ones require topology mesh";
+  if (gt_topology_has(job->sync.topology, GT_CHOSEN))
+    return "the topology is chosen by the times of float32 messages; name one";
+  if (!mesh && !gt_topology_has(job->sync.topology, GT_ROOTED) && !gt_codec_has(codec, GT_RESUMS))
+    return "over a ring only codecs whose payloads add up can be used: mask, powersgd";
+  return NULL;
+}
+
+static gt_status check_codec(const gt_job *job, const char *source) {
+  if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
+  const char *why = unsound_codec(job);
+  if (why)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.name is %s with strategy %s and topology %s: %s",
+                   source, gt_codec_names[job->sync.codec.name],
+                   gt_strategy_names[job->sync.strategy],
+                   job->sync.central ? "central" : gt_topology_names[job->sync.topology], why);
+  if (job->sync.codec.bits != 2 && job->sync.codec.bits != 8)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.bits is %d; it must be 2 or 8", source,
+                   job->sync.codec.bits);
+  return GT_OK;
+}
+
 /* A sender that takes back a part of its own update cannot do so in the gradient that it sends. */
 static gt_status check_scale(const gt_job *job, const char *source) {
   if (job->sync.scale != GT_SCALE_AVERAGE || job->sync.exchange != GT_EXCHANGED_GRADIENT)
@@ -357,6 +396,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(gt_job_check_aggregating(job, source));
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
+  GT_TRY(check_codec(job, source));
   GT_TRY(check_scale(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));

@@ -36,6 +36,18 @@
 #define IF_MERGES(constant, name, table, facts)   | ((facts)&GT_HAS_MERGE ? OF(constant) : 0)
 #define IF_OUTER(constant, name, table, facts)    | ((facts)&GT_HAS_OUTER ? OF(constant) : 0)
 #define AVERAGING                                 (0 GT_STRATEGIES(IF_OUTER))
+#define IF_SENDS(constant, name, table, facts)    | ((facts)&GT_SENDS ? OF(constant) : 0)
+#define SENDING                                   (0 GT_STRATEGIES(IF_SENDS))
+/* The codecs that have keys: base_families.h says which. */
+#define CODECS(set)                               .choice = "sync.codec.name", .having = (set)
+#define IF_ROUNDS(constant, name, table, facts)   | ((facts)&GT_ROUNDS ? OF(constant) : 0)
+#define IF_DENSITY(constant, name, table, facts)  | ((facts)&GT_DENSITY ? OF(constant) : 0)
+#define IF_MOMENTUM(constant, name, table, facts) | ((facts)&GT_MOMENTUM ? OF(constant) : 0)
+#define IF_DECAY(constant, name, table, facts)    | ((facts)&GT_MOMENTUM ? 0 : OF(constant))
+#define ROUNDING                                  (0 GT_CODECS(IF_ROUNDS))
+#define SPARSE                                    (0 GT_CODECS(IF_DENSITY))
+#define MOMENTUM                                  (0 GT_CODECS(IF_MOMENTUM))
+#define DECAYING                                  (0 GT_CODECS(IF_DECAY))
 #define OUTERS(set)                               .choice = "sync.outer.name", .having = (set)
 #define PERIODIC                                  (0 GT_STRATEGIES(IF_PERIODIC))
 #define UPDATES                                   (0 GT_STRATEGIES(IF_UPDATES))
@@ -352,6 +364,30 @@ const job_key gt_job_keys[] = {
     {"sync.outer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(sync.outer.momentum), .fallback = "0.9",
      .max = 1, OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
      .meaning = "momentum factor of the outer optimizer; adam: decay rate of its first moment"},
+    {"sync.codec.name", KEY_CHOICE, 0, AT(sync.codec.name), .fallback = "none",
+     .values = gt_codec_names, STRATEGIES(SENDING),
+     .meaning = "encoding of messages with a loss, which is added to the next message; bf16, fp16: "
+                "16 bits a value; int8: 8; e3m0: 4; topk: the largest values; mask: values at "
+                "random; powersgd: factors of low rank; dgc: the largest values of gradients, with "
+                "momentum; none: float32"},
+    {"sync.codec.density", KEY_REAL, KEY_ABOVE_MIN, AT(sync.codec.density), .fallback = "0.015625",
+     .max = 1, CODECS(SPARSE), .meaning = "share of the values that are sent"},
+    {"sync.codec.bits", KEY_INT, 0, AT(sync.codec.bits), .fallback = "2", .min = 2, .max = 8,
+     CODECS(OF(GT_CODEC_TOPK)), .meaning = "bits of a value that is sent: 2 or 8"},
+    {"sync.codec.rank", KEY_INT, 0, AT(sync.codec.rank), .fallback = "4", .min = 1, .max = 1024,
+     CODECS(OF(GT_CODEC_POWERSGD)), .meaning = "rank of the factors of each tensor"},
+    {"sync.codec.rounding", KEY_CHOICE, 0, AT(sync.codec.rounding), .fallback = "nearest",
+     .values = gt_rounding_names, CODECS(ROUNDING),
+     .meaning = "how values are rounded; stochastic: up or down at random, without bias"},
+    {"sync.codec.decay", KEY_REAL, 0, AT(sync.codec.decay), .fallback = "1", .max = 1,
+     CODECS(DECAYING),
+     .meaning = "factor of the values left out, each time they are added to the next message"},
+    {"sync.codec.momentum", KEY_REAL, KEY_BELOW_MAX, AT(sync.codec.momentum), .fallback = "0.9",
+     .max = 1, CODECS(MOMENTUM),
+     .meaning = "momentum factor of the gradients, in place of the optimizer's"},
+    {"sync.codec.warmup", KEY_I64, 0, AT(sync.codec.warmup), .fallback = "0", .max = 1e15,
+     CODECS(MOMENTUM),
+     .meaning = "steps in which the density falls from 1/4 to its value, by factors of 4"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

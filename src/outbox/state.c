@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* Bodies are saved as float32. */
+/* Bodies are saved as float32, encoded ones as bytes. */
 #define FLOATS(bytes) ((bytes) / sizeof(float))
 
 static void prefix_of(size_t peer, char text[64]) {
@@ -23,7 +23,10 @@ static void save_body(const gt_outbox *o, outbox_message *m, gt_state *state) {
   m->saved.body = 0;
   while (o->pool[m->saved.body] != m->payload) m->saved.body++;
   snprintf(name, sizeof name, "%lld", (long long)m->saved.body);
-  if (!gt_state_find(state, "ps/message/", name))
+  if (gt_state_find(state, "ps/message/", name)) return;
+  if (m->head.codec)
+    gt_state_add(state, "ps/message/", name, GT_TYPE_U8, m->payload->data, m->payload->bytes);
+  else
     gt_state_add(state, "ps/message/", name, GT_TYPE_F32, m->payload->data,
                  FLOATS(m->payload->bytes));
 }
@@ -86,7 +89,8 @@ static gt_status find_body(const gt_state *state, const char *prefix, size_t i,
 static gt_payload *load_body(gt_outbox *o, loaded *all, const gt_state_item *item) {
   for (size_t i = 0; i < all->n; i++)
     if (all->pairs[i].item == item) return all->pairs[i].payload;
-  gt_payload *payload = gt_outbox_body(o, item->count * sizeof(float));
+  const size_t each = item->type == GT_TYPE_U8 ? 1 : sizeof(float);
+  gt_payload *payload = gt_outbox_body(o, item->count * each);
   if (payload->data) memcpy(payload->data, item->data, payload->bytes);
   all->pairs[all->n].item = item;
   all->pairs[all->n++].payload = payload;
@@ -117,6 +121,9 @@ static gt_status load_part(const loaded *all, const char *prefix, size_t i,
   char name[64];
   int64_t from = 0;
   const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  *first = 0;
+  *bytes = body->count;
+  if (head->codec && body->type == GT_TYPE_U8) return GT_OK;
   name_of(i, "first", name);
   if (gt_state_find(all->state, prefix, name))
     GT_TRY(gt_state_get(all->state, prefix, name, GT_TYPE_I64, &from, 1));

@@ -114,6 +114,8 @@ static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_pla
   gt_sim_spec spec = {.job = job,
                       .links = links,
                       .parameters = p->shape.parameters,
+                      .tensors = p->shape.tensors,
+                      .ntensors = p->shape.ntensors,
                       .buffers = p->shape.buffers,
                       .samples = p->shape.samples,
                       .tests = p->shape.tests};

@@ -13,15 +13,17 @@ static bool is_of_pipeline(const gt_frame_header *head) {
   return head->kind == GT_MSG_STRATEGY || head->kind == GT_MSG_ADAPT;
 }
 
-static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
+static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head,
+                            const void *body) {
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so gaps are possible */
   int64_t sequence = (int64_t)head->sequence,
           next = gt_outbox_get_view(ps->outbox, from).received + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; expected %lld or one before it",
                    (long long)sequence, (long long)next);
-  return dropped || sequence < next ? GT_OK
-                                    : gt_exchange_check(ps->exchange, ps->replicas.of[from], head);
+  if (dropped || sequence < next) return GT_OK;
+  GT_TRY(gt_exchange_check(ps->exchange, ps->replicas.of[from], head));
+  return gt_exchange_check_body(ps->exchange, head, body);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
@@ -84,7 +86,7 @@ static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
 
 /* A region opens a new round only when the last one is durable in all regions, including this
    one. */
-gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
+gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head, const void *body) {
   int64_t value = (int64_t)head->value, newest = ps->round + 1;
   if (from >= ps->spec.nregions || from == ps->spec.self)
     return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from,
@@ -106,11 +108,14 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   const bool any_range =
       gt_ps_agree_has_numbers(head) || head->kind == GT_MSG_PING || head->kind == GT_MSG_ADAPT;
   const size_t ranges = ranged ? gt_ps_dones(ps) : any_range ? SIZE_MAX : 1;
-  if (head->codec != 0 || head->range >= ranges)
-    return GT_FAIL(
-        GT_ERR_FAULT,
-        "a message of kind %u has codec %u and range %u; expected codec 0 and a range below %zu",
-        head->kind, head->codec, head->range, ranges);
+  const bool decodes =
+      gt_msg_is_data(head->kind) ? gt_exchange_decodes(ps->exchange, head) : head->codec == 0;
+  if (!decodes || head->range >= ranges)
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a message of kind %u has codec %u and range %u; expected %s and a range below "
+                   "%zu",
+                   head->kind, head->codec, head->range,
+                   ps->spec.codec.kind ? "the job's codec or 0" : "codec 0", ranges);
   if (head->message_bytes != bytes)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has %llu bytes; expected %llu", head->kind,
                    (unsigned long long)head->message_bytes, (unsigned long long)bytes);
@@ -138,6 +143,6 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
   case GT_MSG_JOINED:
     return check_numbers(ps, from, head, "resumes");
   default:
-    return gt_msg_is_data(head->kind) ? check_data(ps, from, head) : GT_OK;
+    return gt_msg_is_data(head->kind) ? check_data(ps, from, head, body) : GT_OK;
   }
 }

@@ -364,7 +364,7 @@ void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float
 
 /* check.c.  GT_ERR_FAULT: the peer's message cannot be correct; the text has the values found and
    expected. */
-gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
+gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head, const void *body);
 
 /* Returns the number of DONE messages of a region: one for every range, at least one. */
 static inline size_t gt_ps_dones(const gt_ps *ps) {

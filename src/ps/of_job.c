@@ -126,7 +126,30 @@ static gt_sync_options options_of(const gt_job *job, size_t region, size_t sende
                            .halves = job->sync.merge == GT_MERGE_HALF,
                            .outer = job->sync.outer.name,
                            .outer_lr = job->sync.outer.lr,
-                           .outer_momentum = job->sync.outer.momentum};
+                           .outer_momentum = job->sync.outer.momentum,
+                           .lossy = job->sync.codec.name != GT_CODEC_NONE};
+}
+
+static gt_exchange_codec codec_of(const gt_ps_basis *of) {
+  const gt_job *job = of->job;
+  const bool momentum = gt_codec_has(job->sync.codec.name, GT_MOMENTUM);
+  if (!of->tensors) return (gt_exchange_codec){0};
+  return (gt_exchange_codec){
+      .kind = job->sync.codec.name,
+      .spec = {.density = job->sync.codec.density,
+               .rank = (size_t)job->sync.codec.rank,
+               .bits = job->sync.codec.bits,
+               .stochastic = job->sync.codec.rounding == GT_ROUNDING_STOCHASTIC,
+               .decay = (float)(momentum ? job->sync.codec.momentum : job->sync.codec.decay),
+               .warmup = (uint64_t)job->sync.codec.warmup,
+               .seed = job->seed},
+      .tensors = of->tensors,
+      .ntensors = of->ntensors};
+}
+
+/* Bytes of a message of the parameters. */
+static size_t message_bytes(const gt_exchange_codec *codec, size_t parameters) {
+  return codec->kind == GT_CODEC_NONE ? parameters * sizeof(float) : gt_exchange_codec_bytes(codec);
 }
 
 static gt_ps_interval interval(const gt_job_interval *i) {
@@ -230,6 +253,7 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
   const gt_job *job = of->job;
   const size_t region = (size_t)of->order->region;
   const gt_link_spec *links = gt_links_from(of->links, region);
+  const gt_exchange_codec codec = codec_of(of);
   gt_ps_spec spec = {.nregions = job->nregions,
                      .self = region,
                      .nworkers = gt_job_workers(job, region),
@@ -241,7 +265,8 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
                      .weights = of->weights,
                      .options = options_of(job, region, gt_job_training(job)),
                      .outbox = (size_t)job->wan.outbox,
-                     .window = window_of(job, region, links, of->parameters * sizeof(float)),
+                     .window = window_of(job, region, links, message_bytes(&codec, of->parameters)),
+                     .codec = codec,
                      .order = *of->order,
                      .until = interval(&job->train.until),
                      .eval_every = interval(&job->train.eval_every),

@@ -182,7 +182,7 @@ static void use_outbox(gt_ps *ps) {
     ps->forwards[i] = gt_exchange_forwards(ps->exchange, i);
   }
   const gt_outbox_use use = {.unit = gt_exchange_unit(ps->exchange),
-                             .body = whole ? (spec->params.n + spec->buffers.n) * sizeof(float) : 0,
+                             .body = whole ? gt_exchange_body_max(ps->exchange) : 0,
                              .origin = ps->replicas.self,
                              .at_once = ps->at_once,
                              .forwards = ps->forwards};
@@ -208,6 +208,7 @@ static void open_exchange(gt_ps *ps) {
       .next = ps->next,
       .workers = spec->workers,
       .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
+      .codec = &ps->spec.codec,
       .outbox = ps->outbox,
       .regions = ps->replicas.regions,
       .events = exchange_events(ps)};
@@ -386,8 +387,9 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     if (receipt == GT_RECEIPT_NONFINITE) count_nonfinite(ps, from);
     if (p->rejected) return;
     gt_outbox_received(ps->outbox, from, sequence);
-    const size_t floats = (size_t)head->message_bytes / sizeof(float);
-    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, part_of(ps, head->kind, floats)) - clock;
+    const double part =
+        head->codec ? 1 : part_of(ps, head->kind, (size_t)head->message_bytes / sizeof(float));
+    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, part) - clock;
   }
   if (receipt != GT_RECEIPT_HELD) gt_outbox_ack(ps->outbox, from, is_new);
 }
@@ -448,7 +450,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   if (ps->passes && gt_msg_is_activation(head->kind))
     return activation(ps, from, head, payload, now);
   gt_ps_at(ps, now);
-  GT_TRY(gt_ps_check(ps, from, head));
+  GT_TRY(gt_ps_check(ps, from, head, payload));
   ps_peer *p = &ps->peers[from];
   if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && !ps->plane->together)
     gt_ps_round_take(ps, (int64_t)head->round, GT_OK);

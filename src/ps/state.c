@@ -43,9 +43,7 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
 
 /* Returns the bytes of a whole message. */
 static size_t whole_bytes(const void *ctx, const gt_frame_header *head) {
-  const gt_ps *ps = ctx;
-  return (ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0)) *
-         sizeof(float);
+  return gt_exchange_bytes(((const gt_ps *)ctx)->exchange, head);
 }
 
 /* A longer `until` makes a finished region train again. */

@@ -64,6 +64,12 @@ static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uin
   gt_sim_send(r, peer, &head, bytes, cookie, gt_timeline_now(r->timeline));
 }
 
+static bool is_identical(const sim_region *r) {
+  const gt_job *job = r->sim->spec.job;
+  return job->limits.wan_bytes == 0 &&
+         gt_sync_identical(gt_sync_of(job->sync.strategy), r->buffers);
+}
+
 static size_t model_bytes(const sim_region *r) {
   return (r->parameters + r->buffers) * sizeof(float);
 }
@@ -85,7 +91,8 @@ static void send_model(void *ctx, uint64_t cookie) {
   if (((sim_region *)ctx)->pipe)
     send_pieces(ctx, cookie);
   else
-    send(ctx, 0, GT_MSG_MODEL, model_bytes(ctx), cookie);
+    send(ctx, 0, GT_MSG_MODEL, is_identical(ctx) ? 2 * (size_t)GT_SHA256_HEX : model_bytes(ctx),
+         cookie);
 }
 
 static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *score)) {
@@ -98,7 +105,7 @@ static size_t evaluate_mean(sim_region *r) {
   size_t n = 0;
   for (size_t p = 1; tests && p < r->sim->n; p++) {
     if (!tests[p].scores) continue;
-    send(r, p, GT_MSG_MODEL, model_bytes(r), 0);
+    send(r, p, GT_MSG_MODEL, is_identical(r) ? 0 : model_bytes(r), 0);
     n++;
   }
   r->asked = n > 0;

@@ -38,7 +38,7 @@ typedef struct {
   uint64_t sequence, value, detail;
   uint32_t round, range, route;
   uint16_t from;
-  uint8_t kind;
+  uint8_t kind, codec;
 } sim_header;
 
 /* A message from its queue to its arrival.  All messages are in one pool; the index names a

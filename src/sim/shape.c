@@ -2,6 +2,7 @@
 #include "geotrain/sim_shape.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "geotrain/data.h"
@@ -18,6 +19,9 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
   GT_TRY(gt_graph_create(&graph, &spec));
   out->parameters = gt_graph_arrays(graph)->params.n;
   out->buffers = gt_graph_arrays(graph)->buffers.n;
+  out->ntensors = gt_graph_arrays(graph)->nviews;
+  out->tensors = GT_NEW_ARRAY(gt_view, out->ntensors);
+  memcpy(out->tensors, gt_graph_arrays(graph)->views, out->ntensors * sizeof *out->tensors);
   gt_graph_close(graph);
   return GT_OK;
 }
@@ -263,6 +267,7 @@ gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to,
 void gt_sim_shape_close(gt_sim_shape *shape) {
   gt_free(shape->samples);
   gt_free(shape->tests);
+  gt_free(shape->tensors);
   *shape = (gt_sim_shape){0};
 }
 

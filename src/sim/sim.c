@@ -172,6 +172,8 @@ static gt_ps *make_ps(sim_region *r) {
                                                  .weights = sim->weights,
                                                  .workers = sim->workers,
                                                  .parameters = r->parameters,
+                                                 .tensors = sim->spec.tensors,
+                                                 .ntensors = sim->spec.ntensors,
                                                  .test_samples = gt_sim_tests(sim, r->id),
                                                  .pipe = r->pipe,
                                                  .stages = r->stages,

@@ -51,12 +51,14 @@ static sim_header pack(gt_sim *sim, size_t from, const gt_frame_header *head) {
                       .route =
                           head->flags & GT_FRAME_ROUTED ? new_route(sim, &head->route) : SIM_NONE,
                       .from = (uint16_t)from,
-                      .kind = head->kind};
+                      .kind = head->kind,
+                      .codec = head->codec};
 }
 
 static gt_frame_header unpack(const gt_sim *sim, const sim_message *m) {
   const sim_header *h = &m->head;
   gt_frame_header head = {.kind = h->kind,
+                          .codec = h->codec,
                           .from = h->from,
                           .round = h->round,
                           .sequence = h->sequence,

@@ -9,6 +9,7 @@ typedef struct {
   gt_sync base;
   int64_t steps, samples;
   int64_t late; /* 1: the last step's update waits in `update` for room, and the workers are held */
+  int64_t draining; /* 1: no more steps will be made: send what the codec has left out */
   gt_vec update;
   gt_broadcast *updates;
 } asgd;
@@ -17,6 +18,7 @@ static void asgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
   (void)now;
   asgd *a = (asgd *)s;
   a->steps++;
+  a->draining = 0; /* a resume may have made the training longer */
   if (s->env.nregions == 1) {
     gt_sync_step(s, grads);
   } else if (gt_broadcast_room(a->updates)) {
@@ -49,10 +51,23 @@ static void send_late(void *ctx) {
   gt_sync_hold_while(s, a->late);
 }
 
+/* There may be room. */
+static void changed(void *ctx) {
+  asgd *a = ctx;
+  send_late(ctx);
+  if (a->draining && !a->late) gt_sync_post_rest(a->updates);
+}
+
+static void asgd_on_drain(gt_sync *s, gt_ns now) {
+  (void)now;
+  ((asgd *)s)->draining = 1;
+  changed(s);
+}
+
 static void asgd_open(gt_sync *s) {
   const gt_collective_spec spec = {.owner = "sync/",
                                    .kind = GT_MSG_UPDATE,
-                                   .changed = send_late,
+                                   .changed = changed,
                                    .received = gt_sync_received,
                                    .ctx = s};
   ((asgd *)s)->update = gt_sync_vec(s, s->env.params.n);
@@ -65,7 +80,8 @@ static void asgd_close(gt_sync *s) {
 }
 
 static bool asgd_drained(const gt_sync *s) {
-  return !((const asgd *)s)->late;
+  const asgd *a = (const asgd *)s;
+  return !a->late && !(a->draining && gt_broadcast_rests(a->updates));
 }
 
 static gt_status asgd_state(gt_sync *s, gt_state_direction direction) {
@@ -89,6 +105,7 @@ const gt_sync_ops gt_sync_asgd = {
     .open = asgd_open,
     .close = asgd_close,
     .on_gradient = asgd_on_gradient,
+    .on_drain = asgd_on_drain,
     .drained = asgd_drained,
     .state = asgd_state,
 };

@@ -20,7 +20,10 @@ static bool is_due(const gt_sync *s) {
 static void send_due(void *ctx) {
   gt_sync *s = ctx;
   asgd_ga *a = ctx;
-  if (!is_due(s)) return;
+  if (!is_due(s)) {
+    if (a->draining) gt_sync_post_rest(a->updates);
+    return;
+  }
   if (gt_broadcast_room(a->updates)) {
     uint64_t samples = (uint64_t)a->samples;
     gt_vec update = gt_broadcast_begin(a->updates);
@@ -29,6 +32,7 @@ static void send_due(void *ctx) {
     gt_vec_zero(a->sum);
     a->held_steps = a->samples = 0;
     gt_broadcast_post(a->updates, (uint64_t)a->steps, samples);
+    if (a->draining) gt_sync_post_rest(a->updates);
   }
   gt_sync_hold_while(s, is_due(s));
 }
@@ -70,7 +74,8 @@ static void ga_on_drain(gt_sync *s, gt_ns now) {
 }
 
 static bool ga_drained(const gt_sync *s) {
-  return ((const asgd_ga *)s)->held_steps == 0;
+  const asgd_ga *a = (const asgd_ga *)s;
+  return a->held_steps == 0 && !(a->draining && gt_broadcast_rests(a->updates));
 }
 
 static gt_status ga_state(gt_sync *s, gt_state_direction direction) {

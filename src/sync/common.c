@@ -60,12 +60,16 @@ void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec oth
   if (host->moved && other.n) host->moved(host->ctx, keep, share, other);
 }
 
+void gt_sync_post_rest(gt_broadcast *updates) {
+  if (gt_broadcast_rests(updates) && gt_broadcast_room(updates)) gt_broadcast_post_rest(updates);
+}
+
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
-  const bool adam = options->outer == GT_OUTER_ADAM;
+  const bool adam = options->outer == GT_OUTER_ADAM, none = options->outer == GT_OUTER_NONE;
   return (gt_optim_spec){.kind = adam ? GT_OPTIMIZER_ADAM : GT_OPTIMIZER_SGD,
                          .nesterov = options->outer == GT_OUTER_NESTEROV,
-                         .schedule = {.kind = GT_LR_CONSTANT, .lr = options->outer_lr},
-                         .momentum = options->outer_momentum,
+                         .schedule = {.kind = GT_LR_CONSTANT, .lr = none ? 1 : options->outer_lr},
+                         .momentum = none ? 0 : options->outer_momentum,
                          .beta1 = options->outer_momentum,
                          .beta2 = 0.999,
                          .epsilon = 1e-8};

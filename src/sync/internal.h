@@ -24,7 +24,14 @@ void gt_sync_copy_model_out(const gt_sync *s, gt_vec model);
 void gt_sync_copy_model_in(gt_sync *s, gt_vec model);
 /* Informs the host that an exchange changed the buffers from b to keep * b + share * other. */
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
-/* Returns the optimizer of options.outer, which is not GT_OUTER_NONE. */
+/* Posts what the codec has left out of the region's updates, if there is room; no effect without a
+   codec. */
+void gt_sync_post_rest(gt_broadcast *updates);
+/* True if regions send differences to the anchor. */
+static inline bool gt_sync_anchored(const gt_sync_options *options) {
+  return options->outer != GT_OUTER_NONE || options->lossy;
+}
+/* Returns the optimizer of the anchor; GT_OUTER_NONE: sgd with rate 1. */
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options);
 /* Returns a vector as a field of the state; empty vectors are left out. */
 gt_state_field gt_sync_field(const char *name, gt_vec v);

@@ -13,17 +13,21 @@ const gt_sync_ops *gt_sync_of(gt_strategy strategy) {
 /* The anchor and the optimizer's arrays.  The differences to send are computed again after a
    resume. */
 static size_t outer_arrays(const gt_sync_options *options) {
-  if (options->outer == GT_OUTER_NONE) return 0;
+  if (!gt_sync_anchored(options)) return 0;
   const gt_optim_spec spec = gt_sync_outer_spec(options);
   return 1 + gt_optim_arrays(&spec);
 }
 
 size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options) {
-  return ops->keeps + outer_arrays(options) + (options->outer != GT_OUTER_NONE);
+  return ops->keeps + outer_arrays(options) + gt_sync_anchored(options);
 }
 
 size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options) {
   return ops->saves + outer_arrays(options);
+}
+
+bool gt_sync_identical(const gt_sync_ops *ops, size_t buffers) {
+  return ops->identical && (buffers == 0 || ops->sends == GT_MSG_STATE);
 }
 
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {

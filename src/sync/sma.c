@@ -2,7 +2,8 @@
    may have fewer steps.  Without an outer optimizer the next model is the weighted mean of all
    models (Cloudless-Training 2023, synchronous model averaging).  With one, the anchor, the model
    of the last round, makes a step against the weighted mean of anchor - model (DiLoCo, arXiv
-   2311.08105, Alg. 1; SlowMo, arXiv 1910.00643, is sgd with momentum).  Buffers always take the
+   2311.08105, Alg. 1; SlowMo, arXiv 1910.00643, is sgd with momentum).  With a lossy codec and
+   no outer optimizer the anchor moves by that mean.  Buffers always take the
    mean.  Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 equals no
    outer optimizer, to rounding. */
 #include "internal.h"
@@ -11,7 +12,7 @@ typedef struct {
   gt_sync base;
   gt_allreduce *rounds; /* contributes the model, which does not change while the region waits */
   int64_t steps;        /* since the last contribution */
-  /* With an outer optimizer; else NULL and empty. */
+  /* With an outer optimizer or a lossy codec; else NULL and empty. */
   gt_optim *outer;
   gt_vec anchor, difference; /* params.n each; difference: anchor - model, the contribution */
   int64_t anchored;          /* 1: the anchor has been set */
@@ -62,9 +63,10 @@ static void contribute(sma *a) {
 static void sma_open(gt_sync *s) {
   sma *a = (sma *)s;
   const gt_sync_env *env = &s->env;
+  const bool anchored = gt_sync_anchored(&env->options);
   const gt_collective_spec spec = {
-      .owner = "sync/", .kind = GT_MSG_STATE, .changed = advance, .ctx = s};
-  if (env->options.outer != GT_OUTER_NONE) {
+      .owner = "sync/", .kind = GT_MSG_STATE, .additive = anchored, .changed = advance, .ctx = s};
+  if (anchored) {
     const gt_optim_spec outer = gt_sync_outer_spec(&env->options);
     if (gt_optim_create(&a->outer, &outer, env->params.n, env->params.data != NULL) != GT_OK)
       gt_bug("outer optimizer: %s", gt_error_text());
@@ -134,6 +136,7 @@ const gt_sync_ops gt_sync_sma = {
     .waits = true,
     .needs_all = true,
     .between_steps = true,
+    .identical = true,
     .size = sizeof(sma),
     .open = sma_open,
     .close = sma_close,

@@ -130,6 +130,7 @@ const gt_sync_ops gt_sync_ssgd = {
     .needs_all = true,
     .between_steps = true,
     .lockstep = true,
+    .identical = true,
     .keeps = 1,
     .saves = 1,
     .size = sizeof(ssgd),

@@ -77,6 +77,7 @@ struct gt_server_ending {
   size_t nlinks;
   final_model final; /* on the lead, or on every region if alone */
   bool alone;        /* each region keeps its own model */
+  bool identical;    /* all regions hold the same model: only its hashes are sent */
   bool *bad_loss;    /* nregions, on the lead: the loss of the region's own model is non-finite */
   bool own_bad_loss;
   bool own_known; /* the region's own model has been evaluated, or it has no test samples */
@@ -161,6 +162,18 @@ static void send_report(void *ctx, uint64_t cookie) {
   gt_gateway_send(s->gateway, 0, &head, e->report, strlen(e->report), cookie, gt_server_now(s));
 }
 
+typedef struct {
+  char params[GT_SHA256_HEX], buffers[GT_SHA256_HEX];
+} model_hash;
+
+static model_hash hash_own(const gt_server_ending *e) {
+  const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
+  model_hash hash = {0};
+  gt_sha256_hex(a->params.data, a->params.n * sizeof(float), hash.params);
+  gt_sha256_hex(a->buffers.data, a->buffers.n * sizeof(float), hash.buffers);
+  return hash;
+}
+
 static void send_model(void *ctx, uint64_t cookie) {
   gt_server_ending *e = ctx;
   gt_server *s = e->server;
@@ -169,6 +182,13 @@ static void send_model(void *ctx, uint64_t cookie) {
   gt_frame_header head = {.kind = GT_MSG_MODEL};
   if (s->run->pipe) {
     gt_stage_model_send(s, cookie);
+    return;
+  }
+  if (e->identical) {
+    const model_hash hash = hash_own(e);
+    e->sent = gt_alloc(sizeof hash, 1);
+    memcpy(e->sent, &hash, sizeof hash);
+    gt_gateway_send(s->gateway, 0, &head, e->sent, sizeof hash, cookie, gt_server_now(s));
     return;
   }
   e->sent = GT_NEW_ARRAY(float, n);
@@ -193,14 +213,18 @@ static void send_score(void *ctx, const gt_ps_score *score) {
   gt_gateway_send(e->server->gateway, 0, &head, own, sizeof *own, 0, gt_server_now(e->server));
 }
 
-/* Scores the mean on a region other than the lead; the mean is the model received from the lead. */
+/* Scores the mean on a region other than the lead: the model received from the lead, or the
+   region's own. */
 static void score_mean(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  gt_vec model = gt_vec_of(e->models.early[0], a->params.n + a->buffers.n);
+  const gt_vec model = gt_vec_of(e->models.early[0], a->params.n + a->buffers.n);
   gt_failpoint("ending.score");
-  gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n),
-                 gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
+  if (e->identical)
+    gt_ps_evaluate(s->ps, a->params, a->buffers, send_score, e, gt_server_now(s));
+  else
+    gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n),
+                   gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
 }
 
 /* Begins to score the mean on every different test set.  Returns their number.  On the lead. */
@@ -211,8 +235,8 @@ static size_t score_everywhere(gt_server_ending *e) {
   size_t n = 0;
   for (size_t r = 1; r < s->run->job->nregions; r++) {
     if (!s->run->tests[r].scores) continue;
-    gt_gateway_send(s->gateway, r, &head, e->mean.data, e->mean.n * sizeof(float), 0,
-                    gt_server_now(s));
+    gt_gateway_send(s->gateway, r, &head, e->mean.data,
+                    e->identical ? 0 : e->mean.n * sizeof(float), 0, gt_server_now(s));
     e->awaited[r] = e->asked = true;
     n++;
   }
@@ -256,8 +280,31 @@ static void total_scores(gt_server_ending *e) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* Regions on other instruction sets may round otherwise. */
+static void take_hash(gt_server_ending *e, size_t peer, const gt_frame_header *head,
+                      const void *payload) {
+  const bool lead = e->server->run->roles.is_lead;
+  const size_t bytes = lead ? sizeof(model_hash) : 0;
+  if (head->message_bytes != bytes || e->models.seen[peer])
+    gt_gateway_refuse(e->server->gateway, peer,
+                      "the hash of a final model has %llu bytes, or is a second one; expected one "
+                      "of %zu",
+                      (unsigned long long)head->message_bytes, bytes);
+  e->models.seen[peer] = true;
+  const model_hash own = hash_own(e);
+  if (lead && memcmp(&own, payload, sizeof own) != 0)
+    gt_log(GT_LOG_WARN,
+           "the final model of region %s differs from that of region %s, whose model is "
+           "kept: their instruction sets round differently",
+           e->server->run->job->regions[peer].name, e->server->run->job->regions[0].name);
+}
+
 static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                        const void *payload) {
+  if (e->identical) {
+    take_hash(e, peer, head, payload);
+    return;
+  }
   const size_t floats = e->models.nparams + e->models.nbuffers;
   if (head->message_bytes != floats * sizeof(float) ||
       !gt_model_mean_add(&e->models, peer, payload))
@@ -383,7 +430,7 @@ static void settle_all(gt_server_ending *e) {
   e->nlinks += e->server->run->job->nregions - 1;
   gt_server_link_results(e->server, own_links(e));
   if (!e->parts) {
-    e->mean = gt_model_mean_finish(&e->models);
+    e->mean = e->identical ? e->models.mean : gt_model_mean_finish(&e->models);
     gt_sha256_hex(e->mean.data, e->models.nparams * sizeof(float), e->params_sha256);
   }
 }
@@ -414,6 +461,8 @@ static size_t evaluate(void *ctx, bool mean) {
   if (mean) return evaluate_mean(e);
   if (e->parts)
     gt_stage_model_own(e->parts);
+  else if (e->ending.lead && e->identical)
+    gt_model_mean_own(&e->models, a->params, a->buffers);
   else if (e->ending.lead)
     gt_model_mean_begin(&e->models, a->params, a->buffers);
   if (gt_train_tests(s->run) == 0) return 0;
@@ -435,6 +484,8 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
   gt_server_ending *e = GT_NEW(gt_server_ending);
   e->server = s;
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
+  e->identical = !pipe && s->run->job->limits.wan_bytes == 0 &&
+                 gt_sync_identical(gt_sync_of(s->run->job->sync.strategy), a->buffers.n);
   gt_ending_open(&e->ending, &hooks, e, s->ps, s->run->roles.is_lead, n - 1);
   e->own = e->mean_score = unknown;
   e->own_known = gt_train_tests(s->run) == 0;

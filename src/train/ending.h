@@ -47,6 +47,8 @@ bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
 /* Call when this region's model is final: adds the models received so far; later ones are added on
    arrival. */
 void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
+/* Call instead if all regions hold this model: it is the mean. */
+void gt_model_mean_own(gt_model_mean *m, gt_vec params, gt_vec buffers);
 /* Returns the mean, owned by m, after all models are added.  Parameters or buffers that are bitwise
    equal in all regions are copied without rounding. */
 gt_vec gt_model_mean_finish(gt_model_mean *m);

@@ -152,6 +152,8 @@ static void open_ps(gt_server *s, int64_t newest_round) {
                        .weights = s->weights,
                        .workers = s->workers,
                        .parameters = a->params.n,
+                       .tensors = a->views,
+                       .ntensors = a->nviews,
                        .test_samples = gt_train_tests(run)};
   if (run->pipe) {
     basis.pipe = run->pipe->job;

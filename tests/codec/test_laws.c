@@ -176,7 +176,7 @@ static void payloads_add_up(void) {
   for (size_t c = 0; c < CASES; c++) {
     const gt_codec_kind kind = cases[c].kind;
     const gt_codec_facts facts = gt_codec_facts_of(kind);
-    if (!facts.resums) continue;
+    if (!gt_codec_has(kind, GT_RESUMS)) continue;
     gt_codec *codecs[REGIONS];
     float *x[REGIONS], *r[REGIONS], *payload[REGIONS], *sum = NULL;
     for (size_t m = 0; m < REGIONS; m++) {

@@ -95,9 +95,10 @@ copies "ssgd" 0.9
 told=$(sed -n 's/.*planned memory, MB of the server of: //p' err)
 check "the servers of both copies are told" grep -qE '^east ([0-9.]+), west ([0-9.]+), london \1, paris \2$' <<<"$told"
 copies "ssgd clipped" 0.9 --set train.clip=1
-copies "sma" 0.9 --set sync.strategy=sma
-copies "asgd-ga" 0.9 --set sync.strategy=asgd-ga
-copies "ama" 0.9 --set sync.strategy=ama
+# A region that is always last holds no message of the other: 8 % of the plan.
+copies "sma" 0.8 --set sync.strategy=sma
+copies "asgd-ga" 0.8 --set sync.strategy=asgd-ga
+copies "ama" 0.8 --set sync.strategy=ama
 # What a checkpoint has of messages in pieces depends on when it is taken.
 copies "ssgd over a hub" 0.8 --set sync.topology=hub
 copies "asgd-ga over a hub" 0.8 --set sync.strategy=asgd-ga --set sync.topology=hub

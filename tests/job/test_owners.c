@@ -117,14 +117,13 @@ static void a_resolved_job_has_its_own(void) {
                  "sync: {local: sync, strategy: none, period: 8, topology: mesh, weights: samples, "
                  "scale: sum}\n");
   check_resolved("strategy: asgd, exchange: gradient",
-                 "sync: {local: sync, strategy: asgd, period: 8, topology: mesh, weights: samples, "
-                 "scale: sum, exchange: gradient}\n");
+                 "  scale: sum\n  exchange: gradient\n  codec: {name: none}\nwan:");
   check_resolved("strategy: asgd-ga, period_unit: pass",
-                 "sync: {local: sync, strategy: asgd-ga, period: 8, period_unit: pass, topology: "
-                 "mesh, weights: samples, scale: sum, exchange: update}\n");
-  check_resolved("strategy: ama",
-                 "sync: {local: sync, strategy: ama, period: 8, period_unit: step, topology: mesh, "
-                 "weights: samples, scale: sum, merge: weight}\n");
+                 "  period: 8\n  period_unit: pass\n  topology: mesh\n  weights: samples\n"
+                 "  scale: sum\n  exchange: update\n  codec: {name: none}\nwan:");
+  check_resolved("strategy: ama", "  period: 8\n  period_unit: step\n  topology: mesh\n  weights: "
+                                  "samples\n  scale: sum\n  merge: weight\n  codec: {name: none}\n"
+                                  "wan:");
 }
 
 static void check_against(const char *sync, const char *there, const char *expected) {

@@ -311,7 +311,7 @@ static void test_no_allocation_in_the_step_loop(void) {
       s.slow[1] = k / 4 ? 3 : 1;
       s.link.bandwidth_bps = k / 4 ? 1e5 : 1e7;
       world *w = w_open(&s);
-      while (w_view(w, 0).batches < 60 || w_view(w, 1).batches < 60) w_check(w, w_step(w));
+      while (w_view(w, 0).batches < 90 || w_view(w, 1).batches < 90) w_check(w, w_step(w));
       int64_t total = gt_alloc_total();
       while (w_view(w, 0).batches < 150 && w_view(w, 1).batches < 150) w_check(w, w_step(w));
       w_check(w, gt_alloc_total() == total);

@@ -102,9 +102,9 @@ static void refused_parts(world *w, const gt_frame_header *head) {
   h.message_bytes = W_PARAMS * sizeof(float);
   refused(w, &h, "no route");
   h = *head, h.route.offset = W_PIECE;
-  refused(w, &h, "2 floats from 2 on; expected 2 from 0 on");
+  refused(w, &h, "6 floats from 6 on; expected 6 from 0 on");
   h = *head, h.route.count = 1, h.message_bytes = sizeof(float);
-  refused(w, &h, "1 floats from 0 on; expected 2 from 0 on");
+  refused(w, &h, "1 floats from 0 on; expected 6 from 0 on");
   h = *head, h.route.offset = UINT64_MAX;
   refused(w, &h, "bytes");
   h = *head, h.route.count = UINT64_MAX / 2;

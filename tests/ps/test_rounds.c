@@ -101,7 +101,8 @@ static void test_a_later_round_in_a_message(void) {
   spec.until.epochs = 2;
   world *w = w_open(&spec);
   w_steps(w, 10);
-  float update[W_PARAMS] = {1, 1, 1, 1, 1, 1}, before[W_PARAMS], saved[W_PARAMS];
+  float update[W_PARAMS], before[W_PARAMS], saved[W_PARAMS];
+  for (size_t j = 0; j < W_PARAMS; j++) update[j] = 1;
   memcpy(before, w->regions[1].params, sizeof before);
   gt_frame_header head = {.kind = GT_MSG_UPDATE,
                           .round = 1,

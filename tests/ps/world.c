@@ -461,8 +461,8 @@ static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   const gt_ps_view before = w_view(w, b);
   if (before.phase == GT_PS_STOPPED) return; /* it has ended */
   if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
-    w_check(w,
-            (f.head.flags & GT_FRAME_ROUTED) || (int64_t)f.head.value > r->kept.applied_value[a]);
+    w_check(w, (f.head.flags & GT_FRAME_ROUTED) || f.head.range > 0 ||
+                   (int64_t)f.head.value > r->kept.applied_value[a]);
     r->kept.applied[a]++;
     r->kept.applied_value[a] = (int64_t)f.head.value;
     r->kept.samples[a] += (int64_t)f.head.detail;
@@ -556,10 +556,7 @@ static void load(w_region *r, int64_t round) {
                    GT_OK);
   assert_int_equal(
       gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers), GT_OK);
-  if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) {
-    w_print(w);
-    fail_msg("%s", gt_error_text());
-  }
+  if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) fail_msg("%s", gt_error_text());
   w_check(w, w_view(w, r->id).steps == c->kept.steps);
 }
 

@@ -18,11 +18,11 @@
 /* Largest number of regions with whole models in random worlds. */
 #define W_REGIONS 5
 #define W_WORKERS 4
-#define W_PARAMS  6
+#define W_PARAMS  18
 #define W_BUFFERS 2
 #define W_MODEL   (W_PARAMS + W_BUFFERS)
 #define W_TEST    32 /* test samples that a region can have */
-#define W_PIECE   2  /* floats of a piece, if messages have pieces */
+#define W_PIECE   6  /* floats of a piece, if messages have pieces */
 
 /* Regions of a pipeline. */
 #define P_REPLICAS 3
@@ -45,6 +45,7 @@ typedef struct {
   bool local_async, no_data, by_samples;
   size_t batch, outbox, window;
   gt_sync_options options; /* period, scale 0: 1; of a pipeline: between its replicas */
+  gt_exchange_codec codec; /* between regions with whole models; kind GT_CODEC_NONE: float32 */
   gt_optim_spec optim;     /* without a schedule: SGD with its momentum */
   gt_ps_interval until, eval_every, checkpoint_every;
   /* of each region, if there is no `until`; of a pipeline: of each replica */
@@ -286,6 +287,8 @@ void w_check_conserved(world *w);
 #define W_TOPOLOGIES 5
 #define W_FORWARDING 3 /* the first so many forward updates and models; the others are for rounds */
 extern const gt_topology w_topologies[W_TOPOLOGIES];
+/* Returns a codec for regions with whole models: a matrix of 4 x 4, and 2 values. */
+gt_exchange_codec w_codec(gt_codec_kind kind, double density);
 /* Gives the world this topology, or a random one, with regions in random order. */
 void w_place_over(w_spec *spec, gt_topology topology);
 void w_place(w_spec *spec);

@@ -100,6 +100,8 @@ static void plain_begin(w_region *r, gt_ps_spec *spec) {
   spec->workers = s->workers;
   spec->piece = W_PIECE;
   spec->options = s->options;
+  spec->codec = s->codec;
+  spec->options.lossy = s->codec.kind != GT_CODEC_NONE;
   spec->order = w_order_of(s, r->id);
   spec->until = *until;
   if (until->epochs <= 0 && until->samples == 0 && until->steps == 0)
@@ -286,6 +288,17 @@ void w_check_conserved(world *w) {
       const double bound = 1.5 * (double)(updates + 1) * (double)FLT_EPSILON * size;
       w_check(w, fabs((double)w->regions[i].params[j] - expected) <= bound);
     }
+}
+
+gt_exchange_codec w_codec(gt_codec_kind kind, double density) {
+  static const gt_view tensors[] = {
+      {.name = "weight", .offset = 0, .count = 16, .shape = {4, 4}, .ndims = 2},
+      {.name = "bias", .offset = 16, .count = 2, .shape = {2}, .ndims = 1}};
+  return (gt_exchange_codec){
+      .kind = kind,
+      .spec = {.density = density, .bits = 8, .rank = 1, .decay = 1.0F, .dense = 1, .seed = 3},
+      .tensors = tensors,
+      .ntensors = 2};
 }
 
 const gt_topology w_topologies[W_TOPOLOGIES] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,

@@ -234,7 +234,7 @@ static void test_who_scores_the_mean(void) {
   const double model = (double)gt_wire_bytes((PARAMETERS + BUFFERS) * sizeof(float)),
                score = (double)gt_wire_bytes(sizeof(gt_ps_score));
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture f = open_fixture("sma", 8, 24, "");
+    fixture f = open_fixture("asgd-ga", 8, 24, "");
     gt_sim *sim = NULL;
     gt_sim_forecast plain, x;
     assert_int_equal(gt_sim_predict(&plain, &f.spec, 0), GT_OK);

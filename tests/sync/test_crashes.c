@@ -129,6 +129,24 @@ static void test_broadcasts(void) {
         }
 }
 
+/* Of a codec: residuals, payloads that wait for a round, factors. */
+static void test_codecs(void) {
+  static const struct {
+    const char *strategy;
+    gt_codec_kind kind;
+  } coded[] = {{"sma", GT_CODEC_TOPK},      {"sma", GT_CODEC_MASK}, {"sma", GT_CODEC_POWERSGD},
+               {"ssgd", GT_CODEC_POWERSGD}, {"ssgd", GT_CODEC_DGC}, {"asgd-ga", GT_CODEC_TOPK}};
+  int64_t worlds = 0;
+  for (size_t c = 0; c < 6; c++)
+    for (size_t t = 0; t < (gt_codec_has(coded[c].kind, GT_RESUMS) ? 4 : W_FORWARDING); t++)
+      for (size_t s = 0; s < SPECS; s++) {
+        w_spec spec = spec_of(coded[c].strategy, s, 1);
+        w_place_over(&spec, w_topologies[t]);
+        spec.codec = w_codec(coded[c].kind, 0.5);
+        crash_everywhere(&spec, worlds++, stride(20), w_lockstep(&spec) ? is_same : is_conserved);
+      }
+}
+
 static void test_without_data(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (size_t s = 0; s < SPECS; s++) {
@@ -142,4 +160,4 @@ static void test_without_data(void) {
     }
 }
 
-TESTS(test_rounds, test_broadcasts, test_without_data)
+TESTS(test_rounds, test_broadcasts, test_codecs, test_without_data)

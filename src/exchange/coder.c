@@ -1,0 +1,161 @@
+/* Bodies of messages that a codec encodes: the parameters of a body; buffers behind them are sent
+   as float32.  What a payload leaves out stays in the residual of its sender: the region, or a node
+   of a tree that adds up the sums of others. */
+#include "coder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct gt_coder {
+  gt_codec *codec;
+  gt_codec_kind kind;
+  size_t values, plain; /* floats of a body: encoded, and as they are */
+  bool with_memory;
+  /* NULL: no feedback.  own: of this region's numbers; sums: of sums made here. */
+  float *own, *sums;
+  size_t residual; /* floats of each */
+  int64_t left;    /* 1: `own` may have something */
+  gt_coder_use use;
+  gt_vec sent;     /* to fill; then as decoded by the receivers */
+  gt_vec received; /* decoded */
+};
+
+size_t gt_exchange_codec_bytes(const gt_exchange_codec *codec) {
+  gt_codec *of;
+  gt_codec_spec spec = codec->spec;
+  spec.shapes_only = true;
+  if (gt_codec_open(&of, codec->kind, &spec, codec->tensors, codec->ntensors) != GT_OK)
+    gt_bug("codec: %s", gt_error_text());
+  const size_t bytes = gt_codec_bound(of, 0);
+  gt_codec_close(of);
+  return bytes;
+}
+
+static float *residual_of(const gt_coder *coder, bool feedback) {
+  return feedback && coder->with_memory ? GT_NEW_ARRAY(float, coder->residual) : NULL;
+}
+
+gt_coder *gt_coder_open(const gt_exchange_spec *spec, size_t n, gt_coder_use use) {
+  const gt_exchange_codec *with = spec->codec;
+  if (!with || with->kind == GT_CODEC_NONE || spec->nregions == 1) return NULL;
+  gt_coder *coder = GT_NEW(gt_coder);
+  gt_codec_spec of = with->spec;
+  of.shapes_only = !spec->with_memory;
+  if (gt_codec_open(&coder->codec, with->kind, &of, with->tensors, with->ntensors) != GT_OK)
+    gt_bug("codec: %s", gt_error_text());
+  coder->kind = with->kind;
+  coder->with_memory = spec->with_memory;
+  coder->values = gt_codec_values(coder->codec);
+  coder->plain = n - coder->values;
+  coder->residual = gt_codec_facts_of(with->kind).residuals * coder->values;
+  coder->use = use;
+  coder->own = residual_of(coder, use.feedback);
+  coder->sums = residual_of(coder, use.feedback && use.sums);
+  coder->sent = gt_vec_of(spec->with_memory ? GT_NEW_ARRAY(float, n) : NULL, n);
+  coder->received = gt_vec_of(spec->with_memory ? GT_NEW_ARRAY(float, n) : NULL, n);
+  return coder;
+}
+
+void gt_coder_close(gt_coder *coder) {
+  if (!coder) return;
+  gt_codec_close(coder->codec);
+  gt_free(coder->own);
+  gt_free(coder->sums);
+  gt_free(coder->sent.data);
+  gt_free(coder->received.data);
+  gt_free(coder);
+}
+
+gt_vec gt_coder_sent(const gt_coder *coder) {
+  return coder->sent;
+}
+
+uint8_t gt_coder_kind(const gt_coder *coder) {
+  return (uint8_t)coder->kind;
+}
+
+size_t gt_coder_bound(const gt_coder *coder, size_t step) {
+  return gt_codec_bound(coder->codec, step) + coder->plain * sizeof(float);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload) {
+  unsigned char *out = payload;
+  float *x = coder->sent.data;
+  if (!sum) coder->left = coder->use.feedback;
+  if (!payload) return gt_coder_bound(coder, turn->step);
+  const size_t bytes = gt_codec_encode(coder->codec, turn, x, sum ? coder->sums : coder->own, out);
+  if (bytes == 0) return 0;
+  memcpy(out + bytes, x + coder->values, coder->plain * sizeof *x);
+  if (coder->use.decodes) {
+    memset(x, 0, coder->values * sizeof *x);
+    gt_codec_add(coder->codec, turn, out, 1.0F, x);
+  }
+  return bytes + coder->plain * sizeof(float);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+gt_status gt_coder_check(const gt_coder *coder, const gt_codec_turn *turn, const void *body,
+                         size_t bytes) {
+  const size_t plain = coder->plain * sizeof(float);
+  if (bytes == 0) return GT_OK;
+  if (bytes < plain)
+    return GT_FAIL(GT_ERR_FAULT, "an encoded message has %zu bytes; expected at least %zu", bytes,
+                   plain);
+  return gt_codec_check(coder->codec, turn, body, bytes - plain);
+}
+
+bool gt_coder_finite(const gt_coder *coder, const void *body, size_t bytes) {
+  const unsigned char *end = (const unsigned char *)body + bytes;
+  if (!body) return true;
+  if (bytes == 0) return false;
+  memcpy(coder->received.data, end - coder->plain * sizeof(float), coder->plain * sizeof(float));
+  return gt_vec_finite(gt_vec_of(coder->received.data, coder->plain));
+}
+
+gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes) {
+  const gt_vec out = coder->received;
+  if (!out.data) return out;
+  for (size_t i = 0; i < out.n && bytes == 0; i++) out.data[i] = NAN;
+  if (bytes == 0) return out;
+  const size_t plain = coder->plain * sizeof(float);
+  memset(out.data, 0, coder->values * sizeof(float));
+  gt_codec_add(coder->codec, turn, body, 1.0F, out.data);
+  memcpy(out.data + coder->values, (const unsigned char *)body + bytes - plain, plain);
+  return out;
+}
+
+void gt_coder_agree(gt_coder *coder, const gt_codec_turn *turn, const void *sum) {
+  if (sum) gt_codec_agree(coder->codec, turn, sum, 1.0F);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+bool gt_coder_has_rest(const gt_coder *coder) {
+  return coder->left != 0;
+}
+
+void gt_coder_rest(gt_coder *coder, gt_vec rest) {
+  coder->left = 0;
+  if (!coder->own) return;
+  memcpy(rest.data, coder->own, coder->values * sizeof(float));
+  memset(coder->own, 0, coder->residual * sizeof(float));
+}
+
+gt_status gt_coder_state(gt_coder *coder, const char *prefix, bool sent,
+                         gt_state_direction direction) {
+  const gt_state_field own = {"residual", GT_TYPE_F32, coder->own, coder->residual},
+                       sums = {"sums_residual", GT_TYPE_F32, coder->sums, coder->residual},
+                       shared = {"codec", GT_TYPE_F32, gt_codec_shared(coder->codec).data,
+                                 gt_codec_shared(coder->codec).n},
+                       last = {"sent", GT_TYPE_F32, coder->sent.data, coder->sent.n};
+  const gt_state_field left = {"left", GT_TYPE_I64, &coder->left, 1};
+  GT_TRY(gt_state_fields(direction, prefix, &left, 1));
+  if (coder->own) GT_TRY(gt_state_fields(direction, prefix, &own, 1));
+  if (shared.data) GT_TRY(gt_state_fields(direction, prefix, &shared, 1));
+  if (coder->sums) GT_TRY(gt_state_fields(direction, prefix, &sums, 1));
+  return sent ? gt_state_fields(direction, prefix, &last, 1) : GT_OK;
+}

@@ -1,0 +1,63 @@
+# processors: 1
+# sync.codec: the same model with the real and the virtual clock, after a resume and over topologies
+# that add alike; fewer bytes, as simulate predicts them; combinations that are refused.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+topk=(--set sync.strategy=sma --set sync.codec.name=topk --set sync.codec.decay=0.95 --set sync.outer.name=nesterov --set sync.outer.momentum=0.5)
+step=(--clock virtual --set compute.step='1 ms')
+train "real clock" 4 job.yaml --run-dir real "${topk[@]}"
+ended "real clock" 0
+train "virtual clock" 4 job.yaml --run-dir virtual "${topk[@]}" "${step[@]}"
+ended "virtual clock" 0
+check "virtual clock: the same model" same "$(field virtual params_sha256)" "$(field real params_sha256)"
+cp -r real again
+rm again/summary.json again/ckpt/"$(newest_round again)"/west.h5
+train "resumed" 4 job.yaml --run-dir again --resume
+ended "resumed" 0 'continues from round'
+check "resumed: the same model" same "$(field again params_sha256)" "$(field real params_sha256)"
+
+# coded NAME STRATEGY CODEC SETTING...: trains and simulates; both give the same figures.
+coded() {
+  local name=$1 sets=(--set "sync.strategy=$2" --set "sync.codec.name=$3" --set compute.step='1 ms')
+  shift 3
+  sets+=("${@/#/--set=}")
+  train "$name" 4 job.yaml --run-dir "$name" --clock virtual "${sets[@]}"
+  ended "$name" 0
+  "$GEOTRAIN" simulate job.yaml "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1
+  check "$name: simulated" /usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$name" "$name-sim" 1e-4
+}
+coded float32 sma none
+for codec in bf16 fp16 int8 e3m0 topk mask powersgd; do
+  coded $codec sma $codec
+  check "$codec: fewer bytes" test "$(field $codec bytes_sent)" -lt "$(field float32 bytes_sent)"
+done
+for topology in hub tree ring; do
+  coded mask-$topology sma mask sync.topology=$topology
+  check "mask over a $topology: the model of a mesh" same "$(field mask-$topology params_sha256)" "$(field mask params_sha256)"
+done
+coded topk-hub sma topk sync.topology=hub
+coded asgd asgd topk
+coded asgd-ga asgd-ga topk sync.topology=hub
+coded ama ama int8
+coded ssgd ssgd int8 sync.codec.rounding=stochastic
+train dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
+ended dgc 0
+
+# refused NAME WHY SETTING...
+refused() {
+  local name=$1 why=$2
+  shift 2
+  train "$name" 4 job.yaml --run-dir refused "${@/#/--set=}"
+  ended "$name" 2 "$why"
+}
+refused "topk and ama" 'the codec encodes updates only' sync.strategy=ama sync.codec.name=topk
+refused "topk over a ring" 'over a ring only codecs' sync.strategy=sma sync.codec.name=topk sync.topology=ring
+refused "powersgd and asgd" 'it requires ssgd or sma' sync.strategy=asgd sync.codec.name=powersgd
+refused "dgc and sma" 'which only ssgd sends' sync.strategy=sma sync.codec.name=dgc
+refused "dgc and momentum" 'requires optimizer sgd with momentum 0' sync.strategy=ssgd sync.codec.name=dgc train.optimizer.momentum=0.9
+refused "int8 and central" 'sync.central takes float32' sync.strategy=sma sync.codec.name=int8 sync.central=west
+refused "3 bits" 'it must be 2 or 8' sync.strategy=sma sync.codec.name=topk sync.codec.bits=3
+refused "bits of int8" 'it is for sync.codec.name topk only' sync.strategy=sma sync.codec.name=int8 sync.codec.bits=8
+refused "no messages" 'sync.codec.name is given and sync.strategy is none' sync.strategy=none sync.codec.name=int8
+finish
