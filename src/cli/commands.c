@@ -184,7 +184,7 @@ const gt_command gt_commands[] = {
      "  imdb      imdb_train.tsv and imdb_test.tsv, a header and lines of label, rating, id, text\n"
      "  sessions  train.txt or all_train_seq.txt, and test.txt: sessions of clicked items, as\n"
      "            pickles of lists (Diginetica and Yoochoose of SR-GNN) or as text, one a line\n"
-     "  text      files of any text; its tokens are bytes, or pairs of bytes that it learns\n"
+     "  text      files of any text; tokens are bytes, or merged pairs that import learns\n"
      "and its options are:\n"
      "  --vocabulary N        imdb: words with an id, the most frequent ones (20000); text: "
      "tokens,\n"

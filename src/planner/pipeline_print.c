@@ -165,11 +165,11 @@ static void print_drawing(FILE *to, const gt_planner_pipeline *p, size_t columns
   char *text = gt_pipe_text(p->pipe->layout.schedule, &p->pipe->problem, &p->result, drawn);
   fputs(text, to);
   gt_free(text);
-  gt_print_wrapped(
-      to, 2,
-      "the first step, %.4g s: F forward, B and W gradients of inputs and weights%s, . waits\n",
-      gt_seconds(p->result.makespan),
-      p->pipe->layout.chunks == 2 ? " (small: the second parts)" : "");
+  gt_print_wrapped(to, 2,
+                   "the first step, %.4g s; F: forward; B, W: gradients of inputs and of "
+                   "weights%s; dots: waiting\n",
+                   gt_seconds(p->result.makespan),
+                   p->pipe->layout.chunks == 2 ? " (small letters: second chunk)" : "");
 }
 
 static gt_table *schedules_of(const gt_planner_pipeline *p) {

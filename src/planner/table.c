@@ -289,7 +289,7 @@ void gt_planner_print(FILE *to, const gt_planner *p) {
   gt_print_wrapped(
       to, 2,
       "time limit for Slurm: %" PRId64 ":%02" PRId64
-      ":00: start, high figure (with evaluation, checkpoints and drain) and slurm.signal_before",
+      ":00 (start, high figure with evaluation, checkpoints and drain, slurm.signal_before)",
       minutes / 60, minutes % 60);
   for (size_t i = 0; i < p->nnotes; i++) gt_print_wrapped(to, 2, "%s", p->notes[i]);
   if (any_assumed(p)) fprintf(to, "* includes rates that their catalogue marks as assumed\n");
