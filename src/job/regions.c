@@ -110,7 +110,7 @@ static void remember(table *t, const char *name) {
 static gt_status read_region(table *t, const char *const *fields, size_t n) {
   char at[512];
   if (n != t->n)
-    return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; expected %zu, as the first line says",
+    return GT_FAIL(GT_ERR_JOB, "%s: has %s%zu fields; expected %zu, as in the first line",
                    place_of(t, at), n > t->n ? "more than " : "", n > t->n ? t->n : n, t->n);
   if (t->regions->n == REGIONS_MAX)
     return GT_FAIL(GT_ERR_JOB, "%s: has more than %zu regions, the maximum", place_of(t, at),

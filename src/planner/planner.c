@@ -30,8 +30,8 @@ static gt_status check_devices(const gt_job *job, size_t region) {
     devices += r->devices[d].count;
     if (r->devices[d].count > 0 && gt_job_device_power(job, region, d) <= 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: regions.%zu.devices.%zu (%s of %s) has no power, and neither compute nor "
-                     "a profile says it; `geotrain plan` requires it",
+                     "%s: regions.%zu.devices.%zu (%s of %s) has no power, which `geotrain plan` "
+                     "requires; expected it here, or in compute or a profile",
                      job->name, region, d, r->devices[d].type, r->name);
   }
   if (devices == 0)

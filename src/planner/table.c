@@ -65,7 +65,7 @@ static void print_head(FILE *to, const gt_planner *p) {
                    factor ? "plan.samples_factor times the samples" : "equal samples");
   gt_print_wrapped(to, 2,
                    "time: from the first step, which is %g s after the start; low, high: computing "
-                   "and links %g %% faster and slower than the job says\n",
+                   "and links %g %% faster and slower than in the job\n",
                    job->plan.start_s, margin);
 }
 

@@ -46,7 +46,7 @@ bool gt_probe_enough(int64_t steps, double passed_s) {
 typedef struct {
   gt_gateway *gateway;
   size_t n, self;
-  size_t under_way; /* messages that have not been sent */
+  size_t in_flight; /* messages that have not been sent */
   gt_vec params, payload;
   uint64_t sequence;
 } traffic;
@@ -61,7 +61,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
 
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   (void)peer, (void)cookie, (void)now;
-  ((traffic *)ctx)->under_way--;
+  ((traffic *)ctx)->in_flight--;
 }
 
 static traffic *traffic_open(const gt_run *run, gt_vec params) {
@@ -76,12 +76,12 @@ static traffic *traffic_open(const gt_run *run, gt_vec params) {
 }
 
 static void traffic_send(traffic *t, gt_vec grads) {
-  if (t->under_way > 0) return;
+  if (t->in_flight > 0) return;
   gt_frame_header head = {.kind = GT_MSG_UPDATE, .sequence = ++t->sequence};
   gt_vec_copy(t->payload, gt_vec_range(grads, 0, t->payload.n));
   for (size_t peer = 0; peer < t->n; peer++) {
     if (peer == t->self) continue;
-    t->under_way++;
+    t->in_flight++;
     gt_gateway_send(t->gateway, peer, &head, t->payload.data, t->payload.n * sizeof(float),
                     t->sequence, gt_now());
   }

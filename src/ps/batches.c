@@ -14,7 +14,7 @@ int64_t gt_ps_total_batches(const gt_ps *ps) {
 }
 
 /* Returns the number of workers with a batch, and the samples in their batches. */
-static int64_t under_way(const gt_ps *ps, int64_t *samples) {
+static int64_t in_progress(const gt_ps *ps, int64_t *samples) {
   int64_t n = 0;
   *samples = 0;
   for (size_t w = 0; w < ps->spec.nworkers; w++)
@@ -30,7 +30,7 @@ bool gt_ps_may_issue(const gt_ps *ps) {
   if (ps->phase != GT_PS_TRAINING || ps->spec.nworkers == 0) return false;
   if (until->epochs > 0) return ps->nreissue > 0 || ps->totals.next_batch < gt_ps_total_batches(ps);
   if (until->steps > 0 && !ps->spec.local_async) return ps->totals.steps < until->steps;
-  int64_t samples, batches = under_way(ps, &samples);
+  int64_t samples, batches = in_progress(ps, &samples);
   if (until->steps > 0) return ps->totals.steps + batches < until->steps;
   return ps->totals.samples + samples < until->samples;
 }

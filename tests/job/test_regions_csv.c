@@ -102,8 +102,8 @@ static void mistakes(void) {
       {"name,ranks,a,b,c,d,e,f,g,h,i\n",
        ":1: has more than 10 columns; the known ones are name, ranks, samples, place, step, "
        "samples_per_s, speed, access, price, ps_price"},
-      {"name,ranks\na,2\nb\n", ":3: has 1 fields; expected 2, as the first line says"},
-      {"name,ranks\na,2,\n", ":2: has more than 2 fields; expected 2, as the first line says"},
+      {"name,ranks\na,2\nb\n", ":3: has 1 fields; expected 2, as in the first line"},
+      {"name,ranks\na,2,\n", ":2: has more than 2 fields; expected 2, as in the first line"},
       {"name,ranks\na,0\n", ":2: ranks (column 2) is 0; expected 1 or more"},
       {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; expected an integer, 1 or more"},
       {"ranks,name\n2,\n", ":2: name (column 2) is empty; expected text"},
