@@ -146,7 +146,7 @@ far() {
 trap unlab EXIT
 if lab 2>lab.err; then
   far "two hosts" quick.yaml --set wan.emulate=false --set 'wan.links.0.latency=500 ms'
-  ended "two hosts" 0 '^GO$' "PS of region east: w${hosts[0]} 10.211.7.1, on the route to region west at 10.211.7.2" 'links, real'
+  ended "two hosts" 0 '^GO$' "PS: w${hosts[0]} 10.211.7.1, on" 'region west at 10.211.7.2$' 'links, real'
   bridge link set dev "v${hosts[0]}" isolated on
   bridge link set dev "v${hosts[1]}" isolated on
   before=$SECONDS
