@@ -142,6 +142,12 @@ enum {
   GT_DEPENDENT = 32
 };
 
+/* sync.late. */
+#define GT_LATES(X)                                                                                \
+  X(GT_LATE_CARRY, "carry")                                                                        \
+  X(GT_LATE_BLEND, "blend")                                                                        \
+  X(GT_LATE_REPLACE, "replace")
+
 /* sync.codec.rounding. */
 #define GT_ROUNDINGS(X)                                                                            \
   X(GT_ROUNDING_NEAREST, "nearest")                                                                \
@@ -207,6 +213,7 @@ typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
 typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 typedef enum { GT_OUTERS(GT_FAMILY_CONSTANT) } gt_outer;
+typedef enum { GT_LATES(GT_FAMILY_CONSTANT) } gt_late;
 typedef enum { GT_ROUNDINGS(GT_FAMILY_CONSTANT) } gt_rounding;
 
 /* The facts of each variant, in the order of the constants; true if a variant has one of
@@ -238,6 +245,7 @@ extern const char *const gt_strategy_names[],
 extern const char *const gt_exchanged_names[],
     *const gt_period_unit_names[], *const gt_merge_names[], *const gt_outer_names[],
                                                                 *const gt_codec_names[],
-                                                                    *const gt_rounding_names[];
+                                                                    *const gt_rounding_names[],
+                                                                        *const gt_late_names[];
 
 #endif

@@ -153,11 +153,11 @@ gt_receipt gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_heade
    every range.  It stays, applies messages, and counts zero in means of later rounds.  With a mesh
    every message that it ever sent has been received.  JOINED: after a resume, never in a fresh
    start, once for every region; REJOINED: one that was done and may make steps again; counts: its
-   gt_exchange_rounds; every message that it sent before the resume has been received.  counts is
+   gt_exchange_rounds of every range; every message that it sent before the resume has been received.  counts is
    borrowed for the call. */
 void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const int64_t *counts);
 /* Returns the newest all-reduce round that this region has applied or begun to add up; 0: none. */
-int64_t gt_exchange_rounds(const gt_exchange *x);
+int64_t gt_exchange_rounds(const gt_exchange *x, size_t range);
 /* True if this region has posted everything. */
 bool gt_exchange_drained(const gt_exchange *x);
 /* True if all other regions are done, their messages have arrived, and nothing is pending. */
@@ -179,6 +179,9 @@ typedef struct {
   gt_msg_kind answer; /* of gt_allreduce_answer, if it differs; else 0 */
   /* Bodies of a model add up (differences): with a codec they have error feedback, like updates. */
   bool additive;
+  /* Of the first vector, for the codec; NULL: those of the exchange. */
+  const gt_view *tensors;
+  size_t ntensors;
   /* Progress may be possible: there is room, a contribution has arrived, or a region is done.
      Called within events. */
   void (*changed)(void *ctx);

@@ -198,6 +198,10 @@ typedef struct {
       gt_outer name;
       double lr, momentum;
     } outer;
+    int fragments;
+    int64_t delay;
+    gt_late late;
+    double local_weight;
     struct {
       gt_codec_kind name;
       double density, decay, momentum;

@@ -51,6 +51,8 @@ typedef struct {
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
 /* Returns a stage of the layout, without ranges. */
 gt_ps_stage gt_ps_stage_of(const gt_pipe_layout *layout, size_t stage);
+/* Checks the number of tensors of the model.  GT_ERR_JOB: sync.fragments is larger. */
+gt_status gt_ps_check_fragments(const gt_job *job, size_t ntensors);
 /* Checks the data of a pipeline.  GT_ERR_JOB: the region with the data of a pipeline, or of one of
    its replicas, has too few samples for a step.  samples: of every region. */
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples);

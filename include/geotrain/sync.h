@@ -69,6 +69,12 @@ typedef struct {
   /* Messages are encoded with a loss: sma sends d_i also without an outer optimizer, and the anchor
      moves by -G. */
   bool lossy;
+  /* sma: fragments of the model with rounds of their own (0: 1; they divide the period); steps from
+     a contribution to the mean, less than the period; what then becomes of the steps in between,
+     and the weight of the region's own parameters for GT_LATE_BLEND. */
+  int64_t fragments, delay;
+  gt_late late;
+  double local_weight;
 } gt_sync_options;
 
 /* What a strategy works on; everything is borrowed and outlives it. */
@@ -79,6 +85,8 @@ typedef struct {
   /* True: on_part receives each worker's gradient; the following on_gradient has no data. */
   bool per_worker;
   gt_vec params, buffers;
+  const gt_view *tensors; /* ntensors, of params; needed for fragments */
+  size_t ntensors;
   gt_optim *optim;
   gt_exchange *exchange;
   gt_sync_host host;

@@ -42,7 +42,8 @@ gt_coder *gt_coder_open(const gt_exchange_spec *spec, size_t n, gt_coder_use use
   gt_coder *coder = GT_NEW(gt_coder);
   gt_codec_spec of = with->spec;
   of.shapes_only = !spec->with_memory;
-  if (gt_codec_open(&coder->codec, with->kind, &of, with->tensors, with->ntensors) != GT_OK)
+  if (gt_codec_open(&coder->codec, with->kind, &of, use.tensors ? use.tensors : with->tensors,
+                    use.tensors ? use.ntensors : with->ntensors) != GT_OK)
     gt_bug("codec: %s", gt_error_text());
   coder->kind = with->kind;
   coder->with_memory = spec->with_memory;

@@ -7,9 +7,11 @@
 typedef struct gt_coder gt_coder;
 
 typedef struct {
-  bool feedback; /* keeps what payloads leave out */
-  bool sums;     /* also for sums that this region makes of others' contributions */
-  bool decodes;  /* gt_coder_sent is decoded after gt_coder_encode */
+  bool feedback;          /* keeps what payloads leave out */
+  bool sums;              /* also for sums that this region makes of others' contributions */
+  bool decodes;           /* gt_coder_sent is decoded after gt_coder_encode */
+  const gt_view *tensors; /* of a body; NULL: those of the exchange */
+  size_t ntensors;
 } gt_coder_use;
 
 /* Opens a coder for bodies of n floats; NULL if the exchange has no codec. */

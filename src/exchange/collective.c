@@ -14,8 +14,10 @@ static gt_vec vector_of(const gt_exchange *x, size_t n) {
   return gt_vec_of(x->spec.with_memory && n ? GT_NEW_ARRAY(float, n) : NULL, n);
 }
 
-static bool has_feedback(const gt_collective_spec *spec) {
-  return spec->kind == GT_MSG_UPDATE || spec->additive;
+static gt_coder_use coder_use(const gt_collective_spec *spec) {
+  return (gt_coder_use){.feedback = spec->kind == GT_MSG_UPDATE || spec->additive,
+                        .tensors = spec->tensors,
+                        .ntensors = spec->ntensors};
 }
 
 /* A codec whose payloads add up: the topology adds payloads.  Others: it encodes each message. */
@@ -44,7 +46,7 @@ static gt_vec payload_of(gt_exchange *x, const gt_coder *packer, size_t step) {
 
 static gt_allreduce *open_packed(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
                                  gt_vec b) {
-  gt_coder *packer = gt_coder_open(&x->spec, a.n, (gt_coder_use){.feedback = has_feedback(spec)});
+  gt_coder *packer = gt_coder_open(&x->spec, a.n, coder_use(spec));
   const size_t last = gt_codec_facts_of(x->spec.codec->kind).steps - 1;
   gt_allreduce *first = NULL;
   if (last > 0) {
@@ -62,8 +64,9 @@ static gt_allreduce *open_packed(gt_exchange *x, const gt_collective_spec *spec,
 
 gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
                                 gt_vec b) {
-  const gt_coder_use use = {
-      .feedback = has_feedback(spec), .sums = x->topology->routed, .decodes = true};
+  gt_coder_use use = coder_use(spec);
+  use.sums = x->topology->routed;
+  use.decodes = true;
   if (packs(x)) return open_packed(x, spec, a, b);
   return open_plain(x, spec, a, b, gt_coder_open(&x->spec, a.n + b.n, use));
 }
@@ -180,7 +183,8 @@ bool gt_allreduce_waiting(const gt_allreduce *r) {
 }
 
 bool gt_allreduce_holds(const gt_allreduce *r) {
-  return gt_allreduce_waiting(r) || (r->rejoins && (r->unheard || r->applied < r->floor));
+  return gt_allreduce_waiting(r) ||
+         (r->rejoins && (r->unheard || r->applied < gt_allreduce_floor(r)));
 }
 
 bool gt_allreduce_is_last(const gt_allreduce *r) {
@@ -272,8 +276,7 @@ gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, 
                                 bool replace) {
   const gt_broadcast_ops *ops = x->topology->broadcast;
   gt_broadcast *b = gt_alloc(1, ops->size);
-  gt_exchange_add(x, &b->base, spec, n,
-                  gt_coder_open(&x->spec, n, (gt_coder_use){.feedback = has_feedback(spec)}));
+  gt_exchange_add(x, &b->base, spec, n, gt_coder_open(&x->spec, n, coder_use(spec)));
   b->base.broadcast = b;
   b->replace = replace;
   if (ops->open) ops->open(b);

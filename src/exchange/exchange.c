@@ -216,20 +216,18 @@ void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const 
   x->late[region] = event == GT_PEER_REJOINED;
   for (gt_collective *c = x->first; c; c = c->next) {
     if (event == GT_PEER_DONE) c->count[region] = counts[c->id];
-    if (c->allreduce && !x->done[region]) joined(c->allreduce, counts[0]);
+    if (c->allreduce && !x->done[region]) joined(c->allreduce, counts[c->id]);
   }
   retry(x, x->spec.nregions);
 }
 
-int64_t gt_exchange_rounds(const gt_exchange *x) {
-  int64_t rounds = 0;
-  for (const gt_collective *c = x->first; c; c = c->next) {
-    const gt_allreduce *r = c->allreduce;
-    const int64_t begun = r && x->topology->allreduce->begun ? x->topology->allreduce->begun(r) : 0;
-    if (begun > rounds) rounds = begun;
-    if (r && r->applied > rounds) rounds = r->applied;
-  }
-  return rounds;
+int64_t gt_exchange_rounds(const gt_exchange *x, size_t range) {
+  const gt_collective *c = x->first;
+  while (c && c->id != range) c = c->next;
+  const gt_allreduce *r = c ? c->allreduce : NULL;
+  if (!r) return 0;
+  const int64_t begun = x->topology->allreduce->begun ? x->topology->allreduce->begun(r) : 0;
+  return begun > r->applied ? begun : r->applied;
 }
 
 static bool broadcasts(const gt_broadcast *b, bool (*holds)(const gt_broadcast *b)) {

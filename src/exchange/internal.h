@@ -186,6 +186,10 @@ typedef struct {
   gt_status (*state)(gt_allreduce *r, const char *prefix, gt_state_direction direction);
 } gt_allreduce_ops;
 
+/* Returns the last round in which a region that was done before a resume cannot take part. */
+static inline int64_t gt_allreduce_floor(const gt_allreduce *r) {
+  return r->first && r->first->floor > r->floor ? r->first->floor : r->floor;
+}
 /* Every other region is done, and all rounds that they contributed to have been applied. */
 bool gt_allreduce_is_last(const gt_allreduce *r);
 /* sum = share x, or sum += share x. */

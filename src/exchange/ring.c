@@ -104,7 +104,8 @@ static bool can_start(const turns *t) {
   const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
   if (takes_part(t)) return true;
   if (!came) return false;
-  return (r->over && !r->rejoins) || (r->rejoins && !r->unheard && r->applied + 1 <= r->floor);
+  return (r->over && !r->rejoins) ||
+         (r->rejoins && !r->unheard && r->applied + 1 <= gt_allreduce_floor(r));
 }
 
 static bool start(turns *t) {

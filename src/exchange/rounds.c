@@ -16,12 +16,11 @@ static part part_of(const gt_rounds *t, size_t region) {
   const int64_t round = r->applied + 1;
   if (region == r->base.x->spec.self) {
     if (round <= r->own) return r->posted >= round ? IN : AWAITED;
-    return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
+    return (r->over && !r->rejoins) || round <= gt_allreduce_floor(r) ? OUT : AWAITED;
   }
   const gt_inbox_slot *slot = gt_inbox_front(&t->inbox, region);
-  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor; in
-     a second step, of which no region may have had a message, only those of regions that rejoin. */
-  const int64_t floor = r->first && !r->base.x->late[region] ? r->floor - 1 : r->floor;
+  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor. */
+  const int64_t floor = r->base.x->late[region] ? gt_allreduce_floor(r) : r->floor;
   if (!slot) return r->base.x->done[region] || round <= floor ? OUT : AWAITED;
   if (slot->value < round)
     gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region,

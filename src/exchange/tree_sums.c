@@ -120,7 +120,7 @@ static bool open_round(sums *t) {
     later |= next == 0;
     if (next != 0 && next < round) round = next;
   }
-  if (round == NO_MORE || (later && round > t->base.floor)) return false;
+  if (round == NO_MORE || (later && round > gt_allreduce_floor(&t->base))) return false;
   t->adding = t->begun = round;
   t->added = 0;
   t->clear = 0;

@@ -351,6 +351,27 @@ static const char *unsound_codec(const gt_job *job) {
   return NULL;
 }
 
+static gt_status check_fragments(const gt_job *job, const char *source) {
+  const long long period = (long long)job->sync.period, delay = (long long)job->sync.delay;
+  const bool apart = job->sync.fragments > 1 || delay > 0;
+  if (!gt_strategy_has(job->sync.strategy, GT_HAS_OUTER) || !apart) return GT_OK;
+  if (job->sync.central || job->pipeline.nstages > 0 || job->pipeline.search)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.fragments is %d and sync.delay %lld with %s; expected 1 and 0", source,
+                   job->sync.fragments, delay, job->sync.central ? "sync.central" : "a pipeline");
+  if (period % job->sync.fragments != 0)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.fragments is %d and sync.period %lld; the period must be a multiple of "
+        "the fragments",
+        source, job->sync.fragments, period);
+  if (delay >= period)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.delay is %lld and sync.period %lld; the delay must be less", source,
+                   delay, period);
+  return GT_OK;
+}
+
 static gt_status check_codec(const gt_job *job, const char *source) {
   if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
   const char *why = unsound_codec(job);
@@ -397,6 +418,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
   GT_TRY(check_codec(job, source));
+  GT_TRY(check_fragments(job, source));
   GT_TRY(check_scale(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));

@@ -364,12 +364,26 @@ const job_key gt_job_keys[] = {
     {"sync.outer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(sync.outer.momentum), .fallback = "0.9",
      .max = 1, OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
      .meaning = "momentum factor of the outer optimizer; adam: decay rate of its first moment"},
+    {"sync.fragments", KEY_INT, 0, AT(sync.fragments), .fallback = "1", .min = 1, .max = 1024,
+     STRATEGIES(AVERAGING),
+     .meaning = "parts of the model with rounds of their own, evenly over the period, which they "
+                "divide: shorter messages, more often"},
+    {"sync.delay", KEY_I64, 0, AT(sync.delay), .fallback = "0", .max = 1e15, STRATEGIES(AVERAGING),
+     .meaning = "steps that a region makes between sending its part of a mean and taking the mean; "
+                "less than the period"},
+    {"sync.late", KEY_CHOICE, 0, AT(sync.late), .fallback = "carry", .values = gt_late_names,
+     STRATEGIES(AVERAGING),
+     .meaning = "what becomes of the steps of the delay; carry: they are added to the mean; blend: "
+                "the model becomes the weighted mean of both; replace: they are lost"},
+    {"sync.local_weight", KEY_REAL, 0, AT(sync.local_weight), .fallback = "0.5", .max = 1,
+     .choice = "sync.late", .having = OF(GT_LATE_BLEND),
+     .meaning = "weight of the region's own model with blend"},
     {"sync.codec.name", KEY_CHOICE, 0, AT(sync.codec.name), .fallback = "none",
      .values = gt_codec_names, STRATEGIES(SENDING),
-     .meaning = "encoding of messages with a loss, which is added to the next message; bf16, fp16: "
-                "16 bits a value; int8: 8; e3m0: 4; topk: the largest values; mask: values at "
-                "random; powersgd: factors of low rank; dgc: the largest values of gradients, with "
-                "momentum; none: float32"},
+     .meaning = "lossy encoding of messages; the part that a message leaves out is added to the "
+                "next one; bf16, fp16: 16 bits per value; int8: 8; e3m0: 4; topk: the largest "
+                "values; mask: values at random; powersgd: factors of low rank; dgc: the largest "
+                "values of gradients, with momentum; none: float32"},
     {"sync.codec.density", KEY_REAL, KEY_ABOVE_MIN, AT(sync.codec.density), .fallback = "0.015625",
      .max = 1, CODECS(SPARSE), .meaning = "share of the values that are sent"},
     {"sync.codec.bits", KEY_INT, 0, AT(sync.codec.bits), .fallback = "2", .min = 2, .max = 8,

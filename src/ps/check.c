@@ -101,7 +101,8 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head,
                    head->kind, from,
                    gt_msg_is_data(head->kind) ? "holds the same stages in another copy"
                                               : "is of the same copy of the pipeline");
-  const bool ranged = gt_msg_is_data(head->kind) || head->kind == GT_MSG_DONE;
+  const bool ranged =
+      gt_msg_is_data(head->kind) || head->kind == GT_MSG_DONE || head->kind == GT_MSG_JOINED;
   const uint64_t bytes = gt_msg_is_data(head->kind)      ? gt_exchange_bytes(ps->exchange, head)
                          : gt_ps_agree_has_numbers(head) ? head->message_bytes
                                                          : 0;

@@ -29,13 +29,15 @@ static void tell_done(gt_ps *ps) {
                               .value = (uint64_t)ps->totals.steps});
 }
 
-/* A region that is done sends DONE again after a resume; its training can have become longer. */
+/* Sends JOINED once for every range, at least once.  A region that is done sends DONE again after a resume; its training can have become longer. */
 void gt_ps_tell_joined(gt_ps *ps) {
   bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
   const unsigned how = done ? GT_JOINED_DONE : ps->came_back ? GT_JOINED_LATE : GT_JOINED_ACTIVE;
-  tell_all(ps, (gt_frame_header){.kind = GT_MSG_JOINED,
-                                 .sequence = how,
-                                 .value = (uint64_t)gt_exchange_rounds(ps->exchange)});
+  for (size_t i = 0; i < gt_ps_dones(ps); i++)
+    tell_all(ps, (gt_frame_header){.kind = GT_MSG_JOINED,
+                                   .range = (uint32_t)i,
+                                   .sequence = how,
+                                   .value = (uint64_t)gt_exchange_rounds(ps->exchange, i)});
   if (done) tell_done(ps);
 }
 
@@ -55,7 +57,7 @@ void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
      as active. */
   if (peer->joined && taken >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
-    tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, &peer->joined_rounds);
+    tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, peer->joined_counts);
   }
   if (!peer->done || peer->done_told || taken < peer->done_seq) return;
   peer->done_told = true;

@@ -32,7 +32,8 @@ typedef struct {
   bool joined;      /* has sent JOINED; the strategy is informed when joined_seq is applied */
   bool joined_done; /* its DONE follows */
   bool joined_late; /* it was done, and can make steps again */
-  int64_t joined_rounds, joined_seq;
+  int64_t *joined_counts, joined_seq; /* of every range: its gt_exchange_rounds then */
+  size_t joins;                       /* ranges of which it has told */
   int64_t done_steps, done_seq; /* of its DONE; the strategy is informed when done_seq is applied */
   bool done_told;
   int64_t *done_counts; /* of every range: its gt_exchange_count then */
@@ -366,7 +367,7 @@ void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float
    expected. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head, const void *body);
 
-/* Returns the number of DONE messages of a region: one for every range, at least one. */
+/* Returns the number of DONE messages of a region, and of JOINED messages: one for every range, at least one. */
 static inline size_t gt_ps_dones(const gt_ps *ps) {
   const size_t ranges = gt_exchange_ranges(ps->exchange);
   return ranges ? ranges : 1;

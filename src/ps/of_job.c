@@ -127,7 +127,11 @@ static gt_sync_options options_of(const gt_job *job, size_t region, size_t sende
                            .outer = job->sync.outer.name,
                            .outer_lr = job->sync.outer.lr,
                            .outer_momentum = job->sync.outer.momentum,
-                           .lossy = job->sync.codec.name != GT_CODEC_NONE};
+                           .lossy = job->sync.codec.name != GT_CODEC_NONE,
+                           .fragments = job->sync.fragments,
+                           .delay = job->sync.delay,
+                           .late = job->sync.late,
+                           .local_weight = job->sync.local_weight};
 }
 
 static gt_exchange_codec codec_of(const gt_ps_basis *of) {
@@ -190,6 +194,15 @@ static void set_stages(gt_ps_spec *spec, const gt_ps_basis *of) {
   spec->nowners = of->job->train.clip > 0 ? pipe->nowners : 0;
   spec->passes = pipe;
   spec->adapts = pipe->layout.adapts ? pipe : NULL;
+}
+
+gt_status gt_ps_check_fragments(const gt_job *job, size_t ntensors) {
+  const bool has = gt_strategy_has(job->sync.strategy, GT_HAS_OUTER);
+  if (!has || (size_t)job->sync.fragments <= ntensors) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "sync.fragments is %d and model %s has %zu tensors; it must be at most that number",
+      job->sync.fragments, gt_model_names[job->model.name], ntensors);
 }
 
 gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples) {

@@ -192,6 +192,7 @@ static void use_outbox(gt_ps *ps) {
 static void open_peers(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));
+    ps->peers[p].joined_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));
     ps->peers[p].written = ps->peers[p].round = ps->spec.round;
   }
 }
@@ -224,6 +225,8 @@ static void open_strategy(gt_ps *ps) {
                            .options = ps->apart ? spec->groups.options : spec->options,
                            .params = spec->params,
                            .buffers = spec->buffers,
+                           .tensors = spec->codec.tensors,
+                           .ntensors = spec->codec.ntensors,
                            .optim = spec->optim,
                            .exchange = ps->exchange,
                            .host = sync_host(ps)};
@@ -266,7 +269,10 @@ void gt_ps_close(gt_ps *ps) {
   gt_sync_close(ps->sync);
   gt_exchange_close(ps->exchange);
   gt_outbox_close(ps->outbox);
-  for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].done_counts);
+  for (size_t p = 0; p < ps->spec.nregions; p++) {
+    gt_free(ps->peers[p].done_counts);
+    gt_free(ps->peers[p].joined_counts);
+  }
   gt_ps_eval_close(ps);
   if (ps->plane->close) ps->plane->close(ps);
   gt_ps_buffers_close(ps);
@@ -477,10 +483,10 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     gt_ps_round_whole(ps);
     break;
   case GT_MSG_JOINED:
-    p->joined = true;
+    p->joined = ++p->joins >= gt_ps_dones(ps);
     p->joined_done = head->sequence == GT_JOINED_DONE;
     p->joined_late = head->sequence == GT_JOINED_LATE;
-    p->joined_rounds = (int64_t)head->value;
+    p->joined_counts[head->range] = (int64_t)head->value;
     p->joined_seq = (int64_t)head->detail;
     break;
   case GT_MSG_STRATEGY:

@@ -440,6 +440,8 @@ static gt_status open_model(gt_run *run) {
   status = run->pipe ? gt_setup_open_part(run, spec) : gt_graph_create(&run->graph, &spec);
   if (!run->pipe) run->model = run->graph;
   if (status == GT_OK) status = check_batches(run);
+  if (status == GT_OK)
+    status = gt_ps_check_fragments(run->job, gt_graph_arrays(run->graph)->nviews);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
     if (run->job->train.init) status = init_params(run);

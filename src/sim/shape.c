@@ -23,7 +23,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
   out->tensors = GT_NEW_ARRAY(gt_view, out->ntensors);
   memcpy(out->tensors, gt_graph_arrays(graph)->views, out->ntensors * sizeof *out->tensors);
   gt_graph_close(graph);
-  return GT_OK;
+  return gt_ps_check_fragments(job, out->ntensors);
 }
 
 /* ---- from a data set ------------------------------------------------------------------------- */

@@ -49,12 +49,6 @@ void gt_sync_copy_model_out(const gt_sync *s, gt_vec model) {
   gt_vec_copy(gt_vec_range(model, env->params.n, env->buffers.n), env->buffers);
 }
 
-void gt_sync_copy_model_in(gt_sync *s, gt_vec model) {
-  const gt_sync_env *env = &s->env;
-  gt_vec_copy(env->params, gt_vec_range(model, 0, env->params.n));
-  gt_vec_copy(env->buffers, gt_vec_range(model, env->params.n, env->buffers.n));
-}
-
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other) {
   const gt_sync_host *host = &s->env.host;
   if (host->moved && other.n) host->moved(host->ctx, keep, share, other);

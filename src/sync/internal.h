@@ -19,9 +19,8 @@ void gt_sync_step(gt_sync *s, gt_vec grads);
 void gt_sync_step_into(gt_sync *s, gt_vec grads, gt_vec sum);
 /* `received` of a gt_collective_spec, ctx a gt_sync: applies a sum of another region. */
 void gt_sync_received(void *ctx, size_t origin, gt_vec sum);
-/* Copies the region's model, parameters then buffers, into a payload or back. */
+/* Copies the region's model, parameters then buffers, into a payload. */
 void gt_sync_copy_model_out(const gt_sync *s, gt_vec model);
-void gt_sync_copy_model_in(gt_sync *s, gt_vec model);
 /* Informs the host that an exchange changed the buffers from b to keep * b + share * other. */
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
 /* Posts what the codec has left out of the region's updates, if there is room; no effect without a

@@ -1,131 +1,361 @@
-/* sma: every f steps the regions wait for each other and agree on a model; a region's last round
-   may have fewer steps.  Without an outer optimizer the next model is the weighted mean of all
-   models (Cloudless-Training 2023, synchronous model averaging).  With one, the anchor, the model
-   of the last round, makes a step against the weighted mean of anchor - model (DiLoCo, arXiv
-   2311.08105, Alg. 1; SlowMo, arXiv 1910.00643, is sgd with momentum).  With a lossy codec and
-   no outer optimizer the anchor moves by that mean.  Buffers always take the
-   mean.  Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 equals no
-   outer optimizer, to rounding. */
+/* sma: every f steps the regions agree on a model; a region's last round may have fewer steps.
+   Without an outer optimizer the next model is the weighted mean of all models (Cloudless-Training
+   2023, synchronous model averaging).  With one, the anchor, the model of the last round, makes a
+   step against the weighted mean of anchor - model (DiLoCo, arXiv 2311.08105, Alg. 1; SlowMo, arXiv
+   1910.00643, is sgd with momentum).  With a lossy codec and no outer optimizer the anchor moves by
+   that mean.  Buffers always take the mean.
+
+   With P fragments, each has rounds of its own every f steps, fragment p at step p f / P of the
+   period (Streaming DiLoCo, arXiv 2501.18512).  A mean is applied `delay` steps after the
+   contribution; a region that does not have it then waits.  The steps made meanwhile are carried
+   over: w = agreed + (w - w as it was sent) (LOSCAR-SGD, arXiv 2605.20866).  At the end, a round
+   of every fragment without delay makes the regions equal.
+
+   Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 equals no outer
+   optimizer, to rounding. */
+#include <stdio.h>
+
+#include "fragment.h"
 #include "internal.h"
 
 typedef struct {
-  gt_sync base;
-  gt_allreduce *rounds; /* contributes the model, which does not change while the region waits */
-  int64_t steps;        /* since the last contribution */
+  gt_sync *of;
+  gt_fragment part;
+  gt_allreduce *rounds;
+  gt_vec buffers; /* those of the model in the last fragment, which has them all; else empty */
+  int64_t steps;  /* since the last contribution */
+  int64_t left;   /* 1: the last contribution has been made */
+  gt_vec sent;    /* the contribution: parameters, or anchor - parameters */
+  /* With a delay: parameters and buffers as they were sent; a mean that is not due yet. */
+  gt_vec before, sent_buffers, mean;
+  int64_t arrived; /* 1: that mean is here */
+  float share;     /* of the own contribution in it */
   /* With an outer optimizer or a lossy codec; else NULL and empty. */
   gt_optim *outer;
-  gt_vec anchor, difference; /* params.n each; difference: anchor - model, the contribution */
-  int64_t anchored;          /* 1: the anchor has been set */
+  gt_vec anchor;
+  char owner[32]; /* prefix of its state */
+} fragment;
+
+typedef struct {
+  gt_sync base;
+  size_t count;
+  fragment *fragments;
+  int64_t steps;    /* of the period */
+  int64_t anchored; /* 1: the anchors have been set */
+  bool draining;
 } sma;
 
-/* The anchor of the first round is the initial model. */
-static void set_anchor(sma *a) {
-  if (a->outer && !a->anchored) gt_vec_copy(a->anchor, a->base.env.params);
+static bool is_anchored(const fragment *f) {
+  return f->outer != NULL;
+}
+
+/* Without a copy, the contribution is the model itself, which does not change while the region
+   waits. */
+static bool lends_model(const sma *a) {
+  const gt_sync_options *options = &a->base.env.options;
+  return a->count == 1 && options->delay == 0 && !gt_sync_anchored(options);
+}
+
+/* The anchors of the first rounds are the initial model. */
+static void set_anchors(sma *a) {
+  for (size_t p = 0; p < a->count && !a->anchored; p++)
+    if (is_anchored(&a->fragments[p]))
+      gt_fragment_gather(&a->fragments[p].part, a->fragments[p].anchor, a->base.env.params);
   a->anchored = 1;
 }
 
-/* Replaces the region's model by the agreed one.  Workers still compute with buffers without the
-   other regions' part, so the host is informed. */
-static void take_mean(sma *a, gt_vec mean, float share) {
+/* ---- contributions --------------------------------------------------------------------------- */
+
+/* Writes the contribution that follows from the parameters `now` of the fragment. */
+static void fill(const sma *a, fragment *f, gt_vec now) {
+  if (lends_model(a)) return;
+  if (!is_anchored(f)) {
+    gt_vec_copy(f->sent, now);
+    return;
+  }
+  gt_vec_copy(f->sent, f->anchor);
+  gt_vec_axpy(f->sent, -1, now);
+}
+
+static void contribute(sma *a, fragment *f) {
   const gt_sync_env *env = &a->base.env;
-  set_anchor(a);
-  gt_vec_scale(env->buffers, -share);
-  gt_vec_axpy(env->buffers, 1, gt_vec_range(mean, env->params.n, env->buffers.n));
-  gt_sync_buffers_moved(&a->base, share, 1, env->buffers);
-  gt_sync_copy_model_in(&a->base, mean);
-  if (!a->outer) return;
-  gt_optim_step(a->outer, a->anchor, gt_vec_range(mean, 0, env->params.n),
-                gt_vec_of(NULL, env->params.n));
-  gt_vec_copy(env->params, a->anchor);
+  if (f->before.n) {
+    gt_fragment_gather(&f->part, f->before, env->params);
+    gt_vec_copy(f->sent_buffers, f->buffers);
+    fill(a, f, f->before);
+  } else if (is_anchored(f)) {
+    gt_fragment_gather(&f->part, f->sent, env->params);
+    gt_vec_scale(f->sent, -1);
+    gt_vec_axpy(f->sent, 1, f->anchor);
+  } else if (!lends_model(a)) {
+    gt_fragment_gather(&f->part, f->sent, env->params);
+  }
+  f->steps = 0;
+  gt_allreduce_contribute(f->rounds);
+}
+
+/* ---- means ----------------------------------------------------------------------------------- */
+
+/* Buffers take the mean.  Workers still compute with buffers without the other regions' part, so
+   the host is informed. */
+static void take_buffers(fragment *f, gt_vec mean, bool whole) {
+  const gt_sync *s = f->of;
+  if (f->buffers.n == 0) return;
+  if (whole) {
+    gt_vec_scale(f->buffers, -f->share);
+    gt_vec_axpy(f->buffers, 1, mean);
+    gt_sync_buffers_moved(s, f->share, 1, f->buffers);
+  } else {
+    gt_sync_buffers_moved(s, 0, 1, mean);
+  }
+  gt_vec_copy(f->buffers, mean);
+}
+
+/* Merges the agreed parameters with those that the region has reached since it sent its own. */
+static void merge(const fragment *f, gt_vec agreed) {
+  const gt_sync_env *env = &f->of->env;
+  const float keep = (float)env->options.local_weight;
+  for (size_t i = 0; i < f->part.ntensors; i++) {
+    const gt_view *t = &f->part.tensors[i];
+    const gt_vec w = gt_vec_range(env->params, f->part.from[i], t->count),
+                 next = gt_vec_range(agreed, t->offset, t->count);
+    if (env->options.late == GT_LATE_CARRY) {
+      gt_vec_axpy(w, -1, gt_vec_range(f->before, t->offset, t->count));
+      gt_vec_axpy(w, 1, next);
+    } else if (env->options.late == GT_LATE_BLEND) {
+      gt_vec_scale(w, keep);
+      gt_vec_axpy(w, 1 - keep, next);
+    } else {
+      gt_vec_copy(w, next);
+    }
+  }
+}
+
+static void apply(sma *a, fragment *f, gt_vec mean) {
+  const size_t n = f->part.n;
+  const bool whole = f->share <= 0 || f->steps == 0;
+  gt_vec agreed = gt_vec_range(mean, 0, n);
+  set_anchors(a);
+  take_buffers(f, gt_vec_range(mean, n, f->buffers.n), whole);
+  if (is_anchored(f)) {
+    gt_optim_step(f->outer, f->anchor, agreed, gt_vec_of(NULL, n));
+    agreed = f->anchor;
+  }
+  if (whole)
+    gt_fragment_scatter(&f->part, a->base.env.params, agreed);
+  else
+    merge(f, agreed);
+  f->arrived = 0;
+}
+
+/* The mean of the own contribution is to be applied now. */
+static bool is_due(const sma *a, const fragment *f) {
+  return a->draining || f->steps >= a->base.env.options.delay;
+}
+
+/* Takes complete rounds, as far as they are due. */
+static void take_means(sma *a, fragment *f) {
+  gt_vec mean;
+  float share;
+  if (f->arrived && is_due(a, f)) apply(a, f, f->mean);
+  while (!f->arrived && gt_allreduce_next(f->rounds, &mean, &share)) {
+    f->share = share;
+    if (share > 0 && !is_due(a, f)) {
+      gt_vec_copy(f->mean, mean);
+      f->arrived = 1;
+    } else {
+      apply(a, f, mean);
+      gt_allreduce_answer(f->rounds, mean);
+    }
+  }
+}
+
+/* The last contribution, once the one before it has been applied. */
+static void leave(sma *a, fragment *f) {
+  const bool pending = f->arrived || gt_allreduce_waiting(f->rounds);
+  if (f->left || (pending && f->steps > 0)) return;
+  if (f->steps > 0) contribute(a, f);
+  gt_allreduce_leave(f->rounds);
+  f->left = 1;
+}
+
+static bool waits(const sma *a, const fragment *f) {
+  if (f->arrived) return false;
+  return gt_allreduce_waiting(f->rounds) ? is_due(a, f) : gt_allreduce_holds(f->rounds);
 }
 
 /* Applies complete rounds, then holds or releases the workers. */
 static void advance(void *ctx) {
-  gt_allreduce *r = ((sma *)ctx)->rounds;
-  gt_vec mean;
-  float share;
-  while (gt_allreduce_next(r, &mean, &share)) {
-    take_mean(ctx, mean, share);
-    gt_allreduce_answer(r, mean);
+  sma *a = ctx;
+  bool held = false;
+  for (size_t p = 0; p < a->count; p++) {
+    fragment *f = &a->fragments[p];
+    take_means(a, f);
+    if (a->draining && !f->left) {
+      leave(a, f);
+      take_means(a, f);
+    }
+    held |= waits(a, f);
   }
-  gt_sync_hold_while(ctx, gt_allreduce_holds(r));
+  gt_sync_hold_while(ctx, held);
 }
 
-static void contribute(sma *a) {
-  if (a->outer) {
-    gt_vec_copy(a->difference, a->anchor);
-    gt_vec_axpy(a->difference, -1, a->base.env.params);
+/* ---- the strategy ---------------------------------------------------------------------------- */
+
+static void open_fragment(sma *a, fragment *f, size_t p) {
+  gt_sync *s = &a->base;
+  const gt_sync_env *env = &s->env;
+  const bool anchored = gt_sync_anchored(&env->options), delayed = env->options.delay > 0;
+  const size_t n = f->part.n;
+  f->of = s;
+  f->buffers = p + 1 == a->count ? env->buffers : gt_vec_of(NULL, 0);
+  snprintf(f->owner, sizeof f->owner, a->count == 1 ? "sync/" : "sync/%zu/", p);
+  if (anchored) {
+    const gt_optim_spec outer = gt_sync_outer_spec(&env->options);
+    if (gt_optim_create(&f->outer, &outer, n, env->params.data != NULL) != GT_OK)
+      gt_bug("outer optimizer: %s", gt_error_text());
+    f->anchor = gt_sync_vec(s, n);
   }
-  a->steps = 0;
-  gt_allreduce_contribute(a->rounds);
+  f->sent = lends_model(a) ? env->params : gt_sync_vec(s, n);
+  if (delayed) {
+    f->before = gt_sync_vec(s, n);
+    f->sent_buffers = gt_sync_vec(s, f->buffers.n);
+    f->mean = gt_sync_vec(s, n + f->buffers.n);
+  }
+  const gt_collective_spec spec = {.owner = f->owner,
+                                   .kind = GT_MSG_STATE,
+                                   .additive = anchored,
+                                   .tensors = a->count > 1 ? f->part.tensors : NULL,
+                                   .ntensors = f->part.ntensors,
+                                   .changed = advance,
+                                   .ctx = s};
+  f->rounds =
+      gt_allreduce_open(env->exchange, &spec, f->sent, delayed ? f->sent_buffers : f->buffers);
 }
 
 static void sma_open(gt_sync *s) {
   sma *a = (sma *)s;
   const gt_sync_env *env = &s->env;
-  const bool anchored = gt_sync_anchored(&env->options);
-  const gt_collective_spec spec = {
-      .owner = "sync/", .kind = GT_MSG_STATE, .additive = anchored, .changed = advance, .ctx = s};
-  if (anchored) {
-    const gt_optim_spec outer = gt_sync_outer_spec(&env->options);
-    if (gt_optim_create(&a->outer, &outer, env->params.n, env->params.data != NULL) != GT_OK)
-      gt_bug("outer optimizer: %s", gt_error_text());
-    a->anchor = gt_sync_vec(s, env->params.n);
-    a->difference = gt_sync_vec(s, env->params.n);
+  a->count = env->options.fragments > 1 ? (size_t)env->options.fragments : 1;
+  a->fragments = GT_NEW_ARRAY(fragment, a->count);
+  gt_fragment *parts = GT_NEW_ARRAY(gt_fragment, a->count);
+  gt_fragments_open(parts, a->count, a->count > 1 ? env->tensors : NULL, env->ntensors,
+                    env->params.n);
+  for (size_t p = 0; p < a->count; p++) {
+    a->fragments[p].part = parts[p];
+    open_fragment(a, &a->fragments[p], p);
   }
-  a->rounds =
-      gt_allreduce_open(env->exchange, &spec, a->outer ? a->difference : env->params, env->buffers);
+  gt_free(parts);
 }
 
 static void sma_close(gt_sync *s) {
   sma *a = (sma *)s;
-  gt_allreduce_close(a->rounds);
-  gt_optim_close(a->outer);
-  gt_free(a->anchor.data);
-  gt_free(a->difference.data);
+  for (size_t p = 0; p < a->count; p++) {
+    fragment *f = &a->fragments[p];
+    gt_allreduce_close(f->rounds);
+    gt_optim_close(f->outer);
+    if (!lends_model(a)) gt_free(f->sent.data);
+    gt_free(f->before.data);
+    gt_free(f->sent_buffers.data);
+    gt_free(f->mean.data);
+    gt_free(f->anchor.data);
+    gt_fragment_close(&f->part);
+  }
+  gt_free(a->fragments);
+}
+
+/* The step of the period at which the fragment is sent. */
+static int64_t offset_of(const sma *a, size_t p) {
+  const int64_t period = a->base.env.options.period;
+  return p == 0 ? period : (int64_t)p * period / (int64_t)a->count;
 }
 
 static void sma_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
   (void)now;
   sma *a = (sma *)s;
-  set_anchor(a);
+  bool moved = false;
+  a->draining = false;
+  set_anchors(a);
   gt_sync_step(s, grads);
-  gt_allreduce_behind(a->rounds, samples);
-  if (++a->steps < s->env.options.period) return;
-  contribute(a);
-  advance(s);
+  gt_allreduce_behind(a->fragments[0].rounds, samples);
+  a->steps++;
+  for (size_t p = 0; p < a->count; p++) {
+    fragment *f = &a->fragments[p];
+    f->left = 0;
+    f->steps++;
+    if (f->arrived || gt_allreduce_waiting(f->rounds)) {
+      moved |= is_due(a, f);
+    } else if (a->steps == offset_of(a, p)) {
+      contribute(a, f);
+      moved = true;
+    }
+  }
+  if (a->steps == s->env.options.period) a->steps = 0;
+  if (moved) advance(s);
 }
 
 static void sma_on_drain(gt_sync *s, gt_ns now) {
   (void)now;
   sma *a = (sma *)s;
-  if (a->steps > 0) contribute(a);
-  gt_allreduce_leave(a->rounds);
+  a->draining = true;
+  a->steps = 0;
   advance(s);
 }
 
-/* While a region waits, the checkpoint's model and anchor contain its difference. */
-static gt_status outer_state(sma *a, gt_state_direction direction) {
-  const gt_state_field fields[] = {gt_sync_field("anchor", a->anchor),
-                                   {"anchored", GT_TYPE_I64, &a->anchored, 1}};
-  if (!a->outer) return GT_OK;
-  GT_TRY(GT_STATE_FIELDS(direction, "sync/", fields));
-  if (direction.to) {
-    gt_optim_save(a->outer, "sync/outer/", direction.to);
-    return GT_OK;
+static bool sma_drained(const gt_sync *s) {
+  const sma *a = (const sma *)s;
+  bool left = true;
+  for (size_t p = 0; p < a->count && a->draining; p++) left = left && a->fragments[p].left;
+  return left;
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/* A contribution whose round is pending: without a delay it follows from the checkpoint's model and
+   anchor. */
+static gt_status delayed_state(sma *a, fragment *f, gt_state_direction direction) {
+  const gt_state_field counters[] = {
+      {"steps_since", GT_TYPE_I64, &f->steps, 1},     {"arrived", GT_TYPE_I64, &f->arrived, 1},
+      {"share", GT_TYPE_F32, &f->share, 1},           gt_sync_field("before", f->before),
+      gt_sync_field("sent_buffers", f->sent_buffers), gt_sync_field("mean", f->mean)};
+  GT_TRY(GT_STATE_FIELDS(direction, f->owner, counters));
+  if (direction.from) fill(a, f, f->before);
+  return GT_OK;
+}
+
+static gt_status outer_state(fragment *f, gt_state_direction direction) {
+  char prefix[64];
+  const gt_state_field anchor = gt_sync_field("anchor", f->anchor);
+  snprintf(prefix, sizeof prefix, "%souter/", f->owner);
+  GT_TRY(gt_state_fields(direction, f->owner, &anchor, 1));
+  if (direction.from) return gt_optim_load(f->outer, prefix, direction.from);
+  gt_optim_save(f->outer, prefix, direction.to);
+  return GT_OK;
+}
+
+static gt_status fragment_state(sma *a, fragment *f, gt_state_direction direction) {
+  const gt_state_field since = {"steps_since", GT_TYPE_I64, &f->steps, 1};
+  GT_TRY(gt_allreduce_state(f->rounds, direction));
+  if (is_anchored(f)) GT_TRY(outer_state(f, direction));
+  if (f->before.n) return delayed_state(a, f, direction);
+  if (a->count > 1) GT_TRY(gt_state_fields(direction, f->owner, &since, 1));
+  if (direction.to || lends_model(a)) return GT_OK;
+  gt_fragment_gather(&f->part, f->sent, a->base.env.params);
+  if (is_anchored(f)) {
+    gt_vec_scale(f->sent, -1);
+    gt_vec_axpy(f->sent, 1, f->anchor);
   }
-  GT_TRY(gt_optim_load(a->outer, "sync/outer/", direction.from));
-  gt_vec_copy(a->difference, a->anchor);
-  gt_vec_axpy(a->difference, -1, a->base.env.params);
   return GT_OK;
 }
 
 static gt_status sma_state(gt_sync *s, gt_state_direction direction) {
   sma *a = (sma *)s;
-  const gt_state_field steps = {"steps", GT_TYPE_I64, &a->steps, 1};
-  GT_TRY(gt_allreduce_state(a->rounds, direction));
+  const gt_state_field steps = {"steps", GT_TYPE_I64, &a->steps, 1},
+                       anchored = {"anchored", GT_TYPE_I64, &a->anchored, 1};
   GT_TRY(gt_state_fields(direction, "sync/", &steps, 1));
-  return outer_state(a, direction);
+  for (size_t p = 0; p < a->count; p++) GT_TRY(fragment_state(a, &a->fragments[p], direction));
+  if (a->count == 1 && !a->fragments[0].before.n) a->fragments[0].steps = a->steps;
+  return is_anchored(&a->fragments[0]) ? gt_state_fields(direction, "sync/", &anchored, 1) : GT_OK;
 }
 
 extern const gt_sync_ops gt_sync_sma;
@@ -142,5 +372,6 @@ const gt_sync_ops gt_sync_sma = {
     .close = sma_close,
     .on_gradient = sma_on_gradient,
     .on_drain = sma_on_drain,
+    .drained = sma_drained,
     .state = sma_state,
 };

@@ -1,5 +1,5 @@
 # processors: 1
-# sync.codec: the same model with the real and the virtual clock, after a resume and over topologies
+# sync.codec, sync.fragments, sync.delay: the same model with the real and the virtual clock, after a resume and over topologies
 # that add alike; fewer bytes, as simulate predicts them; combinations that are refused.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -40,6 +40,11 @@ coded topk-hub sma topk sync.topology=hub
 coded asgd asgd topk
 coded asgd-ga asgd-ga topk sync.topology=hub
 coded ama ama int8
+coded streaming sma topk sync.fragments=4 sync.delay=1 sync.outer.name=nesterov sync.outer.momentum=0.5
+coded fragments-tree sma none sync.fragments=2 sync.topology=tree
+train "streaming, real clock" 4 job.yaml --run-dir streaming-real --set sync.fragments=4 --set sync.delay=1 "${topk[@]}" --set sync.codec.decay=1 --set sync.outer.lr=0.7
+ended "streaming, real clock" 0
+check "streaming: the same model" same "$(field streaming-real params_sha256)" "$(field streaming params_sha256)"
 coded ssgd ssgd int8 sync.codec.rounding=stochastic
 train dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
 ended dgc 0
@@ -58,6 +63,9 @@ refused "dgc and sma" 'which only ssgd sends' sync.strategy=sma sync.codec.name=
 refused "dgc and momentum" 'requires optimizer sgd with momentum 0' sync.strategy=ssgd sync.codec.name=dgc train.optimizer.momentum=0.9
 refused "int8 and central" 'sync.central takes float32' sync.strategy=sma sync.codec.name=int8 sync.central=west
 refused "3 bits" 'it must be 2 or 8' sync.strategy=sma sync.codec.name=topk sync.codec.bits=3
+refused "fragments and period" 'the period must be a multiple of the fragments' sync.strategy=sma sync.fragments=3
+refused "delay and period" 'the delay must be less' sync.strategy=sma sync.delay=4
+refused "too many fragments" 'model lenet5 has 10 tensors' sync.strategy=sma sync.period=20 sync.fragments=20
 refused "bits of int8" 'it is for sync.codec.name topk only' sync.strategy=sma sync.codec.name=int8 sync.codec.bits=8
 refused "no messages" 'sync.codec.name is given and sync.strategy is none' sync.strategy=none sync.codec.name=int8
 finish

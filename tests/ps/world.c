@@ -462,6 +462,7 @@ static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   if (before.phase == GT_PS_STOPPED) return; /* it has ended */
   if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
     w_check(w, (f.head.flags & GT_FRAME_ROUTED) || f.head.range > 0 ||
+                   w->spec.options.fragments > 1 ||
                    (int64_t)f.head.value > r->kept.applied_value[a]);
     r->kept.applied[a]++;
     r->kept.applied_value[a] = (int64_t)f.head.value;

@@ -87,6 +87,18 @@ static void plain_open(world *w) {
   for (size_t i = 0; i < w->n; i++) w->weights[i] /= total;
 }
 
+static const gt_view tensors[] = {
+    {.name = "weight", .offset = 0, .count = 16, .shape = {4, 4}, .ndims = 2},
+    {.name = "bias", .offset = 16, .count = 2, .shape = {2}, .ndims = 1}};
+
+gt_exchange_codec w_codec(gt_codec_kind kind, double density) {
+  return (gt_exchange_codec){
+      .kind = kind,
+      .spec = {.density = density, .bits = 8, .rank = 1, .decay = 1.0F, .dense = 1, .seed = 3},
+      .tensors = tensors,
+      .ntensors = 2};
+}
+
 static void plain_begin(w_region *r, gt_ps_spec *spec) {
   world *w = r->world;
   const w_spec *s = &w->spec;
@@ -100,7 +112,7 @@ static void plain_begin(w_region *r, gt_ps_spec *spec) {
   spec->workers = s->workers;
   spec->piece = W_PIECE;
   spec->options = s->options;
-  spec->codec = s->codec;
+  spec->codec = s->codec.kind ? s->codec : w_codec(GT_CODEC_NONE, 1);
   spec->options.lossy = s->codec.kind != GT_CODEC_NONE;
   spec->order = w_order_of(s, r->id);
   spec->until = *until;
@@ -288,17 +300,6 @@ void w_check_conserved(world *w) {
       const double bound = 1.5 * (double)(updates + 1) * (double)FLT_EPSILON * size;
       w_check(w, fabs((double)w->regions[i].params[j] - expected) <= bound);
     }
-}
-
-gt_exchange_codec w_codec(gt_codec_kind kind, double density) {
-  static const gt_view tensors[] = {
-      {.name = "weight", .offset = 0, .count = 16, .shape = {4, 4}, .ndims = 2},
-      {.name = "bias", .offset = 16, .count = 2, .shape = {2}, .ndims = 1}};
-  return (gt_exchange_codec){
-      .kind = kind,
-      .spec = {.density = density, .bits = 8, .rank = 1, .decay = 1.0F, .dense = 1, .seed = 3},
-      .tensors = tensors,
-      .ntensors = 2};
 }
 
 const gt_topology w_topologies[W_TOPOLOGIES] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,

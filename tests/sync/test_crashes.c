@@ -147,6 +147,25 @@ static void test_codecs(void) {
       }
 }
 
+/* Rounds of fragments, and means that are not due yet. */
+static void test_fragments(void) {
+  int64_t worlds = 0;
+  for (size_t t = 0; t < 4; t++)
+    for (size_t s = 0; s < SPECS; s++)
+      for (int64_t delay = 0; delay < 3; delay++) {
+        w_spec spec = spec_of("sma", s, 1);
+        w_place_over(&spec, w_topologies[t]);
+        spec.options.period = 4;
+        spec.options.fragments = 1 + (worlds + delay) % 2;
+        spec.options.delay = delay;
+        spec.codec = w_codec(t == 3 ? GT_CODEC_MASK : GT_CODEC_TOPK, 0.5);
+        if (worlds % 2)
+          spec.options.outer = GT_OUTER_NESTEROV, spec.options.outer_lr = 0.7,
+          spec.options.outer_momentum = 0.5;
+        crash_everywhere(&spec, worlds++, stride(20), is_same);
+      }
+}
+
 static void test_without_data(void) {
   for (const char *const *name = gt_strategy_names; *name; name++)
     for (size_t s = 0; s < SPECS; s++) {
@@ -160,4 +179,4 @@ static void test_without_data(void) {
     }
 }
 
-TESTS(test_rounds, test_broadcasts, test_codecs, test_without_data)
+TESTS(test_rounds, test_broadcasts, test_codecs, test_fragments, test_without_data)

@@ -1,0 +1,23 @@
+/* fragment: lists of whole tensors that a strategy exchanges one at a time.  Private to sync. */
+#ifndef GEOTRAIN_SYNC_FRAGMENT_H
+#define GEOTRAIN_SYNC_FRAGMENT_H
+
+#include "geotrain/tensor.h"
+
+typedef struct {
+  gt_view *tensors;   /* ntensors, in the model's order; their offsets are in the fragment */
+  size_t *from;       /* ntensors: their offsets in the model */
+  size_t ntensors, n; /* n: floats of all */
+} gt_fragment;
+
+/* Divides the tensors into `count` fragments, as equal as whole tensors allow; every region gets
+   the same fragments.  tensors NULL: one fragment of n floats.  Writes fragments[count], which the
+   caller closes. */
+void gt_fragments_open(gt_fragment *fragments, size_t count, const gt_view *tensors,
+                       size_t ntensors, size_t n);
+void gt_fragment_close(gt_fragment *fragment);
+/* Copies the fragment's tensors of the model `all` to `own` (n floats), or back. */
+void gt_fragment_gather(const gt_fragment *fragment, gt_vec own, gt_vec all);
+void gt_fragment_scatter(const gt_fragment *fragment, gt_vec all, gt_vec own);
+
+#endif
