@@ -83,6 +83,28 @@ static gt_frame_header routed(const char *strategy) {
                            .route = {.count = W_PIECE, .weight = sum ? 1 : 0}};
 }
 
+/* Payloads of a codec: the length of int8 is fixed; positions of topk ascend. */
+static void test_encoded(void) {
+  static const gt_codec_kind kinds[] = {GT_CODEC_INT8, GT_CODEC_TOPK};
+  for (size_t k = 0; k < 2; k++) {
+    w_spec s = two("ssgd");
+    s.codec = w_codec(kinds[k], 0.5);
+    world *w = w_open(&s);
+    const gt_frame_header head = good(w);
+    gt_frame_header h = head;
+    h.codec = (uint8_t)kinds[k], h.message_bytes = 3;
+    refused(w, &h, "malformed");
+    h.message_bytes = W_PARAMS * sizeof(float);
+    refused(w, &h, "bytes");
+    if (kinds[k] == GT_CODEC_TOPK) h.message_bytes = 31, refused(w, &h, "ascending positions");
+    h.message_bytes = 1000;
+    refused(w, &h, "bytes");
+    h.codec = GT_CODEC_BF16;
+    refused(w, &h, "expected the job's codec or 0");
+    w_close(w);
+  }
+}
+
 static world *open_hub(const char *strategy, size_t nregions, size_t hub) {
   w_spec s = two(strategy);
   s.nregions = nregions;
@@ -236,5 +258,5 @@ static void test_at_random(void) {
   }
 }
 
-TESTS(test_data, test_routes_of_sums, test_routes_of_updates, test_routes_of_a_mesh,
+TESTS(test_data, test_encoded, test_routes_of_sums, test_routes_of_updates, test_routes_of_a_mesh,
       test_none_takes_no_data, test_control, test_sender, test_at_random)
