@@ -51,14 +51,14 @@ train "a lead" 6 lead.yaml --run-dir lead "${virtual[@]}" --set train.until.step
 ended "a lead" 0 '^test accuracy  [01]\.'
 check "a lead: the final model is there" "$GEOTRAIN" eval lead/final.h5 data.h5
 
-# Other strategies and topologies; where it only costs, that is said.
+# Other strategies and topologies; where it saves nothing, a warning says so.
 for strategy in asgd asgd-ga ama; do
   train "$strategy" 6 job.yaml --run-dir "$strategy" --set sync.strategy=$strategy --set train.until.steps=40
   ended "$strategy" 0
 done
 for topology in tree ring mesh; do
   train "sma-$topology" 6 job.yaml --run-dir "sma-$topology" "${virtual[@]}" --set sync.hub=null --set sync.topology=$topology --set train.until.steps=40
-  ended "sma-$topology" 0 $([ $topology = tree ] || echo 'it costs traffic and saves none')
+  ended "sma-$topology" 0 $([ $topology = tree ] || echo 'it adds traffic and saves none')
 done
 check "a mesh: the bits of the others alone" same "$(field sma-mesh params_sha256)" "$(field sma-alone params_sha256)"
 
