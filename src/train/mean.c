@@ -105,6 +105,7 @@ void gt_model_mean_own(gt_model_mean *m, gt_vec params, gt_vec buffers) {
   m->mean = gt_vec_of(GT_NEW_ARRAY(float, m->nparams + m->nbuffers), m->nparams + m->nbuffers);
   gt_vec_copy(gt_vec_range(m->mean, 0, m->nparams), params);
   gt_vec_copy(gt_vec_range(m->mean, m->nparams, m->nbuffers), buffers);
+  if (!gt_vec_finite(m->mean)) m->bad = m->self;
 }
 
 /* With a strategy that sends updates, each region has its own batch statistics even if the

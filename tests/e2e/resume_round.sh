@@ -76,7 +76,7 @@ ended "two rounds are named" 2 'region west was started with --resume-round 5, r
 fresh
 for region in east west; do poison copy "$newest" $region optim/momentum 3e38; done
 train "astray" 4 job.yaml --run-dir copy --resume --set train.until.steps=36 --set checkpoint.keep=1
-ended "astray" 6 'not finite' "round $((newest + 1)) holds .*--resume-round N"
+ended "astray" 6 'not finite' "round $((newest + 1)) is not sound .*--resume-round N"
 check "astray: the round before stays" [ -e "copy/ckpt/$newest/east.h5" -a -e "copy/ckpt/$newest/west.h5" ]
 check "astray: what it went to stays too" same "$(newest_round copy)" $((newest + 1))
 train "astray: resume" 4 job.yaml --run-dir copy --resume --set checkpoint.keep=1
