@@ -326,20 +326,20 @@ static gt_status check_central(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.central", central);
 }
 
-/* Returns why the job's codec does not suit its strategy or topology; NULL: it does. */
-static const char *unsound_codec(const gt_job *job) {
+/* Returns why the job's codec does not suit a strategy, or its topology; NULL: it does. */
+static const char *unsound_codec(const gt_job *job, gt_strategy strategy) {
   const gt_codec_kind codec = job->sync.codec.name;
-  const bool models = gt_strategy_has(job->sync.strategy, GT_HAS_MERGE);
+  const bool models = gt_strategy_has(strategy, GT_HAS_MERGE);
   const bool mesh = gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL);
+  if (!gt_strategy_has(strategy, GT_SENDS)) return NULL;
   if (job->sync.central) return "sync.central takes float32";
   if (job->pipeline.nstages > 0 || job->pipeline.search) return "a pipeline exchanges float32";
-  if (gt_codec_has(codec, GT_MOMENTUM) && !gt_strategy_has(job->sync.strategy, GT_GRADIENTS))
+  if (gt_codec_has(codec, GT_MOMENTUM) && !gt_strategy_has(strategy, GT_GRADIENTS))
     return "the codec encodes gradients, which only ssgd sends";
   if (gt_codec_has(codec, GT_MOMENTUM) &&
       (job->train.optimizer.name != GT_OPTIMIZER_SGD || job->train.optimizer.momentum > 0))
     return "the codec has momentum of its own; it requires optimizer sgd with momentum 0";
-  if (gt_codec_has(codec, GT_DEPENDENT) &&
-      gt_strategy_has(job->sync.strategy, GT_HAS_UPDATES | GT_HAS_MERGE))
+  if (gt_codec_has(codec, GT_DEPENDENT) && gt_strategy_has(strategy, GT_HAS_UPDATES | GT_HAS_MERGE))
     return "the codec adds up twice before it decodes; it requires ssgd or sma";
   if (models && gt_codec_has(codec, GT_ADDITIVE))
     return "the strategy sends models, and the codec encodes updates only";
@@ -372,14 +372,32 @@ static gt_status check_fragments(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
+static gt_status check_codec_of(const gt_job *job, const char *source, gt_strategy strategy) {
+  const char *why = unsound_codec(job, strategy);
+  if (!why) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.name is %s with strategy %s and topology %s: %s",
+                 source, gt_codec_names[job->sync.codec.name], gt_strategy_names[strategy],
+                 job->sync.central ? "central" : gt_topology_names[job->sync.topology], why);
+}
+
+/* The limits of a payload: one value of each chunk of 4,096; no more bytes than float32. */
+static gt_status check_density(const gt_job *job, const char *source) {
+  const gt_codec_kind codec = job->sync.codec.name;
+  const double density = job->sync.codec.density, least = 1.0 / 4096,
+               most = gt_codec_has(codec, GT_MOMENTUM) ? 0.5 : 1;
+  if (!gt_codec_has(codec, GT_DENSITY) || (density >= least && density <= most)) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: sync.codec.density is %g; with sync.codec.name %s it must be from 1/4096 to %g", source,
+      density, gt_codec_names[codec], most);
+}
+
 static gt_status check_codec(const gt_job *job, const char *source) {
   if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
-  const char *why = unsound_codec(job);
-  if (why)
-    return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.name is %s with strategy %s and topology %s: %s",
-                   source, gt_codec_names[job->sync.codec.name],
-                   gt_strategy_names[job->sync.strategy],
-                   job->sync.central ? "central" : gt_topology_names[job->sync.topology], why);
+  GT_TRY(check_codec_of(job, source, job->sync.strategy));
+  for (size_t i = 0; i < job->plan.nstrategies; i++)
+    GT_TRY(check_codec_of(job, source, job->plan.strategies[i]));
+  GT_TRY(check_density(job, source));
   if (job->sync.codec.bits != 2 && job->sync.codec.bits != 8)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.bits is %d; it must be 2 or 8", source,
                    job->sync.codec.bits);
