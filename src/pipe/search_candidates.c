@@ -13,11 +13,9 @@
 #define FOLDS_ALL  ((size_t)16) /* up to this number of pieces, all folds are tried */
 #define LINES_KEPT ((size_t)12) /* lines tried with all numbers of micro-batches */
 
-/* ---- items of stages -------------------------------------------------------------------------
-
-   Without folding an item is a piece.  In a folded pipeline an item is a sequence of pieces from
-   the front of the model and one from its back, which share a stage: items enclose each other, and
-   the last one is the middle of the model. */
+/* ---- items of stages: without folding a piece each.  In a folded pipeline an item is pieces from
+   the front of the model and pieces from its back, which share a stage: items enclose each other,
+   and the last one is the middle of the model. */
 
 /* A cut between two items, and sums over the items outside it. */
 typedef struct {

@@ -66,30 +66,24 @@ static void set_anchors(sma *a) {
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Writes the contribution that follows from the parameters `now` of the fragment. */
-static void fill(const sma *a, fragment *f, gt_vec now) {
+/* Writes the contribution, from the parameters as they are or, with a delay, as they were sent. */
+static void fill(const sma *a, fragment *f) {
   if (lends_model(a)) return;
-  if (!is_anchored(f)) {
-    gt_vec_copy(f->sent, now);
-    return;
-  }
-  gt_vec_copy(f->sent, f->anchor);
-  gt_vec_axpy(f->sent, -1, now);
+  if (f->before.n)
+    gt_vec_copy(f->sent, f->before);
+  else
+    gt_fragment_gather(&f->part, f->sent, a->base.env.params);
+  if (!is_anchored(f)) return;
+  gt_vec_scale(f->sent, -1);
+  gt_vec_axpy(f->sent, 1, f->anchor);
 }
 
-static void contribute(sma *a, fragment *f) {
-  const gt_sync_env *env = &a->base.env;
+static void contribute(const sma *a, fragment *f) {
   if (f->before.n) {
-    gt_fragment_gather(&f->part, f->before, env->params);
+    gt_fragment_gather(&f->part, f->before, a->base.env.params);
     gt_vec_copy(f->sent_buffers, f->buffers);
-    fill(a, f, f->before);
-  } else if (is_anchored(f)) {
-    gt_fragment_gather(&f->part, f->sent, env->params);
-    gt_vec_scale(f->sent, -1);
-    gt_vec_axpy(f->sent, 1, f->anchor);
-  } else if (!lends_model(a)) {
-    gt_fragment_gather(&f->part, f->sent, env->params);
   }
+  fill(a, f);
   f->steps = 0;
   gt_allreduce_contribute(f->rounds);
 }
@@ -313,14 +307,12 @@ static bool sma_drained(const gt_sync *s) {
 
 /* A contribution whose round is pending: without a delay it follows from the checkpoint's model and
    anchor. */
-static gt_status delayed_state(sma *a, fragment *f, gt_state_direction direction) {
+static gt_status delayed_state(fragment *f, gt_state_direction direction) {
   const gt_state_field counters[] = {
       {"steps_since", GT_TYPE_I64, &f->steps, 1},     {"arrived", GT_TYPE_I64, &f->arrived, 1},
       {"share", GT_TYPE_F32, &f->share, 1},           gt_sync_field("before", f->before),
       gt_sync_field("sent_buffers", f->sent_buffers), gt_sync_field("mean", f->mean)};
-  GT_TRY(GT_STATE_FIELDS(direction, f->owner, counters));
-  if (direction.from) fill(a, f, f->before);
-  return GT_OK;
+  return GT_STATE_FIELDS(direction, f->owner, counters);
 }
 
 static gt_status outer_state(fragment *f, gt_state_direction direction) {
@@ -337,14 +329,11 @@ static gt_status fragment_state(sma *a, fragment *f, gt_state_direction directio
   const gt_state_field since = {"steps_since", GT_TYPE_I64, &f->steps, 1};
   GT_TRY(gt_allreduce_state(f->rounds, direction));
   if (is_anchored(f)) GT_TRY(outer_state(f, direction));
-  if (f->before.n) return delayed_state(a, f, direction);
-  if (a->count > 1) GT_TRY(gt_state_fields(direction, f->owner, &since, 1));
-  if (direction.to || lends_model(a)) return GT_OK;
-  gt_fragment_gather(&f->part, f->sent, a->base.env.params);
-  if (is_anchored(f)) {
-    gt_vec_scale(f->sent, -1);
-    gt_vec_axpy(f->sent, 1, f->anchor);
-  }
+  if (f->before.n)
+    GT_TRY(delayed_state(f, direction));
+  else if (a->count > 1)
+    GT_TRY(gt_state_fields(direction, f->owner, &since, 1));
+  if (direction.from) fill(a, f);
   return GT_OK;
 }
 
