@@ -31,6 +31,7 @@ gt_status gt_cmd_simulate(int argc, char **argv);  /* cmd_simulate.c */
 gt_status gt_cmd_plan(int argc, char **argv);      /* cmd_plan.c */
 gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */
 gt_status gt_cmd_data(int argc, char **argv);      /* cmd_data.c */
+gt_status gt_cmd_cert(int argc, char **argv);      /* cmd_cert.c */
 gt_status gt_cmd_eval(int argc, char **argv);      /* cmd_eval.c */
 gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */
 gt_status gt_cmd_generate(int argc, char **argv);  /* cmd_generate.c */

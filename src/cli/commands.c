@@ -314,6 +314,26 @@ const gt_command gt_commands[] = {
      "                             14480B\n"
      "  --csv FILE                 writes every term\n"
      "  --plot FILE.png            draws a plot (with gnuplot)\n"},
+    {"cert", "make the certificates of regions: init, request, sign, show, revoke", gt_cmd_cert,
+     false,
+     "geotrain cert init DIR\n"
+     "geotrain cert request NAME\n"
+     "geotrain cert sign CA CSR [--days N]\n"
+     "geotrain cert show FILE\n"
+     "geotrain cert revoke CA FILE\n"
+     "\n"
+     "init creates a certificate authority (CA) for a run or project: DIR/ca.pem, which every\n"
+     "region needs, and DIR/ca.key, which only the signer needs.  request, at the site, creates\n"
+     "NAME.key, which never leaves the site, and NAME.csr; NAME is the region's.  sign creates\n"
+     "NAME.pem from NAME.csr with the CA of a folder.  show prints name, serial number, issuer\n"
+     "and validity of a certificate.  revoke adds its serial number to the file `revoked` of the\n"
+     "CA's folder; a region refuses the certificates in the file `revoked` beside its ca.pem.\n"
+     "No existing file is overwritten.  Keys can be read by their owner only.\n"
+     "\n"
+     "  --days N   validity of the certificate; default: 365\n"
+     "\n"
+     "Exit 2: a file exists already, or the request is not valid; 3: a file cannot be read or\n"
+     "written.\n"},
     {"help", "print this list; help COMMAND; help job: every key of a job file", NULL, false,
      "geotrain help                the commands\n"
      "geotrain help COMMAND        how to use one\n"
