@@ -11,8 +11,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 TEXTS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "include/geotrain/**/*.h", "src/**/*.[ch]", "jobs/*", "slurm/*", "netem/*", "datasets/*", "tests/*/*.[ch]")
-# Forms in comments, and what to write instead; src/exchange has not been rewritten yet.
-PARTS = re.compile(r"^(src|tests|include)/(?!exchange/)")
+# Forms in comments, and what to write instead.
+PARTS = re.compile(r"^(src|tests|include)/")
 PART_FORMS = {
     r"\b[Nn]obody\b": "no region, no rank",
     r"\b[Ww]hoever\b": "the region that, the rank that",

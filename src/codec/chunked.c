@@ -1,4 +1,4 @@
-/* Tensors of codecs that encode each chunk on its own. */
+/* Tensors of codecs that encode each chunk separately. */
 #include "internal.h"
 
 size_t gt_chunked_bound(const gt_codec *codec, const gt_codec_tensor *t, size_t step) {
@@ -9,7 +9,7 @@ size_t gt_chunked_bound(const gt_codec *codec, const gt_codec_tensor *t, size_t 
          (rest ? chunk->bytes(&codec->spec, rest) : 0);
 }
 
-/* The same at both ends. */
+/* Returns the key of a tensor's random numbers, the same in sender and receiver. */
 static uint32_t key_of_tensor(const gt_codec *codec, const gt_codec_turn *turn,
                               const gt_codec_tensor *t) {
   const uint32_t sender = codec->ops->chunk->shared_key ? UINT32_MAX : turn->sender;

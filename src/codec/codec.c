@@ -1,5 +1,5 @@
 /* Payloads of a range, tensor after tensor, and error feedback (Karimireddy et al. 2019, arXiv
-   1901.09847): what a payload leaves out is added to the next message. */
+   1901.09847): the residual of a payload is added to the next message. */
 #include "internal.h"
 
 #define OPS(constant, name, table, facts) [constant] = &table,

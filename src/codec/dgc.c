@@ -11,7 +11,7 @@
 
 enum { CROWD = 4, SAMPLES = 4096, HEADER = sizeof(uint16_t) };
 
-/* Most values of a chunk: a payload is not longer than the chunk. */
+/* Maximum number of values sent of a chunk: a payload must not be longer than the chunk. */
 static const double MOST = 0.7;
 
 static gt_status open(gt_codec *codec) {
@@ -118,7 +118,8 @@ static size_t check(const gt_codec *codec, const gt_codec_turn *turn, const gt_c
   return all;
 }
 
-/* Calls for each sent value of a tensor at `in`: y += scale value, and clears u and v if given. */
+/* For each sent value of the tensor at `in`: adds scale times the value to y, and clears u and v if
+   given. */
 static size_t visit(const gt_codec_tensor *t, const unsigned char *in, float scale, float *y,
                     float *u, float *v) {
   uint16_t index[GT_CODEC_CHUNK];

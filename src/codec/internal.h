@@ -11,13 +11,15 @@
 typedef struct {
   char name[64];
   size_t offset, count; /* in the range */
-  size_t rows, cols;    /* as a matrix: all dimensions but the last, and the last */
-  size_t number;        /* in the range */
-  size_t shared;        /* powersgd: offset in the codec's state */
-  bool dense;           /* sent as float32 */
+  /* as a matrix: product of all dimensions except the last; the last dimension */
+  size_t rows, cols;
+  size_t number; /* in the range */
+  size_t shared; /* powersgd: offset in the codec's state */
+  bool dense;    /* sent as float32 */
 } gt_codec_tensor;
 
-/* Codecs that encode each chunk of n values on its own: chunked.c has their tensors. */
+/* Functions of a codec that encodes each chunk of n values separately; chunked.c applies them to
+   tensors. */
 typedef struct {
   size_t (*bytes)(const gt_codec_spec *spec, size_t n);
   /* key: of random numbers */
@@ -25,28 +27,29 @@ typedef struct {
   bool (*check)(const gt_codec *codec, const unsigned char *in, size_t n);
   void (*add)(const gt_codec *codec, uint32_t key, const unsigned char *in, float scale, float *y,
               size_t n);
-  bool shared_key; /* all senders have the same random numbers */
+  bool shared_key; /* true: all senders have the same random numbers */
 } gt_codec_chunk_ops;
 
-/* A codec; all but `bound`, `encode`, `check` and `add` may be NULL.  Functions see tensors that
-   are not dense. */
+/* A codec.  All functions except `bound`, `encode`, `check` and `add` may be NULL.  They are called
+   only for tensors that are not dense. */
 typedef struct gt_codec_ops {
   gt_codec_facts facts;
-  const gt_codec_chunk_ops *chunk; /* NULL: not by chunks */
+  const gt_codec_chunk_ops *chunk; /* NULL: the codec does not encode by chunks */
   /* Checks the parameters, marks further tensors as dense, and allocates scratch. */
   gt_status (*open)(gt_codec *codec);
   size_t (*bound)(const gt_codec *codec, const gt_codec_tensor *t, size_t step);
   /* Encodes a (t->count) to out; returns the bytes. */
   size_t (*encode)(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
                    const float *a, unsigned char *out);
-  /* Returns the bytes that the tensor takes at `in`, of `left` bytes; 0: malformed. */
+  /* Returns the length of the tensor at `in`, at most `left` bytes; 0: malformed. */
   size_t (*check)(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
                   const unsigned char *in, size_t left);
-  /* y (t->count) += scale times the tensor at `in`; returns its bytes. */
+  /* Adds scale times the tensor at `in` to y (t->count); returns the length of the tensor in
+     bytes. */
   size_t (*add)(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
                 const unsigned char *in, float scale, float *y);
-  /* Feedback other than that of codec.c.  gather: adds x to the residuals and returns the vector to
-     encode; settle: removes what the payload at `in` contains. */
+  /* Error feedback instead of codec.c's.  gather: adds x to the residuals and returns the vector to
+     encode; settle: removes the content of the payload at `in` from the residuals. */
   const float *(*gather)(const gt_codec *codec, const gt_codec_tensor *t, const float *x, float *r);
   void (*settle)(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
                  const unsigned char *in, float *r);
@@ -62,12 +65,12 @@ struct gt_codec {
   const char *name;
   gt_codec_tensor *tensors;
   size_t ntensors, values, largest; /* values of the largest tensor */
-  /* Scratch of codecs that select, a chunk each; `picked` and `work`: see gt_positions_open and the
-     codec. */
+  /* Scratch of codecs that select values, one chunk each; `picked` and `work`: see
+     gt_positions_open and the codec. */
   uint16_t *index, *candidates;
   uint32_t *keys;
   float *picked, *work;
-  uint32_t threshold; /* of the last selection: the next one starts there */
+  uint32_t threshold; /* of the last selection; the next one begins its search there */
   gt_vec state;
 };
 
@@ -80,7 +83,7 @@ static inline float *gt_codec_scratch(const gt_codec *codec, size_t count) {
 GT_CODECS(GT_CODEC_DECLARE)
 #undef GT_CODEC_DECLARE
 
-/* Payloads have no alignment. */
+/* Access to payloads, which are not aligned. */
 static inline void gt_put_float(unsigned char *out, float value) {
   memcpy(out, &value, sizeof value);
 }
@@ -141,9 +144,9 @@ void gt_positions_pack(unsigned char *out, const uint16_t *index, size_t count);
 void gt_positions_unpack(uint16_t *index, const unsigned char *in, size_t count);
 /* True if the positions ascend and are below n. */
 bool gt_positions_valid(const unsigned char *in, size_t count, size_t n);
-/* Writes to codec->index the positions of the k values of x (n, at most GT_CODEC_CHUNK) with the
-   largest magnitude, ascending; among equals the first.  *threshold: a guess of the k-th magnitude
-   (its bits); receives the next guess. */
+/* Writes the positions of the k values of x (n, at most GT_CODEC_CHUNK) with the largest magnitudes
+   to codec->index, ascending; among equal magnitudes, the first ones. *threshold: bits of a guess
+   of the k-th magnitude; receives the next guess. */
 void gt_positions_select(gt_codec *codec, const float *x, size_t n, size_t k, uint32_t *threshold);
 /* Allocates the scratch of the selection, with `count` values in codec->picked. */
 void gt_positions_open(gt_codec *codec, size_t count);

@@ -1,7 +1,7 @@
-/* mask: the values at random positions that all regions draw alike, so that no positions are sent
-   and payloads add up without decoding (LOSCAR-SGD, arXiv 2605.20866; SPARTA).  A chunk is divided
-   into strata of round(1 / density) values, the last one shorter; one position is drawn in each, so
-   that every value has the same chance.  Values are float32: no error at the drawn positions. */
+/* mask: float32 values at random positions.  All regions draw the same positions, so that no
+   positions are sent, and payloads add up without decoding (LOSCAR-SGD, arXiv 2605.20866; SPARTA).
+   A chunk is divided into strata of round(1 / density) values, the last one shorter; one position
+   is drawn in each, so that every value has the same chance.  No error at the drawn positions. */
 #include <math.h>
 
 #include "internal.h"

@@ -47,8 +47,8 @@ static uint32_t magnitude(const float *x, size_t i) {
   return bits & 0x7fffffffU;
 }
 
-/* Moves the guess until between k and 4 k values reach it (k to n where k is large, or many are
-   equal): by halves of an octave, then by bisection. */
+/* Moves the guess until between k and 4 k values reach it (k to n if k is large or many values are
+   equal): in steps of half an octave, then by bisection. */
 static uint32_t guess(const gt_codec_loops *loops, const float *x, size_t n, size_t k,
                       uint32_t least) {
   uint32_t low = 0, high = 0x80000000U, step = 1U << 22; /* low: enough values; high: too few */
@@ -107,7 +107,7 @@ void gt_positions_select(gt_codec *codec, const float *x, size_t n, size_t k, ui
   const size_t found = codec->loops->collect(candidates, x, least, n);
   for (size_t i = 0; i < found; i++) codec->keys[i] = magnitude(x, candidates[i]);
   const uint32_t last = kth(codec->keys, found, k);
-  /* The next chunk is similar: a guess slightly lower finds all in one pass. */
+  /* The next chunk is similar, so a slightly lower guess usually finds all values in one pass. */
   *threshold = last > (1U << 20) ? last - (1U << 20) : 0;
   size_t above = 0;
   for (size_t i = 0; i < found; i++) above += magnitude(x, candidates[i]) > last;

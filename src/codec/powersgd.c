@@ -1,9 +1,8 @@
-/* powersgd: a matrix M (rows, cols) as the product of two of rank r (Vogels et al. 2019, arXiv
-   1905.13727, algorithm 1).  Step 0 sums P = M Q, with the Q of the last message; every region then
-   makes the columns of the sum orthonormal.  Step 1 sums Q = M^T P, and the sum is decoded as P
-   Q^T. Both sums are of float32 and linear, so that the result is that of the mean of all M.
-   Tensors that this would not make at least GAIN times smaller are sent in step 1 as they are.
-
+/* powersgd: a matrix M (rows, cols) as the product of two matrices of rank r (Vogels et al. 2019,
+   arXiv 1905.13727, algorithm 1).  Step 0 sums P = M Q, with the Q of the last message; then every
+   region makes the columns of the sum orthonormal.  Step 1 sums Q = M^T P; the decoded sum is P
+   Q^T.  Both sums are of float32 and linear, so that the result is that of the mean of all M.
+   Tensors that do not become at least GAIN times smaller are sent as float32 in step 1.
    State of a tensor: P (rows, r), Q (cols, r). */
 #include <math.h>
 
@@ -103,7 +102,7 @@ static void orthonormalize(float *p, size_t rows, size_t r) {
   }
 }
 
-/* Keeps the last Q where the new one is 0: no later P would leave 0. */
+/* Keeps the last Q where the new Q is 0, because a P computed from a Q of 0 is always 0. */
 static void take_q(float *q, const float *sum, float scale, size_t cols, size_t r) {
   for (size_t j = 0; j < r; j++) {
     if (!(product(sum + j, sum + j, cols, r) > 0.0)) continue;

@@ -1,10 +1,10 @@
-/* topk: the values of the largest magnitude in each chunk, with 12-bit positions (SparseLoCo, arXiv
-   2508.15706).  Values have 8 bits, with a float32 scale per tensor, or 2 bits: sign, and whether
-   the magnitude is above the mean of its sign's; each of the four classes is decoded as its mean,
-   which makes the error of the tensor's sent values at most their variance within a class.
-   SparseLoCo's classes are four equal intervals of 6 standard deviations; sent values lie on both
-   sides of a gap, so that it uses two or three of them.
-
+/* topk: the values with the largest magnitudes in each chunk, with 12-bit positions (SparseLoCo,
+   arXiv 2508.15706).  Values have 8 bits, with a float32 scale per tensor, or 2 bits.  With 2 bits
+   a value is in one of four classes: its sign, and a bit for a magnitude above the mean of the
+   values of this sign.  A class is decoded as its mean, so that the squared error of the tensor's
+   sent values is at most their variance within a class.  SparseLoCo has four equal intervals of 6
+   standard deviations instead; sent values lie on both sides of a gap, so that they fall into only
+   two or three of these intervals.
    Payload of a tensor: header (16 or 4 bytes), then for each chunk positions and values. */
 #include <math.h>
 
@@ -41,7 +41,8 @@ static size_t bound(const gt_codec *codec, const gt_codec_tensor *t, size_t step
          (rest ? chunk_bytes(codec, rest) : 0);
 }
 
-/* The classes of 2-bit values: 0 and 1 are positive, 2 and 3 negative; odd ones above the split. */
+/* The classes of 2-bit values: 0 and 1 are positive, 2 and 3 negative; the magnitudes of 1 and 3
+   are above the mean. */
 typedef struct {
   float split[2], mean[4];
 } classes;

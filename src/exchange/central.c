@@ -1,39 +1,40 @@
-/* central: one region adds up for all.  The contribution of every worker of another region goes to
-   it singly, and what it makes of the mean comes back once for each of these workers.  This is the
-   centralised architecture of Phalak et al. (2024), "Towards Geo-Distributed Training of ML Models
-   in a Multi-Cloud Environment", section 3: nothing is added up before it crosses the WAN.
-   Contributions are added in the order of regions and workers. */
+/* central: one region, the root, adds up for all.  The contribution of every worker of another
+   region is sent to the root separately (a part); the root answers with one copy of the new model
+   for each of these workers.  This is the centralised architecture of Phalak et al. (2024),
+   "Towards Geo-Distributed Training of ML Models in a Multi-Cloud Environment", section 3: nothing
+   is added up before it crosses the WAN.  Parts are added in the order of regions and workers. */
 #include <stdio.h>
 #include <string.h>
 
 #include "rounds.h"
 
-#define MOST UINT16_MAX /* messages of a contribution: a rank in a route has 16 bits */
+#define MOST UINT16_MAX /* maximum messages of a contribution: a rank in a route has 16 bits */
 
 typedef struct {
   int64_t about[2]; /* rank of the worker; samples behind x */
   gt_vec x;
 } own_part;
 
-/* Saved as they are. */
+/* Counters, saved in this order. */
 typedef struct {
-  int64_t given;       /* parts of the own contribution; 0: it is a and b */
-  int64_t posts, sent; /* its messages; 0: none has been sent */
-  /* Elsewhere: messages of the next answer that are here; of all of it. */
+  int64_t given;       /* parts of this region's contribution; 0: the contribution is a and b */
+  int64_t posts, sent; /* messages of this contribution, 0: not begun; number sent */
+  /* Other regions: messages of the next answer received; all messages of the answer. */
   int64_t got, copies;
 } counts;
 #define COUNTS (sizeof(counts) / sizeof(int64_t))
 
 typedef struct {
-  gt_rounds rounds; /* in the central region: parts, each with its samples as weight */
-  /* In the central region, nregions: samples behind the parts of the region's next contribution
-     that are here, and behind all of it; 0: none is here.  partial: some are, but not all. */
+  gt_rounds rounds; /* at the root: parts, each with its samples as weight */
+  /* At the root, nregions.  Samples behind the received parts of the region's next contribution, 0:
+     none received; samples behind the whole contribution; partial: some parts are received, but not
+     all. */
   int64_t *here, *whole;
   bool *partial;
-  own_part *parts;         /* of the own contribution */
-  size_t nparts, capacity; /* nparts: that have memory */
+  own_part *parts;         /* parts of this region's contribution */
+  size_t nparts, capacity; /* nparts: entries with memory */
   counts n;
-  double weight; /* of the regions that take part in the round */
+  double weight; /* sum over the regions that take part in the round */
 } central;
 
 static gt_exchange *x_of(const central *t) {
@@ -48,12 +49,13 @@ static bool is_root(const gt_exchange *x) {
   return *root_of(x) == x->spec.self;
 }
 
-/* A region without workers has a model, too. */
+/* Returns the number of messages for a region: one per worker; a region without workers also has a
+   model. */
 static size_t workers_of(const gt_exchange *x, size_t region) {
   return x->spec.workers[region] > 0 ? x->spec.workers[region] : 1;
 }
 
-/* All of an answer is here and has not been applied. */
+/* True if all messages of an answer have arrived, and it has not been applied yet. */
 static bool has_answer(const central *t) {
   return t->n.got > 0 && t->n.got == t->n.copies;
 }
@@ -81,9 +83,9 @@ static void central_close(gt_allreduce *r) {
   gt_inbox_close(&t->rounds.inbox);
 }
 
-/* ---- the own contribution -------------------------------------------------------------------- */
+/* ---- this region's contribution -------------------------------------------------------------- */
 
-/* The next part of the own contribution, to be filled. */
+/* Returns the next part of this region's contribution, to be filled. */
 static own_part *add_part(central *t) {
   const gt_allreduce *r = &t->rounds.base;
   if ((size_t)t->n.given == t->nparts) {
@@ -94,7 +96,7 @@ static own_part *add_part(central *t) {
   return &t->parts[t->n.given++];
 }
 
-/* Samples behind the own contribution. */
+/* Returns the samples behind this region's contribution. */
 static int64_t own_samples(const central *t) {
   int64_t sum = 0;
   for (int64_t i = 0; i < t->n.given; i++) sum += t->parts[i].about[1];
@@ -102,7 +104,8 @@ static int64_t own_samples(const central *t) {
   return t->rounds.base.samples > 0 ? t->rounds.base.samples : 1;
 }
 
-/* a and b are every worker's: the samples are divided among the messages. */
+/* Returns the samples of message i.  Without parts, every message has a and b, and the samples are
+   divided among the messages. */
 static int64_t samples_of_part(const central *t, int64_t i) {
   if (t->n.given > 0) return t->parts[i].about[1];
   const int64_t all = own_samples(t);
@@ -130,8 +133,8 @@ static void post_part(const central *t, int64_t i) {
   gt_exchange_send(&r->base, &m);
 }
 
-/* Each message as soon as there is room for it: a resume may find more of them than the region has
-   workers now. */
+/* Posts each message when the outbox has room.  Does not require room for all, because after a
+   resume the region can have more messages than workers. */
 static void post_own(central *t) {
   gt_allreduce *r = &t->rounds.base;
   gt_exchange *x = x_of(t);
@@ -153,7 +156,7 @@ static void central_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t sample
   gt_vec_copy(p->x, x);
 }
 
-/* ---- the central region ---------------------------------------------------------------------- */
+/* ---- the root -------------------------------------------------------------------------------- */
 
 static bool take_part(central *t, size_t from, const gt_frame_header *head, gt_vec body) {
   t->here[from] += (int64_t)head->detail;
@@ -163,7 +166,7 @@ static bool take_part(central *t, size_t from, const gt_frame_header *head, gt_v
   return true;
 }
 
-/* Adds what was computed from so many of all samples of a region's contribution. */
+/* Adds a part x, computed from `samples` of all `all` samples of a region's contribution. */
 static void add(central *t, size_t region, double samples, int64_t all, gt_vec x, bool *first) {
   const double weight = x_of(t)->spec.weights[region] * (samples / (double)all);
   gt_allreduce_add(t->rounds.base.mean, (float)(weight / t->weight), x, *first);
@@ -189,7 +192,7 @@ static void add_region(central *t, size_t region, bool *first) {
   t->here[region] = t->whole[region] = 0;
 }
 
-/* A region that is done needs its model once. */
+/* Returns the copies of an answer for a region; one that is done needs one. */
 static size_t copies_for(const gt_exchange *x, size_t region) {
   return x->done[region] ? 1 : workers_of(x, region);
 }
@@ -201,7 +204,8 @@ static bool can_answer(const gt_collective *c) {
   return gt_exchange_can_post_wanted(c, GT_ROOM_ANY, c->n);
 }
 
-/* Weights are renormalised over the regions that take part. */
+/* Computes the mean.  Weights are divided by the sum of the weights of the regions that take
+   part. */
 static bool form(central *t) {
   gt_exchange *x = x_of(t);
   if (!gt_rounds_complete(&t->rounds) || !can_answer(&t->rounds.base.base)) return false;
@@ -246,7 +250,7 @@ static void central_answer(gt_allreduce *r, gt_vec made) {
 
 /* ---- the other regions ----------------------------------------------------------------------- */
 
-/* The copies of an answer are the same. */
+/* Takes one copy of an answer; all copies are equal. */
 static bool take_answer(central *t, const gt_frame_header *head, gt_vec body) {
   if (has_answer(t)) return false;
   if (t->n.got == 0) gt_vec_copy(t->rounds.base.mean, body);
@@ -344,7 +348,7 @@ static bool central_settled(const gt_allreduce *r) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* The counts are saved as they are. */
+/* Saves or loads the counters. */
 static gt_status counts_state(central *t, const char *prefix, gt_state_direction direction) {
   int64_t all[COUNTS];
   bool fit = true;
@@ -362,7 +366,7 @@ static gt_status counts_state(central *t, const char *prefix, gt_state_direction
                  (long long)t->n.got, (long long)t->n.copies);
 }
 
-/* Parts that have been sent are in messages. */
+/* Saves or loads the parts.  The data of parts that have been sent is in messages. */
 static gt_status parts_state(central *t, const char *prefix, gt_state_direction direction) {
   const int64_t given = t->n.given;
   char part[96];
@@ -408,7 +412,7 @@ static const gt_allreduce_ops central_allreduce = {
     .state = central_state,
 };
 
-/* An exchange puts a message for each worker of a region on its link. */
+/* An exchange sends one message for each worker of a region over its link. */
 static size_t unit(const gt_collective *c) {
   const gt_exchange *x = c->x;
   size_t most = 1;
@@ -417,7 +421,7 @@ static size_t unit(const gt_collective *c) {
   return most;
 }
 
-/* The central region answers all others at a time. */
+/* The root answers all other regions in one event. */
 static gt_posts at_once(const gt_collective *c, size_t region) {
   gt_posts posts = {.floats = c->n};
   if (region != *root_of(c->x)) return (gt_posts){1, c->n};

@@ -1,6 +1,6 @@
-/* Bodies of messages that a codec encodes: the parameters of a body; buffers behind them are sent
-   as float32.  What a payload leaves out stays in the residual of its sender: the region, or a node
-   of a tree that adds up the sums of others. */
+/* Encodes and decodes bodies.  A codec encodes the parameters in a body; the buffers after them are
+   sent as float32.  A region keeps the residual of its own numbers and, in a hub or tree, a second
+   residual of the sums that it computes. */
 #include "coder.h"
 
 #include <math.h>
@@ -10,15 +10,15 @@
 struct gt_coder {
   gt_codec *codec;
   gt_codec_kind kind;
-  size_t values, plain; /* floats of a body: encoded, and as they are */
+  size_t values, plain; /* floats of a body: encoded, and sent as float32 */
   bool with_memory;
-  /* NULL: no feedback.  own: of this region's numbers; sums: of sums made here. */
+  /* Residuals of this region's numbers, and of sums that it computes; NULL: no error feedback. */
   float *own, *sums;
-  size_t residual; /* floats of each */
-  int64_t left;    /* 1: `own` may have something */
+  size_t residual; /* floats of each residual */
+  int64_t left;    /* 1: `own` can be non-zero */
   gt_coder_use use;
-  gt_vec sent;     /* to fill; then as decoded by the receivers */
-  gt_vec received; /* decoded */
+  gt_vec sent;     /* filled by the caller; then as the receivers decode it */
+  gt_vec received; /* the last decoded body */
 };
 
 size_t gt_exchange_codec_bytes(const gt_exchange_codec *codec) {
@@ -133,7 +133,7 @@ void gt_coder_agree(gt_coder *coder, const gt_codec_turn *turn, const void *sum)
   if (sum) gt_codec_agree(coder->codec, turn, sum, 1.0F);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- residuals ------------------------------------------------------------------------------- */
 
 bool gt_coder_has_rest(const gt_coder *coder) {
   return coder->left != 0;

@@ -1,4 +1,4 @@
-/* coder: bodies of messages that a codec encodes.  Private to exchange. */
+/* coder: encodes and decodes the bodies of a collective's messages.  Private to exchange. */
 #ifndef GEOTRAIN_EXCHANGE_CODER_H
 #define GEOTRAIN_EXCHANGE_CODER_H
 
@@ -7,10 +7,10 @@
 typedef struct gt_coder gt_coder;
 
 typedef struct {
-  bool feedback;          /* keeps what payloads leave out */
-  bool sums;              /* also for sums that this region makes of others' contributions */
-  bool decodes;           /* gt_coder_sent is decoded after gt_coder_encode */
-  const gt_view *tensors; /* of a body; NULL: those of the exchange */
+  bool feedback;          /* error feedback for this region's numbers */
+  bool sums;              /* error feedback also for sums that this region computes */
+  bool decodes;           /* gt_coder_encode replaces gt_coder_sent by the decoded floats */
+  const gt_view *tensors; /* tensors of a body; NULL: those of the exchange */
   size_t ntensors;
 } gt_coder_use;
 
@@ -20,32 +20,34 @@ void gt_coder_close(gt_coder *coder);
 
 /* Returns the value of gt_frame_header.codec. */
 uint8_t gt_coder_kind(const gt_coder *coder);
-/* Returns the length of the longest body of a step, in bytes. */
+/* Returns the maximum length of a body of a step, in bytes. */
 size_t gt_coder_bound(const gt_coder *coder, size_t step);
 
-/* Returns the floats of the next body to send, to fill. */
+/* Returns the vector of the next body to send; the caller fills it. */
 gt_vec gt_coder_sent(const gt_coder *coder);
-/* Encodes the filled floats; returns the bytes written to payload, at most gt_coder_bound.  0: they
-   are non-finite.  sum: they are a sum made here.  payload NULL (simulation): only returns the
-   length. */
+/* Encodes the floats of gt_coder_sent; returns the bytes written to payload, at most
+   gt_coder_bound.  Returns 0 if the floats are non-finite.  sum: the floats are a sum that this
+   region computed. payload NULL (simulation): only returns gt_coder_bound. */
 size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload);
 
-/* Checks a body before any other use; GT_ERR_FAULT. */
+/* Checks a received body; call it before any other use.  GT_ERR_FAULT: the codec does not write
+   such a body. */
 gt_status gt_coder_check(const gt_coder *coder, const gt_codec_turn *turn, const void *body,
                          size_t bytes);
-/* True if the sender's floats were finite; true in a simulation. */
+/* True if the sender's floats were finite.  Always true in a simulation. */
 bool gt_coder_finite(const gt_coder *coder, const void *body, size_t bytes);
-/* Returns the decoded floats, valid until the next call; NaN for a body without bytes. */
+/* Returns the decoded floats, valid until the next call; NaN for a body of 0 bytes. */
 gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes);
 
-/* Takes the sum over all regions' payloads of a step; see gt_codec_agree.  NULL: a simulation. */
+/* Takes the sum over all regions' payloads of a step, as gt_codec_agree.  sum: NULL in a
+   simulation. */
 void gt_coder_agree(gt_coder *coder, const gt_codec_turn *turn, const void *sum);
 
-/* True if this region's payloads have left something out. */
+/* True if the residual of this region's numbers can be non-zero. */
 bool gt_coder_has_rest(const gt_coder *coder);
-/* Moves that to `rest`, as long as a body without plain floats. */
+/* Moves this residual to `rest`, which has the encoded floats of a body, and sets it to 0. */
 void gt_coder_rest(gt_coder *coder, gt_vec rest);
-/* Saves or loads the residuals, and with `sent` the floats of the last message. */
+/* Saves or loads the residuals and, with `sent`, the floats of gt_coder_sent. */
 gt_status gt_coder_state(gt_coder *coder, const char *prefix, bool sent,
                          gt_state_direction direction);
 

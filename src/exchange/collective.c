@@ -1,6 +1,6 @@
-/* Collectives, without their topology.  All-reduce in numbered rounds: which round the region is
-   in, and whether it waits; who takes part in a round, and how its mean is formed, is the
-   topology's. Broadcast: one message that is filled, then posted. */
+/* The part of the collectives that does not depend on the topology.  All-reduce: the round of the
+   region, whether it waits, and the steps of a codec; the topology finds the members of a round and
+   computes its mean.  Broadcast: a message is filled, then posted. */
 #include "internal.h"
 
 #include <math.h>
@@ -20,7 +20,8 @@ static gt_coder_use coder_use(const gt_collective_spec *spec) {
                         .ntensors = spec->ntensors};
 }
 
-/* A codec whose payloads add up: the topology adds payloads.  Others: it encodes each message. */
+/* True if the topology adds payloads, because those of the codec add up without decoding.  Other
+   codecs encode each message. */
 static bool packs(const gt_exchange *x) {
   return x->spec.codec && gt_codec_has(x->spec.codec->kind, GT_RESUMS) && x->spec.nregions > 1;
 }
@@ -38,7 +39,7 @@ static gt_allreduce *open_plain(gt_exchange *x, const gt_collective_spec *spec, 
   return r;
 }
 
-/* Every collective has at least one float. */
+/* Returns a vector for a payload.  A collective must have at least one float. */
 static gt_vec payload_of(gt_exchange *x, const gt_coder *packer, size_t step) {
   const size_t floats = gt_coder_bound(packer, step) / sizeof(float);
   return vector_of(x, floats > 0 ? floats : 1);
@@ -93,7 +94,7 @@ void gt_allreduce_behind(gt_allreduce *r, uint64_t samples) {
   r->samples += (int64_t)samples;
 }
 
-/* The region has a contribution to its next round. */
+/* Begins the region's next round. */
 static void contribute(gt_allreduce *r) {
   ops_of(r)->again(r);
   if (r->rejoins) r->own = r->posted = r->applied;
@@ -102,7 +103,7 @@ static void contribute(gt_allreduce *r) {
   r->own++;
 }
 
-/* Encodes the contribution to the collective of a step. */
+/* Encodes the contribution of a codec's step to the all-reduce of that step. */
 static void pack(gt_allreduce *r, gt_allreduce *to, size_t step) {
   const gt_codec_turn turn = {
       .round = (uint64_t)to->own, .sender = (uint32_t)r->base.x->spec.self, .step = step};
@@ -133,7 +134,7 @@ void gt_allreduce_leave(gt_allreduce *r) {
   if (!r->staged) leave(r);
 }
 
-/* Takes the mean of the first step, and contributes to the second. */
+/* Takes the mean of a codec's first step, and contributes to the second step. */
 static void next_step(gt_allreduce *r) {
   gt_allreduce *first = r->first;
   if (first->applied > r->applied || !ops_of(first)->next(first)) return;
@@ -243,7 +244,7 @@ static gt_status plain_state(gt_allreduce *r, gt_state_direction direction) {
   return gt_coder_state(r->base.coder, prefix, r->posted > r->applied, direction);
 }
 
-/* A payload that has not been applied yet: the residual does not have it any more. */
+/* Saves or loads the payload until its round is applied: the residual no longer contains it. */
 static gt_status payload_state(gt_allreduce *r, gt_state_direction direction) {
   const gt_state_field payload = {"payload", GT_TYPE_F32, r->a.data, r->a.n};
   if (r->own <= r->applied) return GT_OK;

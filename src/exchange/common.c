@@ -1,4 +1,4 @@
-/* Functions of an exchange that its collectives and topologies use. */
+/* Functions that collectives and topologies share: room, bodies, encoding, posting. */
 #include <string.h>
 
 #include "internal.h"
@@ -86,7 +86,7 @@ gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n) {
   return gt_vec_of(m->payload->data, n);
 }
 
-/* Gives the message its payload; returns the bytes. */
+/* Gives the message its encoded payload; returns the length in bytes. */
 static size_t encode(const gt_collective *c, gt_message *m) {
   const gt_exchange *x = c->x;
   const bool sum = m->of == GT_BODY_SUM;
@@ -124,7 +124,7 @@ void gt_exchange_send(const gt_collective *c, gt_message *m) {
     out.head.route.count = m->n;
   }
   if (events->filled) events->filled(events->ctx, out.head.kind, m->again ? 0 : m->n);
-  m->payload->refs++; /* so that it is not taken for free between two regions */
+  m->payload->refs++; /* keeps the body from being reused between two regions */
   for (size_t i = 0; i < m->nto; i++) gt_outbox_post(x->spec.outbox, region_of(x, m->to[i]), &out);
   m->payload->refs--;
 }

@@ -1,4 +1,4 @@
-/* An exchange: the list of topologies, the collectives that are open, and who gets which event. */
+/* An exchange: the list of topologies, its open collectives, and the delivery of events to them. */
 #include "internal.h"
 
 #define DECLARE(constant, name, table, facts) extern const gt_topology_ops table;
@@ -126,7 +126,7 @@ bool gt_exchange_forwards(const gt_exchange *x, size_t region) {
   return false;
 }
 
-/* No region contributes to rounds that have been applied. */
+/* Returns GT_ERR_FAULT if the round has been applied already. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; expected one after %lld",
@@ -166,8 +166,8 @@ static void changed(gt_exchange *x, size_t region) {
   }
 }
 
-/* Moves on what can, now that there is room at the region (nregions: that something else is
-   otherwise); repeats until nothing changes. */
+/* Makes all possible progress after the outbox to `region` has room (nregions: after any other
+   event).  Repeats until nothing changes. */
 static void retry(gt_exchange *x, size_t region) {
   const size_t n = x->spec.nregions;
   bool moved = true;
@@ -178,7 +178,7 @@ static void retry(gt_exchange *x, size_t region) {
   }
 }
 
-/* Pieces of a broadcast are checked after they are joined. */
+/* True if the message is finite.  Pieces of a broadcast are checked after they have been joined. */
 static bool is_finite(const gt_collective *c, const gt_frame_header *head, const void *body) {
   const size_t bytes = (size_t)head->message_bytes;
   if (c->broadcast && c->x->topology->routed) return true;

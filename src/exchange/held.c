@@ -1,9 +1,10 @@
-/* Messages that their collective could not take yet.  Those of a region are taken in order, so the
-   ones behind a held one are held, too.  A region waits in a line: for room at the region at which
-   it was missing, or for something else.  Where there is room again, the line is served first come,
-   first served.  Messages need room at the neighbours of this region but the one that they come
-   from; so if the first of a line lacks it at another region, the whole line waits there, but for
-   that region itself. */
+/* Held messages: those that their collective could not take yet.  The messages of a region are
+   taken in order, so all messages after a held one are also held.  A region with held messages
+   waits in a queue: for room at the region whose outbox was full, or for any other event.  When an
+   outbox has room again, its queue is served first come, first served.
+   A message needs room at all neighbors of this region except its sender.  So if the first region
+   in a queue now lacks room at another region, all regions in its queue move to the queue of that
+   other region, except that region itself. */
 #include "internal.h"
 
 #include <string.h>
@@ -27,7 +28,7 @@ void gt_held_close(gt_exchange *x) {
   gt_free(all->of);
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static size_t head_of(const gt_exchange *x, size_t line) {
   return x->spec.nregions + line;
@@ -55,7 +56,7 @@ static void leave(gt_exchange *x, size_t from) {
   *place = (gt_held_place){from, from};
 }
 
-/* The whole line goes to the end of another. */
+/* Moves all regions of queue `line` to the end of queue `to`. */
 static void append(gt_exchange *x, size_t to, size_t line) {
   gt_held_place *places = x->held.places;
   const size_t head = head_of(x, line), end = head_of(x, to), first = places[head].next,
@@ -70,7 +71,7 @@ static void append(gt_exchange *x, size_t to, size_t line) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* A body of so many bytes; pieces of a collective all have room in one another's. */
+/* Returns a body of at least `bytes` bytes, at least a piece, so that all pieces can reuse it. */
 static gt_payload body_for(gt_exchange *x, size_t bytes) {
   gt_held_all *all = &x->held;
   const size_t piece = x->spec.piece * sizeof(float);
@@ -100,7 +101,8 @@ static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_h
   x->held.n++;
 }
 
-/* False: it cannot be taken; x->full says at which region room is missing, or nregions. */
+/* Gives the message to its collective.  False: it cannot be taken; x->full is the region whose
+   outbox has no room, or nregions. */
 static bool take(gt_collective *c, size_t from, const gt_frame_header *head, const void *bytes) {
   gt_exchange *x = c->x;
   const size_t n = (size_t)head->message_bytes;
@@ -123,8 +125,8 @@ bool gt_held_or_taken(gt_exchange *x, gt_collective *c, size_t from, const gt_fr
   return false;
 }
 
-/* Takes the region's messages in order, as far as they can be taken; the region is in no line.
-   False: the first could not be taken. */
+/* Takes the region's messages in order until one cannot be taken.  The region must not be in a
+   queue.  False: the first message could not be taken. */
 static bool take_all(gt_exchange *x, size_t from) {
   gt_held *h = &x->held.of[from];
   bool moved = false;
@@ -140,7 +142,8 @@ static bool take_all(gt_exchange *x, size_t from) {
   return moved;
 }
 
-/* Takes what it can of one region, which then waits where room is missing. */
+/* Takes messages of one region as take_all, and puts the region in the queue for room that is
+   missing. */
 static bool take_of(gt_exchange *x, size_t from) {
   leave(x, from);
   const bool moved = take_all(x, from);
@@ -148,7 +151,7 @@ static bool take_of(gt_exchange *x, size_t from) {
   return moved;
 }
 
-/* Those that wait for anything but room. */
+/* Retries the regions that wait for anything other than room. */
 static bool retry_others(gt_exchange *x) {
   const gt_held_place *head = &x->held.places[head_of(x, x->spec.nregions)];
   const size_t last = head->before;

@@ -1,4 +1,4 @@
-/* Received messages that wait for those of other regions, first in, first out per peer. */
+/* Received messages that wait for messages of other regions: a queue per peer. */
 #include "inbox.h"
 
 #include <stdio.h>
@@ -28,13 +28,13 @@ void gt_inbox_close(gt_inbox *inbox) {
   *inbox = (gt_inbox){0};
 }
 
-/* The slot `k` behind the oldest; k is below the capacity. */
+/* Returns the slot k places after the oldest one; k must be less than the capacity. */
 static gt_inbox_slot *slot_at(const gt_inbox_queue *queue, int64_t k) {
   size_t at = queue->head + (size_t)k;
   return &queue->ring[at < queue->capacity ? at : at - queue->capacity];
 }
 
-/* Twice the places and one, and places for everything in `spare`. */
+/* Grows the queue from c to 2 c + 1 slots, and `spare` by as many entries. */
 static void grow(gt_inbox *inbox, gt_inbox_queue *queue) {
   const size_t capacity = 2 * queue->capacity + 1;
   gt_inbox_slot *ring = GT_NEW_ARRAY(gt_inbox_slot, capacity);
@@ -91,7 +91,7 @@ bool gt_inbox_empty(const gt_inbox *inbox) {
   return inbox->total == 0;
 }
 
-/* A message of the peer; slots of messages that are loaded are new. */
+/* Saves or loads a message.  A slot to load is new. */
 static gt_status message_state(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix,
                                gt_state_direction direction) {
   const gt_state_field pieces[] = {{"weight", GT_TYPE_F64, &slot->weight, 1},

@@ -7,10 +7,11 @@
 
 typedef struct {
   int64_t value;
-  /* of the regions that it is a sum of, 0: it is one region's own; central: samples behind it */
+  /* weight of the regions whose sum the message is; 0: it is the contribution of one region;
+     central: samples behind it */
   double weight;
   int64_t floats;
-  gt_vec vec; /* of so many floats */
+  gt_vec vec; /* `floats` floats */
 } gt_inbox_slot;
 
 typedef struct {
@@ -19,34 +20,35 @@ typedef struct {
   int64_t count;
 } gt_inbox_queue;
 
-/* Slots get memory when they are first needed; what is popped goes to `spare` and is used again.
-   How many messages a peer can be ahead: while all make steps 2; once this region is done, inflight
-   + 1 of its slowest peer's.  One case has no bound but time: a peer learns that another is done
-   before this region does, and continues without it.  So queues grow. */
+/* Slots get memory when they are first used; memory of popped messages goes to `spare` for reuse.
+   A peer can be 2 messages ahead while all regions make steps, and inflight + 1 messages ahead of
+   the slowest peer once this region is done.  In one case there is no bound: a peer learns before
+   this region that a third region is done, and continues without it.  So queues grow. */
 typedef struct {
-  size_t nregions, n; /* n floats a message, at most */
+  size_t nregions, n; /* n: maximum floats of a message */
   int64_t total;      /* messages in all queues */
   bool with_memory;
-  bool pieces; /* messages differ in length and weight, which are saved, too */
+  bool pieces; /* messages differ in length and weight, which are also saved */
   gt_inbox_queue *queues;
   float **spare;
   size_t nspare, spare_capacity;
 } gt_inbox;
 
-/* For messages of n floats, with places (not yet memory) for `expected` from a peer.  with_memory
-   false: only values are kept (simulation); pieces: messages may be shorter, and have weights. */
+/* Opens an inbox for messages of n floats, with slots (without memory yet) for `expected` messages
+   of each peer. with_memory false: messages have no floats (simulation).  pieces: messages can be
+   shorter than n, and have weights. */
 void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory,
                    bool pieces);
 void gt_inbox_close(gt_inbox *inbox);
-/* Copies a message of n floats at most to the end of the peer's queue. */
+/* Copies a message of at most n floats to the end of the peer's queue. */
 void gt_inbox_push(gt_inbox *inbox, size_t peer, int64_t value, double weight, gt_vec payload);
-/* The oldest message of the peer, valid until it is popped, or NULL. */
+/* Returns the oldest message of the peer, valid until it is popped, or NULL. */
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer);
 void gt_inbox_pop(gt_inbox *inbox, size_t peer);
 int64_t gt_inbox_count(const gt_inbox *inbox, size_t peer);
 bool gt_inbox_empty(const gt_inbox *inbox);
-/* Names: "<owner>inbox/<peer>/count", "<owner>inbox/<peer>/<k>/value" ".../data", and
-   ".../weight" where it has one. */
+/* Saves or loads the messages.  Names: "<owner>inbox/<peer>/count",
+   "<owner>inbox/<peer>/<k>/value", ".../data", and with `pieces` ".../weight" and ".../floats". */
 gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_direction direction);
 
 #endif

@@ -1,5 +1,5 @@
-/* mesh: every region sends to every other.  An all-reduce adds in region order, so that every
-   region gets the same bits. */
+/* mesh: every region sends to all others.  An all-reduce adds contributions in region order, so
+   that every region gets the same bits. */
 #include "rounds.h"
 
 static void post_to_others(const gt_collective *c, gt_message *m) {
@@ -45,7 +45,8 @@ static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *
   return true;
 }
 
-/* Weights are renormalised over the regions that take part. */
+/* Computes the mean.  Weights are divided by the sum of the weights of the regions that take
+   part. */
 static bool form(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
   gt_rounds *t = of(r);
@@ -122,8 +123,9 @@ static const gt_broadcast_ops mesh_broadcast = {
     .receive = broadcast_receive,
 };
 
-/* Contributions of all others wait here, and those of the fast ones to the next round.  A
-   checkpoint has the own one and, if the last is missing, the others. */
+/* The contributions of all other regions can be pending, and those of all but one to the next
+   round.  A checkpoint has this region's contribution and, if the last one is missing, the
+   others. */
 static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
   const size_t others = spec->nregions - 1, waiting = others > 0 ? 2 * others - 1 : 0;
   return (gt_exchange_need){.kept = cast == GT_CAST_ROUNDS ? (1 + waiting) * n : 0,

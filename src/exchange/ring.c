@@ -1,16 +1,17 @@
 /* ring: all-reduce by reduce-scatter and all-gather (Patarasuk and Yuan 2009).  In a round each of
-   R regions sends 2 (R - 1) messages to the next region: chunks [c n/R, (c + 1) n/R) of the range.
-   Chunk c starts at region c, is added up on its way, is complete at the region before c, and then
-   goes round as the mean.  Regions that do not take part in a round forward the chunks. */
+   R regions sends 2 (R - 1) messages to the next region.  Each is a chunk c: floats [c n/R, (c + 1)
+   n/R).  Chunk c starts at region c.  Each region adds its part and forwards the sum; the region
+   before c completes it, and the mean then travels around the ring.  Regions that do not take part
+   in a round forward the chunks. */
 #include "inbox.h"
 #include "internal.h"
 
 typedef struct {
   gt_allreduce base;
-  size_t before, place; /* the previous region on the ring; number of hops from region 0 */
+  size_t before, place; /* the previous region on the ring; hops from region 0 to this region */
   gt_inbox inbox;       /* messages from the previous region */
-  /* The next round: its first chunk has been sent; number of messages taken, of 2 (R - 1); weight
-     of the regions that take part. */
+  /* Progress of the next round: 1 if its first chunk has been sent; number of messages taken, of 2
+     (R - 1); weight of the regions that take part. */
   int64_t started, step;
   double weight;
 } turns;
@@ -51,7 +52,7 @@ static size_t first_of(const turns *t, size_t chunk) {
   return chunk * t->base.base.n / nregions_of(t);
 }
 
-/* The chunk that starts `behind` regions before this one. */
+/* Returns the chunk that starts `behind` regions before this one. */
 static size_t chunk_behind(const turns *t, size_t behind) {
   return (t->place + 2 * nregions_of(t) - behind) % nregions_of(t);
 }
@@ -84,8 +85,8 @@ static bool takes_part(const turns *t) {
   return t->base.own == t->base.applied + 1;
 }
 
-/* Writes the sum of the received chunk and this region's part to the message's body; returns their
-   weight.  If no region has contributed yet, the sum is empty. */
+/* Writes the sum of the received chunk and this region's part to the body of the message; returns
+   the weight of the sum.  If no region has contributed yet, the sum has 0 floats. */
 static double add_own_part(const turns *t, gt_message *m, gt_vec sum, size_t chunk,
                            const gt_inbox_slot *came) {
   const bool empty = !came || came->weight == 0;
@@ -98,7 +99,7 @@ static double add_own_part(const turns *t, gt_message *m, gt_vec sum, size_t chu
   return weight + own;
 }
 
-/* It is known whether this region takes part in the next round, and that the round exists. */
+/* True if the next round exists and this region knows whether it takes part in the round. */
 static bool can_start(const turns *t) {
   const gt_allreduce *r = &t->base;
   const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
@@ -122,7 +123,7 @@ static bool start(turns *t) {
   return true;
 }
 
-/* The last region to add turns the sum of the chunk into the mean. */
+/* Computes the mean of a chunk, in the last region that adds to it. */
 static void finish(turns *t, size_t chunk, const gt_inbox_slot *came) {
   gt_message m = {.of = GT_BODY_SUM};
   const gt_vec body = fill(t, &m, chunk);
@@ -149,8 +150,8 @@ static void take_mean(turns *t, size_t chunk, const gt_inbox_slot *came, bool pa
   post(t, &m, chunk, came->weight);
 }
 
-/* Takes the next message; false: it is not here, or there is no room for the message that follows
-   from it. */
+/* Takes the next message.  False: it has not arrived, or the outbox has no room for the message to
+   forward. */
 static bool take(turns *t) {
   const int64_t hops = (int64_t)nregions_of(t) - 1;
   const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
@@ -194,7 +195,7 @@ static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *h
   return true;
 }
 
-/* The next chunk follows those that wait here; a sum without contributions has no floats. */
+/* Expects the chunk that follows the pending ones.  A sum without contributions has 0 floats. */
 static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const turns *t = (const turns *)r;
   const int64_t hops = (int64_t)nregions_of(t) - 1,
@@ -248,7 +249,7 @@ static const gt_allreduce_ops ring_allreduce = {
     .state = turns_state,
 };
 
-/* A region sends one chunk at a time; with two, it need not wait for an acknowledgement. */
+/* With two chunks in flight, the second need not wait for the acknowledgement of the first. */
 static size_t unit(const gt_collective *c) {
   (void)c;
   return 2;
@@ -259,7 +260,7 @@ static gt_posts at_once(const gt_collective *c, size_t region) {
   return (gt_posts){1, c->n / c->x->spec.nregions + 1};
 }
 
-/* The mean; a chunk that is taken, one that waits, two that are sent. */
+/* The mean; one chunk being taken, one pending, two being sent. */
 static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
   (void)cast;
   const size_t chunk = n / spec->nregions + 1;

@@ -1,7 +1,7 @@
-/* Who takes part in a round is seen from what arrives: a region whose next message is of a later
-   round, or that is done and has none, does not.  A region that is done follows: it applies what
-   the others' rounds give.  One whose training was made longer takes part again from the round
-   after the newest that anyone had applied when all resumed. */
+/* Membership of a round follows from the messages that have arrived.  A region does not take part
+   if its next message is of a later round, or if it is done and has no message.  A region that is
+   done still applies the means of later rounds.  If its training is longer after a resume, it takes
+   part again after the newest round that any region had applied at the resume. */
 #include "rounds.h"
 
 void gt_rounds_again(gt_allreduce *r) {
@@ -10,7 +10,7 @@ void gt_rounds_again(gt_allreduce *r) {
 
 typedef enum { OUT, IN, AWAITED } part;
 
-/* Whether the region takes part in the round that is next. */
+/* Returns the part of the region in the next round. */
 static part part_of(const gt_rounds *t, size_t region) {
   const gt_allreduce *r = &t->base;
   const int64_t round = r->applied + 1;
@@ -19,7 +19,8 @@ static part part_of(const gt_rounds *t, size_t region) {
     return (r->over && !r->rejoins) || round <= gt_allreduce_floor(r) ? OUT : AWAITED;
   }
   const gt_inbox_slot *slot = gt_inbox_front(&t->inbox, region);
-  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor. */
+  /* After a resume, all earlier messages have arrived, and new messages are of rounds after the
+     floor. */
   const int64_t floor = r->base.x->late[region] ? gt_allreduce_floor(r) : r->floor;
   if (!slot) return r->base.x->done[region] || round <= floor ? OUT : AWAITED;
   if (slot->value < round)
@@ -33,8 +34,8 @@ bool gt_rounds_takes(const gt_rounds *t, size_t region) {
   return part_of(t, region) == IN;
 }
 
-/* What is known of a region stays so until the round is applied, but for peers' joining: a thousand
-   messages look at a thousand regions once, not each. */
+/* The part of a region is final until the round is applied or a peer joins.  So each region is
+   examined once per round, not once per message. */
 bool gt_rounds_complete(gt_rounds *t) {
   const size_t n = t->base.base.x->spec.nregions;
   if (t->base.unheard) return false;

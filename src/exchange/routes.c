@@ -1,4 +1,5 @@
-/* Routes: which region is next to which, and a search for them by what their links can carry. */
+/* Routes: checks of the next hops of a topology, and a search for the fastest ones by latency and
+   rate of the links. */
 #include <math.h>
 #include <string.h>
 
@@ -51,16 +52,16 @@ bool gt_routes_sound(const gt_routes *routes, size_t nregions) {
 /* ---- search ------------------------------------------------------------------------------------
    */
 
-#define EXACT 8 /* up to so many regions every ring is looked at */
+#define EXACT 8 /* with at most this number of regions all rings are compared */
 
 typedef struct {
   const gt_links *links;
-  const size_t *regions; /* n, in the links; NULL: the first n */
+  const size_t *regions; /* n, indices in `links`; NULL: the first n */
   size_t n;
   double bits; /* of a message */
 } map;
 
-/* Seconds that a message takes, on the slower of the two directions. */
+/* Returns the seconds that a message takes in the slower of the two directions. */
 static double cost(const map *m, size_t a, size_t b) {
   double most = 0;
   if (m->regions) {
@@ -78,7 +79,7 @@ static double cost(const map *m, size_t a, size_t b) {
 
 /* ---- hub ------------------------------------------------------------------------------------- */
 
-/* The region that the farthest other one reaches soonest. */
+/* Returns the region with the least time from its farthest region. */
 static size_t best_hub(const map *m) {
   size_t best = 0;
   double least = INFINITY;
@@ -102,7 +103,8 @@ typedef struct {
   double least, least_sum;
 } search;
 
-/* Every step waits for the slowest link; of rings whose slowest is the same the least sum. */
+/* Finds the ring whose slowest link is fastest, because every step waits for that link.  Among
+   equals, the ring with the least sum of times. */
 static void try_rings(search *s, size_t placed, double slowest, double sum) {
   const map *m = s->m;
   if (slowest > s->least) return;
@@ -114,7 +116,7 @@ static void try_rings(search *s, size_t placed, double slowest, double sum) {
     for (size_t i = 0; i < placed; i++) s->best[i] = s->order[i];
     return;
   }
-  for (size_t r = 1; r < m->n && placed < EXACT; r++) { /* m->n is EXACT at most */
+  for (size_t r = 1; r < m->n && placed < EXACT; r++) { /* m->n is at most EXACT */
     if (s->used[r]) continue;
     const double seconds = cost(m, s->order[placed - 1], r);
     s->used[r] = true;
@@ -124,7 +126,7 @@ static void try_rings(search *s, size_t placed, double slowest, double sum) {
   }
 }
 
-/* The nearest that is left, again and again. */
+/* Appends the nearest unused region until all are used. */
 static void greedy_ring(const map *m, size_t *next) {
   bool *used = GT_NEW_ARRAY(bool, m->n);
   size_t at = 0;

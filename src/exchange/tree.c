@@ -1,8 +1,8 @@
-/* The topologies hub and tree: the neighbours of a region.  A hub is a tree in which every other
-   region is a child of the root. */
+/* The topologies hub and tree: the neighbors of a region.  A hub is a tree in which all other
+   regions are children of the root. */
 #include "tree.h"
 
-/* The child of this region in whose branch `region` is; this region itself: in none. */
+/* Returns the child of this region whose branch contains `region`, or this region if none does. */
 static size_t branch_of(const gt_exchange *x, size_t region) {
   const size_t *parent = x->spec.next;
   size_t steps = 0;
@@ -59,7 +59,8 @@ static size_t pieces(const gt_collective *c) {
   return (c->n + c->piece - 1) / c->piece;
 }
 
-/* Sums go in pieces, to the parent or to all children; broadcasts whole, to all neighbours. */
+/* A sum is posted piece by piece, to the parent or to all children; a broadcast is posted whole, to
+   all neighbors. */
 static gt_posts at_once(const gt_collective *c, size_t region) {
   const gt_exchange *x = c->x;
   const size_t whole = pieces(c), *parent = x->spec.next, up = parent[region] != region;
@@ -69,7 +70,7 @@ static gt_posts at_once(const gt_collective *c, size_t region) {
   return (gt_posts){children > up ? children : up, c->n < c->piece ? c->n : c->piece};
 }
 
-/* Children and parent of the region. */
+/* Returns the number of children of the region. */
 static size_t children_of(const gt_exchange_spec *spec) {
   size_t children = 0;
   for (size_t r = 0; r < spec->nregions; r++)
@@ -77,22 +78,23 @@ static size_t children_of(const gt_exchange_spec *spec) {
   return children;
 }
 
-/* A sum goes up once and the mean down once, to all children; their sums may wait here. */
+/* A region sends one sum to its parent and one mean to all its children.  Sums of children can be
+   pending. */
 static gt_exchange_need need_of_sums(size_t children, size_t up, size_t n) {
   return (gt_exchange_need){.kept = (1 + children) * n,
                             .bodies = (up + (children > 0)) * n,
                             .saved = (up + (children > 1 ? children - 1 : 0)) * n};
 }
 
-/* An update of every other region is joined here, and passed on where there is another neighbour.
-   A checkpoint has those that are not complete. */
+/* A region joins the pieces of an update of every other region, and forwards them if it has another
+   neighbor.  A checkpoint has the incomplete updates. */
 static gt_exchange_need need_of_updates(size_t others, size_t neighbours, size_t n) {
   return (gt_exchange_need){.kept = others * n,
                             .bodies = (1 + (neighbours > 1 ? others : 0)) * n,
                             .saved = (1 + others) * n};
 }
 
-/* The last model of every region is kept, and each neighbour is sent copies of its own. */
+/* A region keeps the last model of every region, and sends each neighbor a separate copy. */
 static gt_exchange_need need_of_models(size_t others, size_t neighbours, size_t n) {
   return (gt_exchange_need){
       .kept = (1 + 2 * others) * n, .bodies = neighbours * n, .saved = (neighbours + others) * n};

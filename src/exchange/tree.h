@@ -1,4 +1,4 @@
-/* What the modules of hub and tree share.  Private to exchange. */
+/* Shared by the files of hub and tree.  Private to exchange. */
 #ifndef GEOTRAIN_EXCHANGE_TREE_H
 #define GEOTRAIN_EXCHANGE_TREE_H
 

@@ -1,25 +1,26 @@
-/* Broadcast over a hub or a tree: a region forwards each message to its other neighbours.  Updates
-   are forwarded piece by piece as soon as every other neighbour has room, and are acknowledged only
-   then, so the outbox of their origin bounds the messages under way.  The region's own updates have
-   an outbox of their own (GT_ROOM_OWN) and take turns with them: the next one waits until an update
-   of each region whose updates wait has been forwarded.  Models are forwarded whole,
-   to each neighbour at its own pace; a model that has not begun to leave is replaced by a newer
-   one. */
+/* Broadcast over a hub or a tree: a region forwards each message to its other neighbors.
+   Updates are forwarded piece by piece, as soon as the outboxes to all other neighbors have room,
+   and are acknowledged only then; so the outbox of their origin bounds the messages in flight.  The
+   region's own updates have a separate outbox (GT_ROOM_OWN) and alternate with forwarded ones:
+   after an own update, the next one waits until an update of each region with pending updates has
+   been forwarded.
+   Models are forwarded whole, to each neighbor at its own pace.  A newer model replaces one whose
+   sending has not begun. */
 #include "tree.h"
 
 #include <stdio.h>
 
-#define ORIGIN_NUMBERS 3 /* got, value, samples: they lie one behind the other */
+#define ORIGIN_NUMBERS 3 /* got, value, samples: consecutive members */
 
-/* The message of one region that is being joined here, and its last one. */
+/* Messages of one region: the one whose pieces are arriving, and the last whole one. */
 typedef struct {
-  int64_t got;     /* number of pieces of `next` */
+  int64_t got;     /* number of received pieces of `next` */
   int64_t value;   /* of the last whole message */
   int64_t samples; /* of the last whole message */
-  /* the pieces; the last whole message, if models are forwarded */
+  /* the received pieces; the last whole message (only models) */
   gt_vec next, last;
-  bool waits;  /* its next piece found no room */
-  bool passed; /* an update of it has been forwarded since the region's own last one */
+  bool waits;  /* its next piece waits for room */
+  bool passed; /* an update of it has been forwarded since this region's own last update */
 } origin;
 
 typedef struct {
@@ -27,11 +28,11 @@ typedef struct {
   size_t pieces;
   origin *origins; /* nregions */
   size_t *to;      /* nneighbours, scratch */
-  /* nneighbours x nregions: the region's last message is due at the neighbour */
+  /* nneighbours x nregions: the region's last model is still to be sent to the neighbor */
   bool *due;
-  size_t *ndue;  /* nneighbours: how many are due there */
-  size_t *turn;  /* nneighbours: the region whose turn it is */
-  float **spare; /* nspare unused bodies; nregions at most */
+  size_t *ndue;  /* nneighbours: number of models due at the neighbor */
+  size_t *turn;  /* nneighbours: the first region to consider for the next model */
+  float **spare; /* nspare unused bodies, at most nregions */
   size_t nspare;
 } casts;
 
@@ -43,12 +44,12 @@ static gt_exchange *x_of(const casts *c) {
   return c->base.base.x;
 }
 
-/* Floats of a piece when the message is posted whole; together no fewer than it has. */
+/* Returns the floats of one of `pieces` equal pieces of a message, rounded up. */
 static size_t each_of(const casts *c) {
   return (c->base.base.n + c->pieces - 1) / c->pieces;
 }
 
-/* Gives the vector memory, unless vectors have none (simulation). */
+/* Gives the vector memory, except in a simulation. */
 static void give_body(casts *c, gt_vec *v) {
   v->n = c->base.base.n;
   if (v->data || !x_of(c)->spec.with_memory) return;
@@ -90,7 +91,7 @@ static void casts_close(gt_broadcast *b) {
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Makes the message the piece of the region's message. */
+/* Sets the route and length of a piece of the region's message. */
 static void make_piece(const casts *c, gt_message *m, size_t region, int64_t piece) {
   const size_t size = c->base.base.piece, first = (size_t)piece * size,
                left = c->base.base.n - first;
@@ -98,9 +99,9 @@ static void make_piece(const casts *c, gt_message *m, size_t region, int64_t pie
   m->route = (gt_frame_route){.origin = (uint16_t)region, .offset = first};
 }
 
-/* The message has the whole body. */
+/* Posts all pieces of a message that has the whole body. */
 static void post_whole(const casts *c, size_t region, gt_message *m) {
-  if (c->pieces > 1) m->payload->refs++; /* so that it is not taken for free between two pieces */
+  if (c->pieces > 1) m->payload->refs++; /* keeps the body from being reused between two pieces */
   for (size_t k = 0; k < c->pieces; k++) {
     make_piece(c, m, region, (int64_t)k);
     m->first = (size_t)m->route.offset;
@@ -109,7 +110,7 @@ static void post_whole(const casts *c, size_t region, gt_message *m) {
   if (c->pieces > 1) m->payload->refs--;
 }
 
-/* Writes all neighbours but one to c->to; returns their number. */
+/* Writes all neighbors except one to c->to; returns their number. */
 static size_t all_but(const casts *c, size_t neighbour) {
   const gt_tree *tree = &x_of(c)->tree;
   size_t n = 0;
@@ -118,7 +119,7 @@ static size_t all_but(const casts *c, size_t neighbour) {
   return n;
 }
 
-/* The region's last message becomes due at every neighbour but one. */
+/* Makes the region's last model due at all neighbors except `but`. */
 static void make_due(casts *c, size_t region, uint64_t value, uint64_t samples, size_t but) {
   const gt_exchange *x = x_of(c);
   c->origins[region].value = (int64_t)value;
@@ -131,7 +132,7 @@ static void make_due(casts *c, size_t region, uint64_t value, uint64_t samples, 
   }
 }
 
-/* The region whose model is next at neighbour i: its turn comes after those sent before. */
+/* Returns the region whose model is sent next to neighbor i, in turn. */
 static size_t next_due(const casts *c, size_t i) {
   const size_t n = x_of(c)->spec.nregions;
   size_t region = c->turn[i] % n;
@@ -139,7 +140,7 @@ static size_t next_due(const casts *c, size_t i) {
   return region;
 }
 
-/* Sends neighbour i the next model that is due there; false: none is, or there is no room. */
+/* Sends neighbor i the next model that is due.  False: none is due, or the outbox has no room. */
 static bool send_due(casts *c, size_t i) {
   gt_exchange *x = x_of(c);
   if (c->ndue[i] == 0 || !gt_exchange_can_post(&c->base.base, GT_ROOM_ANY, &x->tree.neighbours[i],
@@ -177,7 +178,8 @@ static bool casts_room(const gt_broadcast *b) {
                               x->tree.neighbours, x->tree.nneighbours, c->pieces, each_of(c));
 }
 
-/* A model that has not been sent yet is overwritten. */
+/* Returns the vector of this region's model; a model in it that has not been sent yet is
+   overwritten. */
 static gt_vec casts_begin(gt_broadcast *b) {
   casts *c = of(b);
   gt_vec *own = &c->origins[x_of(c)->spec.self].last;
@@ -202,7 +204,7 @@ static void casts_post(gt_broadcast *b, gt_message *m) {
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-/* Forwards a piece of an update to the other neighbours; false: one of them has no room. */
+/* Forwards a piece of an update to the other neighbors.  False: an outbox has no room. */
 static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_exchange *x = x_of(c);
   const size_t nto = all_but(c, from);
@@ -249,7 +251,8 @@ static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *h
   if (++o->got < (int64_t)c->pieces) return true;
   o->got = 0;
   o->value = (int64_t)head->value;
-  if (b->replace) { /* also a non-finite one: its origin's DONE counts it, in every region */
+  /* also if it is non-finite, because the DONE of its origin counts it in every region */
+  if (b->replace) {
     give_body(c, &o->last);
     gt_vec_copy(o->last, o->next);
     make_due(c, head->route.origin, head->value, head->detail, from);
@@ -276,7 +279,7 @@ static bool casts_drained(const gt_broadcast *b) {
   return !is_due((const casts *)b, b->base.x->spec.self);
 }
 
-/* The last message of every region has arrived and has been forwarded. */
+/* True if the last message of every other region has arrived and has been forwarded. */
 static bool casts_settled(const gt_broadcast *b) {
   const casts *c = (const casts *)b;
   const gt_exchange *x = x_of(c);
@@ -299,7 +302,7 @@ static gt_status posts_state(casts *c, const char *prefix, gt_state_direction di
   return GT_OK;
 }
 
-/* A vector that has memory only where it is of use. */
+/* Saves or loads a vector if it is in use. */
 static gt_status body_state(casts *c, gt_vec *v, bool there, const char *prefix, const char *name,
                             gt_state_direction direction) {
   if (!there) return GT_OK;

@@ -1,27 +1,28 @@
-/* All-reduce over a hub or a tree: sums go up to the root and means come back, piece by piece; each
-   piece is added up and sent on as soon as it is complete.  A region adds the sums of its children
-   and its own contribution in region order, so a hub gives the same bits as a mesh.  A sum is sent
-   as the weighted mean of its regions, together with their weight. */
+/* All-reduce over a hub or a tree.  Sums travel piece by piece to the root, and means travel back.
+   A region adds up and forwards each piece as soon as it has arrived from all its children.  It
+   adds the sums of its children and its own contribution, the terms, in region order; so a hub
+   gives the same bits as a mesh.  A sum is sent as the weighted mean of its regions, together with
+   their weight. */
 #include "inbox.h"
 #include "tree.h"
 
-#define NO_MORE INT64_MAX /* the term contributes to no further round */
+#define NO_MORE INT64_MAX /* the term will not contribute to any round */
 
 typedef struct {
   gt_allreduce base;
   gt_inbox inbox; /* sums of children that wait for other terms */
-  int64_t *taken; /* nterms: the last round in which the term took part */
+  int64_t *taken; /* nterms: last round in which the term took part */
   size_t pieces;
-  int64_t adding; /* the round that is being added up here; 0: none */
-  int64_t begun;  /* the newest round that ever was */
-  int64_t added;  /* number of its pieces that have been added up */
-  bool *takes;    /* nterms: the term takes part in it */
-  double total;   /* weight of these terms */
-  /* The first `clear` terms are known: between rounds, whether they take part in the next one;
-     within a round, that their next piece is here. */
+  int64_t adding; /* the round that this region is adding up; 0: none */
+  int64_t begun;  /* the newest round that this region has begun to add up */
+  int64_t added;  /* number of pieces of that round that have been added up */
+  bool *takes;    /* nterms: the term takes part in that round */
+  double total;   /* weight of the terms that take part */
+  /* Terms 0 to clear - 1 need not be examined again.  Between rounds: it is known whether they take
+     part in the next round.  Within a round: their next piece has arrived. */
   size_t clear;
-  int64_t got;   /* number of pieces of the next mean that are in `mean` */
-  double weight; /* of all regions that take part in it */
+  int64_t got;   /* number of pieces of the next mean in `mean` */
+  double weight; /* of all regions that take part in that mean's round */
 } sums;
 
 static sums *of(gt_allreduce *r) {
@@ -62,14 +63,14 @@ static void sums_again(gt_allreduce *r) {
 
 /* ---- up: who takes part ---------------------------------------------------------------------- */
 
-/* The round of this region's next contribution; 0: not known yet. */
+/* Returns the round of this region's next contribution; 0: not known yet. */
 static int64_t own_next(const sums *t) {
   const gt_allreduce *r = &t->base;
   if (r->own > r->posted) return r->own;
   return r->over && !r->rejoins ? NO_MORE : 0;
 }
 
-/* All regions of the term are done, and all their contributions have been taken. */
+/* True if all regions of the term are done, and all their contributions have been taken. */
 static bool is_over(const sums *t, size_t term) {
   const gt_exchange *x = t->base.base.x;
   for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
@@ -79,7 +80,7 @@ static bool is_over(const sums *t, size_t term) {
   return true;
 }
 
-/* The round of the term's next contribution; 0: not known yet. */
+/* Returns the round of the term's next contribution; 0: not known yet. */
 static int64_t next_of(const sums *t, size_t term) {
   const size_t region = tree_of(t)->terms[term];
   if (region == spec_of(t)->self) return own_next(t);
@@ -88,8 +89,8 @@ static int64_t next_of(const sums *t, size_t term) {
   return is_over(t, term) ? NO_MORE : 0;
 }
 
-/* All open regions of the term are late: they make steps again after a resume, and take part only
-   after the newest round that any region had begun. */
+/* True if all active regions of the term were done before a resume and now make steps again.  Such
+   regions take part only after the newest round that any region had begun. */
 static bool only_later(const sums *t, size_t term) {
   const gt_exchange *x = t->base.base.x;
   if (t->base.unheard) return false;
@@ -108,7 +109,7 @@ static double weight_of(const sums *t, size_t term) {
                                     : gt_inbox_front(&t->inbox, region)->weight;
 }
 
-/* Opens the next round as soon as it is known which terms take part. */
+/* Opens the next round.  False: it is not known yet which terms take part. */
 static bool open_round(sums *t) {
   const size_t nterms = tree_of(t)->nterms;
   while (t->clear < nterms && (next_of(t, t->clear) != 0 || only_later(t, t->clear))) t->clear++;
@@ -134,7 +135,7 @@ static bool open_round(sums *t) {
 
 /* ---- up: pieces ------------------------------------------------------------------------------ */
 
-/* The next piece of every term that takes part is here. */
+/* True if the next piece of every term that takes part has arrived. */
 static bool piece_is_here(sums *t) {
   const gt_tree *tree = tree_of(t);
   while (t->clear < tree->nterms) {
@@ -206,7 +207,8 @@ static void end_round(sums *t) {
   t->adding = 0;
 }
 
-/* Adds up the next piece and sends it on; false: a piece or room is missing. */
+/* Adds up the next piece and sends the sum.  False: a term's piece has not arrived, or the outbox
+   has no room. */
 static bool add_piece(sums *t) {
   const gt_tree *tree = tree_of(t);
   if (!piece_is_here(t)) return false;
@@ -232,7 +234,8 @@ static bool add_piece(sums *t) {
 
 /* ---- down ------------------------------------------------------------------------------------ */
 
-/* Takes a piece of the mean from the parent and forwards it; false: the children have no room. */
+/* Takes a piece of the mean from the parent and forwards it.  False: the outbox to a child has no
+   room. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   if (t->got == (int64_t)t->pieces || !can_send_down(t, body.n)) return false;
   send_down(t, GT_BODY_PASSED, body, (int64_t)head->value, t->got, head->route.weight);
@@ -242,8 +245,9 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   return true;
 }
 
-/* Pieces of a child follow those that wait here; pieces of the mean follow those received, and
-   those of the next mean the last piece of one that has not been applied yet. */
+/* Expects, from a child, the piece that follows its pending ones.  Expects, from the parent, the
+   piece of the mean that follows the received ones; the next mean can begin before the last one is
+   applied. */
 static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const sums *t = (const sums *)r;
   const gt_tree *tree = tree_of(t);

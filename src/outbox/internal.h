@@ -8,7 +8,7 @@
 typedef struct {
   double bits, seconds;                        /* of all messages, until their acknowledgements */
   double rtt_ns;                               /* the shortest; 0: not measured yet */
-  double late_bits, late_seconds, late_rtt_ns; /* the same, recent */
+  double late_bits, late_seconds, late_rtt_ns; /* the same for recent messages */
 } outbox_measured;
 #define OUTBOX_MEASURED (sizeof(outbox_measured) / sizeof(double))
 
@@ -54,8 +54,8 @@ typedef struct {
   double need;     /* bytes that messages wait for; 0: none */
   double low;      /* below this rest the region asks for more */
   double asked_at; /* bytes posted when the region asked */
-  /* count of those sent to region 0 and received; the PONG that answers a question; 0: none is
-     open */
+  /* PINGs sent to region 0 and PONGs received; number of the PONG that answers the open question,
+     0: none is open */
   int64_t pings, pongs, answer;
   bool stopped, exhausted;
 } outbox_account;
@@ -80,7 +80,7 @@ void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, g
 void gt_account_open(gt_outbox *o);
 void gt_account_close(gt_outbox *o);
 void gt_account_load(gt_outbox *o, double left);
-/* true if `bytes` more are allowed; if not, asks for them */
+/* true if `bytes` more are allowed; if not, asks region 0 for them */
 bool gt_account_allows(gt_outbox *o, double bytes);
 void gt_account_posted(gt_outbox *o, double bytes);
 void gt_account_left(gt_outbox *o, double bytes); /* counts posted bytes as sent */

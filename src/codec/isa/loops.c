@@ -98,8 +98,8 @@ static void add_int8(float *restrict y, float scale, const unsigned char *in, si
 }
 
 /* Code j in 1..7 is 2^(j - 7), 0 is 0.  To nearest: half a unit of the mantissa rounds up to the
-   next power of two; below 2^-7 all is 0.  At random: the mantissa is the probability of the next
-   power; below 2^-6 the value is that of the least one. */
+   next power of two; values below 2^-7 become 0.  At random: the mantissa is the probability of the
+   next power; below 2^-6, the value is the probability of the least power. */
 GT_INLINE uint32_t e3m0_code(float x, float inverse, const uint32_t *key, uint32_t i) {
   const uint32_t all = bits_of(x), sign = all >> 28 & 8U;
   const uint32_t magnitude = bits_of(float_of(all & 0x7fffffffU) * inverse);
@@ -148,7 +148,7 @@ static size_t count(const float *x, uint32_t least, size_t n) {
   return found;
 }
 
-/* Most registers hold none: a test of all lanes skips them. */
+/* Most registers have no such value: one test of all lanes skips them. */
 static size_t collect(uint16_t *index, const float *x, uint32_t least, size_t n) {
   size_t found = 0, i = 0;
   for (; i + 16 <= n; i += 16) {
