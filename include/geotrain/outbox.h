@@ -25,11 +25,12 @@ typedef struct {
 
 typedef struct {
   size_t nregions, self;
-  /* The most messages per link that are pending; the most that are in flight. */
+  /* Maximum number of messages per link that are pending; maximum number in flight. */
   size_t outbox, window;
   bool with_memory; /* false: bodies have no data (simulation) */
-  double limit;     /* the most bytes of all regions together; 0: no limit */
-  /* Contents of a heartbeat: the region's samples, and a number that changes while it works. */
+  double limit;     /* maximum bytes of all regions together; 0: no limit */
+  /* Contents of a heartbeat: the region's samples, and a number that changes while the region
+     works. */
   const int64_t *samples;
   const uint32_t *number;
   gt_outbox_gateway gateway;
@@ -39,19 +40,19 @@ gt_outbox *gt_outbox_create(const gt_outbox_spec *spec);
 /* Takes NULL. */
 void gt_outbox_close(gt_outbox *o);
 
-/* Bodies that are allocated at the start, if messages are not pieces: two more than can be in
-   flight, because a replacing message is posted even if all earlier ones are being sent, and one to
+/* Without pieces, the pool has window + GT_OUTBOX_SPARE bodies at the start: `window` in flight, 2
+   of replacing messages, which are posted even if all earlier messages are being sent, and 1 to
    fill. */
 #define GT_OUTBOX_SPARE ((size_t)3)
 
-/* Sizes of an exchange's messages.  unit: the most messages that one exchange puts on a link; body:
-   bytes of its largest message if it is posted whole, 0: it posts pieces or nothing.  origin: this
-   region in the routes of messages. */
+/* Sizes of messages.  unit: maximum number of messages that one exchange sends over a link.  body:
+   size of the largest message in bytes if messages are posted whole; 0: they are posted in pieces,
+   or not at all.  origin: this region in the routes of messages. */
 typedef struct {
   size_t unit, body, origin;
-  /* nregions, for the cap.  at_once: the most bytes on the wire that a region posts at a time;
-     forwards: it posts messages of other regions, even after its own last step.  Borrowed while the
-     outbox lives. */
+  /* For the cap on bytes: nregions entries, borrowed while the outbox is open.  at_once: maximum
+     bytes on the wire that the region posts in one event; forwards: the region posts messages of
+     other regions, even after its own last step. */
   const double *at_once;
   const bool *forwards;
 } gt_outbox_use;
@@ -62,7 +63,7 @@ void gt_outbox_open(gt_outbox *o, const gt_outbox_use *use);
 void gt_outbox_at(gt_outbox *o, gt_ns now);
 /* Sets the checkpoint round of all later messages. */
 void gt_outbox_round(gt_outbox *o, int64_t round);
-/* Keeps the data for the peer in the outbox (true), or releases it (false). */
+/* Keeps the data messages to the peer in the outbox (true), or lets them leave (false). */
 void gt_outbox_hold(gt_outbox *o, size_t peer, bool holds);
 /* Call when the run stops: messages no longer wait for bytes. */
 void gt_outbox_stop(gt_outbox *o);
@@ -79,24 +80,25 @@ typedef struct {
 /* Returns a body to fill and post; its contents are undefined. */
 gt_payload *gt_outbox_body(gt_outbox *o, size_t bytes);
 
-/* Kinds of messages.  Forwarded messages and the region's own have an outbox each, so that neither
-   starves the other. */
+/* The room that a message needs.  OWN: among the region's own messages.  FORWARDED: among the
+   messages that it forwards; counted separately, so that neither kind starves the other.  ANY:
+   among all messages.  REPLACING: none, because the message replaces another. */
 typedef enum { GT_ROOM_ANY, GT_ROOM_OWN, GT_ROOM_FORWARDED, GT_ROOM_REPLACING } gt_room_use;
 /* A number of messages to a peer. */
 typedef struct {
   size_t peer, messages;
 } gt_outbox_want;
-/* True if every peer's outbox and window have room for its messages (always, if they replace
-   others), and the cap allows `bytes` more on the wire in all.  If not, *full is the first of the n
-   without room, or n if the cap does not allow the bytes; the outbox then asks for them.  A later
-   gt_outbox_ping or gt_outbox_pong reports that they are allowed, or gt_outbox_exhausted that they
-   never will be. */
+/* True if the outbox and window of every peer have room for its messages, and the cap allows
+   `bytes` more bytes on the wire.  If not, *full is the index of the first want without room.  If
+   only the cap does not allow the messages, *full is n, and the outbox asks region 0 for more
+   bytes: a later gt_outbox_ping or gt_outbox_pong returns true when they are allowed;
+   gt_outbox_exhausted returns true if they never will be. */
 bool gt_outbox_room(gt_outbox *o, const gt_outbox_want *wants, size_t n, gt_room_use use,
                     double bytes, size_t *full);
 /* True if the outbox of the peer has room for the messages of an exchange. */
 bool gt_outbox_has_room(const gt_outbox *o, size_t peer);
 
-/* The bytes [first, first + bytes) of `payload`. */
+/* A message with the bytes [first, first + bytes) of `payload`. */
 typedef struct {
   gt_payload *payload;
   size_t first, bytes;
@@ -107,16 +109,17 @@ typedef struct {
 } gt_outbox_message;
 /* Posts a message.  Requires room, unless the message can replace another. */
 void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message);
-/* Call when a message of the outbox has been sent; false: the outbox does not have it any more. */
+/* Call when a message of the outbox has been sent.  False: it is no longer in the outbox. */
 bool gt_outbox_departed(gt_outbox *o, size_t peer, uint64_t cookie);
-/* Call when the peer has acknowledged every message up to this one.  False: it already had. */
+/* Call when the peer has acknowledged every message up to this sequence number.  False: it had done
+   so already. */
 bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence);
 /* Gives the gateway the messages that waited for bytes. */
 void gt_outbox_retry(gt_outbox *o);
 
-/* Call when the peer's message of this sequence has arrived; it must be the next one. */
+/* Call when a message of the peer has arrived.  Its sequence number must be the next one. */
 void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence);
-/* Counts the oldest `more` messages of the peer as taken, and acknowledges all that are taken. */
+/* Counts the oldest `more` messages of the peer as taken, and acknowledges all messages taken. */
 void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more);
 
 /* ---- control --------------------------------------------------------------------------------- */
@@ -127,19 +130,21 @@ void gt_outbox_control(gt_outbox *o, size_t peer, gt_frame_header head, const vo
 void gt_outbox_control_all(gt_outbox *o, gt_frame_header head);
 /* Sends a heartbeat (PING). */
 void gt_outbox_beat(gt_outbox *o, size_t peer);
-/* Takes a heartbeat of a peer, or an answer to one; gt_outbox_answer answers a heartbeat.  done:
-   the peer makes no more steps.  True: more bytes are allowed, call gt_outbox_retry. */
+/* Take a heartbeat of a peer (ping) or the answer to one (pong); gt_outbox_answer answers a
+   heartbeat.  done: the peer makes no more steps.  True: more bytes are allowed; call
+   gt_outbox_retry. */
 bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head, bool done);
 void gt_outbox_answer(gt_outbox *o, size_t from, const gt_frame_header *head);
 bool gt_outbox_pong(gt_outbox *o, size_t from, const gt_frame_header *head);
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Counts bytes that left without the outbox (activations), or the bytes that a peer reports as
+/* Counts bytes that were sent without the outbox (activations), or the bytes that a peer reports as
    sent. */
 void gt_outbox_left(gt_outbox *o, double bytes);
 void gt_outbox_reported(gt_outbox *o, size_t peer, double bytes);
-/* Returns the bytes that this region has posted, or all regions, as far as known. */
+/* Return the bytes that this region has posted, and those that all regions have posted, as far as
+   known. */
 double gt_outbox_posted(const gt_outbox *o);
 double gt_outbox_wan_bytes(const gt_outbox *o);
 /* True if messages wait for bytes that the cap will never allow: the run has to end. */
@@ -149,14 +154,14 @@ bool gt_outbox_exhausted(const gt_outbox *o);
 
 typedef struct {
   size_t queued, unacknowledged; /* messages */
-  size_t most;                   /* the most messages that can be unacknowledged */
-  /* sequence numbers: last one sent; last ones of the peer that were taken, received */
+  size_t most;                   /* maximum number of unacknowledged messages */
+  /* sequence numbers: the last one sent; the last ones of the peer taken and received */
   int64_t sent, taken, received;
   double bandwidth_bps, latency_s; /* measured; 0: not yet */
-  /* Recent measurements: a sample of t seconds ago has the weight exp(-t / 30). */
+  /* Recent measurements: a sample that is t seconds old has the weight exp(-t / 30). */
   double late_bps, late_latency_s;
-  /* How far the peer's clock is ahead of this one's, by the quickest recent answer, if both
-     directions take the same time; `compared`: it has answered. */
+  /* Time by which the peer's clock is ahead of this region's clock, from the quickest recent
+     answer, if both directions take the same time.  compared: the peer has answered. */
   gt_ns ahead;
   bool compared;
 } gt_outbox_view;
@@ -164,9 +169,9 @@ gt_outbox_view gt_outbox_get_view(const gt_outbox *o, size_t peer);
 /* Returns the number of unacknowledged messages to all peers. */
 size_t gt_outbox_unacknowledged(const gt_outbox *o);
 
-/* Saves the state under the names "ps/peer/...", "ps/message/...", or loads it.  left: bytes of the
-   training's traffic that were sent over all resumes, as the gateway counts them; sizes: bytes of a
-   whole message with this header. */
+/* Saves the state, or loads it.  Names: "ps/peer/...", "ps/message/...".  left: bytes of the
+   training's traffic sent before and after all resumes, as the gateway counts them.  size: returns
+   the bytes of a whole message with this header. */
 void gt_outbox_save(gt_outbox *o, gt_state *state);
 gt_status gt_outbox_load(gt_outbox *o, const gt_state *state, double left,
                          size_t (*size)(const void *ctx, const gt_frame_header *head),

@@ -6,21 +6,22 @@
 #include "geotrain/ps.h"
 
 /* When its PS is COMPLETE, a region evaluates its model, sends the model and then its result to the
-   lead, and waits for BYE.  The lead opens the last round when the round in progress is complete,
-   waits for the models and results of all others and for that round, has the mean evaluated, and
-   concludes.  Every region that scores the mean (gt_ps_tests) gets it as a MODEL, and answers with
-   a REPORT. */
+   lead, and waits for BYE.  The lead opens the last checkpoint round when the round in progress is
+   complete.  It waits for the last round and for the models and results of all other regions, has
+   the mean model evaluated, and concludes.  A region that scores the mean model (gt_ps_tests) gets
+   it in MODEL messages, and answers with a REPORT. */
 typedef struct {
-  /* Begins the evaluations of the region's own model or, on the lead, of the mean.  Returns the
-     number of evaluations, each of which ends with gt_ending_evaluated or a REPORT before the next
-     stage.  0: no test set. */
+  /* Begins to evaluate the region's own model or, on the lead, the mean model.  Returns the number
+     of evaluations; 0: no test set.  Each evaluation ends with gt_ending_evaluated or a REPORT.
+     The next stage of the ending begins when all have ended. */
   size_t (*evaluate)(void *ctx, bool mean);
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);
-  void (*conclude)(void *ctx); /* the lead: the mean is evaluated; sends BYE to all */
+  /* on the lead, after the mean model is evaluated: sends BYE to all */
+  void (*conclude)(void *ctx);
 } gt_ending_hooks;
 
-#define GT_ENDING_COOKIE ((uint64_t)1 << 63) /* least cookie of the end, above those of the PS */
+#define GT_ENDING_COOKIE ((uint64_t)1 << 63) /* least cookie of the ending, above all of the PS */
 
 typedef struct {
   const gt_ending_hooks *hooks;
@@ -28,8 +29,9 @@ typedef struct {
   gt_ps *ps;
   bool lead, bye;
   int stage;
-  size_t evaluations, evaluated;    /* begun in this stage; ended */
-  size_t others, nmodels, nreports; /* the other regions; models and results received from them */
+  size_t evaluations, evaluated; /* begun and ended in this stage */
+  /* number of other regions, of models and of results received from them */
+  size_t others, nmodels, nreports;
   int64_t last_round;
 } gt_ending;
 /* Opens an ending, which owns nothing and is not closed. */
@@ -39,10 +41,11 @@ void gt_ending_evaluated(gt_ending *ending);
 void gt_ending_departed(gt_ending *ending, uint64_t cookie);
 /* Call when a MODEL, REPORT or BYE has arrived. */
 void gt_ending_message(gt_ending *ending, unsigned kind);
-/* A region of a pipeline sends its part of the model, params floats and then its buffers, `all`
-   together, in pieces.  Returns the header of the piece that begins at float `at`, and its floats
-   in *n.  In the last piece detail, the number of floats after it, is 0. */
-#define GT_MODEL_PIECE ((size_t)1 << 20) /* the most floats of a piece */
+/* A region of a pipeline sends its part of the model in pieces: `params` parameters, then its
+   buffers, in total `all` floats.  Returns the header of the piece that begins at float `at`;
+   writes the number of its floats to *n.  The detail of a piece is the number of floats after it;
+   0: the last piece. */
+#define GT_MODEL_PIECE ((size_t)1 << 20) /* maximum floats of a piece */
 gt_frame_header gt_ending_piece(size_t params, size_t all, size_t at, size_t *n);
 /* Makes all possible progress; true when the run is over. */
 bool gt_ending_step(gt_ending *ending, gt_ns now);

@@ -1,6 +1,6 @@
-/* sim: simulates a run under the virtual clock without its arithmetic: the same PS, strategies,
-   pipelines, outboxes and link model for all regions, in one process; vectors have no data.  Layer
-   8.  No MPI, no files.  Local. */
+/* sim: simulates a run under the virtual clock without its arithmetic.  All regions run in one
+   process with the PS, strategies, pipelines, outboxes and link model of a real run; vectors have
+   no data.  Layer 8.  No MPI, no files.  Local. */
 #ifndef GEOTRAIN_SIM_H
 #define GEOTRAIN_SIM_H
 
@@ -15,15 +15,16 @@ typedef struct {
   const gt_job *job;
   const gt_links *links;      /* of the job */
   size_t parameters, buffers; /* of the model, in floats */
-  const gt_view *tensors;     /* of the parameters, for the codec; NULL: it is not used */
+  const gt_view *tensors;     /* of the parameters, for the codec; NULL: no codec */
   size_t ntensors;
   const int64_t *samples;   /* nregions: training samples of each region, 1 or more */
   const gt_ps_tests *tests; /* nregions; NULL: no region has a test set */
-  const gt_pipe_job *pipe;  /* of a job with a pipeline, its first replica; else NULL */
-  gt_pipe_job **pipes;      /* of all its replicas (gt_job_replicas); NULL: one replica */
-  const gt_routes *routes;  /* of exchanges; NULL: by the job (gt_routes_of) */
-  /* Reports a decision of a region at run time, as gt_ps_host.decided does for its record, with the
-     number of its steps.  NULL: decisions are not reported. */
+  const gt_pipe_job *pipe;  /* the pipeline, or its first replica; NULL: no pipeline */
+  /* all replicas of the pipeline (gt_job_replicas entries); NULL: at most one */
+  gt_pipe_job **pipes;
+  const gt_routes *routes; /* of exchanges; NULL: those of the job (gt_routes_of) */
+  /* Called for each decision of a region's strategy, as gt_ps_host.decided, with the number of the
+     region's steps so far.  NULL: decisions are not reported. */
   void (*decided)(const gt_job *job, size_t region, int64_t step, const char *what,
                   const char *choice, const char *why);
 } gt_sim_spec;
@@ -33,20 +34,20 @@ typedef struct gt_sim gt_sim;
 /* Simulates the job from its first step to its end.  Times, messages and bytes are those of
    `geotrain train --clock virtual` on the same job, to the nanosecond, except for the length of the
    regions' results at the end, which contain accuracies (docs/virtual-clock.md).  Everything in
-   spec is borrowed until gt_sim_close.  GT_ERR_JOB: compute has no times for a region, a pair of
-   regions has no latency, or a pipeline sends labels or lacks samples for a step; GT_ERR_LIMIT:
-   nothing moves any more (an outage without end).  *out is written on success. */
+   spec is borrowed until gt_sim_close. *out is written on success.  GT_ERR_JOB: compute has no
+   times for a region; a pair of regions has no latency; a pipeline sends labels, or has too few
+   samples for a step.  GT_ERR_LIMIT: no message can arrive any more (an outage without end). */
 gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec);
 void gt_sim_close(gt_sim *sim);
 
 typedef struct {
-  /* Of the whole run: until the lead has ended, with evaluations and the last checkpoint. */
+  /* time of the whole run, until the lead ends, with evaluations and the last checkpoint */
   double virtual_s;
   double train_s; /* until every region has finished its training and all messages are applied */
   gt_status code; /* GT_OK, or GT_ERR_LIMIT: limits.wan_bytes stopped it */
   int64_t samples, steps;
-  int64_t messages, bytes_sent, bytes_other; /* of all links, as in gt_link_result */
-  int64_t events;                            /* handled by the simulation */
+  int64_t messages, bytes_sent, bytes_other; /* sums over all links, as in gt_link_result */
+  int64_t events;                            /* number of simulated events */
 } gt_sim_totals;
 void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *totals);
 /* Returns the result as in summary.json; accuracies are NaN. */
@@ -57,11 +58,12 @@ void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *resu
 
 /* Traffic of a link in a whole run. */
 typedef struct {
-  /* As in gt_link_result; whole numbers if all of the run was simulated. */
+  /* as in gt_link_result; whole numbers if the whole run was simulated */
   double messages, bytes_sent, bytes_other;
 } gt_sim_traffic;
 
-/* Reasons why the error of a forecast can exceed a twentieth of its time. */
+/* The reason why the error of a forecast can exceed a twentieth of its time.  GT_SIM_KNOWN: it
+   cannot, the error is known to be smaller. */
 typedef enum {
   GT_SIM_KNOWN,
   GT_SIM_TRACES,      /* links follow traces that are longer than the simulated stretches */
@@ -73,7 +75,7 @@ typedef enum {
 typedef struct {
   double virtual_s; /* of the whole run, as in gt_sim_totals */
   double train_s;   /* as in gt_sim_totals */
-  /* possible error of virtual_s, because time was skipped; 0: no time was skipped */
+  /* possible error of virtual_s, because a part of the run was skipped; 0: none was skipped */
   double error_s;
   double part;      /* share of the training that was simulated; 1: all */
   gt_sim_doubt why; /* GT_SIM_KNOWN: error_s is a twentieth of virtual_s or less */
@@ -84,15 +86,14 @@ typedef struct {
 } gt_sim_forecast;
 
 /* Predicts the figures of the whole run.  If a full simulation would take more than about
-   max_events events (0: no limit), only stretches of a few exchanges are simulated, and after each
-   a number of similar exchanges is skipped.  Stretches are spread over the whole run, so that all
-   slow changes (traces) have their share.  Rare events (an outage begins or ends, a region
-   evaluates or makes its last steps) are always simulated, with their effect on the regions
-   afterwards.  error_s follows from the differences between successive simulated stretches.  A job
-   with limits.wan_bytes or a pipeline is simulated in full.  The caller closes *out; errors as
-   gt_sim_run. */
+   max_events events (0: no limit), simulates only stretches of a few exchanges, and skips a number
+   of similar exchanges after each.  Stretches are spread over the whole run, so that they sample
+   slow changes of bandwidth (traces).  Rare events are always simulated, with their later effect on
+   the regions: the start or end of an outage, an evaluation, the last steps of a region. error_s is
+   computed from the differences between successive stretches.  A job with limits.wan_bytes or a
+   pipeline is simulated in full.  The caller closes *out.  Errors: as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
-/* Returns "" for GT_SIM_KNOWN; else a clause that gives the reason. */
+/* Returns a clause that gives the reason; "" for GT_SIM_KNOWN. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);
 void gt_sim_forecast_close(gt_sim_forecast *forecast);
 

@@ -12,27 +12,27 @@
 /* The best candidate of a topology. */
 typedef struct {
   gt_routes routes; /* owned */
-  /* of a round (of an exchange, if no region waits for another); NaN: no candidate */
+  /* time of a round, or of an exchange if the strategy never waits; NaN: no candidate */
   double seconds;
 } gt_topology_score;
 
 typedef struct {
   gt_topology_score of[GT_TOPOLOGY_KINDS]; /* by topology */
-  gt_topology best;                        /* the fastest one, the first of equals */
-  /* Every hub, tree and ring was simulated, or is proven to be slower; else a better one can
-     exist. */
+  gt_topology best;                        /* the fastest; the first among equals */
+  /* True: every hub, tree and ring was simulated, or is proven to be slower.  False: a faster one
+     can exist. */
   bool exact;
-  /* seconds are from formulas: too many regions to simulate, or, for a tree, a pair of regions
-     without latency */
+  /* True: `seconds` are from formulas, because there are too many regions to simulate or, for a
+     tree, a pair of regions has no latency. */
   bool estimated;
 } gt_topology_choice;
 
-/* Chooses for messages of a model of this size: among all candidates, or, if sync.topology is tree,
-   among trees, of which a hub is one.  Simulates consecutive rounds without computing between them,
-   until they are steady, on the job's links (with jitter, loss, traces, transport and access,
-   without outages), with the times of compute for update, apply and encode.  The same job gives the
-   same choice.  links: of the job; NULL: creates them.  GT_ERR_JOB: of auto, a pair of regions has
-   no latency.  The caller closes *out. */
+/* Chooses the topology for a model of this size, among all candidates or, if sync.topology is tree,
+   among trees; a hub counts as a tree.  Simulates consecutive rounds without steps in between,
+   until their time is steady.  Uses the job's links with jitter, loss, traces, transport and
+   access, but without outages, and the job's times for update, apply and encode.  The same job
+   gives the same choice.  links: of the job; NULL: creates them.  GT_ERR_JOB: with auto, a pair of
+   regions has no latency.  The caller closes *out. */
 gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const gt_links *links,
                              size_t parameters, size_t buffers);
 void gt_topology_choice_close(gt_topology_choice *choice);
@@ -40,8 +40,9 @@ void gt_topology_choice_close(gt_topology_choice *choice);
 void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job, char *text,
                              size_t size);
 
-/* Finds the routes of the job: by its topology, chosen if that is auto or tree; of several replicas
-   of a pipeline, for each place.  The caller closes them. */
+/* Finds the routes of the job; chooses them if sync.topology is auto or tree.  With several
+   replicas of a pipeline, finds routes among the replicas for each stage.  The caller closes
+   *out. */
 gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links, size_t parameters,
                        size_t buffers);
 

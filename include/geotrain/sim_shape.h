@@ -1,5 +1,5 @@
-/* sim: the floats of a job's model and the samples of its regions, for programs that train nothing
-   themselves.  Layer 8.  Reads data sets; local. */
+/* sim_shape: sizes of a job's model and of its regions' data, for commands that do not train.
+   Layer 8.  Local; reads data sets. */
 #ifndef GEOTRAIN_SIM_SHAPE_H
 #define GEOTRAIN_SIM_SHAPE_H
 
@@ -17,27 +17,28 @@ typedef struct {
   bool text;          /* as in gt_graph_spec */
   int64_t *samples;   /* nregions; owned */
   gt_ps_tests *tests; /* likewise */
-  /* No data set is available: samples are those of regions[].samples, the model has its usual
+  /* True: no data set is available.  Samples are then regions[].samples, the model has its usual
      sample shape, and no region evaluates. */
   bool assumed;
 } gt_sim_shape;
 
-/* Reads the shape from the data set, if the job names one that this machine can read; else from
-   regions[].samples.  The caller closes *out; after an error it is closed already.  GT_ERR_JOB,
-   GT_ERR_DATA name the missing item. */
+/* Reads the shape from the data set, or from regions[].samples if this machine cannot read one.  On
+   success the caller closes *out; on error *out owns nothing.  GT_ERR_JOB, GT_ERR_DATA: the text
+   names the missing item. */
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
 /* Opens the data of every region and prints a line for each to `to`.  Then checks that the samples
-   of all regions are alike, that the model takes them, that the regions can share them, that the
-   pipeline can be cut, and that each worker fits into the memory of this machine.
-   elsewhere[nregions]: an unreadable file of this region can be on other machines; *naway receives
-   the number of such files.  With one of them, the division is not checked; if no file can be read,
-   only the name of the model is checked.  GT_ERR_JOB, GT_ERR_DATA: the first fault. */
+   of all regions have the same shape, that the model accepts it, that the samples can be divided
+   among the regions, that the pipeline can be divided into stages, and that each worker fits into
+   the memory of this machine. elsewhere[nregions]: true if an unreadable file of this region can be
+   on another machine; *naway receives the number of such files.  If *naway > 0, the division of
+   samples is not checked; if no file can be read, only the name of the model is checked.
+   GT_ERR_JOB, GT_ERR_DATA: the first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
 /* Returns the spec of the job's model for gt_pipe_job_open and gt_pipe_job_search_open. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);
-/* Opens the pipelines of the job's replicas (gt_job_replicas), for a model of this shape; *out is
-   NULL without a pipeline, and after an error.  The caller closes them.  Errors as
+/* Opens the pipelines of the job's replicas (gt_job_replicas) for a model of this shape.  The
+   caller closes *out, which is NULL without a pipeline, and after an error.  Errors: as
    gt_pipe_job_open. */
 gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape);
 /* Takes NULL. */
