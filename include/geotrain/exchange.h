@@ -155,11 +155,6 @@ bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
 size_t gt_exchange_unit(const gt_exchange *x);
 /* Returns the maximum size of a body, in bytes.  Valid once every collective is open. */
 size_t gt_exchange_body_max(const gt_exchange *x);
-/* Returns the maximum number of bytes on the wire that `region` posts in one event.  Valid once
-   every collective is open. */
-size_t gt_exchange_at_once(const gt_exchange *x, size_t region);
-/* True if the region forwards messages of other regions, even after its own last step. */
-bool gt_exchange_forwards(const gt_exchange *x, size_t region);
 /* Checks a header.  GT_ERR_FAULT: the next message from `from` cannot have this route, position in
    the range, or round. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
@@ -273,7 +268,8 @@ gt_vec gt_broadcast_begin(gt_broadcast *b);
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
 /* True if the residual has parts of earlier updates, which a codec left out. */
 bool gt_broadcast_rests(const gt_broadcast *b);
-/* Posts the residual as float32.  Call after the last update; requires gt_broadcast_room. */
+/* Posts the residual as float32, if it has parts of updates and there is room.  Call after the last
+   update. */
 void gt_broadcast_post_rest(gt_broadcast *b);
 /* Saves or loads the messages that this region is forwarding; a mesh forwards none.  Names:
    "<owner>broadcast/...". */

@@ -227,7 +227,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* float64 that a control message has at most */
-#define GT_PROTOCOL_VERSION   10
+#define GT_PROTOCOL_VERSION   11
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -237,8 +237,8 @@ typedef enum {
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
   GT_MSG_ACK, /* value: the last applied sequence */
-  /* value: the sender's clock; samples: it has trained on; posted_bytes; range: a number that
-     changes while it works; answered by PONG with the same value; also the heartbeat */
+  /* value: the sender's clock; samples: it has trained on; posted_bytes; most_bytes; range: a number
+     that changes while it works; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PING,
   GT_MSG_PONG,
   /* value: checkpoint round opened; detail: exit code to stop with, or 0; sequence, between regions
@@ -317,7 +317,10 @@ typedef struct {
     uint64_t clock;        /* PONG, activations: the sender's, in ns */
     uint64_t posted_bytes; /* PING, STRATEGY, ADAPT: traffic that the sender has posted */
   };
-  uint64_t frame_offset;  /* of this frame's payload in the message */
+  union {
+    uint64_t frame_offset; /* of this frame's payload in the message; control: 0 */
+    uint64_t most_bytes;   /* PING: the most bytes that the sender has wanted to post at a time */
+  };
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; others: see kinds */
   union {

@@ -50,11 +50,6 @@ void gt_outbox_close(gt_outbox *o);
    or not at all.  origin: this region in the routes of messages. */
 typedef struct {
   size_t unit, body, origin;
-  /* For the cap on bytes: nregions entries, borrowed while the outbox is open.  at_once: maximum
-     bytes on the wire that the region posts in one event; forwards: the region posts messages of
-     other regions, even after its own last step. */
-  const double *at_once;
-  const bool *forwards;
 } gt_outbox_use;
 /* Opens the outboxes.  Call it once, before the first post. */
 void gt_outbox_open(gt_outbox *o, const gt_outbox_use *use);
@@ -131,9 +126,8 @@ void gt_outbox_control_all(gt_outbox *o, gt_frame_header head);
 /* Sends a heartbeat (PING). */
 void gt_outbox_beat(gt_outbox *o, size_t peer);
 /* Take a heartbeat of a peer (ping) or the answer to one (pong); gt_outbox_answer answers a
-   heartbeat.  done: the peer makes no more steps.  True: more bytes are allowed; call
-   gt_outbox_retry. */
-bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head, bool done);
+   heartbeat.  True: more bytes are allowed; call gt_outbox_retry. */
+bool gt_outbox_ping(gt_outbox *o, size_t from, const gt_frame_header *head);
 void gt_outbox_answer(gt_outbox *o, size_t from, const gt_frame_header *head);
 bool gt_outbox_pong(gt_outbox *o, size_t from, const gt_frame_header *head);
 

@@ -421,19 +421,9 @@ static size_t unit(const gt_collective *c) {
   return most;
 }
 
-/* The root answers all other regions in one event. */
-static gt_posts at_once(const gt_collective *c, size_t region) {
-  gt_posts posts = {.floats = c->n};
-  if (region != *root_of(c->x)) return (gt_posts){1, c->n};
-  for (size_t r = 0; r < c->x->spec.nregions; r++)
-    if (r != region) posts.messages += workers_of(c->x, r);
-  return posts;
-}
-
 const gt_topology_ops gt_topology_central = {
     .name = "central",
     .routed = true,
     .unit = unit,
-    .at_once = at_once,
     .allreduce = &central_allreduce,
 };

@@ -315,9 +315,12 @@ bool gt_broadcast_rests(const gt_broadcast *b) {
 }
 
 void gt_broadcast_post_rest(gt_broadcast *b) {
-  b->filling.exact = true;
-  gt_coder_rest(b->base.coder, gt_exchange_fill(&b->base, &b->filling, b->base.n));
-  gt_broadcast_post(b, 0, 0);
+  if (!gt_broadcast_rests(b)) return;
+  b->filling.exact = true; /* the bytes of float32 need room */
+  if (gt_broadcast_room(b)) {
+    gt_coder_rest(b->base.coder, gt_exchange_fill(&b->base, &b->filling, b->base.n));
+    gt_broadcast_post(b, 0, 0);
+  }
   b->filling.exact = false;
 }
 

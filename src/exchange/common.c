@@ -30,12 +30,8 @@ static size_t region_of(const gt_exchange *x, size_t member) {
 }
 
 size_t gt_exchange_body_bytes(const gt_collective *c, size_t floats) {
-  return c->coder ? gt_coder_bound(c->coder, 0) : floats * sizeof(float);
-}
-
-size_t gt_exchange_wire_bytes(const gt_collective *c, size_t messages, size_t floats) {
-  const gt_frame_header head = {.flags = c->x->topology->routed ? GT_FRAME_ROUTED : 0};
-  return messages * gt_message_wire_bytes(&head, gt_exchange_body_bytes(c, floats));
+  const bool exact = c->broadcast && c->broadcast->filling.exact;
+  return c->coder && !exact ? gt_coder_bound(c->coder, 0) : floats * sizeof(float);
 }
 
 void gt_exchange_want(gt_exchange *x, size_t region, size_t messages) {
@@ -49,8 +45,10 @@ bool gt_exchange_can_post_wanted(const gt_collective *c, gt_room_use use, size_t
   size_t messages = 0, full;
   for (size_t i = 0; i < n; i++) messages += x->wants[i].messages;
   x->nwants = 0;
-  const double bytes = (double)gt_exchange_wire_bytes(c, messages, floats);
-  if (gt_outbox_room(x->spec.outbox, x->wants, n, use, bytes, &full)) return true;
+  const gt_frame_header head = {.flags = x->topology->routed ? GT_FRAME_ROUTED : 0};
+  const size_t each = gt_message_wire_bytes(&head, gt_exchange_body_bytes(c, floats));
+  if (gt_outbox_room(x->spec.outbox, x->wants, n, use, (double)(messages * each), &full))
+    return true;
   x->full = full < n ? x->wanted[full] : x->spec.nregions;
   return false;
 }

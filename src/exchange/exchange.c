@@ -109,23 +109,6 @@ size_t gt_exchange_body_max(const gt_exchange *x) {
   return most;
 }
 
-size_t gt_exchange_at_once(const gt_exchange *x, size_t region) {
-  size_t most = 0;
-  for (const gt_collective *c = x->first; c; c = c->next) {
-    const gt_posts posts = x->topology->at_once ? x->topology->at_once(c, region)
-                                                : (gt_posts){x->spec.nregions - 1, c->n};
-    const size_t bytes = gt_exchange_wire_bytes(c, posts.messages, posts.floats);
-    if (bytes > most) most = bytes;
-  }
-  return most;
-}
-
-bool gt_exchange_forwards(const gt_exchange *x, size_t region) {
-  for (size_t r = 0; x->spec.next && r < x->spec.nregions; r++)
-    if (r != region && x->spec.next[r] == region) return true;
-  return false;
-}
-
 /* Returns GT_ERR_FAULT if the round has been applied already. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;

@@ -98,10 +98,8 @@ bool gt_exchange_can_post_wanted(const gt_collective *c, gt_room_use use, size_t
 /* The same for `messages` messages to each of n regions. */
 bool gt_exchange_can_post(const gt_collective *c, gt_room_use use, const size_t *regions, size_t n,
                           size_t messages, size_t floats);
-/* Return the maximum number of bytes of a body of `floats` floats, and of messages with such bodies
-   on the wire. */
+/* Returns the maximum number of bytes of a body of `floats` floats. */
 size_t gt_exchange_body_bytes(const gt_collective *c, size_t floats);
-size_t gt_exchange_wire_bytes(const gt_collective *c, size_t messages, size_t floats);
 /* Acknowledges the oldest held message of the region, which has now been taken. */
 void gt_exchange_acknowledge(const gt_exchange *x, size_t from);
 /* Returns GT_ERR_FAULT unless the route of the message describes n floats from `offset` on. */
@@ -217,7 +215,7 @@ struct gt_broadcast {
   gt_collective base;
   bool replace;
   int64_t posted;     /* value of this region's last message */
-  gt_message filling; /* valid between begin and post */
+  gt_message filling; /* valid from the question for room, or begin, to post */
 };
 
 typedef struct {
@@ -242,19 +240,12 @@ typedef struct {
 
 /* ---- topologies ------------------------------------------------------------------------------ */
 
-typedef struct {
-  size_t messages, floats;
-} gt_posts;
-
 typedef struct gt_topology_ops {
   const char *name;
   bool routed;                  /* true: every message has a route; false: none has */
   void (*open)(gt_exchange *x); /* finds the region's neighbors; may be NULL */
   void (*close)(gt_exchange *x);
   size_t (*unit)(const gt_collective *c); /* messages per link and exchange; NULL: 1 */
-  /* Returns the maximum number of messages that the region posts in one event, and the floats of
-     each.  NULL: one message of all floats to every other region. */
-  gt_posts (*at_once)(const gt_collective *c, size_t region);
   /* As gt_exchange_need_of; NULL: not known. */
   gt_exchange_need (*need)(const gt_exchange_spec *spec, gt_cast cast, size_t n);
   const gt_allreduce_ops *allreduce;

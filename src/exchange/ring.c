@@ -255,11 +255,6 @@ static size_t unit(const gt_collective *c) {
   return 2;
 }
 
-static gt_posts at_once(const gt_collective *c, size_t region) {
-  (void)region;
-  return (gt_posts){1, c->n / c->x->spec.nregions + 1};
-}
-
 /* The mean; one chunk being taken, one pending, two being sent. */
 static gt_exchange_need need(const gt_exchange_spec *spec, gt_cast cast, size_t n) {
   (void)cast;
@@ -272,6 +267,5 @@ const gt_topology_ops gt_topology_ring = {
     .need = need,
     .routed = true,
     .unit = unit,
-    .at_once = at_once,
     .allreduce = &ring_allreduce,
 };

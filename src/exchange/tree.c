@@ -59,17 +59,6 @@ static size_t pieces(const gt_collective *c) {
   return (c->n + c->piece - 1) / c->piece;
 }
 
-/* A sum is posted piece by piece, to the parent or to all children; a broadcast is posted whole, to
-   all neighbors. */
-static gt_posts at_once(const gt_collective *c, size_t region) {
-  const gt_exchange *x = c->x;
-  const size_t whole = pieces(c), *parent = x->spec.next, up = parent[region] != region;
-  size_t children = 0;
-  for (size_t r = 0; r < x->spec.nregions; r++) children += r != region && parent[r] == region;
-  if (c->broadcast) return (gt_posts){(children + up) * whole, (c->n + whole - 1) / whole};
-  return (gt_posts){children > up ? children : up, c->n < c->piece ? c->n : c->piece};
-}
-
 /* Returns the number of children of the region. */
 static size_t children_of(const gt_exchange_spec *spec) {
   size_t children = 0;
@@ -115,7 +104,6 @@ const gt_topology_ops gt_topology_hub = {
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,
-    .at_once = at_once,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };
@@ -127,7 +115,6 @@ const gt_topology_ops gt_topology_tree = {
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,
-    .at_once = at_once,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };

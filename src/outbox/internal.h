@@ -49,6 +49,7 @@ typedef struct {
   /* nregions: bytes that each region may post in all; region 0 has them all, others only their
      own */
   double *allowed;
+  double *most;    /* the same: most bytes that the region has wanted to post in one event */
   bool *known;     /* nregions, at region 0: the region has reported its bytes since the resume */
   double queued;   /* posted, not sent yet */
   double need;     /* bytes that messages wait for; 0: none */
@@ -76,14 +77,8 @@ struct gt_outbox {
 void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, gt_payload *payload,
                        size_t first, size_t bytes);
 
-/* account.c */
-void gt_account_open(gt_outbox *o);
-void gt_account_close(gt_outbox *o);
+/* Sets the region's own bytes after a resume. */
 void gt_account_load(gt_outbox *o, double left);
-/* true if `bytes` more are allowed; if not, asks region 0 for them */
-bool gt_account_allows(gt_outbox *o, double bytes);
-void gt_account_posted(gt_outbox *o, double bytes);
-void gt_account_left(gt_outbox *o, double bytes); /* counts posted bytes as sent */
 
 /* links.c: measure with a message that is acknowledged now, or with the answer to a heartbeat sent
    at `sent`, given at `theirs` by the peer's clock.  Older checkpoints have no measurements. */

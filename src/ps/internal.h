@@ -146,8 +146,6 @@ struct gt_ps {
   size_t *next;               /* spec.next among the replicas; NULL: none */
   gt_outbox *outbox;
   gt_exchange *exchange;
-  double *at_once; /* of gt_outbox_use */
-  bool *forwards;
   bool apart;      /* several replicas of a pipeline, each takes a round at its own step */
   bool per_worker; /* the strategy gets every worker's gradient */
   gt_ns now;

@@ -175,17 +175,9 @@ static void use_outbox(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   const bool whole =
       spec->nregions > 1 && ps->between->sends && gt_exchange_unit(ps->exchange) == 1;
-  ps->at_once = GT_NEW_ARRAY(double, ps->replicas.n);
-  ps->forwards = GT_NEW_ARRAY(bool, ps->replicas.n);
-  for (size_t i = 0; i < ps->replicas.n; i++) {
-    ps->at_once[i] = (double)gt_exchange_at_once(ps->exchange, i);
-    ps->forwards[i] = gt_exchange_forwards(ps->exchange, i);
-  }
   const gt_outbox_use use = {.unit = gt_exchange_unit(ps->exchange),
                              .body = whole ? gt_exchange_body_max(ps->exchange) : 0,
-                             .origin = ps->replicas.self,
-                             .at_once = ps->at_once,
-                             .forwards = ps->forwards};
+                             .origin = ps->replicas.self};
   gt_outbox_open(ps->outbox, &use);
 }
 
@@ -277,8 +269,6 @@ void gt_ps_close(gt_ps *ps) {
   if (ps->plane->close) ps->plane->close(ps);
   gt_ps_buffers_close(ps);
   close_groups(ps);
-  gt_free(ps->at_once);
-  gt_free(ps->forwards);
   gt_free(ps->peers);
   gt_free(ps->parts.grads);
   gt_free(ps->parts.buffers);
@@ -404,7 +394,7 @@ static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   gt_ps_advance_ping(ps, from, head->range);
   p->samples = (int64_t)head->samples;
-  if (gt_outbox_ping(ps->outbox, from, head, p->done)) retry(ps);
+  if (gt_outbox_ping(ps->outbox, from, head)) retry(ps);
   gt_outbox_answer(ps->outbox, from, head);
 }
 

@@ -35,7 +35,7 @@ static inline size_t gt_sim_agenda_first(const sim_agenda *agenda) {
 
 /* The fields of a header that a simulation needs, and the place of its route; SIM_NONE: none. */
 typedef struct {
-  uint64_t sequence, value, detail;
+  uint64_t sequence, most_bytes, value, detail;
   uint32_t round, range, route;
   uint16_t from;
   uint8_t kind, codec;

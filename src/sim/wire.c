@@ -44,6 +44,7 @@ static void drop_route(gt_sim *sim, sim_header *head) {
 
 static sim_header pack(gt_sim *sim, size_t from, const gt_frame_header *head) {
   return (sim_header){.sequence = head->sequence,
+                      .most_bytes = head->most_bytes,
                       .value = head->value,
                       .detail = head->detail,
                       .round = head->round,
@@ -62,6 +63,7 @@ static gt_frame_header unpack(const gt_sim *sim, const sim_message *m) {
                           .from = h->from,
                           .round = h->round,
                           .sequence = h->sequence,
+                          .most_bytes = h->most_bytes,
                           .message_bytes = m->bytes,
                           .value = h->value,
                           .detail = h->detail,

@@ -55,7 +55,7 @@ static void send_late(void *ctx) {
 static void changed(void *ctx) {
   asgd *a = ctx;
   send_late(ctx);
-  if (a->draining && !a->late) gt_sync_post_rest(a->updates);
+  if (a->draining && !a->late) gt_broadcast_post_rest(a->updates);
 }
 
 static void asgd_on_drain(gt_sync *s, gt_ns now) {

@@ -21,7 +21,7 @@ static void send_due(void *ctx) {
   gt_sync *s = ctx;
   asgd_ga *a = ctx;
   if (!is_due(s)) {
-    if (a->draining) gt_sync_post_rest(a->updates);
+    if (a->draining) gt_broadcast_post_rest(a->updates);
     return;
   }
   if (gt_broadcast_room(a->updates)) {
@@ -32,7 +32,7 @@ static void send_due(void *ctx) {
     gt_vec_zero(a->sum);
     a->held_steps = a->samples = 0;
     gt_broadcast_post(a->updates, (uint64_t)a->steps, samples);
-    if (a->draining) gt_sync_post_rest(a->updates);
+    if (a->draining) gt_broadcast_post_rest(a->updates);
   }
   gt_sync_hold_while(s, is_due(s));
 }

@@ -54,10 +54,6 @@ void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec oth
   if (host->moved && other.n) host->moved(host->ctx, keep, share, other);
 }
 
-void gt_sync_post_rest(gt_broadcast *updates) {
-  if (gt_broadcast_rests(updates) && gt_broadcast_room(updates)) gt_broadcast_post_rest(updates);
-}
-
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
   const bool adam = options->outer == GT_OUTER_ADAM, none = options->outer == GT_OUTER_NONE;
   return (gt_optim_spec){.kind = adam ? GT_OPTIMIZER_ADAM : GT_OPTIMIZER_SGD,

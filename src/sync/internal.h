@@ -23,9 +23,6 @@ void gt_sync_received(void *ctx, size_t origin, gt_vec sum);
 void gt_sync_copy_model_out(const gt_sync *s, gt_vec model);
 /* Informs the host that an exchange changed the buffers from b to keep * b + share * other. */
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
-/* Posts what the codec has left out of the region's updates, if there is room; no effect without a
-   codec. */
-void gt_sync_post_rest(gt_broadcast *updates);
 /* True if regions send differences to the anchor. */
 static inline bool gt_sync_anchored(const gt_sync_options *options) {
   return options->outer != GT_OUTER_NONE || options->lossy;

@@ -107,7 +107,6 @@ static gt_frame_header message_header(const gt_gateway *g, const gt_frame_header
   full.magic = GT_FRAME_MAGIC;
   full.from = (uint16_t)g->self;
   full.frame_bytes = 0;
-  full.frame_offset = 0;
   full.message_bytes = bytes;
   return full;
 }
@@ -174,7 +173,7 @@ static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_slot *slot = gt_sender_slot(s, s->filled);
   size_t left = m->bytes - m->taken, count = left < g->frame_max ? left : g->frame_max;
   gt_frame_header head = m->head;
-  head.frame_offset = m->taken;
+  if (!gt_msg_is_control(head.kind)) head.frame_offset = m->taken;
   head.frame_bytes = (uint32_t)count;
   const size_t header = gt_header_bytes(&head);
   memcpy(slot->frame, &head, header);

@@ -26,8 +26,8 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
   if (fault) return fault;
   if (head->message_bytes > g->message_max)
     return "belongs to a message larger than any of this job";
-  if (head->frame_offset > head->message_bytes ||
-      head->frame_bytes > head->message_bytes - head->frame_offset)
+  const uint64_t offset = gt_msg_is_control(head->kind) ? 0 : head->frame_offset;
+  if (offset > head->message_bytes || head->frame_bytes > head->message_bytes - offset)
     return "reaches beyond its message";
   if (head->frame_bytes == 0 && head->message_bytes != 0)
     return "is an empty part of a non-empty message";
