@@ -1,10 +1,14 @@
-/* The model of a checkpoint, rebuilt from the contents of the file. */
+/* The input model of a command: its file, and the model rebuilt from the contents of the file. */
 #ifndef GEOTRAIN_CLI_CHECKPOINT_MODEL_H
 #define GEOTRAIN_CLI_CHECKPOINT_MODEL_H
 
 #include "geotrain/ckpt.h"
 #include "geotrain/nn.h"
 
+/* Writes the path of the model to path: `named` itself or, if it is a run directory, its final
+   model (region NULL) or that of a region.  GT_ERR_CKPT: no such model; the text lists the existing
+   ones.  GT_ERR_JOB: a region was given, but `named` is not a directory. */
+gt_status gt_cli_run_model(char *path, size_t size, const char *named, const char *region);
 /* Reads the shape of the model's samples.  GT_ERR_CKPT: a number is not valid for a shape. */
 gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
                                   gt_sample_shape *shape);

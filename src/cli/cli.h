@@ -9,7 +9,7 @@
 
 typedef struct {
   const char *name, *summary;              /* one line */
-  gt_status (*run)(int argc, char **argv); /* NULL: gt_cmd_help, which reads this list */
+  gt_status (*run)(int argc, char **argv); /* NULL: help, which reads this list */
   /* prints its own errors (all ranks agree on one message) */
   bool speaks;
   const char *usage; /* printed by `geotrain help NAME` */
@@ -17,10 +17,6 @@ typedef struct {
 
 /* Ends with an entry whose name is NULL. */
 extern const gt_command gt_commands[];
-/* Returns the command of this name; NULL with an error text that suggests the most similar one. */
-const gt_command *gt_command_find(const char *name);
-/* Prints the list of commands and the exit codes. */
-void gt_print_commands(FILE *to);
 
 /* argv[0] is the command's name.  Options are read with getopt_long. */
 gt_status gt_cmd_train(int argc, char **argv);     /* cmd_train.c */
@@ -37,6 +33,5 @@ gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */
 gt_status gt_cmd_generate(int argc, char **argv);  /* cmd_generate.c */
 /* cmd_info.c: build, kernels, CPU, models, strategies */
 gt_status gt_cmd_info(int argc, char **argv);
-gt_status gt_cmd_help(int argc, char **argv); /* cmd_help.c */
 
 #endif

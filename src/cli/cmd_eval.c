@@ -9,10 +9,10 @@
 #include "checkpoint_model.h"
 #include "evaluate.h"
 #include "geotrain/data.h"
-#include "run_model.h"
 #include "options.h"
 
 #define USAGE "usage: geotrain eval CHECKPOINT|RUN_DIR [REGION] DATA.h5 [--threads N]"
+
 static const char usage[] = USAGE
     "\n"
     "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two\n"
@@ -23,6 +23,18 @@ static const char usage[] = USAGE
     "Images are normalised as in training, if the model's file says how.\n"
     "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
     "the figures do not depend on the number.\n";
+
+/* Writes "round 7 of region a", or "the final model, the mean of 2 regions", to text. */
+static void describe_model(char *text, size_t size, const gt_ckpt_info *info) {
+  if (info->mean_of == 0)
+    snprintf(text, size, "round %lld of region %s", (long long)info->round, info->region);
+  else if (info->region[0])
+    snprintf(text, size, "the final model of region %s", info->region);
+  else if (info->mean_of == 1)
+    snprintf(text, size, "the final model");
+  else
+    snprintf(text, size, "the final model, the mean of %lld regions", (long long)info->mean_of);
+}
 
 /* Finds the shape of the checkpoint's samples; the data must have the same shape. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *path,
@@ -53,7 +65,7 @@ static void report(const gt_ckpt_info *info, const gt_graph *model, const gt_cli
   const gt_ranks *ranks = &score->ranks;
   const double samples = (double)sum->samples, loss = sum->loss_sum / samples;
   char more[64] = "", which[160];
-  gt_cli_describe_model(which, sizeof which, info);
+  describe_model(which, sizeof which, info);
   if (!isnan(ranks->auc)) snprintf(more, sizeof more, "  auc %.6f", ranks->auc);
   if (!isnan(ranks->recall20))
     snprintf(more, sizeof more, "  recall@20 %.6f  mrr@20 %.6f", ranks->recall20, ranks->mrr20);

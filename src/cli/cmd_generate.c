@@ -12,7 +12,6 @@
 #include "geotrain/data_text.h"
 #include "geotrain/net.h"
 #include "options.h"
-#include "run_model.h"
 #include "sample.h"
 #include "text_stages.h"
 

@@ -1,18 +1,143 @@
 /* `geotrain info`: describes this build and this machine; useful for bug reports.  `geotrain info
    JOB.yaml`: prints the resolved job, in a form for scripts. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "check_job.h"
 #include "cli.h"
+#include "geotrain/ckpt.h"
 #include "geotrain/job.h"
 #include "geotrain/nn.h"
+#include "geotrain/ps_of_job.h"
+#include "geotrain/setup.h"
+#include "geotrain/sim_shape.h"
 #include "geotrain/tensor.h"
-#include "measure_job.h"
 #include "options.h"
+
+/* ---- info JOB --measure: the measurements of the start of a training run --------------------- */
+
+static gt_status list_layers(gt_choices *out, const gt_job *job) {
+  gt_sim_shape shape;
+  gt_graph *graph = NULL;
+  const char *why;
+  const bool bf16 = job->train.precision == GT_BF16;
+  GT_TRY(gt_sim_shape_of(&shape, job));
+  if (bf16 && !gt_kernels_bf16(&why))
+    fprintf(stderr, "geotrain: train.precision is bf16, and %s: f32 is measured\n", why);
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = shape.sample;
+  spec.kernels = gt_kernels_find("auto");
+  spec.precision = bf16 && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32;
+  const gt_status status = gt_graph_create(&graph, &spec);
+  for (size_t r = 0; status == GT_OK && r < job->nregions; r++)
+    gt_graph_layers(
+        graph, (size_t)(shape.samples[r] < job->train.batch ? shape.samples[r] : job->train.batch),
+        out);
+  gt_graph_close(graph);
+  gt_sim_shape_close(&shape);
+  return status;
+}
+
+static gt_status write_text(const char *out, const char *text) {
+  FILE *file = out ? fopen(out, "we") : stdout;
+  bool whole = file && fputs(text, file) >= 0;
+  if (out && file && fclose(file) != 0) whole = false;
+  return whole ? GT_OK
+               : GT_FAIL(GT_ERR_JOB, "info: %s cannot be written: %s",
+                         out ? out : "standard output", strerror(errno));
+}
+
+/* Times each method of computing the products of every region's batch, and writes the choices to
+   the file `out`, or prints them if it is NULL.  GT_ERR_JOB, GT_ERR_DATA: the job, its data, or the
+   file. */
+static gt_status measure_job(const gt_job *job, const char *out) {
+  gt_choices choices = {0};
+  gt_status status = list_layers(&choices, job);
+  if (status == GT_OK) {
+    gt_choices_measure(&choices, gt_kernels_find("auto"));
+    char *text = gt_choices_text(&choices);
+    status = write_text(out, text);
+    gt_free(text);
+  }
+  if (status == GT_OK && out)
+    fprintf(stderr,
+            "geotrain: %zu layers measured in %.2f s; use them with --set train.choices=%s\n",
+            choices.n, choices.seconds, out);
+  gt_choices_close(&choices);
+  return status;
+}
+
+/* ---- info JOB --check: whether a job can begin, as far as this machine can tell -------------- */
+
+/* Sets *elsewhere: a region whose hosts are other machines has its data there. */
+static gt_status find_elsewhere(bool *elsewhere, const gt_job *job, bool here) {
+  char host[256] = "";
+  gt_status status = GT_OK;
+  gt_region_plan *plan = gt_setup_regions(job);
+  if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = '\0';
+  for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
+    bool found = plan[r].nhosts == 0;
+    if (!found) status = gt_region_has_host(&plan[r], host, &found);
+    elsewhere[r] = here || !found;
+  }
+  gt_free(plan);
+  return status;
+}
+
+static gt_status check_init(const char *path) {
+  gt_ckpt_source *from;
+  gt_ckpt_info info;
+  gt_state state;
+  if (!path) return GT_OK;
+  const gt_status status = gt_ckpt_source_open(&from, path, &info, &state);
+  gt_ckpt_source_close(from);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}
+
+static gt_status check_links(const gt_job *job) {
+  gt_links *links = NULL;
+  GT_TRY(gt_ps_check_routes(job));
+  GT_TRY(gt_links_create(&links, job));
+  gt_links_close(links);
+  return GT_OK;
+}
+
+/* Checks the other files that ranks read; if data are on other machines, these files can be,
+   too. */
+static gt_status check_files(const gt_job *job) {
+  GT_TRY(gt_setup_check_choices(job));
+  return check_init(job->train.init);
+}
+
+/* Makes `train`'s checks before it begins, without ranks.  Prints a line for each region to `to`,
+   then a verdict unless there is an error.  here: files that cannot be read here can be on other
+   machines, whatever the hosts of their region, and a plan can still set the ranks.  GT_ERR_JOB,
+   GT_ERR_DATA, GT_ERR_CKPT (train.init): the first error. */
+static gt_status check_job(const gt_job *job, bool here, FILE *to) {
+  bool *elsewhere = GT_NEW_ARRAY(bool, job->nregions);
+  size_t naway = 0;
+  gt_status status = find_elsewhere(elsewhere, job, here);
+  if (status == GT_OK && !here) status = gt_job_check_run(job);
+  if (status == GT_OK && !here) status = check_links(job);
+  if (status == GT_OK) status = gt_sim_shape_check(job, elsewhere, to, &naway);
+  if (status == GT_OK && naway == 0 && !here) status = check_files(job);
+  gt_free(elsewhere);
+  if (status != GT_OK) return status;
+  if (naway > 0)
+    fprintf(to,
+            "check: ok as far as this machine can tell; data of %zu of %zu regions not checked\n",
+            naway, job->nregions);
+  else
+    fprintf(to, "check: ok\n");
+  return GT_OK;
+}
+
+/* ---- this build and this machine ------------------------------------------------------------- */
 
 /* Reads the value after "key : " on the first line of /proc/cpuinfo with the key. */
 static void read_cpu(const char *key, char *value, size_t size) {
@@ -93,8 +218,7 @@ static gt_status print_loaded(const options *o, const gt_job *job) {
   gt_job_warn(job, gt_job_warning);
   gt_status status = check_places(job);
   const bool asked = o->flat || o->measure || o->resume; /* another output than the job itself */
-  if (status == GT_OK && o->check)
-    status = gt_cli_check_job(job, o->check_here, asked ? stderr : stdout);
+  if (status == GT_OK && o->check) status = check_job(job, o->check_here, asked ? stderr : stdout);
   if (status != GT_OK || (o->check && !asked)) return status;
   char *text = asked ? NULL : gt_job_resolved(job);
   if (o->resume)
@@ -102,7 +226,7 @@ static gt_status print_loaded(const options *o, const gt_job *job) {
   else if (o->measure && o->out && gt_output_may_replace(o->out, o->path, NULL, NULL) != GT_OK)
     status = GT_ERR_JOB;
   else if (o->measure)
-    status = gt_cli_measure_job(job, o->out);
+    status = measure_job(job, o->out);
   else if (o->flat)
     gt_job_flat(job, stdout);
   else

@@ -49,19 +49,9 @@ typedef struct {
   gt_plan_terms terms;
 } placement_result;
 
-/* Reads the rates for the options from the catalogues; GT_ERR_JOB names a missing one.  The caller
-   closes *out, also after an error. */
-gt_status gt_placement_sites(placement_sites *out, const placement_options *options);
-void gt_placement_sites_close(placement_sites *sites);
-size_t gt_placement_site(const placement_sites *sites, const char *cloud, const char *place);
-
 /* Prints the tables. */
 void gt_placement_print(FILE *to, const placement_options *options, const placement_sites *sites,
                         const placement_result *results, size_t n);
 gt_status gt_placement_csv(const char *path, const placement_result *results, size_t n);
-/* Returns GT_ERR_JOB if gnuplot is not in PATH. */
-gt_status gt_placement_can_plot(void);
-gt_status gt_placement_plot(const char *path, const placement_options *options,
-                            const placement_result *results, size_t n);
 
 #endif

@@ -4,41 +4,18 @@
 
 #include "geotrain/record.h"
 
-/* ---- watch_queue.c: asks squeue for all jobs at once, at most every 5 s, without waiting ---- */
+/* ---- watch_verdict.c: asks squeue for all jobs at once, at most every 5 s, without waiting ---- */
 
 typedef struct gt_squeue gt_squeue;
 /* Creates the queue.  Without `squeue` in PATH all jobs stay unknown. */
 gt_squeue *gt_squeue_create(void);
 void gt_squeue_close(gt_squeue *queue);
-bool gt_squeue_exists(const gt_squeue *queue);
 /* Starts a query if one is due, and reads the answer; a query without an answer for 30 s is
    abandoned.  jobs: the list for squeue, "12,15_3". */
 void gt_squeue_poll(gt_squeue *queue, const char *jobs);
-/* Returns the number of answers so far; a job missing from two answers in a row has left the
-   queue. */
-int64_t gt_squeue_answers(const gt_squeue *queue);
-/* Returns the seconds since the start of the last answered query. */
-double gt_squeue_age(const gt_squeue *queue);
-/* True if the last query had no answer, or the current one has had none for 8 s: the controller is
-   down or busy. */
-bool gt_squeue_is_mute(const gt_squeue *queue);
 /* True if there is nothing to query, or the first query has been answered or abandoned: waiting
    longer would not give more information. */
 bool gt_squeue_is_settled(const gt_squeue *queue);
-
-typedef enum {
-  GT_SQUEUE_UNKNOWN,
-  GT_SQUEUE_GONE,
-  GT_SQUEUE_PENDING,
-  GT_SQUEUE_RUNNING
-} gt_squeue_state;
-typedef struct {
-  gt_squeue_state state;
-  char job[40], word[32], reason[64], start[40]; /* as given by Slurm; "" if missing */
-} gt_squeue_job;
-/* Finds the job "12" (any of its components or array elements), or "15_3"; UNKNOWN: it was not part
-   of the last answered query. */
-void gt_squeue_find(const gt_squeue *queue, const char *job, gt_squeue_job *out);
 
 /* ---- watch_runs.c: the directories ---- */
 
