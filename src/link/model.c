@@ -2,6 +2,7 @@
    (docs/link-model.md). */
 #include <math.h>
 
+#include "geotrain/link.h"
 #include "trace.h"
 
 /* 146 years: a later time means never, and no sum overflows. */
@@ -251,4 +252,25 @@ gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_ac
   state->busy_until = times.depart;
   state->last_arrival = times.arrive;
   return times;
+}
+
+/* ---- frames leaving over a link: the time in use --------------------------------------------- */
+
+void gt_wire_add(gt_wire *wire, gt_ns from, gt_ns until) {
+  from = later(from, wire->until);
+  if (until <= from) return;
+  wire->used += until - from;
+  wire->until = until;
+}
+
+gt_link_times gt_wire_send(gt_wire *wire, const gt_link_spec *spec, gt_access *up,
+                           size_t size_bytes, gt_ns ready) {
+  const gt_ns from = later(wire->link.busy_until, ready);
+  const gt_link_times times = gt_link_step(&wire->link, spec, up, size_bytes, ready);
+  gt_wire_add(wire, from, times.depart);
+  return times;
+}
+
+bool gt_wire_control_first(const gt_wire *wire, gt_ns control, gt_ns other) {
+  return control <= later(other, wire->link.busy_until);
 }

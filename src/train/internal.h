@@ -127,10 +127,6 @@ void gt_server_poll_writer(gt_server *s, gt_ns now);
    now: wall time; idle: the caller only waits for the write. */
 void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle);
 
-/* schedule.c */
-/* Returns the number of steps of the learning rate schedule for this job (YAML); negative: the job
-   cannot be read. */
-int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml);
 /* For a resumed run: if the job now has a different number of steps, the schedule keeps its
    position and its rest is spread over the remaining steps.  Logs the change.  Collective over the
    PS ranks. */
@@ -141,10 +137,6 @@ gt_ns gt_server_now(const gt_server *s);
 double gt_server_elapsed(const gt_server *s);
 /* Returns all bytes sent to the peer. */
 double gt_server_wire_bytes(const gt_server *s, size_t peer);
-
-/* server.c */
-gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, gt_live_mode live);
-void gt_server_close(gt_server *s);
 
 /* progress.c: writes the PS's notes to the record. */
 void gt_server_note(void *server, gt_ps_note note, double a, double b);
