@@ -1,5 +1,5 @@
 /* Shared by the files that choose a topology.  Each calls only those before it: map, bound, world,
-   grow, near, choose. */
+   grow, choose. */
 #ifndef GEOTRAIN_SIM_TOPOLOGY_H
 #define GEOTRAIN_SIM_TOPOLOGY_H
 
@@ -97,14 +97,8 @@ void gt_topology_grow_trees(topology_list *list, const topology_map *map, double
 /* Adds every ring. */
 void gt_topology_grow_rings(topology_list *list, const topology_map *map);
 
-/* Finds a good tree or ring by its bound: parent n; order n.  start: 2 root, or 2 root + 1: start
-   of the search. */
-void gt_topology_near_tree(const topology_map *map, size_t start, size_t *parent);
-/* Moves one region at a time as long as the bound decreases. */
-void gt_topology_improve_tree(const topology_map *map, size_t *parent);
 /* Gives the region another parent, or makes it the root (to: the region itself); false: no change,
    or the result would not be a tree. */
 bool gt_topology_move(size_t *parent, size_t region, size_t to);
-void gt_topology_near_ring(const topology_map *map, size_t *order);
 
 #endif
