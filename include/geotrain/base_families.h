@@ -142,6 +142,11 @@ enum {
   GT_DEPENDENT = 32
 };
 
+/* wan.transport. */
+#define GT_WAN_TRANSPORTS(X)                                                                       \
+  X(GT_WAN_MPI, "mpi")                                                                             \
+  X(GT_WAN_TCP, "tcp")
+
 /* sync.late. */
 #define GT_LATES(X)                                                                                \
   X(GT_LATE_CARRY, "carry")                                                                        \
@@ -213,6 +218,7 @@ typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
 typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 typedef enum { GT_OUTERS(GT_FAMILY_CONSTANT) } gt_outer;
+typedef enum { GT_WAN_TRANSPORTS(GT_FAMILY_CONSTANT) } gt_wan_transport;
 typedef enum { GT_LATES(GT_FAMILY_CONSTANT) } gt_late;
 typedef enum { GT_ROUNDINGS(GT_FAMILY_CONSTANT) } gt_rounding;
 
@@ -243,9 +249,11 @@ extern const char *const gt_strategy_names[],
                                                              *const gt_weights_names[],
                                                                  *const gt_scale_names[];
 extern const char *const gt_exchanged_names[],
-    *const gt_period_unit_names[], *const gt_merge_names[], *const gt_outer_names[],
-                                                                *const gt_codec_names[],
-                                                                    *const gt_rounding_names[],
-                                                                        *const gt_late_names[];
+    *const gt_period_unit_names[], *const gt_merge_names[],
+                                       *const gt_outer_names[],
+                                           *const gt_codec_names[],
+                                               *const gt_rounding_names[],
+                                                   *const gt_late_names[],
+                                                       *const gt_wan_transport_names[];
 
 #endif

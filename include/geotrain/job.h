@@ -53,6 +53,9 @@ typedef struct {
   /* including the PS rank; 1: no workers, the region only aggregates (gt_job_trains); 0: auto,
      chosen by a plan (gt_job_check_run) */
   int ranks;
+  /* with wan.transport tcp, "host:port": at which the others reach it (NULL: it only dials), and at
+     which its PS listens (NULL: address) */
+  char *address, *listen;
   double access_bps;      /* in each direction, shared by the region's links; 0: unlimited */
   gt_job_compute compute; /* a field that is 0 has the job's value */
   double *speeds;         /* one per worker, multiplied by compute.speed; NULL: all 1 */
@@ -211,6 +214,10 @@ typedef struct {
     } codec;
   } sync;
   struct {
+    gt_wan_transport transport;
+    struct {
+      char *ca, *cert, *key; /* paths, in which <region> is the region's name; NULL: no TLS */
+    } tls;
     bool emulate;
     int outbox;
     gt_job_link *links; /* each direction occurs once */
@@ -396,8 +403,8 @@ double gt_job_device_power(const gt_job *job, size_t region, size_t device);
 const gt_job_link **gt_job_link_table(const gt_job *job);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
    and 4 here"; "" if they are equal. for_resume: ignores the keys that a resume may change
-   (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log,
-   slurm, and pipeline.schedule, micro_batches, memory and adapt). */
+   (train.until, checkpoint, limits, ranks, hosts, transport, speeds, measured, devices, prices,
+   plan, log, slurm, and pipeline.schedule, micro_batches, memory and adapt). */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
                        size_t size);
 /* "a resume may change ... only" */

@@ -8,6 +8,7 @@
 
 #include "geotrain/link.h"
 #include "geotrain/net.h"
+#include "geotrain/wan_tcp.h"
 
 typedef struct gt_gateway gt_gateway;
 
@@ -25,6 +26,7 @@ typedef struct {
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */
   uint64_t seed;
   size_t payload_max; /* bytes of the largest message */
+  gt_tcp *tcp;        /* frames travel over it, borrowed; NULL: by MPI; not with virtual_clock */
 } gt_gateway_spec;
 
 /* Callbacks of the gateway, from gt_gateway_poll and gt_gateway_deliver only. */

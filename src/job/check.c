@@ -442,5 +442,6 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_compute(job, root, source));
   GT_TRY(check_plan(job, source));
   GT_TRY(check_slurm(job, source));
+  GT_TRY(gt_job_check_transport(job, source));
   return gt_job_check_links(job, source);
 }

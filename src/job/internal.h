@@ -59,7 +59,7 @@ gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text
    top level. */
 char *gt_job_yaml_emit(const job_node *root, bool one_line);
 
-/* ---- the table of keys (schema.c) ------------------------------------------------------------ */
+/* ---- the table of keys (schema.c, keys.c) ----------------------------------------------------- */
 
 typedef enum {
   KEY_STRING,
@@ -184,6 +184,8 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
 gt_status gt_job_check_pipeline(gt_job *job, const char *source);
 /* Checks regions that only aggregate. */
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
+/* Checks wan.transport: addresses and certificates of the regions. */
+gt_status gt_job_check_transport(const gt_job *job, const char *source);
 /* Checks wan.links and wan.outages; also sets their region ids. */
 gt_status gt_job_check_links(gt_job *job, const char *source);
 

@@ -15,6 +15,7 @@
 #define IN_FACTOR(member) .offset = offsetof(gt_job_factor, member)
 #define IN_STAGE(member)  .offset = offsetof(gt_job_stage, member)
 #define COUNT_MAX         1e9
+#define TLS               (KEY_OPTIONAL | KEY_ON_RESUME)
 #define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
 /* prices and predicted figures: optional; 0 is a valid value */
 #define RATE  (KEY_UNSAID | KEY_ON_RESUME)
@@ -217,6 +218,11 @@ const job_key gt_job_keys[] = {
     {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
      .meaning = "rate of each direction of the region's access to the WAN, shared by its links; "
                 "default: unlimited"},
+    {"regions[].address", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(address),
+     .meaning =
+         "transport tcp: host:port at which the others reach its PS; default: it only dials"},
+    {"regions[].listen", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(listen),
+     .meaning = "transport tcp: host:port at which its PS listens; default: address"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION),
     {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
      IN_REGION(speeds), .count_offset = offsetof(gt_job_region, nspeeds), .max = 1,
@@ -400,6 +406,16 @@ const job_key gt_job_keys[] = {
     {"sync.codec.warmup", KEY_I64, 0, AT(sync.codec.warmup), .fallback = "0", .max = 1e15,
      CODECS(MOMENTUM),
      .meaning = "steps in which the density falls from 1/4 to its value, by factors of 4"},
+    {"wan.transport", KEY_CHOICE, KEY_ON_RESUME, AT(wan.transport), .fallback = "mpi",
+     .values = gt_wan_transport_names,
+     .meaning = "what carries frames between regions: MPI, or TCP with TLS 1.3"},
+    {"wan.tls.ca", KEY_STRING, TLS, AT(wan.tls.ca),
+     .meaning = "file of the CA; the file `revoked` next to it lists revoked certificates; without "
+                "wan.tls there is no TLS, and every address must be a loopback address"},
+    {"wan.tls.cert", KEY_STRING, TLS, AT(wan.tls.cert),
+     .meaning = "file of the region's certificate; <region> in the path is the region's name"},
+    {"wan.tls.key", KEY_STRING, TLS, AT(wan.tls.key),
+     .meaning = "file of the region's key; <region> in the path is the region's name"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,
@@ -581,20 +597,3 @@ const job_key gt_job_keys[] = {
 const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
 _Static_assert(sizeof gt_job_keys / sizeof *gt_job_keys <= JOB_KEYS_MAX,
                "JOB_KEYS_MAX is too small for the table");
-
-const job_key *gt_job_key_find(const char *path) {
-  for (size_t i = 0; i < gt_job_nkeys; i++)
-    if (strcmp(gt_job_keys[i].path, path) == 0) return &gt_job_keys[i];
-  return NULL;
-}
-
-bool gt_job_key_list(const job_key *row) {
-  return row->type >= KEY_INTS;
-}
-
-bool gt_job_key_prefix(const char *path) {
-  size_t n = strlen(path);
-  for (size_t i = 0; i < gt_job_nkeys; i++)
-    if (strncmp(gt_job_keys[i].path, path, n) == 0 && gt_job_keys[i].path[n] == '.') return true;
-  return n == 0;
-}

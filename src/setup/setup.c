@@ -458,6 +458,10 @@ static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
   if (!run->options->virtual_clock) return GT_OK;
+  if (job->wan.transport == GT_WAN_TCP)
+    return GT_FAIL(GT_ERR_JOB,
+                   "wan.transport is tcp under --clock virtual; expected mpi, because the regions "
+                   "agree on virtual time in one MPI world");
   GT_TRY(gt_cost_check(job, "under --clock virtual"));
   gt_ns *delays = GT_NEW_ARRAY(gt_ns, job->nregions * job->nregions);
   gt_status status = gt_links_delays(run->links, job, delays);
@@ -469,7 +473,8 @@ static gt_status open_links(gt_run *run) {
   gt_status status = gt_links_create(&run->links, run->job);
   if (status == GT_OK) status = gt_ps_check_routes(run->job);
   if (status == GT_OK) status = check_clock(run);
-  return agree(run, status);
+  GT_TRY(agree(run, status));
+  return agree(run, gt_setup_open_tcp(run));
 }
 
 gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
@@ -492,7 +497,8 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                           .emulate = job->wan.emulate,
                           .virtual_clock = run->options->virtual_clock,
                           .seed = job->seed,
-                          .payload_max = payload_max};
+                          .payload_max = payload_max,
+                          .tcp = run->tcp};
   gt_gateway *gateway = gt_gateway_create(run->roles.ps, &spec, events);
   gt_free(names);
   gt_free(streams);
@@ -519,6 +525,7 @@ gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
 }
 
 void gt_setup_close(gt_run *run) {
+  gt_tcp_close(run->tcp);
   gt_graph_close(run->graph);
   gt_setup_close_pipeline(run->pipe);
   gt_dataset_close(run->dataset);

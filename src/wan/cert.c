@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GT_CERT_NAME_MAX ((size_t)64)
-#define GT_CERT_PATH_MAX ((size_t)4096)
-#define CA_VALID_S       (10 * 365.25 * 86400)
-#define SERIAL_BITS      127
+#include "cert.h"
+
+#define CA_VALID_S  (10 * 365.25 * 86400)
+#define SERIAL_BITS 127
 /* A certificate is valid from a moment before it was signed: clocks of sites differ. */
 #define EARLY_S 300
 
@@ -131,6 +131,10 @@ static bool name_in(const X509_NAME *subject, char name[GT_CERT_NAME_MAX]) {
   memcpy(name, ASN1_STRING_get0_data(text), length);
   name[length] = '\0';
   return true;
+}
+
+bool gt_cert_name(X509 *cert, char name[GT_CERT_NAME_MAX]) {
+  return name_in(X509_get_subject_name(cert), name);
 }
 
 /* ---- certificates ---------------------------------------------------------------------------- */
@@ -289,7 +293,7 @@ gt_status gt_cert_show(FILE *to, const char *pem) {
   char name[GT_CERT_NAME_MAX], issuer[GT_CERT_NAME_MAX];
   GT_TRY(read_cert(&cert, pem));
   char *serial = serial_text(cert);
-  const bool named = name_in(X509_get_subject_name(cert), name);
+  const bool named = gt_cert_name(cert, name);
   fprintf(to, "name       %s\n", named ? name : "none");
   fprintf(to, "serial     %s\n", serial ? serial : "none");
   fprintf(to, "issuer     %s\n", name_in(X509_get_issuer_name(cert), issuer) ? issuer : "unnamed");
@@ -329,4 +333,27 @@ gt_status gt_cert_revoke(const char *dir, const char *pem) {
   OPENSSL_free(serial);
   X509_free(cert);
   return status;
+}
+
+static bool list_has(FILE *list, const char *serial) {
+  char line[128];
+  bool found = false;
+  while (!found && fgets(line, sizeof line, list)) {
+    line[strcspn(line, "\r\n")] = '\0';
+    found = strcasecmp(line, serial) == 0;
+  }
+  return found;
+}
+
+bool gt_cert_revoked(const char *ca, X509 *cert) {
+  char path[GT_CERT_PATH_MAX];
+  const char *slash = strrchr(ca, '/');
+  snprintf(path, sizeof path, "%.*srevoked", slash ? (int)(slash - ca + 1) : 0, ca);
+  FILE *list = fopen(path, "re");
+  if (!list) return errno != ENOENT;
+  char *serial = serial_text(cert);
+  const bool revoked = !serial || list_has(list, serial) || ferror(list);
+  OPENSSL_free(serial);
+  fclose(list);
+  return revoked;
 }

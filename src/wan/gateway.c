@@ -41,7 +41,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
   memcpy(g->names, spec->names, g->nregions * sizeof *g->names);
   g->timing = spec->emulate && !spec->virtual_clock ? &gt_timing_emulated : &gt_timing_direct;
   g->events = *events;
-  g->ops = &gt_transport_mpi;
+  g->ops = spec->tcp ? &gt_transport_tcp : &gt_transport_mpi;
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
   if (g->timing->modelled) g->up.rate_bps = g->access_bps;
@@ -63,8 +63,11 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
     if (spec->stream_bps) g->receivers[peer].stream_bps = spec->stream_bps[peer];
   }
   g->wire_max = g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES;
-  const gt_transport_spec transport = {
-      .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->wire_max};
+  const gt_transport_spec transport = {.nregions = g->nregions,
+                                       .self = g->self,
+                                       .windows = windows,
+                                       .frame_bytes = g->wire_max,
+                                       .tcp = spec->tcp};
   g->transport = g->ops->open(ps_comm, &transport);
   gt_free(windows);
   return g;
@@ -227,6 +230,7 @@ static bool turn(gt_gateway *g, gt_ns now) {
 
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
   bool any = false;
+  if (gateway->ops->progress) gateway->ops->progress(gateway->transport);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }

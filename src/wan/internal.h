@@ -3,6 +3,7 @@
 #define GEOTRAIN_WAN_INTERNAL_H
 
 #include "geotrain/wan.h"
+#include "geotrain/wan_tcp.h"
 
 #define GT_FRAME_MAGIC       UINT32_C(0x31465447) /* "GTF1" */
 #define GT_CONTROL_BYTES_MAX ((size_t)4096)
@@ -22,12 +23,15 @@ typedef struct {
   size_t nregions, self;
   const size_t *windows; /* nregions: largest number of frames in flight to each peer */
   size_t frame_bytes;    /* of the largest frame, header included */
+  gt_tcp *tcp;           /* of the transport over TCP, borrowed */
 } gt_transport_spec;
 
 /* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks. */
 typedef struct {
   const char *name;
   gt_transport *(*open)(MPI_Comm ps_comm, const gt_transport_spec *spec);
+  /* Makes connections and continues what waits for them.  NULL: no-op. */
+  void (*progress)(gt_transport *t);
   /* Starts sending; the frame is borrowed until `sent` returns true.  slot: 0..window-1, free. */
   void (*send_frame)(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes);
   bool (*sent)(gt_transport *t, size_t peer, size_t slot);
@@ -39,7 +43,7 @@ typedef struct {
   void (*close)(gt_transport *t, double limit_s);
 } gt_transport_ops;
 
-extern const gt_transport_ops gt_transport_mpi;
+extern const gt_transport_ops gt_transport_mpi, gt_transport_tcp;
 
 /* ---- sending --------------------------------------------------------------------------------- */
 

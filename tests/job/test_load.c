@@ -445,7 +445,7 @@ static size_t keys_of(const char *key, const char *first) {
 static void help_has_keys_and_sections(void) {
   assert_int_equal(keys_of("sync.period", "sync.period  "), 1);
   assert_int_equal(keys_of("regions.0.ranks", "regions[].ranks  "), 1);
-  assert_true(keys_of("wan", "wan.emulate  ") > 8);
+  assert_true(keys_of("wan", "wan.transport  ") > 8);
   assert_int_equal(keys_of("seed", "seed  "), 1);
   assert_int_equal(gt_job_help_key(stdout, "sync.perod"), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), "sync.perod is not a key of a job file; `geotrain help job` "

@@ -1,0 +1,31 @@
+/* wan_tcp: TCP between the PS ranks of regions, by TLS 1.3 with certificates on both sides.  Layer
+   4.  Used by PS ranks only. */
+#ifndef GEOTRAIN_WAN_TCP_H
+#define GEOTRAIN_WAN_TCP_H
+
+#include "geotrain/base.h"
+
+typedef struct {
+  const char *name;
+  const char *address; /* "host:port" at which the others reach it; NULL: it only dials */
+} gt_tcp_region;
+
+typedef struct {
+  const gt_tcp_region *regions; /* nregions, borrowed for the call */
+  size_t nregions, self;
+  const char *listen; /* "host:port" of this region's port; NULL: none */
+  /* files; all NULL: no TLS, for loopback addresses only */
+  const char *ca, *cert, *key;
+  uint64_t run_id;   /* the same in all regions of a run, and in no other run */
+  double patience_s; /* how long a region may be silent */
+} gt_tcp_spec;
+
+typedef struct gt_tcp gt_tcp;
+
+/* Reads certificates, resolves addresses and opens the port; waits for name servers only.
+   GT_ERR_JOB: an address has a wrong form, or a certificate does not fit; GT_ERR_DATA: a file cannot
+   be read; GT_ERR_LOST: a name is not known, or the port is not free.  Local. */
+gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec);
+void gt_tcp_close(gt_tcp *tcp);
+
+#endif

@@ -1,0 +1,59 @@
+/* Opens the region's port and certificates for wan.transport tcp. */
+#include <string.h>
+#include <sys/random.h>
+
+#include "internal.h"
+
+#define PLACE "<region>"
+
+/* Returns the path with the region's name instead of each <region>; the caller frees it. */
+static char *path_of(const char *path, const char *region) {
+  if (!path) return NULL;
+  char *out = gt_alloc(strlen(path) * (strlen(region) + 1) + 1, 1), *to = out;
+  while (*path) {
+    if (strncmp(path, PLACE, strlen(PLACE)) == 0) {
+      to = stpcpy(to, region);
+      path += strlen(PLACE);
+    } else {
+      *to++ = *path++;
+    }
+  }
+  return out;
+}
+
+/* Draws a number that no other run has. */
+static uint64_t draw_run_id(const gt_run *run) {
+  uint64_t id = 0;
+  MPI_Request request;
+  if (run->roles.is_lead && getrandom(&id, sizeof id, 0) != sizeof id)
+    id = (uint64_t)gt_now() ^ (uint64_t)(uintptr_t)run;
+  GT_MPI(MPI_Ibcast(&id, 1, MPI_UINT64_T, 0, run->roles.ps, &request));
+  gt_wait_all(&request, 1, "the id of the run", run->start_limit_s, NULL, NULL);
+  return id;
+}
+
+gt_status gt_setup_open_tcp(gt_run *run) {
+  const gt_job *job = run->job;
+  if (job->wan.transport != GT_WAN_TCP || !run->roles.is_ps || job->nregions < 2) return GT_OK;
+  const gt_job_region *own = &job->regions[run->roles.region_id];
+  gt_tcp_region *regions = GT_NEW_ARRAY(gt_tcp_region, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++)
+    regions[r] = (gt_tcp_region){job->regions[r].name, job->regions[r].address};
+  char *ca = path_of(job->wan.tls.ca, own->name), *cert = path_of(job->wan.tls.cert, own->name),
+       *key = path_of(job->wan.tls.key, own->name);
+  const gt_tcp_spec spec = {.regions = regions,
+                            .nregions = job->nregions,
+                            .self = run->roles.region_id,
+                            .listen = own->listen ? own->listen : own->address,
+                            .ca = ca,
+                            .cert = cert,
+                            .key = key,
+                            .run_id = draw_run_id(run),
+                            .patience_s = job->limits.wan_patience_s};
+  const gt_status status = gt_tcp_open(&run->tcp, &spec);
+  gt_free(ca);
+  gt_free(cert);
+  gt_free(key);
+  gt_free(regions);
+  return status;
+}

@@ -1,0 +1,136 @@
+/* A non-blocking TCP connection, with or without TLS. */
+#include "connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static int broken(gt_connection *c, const char *why) {
+  snprintf(c->fault, sizeof c->fault, "%s", why);
+  return -1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void set(int fd, int level, int option, int value) {
+  (void)setsockopt(fd, level, option, &value, sizeof value);
+}
+
+void gt_connection_take(gt_connection *c, int fd) {
+  *c = (gt_connection){.fd = fd, .since = gt_now()};
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+void gt_connection_patience(const gt_connection *c, double seconds) {
+  set(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(1000 * seconds));
+  set(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)(seconds / 2) + 1);
+  set(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)(seconds / 8) + 1);
+  set(c->fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+int gt_connection_dial(gt_connection *c, const struct sockaddr *to, socklen_t size) {
+  const int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return broken(c, strerror(errno));
+  gt_connection_take(c, fd);
+  if (connect(fd, to, size) == 0 || errno == EINPROGRESS) return 1;
+  return broken(c, strerror(errno));
+}
+
+void gt_connection_close(gt_connection *c) {
+  SSL_free(c->ssl);
+  c->ssl = NULL;
+  if (c->fd >= 0) close(c->fd);
+  c->fd = -1;
+}
+
+/* ---- handshake ------------------------------------------------------------------------------- */
+
+static int finish_connect(gt_connection *c) {
+  struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (poll(&p, 1, 0) <= 0) return 0;
+  if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return broken(c, strerror(error));
+  c->connected = true;
+  return 1;
+}
+
+/* Nothing is allocated before the first byte arrives. */
+static int begin_tls(gt_connection *c, gt_tls *tls, bool accept) {
+  char byte;
+  if (accept && recv(c->fd, &byte, 1, MSG_PEEK) < 0)
+    return errno == EAGAIN || errno == EINTR ? 0 : broken(c, strerror(errno));
+  c->ssl = gt_tls_begin(tls, c->fd, accept);
+  return c->ssl ? 1 : broken(c, "OpenSSL has no memory");
+}
+
+/* Returns what a call of OpenSSL means. */
+static int outcome(gt_connection *c, int result) {
+  if (result > 0) return result;
+  const int error = SSL_get_error(c->ssl, result);
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return 0;
+  gt_tls_fault(c->ssl, error, c->fault, sizeof c->fault);
+  return -1;
+}
+
+static void clear_errors(void) {
+  ERR_clear_error();
+  errno = 0;
+}
+
+int gt_connection_advance(gt_connection *c, gt_tls *tls, bool accept) {
+  if (!c->connected) {
+    const int done = finish_connect(c);
+    if (done <= 0) return done;
+  }
+  if (!tls || c->secure) return 1;
+  if (!c->ssl) {
+    const int begun = begin_tls(c, tls, accept);
+    if (begun <= 0) return begun;
+  }
+  clear_errors();
+  const int done = outcome(c, SSL_do_handshake(c->ssl));
+  c->secure = done > 0;
+  return done;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static int most(size_t bytes) {
+  return bytes < (1 << 20) ? (int)bytes : 1 << 20;
+}
+
+long gt_connection_read(gt_connection *c, void *to, size_t bytes) {
+  if (c->ssl) {
+    clear_errors();
+    return outcome(c, SSL_read(c->ssl, to, most(bytes)));
+  }
+  const ssize_t n = recv(c->fd, to, bytes, 0);
+  if (n > 0) return n;
+  if (n == 0) return broken(c, "the other side has closed the connection");
+  return errno == EAGAIN || errno == EINTR ? 0 : broken(c, strerror(errno));
+}
+
+long gt_connection_write(gt_connection *c, const void *from, size_t bytes) {
+  if (c->ssl) {
+    clear_errors();
+    return outcome(c, SSL_write(c->ssl, from, most(bytes)));
+  }
+  const ssize_t n = send(c->fd, from, bytes, MSG_NOSIGNAL);
+  if (n > 0) return n;
+  return n == 0 || errno == EAGAIN || errno == EINTR ? 0 : broken(c, strerror(errno));
+}
+
+uint32_t gt_tcp_sum(const gt_tcp_record *record, const void *frame) {
+  gt_tcp_record head = *record;
+  head.sum = 0;
+  const uLong sum = crc32(0, (const Bytef *)&head, sizeof head);
+  return (uint32_t)(record->bytes ? crc32(sum, frame, record->bytes) : sum);
+}

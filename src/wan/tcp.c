@@ -1,0 +1,197 @@
+/* The port of a region: addresses, and connections until they have said who they are.  The port
+   faces the internet: their number and time are bounded, and refusals cost one line a minute. */
+#include "tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ACCEPTED_AT_ONCE 16
+#define HALF_OPEN_SOURCE 8 /* of GT_TCP_HALF_OPEN, from one address */
+#define QUIET_S          60
+#define BACKLOG          256
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* Splits "host:port" and "[host]:port"; the caller frees *host.  False: it has another form. */
+static bool split(const char *address, char **host, const char **port) {
+  const char *colon = strrchr(address, ':');
+  if (!colon || colon == address || colon[1] == '\0') return false;
+  const bool bracketed = address[0] == '[' && colon[-1] == ']';
+  *host = gt_strdup(address + bracketed);
+  (*host)[colon - address - 2 * bracketed] = '\0';
+  *port = colon + 1;
+  return bracketed || !strchr(*host, ':');
+}
+
+static gt_status resolve(struct addrinfo **out, const char *address, int flags) {
+  const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+  char *host = NULL;
+  const char *port;
+  gt_status status = GT_OK;
+  if (!split(address, &host, &port))
+    status = GT_FAIL(GT_ERR_JOB, "\"%.80s\" is not an address; expected host:port", address);
+  else {
+    const int error = getaddrinfo(host, port, &hints, out);
+    if (error != 0)
+      status = GT_FAIL(GT_ERR_LOST, "%.80s: no address is known: %s", address, gai_strerror(error));
+  }
+  gt_free(host);
+  return status;
+}
+
+/* ---- log ------------------------------------------------------------------------------------- */
+
+bool gt_quiet_over(gt_quiet *quiet, size_t *unsaid) {
+  const gt_ns now = gt_now();
+  *unsaid = quiet->unsaid;
+  if (now < quiet->silent_until) {
+    quiet->unsaid++;
+    return false;
+  }
+  *quiet = (gt_quiet){.silent_until = now + QUIET_S * GT_SECOND};
+  return true;
+}
+
+void gt_listener_refuse(gt_listener *l, const char *why) {
+  size_t unsaid;
+  if (gt_quiet_over(&l->quiet, &unsaid))
+    gt_log(GT_LOG_WARN, "a connection to the WAN port was refused: %s (%zu others not logged)", why,
+           unsaid);
+}
+
+/* ---- the port -------------------------------------------------------------------------------- */
+
+static gt_status bind_port(gt_listener *l, const char *address, const struct addrinfo *to) {
+  const int on = 1;
+  l->fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (l->fd >= 0 && setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+      bind(l->fd, to->ai_addr, to->ai_addrlen) == 0 && listen(l->fd, BACKLOG) == 0)
+    return GT_OK;
+  return GT_FAIL(GT_ERR_LOST, "%s: cannot listen there: %s", address, strerror(errno));
+}
+
+static gt_status open_port(gt_listener *l, const char *address) {
+  struct addrinfo *to = NULL;
+  GT_TRY(resolve(&to, address, AI_PASSIVE));
+  const gt_status status = bind_port(l, address, to);
+  freeaddrinfo(to);
+  return status;
+}
+
+static void source_of(const struct sockaddr_storage *from, uint8_t source[16]) {
+  memset(source, 0, 16);
+  if (from->ss_family == AF_INET)
+    memcpy(source, &((const struct sockaddr_in *)from)->sin_addr, 4);
+  else if (from->ss_family == AF_INET6)
+    memcpy(source, &((const struct sockaddr_in6 *)from)->sin6_addr, 16);
+}
+
+static size_t open_from(const gt_listener *l, const uint8_t source[16]) {
+  size_t n = 0;
+  for (size_t i = 0; i < l->n; i++) n += memcmp(l->half[i].source, source, 16) == 0;
+  return n;
+}
+
+static void accept_some(gt_listener *l) {
+  for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+    struct sockaddr_storage from = {0};
+    socklen_t size = sizeof from;
+    uint8_t source[16];
+    const int fd = accept4(l->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    source_of(&from, source);
+    if (l->n == GT_TCP_HALF_OPEN || open_from(l, source) >= HALF_OPEN_SOURCE) {
+      close(fd);
+      gt_listener_refuse(l, "too many are in their handshake");
+      continue;
+    }
+    gt_half_open *h = &l->half[l->n++];
+    *h = (gt_half_open){.have = 0};
+    gt_connection_take(&h->c, fd);
+    h->c.connected = true;
+    memcpy(h->source, source, sizeof source);
+  }
+}
+
+/* Returns 1 when the connection has said who it is. */
+static long advance(gt_half_open *h, gt_tls *tls) {
+  long done = gt_connection_advance(&h->c, tls, true);
+  while (done > 0 && h->have < sizeof h->hello) {
+    done = gt_connection_read(&h->c, (char *)&h->hello + h->have, sizeof h->hello - h->have);
+    if (done > 0) h->have += (size_t)done;
+  }
+  if (done == 0 && gt_now() - h->c.since > gt_from_seconds(GT_TCP_HANDSHAKE_S)) {
+    snprintf(h->c.fault, sizeof h->c.fault, "its handshake took more than %.0f s",
+             GT_TCP_HANDSHAKE_S);
+    return -1;
+  }
+  return done;
+}
+
+bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_record *hello) {
+  if (l->fd < 0) return false;
+  accept_some(l);
+  for (size_t i = 0; i < l->n;) {
+    const long done = advance(&l->half[i], tls);
+    if (done == 0) {
+      i++;
+      continue;
+    }
+    gt_half_open h = l->half[i];
+    l->half[i] = l->half[--l->n];
+    if (done > 0) {
+      *c = h.c;
+      *hello = h.hello;
+      return true;
+    }
+    gt_listener_refuse(l, h.c.fault);
+    gt_connection_close(&h.c);
+  }
+  return false;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+bool gt_tcp_dials(const gt_tcp *tcp, size_t peer) {
+  return tcp->sites[peer].addresses && (!tcp->sites[tcp->self].addresses || tcp->self > peer);
+}
+
+gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
+  gt_tcp *tcp = GT_NEW(gt_tcp);
+  tcp->nregions = spec->nregions;
+  tcp->self = spec->self;
+  tcp->run_id = spec->run_id;
+  tcp->patience_s = spec->patience_s;
+  tcp->listener.fd = -1;
+  tcp->sites = GT_NEW_ARRAY(gt_tcp_site, spec->nregions);
+  gt_status status = GT_OK;
+  for (size_t r = 0; r < spec->nregions && status == GT_OK; r++) {
+    tcp->sites[r].name = gt_strdup(spec->regions[r].name);
+    if (spec->regions[r].address)
+      status = resolve(&tcp->sites[r].addresses, spec->regions[r].address, 0);
+  }
+  if (status == GT_OK && spec->ca)
+    status =
+        gt_tls_open(&tcp->tls, spec->ca, spec->cert, spec->key, spec->regions[spec->self].name);
+  if (status == GT_OK && spec->listen) status = open_port(&tcp->listener, spec->listen);
+  if (status == GT_OK)
+    *out = tcp;
+  else
+    gt_tcp_close(tcp);
+  return status;
+}
+
+void gt_tcp_close(gt_tcp *tcp) {
+  if (!tcp) return;
+  for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
+  if (tcp->listener.fd >= 0) close(tcp->listener.fd);
+  for (size_t r = 0; r < tcp->nregions; r++) {
+    if (tcp->sites[r].addresses) freeaddrinfo(tcp->sites[r].addresses);
+    gt_free(tcp->sites[r].name);
+  }
+  gt_tls_close(tcp->tls);
+  gt_free(tcp->sites);
+  gt_free(tcp);
+}

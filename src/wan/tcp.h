@@ -1,0 +1,58 @@
+/* The port, certificates and addresses of a region, from which its transport over TCP is made. */
+#ifndef GEOTRAIN_WAN_TCP_INTERNAL_H
+#define GEOTRAIN_WAN_TCP_INTERNAL_H
+
+#include <netdb.h>
+
+#include "connection.h"
+#include "geotrain/wan_tcp.h"
+
+#define GT_TCP_HALF_OPEN 64
+
+/* A connection that has been accepted and has not said who it is. */
+typedef struct {
+  gt_connection c;
+  uint8_t source[16]; /* its IP address */
+  gt_tcp_record hello;
+  size_t have; /* bytes of hello */
+} gt_half_open;
+
+/* A message that recurs is logged once a minute. */
+typedef struct {
+  gt_ns silent_until;
+  size_t unsaid;
+} gt_quiet;
+
+typedef struct {
+  int fd; /* -1: none */
+  gt_half_open half[GT_TCP_HALF_OPEN];
+  size_t n;
+  gt_quiet quiet;
+} gt_listener;
+
+typedef struct {
+  char *name;
+  struct addrinfo *addresses; /* NULL: it only dials */
+} gt_tcp_site;
+
+struct gt_tcp {
+  size_t nregions, self;
+  gt_tcp_site *sites; /* nregions */
+  gt_tls *tls;        /* NULL: none */
+  gt_listener listener;
+  uint64_t run_id;
+  double patience_s;
+};
+
+/* True if this region dials the peer; else the peer dials this region. */
+bool gt_tcp_dials(const gt_tcp *tcp, size_t peer);
+/* True if it is time to log a message; then *unsaid is the number of those not logged since the
+   last. */
+bool gt_quiet_over(gt_quiet *quiet, size_t *unsaid);
+/* Logs why a connection was refused. */
+void gt_listener_refuse(gt_listener *l, const char *why);
+/* Accepts connections and continues their handshakes.  True: *c has been handed over, with what it
+   says first. */
+bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_record *hello);
+
+#endif

@@ -1,0 +1,60 @@
+# Runs whose regions are joined by TCP: the bits of a run by MPI, with TLS and without, and with
+# connections that are cut; files and keys that do not fit are refused.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+data_train=1000
+job job.yaml
+read -r port through < <(/usr/bin/python3 -c '
+import socket
+sockets = [socket.socket() for _ in range(2)]
+for s in sockets: s.bind(("127.0.0.1", 0))
+print(*(s.getsockname()[1] for s in sockets))')
+sed -i -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e 's/emulate: true/emulate: false/' job.yaml
+"$GEOTRAIN" cert init ca >/dev/null
+for region in east west; do
+  "$GEOTRAIN" cert request $region >/dev/null && "$GEOTRAIN" cert sign ca $region.csr >/dev/null || fail "certificate of $region"
+done
+tcp=(--set wan.transport=tcp)
+tls=("${tcp[@]}" --set wan.tls.ca=ca/ca.pem --set 'wan.tls.cert=<region>.pem' --set 'wan.tls.key=<region>.key')
+hub=(--set sync.strategy=sma --set sync.topology=hub) mesh=(--set sync.strategy=ssgd)
+
+# by NAME WORDS...: a run that ends; its bits are those of the run by MPI of the same strategy.
+by() {
+  local name=$1
+  shift
+  train "$name" 4 job.yaml --run-dir "$name" "$@"
+  ended "$name" 0
+  check "$name: the bits of MPI" same "$(field "$name" params_sha256)" "$(field "${name%%-*}-mpi" params_sha256)"
+}
+
+by mesh-mpi "${mesh[@]}"
+by hub-mpi "${hub[@]}"
+by mesh-tls "${mesh[@]}" "${tls[@]}"
+check "a run without trouble says nothing of connections" sh -c '! grep -i connection err'
+by hub-tls "${hub[@]}" "${tls[@]}"
+by hub-plain "${hub[@]}" "${tcp[@]}"
+[ $full = no ] || by mesh-emulated "${mesh[@]}" "${tls[@]}" --set wan.emulate=true
+
+# Connections are cut all the time.
+/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/tcp_proxy.py" "$through" "$port" cuts &
+proxy=$!
+sed "s/address: '127.0.0.1:$port'/address: '127.0.0.1:$through', listen: '127.0.0.1:$port'/" job.yaml >cut.yaml
+mv cut.yaml job.yaml
+by mesh-cut "${mesh[@]}" "${tls[@]}"
+check "connections were cut" [ "$(cat cuts)" -ge 2 ]
+kill "$proxy"
+
+# What does not fit.
+wrong() {
+  local name=$1 code=$2 text=$3
+  shift 3
+  train "$name" 4 job.yaml --run-dir no "$@"
+  ended "$name" "$code" "$text"
+}
+wrong "a certificate of another region" 2 'west.pem has the name west; expected that of region east' "${tls[@]}" --set wan.tls.cert=west.pem --set wan.tls.key=west.key
+wrong "virtual clock" 2 'wan.transport is tcp under --clock virtual' "${tcp[@]}" --clock virtual --set compute.step=0.01s
+check "no certificate" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=eu.example.org:7 2>&1 | grep -q "wan.tls is missing"' "$GEOTRAIN"
+check "no address" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=null --set regions.0.listen=null 2>&1 | grep -q "regions east and west have no address"' "$GEOTRAIN"
+check "no key is printed" sh -c '! grep -rl "PRIVATE KEY" out err mesh-tls'
+
+finish
