@@ -12,6 +12,9 @@
 
 typedef struct gt_exchange gt_exchange;
 
+/* The two directions of a codec. */
+typedef enum { GT_ENCODED, GT_DECODED, GT_CODINGS } gt_coding;
+
 /* Callbacks to the owner of an exchange; each may be NULL. */
 typedef struct {
   void *ctx;
@@ -19,6 +22,10 @@ typedef struct {
      body is that of the previous message. */
   void (*filling)(void *ctx);
   void (*filled)(void *ctx, gt_msg_kind kind, size_t floats);
+  /* Called before and after the codec encodes or decodes a message of `raw` bytes of float32 and
+     `wire` encoded bytes; of a codec with several steps, each step has an equal part of raw. */
+  void (*coding)(void *ctx);
+  void (*coded)(void *ctx, gt_coding direction, size_t raw, size_t wire);
   /* Called when a message of `region` was dropped because it was non-finite.  Only for a message
      that arrives in pieces, which is checked when the last piece has arrived. */
   void (*nonfinite)(void *ctx, size_t region);

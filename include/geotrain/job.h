@@ -16,6 +16,11 @@ typedef struct {
   double minutes;
 } gt_job_interval;
 
+/* Rates of a codec, in bits of float32 per second; 0: it takes no time. */
+typedef struct {
+  double encode_bps, decode_bps;
+} gt_job_codec_cost;
+
 /* The cost of work, for the virtual clock and for compute.emulate. 0: not given. */
 typedef struct {
   double samples_per_s; /* training rate of one worker */
@@ -33,6 +38,7 @@ typedef struct {
   double apply_s;        /* time in which the PS applies a message */
   double encode_s;       /* time in which the PS prepares a message */
   double checkpoint_bps; /* write rate of the checkpoint directory, bit/s */
+  gt_job_codec_cost codecs[GT_CODEC_KINDS];
 } gt_job_compute;
 
 /* Devices of one type in a region; one device is one worker rank. */

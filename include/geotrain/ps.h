@@ -56,8 +56,15 @@ typedef struct {
 
 /* ---- host ------------------------------------------------------------------------------------ */
 
-/* Kinds of the PS's own work: a step; applying an arrived message; copying a message to send. */
-typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_COPY } gt_ps_work;
+/* Kinds of the PS's own work: a step; applying an arrived message; copying a message to send;
+   encoding a message, decoding one. */
+typedef enum {
+  GT_WORK_UPDATE,
+  GT_WORK_APPLY,
+  GT_WORK_COPY,
+  GT_WORK_ENCODE,
+  GT_WORK_DECODE
+} gt_ps_work;
 typedef enum {
   GT_NOTE_EVAL,
   GT_NOTE_NONFINITE,
@@ -121,7 +128,7 @@ typedef struct {
   void (*fault)(void *ctx, gt_status status);
   /* Returns the time, to measure the PS's own work (update, encode).  NULL: its durations are 0. */
   gt_ns (*clock)(void *ctx);
-  /* Called when the PS has done this part (1: all) of this work, so that a virtual `clock` advances
+  /* Called when the PS has done this part (1: all; ENCODE, DECODE: bytes of float32) of this work, so that a virtual `clock` advances
      by its cost.  NULL: the clock advances by itself. */
   void (*work)(void *ctx, gt_ps_work work, double part);
 } gt_ps_host;

@@ -3,6 +3,7 @@
 #define GEOTRAIN_PS_STATE_H
 
 #include "geotrain/ps.h"
+#include "geotrain/record.h"
 
 typedef enum {
   GT_PS_TRAINING,
@@ -11,6 +12,12 @@ typedef enum {
   GT_PS_COMPLETE,  /* all are done, everything is acknowledged and settled */
   GT_PS_STOPPED    /* the stop round is whole */
 } gt_ps_phase;
+
+/* Messages that the codec has encoded, or decoded; int64, as in a checkpoint. */
+typedef struct {
+  int64_t messages, raw_bytes, wire_bytes;
+  gt_ns took;
+} gt_ps_coded;
 
 typedef struct {
   gt_ps_phase phase;
@@ -29,6 +36,7 @@ typedef struct {
   /* of the region: from its last step until drained and acknowledged; from then until all are done;
      applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
+  gt_ps_coded coded[GT_CODINGS]; /* their times are also part of update or encode */
   bool held;
   bool evaluating;  /* an evaluation is in progress or due */
   int64_t chunks;   /* completed chunks of the evaluation */
@@ -49,6 +57,12 @@ typedef struct {
   size_t peer; /* the number of regions: not known */
   int64_t have, want;
 } gt_ps_wait;
+
+/* Writes the codec of a region's result; empty without one. */
+void gt_ps_coded_result(const gt_ps *ps, gt_region_result *result);
+/* True if encoding has taken longer than the saved bytes take at this rate, of the slowest link;
+   text says so. */
+bool gt_ps_coded_slow(const gt_ps *ps, double bps, char *text, size_t size);
 
 void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *view);
 /* Returns for how long no region has made progress, according to the heartbeats of all.  0 if a

@@ -31,6 +31,14 @@ typedef struct {
   double accuracy, loss, auc, recall20, mrr20, perplexity;
 } gt_mean_result;
 
+/* Work of a region's codec: bytes of float32 that it encoded, bytes of the payloads, bytes of float32
+   that it decoded; name "": none. */
+typedef struct {
+  char name[16];
+  int64_t raw_bytes, wire_bytes, decoded_bytes;
+  double encode_s, decode_s;
+} gt_codec_result;
+
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
    times are virtual, including wall_s. */
 typedef struct {
@@ -49,6 +57,7 @@ typedef struct {
   double test_auc;                             /* NaN: not a task with two labels */
   double test_recall20, test_mrr20;            /* NaN: not a recommender */
   double test_perplexity;                      /* 0: not a text */
+  gt_codec_result codec;
   gt_mean_result mean; /* on the lead at the end, if regions have different test sets */
   int64_t nonfinite;
   /* of earlier starts after their last checkpoint, for lost work; not in wall_s */

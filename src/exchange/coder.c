@@ -11,7 +11,9 @@ struct gt_coder {
   gt_codec *codec;
   gt_codec_kind kind;
   size_t values, plain; /* floats of a body: encoded, and sent as float32 */
+  size_t raw;           /* bytes of float32 that a step of the codec encodes */
   bool with_memory;
+  gt_exchange_events events;
   /* Residuals of this region's numbers, and of sums that it computes; NULL: no error feedback. */
   float *own, *sums;
   size_t residual; /* floats of each residual */
@@ -47,6 +49,8 @@ gt_coder *gt_coder_open(const gt_exchange_spec *spec, size_t n, gt_coder_use use
     gt_bug("codec: %s", gt_error_text());
   coder->kind = with->kind;
   coder->with_memory = spec->with_memory;
+  coder->events = spec->events;
+  coder->raw = n * sizeof(float) / gt_codec_facts_of(with->kind).steps;
   coder->values = gt_codec_values(coder->codec);
   coder->plain = n - coder->values;
   coder->residual = gt_codec_facts_of(with->kind).residuals * coder->values;
@@ -80,9 +84,17 @@ size_t gt_coder_bound(const gt_coder *coder, size_t step) {
   return gt_codec_bound(coder->codec, step) + coder->plain * sizeof(float);
 }
 
+static void coding(const gt_coder *coder) {
+  if (coder->events.coding) coder->events.coding(coder->events.ctx);
+}
+
+static void coded(const gt_coder *coder, gt_coding direction, size_t raw, size_t wire) {
+  if (coder->events.coded) coder->events.coded(coder->events.ctx, direction, raw, wire);
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
-size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload) {
+static size_t encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload) {
   unsigned char *out = payload;
   float *x = coder->sent.data;
   if (!sum) coder->left = coder->use.feedback;
@@ -95,6 +107,13 @@ size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, voi
     gt_codec_add(coder->codec, turn, out, 1.0F, x);
   }
   return bytes + coder->plain * sizeof(float);
+}
+
+size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload) {
+  coding(coder);
+  const size_t bytes = encode(coder, sum, turn, payload);
+  coded(coder, GT_ENCODED, coder->raw, bytes);
+  return bytes;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
@@ -117,7 +136,7 @@ bool gt_coder_finite(const gt_coder *coder, const void *body, size_t bytes) {
   return gt_vec_finite(gt_vec_of(coder->received.data, coder->plain));
 }
 
-gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes) {
+static gt_vec decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes) {
   const gt_vec out = coder->received;
   if (!out.data) return out;
   for (size_t i = 0; i < out.n && bytes == 0; i++) out.data[i] = NAN;
@@ -129,8 +148,17 @@ gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *b
   return out;
 }
 
+gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes) {
+  coding(coder);
+  const gt_vec out = decode(coder, turn, body, bytes);
+  coded(coder, GT_DECODED, out.n * sizeof(float), bytes);
+  return out;
+}
+
 void gt_coder_agree(gt_coder *coder, const gt_codec_turn *turn, const void *sum) {
+  coding(coder);
   if (sum) gt_codec_agree(coder->codec, turn, sum, 1.0F);
+  coded(coder, GT_ENCODED, 0, 0);
 }
 
 /* ---- residuals ------------------------------------------------------------------------------- */

@@ -45,6 +45,10 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
                       .apply_s = said(own->apply_s, all->apply_s),
                       .encode_s = said(own->encode_s, all->encode_s),
                       .checkpoint_bps = said(own->checkpoint_bps, all->checkpoint_bps)};
+  for (size_t k = 0; k < GT_CODEC_KINDS; k++)
+    c.codecs[k] = (gt_job_codec_cost){
+        .encode_bps = said(own->codecs[k].encode_bps, all->codecs[k].encode_bps),
+        .decode_bps = said(own->codecs[k].decode_bps, all->codecs[k].decode_bps)};
   /* both values come from the same level */
   const gt_job_compute *speed = own->samples_per_s > 0 || own->step_s > 0 ? own : all;
   c.samples_per_s = speed->samples_per_s;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "schema_compute.h"
 
 #define AT(member)        .offset = offsetof(gt_job, member)
 #define COUNT(member)     .count_offset = offsetof(gt_job, member)
@@ -51,35 +52,6 @@
 #define PERIODIC                                  (0 GT_STRATEGIES(IF_PERIODIC))
 #define UPDATES                                   (0 GT_STRATEGIES(IF_UPDATES))
 #define MERGES                                    (0 GT_STRATEGIES(IF_MERGES))
-
-#define COMPUTE(key, type, flags, at, most, list, text)                                            \
-  { key, type, KEY_OPTIONAL | (flags), at, .max = (most), .with = (list), .meaning = (text) }
-/* The keys of a gt_job_compute, of all regions and of one. */
-#define COMPUTE_ROWS(p, in)                                                                        \
-  COMPUTE(p "samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.samples_per_s), 1e15, NULL,       \
-          "speed of one worker in training, for the virtual clock"),                               \
-      COMPUTE(p "step", KEY_TIME, KEY_ABOVE_MIN, in(compute.step_s), 1e6, NULL,                    \
-              "time of a full batch on one worker; instead of samples_per_s"),                     \
-      COMPUTE(p "speed", KEY_REAL, KEY_ABOVE_MIN, in(compute.speed), 1, NULL,                      \
-              "factor on the speed of the workers; under the real clock, workers are slowed down " \
-              "to it"),                                                                            \
-      COMPUTE(p "eval_samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.eval_samples_per_s),     \
-              1e15, NULL,                                                                          \
-              "speed of one worker in evaluation; default: three times that of training"),         \
-      COMPUTE(p "local", KEY_TIME, 0, in(compute.local_s), 1e6, NULL,                              \
-              "time from a worker's gradient to its next parameters, without the work of the PS"), \
-      COMPUTE(p "resume", KEY_TIME, 0, in(compute.resume_s), 1e6, NULL,                            \
-              "extra time of each of the first 8 steps after a worker has waited 5 ms or more"),   \
-      COMPUTE(p "pass", KEY_TIME, 0, in(compute.pass_s), 1e6, "pipeline.stages",                   \
-              "constant time added to each F, B and W pass of a pipeline"),                        \
-      COMPUTE(p "update", KEY_TIME, 0, in(compute.update_s), 1e6, NULL,                            \
-              "time that the parameter server takes to apply a step"),                             \
-      COMPUTE(p "apply", KEY_TIME, 0, in(compute.apply_s), 1e6, NULL,                              \
-              "time that the parameter server takes to apply a message"),                          \
-      COMPUTE(p "encode", KEY_TIME, 0, in(compute.encode_s), 1e6, NULL,                            \
-              "time that the parameter server takes to prepare a message"),                        \
-      COMPUTE(p "checkpoint", KEY_RATE, KEY_ABOVE_MIN, in(compute.checkpoint_bps), 0, NULL,        \
-              "rate at which checkpoints are written")
 
 const job_key gt_job_keys[] = {
     {"name", KEY_STRING, KEY_REQUIRED, AT(name),
@@ -224,9 +196,10 @@ const job_key gt_job_keys[] = {
     {"regions[].listen", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(listen),
      .meaning = "transport tcp: host:port at which its PS listens; default: address"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION),
-    {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
-     IN_REGION(speeds), .count_offset = offsetof(gt_job_region, nspeeds), .max = 1,
-     .meaning = "one number per worker, multiplied by speed"},
+    GT_CODECS(CODEC_ROWS_OF_REGION){"regions[].compute.speeds", KEY_REALS,
+                                    KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, IN_REGION(speeds),
+                                    .count_offset = offsetof(gt_job_region, nspeeds), .max = 1,
+                                    .meaning = "one number per worker, multiplied by speed"},
     {"regions[].compute.measured", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
      IN_REGION(measured), .count_offset = offsetof(gt_job_region, nmeasured),
      .meaning = "one number per worker: its speed relative to samples_per_s or step, measured by "
@@ -481,8 +454,9 @@ const job_key gt_job_keys[] = {
     {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8,
      .meaning = "length of the outage"},
     COMPUTE_ROWS("compute.", AT),
-    {"compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0", .max = 1,
-     .meaning = "standard deviation of a step's time divided by its mean; seeded"},
+    GT_CODECS(CODEC_ROWS_OF_JOB){
+        "compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0",
+        .max = 1, .meaning = "standard deviation of a step's time divided by its mean; seeded"},
     {"compute.emulate", KEY_BOOL, 0, AT(compute_emulate), .fallback = "false",
      .meaning = "under the real clock, a step takes at least the time that compute gives"},
     {"profile", KEY_STRING, KEY_OPTIONAL, AT(profile),

@@ -14,6 +14,10 @@ static void speed_up(gt_job_compute *c, double speed) {
   c->update_s /= speed;
   c->apply_s /= speed;
   c->encode_s /= speed;
+  for (size_t k = 0; k < GT_CODEC_KINDS; k++) {
+    c->codecs[k].encode_bps *= speed;
+    c->codecs[k].decode_bps *= speed;
+  }
 }
 
 /* Scales all speeds and links except traces, which are measurements. */

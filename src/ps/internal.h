@@ -169,6 +169,7 @@ struct gt_ps {
   size_t told;    /* peers whose DONE the strategy has */
   size_t durable; /* the first peers with a durable file of the round in progress */
   ps_totals totals;
+  gt_ps_coded coded[GT_CODINGS]; /* over all resumes, like totals */
   gt_ps_phase phase;
   int64_t *reissue; /* numbers to issue again, ascending */
   size_t nreissue;
@@ -186,7 +187,7 @@ struct gt_ps {
   bool held;
   gt_ns held_since, held_total;
   gt_ns timer_at[GT_SYNC_TIMERS];
-  gt_ns phase_since, heartbeat_at, keepalive_at, encode_from;
+  gt_ns phase_since, heartbeat_at, keepalive_at, encode_from, coding_from;
   ps_eval eval;
   /* rounds */
   int64_t round, whole_round, own_written;
@@ -240,6 +241,14 @@ void gt_ps_buffers_take(gt_ps *ps, size_t worker);
 void gt_ps_buffers_mean(gt_ps *ps);
 /* With stages: applies the changes again to floats that were just replaced by pushed ones. */
 void gt_ps_buffers_again(gt_ps *ps, size_t offset, size_t count);
+
+/* coded.c: the codec's time and bytes.  Events of the exchange; */
+void gt_ps_coding(void *ps);
+void gt_ps_coded_message(void *ps, gt_coding direction, size_t raw, size_t wire);
+/* n times what the codec did from one view to the other; */
+void gt_ps_coded_add(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n);
+/* "ps/coded"; without a codec nothing. */
+gt_status gt_ps_coded_state(gt_ps *ps, gt_state_direction direction);
 
 /* view.c */
 gt_ns gt_ps_held_total(const gt_ps *ps);

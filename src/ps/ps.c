@@ -68,8 +68,12 @@ static void nonfinite(void *ctx, size_t member) {
 }
 
 static gt_exchange_events exchange_events(gt_ps *ps) {
-  return (gt_exchange_events){
-      .ctx = ps, .filling = filling, .filled = filled, .nonfinite = nonfinite};
+  return (gt_exchange_events){.ctx = ps,
+                              .filling = filling,
+                              .filled = filled,
+                              .coding = gt_ps_coding,
+                              .coded = gt_ps_coded_message,
+                              .nonfinite = nonfinite};
 }
 
 /* ---- the host of a strategy ------------------------------------------------------------------ */

@@ -104,6 +104,7 @@ void gt_ps_skip(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t
   t->wan_wait += n * (to->wan_wait - from->wan_wait);
   t->update += n * (to->update - from->update);
   t->encode += n * (to->encode - from->encode);
+  gt_ps_coded_add(ps, from, to, n);
   ps->steps_at_round += steps;
   ps->samples_at_round += samples;
   if (ps->phase == GT_PS_DRAINING || ps->phase == GT_PS_FOLLOWING) ps->phase_since -= gone;

@@ -51,16 +51,34 @@ gt_ns gt_timeline_at(const gt_timeline *t) {
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+static double at_rate(double bytes, double bps) {
+  return bps > 0 ? 8 * bytes / bps : 0;
+}
+
+static double seconds_of(const gt_timeline *t, gt_ps_work work, double part) {
+  const gt_job_compute *c = &t->cost;
+  const gt_job_codec_cost *codec = &c->codecs[t->job->sync.codec.name];
+  switch (work) {
+  case GT_WORK_UPDATE:
+    return part * c->update_s;
+  case GT_WORK_APPLY:
+    return part * c->apply_s;
+  case GT_WORK_COPY:
+    return part * c->encode_s;
+  case GT_WORK_ENCODE:
+    return at_rate(part, codec->encode_bps);
+  case GT_WORK_DECODE:
+    return at_rate(part, codec->decode_bps);
+  }
+  return 0;
+}
+
 void gt_timeline_work(gt_timeline *t, gt_ps_work work, double part) {
-  double seconds = work == GT_WORK_UPDATE  ? t->cost.update_s
-                   : work == GT_WORK_APPLY ? t->cost.apply_s
-                                           : t->cost.encode_s;
-  t->busy += gt_from_seconds(seconds * part);
+  t->busy += gt_from_seconds(seconds_of(t, work, part));
 }
 
 void gt_timeline_writing(gt_timeline *t, double bytes) {
-  double seconds = t->cost.checkpoint_bps > 0 ? 8 * bytes / t->cost.checkpoint_bps : 0;
-  t->written_at = t->busy + gt_from_seconds(seconds);
+  t->written_at = t->busy + gt_from_seconds(at_rate(bytes, t->cost.checkpoint_bps));
 }
 
 /* Returns the additional time of the worker's next step. */

@@ -49,6 +49,7 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .idle = t->idle,
                     .update = t->update,
                     .encode = t->encode,
+                    .coded = {ps->coded[GT_ENCODED], ps->coded[GT_DECODED]},
                     .held = ps->held,
                     .evaluating = ps->eval.active || ps->eval.due,
                     .chunks = ps->eval.active ? (int64_t)ps->eval.back : 0,

@@ -306,6 +306,33 @@ static void print_wan(FILE *to, const gt_summary *s) {
   gt_free(links);
 }
 
+/* ---- the codec ---- */
+
+/* Prints the codec's work in each region. */
+static void print_codec(FILE *to, const gt_summary *s) {
+  static const gt_column columns[] = {
+      {.title = "codec"},
+      {.title = "region"},
+      {.title = "float32", .unit = "MB", .format = GT_COLUMN_FIXED, .digits = 2},
+      {.title = "encoded", .unit = "MB", .format = GT_COLUMN_FIXED, .digits = 2},
+      {.title = "encode", .unit = "s", .format = GT_COLUMN_FIXED, .digits = 2},
+      {.title = "decoded", .unit = "MB", .format = GT_COLUMN_FIXED, .digits = 2},
+      {.title = "decode", .unit = "s", .format = GT_COLUMN_FIXED, .digits = 2}};
+  char name[GT_SHORT_NAME];
+  if (s->nregions == 0 || !s->regions[0].codec.name[0]) return;
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
+  for (size_t i = 0; i < s->nregions; i++) {
+    const gt_codec_result *c = &s->regions[i].codec;
+    gt_table_add(t, GT_ROW(gt_cell_text(c->name),
+                           gt_cell_text(gt_short_name(name, s->regions[i].name)),
+                           gt_cell_number((double)c->raw_bytes),
+                           gt_cell_number((double)c->wire_bytes), gt_cell_number(c->encode_s),
+                           gt_cell_number((double)c->decoded_bytes), gt_cell_number(c->decode_s)));
+  }
+  fputc('\n', to);
+  gt_table_finish(to, t);
+}
+
 /* ---- head and totals ---- */
 
 static void print_head(FILE *to, const gt_summary *s) {
@@ -401,6 +428,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_split(to, s);
   print_phases(to, s);
   print_wan(to, s);
+  print_codec(to, s);
   fputc('\n', to);
   print_totals(to, s);
   print_earlier(to, s);

@@ -182,6 +182,15 @@ static const field mean_fields[] = {
     NAMED("test_perplexity", gt_region_result, mean.perplexity, NUMBER_IF),
 };
 
+static const field codec_fields[] = {
+    NAMED("name", gt_region_result, codec.name, TEXT),
+    NAMED("raw_bytes", gt_region_result, codec.raw_bytes, INT64),
+    NAMED("wire_bytes", gt_region_result, codec.wire_bytes, INT64),
+    NAMED("encode_s", gt_region_result, codec.encode_s, NUMBER),
+    NAMED("decoded_bytes", gt_region_result, codec.decoded_bytes, INT64),
+    NAMED("decode_s", gt_region_result, codec.decode_s, NUMBER),
+};
+
 #define PHASE(constant, key, title)                                                                \
   {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},
 static const field phase_fields[] = {GT_PHASE_LIST(PHASE)};
@@ -216,6 +225,8 @@ static json_t *json_region(const gt_region_result *region) {
   json_object_set_new(object, "split", encode(split_fields, COUNT(split_fields), region));
   if (gt_phases_sum(region) > 0)
     json_object_set_new(object, "phases", encode(phase_fields, COUNT(phase_fields), region));
+  if (region->codec.name[0])
+    json_object_set_new(object, "codec", encode(codec_fields, COUNT(codec_fields), region));
   if (region->mean.samples > 0)
     json_object_set_new(object, "mean_model", encode(mean_fields, COUNT(mean_fields), region));
   return object;
@@ -233,9 +244,10 @@ static json_t *json_link(const gt_link_result *link) {
 static gt_status take_region(const json_t *from, gt_region_result *region) {
   *region = (gt_region_result){0};
   const json_t *phases = json_object_get(from, "phases"),
-               *mean = json_object_get(from, "mean_model");
+               *mean = json_object_get(from, "mean_model"), *codec = json_object_get(from, "codec");
   GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
   if (phases) GT_TRY(decode(phase_fields, COUNT(phase_fields), phases, region));
+  if (codec) GT_TRY(decode(codec_fields, COUNT(codec_fields), codec, region));
   if (mean) GT_TRY(decode(mean_fields, COUNT(mean_fields), mean, region));
   return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
 }

@@ -40,6 +40,7 @@ void gt_sim_end_result(sim_region *r) {
                                .test_mrr20 = NAN,
                                .train_loss = NAN};
   snprintf(result->name, sizeof result->name, "%s", r->sim->spec.job->regions[r->id].name);
+  gt_ps_coded_result(r->ps, result);
   gt_ps_passes_result(r->ps, result);
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;

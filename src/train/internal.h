@@ -74,7 +74,7 @@ struct gt_server {
   double rate_samples, rate_bps, rate_in_bps;
   double patience_s[GT_MAX_REGIONS];
   uint64_t beats_at_work; /* heartbeats at which workers or the disk were busy */
-  bool stop_told, whole_marked, write_slow;
+  bool stop_told, whole_marked, write_slow, codec_slow;
   gt_ns writing_since; /* wall time */
 };
 
@@ -187,6 +187,8 @@ void gt_server_stopped(const gt_server *s, gt_status code);
    in region order. */
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
+/* Returns the measured rate of the link to the peer; 0: not measured. */
+double gt_server_link_bps(const gt_server *s, size_t peer);
 
 /* worker.c */
 /* Returns the buffer sizes of the region's plane. */

@@ -283,11 +283,33 @@ void gt_server_stopped(const gt_server *s, gt_status code) {
                (long long)v.whole_round);
 }
 
+/* Returns the rate of the slowest measured link; INFINITY: none is measured. */
+static double slowest_bps(const gt_server *s) {
+  double slowest = INFINITY;
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    const double bps = p == s->run->roles.region_id ? 0 : gt_server_link_bps(s, p);
+    if (bps > 0 && bps < slowest) slowest = bps;
+  }
+  return slowest;
+}
+
+/* Warns once if the codec is too slow for the links. */
+static void judge_codec(gt_server *s, const gt_ps_view *v) {
+  const double bps = slowest_bps(s);
+  char text[256];
+  if (s->codec_slow || isinf(bps) || !gt_ps_coded_slow(s->ps, bps, text, sizeof text)) return;
+  s->codec_slow = true;
+  gt_log(GT_LOG_WARN, "%s", text);
+  recorded(gt_record_line(s->record, gt_server_elapsed(s), "warning", "step", 'i', v->steps, "text",
+                          's', text, NULL));
+}
+
 void gt_server_progress(gt_server *s, gt_ns now, bool last) {
   if (!last && now < s->progress_at) return;
   s->progress_at = now + GT_SECOND / 5;
   gt_ps_view v;
   gt_ps_get_view(s->ps, now, &v);
+  judge_codec(s, &v);
   double epoch = epoch_of(s, &v),
          loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN;
   if (s->live && epoch > 0) {

@@ -82,6 +82,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;
   r->split_download_s = parts.download;
+  gt_ps_coded_result(s->ps, r);
   gt_ps_passes_result(s->ps, r);
 }
 
@@ -97,20 +98,26 @@ static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   }
 }
 
+/* Acknowledgements return in the opposite direction.  The sending time of frames is known only for
+   modelled links. */
+double gt_server_link_bps(const gt_server *s, size_t peer) {
+  const double wire_s = gt_gateway_wire_s(s->gateway, peer);
+  if (gt_gateway_modelled(s->gateway) && wire_s > 0)
+    return 8 * gt_server_wire_bytes(s, peer) / wire_s;
+  gt_ps_link seen;
+  gt_ps_get_link(s->ps, peer, &seen);
+  return seen.bandwidth_bps;
+}
+
 void gt_server_link_results(const gt_server *s, gt_link_result *links) {
   for (size_t p = 0, i = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;
     gt_link_result *l = &links[i++];
     gt_ps_link seen;
     gt_ps_get_link(s->ps, p, &seen);
-    *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
+    *l = (gt_link_result){.bandwidth_bps_measured = gt_server_link_bps(s, p),
                           .latency_s_measured = seen.latency_s};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
-    /* Acknowledgements return in the opposite direction.  The sending time of frames is known only
-       for modelled links. */
-    double wire_s = gt_gateway_wire_s(s->gateway, p);
-    if (gt_gateway_modelled(s->gateway) && wire_s > 0)
-      l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
     snprintf(l->from, sizeof l->from, "%s", s->run->region);
     snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);

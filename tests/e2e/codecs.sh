@@ -46,6 +46,29 @@ train "streaming, real clock" 4 job.yaml --run-dir streaming-real --set sync.fra
 ended "streaming, real clock" 0
 check "streaming: the same model" same "$(field streaming-real params_sha256)" "$(field streaming params_sha256)"
 coded ssgd ssgd int8 sync.codec.rounding=stochastic
+
+# Encoding and decoding take time: 247 kB at these rates about 20 ms and 10 ms.
+# costly CODEC NAME SETTING...
+costly() {
+  local codec=$1 name=$2
+  shift 2
+  coded "$name" sma "$codec" "compute.codec.$codec.encode=100 Mbit/s" "compute.codec.$codec.decode=200 Mbit/s" "$@"
+}
+# work NAME: what the codec of its first region did.
+work() {
+  /usr/bin/python3 -c 'import json, sys
+c = json.load(open(sys.argv[1] + "/summary.json"))["regions"][0]["codec"]
+print(c["name"], "%.6f %.6f" % (c["encode_s"] / c["raw_bytes"] * 1e8 / 8, c["decode_s"] / c["decoded_bytes"] * 2e8 / 8), c["wire_bytes"] < c["raw_bytes"])' "$1"
+}
+costly topk topk-costs
+check "topk: the codec works at its rates" same "$(work topk-costs)" "topk 1.000000 1.000000 True"
+check "topk: the same model, whatever encoding costs" same "$(field topk-costs params_sha256)" "$(field topk params_sha256)"
+check "topk: encoding takes virtual time" /usr/bin/python3 -c 'import sys; sys.exit(float(sys.argv[1]) <= float(sys.argv[2]))' "$(field topk-costs virtual_s)" "$(field topk virtual_s)"
+check "topk: a warning, once" same "$(grep -c '"event":"warning".*sync.codec topk takes' topk-costs/west.jsonl)" 1
+check "topk: no warning without costs" same "$(grep -c 'sync.codec topk takes' topk/west.jsonl)" 0
+costly topk topk-hub-costs sync.topology=hub
+costly powersgd powersgd-costs
+costly int8 streaming-costs sync.fragments=4 sync.delay=1 checkpoint.every.steps=1000
 train dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
 ended dgc 0
 

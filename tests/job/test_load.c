@@ -355,8 +355,9 @@ static void wan_and_work(void) {
       "10 s}, {between: [a, b], for: 1 s}]",
       "regions.0.access=50 Mbit/s",
       "regions.1.compute={step: 20 ms, speed: 0.5, speeds: [1, 0.25], local: 1 ms, update: 2 ms, "
-      "checkpoint: 1 Gbit/s}",
-      "compute={samples_per_s: 1000, eval_samples_per_s: 9000, apply: 3 ms, encode: 4 ms, "
+      "checkpoint: 1 Gbit/s, codec: {topk: {encode: 4 Gbit/s}}}",
+      "compute={codec: {topk: {encode: 8 Gbit/s, decode: 16 Gbit/s}, bf16: {encode: 80 Gbit/s}}, "
+      "samples_per_s: 1000, eval_samples_per_s: 9000, apply: 3 ms, encode: 4 ms, "
       "variation: 0.1, emulate: true}",
       "model={name: dummy, parameters: 11200000}"};
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
@@ -381,6 +382,11 @@ static void wan_and_work(void) {
               a.apply_s == 0.003 && a.checkpoint_bps == 0);
   assert_true(b.samples_per_s == 0 && b.step_s == 0.02 && b.speed == 0.5 && b.local_s == 0.001 &&
               b.apply_s == 0.003 && b.checkpoint_bps == 1e9);
+  assert_true(a.codecs[GT_CODEC_TOPK].encode_bps == 8e9 &&
+              a.codecs[GT_CODEC_BF16].encode_bps == 80e9 &&
+              a.codecs[GT_CODEC_BF16].decode_bps == 0 && a.codecs[GT_CODEC_INT8].encode_bps == 0);
+  assert_true(b.codecs[GT_CODEC_TOPK].encode_bps == 4e9 &&
+              b.codecs[GT_CODEC_TOPK].decode_bps == 16e9);
   assert_true(b.update_s == 0.002 && b.encode_s == 0.004 && b.eval_samples_per_s == 9000);
   assert_true(job->compute_variation == 0.1 && job->compute_emulate);
   assert_int_equal(job->model.parameters, 11200000);

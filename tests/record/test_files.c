@@ -155,6 +155,7 @@ static gt_region_result region_of(int i) {
                         .nonfinite = 3,
                         .warning = "it guesses",
                         .adapted = "nothing changed",
+                        .codec = {"topk", 4000000, 62500 + i, 8000000, 0.125, 0.03125},
                         .earlier_starts = 3,
                         .lost_s = 12.5};
   snprintf(r.name, sizeof r.name, i ? "chongqing" : "shanghai");
@@ -354,11 +355,12 @@ static void test_summary(void) {
                     "model parameters "
                     "resumes");
   for (size_t i = 0; i < 2; i++) {
-    assert_keys(json_array_get(json_object_get(root, "regions"), i),
-                "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
-                "test_accuracy test_loss test_auc test_recall20 test_mrr20 idle_s wall_s "
-                "train_loss emulation_cpu_s "
-                "ps_cpu_s nonfinite warning adapted earlier_starts lost_s update_s wire_s split");
+    assert_keys(
+        json_array_get(json_object_get(root, "regions"), i),
+        "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
+        "test_accuracy test_loss test_auc test_recall20 test_mrr20 idle_s wall_s "
+        "train_loss emulation_cpu_s "
+        "ps_cpu_s nonfinite warning adapted earlier_starts lost_s update_s wire_s split codec");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
                 "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured "
                 "payload_bytes bytes_lost kinds");
