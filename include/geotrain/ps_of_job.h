@@ -49,6 +49,9 @@ typedef struct {
    and labels, predictions, keepalive, round and host.  In a pipeline intervals become steps, each
    of one of its batches, the same in all regions. */
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
+/* Returns the job's codec for messages of these tensors, which are borrowed; kind GT_CODEC_NONE
+   without one. */
+gt_exchange_codec gt_ps_codec_of(const gt_job *job, const gt_view *tensors, size_t ntensors);
 /* Returns a stage of the layout, without ranges. */
 gt_ps_stage gt_ps_stage_of(const gt_pipe_layout *layout, size_t stage);
 /* Checks the number of tensors of the model.  GT_ERR_JOB: sync.fragments is larger. */

@@ -100,6 +100,10 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   put_time(f, &between, "encode", ps->encode_s);
   if (ps->checkpoint_s > 0 && !ps->checkpoint_error[0])
     put(f, &between, "checkpoint: %.6g Mbit/s", 8e-6 * ps->checkpoint_bytes / ps->checkpoint_s);
+  if (ps->codec.encode_bps > 0)
+    put(f, &between, "codec: {%s: {encode: %.6g Mbit/s, decode: %.6g Mbit/s}}",
+        gt_codec_names[p->run.job->sync.codec.name], 1e-6 * ps->codec.encode_bps,
+        1e-6 * ps->codec.decode_bps);
   if (work.samples_per_s > 0) put_speeds(f, p, region, &work);
   fprintf(f, "}\n");
 }

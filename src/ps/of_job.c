@@ -134,10 +134,9 @@ static gt_sync_options options_of(const gt_job *job, size_t region, size_t sende
                            .local_weight = job->sync.local_weight};
 }
 
-static gt_exchange_codec codec_of(const gt_ps_basis *of) {
-  const gt_job *job = of->job;
+gt_exchange_codec gt_ps_codec_of(const gt_job *job, const gt_view *tensors, size_t ntensors) {
   const bool momentum = gt_codec_has(job->sync.codec.name, GT_MOMENTUM);
-  if (!of->tensors) return (gt_exchange_codec){0};
+  if (!tensors) return (gt_exchange_codec){0};
   return (gt_exchange_codec){
       .kind = job->sync.codec.name,
       .spec = {.density = job->sync.codec.density,
@@ -147,8 +146,8 @@ static gt_exchange_codec codec_of(const gt_ps_basis *of) {
                .decay = (float)(momentum ? job->sync.codec.momentum : job->sync.codec.decay),
                .warmup = (uint64_t)job->sync.codec.warmup,
                .seed = job->seed},
-      .tensors = of->tensors,
-      .ntensors = of->ntensors};
+      .tensors = tensors,
+      .ntensors = ntensors};
 }
 
 /* Bytes of a message of the parameters. */
@@ -266,7 +265,7 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
   const gt_job *job = of->job;
   const size_t region = (size_t)of->order->region;
   const gt_link_spec *links = gt_links_from(of->links, region);
-  const gt_exchange_codec codec = codec_of(of);
+  const gt_exchange_codec codec = gt_ps_codec_of(job, of->tensors, of->ntensors);
   gt_ps_spec spec = {.nregions = job->nregions,
                      .self = region,
                      .nworkers = gt_job_workers(job, region),
