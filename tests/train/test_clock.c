@@ -19,7 +19,9 @@ static void open_world(world *w, const gt_clock_ops *clock, const char *limit) {
            "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\n"
            "train: {until: {steps: 9}, batch: 32, optimizer: {lr: 0.1}}\n"
            "regions: [{name: a, ranks: 3}, {name: b, ranks: 2}]\n"
-           "compute: {step: 10 ms, update: 4 ms, apply: 3 ms, encode: 5 ms}\nlimits: {local: %s}\n",
+           "sync: {strategy: sma, codec: {name: int8}}\n"
+           "compute: {step: 10 ms, update: 4 ms, apply: 3 ms, encode: 5 ms, "
+           "codec: {int8: {encode: 8 Gbit/s, decode: 4 Gbit/s}}}\nlimits: {local: %s}\n",
            limit);
   if (gt_job_parse(&w->job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
   w->run = (gt_run){
@@ -52,12 +54,16 @@ static void work_takes_virtual_time(void) {
   assert_int_equal(gt_server_now(s), 7 * MS);
   s->clock->worked(s, GT_WORK_COPY, 1);
   assert_int_equal(gt_server_now(s), 12 * MS);
+  s->clock->worked(s, GT_WORK_ENCODE, 1e6);
+  assert_int_equal(gt_server_now(s), 13 * MS);
+  s->clock->worked(s, GT_WORK_DECODE, 1e6);
+  assert_int_equal(gt_server_now(s), 15 * MS);
   s->clock->ordered(s, 1, &(gt_ps_order){.kind = GT_PS_TRAIN});
   s->clock->writing(s, 1e9);
   gt_sleep(2 * MS);
-  assert_int_equal(gt_server_now(s), 12 * MS);
+  assert_int_equal(gt_server_now(s), 15 * MS);
   /* The frame left while the PS was busy. */
-  assert_int_equal(s->clock->attended(s, 5 * MS), 12 * MS);
+  assert_int_equal(s->clock->attended(s, 5 * MS), 15 * MS);
   close_world(&w);
 }
 
