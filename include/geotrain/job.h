@@ -117,6 +117,7 @@ typedef struct {
 /* A candidate needs `factor` times as many samples as the others. */
 typedef struct {
   gt_strategy strategy;
+  gt_codec_kind codec;
   int64_t period; /* 0: any period */
   double factor;
 } gt_job_factor;
@@ -263,6 +264,8 @@ typedef struct {
     size_t nstrategies;
     int64_t *periods;
     size_t nperiods;
+    gt_codec_kind *codecs;
+    size_t ncodecs;
     gt_job_factor *factors;
     size_t nfactors;
     double deadline_s, budget; /* budget in USD; 0: none */

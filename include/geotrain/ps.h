@@ -128,8 +128,8 @@ typedef struct {
   void (*fault)(void *ctx, gt_status status);
   /* Returns the time, to measure the PS's own work (update, encode).  NULL: its durations are 0. */
   gt_ns (*clock)(void *ctx);
-  /* Called when the PS has done this part (1: all; ENCODE, DECODE: bytes of float32) of this work, so that a virtual `clock` advances
-     by its cost.  NULL: the clock advances by itself. */
+  /* Called when the PS has done this part (1: all; ENCODE, DECODE: bytes of float32) of this work,
+     so that a virtual `clock` advances by its cost.  NULL: the clock advances by itself. */
   void (*work)(void *ctx, gt_ps_work work, double part);
 } gt_ps_host;
 

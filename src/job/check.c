@@ -263,6 +263,7 @@ static gt_status check_slurm(const gt_job *job, const char *source) {
 static int by_candidate(const void *a, const void *b) {
   const gt_job_factor *x = a, *y = b;
   int order = (x->strategy > y->strategy) - (x->strategy < y->strategy);
+  if (order == 0) order = (x->codec > y->codec) - (x->codec < y->codec);
   return order ? order : (x->period > y->period) - (x->period < y->period);
 }
 
@@ -327,11 +328,10 @@ static gt_status check_central(const gt_job *job, const char *source) {
 }
 
 /* Returns why the job's codec does not suit a strategy, or its topology; NULL: it does. */
-static const char *unsound_codec(const gt_job *job, gt_strategy strategy) {
-  const gt_codec_kind codec = job->sync.codec.name;
+static const char *unsound_codec(const gt_job *job, gt_strategy strategy, gt_codec_kind codec) {
   const bool models = gt_strategy_has(strategy, GT_HAS_MERGE);
   const bool mesh = gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL);
-  if (!gt_strategy_has(strategy, GT_SENDS)) return NULL;
+  if (!gt_strategy_has(strategy, GT_SENDS) || codec == GT_CODEC_NONE) return NULL;
   if (job->sync.central) return "sync.central takes float32";
   if (job->pipeline.nstages > 0 || job->pipeline.search) return "a pipeline exchanges float32";
   if (gt_codec_has(codec, GT_MOMENTUM) && !gt_strategy_has(strategy, GT_GRADIENTS))
@@ -372,11 +372,12 @@ static gt_status check_fragments(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
-static gt_status check_codec_of(const gt_job *job, const char *source, gt_strategy strategy) {
-  const char *why = unsound_codec(job, strategy);
+static gt_status check_codec_of(const gt_job *job, const char *source, const char *key,
+                                gt_strategy strategy, gt_codec_kind codec) {
+  const char *why = unsound_codec(job, strategy, codec);
   if (!why) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.name is %s with strategy %s and topology %s: %s",
-                 source, gt_codec_names[job->sync.codec.name], gt_strategy_names[strategy],
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is %s with strategy %s and topology %s: %s", source, key,
+                 gt_codec_names[codec], gt_strategy_names[strategy],
                  job->sync.central ? "central" : gt_topology_names[job->sync.topology], why);
 }
 
@@ -392,11 +393,20 @@ static gt_status check_density(const gt_job *job, const char *source) {
       density, gt_codec_names[codec], most);
 }
 
-static gt_status check_codec(const gt_job *job, const char *source) {
-  if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
-  GT_TRY(check_codec_of(job, source, job->sync.strategy));
+/* Checks a codec with the job's strategy and with those that a plan compares. */
+static gt_status check_strategies(const gt_job *job, const char *source, const char *key,
+                                  gt_codec_kind codec) {
+  GT_TRY(check_codec_of(job, source, key, job->sync.strategy, codec));
   for (size_t i = 0; i < job->plan.nstrategies; i++)
-    GT_TRY(check_codec_of(job, source, job->plan.strategies[i]));
+    GT_TRY(check_codec_of(job, source, key, job->plan.strategies[i], codec));
+  return GT_OK;
+}
+
+static gt_status check_codec(const gt_job *job, const char *source) {
+  for (size_t i = 0; i < job->plan.ncodecs; i++)
+    GT_TRY(check_strategies(job, source, "plan.codecs", job->plan.codecs[i]));
+  if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
+  GT_TRY(check_strategies(job, source, "sync.codec.name", job->sync.codec.name));
   GT_TRY(check_density(job, source));
   if (job->sync.codec.bits != 2 && job->sync.codec.bits != 8)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.bits is %d; it must be 2 or 8", source,

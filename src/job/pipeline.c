@@ -394,11 +394,14 @@ static gt_status check_sync(const gt_job *job, const char *source) {
                    "%s: %s is %s with a pipeline, which has its own topology; remove the key",
                    source, job->sync.central ? "sync.central" : "sync.topology",
                    job->sync.central ? job->sync.central : gt_topology_names[job->sync.topology]);
-  if (job->plan.nstrategies > 0 || job->plan.nperiods > 0)
+  if (job->plan.nstrategies > 0 || job->plan.nperiods > 0 || job->plan.ncodecs > 0)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s: plan.%s is given with a pipeline, for which a plan compares nothing; remove the key",
-        source, job->plan.nstrategies > 0 ? "strategies" : "periods");
+        source,
+        job->plan.nstrategies > 0 ? "strategies"
+        : job->plan.nperiods > 0  ? "periods"
+                                  : "codecs");
   return GT_OK;
 }
 

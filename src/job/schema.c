@@ -40,7 +40,7 @@
 #define AVERAGING                                 (0 GT_STRATEGIES(IF_OUTER))
 #define IF_SENDS(constant, name, table, facts)    | ((facts)&GT_SENDS ? OF(constant) : 0)
 #define SENDING                                   (0 GT_STRATEGIES(IF_SENDS))
-#define CODECS(set)                               .choice = "sync.codec.name", .having = (set)
+#define CODECS(set)                               .choice = "sync.codec.name", .compared = "plan.codecs", .having = (set)
 #define IF_ROUNDS(constant, name, table, facts)   | ((facts)&GT_ROUNDS ? OF(constant) : 0)
 #define IF_DENSITY(constant, name, table, facts)  | ((facts)&GT_DENSITY ? OF(constant) : 0)
 #define IF_MOMENTUM(constant, name, table, facts) | ((facts)&GT_MOMENTUM ? OF(constant) : 0)
@@ -494,6 +494,11 @@ const job_key gt_job_keys[] = {
      .min = 1, .max = 1e15,
      .meaning =
          "periods that `geotrain plan` compares, each with each strategy; default: sync.period"},
+    {"plan.codecs", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.codecs), COUNT(plan.ncodecs),
+     .values = gt_codec_names,
+     .meaning = "codecs that `geotrain plan` compares, each with each strategy and period; those "
+                "other than none are chosen only with a plan.samples_factor of their own; default: "
+                "sync.codec.name"},
     {"plan.samples_factor", KEY_MAPS, PLANNED, AT(plan.factors), COUNT(plan.nfactors),
      sizeof(gt_job_factor), .min = 1, .max = 1e6,
      .meaning = "list of candidates that need more or fewer samples than others for the same "
@@ -503,6 +508,9 @@ const job_key gt_job_keys[] = {
     {"plan.samples_factor[].period", KEY_I64, KEY_OPTIONAL, IN_FACTOR(period), .min = 1,
      .max = 1e15,
      .meaning = "period of the candidate; default: every period without its own factor"},
+    {"plan.samples_factor[].codec", KEY_CHOICE, KEY_OPTIONAL, IN_FACTOR(codec),
+     .values = gt_codec_names, .min = 1,
+     .meaning = "codec of the candidate; default: none; without plan.codecs that of the job"},
     {"plan.samples_factor[].factor", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, IN_FACTOR(factor),
      .max = 1e9, .meaning = "ratio of the samples that the candidate needs, from pilot runs"},
     {"plan.deadline", KEY_TIME, PLANNED | KEY_ABOVE_MIN, AT(plan.deadline_s), .max = 1e10,

@@ -25,14 +25,21 @@ static bool period_value(char *text, size_t size, const gt_job *job, size_t i) {
   return true;
 }
 
+static bool codec_value(char *text, size_t size, const gt_job *job, size_t i) {
+  if (i >= job->plan.ncodecs) return false;
+  snprintf(text, size, "%s", gt_codec_names[job->plan.codecs[i]]);
+  return true;
+}
+
 static bool has_period(const gt_planner_candidate *c) {
   return gt_job_key_used("sync.period", gt_planner_value(c, "sync.strategy"));
 }
 
 const gt_planner_axis gt_planner_axes[] = {
-    {"sync.strategy", false, strategy_value, NULL},
-    {"sync.period", true, period_value, has_period},
-    {NULL, false, NULL, NULL},
+    {"sync.strategy", "strategy", false, strategy_value, NULL},
+    {"sync.period", "period", true, period_value, has_period},
+    {"sync.codec.name", "codec", false, codec_value, NULL},
+    {.key = NULL},
 };
 
 const char *gt_planner_value(const gt_planner_candidate *c, const char *key) {
@@ -115,16 +122,17 @@ gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes)
 
 /* ---- a candidate's job ----------------------------------------------------------------------- */
 
-/* Returns the factor for its period, else the one for any period, else 1. */
-static double factor_of(const gt_job *job, gt_strategy strategy, int64_t period) {
-  double factor = 1;
+/* Returns the factor for its period, else the one for any period, else NULL. */
+static const gt_job_factor *factor_of(const gt_job *job, const gt_planner_candidate *c) {
+  const gt_job_factor *any = NULL;
   for (size_t i = 0; i < job->plan.nfactors; i++) {
     const gt_job_factor *f = &job->plan.factors[i];
-    if (f->strategy != strategy) continue;
-    if (f->period == period) return f->factor;
-    if (f->period == 0) factor = f->factor;
+    const bool of_job = job->plan.ncodecs == 0 && f->codec == GT_CODEC_NONE;
+    if (f->strategy != c->strategy || (f->codec != c->codec && !of_job)) continue;
+    if (f->period == c->period) return f;
+    if (f->period == 0) any = f;
   }
-  return factor;
+  return any;
 }
 
 gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c,
@@ -156,7 +164,10 @@ gt_status gt_planner_open_candidates(gt_planner *p) {
     c->strategy = job->sync.strategy;
     c->period =
         gt_job_key_used("sync.period", gt_strategy_names[c->strategy]) ? job->sync.period : 0;
-    c->factor = factor_of(p->job, c->strategy, c->period);
+    c->codec = job->sync.codec.name;
+    const gt_job_factor *factor = factor_of(p->job, c);
+    c->factor = factor ? factor->factor : 1;
+    c->unproven = p->job->plan.ncodecs > 0 && c->codec != GT_CODEC_NONE && !factor;
     c->wan_bound = GT_NEW_ARRAY(bool, p->job->nregions);
     gt_job_close(job);
     GT_TRY(status);

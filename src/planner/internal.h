@@ -54,9 +54,13 @@ typedef struct {
   char *label;      /* "asgd-ga 8": its values in the order of the axes; owned */
   char **overrides; /* settings of the job, in the form of --set: "sync.strategy=asgd-ga"; owned */
   size_t noverrides, room;
-  gt_strategy strategy;        /* of the job with these overrides */
-  int64_t period;              /* likewise; 0: the strategy has no period */
-  double factor;               /* relative number of samples */
+  gt_strategy strategy; /* of the job with these overrides */
+  int64_t period;       /* likewise; 0: the strategy has no period */
+  gt_codec_kind codec;
+  double factor; /* relative number of samples */
+  /* Its codec is one of plan.codecs without a factor from a pilot run: it is shown, and never
+     chosen.  After the search, false if it exceeds a limit anyway. */
+  bool unproven;
   gt_topology_choice topology; /* the chosen topology, if sync.topology is auto or tree */
   bool chosen;
   gt_planner_set everything, set;
@@ -101,8 +105,9 @@ gt_status gt_planner_open(gt_planner **out, const gt_planner_options *options);
 /* A dimension in which candidates differ: a key of the job.  A new axis is one new row of
    gt_planner_axes; label, simulated and written job, and JSON follow from it. */
 typedef struct {
-  const char *key; /* in the form of --set; the part after the dot is its name in the JSON */
-  bool number;     /* its values are integers, also in the JSON */
+  const char *key;  /* in the form of --set */
+  const char *name; /* in the JSON */
+  bool number;      /* its values are integers, also in the JSON */
   /* Writes value i of the plan's list, in the form of --set; false: the list has ended.  Without
      values the job keeps its own, and the label omits it. */
   bool (*value)(char *text, size_t size, const gt_job *job, size_t i);

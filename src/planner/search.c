@@ -418,6 +418,12 @@ static gt_status find(search *s) {
     GT_TRY(gt_planner_simulate(s->p, c, set, k));
   sort_times(set);
   c->fits = gt_planner_fits(s->p, set, c->whole, c->why, sizeof c->why);
+  c->unproven = c->unproven && c->fits;
+  if (c->unproven)
+    snprintf(c->why, sizeof c->why,
+             "codec %s is lossy; without a plan.samples_factor for it, its accuracy is unknown",
+             gt_codec_names[c->codec]);
+  c->fits = c->fits && !c->unproven;
   return GT_OK;
 }
 

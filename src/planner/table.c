@@ -109,7 +109,9 @@ static void add_candidate(gt_table *t, const gt_planner *p, const gt_planner_can
                      money_cell(money[2], p, o->cost.egress_usd, mark(o))};
   add_comparison(row + 13, texts, p, c);
   gt_table_add(t, row, 18);
-  if (!c->fits && c->factor != 1)
+  if (c->unproven)
+    gt_table_note(t, "not chosen: %s", c->why);
+  else if (!c->fits && c->factor != 1)
     gt_table_note(t, "not feasible: %s; at %g times the samples: %" PRId64, c->why, c->factor,
                   o->samples);
   else if (!c->fits)
@@ -248,7 +250,9 @@ static void print_one(FILE *to, const gt_planner *p, const char *title, size_t i
   const gt_planner_outcome *o = &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED];
   gt_print_wrapped(to, LABEL, "%-10s %s: %.2f s, %.4g %s%s", title, c->label, o->figures.wall_s,
                    gt_planner_cost(p, o), p->prices.known ? "USD" : "machine hours",
-                   c->fits ? "" : " (not feasible)");
+                   c->fits       ? ""
+                   : c->unproven ? " (not chosen)"
+                                 : " (not feasible)");
 }
 
 static void print_choice(FILE *to, const gt_planner *p) {
@@ -380,8 +384,7 @@ static json_t *set_of(const gt_planner *p, const gt_planner_set *set) {
   return out;
 }
 
-/* Returns one value per axis, named by the part of its key after the dot; null if it does not
-   apply. */
+/* Returns one value per axis; null if it does not apply. */
 static json_t *values_of(const gt_planner_candidate *c) {
   json_t *out = json_object();
   for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {
@@ -389,7 +392,7 @@ static json_t *values_of(const gt_planner_candidate *c) {
     json_t *said = value && axis->number ? json_integer(strtoll(value, NULL, 10))
                    : value               ? json_string(value)
                                          : json_null();
-    json_object_set_new(out, strrchr(axis->key, '.') + 1, said);
+    json_object_set_new(out, axis->name, said);
   }
   return out;
 }

@@ -89,6 +89,7 @@ refused "3 bits" 'it must be 2 or 8' sync.strategy=sma sync.codec.name=topk sync
 refused "density of dgc" 'sync.codec.density is 0.7; with sync.codec.name dgc it must be from 1/4096 to 0.5' sync.strategy=ssgd sync.codec.name=dgc sync.codec.density=0.7 train.optimizer.momentum=0
 refused "density of mask" 'it must be from 1/4096 to 1' sync.strategy=sma sync.codec.name=mask sync.codec.density=0.0001
 refused "a strategy that a plan compares" 'with strategy ama and topology mesh' sync.strategy=sma sync.codec.name=topk 'plan.strategies=[sma, ama]'
+refused "a codec that a plan compares" 'plan.codecs is topk with strategy ama and topology mesh' sync.strategy=ama 'plan.codecs=[int8, topk]'
 refused "fragments and period" 'the period must be a multiple of the fragments' sync.strategy=sma sync.fragments=3
 refused "delay and period" 'the delay must be less' sync.strategy=sma sync.delay=4
 refused "too many fragments" 'model lenet5 has 10 tensors' sync.strategy=sma sync.period=20 sync.fragments=20

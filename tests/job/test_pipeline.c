@@ -298,6 +298,8 @@ static void what_a_pipeline_fixes(void) {
        "key"},
       {{"plan.periods=[4]"},
        "plan.periods is given with a pipeline, for which a plan compares nothing; remove the key"},
+      {{"plan.codecs=[int8]"},
+       "plan.codecs is given with a pipeline, for which a plan compares nothing; remove the key"},
       {{"compute.variation=0.1"},
        "compute.variation is 0.1 with a pipeline, whose passes take the time that compute gives; "
        "expected 0"},

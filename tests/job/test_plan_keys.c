@@ -27,7 +27,9 @@ static const char full[] =
     "plan:\n"
     "  strategies: [asgd-ga, sma]\n"
     "  periods: [1, 8]\n"
-    "  samples_factor: [{strategy: sma, period: 8, factor: 1.25}, {strategy: sma, factor: 1.1}]\n"
+    "  codecs: [none, topk]\n"
+    "  samples_factor: [{strategy: sma, period: 8, factor: 1.25}, {strategy: sma, factor: 1.1}, "
+    "{strategy: sma, period: 8, codec: topk, factor: 1.5}]\n"
     "  deadline: 2 h\n"
     "  budget: 12.5\n"
     "  billing: 1 min\n"
@@ -68,7 +70,10 @@ static void plan_is_read(void) {
   assert_int_equal(job->plan.nstrategies, 2);
   assert_int_equal(job->plan.strategies[1], GT_STRATEGY_SMA);
   assert_true(job->plan.nperiods == 2 && job->plan.periods[1] == 8);
-  assert_true(job->plan.nfactors == 2 && job->plan.factors[0].period == 8 &&
+  assert_true(job->plan.ncodecs == 2 && job->plan.codecs[1] == GT_CODEC_TOPK);
+  assert_true(job->plan.factors[1].codec == GT_CODEC_NONE &&
+              job->plan.factors[2].codec == GT_CODEC_TOPK);
+  assert_true(job->plan.nfactors == 3 && job->plan.factors[0].period == 8 &&
               job->plan.factors[0].factor == 1.25 && job->plan.factors[1].period == 0);
   assert_true(job->plan.deadline_s == 7200 && job->plan.budget == 12.5 && job->plan.start_s == 30 &&
               job->plan.billing_s == 60);
@@ -349,6 +354,9 @@ static void mistakes_in_plan(void) {
           "--set: plan.strategies is an empty list; expected 1 or more entries");
   refused("plan.periods=[]", "--set: plan.periods is an empty list; expected 1 or more entries");
   refused("plan.periods=[4, 0]", "--set: plan.periods.1 is 0; expected 1 or more");
+  refused("plan.codecs=[topq]",
+          "--set: plan.codecs.0 is \"topq\"; expected one of none, bf16, fp16, "
+          "int8, e3m0, topk, mask, powersgd, dgc; did you mean topk?");
   refused("plan.periods=[4, 1.5]",
           "--set: plan.periods.1 is \"1.5\"; expected an integer, 1 or more");
   refused("plan.samples_factor.0.strategy=adam",

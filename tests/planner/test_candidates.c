@@ -151,6 +151,32 @@ static void test_factors(void) {
   assert_factors(ANY ", " OWN);
 }
 
+/* With plan.codecs, a codec without a factor of its own is unproven; none never is. */
+static void test_codecs(void) {
+  gt_planner *p = open_job(
+      JOB GA "plan: {periods: [4, 8], codecs: [none, topk, bf16], samples_factor: [{strategy: "
+             "asgd-ga, factor: 2}, {strategy: asgd-ga, period: 8, codec: topk, factor: 1.5}]}\n");
+  const double factors[] = {2, 1, 1, 2, 1.5, 1};
+  const bool unproven[] = {false, true, true, false, false, true};
+  assert_labels(p, "asgd-ga 4 none/asgd-ga 4 topk/asgd-ga 4 bf16/"
+                   "asgd-ga 8 none/asgd-ga 8 topk/asgd-ga 8 bf16");
+  for (size_t i = 0; i < 6; i++) {
+    assert_true(p->candidates[i].factor == factors[i]);
+    assert_int_equal(p->candidates[i].unproven, unproven[i]);
+  }
+  gt_planner_close(p);
+}
+
+/* The job's own codec is not a candidate: it can be chosen, and has the factors of its strategy. */
+static void test_own_codec(void) {
+  gt_planner *p =
+      open_job(JOB "sync: {local: async, strategy: asgd-ga, period: 8, codec: {name: topk}}\n"
+                   "plan: {samples_factor: [{strategy: asgd-ga, factor: 2}]}\n");
+  assert_labels(p, "asgd-ga 8");
+  assert_true(p->candidates[0].factor == 2 && !p->candidates[0].unproven);
+  gt_planner_close(p);
+}
+
 /* A job whose regions exchange nothing can be planned only with other strategies. */
 static void test_nothing_to_exchange(void) {
   gt_planner *p = NULL;
@@ -177,9 +203,9 @@ static bool no_value(char *text, size_t size, const gt_job *job, size_t i) {
 /* A new axis is a new row; an axis without values changes nothing. */
 static void test_another_axis(void) {
   const gt_planner_axis axes[] = {gt_planner_axes[0],
-                                  {"sync.topology", false, no_value, NULL},
+                                  {"sync.topology", "topology", false, no_value, NULL},
                                   gt_planner_axes[1],
-                                  {"train.batch", true, batch_value, NULL},
+                                  {"train.batch", "batch", true, batch_value, NULL},
                                   {.key = NULL}};
   gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, asgd]}\n");
   assert_int_equal(gt_planner_list_candidates(p, axes), GT_OK);
@@ -195,14 +221,13 @@ static void test_another_axis(void) {
   gt_planner_close(p);
 }
 
-/* Every key of an axis is a key of the job, and has a name in the JSON. */
+/* Every key of an axis is a key of the job. */
 static void test_axes_are_keys_of_the_job(void) {
-  write_job(JOB GA);
+  write_job(JOB GA "plan: {codecs: [int8]}\n");
   for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {
     gt_job *job = NULL, *again = NULL;
     char value[96], set[160];
     const char *sets[] = {set};
-    assert_non_null(strrchr(axis->key, '.'));
     assert_int_equal(gt_job_load(&job, path, NULL, 0), GT_OK);
     assert_true(axis->value(value, sizeof value, job, 0));
     assert_false(axis->value(value, sizeof value, job, 1));
@@ -215,5 +240,5 @@ static void test_axes_are_keys_of_the_job(void) {
 
 TESTS_BETWEEN(make_path, remove_path, test_own_values_where_none_are_listed,
               test_all_combinations_once, test_room_for_many, test_what_a_candidate_overrides,
-              test_options_of_strategies, test_factors, test_nothing_to_exchange, test_another_axis,
-              test_axes_are_keys_of_the_job)
+              test_options_of_strategies, test_factors, test_codecs, test_own_codec,
+              test_nothing_to_exchange, test_another_axis, test_axes_are_keys_of_the_job)

@@ -449,6 +449,45 @@ static void test_json_keeps_all_candidates(void) {
   close_plan(&t);
 }
 
+/* Returns the choice between float32 and topk, which takes a fraction of the time of an exchange. */
+static size_t choice_of_codec(const char *factors) {
+  char job[2048];
+  snprintf(job, sizeof job,
+           BEGIN "model: {name: dummy, parameters: 1117396}\n"
+                 "sync: {local: sync, strategy: sma, period: 1}\n"
+                 "plan: {codecs: [none, topk]%s}\nregions:\n"
+                 "  - {name: east, ranks: 2, samples: 300, compute: {samples_per_s: 100}}\n"
+                 "  - {name: west, ranks: 2, samples: 300, compute: {samples_per_s: 100}}\n",
+           factors);
+  plan t;
+  open_plan(&t, job);
+  assert_int_equal(t.p->ncandidates, 2);
+  const gt_planner_candidate *topk = &t.p->candidates[1];
+  const gt_figures *exact =
+      &gt_planner_proposed(&t.p->candidates[0])->at[GT_PLANNER_EXPECTED].figures;
+  assert_true(topk->unproven == !*factors && topk->fits == (*factors != 0));
+  assert_true(gt_planner_proposed(topk)->at[GT_PLANNER_EXPECTED].figures.wan_bytes <
+              0.2 * exact->wan_bytes);
+  assert_int_equal(gt_planner_choose(t.p), GT_OK);
+  const size_t choice = t.p->choice;
+  assert_int_equal(t.p->fastest, choice == 1 || !*factors);
+  json_t *json = json_of(&t),
+         *names = json_object_get(json_array_get(json_object_get(json, "candidates"), 1), "codec");
+  assert_string_equal(json_string_value(names), "topk");
+  json_decref(json);
+  close_plan(&t);
+  return choice;
+}
+
+/* A codec without a factor from a pilot run is shown and not chosen; with one, it competes. */
+static void test_codecs(void) {
+  assert_int_equal(choice_of_codec(""), 0);
+  assert_int_equal(
+      choice_of_codec(", samples_factor: [{strategy: sma, codec: topk, factor: 1.25}]"), 1);
+  assert_int_equal(choice_of_codec(", samples_factor: [{strategy: sma, codec: topk, factor: 12}]"),
+                   0);
+}
+
 /* The gap is a share of the quantity that the plan minimises: here the time. */
 static void test_gap_with_a_budget(void) {
   char devices[160], job[2048];
@@ -499,5 +538,5 @@ static void test_steps_are_compared_at_equal_samples(void) {
 
 TESTS(test_billing_steps, test_billing_steps_in_a_budget, test_egress_depends_on_the_set,
       test_brute_force, test_brute_force_of_wider_jobs, test_long_runs,
-      test_json_keeps_all_candidates, test_gap_with_a_budget,
+      test_json_keeps_all_candidates, test_codecs, test_gap_with_a_budget,
       test_steps_are_compared_at_equal_samples)
