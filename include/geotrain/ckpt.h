@@ -77,16 +77,15 @@ void gt_ckpt_remove_final_model(const char *run_dir, const char *region);
    "final-a.h5, ckpt/7/a.h5, ckpt/7/b.h5 and 12 more", or "nothing". */
 char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
 
-/* ---- whose the run directory is -------------------------------------------------------------- */
+/* ---- the lock of a run directory ------------------------------------------------------------- */
 
-/* Takes RUN_DIR/<region>.lock for this process.  GT_ERR_JOB names the process that holds it.  The
-   lock of a killed run is stale: on the same host at once; elsewhere once its counter has stood
-   still for 20 s, for which this call waits.  A requeued Slurm job takes over its own lock at
-   once. A thread increments the counter in the file until gt_ckpt_lock_release, which removes the
-   file. */
+/* Takes RUN_DIR/<region>.lock for this process.  GT_ERR_JOB names the process that holds the lock.
+   A thread increments a counter in the file until gt_ckpt_lock_release, which removes the file.
+   The lock of a killed run is taken over: at once if the run was on the same host, or in the same
+   requeued Slurm job; else after this call has waited 20 s without a change of the counter. */
 typedef struct gt_ckpt_lock gt_ckpt_lock;
 gt_status gt_ckpt_lock_take(gt_ckpt_lock **out, const char *run_dir, const char *region);
-/* True if another process has taken the lock over, for example while this one was suspended. */
+/* True if another process has taken over the lock, for example while this process was suspended. */
 bool gt_ckpt_lock_lost(gt_ckpt_lock *lock);
 void gt_ckpt_lock_release(gt_ckpt_lock *lock); /* NULL is allowed */
 

@@ -12,14 +12,16 @@
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* An HDF5 file with schema 1 (docs/data-format.md): attributes `geotrain_schema` 1, `name`,
-   `classes`; groups train and test, each with `x` (N,H,W,C) uint8 and `y` (N) int32.  Model input
-   is (x / 255 - mean[c]) / std[c]; the root's float32 attributes `mean` and `std` (C) are those of
-   the training images.  `x` may also be float32, which is not scaled, or int32 (N,1,1,F): F ids per
-   sample, each below the root's attribute `features`.  If ids are words, the data set `vocabulary`
-   lists them, and the root's attribute `vocabulary_sha256` is their hash.  The root's attribute
-   `class_names`, if it is there, has the name of each class.  If they are the tokens
-   of a text, the data set `merges` defines them (data_text.h); the samples are then windows, whose
-   labels are their own ids, each one place later, and y is 0. */
+   `classes`; groups train and test, each with `x` and `y` (N) int32.
+   - uint8 images: x (N,H,W,C); the model sees (x / 255 - mean[c]) / std[c].  The root's float32
+     attributes `mean` and `std` (C) are those of the training images.
+   - float32 images: x (N,H,W,C), used unchanged.
+   - ids: x int32 (N,1,1,F), F ids per sample, each below the root's attribute `features`.  If ids
+     are words, the data set `vocabulary` lists them; if they are tokens of a text, the data set
+     `merges` defines them (data_text.h).  The root's attribute `vocabulary_sha256` is the hash of
+     either.  Samples of a text are windows; their labels are their own ids, shifted by one, and y
+     is 0.
+   The root's optional attribute `class_names` has the name of each class. */
 typedef struct gt_dataset gt_dataset;
 
 typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
@@ -32,8 +34,8 @@ typedef struct {
   char *text;
   size_t n, bytes, room; /* room: bytes allocated */
 } gt_class_names;
-/* The first class with different names in two lists of n names, and both names, which point into
-   the lists.  False: the lists are equal. */
+/* A class with different names in two lists of n names; the names point into the lists.
+   gt_class_names_differ finds the first such class; false: the lists are equal. */
 typedef struct {
   size_t class;
   const char *a, *b;

@@ -45,7 +45,8 @@ typedef struct {
   /* One-way latency; jitter: standard deviation of a seeded normal distribution, truncated at 3
      standard deviations; it never reorders frames. */
   double bandwidth_bps, latency_s, jitter_s;
-  /* Share of packets lost, 0 to below 1; it only lowers the goodput (gt_link_goodput). */
+  /* Share of packets lost, at least 0 and below 1; its only effect is on the goodput
+     (gt_link_goodput). */
   double loss;
   double back_s; /* latency of the other direction: the round trip is latency_s + back_s */
   /* The transport model, as for TCP.  Rendezvous: a frame larger than eager_bytes is ready
@@ -125,10 +126,10 @@ gt_link_times gt_wire_send(gt_wire *wire, const gt_link_spec *spec, gt_access *u
                            size_t size_bytes, gt_ns ready);
 /* Counts an interval in which a frame was leaving; overlapping intervals count once. */
 void gt_wire_add(gt_wire *wire, gt_ns from, gt_ns until);
-/* True if the link takes the first control frame before the first other one; the arguments are the
-   times at which they were queued.  Polls can be late, so the decision is as of the moment at which
-   the link became free: a control frame queued after the other one should have begun to leave does
-   not overtake it, and a late poll does not leave the link idle. */
+/* True if the link sends the first queued control frame before the first other frame; control,
+   other: times at which these were queued.  The decision is that of the time at which the link
+   became free, because the poll can be late: a control frame does not overtake a frame whose
+   sending should have begun before the control frame was queued. */
 bool gt_wire_control_first(const gt_wire *wire, gt_ns control, gt_ns other);
 /* Returns the first peer when a region sends a frame to each: its successor if the access is
    limited, so that regions do not all send to the same peer at once. */
@@ -215,7 +216,8 @@ const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
    can be queued behind one. */
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
                          double least_s);
-/* Writes the SHA-256 of the bits that the traces pass. */
+/* Writes the SHA-256 of the numbers of bits that the traces deliver, to compare traces between
+   regions. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
 /* Fills delay_min (nregions x nregions, row: sender).  GT_ERR_JOB names a link without latency,
    which the virtual clock does not allow. */
@@ -226,7 +228,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_CONTROL_NUMBERS    ((size_t)512) /* float64 that a control message has at most */
+#define GT_CONTROL_NUMBERS    ((size_t)512) /* maximum number of float64 in a control message */
 #define GT_PROTOCOL_VERSION   11
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
@@ -237,12 +239,14 @@ typedef enum {
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
   GT_MSG_ACK, /* value: the last applied sequence */
-  /* value: the sender's clock; samples: it has trained on; posted_bytes; most_bytes; range: a number
-     that changes while it works; answered by PONG with the same value; also the heartbeat */
+  /* the heartbeat.  value: the sender's clock; samples: that the sender has trained on;
+     posted_bytes; most_bytes; range: a number that changes while the region works.  PONG answers
+     with the same value */
   GT_MSG_PING,
   GT_MSG_PONG,
-  /* value: checkpoint round opened; detail: exit code to stop with, or 0; sequence, between regions
-     of one pipeline: steps completed by the sender */
+  /* value: the checkpoint round that the sender opens; detail: exit code with which the run ends
+     after the round, or 0; sequence, between regions of one pipeline: steps completed by the
+     sender */
   GT_MSG_ROUND,
   GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: the file is invalid */
   /* value: the region's last step; detail: its last data sequence; sequence: its last all-reduce
@@ -252,13 +256,14 @@ typedef enum {
      sequence: GT_JOINED_ACTIVE, _DONE or _LATE. */
   GT_MSG_JOINED,
   GT_MSG_BYE, /* value: the exit code of the run */
-  /* Of a pipeline: value: the step; detail: 1: its gradient is not finite; posted_bytes.  Or value
-     and a payload of float64, of which range says the number of the first. */
+  /* Of a pipeline.  The sender has a gradient: value: the step; detail: 1 if the gradient is
+     non-finite; posted_bytes.  Or sums of squares: value; range: index of the first tensor;
+     payload: float64. */
   GT_MSG_STRATEGY,
-  /* A note of a pipeline's adapter (ps/adapt.c); range: its kind; value: what it is about; detail;
-     posted_bytes */
+  /* A note of a pipeline's adapter (ps/adapt.c).  range: kind of the note; value, detail: as the
+     kind requires; posted_bytes */
   GT_MSG_ADAPT,
-  /* bulk: framed like data, and sent in one order with it; neither numbered, acknowledged nor
+  /* bulk: framed like data, and in one queue with data; not numbered, not acknowledged, never
      resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON; value: 1: its test loss is not finite */
   GT_MSG_MODEL,       /* a region's final model */
@@ -299,9 +304,9 @@ static inline bool gt_msg_is_control(uint32_t kind) {
 
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
-  /* floats of the collective's range; of a pipeline: samples of the micro-batch */
+  /* floats in the collective's range; pipeline: samples in the micro-batch */
   uint64_t offset, count;
-  double weight; /* total of the regions in a sum; 0: not a sum */
+  double weight; /* sum of the weights of the regions in a sum; 0: not a sum */
 } gt_frame_route;
 
 /* The header of every frame: 64 bytes, or 96 with its route, little endian, in this order
@@ -324,13 +329,14 @@ typedef struct {
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; others: see kinds */
   union {
-    uint64_t detail;        /* data: samples behind the update; control: see kinds */
-    uint64_t samples;       /* PING */
-    uint64_t allowed_bytes; /* PONG of region 0: that the receiver may post in all; 0: not known */
+    uint64_t detail;  /* data: samples behind the update; control: see kinds */
+    uint64_t samples; /* PING */
+    /* PONG of region 0: bytes that the receiver may post in total; 0: not known */
+    uint64_t allowed_bytes;
   };
   uint32_t range;       /* fragment; 0: the whole model; of a pipeline: a span */
   uint32_t flags;       /* GT_FRAME_ROUTED or 0 */
-  gt_frame_route route; /* zeros where the flags say that there is none */
+  gt_frame_route route; /* zeros without GT_FRAME_ROUTED */
 } gt_frame_header;
 
 /* Returns the size of the header on the wire, in bytes. */

@@ -78,18 +78,22 @@ typedef struct {
   bool sizes_only;
   /* The usual batch size, used to look up choices and kernel names; 0: batch_max. */
   size_t batch;
-  /* methods of computing products; borrowed for the call; NULL: by the rule of `kernels` */
+  /* kernels of the layers, as measured; borrowed for the call; NULL: chosen by the rule of
+     `kernels` */
   const gt_choices *choices;
   const gt_kernels *kernels;
   /* GT_BF16: for operations with bf16 kernels; the others compute in float32 */
   gt_precision precision;
-  /* For passes over spans (nn_span.h).  slots: micro-batches that a span can hold at a time; 0:
-     gt_graph_step only.  spans: the spans whose tensors the flat arrays hold, in the model's order,
-     with offsets counted over these spans only; nspans 0: the whole model.  runs: the spans that
-     have passes here, for which memory is planned; NULL: all.  A span without passes can begin and
-     end anywhere: for example the one operation whose weights a later span borrows.  fused:
-     gt_graph_backward is the only backward pass, so slots need less memory.  micro_batches:
-     micro-batches of a step; if more than 1, the gradients of embeddings are cleared as a whole. */
+  /* For passes over spans (nn_span.h).
+     slots: number of micro-batches that a span can hold at a time; 0: only gt_graph_step is used.
+     spans: nspans spans, in the model's order.  The flat arrays have only their tensors, with
+     offsets from the start of the first span; nspans 0: the whole model.
+     runs: true for spans that compute passes here, for which memory is planned; NULL: all.  A span
+     without passes can begin and end anywhere, for example the one operation whose weights a later
+     span borrows.
+     fused: gt_graph_backward is the only backward pass, so slots need less memory.
+     micro_batches: micro-batches of a step; if more than 1, the gradients of embeddings are cleared
+     as a whole. */
   size_t slots;
   const gt_span *spans;
   const bool *runs;

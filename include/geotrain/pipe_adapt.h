@@ -1,13 +1,12 @@
-/* pipe_adapt: adapts a running pipeline to the network: measured links decide when stages switch
-   to another order of passes, if allowed also with another number of micro-batches.  Layer 5.
-   Computes with numbers only; local.  One region of a pipeline decides; the others measure, and
-   take the orders that it sends.  Places of stages and slots do not change; if the number of
-   micro-batches does not change either, neither do the parameters of the run.
-
-   Thresholds are geotrain's choice: for 3 steps a link has 1.25 times the cost with which the order
-   was judged, or 1/1.25; the gain is more than 5 %; 20 steps lie between switches; the run is never
-   more than 1 % behind the initial plan.  An order that is better than the plan by 2 % over all
-   recent links replaces it. */
+/* pipe_adapt: adapts a running pipeline to measured links: its stages switch to another order of
+   passes, and, if allowed, to another number of micro-batches.  Layer 5.  Computes with numbers
+   only; local.  One region of a pipeline decides; the other regions measure, and take the orders
+   that it sends.  Places of stages and slots do not change.  If the number of micro-batches does
+   not change, the bits of the parameters do not change.
+   Thresholds are geotrain's choice.  A switch requires that for 3 steps the cost of a link differs
+   by the factor 1.25 from the cost for which the current order was chosen, a gain of more than 5 %,
+   and 20 steps since the last switch.  A run is never more than 1 % behind the initial plan.  An
+   order that is better than the plan by 2 % for all recent costs of the links replaces the plan. */
 #ifndef GEOTRAIN_PIPE_ADAPT_H
 #define GEOTRAIN_PIPE_ADAPT_H
 
@@ -20,8 +19,8 @@
 #define GT_PIPE_ADAPT_BETTER 1.02 /* the same for an order that is never worse than the plan */
 #define GT_PIPE_ADAPT_REST   20   /* steps from one switch to the next */
 #define GT_PIPE_ADAPT_PAST   40   /* recent steps whose costs are kept */
-/* share of the steps that the initial plan would have made in the same time; half of the promised
-   one, because costs are measured */
+/* maximum share of steps by which a run may fall behind the initial plan; half of the documented
+   share, because costs are measured */
 #define GT_PIPE_ADAPT_BEHIND 0.005
 
 /* One direction between two regions, measured in a step. 0: not measured. */
@@ -36,8 +35,8 @@ typedef struct {
   const gt_pipe_problem *others;
   size_t nothers;
   const gt_pipe_schedule *schedule; /* the initial plan, sound for the problem; borrowed */
-  /* Its aim is always the period. variants are those for the problem; `others` get as many passes
-     in total. */
+  /* The aim is always the period.  variants: for `problem`; `others` are searched with the same
+     number of passes in total. */
   gt_pipe_search search;
   bool decides; /* false: another region decides */
 } gt_pipe_adapt_spec;

@@ -104,7 +104,8 @@ void gt_pipe_region_close(gt_pipe_region *region);
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* All of them: GT_ERR_FAULT: it cannot be so; one sentence says why, and nothing has changed. */
+/* All events return GT_ERR_FAULT if the event is impossible in the present state.  The text is one
+   sentence with the reason; the state is unchanged. */
 
 /* Call when the worker is ready for its next step, which is `step`. forward_micro_batches: 0: a
    training step; otherwise an evaluation of this number of micro-batches, the same in all

@@ -5,8 +5,9 @@
 #include "geotrain/exchange.h"
 #include "geotrain/pipe_job.h"
 
-/* Bytes.  Shared memory counts for both the PS and the workers, but once on their host.  Of the
-   exchange of several replicas, one message is in flight on each link. */
+/* Bytes of the PS.  Shared memory is part of the figures of the PS and of its workers, but exists
+   only once on their host.  For the exchange of several replicas, assumes one message in flight per
+   link. */
 typedef struct {
   /* parameters, buffers, gradients, and gradients that wait for the other regions; with strategies
      in which no region waits, and without shared memory, also a copy of the parameters for
@@ -28,12 +29,13 @@ typedef struct {
 /* The conditions in which a region runs. */
 typedef struct {
   bool modelled; /* links are emulated, or the clock is virtual */
-  bool apart;    /* its ranks share no memory: they are on several hosts */
-  /* Of several replicas: the routes of their exchange.  Else not read. */
+  bool apart;    /* the region's ranks are on several hosts, and so share no memory */
+  /* With several replicas, the routes of their exchange; otherwise not read. */
   const gt_routes *routes;
 } gt_ps_setting;
 
-/* Computes the need.  pipe: of the region's replica or, if regions are alike, of another one. */
+/* Returns the memory of a PS.  pipe: of the region's replica, or of another replica if its regions
+   are alike. */
 gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_setting *how);
 /* Returns the bytes of the largest message between regions: a piece of a region's part of the model
    (of several replicas, all of the part), or a stage's activation or gradient of a micro-batch. */

@@ -14,16 +14,15 @@ typedef struct {
   size_t samples; /* 0: it has none */
   bool scores;    /* the region scores the mean model at the end of the run */
 } gt_ps_tests;
-/* Writes tests[nregions]; infos: of every region's data, all 0 for a region without data.  The
-   first region with a test set scores it, each different one once; with a strategy that sends
-   nothing, which has no mean model, only the first test set is scored.  A pipeline's model is
-   scored at its last stage, and by no region here. */
+/* Writes tests[nregions].  infos: of every region's data, all 0 for a region without data.  The
+   mean model is scored once on every different test set, by the first region with this set.  With a
+   strategy that sends nothing, only on the first test set.  In a pipeline no region scores here,
+   because the last stage does. */
 void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests *tests);
 
-/* Returns the scores of the mean model on all test sets together; scores[r] is read if region r
-   scores.  Means are weighted by test samples.  The AUC compares no samples of different test sets:
-   it is the mean over the test sets.  With one test set: its score, to the bit; with none: NaN,
-   perplexity 0. */
+/* Returns the score of the mean model over all test sets: means weighted by test samples, also for
+   the AUC. scores[r] is read if region r scores.  With one test set, returns its score, bit for
+   bit; with none, NaN and perplexity 0. */
 gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
                                size_t nregions);
 
@@ -36,7 +35,7 @@ typedef struct {
   const double *weights;  /* gt_ps_weights_of */
   const size_t *workers;  /* gt_ps_workers_of */
   size_t parameters;      /* of the model, or of the region's part of it */
-  const gt_view *tensors; /* of the parameters, for the codec; NULL: it is not used */
+  const gt_view *tensors; /* of the parameters, for the codec; NULL: no codec */
   size_t ntensors;
   size_t test_samples;
   /* of the region's replica; NULL: no pipeline, and the members below are not read */
@@ -45,9 +44,9 @@ typedef struct {
   size_t nstages;
   gt_ps_groups groups;
 } gt_ps_basis;
-/* Returns the spec of the PS of region order->region; the caller fills in vectors, optim, ranking
-   and labels, predictions, keepalive, round and host.  In a pipeline intervals become steps, each
-   of one of its batches, the same in all regions. */
+/* Returns the spec of the PS of region order->region.  The caller sets vectors, optim, ranking and
+   labels, predictions, keepalive, round and host.  In a pipeline, converts intervals to steps, the
+   same in all regions. */
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
 /* Returns the job's codec for messages of these tensors, which are borrowed; kind GT_CODEC_NONE
    without one. */
@@ -75,17 +74,18 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
                                     const int64_t *samples);
 
-/* Returns the floats of that optimizer: the model's parameters, or 0 if another region's optimizer
-   makes the steps. */
+/* Returns the number of floats of a region's optimizer: the model's parameters, or 0 if another
+   region's optimizer makes the steps. */
 size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
 /* Checks strategy and topology.  GT_ERR_JOB: the job's strategy does not work with its topology. */
 gt_status gt_ps_check_routes(const gt_job *job);
-/* Returns the routes of the exchange (gt_topology_place), unless they are searched for
-   (gt_routes_of); of several replicas of a pipeline, the routes of each place.  parameters: of the
-   whole model.  The caller closes them. */
+/* Returns the routes of the exchange by gt_topology_place; gt_routes_of also chooses routes for
+   auto and tree.  With several replicas of a pipeline, these are routes among the replicas for each
+   stage.  parameters: of the whole model.  The caller closes the routes. */
 gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t parameters);
-/* Returns gt_routes_sound; of several replicas of a pipeline, for the regions of each place. */
+/* Returns gt_routes_sound; with several replicas of a pipeline, true if the routes of every stage
+   are sound. */
 bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes);
 /* Returns `workers` of the exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);

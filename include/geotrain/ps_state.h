@@ -33,24 +33,24 @@ typedef struct {
   /* Of waiting workers: the part of their wait that counts as WAN wait and is not in wan_wait
      yet. */
   gt_ns held_now;
-  /* of the region: from its last step until drained and acknowledged; from then until all are done;
-     applying updates and means; copying payloads */
+  /* times of the region: from its last step until all its messages are acknowledged; from then
+     until all regions are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   gt_ps_coded coded[GT_CODINGS]; /* their times are also part of update or encode */
   bool held;
   bool evaluating;  /* an evaluation is in progress or due */
   int64_t chunks;   /* completed chunks of the evaluation */
-  bool whole_sound; /* no region called its file of whole_round unsound */
-  double done;      /* share of the training done */
+  bool whole_sound; /* the files of whole_round are sound in all regions */
+  double done;      /* completed share of the training */
 } gt_ps_view;
 
 /* The event that ends a wait for other regions. */
 typedef enum {
-  GT_WAIT_ROUND,    /* the region's checkpoint of round `want`; it has `have` */
-  GT_WAIT_ACK,      /* the region's acknowledgement of `want` messages */
-  GT_WAIT_MESSAGES, /* the region's messages up to number `want`; `have` came */
-  GT_WAIT_DONE,     /* the region's DONE */
-  GT_WAIT_EXCHANGE  /* the strategy's event, from any region */
+  GT_WAIT_ROUND,    /* the peer's checkpoint of round `want`; its newest is `have` */
+  GT_WAIT_ACK,      /* the peer's acknowledgement of `want` messages */
+  GT_WAIT_MESSAGES, /* the peer's messages up to number `want`; `have` have arrived */
+  GT_WAIT_DONE,     /* the peer's DONE */
+  GT_WAIT_EXCHANGE  /* an event of the strategy, from any region */
 } gt_ps_wait_kind;
 typedef struct {
   gt_ps_wait_kind kind;
@@ -65,13 +65,13 @@ void gt_ps_coded_result(const gt_ps *ps, gt_region_result *result);
 bool gt_ps_coded_slow(const gt_ps *ps, double bps, char *text, size_t size);
 
 void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *view);
-/* Returns for how long no region has made progress, according to the heartbeats of all.  0 if a
+/* Returns the time for which no region has made progress, by the heartbeats of all regions; 0 if a
    region is silent. */
 gt_ns gt_ps_still(const gt_ps *ps);
 gt_ps_wait gt_ps_waits_for(const gt_ps *ps);
 void gt_ps_loss_reset(gt_ps *ps);
 
-/* Returns the share of the training that is done, 0 to 1. */
+/* Returns the completed share of the training, 0 to 1. */
 double gt_ps_share_done(const gt_ps *ps);
 /* Returns the number of steps that the region will still make by the job; 0 when it is done. */
 int64_t gt_ps_steps_left(const gt_ps *ps);
@@ -81,25 +81,26 @@ typedef struct {
   size_t queued, unacknowledged;
   int64_t samples; /* samples that the peer reported with its last heartbeat */
   bool done;
-  /* How far the peer's clock is ahead of this one's, by the quickest recent answer, if both
-     directions take the same time; `compared`: it has answered. */
+  /* Time by which the peer's clock is ahead of this region's clock, from the quickest recent
+     answer, if both directions take the same time.  compared: the peer has answered. */
   gt_ns ahead;
   bool compared;
 } gt_ps_link;
 void gt_ps_get_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
-/* Returns the time since the worker's last push in which other regions held it. */
+/* Returns the part of the time since the worker's last push in which other regions held the
+   worker. */
 gt_ns gt_ps_held(const gt_ps *ps, size_t worker);
 /* True if the worker has not reported that it is ready. */
 bool gt_ps_absent(const gt_ps *ps, size_t worker);
-/* Writes the worker's current batch, and the time at which it began to compute it; false: it is not
-   computing. */
+/* Writes the worker's current batch and the time at which the worker began to compute this batch.
+   False: the worker is not computing. */
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
 
 /* Saves the state under the names "ps/...", "sync/...", "optim/...", "outbox/...".  Together with
    model/params and model/buffers, which the caller saves, it is the region's whole state. */
 void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
-/* Loads the state, before gt_ps_start; number of workers and limits can differ from those that were
-   saved. */
+/* Loads the state.  Call before gt_ps_start.  The number of workers and the limits can differ from
+   the saved ones. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
 
 #endif
