@@ -28,7 +28,8 @@ typedef struct {
 
 typedef struct gt_ckpt_writer gt_ckpt_writer;
 
-/* Writes RUN_DIR/ckpt/<round>/<region>.h5 in a thread of its own, one file at a time. */
+/* Creates a writer of RUN_DIR/ckpt/<round>/<region>.h5, which has its own thread and writes one
+   file at a time. */
 gt_status gt_ckpt_writer_create(gt_ckpt_writer **out, const char *run_dir, const char *region);
 /* Waits for a pending write, then frees the writer. */
 void gt_ckpt_writer_close(gt_ckpt_writer *writer);
@@ -57,7 +58,8 @@ gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, c
 /* The final model, written in parts, so that no process needs memory for all of it.  It is renamed
    to its final name when finished.  All work is done in the caller's thread. */
 typedef struct gt_ckpt_parts gt_ckpt_parts;
-/* Creates RUN_DIR/final.h5 for so many floats.  GT_ERR_CKPT names the file; *out is then NULL. */
+/* Creates RUN_DIR/final.h5 for a model of this size, in floats.  GT_ERR_CKPT names the file; *out
+   is then NULL. */
 gt_status gt_ckpt_parts_open(gt_ckpt_parts **out, const char *run_dir, size_t nparams,
                              size_t nbuffers);
 /* Writes n floats of the parameters (or `buffers`) from `at` on. */
@@ -92,8 +94,8 @@ void gt_ckpt_lock_release(gt_ckpt_lock *lock); /* NULL is allowed */
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Reads and checks a file: user block, size, SHA-256, then HDF5.  Fills *state (owned, close with
-   gt_state_close) and *info.  GT_ERR_CKPT names the file, what was found ("its SHA-256 is ..., the
-   file says ...", "it ends after 1200 of 8000 bytes") and what was expected. */
+   gt_state_close) and *info.  GT_ERR_CKPT names the file and the values found and expected ("its
+   SHA-256 is ..., the file says ...", "it ends after 1200 of 8000 bytes"). */
 gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
 /* Reads the region's file of a round as gt_ckpt_read does, RUN_DIR/ckpt/<round>/<region>.h5.
    GT_ERR_CKPT also if it is the file of another round or region. */

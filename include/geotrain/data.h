@@ -64,7 +64,7 @@ typedef struct {
 } gt_dataset_info;
 
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names
-   the file, the data set in it, what was found and what was expected. */
+   the file, the data set in it, and the values found and expected. */
 gt_status gt_dataset_open(gt_dataset **out, const char *path);
 /* Returns a data set of the same description without samples, for a region that only aggregates;
    its means and standard deviations are set by the next gt_dataset_normalise.  The caller closes

@@ -15,7 +15,7 @@ typedef struct gt_exchange gt_exchange;
 /* The two directions of a codec. */
 typedef enum { GT_ENCODED, GT_DECODED, GT_CODINGS } gt_coding;
 
-/* Callbacks to the owner of an exchange; each may be NULL. */
+/* Callbacks to the owner of an exchange; each can be NULL. */
 typedef struct {
   void *ctx;
   /* Called before and after a message body is written.  floats: number of floats written; 0 if the
@@ -220,7 +220,7 @@ typedef struct {
 
 typedef struct gt_allreduce gt_allreduce;
 
-/* Opens an all-reduce.  The contribution of this region is a, followed by b (b.n may be 0).  Both
+/* Opens an all-reduce.  The contribution of this region is a, followed by b (b.n can be 0).  Both
    are borrowed while the all-reduce is open, and must not change from gt_allreduce_contribute until
    its round is applied. */
 gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a, gt_vec b);

@@ -22,8 +22,8 @@ typedef struct {
   /* True: every hub, tree and ring was simulated, or is proven to be slower.  False: a faster one
      can exist. */
   bool exact;
-  /* True: `seconds` are from formulas, because there are too many regions to simulate or, for a
-     tree, a pair of regions has no latency. */
+  /* True: `seconds` are from formulas, because the regions are too many to simulate or, for a tree,
+     a pair of regions has no latency. */
   bool estimated;
 } gt_topology_choice;
 

@@ -61,7 +61,7 @@ static void sums_again(gt_allreduce *r) {
   if (of(r)->adding == 0) of(r)->clear = 0;
 }
 
-/* ---- up: who takes part ---------------------------------------------------------------------- */
+/* ---- up: membership of a round --------------------------------------------------------------- */
 
 /* Returns the round of this region's next contribution; 0: not known yet. */
 static int64_t own_next(const sums *t) {
