@@ -37,7 +37,7 @@ typedef struct {
   size_t next, before;
 } gt_held_place;
 
-/* Held messages (held.c). */
+/* Held messages (exchange.c). */
 typedef struct {
   gt_held *of; /* nregions */
   /* 2 nregions + 1: a node for each region; then the heads of nregions + 1 queues: for room at
@@ -130,17 +130,6 @@ gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n);
 /* Posts the message, encoded if the collective has a codec.  All messages of an exchange are posted
    here. */
 void gt_exchange_send(const gt_collective *c, gt_message *m);
-
-/* held.c */
-void gt_held_open(gt_exchange *x);
-void gt_held_close(gt_exchange *x);
-/* Gives the message to its collective.  False: a copy of the message is held, after the region's
-   other held messages. */
-bool gt_held_or_taken(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
-                      const void *body);
-/* Gives the held messages that wait for room at `region` (nregions: for any other event) to their
-   collectives.  False: none could be taken. */
-bool gt_held_retry(gt_exchange *x, size_t region);
 
 /* ---- all-reduce, for every topology (collective.c) ------------------------------------------- */
 
