@@ -2,6 +2,7 @@
 /* The transport over TCP between two ends in one process: frames of all sizes arrive once and in
    order, however often connections are cut, with TLS and without; everybody else is refused. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
@@ -157,15 +158,20 @@ static bool all_acknowledged(const end *e, size_t self) {
   return e->sent == e->wanted;
 }
 
-/* Breaks the connections of this process at the port. */
-static void cut(void) {
+/* Closes one end of the connection, with the bytes that it has not read. */
+static void cut(bool dialler) {
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 3; fd < 256; fd++) {
-    struct sockaddr_in at;
-    socklen_t size = sizeof at;
-    if (getpeername(fd, (struct sockaddr *)&at, &size) == 0 && at.sin_family == AF_INET &&
-        ntohs(at.sin_port) == port)
-      (void)shutdown(fd, SHUT_RDWR);
+    struct sockaddr_in here, there;
+    socklen_t size = sizeof here;
+    if (getpeername(fd, (struct sockaddr *)&there, &size) != 0 || there.sin_family != AF_INET)
+      continue;
+    size = sizeof here;
+    if (getsockname(fd, (struct sockaddr *)&here, &size) == 0 &&
+        ntohs(dialler ? there.sin_port : here.sin_port) == port)
+      assert_int_equal(dup2(nowhere, fd), fd);
   }
+  close(nowhere);
 }
 
 /* cuts: breaks the connection so many times, at moments drawn. */
@@ -178,9 +184,10 @@ static void exchange(end ends[2], uint64_t frames, int cuts) {
   while (ends[0].received < all || ends[1].received < all || !all_acknowledged(&ends[0], 0) ||
          !all_acknowledged(&ends[1], 1)) {
     assert_true(gt_now() < until);
-    for (size_t i = 0; i < 2; i++) step(&ends[i], i);
-    if (cuts > 0 && ends[0].received + ends[1].received >= next) {
-      cut();
+    for (size_t i = 0; i < 2; i++) {
+      step(&ends[i], i);
+      if (cuts == 0 || ends[0].received + ends[1].received < next) continue;
+      cut(i == 0); /* the other end has not read what this one has just sent */
       cuts--;
       next += gt_rng_below(&rng, 4 * frames / 10);
     }
