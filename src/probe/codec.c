@@ -1,4 +1,5 @@
-/* The rates at which the PS encodes and decodes messages with the job's codec. */
+/* The rates at which the PS encodes and decodes messages with the codec of the job, and with those
+   that a plan compares. */
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
@@ -79,20 +80,32 @@ static void time_messages(messages *m, double *encode_s, double *decode_s) {
   *decode_s = gt_probe_median(decodes, n);
 }
 
-gt_status gt_probe_codec(gt_probe_state *p) {
-  const gt_job *job = p->run.job;
+static gt_status time_codec(gt_probe_state *p, gt_codec_kind kind) {
   const gt_arrays *a = gt_graph_arrays(p->run.graph);
-  const gt_exchange_codec with = gt_ps_codec_of(job, a->views, a->nviews);
   const double bits = 8 * (double)(a->params.n * sizeof(float));
+  gt_job job = *p->run.job;
+  job.sync.codec.name = kind;
+  const gt_exchange_codec with = gt_ps_codec_of(&job, a->views, a->nviews);
   messages m;
   double encode_s, decode_s;
-  if (with.kind == GT_CODEC_NONE || job->nregions == 1) return GT_OK;
-  const gt_status status = open_messages(&m, job, &with);
+  const gt_status status = open_messages(&m, &job, &with);
   if (status == GT_OK) {
     time_messages(&m, &encode_s, &decode_s);
-    p->own.codec =
+    p->own.codecs[kind] =
         (gt_job_codec_cost){.encode_bps = bits / encode_s, .decode_bps = bits / decode_s};
   }
   close_messages(&m);
   return status;
+}
+
+static bool is_compared(const gt_job *job, gt_codec_kind kind) {
+  for (size_t i = 0; i < job->plan.ncodecs; i++)
+    if (job->plan.codecs[i] == kind) return true;
+  return job->sync.codec.name == kind;
+}
+
+gt_status gt_probe_codecs(gt_probe_state *p) {
+  for (gt_codec_kind kind = GT_CODEC_NONE + 1; kind < GT_CODEC_KINDS; kind++)
+    if (p->run.job->nregions > 1 && is_compared(p->run.job, kind)) GT_TRY(time_codec(p, kind));
+  return GT_OK;
 }

@@ -472,7 +472,7 @@ static void time_ps(gt_probe_state *p, material *m) {
   p->own.encode_s = time_work(m, do_encode);
   /* with workers, measured while they computed */
   if (p->run.roles.region_size == 1) p->own.update_s = time_work(m, do_update);
-  if (gt_probe_codec(p) != GT_OK) gt_panic(GT_ERR_JOB, "%s", gt_error_text());
+  if (gt_probe_codecs(p) != GT_OK) gt_panic(GT_ERR_JOB, "%s", gt_error_text());
 }
 
 /* ---- all ranks ------------------------------------------------------------------------------- */

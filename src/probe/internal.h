@@ -79,8 +79,8 @@ typedef struct {
   double samples_per_s, rate_error, eval_samples_per_s, local_s, resume_s;
   /* number of steps behind these means; paused: behind resume_s */
   int64_t steps, paused;
-  double update_s, apply_s, encode_s; /* of a PS */
-  gt_job_codec_cost codec;            /* of a PS; 0: the job has no codec */
+  double update_s, apply_s, encode_s;       /* of a PS */
+  gt_job_codec_cost codecs[GT_CODEC_KINDS]; /* of a PS; 0: the job does not use this one */
   double inside_latency_s, inside_bandwidth_bps;
   /* for a fleet; memory_bytes: available on the host */
   double task_s[GT_PROBE_TASKS], power, memory_bytes;
@@ -127,8 +127,9 @@ double gt_probe_median(double *values, size_t n);
 
 /* host.c: the environment of this rank.  Collective over the PS ranks (addresses). */
 void gt_probe_host(gt_probe_state *p);
-/* codec.c: measures the job's codec at this PS.  GT_ERR_JOB: its options are invalid.  Local. */
-gt_status gt_probe_codec(gt_probe_state *p);
+/* codec.c: measures the codecs of the job and of plan.codecs at this PS.  GT_ERR_JOB: their options
+   are invalid.  Local. */
+gt_status gt_probe_codecs(gt_probe_state *p);
 
 /* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);

@@ -74,6 +74,18 @@ static void put_time(FILE *f, const char **between, const char *key, double s) {
   if (s > 0) put(f, between, "%s: %.6g us", key, s * 1e6);
 }
 
+static void put_codecs(FILE *f, const char **between, const gt_probe_rank *ps) {
+  bool any = false;
+  for (size_t k = 0; k < GT_CODEC_KINDS; k++) {
+    const gt_job_codec_cost *c = &ps->codecs[k];
+    if (c->encode_bps <= 0) continue;
+    put(f, between, "%s%s: {encode: %.6g Mbit/s, decode: %.6g Mbit/s}", any ? "" : "codec: {",
+        gt_codec_names[k], 1e-6 * c->encode_bps, 1e-6 * c->decode_bps);
+    any = true;
+  }
+  if (any) fputs("}", f);
+}
+
 static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, const work_means *work) {
   const gt_probe_rank *w;
   fprintf(f, ", measured: [");
@@ -100,10 +112,7 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   put_time(f, &between, "encode", ps->encode_s);
   if (ps->checkpoint_s > 0 && !ps->checkpoint_error[0])
     put(f, &between, "checkpoint: %.6g Mbit/s", 8e-6 * ps->checkpoint_bytes / ps->checkpoint_s);
-  if (ps->codec.encode_bps > 0)
-    put(f, &between, "codec: {%s: {encode: %.6g Mbit/s, decode: %.6g Mbit/s}}",
-        gt_codec_names[p->run.job->sync.codec.name], 1e-6 * ps->codec.encode_bps,
-        1e-6 * ps->codec.decode_bps);
+  put_codecs(f, &between, ps);
   if (work.samples_per_s > 0) put_speeds(f, p, region, &work);
   fprintf(f, "}\n");
 }

@@ -72,16 +72,17 @@ static void report_machines(const gt_probe_state *p, FILE *to) {
 
 /* ---- compute ---- */
 
-static void report_codec(const gt_probe_state *p, FILE *to) {
+static void report_codecs(const gt_probe_state *p, FILE *to) {
   char in[32], out[32];
-  for (size_t r = 0; r < p->run.job->nregions; r++) {
-    const gt_job_codec_cost *c = &gt_probe_ps(p, r)->codec;
-    if (c->encode_bps > 0)
-      gt_print_wrapped(to, 2, "sync.codec %s at %s: encodes %s of float32, decodes %s",
-                       gt_codec_names[p->run.job->sync.codec.name], name_of(p, r),
-                       gt_format_rate(in, sizeof in, c->encode_bps),
-                       gt_format_rate(out, sizeof out, c->decode_bps));
-  }
+  for (size_t r = 0; r < p->run.job->nregions; r++)
+    for (size_t k = 0; k < GT_CODEC_KINDS; k++) {
+      const gt_job_codec_cost *c = &gt_probe_ps(p, r)->codecs[k];
+      if (c->encode_bps > 0)
+        gt_print_wrapped(to, 2, "codec %s at %s: encodes %s of float32, decodes %s",
+                         gt_codec_names[k], name_of(p, r),
+                         gt_format_rate(in, sizeof in, c->encode_bps),
+                         gt_format_rate(out, sizeof out, c->decode_bps));
+    }
 }
 
 static void report_compute(const gt_probe_state *p, FILE *to) {
@@ -110,7 +111,7 @@ static void report_compute(const gt_probe_state *p, FILE *to) {
           gt_model_names[p->run.job->model.name], p->run.job->train.batch);
   gt_table_finish(to, workers);
   gt_table_finish(to, servers);
-  report_codec(p, to);
+  report_codecs(p, to);
 }
 
 /* ---- links ---- */

@@ -38,6 +38,7 @@ parses() { /usr/bin/python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1
 
 job quick.yaml
 sed 's/bandwidth: 1 Gbit.s, latency: 1 ms/bandwidth: 100 Mbit\/s, latency: 25 ms/; s/topology: mesh/&, codec: {name: int8}/' quick.yaml >two.yaml
+echo 'plan: {codecs: [none, topk]}' >>two.yaml
 probe "two regions" 4 two.yaml --out two.profile
 ended "two regions" 0 '^GO$' 'region east: ranks 0 \(PS\), 1' 'local plane of region east: shared memory' 'Open MPI|MPI:'
 link "east to west" "$(measured east west)" 25 100
@@ -48,7 +49,7 @@ check "nothing stays of the run directory" same "$(find . -maxdepth 1 -name runs
 check "the profile is YAML" parses two.profile
 check "a profile names every worker's speed" same "$(grep -c 'measured: \[1\]' two.profile)" 2
 check "and what its server's work takes" same "$(grep -c 'local: .* update: .* apply: .* encode: ' two.profile)" 2
-check "and what its codec's work takes" same "$(grep -cE 'codec: \{int8: \{encode: [0-9.e+]+ Mbit/s, decode: [0-9.e+]+ Mbit/s\}\}' two.profile)" 2
+check "and what its codec's work takes" same "$(grep -cE 'codec: \{int8: \{encode: [0-9.e+]+ Mbit/s, decode: [0-9.e+]+ Mbit/s\}, topk: \{encode: [^}]*\}\}' two.profile)" 2
 train "with the profile" 4 two.yaml --run-dir with --set profile=two.profile --set train.until.steps=8
 ended "with the profile" 0
 
