@@ -186,6 +186,9 @@ bool gt_exchange_drained(const gt_exchange *x);
 /* True if all other regions are done, all their messages have arrived, and no message is
    pending. */
 bool gt_exchange_settled(const gt_exchange *x);
+/* Returns the norm of what codecs have left out of this region's messages and have not sent
+   since. */
+double gt_exchange_residual(const gt_exchange *x);
 /* Returns the number of open collectives.  A range is the index of a collective, in the order of
    opening. */
 size_t gt_exchange_ranges(const gt_exchange *x);
@@ -204,6 +207,8 @@ typedef struct {
   /* kind GT_MSG_STATE: bodies are differences of models, so a codec applies error feedback to them,
      as it does to updates. */
   bool additive;
+  /* All-reduce: regions may abstain; checkpoints then contain which contributions are empty. */
+  bool abstains;
   /* Tensors of the first vector, for the codec; NULL: the tensors of the exchange. */
   const gt_view *tensors;
   size_t ntensors;
@@ -230,6 +235,9 @@ void gt_allreduce_close(gt_allreduce *r);
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
 /* Call when the region's contribution to its next round is complete. */
 void gt_allreduce_contribute(gt_allreduce *r);
+/* Does the same with weight 0 and without a payload: the region is neither in the sum nor in the
+   divisor.  Requires spec.abstains; not over a topology with gt_topology_per_worker. */
+void gt_allreduce_abstain(gt_allreduce *r);
 /* Copies x (a.n floats, computed from `samples` samples), the part of worker `rank` (in the region,
    from 1) of the next contribution.  The contribution then consists of such parts instead of a.
    Requires gt_topology_per_worker and b.n = 0. */
@@ -237,7 +245,8 @@ void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples)
 /* Call when the region makes no more steps, after its last contribution. */
 void gt_allreduce_leave(gt_allreduce *r);
 /* Posts all messages for which the outbox has room.  Then returns true if the next round is
-   complete, with its mean (a.n + b.n floats, valid until the next call) and the share of this
+   complete, with its mean (a.n + b.n floats, valid until the next call; none if all
+   abstained) and the share of this
    region's contribution in the mean (0: the region did not contribute).  Call it until it returns
    false. */
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);

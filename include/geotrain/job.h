@@ -208,6 +208,10 @@ typedef struct {
       gt_outer name;
       double lr, momentum;
     } outer;
+    struct {
+      double clip, outlier;
+      int64_t warmup;
+    } guard;
     int fragments;
     int64_t delay;
     gt_late late;

@@ -305,6 +305,8 @@ void gt_optim_norm(gt_optim *optim, double norm);
    the root of their sum, in order, is the norm.  Writes nothing if grads has no data. */
 size_t gt_optim_tensors(const gt_optim *optim);
 void gt_optim_squares(const gt_optim *optim, gt_vec grads, double *squares);
+/* Forgets all earlier gradients; steps and schedule continue. */
+void gt_optim_renew(gt_optim *optim);
 /* Counts a step of another optimizer, so that the schedule advances. */
 void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);

@@ -71,6 +71,7 @@ typedef enum {
   GT_NOTE_DONE,
   GT_NOTE_PEER_DONE,
   GT_NOTE_ROUND,
+  GT_NOTE_EXCLUDED,
   GT_NOTE_COMPLETE
 } gt_ps_note;
 
@@ -104,7 +105,9 @@ typedef struct {
      for a gradient of region p, and a step counts once.
      PEER_DONE: peer; its steps.
      DONE: steps; 0.
-     ROUND: round; stop code. */
+     ROUND: round; stop code.
+     EXCLUDED: as gt_sync_host.excluded.
+     COMPLETE: steps; gt_ps_residual. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* Records a decision of the strategy (gt_sync_host.decided).  NULL: decisions are not
      recorded. */

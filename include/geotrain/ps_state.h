@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   gt_ps_phase phase;
   gt_status stop_code; /* of STOPPED */
-  int64_t steps, samples, batches, nonfinite, round, whole_round;
+  int64_t steps, samples, batches, nonfinite, excluded, round, whole_round;
   int64_t parts;   /* batches, each once for every worker with a part in it */
   double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
   int64_t loss_samples;
@@ -65,6 +65,8 @@ void gt_ps_coded_result(const gt_ps *ps, gt_region_result *result);
 bool gt_ps_coded_slow(const gt_ps *ps, double bps, char *text, size_t size);
 
 void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+/* Returns gt_exchange_residual of the PS's exchange. */
+double gt_ps_residual(const gt_ps *ps);
 /* Returns the time for which no region has made progress, by the heartbeats of all regions; 0 if a
    region is silent. */
 gt_ns gt_ps_still(const gt_ps *ps);

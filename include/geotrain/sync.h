@@ -34,6 +34,9 @@ typedef struct {
   /* Records that `what` has the value `choice` from now on, with the reason `why`.  The strings are
      borrowed. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
+  /* Records that the region's contribution, with this norm (NaN: it is not finite), was the
+     count'th that is in no mean. */
+  void (*excluded)(void *ctx, int64_t count, double norm);
   /* Returns the recent measurements of the link to `peer`. */
   gt_link_view (*link)(void *ctx, size_t peer);
   /* Call after changing the buffers from b to keep * b + share * other (borrowed).  A worker may be
@@ -48,6 +51,14 @@ typedef struct {
   void (*tell_squares)(void *ctx, gt_vec mean);
   bool (*norm)(void *ctx, double *norm);
 } gt_sync_host;
+
+/* A region judges its contribution to a mean before it is encoded: one that is not finite, or an
+   outlier, takes part with weight 0 and without a payload. */
+typedef struct {
+  double clip;    /* largest norm of the mean of differences; 0: unlimited */
+  double outlier; /* deviations of the norm from its mean so far (guard.c); 0: any is accepted */
+  int64_t warmup; /* contributions before the first can be an outlier */
+} gt_guard_options;
 
 /* Options of strategies.  Each strategy uses those that the job's keys give it. */
 typedef struct {
@@ -75,6 +86,8 @@ typedef struct {
   int64_t fragments, delay;
   gt_late late;
   double local_weight;
+  /* sma: with a clip or an outlier above 0 contributions are judged; regions then send d_i. */
+  gt_guard_options guard;
 } gt_sync_options;
 
 /* What a strategy works on; everything is borrowed and outlives it. */
@@ -116,6 +129,8 @@ typedef struct gt_sync_ops {
      NULL: the mean of the region is enough. */
   void (*on_part)(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now, size_t id); /* may be NULL */
+  /* A worker's gradient was not finite and was dropped; may be NULL. */
+  void (*on_nonfinite)(gt_sync *s);
   /* This region has finished its steps: sends accumulated updates when the outbox has room.  Called
      again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
@@ -128,7 +143,8 @@ typedef struct gt_sync_ops {
 struct gt_sync {
   const gt_sync_ops *ops;
   gt_sync_env env;
-  bool *done; /* nregions: the peer makes no more steps */
+  bool *done;       /* nregions: the peer makes no more steps */
+  int64_t excluded; /* contributions that were in no mean */
 };
 
 /* Returns the table of a strategy. */
@@ -151,6 +167,7 @@ void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
 /* Calls the slot; only with env.per_worker. */
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
+void gt_sync_on_nonfinite(gt_sync *s);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);

@@ -174,6 +174,18 @@ void gt_coder_rest(gt_coder *coder, gt_vec rest) {
   memset(coder->own, 0, coder->residual * sizeof(float));
 }
 
+/* Of several vectors the last one is left out; those before it are its momentum. */
+static double squares_of(const gt_coder *coder, const float *residual) {
+  double sum = 0;
+  for (size_t i = coder->residual - coder->values; residual && i < coder->residual; i++)
+    sum += (double)residual[i] * (double)residual[i];
+  return sum;
+}
+
+double gt_coder_squares(const gt_coder *coder) {
+  return squares_of(coder, coder->own) + squares_of(coder, coder->sums);
+}
+
 gt_status gt_coder_state(gt_coder *coder, const char *prefix, bool sent,
                          gt_state_direction direction) {
   const gt_state_field own = {"residual", GT_TYPE_F32, coder->own, coder->residual},

@@ -47,6 +47,8 @@ void gt_coder_agree(gt_coder *coder, const gt_codec_turn *turn, const void *sum)
 bool gt_coder_has_rest(const gt_coder *coder);
 /* Moves this residual to `rest`, which has the encoded floats of a body, and sets it to 0. */
 void gt_coder_rest(gt_coder *coder, gt_vec rest);
+/* Returns the sum of squares of all that is left out here. */
+double gt_coder_squares(const gt_coder *coder);
 /* Saves or loads the residuals and, with `sent`, the floats of gt_coder_sent. */
 gt_status gt_coder_state(gt_coder *coder, const char *prefix, bool sent,
                          gt_state_direction direction);

@@ -112,11 +112,21 @@ static void pack(gt_allreduce *r, gt_allreduce *to, size_t step) {
     to->a.data[0] = NAN;
 }
 
-void gt_allreduce_contribute(gt_allreduce *r) {
+static gt_allreduce *take_part(gt_allreduce *r, bool abstains) {
   gt_allreduce *to = r->first ? r->first : r;
   contribute(to);
   r->staged = r->first != NULL;
+  r->abstained = to->abstained = abstains;
+  return to;
+}
+
+void gt_allreduce_contribute(gt_allreduce *r) {
+  gt_allreduce *to = take_part(r, false);
   if (r->packer) pack(r, to, 0);
+}
+
+void gt_allreduce_abstain(gt_allreduce *r) {
+  (void)take_part(r, true);
 }
 
 void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples) {
@@ -141,11 +151,11 @@ static void next_step(gt_allreduce *r) {
   first->applied++;
   ops_of(first)->again(first);
   const gt_codec_turn turn = {.round = (uint64_t)first->applied};
-  gt_coder_agree(r->packer, &turn, first->mean.data);
+  if (!first->empty) gt_coder_agree(r->packer, &turn, first->mean.data);
   if (!r->staged) return;
   r->staged = 0;
   contribute(r);
-  pack(r, r, 1);
+  if (!r->abstained) pack(r, r, 1);
   if (r->leaving) leave(r);
   r->leaving = 0;
 }
@@ -166,7 +176,7 @@ bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share) {
   if (!ops_of(r)->next(r)) return false;
   r->applied++;
   ops_of(r)->again(r);
-  *mean = r->packer ? unpack(r) : r->mean;
+  *mean = r->empty ? gt_vec_of(NULL, 0) : r->packer ? unpack(r) : r->mean;
   *share = r->share;
   return true;
 }
@@ -217,7 +227,13 @@ void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t
                    gt_vec_range(r->b, in_b, sum.n - from_a), first);
 }
 
+double gt_allreduce_weight(const gt_allreduce *r) {
+  const gt_exchange_spec *spec = &r->base.x->spec;
+  return r->abstained ? 0 : spec->weights[spec->self];
+}
+
 void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body) {
+  if (r->abstained) return;
   gt_vec_copy(gt_vec_range(body, 0, r->a.n), r->a);
   if (r->b.n) gt_vec_copy(gt_vec_range(body, r->a.n, r->b.n), r->b);
 }
@@ -231,8 +247,10 @@ static gt_status plain_state(gt_allreduce *r, gt_state_direction direction) {
                                      {"applied", GT_TYPE_I64, &r->applied, 1},
                                      {"samples", GT_TYPE_I64, &r->samples, 1},
                                      {"over", GT_TYPE_I64, &r->over, 1}};
+  const gt_state_field abstained = {"abstained", GT_TYPE_I64, &r->abstained, 1};
   snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
   GT_TRY(GT_STATE_FIELDS(direction, prefix, counters));
+  if (r->base.spec.abstains) GT_TRY(gt_state_fields(direction, prefix, &abstained, 1));
   if (direction.from) {
     ops_of(r)->again(r);
     r->rejoins = r->over != 0;

@@ -78,7 +78,7 @@ gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n) {
   const gt_exchange_events *events = &c->x->spec.events;
   if (events->filling) events->filling(events->ctx);
   m->n = n;
-  if (is_encoded(c, m))
+  if (is_encoded(c, m) && n > 0)
     return m->of == GT_BODY_PASSED ? gt_vec_of(NULL, n) : gt_coder_sent(c->coder);
   m->payload = gt_outbox_body(c->x->spec.outbox, n * sizeof(float));
   return gt_vec_of(m->payload->data, n);
@@ -95,6 +95,7 @@ static size_t encode(const gt_collective *c, gt_message *m) {
     if (x->taken_body && bytes) memcpy(m->payload->data, x->taken_body, bytes);
     return bytes;
   }
+  if (m->n == 0) return 0;
   const gt_codec_turn turn = {.round = m->value,
                               .sender = (uint32_t)(sum ? x->spec.nregions + self : self)};
   m->payload = gt_outbox_body(x->spec.outbox, gt_coder_bound(c->coder, 0));

@@ -1,5 +1,6 @@
 /* An exchange: the list of topologies, its open collectives, the delivery of events to them, and the
    messages that wait until their collective can take them. */
+#include <math.h>
 #include <string.h>
 
 #include "internal.h"
@@ -124,14 +125,21 @@ static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_h
   x->held.n++;
 }
 
+/* True if the message is a contribution, a sum or a mean of regions that all abstain. */
+static bool is_empty(const gt_collective *c, const gt_frame_header *head) {
+  const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  return c->spec.abstains && (routed ? head->route.count : head->message_bytes) == 0;
+}
+
 /* Gives the message to its collective.  False: it cannot be taken; x->full is the region whose
    outbox has no room, or nregions. */
 static bool take(gt_collective *c, size_t from, const gt_frame_header *head, const void *bytes) {
   gt_exchange *x = c->x;
   const size_t n = (size_t)head->message_bytes;
   const gt_codec_turn turn = {.round = head->value, .sender = (uint32_t)from};
-  const gt_vec body = head->codec ? gt_coder_decode(c->coder, &turn, bytes, n)
-                                  : gt_vec_of((float *)(uintptr_t)bytes, n / sizeof(float));
+  const gt_vec body = head->codec && !is_empty(c, head)
+                          ? gt_coder_decode(c->coder, &turn, bytes, n)
+                          : gt_vec_of((float *)(uintptr_t)bytes, n / sizeof(float));
   x->full = x->spec.nregions;
   x->taken = head;
   x->taken_body = bytes;
@@ -274,6 +282,7 @@ bool gt_exchange_decodes(const gt_exchange *x, const gt_frame_header *head) {
 
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
+  if (c && is_empty(c, head)) return 0;
   if (c && c->coder && head->codec) {
     const size_t most = gt_coder_bound(c->coder, 0);
     return head->message_bytes < most ? (size_t)head->message_bytes : most;
@@ -362,6 +371,7 @@ static void retry(gt_exchange *x, size_t region) {
 /* True if the message is finite.  Pieces of a broadcast are checked after they have been joined. */
 static bool is_finite(const gt_collective *c, const gt_frame_header *head, const void *body) {
   const size_t bytes = (size_t)head->message_bytes;
+  if (is_empty(c, head)) return true;
   if (c->broadcast && c->x->topology->routed) return true;
   if (head->codec) return gt_coder_finite(c->coder, body, bytes);
   return gt_vec_finite(gt_vec_of((float *)(uintptr_t)body, bytes / sizeof(float)));
@@ -432,6 +442,15 @@ bool gt_exchange_settled(const gt_exchange *x) {
     if (c->broadcast && !broadcasts(c->broadcast, x->topology->broadcast->settled)) return false;
   }
   return x->held.n == 0;
+}
+
+double gt_exchange_residual(const gt_exchange *x) {
+  double sum = 0;
+  for (const gt_collective *c = x->first; c; c = c->next) {
+    const gt_coder *coder = c->allreduce && c->allreduce->packer ? c->allreduce->packer : c->coder;
+    if (coder) sum += gt_coder_squares(coder);
+  }
+  return sqrt(sum);
 }
 
 size_t gt_exchange_ranges(const gt_exchange *x) {

@@ -145,7 +145,9 @@ struct gt_allreduce {
   size_t unheard;  /* after a resume: number of regions whose newest round is not known yet */
   bool rejoins;    /* it was done before the resume and may make steps again */
   gt_vec mean;
-  float share; /* of this region's contribution in the mean; 0: it did not contribute */
+  float share;       /* of this region's contribution in the mean; 0: it did not contribute */
+  bool empty;        /* all regions of the round abstained: there is no mean */
+  int64_t abstained; /* 1: this region's contribution to round `own` has weight 0 */
   /* For codecs whose payloads add up (else NULL): `whole` is the contribution of the caller, `a`
      its payload as float32 values, `decoded` the decoded mean. */
   gt_coder *packer;
@@ -190,12 +192,14 @@ static inline int64_t gt_allreduce_floor(const gt_allreduce *r) {
 }
 /* True if all other regions are done, and all rounds that they contributed to have been applied. */
 bool gt_allreduce_is_last(const gt_allreduce *r);
+/* Returns the weight of this region's contribution. */
+double gt_allreduce_weight(const gt_allreduce *r);
 /* Computes sum = share x if `first`, else sum += share x. */
 void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first);
 /* Does the same with this region's contribution, from `first_float` on. */
 void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float,
                           bool first);
-/* Copies this region's contribution, a then b, to `body`. */
+/* Copies this region's contribution, a then b, to `body`; nothing if the region abstains. */
 void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body);
 
 /* ---- broadcast ------------------------------------------------------------------------------- */

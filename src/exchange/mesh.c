@@ -25,7 +25,7 @@ static const gt_inbox *inbox_of(const gt_allreduce *r) {
 static void rounds_open(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
   gt_inbox_open(&of(r)->inbox, spec->nregions, spec->with_memory ? spec->inflight + 1 : 1,
-                r->base.n, spec->with_memory, false);
+                r->base.n, spec->with_memory, r->base.spec.abstains);
 }
 
 static void rounds_close(gt_allreduce *r) {
@@ -34,7 +34,7 @@ static void rounds_close(gt_allreduce *r) {
 
 static void post_own(gt_allreduce *r) {
   gt_message m = {.value = (uint64_t)r->own, .detail = (uint64_t)r->samples};
-  gt_allreduce_copy_own(r, gt_exchange_fill(&r->base, &m, r->base.n));
+  gt_allreduce_copy_own(r, gt_exchange_fill(&r->base, &m, r->abstained ? 0 : r->base.n));
   r->posted = r->own;
   r->samples = 0;
   post_to_others(&r->base, &m);
@@ -45,29 +45,35 @@ static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *
   return true;
 }
 
-/* Computes the mean.  Weights are divided by the sum of the weights of the regions that take
-   part. */
+/* Adds the region's contribution to the mean. */
+static void add(gt_rounds *t, size_t region, float share) {
+  gt_allreduce *r = &t->base;
+  const bool first = r->empty;
+  r->empty = false;
+  if (region != r->base.x->spec.self) {
+    gt_allreduce_add(r->mean, share, gt_inbox_front(&t->inbox, region)->vec, first);
+    return;
+  }
+  r->share = share;
+  if (r->base.coder)
+    gt_allreduce_add(r->mean, share, gt_coder_sent(r->base.coder), first);
+  else
+    gt_allreduce_add_own(r, r->mean, share, 0, first);
+}
+
+/* Computes the mean.  Weights are divided by the sum of the weights of the regions that take part
+   and do not abstain. */
 static bool form(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
   gt_rounds *t = of(r);
   if (!gt_rounds_complete(t)) return false;
   const double total = gt_rounds_weight(t);
-  bool first = true;
+  r->empty = true;
   r->share = 0;
   for (size_t i = 0; i < spec->nregions; i++) {
     if (!gt_rounds_takes(t, i)) continue;
-    float share = (float)(spec->weights[i] / total);
-    if (i == spec->self) {
-      r->share = share;
-      if (r->base.coder)
-        gt_allreduce_add(r->mean, share, gt_coder_sent(r->base.coder), first);
-      else
-        gt_allreduce_add_own(r, r->mean, share, 0, first);
-    } else {
-      gt_allreduce_add(r->mean, share, gt_inbox_front(&t->inbox, i)->vec, first);
-      gt_inbox_pop(&t->inbox, i);
-    }
-    first = false;
+    if (!gt_rounds_abstains(t, i)) add(t, i, (float)(spec->weights[i] / total));
+    if (i != spec->self) gt_inbox_pop(&t->inbox, i);
   }
   return true;
 }

@@ -85,15 +85,19 @@ static bool takes_part(const turns *t) {
   return t->base.own == t->base.applied + 1;
 }
 
+static bool adds(const turns *t) {
+  return takes_part(t) && !t->base.abstained;
+}
+
 /* Writes the sum of the received chunk and this region's part to the body of the message; returns
    the weight of the sum.  If no region has contributed yet, the sum has 0 floats. */
 static double add_own_part(const turns *t, gt_message *m, gt_vec sum, size_t chunk,
                            const gt_inbox_slot *came) {
   const bool empty = !came || came->weight == 0;
   const double weight = empty ? 0 : came->weight;
-  if (empty && !takes_part(t)) m->n = 0;
+  if (empty && !adds(t)) m->n = 0;
   if (!empty) gt_vec_copy(sum, came->vec);
-  if (!takes_part(t)) return weight;
+  if (!adds(t)) return weight;
   const double own = t->base.base.x->spec.weights[t->base.base.x->spec.self];
   gt_allreduce_add_own(&t->base, sum, (float)own, first_of(t, chunk), empty);
   return weight + own;
@@ -128,8 +132,10 @@ static void finish(turns *t, size_t chunk, const gt_inbox_slot *came) {
   gt_message m = {.of = GT_BODY_SUM};
   const gt_vec body = fill(t, &m, chunk);
   const double weight = add_own_part(t, &m, body, chunk, came);
-  gt_vec_scale(body, (float)(1 / weight));
-  gt_vec_copy(chunk_of(t, chunk), body);
+  if (weight > 0) {
+    gt_vec_scale(body, (float)(1 / weight));
+    gt_vec_copy(chunk_of(t, chunk), body);
+  }
   t->weight = weight;
   post(t, &m, chunk, weight);
 }
@@ -143,10 +149,10 @@ static void pass_sum(const turns *t, size_t chunk, const gt_inbox_slot *came) {
 /* ---- all-gather ------------------------------------------------------------------------------ */
 
 static void take_mean(turns *t, size_t chunk, const gt_inbox_slot *came, bool pass_on) {
-  gt_vec_copy(chunk_of(t, chunk), came->vec);
+  if (came->vec.n) gt_vec_copy(chunk_of(t, chunk), came->vec);
   if (!pass_on) return;
   gt_message m = {.of = GT_BODY_PASSED};
-  gt_vec_copy(fill(t, &m, chunk), came->vec);
+  gt_vec_copy(gt_exchange_fill(&t->base.base, &m, came->vec.n), came->vec);
   post(t, &m, chunk, came->weight);
 }
 
@@ -172,9 +178,10 @@ static bool take(turns *t) {
 static bool alone(turns *t) {
   gt_allreduce *r = &t->base;
   if (!takes_part(t)) return false;
-  gt_allreduce_add_own(r, r->mean, 1, 0, true);
+  r->empty = !adds(t);
+  if (!r->empty) gt_allreduce_add_own(r, r->mean, 1, 0, true);
   r->posted = r->own;
-  r->share = 1;
+  r->share = r->empty ? 0 : 1;
   return true;
 }
 
@@ -186,7 +193,8 @@ static bool turns_next(gt_allreduce *r) {
   while (t->step < 2 * (int64_t)(n - 1))
     if (!take(t)) return false;
   t->step = t->started = 0;
-  r->share = takes_part(t) ? (float)(r->base.x->spec.weights[r->base.x->spec.self] / t->weight) : 0;
+  r->empty = t->weight == 0;
+  r->share = adds(t) ? (float)(gt_allreduce_weight(r) / t->weight) : 0;
   return true;
 }
 
@@ -204,7 +212,8 @@ static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_
   const double weight = head->route.weight;
   if (from != t->before)
     return GT_FAIL(GT_ERR_FAULT, "data of a ring is of a region that is not the one before");
-  if (!(weight >= 0 && weight < 2) || (weight == 0 && step >= hops))
+  const bool empty_mean = weight == 0 && step >= hops && !r->base.spec.abstains;
+  if (!(weight >= 0 && weight < 2) || empty_mean)
     return GT_FAIL(GT_ERR_FAULT,
                    "data of a ring has weight %g; expected 0 to 1, and more than 0 of a mean",
                    weight);

@@ -46,10 +46,17 @@ bool gt_rounds_complete(gt_rounds *t) {
   return false;
 }
 
+bool gt_rounds_abstains(const gt_rounds *t, size_t region) {
+  const gt_collective *c = &t->base.base;
+  if (!c->spec.abstains || !gt_rounds_takes(t, region)) return false;
+  return region == c->x->spec.self ? t->base.abstained != 0
+                                   : gt_inbox_front(&t->inbox, region)->floats == 0;
+}
+
 double gt_rounds_weight(const gt_rounds *t) {
   const gt_exchange_spec *spec = &t->base.base.x->spec;
   double total = 0;
   for (size_t i = 0; i < spec->nregions; i++)
-    if (gt_rounds_takes(t, i)) total += spec->weights[i];
+    if (gt_rounds_takes(t, i) && !gt_rounds_abstains(t, i)) total += spec->weights[i];
   return total;
 }

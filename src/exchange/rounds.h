@@ -21,9 +21,10 @@ void gt_rounds_again(gt_allreduce *r);
 /* True if the contributions of all regions that take part in the next round have arrived, at least
    one. */
 bool gt_rounds_complete(gt_rounds *t);
-/* For a complete round: true if the region takes part; returns the sum of the weights of the
-   regions that take part. */
+/* For a complete round: true if the region takes part; true if it takes part and abstains; returns
+   the sum of the weights of the regions that take part and do not abstain. */
 bool gt_rounds_takes(const gt_rounds *t, size_t region);
+bool gt_rounds_abstains(const gt_rounds *t, size_t region);
 double gt_rounds_weight(const gt_rounds *t);
 
 #endif

@@ -105,7 +105,7 @@ static bool only_later(const sums *t, size_t term) {
 
 static double weight_of(const sums *t, size_t term) {
   const size_t region = tree_of(t)->terms[term];
-  return region == spec_of(t)->self ? spec_of(t)->weights[region]
+  return region == spec_of(t)->self ? gt_allreduce_weight(&t->base)
                                     : gt_inbox_front(&t->inbox, region)->weight;
 }
 
@@ -156,20 +156,23 @@ static gt_vec piece_of(const sums *t, int64_t piece) {
   return gt_vec_range(t->base.mean, first, left < most ? left : most);
 }
 
+/* All regions of the term abstain. */
+static bool is_empty(const sums *t, size_t term) {
+  return t->base.base.spec.abstains && weight_of(t, term) == 0;
+}
+
 static void add_up(sums *t, gt_vec sum) {
   const gt_tree *tree = tree_of(t);
   bool first = true;
   for (size_t i = 0; i < tree->nterms; i++) {
     if (!t->takes[i]) continue;
     const size_t region = tree->terms[i];
-    const float share = (float)(weight_of(t, i) / t->total);
-    if (region == spec_of(t)->self) {
-      gt_allreduce_add_own(&t->base, sum, share, first_of(t, t->added), first);
-    } else {
-      gt_allreduce_add(sum, share, gt_inbox_front(&t->inbox, region)->vec, first);
-      gt_inbox_pop(&t->inbox, region);
-    }
-    first = false;
+    const bool own = region == spec_of(t)->self, empty = is_empty(t, i);
+    const float share = empty ? 0 : (float)(weight_of(t, i) / t->total);
+    if (own && !empty) gt_allreduce_add_own(&t->base, sum, share, first_of(t, t->added), first);
+    if (!own && !empty) gt_allreduce_add(sum, share, gt_inbox_front(&t->inbox, region)->vec, first);
+    if (!own) gt_inbox_pop(&t->inbox, region);
+    first = first && empty;
   }
 }
 
@@ -187,7 +190,8 @@ static void send_down(const sums *t, gt_body of, gt_vec piece, int64_t round, in
   const gt_tree *tree = tree_of(t);
   gt_message m = {.of = of, .to = tree->children, .nto = tree->nchildren};
   if (tree->nchildren == 0) return;
-  gt_vec_copy(gt_exchange_fill(&t->base.base, &m, piece.n), piece);
+  const gt_vec body = gt_exchange_fill(&t->base.base, &m, piece.n);
+  if (piece.n) gt_vec_copy(body, piece);
   post_piece(t, &m, round, number, weight);
 }
 
@@ -212,16 +216,16 @@ static void end_round(sums *t) {
 static bool add_piece(sums *t) {
   const gt_tree *tree = tree_of(t);
   if (!piece_is_here(t)) return false;
-  gt_vec mean = piece_of(t, t->added);
+  const gt_vec piece = piece_of(t, t->added), mean = t->total > 0 ? piece : gt_vec_of(NULL, 0);
   if (is_root(t)) {
-    if (!can_send_down(t, mean.n)) return false;
+    if (!can_send_down(t, piece.n)) return false;
     add_up(t, mean);
     send_down(t, GT_BODY_SUM, mean, t->adding, t->added, t->total);
-    if (t->base.base.coder) gt_vec_copy(mean, gt_coder_sent(t->base.base.coder));
+    if (t->base.base.coder && mean.n) gt_vec_copy(mean, gt_coder_sent(t->base.base.coder));
     t->weight = t->total;
     t->got++;
   } else {
-    if (!gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, &tree->parent, 1, 1, mean.n))
+    if (!gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, &tree->parent, 1, 1, piece.n))
       return false;
     gt_message m = {.of = GT_BODY_SUM, .to = &tree->parent, .nto = 1};
     add_up(t, gt_exchange_fill(&t->base.base, &m, mean.n));
@@ -239,7 +243,7 @@ static bool add_piece(sums *t) {
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   if (t->got == (int64_t)t->pieces || !can_send_down(t, body.n)) return false;
   send_down(t, GT_BODY_PASSED, body, (int64_t)head->value, t->got, head->route.weight);
-  gt_vec_copy(piece_of(t, t->got), body);
+  if (body.n) gt_vec_copy(piece_of(t, t->got), body);
   t->weight = head->route.weight;
   t->got++;
   return true;
@@ -256,15 +260,16 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
   const bool above = from == tree->parent;
   if (!above && term == tree->nterms)
     return GT_FAIL(GT_ERR_FAULT, "data of a sum is of a region that is no neighbour");
-  if (!(head->route.weight > 0 && head->route.weight < 2))
+  const double weight = head->route.weight;
+  if (!(weight > 0 && weight < 2) && !(weight == 0 && r->base.spec.abstains))
     return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; expected above 0, and 1 at most",
-                   head->route.weight);
+                   weight);
   int64_t piece = t->got % (int64_t)t->pieces;
   if (!above)
     piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
             (int64_t)t->pieces;
   const gt_vec expected = piece_of(t, piece);
-  return gt_exchange_check_part(head, first_of(t, piece), expected.n);
+  return gt_exchange_check_part(head, first_of(t, piece), weight > 0 ? expected.n : 0);
 }
 
 static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -279,8 +284,9 @@ static bool sums_next(gt_allreduce *r) {
     if ((t->adding == 0 && !open_round(t)) || !add_piece(t)) break;
   if (t->got < (int64_t)t->pieces) return false;
   t->got = 0;
+  r->empty = t->weight == 0;
   r->share =
-      r->own == r->applied + 1 ? (float)(spec_of(t)->weights[spec_of(t)->self] / t->weight) : 0;
+      r->own == r->applied + 1 && !r->empty ? (float)(gt_allreduce_weight(r) / t->weight) : 0;
   return true;
 }
 

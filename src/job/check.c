@@ -372,6 +372,17 @@ static gt_status check_fragments(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
+/* Only regions that hold the last common model and send one part each can judge it. */
+static gt_status check_guard(const gt_job *job, const char *source) {
+  const bool guarded = job->sync.guard.clip > 0 || job->sync.guard.outlier > 0,
+             pipeline = job->pipeline.nstages > 0 || job->pipeline.search;
+  if (!gt_strategy_has(job->sync.strategy, GT_HAS_OUTER) || !guarded) return GT_OK;
+  if (!job->sync.central && !pipeline) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: sync.guard is given with %s; expected %s", source,
+                 pipeline ? "a pipeline" : "sync.central",
+                 pipeline ? "regions that hold a whole model" : "one message of each region");
+}
+
 static gt_status check_codec_of(const gt_job *job, const char *source, const char *key,
                                 gt_strategy strategy, gt_codec_kind codec) {
   const char *why = unsound_codec(job, strategy, codec);
@@ -447,6 +458,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_hub(job, source));
   GT_TRY(check_codec(job, source));
   GT_TRY(check_fragments(job, source));
+  GT_TRY(check_guard(job, source));
   GT_TRY(check_scale(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));

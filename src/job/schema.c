@@ -2,7 +2,6 @@
    `geotrain help job` all come from it.  A new key is one row here and one member in gt_job. */
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "internal.h"
 #include "schema_compute.h"
@@ -341,6 +340,18 @@ const job_key gt_job_keys[] = {
     {"sync.outer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(sync.outer.momentum), .fallback = "0.9",
      .max = 1, OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
      .meaning = "momentum factor of the outer optimizer; adam: decay rate of its first moment"},
+    {"sync.guard.outlier", KEY_REAL, 0, AT(sync.guard.outlier), .fallback = "0", .max = 1e6,
+     STRATEGIES(AVERAGING),
+     .meaning =
+         "a region's part of a mean is left out if its norm is so many standard deviations "
+         "above the mean of its earlier norms (EDiT: 3), or if it is not finite; 0: none is"},
+    {"sync.guard.clip", KEY_REAL, 0, AT(sync.guard.clip), .fallback = "0", .max = 1e15,
+     STRATEGIES(AVERAGING),
+     .meaning = "largest norm of the mean change of the model, or of a fragment, in a round; parts "
+                "that are not finite are left out; 0: unlimited"},
+    {"sync.guard.warmup", KEY_I64, 0, AT(sync.guard.warmup), .fallback = "20", .max = 1e15,
+     STRATEGIES(AVERAGING),
+     .meaning = "rounds of a region, or fragment, before one can be an outlier"},
     {"sync.fragments", KEY_INT, 0, AT(sync.fragments), .fallback = "1", .min = 1, .max = 1024,
      STRATEGIES(AVERAGING),
      .meaning = "parts of the model with rounds of their own, evenly over the period, which they "

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define TABLE(constant, name, table) [constant] = &table,
 static const gt_optim_kind *const kinds[] = {GT_OPTIMIZERS(TABLE)};
@@ -14,7 +15,8 @@ struct gt_optim {
   gt_optim_spec spec;
   size_t n;
   int64_t steps;
-  bool told; /* the next step is clipped by `norm` */
+  int64_t renewed; /* the step at which it was renewed, 0: never */
+  bool told;       /* the next step is clipped by `norm` */
   double norm;
   float *state[GT_OPTIM_STATES];
   double parts[PARTS]; /* segments of the schedule, as saved */
@@ -112,7 +114,7 @@ float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc,
   if (!params.data || !grads.data || !has_memory(optim)) return 1;
   const gt_optim_update update = {.lr = lr,
                                   .share = share_of(&optim->spec, norm),
-                                  .step = optim->steps,
+                                  .step = optim->steps - optim->renewed,
                                   .n = optim->n,
                                   .params = params.data,
                                   .grads = grads.data,
@@ -120,6 +122,12 @@ float gt_optim_step_of(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc,
                                   .state = optim->state};
   optim->kind->step(&optim->spec, &update);
   return update.share;
+}
+
+void gt_optim_renew(gt_optim *optim) {
+  optim->renewed = optim->steps;
+  for (size_t i = 0; i < GT_OPTIM_STATES; i++)
+    if (optim->state[i]) memset(optim->state[i], 0, optim->n * sizeof *optim->state[i]);
 }
 
 void gt_optim_count(gt_optim *optim) {
@@ -168,6 +176,15 @@ static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_sta
   return GT_OK;
 }
 
+/* Saves or loads the step of the last renewal, if there was one. */
+static gt_status renewal_of(gt_optim *optim, const char *prefix, gt_state_direction direction) {
+  const gt_state_field renewed = {"renewed", GT_TYPE_I64, &optim->renewed, 1};
+  if (direction.from) optim->renewed = 0;
+  if (direction.from ? !gt_state_find(direction.from, prefix, "renewed") : optim->renewed == 0)
+    return GT_OK;
+  return gt_state_fields(direction, prefix, &renewed, 1);
+}
+
 /* Saves or loads the step count and the arrays. */
 static gt_status fields_of(gt_optim *optim, const char *prefix, gt_state_direction direction) {
   gt_state_field fields[GT_OPTIM_STATES + 1] = {{"steps", GT_TYPE_I64, &optim->steps, 1}};
@@ -175,6 +192,7 @@ static gt_status fields_of(gt_optim *optim, const char *prefix, gt_state_directi
     if (uses(optim, i))
       fields[i + 1] =
           (gt_state_field){optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n};
+  GT_TRY(renewal_of(optim, prefix, direction));
   return GT_STATE_FIELDS(direction, prefix, fields);
 }
 
@@ -189,8 +207,8 @@ gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *stat
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%soptim/", owner);
   GT_TRY(fields_of(optim, prefix, (gt_state_direction){.from = state}));
-  if (optim->steps < 0)
-    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; expected 0 or more", prefix,
-                   (long long)optim->steps);
+  if (optim->steps < 0 || optim->renewed < 0 || optim->renewed > optim->steps)
+    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld, renewed at %lld; expected 0 or more, and less",
+                   prefix, (long long)optim->steps, (long long)optim->renewed);
   return load_schedule(optim, prefix, state);
 }

@@ -121,13 +121,15 @@ static gt_status load_part(const loaded *all, const char *prefix, size_t i,
   char name[64];
   int64_t from = 0;
   const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  gt_frame_header sent = *head;
+  sent.message_bytes = body->count * sizeof(float);
   *first = 0;
   *bytes = body->count;
   if (head->codec && body->type == GT_TYPE_U8) return GT_OK;
   name_of(i, "first", name);
   if (gt_state_find(all->state, prefix, name))
     GT_TRY(gt_state_get(all->state, prefix, name, GT_TYPE_I64, &from, 1));
-  const size_t n = routed ? (size_t)head->route.count : FLOATS(all->size(all->ctx, head));
+  const size_t n = routed ? (size_t)head->route.count : FLOATS(all->size(all->ctx, &sent));
   const bool fits = from >= 0 && (uint64_t)from <= body->count && n <= body->count - (size_t)from &&
                     (routed || n == body->count);
   *first = (size_t)from * sizeof(float);

@@ -42,6 +42,10 @@ void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
 static void move(gt_ps *ps, const ps_moved *m, size_t offset, size_t count) {
   const gt_vec y = gt_vec_range(ps->spec.buffers, offset, count);
   if (!m->any) return;
+  if (m->keep == 0) { /* whatever they are, non-finite too */
+    gt_vec_copy(y, gt_vec_range(m->add, offset, count));
+    return;
+  }
   gt_vec_scale(y, m->keep);
   gt_vec_axpy(y, 1, gt_vec_range(m->add, offset, count));
 }

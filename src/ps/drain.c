@@ -99,6 +99,7 @@ void gt_ps_end_check(gt_ps *ps) {
       gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);
-    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);
+    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps,
+                       gt_ps_residual(ps));
   }
 }

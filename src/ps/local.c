@@ -54,8 +54,10 @@ static void consume(gt_ps *ps, size_t worker) {
   if (!push->nonfinite) {
     ps->totals.samples += push->samples;
     count_loss(ps, push);
-  } else
+  } else {
     count_nonfinite(ps, (double)worker);
+    gt_sync_on_nonfinite(ps->sync);
+  }
   give_back(ps, worker);
 }
 

@@ -103,6 +103,11 @@ static void host_decided(void *ctx, const char *what, const char *choice, const 
   if (host->decided) host->decided(host->ctx, what, choice, why);
 }
 
+static void host_excluded(void *ctx, int64_t count, double norm) {
+  const gt_ps_host *host = &((const gt_ps *)ctx)->spec.host;
+  host->note(host->ctx, GT_NOTE_EXCLUDED, (double)count, norm);
+}
+
 static gt_sync_host sync_host(gt_ps *ps) {
   const bool clips = ps->agree.of_means;
   return (gt_sync_host){.ctx = ps,
@@ -110,6 +115,7 @@ static gt_sync_host sync_host(gt_ps *ps) {
                         .release = host_release,
                         .timer = host_timer,
                         .decided = host_decided,
+                        .excluded = host_excluded,
                         .link = host_link,
                         .moved = gt_ps_buffers_moved,
                         .tell_squares = clips ? gt_ps_agree_mean : NULL,

@@ -26,6 +26,10 @@ static gt_ns held_now(const gt_ps *ps, gt_ns now) {
   return sum;
 }
 
+double gt_ps_residual(const gt_ps *ps) {
+  return gt_exchange_residual(ps->exchange);
+}
+
 void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
   const ps_totals *t = &ps->totals;
   *v = (gt_ps_view){.phase = ps->phase,
@@ -35,6 +39,7 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .batches = t->batches,
                     .parts = t->batches * (ps->plane->whole ? (int64_t)ps->spec.nworkers : 1),
                     .nonfinite = t->nonfinite,
+                    .excluded = ps->sync->excluded,
                     .round = ps->round,
                     .whole_round = ps->whole_round,
                     .loss_sum = ps->loss_sum,

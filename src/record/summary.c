@@ -162,6 +162,8 @@ static const field region_fields[] = {
     FIELD(gt_region_result, adapted, TEXT_IF),
     FIELD(gt_region_result, earlier_starts, INT64_IF),
     FIELD(gt_region_result, lost_s, NUMBER_IF),
+    FIELD(gt_region_result, excluded, INT64_IF),
+    FIELD(gt_region_result, residual, NUMBER_IF),
     FIELD(gt_region_result, test_perplexity, NUMBER_IF),
 };
 

@@ -62,7 +62,8 @@ gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
                          .momentum = none ? 0 : options->outer_momentum,
                          .beta1 = options->outer_momentum,
                          .beta2 = 0.999,
-                         .epsilon = 1e-8};
+                         .epsilon = 1e-8,
+                         .clip = options->guard.clip};
 }
 
 gt_state_field gt_sync_field(const char *name, gt_vec v) {

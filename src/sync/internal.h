@@ -23,9 +23,13 @@ void gt_sync_received(void *ctx, size_t origin, gt_vec sum);
 void gt_sync_copy_model_out(const gt_sync *s, gt_vec model);
 /* Informs the host that an exchange changed the buffers from b to keep * b + share * other. */
 void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
+/* True if contributions are judged. */
+static inline bool gt_sync_guarded(const gt_sync_options *options) {
+  return options->guard.clip > 0 || options->guard.outlier > 0;
+}
 /* True if regions send differences to the anchor. */
 static inline bool gt_sync_anchored(const gt_sync_options *options) {
-  return options->outer != GT_OUTER_NONE || options->lossy;
+  return options->outer != GT_OUTER_NONE || options->lossy || gt_sync_guarded(options);
 }
 /* Returns the optimizer of the anchor; GT_OUTER_NONE: sgd with rate 1. */
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options);

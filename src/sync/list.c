@@ -61,6 +61,10 @@ void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples) {
   s->ops->on_part(s, rank, grads, samples);
 }
 
+void gt_sync_on_nonfinite(gt_sync *s) {
+  if (s->ops->on_nonfinite) s->ops->on_nonfinite(s);
+}
+
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id) {
   if (s->ops->on_timer) s->ops->on_timer(s, now, id);
 }

@@ -2,8 +2,8 @@
    Without an outer optimizer the next model is the weighted mean of all models (Cloudless-Training
    2023, synchronous model averaging).  With one, the anchor, the model of the last round, makes a
    step against the weighted mean of anchor - model (DiLoCo, arXiv 2311.08105, Alg. 1; SlowMo, arXiv
-   1910.00643, is sgd with momentum).  With a lossy codec and no outer optimizer the anchor moves by
-   that mean.  Buffers always take the mean.
+   1910.00643, is sgd with momentum).  With a lossy codec or a guard and no outer optimizer the
+   anchor moves by that mean.  Buffers always take the mean.
 
    With P fragments, each has rounds of its own every f steps, fragment p at step p f / P of the
    period (Streaming DiLoCo, arXiv 2501.18512).  A mean is applied `delay` steps after the
@@ -11,12 +11,19 @@
    over: w = agreed + (w - w as it was sent) (LOSCAR-SGD, arXiv 2605.20866).  At the end, a round
    of every fragment without delay makes the regions equal.
 
+   With a guard (guard.c) a region abstains from a round if its own contribution is not finite or an
+   outlier, and takes the next anchor.
+
    Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 equals no outer
    optimizer, to rounding. */
+#include <math.h>
 #include <stdio.h>
 
 #include "fragment.h"
+#include "guard.h"
 #include "internal.h"
+
+enum { HERE = 1, EMPTY = 2 };
 
 typedef struct {
   gt_sync *of;
@@ -28,12 +35,15 @@ typedef struct {
   gt_vec sent;    /* the contribution: parameters, or anchor - parameters */
   /* With a delay: parameters and buffers as they were sent; a mean that is not due yet. */
   gt_vec before, sent_buffers, mean;
-  int64_t arrived; /* 1: that mean is here */
+  int64_t arrived; /* HERE: that mean is here; EMPTY: there is none */
   float share;     /* of the own contribution in it */
-  /* With an outer optimizer or a lossy codec; else NULL and empty. */
+  gt_guard guard;
+  int64_t renewed; /* 1: the next anchor replaces the parameters, also after a delay */
+  /* With an outer optimizer, a lossy codec or a guard; else NULL and empty. */
   gt_optim *outer;
   gt_vec anchor;
-  char owner[32]; /* prefix of its state */
+  gt_vec anchor_buffers; /* with a guard: those of the last mean, at first the initial ones */
+  char owner[32];        /* prefix of its state */
 } fragment;
 
 typedef struct {
@@ -64,6 +74,23 @@ static void set_anchors(sma *a) {
   a->anchored = 1;
 }
 
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+/* Buffers take the mean.  Workers still compute with buffers without the other regions' part, so
+   the host is informed. */
+static void take_buffers(fragment *f, gt_vec mean, bool unchanged) {
+  const gt_sync *s = f->of;
+  if (f->buffers.n == 0) return;
+  if (unchanged) {
+    gt_vec_scale(f->buffers, -f->share);
+    gt_vec_axpy(f->buffers, 1, mean);
+    gt_sync_buffers_moved(s, f->share, 1, f->buffers);
+  } else {
+    gt_sync_buffers_moved(s, 0, 1, mean);
+  }
+  gt_vec_copy(f->buffers, mean);
+}
+
 /* ---- contributions --------------------------------------------------------------------------- */
 
 /* Writes the contribution, from the parameters as they are or, with a delay, as they were sent. */
@@ -78,32 +105,65 @@ static void fill(const sma *a, fragment *f) {
   gt_vec_axpy(f->sent, 1, f->anchor);
 }
 
-static void contribute(const sma *a, fragment *f) {
+static void prepare(const sma *a, fragment *f) {
   if (f->before.n) {
     gt_fragment_gather(&f->part, f->before, a->base.env.params);
     gt_vec_copy(f->sent_buffers, f->buffers);
   }
   fill(a, f);
+}
+
+static bool is_finite(const fragment *f) {
+  bool finite = true;
+  for (size_t i = 0; i < f->part.ntensors; i++)
+    finite = finite && gt_vec_finite(gt_vec_range(f->of->env.params, f->part.from[i],
+                                                  f->part.tensors[i].count));
+  return finite;
+}
+
+/* Goes back to the anchor where parameters are not finite; the optimizer then starts again. */
+static void renew(sma *a) {
+  bool any = false;
+  set_anchors(a);
+  for (size_t p = 0; p < a->count; p++) {
+    fragment *f = &a->fragments[p];
+    if (!gt_vec_finite(f->buffers)) take_buffers(f, f->anchor_buffers, false);
+    if (is_finite(f)) continue;
+    gt_fragment_scatter(&f->part, a->base.env.params, f->anchor);
+    f->renewed = f->arrived || gt_allreduce_waiting(f->rounds);
+    any = true;
+  }
+  if (any) gt_optim_renew(a->base.env.optim);
+}
+
+/* Judges the prepared contribution; false: it is in no mean. */
+static bool is_sound(sma *a, fragment *f) {
+  gt_sync *s = &a->base;
+  double norm = 0;
+  gt_optim_squares(f->outer, f->sent, &norm);
+  norm = gt_vec_finite(f->buffers) ? sqrt(norm) : NAN;
+  const gt_verdict verdict = gt_guard_judge(&f->guard, &s->env.options.guard, norm);
+  if (verdict == GT_GUARD_SOUND) return true;
+  if (verdict == GT_GUARD_NONFINITE) {
+    renew(a);
+    prepare(a, f);
+  }
+  s->excluded++;
+  s->env.host.excluded(s->env.host.ctx, s->excluded, norm);
+  return false;
+}
+
+static void contribute(sma *a, fragment *f) {
+  prepare(a, f);
   f->steps = 0;
-  gt_allreduce_contribute(f->rounds);
+  f->renewed = gt_sync_guarded(&a->base.env.options) && !is_sound(a, f);
+  if (f->renewed)
+    gt_allreduce_abstain(f->rounds);
+  else
+    gt_allreduce_contribute(f->rounds);
 }
 
 /* ---- means ----------------------------------------------------------------------------------- */
-
-/* Buffers take the mean.  Workers still compute with buffers without the other regions' part, so
-   the host is informed. */
-static void take_buffers(fragment *f, gt_vec mean, bool whole) {
-  const gt_sync *s = f->of;
-  if (f->buffers.n == 0) return;
-  if (whole) {
-    gt_vec_scale(f->buffers, -f->share);
-    gt_vec_axpy(f->buffers, 1, mean);
-    gt_sync_buffers_moved(s, f->share, 1, f->buffers);
-  } else {
-    gt_sync_buffers_moved(s, 0, 1, mean);
-  }
-  gt_vec_copy(f->buffers, mean);
-}
 
 /* Merges the agreed parameters with those that the region has reached since it sent its own. */
 static void merge(const fragment *f, gt_vec agreed) {
@@ -127,19 +187,20 @@ static void merge(const fragment *f, gt_vec agreed) {
 
 static void apply(sma *a, fragment *f, gt_vec mean) {
   const size_t n = f->part.n;
-  const bool whole = f->share <= 0 || f->steps == 0;
-  gt_vec agreed = gt_vec_range(mean, 0, n);
+  const bool own = f->share > 0 && !f->renewed;
+  const gt_vec buffers = mean.n > 0 ? gt_vec_range(mean, n, f->buffers.n) : f->anchor_buffers;
+  gt_vec agreed = f->anchor;
   set_anchors(a);
-  take_buffers(f, gt_vec_range(mean, n, f->buffers.n), whole);
-  if (is_anchored(f)) {
-    gt_optim_step(f->outer, f->anchor, agreed, gt_vec_of(NULL, n));
-    agreed = f->anchor;
-  }
-  if (whole)
-    gt_fragment_scatter(&f->part, a->base.env.params, agreed);
-  else
+  take_buffers(f, buffers, own && f->steps == 0);
+  if (f->anchor_buffers.n) gt_vec_copy(f->anchor_buffers, buffers);
+  if (is_anchored(f) && mean.n > 0)
+    gt_optim_step(f->outer, f->anchor, gt_vec_range(mean, 0, n), gt_vec_of(NULL, n));
+  if (!is_anchored(f)) agreed = gt_vec_range(mean, 0, n);
+  if (own && f->steps > 0)
     merge(f, agreed);
-  f->arrived = 0;
+  else
+    gt_fragment_scatter(&f->part, a->base.env.params, agreed);
+  f->arrived = f->renewed = 0;
 }
 
 /* The mean of the own contribution is to be applied now. */
@@ -151,12 +212,12 @@ static bool is_due(const sma *a, const fragment *f) {
 static void take_means(sma *a, fragment *f) {
   gt_vec mean;
   float share;
-  if (f->arrived && is_due(a, f)) apply(a, f, f->mean);
+  if (f->arrived && is_due(a, f)) apply(a, f, f->arrived == HERE ? f->mean : gt_vec_of(NULL, 0));
   while (!f->arrived && gt_allreduce_next(f->rounds, &mean, &share)) {
     f->share = share;
-    if (share > 0 && !is_due(a, f)) {
-      gt_vec_copy(f->mean, mean);
-      f->arrived = 1;
+    if ((share > 0 || f->renewed) && !is_due(a, f)) {
+      if (mean.n > 0) gt_vec_copy(f->mean, mean);
+      f->arrived = mean.n > 0 ? HERE : EMPTY;
     } else {
       apply(a, f, mean);
       gt_allreduce_answer(f->rounds, mean);
@@ -209,6 +270,8 @@ static void open_fragment(sma *a, fragment *f, size_t p) {
     if (gt_optim_create(&f->outer, &outer, n, env->params.data != NULL) != GT_OK)
       gt_bug("outer optimizer: %s", gt_error_text());
     f->anchor = gt_sync_vec(s, n);
+    f->anchor_buffers = gt_sync_vec(s, gt_sync_guarded(&env->options) ? f->buffers.n : 0);
+    if (f->anchor_buffers.n) gt_vec_copy(f->anchor_buffers, f->buffers);
   }
   f->sent = lends_model(a) ? env->params : gt_sync_vec(s, n);
   if (delayed) {
@@ -219,6 +282,7 @@ static void open_fragment(sma *a, fragment *f, size_t p) {
   const gt_collective_spec spec = {.owner = f->owner,
                                    .kind = GT_MSG_STATE,
                                    .additive = anchored,
+                                   .abstains = gt_sync_guarded(&env->options),
                                    .tensors = a->count > 1 ? f->part.tensors : NULL,
                                    .ntensors = f->part.ntensors,
                                    .changed = advance,
@@ -253,6 +317,7 @@ static void sma_close(gt_sync *s) {
     gt_free(f->sent_buffers.data);
     gt_free(f->mean.data);
     gt_free(f->anchor.data);
+    gt_free(f->anchor_buffers.data);
     gt_fragment_close(&f->part);
   }
   gt_free(a->fragments);
@@ -286,6 +351,10 @@ static void sma_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   }
   if (a->steps == s->env.options.period) a->steps = 0;
   if (moved) advance(s);
+}
+
+static void sma_on_nonfinite(gt_sync *s) {
+  if (gt_sync_guarded(&s->env.options)) renew((sma *)s);
 }
 
 static void sma_on_drain(gt_sync *s, gt_ns now) {
@@ -326,8 +395,15 @@ static gt_status outer_state(fragment *f, gt_state_direction direction) {
 }
 
 static gt_status fragment_state(sma *a, fragment *f, gt_state_direction direction) {
-  const gt_state_field since = {"steps_since", GT_TYPE_I64, &f->steps, 1};
+  const gt_state_field since = {"steps_since", GT_TYPE_I64, &f->steps, 1},
+                       renewed = {"renewed", GT_TYPE_I64, &f->renewed, 1},
+                       buffers = gt_sync_field("anchor_buffers", f->anchor_buffers);
   GT_TRY(gt_allreduce_state(f->rounds, direction));
+  if (gt_sync_guarded(&a->base.env.options)) {
+    GT_TRY(gt_state_fields(direction, f->owner, &renewed, 1));
+    if (buffers.name) GT_TRY(gt_state_fields(direction, f->owner, &buffers, 1));
+    GT_TRY(gt_guard_state(&f->guard, f->owner, direction));
+  }
   if (is_anchored(f)) GT_TRY(outer_state(f, direction));
   if (f->before.n)
     GT_TRY(delayed_state(f, direction));
@@ -340,8 +416,10 @@ static gt_status fragment_state(sma *a, fragment *f, gt_state_direction directio
 static gt_status sma_state(gt_sync *s, gt_state_direction direction) {
   sma *a = (sma *)s;
   const gt_state_field steps = {"steps", GT_TYPE_I64, &a->steps, 1},
+                       excluded = {"excluded", GT_TYPE_I64, &s->excluded, 1},
                        anchored = {"anchored", GT_TYPE_I64, &a->anchored, 1};
   GT_TRY(gt_state_fields(direction, "sync/", &steps, 1));
+  if (gt_sync_guarded(&s->env.options)) GT_TRY(gt_state_fields(direction, "sync/", &excluded, 1));
   for (size_t p = 0; p < a->count; p++) GT_TRY(fragment_state(a, &a->fragments[p], direction));
   if (a->count == 1 && !a->fragments[0].before.n) a->fragments[0].steps = a->steps;
   return is_anchored(&a->fragments[0]) ? gt_state_fields(direction, "sync/", &anchored, 1) : GT_OK;
@@ -360,6 +438,7 @@ const gt_sync_ops gt_sync_sma = {
     .open = sma_open,
     .close = sma_close,
     .on_gradient = sma_on_gradient,
+    .on_nonfinite = sma_on_nonfinite,
     .on_drain = sma_on_drain,
     .drained = sma_drained,
     .state = sma_state,

@@ -32,6 +32,13 @@ static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, 
                         's', from, NULL);
 }
 
+static gt_status excluded(gt_server *s, double t, int64_t step, int64_t count, double norm) {
+  gt_log(GT_LOG_WARN, "step %lld: the region's part of a mean is %s and was excluded (%lld so far)",
+         (long long)step, isfinite(norm) ? "an outlier" : "not finite", (long long)count);
+  return gt_record_line(s->record, t, "excluded", "step", 'i', step, "count", 'i', count, "norm",
+                        'f', norm, NULL);
+}
+
 /* Counts consecutive gradients that were not finite. */
 static void count_in_row(gt_server *s, int64_t batches) {
   s->bad_gradients++;
@@ -81,8 +88,12 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
     status = gt_record_line(s->record, t, "checkpoint", "round", 'i', ia, "step", 'i', v.steps,
                             "stop", 'i', ib, NULL);
     break;
+  case GT_NOTE_EXCLUDED:
+    status = excluded(s, t, v.steps, ia, b);
+    break;
   case GT_NOTE_COMPLETE:
-    status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL);
+    status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps,
+                            b > 0 ? "residual" : NULL, 'f', b, NULL);
     if (status == GT_OK && gt_trend_collapsed(&s->trend, s->run->data.classes, text, sizeof text))
       status =
           gt_record_line(s->record, t, "warning", "step", 'i', v.steps, "text", 's', text, NULL);

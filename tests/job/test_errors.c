@@ -130,6 +130,8 @@ static void values(void) {
   with("sync: {strategy: ssgd, central: shanghai, local: async}\n",
        "@: sync.central is \"shanghai\" and sync.local async; sync.central requires sync.local "
        "sync");
+  with("sync: {strategy: sma, central: shanghai, guard: {outlier: 3}}\n",
+       "@: sync.guard is given with sync.central; expected one message of each region");
   char central[1024];
   snprintf(central, sizeof central, "%ssync: {strategy: ssgd, central: shanghai}\n", base);
   refused(central, "regions.1.ranks=65537",

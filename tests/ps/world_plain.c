@@ -156,8 +156,9 @@ static void plain_train(w_region *r, w_worker *worker) {
                      .compute = W_MS,
                      .buffers = s->no_data ? NULL : worker->buffers};
   push.loss_sum = (double)push.samples;
-  push.nonfinite = r->id == 0 && s->bad_every && worker->batch % s->bad_every == s->bad_every - 1;
-  if (push.nonfinite) worker->grads[0] = INFINITY;
+  const bool bad = r->id == 0 && s->bad_every && worker->batch % s->bad_every == s->bad_every - 1;
+  if (bad) worker->grads[0] = INFINITY;
+  push.nonfinite = !s->no_data && !gt_vec_finite(gt_vec_of(worker->grads, W_PARAMS));
   gt_ps_gradient(r->ps, (size_t)(worker - r->workers), &push, s->no_data ? NULL : worker->grads,
                  r->world->now);
 }
