@@ -125,6 +125,17 @@ static void test_equations(void) {
     }
 }
 
+/* An excluded region loses the steps of the delay: its next contribution is 0, and no outlier. */
+static void test_delay(void) {
+  for (size_t t = 0; t < 4; t++)
+    for (int64_t delay = 1; delay < PERIOD; delay++) {
+      w_spec spec = guarded(w_topologies[t], GT_CODEC_NONE, 1);
+      spec.options.delay = delay;
+      for (size_t i = 0; i < REGIONS; i++) spec.steps[i] = 20 + delay;
+      w_close(harmed(&spec, 20, HUGE_STEP, 1));
+    }
+}
+
 /* If all are excluded, the anchor of the round before stays. */
 static void test_nobody(void) {
   static const gt_codec_kind kinds[] = {GT_CODEC_NONE, GT_CODEC_POWERSGD, GT_CODEC_INT8};
@@ -229,5 +240,5 @@ static void test_crashes(void) {
   assert_true(excluded > 100);
 }
 
-TESTS(test_no_trace, test_equations, test_nobody, test_warmup_and_clip, test_identical,
+TESTS(test_no_trace, test_equations, test_delay, test_nobody, test_warmup_and_clip, test_identical,
       test_crashes)
