@@ -105,8 +105,9 @@ GT_INLINE uint32_t e3m0_code(float x, float inverse, const uint32_t *key, uint32
   const uint32_t magnitude = bits_of(float_of(all & 0x7fffffffU) * inverse);
   uint32_t code;
   if (!key) {
-    const uint32_t exponent = (magnitude + 0x00400000U) >> 23;
-    code = exponent > 121 ? exponent - 120 : magnitude >= 0x3c000000U;
+    const int32_t exponent = (int32_t)((magnitude + 0x00400000U) >> 23) - 120;
+    const int32_t least = (int32_t)magnitude >= 0x3c000000;
+    code = (uint32_t)(exponent > least ? exponent : least);
   } else {
     const uint32_t random = gt_codec_hash(*key, i) >> 9, exponent = (magnitude + random) >> 23;
     const uint32_t least = float_of(magnitude) * 0x1p29F > (float)(int32_t)random;
