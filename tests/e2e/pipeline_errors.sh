@@ -5,6 +5,8 @@
 # What a resume may change, and what it may not; whole models and parts of them; steps that are not
 # finite; limits.wan_bytes; ranks that are stopped.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# The last round waits for the one of step 10; more rounds would be left out where the disk is slow.
+pipeline_steps="12 6 10"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 
 four=(four.yaml --set pipeline.schedule=1f1b)
@@ -13,7 +15,7 @@ ended "the judge" 0
 train "four stages" 6 "${four[@]}" --run-dir four
 ended "four stages" 0
 check "four stages: the judge's parameters" same "$(weights four)" "$(weights judge)"
-check "four stages: three rounds" same "$(rounds four | tr '\n' ' ')" "1 2 3 "
+check "four stages: two rounds" same "$(rounds four | tr '\n' ' ')" "1 2 "
 
 # ---- refused before the first step ---------------------------------------------------------------
 
@@ -44,20 +46,20 @@ check "probe: nothing was measured" same "$(grep -c 'probe: [cil]' err)$(ls prof
 resumed() {
   local name=$1
   shift
-  rm -rf "$name" && cp -r four "$name" && rm -r "$name/ckpt/3" "$name/summary.json" "$name/final.h5"
+  rm -rf "$name" && cp -r four "$name" && rm -r "$name/ckpt/2" "$name/summary.json" "$name/final.h5"
   train "resume, $name" 6 "${four[@]}" --run-dir "$name" --resume "$@"
 }
 for change in pipeline.schedule=zb-h2 pipeline.schedule=auto pipeline.memory=10MB; do
   resumed "$change" --set "$change"
-  ended "resume, $change" 0 'continues from round 2'
+  ended "resume, $change" 0 'continues from round 1'
   check "resume, $change: the parameters" same "$(weights "$change")" "$(weights judge)"
 done
 # Another sum over micro-batches has other bits, those of the judge with the same change.
 resumed micros --set pipeline.micro_batches=3
-ended "resume, other micro-batches" 0 'continues from round 2'
-cp -r judge judge3 && rm -r judge3/ckpt/3 judge3/summary.json judge3/final.h5
+ended "resume, other micro-batches" 0 'continues from round 1'
+cp -r judge judge3 && rm -r judge3/ckpt/2 judge3/summary.json judge3/final.h5
 train "the judge with other micro-batches" 2 judge.yaml --run-dir judge3 --resume --set pipeline.schedule=gpipe --set pipeline.micro_batches=3
-ended "the judge with other micro-batches" 0 'continues from round 2'
+ended "the judge with other micro-batches" 0 'continues from round 1'
 check "resume, other micro-batches: the parameters" same "$(weights micros)" "$(weights judge3)"
 check "resume, other micro-batches: they are others" test "$(weights micros)" != "$(weights judge)"
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east}, {region: west}, {region: east}' "$link" |
@@ -83,16 +85,16 @@ check "eval of the final model: the test loss" grep -q "loss $(printf %.3f "$(fi
 command_says "export of the final model" 0 '53 tensors, .* numbers of gpt at step 12' export four four.safetensors
 command_says "generate by the final model" 0 apple generate four --prompt apple --tokens 3
 for region in east west; do
-  file=four/ckpt/3/$region.h5
+  file=four/ckpt/2/$region.h5
   words="$file holds only the stages of region $region, a part of model gpt; expected the whole model, final.h5, which the pipeline's run writes at its end"
   command_says "eval of a part, $region" 4 "$words" eval "$file" words.h5
   command_says "export of a part, $region" 4 "$words" export "$file" part.safetensors
   command_says "generate by a part, $region" 4 "$words" generate "$file" --prompt apple
 done
 check "export of a part: nothing is left" test ! -e part.safetensors
-"$GEOTRAIN" eval judge/ckpt/3/east.h5 words.h5 >out 2>err
+"$GEOTRAIN" eval judge/ckpt/2/east.h5 words.h5 >out 2>err
 code=$?
-ended "eval of a pipeline in one region, whose file is whole" 0 'round 3 of region east'
+ended "eval of a pipeline in one region, whose file is whole" 0 'round 2 of region east'
 # The region that writes the final model has no data, and yet the model has its vocabulary.
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 3}' '{region: west, last: transformer.h.0}, {region: east, last: transformer.h.2}, {region: west}' "$link" >back.yaml
 train "data in the second region" 5 back.yaml --run-dir back --set pipeline.schedule=1f1b
@@ -103,8 +105,8 @@ ended "the judge from a final model" 0
 train "train.init, a final model" 6 "${four[@]}" --run-dir init --set train.init=four/final.h5
 ended "train.init, a final model" 0
 check "train.init, a final model: the judge's parameters" same "$(weights init)" "$(weights judge-init)"
-train "train.init, a part" 6 "${four[@]}" --run-dir part --set train.init=four/ckpt/3/east.h5
-ended "train.init, a part" 4 'train.init four/ckpt/3/east.h5 holds only the stages of region east; expected the whole model, final.h5 of the pipeline.s run'
+train "train.init, a part" 6 "${four[@]}" --run-dir part --set train.init=four/ckpt/2/east.h5
+ended "train.init, a part" 4 'train.init four/ckpt/2/east.h5 holds only the stages of region east; expected the whole model, final.h5 of the pipeline.s run'
 
 # ---- not finite ----------------------------------------------------------------------------------
 
@@ -117,12 +119,12 @@ for region in east west; do
   check "a rate that explodes: $region drops three steps" same "$(count wild $region '"event":"nonfinite"')" 3
   check "a rate that explodes: $region ends with 6" grep -q '"event":"stopped","code":6,"reason":"limit"' "wild/$region.jsonl"
 done
-rm -rf spoilt && cp -r four spoilt && rm -r spoilt/summary.json spoilt/final.h5 spoilt/ckpt/3
+rm -rf spoilt && cp -r four spoilt && rm -r spoilt/summary.json spoilt/final.h5
 "$GEOTRAIN_HELPERS/e2e.poison" spoilt 2 west model/params nan || fail "poison"
 train "the newest round is not finite in one region" 6 "${four[@]}" --run-dir spoilt --resume
 ended "the newest round is not finite in one region" 0 'ckpt/2/west.h5: model/params has non-finite values' 'continues from round 1'
 check "the newest round is not finite in one region: the parameters" same "$(weights spoilt)" "$(weights judge)"
-rm -rf huge && cp -r four huge && rm -r huge/summary.json huge/final.h5 huge/ckpt/3
+rm -rf huge && cp -r four huge && rm -r huge/summary.json huge/final.h5
 "$GEOTRAIN_HELPERS/e2e.poison" huge 2 west model/params 3e38 || fail "poison"
 train "one region's parameters are huge" 6 "${four[@]}" --run-dir huge --resume --set train.until.steps=200
 ended "one region's parameters are huge" 6 'is not finite and was dropped \(3 so far, limits.nonfinite 3\)'
