@@ -107,8 +107,8 @@ typedef struct {
   size_t nlast;
 } gt_job_stage;
 
-/* Another replica of a pipeline: its regions, in the order in which the regions that they
-   correspond to first occur in pipeline.stages. */
+/* Another replica of a pipeline: its regions, each for one region of pipeline.stages, in the order
+   of their first occurrence there. */
 typedef struct {
   char **regions;
   size_t nregions;
@@ -333,8 +333,8 @@ gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_p
    job.yaml. */
 bool gt_job_began(const gt_job *run, const gt_job *named);
 void gt_job_close(gt_job *job);
-/* True if this value of the key's choice has the key ("sync.period", "asgd-ga"), or if the key
-   depends on no choice. */
+/* True if the key applies to this value of the key that it depends on, as "sync.period" to strategy
+   "asgd-ga", or if it depends on no other key. */
 bool gt_job_key_used(const char *key, const char *value);
 /* Returns the resolved job as YAML, without options that its strategy or model does not have.
    gt_job_load reads it back to the same job.  The caller frees it. */

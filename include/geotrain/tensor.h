@@ -154,21 +154,19 @@ typedef struct {
   gt_precision in, out, precision;
 } gt_conv_spec;
 
-/* The three products of a layer, and the methods of computing one: by the table's rule; direct
-   convolution; Winograd's convolution (3 x 3 windows); im2col and an OpenBLAS product (linear
-   layers: the product alone); oneDNN's convolution or product; im2col and a oneDNN product; for the
-   input gradient, oneDNN's forward convolution with the weights rotated by 180 degrees; Winograd's
-   convolution with oneDNN products. */
+/* The three products of a layer. */
 typedef enum { GT_PASS_FORWARD, GT_PASS_INPUT, GT_PASS_WEIGHT, GT_PASSES } gt_pass_id;
+/* Methods to compute a product. */
 typedef enum {
-  GT_ALGORITHM_RULE,
-  GT_ALGORITHM_DIRECT,
-  GT_ALGORITHM_WINOGRAD,
-  GT_ALGORITHM_BLAS,
-  GT_ALGORITHM_DNN,
-  GT_ALGORITHM_DNN_GEMM,
-  GT_ALGORITHM_DNN_TURNED,
-  GT_ALGORITHM_DNN_WINOGRAD,
+  GT_ALGORITHM_RULE,         /* by the table's rule */
+  GT_ALGORITHM_DIRECT,       /* direct convolution */
+  GT_ALGORITHM_WINOGRAD,     /* Winograd's convolution (3 x 3 windows) */
+  GT_ALGORITHM_BLAS,         /* im2col (not for linear layers) and an OpenBLAS product */
+  GT_ALGORITHM_DNN,          /* oneDNN's convolution or product */
+  GT_ALGORITHM_DNN_GEMM,     /* im2col and a oneDNN product */
+  GT_ALGORITHM_DNN_TURNED,   /* input gradient: oneDNN's forward convolution, weights rotated by 180
+                               degrees */
+  GT_ALGORITHM_DNN_WINOGRAD, /* Winograd's convolution with oneDNN products */
   GT_ALGORITHMS
 } gt_algorithm;
 /* Returns "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
@@ -192,8 +190,8 @@ typedef struct gt_prepared_ops {
                               size_t N);
   void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy,
                                const void *x, size_t N);
-  /* The method that the rule selects for a pass with batches of N; and whether a method can compute
-     the pass. */
+  /* conv_rule: returns the method that the rule selects for a pass with batches of N.  conv_can:
+     true if a method can compute the pass. */
   gt_algorithm (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
   bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_algorithm algorithm);
 
@@ -220,9 +218,10 @@ typedef struct {
   float epsilon, momentum;
 } gt_norm_shape;
 
-/* Packed sequences of T steps that end together.  Step t has the samples that have begun by then,
-   in the order of their start, so the number of rows never falls; sample j of step t is row
-   first[t] + j.  M = first[T] rows in all, at least 1.  I inputs, H hidden units. */
+/* Packed sequences, which end together at step T.  Step t has one row for each sample that has
+   begun, in the order of their starts, so the number of rows per step never falls.  Sample j of
+   step t is row first[t] + j.  M = first[T] rows in total, at least 1.  I inputs, H hidden
+   units. */
 typedef struct {
   size_t T, I, H;
   const uint32_t *first; /* (T+1) */
@@ -465,10 +464,10 @@ typedef struct {
 
 /* Writes the machine's key: CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
 void gt_machine_key(char *text, size_t size);
-/* Returns the choice for the layer; adds one with all passes by rule if it has none. Borrowed until
-   the next gt_choices_add. */
+/* Returns the choice for the layer, borrowed until the next gt_choices_add.  If the layer has none,
+   adds one with all passes by rule. */
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch);
-/* Returns the choice for a layer; NULL if there is none. */
+/* Returns the choice for a layer; NULL: none. */
 const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer,
                                  size_t batch);
 /* Times every method for every layer and keeps the fastest if it is clearly faster than the rule of
@@ -500,8 +499,9 @@ size_t gt_attention_work(const gt_attention_shape *s);
    kernel for each operation); NULL for an unknown name, and for "dnn" in a build without oneDNN.
    Sets OpenBLAS to one thread unless the environment says otherwise. */
 const gt_kernels *gt_kernels_find(const char *name);
-/* Returns the core type that OpenBLAS selected ("SkylakeX"), and whether an environment variable
-   limits it below the set in use; then the caller should warn. */
+/* Returns the core type that OpenBLAS selected ("SkylakeX").  gt_kernels_blas_pinned: true if an
+   environment variable limits this core to less than the set in use; the caller should then
+   warn. */
 const char *gt_kernels_blas_core(void);
 bool gt_kernels_blas_pinned(void);
 /* Returns oneDNN's version ("2.6.3"), or NULL: not in this build. */
