@@ -99,6 +99,7 @@ static bool try_parent(const topology_map *map, size_t *parent, size_t *before, 
 /* Moves one region at a time as long as the bound decreases. */
 static void improve_tree(const topology_map *map, size_t *parent) {
   const size_t n = map->n;
+  if (n < 2) return;
   double bound = gt_topology_tree_bound(map, parent);
   size_t left = tries_of(map), since = 0, *before = GT_NEW_ARRAY(size_t, n);
   for (size_t i = 0; since < n * n && left > 0; i = (i + STRIDE) % (n * n), since++, left--)

@@ -32,7 +32,8 @@ forged() {
 # Rank 2 is the PS of region a; kinds: 1 UPDATE, 17 ACK, 22 DONE, 33 MODEL.
 still='waited [0-9.]+ s \(limits.wan_patience\), in which nothing moved between the regions, for'
 forged "a lost DONE" '2 22 1 drop'
-ended "a lost DONE" 5 "$still the end of the training of region a"
+# Region b waits for a, and h for b: one of them is first.
+ended "a lost DONE" 5 "$still the (end of the training of region a|final model and the result of region b)"
 forged "a lost DONE, virtual clock" '2 22 1 drop' --clock virtual
 ended "a lost DONE, virtual clock" 5 "$still the end of the training of region a"
 forged "DONE names a message that was not sent" '2 22 1 byte 48 4' --clock virtual

@@ -11,7 +11,7 @@ for run in runs:
     for key in learnt + ("wall_s", "virtual_s", "params_sha256", "build", "samples_per_s", "tokens_per_s"):
         run.pop(key, None)
     for region in run["regions"]:
-        for key in learnt + ("mean_model", "train_loss", "isa", "warning", "kernels", "precision", "blas_core"):
+        for key in learnt + ("mean_model", "train_loss", "residual", "isa", "warning", "kernels", "precision", "blas_core"):
             region.pop(key, None)
     run["regions"][0].pop("wall_s")
     for link in run["links"]:
