@@ -100,7 +100,7 @@ bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batc
 
 /* Saves the state under the names "ps/...", "sync/...", "optim/...", "outbox/...".  Together with
    model/params and model/buffers, which the caller saves, it is the region's whole state. */
-void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
+void gt_ps_save(gt_ps *ps, gt_state *state);
 /* Loads the state.  Call before gt_ps_start.  The number of workers and the limits can differ from
    the saved ones. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);

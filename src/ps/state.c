@@ -27,8 +27,7 @@ static size_t collect_unreturned(gt_ps *ps) {
   return n;
 }
 
-void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
-  gt_ps_at(ps, now);
+void gt_ps_save(gt_ps *ps, gt_state *state) {
   size_t n = collect_unreturned(ps);
   gt_state_add(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS);
   gt_state_add(state, "ps/", "unreturned", GT_TYPE_I64, ps->unreturned, n);

@@ -79,7 +79,7 @@ static double checkpoint_bytes(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_state state = {0};
   double sum = (double)((r->parameters + r->buffers) * sizeof(float)) + 4 * sizeof(int64_t);
-  gt_ps_save(r->ps, gt_timeline_now(r->timeline), &state);
+  gt_ps_save(r->ps, &state);
   for (size_t i = 0; i < state.n; i++)
     sum += (double)(state.items[i].count *
                     (state.items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));

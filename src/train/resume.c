@@ -26,7 +26,7 @@ static void collect(gt_server *s, gt_ns now, gt_state *state) {
   if (s->run->choices_text)
     gt_state_add(state, "train/", "choices", GT_TYPE_U8, s->run->choices_text,
                  strlen(s->run->choices_text));
-  gt_ps_save(s->ps, now, state);
+  gt_ps_save(s->ps, state);
   gt_gateway_save(s->gateway, now, state);
 }
 

@@ -41,6 +41,7 @@ coded asgd asgd topk
 coded asgd-ga asgd-ga topk sync.topology=hub
 coded ama ama int8
 coded streaming sma topk sync.fragments=4 sync.delay=1 sync.outer.name=nesterov sync.outer.momentum=0.5
+coded delayed sma none sync.delay=1 'compute.encode=10 ms' 'compute.apply=5 ms'
 coded fragments-tree sma none sync.fragments=2 sync.topology=tree
 train "streaming, real clock" 4 job.yaml --run-dir streaming-real --set sync.fragments=4 --set sync.delay=1 "${topk[@]}" --set sync.codec.decay=1 --set sync.outer.lr=0.7
 ended "streaming, real clock" 0
@@ -68,7 +69,7 @@ check "topk: a warning, once" same "$(grep -c '"event":"warning".*sync.codec top
 check "topk: no warning without costs" same "$(grep -c 'sync.codec topk takes' topk/west.jsonl)" 0
 costly topk topk-hub-costs sync.topology=hub
 costly powersgd powersgd-costs
-costly int8 streaming-costs sync.fragments=4 sync.delay=1 checkpoint.every.steps=1000
+costly int8 streaming-costs sync.fragments=4 sync.delay=1
 train dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
 ended dgc 0
 

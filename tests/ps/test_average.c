@@ -23,7 +23,7 @@ static void comes(hand *f, gt_msg_kind kind, uint64_t sequence) {
 static void resume(hand *again, hand *f, int64_t steps) {
   gt_state state = {0};
   create(again, steps);
-  gt_ps_save(f->ps, 2, &state);
+  gt_ps_save(f->ps, &state);
   assert_int_equal(gt_ps_load(again->ps, 0, &state), GT_OK);
   gt_state_close(&state);
   h_close(f);

@@ -335,7 +335,7 @@ static void a_stop_ends_it_and_a_resume_makes_it(void) {
     gt_ps_stop(f.h.ps, GT_STOPPED, 1);
     assert_int_equal(f.checkpoint, 1);
     gt_state saved = {0};
-    gt_ps_save(f.h.ps, 1, &saved);
+    gt_ps_save(f.h.ps, &saved);
     for (size_t w = 0; w < 2; w++) {
       answer(&f, w);
       assert_int_equal(f.h.orders[w].kind, 0); /* nothing more: it waits for the end */

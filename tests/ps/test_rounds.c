@@ -160,7 +160,7 @@ static void test_a_message_is_saved_once(void) {
   world *w = open_waiting(1800, false);
   size_t most = 0, bodies = 0;
   gt_state saved = {0};
-  gt_ps_save(w->regions[0].ps, w->now, &saved);
+  gt_ps_save(w->regions[0].ps, &saved);
   for (size_t p = 1; p < w->n; p++) {
     gt_ps_link link;
     gt_ps_get_link(w->regions[0].ps, p, &link);

@@ -232,7 +232,7 @@ static void host_checkpoint(void *ctx, int64_t round) {
   r->kept.steps = w_view(w, r->id).steps;
   gt_state_add(&lent, "model/", "params", GT_TYPE_F32, r->params, r->nparams);
   gt_state_add(&lent, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers);
-  gt_ps_save(r->ps, w->now, &lent);
+  gt_ps_save(r->ps, &lent);
   *c = (w_copy){.round = round, .state = deep_copy(&lent), .kept = r->kept};
   gt_state_close(&lent);
   if (r->id == 0 && round == w->spec.unsound) gt_ps_round_unsound(r->ps);

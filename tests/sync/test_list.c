@@ -31,7 +31,7 @@ static size_t assert_all_needed(const w_region *r, gt_ns now) {
   gt_ps_spec spec = *gt_ps_made_of(r->ps);
   spec.host.gateway.send = send_nothing;
   assert_int_equal(gt_sync_state(r->ps->sync, (gt_state_direction){.to = &own}), GT_OK);
-  gt_ps_save(r->ps, now, &saved);
+  gt_ps_save(r->ps, &saved);
   for (size_t missing = 0; missing < saved.n; missing++) {
     char *name = saved.items[missing].name;
     if (strncmp(name, "sync/", 5) != 0) continue;
