@@ -111,7 +111,8 @@ int main(int argc, char **argv) {
       return 1;
     }
     for (size_t step = 0; step < gt_codec_facts_of(entries[e].kind).steps; step++)
-      if (gt_codec_bound(codecs[e], step) > most) most = gt_codec_bound(codecs[e], step);
+      if (gt_codec_bound(codecs[e], &(gt_codec_turn){.step = step}) > most)
+        most = gt_codec_bound(codecs[e], &(gt_codec_turn){.step = step});
   }
   unsigned char *payload = GT_NEW_ARRAY(unsigned char, most);
   for (size_t round = 0; round < rounds; round++) {

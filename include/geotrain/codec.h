@@ -25,7 +25,7 @@ typedef struct {
   uint64_t warmup; /* dgc: number of rounds in which the density falls from 1/4 to `density` */
   uint64_t seed;   /* of the random numbers; equal in all regions */
   size_t dense;    /* tensors with fewer values are sent as float32; 0: GT_CODEC_DENSE */
-  /* True: allocates no scratch; only gt_codec_values and gt_codec_bound can be called
+  /* True: allocates no scratch; only gt_codec_values, gt_codec_bound and gt_codec_cut can be called
      (simulation). */
   bool shapes_only;
 } gt_codec_spec;
@@ -35,6 +35,9 @@ typedef struct {
   uint64_t round;  /* of the exchange */
   uint32_t sender; /* number of the region */
   size_t step;     /* index of the sum, 0 to gt_codec_facts.steps - 1 */
+  /* The part of the range that the payload encodes: `count` values from `first` on; count 0: all.
+     Both ends are as gt_codec_cut returns them.  Only for codecs of one step. */
+  size_t first, count;
 } gt_codec_turn;
 
 typedef struct gt_codec gt_codec;
@@ -56,25 +59,30 @@ void gt_codec_close(gt_codec *codec);
 
 /* Returns the number of values of the range. */
 size_t gt_codec_values(const gt_codec *codec);
-/* Returns the maximum length of a payload of a step, in bytes. */
-size_t gt_codec_bound(const gt_codec *codec, size_t step);
+/* Returns the maximum length of a payload, in bytes.  Reads step, first and count of the turn. */
+size_t gt_codec_bound(const gt_codec *codec, const gt_codec_turn *turn);
+/* Returns the end of a part that begins at `first`, itself 0 or an end: the last start of a chunk,
+   or the end of the range, at most `most` values later; if there is none, the next one. */
+size_t gt_codec_cut(const gt_codec *codec, size_t first, size_t most);
 
 /* Returns the state that is equal in all regions, for checkpoints; borrowed.  Empty for codecs of
    one step. */
 gt_vec gt_codec_shared(const gt_codec *codec);
 
+/* True if x (values) has no non-finite value and no magnitude above 2^120. */
+bool gt_codec_accepts(const gt_codec *codec, const float *x);
 /* Encodes x (values) and returns the bytes written to payload. r (residuals x values) is the
    residual of earlier payloads: encodes a = decay r + x, then sets r = a - decode(payload). r NULL:
    encodes x without error feedback (not dgc).  For a message of several steps, pass the same x and
-   r to each step; r changes in the first and the last step.  Returns 0 and leaves r unchanged if x
-   has a non-finite value or a magnitude above 2^120. */
+   r to each step; r changes in the first and the last step.  Of x and r only the turn's part is read
+   and written.  Returns 0 and leaves r unchanged unless that part passes gt_codec_accepts. */
 size_t gt_codec_encode(gt_codec *codec, const gt_codec_turn *turn, const float *x, float *r,
                        unsigned char *payload);
 /* Checks a payload; call it before any other use.  GT_ERR_FAULT: the codec does not write a payload
    with this length, index or value. */
 gt_status gt_codec_check(const gt_codec *codec, const gt_codec_turn *turn,
                          const unsigned char *payload, size_t bytes);
-/* Adds scale times the decoded payload to y (values).  The payload must have passed gt_codec_check
+/* Adds scale times the decoded payload to its part of y (values).  The payload must have passed gt_codec_check
    and belong to the last step.  Never fails. */
 void gt_codec_add(const gt_codec *codec, const gt_codec_turn *turn, const unsigned char *payload,
                   float scale, float *y);

@@ -53,7 +53,8 @@ typedef struct {
      own parent.  ring: the next region on the ring.  mesh: NULL. */
   const size_t *next;
   const size_t *workers; /* central: number of workers of each region; else NULL */
-  /* hub, tree: floats per message; ignored with a codec, which encodes whole vectors */
+  /* hub, tree: maximum floats per message; with a codec messages begin at its chunks, and a longer
+     chunk is not divided */
   size_t piece;
   /* NULL: messages are float32.
      mesh: each region decodes all payloads and adds them in region order.

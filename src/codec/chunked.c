@@ -18,8 +18,8 @@ static uint32_t key_of_tensor(const gt_codec *codec, const gt_codec_turn *turn,
   return (uint32_t)gt_rng_u64(&rng);
 }
 
-static uint32_t key_of_chunk(uint32_t key, size_t start) {
-  return key ^ (uint32_t)(start / GT_CODEC_CHUNK) * 0x85ebca6bU;
+static uint32_t key_of_chunk(uint32_t key, const gt_codec_tensor *t, size_t start) {
+  return key ^ (uint32_t)((t->skipped + start) / GT_CODEC_CHUNK) * 0x85ebca6bU;
 }
 
 size_t gt_chunked_encode(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
@@ -29,7 +29,7 @@ size_t gt_chunked_encode(gt_codec *codec, const gt_codec_turn *turn, const gt_co
   unsigned char *at = out;
   for (size_t start = 0; start < t->count; start += GT_CODEC_CHUNK) {
     const size_t n = gt_codec_chunk_values(t->count, start);
-    chunk->encode(codec, key_of_chunk(key, start), at, a + start, n);
+    chunk->encode(codec, key_of_chunk(key, t, start), at, a + start, n);
     at += chunk->bytes(&codec->spec, n);
   }
   return (size_t)(at - out);
@@ -55,7 +55,7 @@ size_t gt_chunked_add(const gt_codec *codec, const gt_codec_turn *turn, const gt
   const unsigned char *at = in;
   for (size_t start = 0; start < t->count; start += GT_CODEC_CHUNK) {
     const size_t n = gt_codec_chunk_values(t->count, start);
-    chunk->add(codec, key_of_chunk(key, start), at, scale, y + start, n);
+    chunk->add(codec, key_of_chunk(key, t, start), at, scale, y + start, n);
     at += chunk->bytes(&codec->spec, n);
   }
   return (size_t)(at - in);

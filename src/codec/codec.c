@@ -79,14 +79,45 @@ static size_t dense_bytes(const gt_codec *codec, const gt_codec_tensor *t, size_
   return last_step(codec, step) ? t->count * sizeof(float) : 0;
 }
 
-size_t gt_codec_bound(const gt_codec *codec, size_t step) {
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+size_t gt_codec_cut(const gt_codec *codec, size_t first, size_t most) {
+  size_t i = 0;
+  if (codec->values - first <= most) return codec->values;
+  while (i + 1 < codec->ntensors && codec->tensors[i + 1].offset <= first + most) i++;
+  const gt_codec_tensor *t = &codec->tensors[i];
+  const size_t last = gt_codec_chunks(t->count) - 1,
+               there = (first + most - t->offset) / GT_CODEC_CHUNK,
+               chunk = there < last ? there : last, cut = t->offset + chunk * GT_CODEC_CHUNK;
+  if (cut > first) return cut;
+  if (chunk < last) return cut + GT_CODEC_CHUNK;
+  return i + 1 < codec->ntensors ? t[1].offset : codec->values;
+}
+
+/* Writes the part of tensor i that is in the turn's part of the range.  False: there is none. */
+static bool take_part(const gt_codec *codec, const gt_codec_turn *turn, size_t i,
+                      gt_codec_tensor *t) {
+  *t = codec->tensors[i];
+  if (turn->count == 0) return true;
+  const size_t begin = turn->first, end = begin + turn->count, to = t->offset + t->count;
+  if (end <= t->offset || to <= begin) return false;
+  t->skipped = begin > t->offset ? begin - t->offset : 0;
+  t->offset += t->skipped;
+  t->count = (end < to ? end : to) - t->offset;
+  return true;
+}
+
+size_t gt_codec_bound(const gt_codec *codec, const gt_codec_turn *turn) {
   size_t bytes = 0;
-  for (size_t i = 0; i < codec->ntensors; i++) {
-    const gt_codec_tensor *t = &codec->tensors[i];
-    bytes += t->dense ? dense_bytes(codec, t, step) : codec->ops->bound(codec, t, step);
-  }
+  gt_codec_tensor t;
+  for (size_t i = 0; i < codec->ntensors; i++)
+    if (take_part(codec, turn, i, &t))
+      bytes +=
+          t.dense ? dense_bytes(codec, &t, turn->step) : codec->ops->bound(codec, &t, turn->step);
   return bytes;
 }
+
+/* ---- payloads -------------------------------------------------------------------------------- */
 
 /* a = decay r + x in r; returns the vector to encode. */
 static const float *gather(const gt_codec *codec, const gt_codec_tensor *t, const float *x,
@@ -111,19 +142,29 @@ static void settle(const gt_codec *codec, const gt_codec_turn *turn, const gt_co
     codec->ops->add(codec, turn, t, in, -1.0F, r + t->offset);
 }
 
+static bool accepts(const gt_codec *codec, const float *x, size_t n) {
+  return codec->loops->largest(x, n) <= LARGEST_BITS;
+}
+
+bool gt_codec_accepts(const gt_codec *codec, const float *x) {
+  return accepts(codec, x, codec->values);
+}
+
 size_t gt_codec_encode(gt_codec *codec, const gt_codec_turn *turn, const float *x, float *r,
                        unsigned char *payload) {
-  if (turn->step == 0 && codec->loops->largest(x, codec->values) > LARGEST_BITS) return 0;
+  const size_t n = turn->count ? turn->count : codec->values;
   unsigned char *at = payload;
+  gt_codec_tensor t;
+  if (turn->step == 0 && !accepts(codec, x + turn->first, n)) return 0;
   for (size_t i = 0; i < codec->ntensors; i++) {
-    const gt_codec_tensor *t = &codec->tensors[i];
-    const float *a = gather(codec, t, x, r, turn->step);
-    size_t bytes = dense_bytes(codec, t, turn->step);
-    if (t->dense)
+    if (!take_part(codec, turn, i, &t)) continue;
+    const float *a = gather(codec, &t, x, r, turn->step);
+    size_t bytes = dense_bytes(codec, &t, turn->step);
+    if (t.dense)
       memcpy(at, a, bytes);
     else
-      bytes = codec->ops->encode(codec, turn, t, a, at);
-    settle(codec, turn, t, at, r);
+      bytes = codec->ops->encode(codec, turn, &t, a, at);
+    settle(codec, turn, &t, at, r);
     at += bytes;
   }
   return (size_t)(at - payload);
@@ -139,15 +180,16 @@ static size_t check_tensor(const gt_codec *codec, const gt_codec_turn *turn,
 gt_status gt_codec_check(const gt_codec *codec, const gt_codec_turn *turn,
                          const unsigned char *payload, size_t bytes) {
   size_t at = 0;
+  gt_codec_tensor t;
   for (size_t i = 0; i < codec->ntensors; i++) {
-    const gt_codec_tensor *t = &codec->tensors[i];
-    if (t->dense && dense_bytes(codec, t, turn->step) == 0) continue;
-    const size_t length = check_tensor(codec, turn, t, payload + at, bytes - at);
+    if (!take_part(codec, turn, i, &t)) continue;
+    if (t.dense && dense_bytes(codec, &t, turn->step) == 0) continue;
+    const size_t length = check_tensor(codec, turn, &t, payload + at, bytes - at);
     if (length == 0)
       return GT_FAIL(GT_ERR_FAULT,
                      "a payload of %zu bytes encoded by %s is malformed in tensor %s (from byte "
                      "%zu); expected %s",
-                     bytes, codec->name, t->name, at,
+                     bytes, codec->name, t.name, at,
                      "ascending positions and finite values, to the end of the tensor");
     at += length;
   }
@@ -159,14 +201,15 @@ gt_status gt_codec_check(const gt_codec *codec, const gt_codec_turn *turn,
 
 void gt_codec_add(const gt_codec *codec, const gt_codec_turn *turn, const unsigned char *payload,
                   float scale, float *y) {
+  gt_codec_tensor t;
   for (size_t i = 0; i < codec->ntensors; i++) {
-    const gt_codec_tensor *t = &codec->tensors[i];
-    float *own = y + t->offset;
-    if (!t->dense) {
-      payload += codec->ops->add(codec, turn, t, payload, scale, own);
+    if (!take_part(codec, turn, i, &t)) continue;
+    float *own = y + t.offset;
+    if (!t.dense) {
+      payload += codec->ops->add(codec, turn, &t, payload, scale, own);
       continue;
     }
-    for (size_t j = 0; j < t->count; j++, payload += sizeof(float))
+    for (size_t j = 0; j < t.count; j++, payload += sizeof(float))
       own[j] += scale * gt_get_float(payload);
   }
 }

@@ -10,7 +10,8 @@
 /* One tensor of the range. */
 typedef struct {
   char name[64];
-  size_t offset, count; /* in the range */
+  size_t offset, count; /* in the range: of the tensor, or of the part of it to encode */
+  size_t skipped;       /* values of the tensor before that part; whole chunks */
   /* as a matrix: product of all dimensions except the last; the last dimension */
   size_t rows, cols;
   size_t number; /* in the range */

@@ -11,13 +11,13 @@ struct gt_coder {
   gt_codec *codec;
   gt_codec_kind kind;
   size_t values, plain; /* floats of a body: encoded, and sent as float32 */
-  size_t raw;           /* bytes of float32 that a step of the codec encodes */
   bool with_memory;
   gt_exchange_events events;
   /* Residuals of this region's numbers, and of sums that it computes; NULL: no error feedback. */
   float *own, *sums;
   size_t residual; /* floats of each residual */
   int64_t left;    /* 1: `own` can be non-zero */
+  bool refused;    /* the codec does not accept the body whose parts are being encoded */
   gt_coder_use use;
   gt_vec sent;     /* filled by the caller; then as the receivers decode it */
   gt_vec received; /* the last decoded body */
@@ -29,7 +29,7 @@ size_t gt_exchange_codec_bytes(const gt_exchange_codec *codec) {
   spec.shapes_only = true;
   if (gt_codec_open(&of, codec->kind, &spec, codec->tensors, codec->ntensors) != GT_OK)
     gt_bug("codec: %s", gt_error_text());
-  const size_t bytes = gt_codec_bound(of, 0);
+  const size_t bytes = gt_codec_bound(of, &(gt_codec_turn){0});
   gt_codec_close(of);
   return bytes;
 }
@@ -50,7 +50,6 @@ gt_coder *gt_coder_open(const gt_exchange_spec *spec, size_t n, gt_coder_use use
   coder->kind = with->kind;
   coder->with_memory = spec->with_memory;
   coder->events = spec->events;
-  coder->raw = n * sizeof(float) / gt_codec_facts_of(with->kind).steps;
   coder->values = gt_codec_values(coder->codec);
   coder->plain = n - coder->values;
   coder->residual = gt_codec_facts_of(with->kind).residuals * coder->values;
@@ -80,8 +79,44 @@ uint8_t gt_coder_kind(const gt_coder *coder) {
   return (uint8_t)coder->kind;
 }
 
-size_t gt_coder_bound(const gt_coder *coder, size_t step) {
-  return gt_codec_bound(coder->codec, step) + coder->plain * sizeof(float);
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+/* A part of a body: encoded values, then floats that are sent as they are. */
+typedef struct {
+  gt_codec_turn turn;    /* of the values */
+  size_t first, n;       /* in the body */
+  size_t values, plains; /* n = values + plains */
+} part;
+
+static part part_of(const gt_coder *coder, const gt_codec_turn *turn) {
+  part p = {.turn = *turn, .first = turn->first, .n = turn->count};
+  if (p.n == 0) p.n = coder->sent.n;
+  const size_t left = p.first < coder->values ? coder->values - p.first : 0;
+  p.values = p.n < left ? p.n : left;
+  p.plains = p.n - p.values;
+  p.turn.count = p.values;
+  return p;
+}
+
+/* Returns the plain floats of the part in a vector of a body. */
+static float *plains_of(const part *p, gt_vec body) {
+  return body.data + p->first + p->values;
+}
+
+static size_t bound_of(const gt_coder *coder, const part *p) {
+  return (p->values ? gt_codec_bound(coder->codec, &p->turn) : 0) + p->plains * sizeof(float);
+}
+
+size_t gt_coder_bound(const gt_coder *coder, const gt_codec_turn *turn) {
+  const part p = part_of(coder, turn);
+  return bound_of(coder, &p);
+}
+
+size_t gt_coder_cut(const gt_coder *coder, size_t first, size_t most) {
+  const size_t n = coder->sent.n;
+  if (first < coder->values && coder->values - first > most)
+    return gt_codec_cut(coder->codec, first, most);
+  return n - first < most ? n : first + most;
 }
 
 static void coding(const gt_coder *coder) {
@@ -94,25 +129,41 @@ static void coded(const gt_coder *coder, gt_coding direction, size_t raw, size_t
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static size_t encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload) {
+/* Replaces the values of the part by what the receivers decode. */
+static void decode_own(gt_coder *coder, const part *p, const void *payload) {
+  memset(coder->sent.data + p->first, 0, p->values * sizeof(float));
+  gt_codec_add(coder->codec, &p->turn, payload, 1.0F, coder->sent.data);
+}
+
+/* True if the codec does not accept the body of this part.  A whole body is checked when it is
+   encoded. */
+static bool refuses(gt_coder *coder, const part *p) {
+  if (p->n == coder->sent.n) return false;
+  if (p->first == 0) coder->refused = !gt_codec_accepts(coder->codec, coder->sent.data);
+  return coder->refused;
+}
+
+static size_t encode(gt_coder *coder, bool sum, const part *p, void *payload) {
   unsigned char *out = payload;
   float *x = coder->sent.data;
+  size_t bytes = 0;
   if (!sum) coder->left = coder->use.feedback;
-  if (!payload) return gt_coder_bound(coder, turn->step);
-  const size_t bytes = gt_codec_encode(coder->codec, turn, x, sum ? coder->sums : coder->own, out);
-  if (bytes == 0) return 0;
-  memcpy(out + bytes, x + coder->values, coder->plain * sizeof *x);
-  if (coder->use.decodes) {
-    memset(x, 0, coder->values * sizeof *x);
-    gt_codec_add(coder->codec, turn, out, 1.0F, x);
+  if (!payload) return bound_of(coder, p);
+  if (!sum && refuses(coder, p)) return 0;
+  if (p->values) {
+    bytes = gt_codec_encode(coder->codec, &p->turn, x, sum ? coder->sums : coder->own, out);
+    if (bytes == 0) return 0;
+    if (coder->use.decodes) decode_own(coder, p, payload);
   }
-  return bytes + coder->plain * sizeof(float);
+  if (p->plains) memcpy(out + bytes, plains_of(p, coder->sent), p->plains * sizeof *x);
+  return bytes + p->plains * sizeof *x;
 }
 
 size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload) {
+  const part p = part_of(coder, turn);
   coding(coder);
-  const size_t bytes = encode(coder, sum, turn, payload);
-  coded(coder, GT_ENCODED, coder->raw, bytes);
+  const size_t bytes = encode(coder, sum, &p, payload);
+  coded(coder, GT_ENCODED, p.n * sizeof(float) / gt_codec_facts_of(coder->kind).steps, bytes);
   return bytes;
 }
 
@@ -120,37 +171,48 @@ size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, voi
 
 gt_status gt_coder_check(const gt_coder *coder, const gt_codec_turn *turn, const void *body,
                          size_t bytes) {
-  const size_t plain = coder->plain * sizeof(float);
+  const part p = part_of(coder, turn);
+  const size_t plain = p.plains * sizeof(float);
   if (bytes == 0) return GT_OK;
-  if (bytes < plain)
-    return GT_FAIL(GT_ERR_FAULT, "an encoded message has %zu bytes; expected at least %zu", bytes,
-                   plain);
-  return gt_codec_check(coder->codec, turn, body, bytes - plain);
+  if (bytes < plain || (p.values == 0 && bytes > plain))
+    return GT_FAIL(GT_ERR_FAULT, "an encoded message has %zu bytes; expected %s%zu", bytes,
+                   p.values ? "at least " : "", plain);
+  return p.values ? gt_codec_check(coder->codec, &p.turn, body, bytes - plain) : GT_OK;
 }
 
-bool gt_coder_finite(const gt_coder *coder, const void *body, size_t bytes) {
-  const unsigned char *end = (const unsigned char *)body + bytes;
+/* Copies the plain floats at the end of the body to `received`. */
+static void take_plains(const gt_coder *coder, const part *p, const void *body, size_t bytes) {
+  const size_t plain = p->plains * sizeof(float);
+  if (plain)
+    memcpy(plains_of(p, coder->received), (const unsigned char *)body + bytes - plain, plain);
+}
+
+bool gt_coder_finite(const gt_coder *coder, const gt_codec_turn *turn, const void *body,
+                     size_t bytes) {
+  const part p = part_of(coder, turn);
   if (!body) return true;
   if (bytes == 0) return false;
-  memcpy(coder->received.data, end - coder->plain * sizeof(float), coder->plain * sizeof(float));
-  return gt_vec_finite(gt_vec_of(coder->received.data, coder->plain));
+  take_plains(coder, &p, body, bytes);
+  return gt_vec_finite(gt_vec_of(plains_of(&p, coder->received), p.plains));
 }
 
-static gt_vec decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes) {
-  const gt_vec out = coder->received;
+static gt_vec decode(gt_coder *coder, const part *p, const void *body, size_t bytes) {
+  const gt_vec out = gt_vec_range(coder->received, p->first, p->n);
   if (!out.data) return out;
   for (size_t i = 0; i < out.n && bytes == 0; i++) out.data[i] = NAN;
   if (bytes == 0) return out;
-  const size_t plain = coder->plain * sizeof(float);
-  memset(out.data, 0, coder->values * sizeof(float));
-  gt_codec_add(coder->codec, turn, body, 1.0F, out.data);
-  memcpy(out.data + coder->values, (const unsigned char *)body + bytes - plain, plain);
+  if (p->values) {
+    memset(out.data, 0, p->values * sizeof(float));
+    gt_codec_add(coder->codec, &p->turn, body, 1.0F, coder->received.data);
+  }
+  take_plains(coder, p, body, bytes);
   return out;
 }
 
 gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes) {
+  const part p = part_of(coder, turn);
   coding(coder);
-  const gt_vec out = decode(coder, turn, body, bytes);
+  const gt_vec out = decode(coder, &p, body, bytes);
   coded(coder, GT_DECODED, out.n * sizeof(float), bytes);
   return out;
 }

@@ -20,14 +20,20 @@ void gt_coder_close(gt_coder *coder);
 
 /* Returns the value of gt_frame_header.codec. */
 uint8_t gt_coder_kind(const gt_coder *coder);
-/* Returns the maximum length of a body of a step, in bytes. */
-size_t gt_coder_bound(const gt_coder *coder, size_t step);
+/* Below, first and count of a turn are in floats of a body; count 0: the whole body. */
+
+/* Returns the maximum length of an encoded body or part of one, in bytes. */
+size_t gt_coder_bound(const gt_coder *coder, const gt_codec_turn *turn);
+/* Returns the end of a part of a body, as gt_codec_cut; among the floats after the encoded ones,
+   parts can end anywhere. */
+size_t gt_coder_cut(const gt_coder *coder, size_t first, size_t most);
 
 /* Returns the vector of the next body to send; the caller fills it. */
 gt_vec gt_coder_sent(const gt_coder *coder);
-/* Encodes the floats of gt_coder_sent; returns the bytes written to payload, at most
-   gt_coder_bound.  Returns 0 if the floats are non-finite.  sum: the floats are a sum that this
-   region computed. payload NULL (simulation): only returns gt_coder_bound. */
+/* Encodes the turn's part of gt_coder_sent; returns the bytes written to payload, at most
+   gt_coder_bound.  Returns 0 if the part is non-finite.  sum: the floats are a sum that this region
+   computed.  Otherwise the whole body must be filled before its first part is encoded, and all parts
+   return 0 if any of them is non-finite.  payload NULL (simulation): only returns gt_coder_bound. */
 size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload);
 
 /* Checks a received body; call it before any other use.  GT_ERR_FAULT: the codec does not write
@@ -35,8 +41,10 @@ size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, voi
 gt_status gt_coder_check(const gt_coder *coder, const gt_codec_turn *turn, const void *body,
                          size_t bytes);
 /* True if the sender's floats were finite.  Always true in a simulation. */
-bool gt_coder_finite(const gt_coder *coder, const void *body, size_t bytes);
-/* Returns the decoded floats, valid until the next call; NaN for a body of 0 bytes. */
+bool gt_coder_finite(const gt_coder *coder, const gt_codec_turn *turn, const void *body,
+                     size_t bytes);
+/* Returns the decoded floats of the turn's part, valid until the next call; NaN for a body of 0
+   bytes. */
 gt_vec gt_coder_decode(gt_coder *coder, const gt_codec_turn *turn, const void *body, size_t bytes);
 
 /* Takes the sum over all regions' payloads of a step, as gt_codec_agree.  sum: NULL in a

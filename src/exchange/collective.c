@@ -41,7 +41,7 @@ static gt_allreduce *open_plain(gt_exchange *x, const gt_collective_spec *spec, 
 
 /* Returns a vector for a payload.  A collective must have at least one float. */
 static gt_vec payload_of(gt_exchange *x, const gt_coder *packer, size_t step) {
-  const size_t floats = gt_coder_bound(packer, step) / sizeof(float);
+  const size_t floats = gt_coder_bound(packer, &(gt_codec_turn){.step = step}) / sizeof(float);
   return vector_of(x, floats > 0 ? floats : 1);
 }
 
@@ -108,7 +108,7 @@ static void pack(gt_allreduce *r, gt_allreduce *to, size_t step) {
   const gt_codec_turn turn = {
       .round = (uint64_t)to->own, .sender = (uint32_t)r->base.x->spec.self, .step = step};
   if (step == 0) gt_vec_copy(gt_coder_sent(r->packer), r->whole);
-  if (gt_coder_encode(r->packer, false, &turn, to->a.data) < gt_coder_bound(r->packer, step))
+  if (gt_coder_encode(r->packer, false, &turn, to->a.data) < gt_coder_bound(r->packer, &turn))
     to->a.data[0] = NAN;
 }
 
@@ -317,6 +317,7 @@ gt_vec gt_broadcast_begin(gt_broadcast *b) {
     gt_vec own = cast_ops_of(b)->begin(b);
     if (own.n) return own;
   }
+  b->filling.route = (gt_frame_route){0};
   return gt_exchange_fill(&b->base, &b->filling, b->base.n);
 }
 

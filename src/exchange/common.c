@@ -3,13 +3,32 @@
 
 #include "internal.h"
 
+/* Cuts a body into pieces; with a codec these begin at chunks. */
+static void cut(gt_collective *c) {
+  const size_t n = c->n, most = c->x->topology->in_pieces ? c->x->spec.piece : n;
+  size_t end = 0, capacity = 0;
+  c->npieces = 0;
+  GT_GROW(c->starts, c->npieces, capacity, 4);
+  c->starts[0] = 0;
+  do {
+    const size_t first = end;
+    end = c->coder ? gt_coder_cut(c->coder, first, most) : n - first < most ? n : first + most;
+    GT_GROW(c->starts, c->npieces + 1, capacity, 4);
+    c->starts[++c->npieces] = end;
+    const gt_codec_turn turn = {.first = first, .count = end - first};
+    const size_t bytes = c->coder ? gt_coder_bound(c->coder, &turn) : 0;
+    if (end - first > c->piece) c->piece = end - first;
+    if (bytes > c->coded_bytes) c->coded_bytes = bytes;
+  } while (end < n);
+}
+
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n,
                      gt_coder *coder) {
   c->x = x;
   c->spec = *spec;
   c->n = n;
   c->coder = coder;
-  c->piece = coder ? n : x->spec.piece;
+  cut(c);
   c->count = GT_NEW_ARRAY(int64_t, x->spec.nregions);
   c->id = x->ncollectives++;
   if (x->last)
@@ -21,6 +40,7 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
 
 void gt_exchange_remove(gt_collective *c) {
   gt_coder_close(c->coder);
+  gt_free(c->starts);
   gt_free(c->count);
   gt_free(c);
 }
@@ -31,7 +51,7 @@ static size_t region_of(const gt_exchange *x, size_t member) {
 
 size_t gt_exchange_body_bytes(const gt_collective *c, size_t floats) {
   const bool exact = c->broadcast && c->broadcast->filling.exact;
-  return c->coder && !exact ? gt_coder_bound(c->coder, 0) : floats * sizeof(float);
+  return c->coder && !exact ? c->coded_bytes : floats * sizeof(float);
 }
 
 void gt_exchange_want(gt_exchange *x, size_t region, size_t messages) {
@@ -78,8 +98,11 @@ gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n) {
   const gt_exchange_events *events = &c->x->spec.events;
   if (events->filling) events->filling(events->ctx);
   m->n = n;
+  m->payload = NULL;
   if (is_encoded(c, m) && n > 0)
-    return m->of == GT_BODY_PASSED ? gt_vec_of(NULL, n) : gt_coder_sent(c->coder);
+    return m->of == GT_BODY_PASSED
+               ? gt_vec_of(NULL, n)
+               : gt_vec_range(gt_coder_sent(c->coder), (size_t)m->route.offset, n);
   m->payload = gt_outbox_body(c->x->spec.outbox, n * sizeof(float));
   return gt_vec_of(m->payload->data, n);
 }
@@ -97,8 +120,10 @@ static size_t encode(const gt_collective *c, gt_message *m) {
   }
   if (m->n == 0) return 0;
   const gt_codec_turn turn = {.round = m->value,
-                              .sender = (uint32_t)(sum ? x->spec.nregions + self : self)};
-  m->payload = gt_outbox_body(x->spec.outbox, gt_coder_bound(c->coder, 0));
+                              .sender = (uint32_t)(sum ? x->spec.nregions + self : self),
+                              .first = (size_t)m->route.offset,
+                              .count = m->n};
+  m->payload = gt_outbox_body(x->spec.outbox, c->coded_bytes);
   m->payload->bytes = gt_coder_encode(c->coder, sum, &turn, m->payload->data);
   return m->payload->bytes;
 }
@@ -109,7 +134,7 @@ void gt_exchange_send(const gt_collective *c, gt_message *m) {
   const bool encoded = is_encoded(c, m);
   const size_t bytes = encoded ? encode(c, m) : m->n * sizeof(float);
   gt_outbox_message out = {.payload = m->payload,
-                           .first = m->first * sizeof(float),
+                           .first = encoded ? 0 : m->first * sizeof(float),
                            .bytes = bytes,
                            .head = {.kind = (uint8_t)(m->kind ? m->kind : c->spec.kind),
                                     .codec = encoded ? gt_coder_kind(c->coder) : 0,

@@ -131,12 +131,22 @@ static bool is_empty(const gt_collective *c, const gt_frame_header *head) {
   return c->spec.abstains && (routed ? head->route.count : head->message_bytes) == 0;
 }
 
+/* Returns the turn of an encoded message. */
+static gt_codec_turn turn_of(const gt_frame_header *head) {
+  gt_codec_turn turn = {.round = head->value, .sender = head->from};
+  if (head->flags & GT_FRAME_ROUTED) {
+    turn.first = (size_t)head->route.offset;
+    turn.count = (size_t)head->route.count;
+  }
+  return turn;
+}
+
 /* Gives the message to its collective.  False: it cannot be taken; x->full is the region whose
    outbox has no room, or nregions. */
 static bool take(gt_collective *c, size_t from, const gt_frame_header *head, const void *bytes) {
   gt_exchange *x = c->x;
   const size_t n = (size_t)head->message_bytes;
-  const gt_codec_turn turn = {.round = head->value, .sender = (uint32_t)from};
+  const gt_codec_turn turn = turn_of(head);
   const gt_vec body = head->codec && !is_empty(c, head)
                           ? gt_coder_decode(c->coder, &turn, bytes, n)
                           : gt_vec_of((float *)(uintptr_t)bytes, n / sizeof(float));
@@ -284,8 +294,7 @@ size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
   if (c && is_empty(c, head)) return 0;
   if (c && c->coder && head->codec) {
-    const size_t most = gt_coder_bound(c->coder, 0);
-    return head->message_bytes < most ? (size_t)head->message_bytes : most;
+    return head->message_bytes < c->coded_bytes ? (size_t)head->message_bytes : c->coded_bytes;
   }
   if (!c || !(head->flags & GT_FRAME_ROUTED)) return c ? c->n * sizeof(float) : 0;
   return head->route.offset <= c->n && head->route.count <= c->n - head->route.offset
@@ -323,6 +332,16 @@ static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head)
                  (long long)head->value, (long long)r->applied);
 }
 
+/* Returns GT_ERR_FAULT unless the message is a piece of a body, any of them. */
+static gt_status check_piece(const gt_collective *c, const gt_frame_header *head) {
+  if (!c->x->topology->in_pieces || is_empty(c, head)) return GT_OK;
+  for (size_t k = 0; k < c->npieces; k++)
+    if (head->route.offset == c->starts[k] && head->route.count == c->starts[k + 1] - c->starts[k])
+      return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on, which is no piece of a message",
+                 (unsigned long long)head->route.count, (unsigned long long)head->route.offset);
+}
+
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
   const gt_topology_ops *topology = x->topology;
@@ -331,8 +350,7 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
     return GT_FAIL(GT_ERR_FAULT, "data has %s route; expected over a %s %s", routed ? "a" : "no",
                    topology->name, topology->routed ? "one" : "none");
   if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
-  if (x->held.of[from].n > 0)
-    return GT_OK; /* checked when the messages before it have been taken */
+  if (x->held.of[from].n > 0) return check_piece(c, head); /* those before it come first */
   if (c->allreduce && topology->allreduce->check)
     return topology->allreduce->check(c->allreduce, from, head);
   if (c->broadcast && topology->broadcast->check)
@@ -343,7 +361,7 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
 gt_status gt_exchange_check_body(const gt_exchange *x, const gt_frame_header *head,
                                  const void *body) {
   const gt_collective *c = collective_of(x, head);
-  const gt_codec_turn turn = {.round = head->value, .sender = head->from};
+  const gt_codec_turn turn = turn_of(head);
   if (!body || head->codec == 0) return GT_OK;
   return gt_coder_check(c->coder, &turn, body, (size_t)head->message_bytes);
 }
@@ -373,7 +391,10 @@ static bool is_finite(const gt_collective *c, const gt_frame_header *head, const
   const size_t bytes = (size_t)head->message_bytes;
   if (is_empty(c, head)) return true;
   if (c->broadcast && c->x->topology->routed) return true;
-  if (head->codec) return gt_coder_finite(c->coder, body, bytes);
+  if (head->codec) {
+    const gt_codec_turn turn = turn_of(head);
+    return gt_coder_finite(c->coder, &turn, body, bytes);
+  }
   return gt_vec_finite(gt_vec_of((float *)(uintptr_t)body, bytes / sizeof(float)));
 }
 

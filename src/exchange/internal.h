@@ -10,10 +10,14 @@
 typedef struct gt_collective {
   gt_exchange *x;
   gt_collective_spec spec;
-  size_t id, n;    /* index, in the order of opening; floats that every region gets */
-  size_t piece;    /* hub, tree: floats per message */
-  gt_coder *coder; /* NULL: bodies are float32 */
-  int64_t *count;  /* nregions: gt_exchange_count of each region that is done */
+  size_t id, n; /* index, in the order of opening; floats that every region gets */
+  /* A body has npieces messages, more than one only over a hub or tree; piece k is of the floats
+     from starts[k] to starts[k + 1]. */
+  size_t npieces, *starts;
+  size_t piece;       /* floats of the longest piece */
+  size_t coded_bytes; /* maximum bytes of an encoded piece */
+  gt_coder *coder;    /* NULL: bodies are float32 */
+  int64_t *count;     /* nregions: gt_exchange_count of each region that is done */
   gt_allreduce *allreduce;
   gt_broadcast *broadcast; /* one of the two is NULL */
   struct gt_collective *next;
@@ -98,7 +102,7 @@ bool gt_exchange_can_post_wanted(const gt_collective *c, gt_room_use use, size_t
 /* The same for `messages` messages to each of n regions. */
 bool gt_exchange_can_post(const gt_collective *c, gt_room_use use, const size_t *regions, size_t n,
                           size_t messages, size_t floats);
-/* Returns the maximum number of bytes of a body of `floats` floats. */
+/* Returns the maximum number of bytes of a message of `floats` floats. */
 size_t gt_exchange_body_bytes(const gt_collective *c, size_t floats);
 /* Acknowledges the oldest held message of the region, which has now been taken. */
 void gt_exchange_acknowledge(const gt_exchange *x, size_t from);
@@ -109,7 +113,7 @@ gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, siz
    unchanged.  SUM: a sum computed in this region.  A codec encodes OWN and SUM. */
 typedef enum { GT_BODY_OWN, GT_BODY_PASSED, GT_BODY_SUM } gt_body;
 
-/* A message to post: n floats of a body, from `first` on. */
+/* A message to post: n floats of a body.  `first`: where they are in the payload. */
 typedef struct {
   gt_body of;
   gt_payload *payload;
@@ -124,8 +128,8 @@ typedef struct {
   bool exact;   /* float32, even if the collective has a codec */
 } gt_message;
 
-/* Gives the message a body of n floats, which the caller fills.  Returns a vector without data for
-   GT_BODY_PASSED with a codec. */
+/* Gives the message a body of n floats, which the caller fills; with a codec they are those from
+   m->route.offset on.  Returns a vector without data for GT_BODY_PASSED with a codec. */
 gt_vec gt_exchange_fill(const gt_collective *c, gt_message *m, size_t n);
 /* Posts the message, encoded if the collective has a codec.  All messages of an exchange are posted
    here. */
@@ -236,6 +240,7 @@ typedef struct {
 typedef struct gt_topology_ops {
   const char *name;
   bool routed;                  /* true: every message has a route; false: none has */
+  bool in_pieces;               /* a body can have several messages (gt_collective.starts) */
   void (*open)(gt_exchange *x); /* finds the region's neighbors; may be NULL */
   void (*close)(gt_exchange *x);
   size_t (*unit)(const gt_collective *c); /* messages per link and exchange; NULL: 1 */

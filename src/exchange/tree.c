@@ -56,7 +56,7 @@ static void tree_close(gt_exchange *x) {
 }
 
 static size_t pieces(const gt_collective *c) {
-  return (c->n + c->piece - 1) / c->piece;
+  return c->npieces;
 }
 
 /* Returns the number of children of the region. */
@@ -101,6 +101,7 @@ const gt_topology_ops gt_topology_hub = {
     .name = "hub",
     .need = need,
     .routed = true,
+    .in_pieces = true,
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,
@@ -112,6 +113,7 @@ const gt_topology_ops gt_topology_tree = {
     .name = "tree",
     .need = need,
     .routed = true,
+    .in_pieces = true,
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,

@@ -25,7 +25,6 @@ typedef struct {
 
 typedef struct {
   gt_broadcast base;
-  size_t pieces;
   origin *origins; /* nregions */
   size_t *to;      /* nneighbours, scratch */
   /* nneighbours x nregions: the region's last model is still to be sent to the neighbor */
@@ -44,9 +43,13 @@ static gt_exchange *x_of(const casts *c) {
   return c->base.base.x;
 }
 
-/* Returns the floats of one of `pieces` equal pieces of a message, rounded up. */
+/* Returns the floats of one of as many equal pieces of a message, rounded up. */
 static size_t each_of(const casts *c) {
-  return (c->base.base.n + c->pieces - 1) / c->pieces;
+  return (c->base.base.n + c->base.base.npieces - 1) / c->base.base.npieces;
+}
+
+static size_t floats_of(const casts *c, size_t piece) {
+  return c->base.base.starts[piece + 1] - c->base.base.starts[piece];
 }
 
 /* Gives the vector memory, except in a simulation. */
@@ -65,7 +68,6 @@ static void casts_open(gt_broadcast *b) {
   casts *c = of(b);
   const gt_exchange *x = x_of(c);
   const size_t n = x->spec.nregions, nneighbours = x->tree.nneighbours;
-  c->pieces = (b->base.n + b->base.piece - 1) / b->base.piece;
   c->origins = GT_NEW_ARRAY(origin, n);
   c->spare = GT_NEW_ARRAY(float *, n);
   c->to = GT_NEW_ARRAY(size_t, nneighbours + 1);
@@ -91,23 +93,17 @@ static void casts_close(gt_broadcast *b) {
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Sets the route and length of a piece of the region's message. */
-static void make_piece(const casts *c, gt_message *m, size_t region, int64_t piece) {
-  const size_t size = c->base.base.piece, first = (size_t)piece * size,
-               left = c->base.base.n - first;
-  m->n = left < size ? left : size;
-  m->route = (gt_frame_route){.origin = (uint16_t)region, .offset = first};
-}
-
 /* Posts all pieces of a message that has the whole body. */
 static void post_whole(const casts *c, size_t region, gt_message *m) {
-  if (c->pieces > 1) m->payload->refs++; /* keeps the body from being reused between two pieces */
-  for (size_t k = 0; k < c->pieces; k++) {
-    make_piece(c, m, region, (int64_t)k);
-    m->first = (size_t)m->route.offset;
+  gt_payload *body = m->payload; /* NULL: each piece is encoded into one of its own */
+  if (body) body->refs++;        /* keeps it from being reused between two pieces */
+  for (size_t k = 0; k < c->base.base.npieces; k++) {
+    m->first = c->base.base.starts[k];
+    m->n = floats_of(c, k);
+    m->route = (gt_frame_route){.origin = (uint16_t)region, .offset = m->first};
     gt_exchange_send(&c->base.base, m);
   }
-  if (c->pieces > 1) m->payload->refs--;
+  if (body) body->refs--;
 }
 
 /* Writes all neighbors except one to c->to; returns their number. */
@@ -144,7 +140,7 @@ static size_t next_due(const casts *c, size_t i) {
 static bool send_due(casts *c, size_t i) {
   gt_exchange *x = x_of(c);
   if (c->ndue[i] == 0 || !gt_exchange_can_post(&c->base.base, GT_ROOM_ANY, &x->tree.neighbours[i],
-                                               1, c->pieces, each_of(c)))
+                                               1, c->base.base.npieces, each_of(c)))
     return false;
   const size_t region = next_due(c, i);
   const origin *o = &c->origins[region];
@@ -175,7 +171,8 @@ static bool casts_room(const gt_broadcast *b) {
   for (size_t r = 0; !b->replace && r < x->spec.nregions; r++)
     if (c->origins[r].waits && !c->origins[r].passed) return false;
   return gt_exchange_can_post(&b->base, b->replace ? GT_ROOM_REPLACING : GT_ROOM_OWN,
-                              x->tree.neighbours, x->tree.nneighbours, c->pieces, each_of(c));
+                              x->tree.neighbours, x->tree.nneighbours, c->base.base.npieces,
+                              each_of(c));
 }
 
 /* Returns the vector of this region's model; a model in it that has not been sent yet is
@@ -213,15 +210,15 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   const bool can = gt_exchange_can_post(&c->base.base, GT_ROOM_FORWARDED, c->to, nto, 1, body.n);
   o->waits = !can && x->full < x->spec.nregions;
   if (!can) return false;
-  o->passed |= o->got + 1 == (int64_t)c->pieces;
+  o->passed |= o->got + 1 == (int64_t)c->base.base.npieces;
   gt_message m = {.of = GT_BODY_PASSED,
                   .value = head->value,
                   .detail = head->detail,
+                  .route = {.origin = head->route.origin, .offset = head->route.offset},
                   .to = c->to,
                   .nto = nto,
                   .exact = head->codec == 0};
   gt_vec_copy(gt_exchange_fill(&c->base.base, &m, body.n), body);
-  make_piece(c, &m, head->route.origin, (int64_t)(head->route.offset / c->base.base.piece));
   gt_exchange_send(&c->base.base, &m);
   return true;
 }
@@ -238,8 +235,7 @@ static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_
   if ((int64_t)head->value <= o->value)
     return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; expected one after %lld",
                    (long long)head->value, (long long)o->value);
-  const size_t first = (size_t)o->got * b->base.piece, left = b->base.n - first;
-  return gt_exchange_check_part(head, first, left < b->base.piece ? left : b->base.piece);
+  return gt_exchange_check_part(head, b->base.starts[o->got], floats_of(c, (size_t)o->got));
 }
 
 static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -248,7 +244,7 @@ static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *h
   if (!b->replace && !pass_on(c, from, head, body)) return false;
   give_body(c, &o->next);
   gt_vec_copy(gt_vec_range(o->next, (size_t)head->route.offset, body.n), body);
-  if (++o->got < (int64_t)c->pieces) return true;
+  if (++o->got < (int64_t)c->base.base.npieces) return true;
   o->got = 0;
   o->value = (int64_t)head->value;
   /* also if it is non-finite, because the DONE of its origin counts it in every region */
@@ -319,9 +315,9 @@ static gt_status origin_state(casts *c, size_t r, const char *prefix,
   for (size_t i = 0; i < 3; i++) snprintf(name[i], sizeof name[i], "%zu/%s", r, parts[i]);
   const gt_state_field numbers = {name[0], GT_TYPE_I64, &o->got, ORIGIN_NUMBERS};
   GT_TRY(gt_state_fields(direction, prefix, &numbers, 1));
-  if (o->got < 0 || (uint64_t)o->got >= c->pieces)
+  if (o->got < 0 || (uint64_t)o->got >= c->base.base.npieces)
     return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; expected fewer than %zu", prefix,
-                   name[0], (long long)o->got, c->pieces);
+                   name[0], (long long)o->got, c->base.base.npieces);
   GT_TRY(body_state(c, &o->next, o->got > 0, prefix, name[1], direction));
   return body_state(c, &o->last, is_due(c, r), prefix, name[2], direction);
 }

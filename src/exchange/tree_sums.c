@@ -12,7 +12,6 @@ typedef struct {
   gt_allreduce base;
   gt_inbox inbox; /* sums of children that wait for other terms */
   int64_t *taken; /* nterms: last round in which the term took part */
-  size_t pieces;
   int64_t adding; /* the round that this region is adding up; 0: none */
   int64_t begun;  /* the newest round that this region has begun to add up */
   int64_t added;  /* number of pieces of that round that have been added up */
@@ -45,7 +44,6 @@ static void sums_open(gt_allreduce *r) {
   sums *t = of(r);
   const gt_exchange_spec *spec = spec_of(t);
   const size_t nterms = tree_of(t)->nterms;
-  t->pieces = (r->base.n + r->base.piece - 1) / r->base.piece;
   gt_inbox_open(&t->inbox, spec->nregions, 1, r->base.piece, spec->with_memory, true);
   t->taken = GT_NEW_ARRAY(int64_t, nterms);
   t->takes = GT_NEW_ARRAY(bool, nterms);
@@ -148,12 +146,12 @@ static bool piece_is_here(sums *t) {
 }
 
 static size_t first_of(const sums *t, int64_t piece) {
-  return (size_t)piece * t->base.base.piece;
+  return t->base.base.starts[piece];
 }
 
 static gt_vec piece_of(const sums *t, int64_t piece) {
-  const size_t first = first_of(t, piece), left = t->base.base.n - first, most = t->base.base.piece;
-  return gt_vec_range(t->base.mean, first, left < most ? left : most);
+  const size_t first = first_of(t, piece);
+  return gt_vec_range(t->base.mean, first, first_of(t, piece + 1) - first);
 }
 
 /* All regions of the term abstain. */
@@ -176,23 +174,26 @@ static void add_up(sums *t, gt_vec sum) {
   }
 }
 
-static void post_piece(const sums *t, gt_message *m, int64_t round, int64_t piece, double weight) {
-  const gt_exchange_spec *spec = spec_of(t);
-  m->value = (uint64_t)round;
-  m->route = (gt_frame_route){
-      .origin = (uint16_t)spec->self, .offset = first_of(t, piece), .weight = weight};
-  gt_exchange_send(&t->base.base, m);
+static gt_message message_of(const sums *t, gt_body of, int64_t round, int64_t piece,
+                             double weight) {
+  return (gt_message){.of = of,
+                      .value = (uint64_t)round,
+                      .route = {.origin = (uint16_t)spec_of(t)->self,
+                                .offset = first_of(t, piece),
+                                .weight = weight}};
 }
 
 /* Sends a piece of the mean to the children. */
 static void send_down(const sums *t, gt_body of, gt_vec piece, int64_t round, int64_t number,
                       double weight) {
   const gt_tree *tree = tree_of(t);
-  gt_message m = {.of = of, .to = tree->children, .nto = tree->nchildren};
+  gt_message m = message_of(t, of, round, number, weight);
+  m.to = tree->children;
+  m.nto = tree->nchildren;
   if (tree->nchildren == 0) return;
   const gt_vec body = gt_exchange_fill(&t->base.base, &m, piece.n);
   if (piece.n) gt_vec_copy(body, piece);
-  post_piece(t, &m, round, number, weight);
+  gt_exchange_send(&t->base.base, &m);
 }
 
 static bool can_send_down(const sums *t, size_t floats) {
@@ -221,18 +222,22 @@ static bool add_piece(sums *t) {
     if (!can_send_down(t, piece.n)) return false;
     add_up(t, mean);
     send_down(t, GT_BODY_SUM, mean, t->adding, t->added, t->total);
-    if (t->base.base.coder && mean.n) gt_vec_copy(mean, gt_coder_sent(t->base.base.coder));
+    if (t->base.base.coder && mean.n)
+      gt_vec_copy(mean,
+                  gt_vec_range(gt_coder_sent(t->base.base.coder), first_of(t, t->added), mean.n));
     t->weight = t->total;
     t->got++;
   } else {
     if (!gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, &tree->parent, 1, 1, piece.n))
       return false;
-    gt_message m = {.of = GT_BODY_SUM, .to = &tree->parent, .nto = 1};
+    gt_message m = message_of(t, GT_BODY_SUM, t->adding, t->added, t->total);
+    m.to = &tree->parent;
+    m.nto = 1;
     add_up(t, gt_exchange_fill(&t->base.base, &m, mean.n));
-    post_piece(t, &m, t->adding, t->added, t->total);
+    gt_exchange_send(&t->base.base, &m);
   }
   t->clear = 0;
-  if (++t->added == (int64_t)t->pieces) end_round(t);
+  if (++t->added == (int64_t)t->base.base.npieces) end_round(t);
   return true;
 }
 
@@ -241,7 +246,7 @@ static bool add_piece(sums *t) {
 /* Takes a piece of the mean from the parent and forwards it.  False: the outbox to a child has no
    room. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
-  if (t->got == (int64_t)t->pieces || !can_send_down(t, body.n)) return false;
+  if (t->got == (int64_t)t->base.base.npieces || !can_send_down(t, body.n)) return false;
   send_down(t, GT_BODY_PASSED, body, (int64_t)head->value, t->got, head->route.weight);
   if (body.n) gt_vec_copy(piece_of(t, t->got), body);
   t->weight = head->route.weight;
@@ -264,10 +269,10 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
   if (!(weight > 0 && weight < 2) && !(weight == 0 && r->base.spec.abstains))
     return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; expected above 0, and 1 at most",
                    weight);
-  int64_t piece = t->got % (int64_t)t->pieces;
+  int64_t piece = t->got % (int64_t)t->base.base.npieces;
   if (!above)
     piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
-            (int64_t)t->pieces;
+            (int64_t)t->base.base.npieces;
   const gt_vec expected = piece_of(t, piece);
   return gt_exchange_check_part(head, first_of(t, piece), weight > 0 ? expected.n : 0);
 }
@@ -280,9 +285,9 @@ static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *he
 
 static bool sums_next(gt_allreduce *r) {
   sums *t = of(r);
-  while (t->got < (int64_t)t->pieces)
+  while (t->got < (int64_t)t->base.base.npieces)
     if ((t->adding == 0 && !open_round(t)) || !add_piece(t)) break;
-  if (t->got < (int64_t)t->pieces) return false;
+  if (t->got < (int64_t)t->base.base.npieces) return false;
   t->got = 0;
   r->empty = t->weight == 0;
   r->share =
@@ -314,10 +319,10 @@ static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_direct
   GT_TRY(gt_state_fields(direction, prefix, &taken, 1));
   GT_TRY(gt_state_flags(direction, prefix, "takes", t->takes, tree_of(t)->nterms));
   GT_TRY(GT_STATE_FIELDS(direction, prefix, fields));
-  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces ||
-      (uint64_t)t->added >= t->pieces + (t->adding == 0))
+  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->base.base.npieces ||
+      (uint64_t)t->added >= t->base.base.npieces + (t->adding == 0))
     return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; expected fewer than %zu",
-                   prefix, (long long)t->got, (long long)t->added, t->pieces);
+                   prefix, (long long)t->got, (long long)t->added, t->base.base.npieces);
   if (t->got > 0) GT_TRY(gt_state_fields(direction, prefix, &mean, 1));
   if (direction.from) t->clear = 0;
   return gt_inbox_state(&t->inbox, r->base.spec.owner, direction);

@@ -27,7 +27,7 @@ static gt_status open_messages(messages *m, const gt_job *job, const gt_exchange
   GT_TRY(gt_codec_open(&m->codec, with->kind, &with->spec, with->tensors, with->ntensors));
   m->n = gt_codec_values(m->codec);
   for (size_t step = 0; step < m->steps; step++) {
-    const size_t bytes = gt_codec_bound(m->codec, step);
+    const size_t bytes = gt_codec_bound(m->codec, &(gt_codec_turn){.step = step});
     if (bytes > m->payload_bytes) m->payload_bytes = bytes;
   }
   m->x = GT_NEW_ARRAY(float, m->n);

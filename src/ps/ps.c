@@ -393,8 +393,10 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     if (receipt == GT_RECEIPT_NONFINITE) count_nonfinite(ps, from);
     if (p->rejected) return;
     gt_outbox_received(ps->outbox, from, sequence);
-    const double part =
-        head->codec ? 1 : part_of(ps, head->kind, (size_t)head->message_bytes / sizeof(float));
+    const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+    const size_t floats =
+        (size_t)(routed ? head->route.count : head->message_bytes / sizeof(float));
+    const double part = head->codec && !routed ? 1 : part_of(ps, head->kind, floats);
     ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, part) - clock;
   }
   if (receipt != GT_RECEIPT_HELD) gt_outbox_ack(ps->outbox, from, is_new);

@@ -68,7 +68,8 @@ static inline float *filled(void) {
 static inline unsigned char *payload_of(const gt_codec *codec, gt_codec_kind kind) {
   size_t most = 0;
   for (size_t step = 0; step < gt_codec_facts_of(kind).steps; step++)
-    if (gt_codec_bound(codec, step) > most) most = gt_codec_bound(codec, step);
+    if (gt_codec_bound(codec, &(gt_codec_turn){.step = step}) > most)
+      most = gt_codec_bound(codec, &(gt_codec_turn){.step = step});
   return GT_NEW_ARRAY(unsigned char, most);
 }
 
@@ -81,7 +82,7 @@ static inline size_t encode_alone(gt_codec *codec, gt_codec_kind kind, gt_codec_
   for (turn->step = 0; turn->step < steps; turn->step++) {
     bytes = gt_codec_encode(codec, turn, x, r, payload);
     if (bytes == 0) return 0;
-    if (bytes > gt_codec_bound(codec, turn->step)) gt_bug("%zu bytes exceed the bound", bytes);
+    if (bytes > gt_codec_bound(codec, turn)) gt_bug("%zu bytes exceed the bound", bytes);
     if (gt_codec_check(codec, turn, payload, bytes) != GT_OK) gt_bug("%s", gt_error_text());
     if (turn->step + 1 < steps) gt_codec_agree(codec, turn, payload, 1.0F);
   }

@@ -60,6 +60,65 @@ static void all_arrives_at_last(void) {
   }
 }
 
+/* True if the codec encodes each chunk separately. */
+static bool is_chunked(gt_codec_kind kind) {
+  return kind != GT_CODEC_TOPK && kind != GT_CODEC_DGC && kind != GT_CODEC_POWERSGD;
+}
+
+/* Parts of at most `most` values, or of one chunk: together they are the range, and of a codec that
+   encodes by chunks they have the bits of the whole payload and of its residual. */
+static void parts_are_the_whole(void) {
+  static const size_t mosts[] = {1, 5000, 9000, 12000, VALUES};
+  for (size_t i = 0; i < CASES * 5; i++) {
+    const codec_case *c = &cases[i % CASES];
+    const size_t most = mosts[i / CASES], residuals = gt_codec_facts_of(c->kind).residuals * VALUES;
+    if (gt_codec_facts_of(c->kind).steps > 1) continue;
+    gt_codec *codec = opened(c);
+    unsigned char *payload = payload_of(codec, c->kind), *whole = payload_of(codec, c->kind);
+    float *x = filled(), *r = GT_NEW_ARRAY(float, residuals),
+          *of_whole = GT_NEW_ARRAY(float, residuals), *d = GT_NEW_ARRAY(float, VALUES),
+          *of_parts = GT_NEW_ARRAY(float, VALUES);
+    for (uint64_t round = 0; round < 3; round++) {
+      gt_codec_turn turn = {.round = round, .sender = 1};
+      size_t bytes = 0, parts = 0, bounds = 0;
+      memset(d, 0, VALUES * sizeof *d);
+      const size_t all = gt_codec_encode(codec, &turn, x, of_whole, whole);
+      gt_codec_add(codec, &turn, whole, 1.0F, d);
+      for (turn.first = 0; turn.first < VALUES; turn.first += turn.count, parts++) {
+        unsigned char *at = payload + bytes;
+        if (!is_chunked(c->kind)) at = payload;
+        turn.count = gt_codec_cut(codec, turn.first, most) - turn.first;
+        assert_true(turn.count <= (most < GT_CODEC_CHUNK ? GT_CODEC_CHUNK : most));
+        memset(of_parts, 0, VALUES * sizeof *of_parts);
+        const size_t part = gt_codec_encode(codec, &turn, x, r, at);
+        assert_true(part > 0 && part <= gt_codec_bound(codec, &turn));
+        assert_int_equal(gt_codec_check(codec, &turn, at, part), GT_OK);
+        gt_codec_add(codec, &turn, at, 1.0F, of_parts);
+        for (size_t v = 0; v < VALUES; v++) {
+          const bool inside = v >= turn.first && v < turn.first + turn.count;
+          if (!inside) assert_true(of_parts[v] == 0.0F);
+          if (inside && is_chunked(c->kind)) assert_true(of_parts[v] == d[v]);
+        }
+        bytes += part;
+        bounds += gt_codec_bound(codec, &turn);
+      }
+      assert_int_equal(parts, most == VALUES ? 1
+                              : most == 1    ? 8
+                              : most == 5000 ? 5
+                              : most == 9000 ? 3
+                                             : 2);
+      if (!is_chunked(c->kind)) continue;
+      assert_int_equal(bytes, all);
+      assert_int_equal(bounds, gt_codec_bound(codec, &(gt_codec_turn){0}));
+      assert_memory_equal(payload, whole, all);
+      assert_memory_equal(r, of_whole, residuals * sizeof *r);
+    }
+    gt_free(of_parts), gt_free(d), gt_free(of_whole), gt_free(r), gt_free(x);
+    gt_free(whole), gt_free(payload);
+    gt_codec_close(codec);
+  }
+}
+
 static void nonfinite_is_not_sent(void) {
   static const float bad[] = {NAN, INFINITY, -INFINITY, 0x1p121F};
   for (size_t c = 0; c < CASES; c++) {
@@ -236,7 +295,7 @@ static void parameters_are_checked(void) {
 
 int main(void) {
   rng = gt_rng_make(44, GT_RNG_TEST, 0, 0);
-  return RUN_TESTS(NULL, NULL, feedback_loses_nothing, all_arrives_at_last, nonfinite_is_not_sent,
-                   malformed_is_refused, same_bits_everywhere, payloads_add_up,
-                   parameters_are_checked);
+  return RUN_TESTS(NULL, NULL, feedback_loses_nothing, all_arrives_at_last, parts_are_the_whole,
+                   nonfinite_is_not_sent, malformed_is_refused, same_bits_everywhere,
+                   payloads_add_up, parameters_are_checked);
 }

@@ -74,7 +74,7 @@ static void random_numbers_differ(void) {
   const codec_case *c = &cases[3];
   assert_true(c->spec.stochastic);
   gt_codec *codec = opened(c);
-  const size_t bytes = gt_codec_bound(codec, 0);
+  const size_t bytes = gt_codec_bound(codec, &(gt_codec_turn){0});
   unsigned char *payloads[3];
   float *x = filled();
   for (size_t i = 1; i < 4096; i++) x[i] = 0.5F;

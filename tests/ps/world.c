@@ -220,6 +220,10 @@ static void forget_copy(w_region *r, size_t i) {
   memmove(r->copies + i, r->copies + i + 1, (r->ncopies - i) * sizeof r->copies[0]);
 }
 
+static void host_work(void *ctx, gt_ps_work work, double part) {
+  if (work == GT_WORK_APPLY) ((w_region *)ctx)->applied += part;
+}
+
 static void host_checkpoint(void *ctx, int64_t round) {
   w_region *r = ctx;
   world *w = r->world;
@@ -298,7 +302,8 @@ static void open_ps(w_region *r, int64_t round) {
                               .checkpoint = host_checkpoint,
                               .whole = host_whole,
                               .note = host_note,
-                              .decided = host_decided}};
+                              .decided = host_decided,
+                              .work = host_work}};
   r->kept = (w_kept){0};
   r->world->problem->begin(r, &spec);
   if (!s->no_data) {

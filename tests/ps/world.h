@@ -67,6 +67,7 @@ typedef struct {
   gt_ns keepalive, heartbeat;
   gt_topology topology;
   size_t next[W_REGIONS]; /* as in gt_exchange_spec */
+  size_t piece;           /* likewise; 0: W_PIECE */
   uint64_t seed;
   /* A pipeline, if places > 0: copies * places regions, those of place 0 first.  Links delay at
      random, and control overtakes data. */
@@ -156,6 +157,7 @@ typedef struct {
   struct world *world;
   size_t id, nworkers, nparams, nbuffers;
   gt_ps *ps;
+  double applied; /* messages, as parts of whole ones */
   gt_optim *optim;
   float params[P_PARAMS], grads[P_PARAMS], buffers[P_BUFFERS], snapshot[P_FLOATS];
   w_worker workers[W_DESKS];

@@ -110,7 +110,7 @@ static void plain_begin(w_region *r, gt_ps_spec *spec) {
   spec->strategy = s->ops ? s->ops : sync_named(s->strategy);
   spec->next = s->next;
   spec->workers = s->workers;
-  spec->piece = W_PIECE;
+  spec->piece = s->piece ? s->piece : W_PIECE;
   spec->options = s->options;
   spec->codec = s->codec.kind ? s->codec : w_codec(GT_CODEC_NONE, 1);
   spec->options.lossy = s->codec.kind != GT_CODEC_NONE;

@@ -1,5 +1,7 @@
 /* links: ps
    Encoded messages: laws of codecs and their error feedback, over every topology. */
+#include <math.h>
+
 #include "cases.h"
 #include "ps/world.h"
 
@@ -45,6 +47,25 @@ static void test_identical(void) {
     }
 }
 
+/* In pieces a message has the bits of a whole one, and takes as much work to apply. */
+static void test_pieces(void) {
+  static const gt_codec_kind kinds[] = {GT_CODEC_BF16, GT_CODEC_FP16, GT_CODEC_INT8, GT_CODEC_E3M0};
+  for (uint64_t seed = 0; seed < cases(200, 40); seed++) {
+    w_spec spec = coded(seed % 2 ? "sma" : "ssgd", seed, w_topologies[1 + seed / 2 % 2],
+                        kinds[seed / 4 % 4], 1);
+    spec.codec.spec.stochastic = seed / 16 % 2;
+    spec.local_async = false; /* its steps depend on times */
+    world *pieces = w_finished(&spec);
+    spec.piece = W_MODEL;
+    world *whole = w_finished(&spec);
+    w_check_same(pieces, whole);
+    for (size_t r = 0; r < whole->n; r++)
+      w_check(whole, fabs(pieces->regions[r].applied - whole->regions[r].applied) < 1e-9);
+    w_close(whole);
+    w_close(pieces);
+  }
+}
+
 /* A region has its start and the updates of all regions; what payloads leave out arrives with the
    last message. */
 static void test_nothing_is_lost(void) {
@@ -78,4 +99,4 @@ static void test_simulation(void) {
   }
 }
 
-TESTS(test_identity, test_identical, test_nothing_is_lost, test_simulation)
+TESTS(test_identity, test_identical, test_pieces, test_nothing_is_lost, test_simulation)
