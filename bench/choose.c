@@ -129,8 +129,9 @@ static void one(sums *all, const char *what, uint64_t seed, const dice_spec *d) 
   gt_topology_choice c;
   topology_world w;
   const clock_t from = clock();
-  if (gt_topology_choose(&c, job, NULL, d->parameters, 0) != GT_OK ||
-      gt_topology_world_open(&w, job, NULL, d->parameters, 0) != GT_OK)
+  if (gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = d->parameters}) != GT_OK ||
+      gt_topology_world_open(&w, job, NULL, &(gt_model_sizes){.parameters = d->parameters}) !=
+          GT_OK)
     gt_bug("%s", gt_error_text());
   const double took_s = (double)(clock() - from) / CLOCKS_PER_SEC;
   double is = c.of[c.best].seconds, least = is;

@@ -42,6 +42,18 @@ typedef struct {
 /* Returns the maximum length of a payload of all tensors, in bytes. */
 size_t gt_exchange_codec_bytes(const gt_exchange_codec *codec);
 
+/* The messages into which an all-reduce over a hub or a tree divides a body, in bytes of payload.
+   Of a codec with several steps: those of the last one. */
+typedef struct {
+  size_t pieces, bytes; /* number; all together */
+  size_t least, last;   /* the smallest but for the last one, if it is not the only one; the last */
+} gt_exchange_pieces;
+
+/* Returns the pieces of a body of `floats` floats, each of at most `most`, with the maximum length of
+   what the codec writes; the first floats are the codec's tensors. */
+gt_exchange_pieces gt_exchange_pieces_of(const gt_exchange_codec *codec, size_t floats,
+                                         size_t most);
+
 /* All pointers are borrowed and must outlive the exchange; the struct itself is copied. */
 typedef struct {
   size_t nregions, self;

@@ -333,6 +333,10 @@ gt_status gt_job_load_run(gt_job **out, const gt_job *named, const char *named_p
    job.yaml. */
 bool gt_job_began(const gt_job *run, const gt_job *named);
 void gt_job_close(gt_job *job);
+/* Returns why the codec does not suit the strategy over the topology (auto: over any) in this job;
+   NULL: it does. */
+const char *gt_job_unsound_codec(const gt_job *job, gt_strategy strategy, gt_codec_kind codec,
+                                 gt_topology topology);
 /* True if the key applies to this value of the key that it depends on, as "sync.period" to strategy
    "asgd-ga", or if it depends on no other key. */
 bool gt_job_key_used(const char *key, const char *value);

@@ -27,14 +27,21 @@ typedef struct {
   bool estimated;
 } gt_topology_choice;
 
+/* Sizes of a model, in floats. */
+typedef struct {
+  size_t parameters, buffers;
+  const gt_view *tensors; /* of the parameters, for the codec; NULL: no codec */
+  size_t ntensors;
+} gt_model_sizes;
+
 /* Chooses the topology for a model of this size, among all candidates or, if sync.topology is tree,
    among trees; a hub counts as a tree.  Simulates consecutive rounds without steps in between,
    until their time is steady.  Uses the job's links with jitter, loss, traces, transport and
-   access, but without outages, and the job's times for update, apply and encode.  The same job
-   gives the same choice.  links: of the job; NULL: creates them.  GT_ERR_JOB: with auto, a pair of
+   access, but without outages, and the job's codec, and its times for update, apply and encode.
+   Topologies that the codec does not suit are no candidates.  The same job gives the same choice.  links: of the job; NULL: creates them.  GT_ERR_JOB: with auto, a pair of
    regions has no latency.  The caller closes *out. */
 gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const gt_links *links,
-                             size_t parameters, size_t buffers);
+                             const gt_model_sizes *sizes);
 void gt_topology_choice_close(gt_topology_choice *choice);
 /* Writes "tree, 1.6 s a round; mesh 3.8 s, hub at oregon 3.9 s, ring 6.6 s". */
 void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job, char *text,
@@ -43,7 +50,7 @@ void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job
 /* Finds the routes of the job; chooses them if sync.topology is auto or tree.  With several
    replicas of a pipeline, finds routes among the replicas for each stage.  The caller closes
    *out. */
-gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links, size_t parameters,
-                       size_t buffers);
+gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links,
+                       const gt_model_sizes *sizes);
 
 #endif

@@ -196,7 +196,8 @@ static void show_end(const gt_sim *sim, double wall_s) {
 static gt_status choose(gt_sim_spec *spec, gt_topology_choice *choice) {
   char text[512];
   if (!gt_topology_has(spec->job->sync.topology, GT_CHOSEN)) return GT_OK;
-  GT_TRY(gt_topology_choose(choice, spec->job, spec->links, spec->parameters, spec->buffers));
+  const gt_model_sizes sizes = {spec->parameters, spec->buffers, spec->tensors, spec->ntensors};
+  GT_TRY(gt_topology_choose(choice, spec->job, spec->links, &sizes));
   spec->routes = &choice->of[choice->best].routes;
   gt_topology_choice_text(choice, spec->job, text, sizeof text);
   gt_print_wrapped(stdout, LABEL, "topology       %s", text);

@@ -112,11 +112,40 @@ size_t gt_coder_bound(const gt_coder *coder, const gt_codec_turn *turn) {
   return bound_of(coder, &p);
 }
 
-size_t gt_coder_cut(const gt_coder *coder, size_t first, size_t most) {
-  const size_t n = coder->sent.n;
-  if (first < coder->values && coder->values - first > most)
+size_t gt_coder_cut(const gt_coder *coder, size_t n, size_t first, size_t most) {
+  if (coder && first < coder->values && coder->values - first > most)
     return gt_codec_cut(coder->codec, first, most);
   return n - first < most ? n : first + most;
+}
+
+static void add_piece(gt_exchange_pieces *p, size_t bytes) {
+  if (p->pieces == 1 || (p->pieces > 1 && p->last < p->least)) p->least = p->last;
+  p->last = bytes;
+  p->bytes += bytes;
+  p->pieces++;
+}
+
+gt_exchange_pieces gt_exchange_pieces_of(const gt_exchange_codec *codec, size_t floats,
+                                         size_t most) {
+  const gt_exchange_spec spec = {.nregions = 2, .codec = codec};
+  gt_coder *coder = gt_coder_open(&spec, floats, (gt_coder_use){0});
+  gt_exchange_pieces p = {0};
+  size_t end = 0;
+  if (coder && gt_codec_has(codec->kind, GT_RESUMS)) { /* its payloads are bodies of float32 */
+    const gt_codec_turn last = {.step = gt_codec_facts_of(codec->kind).steps - 1};
+    floats = gt_coder_bound(coder, &last) / sizeof(float);
+    gt_coder_close(coder);
+    coder = NULL;
+  }
+  do {
+    gt_codec_turn turn = {.first = end};
+    end = gt_coder_cut(coder, floats, turn.first, most);
+    turn.count = end - turn.first;
+    add_piece(&p, coder ? gt_coder_bound(coder, &turn) : turn.count * sizeof(float));
+  } while (end < floats);
+  if (p.pieces == 1) p.least = p.last;
+  gt_coder_close(coder);
+  return p;
 }
 
 static void coding(const gt_coder *coder) {

@@ -24,9 +24,9 @@ uint8_t gt_coder_kind(const gt_coder *coder);
 
 /* Returns the maximum length of an encoded body or part of one, in bytes. */
 size_t gt_coder_bound(const gt_coder *coder, const gt_codec_turn *turn);
-/* Returns the end of a part of a body, as gt_codec_cut; among the floats after the encoded ones,
-   parts can end anywhere. */
-size_t gt_coder_cut(const gt_coder *coder, size_t first, size_t most);
+/* Returns the end of a part of a body of n floats, as gt_codec_cut; among floats that are not
+   encoded, all of them if coder is NULL, parts can end anywhere. */
+size_t gt_coder_cut(const gt_coder *coder, size_t n, size_t first, size_t most);
 
 /* Returns the vector of the next body to send; the caller fills it. */
 gt_vec gt_coder_sent(const gt_coder *coder);

@@ -12,7 +12,7 @@ static void cut(gt_collective *c) {
   c->starts[0] = 0;
   do {
     const size_t first = end;
-    end = c->coder ? gt_coder_cut(c->coder, first, most) : n - first < most ? n : first + most;
+    end = gt_coder_cut(c->coder, n, first, most);
     GT_GROW(c->starts, c->npieces + 1, capacity, 4);
     c->starts[++c->npieces] = end;
     const gt_codec_turn turn = {.first = first, .count = end - first};

@@ -327,10 +327,12 @@ static gt_status check_central(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.central", central);
 }
 
-/* Returns why the job's codec does not suit a strategy, or its topology; NULL: it does. */
-static const char *unsound_codec(const gt_job *job, gt_strategy strategy, gt_codec_kind codec) {
+const char *gt_job_unsound_codec(const gt_job *job, gt_strategy strategy, gt_codec_kind codec,
+                                 gt_topology topology) {
   const bool models = gt_strategy_has(strategy, GT_HAS_MERGE);
-  const bool mesh = gt_topology_has(job->sync.topology, GT_ALL_WITH_ALL);
+  /* a mesh is always a candidate, and suits every codec */
+  const bool mesh =
+      gt_topology_has(topology, GT_ALL_WITH_ALL) || gt_topology_has(topology, GT_CHOSEN);
   if (!gt_strategy_has(strategy, GT_SENDS) || codec == GT_CODEC_NONE) return NULL;
   if (job->sync.central) return "sync.central takes float32";
   if (job->pipeline.nstages > 0 || job->pipeline.search) return "a pipeline exchanges float32";
@@ -344,9 +346,7 @@ static const char *unsound_codec(const gt_job *job, gt_strategy strategy, gt_cod
   if (models && gt_codec_has(codec, GT_ADDITIVE))
     return "the strategy sends models, and the codec encodes updates only";
   if (models && !mesh) return "the strategy sends models; encoded ones require topology mesh";
-  if (gt_topology_has(job->sync.topology, GT_CHOSEN))
-    return "the topology is chosen by the times of float32 messages; name one";
-  if (!mesh && !gt_topology_has(job->sync.topology, GT_ROOTED) && !gt_codec_has(codec, GT_RESUMS))
+  if (!mesh && !gt_topology_has(topology, GT_ROOTED) && !gt_codec_has(codec, GT_RESUMS))
     return "over a ring only codecs whose payloads add up can be used: mask, powersgd";
   return NULL;
 }
@@ -385,7 +385,7 @@ static gt_status check_guard(const gt_job *job, const char *source) {
 
 static gt_status check_codec_of(const gt_job *job, const char *source, const char *key,
                                 gt_strategy strategy, gt_codec_kind codec) {
-  const char *why = unsound_codec(job, strategy, codec);
+  const char *why = gt_job_unsound_codec(job, strategy, codec, job->sync.topology);
   if (!why) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "%s: %s is %s with strategy %s and topology %s: %s", source, key,
                  gt_codec_names[codec], gt_strategy_names[strategy],

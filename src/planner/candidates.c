@@ -152,7 +152,9 @@ gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_ca
 static gt_status choose_topology(const gt_planner *p, gt_planner_candidate *c, const gt_job *job) {
   c->chosen = gt_topology_has(job->sync.topology, GT_SEARCHED);
   if (!c->chosen) return GT_OK;
-  return gt_topology_choose(&c->topology, job, NULL, p->shape.parameters, p->shape.buffers);
+  const gt_model_sizes sizes = {p->shape.parameters, p->shape.buffers, p->shape.tensors,
+                                p->shape.ntensors};
+  return gt_topology_choose(&c->topology, job, NULL, &sizes);
 }
 
 gt_status gt_planner_open_candidates(gt_planner *p) {

@@ -254,8 +254,9 @@ static gt_status make(gt_planner_pipeline *p) {
   GT_TRY(gt_sim_shape_pipes(&p->pipes, p->job, &p->shape));
   GT_TRY(look_at_replicas(p));
   if (p->nreplicas > 1)
-    GT_TRY(gt_routes_of(&p->routes, p->job, p->pipe->wan.links, p->shape.parameters,
-                        p->shape.buffers));
+    GT_TRY(gt_routes_of(
+        &p->routes, p->job, p->pipe->wan.links,
+        &(gt_model_sizes){.parameters = p->shape.parameters, .buffers = p->shape.buffers}));
   GT_TRY(find_step(p));
   find_run(p);
   return GT_OK;

@@ -20,11 +20,16 @@ static gt_status run(gt_sim **out, const gt_sim_spec *spec) {
   return status;
 }
 
+static gt_status find_routes(gt_routes *out, const gt_sim_spec *spec) {
+  const gt_model_sizes sizes = {spec->parameters, spec->buffers, spec->tensors, spec->ntensors};
+  return gt_routes_of(out, spec->job, spec->links, &sizes);
+}
+
 gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
   gt_sim_spec with_routes = *spec;
   gt_routes routes = {0};
   if (spec->routes) return run(out, spec);
-  GT_TRY(gt_routes_of(&routes, spec->job, spec->links, spec->parameters, spec->buffers));
+  GT_TRY(find_routes(&routes, spec));
   with_routes.routes = &routes;
   const gt_status status = run(out, &with_routes);
   gt_routes_close(&routes);
@@ -96,7 +101,7 @@ gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t 
   gt_sim_spec with_routes = *spec;
   gt_routes routes = {0};
   if (spec->routes) return predict(out, spec, max_events);
-  GT_TRY(gt_routes_of(&routes, spec->job, spec->links, spec->parameters, spec->buffers));
+  GT_TRY(find_routes(&routes, spec));
   with_routes.routes = &routes;
   const gt_status status = predict(out, &with_routes, max_events);
   gt_routes_close(&routes);

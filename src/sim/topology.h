@@ -17,10 +17,10 @@
    x n, row: sender. */
 typedef struct {
   size_t n;
-  bool rounds;       /* regions wait for each other's messages: all-reduce; else broadcast */
-  bool *contributes; /* n: the region sends messages of its own, and waits for the others */
-  size_t members;    /* number of these */
-  double floats, frames;
+  bool rounds;              /* regions wait for each other's messages: all-reduce; else broadcast */
+  bool *contributes;        /* n: the region sends messages of its own, and waits for the others */
+  size_t members;           /* number of these */
+  double bytes, frames;     /* payloads of all pieces, and their number */
   double *first_s, *last_s; /* seconds of the first and last piece on the link and the accesses */
   double *latency_s;        /* lower bound, with set-up */
   double *rate_bps;         /* of link and both accesses; 0: unlimited */
@@ -28,8 +28,8 @@ typedef struct {
   double *access_bps;       /* n; 0: unlimited */
 } topology_map;
 
-void gt_topology_map_open(topology_map *map, const gt_job *job, const gt_links *links, bool rounds,
-                          size_t floats);
+/* spec: of a world, whose job, links, codec and model it reads. */
+void gt_topology_map_open(topology_map *map, const gt_sim_spec *spec, bool rounds);
 void gt_topology_map_close(topology_map *map);
 
 /* ---- bounds: lower bounds of the seconds of a round ------------------------------------------ */
@@ -74,7 +74,7 @@ typedef struct {
 /* Opens a world.  links: of the job, used unchanged if they have no outages; NULL: it creates
    them. */
 gt_status gt_topology_world_open(topology_world *world, const gt_job *job, const gt_links *links,
-                                 size_t parameters, size_t buffers);
+                                 const gt_model_sizes *sizes);
 void gt_topology_world_close(topology_world *world);
 /* Returns the seconds of a round with these routes; INFINITY: more than limit_s. */
 double gt_topology_simulate(topology_world *world, gt_topology topology, const size_t *next,

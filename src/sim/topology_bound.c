@@ -40,12 +40,12 @@ topology_chain gt_topology_down(const topology_map *map, size_t child, size_t pa
 }
 
 static double access_s(const topology_map *map, size_t region, double messages) {
-  const double bytes = sizeof(float) * map->floats + GT_FRAME_HEADER_BYTES * map->frames;
+  const double bytes = map->bytes + GT_FRAME_HEADER_BYTES * map->frames;
   return map->access_bps[region] > 0 ? messages * 8 * bytes / map->access_bps[region] : 0;
 }
 
 static double link_s(const topology_map *map, size_t from, size_t to, double messages) {
-  const double bytes = sizeof(float) * map->floats + GT_FRAME_HEADER_BYTES * map->frames,
+  const double bytes = map->bytes + GT_FRAME_HEADER_BYTES * map->frames,
                rate_bps = map->rate_bps[from * map->n + to];
   return rate_bps > 0 ? messages * 8 * bytes / rate_bps : 0;
 }

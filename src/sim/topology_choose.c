@@ -119,7 +119,7 @@ static void near_tree(const topology_map *map, size_t start, size_t *parent) {
 
 static double hop_s(const topology_map *map, size_t a, size_t b) {
   const size_t i = a * map->n + b;
-  const double bits = 8 * sizeof(float) * map->floats / (double)map->n;
+  const double bits = 8 * map->bytes / (double)map->n;
   return map->latency_s[i] + (map->rate_bps[i] > 0 ? bits / map->rate_bps[i] : 0);
 }
 
@@ -456,16 +456,22 @@ static void take_hub(gt_topology_choice *out) {
   *hub = (gt_topology_score){.routes.topology = GT_TOPOLOGY_HUB, .seconds = NAN};
 }
 
+static bool is_candidate(const gt_job *job, gt_topology topology) {
+  return !gt_job_unsound_codec(job, job->sync.strategy, job->sync.codec.name, topology);
+}
+
 static void choose(search *s, const gt_job *job) {
   gt_topology_choice *out = s->out;
   out->exact = s->map.n <= TOPOLOGY_EXACT && !out->estimated;
-  choose_hub(s);
-  choose_tree(s);
+  if (is_candidate(job, GT_TOPOLOGY_TREE)) {
+    choose_hub(s);
+    choose_tree(s);
+  }
   if (job->sync.topology == GT_TOPOLOGY_TREE) {
     take_hub(out);
     return;
   }
-  if (gt_sync_of(job->sync.strategy)->waits) choose_ring(s);
+  if (gt_sync_of(job->sync.strategy)->waits && is_candidate(job, GT_TOPOLOGY_RING)) choose_ring(s);
   begin(s);
   consider(s, GT_TOPOLOGY_MESH, NULL, gt_topology_mesh_bound(&s->map));
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++)
@@ -478,17 +484,16 @@ static bool is_open(const gt_job *job) {
 }
 
 gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const gt_links *links,
-                             size_t parameters, size_t buffers) {
+                             const gt_model_sizes *sizes) {
   search s = {.out = out};
   *out = (gt_topology_choice){.best = GT_TOPOLOGY_MESH, .exact = true};
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++)
     out->of[t] = (gt_topology_score){.routes.topology = t, .seconds = NAN};
   if (!is_open(job)) return GT_OK;
-  gt_status status = gt_topology_world_open(&s.world, job, links, parameters, buffers);
+  gt_status status = gt_topology_world_open(&s.world, job, links, sizes);
   if (status == GT_OK) status = check_links(&s, job, s.world.spec.links);
   if (status == GT_OK) {
-    gt_topology_map_open(&s.map, &s.world.job, s.world.spec.links, s.world.rounds,
-                         s.world.spec.parameters);
+    gt_topology_map_open(&s.map, &s.world.spec, s.world.rounds);
     choose(&s, job);
     gt_topology_map_close(&s.map);
   }
@@ -527,8 +532,8 @@ void gt_topology_choice_close(gt_topology_choice *choice) {
 /* ---- the routes of a job --------------------------------------------------------------------- */
 
 /* Finds a tree of the regions at one place in the replicas of a pipeline. */
-static gt_status wire_place(const gt_job *job, const gt_links *links, size_t parameters,
-                            size_t buffers, size_t first, size_t *next) {
+static gt_status wire_place(const gt_job *job, const gt_links *links, const gt_model_sizes *sizes,
+                            size_t first, size_t *next) {
   const size_t n = gt_job_replicas(job);
   size_t *replicas = GT_NEW_ARRAY(size_t, n);
   gt_job part = *job;
@@ -540,7 +545,7 @@ static gt_status wire_place(const gt_job *job, const gt_links *links, size_t par
     part.regions[c] = job->regions[replicas[c]];
   }
   gt_links *among = gt_links_among(links, replicas, n);
-  const gt_status status = gt_topology_choose(&choice, &part, among, parameters, buffers);
+  const gt_status status = gt_topology_choose(&choice, &part, among, sizes);
   for (size_t c = 0; c < n && status == GT_OK; c++)
     next[replicas[c]] = replicas[choice.of[choice.best].routes.next[c]];
   gt_topology_choice_close(&choice);
@@ -552,26 +557,25 @@ static gt_status wire_place(const gt_job *job, const gt_links *links, size_t par
 
 /* Finds a tree for each place. */
 static gt_status wire_places(gt_routes *out, const gt_job *job, const gt_links *links,
-                             size_t parameters, size_t buffers) {
+                             const gt_model_sizes *sizes) {
   gt_status status = GT_OK;
   *out = (gt_routes){GT_TOPOLOGY_TREE, GT_NEW_ARRAY(size_t, job->nregions)};
   for (size_t r = 0; r < job->nregions && status == GT_OK; r++)
-    if (gt_job_replica_of(job, r) == 0)
-      status = wire_place(job, links, parameters, buffers, r, out->next);
+    if (gt_job_replica_of(job, r) == 0) status = wire_place(job, links, sizes, r, out->next);
   if (status != GT_OK) gt_routes_close(out);
   return status;
 }
 
-gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links, size_t parameters,
-                       size_t buffers) {
+gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links,
+                       const gt_model_sizes *sizes) {
   gt_topology_choice choice;
   const bool tree = job->sync.topology == GT_TOPOLOGY_TREE && is_open(job);
-  if (tree && gt_job_replicas(job) > 1) return wire_places(out, job, links, parameters, buffers);
+  if (tree && gt_job_replicas(job) > 1) return wire_places(out, job, links, sizes);
   if (!tree && job->sync.topology != GT_TOPOLOGY_AUTO) {
-    *out = gt_ps_routes_of(job, links, parameters);
+    *out = gt_ps_routes_of(job, links, sizes->parameters);
     return GT_OK;
   }
-  GT_TRY(gt_topology_choose(&choice, job, links, parameters, buffers));
+  GT_TRY(gt_topology_choose(&choice, job, links, sizes));
   *out = gt_routes_copy(&choice.of[choice.best].routes, job->nregions);
   gt_topology_choice_close(&choice);
   return GT_OK;

@@ -1,6 +1,7 @@
 /* The links of a job, for the search for a topology. */
 #include <math.h>
 
+#include "geotrain/ps_of_job.h"
 #include "topology.h"
 
 #define PIECE_FLOATS (GT_FRAME_PAYLOAD_MAX / sizeof(float))
@@ -33,17 +34,17 @@ static void fill(topology_map *map, const gt_link_spec *link, size_t from, size_
   map->rate_bps[i] = rate_bps;
 }
 
-void gt_topology_map_open(topology_map *map, const gt_job *job, const gt_links *links, bool rounds,
-                          size_t floats) {
-  const size_t n = job->nregions, pairs = n * n,
-               pieces = floats > 0 ? (floats + PIECE_FLOATS - 1) / PIECE_FLOATS : 1,
-               rest = floats - (pieces - 1) * PIECE_FLOATS;
-  const double header = GT_FRAME_HEADER_MAX, last = header + (double)(rest * sizeof(float)),
-               first = pieces > 1 ? header + (double)GT_FRAME_PAYLOAD_MAX : last;
+void gt_topology_map_open(topology_map *map, const gt_sim_spec *spec, bool rounds) {
+  const gt_job *job = spec->job;
+  const gt_exchange_codec codec = gt_ps_codec_of(job, spec->tensors, spec->ntensors);
+  const gt_exchange_pieces of = gt_exchange_pieces_of(&codec, spec->parameters, PIECE_FLOATS);
+  const size_t n = job->nregions, pairs = n * n;
+  const double header = GT_FRAME_HEADER_MAX, last = header + (double)of.last,
+               first = header + (double)of.least;
   *map = (topology_map){.n = n,
                         .rounds = rounds,
-                        .floats = (double)floats,
-                        .frames = (double)pieces,
+                        .bytes = (double)of.bytes,
+                        .frames = (double)of.pieces,
                         .contributes = GT_NEW_ARRAY(bool, n),
                         .first_s = GT_NEW_ARRAY(double, pairs),
                         .last_s = GT_NEW_ARRAY(double, pairs),
@@ -59,7 +60,7 @@ void gt_topology_map_open(topology_map *map, const gt_job *job, const gt_links *
   }
   for (size_t a = 0; a < n; a++)
     for (size_t b = 0; b < n; b++)
-      if (a != b) fill(map, &gt_links_from(links, a)[b], a, b, first, last);
+      if (a != b) fill(map, &gt_links_from(spec->links, a)[b], a, b, first, last);
 }
 
 void gt_topology_map_close(topology_map *map) {

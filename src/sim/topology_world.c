@@ -18,12 +18,14 @@
 
 static gt_job_compute compute_of(const gt_job *job, size_t region) {
   const gt_job_compute c = gt_job_compute_of(job, region);
-  return (gt_job_compute){.step_s = STEP_S,
-                          .speed = 1,
-                          .eval_samples_per_s = 1,
-                          .update_s = c.update_s,
-                          .apply_s = c.apply_s,
-                          .encode_s = c.encode_s};
+  gt_job_compute of = {.step_s = STEP_S,
+                       .speed = 1,
+                       .eval_samples_per_s = 1,
+                       .update_s = c.update_s,
+                       .apply_s = c.apply_s,
+                       .encode_s = c.encode_s};
+  memcpy(of.codecs, c.codecs, sizeof of.codecs);
+  return of;
 }
 
 static gt_job_region *regions_of(const gt_job *job) {
@@ -57,6 +59,7 @@ static gt_job job_of(const gt_job *from) {
   job.train.optimizer.lr = 1;
   job.sync.strategy = plainest(strategy->waits);
   job.sync.period = 1;
+  job.sync.codec = from->sync.codec;
   job.sync.weights = GT_WEIGHTS_EQUAL;
   job.wan.noutages = 0;
   job.limits.wan_bytes = 0;
@@ -64,7 +67,7 @@ static gt_job job_of(const gt_job *from) {
 }
 
 gt_status gt_topology_world_open(topology_world *world, const gt_job *job, const gt_links *links,
-                                 size_t parameters, size_t buffers) {
+                                 const gt_model_sizes *sizes) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
   *world = (topology_world){
       .job = job_of(job), .rounds = strategy->waits, .step_s = strategy->waits ? STEP_S : 0};
@@ -75,11 +78,13 @@ gt_status gt_topology_world_open(topology_world *world, const gt_job *job, const
     status = gt_links_create(&world->links, &world->job);
   else if (job->wan.noutages > 0)
     world->links = gt_links_among(links, NULL, job->nregions);
-  world->spec =
-      (gt_sim_spec){.job = &world->job,
-                    .links = world->links ? world->links : links,
-                    .parameters = parameters + (strategy->sends == GT_MSG_STATE ? buffers : 0),
-                    .samples = world->samples};
+  world->spec = (gt_sim_spec){.job = &world->job,
+                              .links = world->links ? world->links : links,
+                              .parameters = sizes->parameters +
+                                            (strategy->sends == GT_MSG_STATE ? sizes->buffers : 0),
+                              .tensors = sizes->tensors,
+                              .ntensors = sizes->ntensors,
+                              .samples = world->samples};
   return status;
 }
 
@@ -171,8 +176,9 @@ static double time_broadcasts(timing *t) {
   return gt_seconds(t->last) / ROUNDS;
 }
 
-double gt_topology_simulate(topology_world *world, gt_topology topology, const size_t *next,
-                            double limit_s) {
+/* As gt_topology_simulate, without codec or for rounds. */
+static double simulate(topology_world *world, gt_topology topology, const size_t *next,
+                       double limit_s) {
   gt_routes routes = {.topology = topology};
   timing t = {.world = world,
               .limit = limit_s < LONG_S ? gt_from_seconds(ROUNDS * (limit_s + world->step_s))
@@ -194,4 +200,21 @@ double gt_topology_simulate(topology_world *world, gt_topology topology, const s
   gt_free(t.marks);
   gt_routes_close(&routes);
   return seconds;
+}
+
+/* After its last broadcast a region sends what its codec has left out, once in a run; the difference
+   of two simulations has no part of that. */
+static double simulate_coded(topology_world *world, gt_topology topology, const size_t *next) {
+  const double few_s = ROUNDS * simulate(world, topology, next, INFINITY);
+  world->job.train.until.steps = 2 * ROUNDS;
+  const double many_s = ROUNDS * simulate(world, topology, next, INFINITY);
+  world->job.train.until.steps = ROUNDS;
+  return isfinite(few_s) && isfinite(many_s) ? (many_s - few_s) / ROUNDS : INFINITY;
+}
+
+double gt_topology_simulate(topology_world *world, gt_topology topology, const size_t *next,
+                            double limit_s) {
+  if (world->rounds || world->job.sync.codec.name == GT_CODEC_NONE)
+    return simulate(world, topology, next, limit_s);
+  return simulate_coded(world, topology, next);
 }

@@ -52,14 +52,14 @@ static gt_status kept_routes(gt_server *s, int64_t round, bool *there) {
 static gt_status decide(gt_server *s, int64_t round) {
   const gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->model);
+  const gt_model_sizes sizes = {a->params.n, a->buffers.n, a->views, a->nviews};
   bool there;
   s->wired_by = BY_CHECKPOINT;
   GT_TRY(kept_routes(s, round, &there));
   if (there) return GT_OK;
   s->wired_by = gt_topology_has(run->job->sync.topology, GT_CHOSEN) ? BY_CHOICE : BY_JOB;
-  if (s->wired_by == BY_JOB)
-    return gt_routes_of(&s->routes, run->job, run->links, a->params.n, a->buffers.n);
-  GT_TRY(gt_topology_choose(&s->choice, run->job, run->links, a->params.n, a->buffers.n));
+  if (s->wired_by == BY_JOB) return gt_routes_of(&s->routes, run->job, run->links, &sizes);
+  GT_TRY(gt_topology_choose(&s->choice, run->job, run->links, &sizes));
   s->routes = gt_routes_copy(&s->choice.of[s->choice.best].routes, run->job->nregions);
   return GT_OK;
 }
@@ -90,7 +90,8 @@ static void keep(gt_server *s) {
 gt_status gt_server_settle_routes(gt_server *s, gt_status status, int64_t round) {
   const gt_run *run = s->run;
   if (said(run->job)) {
-    return status == GT_OK ? gt_routes_of(&s->routes, run->job, run->links, 0, 0) : status;
+    return status == GT_OK ? gt_routes_of(&s->routes, run->job, run->links, &(gt_model_sizes){0})
+                           : status;
   }
   if (status == GT_OK && run->roles.is_lead) status = decide(s, round);
   GT_TRY(gt_agree(run->roles.ps, status, run->start_limit_s));

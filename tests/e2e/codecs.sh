@@ -37,6 +37,7 @@ for topology in hub tree ring; do
   check "mask over a $topology: the model of a mesh" same "$(field mask-$topology params_sha256)" "$(field mask params_sha256)"
 done
 coded topk-hub sma topk sync.topology=hub
+coded topk-auto sma topk sync.topology=auto
 coded asgd asgd topk
 coded asgd-ga asgd-ga topk sync.topology=hub
 coded ama ama int8

@@ -16,9 +16,10 @@ gt_job *dice_throw(gt_rng *rng, const dice_spec *d) {
                     "name: dice\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
                     "train: {until: {steps: 12}, batch: 10, optimizer: {name: sgd, lr: 0.1}, "
                     "eval_every: {epochs: 0}}\n"
-                    "sync: {strategy: %s, period: 1, topology: auto}\ncompute: {step: 100 us}\n"
+                    "sync: {strategy: %s, period: 1, topology: auto, codec: {name: %s}}\n"
+                    "compute: {step: 100 us, codec: {int8: {encode: 4 Gbit/s, decode: 4 Gbit/s}}}\n"
                     "checkpoint: {every: {epochs: 0}}\nwan:\n  links:\n",
-                    d->strategy ? d->strategy : "ssgd");
+                    d->strategy ? d->strategy : "ssgd", gt_codec_names[d->codec]);
   for (size_t a = 0; a < d->n; a++)
     for (size_t b = 0; b < d->n; b++)
       if (a != b) {

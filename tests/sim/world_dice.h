@@ -10,6 +10,7 @@ typedef struct {
   size_t n, parameters;
   bool access;          /* most regions have one, as fast as a link */
   const char *strategy; /* NULL: ssgd */
+  gt_codec_kind codec;
 } dice_spec;
 
 /* Every link has 20 Mbit/s to 1 Gbit/s and 5 to 150 ms, each direction its own. */
