@@ -404,20 +404,28 @@ static gt_status check_density(const gt_job *job, const char *source) {
       density, gt_codec_names[codec], most);
 }
 
-/* Checks a codec with the job's strategy and with those that a plan compares. */
-static gt_status check_strategies(const gt_job *job, const char *source, const char *key,
-                                  gt_codec_kind codec) {
-  GT_TRY(check_codec_of(job, source, key, job->sync.strategy, codec));
-  for (size_t i = 0; i < job->plan.nstrategies; i++)
-    GT_TRY(check_codec_of(job, source, key, job->plan.strategies[i], codec));
-  return GT_OK;
+/* Checks the strategies and codecs that a plan compares.  It skips unsound pairs of two lists; then
+   one of them must be sound. */
+static gt_status check_plan_codecs(const gt_job *job, const char *source) {
+  const size_t strategies = job->plan.nstrategies, codecs = job->plan.ncodecs;
+  gt_status status = GT_OK;
+  for (size_t i = 0; i < codecs && strategies == 0; i++)
+    GT_TRY(check_codec_of(job, source, "plan.codecs", job->sync.strategy, job->plan.codecs[i]));
+  for (size_t i = 0; i < strategies && codecs == 0; i++)
+    GT_TRY(check_codec_of(job, source, "sync.codec.name", job->plan.strategies[i],
+                          job->sync.codec.name));
+  for (size_t i = 0; i < strategies * codecs; i++) {
+    status = check_codec_of(job, source, "plan.codecs", job->plan.strategies[i / codecs],
+                            job->plan.codecs[i % codecs]);
+    if (status == GT_OK) break;
+  }
+  return status;
 }
 
 static gt_status check_codec(const gt_job *job, const char *source) {
-  for (size_t i = 0; i < job->plan.ncodecs; i++)
-    GT_TRY(check_strategies(job, source, "plan.codecs", job->plan.codecs[i]));
+  GT_TRY(check_plan_codecs(job, source));
   if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
-  GT_TRY(check_strategies(job, source, "sync.codec.name", job->sync.codec.name));
+  GT_TRY(check_codec_of(job, source, "sync.codec.name", job->sync.strategy, job->sync.codec.name));
   GT_TRY(check_density(job, source));
   if (job->sync.codec.bits != 2 && job->sync.codec.bits != 8)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.bits is %d; it must be 2 or 8", source,

@@ -78,8 +78,24 @@ static char *label_of(const gt_planner_candidate *c) {
   return gt_strdup(text);
 }
 
-/* Adds a copy, unless the list has it already. */
+static size_t index_of(const char *const *names, const char *name) {
+  size_t i = 0;
+  while (strcmp(names[i], name) != 0) i++;
+  return i;
+}
+
+/* True if the candidate's codec, of two lists, does not suit its strategy. */
+static bool is_unsound(const gt_job *job, const gt_planner_candidate *c) {
+  const char *strategy = gt_planner_value(c, "sync.strategy"),
+             *codec = gt_planner_value(c, "sync.codec.name");
+  return strategy && codec &&
+         gt_job_unsound_codec(job, (gt_strategy)index_of(gt_strategy_names, strategy),
+                              (gt_codec_kind)index_of(gt_codec_names, codec), job->sync.topology);
+}
+
+/* Adds a copy, unless the list has it already or its codec is unsound. */
 static void add(gt_planner *p, const gt_planner_candidate *c) {
+  if (is_unsound(p->job, c)) return;
   for (size_t i = 0; i < p->ncandidates; i++)
     if (same(&p->candidates[i], c)) return;
   GT_GROW(p->candidates, p->ncandidates, p->room, FIRST);

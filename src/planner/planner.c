@@ -279,10 +279,24 @@ static void note_assumed(gt_planner *p) {
   }
 }
 
+/* Names the pairs of a strategy and a codec that are no candidates. */
+static void note_skipped(gt_planner *p) {
+  const gt_job *job = p->job;
+  for (size_t i = 0; i < job->plan.nstrategies * job->plan.ncodecs; i++) {
+    const gt_strategy strategy = job->plan.strategies[i / job->plan.ncodecs];
+    const gt_codec_kind codec = job->plan.codecs[i % job->plan.ncodecs];
+    const char *why = gt_job_unsound_codec(job, strategy, codec, job->sync.topology);
+    if (why)
+      note(p, "no candidate has strategy %s and codec %s: %s", gt_strategy_names[strategy],
+           gt_codec_names[codec], why);
+  }
+}
+
 static void add_notes(gt_planner *p) {
   if (!any_factor(p))
     note(p, "accuracy is not predicted: candidates are compared at equal samples "
             "(plan.samples_factor)");
+  note_skipped(p);
   note_samples(p);
   note_sets(p);
   note_topology(p);

@@ -74,6 +74,11 @@ costly int8 streaming-costs sync.fragments=4 sync.delay=1
 train dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
 ended dgc 0
 
+"$GEOTRAIN" plan job.yaml --set sync.strategy=sma --set 'plan.strategies=[sma, ama]' --set 'plan.codecs=[none, topk]' --set compute.step='1 ms' >out 2>err
+code=$?
+ended "plan" 0 'sma 4 topk' 'ama 4 none' 'no candidate has strategy ama and codec topk: the strategy sends models'
+check "plan: no unsound pair" same "$(grep -c 'ama 4 topk' out)" 0
+
 # refused NAME WHY SETTING...
 refused() {
   local name=$1 why=$2
@@ -92,6 +97,7 @@ refused "density of dgc" 'sync.codec.density is 0.7; with sync.codec.name dgc it
 refused "density of mask" 'it must be from 1/4096 to 1' sync.strategy=sma sync.codec.name=mask sync.codec.density=0.0001
 refused "a strategy that a plan compares" 'with strategy ama and topology mesh' sync.strategy=sma sync.codec.name=topk 'plan.strategies=[sma, ama]'
 refused "a codec that a plan compares" 'plan.codecs is topk with strategy ama and topology mesh' sync.strategy=ama 'plan.codecs=[int8, topk]'
+refused "a plan without a sound pair" 'plan.codecs is powersgd with strategy asgd' sync.strategy=sma 'plan.strategies=[ama, asgd]' 'plan.codecs=[dgc, powersgd]'
 refused "fragments and period" 'the period must be a multiple of the fragments' sync.strategy=sma sync.fragments=3
 refused "delay and period" 'the delay must be less' sync.strategy=sma sync.delay=4
 refused "too many fragments" 'model lenet5 has 10 tensors' sync.strategy=sma sync.period=20 sync.fragments=20
