@@ -175,6 +175,42 @@ static void test_routes_of_updates(void) {
   w_close(w);
 }
 
+/* Behind a message that must wait, every one must be a piece of a message. */
+static void test_pieces_that_wait(void) {
+  world *w = open_hub("asgd", 3, 1);
+  gt_frame_header head = routed("asgd");
+  for (uint64_t n = 0; n < 30; n++) { /* region 2 acknowledges none */
+    head.sequence = n + 1;
+    head.value = n / 3 + 1;
+    head.route.offset = n % 3 * W_PIECE;
+    taken(w, &head);
+  }
+  gt_frame_header h = head;
+  h.sequence = 31;
+  h.route.offset = 3;
+  refused(w, &h, "6 floats from 3 on, which is no piece");
+  h.route.offset = 0, h.route.count = 12, h.message_bytes = 12 * sizeof(float);
+  refused(w, &h, "12 floats from 0 on, which is no piece");
+  w_close(w);
+}
+
+/* With a codec, a piece ends where the matrix does. */
+static void test_encoded_pieces(void) {
+  w_spec s = two("ssgd");
+  s.codec = w_codec(GT_CODEC_INT8, 1);
+  s.topology = GT_TOPOLOGY_HUB;
+  world *w = w_open(&s);
+  gt_frame_header h = routed("ssgd");
+  h.codec = GT_CODEC_INT8;
+  h.message_bytes = sizeof(float) + W_PIECE;
+  refused(w, &h, "6 floats from 0 on; expected 16 from 0 on");
+  h.route.count = 16;
+  refused(w, &h, "malformed");
+  h.route.offset = UINT64_MAX;
+  refused(w, &h, "expected 16 from 0 on");
+  w_close(w);
+}
+
 static void test_routes_of_a_mesh(void) {
   w_spec s = two("ssgd");
   world *w = w_open(&s);
@@ -258,5 +294,6 @@ static void test_at_random(void) {
   }
 }
 
-TESTS(test_data, test_encoded, test_routes_of_sums, test_routes_of_updates, test_routes_of_a_mesh,
-      test_none_takes_no_data, test_control, test_sender, test_at_random)
+TESTS(test_data, test_encoded, test_routes_of_sums, test_routes_of_updates, test_pieces_that_wait,
+      test_encoded_pieces, test_routes_of_a_mesh, test_none_takes_no_data, test_control,
+      test_sender, test_at_random)
