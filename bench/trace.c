@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "geotrain/net.h"
 #include "geotrain/wan.h"
 
 #define MESSAGE     ((size_t)1436) /* 1500 bytes with the header */
@@ -15,6 +16,7 @@
 #define SECONDS_MAX 3600
 
 typedef struct {
+  gt_peers *world;
   gt_gateway *g;
   size_t self;
   int seconds;
@@ -102,8 +104,8 @@ static void deliver(side *s, const gt_link_trace *trace, bool virtual_clock) {
   s->queued = 0;
   s->sent = 0;
   memset(s->bytes, 0, sizeof s->bytes);
-  s->g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
-  MPI_Barrier(MPI_COMM_WORLD);
+  s->g = gt_gateway_create(s->world, &spec, &events);
+  gt_peers_meet(s->world, &(gt_peers_wait){.what = "the other side", .limit_s = 60});
   if (virtual_clock)
     run_virtual(s);
   else
@@ -137,17 +139,16 @@ int main(int argc, char **argv) {
   static side s;
   static double virtual_bytes[SECONDS_MAX];
   gt_link_trace *trace;
-  int rank;
-  gt_net_start(60);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  gt_peers *world = gt_net_start(60);
   if (gt_link_trace_read(&trace, argv[1]) != GT_OK) gt_panic(GT_ERR_JOB, "%s", gt_error_text());
-  s.self = (size_t)rank;
+  s.world = world;
+  s.self = world->rank;
   s.seconds = atoi(argv[2]);
   s.payload = GT_NEW_ARRAY(float, MESSAGE / sizeof(float));
   deliver(&s, trace, true);
   memcpy(virtual_bytes, s.bytes, sizeof virtual_bytes);
   deliver(&s, trace, false);
-  if (rank == 1) {
+  if (s.self == 1) {
     printf("second,trace,virtual,emulated\n");
     for (int i = 0; i < s.seconds; i++)
       printf("%d,%.0f,%.0f,%.0f\n", i,
@@ -157,6 +158,6 @@ int main(int argc, char **argv) {
     deviation("emulated", &s, trace, s.bytes);
   }
   gt_link_trace_close(trace);
-  gt_net_finalize(60);
+  gt_net_finalize(world, 60);
   return 0;
 }

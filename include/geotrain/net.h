@@ -1,12 +1,11 @@
-/* net: communicators, roles, named waits, agreement, panic, the local plane.  Layer 2.  Besides
-   net, only wan, setup, train and probe call MPI.  MPI_THREAD_FUNNELED: only the main thread
-   communicates.  No wait spins: each sleeps between tests, and each has a name and a deadline. */
+/* net: groups of ranks, roles, named waits, panic, the local plane.  Layer 2.  Code that calls MPI
+   itself includes net_mpi.h.  MPI_THREAD_FUNNELED: only the main thread communicates.  No wait
+   spins: each sleeps between tests, and each has a name and a deadline. */
 #ifndef GEOTRAIN_NET_H
 #define GEOTRAIN_NET_H
 
-#include <mpi.h>
-
 #include "geotrain/base.h"
+#include "geotrain/net_peers.h"
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
@@ -14,9 +13,6 @@
    returns. */
 _Noreturn void gt_panic(gt_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Panics with MPI's text if an MPI_ call failed. */
-void gt_mpi_check(int error, const char *call);
-#define GT_MPI(call) gt_mpi_check((call), #call)
 
 /* Reads the environment; call before MPI_Init.  GT_ERR_JOB if a launcher started several processes
    that this MPI would not join into one world (srun without PMIx, another MPI's mpirun); the error
@@ -29,19 +25,12 @@ bool gt_launch_first(void);
 /* Returns the number of processes according to the launcher; 0: unknown.  Local. */
 int gt_launch_tasks(void);
 
-/* Calls MPI_Init_thread under a watchdog; afterwards MPI errors return codes.  Collective over the
-   world. */
-void gt_net_start(double limit_s);
+/* Calls MPI_Init_thread under a watchdog; afterwards MPI errors return codes.  Returns all ranks of
+   this MPI job, for gt_net_finalize to free.  Collective over them. */
+gt_peers *gt_net_start(double limit_s);
 /* Calls MPI_Finalize under a watchdog; limit_s: how long to wait for the other ranks.  Collective
    over the world. */
-void gt_net_finalize(double limit_s);
-
-/* ---- agreement ------------------------------------------------------------------------------- */
-
-/* Gives every rank of `comm` the same status: the worst one (of the lowest rank among
-   equals), with its text in gt_error_text.  Collective over comm.  Call it after local work and
-   before the next exchange, never instead of one.  Waits by sleeping; deadline limit_s. */
-gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
+void gt_net_finalize(gt_peers *world, double limit_s);
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
@@ -57,11 +46,6 @@ void gt_backoff_reset(gt_backoff *b);
    gt_backoff_sleep also sleeps. */
 gt_ns gt_backoff_next(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
-
-/* Waits until all n requests are complete, alternating tests and sleeps; calls `progress` (NULL is
-   allowed) between tests.  After the deadline: panic with 5, "waited N s for WHAT". */
-void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
-                 void (*progress)(void *), void *context);
 
 /* Watches a call that blocks inside MPI or the file system: after `limit_s`, not counting time in
    which the process was stopped, prints one line "waited N s in NAME" and ends the process with
@@ -83,7 +67,8 @@ typedef struct {
 gt_status gt_region_has_host(const gt_region_plan *region, const char *host, bool *found);
 
 typedef struct {
-  MPI_Comm world, region, ps; /* ps: MPI_COMM_NULL on workers; ps rank == region id */
+  gt_peers *world, *region,
+      *ps; /* ps: NULL on workers; its ranks are region ids; world: borrowed */
   int world_rank, world_size;
   int region_rank, region_size; /* rank 0 is the PS */
   size_t region_id, nregions;
@@ -96,9 +81,9 @@ typedef struct {
    GT_ERR_JOB names the number of ranks started and expected, the region with too few or too many
    ranks, or the unknown region name (and the nearest).  For a wrong number it also gives the
    launcher command for the right one. */
-gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions,
-                          double limit_s);
-/* Frees the communicators.  Collective over the world; limit_s: how long to wait for the other
+gt_status gt_roles_create(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
+                          size_t nregions, double limit_s);
+/* Frees the groups of the roles.  Collective over the world; limit_s: how long to wait for the other
    ranks. */
 void gt_roles_close(gt_roles *roles, double limit_s);
 /* Returns the map as text, one line per region: "region shanghai: ranks 0 (PS), 1, 2 on hosta".
@@ -156,8 +141,8 @@ typedef struct {
    regions (see gt_error_text).
    plan is NULL on a rank that cannot read the job: then rank 0's plan is used; if rank 0 has none,
    only its own links are tested.  Collective over the world. */
-gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s,
-                       void (*blocked)(const char *reasons));
+gt_status gt_net_reach(gt_reach *out, gt_peers *world, const gt_region_plan *plan, size_t nregions,
+                       double limit_s, void (*blocked)(const char *reasons));
 void gt_reach_close(gt_reach *reach);
 
 /* ---- the local plane ------------------------------------------------------------------------- */
@@ -269,7 +254,7 @@ typedef struct {
    an output goes to the mirror with its push, and pieces come from the mirrors with an order, so
    data between workers passes through the PS.  Create and close are collective over region, on the
    PS and on the workers; limit_s: how long to wait for the other ranks. */
-gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *size);
+gt_plane_ps *gt_plane_ps_create(const gt_peers *region, const gt_plane_size *size);
 void gt_plane_ps_close(gt_plane_ps *plane, double limit_s);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order.  with_params copies `params` and `buffers` (borrowed until return) to the
@@ -317,7 +302,7 @@ void gt_plane_ps_sleep(gt_plane_ps *plane, gt_ns ns);
    parameters and buffers can differ between orders.  Parameters are read-only; so are the buffers
    of an EVAL with parameters. */
 typedef struct gt_plane_worker gt_plane_worker;
-gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *size);
+gt_plane_worker *gt_plane_worker_create(const gt_peers *region, const gt_plane_size *size);
 float *gt_plane_worker_params(const gt_plane_worker *plane);
 float *gt_plane_worker_buffers(const gt_plane_worker *plane);
 float *gt_plane_worker_grads(const gt_plane_worker *plane);

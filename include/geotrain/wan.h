@@ -4,10 +4,8 @@
 #ifndef GEOTRAIN_WAN_H
 #define GEOTRAIN_WAN_H
 
-#include <mpi.h>
-
 #include "geotrain/link.h"
-#include "geotrain/net.h"
+#include "geotrain/net_peers.h"
 #include "geotrain/wan_tcp.h"
 
 typedef struct gt_gateway gt_gateway;
@@ -44,8 +42,9 @@ typedef struct {
 _Noreturn void gt_gateway_refuse(const gt_gateway *gateway, size_t peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Creates the gateway.  Collective over ps_comm, whose ranks are region ids. */
-gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
+/* Creates the gateway.  Collective over servers, whose ranks are region ids; borrowed until the
+   gateway is closed. */
+gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
                               const gt_gateway_events *events);
 /* Returns the largest REPORT, in bytes, that a gateway of so many regions accepts, even if
    payload_max is smaller. */

@@ -147,7 +147,7 @@ static gt_status generate(const char *named, const char *region, const request *
 /* ---- several ranks --------------------------------------------------------------------------- */
 
 /* Opens the parts of the model.  Collective; all ranks get the same status. */
-static gt_status open_parts(writer *w, const char *named, const char *region) {
+static gt_status open_parts(writer *w, gt_peers *world, const char *named, const char *region) {
   char path[4096];
   gt_ckpt_source *from = NULL;
   gt_ckpt_info info = {0};
@@ -158,7 +158,7 @@ static gt_status open_parts(writer *w, const char *named, const char *region) {
   if (status == GT_OK) status = gt_cli_checkpoint_whole(path, &info);
   if (status == GT_OK) status = open_tokens(&w->tokens, path, &info, &state);
   if (status == GT_OK) status = gt_cli_checkpoint_shape(path, &info, &shape);
-  status = gt_text_stages_open(&w->stages, status, path, from, &info, &shape);
+  status = gt_text_stages_open(&w->stages, world, status, path, from, &info, &shape);
   gt_ckpt_source_close(from);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
@@ -174,15 +174,15 @@ static void say(gt_status status) {
    because the launcher kills the other ranks when one ends with an error. */
 static gt_status generate_in_parts(const char *named, const char *region, const request *r) {
   writer w = {0};
-  gt_net_start(START_LIMIT_S);
-  gt_status status = open_parts(&w, named, region);
+  gt_peers *world = gt_net_start(START_LIMIT_S);
+  gt_status status = open_parts(&w, world, named, region);
   if (status == GT_OK) {
     if (gt_launch_first()) status = write_text(&w, r);
     gt_text_stages_serve(w.stages);
   }
   say(status);
   close_writer(&w);
-  gt_net_finalize(START_LIMIT_S);
+  gt_net_finalize(world, START_LIMIT_S);
   return status;
 }
 

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "checkpoint_model.h"
-#include "geotrain/net.h"
+#include "geotrain/net_mpi.h"
 #include "geotrain/nn_span.h"
 
 #define LIMIT_S 300.0
 enum { TAG_ACTIVATION = 1, TAG_LOGITS = 2 };
 
 struct gt_text_stages {
+  gt_peers *world;
   int rank;
   size_t nparts;           /* ranks with a part, the first ones */
   gt_graph *whole;         /* sizes only */
@@ -117,13 +118,12 @@ static gt_status open_part(gt_text_stages *s, const char *path, const gt_ckpt_so
   return load(s, from, spec->spans, spec->nspans);
 }
 
-static gt_status open_here(gt_text_stages *s, int ranks, const char *path,
-                           const gt_ckpt_source *from, const gt_ckpt_info *info,
-                           const gt_sample_shape *shape) {
+static gt_status open_here(gt_text_stages *s, const char *path, const gt_ckpt_source *from,
+                           const gt_ckpt_info *info, const gt_sample_shape *shape) {
   gt_graph_spec spec = {.shape = *shape, .batch_max = 1, .sizes_only = true};
   GT_TRY(gt_cli_checkpoint_graph(&s->whole, path, info, gt_ckpt_source_floats(from, false), &spec));
   GT_TRY(gt_cli_checkpoint_hash(s->whole, path, info));
-  const size_t most = least_most(s->whole, (size_t)ranks);
+  const size_t most = least_most(s->whole, s->world->size);
   s->nparts = parts_of(s->whole, most);
   s->T = gt_graph_predictions(s->whole);
   s->V = gt_graph_outputs(s->whole);
@@ -133,15 +133,14 @@ static gt_status open_here(gt_text_stages *s, int ranks, const char *path,
   return open_part(s, path, from, info, &spec, part_of(s, most));
 }
 
-gt_status gt_text_stages_open(gt_text_stages **out, gt_status status, const char *path,
-                              const gt_ckpt_source *from, const gt_ckpt_info *info,
-                              const gt_sample_shape *shape) {
+gt_status gt_text_stages_open(gt_text_stages **out, gt_peers *world, gt_status status,
+                              const char *path, const gt_ckpt_source *from,
+                              const gt_ckpt_info *info, const gt_sample_shape *shape) {
   gt_text_stages *s = GT_NEW(gt_text_stages);
-  int ranks;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &s->rank));
-  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
-  if (status == GT_OK) status = open_here(s, ranks, path, from, info, shape);
-  status = gt_agree(MPI_COMM_WORLD, status, LIMIT_S);
+  s->world = world;
+  s->rank = (int)world->rank;
+  if (status == GT_OK) status = open_here(s, path, from, info, shape);
+  status = gt_agree(world, status, LIMIT_S);
   if (status == GT_OK)
     *out = s;
   else
@@ -166,27 +165,23 @@ size_t gt_text_stages_positions(const gt_text_stages *stages) {
 
 /* ---- computing ------------------------------------------------------------------------------- */
 
-static void wait_for(MPI_Request *request, const char *what) {
-  gt_wait_all(request, 1, what, LIMIT_S, NULL, NULL);
+static void take(gt_text_stages *s, void *to, size_t bytes, int from, int tag, const char *what) {
+  MPI_Request request;
+  GT_MPI(MPI_Irecv(to, (int)bytes, MPI_BYTE, from, tag, gt_peers_mpi(s->world), &request));
+  gt_wait_all(&request, 1, what, LIMIT_S, NULL, NULL);
 }
 
-static void take(void *to, size_t bytes, int from, int tag, const char *what) {
+static void give(gt_text_stages *s, const void *data, size_t bytes, int to, int tag,
+                 const char *what) {
   MPI_Request request;
-  GT_MPI(MPI_Irecv(to, (int)bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request));
-  wait_for(&request, what);
-}
-
-static void give(const void *data, size_t bytes, int to, int tag, const char *what) {
-  MPI_Request request;
-  GT_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request));
-  wait_for(&request, what);
+  GT_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, gt_peers_mpi(s->world), &request));
+  gt_wait_all(&request, 1, what, LIMIT_S, NULL, NULL);
 }
 
 /* Broadcasts rank 0's request; false: the end. */
 static bool exchange_order(gt_text_stages *s) {
-  MPI_Request request;
-  GT_MPI(MPI_Ibcast(s->order, (int)s->T + 2, MPI_INT32_T, 0, MPI_COMM_WORLD, &request));
-  wait_for(&request, "the next ids from rank 0");
+  gt_peers_share(s->world, 0, s->order, (s->T + 2) * sizeof *s->order, "the next ids from rank 0",
+                 LIMIT_S);
   return s->order[0] >= 0;
 }
 
@@ -198,17 +193,18 @@ static void run_part(gt_text_stages *s) {
   gt_metrics metrics;
   if (!s->part) return;
   if (s->rank > 0)
-    take(gt_graph_span_input(s->part, s->span, 0), s->in_bytes, s->rank - 1, TAG_ACTIVATION,
+    take(s, gt_graph_span_input(s->part, s->span, 0), s->in_bytes, s->rank - 1, TAG_ACTIVATION,
          "an activation of the part before");
   gt_graph_forward(s->part, s->span, 0, &batch, false, &metrics);
   const void *output = gt_graph_span_output(s->part, s->span, 0);
   if (s->rank < last) {
-    give(output, s->out_bytes, s->rank + 1, TAG_ACTIVATION,
+    give(s, output, s->out_bytes, s->rank + 1, TAG_ACTIVATION,
          "the part behind to take an activation");
     return;
   }
   memcpy(s->logits, (const float *)output + (size_t)s->order[0] * s->V, s->V * sizeof(float));
-  if (last > 0) give(s->logits, s->V * sizeof(float), 0, TAG_LOGITS, "rank 0 to take the logits");
+  if (last > 0)
+    give(s, s->logits, s->V * sizeof(float), 0, TAG_LOGITS, "rank 0 to take the logits");
 }
 
 const float *gt_text_stages_logits(gt_text_stages *s, const int32_t *window, size_t last) {
@@ -217,7 +213,7 @@ const float *gt_text_stages_logits(gt_text_stages *s, const int32_t *window, siz
   exchange_order(s);
   run_part(s);
   if (s->nparts > 1)
-    take(s->logits, s->V * sizeof(float), (int)s->nparts - 1, TAG_LOGITS,
+    take(s, s->logits, s->V * sizeof(float), (int)s->nparts - 1, TAG_LOGITS,
          "the logits of the last part");
   return s->logits;
 }

@@ -4,17 +4,18 @@
 #define GEOTRAIN_CLI_TEXT_STAGES_H
 
 #include "geotrain/ckpt.h"
+#include "geotrain/net_peers.h"
 #include "geotrain/nn.h"
 
 typedef struct gt_text_stages gt_text_stages;
 
 /* Opens this rank's part of the model, with its parameters; if the model has fewer parts than there
-   are ranks, the last ranks have none.  Between gt_net_start and gt_net_finalize.  Collective over
-   the world: all ranks get the same status.  status: of this rank so far; `from`, `info` and
-   `shape` are not read if it is an error. */
-gt_status gt_text_stages_open(gt_text_stages **out, gt_status status, const char *path,
-                              const gt_ckpt_source *from, const gt_ckpt_info *info,
-                              const gt_sample_shape *shape);
+   are ranks, the last ranks have none.  Collective over `world`, which is borrowed until the close:
+   all ranks get the same status.  status: of this rank so far; `from`, `info` and `shape` are not
+   read if it is an error. */
+gt_status gt_text_stages_open(gt_text_stages **out, gt_peers *world, gt_status status,
+                              const char *path, const gt_ckpt_source *from,
+                              const gt_ckpt_info *info, const gt_sample_shape *shape);
 /* NULL is allowed.  Local. */
 void gt_text_stages_close(gt_text_stages *stages);
 /* Returns T, the positions of the model.  V below: the size of its vocabulary. */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "geotrain/net.h"
+#include "geotrain/net_mpi.h"
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
@@ -19,6 +20,9 @@ void gt_patience_start(gt_patience *p, double limit_s);
 bool gt_patience_over(gt_patience *p);
 /* Returns the longest sleep after the time waited so far: short while an answer is likely. */
 gt_ns gt_patience_cap(const gt_patience *p);
+
+/* Does gt_wait_all. */
+void gt_wait_requests(MPI_Request *requests, int n, const gt_peers_wait *wait);
 
 /* ---- launch ---------------------------------------------------------------------------------- */
 
@@ -56,8 +60,9 @@ gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, i
    filled in.  ranks: on rank 0, space for all ranks, filled in for those that have answered.
    False: some host cannot be reached; on rank 0 `text` names them, one per line.  *tested: the
    launcher has such a service, and there was more than one host. */
-bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan,
-                  size_t nregions, double limit_s, char text[GT_REACH_TEXT], bool *tested);
+bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_peers *world,
+                  const gt_region_plan *plan, size_t nregions, double limit_s,
+                  char text[GT_REACH_TEXT], bool *tested);
 /* Writes "region eu (rank 2 on hostb)", without the region if it is unknown. */
 void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number,
                    const gt_region_plan *plan, size_t nregions);

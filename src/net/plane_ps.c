@@ -101,16 +101,14 @@ static void open_areas(gt_plane_ps *plane) {
                                                      : plane->ports[w].arrays.activations;
 }
 
-gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
+gt_plane_ps *gt_plane_ps_create(const gt_peers *region, const gt_plane_size *n) {
   gt_plane_ps *plane = GT_NEW(gt_plane_ps);
-  int size;
-  GT_MPI(MPI_Comm_size(region, &size));
-  plane->comm = region;
-  plane->nworkers = (size_t)size - 1;
+  plane->comm = gt_peers_mpi(region);
+  plane->nworkers = region->size - 1;
   plane->nparams = n->nparams;
   plane->nbuffers = n->nbuffers;
   plane->nscores = n->nscores;
-  gt_shared_open(&plane->shared, region, n);
+  gt_shared_open(&plane->shared, plane->comm, n);
   open_snapshot(plane);
   plane->bell = gt_shared_bell(&plane->shared, 0);
   gt_mean_open(&plane->mean, &plane->shared, plane->nworkers);

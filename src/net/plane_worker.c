@@ -49,12 +49,11 @@ static void open_areas(gt_plane_worker *plane) {
     plane->areas[w] = gt_shared_segment(s, (int)w + 1).activations;
 }
 
-gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n) {
+gt_plane_worker *gt_plane_worker_create(const gt_peers *region, const gt_plane_size *n) {
   gt_plane_worker *plane = GT_NEW(gt_plane_worker);
-  int rank;
-  GT_MPI(MPI_Comm_rank(region, &rank));
-  plane->comm = region;
-  gt_shared_open(&plane->shared, region, n);
+  const int rank = (int)region->rank;
+  plane->comm = gt_peers_mpi(region);
+  gt_shared_open(&plane->shared, plane->comm, n);
   plane->bell = gt_shared_bell(&plane->shared, rank);
   plane->ps_bell = gt_shared_bell(&plane->shared, 0);
   plane->arrays =

@@ -29,6 +29,7 @@ typedef struct {
   const gt_region_plan *plan;
   size_t nregions;
   double limit_s;
+  MPI_Comm comm;
   int rank, size;
   gt_reach_rank own, *ranks; /* ranks: on rank 0 */
   reach_order order;
@@ -144,8 +145,7 @@ static void gather_cards(reaching *r) {
   cards[0] = r->own;
   requests[0] = MPI_REQUEST_NULL;
   for (int i = 1; i < r->size; i++)
-    GT_MPI(MPI_Irecv(&cards[i], (int)sizeof *cards, MPI_BYTE, i, TAG_CARD, MPI_COMM_WORLD,
-                     &requests[i]));
+    GT_MPI(MPI_Irecv(&cards[i], (int)sizeof *cards, MPI_BYTE, i, TAG_CARD, r->comm, &requests[i]));
   bool all = await(requests, r->size, r->limit_s);
   for (int i = 0; i < r->size; i++)
     if (requests[i] == MPI_REQUEST_NULL) r->ranks[i] = cards[i];
@@ -161,7 +161,7 @@ static void send_all(reaching *r, const void *data, size_t bytes, int tag) {
   MPI_Request *requests = GT_NEW_ARRAY(MPI_Request, (size_t)r->size);
   requests[0] = MPI_REQUEST_NULL;
   for (int i = 1; i < r->size; i++)
-    GT_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, i, tag, MPI_COMM_WORLD, &requests[i]));
+    GT_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, i, tag, r->comm, &requests[i]));
   if (!await(requests, r->size, r->limit_s)) {
     for (int i = 1; i < r->size; i++)
       if (requests[i] != MPI_REQUEST_NULL) say_blocked(r, 0, i);
@@ -184,10 +184,8 @@ static void ping_pairs(const reaching *r, reach_report *report) {
   for (int k = 0; k < n; k++) {
     requests[k] = requests[n + k] = MPI_REQUEST_NULL;
     if (r->order.ps[k] == r->rank) continue;
-    GT_MPI(MPI_Irecv(&words[k], 1, MPI_INT32_T, r->order.ps[k], TAG_PING, MPI_COMM_WORLD,
-                     &requests[k]));
-    GT_MPI(MPI_Isend(&word, 1, MPI_INT32_T, r->order.ps[k], TAG_PING, MPI_COMM_WORLD,
-                     &requests[n + k]));
+    GT_MPI(MPI_Irecv(&words[k], 1, MPI_INT32_T, r->order.ps[k], TAG_PING, r->comm, &requests[k]));
+    GT_MPI(MPI_Isend(&word, 1, MPI_INT32_T, r->order.ps[k], TAG_PING, r->comm, &requests[n + k]));
   }
   bool all = await(requests, 2 * n, r->limit_s);
   for (int k = 0; k < n; k++) report->missing[k] = !all && requests[k] != MPI_REQUEST_NULL;
@@ -206,7 +204,7 @@ static void gather_reports(reaching *r, const reach_report *own) {
       reports[k] = *own;
     else
       GT_MPI(MPI_Irecv(&reports[k], (int)sizeof *reports, MPI_BYTE, r->order.ps[k], TAG_REPORT,
-                       MPI_COMM_WORLD, &requests[k]));
+                       r->comm, &requests[k]));
   }
   if (!await(requests, n, 2 * r->limit_s))
     for (int k = 0; k < n; k++)
@@ -234,30 +232,31 @@ static void follow(reaching *r) {
   reach_report *report = GT_NEW(reach_report);
   int32_t go = 0;
   MPI_Request requests[2];
-  GT_MPI(MPI_Irecv(&r->order, (int)sizeof r->order, MPI_BYTE, 0, TAG_ORDER, MPI_COMM_WORLD,
-                   &requests[0]));
-  GT_MPI(
-      MPI_Isend(&r->own, (int)sizeof r->own, MPI_BYTE, 0, TAG_CARD, MPI_COMM_WORLD, &requests[1]));
+  GT_MPI(MPI_Irecv(&r->order, (int)sizeof r->order, MPI_BYTE, 0, TAG_ORDER, r->comm, &requests[0]));
+  GT_MPI(MPI_Isend(&r->own, (int)sizeof r->own, MPI_BYTE, 0, TAG_CARD, r->comm, &requests[1]));
   if (!await(requests, 2, 2 * r->limit_s)) end_alone(r);
   requests[1] = MPI_REQUEST_NULL;
-  GT_MPI(MPI_Irecv(&go, (int)sizeof go, MPI_BYTE, 0, TAG_GO, MPI_COMM_WORLD, &requests[0]));
+  GT_MPI(MPI_Irecv(&go, (int)sizeof go, MPI_BYTE, 0, TAG_GO, r->comm, &requests[0]));
   if (own_place(r) >= 0) {
     ping_pairs(r, report);
-    GT_MPI(MPI_Isend(report, (int)sizeof *report, MPI_BYTE, 0, TAG_REPORT, MPI_COMM_WORLD,
-                     &requests[1]));
+    GT_MPI(MPI_Isend(report, (int)sizeof *report, MPI_BYTE, 0, TAG_REPORT, r->comm, &requests[1]));
   }
   if (!await(requests, 2, 4 * r->limit_s)) end_alone(r);
   gt_free(report);
 }
 
-gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s,
-                       void (*blocked)(const char *reasons)) {
+gt_status gt_net_reach(gt_reach *out, gt_peers *world, const gt_region_plan *plan, size_t nregions,
+                       double limit_s, void (*blocked)(const char *reasons)) {
   reaching *r = GT_NEW(reaching);
-  *r = (reaching){.plan = plan, .nregions = nregions, .limit_s = limit_s, .blocked = blocked};
+  *r = (reaching){.plan = plan,
+                  .nregions = nregions,
+                  .limit_s = limit_s,
+                  .comm = gt_peers_mpi(world),
+                  .rank = (int)world->rank,
+                  .size = (int)world->size,
+                  .blocked = blocked};
   int length;
   char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &r->rank));
-  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &r->size));
   GT_MPI(MPI_Get_processor_name(host, &length));
   snprintf(r->own.host, sizeof r->own.host, "%.63s", host);
   read_kernel(r->own.kernel, sizeof r->own.kernel);
@@ -270,7 +269,7 @@ gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregion
   if (r->rank == 0) r->ranks = GT_NEW_ARRAY(gt_reach_rank, (size_t)r->size);
   for (int i = 0; r->ranks && i < r->size; i++) r->ranks[i].region = -1;
   bool tested = false;
-  if (!gt_reach_tcp(&r->own, r->ranks, plan, nregions, limit_s, r->text, &tested)) {
+  if (!gt_reach_tcp(&r->own, r->ranks, world, plan, nregions, limit_s, r->text, &tested)) {
     if (r->rank == 0) end_blocked(r);
     end_alone(r);
   }
@@ -285,7 +284,7 @@ gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregion
   gt_free(r);
   /* An unknown region name or a malformed list is reported instead of its consequences. */
   if (opinion != GT_OK) opinion = GT_FAIL(GT_ERR_NOGO, "%s", why);
-  GT_TRY(gt_agree(MPI_COMM_WORLD, opinion, 4 * limit_s));
+  GT_TRY(gt_agree(world, opinion, 4 * limit_s));
   return status == GT_OK ? GT_OK : GT_FAIL(GT_ERR_NOGO, "%s", sentence);
 }
 

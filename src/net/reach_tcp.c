@@ -351,13 +351,12 @@ static bool exchange(gt_reach_rank *ranks, const names *s, int rank, char text[G
   return strcmp(verdict, "stop") != 0;
 }
 
-bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan,
-                  size_t nregions, double limit_s, char text[GT_REACH_TEXT], bool *tested) {
+bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_peers *world,
+                  const gt_region_plan *plan, size_t nregions, double limit_s,
+                  char text[GT_REACH_TEXT], bool *tested) {
   gt_net_address addresses[GT_REACH_ADDRESSES];
   char card[MPI_MAX_PORT_NAME];
-  int rank, size;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  const int rank = (int)world->rank, size = (int)world->size;
   *tested = false;
   text[0] = '\0';
   if (size == 1) return true;

@@ -273,70 +273,70 @@ gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, i
   return check_counts(plan, nregions, map, size);
 }
 
-static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map, int size,
+static gt_status make_map(gt_peers *world, const gt_region_plan *plan, size_t nregions, int *map,
                           double limit_s) {
   int own = UNSET;
-  gt_status status = gt_roles_fits(plan, nregions, size);
+  gt_status status = gt_roles_fits(plan, nregions, (int)world->size);
   if (status == GT_OK) status = gt_roles_own(plan, nregions, &own);
-  GT_TRY(gt_agree(MPI_COMM_WORLD, status, limit_s));
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, map, 1, MPI_INT, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the regions of the other ranks", limit_s, NULL, NULL);
-  return gt_roles_fill(plan, nregions, map, size);
+  GT_TRY(gt_agree(world, status, limit_s));
+  gt_peers_gather(world, &own, sizeof own, map, "the regions of the other ranks", limit_s);
+  return gt_roles_fill(plan, nregions, map, (int)world->size);
 }
 
-/* ---- communicators ---- */
+/* ---- groups ---- */
 
-/* MPI_Comm_split blocks and spins, so all ranks first meet in a sleeping barrier. */
-static MPI_Comm split(int color, int key, const char *name, double limit_s) {
-  MPI_Request request;
+/* MPI_Comm_split blocks and spins, so all ranks first meet in a sleeping barrier.  Returns NULL for
+   color MPI_UNDEFINED. */
+static gt_peers *split(gt_peers *world, int color, int key, const char *name, double limit_s) {
   MPI_Comm comm;
-  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the other ranks before communicators are made", limit_s, NULL, NULL);
+  gt_peers_meet(world, &(gt_peers_wait){.what = "the other ranks before communicators are made",
+                                        .limit_s = limit_s});
   gt_watch_begin(name, limit_s, GT_ERR_LOST);
-  GT_MPI(MPI_Comm_split(MPI_COMM_WORLD, color, key, &comm));
+  GT_MPI(MPI_Comm_split(gt_peers_mpi(world), color, key, &comm));
   gt_watch_end();
-  return comm;
+  return comm == MPI_COMM_NULL ? NULL : gt_peers_of_mpi(comm);
 }
 
-static void fill_roles(gt_roles *out, const int *map, size_t nregions, double limit_s) {
+static void fill_roles(gt_roles *out, gt_peers *world, const int *map, size_t nregions,
+                       double limit_s) {
   int region = map[out->world_rank];
   out->region_id = (size_t)region;
   out->nregions = nregions;
-  out->world = MPI_COMM_WORLD;
-  out->region = split(region, out->world_rank, "MPI_Comm_split by region", limit_s);
-  GT_MPI(MPI_Comm_rank(out->region, &out->region_rank));
-  GT_MPI(MPI_Comm_size(out->region, &out->region_size));
+  out->world = world;
+  out->region = split(world, region, out->world_rank, "MPI_Comm_split by region", limit_s);
+  out->region_rank = (int)out->region->rank;
+  out->region_size = (int)out->region->size;
   out->is_ps = out->region_rank == 0;
   out->is_lead = out->is_ps && region == 0;
-  out->ps =
-      split(out->is_ps ? 0 : MPI_UNDEFINED, region, "MPI_Comm_split of the PS ranks", limit_s);
+  out->ps = split(world, out->is_ps ? 0 : MPI_UNDEFINED, region, "MPI_Comm_split of the PS ranks",
+                  limit_s);
 }
 
-gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions,
-                          double limit_s) {
-  *out = (gt_roles){.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL};
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &out->world_rank));
-  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &out->world_size));
-  int *map = GT_NEW_ARRAY(int, (size_t)out->world_size);
-  gt_status status = make_map(plan, nregions, map, out->world_size, limit_s);
-  if (status == GT_OK) fill_roles(out, map, nregions, limit_s);
+gt_status gt_roles_create(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
+                          size_t nregions, double limit_s) {
+  *out = (gt_roles){.world_rank = (int)world->rank, .world_size = (int)world->size};
+  int *map = GT_NEW_ARRAY(int, world->size);
+  gt_status status = make_map(world, plan, nregions, map, limit_s);
+  if (status == GT_OK) fill_roles(out, world, map, nregions, limit_s);
   gt_free(map);
   return status;
 }
 
-static void free_comm(MPI_Comm *comm) {
-  if (*comm != MPI_COMM_NULL) GT_MPI(MPI_Comm_free(comm));
-  *comm = MPI_COMM_NULL;
+static void free_group(gt_peers **group) {
+  if (!*group) return;
+  MPI_Comm comm = gt_peers_mpi(*group);
+  gt_peers_close(*group);
+  GT_MPI(MPI_Comm_free(&comm));
+  *group = NULL;
 }
 
 void gt_roles_close(gt_roles *roles, double limit_s) {
-  if (!roles || roles->world == MPI_COMM_NULL) return;
+  if (!roles || !roles->world) return;
   gt_watch_begin("MPI_Comm_free", limit_s, GT_ERR_LOST);
-  free_comm(&roles->ps);
-  free_comm(&roles->region);
+  free_group(&roles->ps);
+  free_group(&roles->region);
   gt_watch_end();
-  roles->world = MPI_COMM_NULL;
+  roles->world = NULL;
 }
 
 /* ---- the map as text ---- */
@@ -374,10 +374,8 @@ char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan) {
   place own = {.region = (int)roles->region_id};
   snprintf(own.host, sizeof own.host, "%.63s", host);
   place *places = GT_NEW_ARRAY(place, (size_t)roles->world_size);
-  MPI_Request request;
-  GT_MPI(MPI_Igather(&own, (int)sizeof own, MPI_BYTE, places, (int)sizeof own, MPI_BYTE, 0,
-                     roles->world, &request));
-  gt_wait_all(&request, 1, "the hosts of the other ranks", MAP_LIMIT_S, NULL, NULL);
+  gt_peers_gather(roles->world, &own, sizeof own, places, "the hosts of the other ranks",
+                  MAP_LIMIT_S);
   char *text = NULL, *copy = NULL;
   size_t size = 0;
   FILE *out = roles->world_rank == 0 ? open_memstream(&text, &size) : NULL;

@@ -246,7 +246,7 @@ static void prefer_eager_frames(void) {
   (void)setenv("OMPI_MCA_btl_tcp_free_list_inc", "4", 0);
 }
 
-void gt_net_start(double limit_s) {
+gt_peers *gt_net_start(double limit_s) {
   gt_on_bug(end_for_bug);
   follow_launcher();
   /* Writing to a connection closed by a lost peer must return an error with a message, not end the
@@ -263,13 +263,13 @@ void gt_net_start(double limit_s) {
              provided, MPI_THREAD_FUNNELED);
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  return gt_peers_of_mpi(MPI_COMM_WORLD);
 }
 
 /* MPI_Finalize waits for all ranks and can spin, so they first meet in a sleeping barrier. */
-void gt_net_finalize(double limit_s) {
-  MPI_Request request;
-  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the end of the other ranks", limit_s, NULL, NULL);
+void gt_net_finalize(gt_peers *world, double limit_s) {
+  gt_peers_meet(world, &(gt_peers_wait){.what = "the end of the other ranks", .limit_s = limit_s});
+  gt_peers_close(world);
   gt_watch_begin("MPI_Finalize", limit_s, GT_ERR_LOST);
   GT_MPI(MPI_Finalize());
   gt_watch_end();

@@ -1,5 +1,4 @@
-/* Waits that sleep between tests, each with a name and a deadline; the agreement of ranks on the
-   worst status; and panic. */
+/* Waits that sleep between tests, each with a name and a deadline; and panic. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,44 +91,22 @@ gt_ns gt_patience_cap(const gt_patience *p) {
   return p->waited < LIKELY ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE;
 }
 
-void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
-                 void (*progress)(void *), void *context) {
+void gt_wait_requests(MPI_Request *requests, int n, const gt_peers_wait *wait) {
   gt_backoff backoff = {0};
   gt_patience patience;
-  gt_patience_start(&patience, limit_s);
+  gt_patience_start(&patience, wait->limit_s);
   for (;;) {
     int done = 0;
     GT_MPI(MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE));
     if (done) return;
     if (gt_patience_over(&patience))
-      gt_panic(GT_ERR_LOST, "waited %.0f s for %s", gt_seconds(patience.waited), what);
-    if (progress) progress(context);
-    gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
+      gt_panic(GT_ERR_LOST, "waited %.0f s for %s", gt_seconds(patience.waited), wait->what);
+    if (wait->progress) wait->progress(wait->context);
+    if (!wait->sleeps) gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
   }
 }
 
-/* ---- agreement: every rank gets the worst status and its text -------------------------------- */
-
-gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s) {
-  int rank, size;
-  GT_MPI(MPI_Comm_rank(comm, &rank));
-  GT_MPI(MPI_Comm_size(comm, &size));
-  /* The largest key is the worst status; among equals, that of the lowest rank. */
-  int64_t key = (int64_t)local << 32 | (int64_t)(size - 1 - rank), worst = 0;
-  MPI_Request request;
-  GT_MPI(MPI_Iallreduce(&key, &worst, 1, MPI_INT64_T, MPI_MAX, comm, &request));
-  gt_wait_all(&request, 1, "the other ranks to agree", limit_s, NULL, NULL);
-  gt_status status = (gt_status)(worst >> 32);
-  if (status == GT_OK) return GT_OK;
-
-  int source = size - 1 - (int)(worst & INT32_MAX);
-  char text[GT_ERROR_TEXT_MAX];
-  snprintf(text, sizeof text, "%s", gt_error_text());
-  GT_MPI(MPI_Ibcast(text, sizeof text, MPI_CHAR, source, comm, &request));
-  gt_wait_all(&request, 1, "the text of another rank's error", limit_s, NULL, NULL);
-  text[sizeof text - 1] = '\0';
-  /* The text is complete, with a source line if it has one.  GT_ERR_LOST: this code does not add
-     another one. */
-  if (rank != source) (void)GT_FAIL(GT_ERR_LOST, "%s", text);
-  return status;
+void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
+                 void (*progress)(void *), void *context) {
+  gt_wait_requests(requests, n, &(gt_peers_wait){what, limit_s, progress, context, false});
 }

@@ -103,10 +103,11 @@ static void traffic_close(traffic *t, const gt_run *run, double limit_s) {
     else
       gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, next);
   }
-  MPI_Request request;
-  GT_MPI(MPI_Ibarrier(run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the other regions' servers to have measured", GT_PROBE_MEET_S, progress,
-              t);
+  gt_peers_meet(run->roles.ps,
+                &(gt_peers_wait){.what = "the other regions' servers to have measured",
+                                 .limit_s = GT_PROBE_MEET_S,
+                                 .progress = progress,
+                                 .context = t});
   gt_gateway_close(t->gateway, run->end_limit_s);
   gt_free(t->payload.data);
   gt_free(t);

@@ -348,13 +348,9 @@ static void close_bench(bench *b) {
 
 static void gather(gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
-  const int bytes = (int)(p->noperations * sizeof *p->passes);
-  MPI_Request request;
-  if (roles->world_rank == 0)
-    p->all_passes = GT_NEW_ARRAY(gt_probe_passes, (size_t)roles->world_size * p->noperations);
-  GT_MPI(MPI_Igather(p->passes, bytes, MPI_BYTE, p->all_passes, bytes, MPI_BYTE, 0, roles->world,
-                     &request));
-  gt_wait_all(&request, 1, "the operations' times of all workers", p->limit_s, NULL, NULL);
+  p->all_passes = GT_NEW_ARRAY(gt_probe_passes, (size_t)roles->world_size * p->noperations);
+  gt_peers_gather(roles->world, p->passes, p->noperations * sizeof *p->passes, p->all_passes,
+                  "the operations' times of all workers", p->limit_s);
 }
 
 static void operations(gt_probe_state *p) {
@@ -393,16 +389,12 @@ static void measure_devices(gt_probe_state *p) {
   gt_probe_meet(p, "the reference tasks");
 }
 
-/* Gathers the rows of all ranks on rank 0. */
 static void gather_pairs(gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   const size_t n = (size_t)roles->world_size;
-  const int bytes = (int)(n * sizeof *p->pairs);
-  MPI_Request request;
-  if (roles->world_rank == 0) p->all_pairs = GT_NEW_ARRAY(gt_pipe_link, n * n);
-  GT_MPI(MPI_Igather(p->pairs, bytes, MPI_BYTE, p->all_pairs, bytes, MPI_BYTE, 0, roles->world,
-                     &request));
-  gt_wait_all(&request, 1, "the links of all workers", p->limit_s, NULL, NULL);
+  p->all_pairs = GT_NEW_ARRAY(gt_pipe_link, n * n);
+  gt_peers_gather(roles->world, p->pairs, n * sizeof *p->pairs, p->all_pairs,
+                  "the links of all workers", p->limit_s);
 }
 
 void gt_probe_fleet(gt_probe_state *p) {

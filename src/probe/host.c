@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "geotrain/net_mpi.h"
 #include "internal.h"
 
 /* ---- MPI ---- */
@@ -130,12 +131,10 @@ static void look_at_addresses(gt_probe_state *p) {
   const gt_run *run = &p->run;
   size_t n = run->job->nregions;
   address_card own = {0}, *cards = GT_NEW_ARRAY(address_card, n);
-  MPI_Request request;
   snprintf(own.host, sizeof own.host, "%s", p->own.host);
   own.n = (uint32_t)gt_net_addresses(own.at, GT_REACH_ADDRESSES);
-  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, cards, (int)sizeof own, MPI_BYTE,
-                        run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the addresses of the other regions", p->limit_s, NULL, NULL);
+  gt_peers_gather(run->roles.ps, &own, sizeof own, cards, "the addresses of the other regions",
+                  p->limit_s);
   for (size_t r = 0; r < n; r++)
     if (strcmp(cards[r].host, own.host) != 0)
       add_route(p, &own, &cards[r], run->job->regions[r].name);

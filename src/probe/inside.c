@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "geotrain/net_mpi.h"
 #include "internal.h"
 
 /* ---- pairs of workers: representatives, and partners by round -------------------------------- */
@@ -54,20 +55,19 @@ enum { TAG_THERE = 91, TAG_BACK };
    the region rank of the other one.  The rank that asks sends `bytes` of room and gets the seconds
    of the round trip, the other one gets 0.  Collective over the two. */
 static double exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room, size_t bytes) {
-  const gt_roles *roles = &p->run.roles;
+  const MPI_Comm region = gt_peers_mpi(p->run.roles.region);
   uint64_t word[8] = {0};
   MPI_Request requests[2];
   gt_ns from = gt_now();
   if (asks) {
-    GT_MPI(
-        MPI_Irecv(word, (int)sizeof word, MPI_BYTE, other, TAG_BACK, roles->region, &requests[0]));
-    GT_MPI(MPI_Isend(room, (int)bytes, MPI_BYTE, other, TAG_THERE, roles->region, &requests[1]));
+    GT_MPI(MPI_Irecv(word, (int)sizeof word, MPI_BYTE, other, TAG_BACK, region, &requests[0]));
+    GT_MPI(MPI_Isend(room, (int)bytes, MPI_BYTE, other, TAG_THERE, region, &requests[1]));
     gt_wait_all(requests, 2, "an answer inside the region", p->limit_s, NULL, NULL);
     return gt_seconds(gt_now() - from);
   }
-  GT_MPI(MPI_Irecv(room, (int)bytes, MPI_BYTE, other, TAG_THERE, roles->region, &requests[0]));
+  GT_MPI(MPI_Irecv(room, (int)bytes, MPI_BYTE, other, TAG_THERE, region, &requests[0]));
   gt_wait_all(requests, 1, "a message inside the region", p->limit_s, NULL, NULL);
-  GT_MPI(MPI_Isend(word, (int)sizeof word, MPI_BYTE, other, TAG_BACK, roles->region, &requests[0]));
+  GT_MPI(MPI_Isend(word, (int)sizeof word, MPI_BYTE, other, TAG_BACK, region, &requests[0]));
   gt_wait_all(requests, 1, "an answer to leave", p->limit_s, NULL, NULL);
   return 0;
 }
@@ -141,9 +141,8 @@ static void measure(const region *r, size_t other, bool sends) {
 
 /* Waits until all ranks of the region have come. */
 static void meet(const region *r) {
-  MPI_Request request;
-  GT_MPI(MPI_Ibarrier(r->p->run.roles.region, &request));
-  gt_wait_all(&request, 1, "the messages of other workers", GT_PROBE_MEET_S, NULL, NULL);
+  gt_peers_meet(r->p->run.roles.region, &(gt_peers_wait){.what = "the messages of other workers",
+                                                         .limit_s = GT_PROBE_MEET_S});
 }
 
 /* Measures both directions with the partner of this step; n: none. */
@@ -175,10 +174,8 @@ static void open_region(region *r, gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   const size_t ranks = (size_t)roles->region_size;
   char(*hosts)[GT_PROBE_BOOT_ID] = gt_alloc(ranks, sizeof *hosts);
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(p->own.kernel, GT_PROBE_BOOT_ID, MPI_CHAR, hosts, GT_PROBE_BOOT_ID,
-                        MPI_CHAR, roles->region, &request));
-  gt_wait_all(&request, 1, "the hosts of the region", p->limit_s, NULL, NULL);
+  gt_peers_gather(roles->region, p->own.kernel, sizeof *hosts, hosts, "the hosts of the region",
+                  p->limit_s);
   *r = (region){.p = p,
                 .room = gt_alloc(GT_PIPE_LARGE_BYTES, 1),
                 .n = ranks - 1,

@@ -92,6 +92,7 @@ typedef struct {
   const gt_probe_options *options;
   gt_setup_options setup;
   gt_run run;
+  gt_peers *world; /* all ranks of this MPI job */
   gt_reach reach;
   gt_probe_rank own;
   gt_probe_link *links;    /* nregions: the directions from this PS */

@@ -31,6 +31,7 @@ typedef struct {
   uint64_t sequence, last_id;
   answer *answers; /* nregions */
   gt_backoff backoff;
+  gt_ns meet_until;
 } prober;
 
 static void answer_back(prober *b, size_t peer, uint64_t id, gt_ns now) {
@@ -90,21 +91,24 @@ static void idle(prober *b, double seconds) {
   while (gt_now() < until) turn(b, GT_BACKOFF_IDLE, until);
 }
 
+static void poll(void *context) {
+  prober *b = context;
+  if (gt_now() > b->meet_until)
+    gt_panic(GT_ERR_NOGO, "NO-GO: region %s waited for the other regions' measurements in vain",
+             b->p->run.region);
+  turn(b, FINE, GT_NEVER);
+}
+
 /* A barrier of the PS ranks. */
 static void meet(prober *b) {
-  MPI_Request request;
-  gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)(4 * b->n));
-  GT_MPI(MPI_Ibarrier(b->p->run.roles.ps, &request));
+  const double limit_s = b->p->limit_s * (double)(4 * b->n);
+  b->meet_until = gt_now() + gt_from_seconds(limit_s);
   gt_backoff_reset(&b->backoff);
-  for (;;) {
-    int done = 0;
-    GT_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    if (done) return;
-    if (gt_now() > until)
-      gt_panic(GT_ERR_NOGO, "NO-GO: region %s waited for the other regions' measurements in vain",
-               b->p->run.region);
-    turn(b, FINE, GT_NEVER);
-  }
+  gt_peers_meet(b->p->run.roles.ps, &(gt_peers_wait){.what = "the other regions' measurements",
+                                                     .limit_s = 2 * limit_s,
+                                                     .progress = poll,
+                                                     .context = b,
+                                                     .sleeps = true});
 }
 
 static uint64_t expect(prober *b, size_t peer) {

@@ -11,15 +11,8 @@
 
 /* ---- helpers ---- */
 
-static bool first_rank(void) {
-  int rank;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  return rank == 0;
-}
-
 static void say(const gt_probe_state *p, const char *what) {
-  (void)p;
-  if (first_rank()) fprintf(stderr, "probe: %s\n", what);
+  if (p->world->rank == 0) fprintf(stderr, "probe: %s\n", what);
 }
 
 static void print_blocked(const char *reasons) {
@@ -44,8 +37,9 @@ static gt_status reach(gt_probe_state *p) {
     n = job->nregions;
     plan = gt_setup_regions(job);
   }
-  gt_status status = gt_net_reach(
-      &p->reach, plan, n, o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
+  gt_status status =
+      gt_net_reach(&p->reach, p->world, plan, n,
+                   o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
   gt_free(plan);
   gt_job_close(job);
   return status;
@@ -83,24 +77,19 @@ static gt_status verdict(gt_probe_state *p) {
    measured. */
 static gt_status refuse(const gt_probe_state *p, gt_status status) {
   status = gt_job_blame(p->run.job, status);
-  if (first_rank() && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
+  if (p->world->rank == 0 && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
   return status;
 }
 
-/* Gathers all measurements on rank 0: p->ranks, p->all_links.  Collective over the world. */
+/* Gathers all measurements: p->ranks, p->all_links.  Collective over the world. */
 static void gather(gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   size_t n = p->run.job->nregions;
-  bool first = roles->world_rank == 0;
-  gt_probe_link *rows = first ? GT_NEW_ARRAY(gt_probe_link, n * (size_t)roles->world_size) : NULL;
-  if (first) p->ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)roles->world_size);
-  MPI_Request requests[2];
-  GT_MPI(MPI_Igather(&p->own, (int)sizeof p->own, MPI_BYTE, p->ranks, (int)sizeof p->own, MPI_BYTE,
-                     0, roles->world, &requests[0]));
-  GT_MPI(MPI_Igather(p->links, (int)(n * sizeof *rows), MPI_BYTE, rows, (int)(n * sizeof *rows),
-                     MPI_BYTE, 0, roles->world, &requests[1]));
-  gt_wait_all(requests, 2, "the measurements of all ranks", p->limit_s, NULL, NULL);
-  if (!first) return;
+  static const char what[] = "the measurements of all ranks";
+  gt_probe_link *rows = GT_NEW_ARRAY(gt_probe_link, n * (size_t)roles->world_size);
+  p->ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)roles->world_size);
+  gt_peers_gather(roles->world, &p->own, sizeof p->own, p->ranks, what, p->limit_s);
+  gt_peers_gather(roles->world, p->links, n * sizeof *rows, rows, what, p->limit_s);
   p->all_links = GT_NEW_ARRAY(gt_probe_link, n * n);
   for (int i = 0; i < roles->world_size; i++)
     if (p->ranks[i].region_rank == 0)
@@ -135,7 +124,7 @@ static gt_status measure(gt_probe_state *p) {
 /* Turns an error that prevents a run into a reason of the verdict, if the rest can still be
    measured. */
 static bool can_go_on(gt_probe_state *p, gt_status status) {
-  if (!p->run.links || p->run.roles.world == MPI_COMM_NULL) return false;
+  if (!p->run.links || !p->run.roles.world) return false;
   /* otherwise it is the checkpoint of train.init */
   bool folder = status == GT_ERR_CKPT && p->run.graph && p->run.run_dir[0];
   if (folder)
@@ -163,7 +152,7 @@ static gt_status probe(gt_probe_state *p) {
                                 .run_dir = o->run_dir,
                                 .resume = GT_RESUME_AUTO};
   gt_probe_disk_before(p);
-  status = gt_setup_open(&p->run, &p->setup);
+  status = gt_setup_open(&p->run, p->world, &p->setup);
   if (!can_go_on(p, status)) return refuse(p, status);
   status = check_whole(&p->run);
   if (status != GT_OK) return refuse(p, status);
@@ -175,13 +164,10 @@ static gt_status probe(gt_probe_state *p) {
 
 gt_status gt_probe(const gt_probe_options *options) {
   gt_probe_state *p = GT_NEW(gt_probe_state);
-  *p = (gt_probe_state){
-      .options = options,
-      .limit_s = WAIT_S,
-      .run = {.roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}}};
-  gt_net_start(120);
+  *p = (gt_probe_state){.options = options, .limit_s = WAIT_S, .world = gt_net_start(120)};
   gt_status status = probe(p);
   fflush(stdout);
+  gt_peers *world = p->world;
   gt_setup_close(&p->run);
   gt_reach_close(&p->reach);
   gt_free(p->links);
@@ -193,6 +179,6 @@ gt_status gt_probe(const gt_probe_options *options) {
   gt_free(p->all_passes);
   gt_free(p->access_bps);
   gt_free(p);
-  gt_net_finalize(120);
+  gt_net_finalize(world, 120);
   return status;
 }

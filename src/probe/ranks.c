@@ -16,10 +16,7 @@ double gt_probe_median(double *values, size_t n) {
 }
 
 void gt_probe_meet(gt_probe_state *p, const char *what) {
-  MPI_Request request;
-  (void)p;
-  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, what, GT_PROBE_MEET_S, NULL, NULL);
+  gt_peers_meet(p->world, &(gt_peers_wait){.what = what, .limit_s = GT_PROBE_MEET_S});
 }
 
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region) {

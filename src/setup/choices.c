@@ -46,11 +46,10 @@ static gt_status read_file(const char *path, char **text) {
 /* Checks that all ranks read the same contents. */
 static gt_status same_file(const gt_run *run, const char *path, const char *text) {
   char own[GT_SHA256_HEX], first[GT_SHA256_HEX];
-  MPI_Request request;
   gt_sha256_hex(text ? text : "", text ? strlen(text) : 0, own);
   memcpy(first, own, sizeof first);
-  GT_MPI(MPI_Ibcast(first, GT_SHA256_HEX, MPI_CHAR, 0, run->roles.world, &request));
-  gt_wait_all(&request, 1, "rank 0's file of choices", run->start_limit_s, NULL, NULL);
+  gt_peers_share(run->roles.world, 0, first, sizeof first, "rank 0's file of choices",
+                 run->start_limit_s);
   if (!text || strcmp(own, first) == 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "train.choices: rank %d (region %s) reads another %s (%.12s) than rank 0 (%.12s); "
@@ -114,17 +113,13 @@ static char *kept_text(gt_run *run) {
   return NULL;
 }
 
-/* Sends a text of the region's PS to all its ranks; NULL: none. */
-static char *share_text(const gt_run *run, char *text) {
-  MPI_Request request;
-  int length = text ? (int)strlen(text) : -1;
-  GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, run->roles.region, &request));
-  gt_wait_all(&request, 1, "the choices of the checkpoint", run->start_limit_s, NULL, NULL);
-  if (length < 0) return NULL;
-  if (!text) text = GT_NEW_ARRAY(char, (size_t)length + 1);
-  GT_MPI(MPI_Ibcast(text, length, MPI_CHAR, 0, run->roles.region, &request));
-  gt_wait_all(&request, 1, "the choices of the checkpoint", run->start_limit_s, NULL, NULL);
-  return text;
+/* Returns the text of the region's PS on all its ranks; the caller frees it; NULL: none. */
+static char *share_kept(gt_run *run) {
+  char *own = run->roles.is_ps ? kept_text(run) : NULL,
+       *shared = gt_peers_share_text(run->roles.region, own, "the choices of the checkpoint",
+                                     run->start_limit_s);
+  gt_free(own);
+  return shared;
 }
 
 /* ---- one choice per kind of machine ---- */
@@ -158,23 +153,23 @@ static int first_like(const char (*keys)[KEY], int of) {
   return rank;
 }
 
-/* Gathers the texts of all ranks of a communicator, concatenated, with their lengths in sizes (one
-   per rank); the caller frees the result. */
-static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, int *sizes, int n) {
-  static const char what[] = "the choices of other ranks";
-  const int own = (int)strlen(text);
-  int *at = GT_NEW_ARRAY(int, (size_t)n), total = 0;
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, sizes, 1, MPI_INT, comm, &request));
-  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
-  for (int i = 0; i < n; i++) {
-    at[i] = total;
-    total += sizes[i];
+/* Gathers the texts of all ranks of a group; the caller frees each and the array. */
+static char **gather_texts(const gt_run *run, gt_peers *peers, const char *text) {
+  return gt_peers_gather_texts(peers, text, "the choices of other ranks", run->start_limit_s);
+}
+
+/* Returns the texts of the region's ranks as one; the caller frees it. */
+static char *join_texts(const gt_run *run, const char *text) {
+  const size_t n = run->roles.region->size;
+  char **texts = gather_texts(run, run->roles.region, text);
+  size_t bytes = 1;
+  for (size_t i = 0; i < n; i++) bytes += strlen(texts[i]);
+  char *all = GT_NEW_ARRAY(char, bytes), *end = all;
+  for (size_t i = 0; i < n; i++) {
+    end = stpcpy(end, texts[i]);
+    gt_free(texts[i]);
   }
-  char *all = GT_NEW_ARRAY(char, (size_t)total + 1);
-  GT_MPI(MPI_Iallgatherv(text, own, MPI_CHAR, all, sizes, at, MPI_CHAR, comm, &request));
-  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
-  gt_free(at);
+  gt_free(texts);
   return all;
 }
 
@@ -196,16 +191,13 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   const gt_roles *roles = &run->roles;
   gt_choices *c = &run->choices;
   char own[KEY], (*keys)[KEY] = gt_alloc((size_t)roles->region_size, KEY);
-  MPI_Request request;
   snprintf(own, sizeof own, "%s\n%s", c->machine, run->precision == GT_BF16 ? "bf16" : "f32");
-  GT_MPI(MPI_Iallgather(own, KEY, MPI_CHAR, keys, KEY, MPI_CHAR, roles->region, &request));
-  gt_wait_all(&request, 1, "the machines of the region's ranks", run->start_limit_s, NULL, NULL);
+  gt_peers_gather(roles->region, own, sizeof own, keys, "the machines of the region's ranks",
+                  run->start_limit_s);
   const bool first = !roles->is_ps &&
                      first_like((const char(*)[KEY])keys, roles->region_rank) == roles->region_rank;
   char *mine = first ? settle_kind(run, source, text) : gt_strdup("");
-  int *sizes = GT_NEW_ARRAY(int, (size_t)roles->region_size);
-  run->choices_text = gather_texts(run, roles->region, mine, sizes, roles->region_size);
-  gt_free(sizes);
+  run->choices_text = join_texts(run, mine);
   gt_free(mine);
   if (!first && roles->region_size > 1) {
     if (roles->is_ps) /* a PS computes nothing; it uses the machine of the first worker */
@@ -298,7 +290,7 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
     gt_machine_key(run->choices.machine, sizeof run->choices.machine);
     if (gt_job_trains(job, run->roles.region_id)) list_layers(run, spec);
     status = gt_agree(run->roles.world, named ? check_text(run, text) : GT_OK, run->start_limit_s);
-    if (status == GT_OK && !named) text = share_text(run, run->roles.is_ps ? kept_text(run) : NULL);
+    if (status == GT_OK && !named) text = share_kept(run);
     if (status == GT_OK) settle(run, named, text);
   }
   gt_free(text);
@@ -306,21 +298,10 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
 }
 
 char **gt_setup_gather_choices(gt_run *run) {
-  const size_t n = run->job->nregions;
-  int *sizes = GT_NEW_ARRAY(int, n);
-  char **texts = GT_NEW_ARRAY(char *, n),
-       *all = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "", sizes,
-                           (int)n);
-  const char *next = all;
-  for (size_t i = 0; i < n; i++) {
-    texts[i] = GT_NEW_ARRAY(char, (size_t)sizes[i] + 1);
-    memcpy(texts[i], next, (size_t)sizes[i]);
-    next += sizes[i];
-    /* a region without workers has measured nothing */
+  char **texts = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "");
+  /* a region without workers has measured nothing */
+  for (size_t i = 0; i < run->job->nregions; i++)
     if (!gt_job_trains(run->job, run->roles.region_id) && strstr(texts[i], MEASURED))
       run->choices_how = "measured";
-  }
-  gt_free(all);
-  gt_free(sizes);
   return texts;
 }

@@ -25,15 +25,10 @@ static gt_status open_own(gt_run *run) {
    caller frees the result. */
 static void *gather(const gt_run *run, const void *own, size_t bytes) {
   static const char what[] = "what the other regions' data are";
-  const int count = (int)bytes, all = (int)(bytes * run->job->nregions);
+  const gt_roles *roles = &run->roles;
   char *of_all = gt_alloc(run->job->nregions, bytes);
-  MPI_Request request;
-  if (run->roles.is_ps) {
-    GT_MPI(MPI_Iallgather(own, count, MPI_BYTE, of_all, count, MPI_BYTE, run->roles.ps, &request));
-    gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
-  }
-  GT_MPI(MPI_Ibcast(of_all, all, MPI_BYTE, 0, run->roles.region, &request));
-  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
+  if (roles->is_ps) gt_peers_gather(roles->ps, own, bytes, of_all, what, run->start_limit_s);
+  gt_peers_share(roles->region, 0, of_all, bytes * run->job->nregions, what, run->start_limit_s);
   return of_all;
 }
 

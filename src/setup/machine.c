@@ -13,10 +13,9 @@ enum { NAME = 16 };
 static gt_status take_wish(const gt_run *run) {
   const char *own = getenv("GEOTRAIN_ISA"), *core;
   char wish[NAME] = "";
-  MPI_Request request;
   if (run->roles.world_rank == 0 && own) snprintf(wish, sizeof wish, "%s", own);
-  GT_MPI(MPI_Ibcast(wish, NAME, MPI_CHAR, 0, run->roles.world, &request));
-  gt_wait_all(&request, 1, "the instruction set of rank 0", run->start_limit_s, NULL, NULL);
+  gt_peers_share(run->roles.world, 0, wish, sizeof wish, "the instruction set of rank 0",
+                 run->start_limit_s);
   if (!wish[0] || (own && *own)) return GT_OK;
   GT_TRY(gt_isa_choose(wish));
   if ((core = gt_isa_blas_cap()))
@@ -59,9 +58,8 @@ gt_status gt_setup_open_machine(gt_run *run) {
   GT_TRY(gt_agree(roles->world, take_wish(run), run->start_limit_s));
   int own[2] = {(int)roles->region_id, (int)gt_isa_used()},
       *all = GT_NEW_ARRAY(int, 2 * (size_t)roles->world_size);
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(own, 2, MPI_INT, all, 2, MPI_INT, roles->world, &request));
-  gt_wait_all(&request, 1, "the instruction sets of all ranks", run->start_limit_s, NULL, NULL);
+  gt_peers_gather(roles->world, own, sizeof own, all, "the instruction sets of all ranks",
+                  run->start_limit_s);
   run->isas = gt_alloc(run->job->nregions, sizeof *run->isas);
   for (size_t r = 0; r < run->job->nregions; r++) {
     bool has[GT_ISAS] = {false};
@@ -93,10 +91,8 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
   const int own = (int)own_precision(run, kernels, &why);
   const bool speaks = roles->region_rank == 1;
   int first = own;
-  MPI_Request request;
-  GT_MPI(MPI_Ibcast(&first, 1, MPI_INT, roles->region_size > 1, roles->region, &request));
-  gt_wait_all(&request, 1, "the precision of the region's first worker", run->start_limit_s, NULL,
-              NULL);
+  gt_peers_share(roles->region, roles->region_size > 1, &first, sizeof first,
+                 "the precision of the region's first worker", run->start_limit_s);
   run->precision = (gt_precision)(computes(roles) ? own : first);
   if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
   /* Other ranks log only if the first one has bf16. */
@@ -147,13 +143,11 @@ void gt_setup_gather_builds(gt_run *run) {
   const size_t nregions = run->job->nregions;
   built own = {.region = (int32_t)roles->region_id, .computes = computes(roles)},
         *all = GT_NEW_ARRAY(built, (size_t)roles->world_size);
-  MPI_Request request;
   snprintf(own.kernels, sizeof own.kernels, "%s", gt_graph_kernels(run->graph));
   snprintf(own.precision, sizeof own.precision, "%s", run->precision == GT_BF16 ? "bf16" : "f32");
   snprintf(own.blas_core, sizeof own.blas_core, "%s", gt_kernels_blas_core());
-  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE,
-                        roles->world, &request));
-  gt_wait_all(&request, 1, "the kernels of all ranks", run->start_limit_s, NULL, NULL);
+  gt_peers_gather(roles->world, &own, sizeof own, all, "the kernels of all ranks",
+                  run->start_limit_s);
   run->builds = GT_NEW_ARRAY(gt_build_texts, nregions + 1);
   for (int i = 0; i < roles->world_size; i++) {
     if (!all[i].computes) continue;

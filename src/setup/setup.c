@@ -21,37 +21,25 @@ static char *job_path(char *buf, size_t size, const char *run_dir) {
   return buf;
 }
 
-/* Sends a text of rank 0 to all ranks; the caller frees it.  `text` is NULL on the other ranks. */
-static char *broadcast(const gt_run *run, const char *text) {
-  int rank, length = text ? (int)strlen(text) : 0;
-  MPI_Request request;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
-  char *theirs = GT_NEW_ARRAY(char, (size_t)length + 1);
-  if (rank == 0 && text) memcpy(theirs, text, (size_t)length);
-  GT_MPI(MPI_Ibcast(theirs, length, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
-  return theirs;
+static char *job_of_first(const gt_run *run, gt_peers *world, const char *own) {
+  return gt_peers_share_text(world, own, "the job of rank 0", run->start_limit_s);
 }
 
 /* Compares this rank's resolved job with rank 0's; the error names the first difference. */
-static gt_status compare_jobs(gt_run *run) {
+static gt_status compare_jobs(gt_run *run, gt_peers *world) {
   if (!run->resolved) gt_bug("the job was agreed on but not resolved");
-  int rank;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  char *theirs = broadcast(run, rank == 0 ? run->resolved : NULL);
+  char *theirs = job_of_first(run, world, run->resolved);
   gt_status status = GT_OK;
   if (strcmp(theirs, run->resolved) != 0) {
     char text[512];
     gt_job_difference(run->resolved, theirs, false, text, sizeof text);
     status = GT_FAIL(GT_ERR_JOB,
-                     "rank %d was started with another job (%s) than rank 0: %s; all ranks need "
+                     "rank %zu was started with another job (%s) than rank 0: %s; all ranks need "
                      "the same job and --set options",
-                     rank, run->options->job_path, text);
+                     world->rank, run->options->job_path, text);
   }
   gt_free(theirs);
-  return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
+  return gt_agree(world, status, run->start_limit_s);
 }
 
 /* Checks the job and derives everything that depends on it alone. */
@@ -89,33 +77,32 @@ static gt_status take_job(gt_run *run) {
 }
 
 /* Rank 0 reads the run directory, which other hosts might not share, and sends its job to all. */
-static gt_status open_resumed(gt_run *run) {
-  int rank;
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  GT_TRY(gt_agree(MPI_COMM_WORLD, rank == 0 ? take_job(run) : GT_OK, run->start_limit_s));
-  char *mine = rank == 0 ? write_text(run) : NULL, *text = broadcast(run, mine);
+static gt_status open_resumed(gt_run *run, gt_peers *world) {
+  const bool first = world->rank == 0;
+  GT_TRY(gt_agree(world, first ? take_job(run) : GT_OK, run->start_limit_s));
+  char *mine = first ? write_text(run) : NULL, *text = job_of_first(run, world, mine);
   gt_status status = GT_OK;
   gt_job *job;
-  if (rank != 0) status = gt_job_parse(&job, "the job of rank 0", text);
-  if (rank != 0 && status == GT_OK) {
+  if (!first) status = gt_job_parse(&job, "the job of rank 0", text);
+  if (!first && status == GT_OK) {
     gt_job_close(run->job);
     run->job = job;
     status = settle(run);
   }
   gt_free(mine);
   gt_free(text);
-  return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
+  return gt_agree(world, status, run->start_limit_s);
 }
 
-static gt_status open_job(gt_run *run) {
+static gt_status open_job(gt_run *run, gt_peers *world) {
   const gt_setup_options *o = run->options;
   gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
   run->start_limit_s = run->end_limit_s = 120;
   if (status == GT_OK) status = settle(run);
-  GT_TRY(gt_agree(MPI_COMM_WORLD, status, run->start_limit_s));
-  GT_TRY(compare_jobs(run));
+  GT_TRY(gt_agree(world, status, run->start_limit_s));
+  GT_TRY(compare_jobs(run, world));
   memcpy(run->job->began_sha256, run->job->sha256, GT_SHA256_HEX);
-  return o->resume == GT_RESUME_NO || !o->run_dir ? GT_OK : open_resumed(run);
+  return o->resume == GT_RESUME_NO || !o->run_dir ? GT_OK : open_resumed(run, world);
 }
 
 gt_status gt_setup_write_job(const gt_run *run) {
@@ -181,14 +168,12 @@ static gt_status check_pool(const rank_memory *own, const rank_memory *all, size
 static gt_status check_memory(const gt_run *run, const gt_graph_spec *spec) {
   const gt_roles *roles = &run->roles;
   const size_t n = (size_t)roles->world_size;
-  const int bytes = (int)sizeof(rank_memory);
   rank_memory own = {0}, *all = GT_NEW_ARRAY(rank_memory, n);
   size_t parameters = 0;
-  MPI_Request request;
   gt_memory_pools(own.pools);
   gt_status status = find_need(run, spec, &parameters, &own.need);
-  GT_MPI(MPI_Iallgather(&own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, roles->world, &request));
-  gt_wait_all(&request, 1, "the memory of all ranks", run->start_limit_s, NULL, NULL);
+  gt_peers_gather(roles->world, &own, sizeof own, all, "the memory of all ranks",
+                  run->start_limit_s);
   for (int pool = 0; pool < 2 && status == GT_OK; pool++)
     status = check_pool(&own, all, n, pool, spec->model, parameters);
   gt_free(all);
@@ -212,9 +197,10 @@ gt_region_plan *gt_setup_regions(const gt_job *job) {
   return plan;
 }
 
-static gt_status open_roles(gt_run *run) {
+static gt_status open_roles(gt_run *run, gt_peers *world) {
   gt_region_plan *plan = gt_setup_regions(run->job);
-  gt_status status = gt_roles_create(&run->roles, plan, run->job->nregions, run->start_limit_s);
+  gt_status status =
+      gt_roles_create(&run->roles, world, plan, run->job->nregions, run->start_limit_s);
   if (status == GT_OK) {
     char who[160];
     run->region = run->job->regions[run->roles.region_id].name;
@@ -302,10 +288,8 @@ static gt_status open_folder(gt_run *run) {
     snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
   else if (run->roles.world_rank == 0)
     name_folder(run);
-  MPI_Request request;
-  GT_MPI(
-      MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
-  gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
+  gt_peers_share(run->roles.world, 0, run->run_dir, sizeof run->run_dir,
+                 "the run directory's name from rank 0", run->start_limit_s);
   status = run->roles.is_ps ? gt_setup_check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
   if (run->roles.is_ps) status = make_run_dir(run->run_dir);
@@ -510,11 +494,10 @@ static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }
 
-gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
-  *run = (gt_run){.options = options,
-                  .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
-  GT_TRY(open_job(run));
-  GT_TRY(open_roles(run));
+gt_status gt_setup_open(gt_run *run, gt_peers *world, const gt_setup_options *options) {
+  *run = (gt_run){.options = options};
+  GT_TRY(open_job(run, world));
+  GT_TRY(open_roles(run, world));
   GT_TRY(gt_setup_open_machine(run));
   GT_TRY(open_links(run));
   GT_TRY(open_prices(run));

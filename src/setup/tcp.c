@@ -24,11 +24,9 @@ static char *path_of(const char *path, const char *region) {
 /* Draws a number that no other run has. */
 static uint64_t draw_run_id(const gt_run *run) {
   uint64_t id = 0;
-  MPI_Request request;
   if (run->roles.is_lead && getrandom(&id, sizeof id, 0) != sizeof id)
     id = (uint64_t)gt_now() ^ (uint64_t)(uintptr_t)run;
-  GT_MPI(MPI_Ibcast(&id, 1, MPI_UINT64_T, 0, run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the id of the run", run->start_limit_s, NULL, NULL);
+  gt_peers_share(run->roles.ps, 0, &id, sizeof id, "the id of the run", run->start_limit_s);
   return id;
 }
 

@@ -35,9 +35,7 @@ static int64_t common_round(const gt_server *s, int64_t below) {
 
 /* Gathers one number from every region, in region order; collective over the PS ranks. */
 static void gather(const gt_server *s, int64_t own, int64_t *all, const char *what) {
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, s->run->roles.ps, &request));
-  gt_wait_all(&request, 1, what, s->run->start_limit_s, NULL, NULL);
+  gt_peers_gather(s->run->roles.ps, &own, sizeof own, all, what, s->run->start_limit_s);
 }
 
 /* Returns the worst verdict of any region on its file of the round; collective over the PS

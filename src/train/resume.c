@@ -205,15 +205,16 @@ static int64_t planned_steps(const gt_server *s, const char *job_yaml) {
    change their rates at the same step and end at the same step.  One can be a step ahead of
    another, so the largest values are used. *planned: negative if unknown to a region. */
 static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int64_t *planned) {
-  int64_t all[3] = {*step, *end, -*planned};
-  MPI_Request request;
+  const int64_t own[3] = {*step, *end, *planned};
+  int64_t all[GT_MAX_REGIONS][3];
   if (!gt_sync_of(s->run->job->sync.strategy)->lockstep) return;
-  GT_MPI(MPI_Iallreduce(MPI_IN_PLACE, all, 3, MPI_INT64_T, MPI_MAX, s->run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the steps that other regions have left", s->run->start_limit_s, NULL,
-              NULL);
-  *step = all[0];
-  *end = all[1];
-  *planned = -all[2];
+  gt_peers_gather(s->run->roles.ps, own, sizeof own, all, "the steps that other regions have left",
+                  s->run->start_limit_s);
+  for (size_t r = 0; r < s->run->job->nregions; r++) {
+    if (all[r][0] > *step) *step = all[r][0];
+    if (all[r][1] > *end) *end = all[r][1];
+    if (all[r][2] < *planned) *planned = all[r][2];
+  }
 }
 
 /* Logs the change.  A schedule that had ended would leave no rate to train with: it moves back to

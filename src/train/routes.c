@@ -67,12 +67,9 @@ static gt_status decide(gt_server *s, int64_t round) {
 static void share(gt_server *s) {
   const gt_run *run = s->run;
   const size_t n = run->job->nregions;
-  MPI_Request request;
   decision d = {.by = s->wired_by, .topology = s->routes.topology};
   for (size_t r = 0; s->routes.next && r < n; r++) d.next[r] = (int64_t)s->routes.next[r];
-  GT_MPI(
-      MPI_Ibcast(&d, (int)(sizeof d / sizeof(int64_t)), MPI_INT64_T, 0, run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the lead's topology", run->start_limit_s, NULL, NULL);
+  gt_peers_share(run->roles.ps, 0, &d, sizeof d, "the lead's topology", run->start_limit_s);
   if (run->roles.is_lead) return;
   s->routes = routes_of(&d, n);
   s->wired_by = (int)d.by;

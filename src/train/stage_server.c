@@ -344,9 +344,8 @@ static gt_ps_need server_need(const gt_server *s, size_t region, bool apart) {
 static void find_apart(const gt_server *s, int *apart) {
   const gt_run *run = s->run;
   const int own = !gt_plane_ps_wakes(s->plane);
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, apart, 1, MPI_INT, run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the other regions to say how they run", run->start_limit_s, NULL, NULL);
+  gt_peers_gather(run->roles.ps, &own, sizeof own, apart, "the other regions to say how they run",
+                  run->start_limit_s);
 }
 
 void gt_server_stages_say_memory(const gt_server *s) {

@@ -32,7 +32,7 @@ size_t gt_gateway_report_max(size_t nregions) {
   return GT_FRAME_MIN + nregions * REPORT_LINK;
 }
 
-gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
+gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
                               const gt_gateway_events *events) {
   gt_gateway *g = GT_NEW(gt_gateway);
   g->nregions = spec->nregions;
@@ -68,7 +68,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
                                        .windows = windows,
                                        .frame_bytes = g->wire_max,
                                        .tcp = spec->tcp};
-  g->transport = g->ops->open(ps_comm, &transport);
+  g->transport = g->ops->open(servers, &transport);
   gt_free(windows);
   return g;
 }

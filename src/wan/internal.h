@@ -2,6 +2,7 @@
 #ifndef GEOTRAIN_WAN_INTERNAL_H
 #define GEOTRAIN_WAN_INTERNAL_H
 
+#include "geotrain/net.h"
 #include "geotrain/wan.h"
 #include "geotrain/wan_tcp.h"
 
@@ -29,7 +30,7 @@ typedef struct {
 /* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks. */
 typedef struct {
   const char *name;
-  gt_transport *(*open)(MPI_Comm ps_comm, const gt_transport_spec *spec);
+  gt_transport *(*open)(gt_peers *servers, const gt_transport_spec *spec);
   /* Makes connections and continues what waits for them.  NULL: no-op. */
   void (*progress)(gt_transport *t);
   /* Starts sending; the frame is borrowed until `sent` returns true.  slot: 0..window-1, free. */

@@ -1,6 +1,7 @@
 /* The MPI transport: one frame is one message between PS ranks.  A message is matched first
    (MPI_Improbe) and received only if it fits: Open MPI writes a longer message past the end of the
    buffer.  Receives complete in the order of the messages. */
+#include "geotrain/net_mpi.h"
 #include "internal.h"
 
 #define FRAME_TAG 7
@@ -16,7 +17,8 @@ typedef struct {
 } lane;
 
 struct gt_transport {
-  MPI_Comm comm;
+  gt_peers *servers;
+  MPI_Comm comm; /* of the servers */
   size_t nregions, self, frame_bytes;
   lane *lanes; /* nregions; [self] unused */
 };
@@ -40,9 +42,10 @@ static bool post(gt_transport *t, size_t peer) {
   return true;
 }
 
-static gt_transport *mpi_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
+static gt_transport *mpi_open(gt_peers *servers, const gt_transport_spec *spec) {
   gt_transport *t = GT_NEW(gt_transport);
-  *t = (gt_transport){.comm = ps_comm,
+  *t = (gt_transport){.servers = servers,
+                      .comm = gt_peers_mpi(servers),
                       .nregions = spec->nregions,
                       .self = spec->self,
                       .frame_bytes = spec->frame_bytes};
@@ -108,9 +111,10 @@ static void mpi_close(gt_transport *t, double limit_s) {
       gt_wait_all(t->lanes[peer].sends, (int)t->lanes[peer].window,
                   "another region to take the last frames", limit_s, drop_arrivals, t);
   }
-  MPI_Request barrier;
-  GT_MPI(MPI_Ibarrier(t->comm, &barrier));
-  gt_wait_all(&barrier, 1, "the other regions to close their links", limit_s, drop_arrivals, t);
+  gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
+                                             .limit_s = limit_s,
+                                             .progress = drop_arrivals,
+                                             .context = t});
   drop_arrivals(t);
   for (size_t peer = 0; peer < t->nregions; peer++) {
     if (peer != t->self) close_lane(&t->lanes[peer]);

@@ -46,7 +46,7 @@ typedef struct {
 } lane;
 
 struct gt_transport {
-  MPI_Comm comm;
+  gt_peers *servers;
   gt_tcp *tcp;
   size_t frame_bytes;
   lane *lanes;  /* of all regions; that of this one is unused */
@@ -306,9 +306,9 @@ static void tcp_progress(gt_transport *t) {
 
 /* ---- the transport --------------------------------------------------------------------------- */
 
-static gt_transport *tcp_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
+static gt_transport *tcp_open(gt_peers *servers, const gt_transport_spec *spec) {
   gt_transport *t = GT_NEW(gt_transport);
-  *t = (gt_transport){.comm = ps_comm, .tcp = spec->tcp, .frame_bytes = spec->frame_bytes};
+  *t = (gt_transport){.servers = servers, .tcp = spec->tcp, .frame_bytes = spec->frame_bytes};
   t->lanes = GT_NEW_ARRAY(lane, spec->nregions);
   for (size_t peer = 0; peer < spec->nregions; peer++) {
     lane *l = &t->lanes[peer];
@@ -382,10 +382,11 @@ static void tcp_close(gt_transport *t, double limit_s) {
       gt_panic(GT_ERR_LOST, "waited %.0f s for another region to take the last frames", limit_s);
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
   }
-  MPI_Request barrier;
   t->closing = true;
-  GT_MPI(MPI_Ibarrier(t->comm, &barrier));
-  gt_wait_all(&barrier, 1, "the other regions to close their links", limit_s, keep_settling, t);
+  gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
+                                             .limit_s = limit_s,
+                                             .progress = keep_settling,
+                                             .context = t});
   for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
     lane *l = &t->lanes[peer];
     gt_connection_close(&l->c);

@@ -6,16 +6,17 @@
 
 #define LIMIT_S 20.0
 
+static gt_peers *world;
 static int rank, size;
 
 static void all_well(void) {
-  assert_int_equal(gt_agree(MPI_COMM_WORLD, GT_OK, LIMIT_S), GT_OK);
+  assert_int_equal(gt_agree(world, GT_OK, LIMIT_S), GT_OK);
 }
 
 static void each_rank_fails_in_turn(void) {
   for (int bad = 0; bad < size; bad++) {
     gt_status local = rank == bad ? GT_FAIL(GT_ERR_DATA, "rank %d has no data", bad) : GT_OK;
-    assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_DATA);
+    assert_int_equal(gt_agree(world, local, LIMIT_S), GT_ERR_DATA);
     char expected[64];
     snprintf(expected, sizeof expected, "rank %d has no data", bad);
     assert_string_equal(gt_error_text(), expected);
@@ -26,21 +27,20 @@ static void each_rank_fails_in_turn(void) {
 static void all_fail(void) {
   gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_CKPT, "checkpoint of rank %d", rank)
                                      : GT_FAIL(GT_ERR_JOB, "job of rank %d", rank);
-  assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_CKPT);
+  assert_int_equal(gt_agree(world, local, LIMIT_S), GT_ERR_CKPT);
   char expected[64];
   snprintf(expected, sizeof expected, "checkpoint of rank %d", size - 1);
   assert_string_equal(gt_error_text(), expected);
 
-  assert_int_equal(
-      gt_agree(MPI_COMM_WORLD, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S),
-      GT_ERR_LIMIT);
+  assert_int_equal(gt_agree(world, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S),
+                   GT_ERR_LIMIT);
   assert_string_equal(gt_error_text(), "limit of rank 0");
 }
 
 /* The text of a fault contains its place in the source once, on every rank. */
 static void a_fault_keeps_its_place(void) {
   gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_FAULT, "broken") : GT_OK;
-  assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_FAULT);
+  assert_int_equal(gt_agree(world, local, LIMIT_S), GT_ERR_FAULT);
   const char *place = strstr(gt_error_text(), " (test_agree.c:");
   assert_non_null(place);
   assert_ptr_equal(place, strstr(gt_error_text(), " ("));
@@ -48,11 +48,11 @@ static void a_fault_keeps_its_place(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
+  size = (int)world->size;
   int failed =
       RUN_TESTS(NULL, NULL, all_well, each_rank_fails_in_turn, all_fail, a_fault_keeps_its_place);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

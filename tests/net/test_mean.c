@@ -10,6 +10,7 @@
 #define NBUFFERS ((size_t)5)
 #define STEPS    60
 
+static gt_peers *world;
 static int rank, size;
 
 /* Returns numbers of a step that every rank can compute. */
@@ -129,7 +130,7 @@ static void one_step(server *s) {
 
 static void serve(size_t nparams, bool shared) {
   server s = {.plane = gt_plane_ps_create(
-                  MPI_COMM_WORLD, &(gt_plane_size){.nparams = nparams, .nbuffers = NBUFFERS}),
+                  world, &(gt_plane_size){.nparams = nparams, .nbuffers = NBUFFERS}),
               .nparams = nparams,
               .shared = shared,
               .params = GT_NEW_ARRAY(float, nparams),
@@ -168,8 +169,8 @@ static void backward(gt_plane_worker *plane, int64_t step, size_t worker, size_t
 
 static void work(size_t nparams) {
   size_t worker = (size_t)rank - 1;
-  gt_plane_worker *plane = gt_plane_worker_create(
-      MPI_COMM_WORLD, &(gt_plane_size){.nparams = nparams, .nbuffers = NBUFFERS});
+  gt_plane_worker *plane =
+      gt_plane_worker_create(world, &(gt_plane_size){.nparams = nparams, .nbuffers = NBUFFERS});
   gt_order_msg order = {0};
   gt_push_msg push = {.kind = GT_PUSH_READY};
   gt_plane_worker_push(plane, &push);
@@ -259,11 +260,11 @@ static void a_chunk_that_is_claimed_is_left_alone(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
+  size = (int)world->size;
   int failed =
       RUN_TESTS(NULL, NULL, in_shared_memory, by_messages, a_chunk_that_is_claimed_is_left_alone);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

@@ -21,6 +21,7 @@
 
 static const gt_plane_size plane_size = {
     .nparams = NPARAMS, .nbuffers = NBUFFERS, .nactivations = AREA};
+static gt_peers *world;
 static int rank, size;
 
 enum { COMPUTE, UPDATE }; /* kinds of a pass here; an UPDATE is answered by gradients */
@@ -258,7 +259,7 @@ static void on_push(void *context, size_t worker, const gt_push_msg *push, float
 }
 
 static void serve(void) {
-  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size),
+  server s = {.plane = gt_plane_ps_create(world, &plane_size),
               .workers = (size_t)size - 1,
               .rng = gt_rng_make(3, GT_RNG_TEST, 0, 0),
               .input = gt_alloc(AREA, 1)};
@@ -329,7 +330,7 @@ static void update(gt_plane_worker *plane, const gt_pass_msg *pass) {
 }
 
 static void work(void) {
-  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, &plane_size);
+  gt_plane_worker *plane = gt_plane_worker_create(world, &plane_size);
   uint8_t *input = gt_alloc(AREA, 1);
   gt_order_msg order;
   int64_t step = 0;
@@ -424,7 +425,7 @@ static void wait_once(void *plane) {
 
 /* Both sides, as if the other had sent an invalid message. */
 static void refuse_on_ps(void) {
-  gt_plane_ps *plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size);
+  gt_plane_ps *plane = gt_plane_ps_create(world, &plane_size);
   const gt_order_msg unknown = {.kind = 77},
                      beyond = {.kind = GT_ORDER_PASS,
                                .pass = {.npieces = 1, .pieces = {{.worker = WORKERS, .bytes = 1}}}};
@@ -439,7 +440,7 @@ static void refuse_on_ps(void) {
 }
 
 static void refuse_on_worker(void) {
-  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, &plane_size);
+  gt_plane_worker *plane = gt_plane_worker_create(world, &plane_size);
   const gt_push_msg beyond = {.kind = GT_PUSH_PASS, .out = 1, .out_bytes = AREA},
                     unknown = {.kind = 78};
   refuses(push_beyond, plane, "the output of a pass has");
@@ -464,10 +465,10 @@ static void nonsense_ends_the_run(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
+  size = (int)world->size;
   int failed = RUN_TESTS(NULL, NULL, chain, orders_that_do_not_fit, nonsense_ends_the_run);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

@@ -16,6 +16,7 @@
 
 static const gt_plane_size plane_size = {
     .nparams = NPARAMS, .nbuffers = NBUFFERS, .nscores = NSCORES};
+static gt_peers *world;
 static int rank, size;
 
 static float grad_at(size_t worker, int64_t batch, size_t i) {
@@ -74,7 +75,7 @@ static void on_push(void *context, size_t worker, const gt_push_msg *push, float
 }
 
 static void serve(void) {
-  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size),
+  server s = {.plane = gt_plane_ps_create(world, &plane_size),
               .params = GT_NEW_ARRAY(float, NPARAMS)};
   size_t workers = gt_plane_ps_workers(s.plane);
   assert_int_equal(workers, size - 1);
@@ -103,7 +104,7 @@ static int by_time(const void *a, const void *b) {
 static void work(void) {
   gt_ns took[ROUNDS];
   size_t worker = (size_t)rank - 1, n = 0;
-  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, &plane_size);
+  gt_plane_worker *plane = gt_plane_worker_create(world, &plane_size);
   float *params = gt_plane_worker_params(plane), *grads = gt_plane_worker_grads(plane),
         *buffers = gt_plane_worker_buffers(plane);
   gt_order_msg order = {0};
@@ -168,7 +169,7 @@ static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, 
 
 /* The live parameters have changed by the time of the second order. */
 static void serve_evaluation(void) {
-  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size),
+  server s = {.plane = gt_plane_ps_create(world, &plane_size),
               .params = GT_NEW_ARRAY(float, NPARAMS)};
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s.plane);
   for (size_t i = 0; i < NPARAMS; i++) snapshot.params[i] = param_at(77, i);
@@ -192,7 +193,7 @@ static void is_given(const gt_plane_worker *plane, int64_t batch) {
 
 static void work_evaluation(void) {
   size_t worker = (size_t)rank - 1;
-  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, &plane_size);
+  gt_plane_worker *plane = gt_plane_worker_create(world, &plane_size);
   gt_order_msg o = {0};
   gt_push_msg push = {.kind = GT_PUSH_READY};
   gt_plane_worker_push(plane, &push);
@@ -248,10 +249,10 @@ static void round_trips(void) {
 
 int main(void) {
   gt_stop_install();
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
+  size = (int)world->size;
   int failed = RUN_TESTS(NULL, NULL, round_trips, round_trips_by_messages, evaluations);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

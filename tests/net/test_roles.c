@@ -1,16 +1,18 @@
 /* ranks: 1 3 5; processors: 1 */
 /* Roles: blocks, environment and hosts; each error gives the same sentence on all ranks. */
 #include "geotrain/net.h"
+#include "geotrain/net_mpi.h"
 #include "tests.h"
 
 #define LIMIT_S 20.0
 
+static gt_peers *world;
 static int rank, size;
 static const gt_region_plan five[] = {{"shanghai", 3, NULL, 0}, {"chongqing", 2, NULL, 0}};
 
 static void check_refused(const gt_region_plan *plan, size_t n, const char *sentence) {
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, plan, n, LIMIT_S), GT_ERR_JOB);
+  assert_int_equal(gt_roles_create(&roles, world, plan, n, LIMIT_S), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), sentence);
   gt_roles_close(&roles, LIMIT_S);
 }
@@ -39,8 +41,8 @@ static void a_region_of_none(void) {
   check_refused(plan, 2, "region a has 0 ranks; expected 1 or more");
 }
 
-/* Checks a rank's own roles: sizes, orders, and that PS ranks are ordered by region id in the ps
-   comm. */
+/* Checks a rank's own roles: sizes, orders, and that PS ranks are ordered by region id in their
+   group. */
 static void check_roles(const gt_roles *r, int region, int region_rank, int region_size) {
   assert_int_equal(r->region_id, region);
   assert_int_equal(r->region_rank, region_rank);
@@ -48,13 +50,10 @@ static void check_roles(const gt_roles *r, int region, int region_rank, int regi
   assert_int_equal(r->nregions, 2);
   assert_int_equal(r->is_ps, region_rank == 0);
   assert_int_equal(r->is_lead, region_rank == 0 && region == 0);
-  assert_int_equal(r->ps != MPI_COMM_NULL, r->is_ps);
+  assert_int_equal(r->ps != NULL, r->is_ps);
   if (!r->is_ps) return;
-  int ps_rank, ps_size;
-  MPI_Comm_rank(r->ps, &ps_rank);
-  MPI_Comm_size(r->ps, &ps_size);
-  assert_int_equal(ps_rank, region);
-  assert_int_equal(ps_size, 2);
+  assert_int_equal(r->ps->rank, region);
+  assert_int_equal(r->ps->size, 2);
 }
 
 /* Its rank is a PS without workers. */
@@ -62,7 +61,7 @@ static void a_region_of_one(void) {
   if (size != 3) return;
   const gt_region_plan plan[] = {{"a", 2, NULL, 0}, {"hub", 1, NULL, 0}};
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, plan, 2, LIMIT_S), GT_OK);
+  assert_int_equal(gt_roles_create(&roles, world, plan, 2, LIMIT_S), GT_OK);
   check_roles(&roles, rank < 2 ? 0 : 1, rank % 2, rank < 2 ? 2 : 1);
   gt_roles_close(&roles, LIMIT_S);
 }
@@ -70,7 +69,7 @@ static void a_region_of_one(void) {
 static void blocks(void) {
   if (size != 5) return;
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, five, 2, LIMIT_S), GT_OK);
+  assert_int_equal(gt_roles_create(&roles, world, five, 2, LIMIT_S), GT_OK);
   check_roles(&roles, rank < 3 ? 0 : 1, rank < 3 ? rank : rank - 3, rank < 3 ? 3 : 2);
   char *map = gt_roles_map(&roles, five);
   assert_int_equal(map != NULL, rank == 0);
@@ -93,7 +92,7 @@ static void environment(void) {
   bool second = rank == 0 || rank == 2;
   setenv("GEOTRAIN_REGION", second ? "chongqing" : "shanghai", 1);
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, five, 2, LIMIT_S), GT_OK);
+  assert_int_equal(gt_roles_create(&roles, world, five, 2, LIMIT_S), GT_OK);
   static const int ranks[] = {0, 0, 1, 1, 2};
   check_roles(&roles, second ? 1 : 0, ranks[rank], second ? 2 : 3);
   gt_roles_close(&roles, LIMIT_S);
@@ -125,7 +124,7 @@ static void hosts(void) {
   setenv("SLURMD_NODENAME", rank < 3 ? "elsewhere07" : "there2", 1);
   plan[1].hosts = (const char *const[]){"there[1-2]"};
   gt_roles roles;
-  if (gt_roles_create(&roles, plan, 2, LIMIT_S) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_roles_create(&roles, world, plan, 2, LIMIT_S) != GT_OK) fail_msg("%s", gt_error_text());
   assert_int_equal(roles.region_id, rank < 3 ? 0 : 1);
   gt_roles_close(&roles, LIMIT_S);
   unsetenv("SLURMD_NODENAME");
@@ -150,11 +149,11 @@ static void hosts(void) {
 
 int main(void) {
   unsetenv("GEOTRAIN_REGION");
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
+  size = (int)world->size;
   int failed = RUN_TESTS(NULL, NULL, too_few_ranks, worlds_of_one, a_region_of_none,
                          a_region_of_one, blocks, environment, hosts);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

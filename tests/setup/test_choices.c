@@ -56,13 +56,13 @@ static void check_alike(void) {
   for (size_t i = 0; i < LAYERS; i++) {
     gt_algorithm algorithms[GT_PASSES];
     memcpy(algorithms, run.choices.items[i].algorithms, sizeof algorithms);
-    GT_MPI(MPI_Bcast(algorithms, (int)sizeof algorithms, MPI_BYTE, 1, MPI_COMM_WORLD));
+    gt_peers_share(w_world, 1, algorithms, sizeof algorithms, "rank 1", W_LIMIT_S);
     assert_memory_equal(algorithms, run.choices.items[i].algorithms, sizeof algorithms);
   }
   char hash[GT_SHA256_HEX], of_ps[GT_SHA256_HEX];
   gt_sha256_hex(run.choices_text, strlen(run.choices_text), hash);
   memcpy(of_ps, hash, sizeof of_ps);
-  GT_MPI(MPI_Bcast(of_ps, (int)sizeof of_ps, MPI_CHAR, 0, MPI_COMM_WORLD));
+  gt_peers_share(w_world, 0, of_ps, sizeof of_ps, "the PS", W_LIMIT_S);
   assert_string_equal(hash, of_ps);
 }
 

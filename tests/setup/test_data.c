@@ -3,6 +3,7 @@
    names; and the same normalisation of images everywhere. */
 #include <sys/stat.h>
 
+#include "geotrain/net_mpi.h"
 #include "world.h"
 
 #define REGIONS "[{name: a, ranks: 2}, {name: b, ranks: 2}]"
@@ -53,13 +54,13 @@ static void check_parts(size_t n, int regions) {
   int *seen = GT_NEW_ARRAY(int, n);
   uint32_t *of_ps = GT_NEW_ARRAY(uint32_t, n);
   uint64_t size = run.npart;
-  GT_MPI(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, run.roles.region));
+  gt_peers_share(run.roles.region, 0, &size, sizeof size, "the PS", W_LIMIT_S);
   assert_int_equal(size, run.npart);
   memcpy(of_ps, run.part, run.npart * sizeof *of_ps);
-  GT_MPI(MPI_Bcast(of_ps, (int)run.npart, MPI_UINT32_T, 0, run.roles.region));
+  gt_peers_share(run.roles.region, 0, of_ps, run.npart * sizeof *of_ps, "the PS", W_LIMIT_S);
   assert_memory_equal(of_ps, run.part, run.npart * sizeof *of_ps);
   for (size_t i = 0; i < run.npart && run.roles.is_ps; i++) seen[run.part[i]]++;
-  GT_MPI(MPI_Allreduce(MPI_IN_PLACE, seen, (int)n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  GT_MPI(MPI_Allreduce(MPI_IN_PLACE, seen, (int)n, MPI_INT, MPI_SUM, gt_peers_mpi(w_world)));
   for (size_t i = 0; i < n; i++) assert_int_equal(seen[i], regions);
   gt_free(of_ps);
   gt_free(seen);
@@ -185,7 +186,7 @@ static void test_files_that_differ(void) {
   opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
   check_normalised(mean, std);
   memcpy(schema, run.data.schema_sha256, sizeof schema);
-  GT_MPI(MPI_Bcast(schema, (int)sizeof schema, MPI_CHAR, 0, MPI_COMM_WORLD));
+  gt_peers_share(w_world, 0, schema, sizeof schema, "rank 0", W_LIMIT_S);
   assert_string_equal(schema, run.data.schema_sha256); /* compared in the regions' greetings */
   end();
 }

@@ -1,6 +1,7 @@
 #include "world.h"
 
 int w_rank;
+gt_peers *w_world;
 
 static char folder[] = "/tmp/geotrain-setup-XXXXXX";
 
@@ -23,7 +24,7 @@ void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, 
       .options = options ? options : &none, .start_limit_s = W_LIMIT_S, .end_limit_s = W_LIMIT_S};
   run->job = job_of(regions, data, train);
   gt_region_plan *plan = gt_setup_regions(run->job);
-  if (gt_roles_create(&run->roles, plan, run->job->nregions, W_LIMIT_S) != GT_OK)
+  if (gt_roles_create(&run->roles, w_world, plan, run->job->nregions, W_LIMIT_S) != GT_OK)
     fail_msg("%s", gt_error_text());
   run->region = run->job->regions[run->roles.region_id].name;
   gt_free(plan);
@@ -61,9 +62,8 @@ const char *w_path(const char *name) {
 }
 
 void w_meet(void) {
-  MPI_Request request;
-  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the other ranks of the test", W_LIMIT_S, NULL, NULL);
+  gt_peers_meet(w_world,
+                &(gt_peers_wait){.what = "the other ranks of the test", .limit_s = W_LIMIT_S});
 }
 
 int w_make_folder(void **unused) {
@@ -79,18 +79,16 @@ int w_remove_folder(void **unused) {
 }
 
 int w_start_ranks(void **unused) {
-  MPI_Request request;
-  gt_net_start(W_LIMIT_S);
-  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &w_rank));
+  w_world = gt_net_start(W_LIMIT_S);
+  w_rank = (int)w_world->rank;
   if (w_rank == 0 && w_make_folder(unused) != 0) return -1;
-  GT_MPI(MPI_Ibcast(folder, (int)sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, "the folder of the test", W_LIMIT_S, NULL, NULL);
+  gt_peers_share(w_world, 0, folder, sizeof folder, "the folder of the test", W_LIMIT_S);
   return 0;
 }
 
 int w_end_ranks(void **unused) {
   w_meet();
   const int failed = w_rank == 0 ? w_remove_folder(unused) : 0;
-  gt_net_finalize(W_LIMIT_S);
+  gt_net_finalize(w_world, W_LIMIT_S);
   return failed;
 }

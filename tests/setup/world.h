@@ -10,6 +10,7 @@
 #define W_LIMIT_S 30.0
 
 extern int w_rank; /* rank in the world */
+extern gt_peers *w_world;
 
 /* Starts MPI and creates a folder for all ranks, before all tests of a file; the matching function
    removes it and ends MPI.  Collective over the world. */

@@ -3,6 +3,7 @@
    in the order queued, are reported when they have left, and the ledger counts every byte.  Invalid
    headers are refused. */
 #include "tests.h"
+#include "geotrain/net_mpi.h"
 #include "internal.h"
 
 #define LIMIT_S     60.0
@@ -14,6 +15,7 @@
 typedef enum { DIRECT, EMULATED, VIRTUAL } timing;
 
 static const gt_link_spec link_of = {.bandwidth_bps = 2e9, .latency_s = 0.003, .back_s = 0.003};
+static gt_peers *world;
 static int rank;
 static uint8_t *pool; /* the same bytes on both ranks: payloads are parts of it */
 
@@ -32,7 +34,7 @@ _Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...) {
   va_end(args);
   if (!expected) {
     fprintf(stderr, "rank %d: panic %d: %s\n", rank, (int)code, text);
-    MPI_Abort(MPI_COMM_WORLD, (int)code);
+    MPI_Abort(gt_peers_mpi(world), (int)code);
     abort();
   }
   expected = false;
@@ -130,7 +132,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   assert_int_equal(cookie, ++s->departed);
 }
 
-static void open_side(side *s, timing how, MPI_Comm comm) {
+static void open_side(side *s, timing how, gt_peers *peers) {
   const gt_link_spec links[2] = {link_of, link_of};
   const gt_ns delay = gt_link_delay_min(&link_of), delays[4] = {0, delay, delay, 0};
   const gt_gateway_spec spec = {.nregions = 2,
@@ -143,9 +145,9 @@ static void open_side(side *s, timing how, MPI_Comm comm) {
                                 .payload_max = PAYLOAD_MAX};
   const gt_gateway_events events = {s, on_message, on_departed};
   *s = (side){.timing = how, .link = gt_link_start(SEED, (size_t)(1 - rank), (size_t)rank, 0)};
-  s->g = gt_gateway_create(comm, &spec, &events);
+  s->g = gt_gateway_create(peers, &spec, &events);
   if (how == VIRTUAL) gt_gateway_virtual(s->g, delays);
-  MPI_Barrier(comm);
+  gt_peers_meet(peers, &(gt_peers_wait){.what = "the other side", .limit_s = LIMIT_S});
 }
 
 static bool done(const side *s) {
@@ -215,8 +217,9 @@ static void check_ledger(const side *s) {
 static void exchange(timing how) {
   side s;
   MPI_Comm comm;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  open_side(&s, how, comm);
+  MPI_Comm_dup(gt_peers_mpi(world), &comm);
+  gt_peers *own = gt_peers_of_mpi(comm);
+  open_side(&s, how, own);
   for (uint64_t i = 1; i <= MESSAGES; i++) {
     const sent m = message_of(rank, i);
     gt_gateway_send(s.g, 1 - (size_t)rank, &m.head, pool + m.at, m.bytes, i,
@@ -232,8 +235,9 @@ static void exchange(timing how) {
   check_ledger(&s);
   assert_non_null(s.buffer);
   gt_gateway_close(s.g, LIMIT_S);
+  gt_peers_close(own);
   MPI_Comm_free(&comm);
-  assert_int_equal(gt_alloc_alive(), 1); /* the pool */
+  assert_int_equal(gt_alloc_alive(), 2); /* the pool and the world */
 }
 
 static void sent_at_once(void) {
@@ -287,7 +291,7 @@ static gt_frame_header first_frame(void) {
 
 static void routes_are_needed(void) {
   side s;
-  open_side(&s, DIRECT, MPI_COMM_WORLD);
+  open_side(&s, DIRECT, world);
   gt_frame_header h = first_frame();
   const arrival a = {.g = s.g, .head = &h};
   arrive(&a);
@@ -309,7 +313,7 @@ static void routes_are_needed(void) {
 /* Frames of two activations, or of an activation and data, do not mix. */
 static void messages_do_not_mix(void) {
   side s;
-  open_side(&s, DIRECT, MPI_COMM_WORLD);
+  open_side(&s, DIRECT, world);
   gt_frame_header h = first_frame();
   const arrival a = {.g = s.g, .head = &h, .hand_on = true};
   arrive(&a);
@@ -330,14 +334,14 @@ static void messages_do_not_mix(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
   pool = gt_alloc(PAYLOAD_MAX + 1000, 1);
   gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, 77, 0);
   for (size_t i = 0; i < PAYLOAD_MAX + 1000; i++) pool[i] = (uint8_t)gt_rng_u64(&rng);
   int failed = RUN_TESTS(NULL, NULL, sent_at_once, emulated, under_the_virtual_clock,
                          routes_are_needed, messages_do_not_mix);
   gt_free(pool);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

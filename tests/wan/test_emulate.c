@@ -10,6 +10,7 @@
 #define MODEL   ((size_t)250000)
 #define LARGE   ((size_t)8 << 20)
 
+static gt_peers *world;
 static int rank;
 
 typedef struct {
@@ -60,10 +61,8 @@ static void open_side(side *s, double mbit, double latency_s, double jitter_s, s
                           .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
   *s = (side){0};
-  s->g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
-  MPI_Request barrier;
-  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
-  gt_wait_all(&barrier, 1, "the other side", LIMIT_S, NULL, NULL);
+  s->g = gt_gateway_create(world, &spec, &events);
+  gt_peers_meet(world, &(gt_peers_wait){.what = "the other side", .limit_s = LIMIT_S});
 }
 
 /* Polls like the PS: when something is due or could have arrived. */
@@ -99,7 +98,7 @@ static void outage_at_the_start(void) {
                                 .payload_max = 1000};
   side s = {0};
   const gt_gateway_events events = {&s, on_message, on_departed};
-  s.g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
+  s.g = gt_gateway_create(world, &spec, &events);
   const gt_ns from = gt_now();
   send(&s, GT_MSG_HELLO, NULL, 0, 0);
   run_until(&s, 0, 1, 0);
@@ -282,11 +281,11 @@ static void save_and_load(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
   int failed =
       RUN_TESTS(NULL, NULL, outage_at_the_start, exchange_time, throughput, control_overtakes,
                 late_polls_lose_nothing, drop_before_and_after, save_and_load);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include "geotrain/net_mpi.h"
 #include "geotrain/wan_cert.h"
 #include "internal.h"
 #include "tcp.h"
@@ -25,6 +26,7 @@ typedef struct {
 
 static char folder[] = "/tmp/geotrain-tcp-XXXXXX";
 static int port;
+static gt_peers *alone; /* a group of this rank */
 
 /* ---- certificates ---------------------------------------------------------------------------- */
 
@@ -99,7 +101,7 @@ static void open_transport(end *e, size_t self) {
   const size_t windows[] = {WINDOW, WINDOW};
   const gt_transport_spec spec = {
       .nregions = 2, .self = self, .windows = windows, .frame_bytes = FRAME_MAX, .tcp = e->tcp};
-  e->t = gt_transport_tcp.open(MPI_COMM_SELF, &spec);
+  e->t = gt_transport_tcp.open(alone, &spec);
   for (size_t i = 0; i < WINDOW; i++) e->frames[i] = gt_alloc(FRAME_MAX, 1);
 }
 
@@ -482,12 +484,14 @@ static void strangers_do_not_disturb(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
+  gt_peers *world = gt_net_start(LIMIT_S);
+  alone = gt_peers_of_mpi(MPI_COMM_SELF);
   const int failed = RUN_TESTS(
       set_up, tear_down, frames_arrive_with_tls, frames_arrive_without_tls,
       cut_connections_are_made_again, only_the_region_is_greeted, expired_certificates_are_refused,
       own_files_must_fit, an_impostor_is_not_sent_to, wrong_records_break_the_connection,
       duplicates_are_dropped, damaged_frames_are_refused, strangers_do_not_disturb);
-  gt_net_finalize(LIMIT_S);
+  gt_peers_close(alone);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }

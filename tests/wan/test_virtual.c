@@ -2,6 +2,7 @@
 /* The gateway under the virtual clock: three regions run a small random program of timers; each
    timer sends a message.  The arrivals agree with the link model to the nanosecond, however long
    the ranks really take. */
+#include "geotrain/net_mpi.h"
 #include "internal.h"
 #include "tests.h"
 
@@ -13,6 +14,7 @@
 #define LAST        UINT32_C(1) /* range of a region's last message */
 #define NO_EVENT    (GT_NEVER - 1)
 
+static gt_peers *world;
 static int rank;
 static uint8_t *pool; /* the same bytes on every rank: payloads are parts of it */
 
@@ -196,12 +198,14 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   /* Uses its own communicator, because a region can end while frames of the others are in
      flight. */
   MPI_Comm comm;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  s->g = gt_gateway_create(comm, &spec, &events);
+  MPI_Comm_dup(gt_peers_mpi(world), &comm);
+  gt_peers *own = gt_peers_of_mpi(comm);
+  s->g = gt_gateway_create(own, &spec, &events);
   gt_gateway_virtual(s->g, delays);
   turn_of_events(s);
   leave(s);
   gt_gateway_close(s->g, LIMIT_S);
+  gt_peers_close(own);
   MPI_Comm_free(&comm);
   return s;
 }
@@ -319,7 +323,7 @@ static side *run_twice(const scenario *sc) {
 
 static void done(side *s) {
   gt_free(s);
-  assert_int_equal(gt_alloc_alive(), 1); /* the pool */
+  assert_int_equal(gt_alloc_alive(), 2); /* the pool and the world */
 }
 
 /* 1 ms, 30 ms and 300 ms, different rates in the two directions, jitter. */
@@ -446,8 +450,8 @@ static void more_messages_than_slots(void) {
 }
 
 int main(void) {
-  gt_net_start(LIMIT_S);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  world = gt_net_start(LIMIT_S);
+  rank = (int)world->rank;
   pool = gt_alloc(PAYLOAD_MAX + 1000, 1);
   gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, 77, 0);
   for (size_t i = 0; i < PAYLOAD_MAX + 1000; i++) pool[i] = (uint8_t)gt_rng_u64(&rng);
@@ -456,6 +460,6 @@ int main(void) {
                 a_chain_over_all_regions, a_region_without_events, a_region_that_ends_early,
                 one_region_alone, two_senders_share_an_access, more_messages_than_slots);
   gt_free(pool);
-  gt_net_finalize(LIMIT_S);
+  gt_net_finalize(world, LIMIT_S);
   return failed;
 }
