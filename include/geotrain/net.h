@@ -14,6 +14,9 @@
 _Noreturn void gt_panic(gt_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Has gt_panic call a function before it ends the job; NULL: none. */
+void gt_on_panic(void (*tell)(void *context, gt_status code), void *context);
+
 /* Reads the environment; call before MPI_Init.  GT_ERR_JOB if a launcher started several processes
    that this MPI would not join into one world (srun without PMIx, another MPI's mpirun); the error
    text says what was found and which command starts them correctly.  Local; all processes get the
@@ -73,7 +76,8 @@ typedef struct {
   int region_rank, region_size; /* rank 0 is the PS */
   size_t region_id, nregions;
   bool is_ps;
-  bool is_lead; /* the PS of region 0 */
+  bool is_lead;     /* the PS of region 0 */
+  gt_peers *joined; /* world, if regions are MPI jobs of their own; else NULL */
 } gt_roles;
 
 /* Maps ranks to regions (by GEOTRAIN_REGION in the environment, else host lists, else contiguous
@@ -83,6 +87,13 @@ typedef struct {
    launcher command for the right one. */
 gt_status gt_roles_create(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
                           size_t nregions, double limit_s);
+/* Gives all ranks of `world` the region of this name, which is an MPI job of its own; the run has no
+   groups beyond the region until gt_roles_join.  Errors as gt_roles_create. */
+gt_status gt_roles_create_alone(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
+                                size_t nregions, const char *name, double limit_s);
+/* Joins the region with the others.  servers: the PS ranks of all regions, taken over; NULL on
+   workers.  Local. */
+void gt_roles_join(gt_roles *roles, gt_peers *servers, const gt_region_plan *plan);
 /* Frees the groups of the roles.  Collective over the world; limit_s: how long to wait for the other
    ranks. */
 void gt_roles_close(gt_roles *roles, double limit_s);

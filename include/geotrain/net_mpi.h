@@ -15,8 +15,9 @@ void gt_mpi_check(int error, const char *call);
 void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
                  void (*progress)(void *), void *context);
 
-/* Returns the ranks of a communicator as a group, which borrows it.  Local. */
-gt_peers *gt_peers_of_mpi(MPI_Comm comm);
+/* Returns the ranks of a communicator as a group; owned: gt_peers_close frees the communicator.
+   Local. */
+gt_peers *gt_peers_of_mpi(MPI_Comm comm, bool owned);
 /* Returns the communicator of a group from gt_peers_of_mpi.  Local. */
 MPI_Comm gt_peers_mpi(const gt_peers *peers);
 

@@ -11,7 +11,9 @@ typedef struct {
   const char *job_path;
   const char *const *sets; /* "a.b=value" */
   size_t nsets;
-  const char *run_dir;  /* NULL: runs/<job name>-<date>-<time> */
+  const char *run_dir; /* NULL: runs/<job name>-<date>-<time> */
+  /* the region that this MPI job is; NULL: it is all regions */
+  const char *region;
   gt_resume resume;     /* AUTO: the newest complete round, or from the beginning without one */
   int64_t resume_round; /* the round to resume from; 0: the newest */
   /* times are computed from the job's compute and wan sections and are the same in every run */

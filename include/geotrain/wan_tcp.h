@@ -3,7 +3,7 @@
 #ifndef GEOTRAIN_WAN_TCP_H
 #define GEOTRAIN_WAN_TCP_H
 
-#include "geotrain/base.h"
+#include "geotrain/net_peers.h"
 
 typedef struct {
   const char *name;
@@ -16,7 +16,6 @@ typedef struct {
   const char *listen; /* "host:port" of this region's port; NULL: none */
   /* files; all NULL: no TLS, for loopback addresses only */
   const char *ca, *cert, *key;
-  uint64_t run_id;   /* the same in all regions of a run, and in no other run */
   double patience_s; /* how long a region may be silent */
 } gt_tcp_spec;
 
@@ -27,5 +26,13 @@ typedef struct gt_tcp gt_tcp;
    be read; GT_ERR_LOST: a name is not known, or the port is not free.  Local. */
 gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec);
 void gt_tcp_close(gt_tcp *tcp);
+
+/* Returns the PS ranks of all regions as a group, for regions that are MPI jobs of their own.  Its
+   messages have their own connections, made when they are first needed and again when they break.
+   A panic then tells the other regions its code, and they end with 5.  Borrows tcp.  Local. */
+gt_peers *gt_tcp_peers(gt_tcp *tcp);
+/* Sets the number of the run, the same in all regions and in no other run: call before a gateway is
+   opened.  Local. */
+void gt_tcp_set_run(gt_tcp *tcp, uint64_t id);
 
 #endif

@@ -9,7 +9,7 @@
 #include "geotrain/train.h"
 #include "options.h"
 
-enum { RUN_DIR = GT_OPTION_SET + 1, RESUME, RESUME_ROUND, CLOCK, PROGRESS, VERBOSE };
+enum { RUN_DIR = GT_OPTION_SET + 1, RESUME, RESUME_ROUND, CLOCK, PROGRESS, REGION, VERBOSE };
 
 static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
                                         {"set", required_argument, NULL, GT_OPTION_SET},
@@ -17,6 +17,7 @@ static const struct option options[] = {{"run-dir", required_argument, NULL, RUN
                                         {"clock", required_argument, NULL, CLOCK},
                                         {"progress", required_argument, NULL, PROGRESS},
                                         {"resume-round", required_argument, NULL, RESUME_ROUND},
+                                        {"region", required_argument, NULL, REGION},
                                         {"verbose", no_argument, NULL, VERBOSE},
                                         {NULL, 0, NULL, 0}};
 
@@ -67,6 +68,8 @@ static gt_status take(void *ctx, int option, const char *argument) {
   if (option == PROGRESS) return read_progress(o, argument);
   if (option == VERBOSE)
     gt_log_threshold(GT_LOG_DEBUG);
+  else if (option == REGION)
+    o->setup.region = argument;
   else
     o->setup.run_dir = argument;
   return GT_OK;

@@ -7,7 +7,7 @@ const gt_command gt_commands[] = {
     {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
      "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]]\n"
      "                        [--resume-round N] [--clock real|virtual] [--progress WHICH]\n"
-     "                        [--verbose]\n"
+     "                        [--region NAME] [--verbose]\n"
      "\n"
      "Run it under mpirun or srun, with the total number of ranks of the job's regions:\n"
      "    mpirun -n 4 geotrain train jobs/quickstart.yaml --run-dir runs/first\n"
@@ -30,6 +30,8 @@ const gt_command gt_commands[] = {
      "                        (docs/virtual-clock.md)\n"
      "  --progress WHICH      line: one live line; log: a line every log.every; none; auto\n"
      "                        (default): line on a terminal, otherwise log\n"
+     "  --region NAME         this MPI job is one region; the others are started apart and\n"
+     "                        joined by TCP (wan.transport; docs/separate-jobs.md)\n"
      "  --verbose             also prints the kernels that each region uses\n"
      "\n"
      "To stop a run, send SIGUSR1 to mpirun or to any rank: the run finishes its step, writes a\n"

@@ -4,6 +4,7 @@
 typedef struct {
   gt_peers peers;
   MPI_Comm comm;
+  bool owned;
 } group;
 
 /* MPI counts are int. */
@@ -28,17 +29,19 @@ static void share(gt_peers *peers, size_t from, void *data, size_t bytes,
 }
 
 static void close_group(gt_peers *peers) {
-  gt_free(peers);
+  group *g = (group *)peers;
+  if (g->owned) GT_MPI(MPI_Comm_free(&g->comm));
+  gt_free(g);
 }
 
 static const gt_peers_ops by_mpi = {.gather = gather, .share = share, .close = close_group};
 
-gt_peers *gt_peers_of_mpi(MPI_Comm comm) {
+gt_peers *gt_peers_of_mpi(MPI_Comm comm, bool owned) {
   int rank, size;
   group *g = GT_NEW(group);
   GT_MPI(MPI_Comm_rank(comm, &rank));
   GT_MPI(MPI_Comm_size(comm, &size));
-  *g = (group){.peers = {&by_mpi, (size_t)rank, (size_t)size}, .comm = comm};
+  *g = (group){.peers = {&by_mpi, (size_t)rank, (size_t)size}, .comm = comm, .owned = owned};
   return &g->peers;
 }
 

@@ -141,8 +141,9 @@ gt_status gt_region_has_host(const gt_region_plan *region, const char *host, boo
 
 /* ---- this rank's own region ------------------------------------------------------------------ */
 
-static gt_status from_environment(const char *name, const gt_region_plan *plan, size_t nregions,
-                                  int *region) {
+/* `given`: what gives the name, for the error. */
+static gt_status by_name(const char *given, const char *name, const gt_region_plan *plan,
+                         size_t nregions, int *region) {
   const char **names = GT_NEW_ARRAY(const char *, nregions);
   for (size_t r = 0; r < nregions; r++) {
     names[r] = plan[r].name;
@@ -151,14 +152,11 @@ static gt_status from_environment(const char *name, const gt_region_plan *plan, 
   gt_status status = GT_OK;
   if (*region == UNSET) {
     const char *near = gt_nearest(name, names, nregions);
-    status =
-        near ? GT_FAIL(
-                   GT_ERR_JOB,
-                   "GEOTRAIN_REGION is \"%s\", which is no region of the job; did you mean \"%s\"?",
-                   name, near)
-             : GT_FAIL(GT_ERR_JOB,
-                       "GEOTRAIN_REGION is \"%s\", which is no region of the job (\"%s\" is)", name,
-                       plan[0].name);
+    status = near ? GT_FAIL(GT_ERR_JOB,
+                            "%s is \"%s\", which is no region of the job; did you mean \"%s\"?",
+                            given, name, near)
+                  : GT_FAIL(GT_ERR_JOB, "%s is \"%s\", which is no region of the job (\"%s\" is)",
+                            given, name, plan[0].name);
   }
   gt_free(names);
   return status;
@@ -200,7 +198,7 @@ static bool any_hosts(const gt_region_plan *plan, size_t nregions) {
 gt_status gt_roles_own(const gt_region_plan *plan, size_t nregions, int *region) {
   *region = UNSET;
   const char *name = getenv("GEOTRAIN_REGION");
-  if (name && *name) return from_environment(name, plan, nregions, region);
+  if (name && *name) return by_name("GEOTRAIN_REGION", name, plan, nregions, region);
   return any_hosts(plan, nregions) ? from_hosts(plan, nregions, region) : GT_OK;
 }
 
@@ -294,20 +292,25 @@ static gt_peers *split(gt_peers *world, int color, int key, const char *name, do
   gt_watch_begin(name, limit_s, GT_ERR_LOST);
   GT_MPI(MPI_Comm_split(gt_peers_mpi(world), color, key, &comm));
   gt_watch_end();
-  return comm == MPI_COMM_NULL ? NULL : gt_peers_of_mpi(comm);
+  return comm == MPI_COMM_NULL ? NULL : gt_peers_of_mpi(comm, true);
 }
 
-static void fill_roles(gt_roles *out, gt_peers *world, const int *map, size_t nregions,
-                       double limit_s) {
-  int region = map[out->world_rank];
+static void fill_region(gt_roles *out, gt_peers *world, int region, size_t nregions,
+                        double limit_s) {
   out->region_id = (size_t)region;
   out->nregions = nregions;
-  out->world = world;
-  out->region = split(world, region, out->world_rank, "MPI_Comm_split by region", limit_s);
+  out->region = split(world, region, (int)world->rank, "MPI_Comm_split by region", limit_s);
   out->region_rank = (int)out->region->rank;
   out->region_size = (int)out->region->size;
   out->is_ps = out->region_rank == 0;
   out->is_lead = out->is_ps && region == 0;
+}
+
+static void fill_roles(gt_roles *out, gt_peers *world, const int *map, size_t nregions,
+                       double limit_s) {
+  const int region = map[out->world_rank];
+  fill_region(out, world, region, nregions, limit_s);
+  out->world = world;
   out->ps = split(world, out->is_ps ? 0 : MPI_UNDEFINED, region, "MPI_Comm_split of the PS ranks",
                   limit_s);
 }
@@ -322,21 +325,52 @@ gt_status gt_roles_create(gt_roles *out, gt_peers *world, const gt_region_plan *
   return status;
 }
 
-static void free_group(gt_peers **group) {
-  if (!*group) return;
-  MPI_Comm comm = gt_peers_mpi(*group);
-  gt_peers_close(*group);
-  GT_MPI(MPI_Comm_free(&comm));
-  *group = NULL;
+/* ---- regions that are MPI jobs of their own ---- */
+
+/* Returns the rank of a region's PS in the whole run. */
+static int first_rank(const gt_region_plan *plan, size_t region) {
+  int first = 0;
+  for (size_t r = 0; r < region; r++) first += plan[r].ranks;
+  return first;
+}
+
+static gt_status find_alone(const gt_region_plan *plan, size_t nregions, const char *name,
+                            size_t ranks, int *region) {
+  *region = UNSET;
+  GT_TRY(by_name("--region", name, plan, nregions, region));
+  if (ranks == (size_t)plan[*region].ranks) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "--region %s was started with %zu rank%s; the job gives it %d", name,
+                 ranks, ranks == 1 ? "" : "s", plan[*region].ranks);
+}
+
+gt_status gt_roles_create_alone(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
+                                size_t nregions, const char *name, double limit_s) {
+  int region;
+  *out = (gt_roles){0};
+  GT_TRY(gt_agree(world, find_alone(plan, nregions, name, world->size, &region), limit_s));
+  fill_region(out, world, region, nregions, limit_s);
+  out->world_rank = first_rank(plan, (size_t)region) + out->region_rank;
+  out->world_size = ranks_needed(plan, nregions);
+  return GT_OK;
+}
+
+void gt_roles_join(gt_roles *roles, gt_peers *servers, const gt_region_plan *plan) {
+  size_t *ranks = GT_NEW_ARRAY(size_t, roles->nregions);
+  for (size_t r = 0; r < roles->nregions; r++) ranks[r] = (size_t)plan[r].ranks;
+  roles->ps = servers;
+  roles->joined = gt_peers_join(roles->region, servers, roles->region_id, ranks, roles->nregions);
+  roles->world = roles->joined;
+  gt_free(ranks);
 }
 
 void gt_roles_close(gt_roles *roles, double limit_s) {
-  if (!roles || !roles->world) return;
+  if (!roles || !roles->region) return;
   gt_watch_begin("MPI_Comm_free", limit_s, GT_ERR_LOST);
-  free_group(&roles->ps);
-  free_group(&roles->region);
+  gt_peers_close(roles->joined);
+  gt_peers_close(roles->ps);
+  gt_peers_close(roles->region);
   gt_watch_end();
-  roles->world = NULL;
+  roles->world = roles->joined = roles->ps = roles->region = NULL;
 }
 
 /* ---- the map as text ---- */

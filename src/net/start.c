@@ -263,7 +263,7 @@ gt_peers *gt_net_start(double limit_s) {
              provided, MPI_THREAD_FUNNELED);
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-  return gt_peers_of_mpi(MPI_COMM_WORLD);
+  return gt_peers_of_mpi(MPI_COMM_WORLD, false);
 }
 
 /* MPI_Finalize waits for all ranks and can spin, so they first meet in a sleeping barrier. */

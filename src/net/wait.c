@@ -18,6 +18,16 @@ static bool mpi_is_up(void) {
   return begun && !ended;
 }
 
+static struct {
+  void (*tell)(void *context, gt_status code);
+  void *context;
+} panic;
+
+void gt_on_panic(void (*tell)(void *context, gt_status code), void *context) {
+  panic.tell = tell;
+  panic.context = context;
+}
+
 void gt_panic(gt_status code, const char *format, ...) {
   char text[GT_ERROR_TEXT_MAX];
   va_list args;
@@ -25,6 +35,9 @@ void gt_panic(gt_status code, const char *format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   gt_log(GT_LOG_ERROR, "%s", text);
+  void (*tell)(void *, gt_status) = panic.tell;
+  panic.tell = NULL;
+  if (tell) tell(panic.context, code);
   if (mpi_is_up()) {
     signal(SIGALRM, SIG_DFL);
     alarm(ABORT_LIMIT_S); /* MPI_Abort itself can block if the launcher has died */

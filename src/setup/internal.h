@@ -33,8 +33,11 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels);
    differences once.  Collective over the world. */
 void gt_setup_gather_builds(gt_run *run);
 
-/* tcp.c: opens the port and the certificates of the region's PS, with wan.transport tcp.  Collective
-   over the PS ranks; errors as gt_tcp_open. */
+/* tcp.c: opens the port and the certificates of the region's PS, with wan.transport tcp.  Local;
+   errors as gt_tcp_open. */
 gt_status gt_setup_open_tcp(gt_run *run);
+/* Draws a number that no other run has, for the connections of gateways over TCP.  Collective over
+   the PS ranks. */
+void gt_setup_draw_run(const gt_run *run);
 
 #endif

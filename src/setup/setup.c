@@ -197,19 +197,52 @@ gt_region_plan *gt_setup_regions(const gt_job *job) {
   return plan;
 }
 
+static void identify(gt_run *run) {
+  char who[160];
+  run->region = run->job->regions[run->roles.region_id].name;
+  if (run->roles.is_ps)
+    snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
+  else
+    snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank,
+             run->roles.region_rank - 1, run->region);
+  gt_log_identity(who, run->roles.is_lead);
+}
+
+/* The other regions can wait in the queue of their cluster for days. */
+#define JOIN_LIMIT_S (30 * 86400.0)
+
+static void end_if_stopped(void *run) {
+  (void)run;
+  if (gt_stop_requested())
+    gt_panic(GT_STOPPED, "stopped by a signal before the other regions had started");
+}
+
+/* Connects a region that is an MPI job of its own with the others, when they start. */
+static gt_status join(gt_run *run, const gt_region_plan *plan) {
+  if (run->job->wan.transport != GT_WAN_TCP || run->job->nregions < 2)
+    return GT_FAIL(GT_ERR_JOB, "--region is given; expected a job of two or more regions, with "
+                               "wan.transport tcp");
+  if (run->options->virtual_clock)
+    return GT_FAIL(GT_ERR_JOB, "--region is given under --clock virtual; expected all regions in "
+                               "one MPI job");
+  GT_TRY(gt_agree(run->roles.region, gt_setup_open_tcp(run), run->start_limit_s));
+  gt_roles_join(&run->roles, run->tcp ? gt_tcp_peers(run->tcp) : NULL, plan);
+  gt_peers_meet(run->roles.world, &(gt_peers_wait){.what = "the other regions to start",
+                                                   .limit_s = JOIN_LIMIT_S,
+                                                   .progress = end_if_stopped});
+  return compare_jobs(run, run->roles.world);
+}
+
 static gt_status open_roles(gt_run *run, gt_peers *world) {
+  const char *own = run->options->region;
+  const size_t n = run->job->nregions;
   gt_region_plan *plan = gt_setup_regions(run->job);
   gt_status status =
-      gt_roles_create(&run->roles, world, plan, run->job->nregions, run->start_limit_s);
+      own ? gt_roles_create_alone(&run->roles, world, plan, n, own, run->start_limit_s)
+          : gt_roles_create(&run->roles, world, plan, n, run->start_limit_s);
+  if (status == GT_OK) identify(run);
+  if (status == GT_OK && own) status = join(run, plan);
   if (status == GT_OK) {
-    char who[160];
-    run->region = run->job->regions[run->roles.region_id].name;
-    if (run->roles.is_ps)
-      snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
-    else
-      snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank,
-               run->roles.region_rank - 1, run->region);
-    gt_log_identity(who, run->roles.is_lead);
     char *map = gt_roles_map(&run->roles, plan);
     if (map) fputs(map, stderr);
     if (run->roles.world_rank == 0) gt_job_warn(run->job, gt_log_warning);
@@ -284,11 +317,13 @@ static gt_status open_folder(gt_run *run) {
     status = GT_FAIL(GT_ERR_JOB, "--run-dir has %zu characters; expected at most %zu",
                      strlen(run->options->run_dir), sizeof run->run_dir - 1);
   GT_TRY(agree(run, status));
+  /* of regions that are MPI jobs of their own each has its own folder */
+  gt_peers *sharers = run->options->region ? run->roles.region : run->roles.world;
   if (run->options->run_dir)
     snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
-  else if (run->roles.world_rank == 0)
+  else if (sharers->rank == 0)
     name_folder(run);
-  gt_peers_share(run->roles.world, 0, run->run_dir, sizeof run->run_dir,
+  gt_peers_share(sharers, 0, run->run_dir, sizeof run->run_dir,
                  "the run directory's name from rank 0", run->start_limit_s);
   status = run->roles.is_ps ? gt_setup_check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
@@ -458,7 +493,9 @@ static gt_status open_links(gt_run *run) {
   if (status == GT_OK) status = gt_ps_check_routes(run->job);
   if (status == GT_OK) status = check_clock(run);
   GT_TRY(agree(run, status));
-  return agree(run, gt_setup_open_tcp(run));
+  if (!run->options->region) GT_TRY(agree(run, gt_setup_open_tcp(run)));
+  gt_setup_draw_run(run);
+  return GT_OK;
 }
 
 gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
@@ -508,7 +545,6 @@ gt_status gt_setup_open(gt_run *run, gt_peers *world, const gt_setup_options *op
 }
 
 void gt_setup_close(gt_run *run) {
-  gt_tcp_close(run->tcp);
   gt_graph_close(run->graph);
   gt_setup_close_pipeline(run->pipe);
   gt_dataset_close(run->dataset);
@@ -527,4 +563,5 @@ void gt_setup_close(gt_run *run) {
   gt_job_prices_close(&run->prices);
   gt_job_close(run->job);
   gt_roles_close(&run->roles, run->end_limit_s);
+  gt_tcp_close(run->tcp);
 }

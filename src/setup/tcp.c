@@ -21,13 +21,13 @@ static char *path_of(const char *path, const char *region) {
   return out;
 }
 
-/* Draws a number that no other run has. */
-static uint64_t draw_run_id(const gt_run *run) {
+void gt_setup_draw_run(const gt_run *run) {
   uint64_t id = 0;
+  if (!run->tcp) return;
   if (run->roles.is_lead && getrandom(&id, sizeof id, 0) != sizeof id)
     id = (uint64_t)gt_now() ^ (uint64_t)(uintptr_t)run;
   gt_peers_share(run->roles.ps, 0, &id, sizeof id, "the id of the run", run->start_limit_s);
-  return id;
+  gt_tcp_set_run(run->tcp, id);
 }
 
 gt_status gt_setup_open_tcp(gt_run *run) {
@@ -46,7 +46,6 @@ gt_status gt_setup_open_tcp(gt_run *run) {
                             .ca = ca,
                             .cert = cert,
                             .key = key,
-                            .run_id = draw_run_id(run),
                             .patience_s = job->limits.wan_patience_s};
   const gt_status status = gt_tcp_open(&run->tcp, &spec);
   gt_free(ca);

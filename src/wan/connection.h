@@ -9,16 +9,17 @@
 #define GT_TCP_MAGIC       UINT32_C(0x31525447) /* "GTR1" */
 #define GT_TCP_HANDSHAKE_S 10.0
 
-typedef enum { GT_TCP_HELLO = 1, GT_TCP_FRAME, GT_TCP_ACK } gt_tcp_kind;
+typedef enum { GT_TCP_HELLO = 1, GT_TCP_FRAME, GT_TCP_ACK, GT_TCP_BYE } gt_tcp_kind;
 
 /* The header of a record; `bytes` bytes of a frame follow. */
 typedef struct {
   uint32_t magic;
   uint16_t kind, from;
   uint32_t bytes;
-  uint32_t sum;      /* without TLS: CRC-32 of the record, computed with sum 0 */
-  uint64_t sequence; /* of a frame, from 1; of HELLO: the run's id */
-  uint64_t ack;      /* frames received so far */
+  uint32_t sum; /* without TLS: CRC-32 of the record, computed with sum 0 */
+  uint64_t
+      sequence; /* of a frame, from 1; of HELLO: the number of its transport; of BYE: the exit code */
+  uint64_t ack; /* frames received so far */
 } gt_tcp_record;
 
 typedef struct {

@@ -162,10 +162,11 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   gt_tcp *tcp = GT_NEW(gt_tcp);
   tcp->nregions = spec->nregions;
   tcp->self = spec->self;
-  tcp->run_id = spec->run_id;
   tcp->patience_s = spec->patience_s;
   tcp->listener.fd = -1;
   tcp->sites = GT_NEW_ARRAY(gt_tcp_site, spec->nregions);
+  tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions);
+  for (size_t r = 0; r < spec->nregions; r++) tcp->parked[r].c.fd = -1;
   gt_status status = GT_OK;
   for (size_t r = 0; r < spec->nregions && status == GT_OK; r++) {
     tcp->sites[r].name = gt_strdup(spec->regions[r].name);
@@ -183,15 +184,21 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   return status;
 }
 
+void gt_tcp_set_run(gt_tcp *tcp, uint64_t id) {
+  tcp->run_id = id;
+}
+
 void gt_tcp_close(gt_tcp *tcp) {
   if (!tcp) return;
   for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
   if (tcp->listener.fd >= 0) close(tcp->listener.fd);
   for (size_t r = 0; r < tcp->nregions; r++) {
+    gt_connection_close(&tcp->parked[r].c);
     if (tcp->sites[r].addresses) freeaddrinfo(tcp->sites[r].addresses);
     gt_free(tcp->sites[r].name);
   }
   gt_tls_close(tcp->tls);
+  gt_free(tcp->parked);
   gt_free(tcp->sites);
   gt_free(tcp);
 }

@@ -35,15 +35,29 @@ typedef struct {
   struct addrinfo *addresses; /* NULL: it only dials */
 } gt_tcp_site;
 
+/* A connection whose transport is not open yet: the peer is ahead. */
+typedef struct {
+  gt_connection c; /* fd -1: none */
+  gt_tcp_record hello;
+} gt_parked;
+
+struct gt_transport;
+enum { GT_TCP_OF_PEERS, GT_TCP_OF_GATEWAY, GT_TCP_TRANSPORTS };
+
 struct gt_tcp {
   size_t nregions, self;
   gt_tcp_site *sites; /* nregions */
   gt_tls *tls;        /* NULL: none */
   gt_listener listener;
   uint64_t run_id;
+  struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
+  gt_parked *parked;                            /* nregions */
   double patience_s;
 };
 
+/* Tells the other regions that this one ends with the code: a gt_on_panic function of the transport
+   of a group.  GT_OK: it needs nothing more. */
+void gt_tcp_say_bye(void *transport, gt_status code);
 /* True if this region dials the peer; else the peer dials this region. */
 bool gt_tcp_dials(const gt_tcp *tcp, size_t peer);
 /* True if it is time to log a message; then *unsaid is the number of those not logged since the

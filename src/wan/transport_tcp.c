@@ -11,6 +11,8 @@
 #define DIAL_AGAIN_MAX_S 5.0
 #define DOUBLINGS        7
 #define SILENCE_MAX_S    30.0
+/* number of the transport of a group; those of gateways are random */
+#define PEERS_ID UINT64_C(1)
 
 typedef struct {
   const uint8_t *frame; /* borrowed from the gateway until it is acknowledged */
@@ -21,6 +23,7 @@ typedef struct {
 typedef struct {
   gt_connection c;
   bool said, greeted; /* this side's and the peer's HELLO have been written and read */
+  bool left;          /* the peer is done: it needs nothing more */
   gt_quiet quiet;
   /* dialling; a peer that dials has none of it */
   gt_ns dial_at;
@@ -46,8 +49,9 @@ typedef struct {
 } lane;
 
 struct gt_transport {
-  gt_peers *servers;
+  gt_peers *servers; /* NULL: the transport of a group */
   gt_tcp *tcp;
+  uint64_t id; /* the same in all regions; another in each transport */
   size_t frame_bytes;
   lane *lanes;  /* of all regions; that of this one is unused */
   bool closing; /* every frame of this side is acknowledged; the others may hang up */
@@ -73,7 +77,7 @@ static void drop_connection(lane *l) {
 static void lose(gt_transport *t, size_t peer, const char *why) {
   lane *l = &t->lanes[peer];
   size_t unsaid;
-  if (!t->closing && gt_quiet_over(&l->quiet, &unsaid))
+  if (!t->closing && !l->left && gt_quiet_over(&l->quiet, &unsaid))
     gt_log(GT_LOG_WARN, "no connection with region %s: %s; trying again (%zu others not logged)",
            t->tcp->sites[peer].name, why, unsaid);
   drop_connection(l);
@@ -108,7 +112,7 @@ static void put_record(gt_transport *t, lane *l, gt_tcp_kind kind, uint64_t sequ
 }
 
 static void say_hello(gt_transport *t, lane *l) {
-  put_record(t, l, GT_TCP_HELLO, t->tcp->run_id, NULL);
+  put_record(t, l, GT_TCP_HELLO, t->id, NULL);
   l->said = true;
 }
 
@@ -169,13 +173,12 @@ static const char *record_fault(const gt_transport *t, size_t peer, const gt_tcp
   if ((head->kind == GT_TCP_HELLO) == greeted) return "a greeting is missing or repeated";
   if (head->ack < l->acked || head->ack > l->queued || (greeted && head->ack > l->cursor))
     return "a record acknowledges frames that were not sent";
-  if (head->kind == GT_TCP_HELLO && head->sequence != t->tcp->run_id)
-    return "it belongs to another run";
+  if (head->kind == GT_TCP_HELLO && head->sequence != t->id) return "it belongs to another run";
   if (head->kind == GT_TCP_FRAME) {
     if (head->bytes == 0 || head->bytes > t->frame_bytes) return "a frame has a wrong length";
     return head->sequence > l->received + 1 ? "a frame is missing" : NULL;
   }
-  if (head->kind > GT_TCP_ACK || head->kind == 0) return "a record has an unknown kind";
+  if (head->kind > GT_TCP_BYE || head->kind == 0) return "a record has an unknown kind";
   return head->bytes == 0 ? NULL : "a record has a wrong length";
 }
 
@@ -190,12 +193,17 @@ static void take_greeting(lane *l, const gt_tcp_record *head) {
 }
 
 /* Takes a complete record.  False: it is damaged. */
-static bool take_record(gt_transport *t, lane *l) {
+static bool take_record(gt_transport *t, size_t peer) {
+  lane *l = &t->lanes[peer];
   const gt_tcp_record *head = &l->head;
   if (!sum_fits(t, head, l->frame)) return false;
   l->have = 0;
   l->acked = head->ack;
   if (head->kind == GT_TCP_HELLO) take_greeting(l, head);
+  if (head->kind == GT_TCP_BYE) l->left = true;
+  if (head->kind == GT_TCP_BYE && head->sequence != GT_OK)
+    gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
+             t->tcp->sites[peer].name, (int)head->sequence);
   if (head->kind != GT_TCP_FRAME) return true;
   l->ready = head->sequence == l->received + 1;
   l->frame_bytes = head->bytes;
@@ -220,7 +228,7 @@ static void pump_in(gt_transport *t, size_t peer) {
     if (n > 0) l->have += (size_t)n;
     if (n > 0 && l->have == sizeof l->head) fault = record_fault(t, peer, &l->head, l->greeted);
     if (!fault && l->have >= sizeof l->head && l->have == sizeof l->head + l->head.bytes &&
-        !take_record(t, l))
+        !take_record(t, peer))
       fault = "a record is damaged";
     if (fault) {
       lose(t, peer, fault);
@@ -276,9 +284,24 @@ static const char *greeting_fault(const gt_transport *t, const gt_connection *c,
   return NULL;
 }
 
+/* Keeps a connection until its transport is opened here. */
+static void park(gt_tcp *tcp, const gt_connection *c, const gt_tcp_record *hello) {
+  gt_parked *parked = &tcp->parked[hello->from];
+  gt_connection_close(&parked->c);
+  *parked = (gt_parked){*c, *hello};
+}
+
 /* A peer dials again before this side has seen the end of the last connection. */
 static void adopt(gt_transport *t, gt_connection *c, const gt_tcp_record *hello) {
   const char *fault = greeting_fault(t, c, hello);
+  gt_transport *of = t;
+  for (size_t i = 0; i < GT_TCP_TRANSPORTS; i++)
+    if (t->tcp->open[i] && t->tcp->open[i]->id == hello->sequence) of = t->tcp->open[i];
+  if (!fault && of->id != hello->sequence && t->tcp->open[GT_TCP_OF_PEERS]) {
+    park(t->tcp, c, hello);
+    return;
+  }
+  t = of;
   if (!fault) fault = record_fault(t, hello->from, hello, false);
   if (fault) {
     gt_listener_refuse(&t->tcp->listener, fault);
@@ -293,22 +316,47 @@ static void adopt(gt_transport *t, gt_connection *c, const gt_tcp_record *hello)
   say_hello(t, l);
 }
 
+/* Adopts the connections that were parked for a transport. */
+static void adopt_parked(gt_transport *t) {
+  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
+    gt_parked *parked = &t->tcp->parked[peer];
+    if (parked->c.fd < 0 || parked->hello.sequence != t->id) continue;
+    gt_connection c = parked->c;
+    parked->c = (gt_connection){.fd = -1};
+    adopt(t, &c, &parked->hello);
+  }
+}
+
+static void pump(gt_transport *t) {
+  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
+    if (peer == t->tcp->self) continue;
+    if (gt_tcp_dials(t->tcp, peer) && !t->lanes[peer].greeted && !t->lanes[peer].left)
+      connect_further(t, peer);
+    pump_out(t, peer);
+    if (!t->servers) pump_in(t, peer);
+  }
+}
+
 static void tcp_progress(gt_transport *t) {
   gt_connection c;
   gt_tcp_record hello;
   while (gt_listener_next(&t->tcp->listener, t->tcp->tls, &c, &hello)) adopt(t, &c, &hello);
-  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
-    if (peer == t->tcp->self) continue;
-    if (gt_tcp_dials(t->tcp, peer) && !t->lanes[peer].greeted) connect_further(t, peer);
-    pump_out(t, peer);
-  }
+  for (size_t i = 0; i < GT_TCP_TRANSPORTS; i++)
+    if (t->tcp->open[i]) pump(t->tcp->open[i]);
 }
 
 /* ---- the transport --------------------------------------------------------------------------- */
 
+static size_t place_of(const gt_transport *t) {
+  return t->servers ? GT_TCP_OF_GATEWAY : GT_TCP_OF_PEERS;
+}
+
 static gt_transport *tcp_open(gt_peers *servers, const gt_transport_spec *spec) {
   gt_transport *t = GT_NEW(gt_transport);
-  *t = (gt_transport){.servers = servers, .tcp = spec->tcp, .frame_bytes = spec->frame_bytes};
+  *t = (gt_transport){.servers = servers,
+                      .tcp = spec->tcp,
+                      .id = servers ? spec->tcp->run_id : PEERS_ID,
+                      .frame_bytes = spec->frame_bytes};
   t->lanes = GT_NEW_ARRAY(lane, spec->nregions);
   for (size_t peer = 0; peer < spec->nregions; peer++) {
     lane *l = &t->lanes[peer];
@@ -321,6 +369,8 @@ static gt_transport *tcp_open(gt_peers *servers, const gt_transport_spec *spec) 
     l->frame = gt_alloc(spec->frame_bytes, 1);
     l->rng = gt_rng_make(spec->tcp->run_id, GT_RNG_JITTER, spec->self, peer);
   }
+  spec->tcp->open[place_of(t)] = t;
+  adopt_parked(t);
   return t;
 }
 
@@ -334,7 +384,8 @@ static void tcp_send_frame(gt_transport *t, size_t peer, size_t slot, const void
 }
 
 static bool tcp_sent(gt_transport *t, size_t peer, size_t slot) {
-  return t->lanes[peer].slot_sequence[slot] <= t->lanes[peer].acked;
+  const lane *l = &t->lanes[peer];
+  return l->left || l->slot_sequence[slot] <= l->acked;
 }
 
 static const void *tcp_receive(gt_transport *t, size_t peer, size_t *bytes) {
@@ -365,7 +416,7 @@ static bool settle(gt_transport *t) {
   for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
     if (peer == t->tcp->self) continue;
     while (tcp_receive(t, peer, &bytes)) tcp_release(t, peer);
-    settled &= t->lanes[peer].acked == t->lanes[peer].queued;
+    settled &= t->lanes[peer].left || t->lanes[peer].acked == t->lanes[peer].queued;
   }
   return settled;
 }
@@ -375,18 +426,21 @@ static void keep_settling(void *context) {
 }
 
 static void tcp_close(gt_transport *t, double limit_s) {
+  t->closing = !t->servers;
   gt_backoff backoff = {0};
   const gt_ns until = gt_now() + gt_from_seconds(limit_s);
   while (!settle(t)) {
+    if (gt_now() > until && !t->servers) break;
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for another region to take the last frames", limit_s);
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
   }
   t->closing = true;
-  gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
-                                             .limit_s = limit_s,
-                                             .progress = keep_settling,
-                                             .context = t});
+  if (t->servers)
+    gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
+                                               .limit_s = limit_s,
+                                               .progress = keep_settling,
+                                               .context = t});
   for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
     lane *l = &t->lanes[peer];
     gt_connection_close(&l->c);
@@ -395,9 +449,23 @@ static void tcp_close(gt_transport *t, double limit_s) {
     gt_free(l->out);
     gt_free(l->frame);
   }
-  t->tcp->run_id++; /* the next gateway of the run takes none of this one's connections */
+  /* the next gateway of the run takes none of this one's connections */
+  if (t->servers) t->tcp->run_id++;
+  t->tcp->open[place_of(t)] = NULL;
   gt_free(t->lanes);
   gt_free(t);
+}
+
+/* Never waits: a connection that is busy is left alone. */
+void gt_tcp_say_bye(void *transport, gt_status code) {
+  gt_transport *t = transport;
+  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
+    lane *l = &t->lanes[peer];
+    if (peer == t->tcp->self || !l->greeted || l->sending || l->out_at < l->out_end) continue;
+    l->out_at = l->out_end = 0;
+    put_record(t, l, GT_TCP_BYE, (uint64_t)code, NULL);
+    pump_out(t, peer);
+  }
 }
 
 const gt_transport_ops gt_transport_tcp = {

@@ -218,7 +218,7 @@ static void exchange(timing how) {
   side s;
   MPI_Comm comm;
   MPI_Comm_dup(gt_peers_mpi(world), &comm);
-  gt_peers *own = gt_peers_of_mpi(comm);
+  gt_peers *own = gt_peers_of_mpi(comm, true);
   open_side(&s, how, own);
   for (uint64_t i = 1; i <= MESSAGES; i++) {
     const sent m = message_of(rank, i);
@@ -236,7 +236,6 @@ static void exchange(timing how) {
   assert_non_null(s.buffer);
   gt_gateway_close(s.g, LIMIT_S);
   gt_peers_close(own);
-  MPI_Comm_free(&comm);
   assert_int_equal(gt_alloc_alive(), 2); /* the pool and the world */
 }
 

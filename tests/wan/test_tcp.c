@@ -92,9 +92,10 @@ static gt_status try_open(gt_tcp **tcp, size_t self, const char *ca, const char 
                             .ca = ca,
                             .cert = ca ? pem : NULL,
                             .key = ca ? key : NULL,
-                            .run_id = run_id,
                             .patience_s = 20};
-  return gt_tcp_open(tcp, &spec);
+  GT_TRY(gt_tcp_open(tcp, &spec));
+  gt_tcp_set_run(*tcp, run_id);
+  return GT_OK;
 }
 
 static void open_transport(end *e, size_t self) {
@@ -485,7 +486,7 @@ static void strangers_do_not_disturb(void) {
 
 int main(void) {
   gt_peers *world = gt_net_start(LIMIT_S);
-  alone = gt_peers_of_mpi(MPI_COMM_SELF);
+  alone = gt_peers_of_mpi(MPI_COMM_SELF, false);
   const int failed = RUN_TESTS(
       set_up, tear_down, frames_arrive_with_tls, frames_arrive_without_tls,
       cut_connections_are_made_again, only_the_region_is_greeted, expired_certificates_are_refused,

@@ -199,14 +199,13 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
      flight. */
   MPI_Comm comm;
   MPI_Comm_dup(gt_peers_mpi(world), &comm);
-  gt_peers *own = gt_peers_of_mpi(comm);
+  gt_peers *own = gt_peers_of_mpi(comm, true);
   s->g = gt_gateway_create(own, &spec, &events);
   gt_gateway_virtual(s->g, delays);
   turn_of_events(s);
   leave(s);
   gt_gateway_close(s->g, LIMIT_S);
   gt_peers_close(own);
-  MPI_Comm_free(&comm);
   return s;
 }
 

@@ -1,0 +1,140 @@
+# Regions that are MPI jobs of their own, joined by TCP: the bits of one MPI job, a resume, a late
+# start; what does not fit is refused, and the end of one region ends the others.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+data_train=1000
+job job.yaml
+read -r port through < <(/usr/bin/python3 -c '
+import socket
+sockets = [socket.socket() for _ in range(2)]
+for s in sockets: s.bind(("127.0.0.1", 0))
+print(*(s.getsockname()[1] for s in sockets))')
+sed -i -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e 's/emulate: true/emulate: false/' job.yaml
+sed 's/^wan:/wan:\n  transport: tcp\n  tls: {ca: ca\/ca.pem, cert: <region>.pem, key: <region>.key}/' job.yaml >apart.yaml
+"$GEOTRAIN" cert init ca >/dev/null
+for region in east west; do
+  "$GEOTRAIN" cert request $region >/dev/null && "$GEOTRAIN" cert sign ca $region.csr >/dev/null || fail "certificate of $region"
+done
+hub=(--set sync.strategy=sma --set sync.topology=hub) mesh=(--set sync.strategy=ssgd)
+
+# begin REGION RUN WORDS...: starts the region's MPI job; its run directory is RUN-REGION.
+declare -A pids codes
+begin() {
+  local region=$1 run=$2
+  shift 2
+  $MPIRUN -n "${ranks:-2}" "$GEOTRAIN" train apart.yaml --region "$region" --run-dir "$run-$region" "$@" "${choices[@]}" \
+    >"$region.out" 2>"$region.err" </dev/null &
+  pids[$region]=$!
+}
+
+# end REGION NAME CODE WORD...: waits for it, and checks its code and words.
+end() {
+  local region=$1 name=$2
+  shift 2
+  launcher=${pids[$region]}
+  wait_end "$name, $region" 60
+  cp "$region.out" out
+  cp "$region.err" err
+  ended "$name, $region" "$@"
+}
+
+# trains RUN: waits until the region has a round; older ones are removed.
+trains() {
+  for _ in $(seq 1200); do
+    [ -n "$(newest_round "$1")" ] && return
+    pause 0.05
+  done
+  fail "$1" "it does not train"
+}
+
+# by NAME WORDS...: a run of two jobs; its bits are those of one MPI job of the same strategy.
+by() {
+  local name=$1
+  shift
+  begin west "$name" "$@"
+  begin east "$name" "$@"
+  end east "$name" 0
+  end west "$name" 0
+  gone "$name"
+  check "$name: the bits of one job" same "$(field "$name-east" params_sha256)" "$(field "${name%%-*}" params_sha256)"
+}
+
+train mesh 4 job.yaml --run-dir mesh "${mesh[@]}"
+train hub 4 job.yaml --run-dir hub "${hub[@]}"
+by mesh-apart "${mesh[@]}"
+by hub-apart "${hub[@]}"
+check "a run without trouble says nothing of connections" sh -c '! grep -i connection east.err'
+
+# One region starts later; then both are stopped, and go on.
+begin west mesh-late "${mesh[@]}" --set train.until.steps=30
+pause 1
+check "west waits" kill -0 "${pids[west]}"
+begin east mesh-late "${mesh[@]}" --set train.until.steps=30
+end east "a late start" 0
+end west "a late start" 0
+check "each region keeps its own files" [ -e mesh-late-east/ckpt/3/east.h5 -a -e mesh-late-west/ckpt/3/west.h5 -a ! -e mesh-late-east/ckpt/3/west.h5 ]
+by mesh-late "${mesh[@]}" --resume --set train.until.steps=60
+
+# A signal to one job stops both.
+begin west stopped "${mesh[@]}" --set train.until.steps=100000
+begin east stopped "${mesh[@]}" --set train.until.steps=100000
+trains stopped-west
+kill -USR1 "${pids[west]}"
+end west "a signal" 75 '--resume'
+end east "the other has a signal" 75 '--resume'
+gone "a signal"
+
+# Connections are cut all the time.
+/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/tcp_proxy.py" "$through" "$port" cuts 2>/dev/null &
+proxy=$!
+cp apart.yaml direct.yaml
+sed -i "s/address: '127.0.0.1:$port'/address: '127.0.0.1:$through', listen: '127.0.0.1:$port'/" apart.yaml
+by mesh-cut "${mesh[@]}"
+check "connections were cut" [ "$(cat cuts)" -ge 1 ]
+kill "$proxy"
+mv direct.yaml apart.yaml
+
+# A region that fails says so; one that is killed is missed.
+long=(--set train.until.steps=100000 --set limits.wan_patience=5s)
+begin west broken "${mesh[@]}" "${long[@]}"
+begin east broken "${mesh[@]}" "${long[@]}"
+trains broken-west
+mv broken-west/ckpt away && : >broken-west/ckpt
+end west "its disk fails" 4
+end east "its disk fails" 5 'region west has ended with code 4'
+gone "its disk fails"
+begin west killed "${mesh[@]}" "${long[@]}"
+begin east killed "${mesh[@]}" "${long[@]}"
+trains killed-west
+for p in $(living); do
+  tr '\0' ' ' <"/proc/$p/cmdline" | grep -q -- '--region west' && kill -KILL "$p"
+done
+end east "the other was killed" 5 'waited .* region west|region west .* waited|heard'
+launcher=${pids[west]}
+wait_end "the killed region" 30
+gone "killed"
+
+# What does not fit.
+apart() {
+  local name=$1 code=$2 text=$3
+  shift 3
+  begin east no
+  begin west no "$@"
+  end east "$name" "$code" "$text"
+  end west "$name" "$code" "$text"
+}
+apart "another job" 2 'rank 2 was started with another job .* seed' --set seed=4
+begin norht no
+end norht "no such region" 2 '.--region is "norht", which is no region of the job'
+ranks=3 begin east no
+end east "too many ranks" 2 '.--region east was started with 3 ranks; the job gives it 2'
+begin east no --set wan.transport=mpi
+end east "by MPI" 2 '.--region is given; expected a job of two or more regions, with wan.transport tcp'
+begin east no --clock virtual --set compute.step=0.01s
+end east "virtual clock" 2 '.--region is given under --clock virtual'
+begin west no
+for _ in $(seq 600); do grep -q "no connection with region east" west.err && break || pause 0.05; done
+kill -USR1 "${pids[west]}"
+end west "stopped before the others start" 75 'stopped by a signal before the other regions had started'
+
+finish
