@@ -55,7 +55,7 @@ enum { TAG_THERE = 91, TAG_BACK };
    the region rank of the other one.  The rank that asks sends `bytes` of room and gets the seconds
    of the round trip, the other one gets 0.  Collective over the two. */
 static double exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room, size_t bytes) {
-  const MPI_Comm region = gt_peers_mpi(p->run.roles.region);
+  MPI_Comm region = gt_peers_mpi(p->run.roles.region);
   uint64_t word[8] = {0};
   MPI_Request requests[2];
   gt_ns from = gt_now();

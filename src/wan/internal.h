@@ -30,7 +30,7 @@ typedef struct {
 /* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks. */
 typedef struct {
   const char *name;
-  /* servers: borrowed; NULL: the messages of a group (peers_tcp.c), whose close waits for nobody */
+  /* servers: borrowed; NULL: the messages of a group (peers_tcp.c), whose close does not wait for peers */
   gt_transport *(*open)(gt_peers *servers, const gt_transport_spec *spec);
   /* Makes connections and continues what waits for them.  NULL: no-op. */
   void (*progress)(gt_transport *t);

@@ -22,6 +22,8 @@ declare -A pids codes
 begin() {
   local region=$1 run=$2
   shift 2
+  : >"$region.out"
+  : >"$region.err"
   $MPIRUN -n "${ranks:-2}" "$GEOTRAIN" train apart.yaml --region "$region" --run-dir "$run-$region" "$@" "${choices[@]}" \
     >"$region.out" 2>"$region.err" </dev/null &
   pids[$region]=$!

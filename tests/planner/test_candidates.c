@@ -170,8 +170,9 @@ static void test_codecs(void) {
 /* Of two lists, the pairs of a strategy with a codec that does not suit it are no candidates. */
 static void test_unsound_pairs(void) {
   gt_planner *p = open_job(
-      JOB "sync: {strategy: sma, period: 8, topology: auto}\n"
-          "plan: {strategies: [sma, ama, asgd], periods: [4, 8], codecs: [int8, topk, powersgd]}\n");
+      JOB
+      "sync: {strategy: sma, period: 8, topology: auto}\n"
+      "plan: {strategies: [sma, ama, asgd], periods: [4, 8], codecs: [int8, topk, powersgd]}\n");
   assert_labels(p, "sma 4 int8/sma 4 topk/sma 4 powersgd/sma 8 int8/sma 8 topk/sma 8 powersgd/"
                    "ama 4 int8/ama 8 int8/asgd int8/asgd topk");
   for (size_t i = 0; i < p->ncandidates; i++) assert_true(p->candidates[i].chosen);
@@ -251,5 +252,6 @@ static void test_axes_are_keys_of_the_job(void) {
 
 TESTS_BETWEEN(make_path, remove_path, test_own_values_where_none_are_listed,
               test_all_combinations_once, test_room_for_many, test_what_a_candidate_overrides,
-              test_options_of_strategies, test_factors, test_codecs, test_unsound_pairs, test_own_codec,
-              test_nothing_to_exchange, test_another_axis, test_axes_are_keys_of_the_job)
+              test_options_of_strategies, test_factors, test_codecs, test_unsound_pairs,
+              test_own_codec, test_nothing_to_exchange, test_another_axis,
+              test_axes_are_keys_of_the_job)
