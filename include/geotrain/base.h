@@ -165,6 +165,9 @@ double gt_rng_normal(gt_rng *rng);
 uint64_t gt_rng_below(gt_rng *rng, uint64_t n);
 /* Returns a draw from Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000). */
 double gt_rng_gamma(gt_rng *rng, double shape);
+/* Writes 128 random bits from the system, in hexadecimal: the id of a run.  Never fails. */
+#define GT_RUN_ID 33
+void gt_random_id(char id[GT_RUN_ID]);
 
 /* ---- clock ----------------------------------------------------------------------------------- */
 

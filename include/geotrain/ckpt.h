@@ -14,10 +14,11 @@ typedef struct {
   char *job_yaml; /* the resolved job; borrowed for writing, owned (gt_free) after reading */
   int64_t round, step, samples;
   double elapsed_s;
-  int64_t shape[4];  /* h, w, c, classes */
-  int64_t features;  /* samples are ids below this number; 0: images */
-  char kernels[320]; /* kernels used for the computation; empty: unknown */
-  int64_t doubtful;  /* 1: all recent gradients of these parameters were non-finite */
+  int64_t shape[4];       /* h, w, c, classes */
+  int64_t features;       /* samples are ids below this number; 0: images */
+  char run_id[GT_RUN_ID]; /* the same in all files of a run; empty: unknown */
+  char kernels[320];      /* kernels used for the computation; empty: unknown */
+  int64_t doubtful;       /* 1: all recent gradients of these parameters were non-finite */
   /* For a final model only: the number of regions in the mean, and the SHA-256 of its
      parameters. */
   int64_t mean_of; /* 0: a checkpoint */

@@ -343,6 +343,9 @@ bool gt_job_key_used(const char *key, const char *value);
 /* Returns the resolved job as YAML, without options that its strategy or model does not have.
    gt_job_load reads it back to the same job.  The caller frees it. */
 char *gt_job_resolved(const gt_job *job);
+/* Returns the part of the resolved job that must be the same at all sites: without keys such as
+   slurm.partition, and without the values of paths.  The caller frees it. */
+char *gt_job_common(const gt_job *job);
 /* Prints the resolved job for scripts: one line `path=value` per value; list entries have numbers
    from 0 (`regions.0.name=eu`).  Times are in seconds, rates in bit/s and sizes in bytes, as
    decimal numbers without exponent or unit.  Omits values that are not given. */

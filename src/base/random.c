@@ -2,7 +2,11 @@
    and Tsang (2000). */
 #include "geotrain/base.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 #define TWO_PI 6.283185307179586476925286766559
@@ -58,4 +62,14 @@ double gt_rng_gamma(gt_rng *rng, double shape) {
     double u = 1.0 - gt_rng_uniform(rng);
     if (log(u) < 0.5 * z * z + d - d * v + d * log(v)) return d * v;
   }
+}
+
+/* getrandom can only fail on kernels older than 3.17. */
+void gt_random_id(char id[GT_RUN_ID]) {
+  uint64_t bits[2];
+  if (getrandom(bits, sizeof bits, 0) != sizeof bits) {
+    bits[0] = mix((uint64_t)gt_now());
+    bits[1] = mix(bits[0] ^ (uint64_t)getpid());
+  }
+  snprintf(id, GT_RUN_ID, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
 }

@@ -23,6 +23,7 @@ const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(elapsed_s, CKPT_F64, 1),
     FIELD(shape, CKPT_I64, 4),
     {"features", CKPT_I64, true, offsetof(gt_ckpt_info, features), 1},
+    {"run_id", CKPT_TEXT, true, offsetof(gt_ckpt_info, run_id), GT_RUN_ID},
     {"kernels", CKPT_TEXT, true, offsetof(gt_ckpt_info, kernels),
      sizeof(((gt_ckpt_info *)0)->kernels)},
     {"doubtful", CKPT_I64, true, offsetof(gt_ckpt_info, doubtful), 1},

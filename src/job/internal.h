@@ -95,7 +95,11 @@ enum {
   KEY_UNSAID = 512,   /* a number that can be 0; -1 if not given, and then not written */
   KEY_FILLED = 1024,  /* a list that must not be empty if given */
   KEY_LENIENT = 2048, /* only some values of a choice have it; others ignore it */
-  KEY_SINGLE = 4096   /* a list; one value without brackets becomes a list of one */
+  KEY_SINGLE = 4096,  /* a list; one value without brackets becomes a list of one */
+  /* regions that are MPI jobs of their own can have other values; with KEY_PATH, the key must still
+     be given in all of them or in none */
+  KEY_AT_SITE = 8192,
+  KEY_PATH = 16384
 };
 
 typedef struct {

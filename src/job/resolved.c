@@ -186,6 +186,38 @@ char *gt_job_resolved(const gt_job *job) {
   return text;
 }
 
+/* ---- what all sites have in common ----------------------------------------------------------- */
+
+/* Removes from a map or list what differs between sites; `pattern` is its path in the table. */
+static void keep_common(job_node *node, const char *pattern) {
+  for (size_t i = node->n; i-- > 0;) {
+    job_node *item = node->items[i];
+    char path[JOB_PATH_MAX];
+    if (node->kind == NODE_MAP)
+      gt_job_path_join(path, sizeof path, pattern, item->key);
+    else
+      snprintf(path, sizeof path, "%.*s[]", (int)(sizeof path - 3), pattern);
+    const job_key *row = gt_job_key_find(path);
+    if (row && (row->flags & KEY_AT_SITE)) {
+      gt_job_node_remove(node, i);
+    } else if (row && (row->flags & KEY_PATH)) {
+      gt_free(item->text);
+      item->text = gt_strdup("a path of the site");
+    } else if (item->n > 0) {
+      keep_common(item, path);
+      if (item->n == 0) gt_job_node_remove(node, i);
+    }
+  }
+}
+
+char *gt_job_common(const gt_job *job) {
+  job_node *root = gt_job_tree(job, false);
+  keep_common(root, "");
+  char *text = gt_job_yaml_emit(root, false);
+  gt_job_node_close(root);
+  return text;
+}
+
 /* ---- for scripts: one value a line ----------------------------------------------------------- */
 
 static void print_node(FILE *to, const job_node *node, const char *path) {

@@ -15,11 +15,11 @@
 #define IN_FACTOR(member) .offset = offsetof(gt_job_factor, member)
 #define IN_STAGE(member)  .offset = offsetof(gt_job_stage, member)
 #define COUNT_MAX         1e9
-#define TLS               (KEY_OPTIONAL | KEY_ON_RESUME)
+#define TLS               (KEY_OPTIONAL | KEY_ON_RESUME | KEY_PATH)
 #define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
 /* prices and predicted figures: optional; 0 is a valid value */
 #define RATE  (KEY_UNSAID | KEY_ON_RESUME)
-#define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
+#define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT | KEY_AT_SITE)
 /* Options that only these strategies, or only this model, have.  OF: bits, joined by |. */
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
@@ -84,7 +84,7 @@ const job_key gt_job_keys[] = {
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM)),
      .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
-    {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path),
+    {"data.path", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(data.path),
      .meaning = "HDF5 data set of the regions that do not name their own"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",
      .values = gt_partition_names,
@@ -161,11 +161,12 @@ const job_key gt_job_keys[] = {
      .values = gt_kernels_names,
      .meaning = "kernels: auto: the fastest for each operation; dnn: oneDNN where possible; blas: "
                 "OpenBLAS; ref: plain loops"},
-    {"train.choices", KEY_STRING, KEY_ON_RESUME, AT(train.choices), .fallback = "measure",
+    {"train.choices", KEY_STRING, KEY_ON_RESUME | KEY_AT_SITE, AT(train.choices),
+     .fallback = "measure",
      .meaning =
          "with kernels auto: measure (time the algorithms for each product at the start; under the "
          "virtual clock: rule), rule (a fixed rule), or a file written by `info JOB --measure`"},
-    {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init),
+    {"train.init", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(train.init),
      .meaning = "checkpoint file, or final.h5 of a run, from whose parameters training starts; "
                 "default: random, by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1",
@@ -181,9 +182,9 @@ const job_key gt_job_keys[] = {
      .min = 1, .max = 1e6,
      .meaning = "MPI ranks: one parameter server and the workers; 1: no workers and no data, the "
                 "region only aggregates; auto: as many as `geotrain plan` chooses"},
-    {"regions[].data.path", KEY_STRING, KEY_OPTIONAL, IN_REGION(data_path),
+    {"regions[].data.path", KEY_STRING, KEY_OPTIONAL | KEY_PATH, IN_REGION(data_path),
      .meaning = "the region's own data set; default: data.path"},
-    {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(hosts),
+    {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE, IN_REGION(hosts),
      .count_offset = offsetof(gt_job_region, nhosts),
      .meaning = "host names whose ranks belong to the region; default: ranks in order"},
     {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
@@ -192,7 +193,8 @@ const job_key gt_job_keys[] = {
     {"regions[].address", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(address),
      .meaning =
          "transport tcp: host:port at which the others reach its PS; default: it only dials"},
-    {"regions[].listen", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(listen),
+    {"regions[].listen", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD | KEY_AT_SITE,
+     IN_REGION(listen),
      .meaning = "transport tcp: host:port at which its PS listens; default: address"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION),
     GT_CODECS(CODEC_ROWS_OF_REGION){"regions[].compute.speeds", KEY_REALS,
@@ -208,8 +210,8 @@ const job_key gt_job_keys[] = {
                 "slurm.partition"},
     {"regions[].slurm.constraint", KEY_STRING, BATCH | KEY_WORD, IN_REGION(slurm.constraint),
      .meaning = "features of the region's nodes; default: slurm.constraint"},
-    {"regions[].slurm.nodes", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(slurm.nodes),
-     .min = 1, .max = 1e6,
+    {"regions[].slurm.nodes", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE,
+     IN_REGION(slurm.nodes), .min = 1, .max = 1e6,
      .meaning = "number of whole nodes for this region only, over which its ranks are spread; "
                 "default: as many as its ranks need"},
     {"regions[].slurm.options", KEY_STRINGS, BATCH, IN_REGION(slurm.options),
@@ -422,7 +424,7 @@ const job_key gt_job_keys[] = {
      .meaning = "standard deviation of the latency"},
     {"wan.links[].loss", KEY_REAL, KEY_OPTIONAL | KEY_BELOW_MAX, IN_LINK(loss), .max = 1,
      .meaning = "share of packets that are lost; reduces the goodput as it would for TCP"},
-    {"wan.links[].trace", KEY_STRING, KEY_OPTIONAL, IN_LINK(trace),
+    {"wan.links[].trace", KEY_STRING, KEY_OPTIONAL | KEY_PATH, IN_LINK(trace),
      .meaning = "file of bandwidth over time: CSV time_s,bandwidth,latency or mahimahi's "
                 "packet-delivery format; instead of bandwidth"},
     {"wan.links[].setup", KEY_REAL, KEY_OPTIONAL, IN_LINK(setup_rtts), .max = 100,
@@ -565,25 +567,25 @@ const job_key gt_job_keys[] = {
     {"slurm.qos", KEY_STRING, BATCH | KEY_WORD, AT(slurm.qos), .meaning = "sbatch --qos"},
     {"slurm.reservation", KEY_STRING, BATCH | KEY_WORD, AT(slurm.reservation),
      .meaning = "sbatch --reservation"},
-    {"slurm.time", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.time_s),
-     .max = 1e8,
+    {"slurm.time", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_AT_SITE,
+     AT(slurm.time_s), .max = 1e8,
      .meaning = "sbatch --time, the time limit of one job; default: that of the partition"},
-    {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.signal_before_s),
-     .fallback = "120 s", .max = 65535,
+    {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_AT_SITE,
+     AT(slurm.signal_before_s), .fallback = "120 s", .max = 65535,
      .meaning = "time before the limit at which the ranks get a signal to stop with a checkpoint"},
-    {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME, AT(slurm.cpus_per_rank), .fallback = "1",
-     .min = 1, .max = 65535,
+    {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME | KEY_AT_SITE, AT(slurm.cpus_per_rank),
+     .fallback = "1", .min = 1, .max = 65535,
      .meaning = "cores per rank: sbatch --cpus-per-task, and the number of compute threads"},
-    {"slurm.memory_per_cpu", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
+    {"slurm.memory_per_cpu", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_AT_SITE,
      AT(slurm.memory_per_cpu), .meaning = "sbatch --mem-per-cpu; default: that of the partition"},
-    {"slurm.mpi", KEY_STRING, KEY_ON_RESUME | KEY_SCRIPT | KEY_WORD, AT(slurm.mpi),
+    {"slurm.mpi", KEY_STRING, KEY_ON_RESUME | KEY_AT_SITE | KEY_SCRIPT | KEY_WORD, AT(slurm.mpi),
      .fallback = "pmix",
      .meaning = "srun --mpi (`srun --mpi=list` shows what the site supports); mpirun: start ranks "
                 "with mpirun, for sites without pmix"},
     {"slurm.options", KEY_STRINGS, BATCH, AT(slurm.options), COUNT(slurm.noptions),
      .meaning =
          "further sbatch options, one text each, for example [--exclusive, --mail-type=END]"},
-    {"slurm.prologue", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, AT(slurm.prologue),
+    {"slurm.prologue", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE, AT(slurm.prologue),
      COUNT(slurm.nprologue),
      .meaning = "shell lines at the start of the batch script, for example [module load mpi]"},
 };

@@ -25,14 +25,14 @@ static char *job_of_first(const gt_run *run, gt_peers *world, const char *own) {
   return gt_peers_share_text(world, own, "the job of rank 0", run->start_limit_s);
 }
 
-/* Compares this rank's resolved job with rank 0's; the error names the first difference. */
-static gt_status compare_jobs(gt_run *run, gt_peers *world) {
-  if (!run->resolved) gt_bug("the job was agreed on but not resolved");
-  char *theirs = job_of_first(run, world, run->resolved);
+/* Compares this rank's job, as text, with rank 0's; the error names the first difference. */
+static gt_status compare_jobs(gt_run *run, gt_peers *world, const char *mine) {
+  if (!mine) gt_bug("the job was agreed on but not resolved");
+  char *theirs = job_of_first(run, world, mine);
   gt_status status = GT_OK;
-  if (strcmp(theirs, run->resolved) != 0) {
+  if (strcmp(theirs, mine) != 0) {
     char text[512];
-    gt_job_difference(run->resolved, theirs, false, text, sizeof text);
+    gt_job_difference(mine, theirs, false, text, sizeof text);
     status = GT_FAIL(GT_ERR_JOB,
                      "rank %zu was started with another job (%s) than rank 0: %s; all ranks need "
                      "the same job and --set options",
@@ -100,7 +100,7 @@ static gt_status open_job(gt_run *run, gt_peers *world) {
   run->start_limit_s = run->end_limit_s = 120;
   if (status == GT_OK) status = settle(run);
   GT_TRY(gt_agree(world, status, run->start_limit_s));
-  GT_TRY(compare_jobs(run, world));
+  GT_TRY(compare_jobs(run, world, run->resolved));
   memcpy(run->job->began_sha256, run->job->sha256, GT_SHA256_HEX);
   return o->resume == GT_RESUME_NO || !o->run_dir ? GT_OK : open_resumed(run, world);
 }
@@ -230,7 +230,10 @@ static gt_status join(gt_run *run, const gt_region_plan *plan) {
   gt_peers_meet(run->roles.world, &(gt_peers_wait){.what = "the other regions to start",
                                                    .limit_s = JOIN_LIMIT_S,
                                                    .progress = end_if_stopped});
-  return compare_jobs(run, run->roles.world);
+  char *common = gt_job_common(run->job);
+  const gt_status status = compare_jobs(run, run->roles.world, common);
+  gt_free(common);
+  return status;
 }
 
 static gt_status open_roles(gt_run *run, gt_peers *world) {

@@ -195,6 +195,7 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
     gt_gateway_refuse(s->gateway, peer, "HELLO names %lld rounds", (long long)h->nrounds);
   char *const texts[] = {h->job, h->traces, h->data, h->model, h->weights};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i][GT_SHA256_HEX - 1] = '\0';
+  h->run_id[GT_RUN_ID - 1] = '\0';
   h->error[sizeof h->error - 1] = '\0';
 }
 
@@ -212,6 +213,30 @@ static bool is_refusal(uint32_t status) {
          status == GT_ERR_FAULT;
 }
 
+static const char *name_of(const gt_server *s, size_t region) {
+  return s->run->job->regions[region].name;
+}
+
+/* Checks that two regions continue the same run, or both begin. */
+static gt_status same_run(const gt_server *s, size_t a, size_t b) {
+  const gt_hello *first = &s->hellos[a], *second = &s->hellos[b];
+  if (first->nrounds == 0 && second->nrounds == 0) return GT_OK;
+  if (first->nrounds == 0) return same_run(s, b, a);
+  if (second->nrounds == 0 && second->fresh)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "region %s resumes run %s, and region %s begins %s%s; start all regions with "
+                   "--resume from the --run-dir of the same run, or all with a new --run-dir",
+                   name_of(s, a), first->run_id, name_of(s, b),
+                   second->run_id[0] ? "run " : "a new run", second->run_id);
+  if (second->nrounds == 0 || !first->run_id[0] || !second->run_id[0] ||
+      strcmp(first->run_id, second->run_id) == 0)
+    return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "region %s has checkpoints of run %s, and region %s of run %s; resume every "
+                 "region from the --run-dir of the same run",
+                 name_of(s, a), first->run_id, name_of(s, b), second->run_id);
+}
+
 static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   const gt_hello *h = &s->hellos[peer];
   if (h->protocol != GT_PROTOCOL_VERSION)
@@ -223,7 +248,7 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
     return GT_FAIL(GT_ERR_LOST, "region %s: HELLO has unknown status %u",
                    s->run->job->regions[peer].name, h->status);
   if (h->status != GT_OK)
-    return GT_FAIL((gt_status)h->status, "region %s: %.500s", s->run->job->regions[peer].name,
+    return GT_FAIL((gt_status)h->status, "region %s: %.470s", s->run->job->regions[peer].name,
                    h->error);
   if (strcmp(h->job, own->job) != 0) return differs(s, peer, "job", h->job, own->job);
   if (strcmp(h->traces, own->traces) != 0)
@@ -234,7 +259,7 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
     return GT_FAIL(GT_ERR_DATA, "%s", gt_error_text());
   }
   if (strcmp(h->model, own->model) != 0) return differs(s, peer, "model", h->model, own->model);
-  return GT_OK;
+  return same_run(s, peer, s->run->roles.region_id);
 }
 
 static bool has_final_model(const gt_run *run) {
@@ -279,6 +304,13 @@ static gt_status same_weights(const gt_server *s, const gt_hello *own) {
   return GT_OK;
 }
 
+/* Returns the run of the regions with files; if there are none, the one that the lead has made. */
+static const char *run_of(const gt_server *s) {
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (s->hellos[p].nrounds > 0 && s->hellos[p].run_id[0]) return s->hellos[p].run_id;
+  return s->hellos[0].run_id;
+}
+
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest) {
   size_t n = s->run->job->nregions, self = s->run->roles.region_id;
   gt_ns deadline = gt_now() + gt_from_seconds(s->run->start_limit_s);
@@ -316,6 +348,7 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
   if (status == GT_OK) status = settle_round(s, round);
   if (*round == 0 && status == GT_OK) status = may_begin(s, own);
   if (*round == 0 && status == GT_OK) status = same_weights(s, own);
+  memcpy(s->run_id, run_of(s), sizeof s->run_id);
   *newest = 0;
   for (size_t p = 0; p < n; p++)
     if (s->hellos[p].newest_round > *newest) *newest = s->hellos[p].newest_round;

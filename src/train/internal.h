@@ -16,7 +16,11 @@ typedef struct {
   uint32_t protocol, status;
   char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX],
       data[GT_SHA256_HEX], traces[GT_SHA256_HEX];
-  char error[512];
+  /* the run of the sender's files, empty if all are damaged; without files: of a new run, made by
+     the lead, else empty */
+  char run_id[GT_RUN_ID];
+  char error[471];
+  int64_t fresh; /* 1: started without --resume */
   int64_t samples, newest_round, nrounds;
   int64_t damaged;               /* the newest round whose file at the sender is damaged; 0: none */
   int64_t rounds[GT_MAX_ROUNDS]; /* whole files of the sender, ascending */
@@ -28,6 +32,7 @@ typedef struct gt_server_stages gt_server_stages;
 /* A PS rank's run. */
 struct gt_server {
   gt_run *run;
+  char run_id[GT_RUN_ID];
   const gt_clock_ops *clock;
   void *clock_state;
   gt_gateway *gateway;

@@ -60,6 +60,7 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
                          .features = (int64_t)run->data.features};
   snprintf(info->job_name, sizeof info->job_name, "%s", run->job->name);
   snprintf(info->region, sizeof info->region, "%s", run->region);
+  memcpy(info->run_id, s->run_id, sizeof info->run_id);
   snprintf(info->model, sizeof info->model, "%s", gt_model_names[run->job->model.name]);
   gt_graph_hash(run->model, info->model_hash);
   name_kernels(run, info->kernels, sizeof info->kernels);

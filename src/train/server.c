@@ -194,6 +194,22 @@ static void open_ps(gt_server *s, int64_t newest_round) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* Finds the run of this region's files by the newest one that is not damaged.  Files of earlier
+   versions have no id: then, and under the virtual clock, which repeats to the bit, it follows from
+   the job. */
+static void name_run(gt_server *s, gt_hello *own) {
+  const bool lead = s->run->roles.is_lead, exact = s->run->options->virtual_clock;
+  int64_t i = own->nrounds - 1;
+  own->fresh = s->run->options->resume == GT_RESUME_NO;
+  while (i >= 0 && gt_setup_read_round(s->run, own->rounds[i]) == GT_ROUND_DAMAGED) i--;
+  if (i >= 0) memcpy(own->run_id, s->run->kept.info.run_id, sizeof own->run_id);
+  if (own->run_id[0]) return;
+  if (i >= 0 || (lead && own->nrounds == 0 && exact))
+    snprintf(own->run_id, sizeof own->run_id, "%.*s", GT_RUN_ID - 1, own->job);
+  else if (lead && own->nrounds == 0)
+    gt_random_id(own->run_id);
+}
+
 static void greet(gt_server *s, gt_hello *own, gt_status status) {
   const gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
@@ -201,13 +217,16 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
   own->status = (uint32_t)status;
   if (status != GT_OK) snprintf(own->error, sizeof own->error, "%s", gt_error_text());
   snprintf(own->region, sizeof own->region, "%s", run->region);
-  gt_sha256_hex(run->resolved, strlen(run->resolved), own->job);
+  char *common = gt_job_common(run->job);
+  gt_sha256_hex(common, strlen(common), own->job);
+  gt_free(common);
   gt_graph_hash(run->model, own->model);
   /* each region of a pipeline has another part of them */
   if (!run->pipe) gt_sha256_hex(a->params.data, a->params.n * sizeof(float), own->weights);
   memcpy(own->data, run->data.schema_sha256, sizeof own->data);
   gt_links_hash(run->links, own->traces);
   own->samples = (int64_t)run->npart;
+  name_run(s, own);
 }
 
 /* What a resume found, for users of --resume=auto, who did not ask for the state of the run. */

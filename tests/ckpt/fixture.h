@@ -57,6 +57,7 @@ static inline void sample_open(sample *s, int64_t round) {
                            .features = 5382,
                            .doubtful = 1};
   s->info.job_yaml = (char *)"name: lenet-2-regions\nseed: 1\n";
+  snprintf(s->info.run_id, sizeof s->info.run_id, "0123456789abcdef0123456789abcdef");
   snprintf(s->info.job_name, sizeof s->info.job_name, "lenet-2-regions");
   snprintf(s->info.region, sizeof s->info.region, "shanghai");
   snprintf(s->info.model, sizeof s->info.model, "lenet5");
@@ -79,8 +80,8 @@ static inline bool holds_round(const char *path, int64_t round) {
     same = info.round == round && info.step == 938 + round && info.samples == 60032 &&
            info.elapsed_s == 12.375 &&
            memcmp(info.shape, want.info.shape, sizeof info.shape) == 0 && info.features == 5382 &&
-           info.doubtful == 1 && strcmp(info.kernels, "plain") == 0 &&
-           strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
+           info.doubtful == 1 && strcmp(info.run_id, want.info.run_id) == 0 &&
+           strcmp(info.kernels, "plain") == 0 && strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
            strcmp(info.job_name, want.info.job_name) == 0 && strcmp(info.region, "shanghai") == 0 &&
            strcmp(info.model, "lenet5") == 0 &&
            strcmp(info.model_hash, want.info.model_hash) == 0 && state.n == want.state.n;

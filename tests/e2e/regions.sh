@@ -67,6 +67,9 @@ by mesh-apart "${mesh[@]}"
 by hub-apart "${hub[@]}"
 check "a run without trouble says nothing of connections" sh -c '! grep -i connection east.err'
 
+# id_of FILE: the id of its run.
+id_of() { /usr/bin/python3 -c 'import h5py, sys; print(h5py.File(sys.argv[1]).attrs["run_id"].decode())' "$1"; }
+
 # One region starts later; then both are stopped, and go on.
 begin west mesh-late "${mesh[@]}" --set train.until.steps=30
 pause 1
@@ -75,7 +78,41 @@ begin east mesh-late "${mesh[@]}" --set train.until.steps=30
 end east "a late start" 0
 end west "a late start" 0
 check "each region keeps its own files" [ -e mesh-late-east/ckpt/3/east.h5 -a -e mesh-late-west/ckpt/3/west.h5 -a ! -e mesh-late-east/ckpt/3/west.h5 ]
+first=$(id_of mesh-late-east/ckpt/3/east.h5)
 by mesh-late "${mesh[@]}" --resume --set train.until.steps=60
+
+# The id of a run: in every checkpoint; files of another run, and a start beside a resume, are refused.
+newest=$(newest_round mesh-late-west)
+check "an id of 128 bits" grep -qxE '[0-9a-f]{32}' <<<"$first"
+check "the same in both regions, after the resume" same "$(id_of mesh-late-west/ckpt/$newest/west.h5)" "$first"
+check "and in the final model" same "$(id_of mesh-late-east/final.h5)" "$first"
+other=$(id_of mesh-apart-west/ckpt/$(newest_round mesh-apart-west)/west.h5)
+check "another in another run" [ "$other" != "$first" ]
+cp -r mesh-apart-west foreign-west
+cp -r mesh-late-east foreign-east
+begin east foreign "${mesh[@]}" --resume
+begin west foreign "${mesh[@]}" --resume
+end east "checkpoints of two runs" 4 "region west has checkpoints of run $other, and region east of run $first; resume every region"
+end west "checkpoints of two runs" 4 "$first.*$other|$other.*$first"
+rm -r foreign-west
+begin east foreign "${mesh[@]}" --resume
+begin west foreign "${mesh[@]}"
+end east "one begins" 4 "region east resumes run $first, and region west begins a new run; start all regions with --resume"
+end west "one begins" 4 "region east resumes run $first, and region west begins"
+rm -rf foreign-east foreign-west
+cp -r mesh-late-west foreign-west
+begin east foreign "${mesh[@]}"
+begin west foreign "${mesh[@]}" --resume
+end east "the first begins" 4 "region west resumes run $first, and region east begins run [0-9a-f]{32}; start all regions"
+end west "the first begins" 4 "region west resumes run $first, and region east begins run [0-9a-f]{32}"
+
+# Sites may differ in paths.
+mkdir elsewhere && cp data.h5 west.pem west.key elsewhere
+begin west mesh-places "${mesh[@]}" --set data.path=elsewhere/data.h5 --set wan.tls.cert=elsewhere/west.pem --set 'regions.0.listen=0.0.0.0:1' --set slurm.partition=gpu
+begin east mesh-places "${mesh[@]}"
+end east "other paths" 0
+end west "other paths" 0
+check "other paths: the bits of one job" same "$(field mesh-places-east params_sha256)" "$(field mesh params_sha256)"
 
 # A signal to one job stops both.
 begin west stopped "${mesh[@]}" --set train.until.steps=100000
@@ -125,6 +162,7 @@ apart() {
   end east "$name" "$code" "$text"
   end west "$name" "$code" "$text"
 }
+apart "own data at one site" 2 'regions.1.data.path is not given there and a path of the site here' --set regions.1.data.path=data.h5
 apart "another job" 2 'rank 2 was started with another job .* seed' --set seed=4
 begin norht no
 end norht "no such region" 2 '.--region is "norht", which is no region of the job'

@@ -255,6 +255,32 @@ static void flat_is_for_scripts(void) {
   gt_job_close(job);
 }
 
+/* True if a site that adds the setting fits one without it; or, if both give the key, one with the
+   other value. */
+static bool sites_fit(const char *set, const char *other) {
+  gt_job *a = load(minimal, &other, other ? 1 : 0), *b = load(minimal, &set, 1);
+  char *here = gt_job_common(a), *there = gt_job_common(b);
+  const bool fit = strcmp(here, there) == 0;
+  gt_free(here);
+  gt_free(there);
+  gt_job_close(a);
+  gt_job_close(b);
+  return fit;
+}
+
+static void sites_differ_in_places_only(void) {
+  assert_true(sites_fit("data.path=x.h5", NULL));
+  assert_true(
+      sites_fit("slurm={partition: eu, time: 2 h, mpi: pmi2, options: [--exclusive]}", NULL));
+  assert_true(sites_fit("regions.1.slurm={partition: eu, nodes: 3}", NULL));
+  assert_true(sites_fit("train.init=x.h5", "train.init=y.h5"));
+  assert_false(sites_fit("train.init=x.h5", NULL));
+  assert_false(sites_fit("regions.1.data.path=x.h5", NULL));
+  assert_false(sites_fit("regions.1.ranks=9", NULL));
+  assert_false(sites_fit("train.until.steps=9", NULL));
+  assert_false(sites_fit("seed=9", "seed=8"));
+}
+
 static void check_difference(const char *set, bool for_resume, const char *expected) {
   gt_job *a = load(minimal, NULL, 0), *b = load(minimal, &set, 1);
   char *here = gt_job_resolved(a), *there = gt_job_resolved(b), text[256];
@@ -470,6 +496,6 @@ int main(void) {
   return RUN_TESTS(NULL, teardown, example_has_every_value, defaults_are_those_of_the_table,
                    set_overrides, set_to_nothing_leaves_the_others, resolved_is_a_fixed_point,
                    jobs_all_load, flat_is_for_scripts, difference_names_key_and_values,
-                   measured_jobs_have_every_link, wan_and_work, layers_of_a_model,
-                   help_names_every_key, help_has_keys_and_sections);
+                   sites_differ_in_places_only, measured_jobs_have_every_link, wan_and_work,
+                   layers_of_a_model, help_names_every_key, help_has_keys_and_sections);
 }
