@@ -246,6 +246,16 @@ char *gt_adapted_text(const gt_region_result *regions, size_t nregions);
    If clock is "virtual", CPU seconds are null, and two runs with the same results write the same
    file except for wall_s of the run. */
 gt_status gt_summary_write(const char *run_dir, const gt_summary *summary);
+/* Writes the contents of the file to *text, which the caller frees, and writes such a text to
+   DIR/summary.json. */
+gt_status gt_summary_text(char **text, const gt_summary *summary);
+gt_status gt_summary_write_text(const char *run_dir, const char *text);
+/* Reads the text of a summary; `source` names it in errors (GT_ERR_CKPT).  The caller closes
+   *out. */
+typedef struct gt_summary_file gt_summary_file;
+gt_status gt_summary_parse(gt_summary_file **out, const char *text, const char *source);
+const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
+void gt_summary_close(gt_summary_file *file);                 /* NULL is allowed */
 /* Prints the final table: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
 

@@ -21,10 +21,7 @@ double gt_json_number_of(const json_t *object, const char *key);
 double gt_phases_sum(const gt_region_result *region);
 bool gt_summary_is_virtual(const gt_summary *summary);
 /* Reads DIR/summary.json.  The caller closes *out; GT_ERR_CKPT names the file and the error. */
-typedef struct gt_summary_file gt_summary_file;
 gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
-const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
-void gt_summary_close(gt_summary_file *file);
 
 /* ---- figures.c ---- */
 

@@ -2,13 +2,9 @@
    summary.json.  Keys are only added, never changed. */
 #include "internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -487,19 +483,14 @@ static json_t *summary_of(const gt_summary *s) {
   return root;
 }
 
-gt_status gt_summary_write(const char *run_dir, const gt_summary *summary) {
+gt_status gt_summary_text(char **text, const gt_summary *summary) {
   json_t *root = summary_of(summary);
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+  char *dump = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   json_decref(root);
-  if (!text)
-    return GT_FAIL(GT_ERR_FAULT, "%s/summary.json: the summary is not a JSON object", run_dir);
-  char path[PATH_MAX];
-  snprintf(path, sizeof path, "%s/summary.json", run_dir);
-  const bool ok = gt_file_replace(path, text, strlen(text));
-  free(text);
-  return ok ? GT_OK
-            : GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be written: %s", path,
-                      strerror(errno));
+  if (!dump) return GT_FAIL(GT_ERR_FAULT, "the summary is not a JSON object");
+  *text = gt_strdup(dump);
+  free(dump);
+  return GT_OK;
 }
 
 /* ---- reading it ------------------------------------------------------------------------------ */
@@ -556,25 +547,20 @@ static gt_status take_lists(gt_summary_file *f) {
   return f->summary.links_left_out > 0 ? take_traffic(f, regions) : GT_OK;
 }
 
-gt_status gt_summary_read(gt_summary_file **out, const char *run_dir) {
-  char path[PATH_MAX], why[GT_ERROR_TEXT_MAX];
+gt_status gt_summary_parse(gt_summary_file **out, const char *text, const char *source) {
+  char why[GT_ERROR_TEXT_MAX];
   json_error_t error;
-  snprintf(path, sizeof path, "%s/summary.json", run_dir);
+  json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
   *out = NULL;
-  FILE *file = fopen(path, "re");
-  if (!file)
-    return GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be opened: %s", path, strerror(errno));
-  json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-  fclose(file);
   if (!root)
-    return GT_FAIL(GT_ERR_CKPT, "%s is not JSON: line %d: %s", path, error.line, error.text);
+    return GT_FAIL(GT_ERR_CKPT, "%s is not JSON: line %d: %s", source, error.line, error.text);
   gt_summary_file *f = GT_NEW(gt_summary_file);
   f->root = root;
   take_figures(f);
   if (take_lists(f) != GT_OK) {
     snprintf(why, sizeof why, "%s", gt_error_text());
     gt_summary_close(f);
-    return GT_FAIL(GT_ERR_CKPT, "%s is not a run's summary: %s", path, why);
+    return GT_FAIL(GT_ERR_CKPT, "%s is not a run's summary: %s", source, why);
   }
   *out = f;
   return GT_OK;

@@ -1,5 +1,6 @@
 /* The end of a run, for gt_ending: a region's scores, model and result; on the lead their mean and
-   the summary.  The scored model is durable before the summary refers to it. */
+   the summary, which it sends to regions that are MPI jobs of their own.  The scored model is
+   durable before the summary refers to it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,57 +8,10 @@
 #include "geotrain/ps_ending.h"
 #include "ending.h"
 
-/* ---- the file of the final model, durable before the summary refers to it -------------------- */
-
-/* Initialise it to zero. */
-typedef struct {
-  gt_ckpt_writer *writer; /* NULL: not begun */
-  gt_ns since;            /* wall time */
-  bool durable;
-} final_model;
-
-/* Begins to write the model.  region: its owner; NULL: the mean of all regions.  params and buffers
-   are copied.  Panics if writing cannot begin. */
-static void begin_final_model(final_model *f, const gt_server *s, const char *region,
-                              const gt_region_result *of, gt_vec params, gt_vec buffers) {
-  gt_ckpt_info info;
-  gt_state state = {0};
-  gt_server_describe(s, &info);
-  info.step = of->steps;
-  info.samples = of->samples;
-  info.mean_of = region ? 1 : (int64_t)gt_job_training(s->run->job);
-  snprintf(info.region, sizeof info.region, "%s", region ? region : "");
-  gt_sha256_hex(params.data, params.n * sizeof(float), info.params_sha256);
-  gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);
-  gt_state_add(&state, "model/", "buffers", GT_TYPE_F32, buffers.data, buffers.n);
-  gt_setup_save_data(s->run, &state);
-  gt_status status = gt_ckpt_write_final_model(&f->writer, s->run->run_dir, region, &info, &state);
-  gt_state_close(&state);
-  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
-  f->since = gt_now();
-}
-
-/* True if the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
-   time. */
-static bool final_model_durable(final_model *f, gt_server *s) {
-  gt_status result = GT_OK;
-  if (f->durable) return true;
-  while (gt_ckpt_poll(f->writer, &result) != GT_CKPT_DONE) {
-    double limit = gt_server_write_limit(s), waited = gt_seconds(gt_now() - f->since);
-    if (waited >= limit)
-      gt_panic(GT_ERR_CKPT, "waited %.0f s for the final model of region %s to be written to %s",
-               waited, s->run->region, s->run->run_dir);
-    if (!s->clock->wait(s)) return false;
-  }
-  gt_server_must_write(s, result);
-  return f->durable = true;
-}
-
-static void close_final_model(final_model *f) {
-  gt_ckpt_writer_close(f->writer);
-}
-
 /* ---- the object ------------------------------------------------------------------------------ */
+
+#define COOKIE_SITES (GT_ENDING_COOKIE + 2) /* of messages that give other sites the results */
+#define TEXT_PIECE   ((size_t)1 << 15)      /* bytes of the summary in a message */
 
 struct gt_server_ending {
   gt_server *server;
@@ -67,23 +21,27 @@ struct gt_server_ending {
   gt_ps_score *scores;    /* nregions: of the mean on the region's test set */
   bool *awaited;          /* nregions, on the lead: the region's score of the mean is pending */
   bool asked;             /* on the lead: another region scores the mean */
-  char *report;
-  gt_stage_model *parts; /* on the lead of a pipeline, which keeps the models in a file */
-  gt_model_mean models;  /* on the lead: models of all regions, added as they arrive */
-  gt_vec mean;           /* on the lead, once complete: parameters, then buffers; owned by models */
-  float *sent;           /* on another region: its model, while it is sent */
+  char *report;           /* on the lead: the text of summary.json */
+  size_t leaving;         /* messages to other sites that have not left yet */
+  gt_site_end *site;      /* NULL: on the lead, or in one MPI job */
+  bool *differs;          /* nregions, on the lead, if identical: the region has another model */
+  gt_stage_model *parts;  /* on the lead of a pipeline, which keeps the models in a file */
+  gt_model_mean models;   /* on the lead: models of all regions, added as they arrive */
+  gt_vec mean; /* on the lead, once complete: parameters, then buffers; owned by models */
+  float *sent; /* on another region: its model, while it is sent */
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
-  final_model final; /* on the lead, or on every region if alone */
-  bool alone;        /* each region keeps its own model */
-  bool identical;    /* all regions hold the same model: only its hashes are sent */
-  bool *bad_loss;    /* nregions, on the lead: the loss of the region's own model is non-finite */
+  gt_final_model final; /* on the lead, or on every region if alone */
+  bool alone;           /* each region keeps its own model */
+  bool identical;       /* all regions hold the same model: only its hashes are sent */
+  bool *bad_loss; /* nregions, on the lead: the loss of the region's own model is non-finite */
   bool own_bad_loss;
   bool own_known; /* the region's own model has been evaluated, or it has no test samples */
   gt_status code; /* exit code of the run */
   char params_sha256[GT_SHA256_HEX];
-  bool concluded, published;
+  bool apart; /* regions are MPI jobs of their own */
+  bool concluded, whole, published;
 };
 
 /* True if the loss is non-finite.  Without samples (a region of a pipeline that does not score)
@@ -96,7 +54,8 @@ static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
 
 void gt_server_ending_close(gt_server_ending *e) {
   if (!e) return;
-  close_final_model(&e->final);
+  gt_final_model_close(&e->final);
+  gt_site_end_close(e->site);
   gt_stage_model_close(e->parts);
   gt_model_mean_close(&e->models);
   gt_free(e->regions);
@@ -106,6 +65,7 @@ void gt_server_ending_close(gt_server_ending *e) {
   gt_free(e->bad_loss);
   gt_free(e->scores);
   gt_free(e->awaited);
+  gt_free(e->differs);
   gt_free(e);
 }
 
@@ -119,11 +79,11 @@ static bool own_file_durable(gt_server_ending *e) {
     gt_ps_view v;
     if (e->own_bad_loss || !gt_vec_finite(a->params) || !gt_vec_finite(a->buffers)) return true;
     gt_ps_get_view(e->server->ps, gt_server_now(e->server), &v);
-    begin_final_model(&e->final, e->server, e->server->run->region,
-                      &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
-                      a->buffers);
+    gt_final_model_begin(&e->final, e->server, e->server->run->region,
+                         &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
+                         a->buffers);
   }
-  return final_model_durable(&e->final, e->server);
+  return gt_final_model_durable(&e->final, e->server);
 }
 
 /* Begins the file of the mean or of a pipeline's model, with the largest step count of all regions
@@ -138,8 +98,8 @@ static void begin_whole_file(gt_server_ending *e) {
   if (e->parts)
     gt_stage_model_finish(e->parts, &all, e->params_sha256);
   else
-    begin_final_model(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
-                      gt_vec_range(e->mean, a->params.n, a->buffers.n));
+    gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
+                         gt_vec_range(e->mean, a->params.n, a->buffers.n));
 }
 
 /* ---- reports to the lead --------------------------------------------------------------------- */
@@ -213,30 +173,39 @@ static void send_score(void *ctx, const gt_ps_score *score) {
   gt_gateway_send(e->server->gateway, 0, &head, own, sizeof *own, 0, gt_server_now(e->server));
 }
 
-/* Scores the mean on a region other than the lead: the model received from the lead, or the
-   region's own. */
+/* Returns the final model on a region other than the lead: the one received from the lead, or the
+   region's own, which is the same. */
+static void find_mean(const gt_server_ending *e, gt_vec *params, gt_vec *buffers) {
+  const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
+  float *sent = e->models.early[0];
+  *params = sent ? gt_vec_of(sent, a->params.n) : a->params;
+  *buffers = sent ? gt_vec_of(sent + a->params.n, a->buffers.n) : a->buffers;
+}
+
 static void score_mean(gt_server_ending *e) {
   gt_server *s = e->server;
-  const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  const gt_vec model = gt_vec_of(e->models.early[0], a->params.n + a->buffers.n);
+  gt_vec params, buffers;
   gt_failpoint("ending.score");
-  if (e->identical)
-    gt_ps_evaluate(s->ps, a->params, a->buffers, send_score, e, gt_server_now(s));
-  else
-    gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n),
-                   gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
+  find_mean(e, &params, &buffers);
+  gt_ps_evaluate(s->ps, params, buffers, send_score, e, gt_server_now(s));
+}
+
+/* Sends the mean, or its name only to a region that has the same model. */
+static void send_mean(gt_server_ending *e, size_t region, uint64_t cookie) {
+  const gt_frame_header head = {.kind = GT_MSG_MODEL};
+  const bool whole = !e->identical || (e->apart && e->differs[region]);
+  gt_gateway_send(e->server->gateway, region, &head, e->mean.data,
+                  whole ? e->mean.n * sizeof(float) : 0, cookie, gt_server_now(e->server));
 }
 
 /* Begins to score the mean on every different test set.  Returns their number.  On the lead. */
 static size_t score_everywhere(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  const gt_frame_header head = {.kind = GT_MSG_MODEL};
   size_t n = 0;
   for (size_t r = 1; r < s->run->job->nregions; r++) {
     if (!s->run->tests[r].scores) continue;
-    gt_gateway_send(s->gateway, r, &head, e->mean.data,
-                    e->identical ? 0 : e->mean.n * sizeof(float), 0, gt_server_now(s));
+    send_mean(e, r, 0);
     e->awaited[r] = e->asked = true;
     n++;
   }
@@ -292,7 +261,8 @@ static void take_hash(gt_server_ending *e, size_t peer, const gt_frame_header *h
                       (unsigned long long)head->message_bytes, bytes);
   e->models.seen[peer] = true;
   const model_hash own = hash_own(e);
-  if (lead && memcmp(&own, payload, sizeof own) != 0)
+  e->differs[peer] = lead && memcmp(&own, payload, sizeof own) != 0;
+  if (e->differs[peer])
     gt_log(GT_LOG_WARN,
            "the final model of region %s differs from that of region %s, whose model is "
            "kept: their instruction sets round differently",
@@ -301,7 +271,7 @@ static void take_hash(gt_server_ending *e, size_t peer, const gt_frame_header *h
 
 static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                        const void *payload) {
-  if (e->identical) {
+  if (e->identical && !(e->site && head->message_bytes > 0)) {
     take_hash(e, peer, head, payload);
     return;
   }
@@ -343,8 +313,25 @@ static void take_bye(gt_server_ending *e, const gt_frame_header *head) {
                       e->server->run->job->regions[0].name);
 }
 
+static void take_from_lead(gt_server_ending *e, const gt_frame_header *head, const void *payload) {
+  const gt_run *run = e->server->run;
+  if (head->kind == GT_MSG_REPORT) {
+    gt_site_end_text(e->site, head, payload);
+  } else if (run->pipe) {
+    gt_site_end_piece(e->site, head, payload);
+  } else {
+    take_model(e, 0, head, payload);
+    if (e->site) gt_site_end_model(e->site);
+    if (run->tests[run->roles.region_id].scores) score_mean(e);
+  }
+}
+
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                               const void *payload) {
+  if (!e->server->run->roles.is_lead && head->kind != GT_MSG_BYE) {
+    take_from_lead(e, head, payload);
+    return;
+  }
   if (head->kind == GT_MSG_MODEL && e->parts) {
     if (!gt_stage_model_take(e->parts, peer, head, payload)) return;
   } else if (head->kind == GT_MSG_MODEL)
@@ -355,7 +342,6 @@ void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_h
     take_result(e, peer, head, payload);
   if (head->kind == GT_MSG_BYE) take_bye(e, head);
   gt_ending_message(&e->ending, head->kind);
-  if (head->kind == GT_MSG_MODEL && !e->server->run->roles.is_lead) score_mean(e);
 }
 
 /* ---- the lead -------------------------------------------------------------------------------- */
@@ -391,24 +377,58 @@ static void conclude(void *ctx) {
   if (!e->parts) total_scores(e);
   if (e->asked) gt_server_link_results(e->server, own_links(e));
   e->code = check_final(e);
-  if (e->code == GT_OK && !e->alone) begin_whole_file(e);
+  if (e->code == GT_OK && !e->alone && !e->parts) begin_whole_file(e);
   e->concluded = true;
 }
 
-static void summarise(const gt_server_ending *e) {
+static void summarise(gt_server_ending *e) {
   const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score,
                            e->params_sha256};
-  gt_status status = gt_server_summarise(e->server, &all);
+  gt_status status = gt_server_summarise(e->server, &all, &e->report);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
-/* The lead's last action, after the model that the summary refers to is durable. */
+/* Sends a site the model, unless it has it, and the text of the summary in pieces. */
+static void give(gt_server_ending *e, size_t region) {
+  const size_t bytes = strlen(e->report);
+  if (!e->alone && !e->parts && !e->server->run->tests[region].scores) {
+    send_mean(e, region, COOKIE_SITES);
+    e->leaving++;
+  }
+  for (size_t at = 0, n; at < bytes; at += n) {
+    n = bytes - at < TEXT_PIECE ? bytes - at : TEXT_PIECE;
+    const gt_frame_header head = {.kind = GT_MSG_REPORT, .value = at, .detail = bytes - at - n};
+    gt_gateway_send(e->server->gateway, region, &head, e->report + at, n, COOKIE_SITES,
+                    gt_server_now(e->server));
+    e->leaving++;
+  }
+}
+
+/* Writes the file of a pipeline's model when the other sites have it.  False: not yet. */
+static bool finish_parts(gt_server_ending *e) {
+  if (e->apart) e->leaving += gt_stage_model_spread(e->parts, COOKIE_SITES);
+  if (e->leaving > 0) return false;
+  begin_whole_file(e);
+  return e->whole = true;
+}
+
+/* True when all results are durable here, and have left to the other sites.  After the model that
+   the summary refers to is durable. */
+static bool publish_results(gt_server_ending *e) {
+  if (e->leaving > 0 || (e->parts && !e->whole && !finish_parts(e))) return false;
+  if (e->final.writer && !gt_final_model_durable(&e->final, e->server)) return false;
+  if (e->report) return true;
+  summarise(e);
+  for (size_t p = 1; e->apart && p < e->server->run->job->nregions; p++) give(e, p);
+  return e->leaving == 0;
+}
+
+/* The lead's last action. */
 static bool publish_all(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_frame_header bye = {.kind = GT_MSG_BYE, .value = e->code};
   if (e->published) return true;
-  if (e->final.writer && !final_model_durable(&e->final, e->server)) return false;
-  if (e->code == GT_OK) summarise(e);
+  if (e->code == GT_OK && !publish_results(e)) return false;
   for (size_t p = 1; p < s->run->job->nregions; p++)
     gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
   return e->published = true;
@@ -492,6 +512,9 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
   e->bad_loss = GT_NEW_ARRAY(bool, n);
   e->scores = GT_NEW_ARRAY(gt_ps_score, n);
   e->awaited = GT_NEW_ARRAY(bool, n);
+  e->differs = GT_NEW_ARRAY(bool, n);
+  e->apart = s->run->options->region != NULL;
+  if (e->apart && !s->run->roles.is_lead) e->site = gt_site_end_open(s, e->alone);
   gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
   if (pipe && s->run->roles.is_lead) e->parts = gt_stage_model_open(s);
   e->regions = GT_NEW_ARRAY(gt_region_result, n);
@@ -500,11 +523,18 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
 }
 
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie) {
-  gt_ending_departed(&e->ending, cookie);
+  if (cookie == COOKIE_SITES)
+    e->leaving--;
+  else
+    gt_ending_departed(&e->ending, cookie);
 }
 
 bool gt_server_ending_writes(const gt_server_ending *e) {
-  return e && e->final.writer && !e->final.durable;
+  return e && ((e->final.writer && !e->final.durable) || (e->site && gt_site_end_writes(e->site)));
+}
+
+bool gt_server_ending_released(const gt_server_ending *e) {
+  return e && e->ending.bye;
 }
 
 void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size) {
@@ -520,9 +550,16 @@ void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t si
     snprintf(text, size, "the end of the run from region %s", job->regions[0].name);
 }
 
+static bool write_at_site(gt_server_ending *e) {
+  gt_vec params, buffers;
+  find_mean(e, &params, &buffers);
+  return gt_site_end_step(e->site, params, buffers);
+}
+
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code) {
   if (e->alone && e->own_known && !own_file_durable(e)) return false;
   if (!gt_ending_step(&e->ending, now) || (e->concluded && !publish_all(e))) return false;
+  if (e->site && e->code == GT_OK && !write_at_site(e)) return false;
   *code = e->code;
   return true;
 }

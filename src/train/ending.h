@@ -16,11 +16,44 @@ void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_h
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
 /* True while the final model is being written. */
 bool gt_server_ending_writes(const gt_server_ending *e);
+/* True if the lead has ended the run: other regions that are MPI jobs of their own can be gone. */
+bool gt_server_ending_released(const gt_server_ending *e);
 /* Writes to text[size] what this region, which is COMPLETE, waits for from another. */
 void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size);
 /* Advances as far as possible; true when the run is over.  *code is then GT_OK, or GT_ERR_LIMIT
    with a text if a region's final model or its loss is non-finite. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code);
+
+/* final_model.c: a file that a thread writes.  Initialise it to zero. */
+typedef struct {
+  gt_ckpt_writer *writer; /* NULL: not begun */
+  gt_ns since;            /* wall time */
+  bool durable;
+} gt_final_model;
+/* Begins to write the model.  region: its owner; NULL: the mean of all regions.  of: its steps and
+   samples.  params and buffers are copied.  Panics if writing cannot begin. */
+void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region,
+                          const gt_region_result *of, gt_vec params, gt_vec buffers);
+/* True if the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
+   time. */
+bool gt_final_model_durable(gt_final_model *f, gt_server *s);
+void gt_final_model_close(gt_final_model *f);
+
+/* site_end.c: the lead's results in the run directory of a region that is an MPI job of its own. */
+typedef struct gt_site_end gt_site_end;
+/* alone: regions keep their own models.  The caller closes it. */
+gt_site_end *gt_site_end_open(gt_server *s, bool alone);
+void gt_site_end_close(gt_site_end *e); /* NULL is allowed */
+/* Take what the lead sends: the whole model, which the caller keeps; or the next piece of a
+   pipeline's model; or of the text of summary.json.  Panic: another piece. */
+void gt_site_end_model(gt_site_end *e);
+void gt_site_end_piece(gt_site_end *e, const gt_frame_header *head, const void *payload);
+void gt_site_end_text(gt_site_end *e, const gt_frame_header *head, const void *payload);
+/* True while the model is being written. */
+bool gt_site_end_writes(const gt_site_end *e);
+/* Writes the files and prints the table when all has come; true when done.  params, buffers: the
+   model, without a pipeline. */
+bool gt_site_end_step(gt_site_end *e, gt_vec params, gt_vec buffers);
 
 /* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
 typedef struct {
@@ -56,7 +89,7 @@ gt_vec gt_model_mean_finish(gt_model_mean *m);
 /* stage_model.c: the final model of a pipeline, which no rank holds as a whole.  All functions
    panic (GT_ERR_CKPT) if the file cannot be written. */
 typedef struct gt_stage_model gt_stage_model;
-/* On the lead. */
+/* On the lead; and on other regions that are MPI jobs of their own, for a copy. */
 gt_stage_model *gt_stage_model_open(const gt_server *s);
 void gt_stage_model_close(gt_stage_model *m); /* NULL is allowed */
 /* Write the part of this region, or a piece of another one, which must be the next (else panic);
@@ -69,6 +102,12 @@ size_t gt_stage_model_bad(const gt_stage_model *m);
 /* Makes the file durable after all parts are written; of: steps and samples of the run. */
 void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,
                            char params_sha256[GT_SHA256_HEX]);
+/* Sends the next piece of the whole model to all other regions; returns the number of messages, 0
+   after the last piece.  Call it again when they have left. */
+size_t gt_stage_model_spread(gt_stage_model *m, uint64_t cookie);
+/* Writes a piece that the lead sends, which must be the next (else panic); true if it was the
+   last. */
+bool gt_stage_model_copy(gt_stage_model *m, const gt_frame_header *head, const void *payload);
 /* Sends this region's part to the lead; the cookie is that of the last piece. */
 void gt_stage_model_send(gt_server *s, uint64_t cookie);
 
@@ -81,7 +120,8 @@ typedef struct {
   const char *params_sha256;
 } gt_gathered;
 
-/* Writes summary.json and prints the table.  GT_ERR_CKPT: the file cannot be written. */
-gt_status gt_server_summarise(gt_server *s, const gt_gathered *g);
+/* Writes summary.json and prints the table; *text: the contents of the file, freed by the caller.
+   GT_ERR_CKPT: the file cannot be written. */
+gt_status gt_server_summarise(gt_server *s, const gt_gathered *g, char **text);
 
 #endif

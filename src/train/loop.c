@@ -55,6 +55,7 @@ void gt_server_account(gt_server *s, gt_ns now) {
 }
 
 void gt_server_watch_regions(const gt_server *s, gt_ns now) {
+  if (gt_server_ending_released(s->ending)) return;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;
     gt_ns heard = gt_gateway_heard(s->gateway, p);

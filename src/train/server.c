@@ -76,9 +76,11 @@ static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
   bool lead = s->run->roles.is_lead;
   if (kind == GT_MSG_HELLO) return s->ps ? "comes after the greetings" : NULL;
   if (!s->ending) return "comes before training has begun";
-  /* the mean, to be scored */
+  const bool site = !lead && peer == 0 && s->run->options->region;
+  /* the mean, to be scored; at a site of its own, also the results of all */
   if (kind == GT_MSG_MODEL && peer == 0 && s->run->tests[s->run->roles.region_id].scores)
     return NULL;
+  if (site && (kind == GT_MSG_MODEL || kind == GT_MSG_REPORT)) return NULL;
   if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
   if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
   if (gt_msg_is_activation(kind)) return s->stages ? NULL : "comes, and there is no pipeline";

@@ -17,6 +17,8 @@ struct gt_stage_model {
   size_t *taken;       /* of each region: floats received */
   float **held;        /* of each region: its part, if an earlier region has the same stages */
   bool *whole;         /* of each region: its part is complete */
+  float *piece;        /* of the whole model, on its way to other sites */
+  size_t at;           /* floats of the whole model sent to them, or received from the lead */
   size_t bad;          /* the first region with a non-finite part; nregions: none */
 };
 
@@ -37,6 +39,7 @@ void gt_stage_model_close(gt_stage_model *m) {
   gt_free(m->held);
   gt_free(m->whole);
   gt_free(m->taken);
+  gt_free(m->piece);
   gt_free(m);
 }
 
@@ -255,6 +258,53 @@ bool gt_stage_model_take(gt_stage_model *m, size_t peer, const gt_frame_header *
   if (m->taken[peer] < all) return false;
   came(m, peer);
   return true;
+}
+
+/* ---- the whole model at other sites ---------------------------------------------------------- */
+
+/* Returns the header of the next piece, and its number of floats. */
+static gt_frame_header next_piece(const gt_stage_model *m, size_t *n) {
+  const gt_arrays *whole = gt_graph_arrays(m->server->run->model);
+  return gt_ending_piece(whole->params.n, whole->params.n + whole->buffers.n, m->at, n);
+}
+
+static bool of_buffers(const gt_stage_model *m, size_t *at) {
+  const size_t params = gt_graph_arrays(m->server->run->model)->params.n;
+  *at = m->at < params ? m->at : m->at - params;
+  return m->at >= params;
+}
+
+size_t gt_stage_model_spread(gt_stage_model *m, uint64_t cookie) {
+  const gt_server *s = m->server;
+  size_t n, at;
+  const gt_frame_header head = next_piece(m, &n);
+  if (n == 0) return 0;
+  if (!m->piece) m->piece = GT_NEW_ARRAY(float, GT_MODEL_PIECE);
+  const bool buffers = of_buffers(m, &at);
+  begin_write(m);
+  end_write(m, gt_ckpt_parts_get(m->file, buffers, at, m->piece, n));
+  for (size_t p = 1; p < s->run->job->nregions; p++)
+    gt_gateway_send(s->gateway, p, &head, m->piece, n * sizeof(float), cookie, gt_server_now(s));
+  m->at += n;
+  return s->run->job->nregions - 1;
+}
+
+bool gt_stage_model_copy(gt_stage_model *m, const gt_frame_header *head, const void *payload) {
+  size_t n, at;
+  const gt_frame_header due = next_piece(m, &n);
+  if (n == 0 || head->value != m->at || head->detail != due.detail ||
+      head->message_bytes != n * sizeof(float))
+    gt_gateway_refuse(m->server->gateway, 0,
+                      "%llu bytes of the final model from float %llu on; expected %zu floats from "
+                      "%zu on",
+                      (unsigned long long)head->message_bytes, (unsigned long long)head->value, n,
+                      m->at);
+  open_file(m);
+  const bool buffers = of_buffers(m, &at);
+  begin_write(m);
+  end_write(m, gt_ckpt_parts_put(m->file, buffers, at, payload, n));
+  m->at += n;
+  return head->detail == 0;
 }
 
 void gt_stage_model_finish(gt_stage_model *m, const gt_region_result *of,

@@ -166,7 +166,7 @@ static double lost_of(const gt_server *server, const gt_summary *s) {
 
 /* Writes the file and prints the table, with cost and prediction. */
 static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summary *summary,
-                         double elapsed) {
+                         double elapsed, char **text) {
   gt_summary full = *summary, *sum = &full;
   const gt_run *run = s->run;
   gt_cost_result cost = {.usd = NAN};
@@ -179,7 +179,8 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples,
                                       wan_bytes, cost.usd);
   if (planned(&plan, run->job, &measured)) sum->plan = &plan;
-  gt_status status = gt_summary_write(run->run_dir, sum);
+  gt_status status = gt_summary_text(text, sum);
+  if (status == GT_OK) status = gt_summary_write_text(run->run_dir, *text);
   if (status == GT_OK) gt_summary_print(stdout, sum);
   fflush(stdout);
   gt_plan_job_cost_close(&cost);
@@ -187,7 +188,7 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   return status;
 }
 
-gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
+gt_status gt_server_summarise(gt_server *s, const gt_gathered *g, char **text) {
   const gt_run *run = s->run;
   const gt_build_texts *build = &run->builds[run->job->nregions];
   double elapsed = gt_server_elapsed(s);
@@ -227,7 +228,7 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
     sum.tokens_per_s = sum.samples_per_s * (double)gt_graph_predictions(run->model);
   snprintf(sum.params_sha256, sizeof sum.params_sha256, "%s", g->params_sha256);
   gt_live_end(s->live);
-  const gt_status status = publish(s, g, &sum, elapsed);
+  const gt_status status = publish(s, g, &sum, elapsed, text);
   gt_free(isas);
   gt_free(adapted);
   return status;

@@ -59,6 +59,27 @@ by() {
   end west "$name" 0
   gone "$name"
   check "$name: the bits of one job" same "$(field "$name-east" params_sha256)" "$(field "${name%%-*}" params_sha256)"
+  results "$name"
+}
+
+# results NAME: both sites have the same summary, table and final model.
+results() {
+  check "$1: the same summary everywhere" cmp "$1-east/summary.json" "$1-west/summary.json"
+  check "$1: the same table everywhere" cmp <(grep -v '^geotrain' east.out | table) <(table <west.out)
+  check "$1: the same final model everywhere" same "$(model_of "$1-west" params_sha256 step samples mean_of)" "$(model_of "$1-east" params_sha256 step samples mean_of)"
+  check "$1: that of the summary" same "$(model_of "$1-west" params_sha256)" "$(field "$1-west" params_sha256)"
+}
+
+# The final table, with the run's folder left out.
+table() { sed -n '/^region /,$p'; }
+
+# model_of RUN KEY...: of final.h5, whose bits are checked.
+model_of() {
+  /usr/bin/python3 -c '
+import h5py, hashlib, sys
+f = h5py.File(sys.argv[1] + "/final.h5")
+assert hashlib.sha256(f["model/params"][:].tobytes()).hexdigest() == f.attrs["params_sha256"].decode()
+print(*(f.attrs[k] for k in sys.argv[2:]))' "$@" | sed "s/^b'\\(.*\\)'$/\\1/"
 }
 
 train mesh 4 job.yaml --run-dir mesh "${mesh[@]}"
