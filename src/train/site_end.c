@@ -77,6 +77,7 @@ static gt_region_result all_regions(const gt_summary *s) {
 static bool write_model(gt_site_end *e, gt_vec params, gt_vec buffers) {
   const gt_region_result all = all_regions(gt_summary_of(e->summary));
   char sha256[GT_SHA256_HEX];
+  gt_failpoint("ending.site");
   if (e->alone) return true;
   if (e->parts) {
     gt_stage_model_finish(e->parts, &all, sha256);

@@ -1,53 +1,15 @@
 # Regions that are MPI jobs of their own, joined by TCP: the bits of one MPI job, a resume, a late
 # start; what does not fit is refused, and the end of one region ends the others.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 
 data_train=1000
 job job.yaml
-read -r port through < <(/usr/bin/python3 -c '
-import socket
-sockets = [socket.socket() for _ in range(2)]
-for s in sockets: s.bind(("127.0.0.1", 0))
-print(*(s.getsockname()[1] for s in sockets))')
+read -r port through < <(free_ports 2)
 sed -i -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e 's/emulate: true/emulate: false/' job.yaml
-sed 's/^wan:/wan:\n  transport: tcp\n  tls: {ca: ca\/ca.pem, cert: <region>.pem, key: <region>.key}/' job.yaml >apart.yaml
-"$GEOTRAIN" cert init ca >/dev/null
-for region in east west; do
-  "$GEOTRAIN" cert request $region >/dev/null && "$GEOTRAIN" cert sign ca $region.csr >/dev/null || fail "certificate of $region"
-done
+sed "s|^wan:|wan:\n  transport: tcp\n  $tls|" job.yaml >apart.yaml
+certify east west
 hub=(--set sync.strategy=sma --set sync.topology=hub) mesh=(--set sync.strategy=ssgd)
-
-# begin REGION RUN WORDS...: starts the region's MPI job; its run directory is RUN-REGION.
-declare -A pids codes
-begin() {
-  local region=$1 run=$2
-  shift 2
-  : >"$region.out"
-  : >"$region.err"
-  $MPIRUN -n "${ranks:-2}" "$GEOTRAIN" train apart.yaml --region "$region" --run-dir "$run-$region" "$@" "${choices[@]}" \
-    >"$region.out" 2>"$region.err" </dev/null &
-  pids[$region]=$!
-}
-
-# end REGION NAME CODE WORD...: waits for it, and checks its code and words.
-end() {
-  local region=$1 name=$2
-  shift 2
-  launcher=${pids[$region]}
-  wait_end "$name, $region" 60
-  cp "$region.out" out
-  cp "$region.err" err
-  ended "$name, $region" "$@"
-}
-
-# trains RUN: waits until the region has a round; older ones are removed.
-trains() {
-  for _ in $(seq 1200); do
-    [ -n "$(newest_round "$1")" ] && return
-    pause 0.05
-  done
-  fail "$1" "it does not train"
-}
 
 # by NAME WORDS...: a run of two jobs; its bits are those of one MPI job of the same strategy.
 by() {
@@ -62,34 +24,11 @@ by() {
   results "$name"
 }
 
-# results NAME: both sites have the same summary, table and final model.
-results() {
-  check "$1: the same summary everywhere" cmp "$1-east/summary.json" "$1-west/summary.json"
-  check "$1: the same table everywhere" cmp <(grep -v '^geotrain' east.out | table) <(table <west.out)
-  check "$1: the same final model everywhere" same "$(model_of "$1-west" params_sha256 step samples mean_of)" "$(model_of "$1-east" params_sha256 step samples mean_of)"
-  check "$1: that of the summary" same "$(model_of "$1-west" params_sha256)" "$(field "$1-west" params_sha256)"
-}
-
-# The final table, with the run's folder left out.
-table() { sed -n '/^region /,$p'; }
-
-# model_of RUN KEY...: of final.h5, whose bits are checked.
-model_of() {
-  /usr/bin/python3 -c '
-import h5py, hashlib, sys
-f = h5py.File(sys.argv[1] + "/final.h5")
-assert hashlib.sha256(f["model/params"][:].tobytes()).hexdigest() == f.attrs["params_sha256"].decode()
-print(*(f.attrs[k] for k in sys.argv[2:]))' "$@" | sed "s/^b'\\(.*\\)'$/\\1/"
-}
-
 train mesh 4 job.yaml --run-dir mesh "${mesh[@]}"
 train hub 4 job.yaml --run-dir hub "${hub[@]}"
 by mesh-apart "${mesh[@]}"
 by hub-apart "${hub[@]}"
 check "a run without trouble says nothing of connections" sh -c '! grep -i connection east.err'
-
-# id_of FILE: the id of its run.
-id_of() { /usr/bin/python3 -c 'import h5py, sys; print(h5py.File(sys.argv[1]).attrs["run_id"].decode())' "$1"; }
 
 # One region starts later; then both are stopped, and go on.
 begin west mesh-late "${mesh[@]}" --set train.until.steps=30

@@ -1,0 +1,76 @@
+# Shared by the end-to-end scripts of regions that are MPI jobs of their own: ports, certificates,
+# jobs that begin and end, and what each leaves.  Sourced after lib.sh.
+
+# free_ports N: ports of this host that nobody listens on.
+free_ports() {
+  /usr/bin/python3 -c '
+import socket, sys
+sockets = [socket.socket() for _ in range(int(sys.argv[1]))]
+for s in sockets: s.bind(("127.0.0.1", 0))
+print(*(s.getsockname()[1] for s in sockets))' "$1"
+}
+
+# certify REGION...: a CA, and a certificate of each region.
+certify() {
+  local region
+  "$GEOTRAIN" cert init ca >/dev/null
+  for region in "$@"; do
+    "$GEOTRAIN" cert request "$region" >/dev/null && "$GEOTRAIN" cert sign ca "$region.csr" >/dev/null || fail "certificate of $region"
+  done
+}
+tls='tls: {ca: ca/ca.pem, cert: <region>.pem, key: <region>.key}'
+
+# begin REGION RUN WORDS...: starts the region's MPI job; its run directory is RUN-REGION.
+declare -A pids codes
+begin() {
+  local region=$1 run=$2
+  shift 2
+  : >"$region.out"
+  : >"$region.err"
+  $MPIRUN -n "${ranks:-2}" "$GEOTRAIN" train "${apart:-apart.yaml}" --region "$region" --run-dir "$run-$region" "$@" "${choices[@]}" \
+    >"$region.out" 2>"$region.err" </dev/null &
+  pids[$region]=$!
+}
+
+# end REGION NAME CODE WORD...: waits for it, and checks its code and words.
+end() {
+  local region=$1 name=$2
+  shift 2
+  launcher=${pids[$region]}
+  wait_end "$name, $region" 60
+  cp "$region.out" out
+  cp "$region.err" err
+  ended "$name, $region" "$@"
+}
+
+# trains RUN: waits until the region has a round; older ones are removed.
+trains() {
+  for _ in $(seq 1200); do
+    [ -n "$(newest_round "$1")" ] && return
+    pause 0.05
+  done
+  fail "$1" "it does not train"
+}
+
+# results NAME: both sites have the same summary, table and final model.
+results() {
+  check "$1: the same summary everywhere" cmp "$1-east/summary.json" "$1-west/summary.json"
+  check "$1: the same table everywhere" cmp <(grep -v '^geotrain' east.out | table) <(table <west.out)
+  check "$1: the same final model everywhere" same "$(model_of "$1-west" params_sha256 step samples mean_of)" "$(model_of "$1-east" params_sha256 step samples mean_of)"
+  check "$1: that of the summary" same "$(model_of "$1-west" params_sha256)" "$(field "$1-west" params_sha256)"
+}
+
+# The final table, with the run's folder left out.
+table() { sed -n '/^region /,$p'; }
+
+# model_of RUN KEY...: of final.h5, whose bits are checked.
+model_of() {
+  /usr/bin/python3 -c '
+import h5py, hashlib, sys
+f = h5py.File(sys.argv[1] + "/final.h5")
+assert hashlib.sha256(f["model/params"][:].tobytes()).hexdigest() == f.attrs["params_sha256"].decode()
+print(*(f.attrs[k] for k in sys.argv[2:]))' "$@" | sed "s/^b'\\(.*\\)'$/\\1/"
+}
+
+# id_of FILE: the id of its run.
+id_of() { /usr/bin/python3 -c 'import h5py, sys; print(h5py.File(sys.argv[1]).attrs["run_id"].decode())' "$1"; }
