@@ -36,6 +36,9 @@ typedef struct {
   /* The last frame of the message with this cookie has left; its payload is no longer read.
      Not called for cookie 0. */
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
+  /* The peer has started again: nothing that was queued for it, or had left, is kept, and
+     on_departed is not called for it.  NULL is allowed where gt_tcp_spec.restarts is false. */
+  void (*on_restarted)(void *ctx, size_t peer, gt_ns now);
 } gt_gateway_events;
 
 /* Call when a message of the peer is invalid: ends the run (GT_ERR_LOST) and names the region. */

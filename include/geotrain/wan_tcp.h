@@ -17,6 +17,8 @@ typedef struct {
   /* files; all NULL: no TLS, for loopback addresses only */
   const char *ca, *cert, *key;
   double patience_s; /* how long a region may be silent */
+  /* A region that starts again is taken back (gt_gateway_events.on_restarted); else the run ends. */
+  bool restarts;
 } gt_tcp_spec;
 
 typedef struct gt_tcp gt_tcp;
@@ -29,7 +31,9 @@ void gt_tcp_close(gt_tcp *tcp);
 
 /* Returns the PS ranks of all regions as a group, for regions that are MPI jobs of their own.  Its
    messages have their own connections, made when they are first needed and again when they break.
-   A panic then tells the other regions its code, and they end with 5.  Borrows tcp.  Local. */
+   A panic then tells the other regions its code, and they end with 5.  A region that starts again
+   gets every message again, and its own are dropped as far as they have been received before.
+   Borrows tcp.  Local. */
 gt_peers *gt_tcp_peers(gt_tcp *tcp);
 /* Sets the number of the run, the same in all regions and in no other run: call before a gateway is
    opened.  Local. */

@@ -69,8 +69,9 @@ static traffic *traffic_open(const gt_run *run, gt_vec params) {
   size_t floats = params.n * sizeof(float) < LARGEST ? params.n : LARGEST / sizeof(float);
   *t = (traffic){.n = run->job->nregions, .self = run->roles.region_id, .params = params};
   t->payload = gt_vec_of(GT_NEW_ARRAY(float, floats), floats);
-  t->gateway = gt_setup_gateway(run, floats * sizeof(float),
-                                &(gt_gateway_events){t, on_message, on_departed});
+  t->gateway = gt_setup_gateway(
+      run, floats * sizeof(float),
+      &(gt_gateway_events){.ctx = t, .on_message = on_message, .on_departed = on_departed});
   gt_gateway_begin(t->gateway, gt_now());
   return t;
 }

@@ -167,7 +167,8 @@ static void open_prober(prober *b, gt_probe_state *p) {
                 .largest = largest,
                 .payload = gt_alloc(largest, 1)};
   b->answers = GT_NEW_ARRAY(answer, n);
-  b->gateway = gt_setup_gateway(run, largest, &(gt_gateway_events){b, on_message, NULL});
+  b->gateway =
+      gt_setup_gateway(run, largest, &(gt_gateway_events){.ctx = b, .on_message = on_message});
   gt_gateway_begin(b->gateway, gt_now());
 }
 

@@ -126,7 +126,9 @@ static void open_gateway(gt_server *s) {
     if (p != self)
       s->patience_s[p] =
           gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
-  s->gateway = gt_setup_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
+  s->gateway = gt_setup_gateway(
+      run, bytes,
+      &(gt_gateway_events){.ctx = s, .on_message = on_message, .on_departed = on_departed});
 }
 
 /* ---- the PS ---------------------------------------------------------------------------------- */

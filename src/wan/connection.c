@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 static int broken(gt_connection *c, const char *why) {
   snprintf(c->fault, sizeof c->fault, "%s", why);
@@ -126,11 +125,4 @@ long gt_connection_write(gt_connection *c, const void *from, size_t bytes) {
   const ssize_t n = send(c->fd, from, bytes, MSG_NOSIGNAL);
   if (n > 0) return n;
   return n == 0 || errno == EAGAIN || errno == EINTR ? 0 : broken(c, strerror(errno));
-}
-
-uint32_t gt_tcp_sum(const gt_tcp_record *record, const void *frame) {
-  gt_tcp_record head = *record;
-  head.sum = 0;
-  const uLong sum = crc32(0, (const Bytef *)&head, sizeof head);
-  return (uint32_t)(record->bytes ? crc32(sum, frame, record->bytes) : sum);
 }

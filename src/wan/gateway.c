@@ -228,9 +228,27 @@ static bool turn(gt_gateway *g, gt_ns now) {
   return moved;
 }
 
+/* Drops everything to and from a peer that has started again. */
+static void begin_anew(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  gt_receiver *r = &g->receivers[peer];
+  gt_queue_close(&s->control);
+  gt_queue_close(&s->bulk);
+  s->told = s->launched = s->freed = s->filled;
+  gt_free(r->message);
+  r->message = NULL;
+  r->assembling = false;
+  r->restarts++;
+  r->heard = gt_now();
+  g->events.on_restarted(g->events.ctx, peer, now);
+}
+
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
   bool any = false;
   if (gateway->ops->progress) gateway->ops->progress(gateway->transport);
+  for (size_t peer = 0; gateway->ops->restarted && peer < gateway->nregions; peer++)
+    if (peer != gateway->self && gateway->ops->restarted(gateway->transport, peer))
+      begin_anew(gateway, peer, now);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }

@@ -27,7 +27,8 @@ typedef struct {
   gt_tcp *tcp;           /* of the transport over TCP, borrowed */
 } gt_transport_spec;
 
-/* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks. */
+/* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks.  In a group
+   (peers_tcp.c), frames stay borrowed until the transport is closed. */
 typedef struct {
   const char *name;
   /* servers: borrowed; NULL: the messages of a group (peers_tcp.c), whose close does not wait for peers */
@@ -40,6 +41,9 @@ typedef struct {
   /* Returns the next frame that has arrived from the peer, valid until `release`; NULL: none. */
   const void *(*receive)(gt_transport *t, size_t peer, size_t *bytes);
   void (*release)(gt_transport *t, size_t peer);
+  /* True, once, if the peer has started again: it has none of the frames so far, and `receive`
+     returns none of it before.  NULL: never. */
+  bool (*restarted)(gt_transport *t, size_t peer);
   /* Returns when every region has called it; frames that still arrive are dropped.  Collective;
      limit_s: how long to wait for the others. */
   void (*close)(gt_transport *t, double limit_s);
@@ -109,6 +113,7 @@ typedef struct gt_held_frame {
   struct gt_held_frame *next;
   gt_ns arrive;
   size_t peer, bytes;
+  uint64_t restarts; /* of the peer before it came */
   uint8_t *frame;
 } gt_held_frame;
 
@@ -118,6 +123,7 @@ typedef struct {
 
 typedef struct {
   gt_ns heard;
+  uint64_t restarts;    /* how often the peer has started again */
   double stream_bps;    /* rate at which frames come in; 0: unlimited */
   gt_held_queue coming; /* under the virtual clock, in order of arrival */
   gt_frame_header head; /* of the message under assembly */

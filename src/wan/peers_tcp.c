@@ -19,8 +19,10 @@ typedef struct {
   gt_tcp *tcp; /* borrowed */
   gt_transport *transport;
   uint64_t number;
-  uint8_t *frame; /* the piece that is sent */
-  bool *awaited;  /* of each region */
+  /* Every piece sent so far, with its head: a region that starts again gets them again. */
+  uint8_t **pieces;
+  size_t npieces, room;
+  bool *awaited; /* of each region */
 } group;
 
 /* One piece: sent to all regions, received from one or from all of them, or both. */
@@ -31,13 +33,25 @@ typedef struct {
   size_t stride;
 } piece;
 
+static uint8_t *keep(group *g, size_t bytes) {
+  if (g->npieces == g->room) {
+    g->room = 2 * g->room + 8;
+    uint8_t **pieces = GT_NEW_ARRAY(uint8_t *, g->room);
+    if (g->npieces) memcpy(pieces, g->pieces, g->npieces * sizeof *pieces);
+    gt_free(g->pieces);
+    g->pieces = pieces;
+  }
+  return g->pieces[g->npieces++] = gt_alloc(bytes, 1);
+}
+
 static void send_piece(group *g, const piece *p) {
   const piece_head head = {g->number, p->bytes};
-  memcpy(g->frame, &head, sizeof head);
-  memcpy(g->frame + sizeof head, p->own, p->bytes);
+  uint8_t *frame = keep(g, sizeof head + p->bytes);
+  memcpy(frame, &head, sizeof head);
+  memcpy(frame + sizeof head, p->own, p->bytes);
   for (size_t r = 0; r < g->peers.size; r++)
     if (r != g->peers.rank)
-      gt_transport_tcp.send_frame(g->transport, r, 0, g->frame, sizeof head + p->bytes);
+      gt_transport_tcp.send_frame(g->transport, r, 0, frame, sizeof head + p->bytes);
 }
 
 static void take_piece(group *g, const piece *p, size_t region, const uint8_t *frame,
@@ -116,7 +130,8 @@ static void close_group(gt_peers *peers) {
   gt_on_panic(NULL, NULL);
   gt_tcp_say_bye(g->transport, GT_OK);
   gt_transport_tcp.close(g->transport, CLOSE_S);
-  gt_free(g->frame);
+  for (size_t i = 0; i < g->npieces; i++) gt_free(g->pieces[i]);
+  gt_free(g->pieces);
   gt_free(g->awaited);
   gt_free(g);
 }
@@ -135,7 +150,6 @@ gt_peers *gt_tcp_peers(gt_tcp *tcp) {
   *g = (group){.peers = {&by_tcp, tcp->self, tcp->nregions},
                .tcp = tcp,
                .transport = gt_transport_tcp.open(NULL, &spec),
-               .frame = gt_alloc(spec.frame_bytes, 1),
                .awaited = GT_NEW_ARRAY(bool, tcp->nregions)};
   gt_on_panic(gt_tcp_say_bye, g->transport);
   gt_free(windows);

@@ -139,6 +139,7 @@ static gt_held_frame *copy_of(gt_gateway *g, size_t peer, const uint8_t *frame, 
   h->arrive = arrive;
   h->peer = peer;
   h->bytes = bytes;
+  h->restarts = g->receivers[peer].restarts;
   memcpy(h->frame, frame, bytes);
   return h;
 }
@@ -170,7 +171,7 @@ static void put_back(gt_gateway *g, gt_held_frame *h) {
 }
 
 static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
-  gt_receive_hand_on(g, h->peer, h->frame, now);
+  if (h->restarts == g->receivers[h->peer].restarts) gt_receive_hand_on(g, h->peer, h->frame, now);
   put_back(g, h);
 }
 

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define ACCEPTED_AT_ONCE 16
 #define HALF_OPEN_SOURCE 8 /* of GT_TCP_HALF_OPEN, from one address */
 #define QUIET_S          60
 #define BACKLOG          256
+#define REFUSED_MAX_S    10.0
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
@@ -158,15 +160,26 @@ bool gt_tcp_dials(const gt_tcp *tcp, size_t peer) {
   return tcp->sites[peer].addresses && (!tcp->sites[tcp->self].addresses || tcp->self > peer);
 }
 
+static uint64_t draw_start(void) {
+  uint64_t start;
+  if (getrandom(&start, sizeof start, 0) != sizeof start || start == 0)
+    start = (uint64_t)gt_now() ^ (uint64_t)getpid() << 32;
+  return start;
+}
+
 gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   gt_tcp *tcp = GT_NEW(gt_tcp);
   tcp->nregions = spec->nregions;
   tcp->self = spec->self;
+  tcp->start = draw_start();
+  tcp->restarts = spec->restarts;
+  tcp->nstreams = 1;
   tcp->patience_s = spec->patience_s;
+  tcp->refused_s = spec->patience_s < REFUSED_MAX_S ? spec->patience_s : REFUSED_MAX_S;
   tcp->listener.fd = -1;
   tcp->sites = GT_NEW_ARRAY(gt_tcp_site, spec->nregions);
-  tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions);
-  for (size_t r = 0; r < spec->nregions; r++) tcp->parked[r].c.fd = -1;
+  tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions * tcp->nstreams);
+  for (size_t i = 0; i < spec->nregions * tcp->nstreams; i++) tcp->parked[i].c.fd = -1;
   gt_status status = GT_OK;
   for (size_t r = 0; r < spec->nregions && status == GT_OK; r++) {
     tcp->sites[r].name = gt_strdup(spec->regions[r].name);
@@ -192,8 +205,8 @@ void gt_tcp_close(gt_tcp *tcp) {
   if (!tcp) return;
   for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
   if (tcp->listener.fd >= 0) close(tcp->listener.fd);
+  for (size_t i = 0; i < tcp->nregions * tcp->nstreams; i++) gt_connection_close(&tcp->parked[i].c);
   for (size_t r = 0; r < tcp->nregions; r++) {
-    gt_connection_close(&tcp->parked[r].c);
     if (tcp->sites[r].addresses) freeaddrinfo(tcp->sites[r].addresses);
     gt_free(tcp->sites[r].name);
   }

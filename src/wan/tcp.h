@@ -5,6 +5,7 @@
 #include <netdb.h>
 
 #include "connection.h"
+#include "record.h"
 #include "geotrain/wan_tcp.h"
 
 #define GT_TCP_HALF_OPEN 64
@@ -50,9 +51,13 @@ struct gt_tcp {
   gt_tls *tls;        /* NULL: none */
   gt_listener listener;
   uint64_t run_id;
+  uint64_t start;  /* number of this start of the region: random, never 0 */
+  size_t nstreams; /* connections of a lane between gateways */
+  bool restarts;
   struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
-  gt_parked *parked;                            /* nregions */
+  gt_parked *parked;                            /* nregions x nstreams */
   double patience_s;
+  double refused_s; /* how long other regions may take another start of this one for connected */
 };
 
 /* Tells the other regions that this one ends with the code: a gt_on_panic function of the transport

@@ -143,7 +143,7 @@ static void open_side(side *s, timing how, gt_peers *peers) {
                                 .virtual_clock = how == VIRTUAL,
                                 .seed = SEED,
                                 .payload_max = PAYLOAD_MAX};
-  const gt_gateway_events events = {s, on_message, on_departed};
+  const gt_gateway_events events = {.ctx = s, .on_message = on_message, .on_departed = on_departed};
   *s = (side){.timing = how, .link = gt_link_start(SEED, (size_t)(1 - rank), (size_t)rank, 0)};
   s->g = gt_gateway_create(peers, &spec, &events);
   if (how == VIRTUAL) gt_gateway_virtual(s->g, delays);

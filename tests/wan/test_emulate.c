@@ -59,7 +59,7 @@ static void open_side(side *s, double mbit, double latency_s, double jitter_s, s
                           .emulate = true,
                           .seed = 1,
                           .payload_max = payload_max};
-  gt_gateway_events events = {s, on_message, on_departed};
+  gt_gateway_events events = {.ctx = s, .on_message = on_message, .on_departed = on_departed};
   *s = (side){0};
   s->g = gt_gateway_create(world, &spec, &events);
   gt_peers_meet(world, &(gt_peers_wait){.what = "the other side", .limit_s = LIMIT_S});
@@ -97,7 +97,8 @@ static void outage_at_the_start(void) {
                                 .seed = 1,
                                 .payload_max = 1000};
   side s = {0};
-  const gt_gateway_events events = {&s, on_message, on_departed};
+  const gt_gateway_events events = {
+      .ctx = &s, .on_message = on_message, .on_departed = on_departed};
   s.g = gt_gateway_create(world, &spec, &events);
   const gt_ns from = gt_now();
   send(&s, GT_MSG_HELLO, NULL, 0, 0);

@@ -114,7 +114,7 @@ static gt_gateway *open_gateway(side *s, size_t payload_max) {
                           .links = links,
                           .seed = 1,
                           .payload_max = payload_max};
-  gt_gateway_events events = {s, on_message, on_departed};
+  gt_gateway_events events = {.ctx = s, .on_message = on_message, .on_departed = on_departed};
   gt_gateway *g = gt_gateway_create(world, &spec, &events);
   /* the previous test's gateway is closed everywhere, so it takes none of this one's frames */
   gt_peers_meet(world, &(gt_peers_wait){.what = "the other regions", .limit_s = LIMIT_S});

@@ -27,6 +27,9 @@ typedef struct {
 static char folder[] = "/tmp/geotrain-tcp-XXXXXX";
 static int port;
 static gt_peers *alone; /* a group of this rank */
+/* A client by hand continues what the last one of its region began. */
+#define CLIENT_START 77
+static uint64_t end_start; /* of the end that it talks to */
 
 /* ---- certificates ---------------------------------------------------------------------------- */
 
@@ -110,6 +113,7 @@ static void open_end(end *e, size_t self, const char *ca) {
   *e = (end){0};
   const gt_status status = try_open(&e->tcp, self, ca, names[self], 7);
   if (status != GT_OK) fail_msg("%s", gt_error_text());
+  if (self == 0) end_start = e->tcp->start;
   open_transport(e, self);
 }
 
@@ -284,9 +288,12 @@ static size_t hear(client *k, end *a, void *answer, size_t size) {
 static gt_tcp_record record_of(gt_tcp_kind kind, uint64_t sequence, uint32_t bytes) {
   return (gt_tcp_record){.magic = GT_TCP_MAGIC,
                          .kind = (uint16_t)kind,
+                         .version = GT_TCP_VERSION,
                          .from = 1,
                          .bytes = bytes,
-                         .sequence = sequence};
+                         .sequence = sequence,
+                         .start = CLIENT_START,
+                         .peer_start = kind == GT_TCP_HELLO ? 0 : end_start};
 }
 
 /* True if the end answers the greeting of a client with this certificate. */

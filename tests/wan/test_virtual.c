@@ -187,7 +187,7 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
                           .virtual_clock = true,
                           .seed = SEED,
                           .payload_max = PAYLOAD_MAX};
-  gt_gateway_events events = {s, on_message, NULL};
+  gt_gateway_events events = {.ctx = s, .on_message = on_message};
   s->sc = sc;
   s->nap = gt_rng_make(nap_seed, GT_RNG_TEST, (uint64_t)rank, 0);
   s->nap_max = nap_max;

@@ -1,0 +1,413 @@
+/* A lane numbers frames and keeps them until the peer has acknowledged them.  A broken connection is
+   made again, and the peer's greeting says from which frame on to continue, so every frame is
+   delivered once and in order.  Frames can take any of the lane's connections: the receiver puts
+   them in order. */
+#include "lane.h"
+
+#include <string.h>
+
+#define OUT_BYTES        ((size_t)64 << 10)
+#define DIAL_AGAIN_S     0.05 /* doubles with each failure */
+#define DIAL_AGAIN_MAX_S 5.0
+#define DOUBLINGS        7
+
+/* ---- life of a connection -------------------------------------------------------------------- */
+
+static void dial_later(gt_lane *l, gt_stream *s) {
+  const int doublings = s->failures < DOUBLINGS ? s->failures : DOUBLINGS;
+  double delay_s = DIAL_AGAIN_S * (double)(1 << doublings);
+  if (delay_s > DIAL_AGAIN_MAX_S) delay_s = DIAL_AGAIN_MAX_S;
+  s->dial_at = gt_now() + gt_from_seconds(delay_s * (0.5 + gt_rng_uniform(&l->rng)));
+  s->failures++;
+}
+
+static gt_lane_entry *entry_at(const gt_lane *l, uint64_t sequence) {
+  return &l->queue[sequence % l->window];
+}
+
+/* Forgets everything that belongs to the connection: frames that the peer has not acknowledged have
+   no carrier again.  A frame that has been acknowledged, or is next, stays for its release. */
+static void drop(gt_lane *l, gt_stream *s) {
+  gt_connection_close(&s->c);
+  s->said = s->greeted = s->sending = false;
+  s->last = 0;
+  s->out_at = s->out_end = s->have = 0;
+  if (s->sequence > l->received + 1) s->ready = false;
+  for (uint64_t n = l->acked + 1; n <= l->queued; n++)
+    if (entry_at(l, n)->carrier == s) entry_at(l, n)->carrier = NULL;
+}
+
+void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
+  gt_lane *l = &t->lanes[peer];
+  size_t unsaid;
+  if (!t->closing && !l->left && gt_quiet_over(&l->quiet, &unsaid))
+    gt_log(GT_LOG_WARN, "no connection with region %s: %s; trying again (%zu others not logged)",
+           t->tcp->sites[peer].name, why, unsaid);
+  drop(l, s);
+  dial_later(l, s);
+}
+
+void gt_lane_open(gt_transport *t, size_t peer, size_t window) {
+  gt_lane *l = &t->lanes[peer];
+  l->window = window;
+  l->queue = GT_NEW_ARRAY(gt_lane_entry, window);
+  l->slot_sequence = GT_NEW_ARRAY(uint64_t, window);
+  l->rng = gt_rng_make(t->tcp->start, GT_RNG_JITTER, t->tcp->self, peer);
+  l->streams = GT_NEW_ARRAY(gt_stream, t->nstreams);
+  for (size_t i = 0; i < t->nstreams; i++) {
+    gt_stream *s = &l->streams[i];
+    s->c.fd = -1;
+    s->out = gt_alloc(OUT_BYTES, 1);
+    s->frame = gt_alloc(t->frame_bytes, 1);
+  }
+}
+
+void gt_lane_close(gt_transport *t, size_t peer) {
+  gt_lane *l = &t->lanes[peer];
+  for (size_t i = 0; l->streams && i < t->nstreams; i++) {
+    gt_connection_close(&l->streams[i].c);
+    gt_free(l->streams[i].out);
+    gt_free(l->streams[i].frame);
+  }
+  gt_free(l->streams);
+  gt_free(l->queue);
+  gt_free(l->slot_sequence);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* A frame that is next and waits for its release is not lost with a connection, so it counts as
+   received. */
+static uint64_t have_received(const gt_transport *t, const gt_lane *l) {
+  for (size_t i = 0; i < t->nstreams; i++)
+    if (l->streams[i].ready && l->streams[i].sequence == l->received + 1) return l->received + 1;
+  return l->received;
+}
+
+gt_tcp_record gt_lane_record(const gt_transport *t, size_t peer, const gt_stream *s,
+                             gt_tcp_kind kind, uint64_t sequence) {
+  const gt_lane *l = &t->lanes[peer];
+  return (gt_tcp_record){.magic = GT_TCP_MAGIC,
+                         .kind = (uint16_t)kind,
+                         .version = GT_TCP_VERSION,
+                         .from = (uint16_t)t->tcp->self,
+                         .to = (uint16_t)peer,
+                         .stream = (uint32_t)(s - l->streams),
+                         .sequence = sequence,
+                         .ack = have_received(t, l),
+                         .start = t->tcp->start,
+                         .peer_start = l->start};
+}
+
+static void put_record(gt_transport *t, size_t peer, gt_stream *s, gt_tcp_kind kind,
+                       uint64_t sequence, const gt_lane_entry *e) {
+  gt_tcp_record record = gt_lane_record(t, peer, s, kind, sequence);
+  if (e) record.bytes = (uint32_t)e->bytes;
+  if (!t->tcp->tls) record.sum = gt_tcp_sum(&record, e ? e->frame : NULL);
+  memcpy(s->out + s->out_end, &record, sizeof record);
+  s->out_end += sizeof record;
+  t->lanes[peer].ack_due = false;
+}
+
+void gt_lane_say_hello(gt_transport *t, size_t peer, gt_stream *s) {
+  put_record(t, peer, s, GT_TCP_HELLO, t->id, NULL);
+  s->said = true;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* Kept frames are at their own number: the ring never turns. */
+static void make_room(gt_lane *l) {
+  const size_t window = 2 * l->window + 2;
+  gt_lane_entry *queue = GT_NEW_ARRAY(gt_lane_entry, window);
+  memcpy(queue, l->queue, l->window * sizeof *queue);
+  gt_free(l->queue);
+  l->queue = queue;
+  l->window = window;
+}
+
+void gt_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes) {
+  gt_lane *l = &t->lanes[peer];
+  if (l->restarted) return; /* the frame is for an earlier start */
+  l->queued++;
+  if (t->keeps && l->queued >= l->window) make_room(l);
+  *entry_at(l, l->queued) = (gt_lane_entry){frame, bytes, NULL};
+  l->slot_sequence[slot] = l->queued;
+}
+
+/* Returns the first frame that the connection can carry; 0: none.  A connection that has carried a
+   later frame cannot: the receiver would find the earlier one behind the later one. */
+static uint64_t next_frame(const gt_lane *l, const gt_stream *s) {
+  for (uint64_t n = (s->last > l->acked ? s->last : l->acked) + 1; n <= l->queued; n++)
+    if (!entry_at(l, n)->carrier) return n;
+  return 0;
+}
+
+static void begin_frame(gt_transport *t, size_t peer, gt_stream *s, uint64_t sequence) {
+  gt_lane *l = &t->lanes[peer];
+  gt_lane_entry *e = entry_at(l, sequence);
+  put_record(t, peer, s, GT_TCP_FRAME, sequence, e);
+  e->carrier = s;
+  s->last = sequence;
+  s->sending = true;
+  s->taken = 0;
+  if (l->begun < sequence) l->begun = sequence;
+}
+
+static void put_part(const gt_lane *l, gt_stream *s) {
+  const gt_lane_entry *e = entry_at(l, s->last);
+  const size_t left = e->bytes - s->taken, room = OUT_BYTES - s->out_end,
+               count = left < room ? left : room;
+  memcpy(s->out + s->out_end, e->frame + s->taken, count);
+  s->out_end += count;
+  s->taken += count;
+  if (s->taken == e->bytes) s->sending = false;
+}
+
+/* Copies the next records to `out`.  False: there are none. */
+static bool fill(gt_transport *t, size_t peer, gt_stream *s) {
+  gt_lane *l = &t->lanes[peer];
+  uint64_t next;
+  s->out_at = s->out_end = 0;
+  while (s->out_end + sizeof(gt_tcp_record) <= OUT_BYTES) {
+    if (s->sending)
+      put_part(l, s);
+    else if ((next = next_frame(l, s)) != 0)
+      begin_frame(t, peer, s, next);
+    else if (l->ack_due)
+      put_record(t, peer, s, GT_TCP_ACK, 0, NULL);
+    else
+      break;
+  }
+  return s->out_end > 0;
+}
+
+static void pump_out(gt_transport *t, size_t peer, gt_stream *s) {
+  while (s->said) {
+    if (s->out_at == s->out_end && (!s->greeted || !fill(t, peer, s))) return;
+    const long n = gt_connection_write(&s->c, s->out + s->out_at, s->out_end - s->out_at);
+    if (n < 0) gt_lane_lose(t, peer, s, s->c.fault);
+    if (n <= 0) return;
+    s->out_at += (size_t)n;
+  }
+}
+
+void gt_lane_pump_out(gt_transport *t, size_t peer) {
+  for (size_t i = 0; i < t->nstreams; i++) pump_out(t, peer, &t->lanes[peer].streams[i]);
+}
+
+void gt_lane_say_bye(gt_transport *t, size_t peer, gt_status code) {
+  for (size_t i = 0; i < t->nstreams; i++) {
+    gt_stream *s = &t->lanes[peer].streams[i];
+    if (!s->greeted || s->sending || s->out_at < s->out_end) continue;
+    s->out_at = s->out_end = 0;
+    put_record(t, peer, s, GT_TCP_BYE, (uint64_t)code, NULL);
+    pump_out(t, peer, s);
+    return;
+  }
+}
+
+/* ---- starts ---------------------------------------------------------------------------------- */
+
+static bool is_former(const gt_lane *l, uint64_t start) {
+  const size_t known = l->nformer < GT_TCP_FORMER ? l->nformer : GT_TCP_FORMER;
+  for (size_t i = 0; i < known; i++)
+    if (l->former[i] == start) return true;
+  return false;
+}
+
+bool gt_lane_has_other(const gt_transport *t, size_t peer, const gt_tcp_record *hello) {
+  const gt_lane *l = &t->lanes[peer];
+  bool connected = false;
+  if (l->start == 0 || hello->start == l->start) return false;
+  for (size_t i = 0; i < t->nstreams; i++) connected |= l->streams[i].greeted;
+  return connected || is_former(l, hello->start);
+}
+
+/* The peer has started again and knows nothing of the frames so far.  A gateway's frames are
+   dropped; those of a group are sent again, and those received from it count. */
+static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
+  gt_lane *l = &t->lanes[peer];
+  if (!t->tcp->restarts)
+    gt_panic(
+        GT_ERR_LOST,
+        "region %s has started again, and this run cannot take it back: end every region, then "
+        "start each with --resume",
+        t->tcp->sites[peer].name);
+  gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->sites[peer].name);
+  l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
+  l->left = false;
+  l->acked = l->begun = 0;
+  for (size_t i = 0; i < t->nstreams; i++)
+    if (&l->streams[i] != on) drop(l, &l->streams[i]);
+  for (uint64_t n = 1; t->keeps && n <= l->queued; n++) entry_at(l, n)->carrier = NULL;
+  if (t->keeps) return;
+  l->queued = l->received = 0;
+  memset(l->slot_sequence, 0, l->window * sizeof *l->slot_sequence);
+  for (size_t i = 0; i < t->nstreams; i++) l->streams[i].ready = false;
+  l->restarted = true;
+}
+
+/* Returns how many frames of this start the greeting acknowledges.  One that knows an earlier start
+   acknowledges none; but a group has the same frames in each. */
+static uint64_t greeted_ack(const gt_transport *t, const gt_tcp_record *hello) {
+  return hello->peer_start == t->tcp->start || t->keeps ? hello->ack : 0;
+}
+
+static void take_greeting(gt_transport *t, size_t peer, gt_stream *s, const gt_tcp_record *hello) {
+  gt_lane *l = &t->lanes[peer];
+  if (l->start != 0 && l->start != hello->start) begin_anew(t, peer, s);
+  const uint64_t ack = greeted_ack(t, hello);
+  l->start = hello->start;
+  l->refused_till = 0;
+  if (l->acked < ack) l->acked = ack;
+  if (l->begun < l->acked) l->begun = l->acked;
+  s->greeted = true;
+  s->failures = 0;
+}
+
+void gt_lane_adopt(gt_transport *t, size_t peer, gt_stream *s, const gt_connection *c,
+                   const gt_tcp_record *hello) {
+  drop(&t->lanes[peer], s);
+  s->c = *c;
+  take_greeting(t, peer, s, hello);
+  gt_lane_say_hello(t, peer, s);
+}
+
+/* This start of the region came while another one was connected.  The peer can need a moment to see
+   that the other one has died. */
+static void take_refusal(gt_transport *t, size_t peer) {
+  gt_lane *l = &t->lanes[peer];
+  const gt_ns now = gt_now();
+  if (l->refused_till == 0) l->refused_till = now + gt_from_seconds(t->tcp->refused_s);
+  if (now > l->refused_till)
+    gt_panic(
+        GT_ERR_CKPT,
+        "another start of region %s is connected with region %s; end it before this one starts",
+        t->tcp->sites[t->tcp->self].name, t->tcp->sites[peer].name);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+const char *gt_lane_greeting_fault(const gt_transport *t, size_t peer, const gt_stream *s,
+                                   const gt_tcp_record *hello) {
+  const gt_lane *l = &t->lanes[peer];
+  const bool anew = l->start != 0 && l->start != hello->start;
+  if (hello->sequence != t->id) return "it belongs to another run";
+  if (hello->stream != (size_t)(s - l->streams)) return "it belongs to another stream";
+  if (hello->start == 0) return "its start has no number";
+  if (hello->bytes != 0) return "a record has a wrong length";
+  if (is_former(l, hello->start)) return "it is of an earlier start of the region";
+  if (!t->keeps && greeted_ack(t, hello) > (anew ? 0 : l->begun))
+    return "a record acknowledges frames that were not sent";
+  return NULL;
+}
+
+static const char *frame_fault(const gt_transport *t, const gt_lane *l, const gt_tcp_record *head) {
+  if (head->bytes == 0 || head->bytes > t->frame_bytes) return "a frame has a wrong length";
+  /* of several connections another one can have it */
+  return t->nstreams == 1 && head->sequence > l->received + 1 ? "a frame is missing" : NULL;
+}
+
+/* Returns what is wrong with the header; NULL: nothing. */
+static const char *record_fault(const gt_transport *t, size_t peer, const gt_stream *s) {
+  const gt_tcp_record *head = &s->head;
+  const gt_lane *l = &t->lanes[peer];
+  if (head->magic != GT_TCP_MAGIC) return "a record does not begin with GTR1";
+  if (head->version != GT_TCP_VERSION) return "it speaks another version of the protocol";
+  if (head->from != peer || head->to != t->tcp->self) return "a record names another pair";
+  if (head->kind != GT_TCP_FRAME && head->bytes != 0) return "a record has a wrong length";
+  if (head->kind == GT_TCP_REFUSED && !s->greeted) return NULL;
+  if ((head->kind == GT_TCP_HELLO) == s->greeted) return "a greeting is missing or repeated";
+  if (head->kind == GT_TCP_HELLO) return gt_lane_greeting_fault(t, peer, s, head);
+  if (head->start != l->start || head->peer_start != t->tcp->start)
+    return "a record is of another start";
+  if (head->ack > l->begun) return "a record acknowledges frames that were not sent";
+  if (head->kind == GT_TCP_FRAME) return frame_fault(t, l, head);
+  return head->kind == GT_TCP_ACK || head->kind == GT_TCP_BYE ? NULL
+                                                              : "a record has an unknown kind";
+}
+
+/* A region that is allowed to start again is lost after the patience only. */
+static const char *take_bye(gt_transport *t, size_t peer, uint64_t code) {
+  t->lanes[peer].left = code == GT_OK;
+  if (code != GT_OK && !t->tcp->restarts)
+    gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
+             t->tcp->sites[peer].name, (int)code);
+  return code == GT_OK ? NULL : "it has ended with an error; its own log says why";
+}
+
+static void take_frame(gt_lane *l, gt_stream *s) {
+  s->ready = s->head.sequence > l->received;
+  s->sequence = s->head.sequence;
+  s->frame_bytes = s->head.bytes;
+  l->ack_due = true;
+}
+
+/* Takes a complete record.  Returns why the connection breaks; NULL: it continues. */
+static const char *take_record(gt_transport *t, size_t peer, gt_stream *s) {
+  gt_lane *l = &t->lanes[peer];
+  const gt_tcp_record *head = &s->head;
+  if (!t->tcp->tls && gt_tcp_sum(head, s->frame) != head->sum) return "a record is damaged";
+  s->have = 0;
+  if (head->kind == GT_TCP_HELLO) {
+    take_greeting(t, peer, s, head);
+    return NULL;
+  }
+  if (head->kind == GT_TCP_REFUSED) {
+    take_refusal(t, peer);
+    return "another start of this region is connected";
+  }
+  if (l->acked < head->ack) l->acked = head->ack;
+  if (head->kind == GT_TCP_BYE) return take_bye(t, peer, head->sequence);
+  if (head->kind == GT_TCP_FRAME) take_frame(l, s);
+  return NULL;
+}
+
+/* Reads the next bytes of a record: of its header, then of its frame. */
+static long read_part(gt_stream *s) {
+  if (s->have < sizeof s->head)
+    return gt_connection_read(&s->c, (char *)&s->head + s->have, sizeof s->head - s->have);
+  const size_t at = s->have - sizeof s->head;
+  return gt_connection_read(&s->c, s->frame + at, s->head.bytes - at);
+}
+
+static void pump_in(gt_transport *t, size_t peer, gt_stream *s) {
+  while (s->said && !s->ready) {
+    const long n = read_part(s);
+    const char *fault = n < 0 ? s->c.fault : NULL;
+    if (n == 0) return;
+    if (n > 0) s->have += (size_t)n;
+    if (n > 0 && s->have == sizeof s->head) fault = record_fault(t, peer, s);
+    if (!fault && s->have >= sizeof s->head && s->have == sizeof s->head + s->head.bytes)
+      fault = take_record(t, peer, s);
+    if (fault) {
+      gt_lane_lose(t, peer, s, fault);
+      return;
+    }
+  }
+}
+
+void gt_lane_pump_in(gt_transport *t, size_t peer) {
+  for (size_t i = 0; i < t->nstreams; i++) pump_in(t, peer, &t->lanes[peer].streams[i]);
+}
+
+gt_stream *gt_lane_next(gt_transport *t, size_t peer) {
+  gt_lane *l = &t->lanes[peer];
+  if (l->restarted) return NULL;
+  for (size_t i = 0; i < t->nstreams; i++) {
+    gt_stream *s = &l->streams[i];
+    if (!s->ready) continue;
+    if (s->sequence == l->received + 1) return l->current = s;
+    if (s->sequence <= l->received) s->ready = false; /* another connection had it, too */
+  }
+  return NULL;
+}
+
+void gt_lane_release(gt_transport *t, size_t peer) {
+  gt_lane *l = &t->lanes[peer];
+  l->current->ready = false;
+  l->current = NULL;
+  l->received++;
+  l->ack_due = true;
+}

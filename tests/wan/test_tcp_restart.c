@@ -1,0 +1,337 @@
+/* wraps: gt_panic */
+/* A region that starts again: its frames are numbered from 1 again, a second start is refused while
+   the first is connected, and a group repeats its messages. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lane.h"
+#include "tests.h"
+
+#define LIMIT_S 20.0
+#define WINDOW  ((size_t)4)
+#define BYTES   ((size_t)3000)
+
+static int port;
+
+/* ---- an expected panic ----------------------------------------------------------------------- */
+
+static jmp_buf back;
+static bool expected;
+static gt_status code_of;
+static char text[512];
+
+_Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  code_of = code;
+  if (!expected) {
+    fprintf(stderr, "panic %d: %s\n", (int)code, text);
+    abort();
+  }
+  expected = false;
+  longjmp(back, 1);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+typedef struct {
+  gt_tcp *tcp;
+  gt_transport *t;
+  size_t self;
+  uint8_t frames[WINDOW][BYTES];
+  uint64_t sent, received;
+} end;
+
+static void gather(gt_peers *peers, const void *own, size_t bytes, void *all,
+                   const gt_peers_wait *wait) {
+  (void)peers, (void)wait;
+  memcpy(all, own, bytes);
+}
+
+static const gt_peers_ops by_itself = {.gather = gather};
+static gt_peers alone = {&by_itself, 0, 1};
+
+static int find_port(void) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof at;
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+  close(fd);
+  return ntohs(at.sin_port);
+}
+
+/* Region 0, a, listens; region 1, b, dials. */
+static gt_tcp *open_tcp(size_t self, bool restarts) {
+  char at[32];
+  gt_tcp *tcp;
+  snprintf(at, sizeof at, "127.0.0.1:%d", port);
+  const gt_tcp_region regions[] = {{"a", at}, {"b", NULL}};
+  const gt_tcp_spec spec = {.regions = regions,
+                            .nregions = 2,
+                            .self = self,
+                            .listen = self == 0 ? at : NULL,
+                            .patience_s = 0.4,
+                            .restarts = restarts};
+  if (gt_tcp_open(&tcp, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_tcp_set_run(tcp, 7);
+  return tcp;
+}
+
+static void open_end(end *e, size_t self, bool restarts) {
+  static const size_t windows[] = {WINDOW, WINDOW};
+  *e = (end){.tcp = open_tcp(self, restarts), .self = self};
+  const gt_transport_spec spec = {
+      .nregions = 2, .self = self, .windows = windows, .frame_bytes = BYTES, .tcp = e->tcp};
+  e->t = gt_transport_tcp.open(&alone, &spec);
+}
+
+static gt_lane *lane_of(const end *e) {
+  return &e->t->lanes[1 - e->self];
+}
+
+/* The end is gone: it says nothing. */
+static void kill_end(end *e) {
+  gt_connection_close(&lane_of(e)->streams->c);
+  lane_of(e)->streams->said = lane_of(e)->streams->greeted = false;
+  lane_of(e)->left = true;
+  gt_transport_tcp.close(e->t, LIMIT_S);
+  gt_tcp_close(e->tcp);
+}
+
+/* Frame n that a start of a region sends; the regions' frames differ, those of starts too. */
+static size_t make_frame(uint8_t *frame, size_t from, uint64_t start, uint64_t n) {
+  const size_t bytes = 1 + (size_t)((n * 977) % BYTES);
+  for (size_t i = 0; i < bytes; i++) frame[i] = (uint8_t)(i * 31 + from + n + (start >> (i % 8)));
+  return bytes;
+}
+
+static void send_one(end *e) {
+  uint8_t *frame = e->frames[e->sent % WINDOW];
+  const size_t bytes = make_frame(frame, e->self, e->tcp->start, e->sent);
+  gt_transport_tcp.send_frame(e->t, 1 - e->self, e->sent % WINDOW, frame, bytes);
+  e->sent++;
+}
+
+/* with: the other end. */
+static void take_some(end *e, const end *with) {
+  uint8_t frame[BYTES];
+  size_t bytes;
+  for (const void *got; (got = gt_transport_tcp.receive(e->t, 1 - e->self, &bytes)) != NULL;) {
+    assert_int_equal(bytes, make_frame(frame, with->self, with->tcp->start, e->received));
+    assert_memory_equal(got, frame, bytes);
+    gt_transport_tcp.release(e->t, 1 - e->self);
+    e->received++;
+  }
+}
+
+static void step(end *e, const end *with) {
+  gt_transport_tcp.progress(e->t);
+  take_some(e, with);
+}
+
+/* Both send some frames more, which arrive. */
+static void exchange(end *a, end *b, uint64_t frames) {
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  const uint64_t of_a = a->sent + frames, of_b = b->sent + frames;
+  while (a->received < of_b || b->received < of_a) {
+    assert_true(gt_now() < until);
+    step(a, b);
+    step(b, a);
+    if (a->sent < of_a && gt_transport_tcp.sent(a->t, 1 - a->self, a->sent % WINDOW)) send_one(a);
+    if (b->sent < of_b && gt_transport_tcp.sent(b->t, 1 - b->self, b->sent % WINDOW)) send_one(b);
+    gt_sleep(20000);
+  }
+}
+
+static void close_ends(end *a, end *b) {
+  for (size_t missing = 1; missing;) {
+    step(a, b);
+    step(b, a);
+    missing = lane_of(a)->acked < lane_of(a)->queued || lane_of(b)->acked < lane_of(b)->queued;
+  }
+  gt_transport_tcp.close(a->t, LIMIT_S);
+  gt_transport_tcp.close(b->t, LIMIT_S);
+  gt_tcp_close(a->tcp);
+  gt_tcp_close(b->tcp);
+}
+
+/* Steps an end until its peer has started again. */
+static void see_restart(end *e, end *anew) {
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while (!gt_transport_tcp.restarted(e->t, 1 - e->self)) {
+    assert_true(gt_now() < until);
+    step(e, anew);
+    gt_transport_tcp.progress(anew->t);
+    gt_sleep(20000);
+  }
+  assert_false(gt_transport_tcp.restarted(e->t, 1 - e->self));
+  for (size_t slot = 0; slot < WINDOW; slot++)
+    assert_true(gt_transport_tcp.sent(e->t, 1 - e->self, slot));
+  e->sent = e->received = 0;
+}
+
+/* The side that listens, and the side that dials, start again: with frames that were never
+   acknowledged. */
+static void lanes_begin_anew(void) {
+  for (size_t dead = 0; dead < 2; dead++) {
+    end ends[2];
+    for (size_t i = 0; i < 2; i++) open_end(&ends[i], i, true);
+    exchange(&ends[0], &ends[1], 9);
+    end *lives = &ends[1 - dead], *dies = &ends[dead];
+    kill_end(dies);
+    send_one(lives);
+    send_one(lives);
+    for (int i = 0; i < 20; i++) gt_transport_tcp.progress(lives->t);
+    open_end(dies, dead, true);
+    send_one(dies); /* waits until the restart has been seen */
+    see_restart(lives, dies);
+    exchange(&ends[0], &ends[1], 9);
+    assert_int_equal(lives->received, 10);
+    close_ends(&ends[0], &ends[1]);
+  }
+}
+
+static void the_run_ends_where_no_region_may_restart(void) {
+  end a, b;
+  open_end(&a, 0, false);
+  open_end(&b, 1, false);
+  exchange(&a, &b, 3);
+  kill_end(&b);
+  open_end(&b, 1, false);
+  expected = true;
+  if (setjmp(back) == 0)
+    for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
+      gt_transport_tcp.progress(b.t);
+      step(&a, &b);
+    }
+  assert_false(expected);
+  assert_int_equal(code_of, GT_ERR_LOST);
+  assert_non_null(strstr(text, "region b has started again, and this run cannot take it back"));
+  kill_end(&a);
+  kill_end(&b);
+}
+
+/* Steps all three until the newcomer is refused for good. */
+static void expect_refusal(end *a, end *b, end *newcomer) {
+  expected = true;
+  if (setjmp(back) == 0)
+    for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
+      step(a, b);
+      step(b, a);
+      gt_transport_tcp.progress(newcomer->t);
+      size_t bytes;
+      assert_null(gt_transport_tcp.receive(newcomer->t, 0, &bytes));
+      gt_sleep(100000);
+    }
+  assert_false(expected);
+  assert_int_equal(code_of, GT_ERR_CKPT);
+  assert_non_null(strstr(text, "another start of region b is connected with region a; end it"));
+}
+
+static void a_second_start_is_refused(void) {
+  end a, b, second;
+  open_end(&a, 0, true);
+  open_end(&b, 1, true);
+  exchange(&a, &b, 5);
+  open_end(&second, 1, true);
+  expect_refusal(&a, &b, &second);
+  exchange(&a, &b, 5);
+  kill_end(&second);
+  close_ends(&a, &b);
+}
+
+/* A start that was cut off, and replaced, does not come back. */
+static void a_replaced_start_is_refused(void) {
+  end a, b, second;
+  open_end(&a, 0, true);
+  open_end(&b, 1, true);
+  exchange(&a, &b, 5);
+  gt_lane_lose(a.t, 1, lane_of(&a)->streams, "the path is cut");
+  open_end(&second, 1, true);
+  see_restart(&a, &second);
+  exchange(&a, &second, 5);
+  expect_refusal(&a, &second, &b);
+  gt_lane_lose(a.t, 1, lane_of(&a)->streams, "also while the new one is not connected");
+  expected = true;
+  if (setjmp(back) == 0)
+    for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
+      size_t bytes;
+      gt_transport_tcp.progress(a.t);
+      gt_transport_tcp.progress(b.t);
+      assert_null(gt_transport_tcp.receive(b.t, 0, &bytes));
+    }
+  assert_false(expected);
+  assert_false(gt_transport_tcp.restarted(a.t, 1));
+  exchange(&a, &second, 5);
+  kill_end(&b);
+  close_ends(&a, &second);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+#define MESSAGES 6
+#define LARGE    ((size_t)150000)
+
+/* Message i: gathered, or shared by each region in turn; long ones have several pieces. */
+static void talk(gt_peers *peers, size_t i) {
+  const size_t bytes = i % 2 ? LARGE : 5;
+  uint8_t *own = gt_alloc(bytes, 1), *all = gt_alloc(bytes, 2);
+  memset(own, (int)(10 * i + peers->rank), bytes);
+  if (i % 3 == 0) {
+    gt_peers_gather(peers, own, bytes, all, "the other region", LIMIT_S);
+    for (size_t r = 0; r < 2; r++) assert_int_equal(all[(r + 1) * bytes - 1], 10 * i + r);
+  } else {
+    gt_peers_share(peers, i % 3 - 1, own, bytes, "the other region", LIMIT_S);
+    assert_int_equal(own[bytes - 1], 10 * i + i % 3 - 1);
+  }
+  gt_free(own);
+  gt_free(all);
+}
+
+/* Region b in a process of its own, which dies after so many messages; MESSAGES: it ends well. */
+static pid_t start_b(size_t messages) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  gt_tcp *tcp = open_tcp(1, true);
+  gt_peers *peers = gt_tcp_peers(tcp);
+  for (size_t i = 0; i < messages; i++) talk(peers, i);
+  if (messages == MESSAGES) {
+    gt_peers_close(peers);
+    gt_tcp_close(tcp);
+  }
+  _exit(0);
+}
+
+static void groups_repeat_their_messages(void) {
+  for (size_t of_first = 0; of_first < MESSAGES; of_first++) {
+    gt_tcp *tcp = open_tcp(0, true);
+    gt_peers *peers = gt_tcp_peers(tcp);
+    int ended;
+    const pid_t first = start_b(of_first);
+    for (size_t i = 0; i < of_first; i++) talk(peers, i);
+    assert_int_equal(waitpid(first, &ended, 0), first);
+    assert_int_equal(ended, 0);
+    const pid_t second = start_b(MESSAGES);
+    for (size_t i = of_first; i < MESSAGES; i++) talk(peers, i);
+    gt_peers_close(peers);
+    gt_tcp_close(tcp);
+    assert_int_equal(waitpid(second, &ended, 0), second);
+    assert_int_equal(ended, 0);
+  }
+}
+
+static int set_up(void **state) {
+  (void)state;
+  port = find_port();
+  return 0;
+}
+
+TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, the_run_ends_where_no_region_may_restart,
+              a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages)
