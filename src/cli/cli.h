@@ -23,6 +23,7 @@ gt_status gt_cmd_train(int argc, char **argv);     /* cmd_train.c */
 gt_status gt_cmd_probe(int argc, char **argv);     /* cmd_probe.c */
 gt_status gt_cmd_fleet(int argc, char **argv);     /* cmd_fleet.c */
 gt_status gt_cmd_watch(int argc, char **argv);     /* cmd_watch.c */
+gt_status gt_cmd_report(int argc, char **argv);    /* cmd_report.c */
 gt_status gt_cmd_simulate(int argc, char **argv);  /* cmd_simulate.c */
 gt_status gt_cmd_plan(int argc, char **argv);      /* cmd_plan.c */
 gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */

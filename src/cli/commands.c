@@ -114,6 +114,21 @@ const gt_command gt_commands[] = {
      "a run; 2 there is no such run.  Of several runs, the worst code counts.  With --once: the\n"
      "same codes for runs that have ended, else 0.  Ctrl-C ends watch, not the runs, by the\n"
      "signal (130 in a shell).\n"},
+    {"report", "write a page about runs: results, figures, time, traffic, decisions, cost",
+     gt_cmd_report, false,
+     "geotrain report RUN-DIR... [--out FILE.html] [--csv FILE] [--json FILE] [--svg FOLDER]\n"
+     "\n"
+     "Reads the files of up to 12 runs, also while they train, and writes one HTML page without\n"
+     "scripts that needs no network.  Several runs are drawn in the same figures and compared\n"
+     "with the first.\n"
+     "\n"
+     "  --out FILE.html   the page; default: report.html in the current folder\n"
+     "  --csv FILE        also the points of all figures, as CSV; units: s, B, bit/s\n"
+     "  --json FILE       the same as JSON\n"
+     "  --svg FOLDER      also each figure as an SVG file\n"
+     "\n"
+     "Existing files are replaced.  The same runs give the same bytes.  Exit 2: a directory is\n"
+     "not that of a run, or a file cannot be written.\n"},
     {"simulate", "predict the times, waits and bytes of a job, without training", gt_cmd_simulate,
      false,
      "geotrain simulate JOB.yaml [--regions-csv FILE] [--set key=value]... [--out DIR]\n"

@@ -1,0 +1,27 @@
+/* report: one page about one or more runs, read from their directories.  Layer 10.  Local; no MPI.
+   The output depends only on those files: the same files give the same bytes. */
+#ifndef GEOTRAIN_REPORT_H
+#define GEOTRAIN_REPORT_H
+
+#include <stdio.h>
+
+#include "geotrain/base.h"
+
+typedef struct gt_report gt_report;
+
+/* Reads the job, the records and, if the run has ended, the summary of each run directory.
+   GT_ERR_JOB: a directory is not that of a run, or there are more than GT_REPORT_RUNS. */
+#define GT_REPORT_RUNS ((size_t)12)
+gt_status gt_report_open(gt_report **out, char *const *run_dirs, size_t n);
+void gt_report_close(gt_report *report);
+
+/* Writes a self-contained HTML page: tables, and figures as inline SVG; no scripts. */
+void gt_report_html(FILE *to, const gt_report *report);
+/* Writes every point of every figure: figure, run, series, x, y, with the units in the names of the
+   figure's axes (CSV), or one object per figure (JSON). */
+void gt_report_csv(FILE *to, const gt_report *report);
+void gt_report_json(FILE *to, const gt_report *report);
+/* Writes each figure to FOLDER/<figure>.svg; creates FOLDER. */
+gt_status gt_report_svg(const char *folder, const gt_report *report);
+
+#endif

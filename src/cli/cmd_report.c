@@ -1,0 +1,64 @@
+/* geotrain report RUN-DIR...: one page about runs, and its numbers and figures. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "geotrain/report.h"
+#include "options.h"
+
+typedef struct {
+  const char *html, *csv, *json, *svg;
+} outputs;
+
+static gt_status write_file(const char *path, const gt_report *report,
+                            void (*write)(FILE *to, const gt_report *report)) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  if (to) write(to, report);
+  const bool ok = to && fclose(to) == 0 && gt_file_replace(path, text, size);
+  const int reason = errno;
+  free(text);
+  if (!ok) return GT_FAIL(GT_ERR_JOB, "report: %s cannot be written: %s", path, strerror(reason));
+  printf("wrote %s\n", path);
+  return GT_OK;
+}
+
+static gt_status write_all(const gt_report *report, const outputs *to) {
+  GT_TRY(write_file(to->html, report, gt_report_html));
+  if (to->csv) GT_TRY(write_file(to->csv, report, gt_report_csv));
+  if (to->json) GT_TRY(write_file(to->json, report, gt_report_json));
+  if (!to->svg) return GT_OK;
+  GT_TRY(gt_report_svg(to->svg, report));
+  printf("wrote the figures to %s\n", to->svg);
+  return GT_OK;
+}
+
+gt_status gt_cmd_report(int argc, char **argv) {
+  static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                          {"csv", required_argument, NULL, 'c'},
+                                          {"json", required_argument, NULL, 'j'},
+                                          {"svg", required_argument, NULL, 's'},
+                                          {0}};
+  outputs to = {.html = "report.html"};
+  gt_report *report = NULL;
+  opterr = 0;
+  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (o == 'o')
+      to.html = optarg;
+    else if (o == 'c')
+      to.csv = optarg;
+    else if (o == 'j')
+      to.json = optarg;
+    else if (o == 's')
+      to.svg = optarg;
+    else
+      return gt_option_refused(argc, argv, "report");
+  }
+  GT_TRY(gt_report_open(&report, argv + optind, (size_t)(argc - optind)));
+  const gt_status status = write_all(report, &to);
+  gt_report_close(report);
+  return status;
+}

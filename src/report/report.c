@@ -1,0 +1,121 @@
+/* A report, and its outputs. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "internal.h"
+
+gt_status gt_report_open(gt_report **out, char *const *run_dirs, size_t n) {
+  if (n == 0 || n > GT_REPORT_RUNS)
+    return GT_FAIL(GT_ERR_JOB, "report: %zu run directories are given; expected 1 to %zu", n,
+                   GT_REPORT_RUNS);
+  gt_report *p = GT_NEW(gt_report);
+  gt_status status = GT_OK;
+  p->runs = GT_NEW_ARRAY(report_run, n);
+  while (status == GT_OK && p->n < n) {
+    status = gt_report_run_open(&p->runs[p->n], run_dirs[p->n]);
+    p->n++;
+  }
+  if (status == GT_OK) {
+    gt_report_figures(p);
+    *out = p;
+  } else
+    gt_report_close(p);
+  return status;
+}
+
+void gt_report_close(gt_report *p) {
+  for (size_t i = 0; i < p->n; i++) gt_report_run_close(&p->runs[i]);
+  gt_report_figures_close(p);
+  gt_free(p->runs);
+  gt_free(p);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void csv_text(FILE *to, const char *text) {
+  fputc('"', to);
+  for (; *text; text++) {
+    if (*text == '"') fputc('"', to);
+    fputc(*text, to);
+  }
+  fputs("\",", to);
+}
+
+void gt_report_csv(FILE *to, const gt_report *p) {
+  fputs("figure,run,series,x,y\n", to);
+  for (size_t i = 0; i < p->nfigures; i++) {
+    const report_figure *f = &p->figures[i];
+    for (size_t k = 0; k < f->n; k++)
+      for (size_t j = 0; j < f->series[k].n; j++) {
+        const report_point *at = &f->series[k].points[j];
+        csv_text(to, f->id);
+        csv_text(to, f->bars ? f->names[(size_t)at->x] : p->runs[f->series[k].run].label);
+        csv_text(to, f->series[k].name);
+        if (f->bars)
+          fprintf(to, ",%.10g\n", at->y);
+        else
+          fprintf(to, "%.10g,%.10g\n", at->x, at->y);
+      }
+  }
+}
+
+static json_t *series_json(const gt_report *p, const report_figure *f, const report_series *s) {
+  json_t *one = json_object(), *points = json_array();
+  json_object_set_new(one, "name", json_string(s->name));
+  if (!f->bars) json_object_set_new(one, "run", json_string(p->runs[s->run].label));
+  for (size_t j = 0; j < s->n; j++) {
+    json_t *point = json_array();
+    json_array_append_new(point, f->bars ? json_string(f->names[(size_t)s->points[j].x])
+                                         : json_real(s->points[j].x));
+    json_array_append_new(point, json_real(s->points[j].y));
+    json_array_append_new(points, point);
+  }
+  json_object_set_new(one, "points", points);
+  return one;
+}
+
+void gt_report_json(FILE *to, const gt_report *p) {
+  json_t *figures = json_array();
+  for (size_t i = 0; i < p->nfigures; i++) {
+    const report_figure *f = &p->figures[i];
+    json_t *one = json_object(), *series = json_array();
+    json_object_set_new(one, "figure", json_string(f->id));
+    json_object_set_new(one, "title", json_string(f->title));
+    for (size_t k = 0; k < f->n; k++)
+      json_array_append_new(series, series_json(p, f, &f->series[k]));
+    json_object_set_new(one, "series", series);
+    json_array_append_new(figures, one);
+  }
+  json_dumpf(figures, to, JSON_INDENT(1) | JSON_REAL_PRECISION(10));
+  fputc('\n', to);
+  json_decref(figures);
+}
+
+/* ---- single figures -------------------------------------------------------------------------- */
+
+static gt_status write_figure(const char *path, const report_figure *f) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  if (to) gt_report_draw(to, f, true);
+  const bool ok = to && fclose(to) == 0 && gt_file_replace(path, text, size);
+  const int reason = errno;
+  free(text);
+  return ok ? GT_OK
+            : GT_FAIL(GT_ERR_JOB, "report: %s cannot be written: %s", path, strerror(reason));
+}
+
+gt_status gt_report_svg(const char *folder, const gt_report *p) {
+  char path[PATH_MAX];
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return GT_FAIL(GT_ERR_JOB, "report: the folder %s cannot be created: %s", folder,
+                   strerror(errno));
+  for (size_t i = 0; i < p->nfigures; i++) {
+    snprintf(path, sizeof path, "%s/%s.svg", folder, p->figures[i].id);
+    GT_TRY(write_figure(path, &p->figures[i]));
+  }
+  return GT_OK;
+}

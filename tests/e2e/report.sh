@@ -1,0 +1,134 @@
+# processors: 1
+# geotrain report: one run, several runs, a run in progress, a resumed run; its numbers are those of
+# the records; mistakes.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# report CODE WORDS...: runs `geotrain report WORDS`; its output is in out and err.
+report() {
+  local want=$1
+  shift
+  "$GEOTRAIN" report "$@" >out 2>err
+  code=$?
+  check "report $*: code $want" same "$code" "$want"
+}
+
+# well_formed FILE: every tag of the page or figure is closed, and nothing is loaded.
+well_formed() {
+  python3 - "$1" <<'PY'
+import html.parser
+import sys
+
+VOID = {"meta"}
+
+
+class Reader(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("script", "link", "img") or any(name in ("src", "href") for name, _ in attributes):
+            sys.exit(f"      {tag} loads something")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            sys.exit(f"      </{tag}> closes nothing")
+
+
+text = open(sys.argv[1], encoding="utf-8").read()
+reader = Reader()
+reader.feed(text)
+if reader.open or text.count("<svg") != text.count("<desc>"):
+    sys.exit(f"      open: {reader.open}")
+PY
+}
+
+# numbers CSV RUN REGION: the figures have the losses, samples and bytes of the region's record.
+numbers() {
+  python3 - "$@" <<'PY'
+import csv
+import json
+import sys
+
+file, run, region = sys.argv[1:4]
+rows = list(csv.DictReader(open(file)))
+lines = [json.loads(line) for line in open(f"{run}/{region}.jsonl")]
+last = {}
+for line in lines:  # a resume repeats work
+    if line["event"] == "resumed":
+        last = {t: l for t, l in last.items() if t <= line["t"]}
+    if line["event"] == "progress" and line["loss"] is not None:
+        last[line["t"]] = line
+
+
+def points(figure):
+    return [(float(r["x"]), float(r["y"])) for r in rows if r["figure"] == figure and r["series"] == region]
+
+
+for figure, key in (("training-samples", "samples"), ("training-time", "t"), ("training-bytes", "wan_bytes")):
+    want = [(line[key], line["loss"]) for line in last.values()]
+    if len(want) < 3 or points(figure) != want:
+        sys.exit(f"      {figure} of {region}: {points(figure)[:3]}..., in the record {want[:3]}...")
+rates = [(float(r["x"]), float(r["y"])) for r in rows if r["figure"] == "links" and r["series"].startswith(region + " to ")]
+sent = sum(y * (b - a) / 8 for (a, y), (b, _) in zip(rates, rates[1:]))
+counted = [line["wan_bytes_to"][1] for line in lines if "wan_bytes_to" in line]
+if abs(sent - (counted[-1] - counted[0])) > 1:
+    sys.exit(f"      the rates of {region} are {sent} bytes, the record has {counted[-1] - counted[0]}")
+bars = {r["series"]: float(r["y"]) for r in rows if r["figure"] == "time" and r["run"] == region}
+if not bars or abs(bars["compute"] - json.load(open(f"{run}/summary.json"))["regions"][0]["compute_s"]) > 1e-9:
+    sys.exit(f"      time of {region}: {bars}")
+PY
+}
+
+job job.yaml
+echo 'log: {every: 1 s}' >>job.yaml
+train "a run" 4 job.yaml --clock virtual --run-dir 'a&b' --set compute.step="0.3 s"
+train "another run" 4 job.yaml --clock virtual --run-dir other --set compute.step="0.3 s" --set sync.period=6
+
+report 0 'a&b' --csv one.csv --json one.json --svg figures
+first=$(head -n 1 'a&b'/summary.json >/dev/null; "$GEOTRAIN" report 'a&b' --out again.html >/dev/null && cat again.html | sha256sum)
+check "the same files, the same page" same "$(sha256sum <report.html)" "$first"
+check "the page is whole and loads nothing" well_formed report.html
+check "its name is escaped" grep -q '<h2>a&amp;b</h2>' report.html
+check "the figures are those of the record" numbers one.csv 'a&b' "$(python3 -c 'import json; print(json.load(open("a&b/summary.json"))["regions"][0]["name"])')"
+check "JSON has the figures of the CSV" same "$(python3 -c 'import json; print(len(json.load(open("one.json"))))')" "$(tail -n +2 one.csv | cut -d, -f1 | sort -u | wc -l)"
+check "an SVG for each figure" same "$(ls figures | wc -l)" "$(grep -c '<figure' report.html)"
+for f in figures/*.svg; do check "$f is XML" python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$f"; done
+
+report 0 'a&b' other --out both.html
+check "the page of two runs is whole" well_formed both.html
+check "settings that differ" grep -q '<td>sync.period</td>' both.html
+check "and no others" [ "$(grep -c '<tr><td>[a-z_.]*</td><td>' both.html)" -lt 8 ]
+
+# A resume that repeats work: the lines after its time do not count.
+cp -r 'a&b' resumed
+python3 - <<'PY'
+import json
+
+lines = open("resumed/east.jsonl").read().splitlines()
+half = len(lines) // 2
+at = json.loads(lines[half - 3])
+again = json.loads(lines[0]) | {"t": at["t"], "event": "resumed"}
+del again["wan_bytes_to"]
+lost = [line.replace('"loss":', '"loss":1') for line in lines[half - 2 : half]]
+open("resumed/east.jsonl", "w").write("\n".join(lines[: half - 2] + lost + [json.dumps(again)] + lines[half - 2 :]) + "\n")
+PY
+report 0 resumed --csv resumed.csv
+check "repeated work is drawn once" same "$(sed s/resumed/a\\\&b/ resumed.csv | sha256sum)" "$(sha256sum <one.csv)"
+
+cp -r 'a&b' going
+rm going/summary.json
+for f in going/*.jsonl; do grep -v '"complete"' "$f" | head -n 8 >part && { cat part; printf '{"t":'; } >"$f"; done
+report 0 going
+check "a run without a summary" grep -q 'runs, or was killed' report.html
+
+mkdir empty
+report 2 empty
+check "a folder that is no run" grep -q 'empty/job.yaml cannot be read: No such file or directory; expected the --run-dir of a run' err
+report 2
+check "no run" grep -q '0 run directories are given; expected 1 to 12' err
+report 2 'a&b' --out missing/x.html
+check "a folder that is missing" grep -q 'missing/x.html cannot be written: No such file' err
+finish
