@@ -152,13 +152,15 @@ static void draw_line(FILE *to, const report_figure *f, size_t i, const scale *x
 
 /* Two columns of names; returns the height. */
 static double key_height(const report_figure *f) {
-  return KEY * (double)((f->n + 1) / 2);
+  const size_t rows = (f->n + 1) / 2;
+  return KEY * (double)rows;
 }
 
 static void draw_key(FILE *to, const report_figure *f, double top) {
   for (size_t i = 0; i < f->n; i++) {
     const double x = LEFT + (i % 2 ? (WIDTH - LEFT) / 2 : 0);
-    const double y = top + KEY * (double)(i / 2) + KEY / 2;
+    const size_t row = i / 2;
+    const double y = top + KEY * (double)row + KEY / 2;
     if (f->bars)
       fprintf(
           to,
