@@ -21,7 +21,7 @@ certify() {
 tls='tls: {ca: ca/ca.pem, cert: <region>.pem, key: <region>.key}'
 
 # begin REGION RUN WORDS...: starts the region's MPI job; its run directory is RUN-REGION.
-declare -A pids codes
+declare -A pids
 begin() {
   local region=$1 run=$2
   shift 2

@@ -147,6 +147,19 @@ ended "data that only the nodes see" 0 'warning: the data of region east' 'submi
 refused "a model that there is not, on such data" 'model.name is "resnet50"' job.yaml --run-dir no --set model.name=resnet50 \
   --set regions.0.data.path=/far/away.h5
 
+# ---- one site's job -------------------------------------------------------------------------------------------------------------------
+sed -e "s/{name: east, ranks: 2/{name: east, ranks: 2, address: '127.0.0.1:7443', slurm: {partition: eu, options: [--exclusive]}/" -e 's/{name: west, ranks: 2/{name: west, ranks: 3, slurm: {partition: us}/' -e 's/^wan:/wan:\n  transport: tcp/' job.yaml >sites.yaml
+submits sites.yaml --run-dir site --region west
+ended "a site" 0 '^#SBATCH --ntasks=3$' '^#SBATCH --partition=us$' '^geotrain_step .* --region west$'
+check "a site: nothing of the other" [ "$(grep -c -e exclusive -e hetjob -e 'partition=eu' site/sbatch.sh)" = 0 ]
+check "a site: the whole job goes with it" same "$("$GEOTRAIN" info site/submitted.yaml --flat | grep -c '^regions\.[0-9]*\.name=')" 2
+submits sites.yaml --dry-run --region=east
+ended "the other site" 0 '^#SBATCH --ntasks=2$' '^#SBATCH --partition=eu$' '^#SBATCH --exclusive$' '--region east$' '/drill-east-'
+refused "no such region" '--region is "north", which is no region of the job; expected one of east, west' sites.yaml --run-dir no --region north
+refused "a site of one MPI job" '--region is given; expected a job of two or more regions, with wan.transport tcp' job.yaml --run-dir no --region west
+refused "a site's plan" '--plan and --region exclude each other' sites.yaml --run-dir no --region west --plan
+refused "a site's sweep" '--sweep and --region exclude each other' sites.yaml --run-dir no --region west --sweep sync.period=4,8
+
 # ---- lines of shell before all else --------------------------------------------------------------------------------------------------
 submits job.yaml --dry-run --set 'slurm.prologue=[module load mpi, "export A=\"$HOME\" # mine"]'
 ended "a prologue" 0
