@@ -229,6 +229,7 @@ typedef struct {
     struct {
       char *ca, *cert, *key; /* paths, in which <region> is the region's name; NULL: no TLS */
     } tls;
+    int streams;
     bool emulate;
     int outbox;
     gt_job_link *links; /* each direction occurs once */

@@ -16,6 +16,7 @@ typedef struct {
   const char *listen; /* "host:port" of this region's port; NULL: none */
   /* files; all NULL: no TLS, for loopback addresses only */
   const char *ca, *cert, *key;
+  size_t streams;    /* connections of two gateways, in parallel; 0: 1 */
   double patience_s; /* how long a region may be silent */
   /* A region that starts again is taken back (gt_gateway_events.on_restarted); else the run ends. */
   bool restarts;

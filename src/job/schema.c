@@ -402,6 +402,9 @@ const job_key gt_job_keys[] = {
      .meaning = "file of the region's certificate; <region> in the path is the region's name"},
     {"wan.tls.key", KEY_STRING, TLS, AT(wan.tls.key),
      .meaning = "file of the region's key; <region> in the path is the region's name"},
+    {"wan.streams", KEY_INT, KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1, .max = 64,
+     .meaning = "transport tcp: connections in parallel between two regions, so that the loss of a "
+                "packet does not slow all bytes of a long path down"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

@@ -46,6 +46,7 @@ gt_status gt_setup_open_tcp(gt_run *run) {
                             .ca = ca,
                             .cert = cert,
                             .key = key,
+                            .streams = (size_t)job->wan.streams,
                             .patience_s = job->limits.wan_patience_s};
   const gt_status status = gt_tcp_open(&run->tcp, &spec);
   gt_free(ca);

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SILENT_MS     1000u
+#define SILENT_ROUNDS 4u /* and so many round trips */
+
 static int broken(gt_connection *c, const char *why) {
   snprintf(c->fault, sizeof c->fault, "%s", why);
   return -1;
@@ -28,9 +31,18 @@ void gt_connection_take(gt_connection *c, int fd) {
 
 void gt_connection_patience(const gt_connection *c, double seconds) {
   set(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(1000 * seconds));
-  set(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)(seconds / 2) + 1);
-  set(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)(seconds / 8) + 1);
-  set(c->fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+}
+
+/* TCP_USER_TIMEOUT alone would also end a connection whose other side is busy for a second and does
+   not read. */
+bool gt_connection_silent(const gt_connection *c) {
+  struct tcp_info info = {0};
+  socklen_t size = sizeof info;
+  if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  const uint32_t limit_ms = SILENT_MS + info.tcpi_rtt / 1000 * SILENT_ROUNDS;
+  return info.tcpi_last_ack_recv > limit_ms && (info.tcpi_retransmits > 1 || info.tcpi_probes > 1);
 }
 
 int gt_connection_dial(gt_connection *c, const struct sockaddr *to, socklen_t size) {

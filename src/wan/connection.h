@@ -27,8 +27,12 @@ long gt_connection_write(gt_connection *c, const void *from, size_t bytes);
 
 /* Takes a socket that has been accepted. */
 void gt_connection_take(gt_connection *c, int fd);
-/* Sets after how long without any acknowledgement the kernel gives the connection up. */
+/* Sets after how long the kernel gives the connection up if nothing can be sent; and has it ask the
+   other side for a sign every second in which nothing is sent. */
 void gt_connection_patience(const gt_connection *c, double seconds);
+/* True if the other side's kernel has not acknowledged anything for about a second, in which it was
+   asked at least twice.  A program that does not read is not silent. */
+bool gt_connection_silent(const gt_connection *c);
 void gt_connection_close(gt_connection *c);
 
 #endif

@@ -282,5 +282,7 @@ bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer) {
 }
 
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer) {
-  return gateway->receivers[peer].heard;
+  const gt_ns whole = gateway->receivers[peer].heard,
+              part = gateway->ops->heard ? gateway->ops->heard(gateway->transport, peer) : 0;
+  return part > whole ? part : whole;
 }

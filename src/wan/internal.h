@@ -44,6 +44,9 @@ typedef struct {
   /* True, once, if the peer has started again: it has none of the frames so far, and `receive`
      returns none of it before.  NULL: never. */
   bool (*restarted)(gt_transport *t, size_t peer);
+  /* Returns when bytes of the peer last arrived, also of a frame that is not complete.  NULL: not
+     known. */
+  gt_ns (*heard)(const gt_transport *t, size_t peer);
   /* Returns when every region has called it; frames that still arrive are dropped.  Collective;
      limit_s: how long to wait for the others. */
   void (*close)(gt_transport *t, double limit_s);

@@ -10,6 +10,7 @@
 #define DIAL_AGAIN_S     0.05 /* doubles with each failure */
 #define DIAL_AGAIN_MAX_S 5.0
 #define DOUBLINGS        7
+#define CHECK_EVERY      (GT_SECOND / 5)
 
 /* ---- life of a connection -------------------------------------------------------------------- */
 
@@ -47,9 +48,19 @@ void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
   dial_later(l, s);
 }
 
+void gt_lane_check(gt_transport *t, size_t peer, gt_ns now) {
+  for (size_t i = 0; i < t->nstreams; i++) {
+    gt_stream *s = &t->lanes[peer].streams[i];
+    if (!s->said || now < s->checked + CHECK_EVERY) continue;
+    s->checked = now;
+    if (gt_connection_silent(&s->c)) gt_lane_lose(t, peer, s, "it has been silent for 1 s");
+  }
+}
+
 void gt_lane_open(gt_transport *t, size_t peer, size_t window) {
   gt_lane *l = &t->lanes[peer];
   l->window = window;
+  l->heard = gt_now();
   l->queue = GT_NEW_ARRAY(gt_lane_entry, window);
   l->slot_sequence = GT_NEW_ARRAY(uint64_t, window);
   l->rng = gt_rng_make(t->tcp->start, GT_RNG_JITTER, t->tcp->self, peer);
@@ -57,8 +68,6 @@ void gt_lane_open(gt_transport *t, size_t peer, size_t window) {
   for (size_t i = 0; i < t->nstreams; i++) {
     gt_stream *s = &l->streams[i];
     s->c.fd = -1;
-    s->out = gt_alloc(OUT_BYTES, 1);
-    s->frame = gt_alloc(t->frame_bytes, 1);
   }
 }
 
@@ -110,6 +119,10 @@ static void put_record(gt_transport *t, size_t peer, gt_stream *s, gt_tcp_kind k
 }
 
 void gt_lane_say_hello(gt_transport *t, size_t peer, gt_stream *s) {
+  if (!s->out) {
+    s->out = gt_alloc(OUT_BYTES, 1);
+    s->frame = gt_alloc(t->frame_bytes, 1);
+  }
   put_record(t, peer, s, GT_TCP_HELLO, t->id, NULL);
   s->said = true;
 }
@@ -164,15 +177,17 @@ static void put_part(const gt_lane *l, gt_stream *s) {
   if (s->taken == e->bytes) s->sending = false;
 }
 
-/* Copies the next records to `out`.  False: there are none. */
+/* Copies the next records to `out`, of several connections at most one frame.  False: there are
+   none. */
 static bool fill(gt_transport *t, size_t peer, gt_stream *s) {
   gt_lane *l = &t->lanes[peer];
+  const bool alone = t->nstreams == 1;
   uint64_t next;
   s->out_at = s->out_end = 0;
   while (s->out_end + sizeof(gt_tcp_record) <= OUT_BYTES) {
     if (s->sending)
       put_part(l, s);
-    else if ((next = next_frame(l, s)) != 0)
+    else if ((alone || s->out_end == 0) && (next = next_frame(l, s)) != 0)
       begin_frame(t, peer, s, next);
     else if (l->ack_due)
       put_record(t, peer, s, GT_TCP_ACK, 0, NULL);
@@ -182,18 +197,25 @@ static bool fill(gt_transport *t, size_t peer, gt_stream *s) {
   return s->out_end > 0;
 }
 
-static void pump_out(gt_transport *t, size_t peer, gt_stream *s) {
+/* Writes until a frame has ended: then true; false: the socket takes no more, or there is no more. */
+static bool pump_out(gt_transport *t, size_t peer, gt_stream *s) {
   while (s->said) {
-    if (s->out_at == s->out_end && (!s->greeted || !fill(t, peer, s))) return;
+    if (s->out_at == s->out_end && (!s->greeted || !fill(t, peer, s))) return false;
     const long n = gt_connection_write(&s->c, s->out + s->out_at, s->out_end - s->out_at);
     if (n < 0) gt_lane_lose(t, peer, s, s->c.fault);
-    if (n <= 0) return;
+    if (n <= 0) return false;
     s->out_at += (size_t)n;
+    if (s->out_at == s->out_end && !s->sending) return true;
   }
+  return false;
 }
 
+/* Connections take one frame in turn. */
 void gt_lane_pump_out(gt_transport *t, size_t peer) {
-  for (size_t i = 0; i < t->nstreams; i++) pump_out(t, peer, &t->lanes[peer].streams[i]);
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < t->nstreams; i++) more |= pump_out(t, peer, &t->lanes[peer].streams[i]);
+  }
 }
 
 void gt_lane_say_bye(gt_transport *t, size_t peer, gt_status code) {
@@ -202,7 +224,7 @@ void gt_lane_say_bye(gt_transport *t, size_t peer, gt_status code) {
     if (!s->greeted || s->sending || s->out_at < s->out_end) continue;
     s->out_at = s->out_end = 0;
     put_record(t, peer, s, GT_TCP_BYE, (uint64_t)code, NULL);
-    pump_out(t, peer, s);
+    (void)pump_out(t, peer, s);
     return;
   }
 }
@@ -377,8 +399,11 @@ static void pump_in(gt_transport *t, size_t peer, gt_stream *s) {
     const long n = read_part(s);
     const char *fault = n < 0 ? s->c.fault : NULL;
     if (n == 0) return;
-    if (n > 0) s->have += (size_t)n;
-    if (n > 0 && s->have == sizeof s->head) fault = record_fault(t, peer, s);
+    if (n > 0) {
+      t->lanes[peer].heard = gt_now();
+      s->have += (size_t)n;
+      if (s->have == sizeof s->head) fault = record_fault(t, peer, s);
+    }
     if (!fault && s->have >= sizeof s->head && s->have == sizeof s->head + s->head.bytes)
       fault = take_record(t, peer, s);
     if (fault) {

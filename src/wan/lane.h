@@ -12,6 +12,7 @@
 typedef struct {
   gt_connection c;
   bool said, greeted; /* this side's and the peer's HELLO have been written and read */
+  gt_ns checked;      /* when its silence was last measured */
   /* dialling; a peer that dials has none of it */
   gt_ns dial_at;
   int failures;
@@ -20,7 +21,7 @@ typedef struct {
   uint64_t last; /* the last frame begun on this connection; 0: none */
   bool sending;  /* a part of it, `taken` bytes, has been copied to `out` */
   size_t taken;
-  uint8_t *out; /* bytes out_at to out_end wait for the socket */
+  uint8_t *out; /* bytes out_at to out_end wait for the socket; NULL before the first connection */
   size_t out_at, out_end;
   /* receiving */
   gt_tcp_record head;
@@ -40,6 +41,7 @@ typedef struct {
 /* Frames outlive connections. */
 typedef struct {
   gt_stream *streams; /* nstreams of the transport */
+  gt_ns heard;        /* when bytes were last read */
   bool left;          /* the peer is done: it needs nothing more */
   gt_quiet quiet;
   gt_rng rng;
@@ -94,6 +96,8 @@ void gt_lane_say_hello(gt_transport *t, size_t peer, gt_stream *s);
 
 /* Queues a frame.  slot: as in gt_transport_ops. */
 void gt_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes);
+/* Loses the connections whose other side is silent. */
+void gt_lane_check(gt_transport *t, size_t peer, gt_ns now);
 /* Writes and reads what the sockets take and have. */
 void gt_lane_pump_out(gt_transport *t, size_t peer);
 void gt_lane_pump_in(gt_transport *t, size_t peer);

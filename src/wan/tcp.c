@@ -173,7 +173,7 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   tcp->self = spec->self;
   tcp->start = draw_start();
   tcp->restarts = spec->restarts;
-  tcp->nstreams = 1;
+  tcp->nstreams = spec->streams > 0 ? spec->streams : 1;
   tcp->patience_s = spec->patience_s;
   tcp->refused_s = spec->patience_s < REFUSED_MAX_S ? spec->patience_s : REFUSED_MAX_S;
   tcp->listener.fd = -1;

@@ -5,6 +5,8 @@
 #include "lane.h"
 
 #define SILENCE_MAX_S 30.0
+#define CONNECT_LIMIT                                                                              \
+  (3 * GT_SECOND) /* the kernel would ask again at longer and longer intervals */
 /* number of the transport of a group; those of gateways are random */
 #define PEERS_ID UINT64_C(1)
 
@@ -43,6 +45,8 @@ static void connect_further(gt_transport *t, size_t peer, gt_stream *s) {
     gt_lane_say_hello(t, peer, s);
   } else if (gt_now() - s->c.since > gt_from_seconds(GT_TCP_HANDSHAKE_S)) {
     gt_lane_lose(t, peer, s, "its handshake took more than 10 s");
+  } else if (!s->c.connected && gt_now() - s->c.since > CONNECT_LIMIT) {
+    gt_lane_lose(t, peer, s, "it does not answer");
   }
 }
 
@@ -128,11 +132,13 @@ static void adopt_parked(gt_transport *t) {
 }
 
 static void pump(gt_transport *t) {
+  const gt_ns now = gt_now();
   for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
     if (peer == t->tcp->self) continue;
     gt_lane *l = &t->lanes[peer];
     for (size_t i = 0; gt_tcp_dials(t->tcp, peer) && !l->left && i < t->nstreams; i++)
       if (!l->streams[i].greeted) connect_further(t, peer, &l->streams[i]);
+    gt_lane_check(t, peer, now);
     gt_lane_pump_out(t, peer);
     if (!t->servers) gt_lane_pump_in(t, peer);
   }
@@ -188,6 +194,10 @@ static const void *tcp_receive(gt_transport *t, size_t peer, size_t *bytes) {
   }
   *bytes = s->frame_bytes;
   return s->frame;
+}
+
+static gt_ns tcp_heard(const gt_transport *t, size_t peer) {
+  return t->lanes[peer].heard;
 }
 
 static bool tcp_restarted(gt_transport *t, size_t peer) {
@@ -257,5 +267,6 @@ const gt_transport_ops gt_transport_tcp = {
     .receive = tcp_receive,
     .release = gt_lane_release,
     .restarted = tcp_restarted,
+    .heard = tcp_heard,
     .close = tcp_close,
 };

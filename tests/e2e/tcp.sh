@@ -32,6 +32,7 @@ by hub-mpi "${hub[@]}"
 by mesh-tls "${mesh[@]}" "${tls[@]}"
 check "a run without trouble says nothing of connections" sh -c '! grep -i connection err'
 by hub-tls "${hub[@]}" "${tls[@]}"
+by hub-streams "${hub[@]}" "${tls[@]}" --set wan.streams=4
 by hub-plain "${hub[@]}" "${tcp[@]}"
 [ $full = no ] || by mesh-emulated "${mesh[@]}" "${tls[@]}" --set wan.emulate=true
 
@@ -41,6 +42,7 @@ proxy=$!
 sed "s/address: '127.0.0.1:$port'/address: '127.0.0.1:$through', listen: '127.0.0.1:$port'/" job.yaml >cut.yaml
 mv cut.yaml job.yaml
 by mesh-cut "${mesh[@]}" "${tls[@]}"
+by mesh-cut-streams "${mesh[@]}" "${tls[@]}" --set wan.streams=3
 check "connections were cut" [ "$(cat cuts)" -ge 2 ]
 kill "$proxy"
 
