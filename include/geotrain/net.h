@@ -65,6 +65,10 @@ typedef struct {
   size_t nhosts;
 } gt_region_plan;
 
+/* Finds the region with this name.  GT_ERR_JOB: there is none; `given` says where the name comes
+   from.  Local. */
+gt_status gt_region_named(const char *given, const char *name, const gt_region_plan *plan,
+                          size_t nregions, int *region);
 /* Sets *found: true if the host of this name, or Slurm's name of this node, is in the region's host
    lists.  Reads every list.  GT_ERR_JOB: one is malformed.  Local. */
 gt_status gt_region_has_host(const gt_region_plan *region, const char *host, bool *found);
@@ -77,6 +81,7 @@ typedef struct {
   size_t region_id, nregions;
   bool is_ps;
   bool is_lead;     /* the PS of region 0 */
+  bool reports;     /* the first rank of this MPI job's regions: the lead, or that of a site */
   gt_peers *joined; /* world, if regions are MPI jobs of their own; else NULL */
 } gt_roles;
 

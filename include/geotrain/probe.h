@@ -11,6 +11,9 @@ typedef struct {
   size_t nsets;
   /* NULL: the directory that train would use.  The probe tests it by writing a checkpoint. */
   const char *run_dir;
+  /* the region that this MPI job is; NULL: it is all regions.  Then only addresses, certificates and
+     directions between the regions are measured, and there is no profile */
+  const char *region;
   const char *out; /* path of the profile; NULL: profile.yaml in the current directory */
   /* also measures messages of the model's size, on all links at once, however long that takes */
   bool sustained;

@@ -141,6 +141,17 @@ gt_region_plan *gt_setup_regions(const gt_job *job);
 /* Checks the file of train.choices, if given: it can be read, holds choices, and is allowed for the
    job.  GT_ERR_JOB.  Local. */
 gt_status gt_setup_check_choices(const gt_job *job);
+/* A region's certificate: its path ("": no TLS), and the end of its validity. */
+typedef struct {
+  char path[512], until[32];
+  double left_s; /* from now; INFINITY: no TLS */
+} gt_setup_cert;
+/* Reads it.  GT_ERR_DATA.  Local. */
+gt_status gt_setup_certificate(const gt_job *job, size_t region, gt_setup_cert *out);
+/* Checks what one site of a job needs before it starts: the names of the addresses, and the
+   certificate, which must be valid for slurm.time.  Errors as gt_tcp_open; GT_ERR_JOB also: the job
+   cannot run as one MPI job per region.  Local. */
+gt_status gt_setup_check_site(const gt_job *job, size_t region, gt_setup_cert *cert);
 /* Creates the missing folders of the path.  False: `part` names the folder that cannot be created,
    and errno has the reason.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);

@@ -18,6 +18,9 @@ gt_status gt_cert_request(const char *name);
 gt_status gt_cert_sign(const char *dir, const char *csr, const char *pem, double valid_s);
 /* Prints name, serial number, issuer and validity of a certificate. */
 gt_status gt_cert_show(FILE *to, const char *pem);
+/* Finds the end of a certificate's validity: seconds from now (negative: it has expired), and the
+   time as text, "2027-11-27 22:10:00 UTC".  Errors as gt_cert_show. */
+gt_status gt_cert_until(const char *pem, double *left_s, char text[32]);
 /* Adds the certificate's serial number to DIR/revoked.  GT_ERR_JOB: another CA has signed it. */
 gt_status gt_cert_revoke(const char *dir, const char *pem);
 

@@ -72,15 +72,17 @@ static gt_status measure_job(const gt_job *job, const char *out) {
 
 /* ---- info JOB --check: whether a job can begin, as far as this machine can tell -------------- */
 
-/* Sets *elsewhere: a region whose hosts are other machines has its data there. */
-static gt_status find_elsewhere(bool *elsewhere, const gt_job *job, bool here) {
+/* Sets *elsewhere: a region whose hosts are other machines has its data there.  region: its number,
+   if only its site is checked. */
+static gt_status find_elsewhere(bool *elsewhere, const gt_job *job, bool here,
+                                const size_t *region) {
   char host[256] = "";
   gt_status status = GT_OK;
   gt_region_plan *plan = gt_setup_regions(job);
   if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = '\0';
   for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
-    bool found = plan[r].nhosts == 0;
-    if (!found) status = gt_region_has_host(&plan[r], host, &found);
+    bool found = region ? r == *region : plan[r].nhosts == 0;
+    if (!found && !region) status = gt_region_has_host(&plan[r], host, &found);
     elsewhere[r] = here || !found;
   }
   gt_free(plan);
@@ -114,21 +116,48 @@ static gt_status check_files(const gt_job *job) {
   return check_init(job->train.init);
 }
 
+static gt_status find_region(const gt_job *job, const char *name, size_t *region) {
+  gt_region_plan *plan = gt_setup_regions(job);
+  int found = 0;
+  const gt_status status = gt_region_named("--region", name, plan, job->nregions, &found);
+  if (status == GT_OK) *region = (size_t)found;
+  gt_free(plan);
+  return status;
+}
+
+/* Prints how the site of a region takes part, after checking what it needs. */
+static gt_status check_site(const gt_job *job, size_t region, FILE *to) {
+  const gt_job_region *own = &job->regions[region];
+  gt_setup_cert cert;
+  GT_TRY(gt_setup_check_site(job, region, &cert));
+  fprintf(to, "site %s: mpirun -n %d; ", own->name, own->ranks);
+  if (cert.path[0])
+    fprintf(to, "certificate %s, valid until %s; ", cert.path, cert.until);
+  else
+    fprintf(to, "no TLS; ");
+  if (own->address)
+    fprintf(to, "listens at %s for %s\n", own->listen ? own->listen : own->address, own->address);
+  else
+    fprintf(to, "dials the others\n");
+  return GT_OK;
+}
+
 /* Makes `train`'s checks before it begins, without ranks.  Prints a line for each region to `to`,
    then a verdict unless there is an error.  here: files that cannot be read here can be on other
    machines, whatever the hosts of their region, and a plan can still set the ranks.  GT_ERR_JOB,
    GT_ERR_DATA, GT_ERR_CKPT (train.init): the first error. */
-static gt_status check_job(const gt_job *job, bool here, FILE *to) {
+static gt_status check_job(const gt_job *job, bool here, const size_t *region, FILE *to) {
   bool *elsewhere = GT_NEW_ARRAY(bool, job->nregions);
   size_t naway = 0;
-  gt_status status = find_elsewhere(elsewhere, job, here);
+  gt_status status = find_elsewhere(elsewhere, job, here, region);
   if (status == GT_OK && !here) status = gt_job_check_run(job);
   if (status == GT_OK && !here) status = check_links(job);
   if (status == GT_OK) status = gt_sim_shape_check(job, elsewhere, to, &naway);
-  if (status == GT_OK && naway == 0 && !here) status = check_files(job);
+  if (status == GT_OK && (naway == 0 || region) && !here) status = check_files(job);
+  if (status == GT_OK && region) status = check_site(job, *region, to);
   gt_free(elsewhere);
   if (status != GT_OK) return status;
-  if (naway > 0)
+  if (naway > 0 && !region)
     fprintf(to,
             "check: ok as far as this machine can tell; data of %zu of %zu regions not checked\n",
             naway, job->nregions);
@@ -188,7 +217,7 @@ static void print_kernels(void) {
 
 /* The options of the command line. */
 typedef struct {
-  const char *path, *out, *resume; /* NULL: not given */
+  const char *path, *out, *resume, *region; /* NULL: not given */
   bool flat, measure, check, check_here;
   const char **sets;
   size_t nsets;
@@ -218,7 +247,10 @@ static gt_status print_loaded(const options *o, const gt_job *job) {
   gt_job_warn(job, gt_job_warning);
   gt_status status = check_places(job);
   const bool asked = o->flat || o->measure || o->resume; /* another output than the job itself */
-  if (status == GT_OK && o->check) status = check_job(job, o->check_here, asked ? stderr : stdout);
+  size_t region = 0;
+  if (status == GT_OK && o->region) status = find_region(job, o->region, &region);
+  if (status == GT_OK && o->check)
+    status = check_job(job, o->check_here, o->region ? &region : NULL, asked ? stderr : stdout);
   if (status != GT_OK || (o->check && !asked)) return status;
   char *text = asked ? NULL : gt_job_resolved(job);
   if (o->resume)
@@ -244,13 +276,11 @@ static gt_status print_job(const options *o) {
 }
 
 static gt_status read_options(options *o, int argc, char **argv) {
-  static const struct option known[] = {{"set", required_argument, NULL, 1},
-                                        {"flat", no_argument, NULL, 2},
-                                        {"measure", no_argument, NULL, 3},
-                                        {"out", required_argument, NULL, 4},
-                                        {"check", optional_argument, NULL, 5},
-                                        {"resume", required_argument, NULL, 6},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"set", required_argument, NULL, 1},    {"flat", no_argument, NULL, 2},
+      {"measure", no_argument, NULL, 3},      {"out", required_argument, NULL, 4},
+      {"check", optional_argument, NULL, 5},  {"resume", required_argument, NULL, 6},
+      {"region", required_argument, NULL, 7}, {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -266,6 +296,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
                        optarg);
     }
     if (option == 6) o->resume = optarg;
+    if (option == 7) o->region = optarg;
     if (option == '?') return gt_option_refused(argc, argv, "info");
   }
   if (argc - optind > 1)
@@ -280,6 +311,8 @@ static gt_status read_options(options *o, int argc, char **argv) {
   if (!o->path && of_job)
     return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`",
                    of_job);
+  if (o->region && !o->check)
+    return GT_FAIL(GT_ERR_JOB, "info: --region needs --check; see `geotrain help info`");
   if (o->out && !o->measure)
     return GT_FAIL(GT_ERR_JOB, "info: --out needs --measure; see `geotrain help info`");
   return GT_OK;

@@ -48,6 +48,27 @@ static gt_status take(void *ctx, int option, const char *argument) {
   return GT_OK;
 }
 
+/* True if the job says how the site's Slurm is to be used. */
+static bool on_slurm(const gt_job *job, size_t region) {
+  const gt_job_region *r = &job->regions[region];
+  return job->slurm.partition || job->slurm.account || job->slurm.qos || job->slurm.constraint ||
+         job->slurm.reservation || r->slurm.partition || r->slurm.constraint ||
+         r->slurm.nodes > 0 || r->slurm.noptions > 0;
+}
+
+/* Of regions joined by TCP each can be started by itself. */
+static void say_sites(const gt_job *job, const char *path) {
+  printf("as one MPI job for each region, with %s at every site:\n", path);
+  for (size_t r = 0; r < job->nregions; r++) {
+    const gt_job_region *region = &job->regions[r];
+    if (on_slurm(job, r))
+      printf("  slurm/submit %s --region %s\n", path, region->name);
+    else
+      printf("  mpirun -n %d geotrain train %s --region %s --run-dir runs/%s\n", region->ranks,
+             path, region->name, job->name);
+  }
+}
+
 /* The last line: what to do with the file that was written, or to write. */
 static gt_status say_written(const plan_options *o, const char *path) {
   gt_job *job = NULL;
@@ -61,6 +82,7 @@ static gt_status say_written(const plan_options *o, const char *path) {
   printf("\n");
   gt_print_wrapped(stdout, 2, "wrote %s; it is for %d ranks: mpirun -n %d geotrain train %s",
                    o->write, gt_job_ranks(job), gt_job_ranks(job), o->write);
+  if (job->wan.transport == GT_WAN_TCP && job->nregions > 1) say_sites(job, o->write);
   gt_job_close(job);
   return GT_OK;
 }

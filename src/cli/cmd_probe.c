@@ -4,7 +4,7 @@
 #include "geotrain/probe.h"
 #include "options.h"
 
-enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT, FLEET };
+enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT, FLEET, REGION };
 
 static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
                                         {"set", required_argument, NULL, GT_OPTION_SET},
@@ -12,6 +12,7 @@ static const struct option options[] = {{"run-dir", required_argument, NULL, RUN
                                         {"sustained", no_argument, NULL, SUSTAINED},
                                         {"link-limit", required_argument, NULL, LINK_LIMIT},
                                         {"fleet", no_argument, NULL, FLEET},
+                                        {"region", required_argument, NULL, REGION},
                                         {NULL, 0, NULL, 0}};
 
 static gt_status read_limit(gt_probe_options *o, const char *text) {
@@ -28,6 +29,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
   if (option == OUT) o->out = argument;
   if (option == SUSTAINED) o->sustained = true;
   if (option == FLEET) o->fleet = true;
+  if (option == REGION) o->region = argument;
   return GT_OK;
 }
 

@@ -45,7 +45,7 @@ const gt_command gt_commands[] = {
     {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)",
      gt_cmd_probe, true,
      "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml]\n"
-     "                        [--sustained] [--link-limit TIME] [--fleet]\n"
+     "                        [--sustained] [--link-limit TIME] [--fleet] [--region NAME]\n"
      "\n"
      "Run it like train, with the same ranks on the same hosts:\n"
      "    mpirun -n 4 geotrain probe jobs/quickstart.yaml\n"
@@ -65,6 +65,9 @@ const gt_command gt_commands[] = {
      "                        and the times of messages between every two of them; they become\n"
      "                        the profile's section fleet, which `geotrain fleet` groups\n"
      "                        (docs/pipeline.md)\n"
+     "  --region NAME         this MPI job is one region, and the others are started apart:\n"
+     "                        prints addresses, certificates, round trips and rates between\n"
+     "                        the sites, and writes no profile (docs/separate-jobs.md)\n"
      "\n"
      "The last lines are warnings, then GO (exit 0) or NO-GO (exit 7) with each reason on its\n"
      "own line: a blocked link, a checkpoint directory that cannot be written, data that cannot\n"
@@ -269,9 +272,9 @@ const gt_command gt_commands[] = {
      "Exit 4: the model does not exist, is damaged, of another version, or not a model of text.\n"},
     {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
      false,
-     "geotrain info [JOB.yaml [--check[=here]] [--flat | --measure [--out FILE] | --resume "
-     "RUN_DIR]\n"
-     "                         [--set key=value]...]\n"
+     "geotrain info [JOB.yaml [--check[=here] [--region NAME]]\n"
+     "                        [--flat | --measure [--out FILE] | --resume RUN_DIR]\n"
+     "                        [--set key=value]...]\n"
      "\n"
      "Prints version, compiler, kernels, the core that OpenBLAS picked, CPU, instruction set,\n"
      "models (size, kernels, source), strategies and optimizers.  With a job file: prints the\n"
@@ -290,6 +293,10 @@ const gt_command gt_commands[] = {
      "  --check=here\n"
      "              the same on a machine that need not have the files: data that are missing\n"
      "              are `not checked here`, too\n"
+     "  --check --region NAME\n"
+     "              the same for one site of a job whose regions are MPI jobs of their own\n"
+     "              (docs/separate-jobs.md): this region's data, the names of the addresses, and\n"
+     "              its certificate, which must be valid for slurm.time\n"
      "  --resume RUN_DIR\n"
      "              prints the differences between JOB.yaml and the run's job as values of --set;\n"
      "              fails if a resume must not change one of them; prints nothing if there is "

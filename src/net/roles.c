@@ -142,9 +142,10 @@ gt_status gt_region_has_host(const gt_region_plan *region, const char *host, boo
 /* ---- this rank's own region ------------------------------------------------------------------ */
 
 /* `given`: what gives the name, for the error. */
-static gt_status by_name(const char *given, const char *name, const gt_region_plan *plan,
-                         size_t nregions, int *region) {
+gt_status gt_region_named(const char *given, const char *name, const gt_region_plan *plan,
+                          size_t nregions, int *region) {
   const char **names = GT_NEW_ARRAY(const char *, nregions);
+  *region = UNSET;
   for (size_t r = 0; r < nregions; r++) {
     names[r] = plan[r].name;
     if (strcmp(plan[r].name, name) == 0) *region = (int)r;
@@ -198,7 +199,7 @@ static bool any_hosts(const gt_region_plan *plan, size_t nregions) {
 gt_status gt_roles_own(const gt_region_plan *plan, size_t nregions, int *region) {
   *region = UNSET;
   const char *name = getenv("GEOTRAIN_REGION");
-  if (name && *name) return by_name("GEOTRAIN_REGION", name, plan, nregions, region);
+  if (name && *name) return gt_region_named("GEOTRAIN_REGION", name, plan, nregions, region);
   return any_hosts(plan, nregions) ? from_hosts(plan, nregions, region) : GT_OK;
 }
 
@@ -303,7 +304,7 @@ static void fill_region(gt_roles *out, gt_peers *world, int region, size_t nregi
   out->region_rank = (int)out->region->rank;
   out->region_size = (int)out->region->size;
   out->is_ps = out->region_rank == 0;
-  out->is_lead = out->is_ps && region == 0;
+  out->is_lead = out->reports = out->is_ps && region == 0;
 }
 
 static void fill_roles(gt_roles *out, gt_peers *world, const int *map, size_t nregions,
@@ -337,7 +338,7 @@ static int first_rank(const gt_region_plan *plan, size_t region) {
 static gt_status find_alone(const gt_region_plan *plan, size_t nregions, const char *name,
                             size_t ranks, int *region) {
   *region = UNSET;
-  GT_TRY(by_name("--region", name, plan, nregions, region));
+  GT_TRY(gt_region_named("--region", name, plan, nregions, region));
   if (ranks == (size_t)plan[*region].ranks) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "--region %s was started with %zu rank%s; the job gives it %d", name,
                  ranks, ranks == 1 ? "" : "s", plan[*region].ranks);
@@ -349,6 +350,7 @@ gt_status gt_roles_create_alone(gt_roles *out, gt_peers *world, const gt_region_
   *out = (gt_roles){0};
   GT_TRY(gt_agree(world, find_alone(plan, nregions, name, world->size, &region), limit_s));
   fill_region(out, world, region, nregions, limit_s);
+  out->reports = out->is_ps;
   out->world_rank = first_rank(plan, (size_t)region) + out->region_rank;
   out->world_size = ranks_needed(plan, nregions);
   return GT_OK;

@@ -146,6 +146,9 @@ bool gt_probe_enough(int64_t steps, double passed_s);
    between the regions, as a connection's congestion window only grows at first. */
 void gt_probe_first_messages(gt_probe_state *p);
 void gt_probe_links(gt_probe_state *p);
+/* sites.c: between regions that are MPI jobs of their own; prints the figures and GO or NO-GO at each
+   site.  Collective over all ranks of the run; GT_ERR_NOGO. */
+gt_status gt_probe_sites(gt_probe_state *p);
 /* inside.c: messages between the PS and the workers of a region, one region after another.
    Collective over the world. */
 void gt_probe_inside(gt_probe_state *p);

@@ -144,19 +144,20 @@ static gt_status check_whole(const gt_run *run) {
 
 static gt_status probe(gt_probe_state *p) {
   const gt_probe_options *o = p->options;
-  gt_status status = reach(p);
+  gt_status status = o->region ? GT_OK : reach(p);
   if (status != GT_OK) return refuse(p, status);
   p->setup = (gt_setup_options){.job_path = o->job_path,
                                 .sets = o->sets,
                                 .nsets = o->nsets,
                                 .run_dir = o->run_dir,
+                                .region = o->region,
                                 .resume = GT_RESUME_AUTO};
   gt_probe_disk_before(p);
   status = gt_setup_open(&p->run, p->world, &p->setup);
   if (!can_go_on(p, status)) return refuse(p, status);
-  status = check_whole(&p->run);
+  status = o->region ? GT_OK : check_whole(&p->run);
   if (status != GT_OK) return refuse(p, status);
-  status = measure(p);
+  status = o->region ? gt_probe_sites(p) : measure(p);
   gt_probe_meet(p, "the end of the other ranks' measurements");
   if (p->run.roles.is_ps) gt_probe_disk_after(p);
   return status;

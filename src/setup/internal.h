@@ -36,6 +36,8 @@ void gt_setup_gather_builds(gt_run *run);
 /* tcp.c: opens the port and the certificates of the region's PS, with wan.transport tcp.  Local;
    errors as gt_tcp_open. */
 gt_status gt_setup_open_tcp(gt_run *run);
+/* Returns the error of a job that cannot run as one MPI job per region. */
+gt_status gt_setup_not_apart(void);
 /* Draws a number that no other run has, for the connections of gateways over TCP.  Collective over
    the PS ranks. */
 void gt_setup_draw_run(const gt_run *run);

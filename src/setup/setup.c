@@ -205,7 +205,7 @@ static void identify(gt_run *run) {
   else
     snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank,
              run->roles.region_rank - 1, run->region);
-  gt_log_identity(who, run->roles.is_lead);
+  gt_log_identity(who, run->roles.reports);
 }
 
 /* The other regions can wait in the queue of their cluster for days. */
@@ -219,9 +219,7 @@ static void end_if_stopped(void *run) {
 
 /* Connects a region that is an MPI job of its own with the others, when they start. */
 static gt_status join(gt_run *run, const gt_region_plan *plan) {
-  if (run->job->wan.transport != GT_WAN_TCP || run->job->nregions < 2)
-    return GT_FAIL(GT_ERR_JOB, "--region is given; expected a job of two or more regions, with "
-                               "wan.transport tcp");
+  if (run->job->wan.transport != GT_WAN_TCP || run->job->nregions < 2) return gt_setup_not_apart();
   if (run->options->virtual_clock)
     return GT_FAIL(GT_ERR_JOB, "--region is given under --clock virtual; expected all regions in "
                                "one MPI job");
@@ -248,7 +246,7 @@ static gt_status open_roles(gt_run *run, gt_peers *world) {
   if (status == GT_OK) {
     char *map = gt_roles_map(&run->roles, plan);
     if (map) fputs(map, stderr);
-    if (run->roles.world_rank == 0) gt_job_warn(run->job, gt_log_warning);
+    if (run->roles.reports) gt_job_warn(run->job, gt_log_warning);
     gt_free(map);
   }
   gt_free(plan);

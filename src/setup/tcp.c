@@ -1,6 +1,10 @@
 /* Opens the region's port and certificates for wan.transport tcp. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "geotrain/wan_cert.h"
 
 #include "internal.h"
 
@@ -21,6 +25,11 @@ static char *path_of(const char *path, const char *region) {
   return out;
 }
 
+gt_status gt_setup_not_apart(void) {
+  return GT_FAIL(GT_ERR_JOB, "--region is given; expected a job of two or more regions, with "
+                             "wan.transport tcp");
+}
+
 void gt_setup_draw_run(const gt_run *run) {
   uint64_t id = 0;
   if (!run->tcp) return;
@@ -30,10 +39,9 @@ void gt_setup_draw_run(const gt_run *run) {
   gt_tcp_set_run(run->tcp, id);
 }
 
-gt_status gt_setup_open_tcp(gt_run *run) {
-  const gt_job *job = run->job;
-  if (job->wan.transport != GT_WAN_TCP || !run->roles.is_ps || job->nregions < 2) return GT_OK;
-  const gt_job_region *own = &job->regions[run->roles.region_id];
+/* Opens a region's side of the transport; listens: at its port, too. */
+static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool listens) {
+  const gt_job_region *own = &job->regions[region];
   gt_tcp_region *regions = GT_NEW_ARRAY(gt_tcp_region, job->nregions);
   for (size_t r = 0; r < job->nregions; r++)
     regions[r] = (gt_tcp_region){job->regions[r].name, job->regions[r].address};
@@ -41,17 +49,52 @@ gt_status gt_setup_open_tcp(gt_run *run) {
        *key = path_of(job->wan.tls.key, own->name);
   const gt_tcp_spec spec = {.regions = regions,
                             .nregions = job->nregions,
-                            .self = run->roles.region_id,
-                            .listen = own->listen ? own->listen : own->address,
+                            .self = region,
+                            .listen = !listens      ? NULL
+                                      : own->listen ? own->listen
+                                                    : own->address,
                             .ca = ca,
                             .cert = cert,
                             .key = key,
                             .streams = (size_t)job->wan.streams,
                             .patience_s = job->limits.wan_patience_s};
-  const gt_status status = gt_tcp_open(&run->tcp, &spec);
+  const gt_status status = gt_tcp_open(out, &spec);
   gt_free(ca);
   gt_free(cert);
   gt_free(key);
   gt_free(regions);
   return status;
+}
+
+gt_status gt_setup_open_tcp(gt_run *run) {
+  const gt_job *job = run->job;
+  if (job->wan.transport != GT_WAN_TCP || !run->roles.is_ps || job->nregions < 2) return GT_OK;
+  return open_site(&run->tcp, job, run->roles.region_id, true);
+}
+
+/* ---- without ranks --------------------------------------------------------------------------- */
+
+gt_status gt_setup_certificate(const gt_job *job, size_t region, gt_setup_cert *out) {
+  *out = (gt_setup_cert){.left_s = INFINITY};
+  char *cert = path_of(job->wan.tls.cert, job->regions[region].name);
+  gt_status status = GT_OK;
+  if (cert) {
+    snprintf(out->path, sizeof out->path, "%s", cert);
+    status = gt_cert_until(cert, &out->left_s, out->until);
+  }
+  gt_free(cert);
+  return status;
+}
+
+gt_status gt_setup_check_site(const gt_job *job, size_t region, gt_setup_cert *cert) {
+  gt_tcp *tcp = NULL;
+  if (job->wan.transport != GT_WAN_TCP || job->nregions < 2) return gt_setup_not_apart();
+  GT_TRY(open_site(&tcp, job, region, false));
+  gt_tcp_close(tcp);
+  GT_TRY(gt_setup_certificate(job, region, cert));
+  if (cert->left_s >= job->slurm.time_s) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: the certificate expires at %s, before the end of a job of %.0f s "
+                 "(slurm.time); sign a new one: geotrain cert sign",
+                 cert->path, cert->until, job->slurm.time_s);
 }

@@ -254,7 +254,7 @@ void gt_server_started(const gt_server *s, int64_t round) {
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
   recorded(gt_record_line(
       s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name,
-      "region", 's', run->region, "lead", 'b', (int)run->roles.is_lead, "workers", 'i',
+      "region", 's', run->region, "lead", 'b', (int)run->roles.reports, "workers", 'i',
       (int64_t)run->roles.region_size - 1, "clock", 's', s->clock->name, "every_s", 'f',
       run->job->log.every_s, "round", 'i', round, "resumes", 'i', s->resumes, "precision", 's',
       b->precision, "kernels", 's', b->kernels, "blas_core", 's', b->blas_core, "samples", 'i',

@@ -291,8 +291,7 @@ void gt_server_remove_final_model(const gt_server *s, int64_t round) {
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
   bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
   if (trains) gt_ckpt_remove_final_model(run->run_dir, run->region);
-  const bool keeps = run->roles.is_lead || run->options->region; /* a final model of all regions */
-  if (trains || (keeps && !committed_again(s, round)))
+  if (trains || (run->roles.reports && !committed_again(s, round)))
     gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 

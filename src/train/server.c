@@ -323,7 +323,7 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   status = gt_server_hello(s, &own, &round, &newest);
   status = gt_server_settle_routes(s, status, round);
   if (status == GT_OK) status = open_rest(s, round, newest);
-  if (status == GT_OK && run->roles.is_lead)
+  if (status == GT_OK && run->roles.reports)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->ending = gt_server_ending_open(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);

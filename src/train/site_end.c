@@ -92,6 +92,7 @@ bool gt_site_end_step(gt_site_end *e, gt_vec params, gt_vec buffers) {
   if (!e->has_model || !e->summary || !write_model(e, params, buffers)) return false;
   const gt_status status = gt_summary_write_text(e->server->run->run_dir, e->text);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  gt_live_end(e->server->live);
   gt_summary_print(stdout, gt_summary_of(e->summary));
   fflush(stdout);
   return e->published = true;

@@ -304,6 +304,21 @@ gt_status gt_cert_show(FILE *to, const char *pem) {
   return GT_OK;
 }
 
+gt_status gt_cert_until(const char *pem, double *left_s, char text[32]) {
+  X509 *cert = NULL;
+  int days = 0, seconds = 0;
+  struct tm end = {0};
+  GT_TRY(read_cert(&cert, pem));
+  const ASN1_TIME *until = X509_get0_notAfter(cert);
+  const bool ok =
+      ASN1_TIME_diff(&days, &seconds, NULL, until) == 1 && ASN1_TIME_to_tm(until, &end) == 1;
+  X509_free(cert);
+  if (!ok) return GT_FAIL(GT_ERR_DATA, "%s: its end of validity is not a time", pem);
+  *left_s = 86400.0 * days + seconds;
+  strftime(text, 32, "%Y-%m-%d %H:%M:%S UTC", &end);
+  return GT_OK;
+}
+
 static gt_status add_line(const char *path, const char *text) {
   const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   char line[128];
