@@ -1,6 +1,5 @@
 /* The layers of the models that compute products, with the batches at which they are measured. */
-#ifndef GEOTRAIN_BENCH_LAYERS_H
-#define GEOTRAIN_BENCH_LAYERS_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -86,5 +85,3 @@ static const layer layers[] = {
     {"deepfm mlp.2, mlp.4", 512, true, false, {.C = 400, .K = 400}},
     {"deepfm mlp.6", 512, true, false, {.C = 400, .K = 1}},
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Builds a model's graph as training does: with kernels auto, it first measures the algorithms of
    the products. */
-#ifndef GEOTRAIN_BENCH_MEASURED_H
-#define GEOTRAIN_BENCH_MEASURED_H
+#pragma once
 
 #include <string.h>
 
@@ -24,5 +23,3 @@ static inline gt_status measured_graph(gt_graph **out, gt_choices *choices,
   }
   return gt_graph_create(out, &wanted);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The number of random cases of a test: all with GEOTRAIN_TESTS=full, as `tests/run.sh --full` sets
    it, else as many as the quick run has time for. */
-#ifndef GEOTRAIN_TESTS_CASES_H
-#define GEOTRAIN_TESTS_CASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ static inline size_t cases(size_t all, size_t quick) {
 static inline int64_t stride(int64_t quick) {
   return all_cases() ? 1 : quick;
 }
-
-#endif

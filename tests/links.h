@@ -1,6 +1,5 @@
 /* The links of a job. */
-#ifndef GEOTRAIN_TESTS_LINKS_H
-#define GEOTRAIN_TESTS_LINKS_H
+#pragma once
 
 #include "geotrain/job.h"
 
@@ -10,5 +9,3 @@ static inline const gt_job_link *link_between(const gt_job *job, size_t a, size_
   gt_free(table);
   return link;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Strategies by name. */
-#ifndef GEOTRAIN_TESTS_STRATEGIES_H
-#define GEOTRAIN_TESTS_STRATEGIES_H
+#pragma once
 
 #include <string.h>
 
@@ -25,5 +24,3 @@ static inline bool strategy_has(const char *name, unsigned facts) {
 static inline bool strategy_replaces(const gt_sync_ops *ops) {
   return ops->sends == GT_MSG_STATE && !ops->waits;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The common part of test files: cmocka with the headers that must precede it, the usual C headers,
    and the main function. */
-#ifndef GEOTRAIN_TESTS_TESTS_H
-#define GEOTRAIN_TESTS_TESTS_H
+#pragma once
 
 #include <math.h>
 #include <setjmp.h>
@@ -33,5 +32,3 @@ int run_functions(const char *names, const test_function *tests, size_t n, CMFix
     return RUN_TESTS(setup, teardown, __VA_ARGS__);                                                \
   }
 #define TESTS(...) TESTS_BETWEEN(NULL, NULL, __VA_ARGS__)
-
-#endif

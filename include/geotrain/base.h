@@ -1,7 +1,6 @@
 /* base: status, log, memory, random numbers, clock, units, hashes, named state.  Layer 0.
    Everything here is local: no function communicates. */
-#ifndef GEOTRAIN_BASE_H
-#define GEOTRAIN_BASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -336,5 +335,3 @@ void gt_failpoint(const char *name);
    0. */
 void gt_stop_install(void);
 int gt_stop_requested(void);
-
-#endif

@@ -3,8 +3,7 @@
    one line here and one file in the part that owns the list.  Other code reads the properties of a
    variant from its table and never compares names.  Layer 0, because the job (which reads the
    names) and the parts (which have the tables) both use it. */
-#ifndef GEOTRAIN_BASE_FAMILIES_H
-#define GEOTRAIN_BASE_FAMILIES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -255,5 +254,3 @@ extern const char *const gt_exchanged_names[],
                                                *const gt_rounding_names[],
                                                    *const gt_late_names[],
                                                        *const gt_wan_transport_names[];
-
-#endif

@@ -1,6 +1,5 @@
 /* base_heap: a binary heap of events, ordered by time.  Layer 0.  Local. */
-#ifndef GEOTRAIN_BASE_HEAP_H
-#define GEOTRAIN_BASE_HEAP_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -21,5 +20,3 @@ void gt_heap_push(gt_heap *heap, gt_heap_entry entry);
 /* Removes and returns the smallest entry.  The heap must not be empty. */
 gt_heap_entry gt_heap_pop(gt_heap *heap);
 void gt_heap_close(gt_heap *heap);
-
-#endif

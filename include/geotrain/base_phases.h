@@ -1,8 +1,7 @@
 /* base: the phases of a pipeline worker's time, in one list: a run measures them, the schedule
    model predicts them, and records show them (docs/time-split.md).  Layer 0.  An entry has a
    constant, its key in records, and the heading of its column. */
-#ifndef GEOTRAIN_BASE_PHASES_H
-#define GEOTRAIN_BASE_PHASES_H
+#pragma once
 
 /* The first four are the kinds of passes, in the order of gt_pass_kind. */
 #define GT_PHASE_LIST(X)                                                                           \
@@ -19,5 +18,3 @@
 #define GT_PHASE_CONSTANT(constant, key, title) constant,
 typedef enum { GT_PHASE_LIST(GT_PHASE_CONSTANT) GT_NPHASES } gt_phase;
 #undef GT_PHASE_CONSTANT
-
-#endif

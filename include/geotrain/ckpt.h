@@ -3,8 +3,7 @@
    512-byte user block with its SHA-256.  The file is written under a temporary name, fsynced and
    renamed, and the directory is fsynced.  The final model of a run has the same format:
    DIR/final.h5. */
-#ifndef GEOTRAIN_CKPT_H
-#define GEOTRAIN_CKPT_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -125,5 +124,3 @@ gt_status gt_ckpt_mark_whole(const char *run_dir, const char *region);
 bool gt_ckpt_was_whole(const char *run_dir, const char *region);
 /* Writes "RUN_DIR/ckpt/<round>/<region>.h5" to buf. */
 char *gt_ckpt_path(char *buf, size_t size, const char *run_dir, int64_t round, const char *region);
-
-#endif

@@ -3,8 +3,7 @@
    depend on the instruction set.
    A payload encodes one range: the tensors of a model or of a fragment, in order.  Tensors are
    encoded separately; a tensor that the encoding would not shrink is sent as float32. */
-#ifndef GEOTRAIN_CODEC_H
-#define GEOTRAIN_CODEC_H
+#pragma once
 
 #include "geotrain/base_families.h"
 #include "geotrain/tensor.h"
@@ -92,5 +91,3 @@ void gt_codec_add(const gt_codec *codec, const gt_codec_turn *turn, const unsign
    payloads of this message. */
 void gt_codec_agree(gt_codec *codec, const gt_codec_turn *turn, const unsigned char *sum,
                     float scale);
-
-#endif

@@ -1,7 +1,6 @@
 /* data: data sets in HDF5, importers, partition over regions, batches by number.  Layer 3.  All
    functions are local. */
-#ifndef GEOTRAIN_DATA_H
-#define GEOTRAIN_DATA_H
+#pragma once
 
 #include "geotrain/base_families.h"
 #include "geotrain/data_text.h"
@@ -238,5 +237,3 @@ size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number,
 /* Fills x, y with samples [first, first+count) in file order, without augmentation; for
    evaluation. */
 void gt_loader_range(gt_loader *loader, size_t first, size_t count, void *x, int32_t *y);
-
-#endif

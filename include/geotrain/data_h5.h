@@ -1,7 +1,6 @@
 /* data_h5: safe reading of HDF5 files from untrusted sources, for all parts.  References to other
    files are refused, so that a file cannot include others that its reader can access.  Local. */
-#ifndef GEOTRAIN_DATA_H5_PUBLIC_H
-#define GEOTRAIN_DATA_H5_PUBLIC_H
+#pragma once
 
 #include <hdf5.h>
 
@@ -16,5 +15,3 @@ gt_status gt_data_h5_leads_out(gt_status code, const char *path, const char *nam
 /* Fails with `code` if values of the data set are in another file (external storage, virtual), or
    if one chunk needs more memory than all values.  `name`: for messages. */
 gt_status gt_data_h5_check_layout(gt_status code, hid_t dset, const char *path, const char *name);
-
-#endif

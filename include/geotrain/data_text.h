@@ -1,6 +1,5 @@
 /* data_text: the tokens of texts.  Layer 3.  Everything is local. */
-#ifndef GEOTRAIN_DATA_TEXT_H
-#define GEOTRAIN_DATA_TEXT_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -28,5 +27,3 @@ size_t gt_tokens_encode(const gt_tokens *tokens, const char *text, size_t n, int
 /* Returns the *n bytes of an id below gt_tokens_count, without a final NUL; owned by the
    vocabulary. */
 const char *gt_tokens_bytes(const gt_tokens *tokens, int32_t id, size_t *n);
-
-#endif

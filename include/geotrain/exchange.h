@@ -2,8 +2,7 @@
    topologies.  Layer 5.  Local: a collective is a state machine.  Its input comes with events; its
    messages go to an outbox.  It never calls MPI, waits, reads a clock or does I/O.  R regions, w_i
    the weight of region i, n floats. */
-#ifndef GEOTRAIN_EXCHANGE_H
-#define GEOTRAIN_EXCHANGE_H
+#pragma once
 
 #include "geotrain/base_families.h"
 #include "geotrain/codec.h"
@@ -303,5 +302,3 @@ void gt_broadcast_post_rest(gt_broadcast *b);
 /* Saves or loads the messages that this region is forwarding; a mesh forwards none.  Names:
    "<owner>broadcast/...". */
 gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction);
-
-#endif

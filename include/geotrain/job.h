@@ -1,8 +1,7 @@
 /* job: the job file: schema, defaults, ranges, units, overrides, the resolved job.  Layer 1.  All
    functions are local.  One table in src/job/schema.c drives validation, defaults, nearest-name
    errors and `geotrain help job`. */
-#ifndef GEOTRAIN_JOB_H
-#define GEOTRAIN_JOB_H
+#pragma once
 
 #include <stdio.h>
 
@@ -568,5 +567,3 @@ gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices,
                                  int64_t workers);
 /* Returns the tariff from one region to another; NULL if one of them has no place. */
 const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *prices, size_t from, size_t to);
-
-#endif

@@ -1,7 +1,6 @@
 /* job: a fleet: devices with the times of messages between them, from a profile that `geotrain
    probe --fleet` wrote or from CSV files.  Layer 1.  Local. docs/fleets.md, "Profile". */
-#ifndef GEOTRAIN_JOB_FLEET_H
-#define GEOTRAIN_JOB_FLEET_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -44,5 +43,3 @@ typedef struct {
    is not written.  The caller closes *out. */
 gt_status gt_job_fleet_load(gt_job_fleet **out, const char *path);
 void gt_job_fleet_close(gt_job_fleet *fleet);
-
-#endif

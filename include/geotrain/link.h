@@ -1,7 +1,6 @@
 /* link: the model of a WAN link, traces, the message header, frames.  Layer 2.  No MPI and no
    clock: pure functions of state and time. */
-#ifndef GEOTRAIN_LINK_H
-#define GEOTRAIN_LINK_H
+#pragma once
 
 #include "geotrain/base_heap.h"
 #include "geotrain/job.h"
@@ -369,5 +368,3 @@ static inline size_t gt_frame_take(size_t *left, size_t header_bytes) {
 size_t gt_wire_bytes(size_t payload_bytes);
 /* Returns the same for a message with this header. */
 size_t gt_message_wire_bytes(const gt_frame_header *head, size_t payload_bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* net: groups of ranks, roles, named waits, panic, the local plane.  Layer 2.  Code that calls MPI
    itself includes net_mpi.h.  MPI_THREAD_FUNNELED: only the main thread communicates.  No wait
    spins: each sleeps between tests, and each has a name and a deadline. */
-#ifndef GEOTRAIN_NET_H
-#define GEOTRAIN_NET_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "geotrain/net_peers.h"
@@ -345,5 +344,3 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);
 void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s);
 /* Lets MPI make progress; pass it to gt_graph_on_progress. */
 void gt_plane_worker_progress(void *plane);
-
-#endif

@@ -1,6 +1,5 @@
 /* net_mpi: MPI calls outside net, of code whose messages travel by MPI alone.  Layer 2. */
-#ifndef GEOTRAIN_NET_MPI_H
-#define GEOTRAIN_NET_MPI_H
+#pragma once
 
 #include <mpi.h>
 
@@ -20,5 +19,3 @@ void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
 gt_peers *gt_peers_of_mpi(MPI_Comm comm, bool owned);
 /* Returns the communicator of a group from gt_peers_of_mpi.  Local. */
 MPI_Comm gt_peers_mpi(const gt_peers *peers);
-
-#endif

@@ -1,7 +1,6 @@
 /* net_peers: groups of ranks that gather, share and agree outside the steps of training.  Layer 2.
    A run has three: all its ranks, the ranks of a region, and the PS ranks, one of each region. */
-#ifndef GEOTRAIN_NET_PEERS_H
-#define GEOTRAIN_NET_PEERS_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -56,5 +55,3 @@ gt_peers *gt_peers_join(gt_peers *region, gt_peers *servers, size_t own, const s
                         size_t nregions);
 /* Frees the group; NULL is allowed. */
 void gt_peers_close(gt_peers *peers);
-
-#endif

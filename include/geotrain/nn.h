@@ -1,6 +1,5 @@
 /* nn: graph, operations, models, losses, optimizers, schedules.  Layer 3.  Everything is local. */
-#ifndef GEOTRAIN_NN_H
-#define GEOTRAIN_NN_H
+#pragma once
 
 #include "geotrain/job.h"
 #include "geotrain/tensor.h"
@@ -318,5 +317,3 @@ gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
    the parameters; another one, such as "sync/", ends with a slash. */
 void gt_optim_save(gt_optim *optim, const char *owner, gt_state *state);
 gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *state);
-
-#endif

@@ -1,7 +1,6 @@
 /* nn_span: the operations of a model, and passes over a span of them for one micro-batch in a slot,
    for pipelines.  Layer 3.  Everything is local. */
-#ifndef GEOTRAIN_NN_SPAN_H
-#define GEOTRAIN_NN_SPAN_H
+#pragma once
 
 #include "geotrain/nn.h"
 
@@ -86,5 +85,3 @@ void gt_graph_backward(gt_graph *graph, size_t span, size_t slot, const gt_micro
    borrower's.  If only one of them runs here, grads holds its share and the caller adds the other:
    the same bits. */
 void gt_graph_gradients_end(gt_graph *graph);
-
-#endif

@@ -2,8 +2,7 @@
    bodies, sequence numbers, heartbeats, the cap on bytes, and measurements of the links.  Layer 4.
    Local: it never calls MPI, reads a clock or does I/O.  Its owner gives it the time with each
    event; it calls only the gateway's table. */
-#ifndef GEOTRAIN_OUTBOX_H
-#define GEOTRAIN_OUTBOX_H
+#pragma once
 
 #include "geotrain/link.h"
 
@@ -170,5 +169,3 @@ void gt_outbox_save(gt_outbox *o, gt_state *state);
 gt_status gt_outbox_load(gt_outbox *o, const gt_state *state, double left,
                          size_t (*size)(const void *ctx, const gt_frame_header *head),
                          const void *ctx);
-
-#endif

@@ -11,8 +11,7 @@
 
    F of span k requires the output of span k - 1, and B the gradient from span k + 1; B follows F of
    the same span, W follows B. */
-#ifndef GEOTRAIN_PIPE_H
-#define GEOTRAIN_PIPE_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "geotrain/base_families.h"
@@ -219,5 +218,3 @@ char *gt_pipe_text(const gt_pipe_schedule *schedule, const gt_pipe_problem *prob
    each micro-batch if it fits.  The caller frees it (gt_free). */
 char *gt_pipe_svg(const gt_pipe_schedule *schedule, const gt_pipe_problem *problem,
                   const gt_pipe_result *result, size_t width_px);
-
-#endif

@@ -7,8 +7,7 @@
    by the factor 1.25 from the cost for which the current order was chosen, a gain of more than 5 %,
    and 20 steps since the last switch.  A run is never more than 1 % behind the initial plan.  An
    order that is better than the plan by 2 % for all recent costs of the links replaces the plan. */
-#ifndef GEOTRAIN_PIPE_ADAPT_H
-#define GEOTRAIN_PIPE_ADAPT_H
+#pragma once
 
 #include "geotrain/pipe.h"
 
@@ -86,5 +85,3 @@ gt_pipe_adapt_reason gt_pipe_adapt_why(const gt_pipe_adapt *adapt);
    false, and the run starts with the initial plan.  GT_ERR_CKPT: an order is not sound. */
 void gt_pipe_adapt_save(gt_pipe_adapt *adapt, gt_state *state);
 gt_status gt_pipe_adapt_load(gt_pipe_adapt *adapt, const gt_state *state, bool *used);
-
-#endif

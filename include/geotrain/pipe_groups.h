@@ -2,8 +2,7 @@
    Layer 5.  Computes with numbers only, without MPI or files.  All functions are local.  The two
    levels are those of SpanTrain, whose abstract gives no method; average linkage is UPGMA (Sokal
    and Michener, 1958); distances and thresholds are geotrain's. docs/fleets.md. */
-#ifndef GEOTRAIN_PIPE_GROUPS_H
-#define GEOTRAIN_PIPE_GROUPS_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -84,5 +83,3 @@ typedef struct {
    one device, zeros. */
 void gt_pipe_grouping_groups(const gt_pipe_grouping *grouping, const gt_pipe_fleet *fleet,
                              gt_pipe_group *groups, gt_pipe_link *between);
-
-#endif

@@ -2,8 +2,7 @@
    passes, memory of its workers, its schedule and its traffic.  Layer 5.  Local; reads only files
    of traces.  The same job and model give the same pipeline on every rank with the same build.
    Terms as in pipe.h: stage, span, micro-batch, F, B, W. */
-#ifndef GEOTRAIN_PIPE_JOB_H
-#define GEOTRAIN_PIPE_JOB_H
+#pragma once
 
 #include "geotrain/nn_span.h"
 #include "geotrain/pipe_layout.h"
@@ -105,5 +104,3 @@ gt_pipe_need gt_pipe_job_need(const gt_pipe_job *pipe, const gt_pipe_schedule *s
                               size_t stage);
 /* Returns the bytes of a worker of the stage with the schedule of the layout. */
 size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage);
-
-#endif

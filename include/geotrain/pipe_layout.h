@@ -1,7 +1,6 @@
 /* pipe_layout: a pipeline in a run: places of its stages, buffers of their workers.  Layer 5.
    Computes with numbers only.  All functions are local; the same input gives the same output. */
-#ifndef GEOTRAIN_PIPE_LAYOUT_H
-#define GEOTRAIN_PIPE_LAYOUT_H
+#pragma once
 
 #include "geotrain/pipe.h"
 
@@ -69,5 +68,3 @@ gt_pipe_buffers gt_pipe_landing_buffers(const gt_pipe_layout *layout, size_t sta
 /* Returns all buffers of a worker; first is 0, bytes is their sum. */
 gt_pipe_buffers gt_pipe_out_all(const gt_pipe_layout *layout, size_t stage);
 gt_pipe_buffers gt_pipe_landing_all(const gt_pipe_layout *layout, size_t stage);
-
-#endif

@@ -11,8 +11,7 @@
    Workers of one region read each other's out buffers.  Output for another region is sent in
    packets, one from each worker to each worker that shares samples, and lands in its landing
    buffers. */
-#ifndef GEOTRAIN_PIPE_REGION_H
-#define GEOTRAIN_PIPE_REGION_H
+#pragma once
 
 #include "geotrain/pipe_layout.h"
 
@@ -143,5 +142,3 @@ char *gt_pipe_region_text(const gt_pipe_region *region, size_t worker, char *tex
 /* Returns the number of passes so far that waited for an out buffer; 0 if packets depart in
    time. */
 size_t gt_pipe_region_stalls(const gt_pipe_region *region);
-
-#endif

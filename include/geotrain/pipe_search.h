@@ -2,8 +2,7 @@
    Layer 5.  Computes with numbers only, without MPI, files or clock.  All functions are local; the
    same problem gives the same result.  SpanTrain searches by a performance model but gives no
    equation: model and search are geotrain's (docs/pipeline-search.md). */
-#ifndef GEOTRAIN_PIPE_SEARCH_H
-#define GEOTRAIN_PIPE_SEARCH_H
+#pragma once
 
 #include "geotrain/pipe_job.h"
 
@@ -120,5 +119,3 @@ void gt_pipe_job_search_close(gt_pipe_job_search *search);
 #define GT_PIPE_SETS ((size_t)4)
 size_t gt_pipe_job_search_sets(const gt_pipe_job_search *search, const gt_pipe_found *found,
                                char *sets[GT_PIPE_SETS]);
-
-#endif

@@ -1,8 +1,7 @@
 /* plan: which devices each region uses, what they cost, and where to aggregate.  Layer 5.  Computes
    with numbers only, without MPI or files; only plan_job.h reads jobs.  All functions are local.
    Times in seconds, prices in USD per hour of one device or rank, costs in USD. */
-#ifndef GEOTRAIN_PLAN_H
-#define GEOTRAIN_PLAN_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "geotrain/link.h"
@@ -264,5 +263,3 @@ typedef struct {
 gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nregions,
                                        gt_plan_cost_link *links, size_t nlinks,
                                        const double *used_gb, size_t npools);
-
-#endif

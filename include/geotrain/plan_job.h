@@ -1,7 +1,6 @@
 /* plan: the cost of a run of a job, from the job's prices (job.h) to the result that records and
    plans show (record.h).  Layer 5.  Local. */
-#ifndef GEOTRAIN_PLAN_JOB_H
-#define GEOTRAIN_PLAN_JOB_H
+#pragma once
 
 #include "geotrain/job.h"
 #include "geotrain/record.h"
@@ -13,5 +12,3 @@
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                       double wall_s, const double *bytes);
 void gt_plan_job_cost_close(gt_cost_result *cost);
-
-#endif

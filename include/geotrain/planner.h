@@ -2,8 +2,7 @@
    and predicts time and cost of the run.  Layer 10.  Local; no MPI.  Figures come from simulations
    of the job (sim.h), prices from the job (job.h). docs/planning.md defines a plan and the rule
    that chooses it. */
-#ifndef GEOTRAIN_PLANNER_H
-#define GEOTRAIN_PLANNER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -40,5 +39,3 @@ gt_status gt_planner_json(FILE *to, const gt_planner *p);
    limits.wan_bytes, slurm.time, plan.predicted.  Replaces `path` completely or not at all.
    GT_ERR_JOB: it cannot be written; the text has the system's reason. */
 gt_status gt_planner_write(const gt_planner *p, const char *path);
-
-#endif

@@ -1,8 +1,7 @@
 /* planner_pipeline: predicts a job's pipeline before submission: stages, its schedule and the other
    schedules, times, memory, traffic and cost.  Layer 10.  Local; no MPI.  Times are those of
    pipe_job.h in simulated time; docs/pipeline-plan.md lists their limits. */
-#ifndef GEOTRAIN_PLANNER_PIPELINE_H
-#define GEOTRAIN_PLANNER_PIPELINE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,5 +23,3 @@ void gt_planner_pipeline_print(FILE *to, const gt_planner_pipeline *p, size_t co
 gt_status gt_planner_pipeline_json(FILE *to, const gt_planner_pipeline *p);
 /* Draws the schedule.  GT_ERR_JOB: the file cannot be written; the text has the system's reason. */
 gt_status gt_planner_pipeline_svg(const gt_planner_pipeline *p, const char *path);
-
-#endif

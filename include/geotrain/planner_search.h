@@ -2,8 +2,7 @@
    parallelism over the regions.  Layer 10.  Local; no MPI.  Times of pipelines are those of
    pipe_job.h, times of data parallelism those of sim.h. docs/pipeline-search.md, "The search for a
    pipeline". */
-#ifndef GEOTRAIN_PLANNER_SEARCH_H
-#define GEOTRAIN_PLANNER_SEARCH_H
+#pragma once
 
 #include <stdio.h>
 
@@ -30,5 +29,3 @@ gt_status gt_planner_search_json(FILE *to, const gt_planner_search *search);
 /* Writes the job with the pipeline.  Replaces `path` completely or not at all.  GT_ERR_JOB: it
    cannot be written; the text has the system's reason. */
 gt_status gt_planner_search_write(const gt_planner_search *search, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* probe: measures links, devices, MPI and the checkpoint directory of a job, on the ranks that
    would train.  Layer 9. */
-#ifndef GEOTRAIN_PROBE_H
-#define GEOTRAIN_PROBE_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -26,5 +25,3 @@ typedef struct {
    same status: GT_OK is GO, GT_ERR_NOGO is NO-GO (the reasons were printed), GT_ERR_JOB means that
    no run could use the job.  A blocked link aborts the job (MPI_Abort with 7). */
 gt_status gt_probe(const gt_probe_options *options);
-
-#endif

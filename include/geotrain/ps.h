@@ -2,8 +2,7 @@
    outboxes, checkpoint rounds, drain.  Layer 7.  It never calls MPI, reads a clock or does I/O.  A
    run over MPI, a test and a simulation drive the same code: they pass events, each with its time,
    and implement the host table. */
-#ifndef GEOTRAIN_PS_H
-#define GEOTRAIN_PS_H
+#pragma once
 
 #include "geotrain/data.h"
 #include "geotrain/pipe_job.h"
@@ -304,5 +303,3 @@ void gt_ps_last_round(gt_ps *ps, gt_ns now);
    are borrowed for the call.  Must not be called during an evaluation. */
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
                     void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
-
-#endif

@@ -1,6 +1,5 @@
 /* ps_ending: the end of a run, after a PS is complete.  Local. */
-#ifndef GEOTRAIN_PS_ENDING_H
-#define GEOTRAIN_PS_ENDING_H
+#pragma once
 
 #include "geotrain/link.h"
 #include "geotrain/ps.h"
@@ -49,5 +48,3 @@ void gt_ending_message(gt_ending *ending, unsigned kind);
 gt_frame_header gt_ending_piece(size_t params, size_t all, size_t at, size_t *n);
 /* Makes all possible progress; true when the run is over. */
 bool gt_ending_step(gt_ending *ending, gt_ns now);
-
-#endif

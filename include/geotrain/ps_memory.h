@@ -1,6 +1,5 @@
 /* ps_memory: memory of the PS of a region with stages of a pipeline.  Local. */
-#ifndef GEOTRAIN_PS_MEMORY_H
-#define GEOTRAIN_PS_MEMORY_H
+#pragma once
 
 #include "geotrain/exchange.h"
 #include "geotrain/pipe_job.h"
@@ -40,5 +39,3 @@ gt_ps_need gt_ps_need_of(const gt_pipe_job *pipe, size_t region, const gt_ps_set
 /* Returns the bytes of the largest message between regions: a piece of a region's part of the model
    (of several replicas, all of the part), or a stage's activation or gradient of a micro-batch. */
 size_t gt_ps_stages_message_max(const gt_pipe_job *pipe);
-
-#endif

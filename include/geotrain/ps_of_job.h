@@ -1,6 +1,5 @@
 /* ps_of_job: derives the spec of a PS from a job.  Local. */
-#ifndef GEOTRAIN_PS_OF_JOB_H
-#define GEOTRAIN_PS_OF_JOB_H
+#pragma once
 
 #include "geotrain/ps.h"
 
@@ -89,5 +88,3 @@ gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t param
 bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes);
 /* Returns `workers` of the exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);
-
-#endif

@@ -1,8 +1,7 @@
 /* ps_pass_times: the time of a pipeline's workers by phase (docs/time-split.md).  The phases of a
    worker add up to the time from the start of training to its end, on the PS's clock.  Numbers
    only: a run under any clock and a simulation use the same code.  Local. */
-#ifndef GEOTRAIN_PS_PASS_TIMES_H
-#define GEOTRAIN_PS_PASS_TIMES_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "geotrain/base_phases.h"
@@ -42,5 +41,3 @@ void gt_pass_times_end(gt_pass_times *t, const gt_ns *held, gt_ns now);
 gt_phase_times gt_pass_times_of(const gt_pass_times *t, size_t worker, gt_ns held, gt_ns now);
 /* Adds the phases of earlier starts. */
 void gt_pass_times_add(gt_pass_times *t, size_t worker, const gt_phase_times *earlier);
-
-#endif

@@ -2,8 +2,7 @@
    gt_ps_spec.passes: orders to train and to evaluate become steps of the region's state machine
    (pipe_region.h), and packets get their headers.  Numbers only, no MPI and no clock: a run and a
    simulation use the same code.  Local. */
-#ifndef GEOTRAIN_PS_PASSES_H
-#define GEOTRAIN_PS_PASSES_H
+#pragma once
 
 #include "geotrain/ps.h"
 #include "geotrain/ps_pass_times.h"
@@ -32,5 +31,3 @@ char *gt_ps_passes_text(const gt_ps_passes *passes, size_t worker, char *text, s
 /* Returns the time by the job of a pass of a worker (from 0, of its region), with micro-batches of
    its shape; 0: the job gives no time. */
 gt_ns gt_ps_pass_time(const gt_pipe_job *job, size_t worker, size_t span, gt_pass_kind kind);
-
-#endif

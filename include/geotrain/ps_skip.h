@@ -1,6 +1,5 @@
 /* ps_skip: lets simulations skip time that repeats.  Local. */
-#ifndef GEOTRAIN_PS_SKIP_H
-#define GEOTRAIN_PS_SKIP_H
+#pragma once
 
 #include "geotrain/ps_state.h"
 
@@ -22,5 +21,3 @@ double gt_ps_evaluations_at(const gt_ps *ps, const gt_ps_view *from, const gt_ps
    messages, orders and timers stay the same, and the next checkpoint stays as far ahead as
    before. */
 void gt_ps_skip(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n, gt_ns gone);
-
-#endif

@@ -1,6 +1,5 @@
 /* ps_state: the progress of a PS, and its state in a checkpoint.  Local. */
-#ifndef GEOTRAIN_PS_STATE_H
-#define GEOTRAIN_PS_STATE_H
+#pragma once
 
 #include "geotrain/ps.h"
 #include "geotrain/record.h"
@@ -104,5 +103,3 @@ void gt_ps_save(gt_ps *ps, gt_state *state);
 /* Loads the state.  Call before gt_ps_start.  The number of workers and the limits can differ from
    the saved ones. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
-
-#endif

@@ -1,6 +1,5 @@
 /* ps_time_split: the parts of a mini-batch (docs/time-split.md).  Local. */
-#ifndef GEOTRAIN_PS_TIME_SPLIT_H
-#define GEOTRAIN_PS_TIME_SPLIT_H
+#pragma once
 
 #include "geotrain/ps_state.h"
 
@@ -30,5 +29,3 @@ typedef struct {
 } gt_time_split_parts;
 void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, const gt_ps_spec *spec,
                          gt_time_split_parts *parts);
-
-#endif

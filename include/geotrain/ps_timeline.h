@@ -1,6 +1,5 @@
 /* ps_timeline: virtual time in a region: when its workers push, and when its PS is free.  Local. */
-#ifndef GEOTRAIN_PS_TIMELINE_H
-#define GEOTRAIN_PS_TIMELINE_H
+#pragma once
 
 #include "geotrain/ps.h"
 
@@ -55,5 +54,3 @@ void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt
 void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
 /* Call when events before `at` have happened outside the timeline. */
 void gt_timeline_forward(gt_timeline *timeline, gt_ns at);
-
-#endif

@@ -1,6 +1,5 @@
 /* ps_work_time: the time of work by the job's compute section.  Local. */
-#ifndef GEOTRAIN_PS_WORK_TIME_H
-#define GEOTRAIN_PS_WORK_TIME_H
+#pragma once
 
 #include "geotrain/data.h"
 
@@ -14,5 +13,3 @@ double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker);
 /* Checks the costs.  GT_ERR_JOB names a region without times in compute; why: "under --clock
    virtual". */
 gt_status gt_cost_check(const gt_job *job, const char *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* record: a region's JSON Lines, summary.json, the live line and the final table.  Layer 4.  Local;
    no MPI.  Each line of a record is one write(2), so that complete lines survive a kill. */
-#ifndef GEOTRAIN_RECORD_H
-#define GEOTRAIN_RECORD_H
+#pragma once
 
 #include <stdio.h>
 
@@ -374,5 +373,3 @@ void gt_board_show(gt_board *board, gt_board_line *const *lines, size_t n);
    all. */
 void gt_board_end(gt_board *board);
 void gt_board_close(gt_board *board);
-
-#endif

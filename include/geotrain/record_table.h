@@ -1,7 +1,6 @@
 /* record_table: a table of results, printed as text of 80 columns, CSV or JSON.  Layer 4.  Local;
    no MPI. */
-#ifndef GEOTRAIN_RECORD_TABLE_H
-#define GEOTRAIN_RECORD_TABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -85,5 +84,3 @@ char *gt_short_name(char buf[GT_SHORT_NAME], const char *name);
 /* Writes the names of a link: "east -> west".  Returns buf. */
 #define GT_LINK_NAME (2 * GT_SHORT_NAME + 3)
 char *gt_link_name(char buf[GT_LINK_NAME], const char *from, const char *to);
-
-#endif

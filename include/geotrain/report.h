@@ -1,7 +1,6 @@
 /* report: one page about one or more runs, read from their directories.  Layer 10.  Local; no MPI.
    The output depends only on those files: the same files give the same bytes. */
-#ifndef GEOTRAIN_REPORT_H
-#define GEOTRAIN_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ void gt_report_csv(FILE *to, const gt_report *report);
 void gt_report_json(FILE *to, const gt_report *report);
 /* Writes each figure to FOLDER/<figure>.svg; creates FOLDER. */
 gt_status gt_report_svg(const char *folder, const gt_report *report);
-
-#endif

@@ -1,8 +1,7 @@
 /* setup: one rank's view of a run before its work begins, for training and for a probe: job, role,
    machine, links, data, model, run directory.  Layer 8.  All ranks agree on the result of
    each step before the next begins. */
-#ifndef GEOTRAIN_SETUP_H
-#define GEOTRAIN_SETUP_H
+#pragma once
 
 #include "geotrain/ckpt.h"
 #include "geotrain/data.h"
@@ -188,5 +187,3 @@ void gt_setup_save_data(const gt_run *run, gt_state *state);
 /* Compares a model file's data with the run's.  GT_ERR_CKPT: the file's model was trained with a
    different normalisation or vocabulary.  Local. */
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state);
-
-#endif

@@ -1,7 +1,6 @@
 /* The options of a run, apart from its job.  Separate from setup.h, so that code that needs only
    the options needs no MPI. */
-#ifndef GEOTRAIN_SETUP_OPTIONS_H
-#define GEOTRAIN_SETUP_OPTIONS_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -19,5 +18,3 @@ typedef struct {
   /* times are computed from the job's compute and wan sections and are the same in every run */
   bool virtual_clock;
 } gt_setup_options;
-
-#endif

@@ -1,8 +1,7 @@
 /* sim: simulates a run under the virtual clock without its arithmetic.  All regions run in one
    process with the PS, strategies, pipelines, outboxes and link model of a real run; vectors have
    no data.  Layer 8.  No MPI, no files.  Local. */
-#ifndef GEOTRAIN_SIM_H
-#define GEOTRAIN_SIM_H
+#pragma once
 
 #include "geotrain/exchange.h"
 #include "geotrain/job.h"
@@ -96,5 +95,3 @@ gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t 
 /* Returns a clause that gives the reason; "" for GT_SIM_KNOWN. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);
 void gt_sim_forecast_close(gt_sim_forecast *forecast);
-
-#endif

@@ -1,7 +1,6 @@
 /* sim_choose: chooses the topology of a job's exchange, when sync.topology is auto or tree: the one
    with the shortest rounds in simulation (docs/topologies.md).  Layer 8.  Local. */
-#ifndef GEOTRAIN_SIM_CHOOSE_H
-#define GEOTRAIN_SIM_CHOOSE_H
+#pragma once
 
 #include "geotrain/exchange.h"
 #include "geotrain/job.h"
@@ -52,5 +51,3 @@ void gt_topology_choice_text(const gt_topology_choice *choice, const gt_job *job
    *out. */
 gt_status gt_routes_of(gt_routes *out, const gt_job *job, const gt_links *links,
                        const gt_model_sizes *sizes);
-
-#endif

@@ -1,7 +1,6 @@
 /* sim_shape: sizes of a job's model and of its regions' data, for commands that do not train.
    Layer 8.  Local; reads data sets. */
-#ifndef GEOTRAIN_SIM_SHAPE_H
-#define GEOTRAIN_SIM_SHAPE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -43,5 +42,3 @@ gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);
 gt_status gt_sim_shape_pipes(gt_pipe_job ***out, const gt_job *job, const gt_sim_shape *shape);
 /* Takes NULL. */
 void gt_sim_pipes_close(gt_pipe_job **pipes, const gt_job *job);
-
-#endif

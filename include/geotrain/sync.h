@@ -3,8 +3,7 @@
    comes with events; its requests go to its host and, for other regions, into collectives of the
    exchange.  It knows neither topology nor codec.
    R regions, w parameters, f period, i the sending region. */
-#ifndef GEOTRAIN_SYNC_H
-#define GEOTRAIN_SYNC_H
+#pragma once
 
 #include "geotrain/base_families.h"
 #include "geotrain/exchange.h"
@@ -172,5 +171,3 @@ void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 gt_status gt_sync_state(gt_sync *s, gt_state_direction direction);
-
-#endif

@@ -2,8 +2,7 @@
    Everything is local.  Arrays are row-major, activations NHWC. Shape letters: N images; H, W input
    height and width; C input channels; K output channels; R, S kernel height and width; P, Q output
    height and width; B rows of a batch; I, O inputs and outputs of a linear layer. */
-#ifndef GEOTRAIN_TENSOR_H
-#define GEOTRAIN_TENSOR_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "geotrain/base_families.h"
@@ -508,5 +507,3 @@ bool gt_kernels_blas_pinned(void);
 const char *gt_kernels_dnn_version(void);
 /* True if this build and this CPU compute in bf16; if not, *why says what is missing. */
 bool gt_kernels_bf16(const char **why);
-
-#endif

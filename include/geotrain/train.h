@@ -1,7 +1,6 @@
 /* train: one training run over MPI: PS loop, worker loop, checkpoint and resume, final model and
    summary.  Layer 9. */
-#ifndef GEOTRAIN_TRAIN_H
-#define GEOTRAIN_TRAIN_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "geotrain/job.h"
@@ -17,5 +16,3 @@ typedef struct {
    and one rank has printed the reason.  A rank that is lost or waits too long aborts the job
    (MPI_Abort with the status). */
 gt_status gt_train(const gt_train_options *options);
-
-#endif

@@ -1,8 +1,7 @@
 /* wan: the gateway, through which all WAN traffic of a region passes: frames, emulation in real
    time, ledger.  Layer 4.  Used by PS ranks only.  Nothing here blocks: gt_gateway_poll makes all
    possible progress, and gt_gateway_next says when to poll again. */
-#ifndef GEOTRAIN_WAN_H
-#define GEOTRAIN_WAN_H
+#pragma once
 
 #include "geotrain/link.h"
 #include "geotrain/net_peers.h"
@@ -136,5 +135,3 @@ double gt_gateway_emulation_s(const gt_gateway *gateway);
    relative to `now`. */
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state);
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state);
-
-#endif

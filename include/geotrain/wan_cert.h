@@ -1,7 +1,6 @@
 /* wan_cert: the certificates of regions: a CA in a folder, one certificate per region, and the list
    of revoked ones.  Layer 4.  Everything here is local. */
-#ifndef GEOTRAIN_WAN_CERT_H
-#define GEOTRAIN_WAN_CERT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ gt_status gt_cert_show(FILE *to, const char *pem);
 gt_status gt_cert_until(const char *pem, double *left_s, char text[32]);
 /* Adds the certificate's serial number to DIR/revoked.  GT_ERR_JOB: another CA has signed it. */
 gt_status gt_cert_revoke(const char *dir, const char *pem);
-
-#endif

@@ -1,7 +1,6 @@
 /* wan_tcp: TCP between the PS ranks of regions, by TLS 1.3 with certificates on both sides.  Layer
    4.  Used by PS ranks only. */
-#ifndef GEOTRAIN_WAN_TCP_H
-#define GEOTRAIN_WAN_TCP_H
+#pragma once
 
 #include "geotrain/net_peers.h"
 
@@ -39,5 +38,3 @@ gt_peers *gt_tcp_peers(gt_tcp *tcp);
 /* Sets the number of the run, the same in all regions and in no other run: call before a gateway is
    opened.  Local. */
 void gt_tcp_set_run(gt_tcp *tcp, uint64_t id);
-
-#endif

@@ -1,6 +1,5 @@
 /* The internal interface of ckpt: the image in memory, the file on disk, names of rounds. */
-#ifndef GEOTRAIN_CKPT_INTERNAL_H
-#define GEOTRAIN_CKPT_INTERNAL_H
+#pragma once
 
 #include <limits.h>
 
@@ -72,5 +71,3 @@ gt_status gt_ckpt_file_finish(const char *temporary, const char *final);
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 /* Checks the seal of a file that is too large for memory. */
 gt_status gt_ckpt_file_check(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* The input model of a command: its file, and the model rebuilt from the contents of the file. */
-#ifndef GEOTRAIN_CLI_CHECKPOINT_MODEL_H
-#define GEOTRAIN_CLI_CHECKPOINT_MODEL_H
+#pragma once
 
 #include "geotrain/ckpt.h"
 #include "geotrain/nn.h"
@@ -33,5 +32,3 @@ gt_status gt_cli_checkpoint_hash(const gt_graph *graph, const char *path, const 
 gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
                                   const gt_state *state, const gt_sample_shape *shape,
                                   size_t batch_max);
-
-#endif

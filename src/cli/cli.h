@@ -1,7 +1,6 @@
 /* cli: one file per command; the list is in commands.c.  A command returns the status for the exit
    code; main prints gt_error_text. */
-#ifndef GEOTRAIN_CLI_CLI_H
-#define GEOTRAIN_CLI_CLI_H
+#pragma once
 
 #include <stdio.h>
 
@@ -34,5 +33,3 @@ gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */
 gt_status gt_cmd_generate(int argc, char **argv);  /* cmd_generate.c */
 /* cmd_info.c: build, kernels, CPU, models, strategies */
 gt_status gt_cmd_info(int argc, char **argv);
-
-#endif

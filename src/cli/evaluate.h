@@ -1,6 +1,5 @@
 /* Evaluates a model on a test set with several threads. */
-#ifndef GEOTRAIN_CLI_EVALUATE_H
-#define GEOTRAIN_CLI_EVALUATE_H
+#pragma once
 
 #include "geotrain/data.h"
 #include "geotrain/nn.h"
@@ -35,5 +34,3 @@ gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e);
    core available to this process, at most OMP_NUM_THREADS and at most the number of batches. *why:
    the reason as text. */
 size_t gt_cli_threads(size_t asked, size_t samples, const char **why);
-
-#endif

@@ -1,7 +1,6 @@
 /* Common to the commands about a job: one job file, any number of --set KEY=VALUE, and error
    messages for unknown options. */
-#ifndef GEOTRAIN_CLI_OPTIONS_H
-#define GEOTRAIN_CLI_OPTIONS_H
+#pragma once
 
 #include <getopt.h>
 
@@ -33,5 +32,3 @@ gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv,
                             const struct option *options,
                             gt_status (*take)(void *ctx, int option, const char *argument),
                             void *ctx);
-
-#endif

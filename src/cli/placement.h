@@ -1,6 +1,5 @@
 /* The internal interface of `geotrain placement`: options, the sites that they name, results. */
-#ifndef GEOTRAIN_CLI_PLACEMENT_H
-#define GEOTRAIN_CLI_PLACEMENT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -53,5 +52,3 @@ typedef struct {
 void gt_placement_print(FILE *to, const placement_options *options, const placement_sites *sites,
                         const placement_result *results, size_t n);
 gt_status gt_placement_csv(const char *path, const placement_result *results, size_t n);
-
-#endif

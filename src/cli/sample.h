@@ -1,6 +1,5 @@
 /* Draws an id from the logits of a model. */
-#ifndef GEOTRAIN_CLI_SAMPLE_H
-#define GEOTRAIN_CLI_SAMPLE_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -18,5 +17,3 @@ typedef struct {
    larger.  candidates (n): scratch.  GT_ERR_CKPT: a logit is not finite. */
 gt_status gt_cli_sample(size_t *id, const float *logits, size_t n, const gt_cli_sampling *sampling,
                         gt_rng *rng, gt_cli_candidate *candidates);
-
-#endif

@@ -1,7 +1,6 @@
 /* A model of text in parts, one on each rank of an MPI run, so that no rank needs memory for the
    whole model: rank 0 requests logits, and activations pass from part to part as in a pipeline. */
-#ifndef GEOTRAIN_CLI_TEXT_STAGES_H
-#define GEOTRAIN_CLI_TEXT_STAGES_H
+#pragma once
 
 #include "geotrain/ckpt.h"
 #include "geotrain/net_peers.h"
@@ -25,5 +24,3 @@ size_t gt_text_stages_positions(const gt_text_stages *stages);
 const float *gt_text_stages_logits(gt_text_stages *stages, const int32_t *window, size_t last);
 /* Serves requests until rank 0 ends it.  On rank 0: ends it. */
 void gt_text_stages_serve(gt_text_stages *stages);
-
-#endif

@@ -1,6 +1,5 @@
 /* Private to `geotrain watch`: the list of runs, and the states of their jobs in Slurm. */
-#ifndef GEOTRAIN_CLI_WATCH_H
-#define GEOTRAIN_CLI_WATCH_H
+#pragma once
 
 #include "geotrain/record.h"
 
@@ -55,5 +54,3 @@ typedef struct {
 /* Reads the run's files and the queue's answers; writes all fields from text on (text has at most
    width - 1 columns if it is the live line). */
 void gt_watch_judge(gt_watched *run, const gt_squeue *queue, size_t width);
-
-#endif

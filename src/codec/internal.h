@@ -1,6 +1,5 @@
 /* The contract of a codec, and helpers that codecs share. */
-#ifndef GEOTRAIN_CODEC_INTERNAL_H
-#define GEOTRAIN_CODEC_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -151,5 +150,3 @@ bool gt_positions_valid(const unsigned char *in, size_t count, size_t n);
 void gt_positions_select(gt_codec *codec, const float *x, size_t n, size_t k, uint32_t *threshold);
 /* Allocates the scratch of the selection, with `count` values in codec->picked. */
 void gt_positions_open(gt_codec *codec, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* Loops over values, compiled once for each instruction set from isa/loops.c.  The same bits with
    every set. */
-#ifndef GEOTRAIN_CODEC_LOOPS_H
-#define GEOTRAIN_CODEC_LOOPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ typedef struct {
 } gt_codec_loops;
 
 const gt_codec_loops *gt_codec_loops_used(void);
-
-#endif

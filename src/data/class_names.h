@@ -1,7 +1,6 @@
 /* class_names: the names of a data set's classes, class 0 first, as an attribute of its file.
    Local. */
-#ifndef GEOTRAIN_DATA_CLASS_NAMES_H
-#define GEOTRAIN_DATA_CLASS_NAMES_H
+#pragma once
 
 #include "h5.h"
 
@@ -23,5 +22,3 @@ void gt_class_names_hash(const gt_class_names *names, char hash[65]);
 gt_status gt_class_names_read(gt_class_names *names, hid_t file, const char *path, size_t classes);
 /* Writes the names; false: HDF5 failed. */
 bool gt_class_names_write(const gt_class_names *names, hid_t file);
-
-#endif

@@ -1,6 +1,5 @@
 /* dataset: the internal interface of an open data set. */
-#ifndef GEOTRAIN_DATA_DATASET_H
-#define GEOTRAIN_DATA_DATASET_H
+#pragma once
 
 #include "class_names.h"
 #include "tokens.h"
@@ -30,5 +29,3 @@ void gt_dataset_hash_schema(gt_dataset *dataset);
    `out`. */
 gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count,
                           void *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* h5: wrappers for HDF5: no printed errors, its error stack as one sentence, rows read by number.
    Local. */
-#ifndef GEOTRAIN_DATA_H5_H
-#define GEOTRAIN_DATA_H5_H
+#pragma once
 
 #include <hdf5.h>
 
@@ -49,5 +48,3 @@ gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, h
 /* Returns the number of rows to read at a time: about 4 MiB, and whole chunks if the data set is
    chunked. */
 size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* loader: the sample at a position of an epoch, without a stored permutation; crops and flips of
    images when a batch is made.  Local. */
-#ifndef GEOTRAIN_DATA_LOADER_H
-#define GEOTRAIN_DATA_LOADER_H
+#pragma once
 
 #include "geotrain/data.h"
 
@@ -39,5 +38,3 @@ void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t
 /* Does the same for floats, without a table; pixels outside the image are 0. */
 void gt_augment_floats(float *x, const float *image, size_t h, size_t w, size_t c,
                        gt_augment_window window);
-
-#endif

@@ -1,7 +1,6 @@
 /* store: writes a data set file under a temporary name in the same folder, then syncs and renames
    it.  Local. */
-#ifndef GEOTRAIN_DATA_STORE_H
-#define GEOTRAIN_DATA_STORE_H
+#pragma once
 
 #include "class_names.h"
 #include "tokens.h"
@@ -39,5 +38,3 @@ gt_status gt_data_store_class_names(gt_data_store *store, const gt_class_names *
 gt_status gt_data_store_finish(gt_data_store *store, const char *name, size_t classes);
 /* Frees the store; removes an unfinished file.  NULL is allowed. */
 void gt_data_store_close(gt_data_store *store);
-
-#endif

@@ -1,6 +1,5 @@
 /* tokens: the internal interface of byte-pair vocabularies.  Local; pairs and pieces never fail. */
-#ifndef GEOTRAIN_DATA_TOKENS_H
-#define GEOTRAIN_DATA_TOKENS_H
+#pragma once
 
 #include "geotrain/data_text.h"
 #include "h5.h"
@@ -45,5 +44,3 @@ typedef struct {
 } gt_piece;
 /* Returns an array of *n pieces, which the caller frees. */
 gt_piece *gt_pieces_count(const char *text, size_t length, size_t *n);
-
-#endif

@@ -1,6 +1,5 @@
 /* coder: encodes and decodes the bodies of a collective's messages.  Private to exchange. */
-#ifndef GEOTRAIN_EXCHANGE_CODER_H
-#define GEOTRAIN_EXCHANGE_CODER_H
+#pragma once
 
 #include "geotrain/exchange.h"
 
@@ -60,5 +59,3 @@ double gt_coder_squares(const gt_coder *coder);
 /* Saves or loads the residuals and, with `sent`, the floats of gt_coder_sent. */
 gt_status gt_coder_state(gt_coder *coder, const char *prefix, bool sent,
                          gt_state_direction direction);
-
-#endif

@@ -1,7 +1,6 @@
 /* inbox: received messages that wait for those of other regions, first in, first out per peer.
    Private to exchange. */
-#ifndef GEOTRAIN_EXCHANGE_INBOX_H
-#define GEOTRAIN_EXCHANGE_INBOX_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -50,5 +49,3 @@ bool gt_inbox_empty(const gt_inbox *inbox);
 /* Saves or loads the messages.  Names: "<owner>inbox/<peer>/count",
    "<owner>inbox/<peer>/<k>/value", ".../data", and with `pieces` ".../weight" and ".../floats". */
 gt_status gt_inbox_state(gt_inbox *inbox, const char *owner, gt_state_direction direction);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files of exchange: collectives, and the table of functions that implements them for
    a topology. */
-#ifndef GEOTRAIN_EXCHANGE_INTERNAL_H
-#define GEOTRAIN_EXCHANGE_INTERNAL_H
+#pragma once
 
 #include "coder.h"
 #include "geotrain/exchange.h"
@@ -251,5 +250,3 @@ typedef struct gt_topology_ops {
 } gt_topology_ops;
 
 const gt_topology_ops *gt_topology_of(gt_topology topology);
-
-#endif

@@ -1,7 +1,6 @@
 /* rounds: membership of a round, for a region that receives the contribution of every other region
    directly: each region of a mesh, and the root of central.  Private to exchange. */
-#ifndef GEOTRAIN_EXCHANGE_ROUNDS_H
-#define GEOTRAIN_EXCHANGE_ROUNDS_H
+#pragma once
 
 #include "inbox.h"
 #include "internal.h"
@@ -26,5 +25,3 @@ bool gt_rounds_complete(gt_rounds *t);
 bool gt_rounds_takes(const gt_rounds *t, size_t region);
 bool gt_rounds_abstains(const gt_rounds *t, size_t region);
 double gt_rounds_weight(const gt_rounds *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* Internals of job: the tree of a YAML text, the table of keys, functions shared by the files of
    this part. */
-#ifndef GEOTRAIN_JOB_INTERNAL_H
-#define GEOTRAIN_JOB_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -318,5 +317,3 @@ gt_status gt_job_fleet_of_profile(gt_job_fleet **out, const char *file, const jo
 
 /* The example at the end of `geotrain help job`. */
 extern const char gt_job_example[];
-
-#endif

@@ -1,7 +1,6 @@
 /* The keys of a gt_job_compute: rows of the table of job keys.  Private to schema.c, whose macros
    AT and IN_REGION they use. */
-#ifndef GEOTRAIN_JOB_SCHEMA_COMPUTE_H
-#define GEOTRAIN_JOB_SCHEMA_COMPUTE_H
+#pragma once
 
 #define COMPUTE(key, type, flags, at, most, list, text)                                            \
   { key, type, KEY_OPTIONAL | (flags), at, .max = (most), .with = (list), .meaning = (text) }
@@ -44,5 +43,3 @@
 #define CODEC_ROWS_OF_JOB(constant, name, table, facts) CODEC_ROWS("compute.", AT, constant, name)
 #define CODEC_ROWS_OF_REGION(constant, name, table, facts)                                         \
   CODEC_ROWS("regions[].compute.", IN_REGION, constant, name)
-
-#endif

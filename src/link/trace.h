@@ -1,6 +1,5 @@
 /* trace: the internal interface of a trace, for the files of link. */
-#ifndef GEOTRAIN_LINK_TRACE_H
-#define GEOTRAIN_LINK_TRACE_H
+#pragma once
 
 #include "geotrain/link.h"
 
@@ -34,5 +33,3 @@ double gt_trace_latency_mean(const gt_link_trace *trace, double own_s);
 double gt_trace_latency_at(const gt_link_trace *trace, double t_s, double own_s);
 /* Returns the seconds from t_s until `bits` more bits have passed. */
 double gt_trace_wait_s(const gt_link_trace *trace, double t_s, double bits);
-
-#endif

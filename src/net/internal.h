@@ -1,6 +1,5 @@
 /* The internal interface of net: deadlines, the watchdog, host lists, and messages in pieces. */
-#ifndef GEOTRAIN_NET_INTERNAL_H
-#define GEOTRAIN_NET_INTERNAL_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -229,5 +228,3 @@ enum {
   GT_TAG_PIECES,
   GT_TAG_OUTPUT
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Internals of the graph: operations, their table, and the builders for models.  Only for src/nn
    and its tests. */
-#ifndef GEOTRAIN_NN_GRAPH_H
-#define GEOTRAIN_NN_GRAPH_H
+#pragma once
 
 #include "geotrain/nn_span.h"
 
@@ -327,4 +326,3 @@ bool gt_graph_runs(const gt_graph *graph, const gt_op *op);
 /* Returns the part of the flat gradients that backward passes of an operation overwrite: not the
    rows of ids, and only the weights if they are borrowed. */
 gt_vec gt_graph_written(const gt_graph *graph, const gt_op *op);
-#endif

@@ -1,6 +1,5 @@
 /* The models of src/nn/model_*.c. */
-#ifndef GEOTRAIN_NN_MODELS_H
-#define GEOTRAIN_NN_MODELS_H
+#pragma once
 
 #include "geotrain/nn.h"
 
@@ -11,5 +10,3 @@ gt_status gt_model_check_width(const char *option, int64_t width, int64_t least)
 #define GT_MODEL_DECLARE(constant, name, table) extern const gt_model table;
 GT_MODELS(GT_MODEL_DECLARE)
 #undef GT_MODEL_DECLARE
-
-#endif

@@ -1,6 +1,5 @@
 /* Internals of the optimizers in GT_OPTIMIZERS. */
-#ifndef GEOTRAIN_NN_OPTIM_H
-#define GEOTRAIN_NN_OPTIM_H
+#pragma once
 
 #include "geotrain/nn.h"
 
@@ -59,5 +58,3 @@ const gt_optim_loops *gt_optim_loops_used(void);
 #define GT_OPTIM_DECLARE(constant, name, table) extern const gt_optim_kind table;
 GT_OPTIMIZERS(GT_OPTIM_DECLARE)
 #undef GT_OPTIM_DECLARE
-
-#endif

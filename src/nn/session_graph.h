@@ -1,8 +1,7 @@
 /* session_graph: the graphs of the sessions of a batch (Wu et al. 2019, 3.2), packed: the distinct
    items of a session are its nodes; each click on an item, after another or the same one, is an
    edge, counted once.  Local. */
-#ifndef GEOTRAIN_NN_SESSION_GRAPH_H
-#define GEOTRAIN_NN_SESSION_GRAPH_H
+#pragma once
 
 #include "graph.h"
 
@@ -27,5 +26,3 @@ gt_session_graph gt_session_graph_read(float *memory, const int32_t *samples, si
 /* Returns the graph that was last read there. */
 gt_session_graph gt_session_graph_at(float *memory, size_t N, size_t T);
 gt_session_shape gt_session_graph_shape(const gt_session_graph *graph, size_t H);
-
-#endif

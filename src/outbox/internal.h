@@ -1,6 +1,5 @@
 /* Shared by the files of outbox. */
-#ifndef GEOTRAIN_OUTBOX_INTERNAL_H
-#define GEOTRAIN_OUTBOX_INTERNAL_H
+#pragma once
 
 #include "geotrain/outbox.h"
 
@@ -85,5 +84,3 @@ void gt_account_load(gt_outbox *o, double left);
 void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m);
 void gt_links_measure_answer(gt_outbox *o, outbox_peer *p, gt_ns sent, gt_ns theirs);
 gt_status gt_links_load(gt_outbox *o, outbox_peer *p, const char *prefix, const gt_state *state);
-
-#endif

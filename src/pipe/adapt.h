@@ -1,6 +1,5 @@
 /* The adapter's state: adapt.c decides, adapt_state.c saves and loads. */
-#ifndef GEOTRAIN_PIPE_ADAPT_INTERNAL_H
-#define GEOTRAIN_PIPE_ADAPT_INTERNAL_H
+#pragma once
 
 #include "geotrain/pipe_adapt.h"
 #include "internal.h"
@@ -70,5 +69,3 @@ static inline const gt_pipe_problem *gt_pipe_adapt_problem(const gt_pipe_adapt *
 
 /* Computes the periods of a known order over recent steps, in the deciding region. */
 void gt_pipe_adapt_look_back(gt_pipe_adapt *adapt, adapt_order which);
-
-#endif

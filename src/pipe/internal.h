@@ -1,8 +1,7 @@
 /* Shared by the files of pipe: facts of a kind of schedule, routes of messages, the run in
    simulated time, the choice of the best.  Each file calls only those before it: schedule, run,
    evaluate, the kinds, list. */
-#ifndef GEOTRAIN_PIPE_INTERNAL_H
-#define GEOTRAIN_PIPE_INTERNAL_H
+#pragma once
 
 #include "geotrain/pipe.h"
 
@@ -100,5 +99,3 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem);
 /* Returns the memory of stage s for all its micro-batches, with a margin for rounding; INFINITY: no
    limit. */
 double gt_pipe_limit(const gt_pipe_problem *problem, size_t stage);
-
-#endif

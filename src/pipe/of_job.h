@@ -1,6 +1,5 @@
 /* Shared by of_job.c, search_of_job.c and of_job_spans.c. */
-#ifndef GEOTRAIN_PIPE_OF_JOB_H
-#define GEOTRAIN_PIPE_OF_JOB_H
+#pragma once
 
 #include "geotrain/pipe_job.h"
 
@@ -29,5 +28,3 @@ gt_status gt_pipe_job_wan_open(gt_pipe_job_wan *out, const gt_job *job);
 void gt_pipe_job_wan_close(gt_pipe_job_wan *wan);
 /* Fills p->problem and its storage. */
 gt_status gt_pipe_job_find_problem(gt_pipe_job *p);
-
-#endif

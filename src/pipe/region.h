@@ -1,7 +1,6 @@
 /* The region's state machine: region_sides.c has the buffers of its workers, region.c their
    actions. */
-#ifndef GEOTRAIN_PIPE_REGION_INTERNAL_H
-#define GEOTRAIN_PIPE_REGION_INTERNAL_H
+#pragma once
 
 #include "geotrain/pipe_region.h"
 #include "internal.h"
@@ -103,5 +102,3 @@ typedef struct {
 } gt_pipe_packet_route;
 gt_status gt_pipe_packet_check(gt_pipe_region *region, const gt_pipe_packet *packet,
                                gt_pipe_packet_route *route);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files search*.c.  search.c calls search_candidates.c, and both search_worth.c;
    search_of_job.c calls none of them. */
-#ifndef GEOTRAIN_PIPE_SEARCH_INTERNAL_H
-#define GEOTRAIN_PIPE_SEARCH_INTERNAL_H
+#pragma once
 
 #include "geotrain/pipe_search.h"
 
@@ -40,5 +39,3 @@ void gt_pipe_candidates_find(gt_pipe_candidates *candidates, const gt_pipe_searc
 double gt_pipe_candidates_add(gt_pipe_candidates *candidates, gt_pipe_found *found);
 /* Closes all but the first n. */
 void gt_pipe_candidates_keep(gt_pipe_candidates *candidates, size_t n);
-
-#endif

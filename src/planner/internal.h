@@ -1,7 +1,6 @@
 /* Shared by the modules of planner: candidates, sets of devices, and results of their
    simulations. */
-#ifndef GEOTRAIN_PLANNER_INTERNAL_H
-#define GEOTRAIN_PLANNER_INTERNAL_H
+#pragma once
 
 #include "geotrain/job.h"
 #include "geotrain/plan.h"
@@ -166,5 +165,3 @@ gt_status gt_planner_choose(gt_planner *p);
 /* write.c: writes the text of a job to a file, completely or not at all.  GT_ERR_JOB: the file
    cannot be written, or the text is not a job. */
 gt_status gt_planner_put(const char *path, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the files pipeline*.c: the predicted pipeline. */
-#ifndef GEOTRAIN_PLANNER_PIPELINE_INTERNAL_H
-#define GEOTRAIN_PLANNER_PIPELINE_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -66,5 +65,3 @@ gt_planner_pipeline gt_planner_pipeline_replica(const gt_planner_pipeline *p, si
    job. */
 json_t *gt_planner_pipeline_object(const gt_planner_pipeline *p);
 gt_status gt_planner_pipeline_dump(FILE *to, json_t *root, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the files pipeline_search*.c: the search's result. */
-#ifndef GEOTRAIN_PLANNER_PIPELINE_SEARCH_H
-#define GEOTRAIN_PLANNER_PIPELINE_SEARCH_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ struct gt_planner_search {
 /* Fills s->fewer and fewer_per_s. period_s: period of the pipeline with all workers. */
 void gt_planner_find_fewer(gt_planner_search *s, const gt_pipe_search_problem *problem,
                            double period_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files of the search for a candidate's set: the problem of elastic scheduling with
    the corrections of simulations, verdicts on sets, and lower bounds for all sets. */
-#ifndef GEOTRAIN_PLANNER_SEARCH_H
-#define GEOTRAIN_PLANNER_SEARCH_H
+#pragma once
 
 #include "internal.h"
 
@@ -119,5 +118,3 @@ gt_status gt_planner_try_all(gt_planner_set_search *s, double *least);
 /* Moves from the rule's sets and neighbors of the best sets to better ones, until none is better or
    the work is used up. */
 gt_status gt_planner_climb(gt_planner_set_search *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Private to the probe: the measurements of each rank, and the functions that make them.
    Everything in these structs is sent to rank 0 as it lies in memory. */
-#ifndef GEOTRAIN_PROBE_INTERNAL_H
-#define GEOTRAIN_PROBE_INTERNAL_H
+#pragma once
 
 #include <sched.h>
 #include <stdio.h>
@@ -222,5 +221,3 @@ void gt_probe_put_fleet(FILE *f, const gt_probe_state *p);
 size_t gt_probe_reasons(const gt_probe_state *p, FILE *to);
 /* profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path);
-
-#endif

@@ -3,8 +3,7 @@
    agree, adapt, passes, eval, rounds, drain, local, state, ps.  ps.c has the events, and ends each
    by doing all work that has become possible, so no other file calls the loop.  Lower layers call
    the PS through tables (gt_exchange_events, gt_sync_host). */
-#ifndef GEOTRAIN_PS_INTERNAL_H
-#define GEOTRAIN_PS_INTERNAL_H
+#pragma once
 
 #include "geotrain/pipe_adapt.h"
 #include "geotrain/ps_passes.h"
@@ -408,5 +407,3 @@ static inline bool gt_ps_wants_stop(gt_ps *ps) {
 static inline bool gt_ps_frozen(const gt_ps *ps) {
   return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the modules of record: results as JSON by one table of fields, terminals, readable
    numbers. */
-#ifndef GEOTRAIN_RECORD_INTERNAL_H
-#define GEOTRAIN_RECORD_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <time.h>
@@ -89,5 +88,3 @@ gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx),
                            void (*on_line)(void *ctx, const json_t *line), void *ctx);
 /* Returns the modification time of the file by the file server's clock; 0: not seen yet. */
 struct timespec gt_tail_changed(const gt_tail *tail);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files of report.  Each file calls only those before it: run, figures, draw, page,
    report. */
-#ifndef GEOTRAIN_REPORT_INTERNAL_H
-#define GEOTRAIN_REPORT_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -86,5 +85,3 @@ const char *gt_report_short(char buf[32], double value);
 extern const char gt_report_style[];
 /* Writes the figure as an SVG element.  alone: with xmlns and its own style. */
 void gt_report_draw(FILE *to, const report_figure *figure, bool alone);
-
-#endif

@@ -1,6 +1,5 @@
 /* Private to setup: the steps of gt_setup_open in their own files. */
-#ifndef GEOTRAIN_SETUP_INTERNAL_H
-#define GEOTRAIN_SETUP_INTERNAL_H
+#pragma once
 
 #include "geotrain/setup.h"
 
@@ -41,5 +40,3 @@ gt_status gt_setup_not_apart(void);
 /* Draws a number that no other run has, for the connections of gateways over TCP.  Collective over
    the PS ranks. */
 void gt_setup_draw_run(const gt_run *run);
-
-#endif

@@ -1,8 +1,7 @@
 /* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
    those before it: agenda, ledger, wire, ending, sim, skip, stride; then those that choose a
    topology (topology.h); last run and predict. */
-#ifndef GEOTRAIN_SIM_INTERNAL_H
-#define GEOTRAIN_SIM_INTERNAL_H
+#pragma once
 
 #include "geotrain/base_heap.h"
 #include "geotrain/ps_ending.h"
@@ -254,5 +253,3 @@ void gt_sim_end_result(sim_region *r);
 /* Takes a REPORT, MODEL or BYE. */
 void gt_sim_end_message(sim_region *r, const gt_frame_header *head);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files that choose a topology.  Each calls only those before it: map, bound, world,
    grow, choose. */
-#ifndef GEOTRAIN_SIM_TOPOLOGY_H
-#define GEOTRAIN_SIM_TOPOLOGY_H
+#pragma once
 
 #include "geotrain/sim_choose.h"
 #include "internal.h"
@@ -100,5 +99,3 @@ void gt_topology_grow_rings(topology_list *list, const topology_map *map);
 /* Gives the region another parent, or makes it the root (to: the region itself); false: no change,
    or the result would not be a tree. */
 bool gt_topology_move(size_t *parent, size_t region, size_t to);
-
-#endif

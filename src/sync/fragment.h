@@ -1,6 +1,5 @@
 /* fragment: lists of whole tensors that a strategy exchanges one at a time.  Private to sync. */
-#ifndef GEOTRAIN_SYNC_FRAGMENT_H
-#define GEOTRAIN_SYNC_FRAGMENT_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -19,5 +18,3 @@ void gt_fragment_close(gt_fragment *fragment);
 /* Copies the fragment's tensors of the model `all` to `own` (n floats), or back. */
 void gt_fragment_gather(const gt_fragment *fragment, gt_vec own, gt_vec all);
 void gt_fragment_scatter(const gt_fragment *fragment, gt_vec all, gt_vec own);
-
-#endif

@@ -1,6 +1,5 @@
 /* guard: a region judges its own contributions to means.  Private to sync. */
-#ifndef GEOTRAIN_SYNC_GUARD_H
-#define GEOTRAIN_SYNC_GUARD_H
+#pragma once
 
 #include "geotrain/ckpt.h"
 #include "geotrain/sync.h"
@@ -17,5 +16,3 @@ typedef enum { GT_GUARD_SOUND, GT_GUARD_OUTLIER, GT_GUARD_NONFINITE } gt_verdict
 /* Judges a contribution by its norm, and adds it to the history. */
 gt_verdict gt_guard_judge(gt_guard *guard, const gt_guard_options *options, double norm);
 gt_status gt_guard_state(gt_guard *guard, const char *owner, gt_state_direction direction);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions that several strategies use (common.c). */
-#ifndef GEOTRAIN_SYNC_INTERNAL_H
-#define GEOTRAIN_SYNC_INTERNAL_H
+#pragma once
 
 #include "geotrain/sync.h"
 
@@ -35,5 +34,3 @@ static inline bool gt_sync_anchored(const gt_sync_options *options) {
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options);
 /* Returns a vector as a field of the state; empty vectors are left out. */
 gt_state_field gt_sync_field(const char *name, gt_vec v);
-
-#endif

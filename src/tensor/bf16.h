@@ -1,6 +1,5 @@
 /* Single values of float32 or bf16: a bf16 is the upper half of a float32. */
-#ifndef GEOTRAIN_TENSOR_BF16_H
-#define GEOTRAIN_TENSOR_BF16_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -26,5 +25,3 @@ static inline void gt_store1(void *y, size_t i, gt_precision type, float value) 
   ((gt_bf16 *)y)[i] =
       (gt_bf16)(nan ? (u.bits >> 16) | 0x40U : (u.bits + 0x7fffU + ((u.bits >> 16) & 1U)) >> 16);
 }
-
-#endif

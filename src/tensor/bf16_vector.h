@@ -1,7 +1,6 @@
 /* Vectors of float32 or bf16 values: a bf16 is the upper half of a float32.  For the files of
    isa/. */
-#ifndef GEOTRAIN_TENSOR_BF16_VECTOR_H
-#define GEOTRAIN_TENSOR_BF16_VECTOR_H
+#pragma once
 
 #include "bf16.h"
 #include "geotrain/tensor/vector.h"
@@ -35,5 +34,3 @@ GT_INLINE void gt_store(void *y, size_t i, gt_precision type, gt_vf v) {
   else
     *(gt_vf *)((float *)y + i) = v;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The taps of a window that lie in the image, for im2col and col2im. */
-#ifndef GEOTRAIN_TENSOR_COLUMNS_H
-#define GEOTRAIN_TENSOR_COLUMNS_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -16,5 +15,3 @@ static inline bool gt_taps(const gt_conv_shape *s, size_t p, size_t q, size_t r,
   if (*last > s->S) *last = s->S;
   return *first < *last;
 }
-
-#endif

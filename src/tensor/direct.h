@@ -1,6 +1,5 @@
 /* The direct convolution: the geometry of padded images, and the functions for kernel tables. */
-#ifndef GEOTRAIN_TENSOR_DIRECT_H
-#define GEOTRAIN_TENSOR_DIRECT_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -28,5 +27,3 @@ void gt_direct_backward_input(float *dx, const float *dy, const float *w, const 
                               size_t N, float *work);
 void gt_direct_backward_weight(float *dw, float *db, const float *dy, const float *x,
                                const gt_conv_shape *s, size_t N, float *work);
-
-#endif

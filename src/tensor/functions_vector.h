@@ -1,8 +1,7 @@
 /* exp, tanh and the logistic function of vectors, approximated with a few float32 operations (the
    polynomials of Cephes, Moshier 1992); and vectors shorter than a register.  For the files of
    isa/.  Compiled without contraction, every set gives the same bits. */
-#ifndef GEOTRAIN_TENSOR_FUNCTIONS_VECTOR_H
-#define GEOTRAIN_TENSOR_FUNCTIONS_VECTOR_H
+#pragma once
 
 #include <string.h>
 
@@ -72,5 +71,3 @@ GT_INLINE float gt_sum16_total(const gt_sum16 *s) {
     for (size_t i = 0; i < half; i++) x[i] += x[i + half];
   return x[0];
 }
-
-#endif

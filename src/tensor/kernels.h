@@ -1,6 +1,5 @@
 /* The tables of src/tensor/kernels_*.c, and the functions that they share. */
-#ifndef GEOTRAIN_TENSOR_KERNELS_H
-#define GEOTRAIN_TENSOR_KERNELS_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -83,5 +82,3 @@ GT_SLOTS(GT_SLOT_DECLARE)
 #define GT_SLOT_COUNT(slot, ref, fast) +1
 _Static_assert(sizeof(gt_kernels) == (13 GT_SLOTS(GT_SLOT_COUNT)) * sizeof(void (*)(void)),
                "a slot of gt_kernels is in no list");
-
-#endif

@@ -1,7 +1,6 @@
 /* The vectorised loops of this part, compiled once for each instruction set from the files of isa/,
    each of which fills one table.  gt_loops() returns the tables of the set in use. */
-#ifndef GEOTRAIN_TENSOR_LOOPS_H
-#define GEOTRAIN_TENSOR_LOOPS_H
+#pragma once
 
 #include "direct.h"
 #include "geotrain/tensor.h"
@@ -209,5 +208,3 @@ typedef struct {
 
 /* Returns the tables of the set in use. */
 const gt_loop_tables *gt_loops(void);
-
-#endif

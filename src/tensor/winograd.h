@@ -1,6 +1,5 @@
 /* Winograd's convolution for windows of 3 x 3: the functions for kernel tables, and its tiles. */
-#ifndef GEOTRAIN_TENSOR_WINOGRAD_H
-#define GEOTRAIN_TENSOR_WINOGRAD_H
+#pragma once
 
 #include "geotrain/tensor.h"
 
@@ -25,5 +24,3 @@ void gt_winograd_backward_input(float *dx, const float *dy, const float *w, cons
                                 size_t N, float *work);
 void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const float *x,
                                  const gt_conv_shape *s, size_t N, float *work);
-
-#endif

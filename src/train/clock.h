@@ -1,7 +1,6 @@
 /* The clock of a run: how time advances, how long each kind of work takes, and in which order a PS
    handles its events. gt_train selects it once; no other code depends on which clock is in use. */
-#ifndef GEOTRAIN_TRAIN_CLOCK_H
-#define GEOTRAIN_TRAIN_CLOCK_H
+#pragma once
 
 #include "geotrain/ps.h"
 #include "geotrain/record.h"
@@ -59,5 +58,3 @@ typedef struct {
 extern const gt_clock_ops gt_clock_real;
 /* Time as modelled by the job: the same in every run. */
 extern const gt_clock_ops gt_clock_virtual;
-
-#endif

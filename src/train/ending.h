@@ -1,7 +1,6 @@
 /* Private to train: the end of a run, and its results: the mean of the models, the final model, the
    summary. */
-#ifndef GEOTRAIN_TRAIN_ENDING_H
-#define GEOTRAIN_TRAIN_ENDING_H
+#pragma once
 
 #include "internal.h"
 
@@ -123,5 +122,3 @@ typedef struct {
 /* Writes summary.json and prints the table; *text: the contents of the file, freed by the caller.
    GT_ERR_CKPT: the file cannot be written. */
 gt_status gt_server_summarise(gt_server *s, const gt_gathered *g, char **text);
-
-#endif

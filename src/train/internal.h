@@ -1,6 +1,5 @@
 /* Private to train: the state of a PS rank's run, and the functions shared between its modules. */
-#ifndef GEOTRAIN_TRAIN_INTERNAL_H
-#define GEOTRAIN_TRAIN_INTERNAL_H
+#pragma once
 
 #include "clock.h"
 #include "geotrain/ps_state.h"
@@ -203,5 +202,3 @@ size_t gt_train_tests(const gt_run *run);
 /* Returns how evaluations rank the test samples; NULL: they do not. */
 const gt_ranking *gt_train_ranking(const gt_run *run);
 gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock);
-
-#endif

@@ -1,6 +1,5 @@
 /* Private to train: a run whose regions have the stages of one pipeline. */
-#ifndef GEOTRAIN_TRAIN_STAGES_H
-#define GEOTRAIN_TRAIN_STAGES_H
+#pragma once
 
 #include "geotrain/ps_passes.h"
 #include "internal.h"
@@ -62,5 +61,3 @@ gt_status gt_recut(gt_server *s, const gt_ckpt_info *info, gt_state *state, bool
 /* ---- on a worker (stage_worker.c) ------------------------------------------------------------ */
 
 gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock);
-
-#endif

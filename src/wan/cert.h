@@ -1,6 +1,5 @@
 /* Functions on certificates shared by cert.c and tls.c. */
-#ifndef GEOTRAIN_WAN_CERT_INTERNAL_H
-#define GEOTRAIN_WAN_CERT_INTERNAL_H
+#pragma once
 
 #include <openssl/x509.h>
 
@@ -14,5 +13,3 @@ bool gt_cert_name(X509 *cert, char name[GT_CERT_NAME_MAX]);
 /* True unless the list of revoked serial numbers next to the CA file can be read, or is absent, and
    does not have this certificate's. */
 bool gt_cert_revoked(const char *ca, X509 *cert);
-
-#endif

@@ -1,6 +1,5 @@
 /* A non-blocking TCP connection, with or without TLS. */
-#ifndef GEOTRAIN_WAN_CONNECTION_H
-#define GEOTRAIN_WAN_CONNECTION_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -34,5 +33,3 @@ void gt_connection_patience(const gt_connection *c, double seconds);
    asked at least twice.  A program that does not read is not silent. */
 bool gt_connection_silent(const gt_connection *c);
 void gt_connection_close(gt_connection *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* The internal interface of wan: transports, timings, queues, and the two directions of a peer. */
-#ifndef GEOTRAIN_WAN_INTERNAL_H
-#define GEOTRAIN_WAN_INTERNAL_H
+#pragma once
 
 #include "geotrain/net.h"
 #include "geotrain/wan.h"
@@ -253,5 +252,3 @@ gt_ns gt_agreement_safe(const gt_agreement *a);
 
 /* ledger.c */
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last);
-
-#endif

@@ -1,7 +1,6 @@
 /* A lane: the frames between this region and a peer, in both directions, and the connections that
    carry them. */
-#ifndef GEOTRAIN_WAN_LANE_H
-#define GEOTRAIN_WAN_LANE_H
+#pragma once
 
 #include "internal.h"
 #include "tcp.h"
@@ -107,5 +106,3 @@ gt_stream *gt_lane_next(gt_transport *t, size_t peer);
 void gt_lane_release(gt_transport *t, size_t peer);
 /* Says that this region ends with the code, unless every connection is busy. */
 void gt_lane_say_bye(gt_transport *t, size_t peer, gt_status code);
-
-#endif

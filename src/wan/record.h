@@ -1,6 +1,5 @@
 /* The records on a TCP connection between two regions. */
-#ifndef GEOTRAIN_WAN_RECORD_H
-#define GEOTRAIN_WAN_RECORD_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -31,5 +30,3 @@ typedef struct {
 
 /* Returns the CRC-32 of a record with its frame. */
 uint32_t gt_tcp_sum(const gt_tcp_record *record, const void *frame);
-
-#endif

@@ -1,6 +1,5 @@
 /* The port, certificates and addresses of a region, from which its transport over TCP is made. */
-#ifndef GEOTRAIN_WAN_TCP_INTERNAL_H
-#define GEOTRAIN_WAN_TCP_INTERNAL_H
+#pragma once
 
 #include <netdb.h>
 
@@ -73,5 +72,3 @@ void gt_listener_refuse(gt_listener *l, const char *why);
 /* Accepts connections and continues their handshakes.  True: *c has been handed over, with what it
    says first. */
 bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_record *hello);
-
-#endif

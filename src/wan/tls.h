@@ -1,6 +1,5 @@
 /* TLS 1.3 with certificates on both sides. */
-#ifndef GEOTRAIN_WAN_TLS_H
-#define GEOTRAIN_WAN_TLS_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -19,5 +18,3 @@ SSL *gt_tls_begin(gt_tls *tls, int fd, bool accept);
 void gt_tls_fault(const SSL *ssl, int error, char *text, size_t size);
 /* True if the other side's certificate has this name. */
 bool gt_tls_is(const SSL *ssl, const char *region);
-
-#endif

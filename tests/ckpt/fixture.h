@@ -1,7 +1,6 @@
 /* Shared by the tests of ckpt: a temporary folder, a state with every type, and the comparison of
    read and written states. */
-#ifndef GEOTRAIN_TESTS_CKPT_FIXTURE_H
-#define GEOTRAIN_TESTS_CKPT_FIXTURE_H
+#pragma once
 
 #include <ftw.h>
 #include <sys/stat.h>
@@ -109,5 +108,3 @@ static inline gt_status write_round(gt_ckpt_writer *writer, int64_t round) {
   while (gt_ckpt_poll(writer, &status) != GT_CKPT_DONE) usleep(200);
   return status;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the tests of codecs: every kind with each of its settings, on tensors of a model. */
-#ifndef GEOTRAIN_TESTS_CODEC_CODECS_H
-#define GEOTRAIN_TESTS_CODEC_CODECS_H
+#pragma once
 
 #include <math.h>
 #include <string.h>
@@ -89,5 +88,3 @@ static inline size_t encode_alone(gt_codec *codec, gt_codec_kind kind, gt_codec_
   turn->step = steps - 1;
   return bytes;
 }
-
-#endif

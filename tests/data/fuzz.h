@@ -1,6 +1,5 @@
 /* fuzz: a folder for a fuzzer of an importer, and the checks for any file contents. */
-#ifndef GEOTRAIN_TESTS_DATA_FUZZ_H
-#define GEOTRAIN_TESTS_DATA_FUZZ_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,5 +60,3 @@ static inline void fuzz_import_as(const char *format, const char *source,
 static inline void fuzz_import(const char *format) {
   fuzz_import_as(format, fuzz_folder, NULL);
 }
-
-#endif

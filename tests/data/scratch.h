@@ -1,6 +1,5 @@
 /* scratch: a folder for one test program, and small files in it. */
-#ifndef GEOTRAIN_TESTS_DATA_SCRATCH_H
-#define GEOTRAIN_TESTS_DATA_SCRATCH_H
+#pragma once
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -77,5 +76,3 @@ static inline void assert_failed(gt_status found, gt_status needed, const char *
 static inline gt_status import_from(const char *format, const char *source, const char *out) {
   return gt_data_import(format, &source, 1, out, &(gt_text_options){0}, NULL);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Files and damaged texts, for tests of readers. */
-#ifndef GEOTRAIN_TESTS_JOB_WORLD_H
-#define GEOTRAIN_TESTS_JOB_WORLD_H
+#pragma once
 
 #include "geotrain/base.h"
 #include "tests.h"
@@ -12,5 +11,3 @@ size_t w_damage(char *text, size_t n, gt_rng *rng);
 /* Writes a file. */
 void w_write(const char *path, const void *data, size_t size);
 void w_write_text(const char *path, const char *text);
-
-#endif

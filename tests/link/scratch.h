@@ -1,6 +1,5 @@
 /* scratch: trace files for one test program, in a folder that is removed at its end. */
-#ifndef GEOTRAIN_TESTS_LINK_SCRATCH_H
-#define GEOTRAIN_TESTS_LINK_SCRATCH_H
+#pragma once
 
 #include "geotrain/link.h"
 #include "tests.h"
@@ -59,5 +58,3 @@ static inline gt_link_trace *random_trace(gt_rng *rng, size_t n, bool latency) {
   }
   return trace_of("random.csv", text);
 }
-
-#endif

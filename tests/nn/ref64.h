@@ -1,7 +1,6 @@
 /* The reference for tests/nn: operations and LeNet-5 forward in float64, in plain loops written
    from the papers' definitions, independent of src. */
-#ifndef GEOTRAIN_TESTS_NN_REF64_H
-#define GEOTRAIN_TESTS_NN_REF64_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -170,5 +169,3 @@ static inline double r64_lenet(const double *params, const double *x, const int3
   free(b);
   return loss;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* ResNet-18 for small images, forward in float64, from the paper's figures and the definition of
    batch normalisation; independent of src. */
-#ifndef GEOTRAIN_TESTS_NN_REF64_RESNET_H
-#define GEOTRAIN_TESTS_NN_REF64_RESNET_H
+#pragma once
 
 #include <string.h>
 
@@ -106,5 +105,3 @@ static inline double r64_resnet18(const double *params, double *running, int tra
   free(a), free(b), free(beside), free(scores);
   return loss;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the tests of models: refusals, hashes, names and shapes of tensors, tables of
    kernels. */
-#ifndef GEOTRAIN_TESTS_NN_WORLD_H
-#define GEOTRAIN_TESTS_NN_WORLD_H
+#pragma once
 
 #include "tests.h"
 #include "graph.h"
@@ -26,5 +25,3 @@ void w_check_hashes(gt_graph *const *graphs, size_t n);
 /* Checks that the model is refused with this sentence. */
 void w_refused(const char *model, gt_sample_shape shape, gt_model_options options, gt_status status,
                const char *text);
-
-#endif

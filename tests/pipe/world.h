@@ -1,6 +1,5 @@
 /* Pipelines for tests: all stages alike, or all different. */
-#ifndef GEOTRAIN_TEST_PIPE_WORLD_H
-#define GEOTRAIN_TEST_PIPE_WORLD_H
+#pragma once
 
 #include "geotrain/pipe.h"
 
@@ -29,5 +28,3 @@ void w_limit(world *w, double memory);
 gt_pipe_result w_run(const world *w, gt_pipe_kind kind, const gt_pipe_search *search);
 /* Returns the schedule; closed by the caller. */
 gt_pipe_schedule *w_make(const world *w, gt_pipe_kind kind, const gt_pipe_search *search);
-
-#endif

@@ -1,8 +1,7 @@
 /* Regions that run a pipeline together, in one process and simulated time.  Buffers hold a number
    for each sample, which says what it is; readers check it, so that a buffer that is reused too
    soon is found. */
-#ifndef GEOTRAIN_TEST_PIPE_WORLD_REGION_H
-#define GEOTRAIN_TEST_PIPE_WORLD_REGION_H
+#pragma once
 
 #include "geotrain/base_heap.h"
 #include "geotrain/pipe_region.h"
@@ -85,5 +84,3 @@ void r_open(r_world *world, const r_spec *spec);
 /* Runs all steps, and fails the test at the first thing that is wrong. */
 void r_run(r_world *world);
 void r_close(r_world *world);
-
-#endif

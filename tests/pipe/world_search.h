@@ -1,6 +1,5 @@
 /* Random small problems of the search for a pipeline, and the best of all their pipelines. */
-#ifndef GEOTRAIN_TEST_PIPE_WORLD_SEARCH_H
-#define GEOTRAIN_TEST_PIPE_WORLD_SEARCH_H
+#pragma once
 
 #include "geotrain/pipe_search.h"
 #include "search.h"
@@ -33,5 +32,3 @@ double ws_best(const search_world *w, double below_s, size_t variants, size_t *s
 
 /* Compares the search of `cases` problems from a seed on with the best of all. */
 void ws_compare(uint64_t seed, size_t cases, double effort);
-
-#endif

@@ -1,7 +1,6 @@
 /* The results of a probe of a job on rank 0, for tests of the report, the profile and the
    verdict. */
-#ifndef GEOTRAIN_TESTS_PROBE_WORLD_H
-#define GEOTRAIN_TESTS_PROBE_WORLD_H
+#pragma once
 
 #include "tests.h"
 #include "internal.h"
@@ -22,5 +21,3 @@ const char *w_print(const gt_probe_state *p, void (*print)(const gt_probe_state 
 /* The reasons for a NO-GO as text, valid until the next call; *n: their number. */
 const char *w_reasons(const gt_probe_state *p, size_t *n);
 size_t w_lines(const char *text);
-
-#endif

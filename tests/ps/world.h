@@ -3,8 +3,7 @@
    to event, crashes and resumes it.  A problem defines the workers' computation and the laws:
    world_plain.c has regions with whole models, world_pipe.c the stages of a pipeline, or of
    replicas of one. */
-#ifndef GEOTRAIN_TESTS_PS_WORLD_H
-#define GEOTRAIN_TESTS_PS_WORLD_H
+#pragma once
 
 #include "geotrain/ps_state.h"
 #include "tests.h"
@@ -335,5 +334,3 @@ double p_loss(const w_region *r);
 /* Checks that the score is the mean of the answers of workers of judging stages; none without
    them. */
 void p_check_score(const w_region *r, const gt_ps_score *score);
-
-#endif

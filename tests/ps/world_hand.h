@@ -1,6 +1,5 @@
 /* One PS that a test drives by hand: region 0 of one or two, with plain SGD at a rate of 1. */
-#ifndef GEOTRAIN_TESTS_PS_WORLD_HAND_H
-#define GEOTRAIN_TESTS_PS_WORLD_HAND_H
+#pragma once
 
 #include "geotrain/ps_state.h"
 #include "tests.h"
@@ -34,5 +33,3 @@ void h_start(hand *h);
 void h_close(hand *h);
 /* The worker answers its order to train; its gradient and buffers are all g and b. */
 void h_push(hand *h, size_t worker, int64_t samples, float g, float b);
-
-#endif

@@ -1,6 +1,5 @@
 /* The interface between world_pipe.c and the laws of world_pipe_laws.c. */
-#ifndef GEOTRAIN_TESTS_PS_WORLD_PIPE_H
-#define GEOTRAIN_TESTS_PS_WORLD_PIPE_H
+#pragma once
 
 #include "world.h"
 
@@ -53,5 +52,3 @@ void p_judge_single(world *w);
 /* Called before data is applied; and after any event. */
 void p_hear(w_region *r, size_t from, const w_frame *f);
 void p_follow(w_region *r);
-
-#endif

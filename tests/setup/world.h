@@ -1,6 +1,5 @@
 /* Ranks that have begun to set up a run, for tests of single setup steps. */
-#ifndef GEOTRAIN_TESTS_SETUP_WORLD_H
-#define GEOTRAIN_TESTS_SETUP_WORLD_H
+#pragma once
 
 #include <unistd.h>
 
@@ -40,5 +39,3 @@ void w_write_round(const char *run_dir, const char *region, int64_t round, bool 
 
 /* Asserts that the call failed with `status` and an error text that contains `text`. */
 void w_failed(gt_status found, gt_status needed, const char *text);
-
-#endif

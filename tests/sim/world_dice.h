@@ -1,6 +1,5 @@
 /* Random jobs whose topology is to be chosen, and the best of all topologies by brute force. */
-#ifndef GEOTRAIN_TESTS_SIM_WORLD_DICE_H
-#define GEOTRAIN_TESTS_SIM_WORLD_DICE_H
+#pragma once
 
 #include "topology.h"
 
@@ -26,5 +25,3 @@ void dice_try(dice_best *best, topology_world *world, gt_topology topology, cons
 /* Tries every rooted tree, hubs included; every ring. */
 void dice_all_trees(dice_best *best, topology_world *world);
 void dice_all_rings(dice_best *best, topology_world *world);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the tests of kernels: random numbers between guards, in float32 or bf16. */
-#ifndef GEOTRAIN_TESTS_TENSOR_NUMBERS_H
-#define GEOTRAIN_TESTS_TENSOR_NUMBERS_H
+#pragma once
 
 #include "tests.h"
 #include "geotrain/tensor.h"
@@ -87,5 +86,3 @@ static inline void same_sums(const values *found, const float *right, size_t ter
          1.6e-5 * sqrt((double)terms + 1.0) * (1.0 + size) + last_bit(found->type, size), what, i);
   }
 }
-
-#endif

@@ -3,8 +3,7 @@
    file is static except one table of functions, named with GT_FOR_ISA; otherwise the linker could
    use code of a higher set on a CPU without it.  For the same reason these files use only static
    functions of headers. */
-#ifndef GEOTRAIN_TENSOR_VECTOR_H
-#define GEOTRAIN_TENSOR_VECTOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ enum { GT_REGISTERS = 14 };
 enum { GT_REGISTERS = 12 };
 #endif
 #define GT_OUTPUTS(wide) (GT_REGISTERS / (wide) > 10 ? 10 : GT_REGISTERS / (wide)-1)
-
-#endif

@@ -1,7 +1,6 @@
 /* bytes: reads a file sequentially, gzip or plain; every failure gives a one-sentence error.
    Local. */
-#ifndef GEOTRAIN_DATA_IMPORT_BYTES_H
-#define GEOTRAIN_DATA_IMPORT_BYTES_H
+#pragma once
 
 #include "geotrain/data.h"
 
@@ -22,5 +21,3 @@ gt_status gt_bytes_whole(gt_bytes *bytes);
 /* Goes back to the first byte. */
 gt_status gt_bytes_rewind(gt_bytes *bytes);
 void gt_bytes_close(gt_bytes *bytes);
-
-#endif

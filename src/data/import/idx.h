@@ -1,6 +1,5 @@
 /* idx: reader of idx files of unsigned bytes (the format of MNIST), gzip or plain.  Local. */
-#ifndef GEOTRAIN_DATA_IMPORT_IDX_H
-#define GEOTRAIN_DATA_IMPORT_IDX_H
+#pragma once
 
 #include "geotrain/data.h"
 
@@ -18,5 +17,3 @@ const char *gt_idx_path(const gt_idx *idx);
 /* Checks, after the last item, that the file ends there and is complete (gzip: checksum). */
 gt_status gt_idx_end(gt_idx *idx);
 void gt_idx_close(gt_idx *idx);
-
-#endif

@@ -1,7 +1,6 @@
 /* import: the formats that `geotrain data import` reads.  A new format is one file and one line in
    the list of import.c. */
-#ifndef GEOTRAIN_DATA_IMPORT_IMPORT_H
-#define GEOTRAIN_DATA_IMPORT_IMPORT_H
+#pragma once
 
 #include "store.h"
 
@@ -33,5 +32,3 @@ void gt_import_name(const char *folder, const char *fallback, char name[64]);
    neither file exists.  GT_ERR_DATA: too few names, or as gt_class_names_check. */
 gt_status gt_import_class_names(gt_data_store *store, const char *folder, const char *published,
                                 size_t *classes);
-
-#endif

@@ -1,6 +1,5 @@
 /* lines: reads a text line by line, gzip or plain.  Local. */
-#ifndef GEOTRAIN_DATA_IMPORT_LINES_H
-#define GEOTRAIN_DATA_IMPORT_LINES_H
+#pragma once
 
 #include "bytes.h"
 
@@ -20,5 +19,3 @@ size_t gt_lines_number(const gt_lines *lines);
 /* Goes back to the first line. */
 gt_status gt_lines_rewind(gt_lines *lines);
 void gt_lines_close(gt_lines *lines);
-
-#endif

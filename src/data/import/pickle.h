@@ -1,7 +1,6 @@
 /* pickle: reads Python pickles (protocols 0 to 5) that hold only lists, tuples and whole numbers.
    Nothing is executed: every other opcode is refused.  Local. */
-#ifndef GEOTRAIN_DATA_IMPORT_PICKLE_H
-#define GEOTRAIN_DATA_IMPORT_PICKLE_H
+#pragma once
 
 #include "bytes.h"
 
@@ -34,5 +33,3 @@ void gt_pickle_close(gt_pickle *pickle);
 gt_pickle_value gt_pickle_top(const gt_pickle *pickle);
 /* Returns the list of a negative value. */
 gt_pickle_list gt_pickle_list_of(const gt_pickle *pickle, gt_pickle_value value);
-
-#endif

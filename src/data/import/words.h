@@ -1,6 +1,5 @@
 /* words: splits texts into words, and numbers the most frequent ones.  Local; never fails. */
-#ifndef GEOTRAIN_DATA_IMPORT_WORDS_H
-#define GEOTRAIN_DATA_IMPORT_WORDS_H
+#pragma once
 
 #include "geotrain/base.h"
 
@@ -30,5 +29,3 @@ int32_t gt_vocabulary_id(const gt_vocabulary *vocabulary, const char *word, size
    "<unknown>". */
 size_t gt_vocabulary_ids(const gt_vocabulary *vocabulary);
 const char *gt_vocabulary_text(const gt_vocabulary *vocabulary, size_t id);
-
-#endif

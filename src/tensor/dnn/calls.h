@@ -1,7 +1,6 @@
 /* The oneDNN calls that differ between its versions 2 and 3.  The build uses calls_v2.c or
    calls_v3.c.  All other functions of oneDNN are called directly. */
-#ifndef GEOTRAIN_TENSOR_DNN_CALLS_H
-#define GEOTRAIN_TENSOR_DNN_CALLS_H
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_
 dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a,
                                               const gt_dnn_layout *b, const gt_dnn_layout *c,
                                               const gt_dnn_layout *y, bool add);
-
-#endif

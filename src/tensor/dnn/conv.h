@@ -1,6 +1,5 @@
 /* Convolutions on oneDNN: declarations shared by preparation and execution. */
-#ifndef GEOTRAIN_TENSOR_DNN_CONV_H
-#define GEOTRAIN_TENSOR_DNN_CONV_H
+#pragma once
 
 #include "dnn.h"
 
@@ -31,4 +30,3 @@ void gt_conv_winograd(gt_prepared_conv *c, gt_conv_prepared *p, bool back, void 
                       const float *w, const float *b);
 void gt_conv_winograd_weight(gt_prepared_conv *c, gt_conv_prepared *p, float *dw, const void *dy,
                              const void *x);
-#endif

@@ -1,7 +1,6 @@
 /* Declarations shared by the oneDNN files: engine, checks, scratch, and primitives with their
    memories. */
-#ifndef GEOTRAIN_TENSOR_DNN_DNN_H
-#define GEOTRAIN_TENSOR_DNN_DNN_H
+#pragma once
 
 #include "calls.h"
 #include "kernels.h"
@@ -94,5 +93,3 @@ void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float 
                                   size_t B);
 void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy,
                                    const float *x, size_t B);
-
-#endif
