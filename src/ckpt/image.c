@@ -2,7 +2,6 @@
    stored as attributes of the root. */
 #include <errno.h>
 #include <hdf5.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* Rounds on disk: a thread writes their files; others are listed and removed.  Also the final model
    of a run.  Files of other regions and unknown files are not touched. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>

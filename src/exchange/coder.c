@@ -4,7 +4,6 @@
 #include "coder.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 struct gt_coder {

@@ -1,7 +1,6 @@
 /* The table of job keys.  Validation, defaults, nearest names, the job struct, the resolved job and
    `geotrain help job` all come from it.  A new key is one row here and one member in gt_job. */
 #include <limits.h>
-#include <stdio.h>
 
 #include "internal.h"
 #include "schema_compute.h"

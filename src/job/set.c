@@ -1,6 +1,5 @@
 /* Values from the command line, and keys without a value. */
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

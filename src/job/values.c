@@ -1,7 +1,5 @@
 /* Checks one value against the type and range of its key, and makes its canonical text. */
-#include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

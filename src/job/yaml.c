@@ -1,6 +1,5 @@
 /* Converts YAML text to a tree and back, with libyaml's events.  Rejects YAML features that a job
    file does not need (anchors, several documents, keys that are not words) with their line. */
-#include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 

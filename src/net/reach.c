@@ -2,7 +2,6 @@
    the PS ranks, before any collective call could block for ever. */
 #include "internal.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* A model as a static graph: built once, with memory planned once; a step does not allocate. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph.h"

@@ -1,8 +1,6 @@
 /* Finds nodes and edges by linear search, because sessions are short. */
 #include "session_graph.h"
 
-#include <string.h>
-
 size_t gt_session_graph_floats(size_t N, size_t T) {
   return (2 * N + 2 + 6 * N * T + 15) / 16 * 16;
 }

@@ -1,11 +1,9 @@
 /* Writes the job with the plan filled in, ready for training. */
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "internal.h"
 

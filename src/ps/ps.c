@@ -5,7 +5,6 @@
    regions, or with several pipelines those of its own, and those with the same stages in others.
    Strategy and exchange count the regions of their group from 0. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"

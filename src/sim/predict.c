@@ -1,6 +1,5 @@
 /* Simulates a job from its first step to its end; forecasts skip repeating time unless the whole run
    is cheap. */
-#include <math.h>
 
 #include "geotrain/sim_choose.h"
 #include "internal.h"

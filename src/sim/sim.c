@@ -3,7 +3,6 @@
    regions at the same time does not matter.  A region has its PS and the time of its workers, and
    its events in the same order as in a run under the virtual clock (src/train/clock_virtual.c). */
 #include <math.h>
-#include <string.h>
 
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_passes.h"

@@ -1,5 +1,4 @@
 /* Choices of methods: a list of layers, and its text form for files and other ranks. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

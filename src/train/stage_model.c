@@ -6,7 +6,6 @@
 #include "geotrain/ps_ending.h"
 #include "stages.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define AT_ONCE ((size_t)1 << 18) /* floats */

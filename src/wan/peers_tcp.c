@@ -1,6 +1,5 @@
 /* The PS ranks of regions that are MPI jobs of their own, as a group whose messages travel over TCP.
    Everything is sent in pieces, one after the other: these messages are few and short. */
-#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"

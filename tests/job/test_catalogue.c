@@ -3,8 +3,6 @@
 #include "geotrain/job.h"
 #include "world.h"
 
-#include <unistd.h>
-
 static char folder[] = "/tmp/geotrain-catalogue-XXXXXX";
 
 static int make_folder(void **state) {

@@ -1,6 +1,5 @@
 /* The watchdog ends a process that hangs inside a call with 5 and a sentence, and does not end one
    that returns; back-off and deadlines. */
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
    of the profile that is read back as it was measured. */
 #include <math.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "geotrain/job_fleet.h"

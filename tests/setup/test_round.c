@@ -1,5 +1,4 @@
 /* A file of a round is read once, and checked: whole, finite, and suitable to resume from. */
-#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 

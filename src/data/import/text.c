@@ -1,6 +1,5 @@
 /* Imports plain text as tokens: windows of `length` + 1 ids, each of which begins with the last id
    of the previous one, so that every id but the first is predicted once. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
