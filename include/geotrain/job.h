@@ -205,7 +205,7 @@ typedef struct {
     gt_merge merge;
     struct {
       gt_outer name;
-      double lr, momentum;
+      double lr, lr_min, momentum; /* lr_min 0: the rate is constant */
     } outer;
     struct {
       double clip, outlier;

@@ -28,7 +28,8 @@ gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tes
 /* The inputs of a PS's spec; all is borrowed. */
 typedef struct {
   const gt_job *job;
-  const gt_order *order; /* of the region; in a pipeline, with the samples of its first stage */
+  const gt_order *order;  /* of the region; in a pipeline, with the samples of its first stage */
+  const int64_t *samples; /* of every region; NULL: no round is planned */
   const gt_links *links;
   const gt_routes *routes;
   const double *weights;  /* gt_ps_weights_of */

@@ -372,6 +372,18 @@ static gt_status check_fragments(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
+static gt_status check_outer(const gt_job *job, const char *source) {
+  const double lr_min = job->sync.outer.lr_min;
+  if (job->sync.outer.name == GT_OUTER_NONE || lr_min == 0) return GT_OK;
+  if (job->pipeline.nstages > 0 || job->pipeline.search)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.outer.lr_min is %g with a pipeline; expected 0", source,
+                   lr_min);
+  if (lr_min > job->sync.outer.lr)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.outer.lr_min is %g; expected at most sync.outer.lr, %g",
+                   source, lr_min, job->sync.outer.lr);
+  return GT_OK;
+}
+
 /* Only regions that hold the last common model and send one part each can judge it. */
 static gt_status check_guard(const gt_job *job, const char *source) {
   const bool guarded = job->sync.guard.clip > 0 || job->sync.guard.outlier > 0,
@@ -466,6 +478,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_hub(job, source));
   GT_TRY(check_codec(job, source));
   GT_TRY(check_fragments(job, source));
+  GT_TRY(check_outer(job, source));
   GT_TRY(check_guard(job, source));
   GT_TRY(check_scale(job, source));
   GT_TRY(check_data(job, root, source));

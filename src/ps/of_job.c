@@ -117,6 +117,14 @@ static int64_t period_of(const gt_job *job, size_t region) {
   return period < PERIOD_MAX / unit ? period * unit : PERIOD_MAX;
 }
 
+/* Returns the rounds of a whole run in the region with the most. */
+static int64_t rounds_of(const gt_job *job, const int64_t *samples) {
+  double rounds = 0;
+  for (size_t r = 0; r < job->nregions; r++)
+    rounds = fmax(rounds, ceil(steps_of(job, r, samples[r]) / (double)period_of(job, r)));
+  return (int64_t)fmin(rounds, (double)PERIOD_MAX);
+}
+
 /* senders: the regions whose updates a region adds, including itself. */
 static gt_sync_options options_of(const gt_job *job, size_t region, size_t senders) {
   return (gt_sync_options){.period = period_of(job, region),
@@ -126,6 +134,7 @@ static gt_sync_options options_of(const gt_job *job, size_t region, size_t sende
                            .halves = job->sync.merge == GT_MERGE_HALF,
                            .outer = job->sync.outer.name,
                            .outer_lr = job->sync.outer.lr,
+                           .outer_lr_min = job->sync.outer.lr_min,
                            .outer_momentum = job->sync.outer.momentum,
                            .guard = {.clip = job->sync.guard.clip,
                                      .outlier = job->sync.guard.outlier,
@@ -290,6 +299,9 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
                      .nonfinite_limit = job->limits.nonfinite,
                      .wan_bytes_limit = job->limits.wan_bytes,
                      .heartbeat = GT_SECOND};
-  if (of->pipe) set_stages(&spec, of);
+  if (of->pipe)
+    set_stages(&spec, of);
+  else if (of->samples)
+    spec.options.outer_rounds = rounds_of(job, of->samples);
   return spec;
 }

@@ -166,6 +166,7 @@ static gt_ps *make_ps(sim_region *r) {
   const size_t nstages = r->pipe ? open_stages(r) : 0;
   gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = sim->spec.job,
                                                  .order = &r->order,
+                                                 .samples = sim->spec.samples,
                                                  .links = sim->spec.links,
                                                  .routes = &sim->routes,
                                                  .weights = sim->weights,

@@ -145,12 +145,13 @@ static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   return gt_optim_create(&s->optim, &spec, gt_ps_optim_floats(run->job, region, a->params.n), true);
 }
 
-static void open_ps(gt_server *s, int64_t newest_round) {
+static void open_ps(gt_server *s, const int64_t *samples, int64_t newest_round) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   s->workers = gt_ps_workers_of(run->job);
   gt_ps_basis basis = {.job = run->job,
                        .order = &run->order,
+                       .samples = samples,
                        .links = run->links,
                        .routes = &s->routes,
                        .weights = s->weights,
@@ -269,10 +270,10 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   s->groups = gt_ps_groups_of(s->run->job, s->run->roles.region_id, samples);
   for (size_t r = 0; s->groups.nreplicas && r < s->run->job->nregions; r++)
     s->weights[r] = s->groups.weights[gt_job_replica_of(s->run->job, r)];
-  gt_status status = open_optimizer(s, samples);
+  const gt_status status = open_optimizer(s, samples);
+  if (status == GT_OK) open_ps(s, samples, newest);
   gt_free(samples);
   GT_TRY(status);
-  open_ps(s, newest);
   if (s->run->pipe) s->stages = gt_server_stages_open(s);
   if (round > 0) {
     GT_TRY(gt_server_resume(s, round));

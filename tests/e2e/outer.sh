@@ -11,6 +11,18 @@ train "virtual clock" 4 job.yaml --run-dir virtual "${outer[@]}" --clock virtual
 ended "virtual clock" 0
 check "virtual clock: the same model" same "$(field virtual params_sha256)" "$(field real params_sha256)"
 
+# The regions make different numbers of steps, and agree on the rounds of the run.
+falling=("${outer[@]}" --set sync.outer.lr_min=0.1 --set 'data.partition.shares=[2, 1]' --set 'train.until={epochs: 2}')
+train "falling rate" 4 job.yaml --run-dir falling "${falling[@]}"
+ended "falling rate" 0
+check "falling rate: one model" test -z "$(grep -h 'final model of region' out err)"
+train "falling rate, virtual clock" 4 job.yaml --run-dir falling-virtual "${falling[@]}" --clock virtual --set compute.step='1 ms'
+ended "falling rate, virtual clock" 0
+check "falling rate, virtual clock: the same model" same "$(field falling-virtual params_sha256)" "$(field falling params_sha256)"
+train "constant rate" 4 job.yaml --run-dir constant "${falling[@]}" --set sync.outer.lr_min=0
+ended "constant rate" 0
+check "constant rate: another model" test "$(field constant params_sha256)" != "$(field falling params_sha256)"
+
 train "without" 4 job.yaml --run-dir without --set sync.strategy=sma
 ended "without" 0
 check "without: another model" test "$(field without params_sha256)" != "$(field real params_sha256)"

@@ -54,8 +54,14 @@ typedef struct {
   double anchor, v, m, s;
 } model;
 
+static double rate(const gt_sync_options *o, int round) {
+  const double fall = acos(-1) * (round - 1) / (double)(o->outer_rounds - 1);
+  if (o->outer_lr_min == 0) return o->outer_lr;
+  return o->outer_lr_min + (o->outer_lr - o->outer_lr_min) * (1 + cos(fall)) / 2;
+}
+
 static void outer_step(model *x, const gt_sync_options *o, double g, int round) {
-  const double lr = o->outer_lr, beta = o->outer_momentum;
+  const double lr = rate(o, round), beta = o->outer_momentum;
   x->v = beta * x->v + g;
   if (o->outer == GT_OUTER_SGD) x->anchor -= lr * x->v;
   if (o->outer == GT_OUTER_NESTEROV) x->anchor -= lr * (g + beta * x->v);
@@ -67,7 +73,8 @@ static void outer_step(model *x, const gt_sync_options *o, double g, int round) 
 }
 
 /* R regions with weights, each with f steps of SGD from the anchor; one region is done early. */
-static void check_trace(gt_outer outer, double lr, double momentum, size_t nregions) {
+static void check_trace(gt_outer outer, double lr, double lr_min, double momentum,
+                        size_t nregions) {
   enum { PERIOD = 4, ROUNDS = 6 };
   w_spec spec = {
       .strategy = "sma",
@@ -76,7 +83,12 @@ static void check_trace(gt_outer outer, double lr, double momentum, size_t nregi
       .samples = {100, 100, 100},
       .steps = {PERIOD * ROUNDS, PERIOD * 4, PERIOD * ROUNDS},
       .weights = {3, 1, 2},
-      .options = {.period = PERIOD, .outer = outer, .outer_lr = lr, .outer_momentum = momentum},
+      .options = {.period = PERIOD,
+                  .outer = outer,
+                  .outer_lr = lr,
+                  .outer_lr_min = lr_min,
+                  .outer_rounds = ROUNDS,
+                  .outer_momentum = momentum},
       .optim = w_sgd(0.1, 0),
       .seed = 3};
   world *w = w_finished(&spec);
@@ -104,10 +116,13 @@ static void check_trace(gt_outer outer, double lr, double momentum, size_t nregi
 /* One region makes rounds with itself (SNOO, arXiv 2510.15830). */
 static void test_equations(void) {
   for (size_t nregions = 1; nregions <= 3; nregions++) {
-    check_trace(GT_OUTER_SGD, 1, 0, nregions);
-    check_trace(GT_OUTER_SGD, 0.8, 0.5, nregions);
-    check_trace(GT_OUTER_NESTEROV, 0.7, 0.9, nregions);
-    check_trace(GT_OUTER_ADAM, 0.1, 0.9, nregions);
+    check_trace(GT_OUTER_SGD, 1, 0, 0, nregions);
+    check_trace(GT_OUTER_SGD, 0.8, 0, 0.5, nregions);
+    check_trace(GT_OUTER_SGD, 0.8, 0.1, 0.5, nregions);
+    check_trace(GT_OUTER_NESTEROV, 0.7, 0, 0.9, nregions);
+    check_trace(GT_OUTER_NESTEROV, 0.7, 0.2, 0.9, nregions);
+    check_trace(GT_OUTER_ADAM, 0.1, 0, 0.9, nregions);
+    check_trace(GT_OUTER_ADAM, 0.1, 0.01, 0.9, nregions);
   }
 }
 
