@@ -247,11 +247,12 @@ typedef struct {
 } gt_lr_part;
 
 /* lr(step): linear warm-up over `warmup_steps`, then constant; or times `gamma` every `step_every`
-   steps; or a cosine from lr to `lr_min` at total_steps. */
+   steps; or after
+   `constant_steps` of lr a cosine from lr to `lr_min` at total_steps. */
 typedef struct {
   gt_lr_kind kind;
   double lr, gamma, lr_min;
-  int64_t warmup_steps, step_every, total_steps;
+  int64_t warmup_steps, step_every, constant_steps, total_steps;
   /* For a cosine changed by gt_lr_spread: the current and the previous segment.  Otherwise the
      cosine ends at total_steps. */
   gt_lr_part now, before;

@@ -76,7 +76,7 @@ typedef struct {
      the next model. */
   gt_outer outer;
   double outer_lr, outer_momentum;
-  /* Above 0: the rate falls along a cosine from outer_lr to this rate in round outer_rounds. */
+  /* Above 0: over the last quarter of outer_rounds the rate falls along a cosine to this rate. */
   double outer_lr_min;
   int64_t outer_rounds;
   /* Messages are encoded with a loss: sma sends d_i also without an outer optimizer, and the anchor

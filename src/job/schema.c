@@ -340,8 +340,8 @@ const job_key gt_job_keys[] = {
      .meaning = "learning rate of the outer optimizer"},
     {"sync.outer.lr_min", KEY_REAL, 0, AT(sync.outer.lr_min), .fallback = "0", .max = 1e6,
      OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
-     .meaning = "the outer learning rate falls along a cosine to this rate in the last round; 0: "
-                "it is constant"},
+     .meaning = "over the last quarter of the rounds the outer learning rate falls along a cosine "
+                "to this rate; 0: it is constant"},
     {"sync.outer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(sync.outer.momentum), .fallback = "0.9",
      .max = 1, OUTERS(OF(GT_OUTER_SGD) | OF(GT_OUTER_NESTEROV) | OF(GT_OUTER_ADAM)),
      .meaning = "momentum factor of the outer optimizer; adam: decay rate of its first moment"},

@@ -3,11 +3,13 @@
 
 #include "geotrain/nn.h"
 
-/* Returns the segment of the cosine that contains the step; it starts after the warm-up. */
+/* Returns the segment of the cosine that contains the step; it starts after the warm-up and the
+   constant steps. */
 static gt_lr_part part_of(const gt_lr_schedule *s, int64_t step) {
   gt_lr_part part = s->now.end > 0 && step >= s->now.step ? s->now : s->before;
   if (part.end == 0) part = (gt_lr_part){.end = s->total_steps};
-  if (part.step < s->warmup_steps) part.step = s->warmup_steps;
+  const int64_t first = s->warmup_steps + s->constant_steps;
+  if (part.step < first) part.step = first;
   return part;
 }
 
@@ -21,6 +23,7 @@ double gt_lr_at(const gt_lr_schedule *s, int64_t step) {
   }
   case GT_LR_COSINE: {
     const gt_lr_part part = part_of(s, step);
+    if (step < part.step) return s->lr;
     if (step >= part.end) return s->lr_min;
     const double pi = 3.14159265358979323846;
     const double angle = pi * part.share + pi * (1 - part.share) * (double)(step - part.step) /

@@ -56,13 +56,15 @@ void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec oth
 
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
   const bool adam = options->outer == GT_OUTER_ADAM, none = options->outer == GT_OUTER_NONE;
+  const int64_t last = options->outer_rounds - 1;
   const bool falls = !none && options->outer_lr_min > 0;
   return (gt_optim_spec){.kind = adam ? GT_OPTIMIZER_ADAM : GT_OPTIMIZER_SGD,
                          .nesterov = options->outer == GT_OUTER_NESTEROV,
                          .schedule = {.kind = falls ? GT_LR_COSINE : GT_LR_CONSTANT,
                                       .lr = none ? 1 : options->outer_lr,
                                       .lr_min = options->outer_lr_min,
-                                      .total_steps = options->outer_rounds - 1},
+                                      .constant_steps = last - options->outer_rounds / 4,
+                                      .total_steps = last},
                          .momentum = none ? 0 : options->outer_momentum,
                          .beta1 = options->outer_momentum,
                          .beta2 = 0.999,

@@ -327,6 +327,9 @@ static void schedules(void) {
   is(&cosine, 0, 0.5), is(&cosine, 2, 1.0), is(&cosine, 6, 0.6), is(&cosine, 10, 0.2),
       is(&cosine, 99, 0.2);
   is(&cosine, 4, 0.2 + 0.4 * (1.0 + sqrt(0.5)));
+  gt_lr_schedule late = cosine;
+  late.constant_steps = 4;
+  is(&late, 0, 0.5), is(&late, 2, 1.0), is(&late, 6, 1.0), is(&late, 8, 0.6), is(&late, 10, 0.2);
   /* Spread at half of the cosine: it continues at the same rate and ends at the new last step. */
   for (int64_t left = 1; left < 20; left += 3) {
     gt_lr_schedule spread = cosine;

@@ -55,8 +55,9 @@ typedef struct {
 } model;
 
 static double rate(const gt_sync_options *o, int round) {
-  const double fall = acos(-1) * (round - 1) / (double)(o->outer_rounds - 1);
-  if (o->outer_lr_min == 0) return o->outer_lr;
+  const double tail = floor((double)o->outer_rounds / 4),
+               fall = acos(-1) * (1 - ((double)o->outer_rounds - round) / tail);
+  if (o->outer_lr_min == 0 || fall < 0) return o->outer_lr;
   return o->outer_lr_min + (o->outer_lr - o->outer_lr_min) * (1 + cos(fall)) / 2;
 }
 
@@ -75,22 +76,21 @@ static void outer_step(model *x, const gt_sync_options *o, double g, int round) 
 /* R regions with weights, each with f steps of SGD from the anchor; one region is done early. */
 static void check_trace(gt_outer outer, double lr, double lr_min, double momentum,
                         size_t nregions) {
-  enum { PERIOD = 4, ROUNDS = 6 };
-  w_spec spec = {
-      .strategy = "sma",
-      .nregions = nregions,
-      .workers = {1, 1, 1},
-      .samples = {100, 100, 100},
-      .steps = {PERIOD * ROUNDS, PERIOD * 4, PERIOD * ROUNDS},
-      .weights = {3, 1, 2},
-      .options = {.period = PERIOD,
-                  .outer = outer,
-                  .outer_lr = lr,
-                  .outer_lr_min = lr_min,
-                  .outer_rounds = ROUNDS,
-                  .outer_momentum = momentum},
-      .optim = w_sgd(0.1, 0),
-      .seed = 3};
+  enum { PERIOD = 4, ROUNDS = 12 };
+  w_spec spec = {.strategy = "sma",
+                 .nregions = nregions,
+                 .workers = {1, 1, 1},
+                 .samples = {100, 100, 100},
+                 .steps = {PERIOD * ROUNDS, PERIOD * 4, PERIOD * ROUNDS},
+                 .weights = {3, 1, 2},
+                 .options = {.period = PERIOD,
+                             .outer = outer,
+                             .outer_lr = lr,
+                             .outer_lr_min = lr_min,
+                             .outer_rounds = ROUNDS,
+                             .outer_momentum = momentum},
+                 .optim = w_sgd(0.1, 0),
+                 .seed = 3};
   world *w = w_finished(&spec);
   for (size_t j = 0; j < W_PARAMS; j++) {
     model x = {.anchor = (double)w_start(j)};
