@@ -100,7 +100,7 @@ void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *
    schema_sha256 includes them.  Loaders created earlier keep the old values. */
 void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);
 
-/* Options of formats of words, sessions and text; 0 or NULL: the format's default. */
+/* Options of formats; 0 or NULL: the format's default. */
 typedef struct {
   /* number of words with an id: the most frequent ones of the training split; text: number of
      tokens */
@@ -108,8 +108,13 @@ typedef struct {
   const char *vocabulary_of; /* text: use the tokens of this data set instead */
   /* words and sessions: ids per sample, the last ones; text: ids per sample minus 1 */
   uint64_t length;
-  const double *test_share; /* text: share of its bytes, at the end, for the test split */
-} gt_text_options;
+  /* for the test split: text: share of its bytes, at the end; folder without `test`: share of each
+     class, drawn by the seed */
+  const double *test_share;
+  uint64_t seed;
+  size_t height, width; /* folder: of all samples; 0: the size that all pictures have */
+  bool strict;          /* folder: refuse pictures that cannot be read; else leave them out */
+} gt_import_options;
 /* The results of an import of text. */
 typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
@@ -120,7 +125,7 @@ typedef struct {
    text; NULL is allowed.  GT_ERR_DATA: the text names the file and the values found and expected.
    GT_ERR_JOB: unknown format, or an option that is out of range or unknown to the format. */
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
-                         const gt_text_options *options, gt_text_found *found);
+                         const gt_import_options *options, gt_text_found *found);
 /* Sets *takes_files if gt_data_import takes several files for this format.  GT_ERR_JOB, with the
    known formats: no such format. */
 gt_status gt_data_format_find(bool *takes_files, const char *format);

@@ -59,19 +59,35 @@ take_options(int argc, char **argv, const struct option *options, const char *kn
 /* ---- import ---------------------------------------------------------------------------------- */
 
 typedef struct {
-  gt_text_options text;
+  gt_import_options format;
   double test_share;
   bool force;
 } import_options;
 
+/* Reads a size: 64, or 48x64 (height x width). */
+static gt_status parse_size(const char *text, gt_import_options *o) {
+  enum { SIDE_MAX = 4096 };
+  char *end;
+  const unsigned long h = strtoul(text, &end, 10), w = *end == 'x' ? strtoul(end + 1, &end, 10) : h;
+  if (text[0] >= '0' && text[0] <= '9' && !*end && h >= 1 && h <= SIDE_MAX && w >= 1 &&
+      w <= SIDE_MAX)
+    return o->height = h, o->width = w, GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "data import --size is `%s`; expected pixels, 1 to %d: a side, as in 64, or "
+                 "height x width, as in 48x64",
+                 text, SIDE_MAX);
+}
+
 static gt_status take_import_option(void *context, const struct option *option, const char *text) {
   import_options *o = context;
   uint64_t value;
-  if (option->val == 'o') return o->text.vocabulary_of = text, GT_OK;
+  if (option->val == 'o') return o->format.vocabulary_of = text, GT_OK;
   if (option->val == 'f') return o->force = true, GT_OK;
+  if (option->val == 's') return o->format.strict = true, GT_OK;
+  if (option->val == 'z') return parse_size(text, &o->format);
   if (option->val == 't') {
     char *end;
-    o->text.test_share = &o->test_share;
+    o->format.test_share = &o->test_share;
     o->test_share = strtod(text, &end);
     return end != text && *end == 0
                ? GT_OK
@@ -80,7 +96,9 @@ static gt_status take_import_option(void *context, const struct option *option, 
   GT_TRY(parse_count("import", option->name, text, &value));
   if (value == 0)
     return GT_FAIL(GT_ERR_JOB, "data import --%s is 0; expected 1 or more", option->name);
-  *(option->val == 'v' ? &o->text.vocabulary : &o->text.length) = value;
+  *(option->val == 'v'   ? &o->format.vocabulary
+    : option->val == 'l' ? &o->format.length
+                         : &o->format.seed) = value;
   return GT_OK;
 }
 
@@ -97,12 +115,16 @@ static gt_status import(int argc, char **argv) {
                                           {"length", required_argument, NULL, 'l'},
                                           {"vocabulary-of", required_argument, NULL, 'o'},
                                           {"test-share", required_argument, NULL, 't'},
+                                          {"size", required_argument, NULL, 'z'},
+                                          {"seed", required_argument, NULL, 'e'},
+                                          {"strict", no_argument, NULL, 's'},
                                           {"force", no_argument, NULL, 'f'},
                                           {NULL, 0, NULL, 0}};
   import_options o = {{0}, 0, false};
   gt_text_found found = {0};
   GT_TRY(take_options(argc, argv, options,
-                      "--vocabulary, --length, --vocabulary-of, --test-share and --force",
+                      "--vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, "
+                      "--strict and --force",
                       take_import_option, &o));
   const int words = argc - optind;
   bool files = false;
@@ -112,9 +134,10 @@ static gt_status import(int argc, char **argv) {
                    files ? "text FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
   const char *out = argv[argc - 1];
   for (int i = optind + 1; i < argc - 1; i++) GT_TRY(gt_data_check_output(out, argv[i], o.force));
-  GT_TRY(gt_data_check_output(out, o.text.vocabulary_of, o.force));
+  GT_TRY(gt_data_check_output(out, o.format.vocabulary_of, o.force));
+  gt_progress_begin("data import");
   GT_TRY(gt_data_import(argv[optind], (const char *const *)argv + optind + 1, (size_t)words - 2,
-                        out, &o.text, &found));
+                        out, &o.format, &found));
   if (files) say_text(&found);
   return said(out);
 }

@@ -40,8 +40,8 @@ static inline void fuzz_take(const char *name) {
 /* Checks that an import gives either GT_ERR_DATA with a sentence or a data set that can be opened,
    without leaks.  options: NULL: for a format without options. */
 static inline void fuzz_import_as(const char *format, const char *source,
-                                  const gt_text_options *options) {
-  static const gt_text_options none;
+                                  const gt_import_options *options) {
+  static const gt_import_options none;
   char out[96];
   snprintf(out, sizeof out, "%s/out.h5", fuzz_folder);
   int64_t alive = gt_alloc_alive();

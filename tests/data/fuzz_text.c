@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 3) return 0;
   const size_t vocabulary = GT_TOKEN_BYTES + data[0];
   const double share = data[2] / 256.0;
-  const gt_text_options options = {
+  const gt_import_options options = {
       .vocabulary = vocabulary, .length = 1 + data[1] % 16, .test_share = &share};
   fuzz_put("text", data + 3, size - 3);
   snprintf(path, sizeof path, "%s/text", fuzz_folder);

@@ -74,5 +74,5 @@ static inline void assert_failed(gt_status found, gt_status needed, const char *
 
 /* Imports one file or folder, with the format's defaults. */
 static inline gt_status import_from(const char *format, const char *source, const char *out) {
-  return gt_data_import(format, &source, 1, out, &(gt_text_options){0}, NULL);
+  return gt_data_import(format, &source, 1, out, &(gt_import_options){0}, NULL);
 }

@@ -20,7 +20,7 @@ static void write_pair(const char *train, const char *test) {
 static gt_status import(uint64_t vocabulary, uint64_t length) {
   const char *folder = scratch("f");
   return gt_data_import("imdb", &folder, 1, scratch("f.h5"),
-                        &(gt_text_options){.vocabulary = vocabulary, .length = length}, NULL);
+                        &(gt_import_options){.vocabulary = vocabulary, .length = length}, NULL);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -278,10 +278,10 @@ static void test_options(void) {
   const char *folder = scratch("f");
   const double share = 0.5;
   assert_failed(
-      gt_data_import("libfm", &folder, 1, scratch("bad.h5"), &(gt_text_options){.length = 4}, NULL),
+      gt_data_import("libfm", &folder, 1, scratch("bad.h5"), &(gt_import_options){.length = 4}, NULL),
       GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
   assert_failed(gt_data_import("imdb", &folder, 1, scratch("bad.h5"),
-                               &(gt_text_options){.test_share = &share}, NULL),
+                               &(gt_import_options){.test_share = &share}, NULL),
                 GT_ERR_JOB,
                 "data import --test-share is not an option of format imdb; --vocabulary and "
                 "--length are");

@@ -28,7 +28,7 @@ static void write_texts(const char *name, const char *train, const char *test) {
 
 static gt_status import(uint64_t length) {
   return gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("s.h5"),
-                        &(gt_text_options){.length = length}, NULL);
+                        &(gt_import_options){.length = length}, NULL);
 }
 
 static void assert_samples(gt_split split, size_t n, size_t length, const int32_t *ids,
@@ -325,7 +325,7 @@ static void test_options(void) {
   write_texts("train.txt", "1 2\n", good_test);
   assert_failed(import(65537), GT_ERR_JOB, "data import --length is 65537; expected 1 to 65536");
   assert_failed(gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("bad.h5"),
-                               &(gt_text_options){.vocabulary = 4}, NULL),
+                               &(gt_import_options){.vocabulary = 4}, NULL),
                 GT_ERR_JOB,
                 "data import --vocabulary is not an option of format sessions; --length is");
   assert_int_equal(import(65536), GT_OK);

@@ -9,7 +9,7 @@
 
 static const double no_tests = 0, half = 0.5;
 
-static gt_status import_as(const char *out, const gt_text_options *options, gt_text_found *found) {
+static gt_status import_as(const char *out, const gt_import_options *options, gt_text_found *found) {
   const char *file = scratch("t.txt");
   return gt_data_import("text", &file, 1, scratch(out), options, found);
 }
@@ -44,7 +44,7 @@ static void test_windows(void) {
   gt_dataset *dataset;
   size_t n, row;
   put(text, 21);
-  assert_int_equal(import_as("t.h5", &(gt_text_options){.length = 3, .test_share = &half}, &found),
+  assert_int_equal(import_as("t.h5", &(gt_import_options){.length = 3, .test_share = &half}, &found),
                    GT_OK);
   assert_int_equal(found.bytes, 21);
   assert_int_equal(found.vocabulary, 256);
@@ -77,13 +77,13 @@ static void test_parts(void) {
   put("abc\xE2\x82\xAC"
       "defgh",
       11);
-  const gt_text_options halves = {.length = 2, .test_share = &half};
+  const gt_import_options halves = {.length = 2, .test_share = &half};
   assert_int_equal(import_as("t.h5", &halves, &found), GT_OK);
   int32_t *x = samples("t.h5", GT_SPLIT_TEST, &n, &row);
   assert_int_equal(x[0], 'd');
   gt_free(x);
   assert_int_equal(
-      import_as("t.h5", &(gt_text_options){.length = 10, .test_share = &no_tests}, &found), GT_OK);
+      import_as("t.h5", &(gt_import_options){.length = 10, .test_share = &no_tests}, &found), GT_OK);
   assert_int_equal(found.samples[0], 1);
   assert_int_equal(found.samples[1], 0);
   assert_int_equal(found.left[0] + found.left[1], 0);
@@ -96,7 +96,7 @@ static void test_files(void) {
   scratch_write(files[0], "abcd", 4);
   scratch_gzip(files[1], "efgh", 4);
   scratch_write(files[2], "", 0);
-  const gt_text_options o = {.length = 7, .test_share = &no_tests};
+  const gt_import_options o = {.length = 7, .test_share = &no_tests};
   assert_int_equal(gt_data_import("text", files, 3, scratch("three.h5"), &o, NULL), GT_OK);
   int32_t *x = samples("three.h5", GT_SPLIT_TRAIN, &n, &row);
   assert_int_equal(n, 1);
@@ -282,7 +282,7 @@ static void test_shared(void) {
   gt_dataset *dataset;
   char hash[65];
   const char *first = scratch("verse.h5");
-  const gt_text_options learns = {.vocabulary = 258, .length = 4, .test_share = &half},
+  const gt_import_options learns = {.vocabulary = 258, .length = 4, .test_share = &half},
                         uses = {.vocabulary_of = first, .length = 4, .test_share = &half};
   const gt_partition two = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 1};
   put(verse, sizeof verse - 1);
@@ -310,21 +310,21 @@ static void test_shared(void) {
 static void test_few_pairs(void) {
   gt_text_found found;
   put("abcdefg", 7);
-  const gt_text_options o = {.vocabulary = 1000, .length = 4, .test_share = &no_tests};
+  const gt_import_options o = {.vocabulary = 1000, .length = 4, .test_share = &no_tests};
   assert_int_equal(import_as("t.h5", &o, &found), GT_OK);
   assert_int_equal(found.vocabulary, 256);
 }
 
 /* ---- refused options and files --------------------------------------------------------------- */
 
-static void refused(const gt_text_options *o, gt_status status, const char *said) {
+static void refused(const gt_import_options *o, gt_status status, const char *said) {
   const int entries = scratch_entries();
   assert_failed(import_as("bad.h5", o, NULL), status, said);
   assert_int_equal(scratch_entries(), entries);
 }
 
 static void test_short(void) {
-  const gt_text_options whole = {.length = 4, .test_share = &no_tests},
+  const gt_import_options whole = {.length = 4, .test_share = &no_tests},
                         halves = {.length = 4, .test_share = &half};
   put("", 0);
   refused(&whole, GT_ERR_DATA,
@@ -340,7 +340,7 @@ static void test_short(void) {
   refused(&halves, GT_ERR_DATA, "train split, 4 bytes");
   const double tenth = 0.1;
   put("abcdefghijk", 11);
-  refused(&(gt_text_options){.length = 4, .test_share = &tenth}, GT_ERR_DATA,
+  refused(&(gt_import_options){.length = 4, .test_share = &tenth}, GT_ERR_DATA,
           "t.txt: the text for the test split, 2 bytes, is 2 tokens; expected 5 or more");
   put("abcde", 5);
   assert_int_equal(import_as("t.h5", &whole, NULL), GT_OK);
@@ -350,7 +350,7 @@ static void test_short(void) {
 
 static void test_files_refused(void) {
   const char *file = scratch("nowhere.txt"), *folder = scratch("folder");
-  const gt_text_options o = {.length = 4, .test_share = &no_tests};
+  const gt_import_options o = {.length = 4, .test_share = &no_tests};
   assert_failed(gt_data_import("text", &file, 1, scratch("bad.h5"), &o, NULL), GT_ERR_DATA,
                 "nowhere.txt: cannot be opened (No such file or directory)");
   mkdir(folder, 0777);
@@ -367,26 +367,26 @@ static void test_files_refused(void) {
 static void test_options(void) {
   const double whole = 1, negative = -0.1;
   put(verse, sizeof verse - 1);
-  refused(&(gt_text_options){.vocabulary = 255}, GT_ERR_JOB,
+  refused(&(gt_import_options){.vocabulary = 255}, GT_ERR_JOB,
           "data import --vocabulary is 255; expected 256 to 1000000");
-  refused(&(gt_text_options){.length = 65537}, GT_ERR_JOB,
+  refused(&(gt_import_options){.length = 65537}, GT_ERR_JOB,
           "data import --length is 65537; expected 1 to 65536");
-  refused(&(gt_text_options){.test_share = &whole}, GT_ERR_JOB,
+  refused(&(gt_import_options){.test_share = &whole}, GT_ERR_JOB,
           "data import --test-share is 1; expected 0 or more, and less than 1");
-  refused(&(gt_text_options){.test_share = &negative}, GT_ERR_JOB,
+  refused(&(gt_import_options){.test_share = &negative}, GT_ERR_JOB,
           "--test-share is -0.1; expected 0 or");
-  refused(&(gt_text_options){.vocabulary = 300, .vocabulary_of = scratch("verse.h5")}, GT_ERR_JOB,
+  refused(&(gt_import_options){.vocabulary = 300, .vocabulary_of = scratch("verse.h5")}, GT_ERR_JOB,
           "data import has --vocabulary and --vocabulary-of; expected one of them");
-  refused(&(gt_text_options){.vocabulary_of = scratch("t.txt")}, GT_ERR_DATA, "t.txt: ");
+  refused(&(gt_import_options){.vocabulary_of = scratch("t.txt")}, GT_ERR_DATA, "t.txt: ");
   const gt_synth_spec images = {.seed = 1, .ntrain = 4, .ntest = 4, .h = 4, .w = 4, .classes = 2};
   assert_int_equal(gt_data_synth(scratch("images.h5"), &images), GT_OK);
-  refused(&(gt_text_options){.vocabulary_of = scratch("images.h5")}, GT_ERR_DATA,
+  refused(&(gt_import_options){.vocabulary_of = scratch("images.h5")}, GT_ERR_DATA,
           "images.h5: has no /merges, so it is not a data set of text");
 }
 
 /* Replaces the merges of a file. */
 static void spoil(hid_t type, int rank, const hsize_t *dims, const int32_t *values) {
-  const gt_text_options o = {.vocabulary = 260, .length = 4, .test_share = &no_tests};
+  const gt_import_options o = {.vocabulary = 260, .length = 4, .test_share = &no_tests};
   put(verse, sizeof verse - 1);
   assert_int_equal(import_as("spoilt.h5", &o, NULL), GT_OK);
   hid_t file = H5Fopen(scratch("spoilt.h5"), H5F_ACC_RDWR, H5P_DEFAULT);

@@ -183,7 +183,7 @@ static gt_status convert(imdb *d, const char *out, size_t vocabulary) {
   return gt_data_store_finish(d->store, name, classes);
 }
 
-gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options) {
+gt_status gt_import_imdb(const char *source, const char *out, const gt_import_options *options) {
   imdb d = {.folder = source, .length = options->length};
   const gt_status status = convert(&d, out, options->vocabulary);
   gt_data_store_close(d.store);

@@ -6,30 +6,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words or for
-   items (--length), or from text files. */
+/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words, for items
+   (--length) or for pictures, or from text files. */
 #define FORMATS(X)                                                                                 \
   X(mnist, folder)                                                                                 \
   X(cifar, folder)                                                                                 \
   X(libfm, folder)                                                                                 \
   X(imdb, words)                                                                                   \
   X(text, text)                                                                                    \
-  X(sessions, items)
+  X(sessions, items)                                                                               \
+  X(folder, pictures)
 
 #define AS_NAME(name, kind)   #name,
 #define AS_FORMAT(name, kind) {.kind = gt_import_##name},
 static const char *const names[] = {FORMATS(AS_NAME) NULL};
 static const struct {
   gt_status (*folder)(const char *source, const char *out);
-  gt_status (*words)(const char *source, const char *out, const gt_text_options *options);
-  gt_status (*items)(const char *source, const char *out, const gt_text_options *options);
+  gt_status (*words)(const char *source, const char *out, const gt_import_options *options);
+  gt_status (*items)(const char *source, const char *out, const gt_import_options *options);
+  gt_status (*pictures)(const char *source, const char *out, const gt_import_options *options);
   gt_status (*text)(const char *const *sources, size_t n, const char *out,
-                    const gt_text_options *options, gt_text_found *found);
+                    const gt_import_options *options, gt_text_found *found);
 } formats[] = {FORMATS(AS_FORMAT)};
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
 static gt_status unknown_format(const char *format) {
-  char known[128] = "";
+  char known[160] = "";
   for (size_t i = 0, at = 0; i < NFORMATS; i++, at = strlen(known))
     snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
   const char *near = gt_nearest(format, names, NFORMATS);
@@ -72,47 +74,86 @@ static gt_status check_range(const char *name, uint64_t value, uint64_t least, u
                  (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
-/* Returns the first given option that the format does not have; NULL: none. */
-static const char *unknown_option(size_t format, const gt_text_options *o) {
-  const bool text = formats[format].text, words = text || formats[format].words;
-  return o->vocabulary && !words                          ? "vocabulary"
-         : o->length && !(words || formats[format].items) ? "length"
-         : o->vocabulary_of && !text                      ? "vocabulary-of"
-         : o->test_share && !text                         ? "test-share"
-                                                          : NULL;
+enum { OF_WORDS = 1, OF_ITEMS = 2, OF_TEXT = 4, OF_PICTURES = 8 };
+
+static unsigned kind_of(size_t format) {
+  return formats[format].words      ? OF_WORDS
+         : formats[format].items    ? OF_ITEMS
+         : formats[format].text     ? OF_TEXT
+         : formats[format].pictures ? OF_PICTURES
+                                    : 0;
 }
 
-static gt_status check_options(size_t format, const gt_text_options *o) {
-  const char *unknown = unknown_option(format, o);
-  if (!unknown) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data import --%s is not an option of format %s; %s", unknown,
-                 names[format],
-                 formats[format].words   ? "--vocabulary and --length are"
-                 : formats[format].items ? "--length is"
-                                         : "it has none");
+/* Refuses the first given option that the format does not have. */
+static gt_status check_options(size_t format, const gt_import_options *o) {
+  const struct {
+    const char *name;
+    bool given;
+    unsigned kinds;
+  } options[] = {{"vocabulary", o->vocabulary, OF_WORDS | OF_TEXT},
+                 {"length", o->length, OF_WORDS | OF_ITEMS | OF_TEXT},
+                 {"vocabulary-of", o->vocabulary_of, OF_TEXT},
+                 {"test-share", o->test_share, OF_TEXT | OF_PICTURES},
+                 {"size", o->height, OF_PICTURES},
+                 {"seed", o->seed, OF_PICTURES},
+                 {"strict", o->strict, OF_PICTURES}};
+  const size_t n = sizeof options / sizeof *options;
+  size_t refused = n, known = 0, said = 0;
+  char list[160] = "";
+  for (size_t i = 0; i < n; i++) known += (options[i].kinds & kind_of(format)) != 0;
+  for (size_t i = n; i-- > 0;)
+    if (options[i].given && !(options[i].kinds & kind_of(format))) refused = i;
+  for (size_t i = 0; i < n; i++) {
+    if (!(options[i].kinds & kind_of(format))) continue;
+    const size_t at = strlen(list);
+    const char *before = said == 0 ? "" : said + 1 == known ? " and " : ", ";
+    snprintf(list + at, sizeof list - at, "%s--%s", before, options[i].name);
+    said++;
+  }
+  if (refused == n) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is not an option of format %s; %s%s",
+                 options[refused].name, names[format], known ? list : "it has none",
+                 known > 1 ? " are"
+                 : known   ? " is"
+                           : "");
+}
+
+static gt_status check_test_share(double share) {
+  if (share >= 0 && share < 1) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --test-share is %g; expected 0 or more, and less than 1",
+                 share);
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
 static gt_status import_words(size_t format, const char *source, const char *out,
-                              const gt_text_options *options) {
-  const gt_text_options all = {.vocabulary = options->vocabulary ? options->vocabulary : WORDS,
-                               .length = options->length ? options->length : WORDS_LENGTH};
+                              const gt_import_options *options) {
+  const gt_import_options all = {.vocabulary = options->vocabulary ? options->vocabulary : WORDS,
+                                 .length = options->length ? options->length : WORDS_LENGTH};
   GT_TRY(check_range("vocabulary", all.vocabulary, 1, VOCABULARY_MAX));
   GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
   return formats[format].words(source, out, &all);
 }
 
 static gt_status import_items(size_t format, const char *source, const char *out,
-                              const gt_text_options *options) {
-  const gt_text_options all = {.length = options->length ? options->length : ITEMS_LENGTH};
+                              const gt_import_options *options) {
+  const gt_import_options all = {.length = options->length ? options->length : ITEMS_LENGTH};
   GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
   return formats[format].items(source, out, &all);
 }
 
+static gt_status import_pictures(size_t format, const char *source, const char *out,
+                                 const gt_import_options *options) {
+  gt_import_options all = *options;
+  if (!all.test_share) all.test_share = &TEST_SHARE;
+  if (!all.seed) all.seed = 1;
+  GT_TRY(check_test_share(*all.test_share));
+  return formats[format].pictures(source, out, &all);
+}
+
 static gt_status import_text(size_t format, const char *const *sources, size_t n, const char *out,
-                             const gt_text_options *options, gt_text_found *found) {
-  gt_text_options all = *options;
+                             const gt_import_options *options, gt_text_found *found) {
+  gt_import_options all = *options;
   if (options->vocabulary && options->vocabulary_of)
     return GT_FAIL(GT_ERR_JOB,
                    "data import has --vocabulary and --vocabulary-of; expected one of them");
@@ -121,19 +162,17 @@ static gt_status import_text(size_t format, const char *const *sources, size_t n
   if (!all.test_share) all.test_share = &TEST_SHARE;
   GT_TRY(check_range("vocabulary", all.vocabulary, TOKENS, VOCABULARY_MAX));
   GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
-  if (!(*all.test_share >= 0 && *all.test_share < 1))
-    return GT_FAIL(GT_ERR_JOB,
-                   "data import --test-share is %g; expected 0 or more, and less than 1",
-                   *all.test_share);
+  GT_TRY(check_test_share(*all.test_share));
   return formats[format].text(sources, n, out, &all, found);
 }
 
 static gt_status import_folder(size_t format, const char *source, const char *out,
-                               const gt_text_options *options) {
+                               const gt_import_options *options) {
   if (!is_folder(source)) return no_folder(source);
-  return formats[format].words   ? import_words(format, source, out, options)
-         : formats[format].items ? import_items(format, source, out, options)
-                                 : formats[format].folder(source, out);
+  return formats[format].words      ? import_words(format, source, out, options)
+         : formats[format].items    ? import_items(format, source, out, options)
+         : formats[format].pictures ? import_pictures(format, source, out, options)
+                                    : formats[format].folder(source, out);
 }
 
 static gt_status find_format(size_t *out, const char *format) {
@@ -150,7 +189,7 @@ gt_status gt_data_format_find(bool *takes_files, const char *format) {
 }
 
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
-                         const gt_text_options *options, gt_text_found *found) {
+                         const gt_import_options *options, gt_text_found *found) {
   gt_text_found ignored;
   size_t i;
   GT_TRY(find_format(&i, format));

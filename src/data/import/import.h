@@ -11,11 +11,13 @@ gt_status gt_import_cifar(const char *source, const char *out);
    2012). */
 #define GT_LIBFM_MAX_FIELDS 65536
 gt_status gt_import_libfm(const char *source, const char *out);
-gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options);
-gt_status gt_import_sessions(const char *source, const char *out, const gt_text_options *options);
+gt_status gt_import_imdb(const char *source, const char *out, const gt_import_options *options);
+gt_status gt_import_sessions(const char *source, const char *out, const gt_import_options *options);
+/* Pictures in a folder per class, PNG or JPEG. */
+gt_status gt_import_folder(const char *source, const char *out, const gt_import_options *options);
 /* Imports text: the n files `sources` in this order. */
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
-                         const gt_text_options *options, gt_text_found *found);
+                         const gt_import_options *options, gt_text_found *found);
 
 /* text.c.  Learns a vocabulary of `count` ids, at least GT_TOKEN_BYTES; of fewer if no pair occurs
    twice any more. Repeatedly merges the most frequent pair of tokens inside pieces; among equally

@@ -363,7 +363,8 @@ static gt_status convert(sessions *s, const char *out) {
   return gt_data_store_finish(s->store, name, (size_t)s->items);
 }
 
-gt_status gt_import_sessions(const char *source, const char *out, const gt_text_options *options) {
+gt_status gt_import_sessions(const char *source, const char *out,
+                             const gt_import_options *options) {
   sessions s = {.folder = source, .length = options->length};
   const gt_status status = convert(&s, out);
   gt_data_store_close(s.store);

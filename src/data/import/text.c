@@ -169,7 +169,7 @@ enum { BLOCK_BYTES = 1 << 20 };
 #define MAX_BYTES ((size_t)UINT32_MAX) /* of the text, which is kept in memory with its ids */
 
 typedef struct {
-  const gt_text_options *options;
+  const gt_import_options *options;
   char *bytes; /* of all files */
   size_t n, capacity;
   gt_tokens *tokens;
@@ -293,7 +293,7 @@ static gt_status convert(text *t, const char *const *sources, size_t n, const ch
 }
 
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
-                         const gt_text_options *options, gt_text_found *found) {
+                         const gt_import_options *options, gt_text_found *found) {
   text t = {.options = options};
   const gt_status status = convert(&t, sources, n, out, found);
   gt_data_store_close(t.store);

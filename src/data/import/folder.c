@@ -1,0 +1,272 @@
+/* Imports pictures: SOURCE/train/CLASS/FILE and SOURCE/test/CLASS/FILE, PNG or JPEG.  Without the
+   folder `test`, a share of each class is held back for tests, by the seed; without the folder
+   `train`, the folders of SOURCE are the classes.  Samples are in the order of their paths. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "import.h"
+#include "picture.h"
+
+#define TOLD  5 /* unreadable pictures that are named */
+#define BLOCK ((size_t)4 << 20)
+
+typedef struct {
+  char *path;
+  size_t class;
+  gt_split split;
+} picture;
+
+typedef struct {
+  const char *source;
+  const gt_import_options *options;
+  picture *pictures; /* n, by split, then path */
+  size_t n, room, nleft_out;
+  gt_class_names names;
+  size_t h, w, c;
+  gt_data_store *store;
+} folder;
+
+/* ---- finding files --------------------------------------------------------------------------- */
+
+static char *join(const char *path, const char *name) {
+  const size_t size = strlen(path) + strlen(name) + 2;
+  char *all = gt_alloc(size, 1);
+  snprintf(all, size, "%s/%s", path, name);
+  return all;
+}
+
+static bool is_folder(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static int is_shown(const struct dirent *entry) {
+  return entry->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Adds the pictures in a folder and its subfolders. */
+static gt_status take_files(folder *f, const char *path, size_t class, gt_split split) {
+  struct dirent **entries = NULL;
+  const int n = scandir(path, &entries, is_shown, by_name);
+  gt_status status = GT_OK;
+  if (n < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", path, strerror(errno));
+  for (int i = 0; i < n; i++) {
+    char *inside = join(path, entries[i]->d_name);
+    if (status == GT_OK && is_folder(inside)) {
+      status = take_files(f, inside, class, split);
+    } else if (gt_picture_is(inside)) {
+      GT_GROW(f->pictures, f->n, f->room, 1024);
+      f->pictures[f->n++] = (picture){gt_strdup(inside), class, split};
+    }
+    gt_free(inside);
+    free(entries[i]);
+  }
+  free(entries);
+  return status;
+}
+
+static size_t class_of(const folder *f, const char *name) {
+  const char *at = f->names.text;
+  size_t i = 0;
+  for (; i < f->names.n && strcmp(at, name) != 0; i++) at += strlen(at) + 1;
+  return i;
+}
+
+/* Adds the pictures of each class; `names` are known after the folder `train`. */
+static gt_status take_classes(folder *f, const char *path, gt_split split) {
+  struct dirent **entries = NULL;
+  const int n = scandir(path, &entries, is_shown, by_name);
+  gt_status status = GT_OK;
+  if (n < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", path, strerror(errno));
+  for (int i = 0; i < n; i++) {
+    char *inside = join(path, entries[i]->d_name);
+    const char *name = entries[i]->d_name;
+    if (status == GT_OK && is_folder(inside)) {
+      if (split == GT_SPLIT_TRAIN) gt_class_names_add(&f->names, name);
+      const size_t class = class_of(f, name);
+      status =
+          class < f->names.n
+              ? take_files(f, inside, class, split)
+              : GT_FAIL(GT_ERR_DATA,
+                        "%s: is a class that %s/train does not have; expected the same classes",
+                        inside, f->source);
+    }
+    gt_free(inside);
+    free(entries[i]);
+  }
+  free(entries);
+  return status;
+}
+
+/* Puts a share of each class into the test split: at least one picture, and not all of them. */
+static void hold_back(folder *f) {
+  const double share = *f->options->test_share;
+  gt_rng rng = gt_rng_make(f->options->seed, GT_RNG_HELD_BACK, 0, 0);
+  for (size_t from = 0, to; from < f->n; from = to) {
+    for (to = from; to < f->n && f->pictures[to].class == f->pictures[from].class;) to++;
+    const size_t all = to - from;
+    size_t left = (size_t)fmin(fmax(1, floor(share * (double)all + 0.5)), (double)all - 1);
+    for (size_t i = from; i < to && share > 0; i++) {
+      if (gt_rng_below(&rng, to - i) >= left) continue;
+      f->pictures[i].split = GT_SPLIT_TEST;
+      left--;
+    }
+  }
+}
+
+static int by_split(const void *a, const void *b) {
+  const picture *x = a, *y = b;
+  return x->split != y->split ? (x->split > y->split ? 1 : -1) : strcmp(x->path, y->path);
+}
+
+static gt_status find_pictures(folder *f) {
+  char *train = join(f->source, gt_data_split_names[GT_SPLIT_TRAIN]),
+       *test = join(f->source, gt_data_split_names[GT_SPLIT_TEST]);
+  const bool has_train = is_folder(train), has_test = has_train && is_folder(test);
+  gt_status status = take_classes(f, has_train ? train : f->source, GT_SPLIT_TRAIN);
+  if (status == GT_OK && has_test) status = take_classes(f, test, GT_SPLIT_TEST);
+  if (status == GT_OK && !has_test) hold_back(f);
+  if (status == GT_OK && f->names.n < 2)
+    status = GT_FAIL(GT_ERR_DATA,
+                     "%s: has %zu folders of classes; expected two or more, as in %s/CLASS/x.png",
+                     has_train ? train : f->source, f->names.n, has_train ? "train" : f->source);
+  if (status == GT_OK) status = gt_class_names_check(&f->names, f->source);
+  if (f->n > 0) qsort(f->pictures, f->n, sizeof *f->pictures, by_split);
+  gt_free(test);
+  gt_free(train);
+  return status;
+}
+
+/* ---- their size ------------------------------------------------------------------------------ */
+
+/* Leaves out a picture that cannot be read, and names the first ones; --strict refuses it. */
+static gt_status leave_out(folder *f, picture *p) {
+  if (f->options->strict) return GT_ERR_DATA;
+  if (f->nleft_out++ < TOLD) gt_log(GT_LOG_WARN, "%s; it is left out", gt_error_text());
+  gt_free(p->path);
+  p->path = NULL;
+  return GT_OK;
+}
+
+static void close_gaps(folder *f) {
+  size_t kept = 0;
+  for (size_t i = 0; i < f->n; i++)
+    if (f->pictures[i].path) f->pictures[kept++] = f->pictures[i];
+  f->n = kept;
+}
+
+static gt_status no_size(const folder *f, const char *path, const gt_picture_size *size) {
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: is %zu x %zu, and the pictures before it are %zu x %zu; give the size to "
+                 "which all are scaled, as in --size 64",
+                 path, size->h, size->w, f->h, f->w);
+}
+
+/* Reads all headers: one size without --size, and whether all are gray. */
+static gt_status find_size(folder *f) {
+  const bool given = f->options->height > 0;
+  f->h = f->options->height;
+  f->w = f->options->width;
+  f->c = 1;
+  for (size_t i = 0; i < f->n; i++) {
+    gt_picture_size size;
+    gt_progress_tell("%zu of %zu headers read", i, f->n);
+    if (gt_picture_look(&size, f->pictures[i].path) != GT_OK) {
+      GT_TRY(leave_out(f, &f->pictures[i]));
+      continue;
+    }
+    if (!size.gray) f->c = 3;
+    if (f->h == 0) f->h = size.h, f->w = size.w;
+    if (!given && (size.h != f->h || size.w != f->w)) return no_size(f, f->pictures[i].path, &size);
+  }
+  close_gaps(f);
+  return GT_OK;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static size_t count_of(const folder *f, gt_split split) {
+  size_t n = 0;
+  for (size_t i = 0; i < f->n; i++) n += f->pictures[i].split == split;
+  return n;
+}
+
+/* Decodes the pictures of a split in blocks.  Those that cannot be decoded are marked; then nothing
+   more is written, because the file would have room for them. */
+static gt_status write_split(folder *f, gt_split split, size_t begin, size_t n, uint8_t *block) {
+  const size_t item = f->h * f->w * f->c, most = BLOCK / item > 0 ? BLOCK / item : 1;
+  const size_t left_out = f->nleft_out;
+  for (size_t first = 0; first < n; first += most) {
+    const size_t count = n - first < most ? n - first : most;
+    int32_t *labels = GT_NEW_ARRAY(int32_t, count);
+    gt_status status = GT_OK;
+    for (size_t i = 0; i < count && status == GT_OK; i++) {
+      picture *p = &f->pictures[begin + first + i];
+      gt_progress_tell("%zu of %zu pictures", begin + first + i, f->n);
+      labels[i] = (int32_t)p->class;
+      if (gt_picture_read(p->path, f->h, f->w, f->c, block + i * item) != GT_OK)
+        status = leave_out(f, p);
+    }
+    if (status == GT_OK && f->nleft_out == left_out) {
+      status = gt_data_store_images(f->store, split, first, count, block);
+      if (status == GT_OK) status = gt_data_store_labels(f->store, split, first, count, labels);
+    }
+    gt_free(labels);
+    GT_TRY(status);
+  }
+  return GT_OK;
+}
+
+static gt_status write_file(folder *f, const char *out) {
+  char name[64];
+  const gt_data_shape shape = {.n = {count_of(f, GT_SPLIT_TRAIN), count_of(f, GT_SPLIT_TEST)},
+                               .h = f->h,
+                               .w = f->w,
+                               .c = f->c};
+  const size_t item = f->h * f->w * f->c;
+  for (int s = 0; s < 2; s++)
+    if (shape.n[s] == 0)
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: has no picture for the %s split; expected files such as "
+                     "%s/CLASS/x.png, or more pictures in a class",
+                     f->source, gt_data_split_names[s], gt_data_split_names[s]);
+  const size_t left_out = f->nleft_out;
+  uint8_t *block = gt_alloc(BLOCK / item > 0 ? BLOCK / item : 1, item);
+  gt_status status = gt_data_store_create(&f->store, out, &shape);
+  if (status == GT_OK) status = write_split(f, GT_SPLIT_TRAIN, 0, shape.n[0], block);
+  if (status == GT_OK) status = write_split(f, GT_SPLIT_TEST, shape.n[0], shape.n[1], block);
+  gt_free(block);
+  GT_TRY(status);
+  if (f->nleft_out > left_out) { /* again, without them */
+    gt_data_store_close(f->store);
+    f->store = NULL;
+    close_gaps(f);
+    return write_file(f, out);
+  }
+  GT_TRY(gt_data_store_class_names(f->store, &f->names));
+  gt_import_name(f->source, "pictures", name);
+  return gt_data_store_finish(f->store, name, f->names.n);
+}
+
+gt_status gt_import_folder(const char *source, const char *out, const gt_import_options *options) {
+  folder f = {.source = source, .options = options};
+  gt_status status = find_pictures(&f);
+  if (status == GT_OK) status = find_size(&f);
+  if (status == GT_OK) status = write_file(&f, out);
+  if (status == GT_OK && f.nleft_out > 0)
+    gt_log(GT_LOG_WARN, "%zu of %zu pictures could not be read and are left out", f.nleft_out,
+           f.n + f.nleft_out);
+  gt_data_store_close(f.store);
+  for (size_t i = 0; i < f.n; i++) gt_free(f.pictures[i].path);
+  gt_free(f.pictures);
+  gt_free(f.names.text);
+  return status;
+}
