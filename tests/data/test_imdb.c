@@ -277,9 +277,9 @@ static void test_options(void) {
   assert_failed(import(0, 65537), GT_ERR_JOB, "data import --length is 65537; expected 1 to 65536");
   const char *folder = scratch("f");
   const double share = 0.5;
-  assert_failed(
-      gt_data_import("libfm", &folder, 1, scratch("bad.h5"), &(gt_import_options){.length = 4}, NULL),
-      GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
+  assert_failed(gt_data_import("libfm", &folder, 1, scratch("bad.h5"),
+                               &(gt_import_options){.length = 4}, NULL),
+                GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
   assert_failed(gt_data_import("imdb", &folder, 1, scratch("bad.h5"),
                                &(gt_import_options){.test_share = &share}, NULL),
                 GT_ERR_JOB,

@@ -9,7 +9,8 @@
 
 static const double no_tests = 0, half = 0.5;
 
-static gt_status import_as(const char *out, const gt_import_options *options, gt_text_found *found) {
+static gt_status import_as(const char *out, const gt_import_options *options,
+                           gt_text_found *found) {
   const char *file = scratch("t.txt");
   return gt_data_import("text", &file, 1, scratch(out), options, found);
 }
@@ -44,8 +45,8 @@ static void test_windows(void) {
   gt_dataset *dataset;
   size_t n, row;
   put(text, 21);
-  assert_int_equal(import_as("t.h5", &(gt_import_options){.length = 3, .test_share = &half}, &found),
-                   GT_OK);
+  assert_int_equal(
+      import_as("t.h5", &(gt_import_options){.length = 3, .test_share = &half}, &found), GT_OK);
   assert_int_equal(found.bytes, 21);
   assert_int_equal(found.vocabulary, 256);
   assert_int_equal(found.left[0], 0); /* 10 bytes: 0 is the first, then 3 x 3 */
@@ -83,7 +84,8 @@ static void test_parts(void) {
   assert_int_equal(x[0], 'd');
   gt_free(x);
   assert_int_equal(
-      import_as("t.h5", &(gt_import_options){.length = 10, .test_share = &no_tests}, &found), GT_OK);
+      import_as("t.h5", &(gt_import_options){.length = 10, .test_share = &no_tests}, &found),
+      GT_OK);
   assert_int_equal(found.samples[0], 1);
   assert_int_equal(found.samples[1], 0);
   assert_int_equal(found.left[0] + found.left[1], 0);
@@ -283,7 +285,7 @@ static void test_shared(void) {
   char hash[65];
   const char *first = scratch("verse.h5");
   const gt_import_options learns = {.vocabulary = 258, .length = 4, .test_share = &half},
-                        uses = {.vocabulary_of = first, .length = 4, .test_share = &half};
+                          uses = {.vocabulary_of = first, .length = 4, .test_share = &half};
   const gt_partition two = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 1};
   put(verse, sizeof verse - 1);
   assert_int_equal(import_as("verse.h5", &learns, &found), GT_OK);
@@ -325,7 +327,7 @@ static void refused(const gt_import_options *o, gt_status status, const char *sa
 
 static void test_short(void) {
   const gt_import_options whole = {.length = 4, .test_share = &no_tests},
-                        halves = {.length = 4, .test_share = &half};
+                          halves = {.length = 4, .test_share = &half};
   put("", 0);
   refused(&whole, GT_ERR_DATA,
           "t.txt: the text for the train split, 0 bytes, is 0 tokens; expected 5 or");
