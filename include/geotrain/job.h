@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+/* wan.proxy begins so */
+#define GT_WAN_PROXY "http://"
+
 #include "geotrain/base.h"
 #include "geotrain/base_families.h"
 
@@ -229,6 +232,7 @@ typedef struct {
       char *ca, *cert, *key; /* paths, in which <region> is the region's name; NULL: no TLS */
     } tls;
     int streams;
+    char *proxy; /* GT_WAN_PROXY, host:port; NULL: none */
     bool emulate;
     int outbox;
     gt_job_link *links; /* each direction occurs once */

@@ -13,6 +13,7 @@ typedef struct {
   const gt_tcp_region *regions; /* nregions, borrowed for the call */
   size_t nregions, self;
   const char *listen; /* "host:port" of this region's port; NULL: none */
+  const char *proxy;  /* "host:port" of an HTTP proxy, through which it dials; NULL: none */
   /* files; all NULL: no TLS, for loopback addresses only */
   const char *ca, *cert, *key;
   size_t streams;    /* connections of two gateways, in parallel; 0: 1 */
@@ -23,7 +24,8 @@ typedef struct {
 
 typedef struct gt_tcp gt_tcp;
 
-/* Reads certificates, resolves addresses and opens the port; waits for name servers only.
+/* Reads certificates, resolves addresses and opens the port; waits for name servers only, at most
+   30 s each.
    GT_ERR_JOB: an address has a wrong form, or a certificate does not fit; GT_ERR_DATA: a file cannot
    be read; GT_ERR_LOST: a name is not known, or the port is not free.  Local. */
 gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec);

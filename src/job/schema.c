@@ -408,6 +408,9 @@ const job_key gt_job_keys[] = {
     {"wan.streams", KEY_INT, KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1, .max = 64,
      .meaning = "transport tcp: connections in parallel between two regions, so that the loss of a "
                 "packet does not slow all bytes of a long path down"},
+    {"wan.proxy", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE, AT(wan.proxy),
+     .meaning =
+         "transport tcp: http://host:port of a proxy through which the region dials (CONNECT)"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

@@ -7,12 +7,15 @@ static bool is_loopback(const char *address) {
          strncmp(address, "[::1]:", 6) == 0;
 }
 
+static bool has_port(const char *address) {
+  const char *colon = strrchr(address, ':');
+  return colon && colon != address && colon[1] != '\0' &&
+         colon[1 + strspn(colon + 1, "0123456789")] == '\0';
+}
+
 static gt_status check_address(const char *address, const char *source, size_t region,
                                const char *key) {
-  const char *colon = address ? strrchr(address, ':') : NULL;
-  if (!address || (colon && colon != address &&
-                   colon[1 + strspn(colon + 1, "0123456789")] == '\0' && colon[1] != '\0'))
-    return GT_OK;
+  if (!address || has_port(address)) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.%s is \"%.80s\"; expected host:port", source, region,
                  key, address);
 }
@@ -42,6 +45,11 @@ gt_status gt_job_check_transport(const gt_job *job, const char *source) {
   if (files != 0 && files != 3)
     return GT_FAIL(GT_ERR_JOB, "%s: wan.tls has %d of ca, cert and key; expected all or none",
                    source, files);
+  const char *proxy = job->wan.proxy;
+  if (proxy && (strncmp(proxy, GT_WAN_PROXY, strlen(GT_WAN_PROXY)) != 0 ||
+                !has_port(proxy + strlen(GT_WAN_PROXY))))
+    return GT_FAIL(GT_ERR_JOB, "%s: wan.proxy is \"%.80s\"; expected http://host:port", source,
+                   proxy);
   for (size_t r = 0; r < job->nregions; r++) {
     GT_TRY(check_region(job, source, r));
     if (job->regions[r].address) continue;

@@ -53,6 +53,7 @@ static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool 
                             .listen = !listens      ? NULL
                                       : own->listen ? own->listen
                                                     : own->address,
+                            .proxy = job->wan.proxy ? job->wan.proxy + strlen(GT_WAN_PROXY) : NULL,
                             .ca = ca,
                             .cert = cert,
                             .key = key,

@@ -11,6 +11,8 @@
 
 #define SILENT_MS     1000u
 #define SILENT_ROUNDS 4u /* and so many round trips */
+#define HTTP_END      UINT32_C(0x0d0a0d0a)
+#define HTTP_MAX      ((size_t)8192)
 
 static int broken(gt_connection *c, const char *why) {
   snprintf(c->fault, sizeof c->fault, "%s", why);
@@ -45,10 +47,12 @@ bool gt_connection_silent(const gt_connection *c) {
   return info.tcpi_last_ack_recv > limit_ms && (info.tcpi_retransmits > 1 || info.tcpi_probes > 1);
 }
 
-int gt_connection_dial(gt_connection *c, const struct sockaddr *to, socklen_t size) {
+int gt_connection_dial(gt_connection *c, const struct sockaddr *to, socklen_t size,
+                       const char *through) {
   const int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return broken(c, strerror(errno));
   gt_connection_take(c, fd);
+  c->through = through;
   if (connect(fd, to, size) == 0 || errno == EINPROGRESS) return 1;
   return broken(c, strerror(errno));
 }
@@ -69,6 +73,46 @@ static int finish_connect(gt_connection *c) {
   if (poll(&p, 1, 0) <= 0) return 0;
   if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return broken(c, strerror(error));
+  c->answer.reached = true;
+  c->connected = !c->through;
+  return 1;
+}
+
+/* A request is short: a new socket takes it whole. */
+static int ask_proxy(gt_connection *c) {
+  char text[640];
+  const int size = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n",
+                            c->through, c->through);
+  if (size >= (int)sizeof text) return broken(c, "the address is too long for a proxy");
+  c->answer.asked = true;
+  return send(c->fd, text, (size_t)size, MSG_NOSIGNAL) == size ? 1 : broken(c, strerror(errno));
+}
+
+static bool is_accepted(const char *line) {
+  return strncmp(line, "HTTP/1.", 7) == 0 && strncmp(line + 8, " 200 ", 5) == 0;
+}
+
+static int refused_by_proxy(gt_connection *c) {
+  c->answer.line[strcspn(c->answer.line, "\r\n")] = '\0';
+  for (char *at = c->answer.line; *at; at++)
+    if (*at < ' ' || *at > '~') *at = '?';
+  snprintf(c->fault, sizeof c->fault, "the proxy answers \"%s\"", c->answer.line);
+  return -1;
+}
+
+/* Reads the answer byte by byte: what follows it belongs to TLS. */
+static int hear_proxy(gt_connection *c) {
+  gt_connection_answer *a = &c->answer;
+  char byte;
+  while (a->tail != HTTP_END) {
+    const ssize_t n = recv(c->fd, &byte, 1, 0);
+    if (n == 0) return broken(c, "the proxy has closed the connection");
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : broken(c, strerror(errno));
+    if (a->bytes < sizeof a->line - 1) a->line[a->bytes] = byte;
+    a->tail = a->tail << 8 | (uint8_t)byte;
+    if (++a->bytes > HTTP_MAX) return broken(c, "the proxy's answer does not end");
+  }
+  if (!is_accepted(a->line)) return refused_by_proxy(c);
   c->connected = true;
   return 1;
 }
@@ -97,8 +141,12 @@ static void clear_errors(void) {
 }
 
 int gt_connection_advance(gt_connection *c, gt_tls *tls, bool accept) {
-  if (!c->connected) {
+  if (!c->connected && !c->answer.reached) {
     const int done = finish_connect(c);
+    if (done <= 0) return done;
+  }
+  if (!c->connected) {
+    const int asked = c->answer.asked ? 1 : ask_proxy(c), done = asked > 0 ? hear_proxy(c) : asked;
     if (done <= 0) return done;
   }
   if (!tls || c->secure) return 1;

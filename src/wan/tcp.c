@@ -2,6 +2,8 @@
    faces the internet: their number and time are bounded, and refusals cost one line a minute. */
 #include "tcp.h"
 
+#include "geotrain/net.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 #define HALF_OPEN_SOURCE 8 /* of GT_TCP_HALF_OPEN, from one address */
 #define QUIET_S          60
 #define BACKLOG          256
+#define RESOLVE_LIMIT_S  30.0
+#define KEY_MAX          ((size_t)96)
 #define REFUSED_MAX_S    10.0
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -27,17 +31,21 @@ static bool split(const char *address, char **host, const char **port) {
   return bracketed || !strchr(*host, ':');
 }
 
-static gt_status resolve(struct addrinfo **out, const char *address, int flags) {
+/* key: of the job, with the region's name. */
+static gt_status resolve(struct addrinfo **out, const char *address, int flags, const char *key) {
   const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
   char *host = NULL;
   const char *port;
   gt_status status = GT_OK;
   if (!split(address, &host, &port))
-    status = GT_FAIL(GT_ERR_JOB, "\"%.80s\" is not an address; expected host:port", address);
+    status = GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected host:port", key, address);
   else {
+    gt_watch_begin(key, RESOLVE_LIMIT_S, GT_ERR_LOST);
     const int error = getaddrinfo(host, port, &hints, out);
+    gt_watch_end();
     if (error != 0)
-      status = GT_FAIL(GT_ERR_LOST, "%.80s: no address is known: %s", address, gai_strerror(error));
+      status = GT_FAIL(GT_ERR_LOST, "%s is \"%.80s\", for which this host knows no address: %s",
+                       key, address, gai_strerror(error));
   }
   gt_free(host);
   return status;
@@ -65,19 +73,27 @@ void gt_listener_refuse(gt_listener *l, const char *why) {
 
 /* ---- the port -------------------------------------------------------------------------------- */
 
-static gt_status bind_port(gt_listener *l, const char *address, const struct addrinfo *to) {
+static gt_status bind_port(gt_listener *l, const char *address, const struct addrinfo *to,
+                           const char *key) {
   const int on = 1;
   l->fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (l->fd >= 0 && setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
       bind(l->fd, to->ai_addr, to->ai_addrlen) == 0 && listen(l->fd, BACKLOG) == 0)
     return GT_OK;
-  return GT_FAIL(GT_ERR_LOST, "%s: cannot listen there: %s", address, strerror(errno));
+  return GT_FAIL(
+      GT_ERR_LOST,
+      "%s is \"%s\", where this host cannot listen: %s; expected a free port of an address "
+      "of the host with the PS",
+      key, address, strerror(errno));
 }
 
-static gt_status open_port(gt_listener *l, const char *address) {
+static gt_status open_port(gt_listener *l, const char *address, const gt_tcp_region *own) {
+  char key[KEY_MAX];
   struct addrinfo *to = NULL;
-  GT_TRY(resolve(&to, address, AI_PASSIVE));
-  const gt_status status = bind_port(l, address, to);
+  snprintf(key, sizeof key, "regions[].%s of region %.64s",
+           own->address && strcmp(own->address, address) == 0 ? "address" : "listen", own->name);
+  GT_TRY(resolve(&to, address, AI_PASSIVE, key));
+  const gt_status status = bind_port(l, address, to, key);
   freeaddrinfo(to);
   return status;
 }
@@ -157,7 +173,29 @@ bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_reco
 /* ---- life ------------------------------------------------------------------------------------ */
 
 bool gt_tcp_dials(const gt_tcp *tcp, size_t peer) {
-  return tcp->sites[peer].addresses && (!tcp->sites[tcp->self].addresses || tcp->self > peer);
+  return tcp->sites[peer].address && (!tcp->sites[tcp->self].address || tcp->self > peer);
+}
+
+/* Through a proxy, addresses of other regions are the proxy's to resolve. */
+static gt_status open_site(gt_tcp *tcp, size_t region, const gt_tcp_region *as, bool resolves) {
+  gt_tcp_site *site = &tcp->sites[region];
+  char key[KEY_MAX];
+  site->name = gt_strdup(as->name);
+  if (!as->address) return GT_OK;
+  site->address = gt_strdup(as->address);
+  snprintf(key, sizeof key, "regions[].address of region %.64s", as->name);
+  return resolves ? resolve(&site->addresses, as->address, 0, key) : GT_OK;
+}
+
+static gt_status open_proxy(gt_tcp *tcp, const char *address) {
+  tcp->proxy.address = gt_strdup(address);
+  return resolve(&tcp->proxy.addresses, address, 0, "wan.proxy");
+}
+
+static void close_site(gt_tcp_site *site) {
+  if (site->addresses) freeaddrinfo(site->addresses);
+  gt_free(site->address);
+  gt_free(site->name);
 }
 
 static uint64_t draw_start(void) {
@@ -181,15 +219,14 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions * tcp->nstreams);
   for (size_t i = 0; i < spec->nregions * tcp->nstreams; i++) tcp->parked[i].c.fd = -1;
   gt_status status = GT_OK;
-  for (size_t r = 0; r < spec->nregions && status == GT_OK; r++) {
-    tcp->sites[r].name = gt_strdup(spec->regions[r].name);
-    if (spec->regions[r].address)
-      status = resolve(&tcp->sites[r].addresses, spec->regions[r].address, 0);
-  }
+  for (size_t r = 0; r < spec->nregions && status == GT_OK; r++)
+    status = open_site(tcp, r, &spec->regions[r], !spec->proxy && r != spec->self);
+  if (status == GT_OK && spec->proxy) status = open_proxy(tcp, spec->proxy);
   if (status == GT_OK && spec->ca)
     status =
         gt_tls_open(&tcp->tls, spec->ca, spec->cert, spec->key, spec->regions[spec->self].name);
-  if (status == GT_OK && spec->listen) status = open_port(&tcp->listener, spec->listen);
+  if (status == GT_OK && spec->listen)
+    status = open_port(&tcp->listener, spec->listen, &spec->regions[spec->self]);
   if (status == GT_OK)
     *out = tcp;
   else
@@ -206,10 +243,8 @@ void gt_tcp_close(gt_tcp *tcp) {
   for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
   if (tcp->listener.fd >= 0) close(tcp->listener.fd);
   for (size_t i = 0; i < tcp->nregions * tcp->nstreams; i++) gt_connection_close(&tcp->parked[i].c);
-  for (size_t r = 0; r < tcp->nregions; r++) {
-    if (tcp->sites[r].addresses) freeaddrinfo(tcp->sites[r].addresses);
-    gt_free(tcp->sites[r].name);
-  }
+  for (size_t r = 0; r < tcp->nregions; r++) close_site(&tcp->sites[r]);
+  close_site(&tcp->proxy);
   gt_tls_close(tcp->tls);
   gt_free(tcp->parked);
   gt_free(tcp->sites);

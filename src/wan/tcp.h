@@ -31,8 +31,8 @@ typedef struct {
 } gt_listener;
 
 typedef struct {
-  char *name;
-  struct addrinfo *addresses; /* NULL: it only dials */
+  char *name, *address;       /* address NULL: it only dials */
+  struct addrinfo *addresses; /* NULL also if a proxy finds them */
 } gt_tcp_site;
 
 /* A connection whose transport is not open yet: the peer is ahead. */
@@ -47,6 +47,7 @@ enum { GT_TCP_OF_PEERS, GT_TCP_OF_GATEWAY, GT_TCP_TRANSPORTS };
 struct gt_tcp {
   size_t nregions, self;
   gt_tcp_site *sites; /* nregions */
+  gt_tcp_site proxy;  /* address NULL: none */
   gt_tls *tls;        /* NULL: none */
   gt_listener listener;
   uint64_t run_id;

@@ -20,10 +20,12 @@ static void limit_silence(const gt_transport *t, const gt_connection *c) {
 
 static void dial(gt_transport *t, size_t peer, gt_stream *s) {
   if (gt_now() < s->dial_at) return;
-  if (!s->address) s->address = t->tcp->sites[peer].addresses;
+  const gt_tcp_site *site = &t->tcp->sites[peer], *proxy = &t->tcp->proxy;
+  if (!s->address) s->address = (proxy->address ? proxy : site)->addresses;
   const struct addrinfo *to = s->address;
   s->address = to->ai_next;
-  if (gt_connection_dial(&s->c, to->ai_addr, to->ai_addrlen) < 0)
+  const char *through = proxy->address ? site->address : NULL;
+  if (gt_connection_dial(&s->c, to->ai_addr, to->ai_addrlen, through) < 0)
     gt_lane_lose(t, peer, s, s->c.fault);
 }
 

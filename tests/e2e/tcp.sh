@@ -46,6 +46,25 @@ by mesh-cut-streams "${mesh[@]}" "${tls[@]}" --set wan.streams=3
 check "connections were cut" [ "$(cat cuts)" -ge 2 ]
 kill "$proxy"
 
+# Through a proxy, which alone knows the name of the region that listens.
+/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/http_proxy.py" "$through" east.invalid:7 "127.0.0.1:$port" requests 2>proxy.err &
+proxy=$!
+sed -i "s/address: '127.0.0.1:$through'/address: 'east.invalid:7'/" job.yaml
+for _ in $(seq 200); do
+  (: >"/dev/tcp/127.0.0.1/$through") 2>/dev/null && break
+  pause 0.05
+done
+by mesh-proxy "${mesh[@]}" "${tls[@]}" --set wan.proxy="http://127.0.0.1:$through"
+check "the proxy was asked" grep -q 'CONNECT east.invalid:7 HTTP/1.1' requests
+timeout 3 $MPIRUN -n 4 "$GEOTRAIN" train job.yaml --run-dir refused "${mesh[@]}" "${tls[@]}" --set wan.proxy="http://127.0.0.1:$through" --set regions.0.address=west.invalid:7 "${choices[@]}" >out 2>err </dev/null
+check "a proxy that refuses" grep -q 'no connection with region east: the proxy answers "HTTP/1.1 403 Forbidden"' err
+train unknown 4 job.yaml --run-dir unknown "${mesh[@]}" "${tls[@]}"
+ended "a name that nobody knows" 5 'regions\[\].address of region east is "east.invalid:7", for which this host knows no address'
+train busy 4 job.yaml --run-dir busy "${mesh[@]}" "${tls[@]}" --set wan.proxy="http://127.0.0.1:$through" --set regions.0.listen="127.0.0.1:$through"
+ended "a port in use" 5 "regions\[\].listen of region east is \"127.0.0.1:$through\", where this host cannot listen: Address already in use"
+kill "$proxy"
+sed -i "s/address: 'east.invalid:7'/address: '127.0.0.1:$port'/" job.yaml
+
 # What does not fit.
 wrong() {
   local name=$1 code=$2 text=$3
@@ -55,6 +74,7 @@ wrong() {
 }
 wrong "a certificate of another region" 2 'west.pem has the name west; expected that of region east' "${tls[@]}" --set wan.tls.cert=west.pem --set wan.tls.key=west.key
 wrong "virtual clock" 2 'wan.transport is tcp under --clock virtual' "${tcp[@]}" --clock virtual --set compute.step=0.01s
+check "no port of a proxy" sh -c '"$0" info job.yaml --set wan.transport=tcp --set wan.proxy=http://proxy/ 2>&1 | grep -q "wan.proxy is \"http://proxy/\"; expected http://host:port"' "$GEOTRAIN"
 check "no certificate" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=eu.example.org:7 2>&1 | grep -q "wan.tls is missing"' "$GEOTRAIN"
 check "no address" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=null --set regions.0.listen=null 2>&1 | grep -q "regions east and west have no address"' "$GEOTRAIN"
 check "no key is printed" sh -c '! grep -rl "PRIVATE KEY" out err mesh-tls'

@@ -284,7 +284,7 @@ static void dial_port(client *k) {
   const struct sockaddr_in to = {.sin_family = AF_INET,
                                  .sin_port = htons((uint16_t)port),
                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  assert_int_equal(gt_connection_dial(&k->c, (const struct sockaddr *)&to, sizeof to), 1);
+  assert_int_equal(gt_connection_dial(&k->c, (const struct sockaddr *)&to, sizeof to, NULL), 1);
 }
 
 /* cert NULL: without TLS */
