@@ -210,9 +210,18 @@ static void identify(gt_run *run) {
 /* The other regions can wait in the queue of their cluster for days. */
 #define JOIN_LIMIT_S (30 * 86400.0)
 
-static void end_if_stopped(void *run) {
-  (void)run;
-  if (gt_stop_requested())
+typedef struct {
+  bool is_ps;
+  gt_ns stopped; /* 0: no signal has come */
+} joining;
+
+/* A signal often reaches all ranks, and mpirun returns 1 if several of them end the job at once:
+   workers leave it to the PS, unless the signal has reached only them. */
+static void end_if_stopped(void *context) {
+  joining *j = context;
+  if (!gt_stop_requested()) return;
+  if (j->stopped == 0) j->stopped = gt_now();
+  if (j->is_ps || gt_now() - j->stopped > GT_SECOND)
     gt_panic(GT_STOPPED, "stopped by a signal before the other regions had started");
 }
 
@@ -224,9 +233,11 @@ static gt_status join(gt_run *run, const gt_region_plan *plan) {
                                "one MPI job");
   GT_TRY(gt_agree(run->roles.region, gt_setup_open_tcp(run), run->start_limit_s));
   gt_roles_join(&run->roles, run->tcp ? gt_tcp_peers(run->tcp) : NULL, plan);
+  joining j = {.is_ps = run->roles.is_ps};
   gt_peers_meet(run->roles.world, &(gt_peers_wait){.what = "the other regions to start",
                                                    .limit_s = JOIN_LIMIT_S,
-                                                   .progress = end_if_stopped});
+                                                   .progress = end_if_stopped,
+                                                   .context = &j});
   char *common = gt_job_common(run->job);
   const gt_status status = compare_jobs(run, run->roles.world, common);
   gt_free(common);

@@ -14,6 +14,7 @@ import sys
 
 COMMANDS = "plan|simulate|info|fleet|help|placement|data"
 START = re.compile(r"(\$ )?(build/release/)?geotrain (%s) " % COMMANDS)
+SITE = re.compile(r"# at \w+")  # real_sites.sh runs these
 PROGRESS = re.compile(r"geotrain: \w+: \d+ s so far")  # on a slow machine
 IMAGES = "/usr/share/datasets/fashion-mnist"
 
@@ -112,7 +113,7 @@ def main():
             if assigned:
                 given += assigned.group()
                 text = text[assigned.end() :]
-            if not START.match(text) or (IMAGES in text and not os.path.exists(IMAGES)):
+            if not START.match(text) or SITE.search(text) or (IMAGES in text and not os.path.exists(IMAGES)):
                 continue
             for command, want in steps(text.split("\n")):
                 if re.search(r"\b[A-Z]{3,}\b", command) or not START.match(command + " "):
