@@ -6,25 +6,8 @@
 
 static gt_rng rng;
 
-static float *floats(size_t n, double scale) {
-  float *x = GT_NEW_ARRAY(float, n);
-  for (size_t i = 0; i < n; i++) x[i] = (float)(scale * gt_rng_normal(&rng));
-  return x;
-}
-
-static double *doubles(const float *x, size_t n) {
-  double *y = GT_NEW_ARRAY(double, n);
-  for (size_t i = 0; i < n; i++) y[i] = (double)x[i];
-  return y;
-}
-
 static void fill_ids(int32_t *ids, size_t n, size_t below) {
   for (size_t i = 0; i < n; i++) ids[i] = (int32_t)gt_rng_below(&rng, below);
-}
-
-static void near(double found, double right, double tolerance, const char *what, size_t i) {
-  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right))))
-    fail_msg("%s[%zu] is %.9g; %.9g is right", what, i, found, right);
 }
 
 /* ---- float64 --------------------------------------------------------------------------------- */
@@ -47,10 +30,11 @@ typedef struct {
 
 /* The mean log loss; params in the order embedding, linear, bias, then weight and bias of each
    layer. */
-static double deepfm64(const double *params, const int32_t *ids, const int32_t *labels, size_t n,
-                       const shape64 *s) {
+static double deepfm64(const double *params, const w_batch *batch) {
+  const shape64 *s = batch->shape;
+  const int32_t *ids = batch->ids;
   double a[1024], b[1024], v[256], total = 0.0;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < batch->n; i++) {
     const double *w = params + s->V * s->K;
     for (size_t f = 0; f < s->F; f++)
       for (size_t k = 0; k < s->K; k++)
@@ -68,9 +52,10 @@ static double deepfm64(const double *params, const int32_t *ids, const int32_t *
       in = out;
     }
     logit += a[0];
-    total -= labels[i] ? log(1.0 / (1.0 + exp(-logit))) : log(1.0 - 1.0 / (1.0 + exp(-logit)));
+    const double clicks = r64_sigmoid(logit);
+    total -= log(batch->labels[i] ? clicks : 1.0 - clicks);
   }
-  return total / (double)n;
+  return total / (double)batch->n;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -96,8 +81,8 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   int32_t ids[N * F];
   fill_ids(ids, N * F, V - 1); /* the last id does not occur */
   ids[1] = ids[0];             /* twice in a sample */
-  float *w = floats(V * K, 1), *dw = floats(V * K, 1), *y = floats(ny, 1), *dy = floats(ny, 1),
-        *dy2 = floats(ny, 1);
+  float *w = w_floats(&rng, V * K, 1), *dw = w_floats(&rng, V * K, 1), *y = w_floats(&rng, ny, 1),
+        *dy = w_floats(&rng, ny, 1), *dy2 = w_floats(&rng, ny, 1);
   int32_t kept[N * F];
   gt_rows rows = {.ids = kept, .n = GT_ROWS_ANY, .capacity = N * F};
   gt_activation a = {.y = y, .dy = dy, .dy2 = two_readers ? dy2 : NULL};
@@ -120,7 +105,7 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
     for (size_t m = 0; m < N * F; m++)
       if ((size_t)ids[m] == i / K)
         right += (double)dy[m * K + i % K] + (two_readers ? (double)dy2[m * K + i % K] : 0.0);
-    near((double)dw[i], right, 1e-6, "dw", i);
+    w_near((double)dw[i], right, 1e-6, "dw", i);
     if (i / K == V - 1) assert_true(dw[i] == 0.0F);
   }
   void *all[] = {w, dw, y, dy, dy2};
@@ -145,7 +130,8 @@ typedef struct {
 } fm_bench;
 
 /* The sum of dy times y: its gradient with respect to y is dy. */
-static double fm_loss(const fm_bench *m) {
+static double fm_loss(const void *ctx) {
+  const fm_bench *m = ctx;
   double sum = 0.0;
   for (size_t n = 0; n < N; n++)
     sum += (double)m->dy[n] * fm64(m->v + n * F * m->K, m->w, m->b[0], m->ids + n * F, F, m->K);
@@ -154,15 +140,8 @@ static double fm_loss(const fm_bench *m) {
 
 static void check_slopes(const fm_bench *m, const float *found, double *at, size_t n,
                          const char *what) {
-  for (size_t i = 0; i < n; i++) {
-    const double was = at[i], h = 1e-5;
-    at[i] = was + h;
-    const double up = fm_loss(m);
-    at[i] = was - h;
-    const double down = fm_loss(m);
-    at[i] = was;
-    near((double)found[i], (up - down) / (2.0 * h), 1e-5, what, i);
-  }
+  for (size_t i = 0; i < n; i++)
+    w_near((double)found[i], w_slope(fm_loss, m, &at[i], 1e-5), 1e-5, what, i);
 }
 
 static void check_fm(const char *table, size_t K) {
@@ -173,8 +152,8 @@ static void check_fm(const char *table, size_t K) {
   int32_t ids[N * F];
   fill_ids(ids, N * F, V);
   ids[3] = ids[2];
-  float *v = floats(nv, 1), *dv = floats(nv, 1), w[V], dw[V], b[1] = {0.7F}, db[1] = {5}, y[N],
-        *dy = floats(N, 1);
+  float *v = w_floats(&rng, nv, 1), *dv = w_floats(&rng, nv, 1), w[V], dw[V], b[1] = {0.7F},
+        db[1] = {5}, y[N], *dy = w_floats(&rng, N, 1);
   int32_t kept[N * F];
   gt_rows rows = {.ids = kept, .n = GT_ROWS_ANY, .capacity = N * F};
   for (size_t i = 0; i < V; i++) w[i] = (float)gt_rng_normal(&rng), dw[i] = 3;
@@ -195,9 +174,9 @@ static void check_fm(const char *table, size_t K) {
   op->kind->forward(op, &pass);
   op->kind->backward_weight(op, &pass);
   op->kind->backward_input(op, &pass);
-  const fm_bench m = {doubles(v, nv), doubles(w, V), doubles(b, 1), dy, ids, K};
+  const fm_bench m = {w_doubles(v, nv), w_doubles(w, V), w_doubles(b, 1), dy, ids, K};
   for (size_t n = 0; n < N; n++)
-    near((double)y[n], fm64(m.v + n * F * K, m.w, m.b[0], ids + n * F, F, K), 1e-5, "y", n);
+    w_near((double)y[n], fm64(m.v + n * F * K, m.w, m.b[0], ids + n * F, F, K), 1e-5, "y", n);
   check_slopes(&m, dv, m.v, nv, "dv");
   check_slopes(&m, dw, m.w, V, "dw");
   check_slopes(&m, db, m.b, 1, "db");
@@ -241,56 +220,33 @@ static void sum_of_two(void) {
 
 static gt_graph *deepfm(const char *table, size_t features, size_t fields, size_t batch_max,
                         int64_t K, const int64_t *mlp, size_t nmlp) {
-  gt_graph *graph = NULL;
   const gt_graph_spec spec = {.model = "deepfm",
                               .options = {.embedding = K, .mlp = mlp, .nmlp = nmlp},
                               .shape = {1, 1, fields, 2, features},
                               .batch_max = batch_max,
                               .kernels = gt_kernels_find(table)};
-  if (gt_graph_create(&graph, &spec) != GT_OK) fail_msg("%s", gt_error_text());
-  return graph;
+  return w_graph(&spec);
 }
 
-/* Checks every `stride`-th gradient.  The tolerance is that of float32, relative to the largest
-   gradient of the tensor. */
 static void check_model(const char *table, const shape64 *s, size_t n, size_t stride) {
   gt_graph *graph = deepfm(table, s->V, s->F, n + 2, (int64_t)s->K, s->mlp, s->layers);
-  const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 5);
   /* larger than at the start */
   for (size_t i = 0; i < s->V * s->K + s->V + 1; i++)
-    arrays->params.data[i] = (float)(0.3 * gt_rng_normal(&rng));
+    gt_graph_arrays(graph)->params.data[i] = (float)(0.3 * gt_rng_normal(&rng));
   int32_t *ids = GT_NEW_ARRAY(int32_t, n * s->F), *labels = GT_NEW_ARRAY(int32_t, n);
   fill_ids(ids, n * s->F, s->V);
   fill_ids(labels, n, 2);
-  double *params = doubles(arrays->params.data, arrays->params.n);
   gt_metrics metrics;
   gt_graph_step(graph, ids, labels, n, true, &metrics);
-  near(metrics.loss_sum / (double)n, deepfm64(params, ids, labels, n, s), 2e-6, "loss", 0);
-  size_t bad = 0;
-  for (size_t v = 0; v < arrays->nviews; v++) {
-    const gt_view *view = &arrays->views[v];
-    double largest = 0.0;
-    for (size_t i = 0; i < view->count; i++)
-      largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
-    assert_true(largest > 1e-4);
-    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count);
-         i < view->offset + view->count; i += stride) {
-      const double was = params[i], h = 1e-6;
-      params[i] = was + h;
-      const double up = deepfm64(params, ids, labels, n, s);
-      params[i] = was - h;
-      const double down = deepfm64(params, ids, labels, n, s);
-      params[i] = was;
-      const double right = (up - down) / (2.0 * h), found = (double)arrays->grads.data[i];
-      if (fabs(found - right) <= 1e-4 * largest + 1e-8) continue;
-      print_error("%s: %s[%zu] is %.9g; finite differences say %.9g\n", table, view->name,
-                  i - view->offset, found, right);
-      bad++;
-    }
-  }
-  assert_int_equal(bad, 0);
-  gt_free(params);
+  const w_judge judge = {.loss = deepfm64,
+                         .batch = {.shape = s, .ids = ids, .labels = labels, .n = n},
+                         .h = 1e-6,
+                         .near_loss = 2e-6,
+                         .near = 1e-4,
+                         .least = 1e-4,
+                         .stride = stride};
+  w_check_gradients(graph, &judge, &metrics, &rng);
   gt_free(labels);
   gt_free(ids);
   gt_graph_close(graph);
@@ -313,13 +269,13 @@ static void size_of_the_paper(void) {
 static void bf16(void) {
   const char *why;
   if (w_ntables() < 4 || !gt_kernels_bf16(&why)) skip();
-  gt_graph *full = deepfm("auto", 30, 4, 9, 0, NULL, 0), *half = NULL;
+  gt_graph *full = deepfm("auto", 30, 4, 9, 0, NULL, 0);
   const gt_graph_spec spec = {.model = "deepfm",
                               .shape = {1, 1, 4, 2, 30},
                               .batch_max = 9,
                               .kernels = gt_kernels_find("auto"),
                               .precision = GT_BF16};
-  assert_int_equal(gt_graph_create(&half, &spec), GT_OK);
+  gt_graph *half = w_graph(&spec);
   int32_t ids[36], labels[9];
   fill_ids(ids, 36, 30);
   fill_ids(labels, 9, 2);
@@ -328,7 +284,7 @@ static void bf16(void) {
   gt_graph_init(half, 5);
   gt_graph_step(full, ids, labels, 9, true, &a);
   gt_graph_step(half, ids, labels, 9, true, &b);
-  near(b.loss_sum, a.loss_sum, 1e-3, "loss", 0);
+  w_near(b.loss_sum, a.loss_sum, 1e-3, "loss", 0);
   const gt_vec right = gt_graph_arrays(full)->grads, found = gt_graph_arrays(half)->grads;
   double error = 0.0, size = 0.0;
   for (size_t i = 0; i < right.n; i++) {
@@ -396,7 +352,7 @@ static void rows_of_a_batch_alone(void) {
     for (size_t i = 0; i < np; i++) assert_true(arrays->grads.data[i] == 0.0F);
     check_step(graph, w_tables[t], 3, "after an empty batch");
     /* Lent arrays can hold any values. */
-    float *lent = floats(3 * np, 0.1), *other = floats(np, 0.1);
+    float *lent = w_floats(&rng, 3 * np, 0.1), *other = w_floats(&rng, np, 0.1);
     for (size_t i = 0; i < np; i++) lent[np + i] = NAN;
     gt_graph_adopt(graph, lent, lent + np, lent + 2 * np);
     check_step(graph, w_tables[t], ROWS_N, "after an adoption");
@@ -411,21 +367,15 @@ static void rows_of_a_batch_alone(void) {
   }
 }
 
-/* Checks that gradients are announced from the end to the beginning. */
-static void on_gradients(void *context, size_t first) {
-  size_t *last = context;
-  assert_true(first < *last);
-  *last = first;
-}
-
 static void gradients_in_order(void) {
   gt_graph *graph = deepfm("auto", ROWS_V, ROWS_F, ROWS_N, 0, NULL, 0);
   int32_t ids[ROWS_N * ROWS_F] = {0}, labels[ROWS_N] = {0};
-  size_t last = gt_graph_arrays(graph)->params.n;
+  w_announced announced;
   gt_metrics metrics;
-  gt_graph_on_gradients(graph, on_gradients, &last);
+  w_listen(&announced, graph);
   gt_graph_step(graph, ids, labels, ROWS_N, true, &metrics);
-  assert_int_equal(last, 0);
+  w_check_announced(&announced);
+  gt_free(announced.kept);
   gt_graph_close(graph);
 }
 

@@ -13,7 +13,6 @@ typedef struct {
 } sizes;
 
 static gt_graph *gpt(const char *table, const sizes *s, size_t batch_max, gt_precision precision) {
-  gt_graph *graph = NULL;
   const gt_graph_spec spec = {.model = "gpt",
                               .options = {.layers = (int64_t)s->layers,
                                           .width = (int64_t)s->D,
@@ -24,8 +23,7 @@ static gt_graph *gpt(const char *table, const sizes *s, size_t batch_max, gt_pre
                               .batch_max = batch_max,
                               .kernels = gt_kernels_find(table),
                               .precision = precision};
-  if (gt_graph_create(&graph, &spec) != GT_OK) fail_msg("%s", gt_error_text());
-  return graph;
+  return w_graph(&spec);
 }
 
 static void fill_ids(int32_t *ids, size_t n, size_t V) {
@@ -62,45 +60,18 @@ static const double *decoder64(double *out, const double *params, const int32_t 
 }
 
 /* The mean loss of n sequences. */
-static double gpt64(const double *params, const int32_t *ids, size_t n, const sizes *s) {
+static double gpt64(const double *params, const w_batch *batch) {
+  const sizes *s = batch->shape;
+  const int32_t *ids = batch->ids;
   double *x = malloc(s->T * s->D * sizeof *x), *scores = malloc(s->T * s->V * sizeof *scores),
          *none = calloc(s->V, sizeof *none), total = 0.0;
-  for (size_t i = 0; i < n; i++, ids += s->T + 1) {
+  for (size_t i = 0; i < batch->n; i++, ids += s->T + 1) {
     const double *behind = decoder64(x, params, ids, s);
     r64_linear(scores, x, s->untied ? behind : params, none, s->T, s->D, s->V);
-    total += r64_loss(scores, ids + 1, s->T, s->V) / (double)n;
+    total += r64_loss(scores, ids + 1, s->T, s->V) / (double)batch->n;
   }
   free(x), free(scores), free(none);
   return total;
-}
-
-static double slope(double *at, double *params, const int32_t *ids, size_t n, const sizes *s) {
-  const double was = *at, h = 1e-5;
-  *at = was + h;
-  const double up = gpt64(params, ids, n, s);
-  *at = was - h;
-  const double down = gpt64(params, ids, n, s);
-  *at = was;
-  return (up - down) / (2.0 * h);
-}
-
-/* Checks about `count` gradients of a tensor.  The tolerance is that of float32, relative to the
-   largest gradient of the tensor. */
-static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t count,
-                           double *params, const int32_t *ids, size_t n, const sizes *s) {
-  const float *found = arrays->grads.data + view->offset;
-  const size_t stride = 1 + view->count / count, first = gt_rng_below(&rng, stride);
-  double largest = 0.0;
-  size_t bad = 0;
-  for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)found[i]));
-  assert_true(largest > 1e-6 || s->T == 1);
-  for (size_t i = first; i < view->count; i += stride) {
-    const double right = slope(&params[view->offset + i], params, ids, n, s);
-    if (fabs((double)found[i] - right) <= 2e-4 * largest + 2e-8) continue;
-    print_error("%s[%zu] is %.9g; %.9g is right\n", view->name, i, (double)found[i], right);
-    bad++;
-  }
-  return bad;
 }
 
 /* Enlarges the values, so that attention is not nearly uniform and every path matters. */
@@ -111,25 +82,22 @@ static void scatter(const gt_arrays *arrays) {
 
 static void check_model(const char *table, const sizes *s, size_t n, size_t count) {
   gt_graph *graph = gpt(table, s, n + 1, GT_F32);
-  const gt_arrays *arrays = gt_graph_arrays(graph);
   int32_t ids[1024];
-  double *params = GT_NEW_ARRAY(double, arrays->params.n);
   gt_metrics metrics;
-  size_t bad = 0;
   gt_graph_init(graph, 5);
-  scatter(arrays);
-  for (size_t i = 0; i < arrays->params.n; i++) params[i] = (double)arrays->params.data[i];
+  scatter(gt_graph_arrays(graph));
   for (size_t step = 0; step < 2; step++) { /* the second finds the gradients of the first */
     fill_ids(ids, n * (s->T + 1), s->V);
     gt_graph_step(graph, ids, NULL, n, true, &metrics);
   }
-  const double right = gpt64(params, ids, n, s);
-  if (fabs(metrics.loss_sum / (double)n - right) > 3e-6 * right)
-    fail_msg("%s: the loss is %.9g; %.9g is right", table, metrics.loss_sum / (double)n, right);
-  for (size_t v = 0; v < arrays->nviews; v++)
-    bad += check_tensor(arrays, &arrays->views[v], count, params, ids, n, s);
-  assert_int_equal(bad, 0);
-  gt_free(params);
+  const w_judge judge = {.loss = gpt64,
+                         .batch = {.shape = s, .ids = ids, .n = n},
+                         .h = 1e-5,
+                         .near_loss = 3e-6,
+                         .near = 2e-4,
+                         .least = s->T == 1 ? -1 : 1e-6,
+                         .count = count};
+  w_check_gradients(graph, &judge, &metrics, &rng);
   gt_graph_close(graph);
 }
 
@@ -144,37 +112,20 @@ static void every_gradient(void) {
   }
 }
 
-/* The gradients at the time when the graph announces that those from `first` on are final. */
-typedef struct {
-  const gt_arrays *arrays;
-  float *told;
-  size_t least;
-} told;
-
-static void keep_told(void *context, size_t first) {
-  told *t = context;
-  const size_t end = t->least;
-  assert_true(first <= end);
-  memcpy(t->told + first, t->arrays->grads.data + first, (end - first) * sizeof *t->told);
-  t->least = first;
-}
-
 /* With a tied head, the first tensor's gradient is complete only at the end of the pass. */
 static void told_gradients_are_final(void) {
   for (int untied = 0; untied < 2; untied++) {
     const sizes s = {30, 12, 16, 2, 2, 12, untied != 0};
     gt_graph *graph = gpt("auto", &s, 2, GT_F32);
-    const gt_arrays *arrays = gt_graph_arrays(graph);
-    told t = {arrays, GT_NEW_ARRAY(float, arrays->grads.n), arrays->grads.n};
+    w_announced announced;
     int32_t ids[2 * 13];
     gt_metrics metrics;
     gt_graph_init(graph, 4);
     fill_ids(ids, 2 * 13, s.V);
-    gt_graph_on_gradients(graph, keep_told, &t);
+    w_listen(&announced, graph);
     gt_graph_step(graph, ids, NULL, 2, true, &metrics);
-    assert_int_equal(t.least, 0);
-    assert_memory_equal(t.told, arrays->grads.data, arrays->grads.n * sizeof(float));
-    gt_free(t.told);
+    w_check_announced(&announced);
+    gt_free(announced.kept);
     gt_graph_close(graph);
   }
 }
@@ -252,16 +203,6 @@ static void bf16_is_near(void) {
 
 /* ---- names, values and errors ---------------------------------------------------------------- */
 
-static void check_view(const gt_graph *graph, size_t i, const char *name, size_t rows,
-                       size_t columns) {
-  gt_view view;
-  gt_graph_tensor(graph, i, &view, NULL);
-  assert_string_equal(view.name, name);
-  assert_int_equal(view.ndims, columns ? 2 : 1);
-  assert_int_equal(view.shape[0], rows);
-  if (columns) assert_int_equal(view.shape[1], columns);
-}
-
 static double deviation(const gt_graph *graph, size_t i) {
   const gt_view *view = &gt_graph_arrays(graph)->views[i];
   const float *x = gt_graph_arrays(graph)->params.data + view->offset;
@@ -287,21 +228,22 @@ static void names_and_values(void) {
     gt_graph *graph = gpt("auto", &s, 0, GT_F32);
     gt_graph_init(graph, 3);
     assert_int_equal(gt_graph_tensors(graph), 2 + LAYERS * EACH + 3);
-    check_view(graph, 0, "transformer.wte.weight", V, D);
-    check_view(graph, 1, "transformer.wpe.weight", C, D);
+    w_check_tensor(graph, 0, (w_tensor){"transformer.wte.weight", V, D});
+    w_check_tensor(graph, 1, (w_tensor){"transformer.wpe.weight", C, D});
     assert_true(fabs(deviation(graph, 0) - 0.02) < 0.001);
     assert_true(fabs(deviation(graph, 1) - 0.02) < 0.002);
     for (size_t i = 0; i < (size_t)LAYERS * EACH; i++) {
       char name[64];
       snprintf(name, sizeof name, "transformer.h.%zu.%s", i / EACH, block[i % EACH].name);
-      check_view(graph, 2 + i, name, D * block[i % EACH].rows, D * block[i % EACH].columns);
+      w_check_tensor(graph, 2 + i,
+                     (w_tensor){name, D * block[i % EACH].rows, D * block[i % EACH].columns});
       const double known[] = {0.0, 1.0, 0.02, 0.02 / sqrt(6.0)};
       const double right = known[(int)block[i % EACH].deviation];
       assert_true(fabs(deviation(graph, 2 + i) - right) < 0.05 * right + 1e-9);
     }
     const size_t end = 2 + LAYERS * EACH;
-    check_view(graph, end, "transformer.ln_f.weight", D, 0);
-    check_view(graph, end + 2, "lm_head.weight", V, D);
+    w_check_tensor(graph, end, (w_tensor){"transformer.ln_f.weight", D, 0});
+    w_check_tensor(graph, end + 2, (w_tensor){"lm_head.weight", V, D});
     float first[V * D], last[V * D];
     gt_view view;
     gt_graph_tensor(graph, 0, &view, first);
@@ -322,12 +264,11 @@ static void presets(void) {
                {"gpt-small", {1, 1, 129, 65, 65}, 10770816},
                {"gpt-124m", {1, 1, 1025, 50257, 50257}, 124439808}};
   for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-    gt_graph *graph;
     const gt_graph_spec spec = {.model = right[i].name,
                                 .shape = right[i].shape,
                                 .sizes_only = true,
                                 .kernels = gt_kernels_find("auto")};
-    assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+    gt_graph *graph = w_graph(&spec);
     assert_int_equal(gt_graph_arrays(graph)->params.n, right[i].parameters);
     assert_null(gt_graph_arrays(graph)->params.data);
     gt_graph_close(graph);

@@ -18,18 +18,6 @@ typedef struct {
   double *x64, *w64, *y64;
 } bench;
 
-static float *floats(size_t n) {
-  float *x = GT_NEW_ARRAY(float, n);
-  for (size_t i = 0; i < n; i++) x[i] = (float)gt_rng_normal(&rng);
-  return x;
-}
-
-static double *doubles(const float *x, size_t n) {
-  double *y = GT_NEW_ARRAY(double, n);
-  for (size_t i = 0; x && i < n; i++) y[i] = (double)x[i];
-  return y;
-}
-
 /* The output of the operation in float64. */
 static void forward64(const bench *b, double *y) {
   const gt_op *op = b->op;
@@ -50,26 +38,12 @@ static void forward64(const bench *b, double *y) {
 }
 
 /* The loss is the sum of dy times y: its gradient with respect to y is dy. */
-static double loss64(const bench *b) {
+static double loss64(const void *ctx) {
+  const bench *b = ctx;
   forward64(b, b->y64);
   double sum = 0.0;
   for (size_t i = 0; i < b->ny; i++) sum += (double)b->dy[i] * b->y64[i];
   return sum;
-}
-
-static double slope(const bench *b, double *at) {
-  const double was = *at, h = 1e-5;
-  *at = was + h;
-  const double up = loss64(b);
-  *at = was - h;
-  const double down = loss64(b);
-  *at = was;
-  return (up - down) / (2.0 * h);
-}
-
-static void near(double found, double right, double tolerance, const char *what, size_t i) {
-  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right))))
-    fail_msg("%s[%zu] is %.9g; finite differences say %.9g", what, i, found, right);
 }
 
 static void check_op(bench *b, size_t n, gt_extent input) {
@@ -80,18 +54,19 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   b->nx = n * input.h * input.w * input.c;
   b->ny = n * b->op->out;
   const size_t np = b->graph->params.floats;
-  b->x = floats(b->nx);
+  b->x = w_floats(&rng, b->nx, 1);
   /* Away from the kink of the ReLU, and all different for the maximum. */
   for (size_t i = 0; i < b->nx; i++)
     b->x[i] = ((i % 2) ? 1.0f : -1.0f) * (0.25f + (float)((i * 7919) % b->nx) / (float)b->nx);
-  float *params = floats(np);
+  float *params = w_floats(&rng, np, 1);
   b->y = GT_NEW_ARRAY(float, b->ny);
   b->dx = GT_NEW_ARRAY(float, b->nx);
-  b->dy = floats(b->ny);
-  b->grads = floats(np); /* overwritten, not accumulated */
+  b->dy = w_floats(&rng, b->ny, 1);
+  b->grads = w_floats(&rng, np, 1); /* overwritten, not accumulated */
   b->index = GT_NEW_ARRAY(uint32_t, b->ny);
   b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, n) : 0);
-  b->x64 = doubles(b->x, b->nx), b->w64 = doubles(params, np), b->y64 = doubles(NULL, b->ny);
+  b->x64 = w_doubles(b->x, b->nx), b->w64 = w_doubles(params, np);
+  b->y64 = GT_NEW_ARRAY(double, b->ny);
   gt_activation a = {.y = b->y, .dy = b->dy, .index = b->index};
   gt_pass pass = {.kernels = kernels,
                   .samples = b->x,
@@ -111,14 +86,14 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   }
   b->op->kind->forward(b->op, &pass);
   forward64(b, b->y64);
-  for (size_t i = 0; i < b->ny; i++) near((double)b->y[i], b->y64[i], 1e-5, "y", i);
+  for (size_t i = 0; i < b->ny; i++) w_near((double)b->y[i], b->y64[i], 1e-5, "y", i);
   b->op->kind->backward_input(b->op, &pass);
   for (size_t i = 0; i < b->nx; i += thin)
-    near((double)b->dx[i], slope(b, &b->x64[i]), 2e-5, "dx", i);
+    w_near((double)b->dx[i], w_slope(loss64, b, &b->x64[i], 1e-5), 2e-5, "dx", i);
   if (b->op->kind->backward_weight) {
     b->op->kind->backward_weight(b->op, &pass);
     for (size_t i = 0; i < np; i += thin)
-      near((double)b->grads[i], slope(b, &b->w64[i]), 2e-5, "dw", i);
+      w_near((double)b->grads[i], w_slope(loss64, b, &b->w64[i], 1e-5), 2e-5, "dw", i);
   } else {
     assert_int_equal(np, 0);
   }
@@ -185,56 +160,36 @@ static void linear_and_relu(void) {
 
 /* ---- LeNet-5 --------------------------------------------------------------------------------- */
 
-/* Checks every `stride`-th gradient of each tensor.  The tolerance is that of float32, relative to
-   the largest gradient of the tensor. */
+static double lenet64(const double *params, const w_batch *batch) {
+  const gt_sample_shape *s = batch->shape;
+  return r64_lenet(params, batch->x, batch->labels, batch->n, (r64_extent){s->h, s->w, s->c},
+                   s->classes);
+}
+
 static void check_lenet(const char *table, const gt_sample_shape *shape, size_t n, size_t stride) {
-  gt_graph *graph;
-  assert_int_equal(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                                            .shape = *shape,
-                                                            .batch_max = n + 1,
-                                                            .kernels = gt_kernels_find(table)}),
-                   GT_OK);
+  gt_graph *graph = w_graph(&(gt_graph_spec){
+      .model = "lenet5", .shape = *shape, .batch_max = n + 1, .kernels = gt_kernels_find(table)});
   gt_graph_init(graph, 5);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t nx = n * shape->h * shape->w * shape->c;
-  float *x = floats(nx);
+  float *x = w_floats(&rng, nx, 1);
+  double *x64 = w_doubles(x, nx);
   int32_t labels[4];
   for (size_t i = 0; i < n; i++) labels[i] = (int32_t)gt_rng_below(&rng, shape->classes);
-  double *params = doubles(arrays->params.data, arrays->params.n), *x64 = doubles(x, nx);
-  const r64_extent e = {shape->h, shape->w, shape->c};
   gt_metrics metrics;
   gt_graph_step(graph, x, labels, n, true, &metrics);
-  near(metrics.loss_sum / (double)n, r64_lenet(params, x64, labels, n, e, shape->classes), 2e-6,
-       "loss", 0);
   assert_int_equal(metrics.samples, n);
-  size_t at = 0, bad = 0;
-  for (size_t v = 0; v < arrays->nviews; v++) {
-    const gt_view *view = &arrays->views[v];
-    assert_int_equal(view->offset, at);
-    at += view->count;
-    double largest = 0.0;
-    for (size_t i = 0; i < view->count; i++)
-      largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
-    assert_true(largest > 1e-6);
-    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count);
-         i < view->offset + view->count; i += stride) {
-      const double was = params[i], h = 1e-6;
-      params[i] = was + h;
-      const double up = r64_lenet(params, x64, labels, n, e, shape->classes);
-      params[i] = was - h;
-      const double down = r64_lenet(params, x64, labels, n, e, shape->classes);
-      params[i] = was;
-      const double right = (up - down) / (2.0 * h), found = (double)arrays->grads.data[i];
-      if (!(fabs(found - right) <= 1e-4 * largest + 1e-8)) {
-        print_error("%s[%zu] is %.9g; finite differences say %.9g\n", view->name, i - view->offset,
-                    found, right);
-        bad++;
-      }
-    }
-  }
-  assert_int_equal(bad, 0);
+  for (size_t v = 0, at = 0; v < arrays->nviews; at += arrays->views[v++].count)
+    assert_int_equal(arrays->views[v].offset, at);
+  const w_judge judge = {.loss = lenet64,
+                         .batch = {.shape = shape, .labels = labels, .x = x64, .n = n},
+                         .h = 1e-6,
+                         .near_loss = 2e-6,
+                         .near = 1e-4,
+                         .least = 1e-6,
+                         .stride = stride};
+  w_check_gradients(graph, &judge, &metrics, &rng);
   gt_free(x);
-  gt_free(params);
   gt_free(x64);
   gt_graph_close(graph);
 }

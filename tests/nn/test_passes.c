@@ -1,9 +1,8 @@
 /* Passes over spans and slots: with any division into spans, any graphs that hold them, any slots
    and any order of the passes, gradients, running statistics and losses of a step of micro-batches
    have the bits of one graph that processes the micro-batches one after the other. */
-#include "tests.h"
+#include "world.h"
 #include "cases.h"
-#include "graph.h"
 
 enum { SPANS = 6, MICROS = 6, SLOTS = 4, BATCH = 4, STEPS = 3 };
 
@@ -136,23 +135,10 @@ static gt_graph_spec spec_of(const bench *b, const char *table, gt_precision pre
                          .precision = precision};
 }
 
-static gt_graph *opened(const gt_graph_spec *spec) {
-  gt_graph *graph = NULL;
-  if (gt_graph_create(&graph, spec) != GT_OK) fail_msg("%s", gt_error_text());
-  return graph;
-}
-
-static size_t operation(const gt_graph *graph, const char *name) {
-  for (size_t i = 0; i < gt_graph_operations(graph); i++)
-    if (strcmp(gt_graph_operation(graph, i).name, name) == 0) return i;
-  fail_msg("no operation %s", name);
-  return 0;
-}
-
 static size_t find_spans(const bench *b, const gt_graph *whole, gt_span *spans) {
   size_t n = 0, at = 0;
   for (; b->cuts[n]; at = spans[n++].end)
-    spans[n] = (gt_span){at, operation(whole, b->cuts[n]) + 1};
+    spans[n] = (gt_span){at, w_operation(whole, b->cuts[n]) + 1};
   spans[n++] = (gt_span){at, gt_graph_operations(whole)};
   return n;
 }
@@ -180,7 +166,7 @@ static void open_graph(pipeline *p, size_t g, const gt_graph *whole, gt_graph_sp
     n++;
   }
   spec.spans = held, spec.runs = runs, spec.nspans = n;
-  p->graphs[g] = opened(&spec);
+  p->graphs[g] = w_graph(&spec);
   for (size_t k = 1; k <= spec.batch_max; k++) gt_graph_prepare(p->graphs[g], k);
 }
 
@@ -451,7 +437,7 @@ static void open_variant(pipeline *p, int variant, const gt_graph *whole, gt_gra
 static void check_laws(const bench *b, const char *table, gt_precision precision) {
   gt_graph_spec spec = spec_of(b, table, precision);
   spec.slots = 1, spec.micro_batches = MICROS;
-  gt_graph *judge = opened(&spec);
+  gt_graph *judge = w_graph(&spec);
   const gt_arrays *whole = gt_graph_arrays(judge);
   gt_span spans[SPANS];
   const size_t n = find_spans(b, judge, spans);
@@ -535,9 +521,9 @@ static double difference(const float *a, const float *b, size_t n) {
    can differ, because the borrower's part comes last instead of first. */
 static void check_sums(const bench *b, const char *table, size_t m) {
   gt_graph_spec spec = spec_of(b, table, GT_F32);
-  gt_graph *fused = opened(&spec);
+  gt_graph *fused = w_graph(&spec);
   spec.slots = 1;
-  gt_graph *judge = opened(&spec);
+  gt_graph *judge = w_graph(&spec);
   const gt_arrays *f = gt_graph_arrays(fused), *s = gt_graph_arrays(judge);
   float *sum = GT_NEW_ARRAY(float, f->grads.n);
   gt_metrics metrics, right[MICROS];
@@ -587,9 +573,9 @@ static void mean_of_the_batch(void) {
     if (b.large) continue;
     const size_t size = b.shape.h * b.shape.w * b.shape.c;
     gt_graph_spec spec = spec_of(&b, "auto", GT_F32);
-    gt_graph *fused = opened(&spec);
+    gt_graph *fused = w_graph(&spec);
     spec.slots = 1, spec.micro_batches = 2;
-    gt_graph *judge = opened(&spec);
+    gt_graph *judge = w_graph(&spec);
     const gt_arrays *f = gt_graph_arrays(fused), *s = gt_graph_arrays(judge);
     step_data d = open_data(&b);
     gt_metrics metrics, right[MICROS];
@@ -622,7 +608,7 @@ static void empty_micro_batches(void) {
     if (b->large) continue;
     gt_graph_spec spec = spec_of(b, "auto", GT_F32);
     spec.slots = 1, spec.micro_batches = MICROS;
-    gt_graph *one = opened(&spec), *other = opened(&spec);
+    gt_graph *one = w_graph(&spec), *other = w_graph(&spec);
     const gt_arrays *a = gt_graph_arrays(one), *o = gt_graph_arrays(other);
     step_data d = open_data(b), with = d;
     gt_metrics metrics[MICROS];

@@ -6,7 +6,6 @@
 
 #include "world.h"
 #include "cases.h"
-#include "graph.h"
 #include "ref64_resnet.h"
 
 enum { N = 2, CLASSES = 4, UNITS = 21 };
@@ -18,21 +17,14 @@ static gt_rng rng;
 
 static gt_graph *resnet(const gt_sample_shape *shape, size_t batch_max, const char *table,
                         gt_precision precision) {
-  gt_graph *graph;
   const gt_graph_spec spec = {.model = "resnet18",
                               .shape = *shape,
                               .batch_max = batch_max,
                               .kernels = gt_kernels_find(table),
                               .precision = precision};
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  gt_graph *graph = w_graph(&spec);
   gt_graph_init(graph, 9);
   return graph;
-}
-
-static double *doubles(gt_vec v) {
-  double *y = GT_NEW_ARRAY(double, v.n);
-  for (size_t i = 0; i < v.n; i++) y[i] = (double)v.data[i];
-  return y;
 }
 
 static bool has_bf16(void) {
@@ -138,7 +130,7 @@ typedef struct {
 
 static double loss64(const double *params, const double *buffers, size_t nbuffers, int train,
                      double *corner) {
-  double *running = GT_NEW_ARRAY(double, nbuffers), *x64 = doubles(gt_vec_of(x, N * 432));
+  double *running = GT_NEW_ARRAY(double, nbuffers), *x64 = w_doubles(x, N * 432);
   memcpy(running, buffers, nbuffers * sizeof *running);
   const double loss = r64_resnet18(params, running, train, x64, labels, N, image, CLASSES, corner);
   gt_free(x64);
@@ -199,11 +191,12 @@ static void pick_samples(const double *params, const gt_arrays *arrays, const do
 static void gradients(void) {
   gt_graph *first = resnet(&small, 0, "ref", GT_F32);
   const gt_arrays *arrays = gt_graph_arrays(first);
-  double *params = doubles(arrays->params), *buffers = doubles(arrays->buffers),
-         *after = doubles(arrays->buffers);
+  double *params = w_doubles(arrays->params.data, arrays->params.n),
+         *buffers = w_doubles(arrays->buffers.data, arrays->buffers.n),
+         *after = w_doubles(arrays->buffers.data, arrays->buffers.n);
   probe probes[UNITS];
   pick_samples(params, arrays, buffers);
-  double *x64 = doubles(gt_vec_of(x, N * 432));
+  double *x64 = w_doubles(x, N * 432);
   const size_t apart = cases(1, 9); /* units are checked */
   for (size_t u = 0; u < UNITS; u += apart) probes[u] = make_probe(arrays, params, buffers, u);
   const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL),
@@ -305,42 +298,24 @@ static void bf16_by_winograd(void) {
 
 /* ---- announcements --------------------------------------------------------------------------- */
 
-typedef struct {
-  const gt_arrays *arrays;
-  float *kept;
-  size_t from, calls;
-} announced;
-
-/* Keeps the gradients that have become final. */
-static void announce(void *context, size_t first) {
-  announced *a = context;
-  assert_true(first < a->from);
-  memcpy(a->kept + first, a->arrays->grads.data + first, (a->from - first) * sizeof *a->kept);
-  a->from = first;
-  a->calls++;
-}
-
 static void announced_gradients_are_final(void) {
   for (gt_precision precision = GT_F32; precision <= (has_bf16() ? GT_BF16 : GT_F32); precision++) {
     gt_graph *graph = resnet(&small, 4, "auto", precision);
     const gt_arrays *arrays = gt_graph_arrays(graph);
-    announced a = {.arrays = arrays, .kept = GT_NEW_ARRAY(float, arrays->params.n)};
+    w_announced announced;
     gt_metrics metrics;
-    gt_graph_on_gradients(graph, announce, &a);
+    w_listen(&announced, graph);
     for (int step = 0; step < 2; step++) {
       /* all are written */
       for (size_t i = 0; i < arrays->grads.n; i++) arrays->grads.data[i] = NAN;
-      a.from = arrays->params.n, a.calls = 0;
       gt_graph_step(graph, x, labels, 4, true, &metrics);
-      assert_int_equal(a.from, 0);
-      assert_true(a.calls >= UNITS);
+      assert_true(announced.calls >= UNITS);
       assert_true(gt_vec_finite(arrays->grads));
-      assert_memory_equal(a.kept, arrays->grads.data, arrays->grads.n * sizeof *a.kept);
+      w_check_announced(&announced);
     }
-    a.calls = 0;
     gt_graph_step(graph, x, labels, 4, false, &metrics);
-    assert_int_equal(a.calls, 0);
-    gt_free(a.kept);
+    assert_int_equal(announced.calls, 0);
+    gt_free(announced.kept);
     gt_graph_close(graph);
   }
 }

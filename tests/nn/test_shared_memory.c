@@ -1,8 +1,7 @@
 /* Graphs of one model for micro-batches of different sizes that take turns, step by step, in one
    block of memory and one array of gradients: every step has the bits of graphs that share
    nothing. */
-#include "tests.h"
-#include "graph.h"
+#include "world.h"
 
 enum { BATCH = 8, SHAPES = 3, STEPS = 12 };
 
@@ -45,19 +44,13 @@ static gt_graph_spec spec_of(const bench *b, const char *table, size_t shape) {
                          .lent = true};
 }
 
-static gt_graph *opened(const gt_graph_spec *spec) {
-  gt_graph *graph = NULL;
-  if (gt_graph_create(&graph, spec) != GT_OK) fail_msg("%s", gt_error_text());
-  return graph;
-}
-
 /* Allocates a block for the largest, filled with arbitrary values. */
 static float *new_block(const bench *b, const char *table) {
   size_t most = 0;
   for (size_t i = 0; i < SHAPES; i++) {
     gt_graph_spec spec = spec_of(b, table, i);
     spec.sizes_only = true;
-    gt_graph *graph = opened(&spec);
+    gt_graph *graph = w_graph(&spec);
     if (gt_graph_bytes(graph) > most) most = gt_graph_bytes(graph);
     gt_graph_close(graph);
   }
@@ -71,7 +64,7 @@ static void open_turns(turns *t, const bench *b, const char *table, float *param
   for (size_t i = 0; i < SHAPES; i++) {
     gt_graph_spec spec = spec_of(b, table, i);
     spec.memory = t->block;
-    t->graphs[i] = opened(&spec);
+    t->graphs[i] = w_graph(&spec);
     const gt_arrays *a = gt_graph_arrays(t->graphs[i]);
     t->grads[i] = share && i > 0 ? t->grads[0] : GT_NEW_ARRAY(float, a->params.n);
     gt_graph_adopt(t->graphs[i], params, t->grads[i], NULL);
@@ -124,7 +117,7 @@ static void compare(const bench *b, const char *table) {
   gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
   gt_graph_spec spec = spec_of(b, table, 0);
   spec.lent = false;
-  gt_graph *first = opened(&spec);
+  gt_graph *first = w_graph(&spec);
   gt_graph_init(first, 3);
   const gt_vec params = gt_graph_arrays(first)->params;
   char *samples = gt_alloc(BATCH * b->shape.h * b->shape.w * b->shape.c, sizeof(float));

@@ -3,8 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests.h"
-#include "graph.h"
+#include "world.h"
 
 static const gt_sample_shape text = {1, 1, 9, 30, 30}, image = {28, 28, 1, 10, 0},
                              clicks = {1, 1, 5, 12, 13}, fields = {1, 1, 4, 2, 20};
@@ -21,23 +20,10 @@ static gt_graph_spec other(const char *model, gt_sample_shape shape) {
   return (gt_graph_spec){.model = model, .shape = shape, .kernels = gt_kernels_find("auto")};
 }
 
-static gt_graph *opened(const gt_graph_spec *spec) {
-  gt_graph *graph = NULL;
-  if (gt_graph_create(&graph, spec) != GT_OK) fail_msg("%s", gt_error_text());
-  return graph;
-}
-
-static size_t operation(const gt_graph *graph, const char *name) {
-  for (size_t i = 0; i < gt_graph_operations(graph); i++)
-    if (strcmp(gt_graph_operation(graph, i).name, name) == 0) return i;
-  fail_msg("no operation %s", name);
-  return 0;
-}
-
 /* ---- operations ------------------------------------------------------------------------------ */
 
 static void check_operation(const gt_graph *graph, const char *name, gt_operation right) {
-  const gt_operation is = gt_graph_operation(graph, operation(graph, name));
+  const gt_operation is = gt_graph_operation(graph, w_operation(graph, name));
   assert_int_equal(is.params, right.params);
   assert_int_equal(is.buffers, right.buffers);
   assert_int_equal(is.output_bytes, right.output_bytes);
@@ -49,7 +35,7 @@ static void check_operation(const gt_graph *graph, const char *name, gt_operatio
 
 static void operations(void) {
   gt_graph_spec spec = gpt(false);
-  gt_graph *graph = opened(&spec);
+  gt_graph *graph = w_graph(&spec);
   const size_t no = SIZE_MAX;
   check_operation(
       graph, "transformer.wte",
@@ -80,7 +66,7 @@ static void operations(void) {
                                  .borrows = 0});
   gt_graph_close(graph);
   spec = other("resnet18", (gt_sample_shape){8, 8, 3, 10, 0});
-  graph = opened(&spec);
+  graph = w_graph(&spec);
   check_operation(graph, "conv1",
                   (gt_operation){.params = 27 * 64,
                                  .output_bytes = 64 * 64 * 4,
@@ -99,7 +85,7 @@ static void operations(void) {
 /* Checks the operations, the sums of their numbers, and the operations after which a span can
    end. */
 static void check_model(gt_graph_spec spec, const char *ends, const char *samples) {
-  gt_graph *graph = opened(&spec);
+  gt_graph *graph = w_graph(&spec);
   char found[2][1024] = {"", ""};
   double work = 0.0;
   size_t params = 0, buffers = 0;
@@ -192,9 +178,9 @@ static void spans_that_are_refused(void) {
 /* Each span alone, and the first with the last: the whole model's tensors, values and hash. */
 static void arrays_of_spans(void) {
   gt_graph_spec spec = other("resnet18", (gt_sample_shape){8, 8, 3, 10, 0});
-  gt_graph *whole = opened(&spec);
-  const size_t all = gt_graph_operations(whole), one = operation(whole, "layer1.1.bn2") + 1,
-               two = operation(whole, "layer3.0.bn2") + 1;
+  gt_graph *whole = w_graph(&spec);
+  const size_t all = gt_graph_operations(whole), one = w_operation(whole, "layer1.1.bn2") + 1,
+               two = w_operation(whole, "layer3.0.bn2") + 1;
   const gt_span spans[] = {{0, one}, {two, all}, {one, two}};
   const gt_arrays *w = gt_graph_arrays(whole);
   char hex[GT_SHA256_HEX], right[GT_SHA256_HEX];
@@ -203,7 +189,7 @@ static void arrays_of_spans(void) {
   gt_graph_hash(whole, right);
   for (size_t k = 0; k < 2; k++) {
     spec.spans = k ? spans + 2 : spans, spec.nspans = k ? 1 : 2;
-    gt_graph *part = opened(&spec);
+    gt_graph *part = w_graph(&spec);
     const gt_arrays *a = gt_graph_arrays(part);
     size_t at = 0, v = 0;
     gt_graph_init(part, 9);
@@ -237,7 +223,7 @@ static void owner_alone(void) {
   spec.spans = spans, spec.nspans = 2, spec.batch_max = 2, spec.slots = 1;
   assert_int_equal(gt_graph_create(&graph, &spec), GT_ERR_JOB);
   spec.runs = runs;
-  graph = opened(&spec);
+  graph = w_graph(&spec);
   assert_int_equal(gt_graph_arrays(graph)->params.n, 30 * 12 + 8 * 12);
   assert_int_equal(gt_graph_span_bytes(graph, 0), 0);
   assert_true(gt_graph_span_bytes(graph, 1) > 0);
@@ -247,13 +233,13 @@ static void owner_alone(void) {
 /* The second name of a tied weight belongs to its owner. */
 static void second_name(void) {
   gt_graph_spec spec = gpt(false);
-  gt_graph *whole = opened(&spec);
-  const size_t end = operation(whole, "transformer.h.0.mlp.sum") + 1,
+  gt_graph *whole = w_graph(&spec);
+  const size_t end = w_operation(whole, "transformer.h.0.mlp.sum") + 1,
                all = gt_graph_operations(whole);
   const gt_span spans[] = {{0, end}, {end, all - 1}};
   for (size_t k = 0; k < 2; k++) {
     spec.spans = spans + k, spec.nspans = 1;
-    gt_graph *part = opened(&spec);
+    gt_graph *part = w_graph(&spec);
     const size_t n = gt_graph_tensors(part);
     gt_view view;
     assert_int_equal(n, gt_graph_arrays(part)->nviews + (k == 0));
@@ -271,9 +257,9 @@ static void check_plan(gt_graph_spec spec) {
   for (size_t slots = 1; slots <= 3; slots++) {
     spec.slots = slots;
     spec.sizes_only = false;
-    gt_graph *graph = opened(&spec);
+    gt_graph *graph = w_graph(&spec);
     spec.sizes_only = true;
-    gt_graph *sizes = opened(&spec);
+    gt_graph *sizes = w_graph(&spec);
     const gt_memory_plan is = gt_graph_memory(graph), stated = gt_graph_memory(sizes);
     const gt_arrays *a = gt_graph_arrays(graph);
     size_t spans = 0;
@@ -314,9 +300,9 @@ static void fused_step_is_stated(void) {
   gt_graph_spec spec = gpt(false);
   spec.kernels = gt_kernels_find("ref");
   spec.batch_max = 3;
-  gt_graph *graph = opened(&spec);
+  gt_graph *graph = w_graph(&spec);
   spec.sizes_only = true;
-  gt_graph *sizes = opened(&spec);
+  gt_graph *sizes = w_graph(&spec);
   assert_int_equal(gt_graph_bytes(graph), gt_graph_bytes(sizes));
   assert_true(gt_graph_bytes(graph) > 0);
   gt_graph_close(graph);
@@ -329,9 +315,9 @@ static void what_a_slot_holds(void) {
   enum { TD = 96 * 4, SAMPLES = 16 };
   gt_graph_spec spec = gpt(true);
   spec.kernels = gt_kernels_find("ref");
-  gt_graph *whole = opened(&spec);
-  const size_t from = operation(whole, "transformer.h.0.mlp.sum") + 1,
-               end = operation(whole, "transformer.h.1.mlp.sum") + 1;
+  gt_graph *whole = w_graph(&spec);
+  const size_t from = w_operation(whole, "transformer.h.0.mlp.sum") + 1,
+               end = w_operation(whole, "transformer.h.1.mlp.sum") + 1;
   const gt_span block = {from, end};
   gt_graph_close(whole);
   spec.spans = &block, spec.nspans = 1;
@@ -339,7 +325,7 @@ static void what_a_slot_holds(void) {
   size_t slot[2];
   for (int fused = 0; fused < 2; fused++) {
     spec.fused = fused;
-    gt_graph *graph = opened(&spec);
+    gt_graph *graph = w_graph(&spec);
     slot[fused] = gt_graph_memory(graph).slot / SAMPLES;
     gt_graph_close(graph);
   }
@@ -359,7 +345,7 @@ static void slots_do_not_overlap(void) {
   const gt_span spans[] = {{0, 11}, {11, 23}};
   spec.batch_max = N, spec.slots = SLOTS, spec.micro_batches = SLOTS;
   spec.spans = spans, spec.nspans = 2;
-  gt_graph *graph = opened(&spec);
+  gt_graph *graph = w_graph(&spec);
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
   gt_metrics metrics;
   int32_t ids[SLOTS][N * 9];
@@ -406,9 +392,9 @@ static void evaluation(void) {
   gt_graph_spec spec = other("lenet5", image);
   const gt_span spans[] = {{0, 6}, {6, 11}};
   spec.batch_max = N;
-  gt_graph *whole = opened(&spec);
+  gt_graph *whole = w_graph(&spec);
   spec.slots = 1, spec.spans = spans, spec.nspans = 2;
-  gt_graph *graph = opened(&spec);
+  gt_graph *graph = w_graph(&spec);
   float x[N * 784];
   const int32_t labels[N] = {1, 2, 3, 4};
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
@@ -447,7 +433,7 @@ static void misused(void (*use)(gt_graph *graph), gt_graph_spec spec, const char
   if (child == 0) {
     expected = sentence;
     gt_on_bug(on_bug);
-    use(opened(&spec));
+    use(w_graph(&spec));
     _exit(0);
   }
   int status;

@@ -1,4 +1,4 @@
-/* Refusals, hashes, names and shapes of tensors. */
+/* Refusals, hashes, names and shapes of tensors, gradients against finite differences. */
 #include "world.h"
 
 const char *const w_tables[4] = {"ref", "blas", "auto", "dnn"};
@@ -13,16 +13,43 @@ const gt_optim_spec w_adam = {.kind = GT_OPTIMIZER_ADAM,
                               .beta2 = 0.999,
                               .epsilon = 1e-8};
 
+gt_graph *w_graph(const gt_graph_spec *spec) {
+  gt_graph *graph = NULL;
+  if (gt_graph_create(&graph, spec) != GT_OK) fail_msg("%s", gt_error_text());
+  return graph;
+}
+
+size_t w_operation(const gt_graph *graph, const char *name) {
+  for (size_t i = 0; i < gt_graph_operations(graph); i++)
+    if (strcmp(gt_graph_operation(graph, i).name, name) == 0) return i;
+  fail_msg("no operation %s", name);
+  return 0;
+}
+
+float *w_floats(gt_rng *rng, size_t n, double scale) {
+  float *x = GT_NEW_ARRAY(float, n);
+  for (size_t i = 0; i < n; i++) x[i] = (float)(scale * gt_rng_normal(rng));
+  return x;
+}
+
+double *w_doubles(const float *x, size_t n) {
+  double *y = GT_NEW_ARRAY(double, n);
+  for (size_t i = 0; i < n; i++) y[i] = (double)x[i];
+  return y;
+}
+
+void w_check_tensor(const gt_graph *graph, size_t i, w_tensor right) {
+  gt_view view;
+  gt_graph_tensor(graph, i, &view, NULL);
+  assert_string_equal(view.name, right.name);
+  assert_int_equal(view.ndims, right.columns ? 2 : 1);
+  assert_int_equal(view.shape[0], right.rows);
+  if (right.columns) assert_int_equal(view.shape[1], right.columns);
+}
+
 void w_check_tensors(const gt_graph *graph, const w_tensor *right, size_t n) {
   assert_int_equal(gt_graph_tensors(graph), n);
-  for (size_t i = 0; i < n; i++) {
-    gt_view view;
-    gt_graph_tensor(graph, i, &view, NULL);
-    assert_string_equal(view.name, right[i].name);
-    assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
-    assert_int_equal(view.shape[0], right[i].rows);
-    if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
-  }
+  for (size_t i = 0; i < n; i++) w_check_tensor(graph, i, right[i]);
 }
 
 void w_check_hashes(gt_graph *const *graphs, size_t n) {
@@ -46,4 +73,88 @@ void w_refused(const char *model, gt_sample_shape shape, gt_model_options option
   assert_int_equal(gt_graph_create(&graph, &spec), status);
   assert_null(graph);
   assert_string_equal(gt_error_text(), text);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+void w_near(double found, double right, double tolerance, const char *what, size_t i) {
+  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right))))
+    fail_msg("%s[%zu] is %.9g; %.9g is right", what, i, found, right);
+}
+
+double w_slope(double (*loss)(const void *ctx), const void *ctx, double *at, double h) {
+  const double was = *at;
+  *at = was + h;
+  const double up = loss(ctx);
+  *at = was - h;
+  const double down = loss(ctx);
+  *at = was;
+  return (up - down) / (2.0 * h);
+}
+
+typedef struct {
+  const w_judge *judge;
+  double *params;
+} judged;
+
+static double loss_of(const void *ctx) {
+  const judged *j = ctx;
+  return j->judge->loss(j->params, &j->judge->batch);
+}
+
+/* Returns how many gradients of the tensor are wrong. */
+static size_t check_view(const judged *j, const float *found, const gt_view *view, gt_rng *rng) {
+  const w_judge *judge = j->judge;
+  const size_t apart = judge->count ? 1 + view->count / judge->count : judge->stride;
+  double largest = 0.0;
+  size_t bad = 0;
+  for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)found[i]));
+  assert_true(largest > judge->least);
+  for (size_t i = gt_rng_below(rng, apart < view->count ? apart : view->count); i < view->count;
+       i += apart) {
+    const bool padding = view->offset + i < judge->padding;
+    const double right =
+                     padding ? 0.0 : w_slope(loss_of, j, &j->params[view->offset + i], judge->h),
+                 tolerance = padding ? 0.0 : judge->near * (largest + 1e-4);
+    if (fabs((double)found[i] - right) <= tolerance) continue;
+    print_error("%s[%zu] is %.9g; finite differences say %.9g\n", view->name, i, (double)found[i],
+                right);
+    bad++;
+  }
+  return bad;
+}
+
+void w_check_gradients(const gt_graph *graph, const w_judge *judge, const gt_metrics *metrics,
+                       gt_rng *rng) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  const judged j = {judge, w_doubles(arrays->params.data, arrays->params.n)};
+  const double right = loss_of(&j), found = metrics->loss_sum / (double)judge->batch.n;
+  size_t bad = 0;
+  if (!(fabs(found - right) <= judge->near_loss * right))
+    fail_msg("the loss is %.9g; %.9g is right", found, right);
+  for (size_t v = 0; v < arrays->nviews; v++)
+    bad += check_view(&j, arrays->grads.data + arrays->views[v].offset, &arrays->views[v], rng);
+  assert_int_equal(bad, 0);
+  gt_free(j.params);
+}
+
+static void announce(void *context, size_t first) {
+  w_announced *a = context;
+  assert_true(first < a->from);
+  memcpy(a->kept + first, a->arrays->grads.data + first, (a->from - first) * sizeof *a->kept);
+  a->from = first;
+  a->calls++;
+}
+
+void w_listen(w_announced *a, gt_graph *graph) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  *a = (w_announced){arrays, GT_NEW_ARRAY(float, arrays->grads.n), arrays->grads.n, 0};
+  gt_graph_on_gradients(graph, announce, a);
+}
+
+void w_check_announced(w_announced *a) {
+  assert_int_equal(a->from, 0);
+  assert_memory_equal(a->kept, a->arrays->grads.data, a->arrays->grads.n * sizeof *a->kept);
+  a->from = a->arrays->grads.n;
+  a->calls = 0;
 }
