@@ -50,19 +50,21 @@ static const char *reason_of(const gt_bytes *b, int *code) {
   return strncmp(text, b->path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
+/* Sets the error text, unless the file ends too early.  Returns zlib's code. */
+static int note_error(const gt_bytes *b) {
+  int code;
+  const char *reason = reason_of(b, &code);
+  if (code != Z_BUF_ERROR) GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", b->path, reason);
+  return code;
+}
+
 int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
   size_t got = 0;
   while (got < n) {
     size_t want = n - got < (1U << 20) ? n - got : (1U << 20);
     int r = gzread(b->file, (char *)out + got, (unsigned)want);
-    if (r < 0) {
-      int code;
-      const char *reason = reason_of(b, &code);
-      if (code == Z_BUF_ERROR) break; /* truncated gzip data */
-      GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", b->path, reason);
-      return -1;
-    }
-    if (r == 0) break;
+    if (r < 0 && note_error(b) != Z_BUF_ERROR) return -1;
+    if (r <= 0) break; /* also truncated gzip data */
     got += (size_t)r;
   }
   return (int64_t)got;
@@ -75,6 +77,18 @@ gt_status gt_bytes_whole(gt_bytes *b) {
     return GT_FAIL(GT_ERR_DATA,
                    "%s: its gzip data end before their check sum; expected a whole file", b->path);
   return GT_OK;
+}
+
+int gt_bytes_next(gt_bytes *b) {
+  const int byte = gzgetc(b->file);
+  if (byte >= 0) return byte;
+  if (gt_bytes_whole(b) == GT_OK) return GT_BYTES_END;
+  (void)note_error(b);
+  return GT_BYTES_FAILED;
+}
+
+void gt_bytes_back(gt_bytes *b, int byte) {
+  if (byte >= 0) gzungetc(byte, b->file);
 }
 
 gt_status gt_bytes_rewind(gt_bytes *b) {

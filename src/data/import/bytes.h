@@ -15,6 +15,12 @@ const char *gt_bytes_path(const gt_bytes *bytes);
 /* Reads the next n bytes, or fewer at the end of the file; -1 with an error text if it cannot be
    read. */
 int64_t gt_bytes_read(gt_bytes *bytes, void *out, size_t n);
+/* Returns the next byte; GT_BYTES_END at the end of the file; GT_BYTES_FAILED with an error text if it
+   cannot be read or, at the end, is not complete. */
+enum { GT_BYTES_END = -1, GT_BYTES_FAILED = -2 };
+int gt_bytes_next(gt_bytes *bytes);
+/* Puts back the byte that gt_bytes_next returned last; no effect if it was none. */
+void gt_bytes_back(gt_bytes *bytes, int byte);
 /* Checks, after a short read, that gzip data are complete, including the checksum.  Plain files
    always pass. */
 gt_status gt_bytes_whole(gt_bytes *bytes);

@@ -1,4 +1,4 @@
-/* Imports libFM data.  Reads lines of any length word by word through a fixed buffer. */
+/* Imports libFM data.  Reads lines of any length word by word. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,57 +9,16 @@
 #include "bytes.h"
 #include "store.h"
 
-/* ---- lines of words, through a fixed buffer -------------------------------------------------- */
+/* ---- lines of words -------------------------------------------------------------------------- */
 
 /* WORD: the longest valid word is 2147483645:1.000...; longer ones are rejected. */
-enum { BUFFER = 1 << 16, WORD = 40 };
-enum { END_OF_FILE = -1, FAILED = -2 };
+enum { WORD = 40 };
 
 typedef struct {
   gt_bytes *file;
-  size_t line, at, have; /* positions in buffer */
+  size_t line;
   char word[WORD];
-  unsigned char buffer[BUFFER];
 } text_file;
-
-static gt_status open_text(text_file **out, const char *path) {
-  gt_bytes *file;
-  *out = NULL;
-  GT_TRY(gt_bytes_open(&file, path));
-  *out = GT_NEW(text_file);
-  (*out)->file = file;
-  return GT_OK;
-}
-
-static const char *path_text(const text_file *l) {
-  return gt_bytes_path(l->file);
-}
-
-static size_t line_text(const text_file *l) {
-  return l->line;
-}
-
-static gt_status rewind_text(text_file *l) {
-  l->line = l->at = l->have = 0;
-  return gt_bytes_rewind(l->file);
-}
-
-static void close_text(text_file *l) {
-  if (!l) return;
-  gt_bytes_close(l->file);
-  gt_free(l);
-}
-
-/* Returns the next byte without consuming it, END_OF_FILE or FAILED. */
-static int peek(text_file *l) {
-  if (l->at < l->have) return l->buffer[l->at];
-  int64_t got = gt_bytes_read(l->file, l->buffer, BUFFER);
-  if (got < 0) return FAILED;
-  if (got < BUFFER && gt_bytes_whole(l->file) != GT_OK) return FAILED;
-  l->at = 0;
-  l->have = (size_t)got;
-  return got > 0 ? l->buffer[0] : END_OF_FILE;
-}
 
 static bool is_blank(int byte) {
   return byte == ' ' || byte == '\t' || byte == '\r';
@@ -70,19 +29,20 @@ static bool is_blank(int byte) {
 static gt_status next_word(text_file *l) {
   size_t n = 0;
   int byte;
-  while (is_blank(byte = peek(l))) l->at++;
-  for (; byte >= 0 && byte != '\n' && !is_blank(byte); l->at++, byte = peek(l)) {
+  while (is_blank(byte = gt_bytes_next(l->file))) continue;
+  for (; byte >= 0 && byte != '\n' && !is_blank(byte); byte = gt_bytes_next(l->file)) {
     /* printable, because messages quote it */
     if (n + 1 < WORD) l->word[n] = (char)(byte > ' ' && byte < 127 ? byte : '?');
     n++;
   }
-  if (byte == FAILED) return GT_ERR_DATA;
+  if (byte == GT_BYTES_FAILED) return GT_ERR_DATA;
+  gt_bytes_back(l->file, byte);
   l->word[n < WORD ? n : WORD - 1] = 0;
   if (n >= WORD)
     return GT_FAIL(
         GT_ERR_DATA,
         "%s: line %zu has a word of more than %d bytes, `%.16s...`; expected `label id:1 id:1 ...`",
-        path_text(l), l->line, WORD - 1, l->word);
+        gt_bytes_path(l->file), l->line, WORD - 1, l->word);
   return GT_OK;
 }
 
@@ -109,7 +69,7 @@ static gt_status parse_label(const text_file *l, int32_t *label) {
   const char *rest = take_number(l->word, &negative, &value);
   if (!rest || *skip_zeros(rest) || value > 1)
     return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; expected a label 1, 0 or -1",
-                   path_text(l), l->line, l->word);
+                   gt_bytes_path(l->file), l->line, l->word);
   *label = value == 1 && !negative;
   return GT_OK;
 }
@@ -119,20 +79,20 @@ static gt_status parse_field(const text_file *l, size_t field, int32_t *id) {
   uint64_t value, one;
   const char *rest = take_number(l->word, &negative, &value);
   if (!strchr(l->word, ':'))
-    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; expected `id:1`", path_text(l),
-                   field + 1, l->line, l->word);
+    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; expected `id:1`",
+                   gt_bytes_path(l->file), field + 1, l->line, l->word);
   if (!rest || *rest != ':' || negative || value >= GT_DATA_MAX_FEATURES)
     return GT_FAIL(
         GT_ERR_DATA,
         "%s: the id in field %zu of line %zu is `%.*s`; expected a whole number from 0 to %d",
-        path_text(l), field + 1, l->line, (int)strcspn(l->word, ":"), l->word,
+        gt_bytes_path(l->file), field + 1, l->line, (int)strcspn(l->word, ":"), l->word,
         GT_DATA_MAX_FEATURES - 1);
   const char *end = take_number(rest + 1, &negative, &one);
   if (!end || negative || one != 1 || *skip_zeros(end))
     return GT_FAIL(GT_ERR_DATA,
                    "%s: the value in field %zu of line %zu is `%s`; expected 1, as only categories "
                    "(ids) are read",
-                   path_text(l), field + 1, l->line, rest + 1);
+                   gt_bytes_path(l->file), field + 1, l->line, rest + 1);
   *id = (int32_t)value;
   return GT_OK;
 }
@@ -140,12 +100,11 @@ static gt_status parse_field(const text_file *l, size_t field, int32_t *id) {
 /* Checks after an empty line that only blanks follow up to the end of the file. */
 static gt_status expect_end(text_file *l) {
   int byte;
-  while (is_blank(byte = peek(l)) || byte == '\n') l->at++;
-  if (byte == FAILED) return GT_ERR_DATA;
-  if (byte == END_OF_FILE) return GT_OK;
+  while (is_blank(byte = gt_bytes_next(l->file)) || byte == '\n') continue;
+  if (byte < 0) return byte == GT_BYTES_END ? GT_OK : GT_ERR_DATA;
   return GT_FAIL(GT_ERR_DATA,
                  "%s: line %zu is empty, and others follow; expected `label id:1 id:1 ...`",
-                 path_text(l), l->line);
+                 gt_bytes_path(l->file), l->line);
 }
 
 /* Reads the label of the next line, 0 or 1, and its *fields ids into `ids`, which has room for
@@ -162,15 +121,15 @@ static gt_status next_text(text_file *l, bool *more, int32_t *label, int32_t *id
     GT_TRY(next_word(l));
     if (!l->word[0]) break;
     if (*fields == GT_LIBFM_MAX_FIELDS)
-      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields, the maximum", path_text(l),
-                     l->line, GT_LIBFM_MAX_FIELDS);
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields, the maximum",
+                     gt_bytes_path(l->file), l->line, GT_LIBFM_MAX_FIELDS);
     GT_TRY(parse_field(l, *fields, &ids[*fields]));
   }
   if (*fields == 0)
     return GT_FAIL(GT_ERR_DATA,
                    "%s: line %zu has a label and no fields; expected `label id:1 id:1 ...`",
-                   path_text(l), l->line);
-  if (peek(l) == '\n') l->at++;
+                   gt_bytes_path(l->file), l->line);
+  (void)gt_bytes_next(l->file); /* the end of the line */
   *more = true;
   return GT_OK;
 }
@@ -182,7 +141,7 @@ enum { BLOCK_BYTES = 1 << 20 };
 typedef struct {
   const char *folder;
   char *name; /* stem of the file names */
-  text_file *files[2];
+  text_file files[2];
   size_t n[2], fields;
   int32_t largest; /* largest id */
   int32_t *ids;    /* of one line */
@@ -239,7 +198,7 @@ static gt_status open_split(libfm *l, gt_split split) {
   snprintf(name, size, "%s.%s.libfm", l->name, gt_data_split_names[split]);
   path = gt_bytes_find(l->folder, name);
   if (path)
-    status = open_text(&l->files[split], path);
+    status = gt_bytes_open(&l->files[split].file, path);
   else
     status = GT_FAIL(GT_ERR_DATA, "%s: %s is missing, with .gz and without", l->folder, name);
   gt_free(path);
@@ -251,7 +210,7 @@ static gt_status open_split(libfm *l, gt_split split) {
 
 /* Reads the next line; every line of both files must have as many fields as the first. */
 static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label) {
-  text_file *file = l->files[split];
+  text_file *file = &l->files[split];
   size_t fields = 0;
   GT_TRY(next_text(file, more, label, l->ids, &fields));
   if (!*more) return GT_OK;
@@ -260,7 +219,7 @@ static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label)
     return GT_FAIL(GT_ERR_DATA,
                    "%s: line %zu has %zu fields, but the first line of %s.train.libfm has %zu; all "
                    "need the same number",
-                   path_text(file), line_text(file), fields, l->name, l->fields);
+                   gt_bytes_path(file->file), file->line, fields, l->name, l->fields);
   return GT_OK;
 }
 
@@ -275,17 +234,18 @@ static gt_status measure(libfm *l, gt_split split) {
       if (l->ids[i] > l->largest) l->largest = l->ids[i];
     if (l->n[split] == UINT32_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: has more than %u lines, the maximum of a split",
-                     path_text(l->files[split]), UINT32_MAX);
+                     gt_bytes_path(l->files[split].file), UINT32_MAX);
   }
   if (l->n[split] == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: has no lines; expected 1 or more `label id:1 id:1 ...`",
-                   path_text(l->files[split]));
-  return rewind_text(l->files[split]);
+                   gt_bytes_path(l->files[split].file));
+  l->files[split].line = 0;
+  return gt_bytes_rewind(l->files[split].file);
 }
 
 static gt_status changed(const libfm *l, gt_split split) {
   return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again",
-                 path_text(l->files[split]));
+                 gt_bytes_path(l->files[split].file));
 }
 
 static gt_status copy_split(libfm *l, gt_split split, size_t block) {
@@ -325,7 +285,7 @@ gt_status gt_import_libfm(const char *source, const char *out) {
   libfm l = {.folder = source};
   gt_status status = convert(&l, out);
   gt_data_store_close(l.store);
-  for (int s = 0; s < 2; s++) close_text(l.files[s]);
+  for (int s = 0; s < 2; s++) gt_bytes_close(l.files[s].file);
   gt_free(l.labels);
   gt_free(l.block);
   gt_free(l.ids);

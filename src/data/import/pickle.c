@@ -7,11 +7,11 @@
 
 /* ---- state of the reader --------------------------------------------------------------------- */
 
-/* The bytes of the file, a stack of values with marks, lists, and the memo of stored values.  Lists
+/* A stack of values with marks, lists, and the memo of stored values.  Lists
    share one pool of values: a list that grows but is not the last one moves to the end, with twice
    its capacity. */
 
-enum { BUFFER = 1 << 16, DIGITS = 24 };
+enum { DIGITS = 24 };
 
 /* A list in the pool of values, with room for `capacity`. */
 typedef struct {
@@ -36,34 +36,25 @@ typedef struct {
   int32_t *stack, *memo;
   size_t nstack, stack_capacity, nmemo, memo_capacity;
   size_t marks[GT_PICKLE_DEPTH_MAX], nmarks; /* heights of the stack */
-  size_t used, have;                         /* of buffer */
-  uint8_t buffer[BUFFER];
 } reader;
 
 #define NOT_SET INT32_MIN /* in the memo; no value is that low */
 
-static gt_status fill(reader *r) {
-  const int64_t got = gt_bytes_read(r->file, r->buffer, BUFFER);
-  if (got < 0) return GT_ERR_DATA;
-  r->used = 0;
-  r->have = (size_t)got;
-  return got < BUFFER ? gt_bytes_whole(r->file) : GT_OK;
-}
-
 static gt_status take(reader *r, uint8_t *byte) {
-  if (r->used == r->have) GT_TRY(fill(r));
-  if (r->have == 0)
+  const int next = gt_bytes_next(r->file);
+  if (next == GT_BYTES_FAILED) return GT_ERR_DATA;
+  if (next == GT_BYTES_END)
     return GT_FAIL(GT_ERR_DATA,
                    "%s: ends after %llu bytes, within its pickle; expected a whole file",
                    gt_bytes_path(r->file), (unsigned long long)r->at);
-  *byte = r->buffer[r->used++];
+  *byte = (uint8_t)next;
   r->at++;
   return GT_OK;
 }
 
 static gt_status expect_end(reader *r) {
-  if (r->used == r->have) GT_TRY(fill(r));
-  if (r->have == 0) return GT_OK;
+  const int next = gt_bytes_next(r->file);
+  if (next < 0) return next == GT_BYTES_END ? GT_OK : GT_ERR_DATA;
   return GT_FAIL(GT_ERR_DATA,
                  "%s: continues after its pickle, which ends at byte %llu; expected one pickle",
                  gt_bytes_path(r->file), (unsigned long long)r->at);
@@ -112,18 +103,6 @@ static gt_status push(reader *r, int32_t value) {
   if (r->nstack == GT_PICKLE_VALUES_MAX) return damaged(r, "is one of too many values");
   GT_GROW(r->stack, r->nstack, r->stack_capacity, 1024);
   r->stack[r->nstack++] = value;
-  return GT_OK;
-}
-
-static gt_status push_number(reader *r, int64_t value) {
-  return value < 0 || value > INT32_MAX ? too_large(r) : push(r, (int32_t)value);
-}
-
-static gt_status push_mark(reader *r) {
-  if (r->nmarks == GT_PICKLE_DEPTH_MAX)
-    return GT_FAIL(GT_ERR_DATA, "%s: at byte %llu lists are nested more than %d deep, the maximum",
-                   gt_bytes_path(r->file), (unsigned long long)r->opcode_at, GT_PICKLE_DEPTH_MAX);
-  r->marks[r->nmarks++] = r->nstack;
   return GT_OK;
 }
 
@@ -213,259 +192,191 @@ static gt_status recall(reader *r, uint64_t where) {
 
 /* ---- opcodes --------------------------------------------------------------------------------- */
 
+/* Argument of an opcode: so many bytes, little endian, or a decimal number with a newline. */
+enum {
+  NOTHING = 0,
+  BYTE = 1,
+  BYTES_2 = 2,
+  BYTES_4 = 4,
+  BYTES_8 = 8,
+  INT_4,
+  LINE,
+  LINE_INT,
+  LINE_L
+};
+
 /* An opcode of Python's module pickletools.  run NULL: refused; name NULL: undefined. */
 typedef struct {
   const char *name;
-  gt_status (*run)(reader *r);
+  gt_status (*run)(reader *r, uint64_t value);
+  int argument;
+  uint64_t value; /* if it has no argument */
 } opcode;
-static gt_status parse(const reader *r, const char *text, char end, int64_t *out) {
-  char *rest;
-  *out = strtoll(text, &rest, 10);
-  if (*rest == end && end) rest++;
+
+static gt_status take_decimal(reader *r, int kind, uint64_t *out) {
+  char text[DIGITS], *rest;
+  GT_TRY(take_line(r, text));
+  if (kind == LINE_INT && (strcmp(text, "00") == 0 || strcmp(text, "01") == 0))
+    return damaged(r, "is a truth value; expected a whole number");
+  *out = (uint64_t)strtoll(text, &rest, 10);
+  if (kind == LINE_L && *rest == 'L') rest++;
   const char first = text[0] == '-' ? text[1] : text[0];
-  if (first < '0' || first > '9' || *rest) return damaged(r, "has no whole number");
+  return first < '0' || first > '9' || *rest ? damaged(r, "has no whole number") : GT_OK;
+}
+
+static gt_status take_argument(reader *r, const opcode *op, uint64_t *out) {
+  *out = op->value;
+  if (op->argument >= LINE) return take_decimal(r, op->argument, out);
+  if (op->argument != INT_4)
+    return op->argument ? take_number(r, (size_t)op->argument, out) : GT_OK;
+  GT_TRY(take_number(r, 4, out));
+  *out = (uint64_t)(int32_t)(uint32_t)*out;
   return GT_OK;
 }
 
-static gt_status proto(reader *r) {
-  uint8_t version = 0;
-  GT_TRY(take(r, &version));
+static gt_status proto(reader *r, uint64_t version) {
   if (version <= 5) return GT_OK;
   return GT_FAIL(GT_ERR_DATA, "%s: is a pickle of protocol %u; expected 0 to 5",
-                 gt_bytes_path(r->file), version);
+                 gt_bytes_path(r->file), (unsigned)version);
 }
 
 /* Frames only help readers that read in blocks. */
-static gt_status frame(reader *r) {
-  uint64_t size;
-  return take_number(r, 8, &size);
+static gt_status frame(reader *r, uint64_t size) {
+  (void)r;
+  (void)size;
+  return GT_OK;
 }
 
-static gt_status stop(reader *r) {
+static gt_status mark(reader *r, uint64_t nothing) {
+  (void)nothing;
+  if (r->nmarks == GT_PICKLE_DEPTH_MAX)
+    return GT_FAIL(GT_ERR_DATA, "%s: at byte %llu lists are nested more than %d deep, the maximum",
+                   gt_bytes_path(r->file), (unsigned long long)r->opcode_at, GT_PICKLE_DEPTH_MAX);
+  r->marks[r->nmarks++] = r->nstack;
+  return GT_OK;
+}
+
+static gt_status stop(reader *r, uint64_t nothing) {
+  (void)nothing;
   if (above_mark(r) != 1 || r->nmarks > 0) return damaged(r, "does not find one value");
   r->made->top = r->stack[0];
   r->stopped = true;
   return GT_OK;
 }
 
-static gt_status binint(reader *r) {
-  uint64_t bits;
-  GT_TRY(take_number(r, 4, &bits));
-  return push_number(r, (int32_t)(uint32_t)bits);
-}
-
-static gt_status small_int(reader *r, size_t bytes) {
-  uint64_t value;
-  GT_TRY(take_number(r, bytes, &value));
-  return push_number(r, (int64_t)value);
-}
-
-static gt_status binint1(reader *r) {
-  return small_int(r, 1);
-}
-
-static gt_status binint2(reader *r) {
-  return small_int(r, 2);
+/* value: in two's complement. */
+static gt_status number(reader *r, uint64_t value) {
+  return value > INT32_MAX ? too_large(r) : push(r, (int32_t)value);
 }
 
 /* Reads a number of this many bytes in two's complement. */
-static gt_status wide_int(reader *r, uint64_t bytes) {
+static gt_status wide(reader *r, uint64_t bytes) {
   uint64_t value;
   if (bytes > 8) return too_large(r);
   GT_TRY(take_number(r, bytes, &value));
-  const bool negative = bytes > 0 && value >> (8 * bytes - 1);
-  return negative || value > INT32_MAX ? too_large(r) : push_number(r, (int64_t)value);
+  return bytes > 0 && value >> (8 * bytes - 1) ? too_large(r) : number(r, value);
 }
 
-static gt_status long1(reader *r) {
-  uint64_t bytes;
-  GT_TRY(take_number(r, 1, &bytes));
-  return wide_int(r, bytes);
-}
-
-static gt_status long4(reader *r) {
-  uint64_t bytes;
-  GT_TRY(take_number(r, 4, &bytes));
-  return wide_int(r, bytes);
-}
-
-static gt_status text_int(reader *r) {
-  char text[DIGITS];
-  int64_t value;
-  GT_TRY(take_line(r, text));
-  if (strcmp(text, "00") == 0 || strcmp(text, "01") == 0)
-    return damaged(r, "is a truth value; expected a whole number");
-  GT_TRY(parse(r, text, 0, &value));
-  return push_number(r, value);
-}
-
-static gt_status text_long(reader *r) {
-  char text[DIGITS];
-  int64_t value;
-  GT_TRY(take_line(r, text));
-  GT_TRY(parse(r, text, 'L', &value));
-  return push_number(r, value);
-}
-
-static gt_status text_index(reader *r, gt_status (*use)(reader *r, uint64_t where)) {
-  char text[DIGITS];
-  int64_t value;
-  GT_TRY(take_line(r, text));
-  GT_TRY(parse(r, text, 0, &value));
-  return use(r, (uint64_t)value);
-}
-
-static gt_status index_of(reader *r, size_t bytes, gt_status (*use)(reader *r, uint64_t where)) {
-  uint64_t where;
-  GT_TRY(take_number(r, bytes, &where));
-  return use(r, where);
-}
-
-static gt_status put(reader *r) {
-  return text_index(r, remember);
-}
-
-static gt_status binput(reader *r) {
-  return index_of(r, 1, remember);
-}
-
-static gt_status long_binput(reader *r) {
-  return index_of(r, 4, remember);
-}
-
-static gt_status memoize(reader *r) {
+static gt_status memoize(reader *r, uint64_t nothing) {
+  (void)nothing;
   return remember(r, r->nmemo);
 }
 
-static gt_status get(reader *r) {
-  return text_index(r, recall);
+static gt_status empty(reader *r, uint64_t tuple) {
+  return make(r, tuple, r->nstack);
 }
 
-static gt_status binget(reader *r) {
-  return index_of(r, 1, recall);
-}
-
-static gt_status long_binget(reader *r) {
-  return index_of(r, 4, recall);
-}
-
-static gt_status empty_list(reader *r) {
-  return make(r, false, r->nstack);
-}
-
-static gt_status empty_tuple(reader *r) {
-  return make(r, true, r->nstack);
-}
-
-static gt_status from_mark(reader *r, bool tuple) {
+static gt_status from_mark(reader *r, uint64_t tuple) {
   size_t height;
   GT_TRY(pop_mark(r, &height));
   return make(r, tuple, height);
 }
 
-static gt_status list_of_mark(reader *r) {
-  return from_mark(r, false);
-}
-
-static gt_status tuple_of_mark(reader *r) {
-  return from_mark(r, true);
-}
-
-static gt_status tuple_of(reader *r, size_t n) {
+static gt_status tuple_of(reader *r, uint64_t n) {
   return above_mark(r) < n ? damaged(r, "finds too few values") : make(r, true, r->nstack - n);
 }
 
-static gt_status tuple1(reader *r) {
-  return tuple_of(r, 1);
-}
-
-static gt_status tuple2(reader *r) {
-  return tuple_of(r, 2);
-}
-
-static gt_status tuple3(reader *r) {
-  return tuple_of(r, 3);
-}
-
-static gt_status append(reader *r) {
+static gt_status append(reader *r, uint64_t nothing) {
+  (void)nothing;
   return above_mark(r) < 2 ? damaged(r, "finds too few values") : extend(r, r->nstack - 1);
 }
 
-static gt_status appends(reader *r) {
+static gt_status appends(reader *r, uint64_t nothing) {
   size_t height;
+  (void)nothing;
   GT_TRY(pop_mark(r, &height));
   return extend(r, height);
 }
 
 static const opcode opcodes[256] = {
-    ['('] = {"MARK", push_mark},
-    [')'] = {"EMPTY_TUPLE", empty_tuple},
+    ['('] = {"MARK", mark},
+    [')'] = {"EMPTY_TUPLE", empty, NOTHING, true},
     ['.'] = {"STOP", stop},
-    ['0'] = {"POP", NULL},
-    ['1'] = {"POP_MARK", NULL},
-    ['2'] = {"DUP", NULL},
-    ['B'] = {"BINBYTES", NULL},
-    ['C'] = {"SHORT_BINBYTES", NULL},
-    ['F'] = {"FLOAT", NULL},
-    ['G'] = {"BINFLOAT", NULL},
-    ['I'] = {"INT", text_int},
-    ['J'] = {"BININT", binint},
-    ['K'] = {"BININT1", binint1},
-    ['L'] = {"LONG", text_long},
-    ['M'] = {"BININT2", binint2},
-    ['N'] = {"NONE", NULL},
-    ['P'] = {"PERSID", NULL},
-    ['Q'] = {"BINPERSID", NULL},
-    ['R'] = {"REDUCE", NULL},
-    ['S'] = {"STRING", NULL},
-    ['T'] = {"BINSTRING", NULL},
-    ['U'] = {"SHORT_BINSTRING", NULL},
-    ['V'] = {"UNICODE", NULL},
-    ['X'] = {"BINUNICODE", NULL},
-    [']'] = {"EMPTY_LIST", empty_list},
+    ['0'] = {"POP"},
+    ['1'] = {"POP_MARK"},
+    ['2'] = {"DUP"},
+    ['B'] = {"BINBYTES"},
+    ['C'] = {"SHORT_BINBYTES"},
+    ['F'] = {"FLOAT"},
+    ['G'] = {"BINFLOAT"},
+    ['I'] = {"INT", number, LINE_INT},
+    ['J'] = {"BININT", number, INT_4},
+    ['K'] = {"BININT1", number, BYTE},
+    ['L'] = {"LONG", number, LINE_L},
+    ['M'] = {"BININT2", number, BYTES_2},
+    ['N'] = {"NONE"},
+    ['P'] = {"PERSID"},
+    ['Q'] = {"BINPERSID"},
+    ['R'] = {"REDUCE"},
+    ['S'] = {"STRING"},
+    ['T'] = {"BINSTRING"},
+    ['U'] = {"SHORT_BINSTRING"},
+    ['V'] = {"UNICODE"},
+    ['X'] = {"BINUNICODE"},
+    [']'] = {"EMPTY_LIST", empty, NOTHING, false},
     ['a'] = {"APPEND", append},
-    ['b'] = {"BUILD", NULL},
-    ['c'] = {"GLOBAL", NULL},
-    ['d'] = {"DICT", NULL},
+    ['b'] = {"BUILD"},
+    ['c'] = {"GLOBAL"},
+    ['d'] = {"DICT"},
     ['e'] = {"APPENDS", appends},
-    ['g'] = {"GET", get},
-    ['h'] = {"BINGET", binget},
-    ['i'] = {"INST", NULL},
-    ['j'] = {"LONG_BINGET", long_binget},
-    ['l'] = {"LIST", list_of_mark},
-    ['o'] = {"OBJ", NULL},
-    ['p'] = {"PUT", put},
-    ['q'] = {"BINPUT", binput},
-    ['r'] = {"LONG_BINPUT", long_binput},
-    ['s'] = {"SETITEM", NULL},
-    ['t'] = {"TUPLE", tuple_of_mark},
-    ['u'] = {"SETITEMS", NULL},
-    ['}'] = {"EMPTY_DICT", NULL},
-    [0x80] = {"PROTO", proto},
-    [0x81] = {"NEWOBJ", NULL},
-    [0x82] = {"EXT1", NULL},
-    [0x83] = {"EXT2", NULL},
-    [0x84] = {"EXT4", NULL},
-    [0x85] = {"TUPLE1", tuple1},
-    [0x86] = {"TUPLE2", tuple2},
-    [0x87] = {"TUPLE3", tuple3},
-    [0x88] = {"NEWTRUE", NULL},
-    [0x89] = {"NEWFALSE", NULL},
-    [0x8a] = {"LONG1", long1},
-    [0x8b] = {"LONG4", long4},
-    [0x8c] = {"SHORT_BINUNICODE", NULL},
-    [0x8d] = {"BINUNICODE8", NULL},
-    [0x8e] = {"BINBYTES8", NULL},
-    [0x8f] = {"EMPTY_SET", NULL},
-    [0x90] = {"ADDITEMS", NULL},
-    [0x91] = {"FROZENSET", NULL},
-    [0x92] = {"NEWOBJ_EX", NULL},
-    [0x93] = {"STACK_GLOBAL", NULL},
+    ['g'] = {"GET", recall, LINE},
+    ['h'] = {"BINGET", recall, BYTE},
+    ['i'] = {"INST"},
+    ['j'] = {"LONG_BINGET", recall, BYTES_4},
+    ['l'] = {"LIST", from_mark, NOTHING, false},
+    ['o'] = {"OBJ"},
+    ['p'] = {"PUT", remember, LINE},
+    ['q'] = {"BINPUT", remember, BYTE},
+    ['r'] = {"LONG_BINPUT", remember, BYTES_4},
+    ['s'] = {"SETITEM"},
+    ['t'] = {"TUPLE", from_mark, NOTHING, true},
+    ['u'] = {"SETITEMS"},
+    ['}'] = {"EMPTY_DICT"},
+    [0x80] = {"PROTO", proto, BYTE},
+    [0x81] = {"NEWOBJ"},
+    [0x82] = {"EXT1"},
+    [0x83] = {"EXT2"},
+    [0x84] = {"EXT4"},
+    [0x85] = {"TUPLE1", tuple_of, NOTHING, 1},
+    [0x86] = {"TUPLE2", tuple_of, NOTHING, 2},
+    [0x87] = {"TUPLE3", tuple_of, NOTHING, 3},
+    [0x88] = {"NEWTRUE"},
+    [0x89] = {"NEWFALSE"},
+    [0x8a] = {"LONG1", wide, BYTE},
+    [0x8b] = {"LONG4", wide, BYTES_4},
+    [0x8c] = {"SHORT_BINUNICODE"},
+    [0x8d] = {"BINUNICODE8"},
+    [0x8e] = {"BINBYTES8"},
+    [0x8f] = {"EMPTY_SET"},
+    [0x90] = {"ADDITEMS"},
+    [0x91] = {"FROZENSET"},
+    [0x92] = {"NEWOBJ_EX"},
+    [0x93] = {"STACK_GLOBAL"},
     [0x94] = {"MEMOIZE", memoize},
-    [0x95] = {"FRAME", frame},
-    [0x96] = {"BYTEARRAY8", NULL},
-    [0x97] = {"NEXT_BUFFER", NULL},
-    [0x98] = {"READONLY_BUFFER", NULL},
+    [0x95] = {"FRAME", frame, BYTES_8},
+    [0x96] = {"BYTEARRAY8"},
+    [0x97] = {"NEXT_BUFFER"},
+    [0x98] = {"READONLY_BUFFER"},
 };
 
 /* ---- all of a file --------------------------------------------------------------------------- */
@@ -485,8 +396,12 @@ static gt_status step(reader *r) {
   uint8_t byte = 0;
   r->opcode_at = r->at;
   GT_TRY(take(r, &byte));
-  r->opcode = opcodes[byte].name;
-  return opcodes[byte].run ? opcodes[byte].run(r) : refuse(r, byte);
+  const opcode *op = &opcodes[byte];
+  r->opcode = op->name;
+  if (!op->run) return refuse(r, byte);
+  uint64_t value;
+  GT_TRY(take_argument(r, op, &value));
+  return op->run(r, value);
 }
 
 bool gt_pickle_begins(uint8_t byte) {

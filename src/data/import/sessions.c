@@ -20,24 +20,16 @@ typedef struct {
   bool paired;
 } clicks;
 
-typedef struct session_file session_file;
-
 typedef struct {
-  gt_status (*next)(session_file *f, clicks *session);
-  gt_status (*rewind)(session_file *f);
-} form;
-
-struct session_file {
   char *path, where[64];
-  const form *form;
-  gt_lines *lines;
-  gt_pickle *pickle;
+  gt_lines *lines;   /* NULL: a pickle */
+  gt_pickle *pickle; /* NULL: a text */
   gt_pickle_list sessions, targets;
   bool paired;
   size_t at;      /* the next session of the pickle */
   int32_t *items; /* of the last session */
   size_t nitems, capacity;
-};
+} session_file;
 
 static gt_status check_item(const session_file *f, int64_t item) {
   if (item >= 1 && item <= GT_ITEMS_MAX) return GT_OK;
@@ -95,12 +87,6 @@ static gt_status next_line(session_file *f, clicks *session) {
   return GT_OK;
 }
 
-static gt_status rewind_lines(session_file *f) {
-  return gt_lines_rewind(f->lines);
-}
-
-static const form as_text = {next_line, rewind_lines};
-
 static gt_status wrong_form(const session_file *f, uint64_t offset, const char *found) {
   return GT_FAIL(GT_ERR_DATA,
                  "%s: byte %llu begins %s; expected a list of sessions, which are lists of "
@@ -153,23 +139,10 @@ static gt_status next_list(session_file *f, clicks *session) {
   return GT_OK;
 }
 
-static gt_status rewind_list(session_file *f) {
-  f->at = 0;
-  return GT_OK;
-}
-
-static const form as_pickle = {next_list, rewind_list};
-
 static gt_status read_pickle(session_file *f, gt_bytes *bytes) {
-  f->form = &as_pickle;
   GT_TRY(gt_bytes_rewind(bytes));
   GT_TRY(gt_pickle_read(&f->pickle, bytes));
   return open_top(f);
-}
-
-static gt_status open_text(session_file *f) {
-  f->form = &as_text;
-  return gt_lines_open(&f->lines, f->path);
 }
 
 static gt_status open_form(session_file *f) {
@@ -180,7 +153,7 @@ static gt_status open_form(session_file *f) {
   const bool pickled = gt_pickle_begins(first);
   if (status == GT_OK && pickled) status = read_pickle(f, bytes);
   gt_bytes_close(bytes);
-  return status == GT_OK && !pickled ? open_text(f) : status;
+  return status == GT_OK && !pickled ? gt_lines_open(&f->lines, f->path) : status;
 }
 
 static void close_file(session_file *f) {
@@ -204,21 +177,14 @@ static gt_status open_file(session_file **out, const char *path) {
   return status;
 }
 
-static const char *path_file(const session_file *f) {
-  return f->path;
-}
-
-static gt_status next_file(session_file *f, clicks *session) {
+static gt_status next_session(session_file *f, clicks *session) {
   *session = (clicks){0};
-  return f->form->next(f, session);
-}
-
-static const char *where_file(const session_file *f) {
-  return f->where;
+  return f->pickle ? next_list(f, session) : next_line(f, session);
 }
 
 static gt_status rewind_file(session_file *f) {
-  return f->form->rewind(f);
+  f->at = 0;
+  return f->lines ? gt_lines_rewind(f->lines) : GT_OK;
 }
 
 /* ---- splits ---------------------------------------------------------------------------------- */
@@ -275,7 +241,7 @@ static gt_status first_label(const sessions *s, gt_split split, const clicks *se
   if (session->n >= 2) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
                  "%s: %s has no item before its target; expected 1 or more in front of it",
-                 path_file(s->files[split]), where_file(s->files[split]));
+                 s->files[split]->path, s->files[split]->where);
 }
 
 static int32_t highest(const clicks *session) {
@@ -290,18 +256,18 @@ static gt_status measure(sessions *s, gt_split split) {
   clicks session;
   size_t first;
   for (;;) {
-    GT_TRY(next_file(s->files[split], &session));
+    GT_TRY(next_session(s->files[split], &session));
     if (!session.items) break;
     GT_TRY(first_label(s, split, &session, &first));
     if (highest(&session) > s->items) s->items = highest(&session);
     if (session.n > first) s->n[split] += session.n - first;
     if (s->n[split] > MAX_SAMPLES)
       return GT_FAIL(GT_ERR_DATA, "%s: has more than %d samples up to %s, the maximum",
-                     path_file(s->files[split]), MAX_SAMPLES, where_file(s->files[split]));
+                     s->files[split]->path, MAX_SAMPLES, s->files[split]->where);
   }
   if (s->n[split] == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: has no session of 2 items; expected 1 or more such",
-                   path_file(s->files[split]));
+                   s->files[split]->path);
   return rewind_file(s->files[split]);
 }
 
@@ -326,7 +292,7 @@ static gt_status add_sample(sessions *s, gt_split split, const int32_t *items, s
 
 static gt_status changed(const sessions *s, gt_split split) {
   return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again",
-                 path_file(s->files[split]));
+                 s->files[split]->path);
 }
 
 static gt_status copy_split(sessions *s, gt_split split) {
@@ -334,7 +300,7 @@ static gt_status copy_split(sessions *s, gt_split split) {
   size_t label;
   s->stored = 0;
   for (;;) {
-    GT_TRY(next_file(s->files[split], &session));
+    GT_TRY(next_session(s->files[split], &session));
     if (!session.items) break;
     GT_TRY(first_label(s, split, &session, &label));
     if (highest(&session) > s->items) return changed(s, split);
