@@ -58,10 +58,7 @@ static gt_status load(const gt_graph *graph, const char *path, const gt_state *s
   if (status == GT_OK && arrays->buffers.n > 0)
     status = gt_state_get(state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data,
                           arrays->buffers.n);
-  if (status == GT_OK) return GT_OK;
-  char reason[GT_ERROR_TEXT_MAX];
-  snprintf(reason, sizeof reason, "%s", gt_error_text());
-  return GT_FAIL(status, "%s: %s", path, reason);
+  return status == GT_OK ? GT_OK : GT_FAIL(status, "%s: %s", path, gt_error_text());
 }
 
 /* Creates the graph with the options of the job that trained the model. */
@@ -70,11 +67,8 @@ static gt_status create_with_options(gt_graph **graph, gt_graph_spec *spec, cons
   gt_job *job = NULL;
   char source[1200];
   snprintf(source, sizeof source, "%s, job.yaml in it", path);
-  if (gt_job_parse(&job, source, info->job_yaml) != GT_OK) {
-    char reason[GT_ERROR_TEXT_MAX];
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(GT_ERR_CKPT, "%s", reason);
-  }
+  if (gt_job_parse(&job, source, info->job_yaml) != GT_OK)
+    return GT_FAIL(GT_ERR_CKPT, "%s", gt_error_text());
   spec->options = gt_graph_spec_of(job).options;
   gt_status status = gt_graph_create(graph, spec);
   gt_job_close(job);

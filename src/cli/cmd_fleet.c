@@ -221,11 +221,8 @@ enum { THETA = 1, BYTES, DEVICES };
 /* Reads a positive size or time of an option. */
 static gt_status read_amount(const char *option, const char *text,
                              gt_status (*parse)(const char *, double *), double *out) {
-  char reason[GT_ERROR_TEXT_MAX - 64];
-  if (parse(text, out) != GT_OK) {
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(GT_ERR_JOB, "fleet: %s: %s", option, reason);
-  }
+  if (parse(text, out) != GT_OK)
+    return GT_FAIL(GT_ERR_JOB, "fleet: %s: %s", option, gt_error_text());
   if (*out > 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "fleet: %s is %s; expected more than 0", option, text);
 }

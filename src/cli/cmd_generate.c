@@ -98,11 +98,8 @@ static gt_status open_tokens(gt_tokens **out, const char *path, const gt_ckpt_in
                    "%s: holds no vocabulary; expected a model trained on a text that `geotrain "
                    "data import text` has imported",
                    path);
-  if (gt_tokens_create(out, path, merges->data, merges->count / 2) != GT_OK) {
-    char reason[GT_ERROR_TEXT_MAX];
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(GT_ERR_CKPT, "%s", reason);
-  }
+  if (gt_tokens_create(out, path, merges->data, merges->count / 2) != GT_OK)
+    return GT_FAIL(GT_ERR_CKPT, "%s", gt_error_text());
   if ((int64_t)gt_tokens_count(*out) == info->features) return GT_OK;
   return GT_FAIL(GT_ERR_CKPT,
                  "%s: its model has %lld ids and its vocabulary %zu; expected the same number",

@@ -77,10 +77,8 @@ static gt_status read_real(double *out, const char *option, const char *text, do
 }
 
 static gt_status named(const char *option, gt_status status) {
-  char text[GT_ERROR_TEXT_MAX - 128];
   if (status == GT_OK) return GT_OK;
-  snprintf(text, sizeof text, "%s", gt_error_text());
-  return GT_FAIL(GT_ERR_JOB, "placement: %s: %s", option, text);
+  return GT_FAIL(GT_ERR_JOB, "placement: %s: %s", option, gt_error_text());
 }
 
 /* Reads a time of at most a day; anything longer is taken as a mistake. */

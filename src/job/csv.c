@@ -102,11 +102,10 @@ gt_status gt_job_csv_fill(const job_csv *csv, const job_table *table, const char
 
 gt_status gt_job_csv_value(const job_csv *csv, const job_key *row, const char *where,
                            const char *text, char *buf, size_t size) {
-  char at[512], reason[GT_ERROR_TEXT_MAX - 512];
+  char at[512];
   const gt_status status = gt_job_value_read(row, where, text, buf, size);
   if (status == GT_OK) return GT_OK;
-  snprintf(reason, sizeof reason, "%s", gt_error_text());
-  return GT_FAIL(status, "%s: %s", gt_job_csv_place(csv, "", at), reason);
+  return GT_FAIL(status, "%s: %s", gt_job_csv_place(csv, "", at), gt_error_text());
 }
 
 void gt_job_csv_close(job_csv *csv) {

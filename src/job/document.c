@@ -31,14 +31,11 @@ static gt_status wrong_kind(const place *at, const job_node *node, const char *n
 }
 
 static gt_status read_value(const place *at, const job_key *row, job_node *node) {
-  char text[4096], range[256], reason[GT_ERROR_TEXT_MAX - 128];
+  char text[4096], range[256];
   if (node->kind != NODE_SCALAR)
     return wrong_kind(at, node, gt_job_key_range(range, sizeof range, row, true));
   gt_status status = gt_job_value_read(row, at->path, node->text, text, sizeof text);
-  if (status != GT_OK) {
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(status, "%s: %s", origin(at, node), reason);
-  }
+  if (status != GT_OK) return GT_FAIL(status, "%s: %s", origin(at, node), gt_error_text());
   gt_free(node->text);
   node->text = gt_strdup(text);
   return GT_OK;

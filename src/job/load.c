@@ -350,8 +350,7 @@ static bool begins_with_key(const char *text) {
 
 gt_status gt_job_blame(const gt_job *job, gt_status status) {
   if (status != GT_ERR_JOB || !job || !job->source) return status;
-  char text[GT_ERROR_TEXT_MAX];
-  snprintf(text, sizeof text, "%s", gt_error_text());
+  const char *text = gt_error_text();
   const size_t name = strlen(job->name);
   const bool named = strncmp(text, job->name, name) == 0 && strncmp(text + name, ": ", 2) == 0;
   if (!named && !begins_with_key(text)) return status;

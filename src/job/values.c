@@ -153,12 +153,11 @@ static gt_status read_quantity(const job_key *row, const char *path, const char 
                      : row->type == KEY_RATE ? gt_parse_rate_bps(text, &value)
                                              : gt_parse_size_bytes(text, &value);
   if (status != GT_OK) {
-    char reason[GT_ERROR_TEXT_MAX / 2];
-    if (row->type == KEY_TIME && read_clock(text, reason, sizeof reason))
+    char example[64];
+    if (row->type == KEY_TIME && read_clock(text, example, sizeof example))
       return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; expected a time with its unit, as in %s", path,
-                     text, reason);
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(GT_ERR_JOB, "%s: %s", path, reason);
+                     text, example);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s", path, gt_error_text());
   }
   if (!in_range(row, value)) {
     if (value > row->min)

@@ -309,9 +309,7 @@ static gt_status take_first(gt_planner_search *s, const gt_pipe_job_search *prob
 
 /* Adds the job's name, which the search does not know. */
 static gt_status named(const gt_job *job, gt_status status) {
-  char why[GT_ERROR_TEXT_MAX - 80];
-  snprintf(why, sizeof why, "%s", gt_error_text());
-  return GT_FAIL(status, "%s: pipeline.stages: %s", job->name, why);
+  return GT_FAIL(status, "%s: pipeline.stages: %s", job->name, gt_error_text());
 }
 
 static gt_status search(gt_planner_search *s) {

@@ -174,7 +174,7 @@ static gt_status take_file(recut *r, const gt_ckpt_info *info, const gt_state *s
 
 static gt_status take_region(recut *r, size_t region) {
   const gt_run *run = r->server->run;
-  char path[1300], text[GT_ERROR_TEXT_MAX];
+  char path[1300];
   gt_ckpt_info info = {0};
   gt_state state = {0};
   gt_ckpt_path(path, sizeof path, run->run_dir, r->info->round, run->job->regions[region].name);
@@ -184,11 +184,10 @@ static gt_status take_region(recut *r, size_t region) {
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   if (status == GT_OK) return GT_OK;
-  snprintf(text, sizeof text, "%s", gt_error_text());
   return GT_FAIL(GT_ERR_CKPT,
                  "pipeline.stages divides the model differently, so region %s needs %s of region "
                  "%s; copy it there: %s",
-                 run->region, path, run->job->regions[region].name, text);
+                 run->region, path, run->job->regions[region].name, gt_error_text());
 }
 
 /* Reads the own file first, then as many of the others as are needed. */

@@ -380,16 +380,15 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
 }
 
 gt_status gt_server_resume(gt_server *s, int64_t round) {
-  char path[1300], text[GT_ERROR_TEXT_MAX];
+  char path[1300];
   gt_kept *kept = &s->run->kept;
   gt_round_verdict verdict = gt_setup_read_round(s->run, round);
   gt_status status = verdict > GT_ROUND_DOUBTFUL ? GT_FAIL(GT_ERR_CKPT, "%s", kept->why)
                                                  : restore(s, &kept->info, &kept->state);
-  if (status != GT_OK && verdict <= GT_ROUND_DOUBTFUL) {
-    snprintf(text, sizeof text, "%s", gt_error_text());
+  if (status != GT_OK && verdict <= GT_ROUND_DOUBTFUL)
     status = GT_FAIL(status, "%s: %s",
-                     gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region), text);
-  }
+                     gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region),
+                     gt_error_text());
   gt_setup_close_kept(kept);
   return status;
 }
