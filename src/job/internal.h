@@ -172,9 +172,6 @@ gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
 /* Likewise.  *fleet: the file's path if it has a section fleet, freed by the caller; otherwise
    NULL. */
 gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source, char **fleet);
-/* Replaces the regions in the tree by the rows of a CSV file.  Removes keys that refer to the old
-   regions: links, matrix, outages, shares. */
-gt_status gt_job_regions(job_node *root, const char *path);
 /* Checks a region's name, which also names files.  `where`: "regions.0.name". */
 gt_status gt_job_check_name(const char *name, const char *source, const char *where);
 /* Checks conditions on several keys. */
@@ -187,8 +184,6 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
 gt_status gt_job_check_pipeline(gt_job *job, const char *source);
 /* Checks regions that only aggregate. */
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
-/* Checks wan.transport: addresses and certificates of the regions. */
-gt_status gt_job_check_transport(const gt_job *job, const char *source);
 /* Checks wan.links and wan.outages; also sets their region ids. */
 gt_status gt_job_check_links(gt_job *job, const char *source);
 

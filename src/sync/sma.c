@@ -11,7 +11,7 @@
    over: w = agreed + (w - w as it was sent) (LOSCAR-SGD, arXiv 2605.20866).  At the end, a round
    of every fragment without delay makes the regions equal.
 
-   With a guard (guard.c) a region abstains from a round if its own contribution is not finite or an
+   With a guard a region abstains from a round if its own contribution is not finite or an
    outlier, and takes the next anchor.
 
    Law: f = 1 with plain SGD is ssgd.  Law: outer sgd with lr 1 and momentum 0 equals no outer
@@ -19,15 +19,142 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "fragment.h"
-#include "guard.h"
 #include "internal.h"
+
+/* ---- fragments of a model -------------------------------------------------------------------- */
+
+/* Fragments of a model: the largest tensors first, each to the fragment with the fewest floats. */
+
+typedef struct {
+  gt_view *tensors;   /* ntensors, in the model's order; their offsets are in the fragment */
+  size_t *from;       /* ntensors: their offsets in the model */
+  size_t ntensors, n; /* n: floats of all */
+} tensor_list;
+
+static size_t least_of(const tensor_list *fragments, size_t count) {
+  size_t least = 0;
+  for (size_t p = 1; p < count; p++)
+    if (fragments[p].n < fragments[least].n) least = p;
+  return least;
+}
+
+/* Returns the largest tensor without a fragment; of equal ones the first. */
+static size_t largest_of(const gt_view *tensors, size_t ntensors, const size_t *owner,
+                         size_t count) {
+  size_t largest = ntensors;
+  for (size_t i = 0; i < ntensors; i++)
+    if (owner[i] == count && (largest == ntensors || tensors[i].count > tensors[largest].count))
+      largest = i;
+  return largest;
+}
+
+static void add_tensor(tensor_list *fragment, const gt_view *tensor) {
+  gt_view *own = &fragment->tensors[fragment->ntensors];
+  *own = *tensor;
+  own->offset = fragment->n;
+  fragment->from[fragment->ntensors++] = tensor->offset;
+  fragment->n += tensor->count;
+}
+
+/* Divides the tensors into `count` fragments, as equal as whole tensors allow; every region gets
+   the same fragments.  tensors NULL: one fragment of n floats.  Writes fragments[count], which the
+   caller closes. */
+static void open_parts(tensor_list *fragments, size_t count, const gt_view *tensors,
+                       size_t ntensors, size_t n) {
+  const gt_view whole = {.name = "model", .count = n, .shape = {n}, .ndims = 1};
+  if (!tensors) tensors = &whole, ntensors = 1;
+  size_t *owner = GT_NEW_ARRAY(size_t, ntensors);
+  for (size_t i = 0; i < ntensors; i++) owner[i] = count;
+  for (size_t p = 0; p < count; p++)
+    fragments[p] = (tensor_list){.tensors = GT_NEW_ARRAY(gt_view, ntensors),
+                                 .from = GT_NEW_ARRAY(size_t, ntensors)};
+  for (size_t i = 0; i < ntensors; i++) {
+    const size_t next = largest_of(tensors, ntensors, owner, count);
+    owner[next] = least_of(fragments, count);
+    fragments[owner[next]].n += tensors[next].count;
+  }
+  for (size_t p = 0; p < count; p++) fragments[p].n = 0;
+  for (size_t i = 0; i < ntensors; i++) add_tensor(&fragments[owner[i]], &tensors[i]);
+  gt_free(owner);
+}
+
+static void close_part(tensor_list *fragment) {
+  gt_free(fragment->tensors);
+  gt_free(fragment->from);
+}
+
+/* Copies the fragment's tensors of the model `all` to `own` (n floats), or back. */
+static void gather(const tensor_list *f, gt_vec own, gt_vec all) {
+  for (size_t i = 0; i < f->ntensors; i++)
+    gt_vec_copy(gt_vec_range(own, f->tensors[i].offset, f->tensors[i].count),
+                gt_vec_range(all, f->from[i], f->tensors[i].count));
+}
+
+static void scatter(const tensor_list *f, gt_vec all, gt_vec own) {
+  for (size_t i = 0; i < f->ntensors; i++)
+    gt_vec_copy(gt_vec_range(all, f->from[i], f->tensors[i].count),
+                gt_vec_range(own, f->tensors[i].offset, f->tensors[i].count));
+}
+
+/* ---- the guard ------------------------------------------------------------------------------- */
+
+/* EDiT's rule for anomalous contributions (arXiv 2412.07210): with n the norm, and its mean and
+   standard deviation so far, z = (n - mean) / std is an outlier above `outlier` max(1, std of z).
+   Here an outlier enters the history with the largest norm that is none, so that norms which remain
+   larger become the rule after some rounds, and one huge norm does not hide the next. */
+
+/* The norms of the contributions so far; all zero at the start. */
+typedef struct {
+  int64_t judged;
+  double mean, variance; /* of the norm, of the last 50 or so */
+  double spread;         /* mean square of (norm - mean) / deviation */
+} norm_history;
+
+typedef enum { GT_GUARD_SOUND, GT_GUARD_OUTLIER, GT_GUARD_NONFINITE } gt_verdict;
+
+#define LARGEST 0x1p100 /* a codec's residual and every sum of such values remain finite */
+#define NEWEST  0.02    /* least weight of the newest norm in the history */
+#define STEADY  0.1     /* least standard deviation, relative to the mean */
+
+static double larger(double a, double b) {
+  return a > b ? a : b;
+}
+
+static void add_norm(norm_history *g, double norm, double z) {
+  const double weight = larger(NEWEST, 1 / (double)(g->judged + 1)), d = norm - g->mean;
+  g->mean += weight * d;
+  g->variance = (1 - weight) * (g->variance + weight * d * d);
+  g->spread += weight * (z * z - g->spread);
+  g->judged++;
+}
+
+/* Judges a contribution by its norm, and adds it to the history. */
+static gt_verdict judge(norm_history *g, const gt_guard_options *options, double norm) {
+  const double deviation = larger(sqrt(g->variance), STEADY * g->mean),
+               limit = options->outlier * larger(1, sqrt(g->spread)),
+               z = deviation > 0 ? (norm - g->mean) / deviation : 0;
+  if (!(norm < LARGEST)) return GT_GUARD_NONFINITE;
+  const bool outlier = options->outlier > 0 && g->judged >= options->warmup && z > limit;
+  if (outlier)
+    add_norm(g, g->mean + limit * deviation, limit);
+  else
+    add_norm(g, norm, z);
+  return outlier ? GT_GUARD_OUTLIER : GT_GUARD_SOUND;
+}
+
+static gt_status guard_state(norm_history *g, const char *owner, gt_state_direction direction) {
+  const gt_state_field fields[] = {{"judged", GT_TYPE_I64, &g->judged, 1},
+                                   {"norm_mean", GT_TYPE_F64, &g->mean, 1},
+                                   {"norm_variance", GT_TYPE_F64, &g->variance, 1},
+                                   {"norm_spread", GT_TYPE_F64, &g->spread, 1}};
+  return GT_STATE_FIELDS(direction, owner, fields);
+}
 
 enum { HERE = 1, EMPTY = 2 };
 
 typedef struct {
   gt_sync *of;
-  gt_fragment part;
+  tensor_list part;
   gt_allreduce *rounds;
   gt_vec buffers; /* those of the model in the last fragment, which has them all; else empty */
   int64_t steps;  /* since the last contribution */
@@ -37,7 +164,7 @@ typedef struct {
   gt_vec before, sent_buffers, mean;
   int64_t arrived; /* HERE: that mean is here; EMPTY: there is none */
   float share;     /* of the own contribution in it */
-  gt_guard guard;
+  norm_history guard;
   int64_t renewed; /* 1: the next anchor replaces the parameters, also after a delay */
   /* With an outer optimizer, a lossy codec or a guard; else NULL and empty. */
   gt_optim *outer;
@@ -70,7 +197,7 @@ static bool lends_model(const sma *a) {
 static void set_anchors(sma *a) {
   for (size_t p = 0; p < a->count && !a->anchored; p++)
     if (is_anchored(&a->fragments[p]))
-      gt_fragment_gather(&a->fragments[p].part, a->fragments[p].anchor, a->base.env.params);
+      gather(&a->fragments[p].part, a->fragments[p].anchor, a->base.env.params);
   a->anchored = 1;
 }
 
@@ -99,7 +226,7 @@ static void fill(const sma *a, fragment *f) {
   if (f->before.n)
     gt_vec_copy(f->sent, f->before);
   else
-    gt_fragment_gather(&f->part, f->sent, a->base.env.params);
+    gather(&f->part, f->sent, a->base.env.params);
   if (!is_anchored(f)) return;
   gt_vec_scale(f->sent, -1);
   gt_vec_axpy(f->sent, 1, f->anchor);
@@ -107,7 +234,7 @@ static void fill(const sma *a, fragment *f) {
 
 static void prepare(const sma *a, fragment *f) {
   if (f->before.n) {
-    gt_fragment_gather(&f->part, f->before, a->base.env.params);
+    gather(&f->part, f->before, a->base.env.params);
     gt_vec_copy(f->sent_buffers, f->buffers);
   }
   fill(a, f);
@@ -129,7 +256,7 @@ static void renew(sma *a) {
     fragment *f = &a->fragments[p];
     if (!gt_vec_finite(f->buffers)) take_buffers(f, f->anchor_buffers, false);
     if (is_finite(f)) continue;
-    gt_fragment_scatter(&f->part, a->base.env.params, f->anchor);
+    scatter(&f->part, a->base.env.params, f->anchor);
     f->renewed = f->arrived || gt_allreduce_waiting(f->rounds);
     any = true;
   }
@@ -142,7 +269,7 @@ static bool is_sound(sma *a, fragment *f) {
   double norm = 0;
   gt_optim_squares(f->outer, f->sent, &norm);
   norm = gt_vec_finite(f->buffers) ? sqrt(norm) : NAN;
-  const gt_verdict verdict = gt_guard_judge(&f->guard, &s->env.options.guard, norm);
+  const gt_verdict verdict = judge(&f->guard, &s->env.options.guard, norm);
   if (verdict == GT_GUARD_SOUND) return true;
   if (verdict == GT_GUARD_NONFINITE) {
     renew(a);
@@ -199,7 +326,7 @@ static void apply(sma *a, fragment *f, gt_vec mean) {
   if (own && f->steps > 0)
     merge(f, agreed);
   else
-    gt_fragment_scatter(&f->part, a->base.env.params, agreed);
+    scatter(&f->part, a->base.env.params, agreed);
   f->arrived = f->renewed = 0;
 }
 
@@ -296,9 +423,8 @@ static void sma_open(gt_sync *s) {
   const gt_sync_env *env = &s->env;
   a->count = env->options.fragments > 1 ? (size_t)env->options.fragments : 1;
   a->fragments = GT_NEW_ARRAY(fragment, a->count);
-  gt_fragment *parts = GT_NEW_ARRAY(gt_fragment, a->count);
-  gt_fragments_open(parts, a->count, a->count > 1 ? env->tensors : NULL, env->ntensors,
-                    env->params.n);
+  tensor_list *parts = GT_NEW_ARRAY(tensor_list, a->count);
+  open_parts(parts, a->count, a->count > 1 ? env->tensors : NULL, env->ntensors, env->params.n);
   for (size_t p = 0; p < a->count; p++) {
     a->fragments[p].part = parts[p];
     open_fragment(a, &a->fragments[p], p);
@@ -318,7 +444,7 @@ static void sma_close(gt_sync *s) {
     gt_free(f->mean.data);
     gt_free(f->anchor.data);
     gt_free(f->anchor_buffers.data);
-    gt_fragment_close(&f->part);
+    close_part(&f->part);
   }
   gt_free(a->fragments);
 }
@@ -402,7 +528,7 @@ static gt_status fragment_state(sma *a, fragment *f, gt_state_direction directio
   if (gt_sync_guarded(&a->base.env.options)) {
     GT_TRY(gt_state_fields(direction, f->owner, &renewed, 1));
     if (buffers.name) GT_TRY(gt_state_fields(direction, f->owner, &buffers, 1));
-    GT_TRY(gt_guard_state(&f->guard, f->owner, direction));
+    GT_TRY(guard_state(&f->guard, f->owner, direction));
   }
   if (is_anchored(f)) GT_TRY(outer_state(f, direction));
   if (f->before.n)

@@ -67,7 +67,7 @@ void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a,
                         const void *b, const float *c);
 
-/* The functions of gt_prepared_ops: context.c, conv.c, linear.c. */
+/* Functions of gt_prepared_ops: context.c, conv.c. */
 gt_prepared_context *gt_dnn_context_create(void);
 void gt_dnn_context_close(gt_prepared_context *dnn);
 size_t gt_dnn_context_bytes(const gt_prepared_context *dnn);
@@ -83,13 +83,3 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
                                 size_t N);
 void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy,
                                  const void *x, size_t N);
-gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O, bool bias,
-                                         gt_precision precision);
-void gt_dnn_linear_close(gt_prepared_linear *l);
-void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B);
-void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w,
-                           const float *b, size_t B);
-void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w,
-                                  size_t B);
-void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy,
-                                   const float *x, size_t B);
