@@ -31,87 +31,53 @@ static void replace_attr(hid_t file, const char *name, hid_t type, size_t n, con
   H5Sclose(space);
 }
 
-static double zeros[40 * 6 * 5];
-static const hsize_t x_dims[4] = {30, 6, 5, 1};
+/* A change of a valid file: one of a link or an attribute that is removed, an attribute or a data set
+   that is replaced, and a function. */
+typedef struct {
+  const char *unlink, *drop, *attr, *set;
+  hid_t type;
+  size_t n;         /* elements of the attribute, dimensions of the data set */
+  hsize_t dims[4];  /* of the data set */
+  bool empty;       /* nothing is written to the data set; else zeros or, if given, data */
+  const void *data; /* of the type; for a data set doubles or, of an int32, int32 */
+  void (*spoil)(hid_t file);
+  const char *said; /* NULL: the file stays valid */
+} change;
 
-static void no_train(hid_t f) {
-  H5Ldelete(f, "train", H5P_DEFAULT);
+static void apply(hid_t file, const change *c) {
+  static const double zeros[40 * 6 * 5];
+  if (c->unlink) H5Ldelete(file, c->unlink, H5P_DEFAULT);
+  if (c->drop) H5Adelete(file, c->drop);
+  if (c->attr) replace_attr(file, c->attr, c->type, c->n, c->data);
+  if (c->set)
+    replace_set(file, c->set, c->type, (int)c->n, c->dims, c->data ? c->type : H5T_NATIVE_DOUBLE,
+                c->empty  ? NULL
+                : c->data ? c->data
+                          : zeros);
+  if (c->spoil) c->spoil(file);
 }
-static void no_test(hid_t f) {
-  H5Ldelete(f, "test", H5P_DEFAULT);
-}
-static void no_x(hid_t f) {
-  H5Ldelete(f, "train/x", H5P_DEFAULT);
-}
-static void no_y(hid_t f) {
-  H5Ldelete(f, "test/y", H5P_DEFAULT);
-}
+
 static void dangling_x(hid_t f) {
-  no_x(f);
+  H5Ldelete(f, "train/x", H5P_DEFAULT);
   H5Lcreate_soft("/nowhere", f, "train/x", H5P_DEFAULT, H5P_DEFAULT);
 }
 static void x_is_group(hid_t f) {
-  no_x(f);
+  H5Ldelete(f, "train/x", H5P_DEFAULT);
   H5Gclose(H5Gcreate2(f, "train/x", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 }
-static void x_rank(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 3, x_dims, H5T_NATIVE_DOUBLE, zeros);
-}
-static void y_rank(hid_t f) {
-  replace_set(f, "train/y", H5T_STD_I32LE, 2, (hsize_t[]){30, 1}, H5T_NATIVE_DOUBLE, zeros);
-}
-static void y_scalar(hid_t f) {
-  replace_set(f, "train/y", H5T_STD_I32LE, 0, NULL, H5T_NATIVE_DOUBLE, zeros);
-}
-static void x_double(hid_t f) {
-  replace_set(f, "train/x", H5T_IEEE_F64LE, 4, x_dims, H5T_NATIVE_DOUBLE, zeros);
-}
-static void x_signed(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_I8LE, 4, x_dims, H5T_NATIVE_DOUBLE, zeros);
-}
-static void x_mixed(hid_t f) {
-  replace_set(f, "train/x", H5T_IEEE_F32LE, 4, x_dims, H5T_NATIVE_DOUBLE, zeros);
-}
-static void y_int64(hid_t f) {
-  replace_set(f, "test/y", H5T_STD_I64LE, 1, (hsize_t[]){20}, H5T_NATIVE_DOUBLE, zeros);
-}
-static void y_short(hid_t f) {
-  replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){29}, H5T_NATIVE_DOUBLE, zeros);
-}
-static void shapes_differ(hid_t f) {
-  replace_set(f, "test/x", H5T_STD_U8LE, 4, (hsize_t[]){20, 5, 6, 1}, H5T_NATIVE_DOUBLE, zeros);
-}
 static void no_samples(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){0, 6, 5, 1}, H5T_NATIVE_DOUBLE, NULL);
-  replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){0}, H5T_NATIVE_DOUBLE, NULL);
+  const change y = {.set = "train/y", .type = H5T_STD_I32LE, .n = 1, .empty = true};
+  apply(f, &y);
 }
-static void no_height(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 0, 5, 1}, H5T_NATIVE_DOUBLE, NULL);
-}
-static void huge(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){4000000000, 1000, 1000, 3},
-              H5T_NATIVE_DOUBLE, NULL);
-  replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){4000000000}, H5T_NATIVE_DOUBLE, NULL);
-}
-static void huge_images(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 100000, 100000, 1}, H5T_NATIVE_DOUBLE,
-              NULL);
-}
-static void set_label(hid_t f, int32_t value) {
-  int32_t y[30] = {0};
-  y[17] = value;
-  replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){30}, H5T_NATIVE_INT32, y);
-}
-static void label_high(hid_t f) {
-  set_label(f, 4);
-}
-static void label_negative(hid_t f) {
-  set_label(f, -1);
+static void many_labels(hid_t f) {
+  const change y = {
+      .set = "train/y", .type = H5T_STD_I32LE, .n = 1, .dims = {4000000000}, .empty = true};
+  apply(f, &y);
 }
 static void set_float(hid_t f, double value) {
   static double x[30 * 6 * 5];
   for (size_t i = 0; i < 30 * 6 * 5; i++) x[i] = (double)i / 7;
-  replace_set(f, "train/x", H5T_IEEE_F32LE, 4, x_dims, H5T_NATIVE_DOUBLE, x);
+  replace_set(f, "train/x", H5T_IEEE_F32LE, 4, (hsize_t[]){30, 6, 5, 1}, H5T_NATIVE_DOUBLE, x);
   x[12 * 30 + 4] = value;
   replace_set(f, "test/x", H5T_IEEE_F32LE, 4, (hsize_t[]){20, 6, 5, 1}, H5T_NATIVE_DOUBLE, x);
 }
@@ -125,105 +91,81 @@ static void floats_good(hid_t f) {
   set_float(f, 2.5);
   H5Adelete(f, "mean"); /* float input is not scaled */
 }
-static void no_schema(hid_t f) {
-  H5Adelete(f, "geotrain_schema");
-}
-static void schema_2(hid_t f) {
-  replace_attr(f, "geotrain_schema", H5T_NATIVE_INT, 1, (int[]){2});
-}
-static void schema_text(hid_t f) {
-  replace_attr(f, "geotrain_schema", H5T_C_S1, 1, "1");
-}
-static void no_name(hid_t f) {
-  H5Adelete(f, "name");
-}
-static void name_number(hid_t f) {
-  replace_attr(f, "name", H5T_NATIVE_INT, 1, (int[]){2});
-}
-static void no_classes(hid_t f) {
-  H5Adelete(f, "classes");
-}
-static void classes_1(hid_t f) {
-  replace_attr(f, "classes", H5T_NATIVE_INT, 1, (int[]){1});
-}
-static void classes_two(hid_t f) {
-  replace_attr(f, "classes", H5T_NATIVE_INT, 2, (int[]){4, 4});
-}
-static void no_mean(hid_t f) {
-  H5Adelete(f, "mean");
-}
-static void mean_double(hid_t f) {
-  replace_attr(f, "mean", H5T_NATIVE_DOUBLE, 1, (double[]){0.5});
-}
-static void mean_two(hid_t f) {
-  replace_attr(f, "mean", H5T_NATIVE_FLOAT, 2, (float[]){0.5F, 0.5F});
-}
-static void mean_nan(hid_t f) {
-  replace_attr(f, "mean", H5T_NATIVE_FLOAT, 1, (float[]){NAN});
-}
-static void std_zero(hid_t f) {
-  replace_attr(f, "std", H5T_NATIVE_FLOAT, 1, (float[]){0.0F});
-}
-static void std_inf(hid_t f) {
-  replace_attr(f, "std", H5T_NATIVE_FLOAT, 1, (float[]){INFINITY});
-}
-static void std_negative(hid_t f) {
-  replace_attr(f, "std", H5T_NATIVE_FLOAT, 1, (float[]){-1.0F});
-}
 
-static const struct {
-  void (*spoil)(hid_t file);
-  const char *said; /* NULL: the file stays valid */
-} cases[] = {
-    {no_train, "the group /train is missing"},
-    {no_test, "the group /test is missing"},
-    {no_x, "/train/x is missing"},
-    {no_y, "/test/y is missing"},
-    {dangling_x, "/train/x is missing"},
-    {x_is_group, "/train/x cannot be opened"},
-    {x_rank, "/train/x has 3 dimensions; expected (N,H,W,C)"},
-    {y_rank, "/train/y has 2 dimensions; expected (N)"},
-    {y_scalar, "/train/y has 0 dimensions; expected (N)"},
-    {x_double, "/train/x is float64; expected uint8, float32 or int32"},
-    {x_signed, "/train/x is int8; expected uint8, float32 or int32"},
-    {x_mixed, "/test/x is uint8 but /train/x is float32"},
-    {y_int64, "/test/y is int64; expected int32"},
-    {y_short, "/train/x has 30 samples but /train/y has 29"},
-    {shapes_differ, "/test/x holds images of 5 x 6 x 1 but /train/x of 6 x 5 x 1"},
-    {no_samples, "/train has 0 samples"},
-    {no_height, "/train/x holds images of 0 x 5 x 1"},
-    {huge, "the file is damaged"},
-    {huge_images, "the file is damaged"},
-    {label_high, "/train/y[17] is 4; expected labels 0 to 3"},
-    {label_negative, "/train/y[17] is -1; expected labels 0 to 3"},
-    {x_nan, "/test/x holds nan in sample 12, value 4"},
-    {x_inf, "/test/x holds -inf in sample 12, value 4"},
-    {floats_good, NULL},
-    {no_schema, "`geotrain_schema` of / is missing"},
-    {schema_2, "geotrain_schema is 2; this version reads schema 1"},
-    {schema_text, "`geotrain_schema` is a string"},
-    {no_name, "`name` of / is missing"},
-    {name_number, "`name` is int32"},
-    {no_classes, "`classes` of / is missing"},
-    {classes_1, "classes is 1; expected 2 to"},
-    {classes_two, "`classes` is int32 with 2 elements"},
-    {no_mean, "`mean` of / is missing"},
-    {mean_double, "`mean` is float64"},
-    {mean_two, "`mean` is float32 with 2 elements"},
-    {mean_nan, "mean[0] is nan"},
-    {std_zero, "std[0] is 0; expected a number above 0"},
-    {std_inf, "std[0] is inf"},
-    {std_negative, "std[0] is -1"},
-};
+#define SET(name, kind, dimensions, ...)                                                           \
+  .set = name, .type = kind, .n = dimensions, .dims = {__VA_ARGS__}
+#define ATTR(name, kind, ...)                                                                      \
+  .attr = name, .type = kind, .n = sizeof((__VA_ARGS__)) / H5Tget_size(kind), .data = (__VA_ARGS__)
 
 static void test_bad_contents(void) {
   const char *path = scratch("bad.h5");
+  const int32_t high[30] = {[17] = 4}, negative[30] = {[17] = -1};
   gt_dataset *dataset;
+  const change cases[] = {
+      {.unlink = "train", .said = "the group /train is missing"},
+      {.unlink = "test", .said = "the group /test is missing"},
+      {.unlink = "train/x", .said = "/train/x is missing"},
+      {.unlink = "test/y", .said = "/test/y is missing"},
+      {.spoil = dangling_x, .said = "/train/x is missing"},
+      {.spoil = x_is_group, .said = "/train/x cannot be opened"},
+      {SET("train/x", H5T_STD_U8LE, 3, 30, 6, 5),
+       .said = "/train/x has 3 dimensions; expected (N,H,W,C)"},
+      {SET("train/y", H5T_STD_I32LE, 2, 30, 1), .said = "/train/y has 2 dimensions; expected (N)"},
+      {SET("train/y", H5T_STD_I32LE, 0, 0), .said = "/train/y has 0 dimensions; expected (N)"},
+      {SET("train/x", H5T_IEEE_F64LE, 4, 30, 6, 5, 1),
+       .said = "/train/x is float64; expected uint8, float32 or int32"},
+      {SET("train/x", H5T_STD_I8LE, 4, 30, 6, 5, 1),
+       .said = "/train/x is int8; expected uint8, float32 or int32"},
+      {SET("train/x", H5T_IEEE_F32LE, 4, 30, 6, 5, 1),
+       .said = "/test/x is uint8 but /train/x is float32"},
+      {SET("test/y", H5T_STD_I64LE, 1, 20), .said = "/test/y is int64; expected int32"},
+      {SET("train/y", H5T_STD_I32LE, 1, 29), .said = "/train/x has 30 samples but /train/y has 29"},
+      {SET("test/x", H5T_STD_U8LE, 4, 20, 5, 6, 1),
+       .said = "/test/x holds images of 5 x 6 x 1 but /train/x of 6 x 5 x 1"},
+      {SET("train/x", H5T_STD_U8LE, 4, 0, 6, 5, 1), .empty = true, .spoil = no_samples,
+       .said = "/train has 0 samples"},
+      {SET("train/x", H5T_STD_U8LE, 4, 30, 0, 5, 1), .empty = true,
+       .said = "/train/x holds images of 0 x 5 x 1"},
+      {SET("train/x", H5T_STD_U8LE, 4, 4000000000, 1000, 1000, 3), .empty = true,
+       .spoil = many_labels, .said = "the file is damaged"},
+      {SET("train/x", H5T_STD_U8LE, 4, 30, 100000, 100000, 1), .empty = true,
+       .said = "the file is damaged"},
+      {SET("train/y", H5T_STD_I32LE, 1, 30), .data = high,
+       .said = "/train/y[17] is 4; expected labels 0 to 3"},
+      {SET("train/y", H5T_STD_I32LE, 1, 30), .data = negative,
+       .said = "/train/y[17] is -1; expected labels 0 to 3"},
+      {.spoil = x_nan, .said = "/test/x holds nan in sample 12, value 4"},
+      {.spoil = x_inf, .said = "/test/x holds -inf in sample 12, value 4"},
+      {.spoil = floats_good},
+      {.drop = "geotrain_schema", .said = "`geotrain_schema` of / is missing"},
+      {ATTR("geotrain_schema", H5T_NATIVE_INT, (int[]){2}),
+       .said = "geotrain_schema is 2; this version reads schema 1"},
+      {.attr = "geotrain_schema",
+       .type = H5T_C_S1,
+       .n = 1,
+       .data = "1",
+       .said = "`geotrain_schema` is a string"},
+      {.drop = "name", .said = "`name` of / is missing"},
+      {ATTR("name", H5T_NATIVE_INT, (int[]){2}), .said = "`name` is int32"},
+      {.drop = "classes", .said = "`classes` of / is missing"},
+      {ATTR("classes", H5T_NATIVE_INT, (int[]){1}), .said = "classes is 1; expected 2 to"},
+      {ATTR("classes", H5T_NATIVE_INT, (int[]){4, 4}),
+       .said = "`classes` is int32 with 2 elements"},
+      {.drop = "mean", .said = "`mean` of / is missing"},
+      {ATTR("mean", H5T_NATIVE_DOUBLE, (double[]){0.5}), .said = "`mean` is float64"},
+      {ATTR("mean", H5T_NATIVE_FLOAT, (float[]){0.5F, 0.5F}),
+       .said = "`mean` is float32 with 2 elements"},
+      {ATTR("mean", H5T_NATIVE_FLOAT, (float[]){NAN}), .said = "mean[0] is nan"},
+      {ATTR("std", H5T_NATIVE_FLOAT, (float[]){0}),
+       .said = "std[0] is 0; expected a number above 0"},
+      {ATTR("std", H5T_NATIVE_FLOAT, (float[]){INFINITY}), .said = "std[0] is inf"},
+      {ATTR("std", H5T_NATIVE_FLOAT, (float[]){-1}), .said = "std[0] is -1"},
+  };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_int_equal(gt_data_synth(path, &small), GT_OK);
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     assert_true(file >= 0);
-    cases[i].spoil(file);
+    apply(file, &cases[i]);
     assert_true(H5Fclose(file) >= 0);
     gt_status status = gt_dataset_open(&dataset, path);
     if (cases[i].said) {
@@ -260,13 +202,13 @@ static void test_bad_files(void) {
 
 /* ---- the properties that regions compare ----------------------------------------------------- */
 
-static void schema_of(void (*change)(hid_t file), const gt_synth_spec *spec, char sha256[65]) {
+static void schema_of(void (*edit)(hid_t file), const gt_synth_spec *spec, char sha256[65]) {
   const char *path = scratch("schema.h5");
   gt_dataset *dataset;
   assert_int_equal(gt_data_synth(path, spec), GT_OK);
-  if (change) {
+  if (edit) {
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    change(file);
+    edit(file);
     assert_true(H5Fclose(file) >= 0);
   }
   assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
