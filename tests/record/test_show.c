@@ -20,6 +20,43 @@ static char *printed(const gt_summary *s) {
   return text;
 }
 
+static void shows(const gt_summary *s, const char *part) {
+  char *text = printed(s);
+  if (!strstr(text, part)) fail_msg("%s\nlacks\n%s", text, part);
+  free(text);
+}
+
+static void lacks(const gt_summary *s, const char *part) {
+  char *text = printed(s);
+  if (strstr(text, part)) fail_msg("%s\nhas\n%s", text, part);
+  free(text);
+}
+
+/* The result of a short run, and its summary; without tests. */
+static gt_region_result region_of(const char *name, double wall_s) {
+  gt_region_result region = {.workers = 1,
+                             .steps = 10,
+                             .samples = 640,
+                             .wall_s = wall_s,
+                             .test_accuracy = NAN,
+                             .test_loss = NAN,
+                             UNRANKED};
+  snprintf(region.name, sizeof region.name, "%s", name);
+  return region;
+}
+
+static gt_summary summary_of(const gt_region_result *regions, size_t n) {
+  return (gt_summary){.job = "j",
+                      .strategy = "sma",
+                      .clock = "real",
+                      .model = "m",
+                      .virtual_s = NAN,
+                      .test_accuracy = NAN,
+                      UNRANKED,
+                      .regions = regions,
+                      .nregions = n};
+}
+
 /* ---- table ---- */
 
 static void test_table(void) {
@@ -123,105 +160,60 @@ static void test_table(void) {
   scored[0].mean = (gt_mean_result){.samples = 300, .accuracy = 0.9, .loss = 0.2};
   scored[1].mean = (gt_mean_result){.samples = 100, .accuracy = 0.86, .loss = 0.6};
   s.regions = scored;
-  text = printed(&s);
-  assert_non_null(strstr(text, "\n\n"
-                               "mean model        test samples  accuracy   loss\n"
-                               "shanghai                   300    0.9000  0.200\n"
-                               "a-region-with-..           100    0.8600  0.600\n"
-                               "all                        400    0.8900  0.300\n"
-                               "\n"));
-  assert_non_null(strstr(text, "loss 0.300  (mean model, on all test sets)\n"));
-  free(text);
+  shows(&s, "\n\n"
+            "mean model        test samples  accuracy   loss\n"
+            "shanghai                   300    0.9000  0.200\n"
+            "a-region-with-..           100    0.8600  0.600\n"
+            "all                        400    0.8900  0.300\n"
+            "\n");
+  shows(&s, "loss 0.300  (mean model, on all test sets)\n");
   s.regions = regions;
 
   /* What has followed the network takes as many lines as it needs. */
   s.adapted = "the order of passes changed 4 times; 8 micro-batches, from step 31 on 16, from step "
               "1075 on 32, from step 2075 on 8";
-  text = printed(&s);
-  assert_non_null(strstr(text, "\npipeline       the order of passes changed 4 times; 8 "
-                               "micro-batches, from step\n               31 on 16, from step 1075 "
-                               "on 32, from step 2075 on 8\n"));
-  free(text);
+  shows(&s, "\npipeline       the order of passes changed 4 times; 8 "
+            "micro-batches, from step\n               31 on 16, from step 1075 "
+            "on 32, from step 2075 on 8\n");
   s.adapted = NULL;
 
   /* Without a mean model and links (strategy none, one region) no empty table is printed. */
   s.nlinks = 0;
   s.test_accuracy = NAN;
-  text = printed(&s);
-  assert_null(strstr(text, "MB sent"));
-  assert_non_null(strstr(text, "test accuracy  -"));
-  free(text);
+  lacks(&s, "MB sent");
+  shows(&s, "test accuracy  -");
 }
 
 /* Two labels: the AUC is shown for each region and in the totals. */
 static void test_table_of_two_classes(void) {
-  static const gt_region_result regions[2] = {{.name = "east",
-                                               .workers = 1,
-                                               .steps = 10,
-                                               .samples = 640,
-                                               .wall_s = 10,
-                                               .test_accuracy = 0.8312,
-                                               .test_loss = 0.3,
-                                               .test_auc = 0.91234,
-                                               .test_recall20 = NAN,
-                                               .test_mrr20 = NAN},
-                                              {.name = "west",
-                                               .workers = 1,
-                                               .steps = 10,
-                                               .samples = 640,
-                                               .wall_s = 10,
-                                               .test_accuracy = 0.8,
-                                               .test_loss = 0.4,
-                                               UNRANKED}};
-  gt_summary s = {.job = "clicks",
-                  .strategy = "sma",
-                  .clock = "real",
-                  .model = "deepfm",
-                  .test_accuracy = 0.84,
-                  .test_loss = 0.29,
-                  .test_auc = 0.925,
-                  .test_recall20 = NAN,
-                  .test_mrr20 = NAN,
-                  .regions = regions,
-                  .nregions = 2};
-  char *text = printed(&s);
-  assert_non_null(strstr(text, "\nregion  workers  steps  samples     auc   loss\n"
-                               "east          1     10      640  0.9123  0.300\n"
-                               "west          1     10      640       -  0.400\n"));
-  assert_non_null(strstr(text, "\ntest accuracy  0.8400  auc 0.9250  loss 0.290  (mean model)\n"));
-  free(text);
+  gt_region_result regions[2] = {region_of("east", 10), region_of("west", 10)};
+  regions[0].test_loss = 0.3;
+  regions[0].test_auc = 0.91234;
+  regions[1].test_loss = 0.4;
+  gt_summary s = summary_of(regions, 2);
+  s.test_accuracy = 0.84;
+  s.test_loss = 0.29;
+  s.test_auc = 0.925;
+  shows(&s, "\nregion  workers  steps  samples     auc   loss\n"
+            "east          1     10      640  0.9123  0.300\n"
+            "west          1     10      640       -  0.400\n");
+  shows(&s, "\ntest accuracy  0.8400  auc 0.9250  loss 0.290  (mean model)\n");
 }
 
 /* A recommender: Recall@20 of a region, and both figures of the mean model. */
 static void test_recommender(void) {
-  gt_region_result region = {.name = "east",
-                             .workers = 1,
-                             .steps = 10,
-                             .samples = 640,
-                             .wall_s = 2,
-                             .test_accuracy = 0.1,
-                             .test_loss = 5.25,
-                             .test_auc = NAN,
-                             .test_recall20 = 0.53125,
-                             .test_mrr20 = 0.25};
-  gt_summary s = {.job = "sessions",
-                  .strategy = "none",
-                  .clock = "real",
-                  .model = "niser",
-                  .test_accuracy = 0.125,
-                  .test_loss = 5.5,
-                  .test_auc = NAN,
-                  .test_recall20 = 0.5,
-                  .test_mrr20 = 0.1875,
-                  .regions = &region,
-                  .nregions = 1};
-  char *text = printed(&s);
-  assert_non_null(strstr(text, "  recall@20   loss\n"));
-  assert_non_null(strstr(text, "     0.5312  5.250\n"));
-  assert_non_null(strstr(text,
-                         "\ntest accuracy  0.1250  recall@20 0.5000  mrr@20 0.1875  loss 5.500  "
-                         "(mean model)\n"));
-  free(text);
+  gt_region_result region = region_of("east", 2);
+  region.test_loss = 5.25;
+  region.test_recall20 = 0.53125;
+  region.test_mrr20 = 0.25;
+  gt_summary s = summary_of(&region, 1);
+  s.test_accuracy = 0.125;
+  s.test_loss = 5.5;
+  s.test_recall20 = 0.5;
+  s.test_mrr20 = 0.1875;
+  shows(&s, "  recall@20   loss\n");
+  shows(&s, "     0.5312  5.250\n");
+  shows(&s, "\ntest accuracy  0.1250  recall@20 0.5000  mrr@20 0.1875  loss 5.500  (mean model)\n");
 }
 
 /* The longest possible cells: columns that do not fit follow in a second table. */
@@ -248,58 +240,30 @@ static void test_wide_table(void) {
   memset(region.name, 'r', sizeof region.name - 1);
   memset(link.from, 'f', sizeof link.from - 1);
   memset(link.to, 't', sizeof link.to - 1);
-  gt_summary s = {.job = "j",
-                  .strategy = "sma",
-                  .clock = "virtual",
-                  .model = "m",
-                  .virtual_s = 1,
-                  .regions = &region,
-                  .nregions = 1,
-                  .links = &link,
-                  .nlinks = 1};
-  char *text = printed(&s);
-  assert_non_null(strstr(text, "rrrrrrrrrrrrrr..  9999999"));
-  assert_non_null(
-      strstr(text, "\nj: m, 0 parameters, sma, virtual time 1.0 s, computed in 0.0 s\n"));
-  assert_non_null(strstr(text, "rrrrrrrrrrrrrr..  1234567891.00  1234567891.00"));
-  free(text);
+  gt_summary s = summary_of(&region, 1);
+  s.clock = "virtual";
+  s.virtual_s = 1;
+  s.links = &link;
+  s.nlinks = 1;
+  shows(&s, "rrrrrrrrrrrrrr..  9999999");
+  shows(&s, "\nj: m, 0 parameters, sma, virtual time 1.0 s, computed in 0.0 s\n");
+  shows(&s, "rrrrrrrrrrrrrr..  1234567891.00  1234567891.00");
 }
 
 /* Under the virtual clock real time appears only as the time of the computation. */
 static void test_virtual_head(void) {
-  gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
-  gt_summary s = {.job = "j",
-                  .strategy = "sma",
-                  .clock = "virtual",
-                  .model = "m",
-                  .wall_s = 5.61,
-                  .virtual_s = 123.4,
-                  .regions = &region,
-                  .nregions = 1};
-  char *text = printed(&s);
-  assert_non_null(strstr(
-      text, "\nj: m, 0 parameters, sma, virtual time 123.4 s, computed in 5.6 s\n\nregion "));
-  assert_non_null(strstr(text, "\nvirtual time   123.4 s  (computed in 5.6 s)\nsamples/s "));
-  assert_null(strstr(text, "wall time"));
-  assert_null(strstr(text, "mini-batch")); /* the time of a step is not known */
-  free(text);
+  const gt_region_result region = region_of("east", 123.4);
+  gt_summary s = summary_of(&region, 1);
+  s.clock = "virtual";
+  s.wall_s = 5.61;
+  s.virtual_s = 123.4;
+  shows(&s, "\nj: m, 0 parameters, sma, virtual time 123.4 s, computed in 5.6 s\n\nregion ");
+  shows(&s, "\nvirtual time   123.4 s  (computed in 5.6 s)\nsamples/s ");
+  lacks(&s, "wall time");
+  lacks(&s, "mini-batch"); /* the time of a step is not known */
 }
 
 /* ---- plan and cost ---- */
-
-static char *shown(const gt_plan_result *plan, const gt_cost_result *cost) {
-  static const gt_region_result region = {
-      .name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
-  const gt_summary s = {.job = "j",
-                        .strategy = "sma",
-                        .clock = "real",
-                        .model = "m",
-                        .regions = &region,
-                        .nregions = 1,
-                        .plan = plan,
-                        .cost = cost};
-  return printed(&s);
-}
 
 static void test_plan_and_cost(void) {
   char ps[] = "PS of eu", egress[] = "egress of eu", more[] = "workers of ap";
@@ -311,7 +275,12 @@ static void test_plan_and_cost(void) {
                          .measured = {100, 0.2, 40000, 1.5e6, 0.125, 0.1234567},
                          .low_s = 105,
                          .high_s = NAN};
-  char *text = shown(&plan, &cost);
+  const gt_region_result region = region_of("east", 123.4);
+  gt_summary s = summary_of(&region, 1);
+  lacks(&s, "cost");
+  lacks(&s, "predicted");
+  s.plan = &plan;
+  s.cost = &cost;
   static const char want[] =
       "\ncost           0.123457 USD  (machines 0.120000 USD, egress 0.003457 USD)\n"
       "\n"
@@ -323,27 +292,19 @@ static void test_plan_and_cost(void) {
       "WAN traffic       1.50 MB       1.50 MB        0 %  -\n"
       "waiting            12.5 %        12.5 %    +0.00 %  -\n"
       "cost         0.250000 USD  0.123457 USD  +102.50 %  -\n";
-  assert_non_null(strstr(text, want));
-  free(text);
+  shows(&s, want);
   cost = (gt_cost_result){
       .usd = 1234.5, .worker_usd = 1234.5, .assumed = true, .missing = missing, .nmissing = 5};
   plan = (gt_plan_result){.predicted = {NAN, NAN, NAN, NAN, 0, NAN},
                           .measured = {100, NAN, 1, 1, 0, NAN},
                           .low_s = NAN,
                           .high_s = NAN};
-  text = shown(&plan, &cost);
-  assert_non_null(strstr(
-      text, "\ncost           1234.50 USD  (machines 1234.50 USD, egress 0.000000 USD; rates\n"
+  shows(&s, "\ncost           1234.50 USD  (machines 1234.50 USD, egress 0.000000 USD; rates\n"
             "               partly assumed)\n"
             "               without PS of eu, egress of eu, workers of ap and 2 more: no\n"
             "               price is known\n"
             "\nplan     predicted  measured  error\n"
-            "waiting      0.0 %     0.0 %    0 %\n"));
-  free(text);
-  text = shown(NULL, NULL);
-  assert_null(strstr(text, "cost"));
-  assert_null(strstr(text, "predicted"));
-  free(text);
+            "waiting      0.0 %     0.0 %    0 %\n");
 }
 
 /* ---- many links ---- */
@@ -356,13 +317,12 @@ static gt_link_result many_links[MANY * MANY];
 static gt_summary mesh(size_t n) {
   size_t count = 0;
   for (size_t r = 0; r < n; r++) {
-    many_regions[r] = (gt_region_result){.workers = 1,
-                                         .steps = 10,
-                                         .wall_s = 10,
-                                         .wan_wait_s = 2.5,
-                                         .split_train_s = 0.75,
-                                         .split_upload_s = 0.25};
-    snprintf(many_regions[r].name, sizeof many_regions[r].name, "r%02zu", r);
+    char name[8];
+    snprintf(name, sizeof name, "r%02zu", r);
+    many_regions[r] = region_of(name, 10);
+    many_regions[r].wan_wait_s = 2.5;
+    many_regions[r].split_train_s = 0.75;
+    many_regions[r].split_upload_s = 0.25;
     for (size_t p = 0; p < n; p++) {
       if (p == r) continue;
       gt_link_result *l = &many_links[count++];
@@ -375,15 +335,10 @@ static gt_summary mesh(size_t n) {
       snprintf(l->to, sizeof l->to, "r%02zu", p);
     }
   }
-  return (gt_summary){.job = "j",
-                      .strategy = "asgd",
-                      .clock = "real",
-                      .model = "m",
-                      .virtual_s = NAN,
-                      .regions = many_regions,
-                      .nregions = n,
-                      .links = many_links,
-                      .nlinks = count};
+  gt_summary s = summary_of(many_regions, n);
+  s.links = many_links;
+  s.nlinks = count;
+  return s;
 }
 
 static void test_many_links(void) {
