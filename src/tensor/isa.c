@@ -13,45 +13,18 @@
 static const char *const names[GT_ISAS] = {
     [GT_ISA_PLAIN] = "plain", [GT_ISA_AVX2] = "avx2", [GT_ISA_AVX512] = "avx512"};
 
-#define TABLES(isa)                                                                                \
-  {                                                                                                \
-    .vec = &gt_vec_loops_##isa, .pooling = &gt_pooling_loops_##isa,                                \
-    .direct_forward = &gt_direct_forward_loops_##isa,                                              \
-    .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa,  \
-    .columns = &gt_columns_loops_##isa, .winograd = &gt_winograd_loops_##isa,                      \
-    .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa, .lstm = &gt_lstm_loops_##isa,  \
-    .panels = &gt_panel_loops_##isa, .layernorm = &gt_layernorm_loops_##isa,                       \
-    .gelu = &gt_gelu_loops_##isa, .softmax = &gt_softmax_loops_##isa,                              \
-    .attention = &gt_attention_loops_##isa, .gru = &gt_gru_loops_##isa,                            \
-    .attend = &gt_attend_loops_##isa                                                               \
-  }
-#define DECLARE(isa)                                                                               \
-  extern const gt_vec_loops gt_vec_loops_##isa;                                                    \
-  extern const gt_pooling_loops gt_pooling_loops_##isa;                                            \
-  extern const gt_direct_forward_loops gt_direct_forward_loops_##isa;                              \
-  extern const gt_direct_input_loops gt_direct_input_loops_##isa;                                  \
-  extern const gt_direct_weight_loops gt_direct_weight_loops_##isa;                                \
-  extern const gt_columns_loops gt_columns_loops_##isa;                                            \
-  extern const gt_winograd_loops gt_winograd_loops_##isa;                                          \
-  extern const gt_norm_loops gt_norm_loops_##isa;                                                  \
-  extern const gt_sparse_loops gt_sparse_loops_##isa;                                              \
-  extern const gt_lstm_loops gt_lstm_loops_##isa;                                                  \
-  extern const gt_panel_loops gt_panel_loops_##isa;                                                \
-  extern const gt_layernorm_loops gt_layernorm_loops_##isa;                                        \
-  extern const gt_gelu_loops gt_gelu_loops_##isa;                                                  \
-  extern const gt_softmax_loops gt_softmax_loops_##isa;                                            \
-  extern const gt_attention_loops gt_attention_loops_##isa;                                        \
-  extern const gt_gru_loops gt_gru_loops_##isa;                                                    \
-  extern const gt_attend_loops gt_attend_loops_##isa
+#define DECLARE(name, isa) extern const gt_##name##_loops gt_##name##_loops_##isa;
+#define TABLE(name, isa)   .name = &gt_##name##_loops_##isa,
 
-DECLARE(plain);
+GT_LOOPS(DECLARE, plain)
 #if defined(__x86_64__)
-DECLARE(avx2);
-DECLARE(avx512);
-static const gt_loop_tables tables[GT_ISAS] = {
-    [GT_ISA_PLAIN] = TABLES(plain), [GT_ISA_AVX2] = TABLES(avx2), [GT_ISA_AVX512] = TABLES(avx512)};
+GT_LOOPS(DECLARE, avx2)
+GT_LOOPS(DECLARE, avx512)
+static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = {GT_LOOPS(TABLE, plain)},
+                                               [GT_ISA_AVX2] = {GT_LOOPS(TABLE, avx2)},
+                                               [GT_ISA_AVX512] = {GT_LOOPS(TABLE, avx512)}};
 #else
-static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain)};
+static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = {GT_LOOPS(TABLE, plain)}};
 #endif
 
 /* Set once, before threads start. */

@@ -29,10 +29,15 @@ const gt_prepared_ops *gt_prepared_dnn(void);
 bool gt_dnn_cap(gt_isa isa);
 
 /* The slots of gt_kernels, X(slot, function of ref, function of the other tables): each makes one
-   pass over memory, whichever library computes the products.  kernels_ref*.c, kernels_fast.c. */
+   pass over memory, whichever library computes the products; those of linear layers are
+   OpenBLAS's.  kernels_ref*.c, kernels_fast.c, kernels_blas.c. */
 #define GT_SLOTS(X)                                                                                \
   X(maxpool_forward, gt_ref_maxpool_forward, gt_fast_maxpool_forward)                              \
   X(maxpool_backward, gt_ref_maxpool_backward, gt_fast_maxpool_backward)                           \
+  X(linear_forward, gt_ref_linear_forward, gt_blas_linear_forward)                                 \
+  X(linear_backward_input, gt_ref_linear_backward_input, gt_blas_linear_backward_input)            \
+  X(linear_backward_weight, gt_ref_linear_backward_weight, gt_blas_linear_backward_weight)         \
+  X(softmax_xent, gt_ref_softmax_xent, gt_blas_softmax_xent)                                       \
   X(relu_forward, gt_ref_relu_forward, gt_fast_relu_forward)                                       \
   X(relu_backward, gt_ref_relu_backward, gt_fast_relu_backward)                                    \
   X(logistic, gt_ref_logistic, gt_ref_logistic)                                                    \
@@ -75,10 +80,9 @@ GT_SLOTS(GT_SLOT_DECLARE)
 #define GT_OWN_SLOTS                                                                               \
   .conv_work = conv_work, .conv_forward = conv_forward,                                            \
   .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,        \
-  .linear_forward = linear_forward, .linear_backward_input = linear_backward_input,                \
-  .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent, .family = family
+  .family = family
 
 /* The other slots: those of GT_OWN_SLOTS, name, prepared, prepares_conv, prepares_linear. */
 #define GT_SLOT_COUNT(slot, ref, fast) +1
-_Static_assert(sizeof(gt_kernels) == (13 GT_SLOTS(GT_SLOT_COUNT)) * sizeof(void (*)(void)),
+_Static_assert(sizeof(gt_kernels) == (9 GT_SLOTS(GT_SLOT_COUNT)) * sizeof(void (*)(void)),
                "a slot of gt_kernels is in no list");

@@ -32,26 +32,6 @@ static const char *family(const char *operation, const gt_conv_shape *s) {
   return gt_kernels_blas.family(operation, s);
 }
 
-static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
-                           size_t I, size_t O) {
-  gt_kernels_blas.linear_forward(y, x, w, b, B, I, O);
-}
-
-static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
-                                  size_t O) {
-  gt_kernels_blas.linear_backward_input(dx, dy, w, B, I, O);
-}
-
-static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
-                                   size_t I, size_t O) {
-  gt_kernels_blas.linear_backward_weight(dw, db, dy, x, B, I, O);
-}
-
-static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
-                           size_t *correct) {
-  return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
-}
-
 /* On CPUs other than x86-64, oneDNN 2 computes in float32 with plain loops or with slower products
    than OpenBLAS's. */
 #if defined(__x86_64__)

@@ -61,28 +61,28 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
   }
 }
 
-static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
-                           size_t I, size_t O) {
+void gt_blas_linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
+                            size_t I, size_t O) {
   gt_fast_rows_fill(y, b, B, O);
   gt_gemm(false, true, B, O, I, x, w, 1.0f, y);
 }
 
-static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
-                                  size_t O) {
+void gt_blas_linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
+                                   size_t O) {
   gt_gemm(false, false, B, I, O, dy, w, 0.0f, dx);
 }
 
-static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
-                                   size_t I, size_t O) {
+void gt_blas_linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
+                                    size_t I, size_t O) {
   if (db) gt_fast_rows_sum(db, dy, B, O);
   gt_gemm(true, false, O, I, B, dy, x, 0.0f, dw);
 }
 
 /* Below MANY, a row is too short to gain from vectors. */
-static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
-                           size_t *correct) {
+double gt_blas_softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+                            size_t *correct) {
   enum { MANY = 256 };
-  return (O < MANY ? gt_kernels_ref.softmax_xent : gt_softmax_many)(dx, x, labels, B, O, correct);
+  return (O < MANY ? gt_ref_softmax_xent : gt_softmax_many)(dx, x, labels, B, O, correct);
 }
 
 /* Names the operations that use other loops than OpenBLAS's; all others are "blas". */

@@ -281,7 +281,7 @@ void gt_ref_maxpool_backward(float *dx, const float *dy, const uint32_t *index,
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) dx[index[o]] += dy[o];
 }
 
-static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
+void gt_ref_linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                            size_t I, size_t O) {
   for (size_t n = 0; n < B; n++)
     for (size_t o = 0; o < O; o++) {
@@ -291,7 +291,7 @@ static void linear_forward(float *y, const float *x, const float *w, const float
     }
 }
 
-static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
+void gt_ref_linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
                                   size_t O) {
   memset(dx, 0, B * I * sizeof *dx);
   for (size_t n = 0; n < B; n++)
@@ -299,7 +299,7 @@ static void linear_backward_input(float *dx, const float *dy, const float *w, si
       for (size_t i = 0; i < I; i++) dx[n * I + i] += dy[n * O + o] * w[o * I + i];
 }
 
-static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
+void gt_ref_linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
                                    size_t I, size_t O) {
   memset(dw, 0, O * I * sizeof *dw);
   if (db) memset(db, 0, O * sizeof *db);
@@ -320,7 +320,7 @@ void gt_ref_relu_backward(float *dx, const float *dy, const float *y, size_t n) 
 }
 
 /* Row by row, shifted by the largest logit so that no exponential overflows; sums in double. */
-static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+double gt_ref_softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
                            size_t *correct) {
   double total = 0.0;
   for (size_t n = 0; n < B; n++) {

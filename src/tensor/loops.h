@@ -171,7 +171,7 @@ typedef struct {
   void (*pack)(float *panels, const float *w, size_t K, size_t N, bool transposed);
   /* y (rows,N) += a (rows,K) times the packed matrix */
   void (*multiply)(float *y, const float *a, const float *panels, size_t rows, size_t K, size_t N);
-} gt_panel_loops;
+} gt_panels_loops;
 
 /* The transforms of Winograd's convolution, for `count` tiles from tile `first` on:
    isa/winograd.c. */
@@ -186,25 +186,31 @@ typedef struct {
   void (*weight_gradient)(float *dw, const float *u, size_t n);
 } gt_winograd_loops;
 
+/* The tables gt_NAME_loops of a set: X(NAME, isa). */
+#define GT_LOOPS(X, isa)                                                                           \
+  X(vec, isa)                                                                                      \
+  X(pooling, isa)                                                                                  \
+  X(direct_forward, isa)                                                                           \
+  X(direct_input, isa)                                                                             \
+  X(direct_weight, isa)                                                                            \
+  X(columns, isa)                                                                                  \
+  X(winograd, isa)                                                                                 \
+  X(norm, isa)                                                                                     \
+  X(sparse, isa)                                                                                   \
+  X(lstm, isa)                                                                                     \
+  X(panels, isa)                                                                                   \
+  X(layernorm, isa)                                                                                \
+  X(gelu, isa)                                                                                     \
+  X(softmax, isa)                                                                                  \
+  X(attention, isa)                                                                                \
+  X(gru, isa)                                                                                      \
+  X(attend, isa)
+
+#define GT_LOOPS_FIELD(name, isa) const gt_##name##_loops *name;
 typedef struct {
-  const gt_vec_loops *vec;
-  const gt_pooling_loops *pooling;
-  const gt_direct_forward_loops *direct_forward;
-  const gt_direct_input_loops *direct_input;
-  const gt_direct_weight_loops *direct_weight;
-  const gt_columns_loops *columns;
-  const gt_winograd_loops *winograd;
-  const gt_norm_loops *norm;
-  const gt_sparse_loops *sparse;
-  const gt_lstm_loops *lstm;
-  const gt_panel_loops *panels;
-  const gt_layernorm_loops *layernorm;
-  const gt_gelu_loops *gelu;
-  const gt_softmax_loops *softmax;
-  const gt_attention_loops *attention;
-  const gt_gru_loops *gru;
-  const gt_attend_loops *attend;
+  GT_LOOPS(GT_LOOPS_FIELD, )
 } gt_loop_tables;
+#undef GT_LOOPS_FIELD
 
 /* Returns the tables of the set in use. */
 const gt_loop_tables *gt_loops(void);

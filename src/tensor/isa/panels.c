@@ -75,4 +75,4 @@ static void multiply(float *y, const float *a, const float *panels, size_t rows,
   if (n < N) last_columns(y + n, N, a, panels + n * K, rows, K, N - n);
 }
 
-const gt_panel_loops GT_FOR_ISA(gt_panel_loops) = {.pack = pack, .multiply = multiply};
+const gt_panels_loops GT_FOR_ISA(gt_panels_loops) = {.pack = pack, .multiply = multiply};
