@@ -109,18 +109,21 @@ typedef struct {
   /* words and sessions: ids per sample, the last ones; text: ids per sample minus 1 */
   uint64_t length;
   /* for the test split: text: share of its bytes, at the end; folder without `test`: share of each
-     class, drawn by the seed */
+     class, drawn by the seed; csv with one file: share of the rows */
   const double *test_share;
   uint64_t seed;
   size_t height, width; /* folder: of all samples; 0: the size that all pictures have */
   bool strict;          /* folder: refuse pictures that cannot be read; else leave them out */
+  /* csv: the column of the labels; the columns to use, with commas between them (NULL: all others);
+     rows without a value: refuse (NULL), drop or mean */
+  const char *label, *columns, *missing;
 } gt_import_options;
 /* The results of an import of text. */
 typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
 } gt_text_found;
 /* Imports a data set, as `geotrain data import` does.  Formats of text take the n files `sources`,
-   concatenated; other formats take the folder with their files (docs/data-format.md), gzip or
+   concatenated; csv takes one file, or one for each split; other formats take the folder with their files (docs/data-format.md), gzip or
    plain.  OUT is written under a temporary name and then renamed.  found: written by formats of
    text; NULL is allowed.  GT_ERR_DATA: the text names the file and the values found and expected.
    GT_ERR_JOB: unknown format, or an option that is out of range or unknown to the format. */

@@ -84,6 +84,9 @@ static gt_status take_import_option(void *context, const struct option *option, 
   if (option->val == 'o') return o->format.vocabulary_of = text, GT_OK;
   if (option->val == 'f') return o->force = true, GT_OK;
   if (option->val == 's') return o->format.strict = true, GT_OK;
+  if (option->val == 'b') return o->format.label = text, GT_OK;
+  if (option->val == 'c') return o->format.columns = text, GT_OK;
+  if (option->val == 'm') return o->format.missing = text, GT_OK;
   if (option->val == 'z') return parse_size(text, &o->format);
   if (option->val == 't') {
     char *end;
@@ -118,27 +121,30 @@ static gt_status import(int argc, char **argv) {
                                           {"size", required_argument, NULL, 'z'},
                                           {"seed", required_argument, NULL, 'e'},
                                           {"strict", no_argument, NULL, 's'},
+                                          {"label", required_argument, NULL, 'b'},
+                                          {"columns", required_argument, NULL, 'c'},
+                                          {"missing", required_argument, NULL, 'm'},
                                           {"force", no_argument, NULL, 'f'},
                                           {NULL, 0, NULL, 0}};
   import_options o = {{0}, 0, false};
   gt_text_found found = {0};
   GT_TRY(take_options(argc, argv, options,
                       "--vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, "
-                      "--strict and --force",
+                      "--strict, --label, --columns, --missing and --force",
                       take_import_option, &o));
   const int words = argc - optind;
   bool files = false;
   if (words > 0) GT_TRY(gt_data_format_find(&files, argv[optind]));
   if (files ? words < 3 : words != 3)
     return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; expected %s", words,
-                   files ? "text FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
+                   files ? "text|csv FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
   const char *out = argv[argc - 1];
   for (int i = optind + 1; i < argc - 1; i++) GT_TRY(gt_data_check_output(out, argv[i], o.force));
   GT_TRY(gt_data_check_output(out, o.format.vocabulary_of, o.force));
   gt_progress_begin("data import");
   GT_TRY(gt_data_import(argv[optind], (const char *const *)argv + optind + 1, (size_t)words - 2,
                         out, &o.format, &found));
-  if (files) say_text(&found);
+  if (found.bytes > 0) say_text(&found);
   return said(out);
 }
 

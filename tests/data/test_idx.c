@@ -200,10 +200,10 @@ static void test_import_refused(void) {
   scratch_write(out, "old", 3);
   write_folder(true);
   int entries = scratch_entries();
-  assert_failed(
-      import_from("minst", scratch("m"), out), GT_ERR_JOB,
-      "`minst` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder; "
-      "did you mean mnist?");
+  assert_failed(import_from("minst", scratch("m"), out), GT_ERR_JOB,
+                "`minst` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, "
+                "folder, csv; "
+                "did you mean mnist?");
   assert_failed(import_from("mnist", scratch("nowhere"), out), GT_ERR_DATA,
                 "nowhere: there is no such folder");
   size_t size = make_idx(big, NTRAIN - 1, 0, 0, 0);

@@ -19,18 +19,18 @@ answers 'an option with one dash' 2 'info: option -set is unknown; options begin
 answers 'behind other words' 2 'simulate: option -set is unknown; options begin with two dashes, as in --set' simulate job.yaml -set a=b
 answers 'an option that is none' 2 'info: option --sett is unknown or lacks its value' info job.yaml --sett
 answers 'eval without a data set' 2 'eval: run is given and no data set; expected one for its test split, as in `geotrain eval run DATA.h5`' eval run
-answers 'a format that is none' 2 'format `imagenet` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder' data import imagenet . out.h5
+answers 'a format that is none' 2 'format `imagenet` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder, csv' data import imagenet . out.h5
 sed -n 's/.*expected one of //p' said | tr -d , >formats
-answers 'a format that is none, with two sources' 2 'format `mnits` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder; did you mean mnist?' \
+answers 'a format that is none, with two sources' 2 'format `mnits` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder, csv; did you mean mnist?' \
   data import mnits a.txt b.txt out.h5
 answers 'a folder that is not there' 3 'nowhere: there is no such folder (No such file or directory); expected the one that holds the files to import' \
   data import mnist nowhere out.h5
 answers 'a file for a folder' 3 'job.yaml: is a file; expected the folder that holds the files to import' data import cifar job.yaml out.h5
 answers 'an option of another format' 2 'data import --length is not an option of format cifar; it has none' data import cifar . out.h5 --length 9
-answers 'an option that import lacks' 2 'data import: option `--words` is not known; --vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, --strict and --force are' data import imdb . out.h5 --words 9
+answers 'an option that import lacks' 2 'data import: option `--words` is not known; --vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, --strict, --label, --columns, --missing and --force are' data import imdb . out.h5 --words 9
 answers 'a length of no number' 2 'data import --length is `x`; expected a whole number' data import imdb . out.h5 --length x
 answers 'a length of 0' 2 'data import --length is 0; expected 1 or more' data import imdb . out.h5 --length 0
-answers 'text without a file' 2 'data import has 2 arguments; expected text FILE... OUT.h5' data import text out.h5
+answers 'text without a file' 2 'data import has 2 arguments; expected text|csv FILE... OUT.h5' data import text out.h5
 answers 'a share of no number' 2 'data import --test-share is `1/9`; expected a number' data import text a.txt out.h5 --test-share 1/9
 answers 'a length without a number' 2 'data import: option `--length` has no value' data import imdb . out.h5 --length
 compute=(--set 'compute.step=10 ms')

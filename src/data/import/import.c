@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 /* Format NAME is read by gt_import_NAME: from a folder, from one with options for words, for items
-   (--length) or for pictures, or from text files. */
+   (--length) or for pictures, from tables, or from text files. */
 #define FORMATS(X)                                                                                 \
   X(mnist, folder)                                                                                 \
   X(cifar, folder)                                                                                 \
@@ -15,7 +15,8 @@
   X(imdb, words)                                                                                   \
   X(text, text)                                                                                    \
   X(sessions, items)                                                                               \
-  X(folder, pictures)
+  X(folder, pictures)                                                                              \
+  X(csv, table)
 
 #define AS_NAME(name, kind)   #name,
 #define AS_FORMAT(name, kind) {.kind = gt_import_##name},
@@ -25,6 +26,8 @@ static const struct {
   gt_status (*words)(const char *source, const char *out, const gt_import_options *options);
   gt_status (*items)(const char *source, const char *out, const gt_import_options *options);
   gt_status (*pictures)(const char *source, const char *out, const gt_import_options *options);
+  gt_status (*table)(const char *const *sources, size_t n, const char *out,
+                     const gt_import_options *options);
   gt_status (*text)(const char *const *sources, size_t n, const char *out,
                     const gt_import_options *options, gt_text_found *found);
 } formats[] = {FORMATS(AS_FORMAT)};
@@ -74,13 +77,14 @@ static gt_status check_range(const char *name, uint64_t value, uint64_t least, u
                  (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
-enum { OF_WORDS = 1, OF_ITEMS = 2, OF_TEXT = 4, OF_PICTURES = 8 };
+enum { OF_WORDS = 1, OF_ITEMS = 2, OF_TEXT = 4, OF_PICTURES = 8, OF_TABLE = 16 };
 
 static unsigned kind_of(size_t format) {
   return formats[format].words      ? OF_WORDS
          : formats[format].items    ? OF_ITEMS
          : formats[format].text     ? OF_TEXT
          : formats[format].pictures ? OF_PICTURES
+         : formats[format].table    ? OF_TABLE
                                     : 0;
 }
 
@@ -93,9 +97,12 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
   } options[] = {{"vocabulary", o->vocabulary, OF_WORDS | OF_TEXT},
                  {"length", o->length, OF_WORDS | OF_ITEMS | OF_TEXT},
                  {"vocabulary-of", o->vocabulary_of, OF_TEXT},
-                 {"test-share", o->test_share, OF_TEXT | OF_PICTURES},
+                 {"test-share", o->test_share, OF_TEXT | OF_PICTURES | OF_TABLE},
                  {"size", o->height, OF_PICTURES},
-                 {"seed", o->seed, OF_PICTURES},
+                 {"seed", o->seed, OF_PICTURES | OF_TABLE},
+                 {"label", o->label, OF_TABLE},
+                 {"columns", o->columns, OF_TABLE},
+                 {"missing", o->missing, OF_TABLE},
                  {"strict", o->strict, OF_PICTURES}};
   const size_t n = sizeof options / sizeof *options;
   size_t refused = n, known = 0, said = 0;
@@ -142,13 +149,26 @@ static gt_status import_items(size_t format, const char *source, const char *out
   return formats[format].items(source, out, &all);
 }
 
+/* Of formats that hold back samples for tests. */
+static gt_status held_back(gt_import_options *all, const gt_import_options *options) {
+  *all = *options;
+  if (!all->test_share) all->test_share = &TEST_SHARE;
+  if (!all->seed) all->seed = 1;
+  return check_test_share(*all->test_share);
+}
+
 static gt_status import_pictures(size_t format, const char *source, const char *out,
                                  const gt_import_options *options) {
-  gt_import_options all = *options;
-  if (!all.test_share) all.test_share = &TEST_SHARE;
-  if (!all.seed) all.seed = 1;
-  GT_TRY(check_test_share(*all.test_share));
+  gt_import_options all;
+  GT_TRY(held_back(&all, options));
   return formats[format].pictures(source, out, &all);
+}
+
+static gt_status import_table(size_t format, const char *const *sources, size_t n, const char *out,
+                              const gt_import_options *options) {
+  gt_import_options all;
+  GT_TRY(held_back(&all, options));
+  return formats[format].table(sources, n, out, &all);
 }
 
 static gt_status import_text(size_t format, const char *const *sources, size_t n, const char *out,
@@ -184,7 +204,7 @@ static gt_status find_format(size_t *out, const char *format) {
 gt_status gt_data_format_find(bool *takes_files, const char *format) {
   size_t i;
   GT_TRY(find_format(&i, format));
-  *takes_files = formats[i].text;
+  *takes_files = formats[i].text || formats[i].table;
   return GT_OK;
 }
 
@@ -194,6 +214,7 @@ gt_status gt_data_import(const char *format, const char *const *sources, size_t 
   size_t i;
   GT_TRY(find_format(&i, format));
   GT_TRY(check_options(i, options));
-  return formats[i].text ? import_text(i, sources, n, out, options, found ? found : &ignored)
-                         : import_folder(i, sources[0], out, options);
+  return formats[i].text    ? import_text(i, sources, n, out, options, found ? found : &ignored)
+         : formats[i].table ? import_table(i, sources, n, out, options)
+                            : import_folder(i, sources[0], out, options);
 }

@@ -15,6 +15,9 @@ gt_status gt_import_imdb(const char *source, const char *out, const gt_import_op
 gt_status gt_import_sessions(const char *source, const char *out, const gt_import_options *options);
 /* Pictures in a folder per class, PNG or JPEG. */
 gt_status gt_import_folder(const char *source, const char *out, const gt_import_options *options);
+/* Tables: one file, or one for training and one for tests. */
+gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
+                        const gt_import_options *options);
 /* Imports text: the n files `sources` in this order. */
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_import_options *options, gt_text_found *found);

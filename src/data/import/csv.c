@@ -1,0 +1,494 @@
+/* Imports tables (CSV, RFC 4180, with a header) as ids, one per column: numbers are cut into bins
+   with equally many training rows, other columns list their values.  Reads the files three times:
+   for the kinds of columns and the labels, for bins and values, and to write. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import.h"
+#include "lines.h"
+#include "words.h"
+
+#define BINS       ((size_t)64)
+#define KEPT       ((size_t)1 << 20) /* numbers of a column from which bins are made, at most */
+#define COLUMNS    ((size_t)4096)
+#define VALUES     ((size_t)1 << 24) /* different values of a column */
+#define TEXT_MAX   96                /* bytes of an id's text */
+#define LABELS_MAX 1000
+
+enum { MISSING_REFUSE, MISSING_DROP, MISSING_MEAN };
+
+typedef struct {
+  char *name;
+  bool used, numbers;
+  gt_vocabulary *values; /* of a column without numbers */
+  double *kept;          /* nkept numbers, of all `seen` ones */
+  size_t nkept, room;
+  uint64_t seen;
+  double sum;
+  double edges[BINS];   /* nedges, ascending: the upper ends of all bins but the last */
+  size_t nedges, first; /* first: the column's first id */
+} column;
+
+typedef struct {
+  const char *const *paths; /* of training, and of tests if there are two */
+  size_t npaths;
+  const gt_import_options *options;
+  int missing; /* MISSING_REFUSE, ... */
+  column *columns;
+  size_t ncolumns, nused, label; /* label: its column */
+  char **labels;                 /* nlabels, ascending */
+  size_t nlabels, labels_room;
+  size_t n[2], dropped, nids;
+  /* the row being read */
+  gt_lines *lines;
+  char *record, **fields;
+  size_t size, nfields;
+  size_t line; /* of its beginning */
+  gt_split split;
+  /* rows to be written */
+  gt_data_store *store;
+  int32_t *ids[2], *classes[2];
+  size_t held[2], written[2];
+} table;
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Reads a record, which continues on the next line inside quotes; *more false: there is none. */
+static gt_status read_record(table *t, bool *more) {
+  bool quoted = false;
+  size_t n = 0;
+  const char *line;
+  do {
+    GT_TRY(gt_lines_next(t->lines, &line));
+    if (!line && quoted)
+      return GT_FAIL(GT_ERR_DATA, "%s: the quotes that line %zu opens are not closed",
+                     gt_lines_path(t->lines), t->line);
+    *more = line != NULL;
+    if (!line) return GT_OK;
+    if (n == 0) t->line = gt_lines_number(t->lines);
+    const size_t length = strlen(line);
+    if (n + length + 2 > GT_LINE_MAX)
+      return GT_FAIL(GT_ERR_DATA, "%s: the row at line %zu has more than %zu bytes, the maximum",
+                     gt_lines_path(t->lines), t->line, GT_LINE_MAX);
+    if (n > 0) t->record[n++] = '\n';
+    memcpy(t->record + n, line, length + 1);
+    n += length;
+    for (const char *c = line; *c; c++) quoted ^= *c == '"';
+  } while (quoted);
+  return GT_OK;
+}
+
+/* Ends the field at *at, removes its quotes, and moves *at behind it; *last: no comma follows. */
+static gt_status next_field(table *t, char **at, bool *last) {
+  char *from = *at, *to = *at;
+  if (*from == '"') {
+    for (from++; *from && !(from[0] == '"' && from[1] != '"'); from++) {
+      from += from[0] == '"';
+      *to++ = *from;
+    }
+    from++;
+    if (*from && *from != ',')
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has text after the quotes of field %zu",
+                     gt_lines_path(t->lines), t->line, t->nfields);
+  } else {
+    to = from += strcspn(from, ",");
+  }
+  *last = *from != ',';
+  *to = '\0';
+  *at = from + 1;
+  return GT_OK;
+}
+
+static gt_status split_record(table *t) {
+  char *at = t->record;
+  bool last = false;
+  t->nfields = 0;
+  while (!last) {
+    if (t->nfields == COLUMNS)
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %zu fields", gt_lines_path(t->lines),
+                     t->line, COLUMNS);
+    t->fields[t->nfields++] = at;
+    GT_TRY(next_field(t, &at, &last));
+  }
+  if (t->ncolumns == 0 || t->nfields == t->ncolumns) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu fields; expected %zu, as in the header",
+                 gt_lines_path(t->lines), t->line, t->nfields, t->ncolumns);
+}
+
+static gt_status check_header(const table *t) {
+  for (size_t i = 0; i < t->ncolumns; i++)
+    if (strcmp(t->columns[i].name, t->fields[i]) != 0)
+      return GT_FAIL(GT_ERR_DATA, "%s: column %zu is `%.64s`; expected `%.64s`, as in %s",
+                     gt_lines_path(t->lines), i + 1, t->fields[i], t->columns[i].name, t->paths[0]);
+  return GT_OK;
+}
+
+static gt_status take_header(table *t, bool *more) {
+  GT_TRY(read_record(t, more));
+  if (!*more)
+    return GT_FAIL(GT_ERR_DATA, "%s: is empty; expected a line with the names of the columns",
+                   gt_lines_path(t->lines));
+  if (strncmp(t->record, "\xef\xbb\xbf", 3) == 0)
+    memmove(t->record, t->record + 3, strlen(t->record + 3) + 1);
+  GT_TRY(split_record(t));
+  if (t->ncolumns > 0) return check_header(t);
+  t->ncolumns = t->nfields;
+  t->columns = GT_NEW_ARRAY(column, t->ncolumns);
+  for (size_t i = 0; i < t->ncolumns; i++)
+    t->columns[i] = (column){.name = gt_strdup(t->fields[i]), .numbers = true};
+  return GT_OK;
+}
+
+static bool is_dropped(const table *t) {
+  if (t->missing != MISSING_DROP) return false;
+  for (size_t i = 0; i < t->ncolumns; i++)
+    if ((t->columns[i].used || i == t->label) && !t->fields[i][0]) return true;
+  return false;
+}
+
+/* With one file, a row is held back for tests by the seed and its number. */
+static gt_split split_of(const table *t, size_t path, uint64_t row) {
+  gt_rng rng = gt_rng_make(t->options->seed, GT_RNG_HELD_BACK, 1, row);
+  if (t->npaths > 1) return path == 0 ? GT_SPLIT_TRAIN : GT_SPLIT_TEST;
+  return gt_rng_uniform(&rng) < *t->options->test_share ? GT_SPLIT_TEST : GT_SPLIT_TRAIN;
+}
+
+/* Calls `take` for every row that is not dropped; NULL: reads the headers only. */
+static gt_status each_row(table *t, const char *doing, gt_status (*take)(table *t)) {
+  bool more = true;
+  for (size_t p = 0; p < t->npaths; p++) {
+    gt_lines_close(t->lines);
+    t->lines = NULL;
+    GT_TRY(gt_lines_open(&t->lines, t->paths[p]));
+    GT_TRY(take_header(t, &more));
+    for (uint64_t row = 0; take; row++) {
+      GT_TRY(read_record(t, &more));
+      if (!more) break;
+      if (!t->record[0] && t->ncolumns > 1) continue; /* an empty line */
+      GT_TRY(split_record(t));
+      if (is_dropped(t)) continue;
+      t->split = split_of(t, p, row);
+      gt_progress_tell("%s: row %llu of %s", doing, (unsigned long long)row, t->paths[p]);
+      GT_TRY(take(t));
+    }
+  }
+  return GT_OK;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static gt_status find_column(const table *t, const char *name, size_t length, size_t *out) {
+  for (*out = 0; *out < t->ncolumns; ++*out)
+    if (strlen(t->columns[*out].name) == length &&
+        strncmp(t->columns[*out].name, name, length) == 0)
+      return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%s: has no column `%.*s`; expected a name of its first line",
+                 t->paths[0], (int)length, name);
+}
+
+static gt_status choose_columns(table *t) {
+  const char *list = t->options->columns;
+  size_t i;
+  GT_TRY(find_column(t, t->options->label, strlen(t->options->label), &t->label));
+  for (i = 0; !list && i < t->ncolumns; i++) t->columns[i].used = i != t->label;
+  while (list && *list) {
+    const size_t length = strcspn(list, ",");
+    GT_TRY(find_column(t, list, length, &i));
+    if (i == t->label)
+      return GT_FAIL(GT_ERR_JOB, "data import --columns has `%s`, which is the label",
+                     t->columns[i].name);
+    t->columns[i].used = true;
+    list += length + (list[length] == ',');
+  }
+  for (i = 0; i < t->ncolumns; i++) t->nused += t->columns[i].used;
+  if (t->nused > 0) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%s: has no column but the label", t->paths[0]);
+}
+
+/* ---- first reading: kinds and labels --------------------------------------------------------- */
+
+static bool number_of(const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  while (*end == ' ') end++;
+  return end != text && !*end && isfinite(*out);
+}
+
+static gt_status take_label(table *t) {
+  const char *text = t->fields[t->label];
+  if (!*text)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: line %zu has no label (column %s); --missing drop leaves such rows out",
+                   gt_lines_path(t->lines), t->line, t->columns[t->label].name);
+  for (size_t i = 0; i < t->nlabels; i++)
+    if (strcmp(t->labels[i], text) == 0) return GT_OK;
+  if (t->nlabels == LABELS_MAX)
+    return GT_FAIL(GT_ERR_DATA, "%s: column %s has more than %d values; expected the labels",
+                   gt_lines_path(t->lines), t->columns[t->label].name, LABELS_MAX);
+  GT_GROW(t->labels, t->nlabels, t->labels_room, 16);
+  t->labels[t->nlabels++] = gt_strdup(text);
+  return GT_OK;
+}
+
+static gt_status missing(const table *t, size_t i) {
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: line %zu has no value in column %s; --missing drop leaves such rows out, and "
+                 "--missing mean takes the mean of a column of numbers",
+                 gt_lines_path(t->lines), t->line, t->columns[i].name);
+}
+
+static gt_status look(table *t) {
+  double number;
+  GT_TRY(take_label(t));
+  t->n[t->split]++;
+  for (size_t i = 0; i < t->ncolumns; i++) {
+    column *c = &t->columns[i];
+    if (!c->used) continue;
+    if (!t->fields[i][0] && t->missing == MISSING_REFUSE) return missing(t, i);
+    if (t->fields[i][0] && !number_of(t->fields[i], &number)) c->numbers = false;
+  }
+  return GT_OK;
+}
+
+static int by_label(const void *a, const void *b) {
+  const char *x = *(char *const *)a, *y = *(char *const *)b;
+  double m, n;
+  if (number_of(x, &m) && number_of(y, &n) && m != n) return m < n ? -1 : 1;
+  return strcmp(x, y);
+}
+
+/* ---- second reading: bins and values --------------------------------------------------------- */
+
+/* Keeps a number; of more than KEPT numbers a random choice, each with the same probability (Vitter
+   1985, algorithm R). */
+static void keep(table *t, column *c, double number) {
+  gt_rng rng = gt_rng_make(t->options->seed, GT_RNG_HELD_BACK, 2, c->seen);
+  size_t at = c->nkept;
+  c->sum += number;
+  c->seen++;
+  if (at == KEPT) {
+    at = (size_t)gt_rng_below(&rng, c->seen);
+    if (at < KEPT) c->kept[at] = number;
+    return;
+  }
+  GT_GROW(c->kept, c->nkept, c->room, 1024);
+  c->kept[c->nkept++] = number;
+}
+
+static gt_status gather(table *t) {
+  double number;
+  if (t->split != GT_SPLIT_TRAIN) return GT_OK;
+  for (size_t i = 0; i < t->ncolumns; i++) {
+    column *c = &t->columns[i];
+    const char *text = t->fields[i];
+    const size_t length = strlen(text);
+    if (!c->used) continue;
+    if (c->numbers && length == 0) continue;
+    if (c->numbers && number_of(text, &number)) {
+      keep(t, c, number);
+      continue;
+    }
+    if (length == 0) return missing(t, i);
+    if (length > GT_WORD_MAX)
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu bytes in column %s; expected at most %zu",
+                     gt_lines_path(t->lines), t->line, length, c->name, GT_WORD_MAX);
+    if (!c->values) c->values = gt_vocabulary_create();
+    if (gt_vocabulary_count(c->values, text, length) > VALUES)
+      return GT_FAIL(GT_ERR_DATA, "%s: column %s has more than %zu values", t->paths[0], c->name,
+                     VALUES);
+  }
+  return GT_OK;
+}
+
+static int by_number(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Few different numbers: a bin each; else bins with equally many rows. */
+static void cut(column *c) {
+  size_t different = 0;
+  if (c->nkept > 0) qsort(c->kept, c->nkept, sizeof *c->kept, by_number);
+  for (size_t i = 0; i < c->nkept; i++) different += i == 0 || c->kept[i] != c->kept[i - 1];
+  for (size_t i = 1; i < (different <= BINS ? c->nkept : BINS); i++) {
+    const double edge = c->kept[different <= BINS ? i - 1 : i * c->nkept / BINS];
+    if (c->nedges > 0 && edge <= c->edges[c->nedges - 1]) continue;
+    if (edge < c->kept[c->nkept - 1]) c->edges[c->nedges++] = edge;
+  }
+  gt_free(c->kept);
+  c->kept = NULL;
+}
+
+/* Numbers the ids: each column has one for every bin, or one for values that training does not have,
+   then its values. */
+static void number_ids(table *t) {
+  for (size_t i = 0; i < t->ncolumns; i++) {
+    column *c = &t->columns[i];
+    if (!c->used) continue;
+    c->first = t->nids;
+    if (c->numbers)
+      cut(c);
+    else if (c->values)
+      gt_vocabulary_choose(c->values, VALUES);
+    t->nids += c->numbers ? c->nedges + 1 : gt_vocabulary_ids(c->values) - GT_ID_UNKNOWN;
+  }
+}
+
+/* ---- third reading: rows --------------------------------------------------------------------- */
+
+enum { BLOCK_ROWS = 4096 };
+
+static gt_status write_rows(table *t, gt_split s) {
+  GT_TRY(gt_data_store_ids(t->store, s, t->written[s], t->held[s], t->ids[s]));
+  GT_TRY(gt_data_store_labels(t->store, s, t->written[s], t->held[s], t->classes[s]));
+  t->written[s] += t->held[s];
+  t->held[s] = 0;
+  return GT_OK;
+}
+
+static size_t bin_of(const column *c, double number) {
+  size_t low = 0, high = c->nedges;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (c->edges[middle] < number)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static gt_status id_of(const table *t, size_t i, int32_t *id) {
+  const column *c = &t->columns[i];
+  const char *text = t->fields[i];
+  double number = c->seen > 0 ? c->sum / (double)c->seen : 0;
+  if (!c->numbers && !*text) return missing(t, i);
+  if (c->numbers && *text) (void)number_of(text, &number);
+  *id = (int32_t)c->first +
+        (c->numbers ? (int32_t)bin_of(c, number)
+                    : gt_vocabulary_id(c->values, text, strlen(text)) - (int32_t)GT_ID_UNKNOWN);
+  return GT_OK;
+}
+
+static gt_status write_row(table *t) {
+  const gt_split s = t->split;
+  int32_t *to = t->ids[s] + t->held[s] * t->nused;
+  for (size_t i = 0; i < t->ncolumns; i++)
+    if (t->columns[i].used) GT_TRY(id_of(t, i, to++));
+  const char *const *label =
+      bsearch(&t->fields[t->label], t->labels, t->nlabels, sizeof *t->labels, by_label);
+  if (!label) return GT_FAIL(GT_ERR_DATA, "%s: has changed", gt_lines_path(t->lines));
+  t->classes[s][t->held[s]++] = (int32_t)(label - (const char *const *)t->labels);
+  return t->held[s] == BLOCK_ROWS ? write_rows(t, s) : GT_OK;
+}
+
+/* Writes the texts of the ids: "age <= 31.5", "color = red". */
+static gt_status write_texts(table *t) {
+  char *texts = gt_alloc(t->nids, TEXT_MAX);
+  for (size_t i = 0; i < t->ncolumns; i++) {
+    const column *c = &t->columns[i];
+    char *at = texts + c->first * TEXT_MAX;
+    if (!c->used) continue;
+    for (size_t k = 0; c->numbers && k <= c->nedges; k++, at += TEXT_MAX) {
+      const char *sign = k < c->nedges ? "<=" : k > 0 ? ">" : "any";
+      if (c->nedges > 0)
+        snprintf(at, TEXT_MAX, "%.48s %s %.9g", c->name, sign, c->edges[k < c->nedges ? k : k - 1]);
+      else
+        snprintf(at, TEXT_MAX, "%.48s", c->name);
+    }
+    for (size_t k = GT_ID_UNKNOWN; c->values && k < gt_vocabulary_ids(c->values);
+         k++, at += TEXT_MAX)
+      snprintf(at, TEXT_MAX, "%.24s = %.63s", c->name, gt_vocabulary_text(c->values, k));
+  }
+  const gt_status status = gt_data_store_vocabulary(t->store, texts, t->nids, TEXT_MAX);
+  gt_free(texts);
+  return status;
+}
+
+static gt_status write_all(table *t, const char *out) {
+  char name[64];
+  gt_class_names names = {0};
+  const gt_data_shape shape = {
+      .n = {t->n[0], t->n[1]}, .h = 1, .w = 1, .c = t->nused, .features = t->nids};
+  GT_TRY(gt_data_store_create(&t->store, out, &shape));
+  for (int s = 0; s < 2; s++) {
+    t->ids[s] = GT_NEW_ARRAY(int32_t, BLOCK_ROWS * t->nused);
+    t->classes[s] = GT_NEW_ARRAY(int32_t, BLOCK_ROWS);
+  }
+  GT_TRY(each_row(t, "writing", write_row));
+  for (int s = 0; s < 2; s++)
+    if (t->held[s] > 0) GT_TRY(write_rows(t, (gt_split)s));
+  if (t->written[0] != t->n[0] || t->written[1] != t->n[1])
+    return GT_FAIL(GT_ERR_DATA, "%s: has changed while it was read", t->paths[0]);
+  GT_TRY(write_texts(t));
+  for (size_t i = 0; i < t->nlabels; i++) gt_class_names_add(&names, t->labels[i]);
+  gt_status status = gt_class_names_check(&names, t->paths[0]);
+  if (status == GT_OK) status = gt_data_store_class_names(t->store, &names);
+  gt_free(names.text);
+  GT_TRY(status);
+  gt_import_name(t->paths[0], "table", name);
+  return gt_data_store_finish(t->store, name, t->nlabels);
+}
+
+/* ---- import ---------------------------------------------------------------------------------- */
+
+static gt_status convert(table *t, const char *out) {
+  GT_TRY(each_row(t, "reading", NULL));
+  GT_TRY(choose_columns(t));
+  GT_TRY(each_row(t, "reading", look));
+  if (t->nlabels < 2)
+    return GT_FAIL(GT_ERR_DATA, "%s: column %s has %zu values; expected two or more labels",
+                   t->paths[0], t->options->label, t->nlabels);
+  for (int s = 0; s < 2; s++)
+    if (t->n[s] == 0)
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: has no row for the %s split; expected more rows, or another --seed",
+                     t->paths[t->npaths - 1], gt_data_split_names[s]);
+  qsort(t->labels, t->nlabels, sizeof *t->labels, by_label);
+  GT_TRY(each_row(t, "gathering", gather));
+  number_ids(t);
+  return write_all(t, out);
+}
+
+static gt_status read_options(table *t) {
+  static const char *const words[] = {"refuse", "drop", "mean"};
+  const char *text = t->options->missing ? t->options->missing : words[MISSING_REFUSE];
+  if (!t->options->label)
+    return GT_FAIL(GT_ERR_JOB, "data import csv needs --label COLUMN: the column of the labels");
+  for (int i = 0; i < 3; i++)
+    if (strcmp(text, words[i]) == 0) return t->missing = i, GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --missing is `%s`; expected refuse, drop or mean", text);
+}
+
+gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
+                        const gt_import_options *options) {
+  table t = {.paths = sources,
+             .npaths = n,
+             .options = options,
+             .record = gt_alloc(GT_LINE_MAX, 1),
+             .fields = GT_NEW_ARRAY(char *, COLUMNS)};
+  gt_status status = n > 2 ? GT_FAIL(GT_ERR_JOB,
+                                     "data import csv has %zu files; expected one, or "
+                                     "one for training and one for tests",
+                                     n)
+                           : read_options(&t);
+  if (status == GT_OK) status = convert(&t, out);
+  gt_data_store_close(t.store);
+  gt_lines_close(t.lines);
+  for (size_t i = 0; i < t.ncolumns; i++) {
+    gt_vocabulary_close(t.columns[i].values);
+    gt_free(t.columns[i].kept);
+    gt_free(t.columns[i].name);
+  }
+  for (size_t i = 0; i < t.nlabels; i++) gt_free(t.labels[i]);
+  for (int s = 0; s < 2; s++) {
+    gt_free(t.ids[s]);
+    gt_free(t.classes[s]);
+  }
+  gt_free(t.labels);
+  gt_free(t.columns);
+  gt_free(t.fields);
+  gt_free(t.record);
+  return status;
+}

@@ -1,0 +1,174 @@
+/* The import of tables: fields with quotes, bins with equally many rows, values, labels, rows without
+   values, and malformed files. */
+#include "scratch.h"
+
+#include <math.h>
+
+static const char *put(const char *name, const char *text) {
+  const char *path = scratch(name);
+  scratch_write(path, text, strlen(text));
+  return path;
+}
+
+static gt_status import_csv(const char *first, const char *second, gt_import_options options) {
+  const char *paths[2] = {first, second};
+  if (!options.label) options.label = "y";
+  return gt_data_import("csv", paths, second ? 2 : 1, scratch("t.h5"), &options, NULL);
+}
+
+/* The ids and labels of a split, in the order of the file; the caller frees them. */
+typedef struct {
+  int32_t *ids, *labels;
+  size_t n, columns, features, classes;
+  char names[64];
+} rows;
+
+static rows read_rows(gt_split split) {
+  gt_dataset *dataset;
+  gt_loader *loader;
+  rows r;
+  assert_int_equal(gt_dataset_open(&dataset, scratch("t.h5")), GT_OK);
+  const gt_dataset_info *info = gt_dataset_describe(dataset);
+  r = (rows){.n = split == GT_SPLIT_TRAIN ? info->ntrain : info->ntest,
+             .columns = info->c,
+             .features = info->features,
+             .classes = info->classes};
+  r.ids = GT_NEW_ARRAY(int32_t, r.n * r.columns);
+  r.labels = GT_NEW_ARRAY(int32_t, r.n);
+  memcpy(r.names, gt_dataset_class_names(dataset)->text,
+         gt_dataset_class_names(dataset)->bytes < 64 ? gt_dataset_class_names(dataset)->bytes : 64);
+  assert_int_equal(gt_loader_create(&loader, dataset, split, NULL, 0), GT_OK);
+  gt_loader_range(loader, 0, r.n, r.ids, r.labels);
+  gt_loader_close(loader);
+  gt_dataset_close(dataset);
+  return r;
+}
+
+static void close_rows(rows *r) {
+  gt_free(r->ids);
+  gt_free(r->labels);
+}
+
+static void assert_ids(gt_split split, const int32_t *ids, const int32_t *labels, size_t n) {
+  rows r = read_rows(split);
+  assert_int_equal(r.n, n);
+  assert_memory_equal(r.ids, ids, n * r.columns * sizeof *ids);
+  assert_memory_equal(r.labels, labels, n * sizeof *labels);
+  close_rows(&r);
+}
+
+/* RFC 4180: quotes, commas and line ends in fields, CR LF, no line end at the end.  The columns are
+   x (numbers 1, 2, 3: bins 0 to 2) and color (3: unknown, then by frequency: red 4, "a,b" 5). */
+static void test_fields(void) {
+  const char *train = put("a.csv", "\xef\xbb\xbfx,\"color\",y\r\n1,red,no\r\n"
+                                   "3,\"a,\"\"b\"\"\nc\",yes\r\n\r\n2,\"red\",\"no\"");
+  const char *test = put("b.csv", "x,color,y\n2.5,blue,yes\n-7,red,no\n 9 ,red,no\n");
+  assert_int_equal(import_csv(train, test, (gt_import_options){0}), GT_OK);
+  assert_ids(GT_SPLIT_TRAIN, (int32_t[]){0, 4, 2, 5, 1, 4}, (int32_t[]){0, 1, 0}, 3);
+  assert_ids(GT_SPLIT_TEST, (int32_t[]){2, 3, 0, 4, 2, 4}, (int32_t[]){1, 0, 0}, 3);
+  rows r = read_rows(GT_SPLIT_TRAIN);
+  assert_true(r.features == 6 && r.classes == 2 && memcmp(r.names, "no\0yes", 7) == 0);
+  close_rows(&r);
+  assert_int_equal(import_csv(train, test, (gt_import_options){.columns = "color"}), GT_OK);
+  assert_ids(GT_SPLIT_TRAIN, (int32_t[]){1, 2, 1}, (int32_t[]){0, 1, 0}, 3);
+}
+
+/* 64 bins with equally many of 6,400 different numbers; ids rise with the numbers. */
+static void test_bins(void) {
+  enum { N = 6400 };
+  static char text[N * 24];
+  static size_t counts[64];
+  size_t at = (size_t)sprintf(text, "v,y\n");
+  for (int i = 0; i < N; i++)
+    at += (size_t)sprintf(text + at, "%.6f,%d\n", pow(1.001, i * 37 % N), i % 2);
+  const char *train = put("n.csv", text), *test = put("m.csv", "v,y\n1,0\n");
+  assert_int_equal(import_csv(train, test, (gt_import_options){0}), GT_OK);
+  rows r = read_rows(GT_SPLIT_TRAIN);
+  assert_int_equal(r.features, 64);
+  for (int i = 0; i < N; i++) {
+    counts[r.ids[i]]++;
+    if (i > 0 && i * 37 % N > (i - 1) * 37 % N) assert_true(r.ids[i] >= r.ids[i - 1]);
+  }
+  close_rows(&r);
+  for (int k = 0; k < 64; k++) assert_true(counts[k] >= 99 && counts[k] <= 101);
+}
+
+/* One file: rows are held back by the seed; labels that are numbers are in their order. */
+static void test_held_back(void) {
+  enum { N = 2000 };
+  static char text[N * 16];
+  size_t at = (size_t)sprintf(text, "y,v\n"), ntest[2];
+  for (int i = 0; i < N; i++) at += (size_t)sprintf(text + at, "%d,%d\n", i % 12, i % 5);
+  const char *path = put("h.csv", text);
+  int32_t first[2][8];
+  for (unsigned k = 0; k < 2; k++) {
+    const double share = 0.25;
+    assert_int_equal(
+        import_csv(path, NULL, (gt_import_options){.test_share = &share, .seed = k + 1}), GT_OK);
+    rows r = read_rows(GT_SPLIT_TEST);
+    ntest[k] = r.n;
+    memcpy(first[k], r.labels, sizeof first[k]);
+    assert_int_equal(r.classes, 12);
+    assert_memory_equal(r.names,
+                        "0\0"
+                        "1\0"
+                        "2\0",
+                        6);
+    for (size_t i = 0; i < r.n; i++) assert_true(r.labels[i] >= 0 && r.labels[i] < 12);
+    close_rows(&r);
+    assert_true(ntest[k] > N / 5 && ntest[k] < N * 3 / 10);
+  }
+  assert_memory_not_equal(first[0], first[1], sizeof first[0]);
+}
+
+static void test_missing(void) {
+  const char *train = put("a.csv", "x,c,y\n1,p,0\n,p,1\n5,q,0\n3,q,1\n"),
+             *test = put("b.csv", "x,c,y\n2,p,1\n,q,0\n");
+  assert_failed(import_csv(train, test, (gt_import_options){0}), GT_ERR_DATA,
+                "a.csv: line 3 has no value in column x; --missing drop leaves such rows out");
+  assert_int_equal(import_csv(train, test, (gt_import_options){.missing = "drop"}), GT_OK);
+  assert_ids(GT_SPLIT_TRAIN, (int32_t[]){0, 5, 2, 4, 1, 4}, (int32_t[]){0, 0, 1}, 3);
+  assert_ids(GT_SPLIT_TEST, (int32_t[]){1, 5}, (int32_t[]){1}, 1);
+  assert_int_equal(import_csv(train, test, (gt_import_options){.missing = "mean"}), GT_OK);
+  assert_ids(GT_SPLIT_TRAIN, (int32_t[]){0, 4, 1, 4, 2, 5, 1, 5}, (int32_t[]){0, 1, 0, 1}, 4);
+  assert_ids(GT_SPLIT_TEST, (int32_t[]){1, 4, 1, 5}, (int32_t[]){1, 0}, 2);
+  put("a.csv", "x,c,y\n1,p,0\n2,,1\n");
+  assert_failed(import_csv(train, test, (gt_import_options){.missing = "mean"}), GT_ERR_DATA,
+                "a.csv: line 3 has no value in column c");
+}
+
+static void test_refused(void) {
+  static const struct {
+    const char *text, *error;
+  } files[] = {
+      {"", "a.csv: is empty; expected a line with the names of the columns"},
+      {"x,y\n1,0\n2\n", "a.csv: line 3 has 1 fields; expected 2, as in the header"},
+      {"x,y\n1,0\n\"2,1\n", "a.csv: the quotes that line 3 opens are not closed"},
+      {"x,y\n\"1\"z,0\n", "a.csv: line 2 has text after the quotes of field 1"},
+      {"x,y\n1,0\n2,\n", "a.csv: line 3 has no label (column y)"},
+      {"x,y\n1,0\n2,0\n", "a.csv: column y has 1 values; expected two or more labels"},
+      {"y\n0\n1\n", "a.csv: has no column but the label"},
+  };
+  const char *test = put("b.csv", "x,y\n1,0\n");
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    assert_failed(
+        import_csv(put("a.csv", files[i].text), i == 6 ? NULL : test, (gt_import_options){0}),
+        GT_ERR_DATA, files[i].error);
+  const char *train = put("a.csv", "x,z,y\n1,1,0\n2,2,1\n");
+  assert_failed(import_csv(train, test, (gt_import_options){0}), GT_ERR_DATA,
+                "b.csv: line 1 has 2 fields");
+  put("b.csv", "x,w,y\n1,1,0\n");
+  assert_failed(import_csv(train, test, (gt_import_options){0}), GT_ERR_DATA,
+                "b.csv: column 2 is `w`; expected `z`, as in ");
+  assert_failed(import_csv(train, NULL, (gt_import_options){.label = "q"}), GT_ERR_DATA,
+                "a.csv: has no column `q`; expected a name of its first line");
+  assert_failed(import_csv(train, NULL, (gt_import_options){.columns = "x,y"}), GT_ERR_JOB,
+                "data import --columns has `y`, which is the label");
+  assert_failed(import_csv(train, NULL, (gt_import_options){.missing = "zero"}), GT_ERR_JOB,
+                "data import --missing is `zero`; expected refuse, drop or mean");
+  assert_failed(import_from("csv", train, scratch("t.h5")), GT_ERR_JOB,
+                "data import csv needs --label COLUMN");
+}
+
+TESTS_BETWEEN(NULL, scratch_remove, test_fields, test_bins, test_held_back, test_missing,
+              test_refused)
