@@ -2,6 +2,7 @@
 # LSTM on reviews whose label is the order of two words: two regions learn it; a checkpoint
 # evaluates, exports and resumes with the widths of its job; and errors.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libmodel.sh"
 
 # reviews LINES SEED: other words around `good` and `bad`; 1 if `good` comes first.
 reviews() {
@@ -23,37 +24,16 @@ reviews 400 2 | gzip >reviews/imdb_test.tsv.gz
 check "reviews are imported" "$GEOTRAIN" data import imdb reviews reviews.h5 --length 10
 "$GEOTRAIN" data info reviews.h5 >info
 for word in 'name +reviews$' '1 x 1 x 10 int32' 'features +14$' 'classes +2$' 'train +1600$' 'test +400$' 'vocabulary +[0-9a-f]{64}$'; do check "reviews: $word" grep -qE "$word" info; done
-data_train=400 data images.h5
-
-cat >job.yaml <<'YAML'
-name: reviews
-seed: 3
-model: {name: lstm, embedding: 8, hidden: 16}
-data: {path: reviews.h5}
-train: {until: {steps: 240}, batch: 32, optimizer: {name: adamw, lr: 0.02}, eval_every: {epochs: 0}}
-regions:
-  - {name: east, ranks: 3}
-  - {name: west, ranks: 2}
-sync: {local: sync, strategy: sma, period: 8}
-checkpoint: {every: {steps: 60}, keep: 2}
-limits: {wan_patience: 30 s, local: 30 s}
-YAML
+model_job reviews 'name: lstm, embedding: 8, hidden: 16' 240 32 'name: adamw, lr: 0.02' 'epochs: 0' 60
 params=$((14 * 8 + 4 * 16 * (8 + 16) + 8 * 16 + 2 * 16 + 2))
-last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
-above() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > b)}' || { echo "      found '$1', needed more than $2" && false; }; }
 
 train "lstm" 5 job.yaml --run-dir run
 ended "lstm" 0 "reviews: lstm, $params parameters" 'auc'
 check "it learns the order" above "$(field run test_accuracy)" 0.93
 check "AUC" above "$(field run test_auc)" 0.97
-sent=$(field run bytes_sent) messages=$(field run messages)
-check "the WAN carries every parameter, 4 bytes each" same "$sent" $((messages * (4 * params + 64)))
+sends_all "$params"
 
-# evaluated CHECKPOINT: prints its AUC.
-evaluated() { "$GEOTRAIN" eval "$1" reviews.h5 | sed -nE 's/^accuracy .*  auc ([0-9.]+)  \(.*/\1/p'; }
-check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE '/"name": "east"/,/^    \}/s/^ *"test_auc": ([0-9.]+),?$/\1/p' run/summary.json | awk '{printf "%.6f", $1}')"
-check "export builds it, too" "$GEOTRAIN" export "$(last run)" reviews.safetensors
-check "with PyTorch's names" grep -qa '"lstm.weight_hh_l0"' reviews.safetensors
+rebuilt 'auc' test_auc lstm.weight_hh_l0 "PyTorch's"
 
 refused "resumed with another width" 2 'model.hidden is 16 there and 17 here' --run-dir run --resume --set model.hidden=17 --set train.until.steps=250
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=280
@@ -68,13 +48,5 @@ mkdir other && sed 's/w1/v1/' reviews/imdb_train.tsv >other/imdb_train.tsv && cp
 refused "another vocabulary" 3 'features, vocabulary [0-9a-f]{8} \(other.h5\), region east .*; all regions need the same' --run-dir bad \
   --set regions.1.data.path=other.h5
 
-one=(--set 'regions=[{name: east, ranks: 2}]' --set checkpoint=null) # a worker has what is tested
-for kernels in ref blas; do
-  train "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
-  ended "kernels $kernels" 0
-  check "kernels $kernels learn" above "$(field "$kernels" test_accuracy)" 0.93
-done
-train "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
-ended "async, asgd-ga" 0
-check "async, asgd-ga learn" above "$(field async test_accuracy)" 0.9
+learns test_accuracy 0.93 0.9
 finish

@@ -2,6 +2,7 @@
 # NISER on sessions in which each item leads to the next: two regions learn it; Recall@20 and MRR@20
 # are in the record; a checkpoint evaluates, exports and resumes; and errors.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libmodel.sh"
 
 # sessions LINES SEED: walks along a circle of 60 items, in steps of 1 and now and then of 7.
 sessions() {
@@ -20,24 +21,8 @@ sessions 400 2 | gzip >sessions/test.txt.gz
 check "sessions are imported" "$GEOTRAIN" data import sessions sessions sessions.h5 --length 6
 "$GEOTRAIN" data info sessions.h5 >info
 for word in 'name +sessions$' '1 x 1 x 6 int32' 'features +61$' 'classes +60$' 'test +400$'; do check "sessions: $word" grep -qE "$word" info; done
-data_train=400 data images.h5
-
-cat >job.yaml <<'YAML'
-name: sessions
-seed: 3
-model: {name: niser, hidden: 16, scale: 12}
-data: {path: sessions.h5}
-train: {until: {steps: 160}, batch: 50, optimizer: {name: adam, lr: 0.02}, eval_every: {steps: 80}}
-regions:
-  - {name: east, ranks: 3}
-  - {name: west, ranks: 2}
-sync: {local: sync, strategy: sma, period: 8}
-checkpoint: {every: {steps: 60}, keep: 2}
-limits: {wan_patience: 30 s, local: 30 s}
-YAML
+model_job sessions 'name: niser, hidden: 16, scale: 12' 160 50 'name: adam, lr: 0.02' 'steps: 80' 60
 params=$((61 * 16 + 11 * 16 * 16 + 10 * 16 + 2 * 16 * 16 + 3 * 16 + 2 * 16 * 16 + 16))
-last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
-above() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > b)}' || { echo "      found '$1', needed more than $2" && false; }; }
 
 train "niser" 5 job.yaml --run-dir run
 ended "niser" 0 "sessions: niser, $params parameters" 'recall@20'
@@ -48,14 +33,9 @@ check "MRR@20 is not above Recall@20" above "$(field run test_recall20)" "$(fiel
 check "no AUC" grep -q '"test_auc": null' run/summary.json
 check "the table has Recall@20 of the regions" grep -qE '^region .* recall@20 +loss$' out
 check "the record has both" grep -qE '"event":"eval".*"recall20":[01]\.[0-9]+,"mrr20":0\.[0-9]+' run/east.jsonl
-sent=$(field run bytes_sent) messages=$(field run messages)
-check "the WAN carries every parameter, 4 bytes each" same "$sent" $((messages * (4 * params + 64)))
+sends_all "$params"
 
-# evaluated CHECKPOINT: prints its MRR@20.
-evaluated() { "$GEOTRAIN" eval "$1" sessions.h5 | sed -nE 's/^accuracy .*  recall@20 [0-9.]+  mrr@20 ([0-9.]+)  \(.*/\1/p'; }
-check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE '/"name": "east"/,/^    \}/s/^ *"test_mrr20": ([0-9.]+),?$/\1/p' run/summary.json | awk '{printf "%.6f", $1}')"
-check "export builds it, too" "$GEOTRAIN" export "$(last run)" sessions.safetensors
-check "with SR-GNN's names" grep -qa '"gnn.linear_edge_out.weight"' sessions.safetensors
+rebuilt 'recall@20 [0-9.]+  mrr@20' test_mrr20 gnn.linear_edge_out.weight "SR-GNN's"
 
 refused "resumed with another scale" 2 'model.scale is 12 there and 16 here' --run-dir run --resume --set model.scale=16 --set train.until.steps=170
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=180
@@ -63,13 +43,5 @@ ended "resumed" 0 'recall@20'
 checked "images for niser" 3 'images of .* model niser takes ids' --set data.path=images.h5
 checked "a scale for lenet5" 2 'model.scale is given and model.name is lenet5; it is for model.name niser only' --set 'model={name: lenet5, scale: 4}'
 
-one=(--set 'regions=[{name: east, ranks: 2}]' --set checkpoint=null) # a worker has what is tested
-for kernels in ref blas; do
-  train "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
-  ended "kernels $kernels" 0
-  check "kernels $kernels learn" above "$(field "$kernels" test_recall20)" 0.9
-done
-train "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
-ended "async, asgd-ga" 0
-check "async, asgd-ga learn" above "$(field async test_recall20)" 0.9
+learns test_recall20 0.9 0.9
 finish
