@@ -8,10 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests.h"
+#include "world.h"
 #include "geotrain/link.h"
-#include "geotrain/record.h"
-#include "internal.h"
 
 static char folder[64], path[128];
 
@@ -365,39 +363,31 @@ static void test_summary(void) {
                 "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured "
                 "payload_bytes bytes_lost kinds");
   }
-  const json_t *region = json_array_get(json_object_get(root, "regions"), 1),
-               *split = json_object_get(region, "split");
-  assert_keys(split, "train_s upload_s aggregate_s download_s");
-  assert_true(json_number_value(json_object_get(split, "train_s")) == 0.0054);
-  assert_true(json_number_value(json_object_get(split, "aggregate_s")) == 0.0013);
-  assert_true(json_number_value(json_object_get(split, "download_s")) == 0.0002);
-  assert_true(json_number_value(json_object_get(region, "update_s")) == 0.7);
-  assert_true(json_number_value(json_object_get(region, "wire_s")) == 1.25);
-  assert_true(json_number_value(json_object_get(region, "ps_cpu_s")) == 1.5);
-  assert_keys(json_object_get(root, "build"), "version kernels precision blas_core");
-  assert_true(json_is_null(json_object_get(root, "virtual_s")));
-  assert_true(json_is_null(json_object_get(root, "test_loss")));
-  assert_true(json_number_value(json_object_get(root, "test_accuracy")) == 0.1);
-  assert_true(json_number_value(json_object_get(root, "test_auc")) == 0.75);
-  assert_true(json_is_null(json_object_get(region, "test_auc"))); /* not a task with two labels */
-  assert_int_equal(json_integer_value(json_object_get(root, "samples")), 240129);
-  assert_int_equal(json_string_length(json_object_get(root, "params_sha256")), 64);
-  const json_t *link = json_array_get(json_object_get(root, "links"), 0);
-  assert_true(json_integer_value(json_object_get(link, "bytes_sent")) == INT64_C(5000000000));
-  assert_true(json_number_value(json_object_get(link, "bandwidth_bps_measured")) == 98.7654321e6);
-  assert_true(json_is_null(
-      json_object_get(json_array_get(json_object_get(root, "links"), 1), "latency_s_measured")));
-  const json_t *kinds = json_object_get(json_array_get(json_object_get(root, "links"), 1), "kinds");
+  const json_t *region = w_find(root, "regions/1");
+  assert_keys(w_find(region, "split"), "train_s upload_s aggregate_s download_s");
+  assert_true(w_number(region, "split/train_s") == 0.0054);
+  assert_true(w_number(region, "split/aggregate_s") == 0.0013);
+  assert_true(w_number(region, "split/download_s") == 0.0002);
+  assert_true(w_number(region, "update_s") == 0.7);
+  assert_true(w_number(region, "wire_s") == 1.25);
+  assert_true(w_number(region, "ps_cpu_s") == 1.5);
+  assert_keys(w_find(root, "build"), "version kernels precision blas_core");
+  assert_true(w_null(root, "virtual_s") && w_null(root, "test_loss"));
+  assert_true(w_number(root, "test_accuracy") == 0.1);
+  assert_true(w_number(root, "test_auc") == 0.75);
+  assert_true(w_null(region, "test_auc")); /* not a task with two labels */
+  assert_int_equal(json_integer_value(w_find(root, "samples")), 240129);
+  assert_int_equal(json_string_length(w_find(root, "params_sha256")), 64);
+  assert_true(json_integer_value(w_find(root, "links/0/bytes_sent")) == INT64_C(5000000000));
+  assert_true(w_number(root, "links/0/bandwidth_bps_measured") == 98.7654321e6);
+  assert_true(w_null(root, "links/1/latency_s_measured"));
+  const json_t *kinds = w_find(root, "links/1/kinds");
   assert_keys(kinds, "update ack");
-  assert_keys(json_object_get(kinds, "ack"), "messages payload_bytes wire_bytes");
-  assert_int_equal(
-      json_integer_value(json_object_get(json_object_get(kinds, "update"), "messages")), 118);
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "messages")),
-                   13);
-  assert_int_equal(
-      json_integer_value(json_object_get(json_object_get(kinds, "ack"), "payload_bytes")), 0);
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "wire_bytes")),
-                   832);
+  assert_keys(w_find(kinds, "ack"), "messages payload_bytes wire_bytes");
+  assert_int_equal(json_integer_value(w_find(kinds, "update/messages")), 118);
+  assert_int_equal(json_integer_value(w_find(kinds, "ack/messages")), 13);
+  assert_int_equal(json_integer_value(w_find(kinds, "ack/payload_bytes")), 0);
+  assert_int_equal(json_integer_value(w_find(kinds, "ack/wire_bytes")), 832);
   json_decref(root);
   /* Regions with test sets of their own have scored the mean; these come back. */
   const gt_mean_result mean = {300, 0.75, 0.5, 0.875, NAN, NAN, 0};
@@ -405,10 +395,9 @@ static void test_summary(void) {
   regions[1].mean = mean;
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);
   root = json_load_file(path, 0, NULL);
-  region = json_array_get(json_object_get(root, "regions"), 1);
-  assert_keys(json_object_get(region, "mean_model"),
+  assert_keys(w_find(root, "regions/1/mean_model"),
               "samples test_accuracy test_loss test_auc test_recall20 test_mrr20");
-  assert_null(json_object_get(json_array_get(json_object_get(root, "regions"), 0), "mean_model"));
+  assert_null(json_object_get(w_find(root, "regions/0"), "mean_model"));
   json_decref(root);
   assert_int_equal(gt_summary_read(&file, folder), GT_OK);
   const gt_mean_result *back = &gt_summary_of(file)->regions[1].mean;
@@ -420,8 +409,8 @@ static void test_summary(void) {
   s.virtual_s = 2.5;
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);
   root = json_load_file(path, 0, NULL);
-  assert_true(json_is_null(json_object_get(root, "params_sha256")));
-  assert_true(json_number_value(json_object_get(root, "virtual_s")) == 2.5);
+  assert_true(w_null(root, "params_sha256"));
+  assert_true(w_number(root, "virtual_s") == 2.5);
   json_decref(root);
 }
 
@@ -437,35 +426,26 @@ static void test_plan_and_cost_come_back(void) {
                                .measured = {100, 0.5, 400, 5e9, 0, 3.875},
                                .low_s = 90,
                                .high_s = 99.5};
-  gt_summary s = {.job = "j",
-                  .strategy = "sma",
-                  .clock = "real",
-                  .model = "m",
-                  .regions = &region,
-                  .nregions = 1,
-                  .plan = &plan,
-                  .cost = &cost};
+  gt_summary s = w_summary(&region, 1);
+  s.plan = &plan;
+  s.cost = &cost;
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);
   snprintf(path, sizeof path, "%s/summary.json", folder);
-  json_t *root = json_load_file(path, 0, NULL), *written = json_object_get(root, "plan"),
-         *wall = json_object_get(written, "wall");
-  assert_keys(written, "strategy made wall step samples_per_s wan_bytes waiting cost");
-  assert_keys(wall, "predicted measured error_percent low high within");
-  assert_keys(json_object_get(written, "cost"), "predicted measured error_percent");
-  assert_true(json_number_value(json_object_get(wall, "error_percent")) == 10);
-  assert_true(json_is_false(json_object_get(wall, "within")));
-  assert_true(json_number_value(json_object_get(json_object_get(written, "samples_per_s"),
-                                                "error_percent")) == -25);
-  assert_true(json_number_value(
-                  json_object_get(json_object_get(written, "wan_bytes"), "error_percent")) == 0);
+  json_t *root = json_load_file(path, 0, NULL);
+  assert_keys(w_find(root, "plan"), "strategy made wall step samples_per_s wan_bytes waiting cost");
+  assert_keys(w_find(root, "plan/wall"), "predicted measured error_percent low high within");
+  assert_keys(w_find(root, "plan/cost"), "predicted measured error_percent");
+  assert_true(w_number(root, "plan/wall/error_percent") == 10);
+  assert_true(json_is_false(w_find(root, "plan/wall/within")));
+  assert_true(w_number(root, "plan/samples_per_s/error_percent") == -25);
+  assert_true(w_number(root, "plan/wan_bytes/error_percent") == 0);
   /* there is no measurement to compare with */
-  assert_true(json_is_null(json_object_get(json_object_get(written, "waiting"), "error_percent")));
-  assert_true(json_is_null(json_object_get(json_object_get(written, "step"), "predicted")));
-  assert_true(json_is_null(json_object_get(written, "made")));
-  assert_keys(json_object_get(root, "cost"),
+  assert_true(w_null(root, "plan/waiting/error_percent"));
+  assert_true(w_null(root, "plan/step/predicted"));
+  assert_true(w_null(root, "plan/made"));
+  assert_keys(w_find(root, "cost"),
               "usd machine_usd worker_usd ps_usd egress_usd machine_hours assumed missing regions");
-  assert_true(json_number_value(json_object_get(json_object_get(root, "cost"), "machine_usd")) ==
-              1.75);
+  assert_true(w_number(root, "cost/machine_usd") == 1.75);
   json_decref(root);
   gt_summary_file *file;
   assert_int_equal(gt_summary_read(&file, folder), GT_OK);
@@ -562,18 +542,15 @@ static void test_virtual_summary_repeats(void) {
     assert_string_equal(first, other);
   }
   json_t *root = json_loads(first, 0, NULL);
-  assert_true(json_number_value(json_object_get(root, "virtual_s")) == 123.25);
+  assert_true(w_number(root, "virtual_s") == 123.25);
   for (size_t r = 0; r < 3; r++) {
-    const json_t *region = json_array_get(json_object_get(root, "regions"), r);
-    assert_true(json_is_null(json_object_get(region, "emulation_cpu_s")));
-    assert_true(json_is_null(json_object_get(region, "ps_cpu_s")));
-    assert_true(json_number_value(json_object_get(region, "wall_s")) == 13.5);
+    const json_t *region = json_array_get(w_find(root, "regions"), r);
+    assert_true(w_null(region, "emulation_cpu_s") && w_null(region, "ps_cpu_s"));
+    assert_true(w_number(region, "wall_s") == 13.5);
   }
   static const int want[] = {1, 2, 10, 12, 20, 21};
   for (size_t i = 0; i < 6; i++)
-    assert_int_equal(json_integer_value(json_object_get(
-                         json_array_get(json_object_get(root, "links"), i), "bytes_sent")),
-                     want[i]);
+    assert_true(w_number(json_array_get(w_find(root, "links"), i), "bytes_sent") == want[i]);
   json_decref(root);
 }
 

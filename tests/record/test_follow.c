@@ -4,9 +4,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-#include "tests.h"
-#include "geotrain/record.h"
-#include "internal.h"
+#include "world.h"
 
 static char folder[64];
 
@@ -161,50 +159,27 @@ static void says(const gt_follow *f, const char *text) {
 }
 
 static void write_summary(int64_t resumes) {
-  gt_region_result regions[] = {{.name = "east",
-                                 .workers = 1,
-                                 .steps = 400,
-                                 .samples = 6400,
-                                 .test_accuracy = 0.9,
-                                 .test_auc = NAN,
-                                 .test_recall20 = NAN,
-                                 .test_mrr20 = NAN},
-                                {.name = "west",
-                                 .workers = 1,
-                                 .steps = 400,
-                                 .samples = 6400,
-                                 .test_accuracy = 0.8,
-                                 .test_auc = NAN,
-                                 .test_recall20 = NAN,
-                                 .test_mrr20 = NAN}};
+  const gt_region_result regions[] = {w_region("east", 5), w_region("west", 5)};
   gt_link_result link = {
       .from = "east", .to = "west", .bytes_sent = 5000, .messages = 5, .payload_bytes = 4000};
   snprintf(link.kinds[0].kind, sizeof link.kinds[0].kind, "update");
   link.kinds[0].messages = 5;
-  gt_summary s = {.job = "drill",
-                  .strategy = "sma",
-                  .clock = "real",
-                  .wall_s = 5.6,
-                  .virtual_s = NAN,
-                  .samples = 12800,
-                  .samples_per_s = 2286,
-                  .test_accuracy = 0.977,
-                  .test_loss = 0.08,
-                  .test_auc = NAN,
-                  .test_recall20 = NAN,
-                  .test_mrr20 = NAN,
-                  .params_sha256 = "abc",
-                  .regions = regions,
-                  .nregions = 2,
-                  .links = &link,
-                  .nlinks = 1,
-                  .version = "0",
-                  .kernels = "ref",
-                  .precision = "f32",
-                  .blas_core = "c",
-                  .model = "lenet5",
-                  .parameters = 61706,
-                  .resumes = resumes};
+  gt_summary s = w_summary(regions, 2);
+  s.job = "drill";
+  s.wall_s = 5.6;
+  s.samples = 12800;
+  s.samples_per_s = 2286;
+  s.test_accuracy = 0.977;
+  s.test_loss = 0.08;
+  strcpy(s.params_sha256, "abc");
+  s.links = &link;
+  s.nlinks = 1;
+  s.version = "0";
+  s.kernels = "ref";
+  s.precision = "f32";
+  s.blas_core = "c";
+  s.parameters = 61706;
+  s.resumes = resumes;
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);
 }
 

@@ -2,8 +2,7 @@
    links, and that neither compares all names for each link. */
 #include <unistd.h>
 
-#include "tests.h"
-#include "internal.h"
+#include "world.h"
 
 /* Names are only compared with strcmp; the linker redirects it to this function. */
 static size_t compared;
@@ -35,14 +34,10 @@ static gt_summary backwards(void) {
       memcpy(l->from, regions[r].name, sizeof l->from);
       memcpy(l->to, regions[p].name, sizeof l->to);
     }
-  return (gt_summary){.job = "j",
-                      .strategy = "sma",
-                      .clock = "real",
-                      .model = "m",
-                      .regions = regions,
-                      .nregions = MANY,
-                      .links = links,
-                      .nlinks = n};
+  gt_summary s = w_summary(regions, MANY);
+  s.links = links;
+  s.nlinks = n;
+  return s;
 }
 
 static void test_order(void) {

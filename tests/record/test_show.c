@@ -2,8 +2,7 @@
    the detection of terminals. */
 #include <unistd.h>
 
-#include "tests.h"
-#include "internal.h"
+#include "world.h"
 
 /* Neither a ranking nor recommendations were tested. */
 #define UNRANKED .test_auc = NAN, .test_recall20 = NAN, .test_mrr20 = NAN
@@ -30,31 +29,6 @@ static void lacks(const gt_summary *s, const char *part) {
   char *text = printed(s);
   if (strstr(text, part)) fail_msg("%s\nhas\n%s", text, part);
   free(text);
-}
-
-/* The result of a short run, and its summary; without tests. */
-static gt_region_result region_of(const char *name, double wall_s) {
-  gt_region_result region = {.workers = 1,
-                             .steps = 10,
-                             .samples = 640,
-                             .wall_s = wall_s,
-                             .test_accuracy = NAN,
-                             .test_loss = NAN,
-                             UNRANKED};
-  snprintf(region.name, sizeof region.name, "%s", name);
-  return region;
-}
-
-static gt_summary summary_of(const gt_region_result *regions, size_t n) {
-  return (gt_summary){.job = "j",
-                      .strategy = "sma",
-                      .clock = "real",
-                      .model = "m",
-                      .virtual_s = NAN,
-                      .test_accuracy = NAN,
-                      UNRANKED,
-                      .regions = regions,
-                      .nregions = n};
 }
 
 /* ---- table ---- */
@@ -186,11 +160,11 @@ static void test_table(void) {
 
 /* Two labels: the AUC is shown for each region and in the totals. */
 static void test_table_of_two_classes(void) {
-  gt_region_result regions[2] = {region_of("east", 10), region_of("west", 10)};
+  gt_region_result regions[2] = {w_region("east", 10), w_region("west", 10)};
   regions[0].test_loss = 0.3;
   regions[0].test_auc = 0.91234;
   regions[1].test_loss = 0.4;
-  gt_summary s = summary_of(regions, 2);
+  gt_summary s = w_summary(regions, 2);
   s.test_accuracy = 0.84;
   s.test_loss = 0.29;
   s.test_auc = 0.925;
@@ -202,11 +176,11 @@ static void test_table_of_two_classes(void) {
 
 /* A recommender: Recall@20 of a region, and both figures of the mean model. */
 static void test_recommender(void) {
-  gt_region_result region = region_of("east", 2);
+  gt_region_result region = w_region("east", 2);
   region.test_loss = 5.25;
   region.test_recall20 = 0.53125;
   region.test_mrr20 = 0.25;
-  gt_summary s = summary_of(&region, 1);
+  gt_summary s = w_summary(&region, 1);
   s.test_accuracy = 0.125;
   s.test_loss = 5.5;
   s.test_recall20 = 0.5;
@@ -240,7 +214,7 @@ static void test_wide_table(void) {
   memset(region.name, 'r', sizeof region.name - 1);
   memset(link.from, 'f', sizeof link.from - 1);
   memset(link.to, 't', sizeof link.to - 1);
-  gt_summary s = summary_of(&region, 1);
+  gt_summary s = w_summary(&region, 1);
   s.clock = "virtual";
   s.virtual_s = 1;
   s.links = &link;
@@ -252,8 +226,8 @@ static void test_wide_table(void) {
 
 /* Under the virtual clock real time appears only as the time of the computation. */
 static void test_virtual_head(void) {
-  const gt_region_result region = region_of("east", 123.4);
-  gt_summary s = summary_of(&region, 1);
+  const gt_region_result region = w_region("east", 123.4);
+  gt_summary s = w_summary(&region, 1);
   s.clock = "virtual";
   s.wall_s = 5.61;
   s.virtual_s = 123.4;
@@ -275,8 +249,8 @@ static void test_plan_and_cost(void) {
                          .measured = {100, 0.2, 40000, 1.5e6, 0.125, 0.1234567},
                          .low_s = 105,
                          .high_s = NAN};
-  const gt_region_result region = region_of("east", 123.4);
-  gt_summary s = summary_of(&region, 1);
+  const gt_region_result region = w_region("east", 123.4);
+  gt_summary s = w_summary(&region, 1);
   lacks(&s, "cost");
   lacks(&s, "predicted");
   s.plan = &plan;
@@ -319,7 +293,7 @@ static gt_summary mesh(size_t n) {
   for (size_t r = 0; r < n; r++) {
     char name[8];
     snprintf(name, sizeof name, "r%02zu", r);
-    many_regions[r] = region_of(name, 10);
+    many_regions[r] = w_region(name, 10);
     many_regions[r].wan_wait_s = 2.5;
     many_regions[r].split_train_s = 0.75;
     many_regions[r].split_upload_s = 0.25;
@@ -335,7 +309,7 @@ static gt_summary mesh(size_t n) {
       snprintf(l->to, sizeof l->to, "r%02zu", p);
     }
   }
-  gt_summary s = summary_of(many_regions, n);
+  gt_summary s = w_summary(many_regions, n);
   s.links = many_links;
   s.nlinks = count;
   return s;
