@@ -49,6 +49,21 @@ begin_all() {
 
 running() { kill -0 "${pids[$1]}" 2>/dev/null; }
 
+# look_after: every 15 s.  mpirun sometimes does not see that all of its ranks were killed while they
+# started; it is ended.  A job that waits for others to start, when one has ended, is told to stop.
+look_after() {
+  local site gone=no
+  for site in "${sites[@]}"; do
+    if running "$site" && [ "$(ranks_of "$site")" = "${pids[$site]}" ]; then
+      echo "      the launcher of $site has no ranks: it is killed"
+      kill -KILL "${pids[$site]}"
+    fi
+    running "$site" || gone=yes
+  done
+  if [ "$gone" = no ] || grep -q '^region east: ranks' east.err; then return; fi
+  for site in "${sites[@]}"; do running "$site" && kill -USR1 "${pids[$site]}"; done
+}
+
 # await: waits until all jobs have ended, at most the deadline; their codes are in $codes.
 declare -A codes
 await() {
@@ -58,10 +73,7 @@ await() {
     for site in "${sites[@]}"; do running "$site" && living=$((living + 1)); done
     pause 0.05
     left=$((left - 1))
-    # Some have ended before all had met, and a job waits for the others to start: it is told to stop.
-    if [ "$living" -gt 0 ] && [ "$living" -lt 3 ] && [ $((left % 300)) -eq 0 ] && ! grep -q '^region east: ranks' east.err; then
-      for site in "${sites[@]}"; do running "$site" && kill -USR1 "${pids[$site]}"; done
-    fi
+    [ "$living" -gt 0 ] && [ $((left % 300)) -eq 0 ] && look_after
   done
   for site in "${sites[@]}"; do
     codes[$site]=hangs
@@ -132,13 +144,12 @@ for event in $(seq "$events"); do
     if [ "$site" = "$victim" ]; then named "$name" "$site" "${mine[@]}"; else named "$name" "$site" "${others[@]}"; fi
   done
   none_living || { fail "$name: no process left" "$(living | tr '\n' ' ')" && end_ranks; }
+  mkdir -p "kept-$event" && cp -- *.err *.out "kept-$event"
   ended_with="${codes[east]} ${codes[west]} ${codes[north]}"
   begin_all --resume=auto
   await
   for site in "${sites[@]}"; do named "$name, resumed" "$site" 0; done
   check "$name ($ended_with): the bits of an undisturbed run" same "$(field run-west params_sha256)" "$sha"
-  if [ "$failures" -gt "$failed" ]; then
-    mkdir -p "kept-$event" && cp -- *.err *.out "kept-$event"
-  fi
+  [ "$failures" -gt "$failed" ] || rm -r "kept-$event"
 done
 finish
