@@ -37,57 +37,64 @@ static gt_status write_new(const char *path, BIO *pem, mode_t mode) {
   return not_written(path);
 }
 
-static gt_status write_key(const char *path, EVP_PKEY *key) {
+typedef int (*pem_writer)(BIO *pem, const void *object);
+
+static int put_key(BIO *pem, const void *key) {
+  return PEM_write_bio_PrivateKey(pem, key, NULL, NULL, 0, NULL, NULL);
+}
+
+static int put_cert(BIO *pem, const void *cert) {
+  return PEM_write_bio_X509(pem, cert);
+}
+
+static int put_request(BIO *pem, const void *request) {
+  return PEM_write_bio_X509_REQ(pem, request);
+}
+
+static gt_status write_pem(const char *path, mode_t mode, pem_writer put, const void *object) {
   BIO *pem = BIO_new(BIO_s_mem());
-  gt_status status = pem && PEM_write_bio_PrivateKey(pem, key, NULL, NULL, 0, NULL, NULL)
-                         ? write_new(path, pem, 0600)
-                         : GT_FAIL(GT_ERR_FAULT, "%s: OpenSSL cannot write a key", path);
+  gt_status status = pem && put(pem, object)
+                         ? write_new(path, pem, mode)
+                         : GT_FAIL(GT_ERR_FAULT, "%s: OpenSSL cannot write it as PEM", path);
   BIO_free(pem);
   return status;
 }
 
-static gt_status write_cert(const char *path, X509 *cert) {
-  BIO *pem = BIO_new(BIO_s_mem());
-  gt_status status = pem && PEM_write_bio_X509(pem, cert)
-                         ? write_new(path, pem, 0644)
-                         : GT_FAIL(GT_ERR_FAULT, "%s: OpenSSL cannot write a certificate", path);
-  BIO_free(pem);
-  return status;
-}
-
-static FILE *open_file(const char *path) {
-  FILE *file = fopen(path, "re");
-  if (!file) (void)GT_FAIL(GT_ERR_DATA, "%s: cannot be read: %s", path, strerror(errno));
-  return file;
-}
-
-static gt_status read_cert(X509 **out, const char *path) {
-  FILE *file = open_file(path);
-  if (!file) return GT_ERR_DATA;
-  *out = PEM_read_X509(file, NULL, NULL, NULL);
-  fclose(file);
-  return *out ? GT_OK : GT_FAIL(GT_ERR_DATA, "%s: is not a certificate in PEM", path);
-}
-
-static gt_status read_request(X509_REQ **out, const char *path) {
-  FILE *file = open_file(path);
-  if (!file) return GT_ERR_DATA;
-  *out = PEM_read_X509_REQ(file, NULL, NULL, NULL);
-  fclose(file);
-  return *out ? GT_OK : GT_FAIL(GT_ERR_DATA, "%s: is not a certificate request in PEM", path);
-}
-
-static int no_password(char *buf, int size, int writing, void *context) {
+int gt_cert_no_password(char *buf, int size, int writing, void *context) {
   (void)buf, (void)size, (void)writing, (void)context;
   return -1;
 }
 
-static gt_status read_key(EVP_PKEY **out, const char *path) {
-  FILE *file = open_file(path);
-  if (!file) return GT_ERR_DATA;
-  *out = PEM_read_PrivateKey(file, NULL, no_password, NULL);
+typedef void *(*pem_reader)(FILE *file);
+
+static void *get_key(FILE *file) {
+  return PEM_read_PrivateKey(file, NULL, gt_cert_no_password, NULL);
+}
+
+static void *get_cert(FILE *file) {
+  return PEM_read_X509(file, NULL, NULL, NULL);
+}
+
+static void *get_request(FILE *file) {
+  return PEM_read_X509_REQ(file, NULL, NULL, NULL);
+}
+
+/* Returns NULL after GT_FAIL(GT_ERR_DATA). */
+static void *read_pem(const char *path, pem_reader get, const char *what) {
+  FILE *file = fopen(path, "re");
+  if (!file) {
+    (void)GT_FAIL(GT_ERR_DATA, "%s: cannot be read: %s", path, strerror(errno));
+    return NULL;
+  }
+  void *object = get(file);
   fclose(file);
-  return *out ? GT_OK : GT_FAIL(GT_ERR_DATA, "%s: is not a key in PEM without a password", path);
+  if (!object) (void)GT_FAIL(GT_ERR_DATA, "%s: is not %s in PEM", path, what);
+  return object;
+}
+
+static gt_status read_cert(X509 **out, const char *path) {
+  *out = read_pem(path, get_cert, "a certificate");
+  return *out ? GT_OK : GT_ERR_DATA;
 }
 
 static gt_status make_folders(const char *dir) {
@@ -196,20 +203,11 @@ gt_status gt_cert_init(const char *dir) {
   EVP_PKEY *key = EVP_EC_gen("P-256");
   X509 *cert = key ? make_cert("geotrain CA", key, NULL, key, CA_VALID_S) : NULL;
   gt_status status =
-      cert ? write_key(in_folder(path, dir, "ca.key"), key)
+      cert ? write_pem(in_folder(path, dir, "ca.key"), 0600, put_key, key)
            : GT_FAIL(GT_ERR_FAULT, "%s: OpenSSL cannot make a certificate authority", dir);
-  if (status == GT_OK) status = write_cert(in_folder(path, dir, "ca.pem"), cert);
+  if (status == GT_OK) status = write_pem(in_folder(path, dir, "ca.pem"), 0644, put_cert, cert);
   X509_free(cert);
   EVP_PKEY_free(key);
-  return status;
-}
-
-static gt_status write_request(const char *path, X509_REQ *request) {
-  BIO *pem = BIO_new(BIO_s_mem());
-  gt_status status = pem && PEM_write_bio_X509_REQ(pem, request)
-                         ? write_new(path, pem, 0644)
-                         : GT_FAIL(GT_ERR_FAULT, "%s: OpenSSL cannot write a request", path);
-  BIO_free(pem);
   return status;
 }
 
@@ -222,9 +220,9 @@ gt_status gt_cert_request(const char *name) {
   X509_REQ *request = X509_REQ_new();
   const bool made = key && request && set_name(X509_REQ_get_subject_name(request), name) &&
                     X509_REQ_set_pubkey(request, key) && X509_REQ_sign(request, key, EVP_sha256());
-  gt_status status = made ? write_key(key_path, key)
+  gt_status status = made ? write_pem(key_path, 0600, put_key, key)
                           : GT_FAIL(GT_ERR_FAULT, "OpenSSL cannot make a request for %s", name);
-  if (status == GT_OK) status = write_request(path, request);
+  if (status == GT_OK) status = write_pem(path, 0644, put_request, request);
   X509_REQ_free(request);
   EVP_PKEY_free(key);
   return status;
@@ -247,7 +245,8 @@ typedef struct {
 static gt_status read_authority(authority *out, const char *dir) {
   char path[GT_CERT_PATH_MAX];
   GT_TRY(read_cert(&out->cert, in_folder(path, dir, "ca.pem")));
-  GT_TRY(read_key(&out->key, in_folder(path, dir, "ca.key")));
+  out->key = read_pem(in_folder(path, dir, "ca.key"), get_key, "a key without a password");
+  if (!out->key) return GT_ERR_DATA;
   if (X509_check_private_key(out->cert, out->key) == 1) return GT_OK;
   return GT_FAIL(GT_ERR_DATA, "%s: ca.key is not the key of ca.pem", dir);
 }
@@ -258,11 +257,14 @@ gt_status gt_cert_sign(const char *dir, const char *csr, const char *pem, double
   X509_REQ *request = NULL;
   X509 *cert = NULL;
   gt_status status = read_authority(&ca, dir);
-  if (status == GT_OK) status = read_request(&request, csr);
+  if (status == GT_OK) {
+    request = read_pem(csr, get_request, "a certificate request");
+    status = request ? GT_OK : GT_ERR_DATA;
+  }
   if (status == GT_OK) status = check_request(request, csr, name);
   if (status == GT_OK) {
     cert = make_cert(name, X509_REQ_get0_pubkey(request), ca.cert, ca.key, valid_s);
-    status = cert ? write_cert(pem, cert) : GT_ERR_FAULT;
+    status = cert ? write_pem(pem, 0644, put_cert, cert) : GT_ERR_FAULT;
   }
   X509_free(cert);
   X509_REQ_free(request);

@@ -40,8 +40,8 @@ static gt_status check_name(X509 *cert, const char *path, const char *region) {
 /* The region's own certificate must pass the check that the others make. */
 static gt_status check_own(const gt_tls *tls, const char *path, const char *region) {
   X509 *cert = SSL_CTX_get0_certificate(tls->context);
-  X509_STORE_CTX *store = X509_STORE_CTX_new();
   GT_TRY(check_name(cert, path, region));
+  X509_STORE_CTX *store = X509_STORE_CTX_new();
   gt_status status = GT_OK;
   if (!store || !X509_STORE_CTX_init(store, SSL_CTX_get_cert_store(tls->context), cert, NULL))
     status = GT_FAIL(GT_ERR_FAULT, "wan.tls: OpenSSL cannot check a certificate");
@@ -67,11 +67,6 @@ static gt_status read_files(gt_tls *tls, const char *ca, const char *cert, const
   return GT_OK;
 }
 
-static int no_password(char *buf, int size, int writing, void *context) {
-  (void)buf, (void)size, (void)writing, (void)context;
-  return -1;
-}
-
 /* Sessions are never resumed: each connection checks the certificate again. */
 static bool configure(gt_tls *tls) {
   SSL_CTX *c = tls->context;
@@ -80,7 +75,7 @@ static bool configure(gt_tls *tls) {
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, check_revoked);
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_default_passwd_cb(c, no_password);
+  SSL_CTX_set_default_passwd_cb(c, gt_cert_no_password);
   SSL_CTX_set_read_ahead(c, 1);
   return SSL_CTX_set_num_tickets(c, 0) == 1;
 }
