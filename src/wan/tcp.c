@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define ACCEPTED_AT_ONCE 16
-#define HALF_OPEN_SOURCE 8 /* of GT_TCP_HALF_OPEN, from one address */
+#define HALF_OPEN_SOURCE 8 /* of GT_TCP_HALF_OPEN, from one unknown host */
 #define QUIET_S          60
 #define BACKLOG          256
 #define RESOLVE_LIMIT_S  30.0
@@ -106,10 +106,82 @@ static void source_of(const struct sockaddr_storage *from, uint8_t source[16]) {
     memcpy(source, &((const struct sockaddr_in6 *)from)->sin6_addr, 16);
 }
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* A handshake takes about 0.6 ms of CPU time.  Under any number of connections a second, these limits
+   leave 4 % of a core: 20 from all strangers together, 50 from the hosts of regions. */
+typedef struct {
+  double reserve, per_s;
+} rule;
+
+static const rule of_known = {256, 50}, of_strangers = {32, 20};
+
+static double filled(const gt_allowance *a, const rule *r, gt_ns now) {
+  const double left = a->left + r->per_s * gt_seconds(now - a->at);
+  return a->at == 0 || left > r->reserve ? r->reserve : left;
+}
+
+static bool take(gt_allowance *a, const rule *r, gt_ns now) {
+  const double left = filled(a, r, now);
+  *a = (gt_allowance){left < 1 ? left : left - 1, now};
+  return left >= 1;
+}
+
+static gt_source *find_source(gt_listener *l, const uint8_t address[16]) {
+  for (size_t i = 0; i < l->nsources; i++)
+    if (memcmp(l->sources[i].address, address, 16) == 0) return &l->sources[i];
+  return NULL;
+}
+
+/* A new host takes the place of the stranger that came longest ago, or of any. */
+static gt_source *add_source(gt_listener *l, const uint8_t address[16]) {
+  gt_source *s = &l->sources[0];
+  if (l->nsources < GT_TCP_SOURCES) {
+    s = &l->sources[l->nsources++];
+  } else {
+    for (size_t i = 1; i < GT_TCP_SOURCES; i++) {
+      const gt_source *other = &l->sources[i];
+      if (other->known < s->known ||
+          (other->known == s->known && other->allowance.at < s->allowance.at))
+        s = &l->sources[i];
+    }
+  }
+  *s = (gt_source){.known = false};
+  memcpy(s->address, address, 16);
+  return s;
+}
+
+/* True if a handshake with the host may begin now. */
+static bool is_allowed(gt_listener *l, const uint8_t address[16]) {
+  const gt_ns now = gt_now();
+  gt_source *s = find_source(l, address);
+  if (!s) s = add_source(l, address);
+  if (s->known) return take(&s->allowance, &of_known, now);
+  /* equal shares: attackers from many hosts do not keep out one that comes for the first time */
+  const rule of_one = {4, of_strangers.per_s / (double)l->nsources};
+  return take(&s->allowance, &of_one, now) && take(&l->strangers, &of_strangers, now);
+}
+
+static void know(gt_listener *l, const gt_half_open *h) {
+  gt_source *s = find_source(l, h->source);
+  if (s && h->hello.magic == GT_TCP_MAGIC) s->known = true;
+}
+
 static size_t open_from(const gt_listener *l, const uint8_t source[16]) {
   size_t n = 0;
   for (size_t i = 0; i < l->n; i++) n += memcmp(l->half[i].source, source, 16) == 0;
   return n;
+}
+
+/* The host of a region takes the place of the oldest handshake. */
+static bool make_place(gt_listener *l, const gt_source *s) {
+  size_t oldest = 0;
+  if (!s || !s->known) return false;
+  for (size_t i = 1; i < l->n; i++)
+    if (l->half[i].c.since < l->half[oldest].c.since) oldest = i;
+  gt_connection_close(&l->half[oldest].c);
+  l->half[oldest] = l->half[--l->n];
+  return true;
 }
 
 static void accept_some(gt_listener *l) {
@@ -120,9 +192,16 @@ static void accept_some(gt_listener *l) {
     const int fd = accept4(l->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;
     source_of(&from, source);
-    if (l->n == GT_TCP_HALF_OPEN || open_from(l, source) >= HALF_OPEN_SOURCE) {
+    const gt_source *s = find_source(l, source);
+    const size_t most = s && s->known ? GT_TCP_HALF_OPEN / 2 : HALF_OPEN_SOURCE;
+    const char *fault = NULL;
+    if (open_from(l, source) >= most || (l->n == GT_TCP_HALF_OPEN && !make_place(l, s)))
+      fault = "too many are in their handshake";
+    else if (!is_allowed(l, source))
+      fault = "too many come from its host, or from unknown hosts";
+    if (fault) {
       close(fd);
-      gt_listener_refuse(l, "too many are in their handshake");
+      gt_listener_refuse(l, fault);
       continue;
     }
     gt_half_open *h = &l->half[l->n++];
@@ -160,6 +239,7 @@ bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_reco
     gt_half_open h = l->half[i];
     l->half[i] = l->half[--l->n];
     if (done > 0) {
+      know(l, &h);
       *c = h.c;
       *hello = h.hello;
       return true;

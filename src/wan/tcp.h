@@ -8,6 +8,7 @@
 #include "geotrain/wan_tcp.h"
 
 #define GT_TCP_HALF_OPEN 64
+#define GT_TCP_SOURCES   128
 
 /* A connection that has been accepted and has not said who it is. */
 typedef struct {
@@ -23,10 +24,26 @@ typedef struct {
   size_t unsaid;
 } gt_quiet;
 
+/* Handshakes that may begin: a reserve, filled at a rate. */
+typedef struct {
+  double left;
+  gt_ns at;
+} gt_allowance;
+
+/* A host that has tried to connect. */
+typedef struct {
+  uint8_t address[16];
+  bool known; /* a region has connected from there */
+  gt_allowance allowance;
+} gt_source;
+
 typedef struct {
   int fd; /* -1: none */
   gt_half_open half[GT_TCP_HALF_OPEN];
   size_t n;
+  gt_source sources[GT_TCP_SOURCES];
+  size_t nsources;
+  gt_allowance strangers; /* of all hosts that are not known */
   gt_quiet quiet;
 } gt_listener;
 

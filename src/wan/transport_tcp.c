@@ -139,7 +139,9 @@ static void pump(gt_transport *t) {
     if (peer == t->tcp->self) continue;
     gt_lane *l = &t->lanes[peer];
     for (size_t i = 0; gt_tcp_dials(t->tcp, peer) && !l->left && i < t->nstreams; i++)
-      if (!l->streams[i].greeted) connect_further(t, peer, &l->streams[i]);
+      /* the others wait for the first one: then the peer knows this host */
+      if (!l->streams[i].greeted && (i == 0 || l->streams[0].greeted))
+        connect_further(t, peer, &l->streams[i]);
     gt_lane_check(t, peer, now);
     gt_lane_pump_out(t, peer);
     if (!t->servers) gt_lane_pump_in(t, peer);
