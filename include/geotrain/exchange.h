@@ -10,6 +10,7 @@
 #include "geotrain/tensor.h"
 
 typedef struct gt_exchange gt_exchange;
+typedef struct gt_allreduce gt_allreduce;
 
 /* The two directions of a codec. */
 typedef enum { GT_ENCODED, GT_DECODED, GT_CODINGS } gt_coding;
@@ -193,6 +194,47 @@ void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const 
 /* Returns the newest all-reduce round of the range that this region has applied or begun to add up;
    0: none, or the range is a broadcast. */
 int64_t gt_exchange_rounds(const gt_exchange *x, size_t range);
+
+/* ---- change of members ----------------------------------------------------------------------- */
+
+/* The rounds of a range: the last one applied, and the last one that the region has contributed
+   to.  Both 0: a broadcast. */
+typedef struct {
+  int64_t applied, own;
+} gt_exchange_progress;
+gt_exchange_progress gt_exchange_progress_of(const gt_exchange *x, size_t range);
+/* True if the range has a common state of its own; false: it is a step of another range. */
+bool gt_exchange_has_state(const gt_exchange *x, size_t range);
+/* True if a message to a member that stays is not lost when others leave. */
+bool gt_exchange_continues(const gt_exchange *x);
+/* True if this region has returned, and has not contributed to every range since. */
+bool gt_exchange_is_late(const gt_exchange *x);
+
+/* New members of an exchange, with the meaning of gt_exchange_spec; the arrays are borrowed like
+   those of the spec, the last three for the call.  late: nregions; the region takes part in the
+   rounds of a range after `floor` of the range, and voids its earlier contributions.  applied: of
+   each range, the newest round that any member has applied.  again: this region has returned, and
+   lacks the result of that round even if it has applied one of the same number.  Contributions to the next round
+   remain, and are posted again. */
+typedef struct {
+  size_t nregions, self;
+  const double *weights;
+  const size_t *next, *regions;
+  const bool *late;
+  const int64_t *applied, *floor;
+  bool again;
+} gt_exchange_group;
+/* Holds all messages that arrive from now on, or takes them again; call gt_exchange_start then. */
+void gt_exchange_pause(gt_exchange *x, bool paused);
+/* Continues among these members, without any message on its way; a region that has not applied
+   the newest round gets its result by gt_allreduce_adopt. */
+void gt_exchange_regroup(gt_exchange *x, const gt_exchange_group *group);
+/* Counts the rounds up to the newest one as applied; returns the share of this region's
+   contribution in its mean, 0: it did not contribute. */
+float gt_allreduce_adopt(gt_allreduce *r);
+/* Returns the range of the all-reduce. */
+size_t gt_allreduce_range(const gt_allreduce *r);
+
 /* True if this region has posted all its contributions and messages. */
 bool gt_exchange_drained(const gt_exchange *x);
 /* True if all other regions are done, all their messages have arrived, and no message is
@@ -234,8 +276,6 @@ typedef struct {
 } gt_collective_spec;
 
 /* ---- all-reduce: numbered rounds; every region gets the same weighted mean, bit for bit ------ */
-
-typedef struct gt_allreduce gt_allreduce;
 
 /* Opens an all-reduce.  The contribution of this region is a, followed by b (b.n can be 0).  Both
    are borrowed while the all-reduce is open, and must not change from gt_allreduce_contribute until

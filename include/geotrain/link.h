@@ -228,7 +228,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* maximum number of float64 in a control message */
-#define GT_PROTOCOL_VERSION   13
+#define GT_PROTOCOL_VERSION   14
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -262,6 +262,8 @@ typedef enum {
   /* A note of a pipeline's adapter (ps/adapt.c).  range: kind of the note; value, detail: as the
      kind requires; posted_bytes */
   GT_MSG_ADAPT,
+  /* Membership (ps/members.c).  range: what the message says; value: an epoch; payload: int64 */
+  GT_MSG_MEMBERS,
   /* bulk: framed like data, and in one queue with data; not numbered, not acknowledged, never
      resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON; value: 1: its test loss is not finite */
@@ -271,6 +273,8 @@ typedef enum {
      the receiver's span; route: offset and count of the samples of the micro-batch, weight 0. */
   GT_MSG_ACTIVATION,
   GT_MSG_ACT_GRADIENT,
+  /* The group's state of a range, for a member that lacks it (ps/recover.c).  value: the epoch */
+  GT_MSG_GROUP,
   /* between gateways under the virtual clock: no traffic, neither counted nor delayed */
   GT_MSG_CLOCK = 48
 } gt_msg_kind;
@@ -294,12 +298,12 @@ static inline bool gt_msg_is_traffic(uint32_t kind) {
 }
 
 static inline bool gt_msg_is_control(uint32_t kind) {
-  return kind >= GT_MSG_HELLO && kind <= GT_MSG_ADAPT;
+  return kind >= GT_MSG_HELLO && kind <= GT_MSG_MEMBERS;
 }
 
 /* Header flag: `route` follows the header on the wire.  Set for a piece of a range, a sum, a
    message of a pipeline, and a message forwarded for another region. */
-#define GT_FRAME_ROUTED UINT32_C(1)
+#define GT_FRAME_ROUTED ((uint16_t)1)
 
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
@@ -334,7 +338,8 @@ typedef struct {
     uint64_t allowed_bytes;
   };
   uint32_t range;       /* fragment; 0: the whole model; of a pipeline: a span */
-  uint32_t flags;       /* GT_FRAME_ROUTED or 0 */
+  uint16_t flags;       /* GT_FRAME_ROUTED or 0 */
+  uint16_t epoch;       /* the sender's membership epoch; HELLO: 0 */
   gt_frame_route route; /* zeros without GT_FRAME_ROUTED */
 } gt_frame_header;
 

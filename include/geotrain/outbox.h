@@ -59,6 +59,12 @@ void gt_outbox_at(gt_outbox *o, gt_ns now);
 void gt_outbox_round(gt_outbox *o, int64_t round);
 /* Keeps the data messages to the peer in the outbox (true), or lets them leave (false). */
 void gt_outbox_hold(gt_outbox *o, size_t peer, bool holds);
+/* Forgets all messages to and from the peer, and their numbers.  present: false: it gets no
+   messages any more, except those about members; then the gateway has discarded all messages to
+   it. */
+void gt_outbox_renew(gt_outbox *o, size_t peer, bool present);
+/* Sets the membership epoch of all later messages, and this region in their routes. */
+void gt_outbox_epoch(gt_outbox *o, int64_t epoch, size_t origin);
 /* Call when the run stops: messages no longer wait for bytes. */
 void gt_outbox_stop(gt_outbox *o);
 

@@ -90,6 +90,10 @@ typedef struct {
   double local_weight;
   /* sma: with a clip or an outlier above 0 contributions are judged; regions then send d_i. */
   gt_guard_options guard;
+  /* Members can change: sma keeps the model of the last round for members that lack it. */
+  bool regroups;
+  /* `scale` is 1 / (number of regions that train), also after a change of members. */
+  bool mean;
 } gt_sync_options;
 
 /* What a strategy works on; everything is borrowed and outlives it. */
@@ -140,6 +144,12 @@ typedef struct gt_sync_ops {
   bool (*drained)(const gt_sync *s);
   /* Saves or loads; names "sync/...".  NULL: it keeps nothing. */
   gt_status (*state)(gt_sync *s, gt_state_direction direction);
+  /* Saves the state of the range that all members have in common after its last round, or makes
+     the member's own state follow from such a state, which another member has saved. */
+  gt_status (*common)(gt_sync *s, size_t range, gt_state_direction direction);
+  /* Returns the place in the period, which a returning member takes from another one.  NULL:
+     there is none. */
+  int64_t *(*place)(gt_sync *s);
 } gt_sync_ops;
 
 struct gt_sync {
@@ -174,3 +184,12 @@ void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 gt_status gt_sync_state(gt_sync *s, gt_state_direction direction);
+
+/* Continues among new members, with the meaning of gt_sync_env; call before gt_exchange_regroup.
+   trains: of the members, those with workers. */
+void gt_sync_regroup(gt_sync *s, size_t nregions, size_t self, const double *weights,
+                     size_t trains);
+/* Calls the slot. */
+gt_status gt_sync_common(gt_sync *s, size_t range, gt_state_direction direction);
+/* Returns the place in the period; 0: there is none.  set: sets it first. */
+int64_t gt_sync_place(gt_sync *s, bool set, int64_t place);

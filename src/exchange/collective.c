@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const gt_allreduce_ops *ops_of(const gt_allreduce *r) {
   return r->base.x->topology->allreduce;
@@ -63,13 +64,17 @@ static gt_allreduce *open_packed(gt_exchange *x, const gt_collective_spec *spec,
   return r;
 }
 
-gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
-                                gt_vec b) {
+static gt_coder_use plain_use(const gt_exchange *x, const gt_collective_spec *spec) {
   gt_coder_use use = coder_use(spec);
   use.sums = x->topology->routed;
   use.decodes = true;
+  return use;
+}
+
+gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
+                                gt_vec b) {
   if (packs(x)) return open_packed(x, spec, a, b);
-  return open_plain(x, spec, a, b, gt_coder_open(&x->spec, a.n + b.n, use));
+  return open_plain(x, spec, a, b, gt_coder_open(&x->spec, a.n + b.n, plain_use(x, spec)));
 }
 
 static void close_plain(gt_allreduce *r) {
@@ -172,6 +177,7 @@ static gt_vec unpack(gt_allreduce *r) {
 }
 
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share) {
+  if (gt_allreduce_lacks(r)) return false;
   if (r->first) next_step(r);
   if (!ops_of(r)->next(r)) return false;
   r->applied++;
@@ -194,8 +200,8 @@ bool gt_allreduce_waiting(const gt_allreduce *r) {
 }
 
 bool gt_allreduce_holds(const gt_allreduce *r) {
-  return gt_allreduce_waiting(r) ||
-         (r->rejoins && (r->unheard || r->applied < gt_allreduce_floor(r)));
+  return gt_allreduce_waiting(r) || gt_allreduce_lacks(r) ||
+         (r->rejoins && (r->unheard || r->applied < gt_allreduce_floor(r, true)));
 }
 
 bool gt_allreduce_is_last(const gt_allreduce *r) {
@@ -351,4 +357,101 @@ gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction) {
   const gt_state_field value = {"coded_value", GT_TYPE_I64, &b->posted, 1};
   GT_TRY(gt_state_fields(direction, prefix, &value, 1));
   return gt_coder_state(b->base.coder, prefix, false, direction);
+}
+
+/* ---- change of members ----------------------------------------------------------------------- */
+
+void gt_collective_interrupt(gt_collective *c) {
+  const gt_topology_ops *topology = c->x->topology;
+  if (c->allreduce) {
+    topology->allreduce->close(c->allreduce);
+    memset((char *)c->allreduce + sizeof *c->allreduce, 0,
+           topology->allreduce->size - sizeof *c->allreduce);
+  } else if (topology->broadcast->close) {
+    topology->broadcast->close(c->broadcast);
+    memset((char *)c->broadcast + sizeof *c->broadcast, 0,
+           topology->broadcast->size - sizeof *c->broadcast);
+  }
+}
+
+static gt_coder *coder_again(gt_coder *coder, const gt_exchange_spec *spec, size_t n,
+                             gt_coder_use use) {
+  gt_coder_close(coder);
+  return gt_coder_open(spec, n, use);
+}
+
+static void open_again(gt_allreduce *r, int64_t applied, int64_t floor) {
+  r->target = r->floor = applied;
+  if (r->applied > applied) r->applied = applied;
+  r->late_floor = floor;
+  r->unheard = 0;
+  gt_exchange_cut(&r->base);
+  ops_of(r)->open(r);
+}
+
+/* Sets the region's part in the round after `applied`.  open: it has a contribution to it. */
+static void set_own(gt_allreduce *r, int64_t applied, bool open) {
+  if (open) r->own = applied + 1;
+  if (!open && r->own > applied) r->own = applied;
+  r->posted = open ? applied : r->own;
+}
+
+/* Contributes again, with the codec's first step. */
+static void pack_again(gt_allreduce *r, int64_t applied) {
+  if (r->first) {
+    set_own(r, applied, false);
+    r->staged = 1;
+    r->leaving = r->leaving || r->over;
+    r->over = 0;
+  }
+  if (!r->abstained) pack(r, r->first ? r->first : r, 0);
+}
+
+void gt_allreduce_regroup(gt_allreduce *r, int64_t applied, int64_t floor, bool late, bool again) {
+  gt_exchange_spec spec = r->base.x->spec;
+  const bool open = !late && (r->own > applied || (r->staged && r->own == applied));
+  if (late) {
+    r->over = r->over || r->leaving;
+    r->rejoins = !r->over;
+    r->abstained = r->leaving = 0;
+  }
+  r->staged = 0;
+  if (!r->packer)
+    r->base.coder =
+        coder_again(r->base.coder, &spec, r->base.n, plain_use(r->base.x, &r->base.spec));
+  open_again(r, applied, floor);
+  set_own(r, applied, open);
+  if (again) r->applied = applied - 1;
+  if (r->first) {
+    r->first->rejoins = r->rejoins;
+    r->first->applied = applied;
+    open_again(r->first, applied, floor);
+    set_own(r->first, applied, open);
+  }
+  if (!r->packer) return;
+  spec.nregions = 2; /* the only member keeps its packer */
+  r->packer = coder_again(r->packer, &spec, r->whole.n, coder_use(&r->base.spec));
+  if (open) pack_again(r, applied);
+}
+
+void gt_broadcast_regroup(gt_broadcast *b) {
+  const gt_exchange_spec *spec = &b->base.x->spec;
+  const gt_coder_use use = coder_use(&b->base.spec);
+  const bool continues = !cast_ops_of(b)->close;
+  if (!continues || !b->base.coder)
+    b->base.coder = coder_again(b->base.coder, spec, b->base.n, use);
+  gt_exchange_cut(&b->base);
+  if (!continues) b->lost = b->posted;
+  if (cast_ops_of(b)->open) cast_ops_of(b)->open(b);
+}
+
+float gt_allreduce_adopt(gt_allreduce *r) {
+  const bool took_part = !r->rejoins && r->own == r->target && !r->abstained;
+  r->applied = r->target;
+  ops_of(r)->again(r);
+  return took_part ? (float)gt_allreduce_weight(r) : 0;
+}
+
+size_t gt_allreduce_range(const gt_allreduce *r) {
+  return r->base.id;
 }

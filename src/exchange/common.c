@@ -3,11 +3,12 @@
 
 #include "internal.h"
 
-/* Cuts a body into pieces; with a codec these begin at chunks. */
-static void cut(gt_collective *c) {
+void gt_exchange_cut(gt_collective *c) {
   const size_t n = c->n, most = c->x->topology->in_pieces ? c->x->spec.piece : n;
   size_t end = 0, capacity = 0;
-  c->npieces = 0;
+  gt_free(c->starts);
+  c->starts = NULL;
+  c->npieces = c->piece = c->coded_bytes = 0;
   GT_GROW(c->starts, c->npieces, capacity, 4);
   c->starts[0] = 0;
   do {
@@ -28,7 +29,7 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
   c->spec = *spec;
   c->n = n;
   c->coder = coder;
-  cut(c);
+  gt_exchange_cut(c);
   c->count = GT_NEW_ARRAY(int64_t, x->spec.nregions);
   c->id = x->ncollectives++;
   if (x->last)

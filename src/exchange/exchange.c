@@ -162,8 +162,8 @@ static bool take(gt_collective *c, size_t from, const gt_frame_header *head, con
 static bool held_or_taken(gt_exchange *x, gt_collective *c, size_t from,
                           const gt_frame_header *head, const void *body) {
   const bool first = x->held.of[from].n == 0;
-  if (first && take(c, from, head, body)) return true;
-  if (first) put_last(x, x->full, from);
+  if (first && !x->paused && take(c, from, head, body)) return true;
+  if (first) put_last(x, x->paused ? x->spec.nregions : x->full, from);
   hold(x, c, from, head, body);
   return false;
 }
@@ -235,13 +235,9 @@ static bool held_retry(gt_exchange *x, size_t region) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
-  const size_t n = spec->nregions;
-  if (spec->self >= n || spec->inflight < 1)
-    gt_bug("an exchange of region %zu of %zu, %zu in flight", spec->self, n, spec->inflight);
-  gt_exchange *x = GT_NEW(gt_exchange);
-  x->spec = *spec;
-  x->topology = gt_topology_of(spec->topology);
+/* Allocates the arrays over regions. */
+static void arrays_open(gt_exchange *x) {
+  const size_t n = x->spec.nregions;
   x->others = GT_NEW_ARRAY(size_t, n);
   x->done = GT_NEW_ARRAY(bool, n);
   x->late = GT_NEW_ARRAY(bool, n);
@@ -249,7 +245,26 @@ gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
   x->wanted = GT_NEW_ARRAY(size_t, n);
   held_open(x);
   for (size_t r = 0, i = 0; r < n; r++)
-    if (r != spec->self) x->others[i++] = r;
+    if (r != x->spec.self) x->others[i++] = r;
+}
+
+static void arrays_close(gt_exchange *x) {
+  held_close(x);
+  gt_free(x->wanted);
+  gt_free(x->wants);
+  gt_free(x->late);
+  gt_free(x->done);
+  gt_free(x->others);
+}
+
+gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
+  const size_t n = spec->nregions;
+  if (spec->self >= n || spec->inflight < 1)
+    gt_bug("an exchange of region %zu of %zu, %zu in flight", spec->self, n, spec->inflight);
+  gt_exchange *x = GT_NEW(gt_exchange);
+  x->spec = *spec;
+  x->topology = gt_topology_of(spec->topology);
+  arrays_open(x);
   if (x->topology->open) x->topology->open(x);
   return x;
 }
@@ -257,12 +272,7 @@ gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
 void gt_exchange_close(gt_exchange *x) {
   if (!x) return;
   if (x->topology->close) x->topology->close(x);
-  held_close(x);
-  gt_free(x->wanted);
-  gt_free(x->wants);
-  gt_free(x->late);
-  gt_free(x->done);
-  gt_free(x->others);
+  arrays_close(x);
   gt_free(x);
 }
 
@@ -378,7 +388,7 @@ static void changed(gt_exchange *x, size_t region) {
    event).  Repeats until nothing changes. */
 static void retry(gt_exchange *x, size_t region) {
   const size_t n = x->spec.nregions;
-  bool moved = true;
+  bool moved = !x->paused;
   while (moved) {
     changed(x, region);
     moved = region < n && held_retry(x, region);
@@ -446,6 +456,79 @@ static bool broadcasts(const gt_broadcast *b, bool (*holds)(const gt_broadcast *
   return !holds || holds(b);
 }
 
+/* ---- change of members ----------------------------------------------------------------------- */
+
+static gt_collective *range_of(const gt_exchange *x, size_t range) {
+  gt_collective *c = x->first;
+  while (c && c->id != range) c = c->next;
+  return c;
+}
+
+/* Returns the all-reduce of the range: for the first step of a codec, that of the last one. */
+static const gt_allreduce *whole_of(const gt_exchange *x, size_t range) {
+  const gt_collective *at = range_of(x, range);
+  for (const gt_collective *c = x->first; c && at; c = c->next)
+    if (c->allreduce && c->allreduce->first && &c->allreduce->first->base == at)
+      return c->allreduce;
+  return at ? at->allreduce : NULL;
+}
+
+static bool is_whole(const gt_exchange *x, const gt_collective *c) {
+  return c->allreduce && whole_of(x, c->id) == c->allreduce;
+}
+
+bool gt_exchange_has_state(const gt_exchange *x, size_t range) {
+  const gt_collective *c = range_of(x, range);
+  return c && (c->broadcast || is_whole(x, c));
+}
+
+gt_exchange_progress gt_exchange_progress_of(const gt_exchange *x, size_t range) {
+  const gt_allreduce *r = whole_of(x, range);
+  if (!r) return (gt_exchange_progress){0};
+  return (gt_exchange_progress){.applied = r->applied, .own = r->own + (r->staged != 0)};
+}
+
+bool gt_exchange_continues(const gt_exchange *x) {
+  for (const gt_collective *c = x->first; c; c = c->next)
+    if (c->allreduce || x->topology->broadcast->close) return false;
+  return true;
+}
+
+bool gt_exchange_is_late(const gt_exchange *x) {
+  for (const gt_collective *c = x->first; c; c = c->next)
+    if (c->allreduce && c->allreduce->rejoins) return true;
+  return false;
+}
+
+void gt_exchange_pause(gt_exchange *x, bool paused) {
+  x->paused = paused;
+}
+
+void gt_exchange_regroup(gt_exchange *x, const gt_exchange_group *group) {
+  const gt_topology_ops *topology = x->topology;
+  for (gt_collective *c = x->first; c; c = c->next) gt_collective_interrupt(c);
+  if (topology->close) topology->close(x);
+  arrays_close(x);
+  memset(&x->tree, 0, sizeof x->tree);
+  x->held = (gt_held_all){0};
+  x->spec.nregions = group->nregions;
+  x->spec.self = group->self;
+  x->spec.weights = group->weights;
+  x->spec.next = group->next;
+  x->spec.regions = group->regions;
+  arrays_open(x);
+  for (size_t r = 0; r < group->nregions; r++) x->late[r] = group->late[r];
+  if (topology->open) topology->open(x);
+  for (gt_collective *c = x->first; c; c = c->next) {
+    gt_free(c->count);
+    c->count = GT_NEW_ARRAY(int64_t, group->nregions);
+    if (c->broadcast) gt_broadcast_regroup(c->broadcast);
+    if (is_whole(x, c))
+      gt_allreduce_regroup(c->allreduce, group->applied[c->id], group->floor[c->id],
+                           group->late[group->self], group->again);
+  }
+}
+
 bool gt_exchange_drained(const gt_exchange *x) {
   for (const gt_collective *c = x->first; c; c = c->next) {
     const gt_allreduce *r = c->allreduce;
@@ -481,5 +564,6 @@ size_t gt_exchange_ranges(const gt_exchange *x) {
 int64_t gt_exchange_count(const gt_exchange *x, size_t range) {
   const gt_collective *c = x->first;
   while (c->id != range) c = c->next;
-  return c->allreduce ? c->allreduce->own : c->broadcast->posted;
+  if (c->allreduce) return c->allreduce->own;
+  return c->broadcast->posted > c->broadcast->lost ? c->broadcast->posted : 0;
 }

@@ -74,6 +74,7 @@ struct gt_exchange {
   size_t *others; /* all other regions, ascending; nregions - 1 */
   bool *done;     /* nregions: the region makes no more steps */
   bool *late;     /* nregions: the region was done before the resume and may make steps again */
+  bool paused;
   gt_held_all held;
   /* the last region whose outbox had no room; nregions: the cap on bytes did not allow a message */
   size_t full;
@@ -92,6 +93,8 @@ struct gt_exchange {
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n,
                      gt_coder *coder);
 void gt_exchange_remove(gt_collective *c);
+/* Cuts a body into pieces; with a codec these begin at chunks. */
+void gt_exchange_cut(gt_collective *c);
 /* Adds a number of messages to a region to the next gt_exchange_can_post_wanted. */
 void gt_exchange_want(gt_exchange *x, size_t region, size_t messages);
 /* True if all wanted messages, each of `floats` floats, can be posted now (gt_outbox_room).  If
@@ -146,7 +149,11 @@ struct gt_allreduce {
   int64_t over;    /* 1: this region makes no more steps */
   int64_t floor;   /* after a resume: newest round that any region had applied or begun to add up */
   size_t unheard;  /* after a resume: number of regions whose newest round is not known yet */
-  bool rejoins;    /* it was done before the resume and may make steps again */
+  /* It contributes again after a pause: it was done before a resume, or it has returned. */
+  bool rejoins;
+  /* After a change of members: the newest round that any of them has applied, whose result this
+     region lacks if `applied` is less; the last round in which late regions do not take part. */
+  int64_t target, late_floor;
   gt_vec mean;
   float share;       /* of this region's contribution in the mean; 0: it did not contribute */
   bool empty;        /* all regions of the round abstained: there is no mean */
@@ -189,9 +196,15 @@ typedef struct {
   gt_status (*state)(gt_allreduce *r, const char *prefix, gt_state_direction direction);
 } gt_allreduce_ops;
 
-/* Returns the last round in which a region that was done before a resume cannot take part. */
-static inline int64_t gt_allreduce_floor(const gt_allreduce *r) {
-  return r->first && r->first->floor > r->floor ? r->first->floor : r->floor;
+/* Returns the last round in which a region cannot take part whose message has not come.  late: it
+   contributes again after a pause. */
+static inline int64_t gt_allreduce_floor(const gt_allreduce *r, bool late) {
+  const int64_t floor = late && r->late_floor > r->floor ? r->late_floor : r->floor;
+  return r->first && r->first->floor > floor ? r->first->floor : floor;
+}
+/* True if another member has the result of a round that this region has not applied. */
+static inline bool gt_allreduce_lacks(const gt_allreduce *r) {
+  return r->target > r->applied;
 }
 /* True if all other regions are done, and all rounds that they contributed to have been applied. */
 bool gt_allreduce_is_last(const gt_allreduce *r);
@@ -211,6 +224,7 @@ struct gt_broadcast {
   gt_collective base;
   bool replace;
   int64_t posted;     /* value of this region's last message */
+  int64_t lost;       /* value of the last one whose way a change of members has cut off */
   gt_message filling; /* valid from the question for room, or begin, to post */
 };
 
@@ -250,3 +264,13 @@ typedef struct gt_topology_ops {
 } gt_topology_ops;
 
 const gt_topology_ops *gt_topology_of(gt_topology topology);
+
+/* ---- change of members (collective.c) -------------------------------------------------------- */
+
+/* Closes the part of the topology in the collective, except that of a broadcast over a mesh.
+   Then, with the exchange's new members, the other two open it again without messages.  applied:
+   the newest round that any member has applied; late regions take part after the round `floor`;
+   late: this region is one; again: it lacks the result of the round `applied`. */
+void gt_collective_interrupt(gt_collective *c);
+void gt_allreduce_regroup(gt_allreduce *r, int64_t applied, int64_t floor, bool late, bool again);
+void gt_broadcast_regroup(gt_broadcast *b);

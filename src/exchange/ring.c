@@ -110,7 +110,7 @@ static bool can_start(const turns *t) {
   if (takes_part(t)) return true;
   if (!came) return false;
   return (r->over && !r->rejoins) ||
-         (r->rejoins && !r->unheard && r->applied + 1 <= gt_allreduce_floor(r));
+         (r->rejoins && !r->unheard && r->applied + 1 <= gt_allreduce_floor(r, true));
 }
 
 static bool start(turns *t) {

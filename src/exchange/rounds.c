@@ -16,12 +16,12 @@ static part part_of(const gt_rounds *t, size_t region) {
   const int64_t round = r->applied + 1;
   if (region == r->base.x->spec.self) {
     if (round <= r->own) return r->posted >= round ? IN : AWAITED;
-    return (r->over && !r->rejoins) || round <= gt_allreduce_floor(r) ? OUT : AWAITED;
+    return (r->over && !r->rejoins) || round <= gt_allreduce_floor(r, r->rejoins) ? OUT : AWAITED;
   }
   const gt_inbox_slot *slot = gt_inbox_front(&t->inbox, region);
   /* After a resume, all earlier messages have arrived, and new messages are of rounds after the
      floor. */
-  const int64_t floor = r->base.x->late[region] ? gt_allreduce_floor(r) : r->floor;
+  const int64_t floor = r->base.x->late[region] ? gt_allreduce_floor(r, true) : r->floor;
   if (!slot) return r->base.x->done[region] || round <= floor ? OUT : AWAITED;
   if (slot->value < round)
     gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region,

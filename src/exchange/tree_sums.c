@@ -46,6 +46,7 @@ static void sums_open(gt_allreduce *r) {
   const size_t nterms = tree_of(t)->nterms;
   gt_inbox_open(&t->inbox, spec->nregions, 1, r->base.piece, spec->with_memory, true);
   t->taken = GT_NEW_ARRAY(int64_t, nterms);
+  for (size_t i = 0; i < nterms; i++) t->taken[i] = r->target;
   t->takes = GT_NEW_ARRAY(bool, nterms);
 }
 
@@ -119,7 +120,7 @@ static bool open_round(sums *t) {
     later |= next == 0;
     if (next != 0 && next < round) round = next;
   }
-  if (round == NO_MORE || (later && round > gt_allreduce_floor(&t->base))) return false;
+  if (round == NO_MORE || (later && round > gt_allreduce_floor(&t->base, true))) return false;
   t->adding = t->begun = round;
   t->added = 0;
   t->clear = 0;

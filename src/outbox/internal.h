@@ -17,6 +17,7 @@ typedef struct {
   gt_frame_header head;
   gt_payload *payload;
   size_t first, bytes;   /* of the body */
+  bool own;              /* this region is its origin, if messages have an origin */
   bool parked;           /* the link's window is full: the gateway does not have the message yet */
   bool departed, behind; /* behind: an earlier message was in flight when this one was posted */
   /* after a resume: the peer may have taken the message already, so its payload stays the same */
@@ -33,8 +34,8 @@ typedef struct {
   size_t own; /* queued messages with this region as origin, if messages have an origin */
   uint64_t next_id;
   int64_t sent, taken, received; /* sequences: last one sent; of the peer: acknowledged, received */
-  bool held;
-  double wan_bytes; /* total sent, as the peer reports; of this region: as counted */
+  bool held, absent;             /* absent: it is no member */
+  double wan_bytes;              /* total sent, as the peer reports; of this region: as counted */
   gt_ns last_ack;
   outbox_measured measured;
   gt_ns rate_at, rtt_at; /* last measurement of the link's rate, of its round trip */
@@ -69,7 +70,14 @@ struct gt_outbox {
   size_t npool, pool_capacity;
   outbox_account account;
   gt_ns now;
-  int64_t round;
+  int64_t round, epoch;
+  /* forgotten messages that the gateway is still sending */
+  struct outbox_orphan {
+    size_t peer;
+    uint64_t id;
+    gt_payload *payload;
+  } * orphans;
+  size_t norphans, orphans_capacity;
 };
 
 /* outbox.c */

@@ -9,7 +9,9 @@
 
 void gt_outbox_control(gt_outbox *o, size_t peer, gt_frame_header head, const void *body,
                        size_t bytes) {
+  if (o->peers[peer].absent && head.kind != GT_MSG_MEMBERS) return;
   head.round = (uint32_t)o->round;
+  head.epoch = (uint16_t)o->epoch;
   o->spec.gateway.send(o->spec.gateway.ctx, peer, &head, body, bytes, 0);
 }
 

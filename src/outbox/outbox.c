@@ -241,6 +241,7 @@ void gt_outbox_close(gt_outbox *o) {
   }
   for (size_t p = 0; p < o->spec.nregions; p++) gt_free(o->peers[p].messages);
   account_close(o);
+  gt_free(o->orphans);
   gt_free(o->pool);
   gt_free(o->peers);
   gt_free(o);
@@ -316,10 +317,6 @@ bool gt_outbox_has_room(const gt_outbox *o, size_t peer) {
 
 /* ---- posting --------------------------------------------------------------------------------- */
 
-static bool is_own(const gt_outbox *o, const outbox_message *m) {
-  return m->head.route.origin == o->use.origin;
-}
-
 static double wire_bytes(const outbox_message *m) {
   return (double)gt_message_wire_bytes(&m->head, m->bytes);
 }
@@ -328,6 +325,7 @@ static void hand_over(gt_outbox *o, size_t peer, outbox_message *m) {
   const unsigned char *data = m->payload->data;
   m->parked = false;
   m->head.round = (uint32_t)o->round;
+  m->head.epoch = (uint16_t)o->epoch;
   o->spec.gateway.send(o->spec.gateway.ctx, peer, &m->head, data ? data + m->first : NULL, m->bytes,
                        m->id);
 }
@@ -373,11 +371,12 @@ void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, g
                         .payload = payload,
                         .first = first,
                         .bytes = bytes,
+                        .own = head->route.origin == o->use.origin,
                         .parked = true,
                         .behind = p->queued > 0,
                         .posted = o->now};
   p->queued++;
-  p->own += is_own(o, m);
+  p->own += m->own;
   o->unacknowledged++;
   payload->refs++;
   unpark(o, peer);
@@ -417,7 +416,7 @@ void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message)
 
 static void has_left(gt_outbox *o, outbox_peer *p, const outbox_message *m) {
   p->queued--;
-  p->own -= is_own(o, m);
+  p->own -= m->own;
   account_left(o, wire_bytes(m));
 }
 
@@ -429,7 +428,49 @@ bool gt_outbox_departed(gt_outbox *o, size_t peer, uint64_t cookie) {
       has_left(o, p, &p->messages[i]);
       return true;
     }
+  for (size_t i = 0; i < o->norphans; i++) {
+    if (o->orphans[i].peer != peer || o->orphans[i].id != cookie) continue;
+    o->orphans[i].payload->refs--;
+    o->orphans[i] = o->orphans[--o->norphans];
+    break;
+  }
   return false;
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+/* Keeps the body of a message that the gateway is sending. */
+static void forget(gt_outbox *o, size_t peer, outbox_message *m) {
+  const gt_outbox_gateway *gateway = &o->spec.gateway;
+  const bool sending = !o->peers[peer].absent && !m->parked && !m->departed &&
+                       !gateway->drop(gateway->ctx, peer, m->id);
+  if (!m->departed) has_left(o, &o->peers[peer], m);
+  if (!sending) {
+    m->payload->refs--;
+    return;
+  }
+  GT_GROW(o->orphans, o->norphans, o->orphans_capacity, 4);
+  o->orphans[o->norphans++] = (struct outbox_orphan){peer, m->id, m->payload};
+}
+
+void gt_outbox_renew(gt_outbox *o, size_t peer, bool present) {
+  outbox_peer *p = &o->peers[peer];
+  p->absent = !present;
+  for (size_t i = 0; i < p->n; i++) forget(o, peer, &p->messages[i]);
+  for (size_t i = o->norphans; i-- > 0 && !present;)
+    if (o->orphans[i].peer == peer) {
+      o->orphans[i].payload->refs--;
+      o->orphans[i] = o->orphans[--o->norphans];
+    }
+  o->unacknowledged -= p->n;
+  p->n = 0;
+  p->sent = p->taken = p->received = 0;
+  p->held = false;
+}
+
+void gt_outbox_epoch(gt_outbox *o, int64_t epoch, size_t origin) {
+  o->epoch = epoch;
+  o->use.origin = origin;
 }
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */

@@ -78,6 +78,11 @@ static gt_status ama_state(gt_sync *s, gt_state_direction direction) {
   return gt_broadcast_state(a->models, direction);
 }
 
+static gt_status ama_common(gt_sync *s, size_t range, gt_state_direction direction) {
+  (void)range;
+  return gt_sync_model(s, direction);
+}
+
 extern const gt_sync_ops gt_sync_ama;
 const gt_sync_ops gt_sync_ama = {
     .name = "ama",
@@ -90,4 +95,5 @@ const gt_sync_ops gt_sync_ama = {
     .on_drain = ama_on_drain,
     .drained = ama_drained,
     .state = ama_state,
+    .common = ama_common,
 };

@@ -95,6 +95,16 @@ static gt_status asgd_state(gt_sync *s, gt_state_direction direction) {
   return gt_broadcast_state(a->updates, direction);
 }
 
+/* An update that has not been posted was part of the replaced model. */
+static gt_status asgd_common(gt_sync *s, size_t range, gt_state_direction direction) {
+  (void)range;
+  GT_TRY(gt_sync_model(s, direction));
+  if (!direction.from) return GT_OK;
+  ((asgd *)s)->late = 0;
+  gt_sync_hold_while(s, false);
+  return GT_OK;
+}
+
 extern const gt_sync_ops gt_sync_asgd;
 const gt_sync_ops gt_sync_asgd = {
     .name = "asgd",
@@ -108,4 +118,5 @@ const gt_sync_ops gt_sync_asgd = {
     .on_drain = asgd_on_drain,
     .drained = asgd_drained,
     .state = asgd_state,
+    .common = asgd_common,
 };

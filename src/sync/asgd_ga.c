@@ -89,6 +89,18 @@ static gt_status ga_state(gt_sync *s, gt_state_direction direction) {
   return gt_broadcast_state(a->updates, direction);
 }
 
+/* The sum was part of the replaced model. */
+static gt_status ga_common(gt_sync *s, size_t range, gt_state_direction direction) {
+  (void)range;
+  asgd_ga *a = (asgd_ga *)s;
+  GT_TRY(gt_sync_model(s, direction));
+  if (!direction.from) return GT_OK;
+  gt_vec_zero(a->sum);
+  a->held_steps = a->samples = 0;
+  gt_sync_hold_while(s, false);
+  return GT_OK;
+}
+
 extern const gt_sync_ops gt_sync_asgd_ga;
 const gt_sync_ops gt_sync_asgd_ga = {
     .name = "asgd-ga",
@@ -103,4 +115,5 @@ const gt_sync_ops gt_sync_asgd_ga = {
     .on_drain = ga_on_drain,
     .drained = ga_drained,
     .state = ga_state,
+    .common = ga_common,
 };

@@ -72,6 +72,14 @@ gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
                          .clip = options->guard.clip};
 }
 
+gt_status gt_sync_model(gt_sync *s, gt_state_direction direction) {
+  const gt_state_field model[] = {gt_sync_field("params", s->env.params),
+                                  gt_sync_field("buffers", s->env.buffers)};
+  GT_TRY(GT_STATE_FIELDS(direction, "model/", model));
+  if (direction.from) gt_sync_buffers_moved(s, 0, 1, s->env.buffers);
+  return GT_OK;
+}
+
 gt_state_field gt_sync_field(const char *name, gt_vec v) {
   return (gt_state_field){v.n ? name : NULL, GT_TYPE_F32, v.data, v.n};
 }

@@ -34,3 +34,6 @@ static inline bool gt_sync_anchored(const gt_sync_options *options) {
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options);
 /* Returns a vector as a field of the state; empty vectors are left out. */
 gt_state_field gt_sync_field(const char *name, gt_vec v);
+
+/* The model, as gt_sync_ops.common. */
+gt_status gt_sync_model(gt_sync *s, gt_state_direction direction);

@@ -86,3 +86,26 @@ gt_status gt_sync_state(gt_sync *s, gt_state_direction direction) {
     GT_TRY(gt_state_flags(direction, "sync/", "done", s->done, s->env.nregions));
   return s->ops->state ? s->ops->state(s, direction) : GT_OK;
 }
+
+/* ---- change of members ----------------------------------------------------------------------- */
+
+void gt_sync_regroup(gt_sync *s, size_t nregions, size_t self, const double *weights,
+                     size_t trains) {
+  gt_sync_env *env = &s->env;
+  gt_free(s->done);
+  s->done = GT_NEW_ARRAY(bool, nregions);
+  env->nregions = nregions;
+  env->self = self;
+  env->weights = weights;
+  if (env->options.mean && trains > 0) env->options.scale = 1 / (double)trains;
+}
+
+gt_status gt_sync_common(gt_sync *s, size_t range, gt_state_direction direction) {
+  return s->ops->common ? s->ops->common(s, range, direction) : GT_OK;
+}
+
+int64_t gt_sync_place(gt_sync *s, bool set, int64_t place) {
+  int64_t *at = s->ops->place ? s->ops->place(s) : NULL;
+  if (at && set) *at = place;
+  return at ? *at : 0;
+}

@@ -159,6 +159,7 @@ typedef struct {
   gt_vec buffers; /* those of the model in the last fragment, which has them all; else empty */
   int64_t steps;  /* since the last contribution */
   int64_t left;   /* 1: the last contribution has been made */
+  bool open;      /* its last contribution is in no round yet */
   gt_vec sent;    /* the contribution: parameters, or anchor - parameters */
   /* With a delay: parameters and buffers as they were sent; a mean that is not due yet. */
   gt_vec before, sent_buffers, mean;
@@ -170,6 +171,7 @@ typedef struct {
   gt_optim *outer;
   gt_vec anchor;
   gt_vec anchor_buffers; /* with a guard: those of the last mean, at first the initial ones */
+  gt_vec agreed;         /* options.regroups: parameters, then buffers, after the last round */
   char owner[32];        /* prefix of its state */
 } fragment;
 
@@ -195,9 +197,13 @@ static bool lends_model(const sma *a) {
 
 /* The anchors of the first rounds are the initial model. */
 static void set_anchors(sma *a) {
-  for (size_t p = 0; p < a->count && !a->anchored; p++)
-    if (is_anchored(&a->fragments[p]))
-      gather(&a->fragments[p].part, a->fragments[p].anchor, a->base.env.params);
+  for (size_t p = 0; p < a->count && !a->anchored; p++) {
+    fragment *f = &a->fragments[p];
+    if (is_anchored(f)) gather(&f->part, f->anchor, a->base.env.params);
+    if (f->agreed.n == 0) continue;
+    gather(&f->part, gt_vec_range(f->agreed, 0, f->part.n), a->base.env.params);
+    gt_vec_copy(gt_vec_range(f->agreed, f->part.n, f->buffers.n), f->buffers);
+  }
   a->anchored = 1;
 }
 
@@ -283,6 +289,7 @@ static bool is_sound(sma *a, fragment *f) {
 static void contribute(sma *a, fragment *f) {
   prepare(a, f);
   f->steps = 0;
+  f->open = true;
   f->renewed = gt_sync_guarded(&a->base.env.options) && !is_sound(a, f);
   if (f->renewed)
     gt_allreduce_abstain(f->rounds);
@@ -312,17 +319,12 @@ static void merge(const fragment *f, gt_vec agreed) {
   }
 }
 
-static void apply(sma *a, fragment *f, gt_vec mean) {
-  const size_t n = f->part.n;
+/* Takes the agreed parameters and buffers. */
+static void settle(sma *a, fragment *f, gt_vec agreed, gt_vec buffers) {
   const bool own = f->share > 0 && !f->renewed;
-  const gt_vec buffers = mean.n > 0 ? gt_vec_range(mean, n, f->buffers.n) : f->anchor_buffers;
-  gt_vec agreed = f->anchor;
-  set_anchors(a);
+  f->open = false;
   take_buffers(f, buffers, own && f->steps == 0);
   if (f->anchor_buffers.n) gt_vec_copy(f->anchor_buffers, buffers);
-  if (is_anchored(f) && mean.n > 0)
-    gt_optim_step(f->outer, f->anchor, gt_vec_range(mean, 0, n), gt_vec_of(NULL, n));
-  if (!is_anchored(f)) agreed = gt_vec_range(mean, 0, n);
   if (own && f->steps > 0)
     merge(f, agreed);
   else
@@ -330,9 +332,32 @@ static void apply(sma *a, fragment *f, gt_vec mean) {
   f->arrived = f->renewed = 0;
 }
 
+static void apply(sma *a, fragment *f, gt_vec mean) {
+  const size_t n = f->part.n;
+  const gt_vec buffers = mean.n > 0 ? gt_vec_range(mean, n, f->buffers.n) : f->anchor_buffers;
+  gt_vec agreed = f->anchor;
+  set_anchors(a);
+  if (is_anchored(f) && mean.n > 0)
+    gt_optim_step(f->outer, f->anchor, gt_vec_range(mean, 0, n), gt_vec_of(NULL, n));
+  if (!is_anchored(f)) agreed = gt_vec_range(mean, 0, n);
+  if (f->agreed.n > 0) {
+    gt_vec_copy(gt_vec_range(f->agreed, 0, n), agreed);
+    gt_vec_copy(gt_vec_range(f->agreed, n, f->buffers.n), buffers);
+  }
+  settle(a, f, agreed, buffers);
+}
+
 /* The mean of the own contribution is to be applied now. */
 static bool is_due(const sma *a, const fragment *f) {
   return a->draining || f->steps >= a->base.env.options.delay;
+}
+
+/* Keeps a mean with the own contribution until it is due; false: it is applied now. */
+static bool keeps(const sma *a, fragment *f, gt_vec mean) {
+  if ((f->share <= 0 && !f->renewed) || is_due(a, f)) return false;
+  if (mean.n > 0 && mean.data != f->mean.data) gt_vec_copy(f->mean, mean);
+  f->arrived = mean.n > 0 ? HERE : EMPTY;
+  return true;
 }
 
 /* Takes complete rounds, as far as they are due. */
@@ -342,21 +367,19 @@ static void take_means(sma *a, fragment *f) {
   if (f->arrived && is_due(a, f)) apply(a, f, f->arrived == HERE ? f->mean : gt_vec_of(NULL, 0));
   while (!f->arrived && gt_allreduce_next(f->rounds, &mean, &share)) {
     f->share = share;
-    if ((share > 0 || f->renewed) && !is_due(a, f)) {
-      if (mean.n > 0) gt_vec_copy(f->mean, mean);
-      f->arrived = mean.n > 0 ? HERE : EMPTY;
-    } else {
+    if (!keeps(a, f, mean)) {
       apply(a, f, mean);
       gt_allreduce_answer(f->rounds, mean);
     }
   }
 }
 
-/* The last contribution, once the one before it has been applied. */
+/* The last contribution, once the one before it has been applied, or is void because members have
+   changed. */
 static void leave(sma *a, fragment *f) {
   const bool pending = f->arrived || gt_allreduce_waiting(f->rounds);
   if (f->left || (pending && f->steps > 0)) return;
-  if (f->steps > 0) contribute(a, f);
+  if (f->steps > 0 || (f->open && !pending)) contribute(a, f);
   gt_allreduce_leave(f->rounds);
   f->left = 1;
 }
@@ -406,6 +429,7 @@ static void open_fragment(sma *a, fragment *f, size_t p) {
     f->sent_buffers = gt_sync_vec(s, f->buffers.n);
     f->mean = gt_sync_vec(s, n + f->buffers.n);
   }
+  if (env->options.regroups) f->agreed = gt_sync_vec(s, n + f->buffers.n);
   const gt_collective_spec spec = {.owner = f->owner,
                                    .kind = GT_MSG_STATE,
                                    .additive = anchored,
@@ -442,6 +466,7 @@ static void sma_close(gt_sync *s) {
     gt_free(f->before.data);
     gt_free(f->sent_buffers.data);
     gt_free(f->mean.data);
+    gt_free(f->agreed.data);
     gt_free(f->anchor.data);
     gt_free(f->anchor_buffers.data);
     close_part(&f->part);
@@ -523,7 +548,8 @@ static gt_status outer_state(fragment *f, gt_state_direction direction) {
 static gt_status fragment_state(sma *a, fragment *f, gt_state_direction direction) {
   const gt_state_field since = {"steps_since", GT_TYPE_I64, &f->steps, 1},
                        renewed = {"renewed", GT_TYPE_I64, &f->renewed, 1},
-                       buffers = gt_sync_field("anchor_buffers", f->anchor_buffers);
+                       buffers = gt_sync_field("anchor_buffers", f->anchor_buffers),
+                       agreed = gt_sync_field("agreed", f->agreed);
   GT_TRY(gt_allreduce_state(f->rounds, direction));
   if (gt_sync_guarded(&a->base.env.options)) {
     GT_TRY(gt_state_fields(direction, f->owner, &renewed, 1));
@@ -531,12 +557,65 @@ static gt_status fragment_state(sma *a, fragment *f, gt_state_direction directio
     GT_TRY(guard_state(&f->guard, f->owner, direction));
   }
   if (is_anchored(f)) GT_TRY(outer_state(f, direction));
+  if (f->agreed.n) GT_TRY(gt_state_fields(direction, f->owner, &agreed, 1));
   if (f->before.n)
     GT_TRY(delayed_state(f, direction));
   else if (a->count > 1)
     GT_TRY(gt_state_fields(direction, f->owner, &since, 1));
-  if (direction.from) fill(a, f);
+  if (!direction.from) return GT_OK;
+  f->open = f->arrived || gt_allreduce_waiting(f->rounds);
+  fill(a, f);
   return GT_OK;
+}
+
+/* ---- change of members ----------------------------------------------------------------------- */
+
+/* The state after the last applied round, and the mean of a later one that is not due here. */
+static gt_status common_fields(fragment *f, int64_t *arrived, gt_state_direction direction) {
+  char prefix[64];
+  const gt_state_field fields[] = {gt_sync_field("agreed", f->agreed),
+                                   {"arrived", GT_TYPE_I64, arrived, 1}},
+                       mean = gt_sync_field("mean", f->mean);
+  GT_TRY(GT_STATE_FIELDS(direction, f->owner, fields));
+  if (*arrived == HERE) GT_TRY(gt_state_fields(direction, f->owner, &mean, 1));
+  if (!is_anchored(f)) return GT_OK;
+  snprintf(prefix, sizeof prefix, "%souter/", f->owner);
+  if (direction.from) return gt_optim_load(f->outer, prefix, direction.from);
+  gt_optim_save(f->outer, prefix, direction.to);
+  return GT_OK;
+}
+
+static void adopt(sma *a, fragment *f, int64_t arrived) {
+  const size_t n = f->part.n;
+  const gt_vec agreed = gt_vec_range(f->agreed, 0, n),
+               buffers = gt_vec_range(f->agreed, n, f->buffers.n);
+  f->share = gt_allreduce_adopt(f->rounds);
+  if (is_anchored(f)) gt_vec_copy(f->anchor, agreed);
+  a->anchored = 1;
+  f->arrived = 0;
+  if (arrived == 0) {
+    settle(a, f, agreed, buffers);
+    return;
+  }
+  const gt_vec mean = arrived == HERE ? f->mean : gt_vec_of(NULL, 0);
+  if (!keeps(a, f, mean)) apply(a, f, mean);
+}
+
+static gt_status sma_common(gt_sync *s, size_t range, gt_state_direction direction) {
+  sma *a = (sma *)s;
+  size_t p = 0;
+  while (p < a->count && gt_allreduce_range(a->fragments[p].rounds) != range) p++;
+  if (p == a->count) gt_bug("range %zu is of no fragment", range);
+  fragment *f = &a->fragments[p];
+  int64_t arrived = f->arrived;
+  if (direction.to) set_anchors(a);
+  GT_TRY(common_fields(f, direction.to ? &f->arrived : &arrived, direction));
+  if (direction.from) adopt(a, f, arrived);
+  return GT_OK;
+}
+
+static int64_t *sma_place(gt_sync *s) {
+  return &((sma *)s)->steps;
 }
 
 static gt_status sma_state(gt_sync *s, gt_state_direction direction) {
@@ -548,7 +627,9 @@ static gt_status sma_state(gt_sync *s, gt_state_direction direction) {
   if (gt_sync_guarded(&s->env.options)) GT_TRY(gt_state_fields(direction, "sync/", &excluded, 1));
   for (size_t p = 0; p < a->count; p++) GT_TRY(fragment_state(a, &a->fragments[p], direction));
   if (a->count == 1 && !a->fragments[0].before.n) a->fragments[0].steps = a->steps;
-  return is_anchored(&a->fragments[0]) ? gt_state_fields(direction, "sync/", &anchored, 1) : GT_OK;
+  return is_anchored(&a->fragments[0]) || s->env.options.regroups
+             ? gt_state_fields(direction, "sync/", &anchored, 1)
+             : GT_OK;
 }
 
 extern const gt_sync_ops gt_sync_sma;
@@ -568,4 +649,6 @@ const gt_sync_ops gt_sync_sma = {
     .on_drain = sma_on_drain,
     .drained = sma_drained,
     .state = sma_state,
+    .common = sma_common,
+    .place = sma_place,
 };

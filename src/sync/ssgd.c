@@ -121,6 +121,20 @@ static gt_status ssgd_state(gt_sync *s, gt_state_direction direction) {
   return a->unclipped ? gt_state_fields(direction, "sync/", &mean, 1) : GT_OK;
 }
 
+/* After a round all regions have the same parameters and the same state of the optimizer. */
+static gt_status ssgd_common(gt_sync *s, size_t range, gt_state_direction direction) {
+  (void)range;
+  const gt_state_field params = gt_sync_field("params", s->env.params);
+  GT_TRY(gt_state_fields(direction, "model/", &params, 1));
+  if (direction.to) {
+    gt_optim_save(s->env.optim, "", direction.to);
+    return GT_OK;
+  }
+  GT_TRY(gt_optim_load(s->env.optim, "", direction.from));
+  (void)gt_allreduce_adopt(((ssgd *)s)->steps);
+  return GT_OK;
+}
+
 extern const gt_sync_ops gt_sync_ssgd;
 const gt_sync_ops gt_sync_ssgd = {
     .name = "ssgd",
@@ -141,4 +155,5 @@ const gt_sync_ops gt_sync_ssgd = {
     .on_drain = ssgd_on_drain,
     .drained = ssgd_drained,
     .state = ssgd_state,
+    .common = ssgd_common,
 };
