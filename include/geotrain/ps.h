@@ -71,7 +71,9 @@ typedef enum {
   GT_NOTE_PEER_DONE,
   GT_NOTE_ROUND,
   GT_NOTE_EXCLUDED,
-  GT_NOTE_COMPLETE
+  GT_NOTE_COMPLETE,
+  GT_NOTE_LOST,
+  GT_NOTE_EPOCH
 } gt_ps_note;
 
 typedef struct {
@@ -106,7 +108,9 @@ typedef struct {
      DONE: steps; 0.
      ROUND: round; stop code.
      EXCLUDED: as gt_sync_host.excluded.
-     COMPLETE: steps; gt_ps_residual. */
+     COMPLETE: steps; gt_ps_residual.  After an epoch, DONE and COMPLETE can come again.
+     LOST: the region; 0.
+     EPOCH: its number; its members. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* Records a decision of the strategy (gt_sync_host.decided).  NULL: decisions are not
      recorded. */
@@ -126,6 +130,12 @@ typedef struct {
   void (*land)(void *ctx, size_t shape, const gt_pipe_packet *packet, const void *payload);
   /* Converts a time of the peer's clock to this PS's clock.  NULL: they share one clock. */
   gt_ns (*here)(void *ctx, size_t peer, gt_ns theirs);
+  /* If members change.  epoch: makes durable, before it returns, that this region has decided this
+     epoch, or, with members NULL, that it accepts no other epoch of this number or a lower one.  place:
+     writes the next hop of each of these n regions, as its index among them; the same in all
+     regions.  NULL over a mesh. */
+  void (*epoch)(void *ctx, int64_t number, const bool *members);
+  void (*place)(void *ctx, const size_t *regions, size_t n, size_t *next);
   /* Ends the run because of an error of workers or other regions; does not return. */
   void (*fault)(void *ctx, gt_status status);
   /* Returns the time, to measure the PS's own work (update, encode).  NULL: its durations are 0. */
@@ -177,6 +187,19 @@ typedef struct {
   gt_sync_options options;
 } gt_ps_groups;
 
+/* Members that change (docs/membership.md); not with stages, a central region or wan_bytes_limit.
+   tie: the region that continues if exactly half of the weight is left; nregions: none.
+   incarnation: of this start, another one than any earlier start of this region.  returns: the
+   others continue without this region, which asks them to take it in again.  promised: the newest
+   number that host.epoch has made durable; 0: none. */
+typedef struct {
+  bool change;
+  size_t tie;
+  uint64_t incarnation;
+  bool returns;
+  int64_t promised;
+} gt_ps_members;
+
 /* The spec of a PS.  With stages:
    - the strategy is gt_ps_lockstep, the local plane `sync`, and `ranking` NULL;
    - every region has workers, and every worker belongs to one stage;
@@ -198,6 +221,7 @@ typedef struct {
   const gt_ps_stage *stages;
   size_t nstages;
   gt_ps_groups groups; /* all 0: the regions hold one replica */
+  gt_ps_members members;
   /* With stages: number of micro-batches of a step; 0: 1.  Workers push sums over micro-batches.
      The PS divides by the number after it has added all sums, so the bits do not depend on the
      stage of a tied head. */
@@ -286,6 +310,9 @@ char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 void gt_ps_round_unsound(gt_ps *ps);
 /* Call when this region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
+/* Call when a region is lost, if members change.  No message to it is sent, and no body of one read,
+   from then on, until it has started again. */
+void gt_ps_lost(gt_ps *ps, size_t region, gt_ns now);
 /* Call at the time that gt_ps_next returned: sends heartbeats, runs timers, and checks intervals in
    minutes. */
 void gt_ps_tick(gt_ps *ps, gt_ns now);

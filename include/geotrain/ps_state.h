@@ -41,7 +41,16 @@ typedef struct {
   int64_t chunks;   /* completed chunks of the evaluation */
   bool whole_sound; /* the files of whole_round are sound in all regions */
   double done;      /* completed share of the training */
+  int64_t epoch;    /* number of the membership epoch; its number of members */
+  size_t members;
+  bool entering; /* it has not entered the epoch with all its members, or lacks their state */
+  bool outside;  /* it has returned, and has not been taken in yet */
+  /* minority: no majority is left with this region; out: the others continue without it.  Both: it
+     can only stop. */
+  bool minority, out;
 } gt_ps_view;
+/* True if the region is a member. */
+bool gt_ps_is_member(const gt_ps *ps, size_t region);
 
 /* The event that ends a wait for other regions. */
 typedef enum {

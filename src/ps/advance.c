@@ -29,14 +29,14 @@ void gt_ps_advance_ping(gt_ps *ps, size_t from, uint32_t number) {
 gt_ns gt_ps_still(const gt_ps *ps) {
   int64_t beats = ps->advance.beats;
   for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self && ps->peers[p].still_pings < beats) beats = ps->peers[p].still_pings;
+    if (gt_ps_is_other(ps, p) && ps->peers[p].still_pings < beats) beats = ps->peers[p].still_pings;
   return ps->spec.nregions > 1 && ps->spec.host.advance ? beats * ps->spec.heartbeat : 0;
 }
 
 /* Returns the first region for which `lacks` is true; nregions: none. */
 static size_t first_that(const gt_ps *ps, bool (*lacks)(const gt_ps *ps, size_t peer)) {
   size_t p = 0;
-  while (p < ps->spec.nregions && (p == ps->spec.self || !lacks(ps, p))) p++;
+  while (p < ps->spec.nregions && (!gt_ps_is_other(ps, p) || !lacks(ps, p))) p++;
   return p;
 }
 

@@ -81,8 +81,14 @@ static bool training_over(const gt_ps *ps) {
   return true;
 }
 
+static size_t others(const gt_ps *ps) {
+  size_t n = 0;
+  for (size_t p = 0; p < ps->spec.nregions; p++) n += gt_ps_is_other(ps, p);
+  return n;
+}
+
 void gt_ps_end_check(gt_ps *ps) {
-  if (gt_ps_frozen(ps)) return;
+  if (gt_ps_frozen(ps) || (ps->holders & PS_HOLDER_EPOCH)) return;
   if (ps->phase == GT_PS_TRAINING && training_over(ps)) {
     enter(ps, GT_PS_DRAINING);
     gt_ps_eval_skip(ps);
@@ -94,7 +100,7 @@ void gt_ps_end_check(gt_ps *ps) {
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
     tell_done(ps);
   }
-  if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 &&
+  if (ps->phase == GT_PS_FOLLOWING && ps->told == others(ps) &&
       gt_outbox_unacknowledged(ps->outbox) == 0 && gt_sync_drained(ps->sync) &&
       gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;

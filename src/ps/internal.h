@@ -1,13 +1,14 @@
 /* Private to ps: its state, and the functions that its files share.  The PS is one event loop over
    one state.  Each file calls only files before it in this list: batches, buffers, view, advance,
-   agree, adapt, passes, eval, rounds, drain, local, state, ps.  ps.c has the events, and ends each
-   by doing all work that has become possible, so no other file calls the loop.  Lower layers call
-   the PS through tables (gt_exchange_events, gt_sync_host). */
+   agree, adapt, passes, eval, rounds, drain, epoch, recover, members, local, state, ps.  ps.c has
+   the events, and ends each by doing all work that has become possible, so no other file calls the
+   loop.  Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
 #pragma once
 
 #include "geotrain/pipe_adapt.h"
 #include "geotrain/ps_passes.h"
 #include "geotrain/ps_state.h"
+#include "members.h"
 
 typedef enum { W_ABSENT, W_WAITING, W_COMPUTING, W_PENDING, W_EVALUATING } ps_worker_state;
 
@@ -195,6 +196,7 @@ struct gt_ps {
   gt_ns round_at;
   bool want_round;
   gt_status want_stop, stop_code;
+  ps_epoch epoch;
   bool resumed;
   bool came_back; /* it was done before the resume, and can make steps again */
 };
@@ -314,7 +316,7 @@ void gt_ps_advance_beat(gt_ps *ps); /* once for each heartbeat of this region */
 void gt_ps_advance_ping(gt_ps *ps, size_t from, uint32_t number);
 
 /* agree.c; state does nothing unless it is open. */
-enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2 };
+enum { PS_HOLDER_SYNC = 1, PS_HOLDER_AGREE = 2, PS_HOLDER_EPOCH = 4 };
 /* Holds the workers as long as one of the holders does. */
 void gt_ps_hold(gt_ps *ps, unsigned holder, bool holds);
 /* Sends a message of kind STRATEGY without numbers. */
@@ -365,6 +367,10 @@ void gt_ps_end_check(gt_ps *ps);
 /* sends JOINED to every peer, and DONE if this region is done */
 void gt_ps_tell_joined(gt_ps *ps);
 
+/* epoch.c.  regions: n of them; n 0: all. */
+void gt_ps_group_open(ps_group *g, const gt_ps *ps, const size_t *regions, size_t n);
+void gt_ps_group_close(ps_group *g);
+
 /* local.c */
 void gt_ps_worker_waits(gt_ps *ps, size_t worker);
 void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads);
@@ -390,6 +396,10 @@ static inline void gt_ps_at(gt_ps *ps, gt_ns now) {
 static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work, double part) {
   if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work, part);
   return gt_ps_clock(ps);
+}
+/* True if the region is another member. */
+static inline bool gt_ps_is_other(const gt_ps *ps, size_t region) {
+  return region != ps->spec.self && ps->epoch.member[region];
 }
 /* Replicas of a pipeline: true if the peer has taken a round that this region has not, or the
    reverse.  Else false. */

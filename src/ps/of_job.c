@@ -129,6 +129,7 @@ static int64_t rounds_of(const gt_job *job, const int64_t *samples) {
 static gt_sync_options options_of(const gt_job *job, size_t region, size_t senders) {
   return (gt_sync_options){.period = period_of(job, region),
                            .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)senders : 1.0,
+                           .mean = job->sync.scale == GT_SCALE_MEAN,
                            .average = job->sync.scale == GT_SCALE_AVERAGE,
                            .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
                            .halves = job->sync.merge == GT_MERGE_HALF,

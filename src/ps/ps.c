@@ -14,7 +14,7 @@
 /* Call when the outbox to the region can have room for messages of the exchange. */
 static void room_at(gt_ps *ps, size_t region) {
   const size_t member = ps->replicas.of[region];
-  if (member != PS_NONE && gt_outbox_has_room(ps->outbox, region))
+  if (!ps->epoch.frozen && member != PS_NONE && gt_outbox_has_room(ps->outbox, region))
     gt_exchange_room(ps->exchange, member);
 }
 
@@ -123,32 +123,13 @@ static gt_sync_host sync_host(gt_ps *ps) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static void open_group(ps_group *g, const gt_ps *ps, const size_t *regions, size_t n) {
-  const size_t all = ps->spec.nregions;
-  g->n = n ? n : all;
-  g->regions = GT_NEW_ARRAY(size_t, g->n);
-  g->of = GT_NEW_ARRAY(size_t, all);
-  for (size_t r = 0; r < all; r++) g->of[r] = PS_NONE;
-  for (size_t i = 0; i < g->n; i++) {
-    g->regions[i] = n ? regions[i] : i;
-    g->of[g->regions[i]] = i;
-  }
-  g->self = g->of[ps->spec.self];
-  if (g->self == PS_NONE) gt_bug("region %zu is not of its own group", ps->spec.self);
-}
-
-static void close_group(ps_group *g) {
-  gt_free(g->regions);
-  gt_free(g->of);
-}
-
 static void open_groups(gt_ps *ps) {
   const gt_ps_groups *c = &ps->spec.groups;
   ps->apart = c->nreplicas > 0;
   if (ps->apart && (!ps->plane->together || gt_topology_per_worker(ps->spec.topology)))
     gt_bug("copies of a pipeline need stages, and no region that makes all steps");
-  open_group(&ps->stage_group, ps, c->stage_group, c->nstage_group);
-  open_group(&ps->replicas, ps, c->replicas, c->nreplicas);
+  gt_ps_group_open(&ps->stage_group, ps, c->stage_group, c->nstage_group);
+  gt_ps_group_open(&ps->replicas, ps, c->replicas, c->nreplicas);
   ps->between = ps->apart ? c->strategy : ps->spec.strategy;
   if (!ps->spec.next) return;
   ps->next = GT_NEW_ARRAY(size_t, ps->replicas.n);
@@ -160,8 +141,8 @@ static void open_groups(gt_ps *ps) {
 
 static void close_groups(gt_ps *ps) {
   gt_free(ps->next);
-  close_group(&ps->stage_group);
-  close_group(&ps->replicas);
+  gt_ps_group_close(&ps->stage_group);
+  gt_ps_group_close(&ps->replicas);
 }
 
 static void open_outbox(gt_ps *ps) {
@@ -258,6 +239,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   open_strategy(ps);
   use_outbox(ps);
   open_peers(ps);
+  gt_ps_epoch_open(ps);
   return ps;
 }
 
@@ -267,6 +249,7 @@ const gt_ps_spec *gt_ps_made_of(const gt_ps *ps) {
 
 void gt_ps_close(gt_ps *ps) {
   if (!ps) return;
+  gt_ps_epoch_close(ps);
   gt_sync_close(ps->sync);
   gt_exchange_close(ps->exchange);
   gt_outbox_close(ps->outbox);
@@ -313,6 +296,7 @@ static void pump(gt_ps *ps) {
       ps->plane->pump(ps);
     }
   while (catch_up(ps));
+  gt_ps_members_pump(ps);
   gt_ps_end_check(ps);
   if (gt_ps_wants_stop(ps)) gt_ps_round_check(ps);
   if (ps->passes)
@@ -326,10 +310,13 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
   ps->held_since = now;
-  gt_exchange_start(ps->exchange);
+  if (ps->epoch.frozen)
+    gt_ps_hold(ps, PS_HOLDER_EPOCH, true);
+  else
+    gt_exchange_start(ps->exchange);
   if (ps->phase != GT_PS_TRAINING) gt_ps_drain(ps);
   gt_ps_eval_check(ps);
-  if (ps->resumed) {
+  if (ps->resumed && !ps->epoch.outside) {
     gt_ps_agree_again(ps);
     gt_ps_tell_joined(ps);
   }
@@ -364,6 +351,10 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *pushed, gt_ns n
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
   if (cookie >= PS_PASSES_COOKIE) {
     gt_ps_packet_left(ps, cookie);
+    return;
+  }
+  if (cookie >= PS_GROUP_COOKIE) {
+    gt_ps_state_departed(ps, peer, cookie);
     return;
   }
   gt_ps_at(ps, now);
@@ -457,9 +448,19 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   if (ps->passes && gt_msg_is_activation(head->kind))
     return activation(ps, from, head, payload, now);
   gt_ps_at(ps, now);
+  if (head->kind == GT_MSG_MEMBERS || head->kind == GT_MSG_GROUP) {
+    GT_TRY(gt_ps_members_message(ps, from, head, payload));
+    pump(ps);
+    return GT_OK;
+  }
+  if (!gt_ps_epoch_takes(ps, from, head)) {
+    if (head->kind == GT_MSG_PING) gt_ps_members_refuse(ps, from);
+    return GT_OK;
+  }
   GT_TRY(gt_ps_check(ps, from, head, payload));
   ps_peer *p = &ps->peers[from];
-  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && !ps->plane->together)
+  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && !ps->plane->together &&
+      ps->epoch.promised <= ps->epoch.number)
     gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:
@@ -524,8 +525,14 @@ static void ring_timers(gt_ps *ps) {
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) {
     if (ps->now < ps->timer_at[i]) continue;
     ps->timer_at[i] = GT_NEVER;
-    if (!gt_ps_frozen(ps)) gt_sync_on_timer(ps->sync, ps->now, i);
+    if (!gt_ps_frozen(ps) && !ps->epoch.frozen) gt_sync_on_timer(ps->sync, ps->now, i);
   }
+}
+
+void gt_ps_lost(gt_ps *ps, size_t region, gt_ns now) {
+  gt_ps_at(ps, now);
+  gt_ps_members_lost(ps, region);
+  pump(ps);
 }
 
 void gt_ps_tick(gt_ps *ps, gt_ns now) {
@@ -534,6 +541,7 @@ void gt_ps_tick(gt_ps *ps, gt_ns now) {
   if (now >= ps->heartbeat_at) {
     ps->heartbeat_at = now + ps->spec.heartbeat;
     gt_ps_advance_beat(ps);
+    gt_ps_members_tick(ps);
     for (size_t p = 0; p < ps->spec.nregions; p++)
       if (p != ps->spec.self) gt_outbox_beat(ps->outbox, p);
   }

@@ -80,7 +80,7 @@ static void take_deferred(gt_ps *ps) {
 }
 
 void gt_ps_round_check(gt_ps *ps) {
-  if (gt_ps_frozen(ps) || ps->stages.given) return;
+  if (gt_ps_frozen(ps) || ps->stages.given || ps->epoch.frozen) return;
   if (ps->stages.deferred.round > 0) {
     take_deferred(ps);
     return;
@@ -130,10 +130,16 @@ void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   }
 }
 
+/* The region can only stop, and no other one takes part. */
+static bool is_alone(const gt_ps *ps) {
+  return ps->epoch.minority || ps->epoch.out;
+}
+
 void gt_ps_round_whole(gt_ps *ps) {
+  const bool alone = is_alone(ps) && ps->stop_code != GT_OK;
   if (ps->whole_round == ps->round || ps->own_written < ps->round) return;
   while (ps->durable < ps->spec.nregions &&
-         (ps->durable == ps->spec.self || ps->peers[ps->durable].written >= ps->round))
+         (alone || !gt_ps_is_other(ps, ps->durable) || ps->peers[ps->durable].written >= ps->round))
     ps->durable++;
   if (ps->durable < ps->spec.nregions) return;
   ps->whole_round = ps->round;
@@ -150,6 +156,7 @@ void gt_ps_round_unsound(gt_ps *ps) {
 
 void gt_ps_round_written(gt_ps *ps, int64_t round) {
   ps->own_written = round;
+  if (round != ps->round) return; /* void since a change of members */
   gt_outbox_control_all(ps->outbox, (gt_frame_header){.kind = GT_MSG_WRITTEN,
                                                       .value = (uint64_t)round,
                                                       .detail = ps->unsound == round});
@@ -159,7 +166,10 @@ void gt_ps_round_written(gt_ps *ps, int64_t round) {
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
   gt_ps_at(ps, now);
   if (ps->want_stop == GT_OK) ps->want_stop = code;
-  gt_ps_round_check(ps);
+  if (is_alone(ps) && !gt_ps_frozen(ps) && ps->own_written >= ps->round)
+    gt_ps_round_take(ps, ps->round + 1, code);
+  else
+    gt_ps_round_check(ps);
 }
 
 void gt_ps_last_round(gt_ps *ps, gt_ns now) {

@@ -37,6 +37,7 @@ void gt_ps_save(gt_ps *ps, gt_state *state) {
   gt_ps_agree_state(ps, (gt_state_direction){.to = state});
   gt_sync_state(ps->sync, (gt_state_direction){.to = state});
   gt_ps_adapt_save(ps, state);
+  gt_ps_epoch_save(ps, state);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -79,6 +80,7 @@ static gt_status load_numbers(gt_ps *ps, const gt_state *state) {
 
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   gt_ps_at(ps, now);
+  GT_TRY(gt_ps_epoch_load(ps, state));
   GT_TRY(load_numbers(ps, state));
   GT_TRY(gt_ps_coded_state(ps, (gt_state_direction){.from = state}));
   const gt_ps_host *host = &ps->spec.host;

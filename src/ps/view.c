@@ -59,7 +59,13 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .evaluating = ps->eval.active || ps->eval.due,
                     .chunks = ps->eval.active ? (int64_t)ps->eval.back : 0,
                     .whole_sound = gt_ps_whole_sound(ps),
-                    .done = gt_ps_share_done(ps)};
+                    .done = gt_ps_share_done(ps),
+                    .epoch = ps->epoch.number,
+                    .members = ps->replicas.n,
+                    .entering = ps->epoch.frozen || (ps->holders & PS_HOLDER_EPOCH) != 0,
+                    .outside = ps->epoch.outside,
+                    .minority = ps->epoch.minority,
+                    .out = ps->epoch.out};
   if (ps->phase == GT_PS_DRAINING) v->drain += now - ps->phase_since;
   if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;
 }
@@ -74,6 +80,10 @@ void gt_ps_get_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
                        .done = ps->peers[peer].done,
                        .ahead = v.ahead,
                        .compared = v.compared};
+}
+
+bool gt_ps_is_member(const gt_ps *ps, size_t region) {
+  return ps->epoch.member[region];
 }
 
 void gt_ps_loss_reset(gt_ps *ps) {

@@ -57,7 +57,7 @@ void gt_server_account(gt_server *s, gt_ns now) {
 void gt_server_watch_regions(const gt_server *s, gt_ns now) {
   if (gt_server_ending_released(s->ending)) return;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
-    if (p == s->run->roles.region_id) continue;
+    if (p == s->run->roles.region_id || !gt_ps_is_member(s->ps, p)) continue;
     gt_ns heard = gt_gateway_heard(s->gateway, p);
     if (heard < s->watched_at) heard = s->watched_at;
     if (gt_seconds(now - heard) >= s->patience_s[p])

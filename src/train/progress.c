@@ -91,6 +91,14 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   case GT_NOTE_EXCLUDED:
     status = excluded(s, t, v.steps, ia, b);
     break;
+  case GT_NOTE_LOST:
+    status = gt_record_line(s->record, t, "lost", "region", 's', s->run->job->regions[ia].name,
+                            "step", 'i', v.steps, NULL);
+    break;
+  case GT_NOTE_EPOCH:
+    status = gt_record_line(s->record, t, "members", "epoch", 'i', ia, "members", 'i', ib, "step",
+                            'i', v.steps, NULL);
+    break;
   case GT_NOTE_COMPLETE:
     status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps,
                             b > 0 ? "residual" : NULL, 'f', b, NULL);

@@ -111,6 +111,11 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
     gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));
 }
 
+static void on_restarted(void *ctx, size_t peer, gt_ns now) {
+  gt_server *s = ctx;
+  gt_ps_lost(s->ps, peer, s->clock->attended(s, now));
+}
+
 /* Bytes of the largest message between regions, the same in all: a gateway makes room for frames of
    this size. */
 static size_t message_max(const gt_run *run) {
@@ -126,9 +131,11 @@ static void open_gateway(gt_server *s) {
     if (p != self)
       s->patience_s[p] =
           gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
-  s->gateway = gt_setup_gateway(
-      run, bytes,
-      &(gt_gateway_events){.ctx = s, .on_message = on_message, .on_departed = on_departed});
+  s->gateway = gt_setup_gateway(run, bytes,
+                                &(gt_gateway_events){.ctx = s,
+                                                     .on_message = on_message,
+                                                     .on_departed = on_departed,
+                                                     .on_restarted = on_restarted});
 }
 
 /* ---- the PS ---------------------------------------------------------------------------------- */

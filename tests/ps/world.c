@@ -36,7 +36,7 @@ gt_ps_view w_view(const world *w, size_t region) {
 
 bool w_all_in(const world *w, gt_ps_phase phase) {
   for (size_t i = 0; i < w->n; i++)
-    if (w_view(w, i).phase != phase) return false;
+    if (!w->regions[i].dead && w_view(w, i).phase != phase) return false;
   return true;
 }
 
@@ -57,9 +57,11 @@ void w_print(const world *w) {
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_view(w, i);
     fprintf(stderr,
-            "  region %zu: %s%s%s, %lld steps, %lld batches, %lld samples, round %lld whole "
-            "%lld stop %d\n",
-            i, phases[v.phase], v.held ? " held" : "", v.evaluating ? " evaluating" : "",
+            "  region %zu%s: epoch %lld of %zu%s%s%s, %s%s%s, %lld steps, %lld batches, %lld "
+            "samples, round %lld whole %lld stop %d\n",
+            i, w->regions[i].dead ? " dead" : "", (long long)v.epoch, v.members,
+            v.entering ? " entering" : "", v.minority ? " minority" : "", v.out ? " out" : "",
+            phases[v.phase], v.held ? " held" : "", v.evaluating ? " evaluating" : "",
             (long long)v.steps, (long long)v.batches, (long long)v.samples, (long long)v.round,
             (long long)v.whole_round, (int)v.stop_code);
   }
@@ -67,16 +69,45 @@ void w_print(const world *w) {
 
 /* ---- gateway --------------------------------------------------------------------------------- */
 
-static gt_ns below(world *w, gt_ns n) {
+gt_ns w_below(world *w, gt_ns n) {
   return (gt_ns)gt_rng_below(&w->rng, (uint64_t)n);
 }
 
 /* With random delays: not before earlier messages. */
 static gt_ns arrival(world *w, w_link *link, bool data) {
-  gt_ns when = w->now + link->delay[data] + below(w, link->delay[data]);
+  gt_ns when = w->now + link->delay[data] + w_below(w, link->delay[data]);
   for (size_t d = 0; d <= data; d++)
     if (when < link->last[d]) when = link->last[d];
   return link->last[data] = when;
+}
+
+/* Copies the borrowed body. */
+static void take_body(w_frame *f) {
+  void *to = f->body.floats;
+  if (f->borrowed && f->bytes > sizeof f->body) {
+    to = f->big = malloc(f->bytes);
+    assert_non_null(to);
+  }
+  if (f->borrowed) memcpy(to, f->borrowed, f->bytes);
+  f->borrowed = NULL;
+}
+
+static void clear(w_ring *ring) {
+  while (ring->count) free(pop(ring).big);
+}
+
+void w_clear_queues(w_link *link) {
+  clear(&link->control);
+  clear(&link->data);
+  if (link->leaving) free(link->current.big);
+  link->leaving = false;
+  link->ngone = 0;
+}
+
+void w_clear_link(w_link *link) {
+  w_clear_queues(link);
+  clear(&link->air[0]);
+  clear(&link->air[1]);
 }
 
 static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
@@ -84,10 +115,10 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
   w_region *r = ctx;
   world *w = r->world;
   w_link *link = &w->links[r->id][peer];
-  const bool data = gt_msg_is_data(head->kind);
+  const bool data = gt_msg_is_data(head->kind), bulk = data || head->kind == GT_MSG_GROUP;
   w_frame f = {.head = *head, .borrowed = payload, .bytes = bytes, .cookie = cookie};
-  assert_true(peer < w->n && peer != r->id && bytes <= sizeof f.body);
-  assert_true((cookie != 0) == data && (payload || !bytes || w->spec.no_data));
+  assert_true(peer < w->n && peer != r->id);
+  assert_true((cookie != 0) == bulk && (payload || !bytes || w->spec.no_data));
   f.head.from = (uint16_t)r->id;
   f.head.message_bytes = bytes;
   if (data) {
@@ -95,11 +126,12 @@ static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const
     w->bytes += (double)gt_message_wire_bytes(head, bytes);
     if (w->problem->post) w->problem->post(r, peer, &f);
   }
-  if (data || !link->delay[0]) {
-    push(data ? &link->data : &link->control, &f);
+  if (link->down) return;
+  if (!bulk) take_body(&f);
+  if (bulk || !link->delay[0]) {
+    push(bulk ? &link->data : &link->control, &f);
     return;
   }
-  if (payload) memcpy(f.body.floats, payload, bytes);
   f.at = arrival(w, link, false);
   push(&link->air[0], &f);
 }
@@ -118,13 +150,13 @@ static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
 
 /* Draws a departure: a model waits for others to leave, so that a newer one can replace it. */
 static gt_ns random_departure(world *w) {
-  return w->now + 1 + below(w, strcmp(w->spec.strategy, "ama") == 0 ? 8 * W_MS : W_MS);
+  return w->now + 1 + w_below(w, strcmp(w->spec.strategy, "ama") == 0 ? 8 * W_MS : W_MS);
 }
 
 /* A message begins to leave: control first, then data. */
 static void serve(world *w, size_t from, size_t to) {
   w_link *link = &w->links[from][to];
-  if (link->leaving || link->control.count + link->data.count == 0) return;
+  if (link->leaving || link->cut || link->control.count + link->data.count == 0) return;
   link->leaving = true;
   link->current = pop(link->control.count ? &link->control : &link->data);
   if (link->delay[1]) {
@@ -141,15 +173,14 @@ static void serve(world *w, size_t from, size_t to) {
 static void depart(world *w, size_t from, size_t to) {
   w_link *link = &w->links[from][to];
   w_frame *f = &link->current;
-  if (f->borrowed) memcpy(f->body.floats, f->borrowed, f->bytes);
-  f->borrowed = NULL;
+  take_body(f);
   f->at = link->delay[1] ? arrival(w, link, true) : link->arrive;
   if (f->cookie) {
-    link->data_sent++;
+    link->data_sent += gt_msg_is_data(f->head.kind);
     link->bytes_sent += (double)gt_message_wire_bytes(&f->head, f->bytes);
     if (from == 0 && w->spec.poison && link->data_sent == w->spec.poison) f->body.floats[1] = NAN;
     assert_true(link->ngone < W_GONE);
-    gt_ns when = w->now + below(w, 4) * W_MS;
+    gt_ns when = w->now + w_below(w, 4) * W_MS;
     if (link->ngone && link->gone[link->ngone - 1].at > when) when = link->gone[link->ngone - 1].at;
     link->gone[link->ngone].cookie = f->cookie;
     link->gone[link->ngone++].at = when;
@@ -214,7 +245,7 @@ static gt_state deep_copy(const gt_state *lent) {
   return copy;
 }
 
-static void forget_copy(w_region *r, size_t i) {
+void w_forget_copy(w_region *r, size_t i) {
   gt_state_close(&r->copies[i].state);
   r->ncopies--;
   memmove(r->copies + i, r->copies + i + 1, (r->ncopies - i) * sizeof r->copies[0]);
@@ -257,8 +288,10 @@ static void host_whole(void *ctx, int64_t round) {
   world *w = r->world;
   r->wholes++;
   w_check(w, w_view(w, r->id).whole_sound == (round != w->spec.unsound));
-  for (size_t i = 0; i < w->n; i++) w_check(w, w_find_copy(&w->regions[i], round));
-  while (r->ncopies && r->copies[0].round < round - 1) forget_copy(r, 0);
+  for (size_t i = 0; i < w->n && !w_view(w, r->id).minority && !w_view(w, r->id).out; i++)
+    w_check(w,
+            !gt_ps_is_member(r->ps, i) || w->regions[i].dead || w_find_copy(&w->regions[i], round));
+  while (r->ncopies && r->copies[0].round < round - 1) w_forget_copy(r, 0);
 }
 
 static void host_note(void *ctx, gt_ps_note note, double a, double b) {
@@ -278,7 +311,7 @@ static void host_decided(void *ctx, const char *what, const char *choice, const 
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static void open_ps(w_region *r, int64_t round) {
+void w_open_ps(w_region *r, int64_t round, bool returns) {
   const w_spec *s = &r->world->spec;
   gt_ps_spec spec = {.nregions = r->world->n,
                      .self = r->id,
@@ -295,6 +328,11 @@ static void open_ps(w_region *r, int64_t round) {
                      .heartbeat = s->heartbeat,
                      .keepalive = s->keepalive,
                      .round = round,
+                     .members = {.change = s->change,
+                                 .tie = s->tie,
+                                 .incarnation = ++r->incarnation,
+                                 .returns = returns,
+                                 .promised = r->promised},
                      .host = {.ctx = r,
                               .gateway = {r, host_send, host_drop},
                               .order = host_order,
@@ -303,9 +341,13 @@ static void open_ps(w_region *r, int64_t round) {
                               .whole = host_whole,
                               .note = host_note,
                               .decided = host_decided,
-                              .work = host_work}};
+                              .work = host_work,
+                              .epoch = w_host_epoch,
+                              .place = w_host_place,
+                              .fault = w_host_fault}};
   r->kept = (w_kept){0};
   r->world->problem->begin(r, &spec);
+  spec.options.regroups = s->change;
   if (!s->no_data) {
     spec.params = gt_vec_of(r->params, r->nparams);
     spec.grads = gt_vec_of(r->grads, r->nparams);
@@ -320,19 +362,23 @@ static void open_ps(w_region *r, int64_t round) {
   r->ps = gt_ps_create(&spec);
 }
 
+void w_start_workers(w_region *r) {
+  world *w = r->world;
+  for (size_t k = 0; k < r->nworkers; k++)
+    r->workers[k] = (w_worker){.work = W_STARTING, .ready = w->now + w_below(w, 5 * W_MS)};
+}
+
 /* Starts the workers; links are quiet. */
-static void quiet(world *w) {
+void w_quiet(world *w) {
   for (size_t i = 0; i < w->n; i++) {
     w_region *r = &w->regions[i];
     r->writing = 0;
     r->written_at = GT_NEVER;
-    for (size_t k = 0; k < r->nworkers; k++)
-      r->workers[k] = (w_worker){.work = W_STARTING, .ready = w->now + below(w, 5 * W_MS)};
+    w_start_workers(r);
     for (size_t k = 0; k < w->n; k++) {
       w_link *link = &w->links[i][k];
-      link->control.count = link->data.count = link->air[0].count = link->air[1].count = 0;
-      link->leaving = false;
-      link->ngone = 0;
+      w_clear_link(link);
+      link->notice = GT_NEVER;
       link->data_sent = 0;
       link->bytes_sent = 0;
       link->last[0] = link->last[1] = 0;
@@ -372,24 +418,25 @@ world *w_open(const w_spec *spec) {
     w->regions[i].id = i;
   }
   w->problem->open(w);
-  quiet(w);
-  for (size_t i = 0; i < w->n; i++) open_ps(&w->regions[i], 0);
+  w_quiet(w);
+  for (size_t i = 0; i < w->n; i++) w_open_ps(&w->regions[i], 0, false);
   for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
   return w;
 }
 
-static void drop(w_region *r) {
+void w_drop(w_region *r) {
   gt_ps_close(r->ps);
   gt_optim_close(r->optim);
 }
 
 void w_close(world *w) {
   for (size_t i = 0; i < w->n; i++) {
-    drop(&w->regions[i]);
-    while (w->regions[i].ncopies) forget_copy(&w->regions[i], 0);
+    w_drop(&w->regions[i]);
+    while (w->regions[i].ncopies) w_forget_copy(&w->regions[i], 0);
     free(w->regions[i].copies);
     for (size_t k = 0; k < w->n; k++) {
       w_link *link = &w->links[i][k];
+      w_clear_link(link);
       free(link->control.frames);
       free(link->data.frames);
       free(link->air[0].frames);
@@ -410,7 +457,8 @@ typedef enum {
   E_OVERTAKE,
   E_ARRIVE,
   E_WRITTEN,
-  E_TICK
+  E_TICK,
+  E_NOTICE
 } event_kind;
 typedef struct {
   event_kind kind;
@@ -426,7 +474,9 @@ static event next(world *w) {
   event best = {.kind = E_NONE, .at = GT_NEVER};
   for (size_t a = 0; a < w->n; a++) {
     w_region *r = &w->regions[a];
-    bool stopped = w_view(w, a).phase == GT_PS_STOPPED;
+    for (size_t b = 0; b < w->n; b++)
+      if (!w->regions[b].dead) earlier(&best, E_NOTICE, w->links[a][b].notice, a, b);
+    bool stopped = r->dead || w_view(w, a).phase == GT_PS_STOPPED;
     for (size_t k = 0; k < r->nworkers && !stopped; k++)
       if (r->workers[k].work != W_IDLE && r->workers[k].work != W_PUSHED)
         earlier(&best, E_WORKER, r->workers[k].ready, a, k);
@@ -434,7 +484,8 @@ static event next(world *w) {
     if (!stopped) earlier(&best, E_TICK, gt_ps_next(r->ps), a, 0);
     for (size_t b = 0; b < w->n; b++) {
       w_link *link = &w->links[a][b];
-      serve(w, a, b);
+      if (link->cut) continue;
+      if (!r->dead) serve(w, a, b);
       if (link->leaving) earlier(&best, E_DEPART, link->depart, a, b);
       if (link->air[0].count) earlier(&best, E_OVERTAKE, at(&link->air[0], 0)->at, a, b);
       if (link->air[1].count) earlier(&best, E_ARRIVE, at(&link->air[1], 0)->at, a, b);
@@ -460,11 +511,28 @@ static void answer(w_region *r, size_t k) {
   }
 }
 
+static void deliver(world *w, size_t a, size_t b, const w_frame *f) {
+  const bool has = f->bytes && (!w->spec.no_data || f->head.kind >= GT_MSG_MEMBERS);
+  const void *body = !has ? NULL : f->big ? f->big : f->body.floats;
+  if (gt_ps_message(w->regions[b].ps, a, &f->head, body, w->now) != GT_OK) {
+    w_print(w);
+    fail_msg("from %zu to %zu, kind %u: %s", a, b, f->head.kind, gt_error_text());
+  }
+  free(f->big);
+}
+
 static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   const w_frame f = pop(air);
   w_region *r = &w->regions[b];
   const gt_ps_view before = w_view(w, b);
-  if (before.phase == GT_PS_STOPPED) return; /* it has ended */
+  if (before.phase == GT_PS_STOPPED || r->dead) { /* it has ended */
+    free(f.big);
+    return;
+  }
+  if (w->spec.change) {
+    deliver(w, a, b, &f);
+    return;
+  }
   if (f.cookie && (int64_t)f.head.sequence == r->kept.applied[a] + 1 && before.stop_code == GT_OK) {
     w_check(w, (f.head.flags & GT_FRAME_ROUTED) || f.head.range > 0 ||
                    w->spec.options.fragments > 1 ||
@@ -476,11 +544,7 @@ static void arrive(world *w, size_t a, size_t b, w_ring *air) {
   } else if (f.cookie && (int64_t)f.head.sequence <= r->kept.applied[a]) {
     w->duplicates++;
   }
-  if (gt_ps_message(r->ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body.floats : NULL,
-                    w->now) != GT_OK) {
-    w_print(w);
-    fail_msg("from %zu to %zu: %s", a, b, gt_error_text());
-  }
+  deliver(w, a, b, &f);
   if (w->problem->arrived) w->problem->arrived(r, a, &f, &before);
 }
 
@@ -512,6 +576,7 @@ bool w_step(world *w) {
   if (e.kind == E_ARRIVE) arrive(w, e.a, e.b, &w->links[e.a][e.b].air[1]);
   if (e.kind == E_WRITTEN) written(r);
   if (e.kind == E_TICK) gt_ps_tick(r->ps, w->now);
+  if (e.kind == E_NOTICE) w_notice(w, e.a, e.b);
   w->problem->event(e.kind == E_OVERTAKE || e.kind == E_ARRIVE ? &w->regions[e.b] : r);
   return true;
 }
@@ -535,60 +600,4 @@ world *w_finished(const w_spec *spec) {
   world *w = w_open(spec);
   w_run_until(w, GT_PS_COMPLETE);
   return w;
-}
-
-/* ---- crash and resume ------------------------------------------------------------------------ */
-
-int64_t w_whole_round(world *w, int64_t *newest) {
-  int64_t whole = 0;
-  *newest = 0;
-  for (size_t i = 0; i < w->n; i++)
-    for (size_t k = 0; k < w->regions[i].ncopies; k++) {
-      int64_t round = w->regions[i].copies[k].round;
-      bool all = true;
-      if (w->regions[i].copies[k].durable && round > *newest) *newest = round;
-      for (size_t p = 0; p < w->n; p++) all &= w_find_copy(&w->regions[p], round) != NULL;
-      if (all && round > whole) whole = round;
-    }
-  return whole;
-}
-
-static void load(w_region *r, int64_t round) {
-  world *w = r->world;
-  const w_copy *c = w_find_copy(r, round);
-  assert_non_null(c);
-  r->kept = c->kept;
-  assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, r->nparams),
-                   GT_OK);
-  assert_int_equal(
-      gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers), GT_OK);
-  if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) fail_msg("%s", gt_error_text());
-  w_check(w, w_view(w, r->id).steps == c->kept.steps);
-}
-
-int64_t w_crash(world *w) {
-  int64_t newest, round = w_whole_round(w, &newest);
-  w->restarts++;
-  for (size_t i = 0; i < w->n; i++) drop(&w->regions[i]);
-  quiet(w);
-  for (size_t i = 0; i < w->n; i++) {
-    w_region *r = &w->regions[i];
-    while (r->ncopies &&
-           (r->copies[r->ncopies - 1].round > round || !r->copies[r->ncopies - 1].durable))
-      forget_copy(r, r->ncopies - 1);
-    open_ps(r, newest);
-    if (round > 0) load(r, round);
-    if (w->problem->resumed) w->problem->resumed(r, round, newest);
-  }
-  for (size_t i = 0; i < w->n; i++) gt_ps_start(w->regions[i].ps, w->now);
-  return round;
-}
-
-void w_crash_now(world *w, size_t opener) {
-  const gt_ns limit = w->now + 600 * GT_SECOND;
-  int64_t newest;
-  gt_ps_last_round(w->regions[opener].ps, w->now);
-  const int64_t round = w_view(w, opener).round;
-  while (w_whole_round(w, &newest) < round) w_check(w, w_step(w) && w->now < limit);
-  w_check(w, w_crash(w) == round);
 }

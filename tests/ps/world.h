@@ -13,6 +13,7 @@
 #define W_GONE    64
 #define W_BATCHES 256 /* batch numbers of a region, from 0 */
 #define W_MS      ((gt_ns)1000000)
+#define W_EPOCHS  256
 
 /* Largest number of regions with whole models in random worlds. */
 #define W_REGIONS 5
@@ -64,6 +65,8 @@ typedef struct {
   int64_t unsound; /* the round that region 0 considers unsound */
   double wan_bytes_limit;
   gt_ns keepalive, heartbeat;
+  bool change; /* members change; tie: as in gt_ps_members */
+  size_t tie;
   gt_topology topology;
   size_t next[W_REGIONS]; /* as in gt_exchange_spec */
   size_t piece;           /* likewise; 0: W_PIECE */
@@ -84,7 +87,8 @@ typedef struct {
   } body;
   size_t bytes;
   uint64_t cookie;
-  gt_ns at; /* of its arrival */
+  gt_ns at;  /* of its arrival */
+  void *big; /* a body that is larger; owned */
 } w_frame;
 
 typedef struct {
@@ -107,6 +111,10 @@ typedef struct {
   size_t ngone;
   int64_t data_sent; /* messages */
   double bytes_sent; /* of these */
+  /* cut: nothing moves; down: the sender has noticed, and its messages go nowhere; notice: when the
+     receiver notices */
+  bool cut, down;
+  gt_ns notice;
 } w_link;
 
 typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_SCORING, W_PUSHED } w_work;
@@ -168,6 +176,10 @@ typedef struct {
   int64_t evals, orders, keepalives, nonfinite, nonfinite_messages, rounds, wholes;
   gt_ns wan_wait;
   int64_t decisions;
+  bool dead;       /* crashed, or ended as a minority */
+  int64_t refused; /* as a region that returns */
+  uint64_t incarnation;
+  int64_t promised; /* the newest number that it has made durable */
 } w_region;
 
 /* The workers' computation and the laws. */
@@ -209,8 +221,11 @@ typedef struct world {
   double weights[W_PLACES];
   w_region regions[W_PLACES];
   w_link links[W_PLACES][W_PLACES];
-  int64_t replaced;      /* messages replaced by newer ones, before they left */
-  double bytes;          /* of posted data */
+  int64_t replaced; /* messages replaced by newer ones, before they left */
+  double bytes;     /* of posted data */
+  /* of each epoch decided: the members, as bits */
+  uint32_t epochs[W_EPOCHS];
+  size_t decided;
   struct pipeline *pipe; /* NULL: regions have whole models */
 } world;
 
@@ -253,6 +268,35 @@ int64_t w_whole_round(world *w, int64_t *newest);
 int64_t w_crash(world *w);
 /* A region opens a round now; when it is whole, every region crashes. */
 void w_crash_now(world *w, size_t opener);
+
+/* ---- losses of regions (world_members.c) ----------------------------------------------------- */
+
+/* As gt_ps_host; epoch checks that no two epochs have one number, and each has a majority. */
+void w_host_epoch(void *ctx, int64_t number, const bool *members);
+void w_host_place(void *ctx, const size_t *regions, size_t n, size_t *next);
+void w_host_fault(void *ctx, gt_status status);
+/* The region `by` notices that it has lost another one. */
+void w_notice(world *w, size_t lost, size_t by);
+/* Parts of world.c: copies are checkpoints; round: the newest that any region has taken. */
+void w_drop(w_region *r);
+void w_open_ps(w_region *r, int64_t round, bool returns);
+void w_quiet(world *w);
+void w_forget_copy(w_region *r, size_t i);
+void w_start_workers(w_region *r);
+/* Also: a number below n; discard everything on the link, or what has not left; end a checkpoint
+   that is being written; start a region again, which then asks to return. */
+gt_ns w_below(world *w, gt_ns n);
+void w_clear_link(w_link *link);
+void w_clear_queues(w_link *link);
+void w_end_writing(w_region *r);
+void w_restart(w_region *r);
+
+/* Crashes a region; the others notice within `most`.  Starts it again, from its newest durable
+   checkpoint: the others have noticed then. */
+void w_kill(world *w, size_t region, gt_ns most);
+void w_return(world *w, size_t region);
+/* Cuts the link between two regions for good; both notice within `most`. */
+void w_cut(world *w, size_t a, size_t b, gt_ns most);
 
 /* ---- regions with whole models --------------------------------------------------------------- */
 

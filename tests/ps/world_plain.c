@@ -213,6 +213,7 @@ void w_check_bounds(world *w) {
   const size_t outbox = (w->spec.outbox + (forwards ? forwarded : 0)) * unit,
                window = w->spec.window * unit, resent = w->restarts ? outbox + window + 2 : 0;
   for (size_t i = 0; i < w->n; i++) {
+    if (w->regions[i].dead) continue;
     for (size_t k = 0; k < w->n; k++) {
       if (i == k) continue;
       gt_ps_link link;

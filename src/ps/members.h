@@ -1,0 +1,105 @@
+/* members: the members of a run in epochs, for regions that can be lost and return.  Private to ps.
+   epoch.c has the members and the rules about them, recover.c continues in a new epoch, members.c
+   decides it with the others (docs/membership.md). */
+#pragma once
+
+#include "geotrain/ps.h"
+
+/* Cookies of group states: above those of the outbox. */
+#define PS_GROUP_COOKIE ((uint64_t)1 << 61)
+
+/* A group state on its way to another member. */
+typedef struct {
+  size_t peer;
+  uint64_t cookie;
+  unsigned char *bytes;
+} ps_group_state;
+
+/* A region's report to the decider. */
+typedef struct {
+  /* here: it has reported; late: it has returned, and has not contributed to every range since;
+     fresh: it also lacks the state of the group; trains: it still makes steps */
+  bool here, fresh, late, trains;
+  int64_t place, round;
+  gt_exchange_progress *ranges;
+} ps_report;
+
+typedef struct {
+  bool changes;   /* members can change; else the rest is unused, but `member` */
+  bool *member;   /* nregions: of the epoch */
+  int64_t number; /* of the epoch */
+  bool *lost;     /* nregions: the region has no connection to it, or another member reported so */
+  int64_t *since; /* nregions: data of the region counts from this epoch on */
+  uint64_t *incarnation; /* nregions: of its start; 0: not known */
+  int64_t *ready;        /* nregions: the newest epoch that the region has entered */
+  bool *lacks;           /* nregions x ranges: the state that the region lacked then */
+  /* The next epoch: number of the newest proposal seen, and its sender.  frozen: from its
+     acceptance until all members have entered it, the region makes no step, no round and no
+     checkpoint.  owes: the report to the decider waits for the disk. */
+  int64_t promised;
+  size_t decider;
+  bool frozen, owes;
+  /* At the decider: proposing; the members proposed; regions that ask to return; reports. */
+  bool proposing, *in, *joins;
+  ps_report *reports;
+  /* The change to the current epoch, by range: the member that has the state. */
+  size_t *source;
+  bool *late;    /* nregions */
+  bool *needs;   /* ranges whose state this region still lacks */
+  int64_t place; /* in the period, for a late region */
+  bool fresh;    /* it has returned, and lacks the state of some range */
+  bool late_self;
+  double *weights;   /* nregions: of the members, in their order; sum 1 */
+  bool outside, out; /* has not been taken in yet; is no member any more */
+  bool minority;     /* no majority is left with this region */
+  ps_group_state *states;
+  size_t nstates, states_capacity;
+  uint64_t next_cookie;
+} ps_epoch;
+
+/* epoch.c */
+void gt_ps_epoch_open(gt_ps *ps); /* call when the collectives are open */
+void gt_ps_epoch_close(gt_ps *ps);
+static inline size_t gt_ps_words(size_t nregions) {
+  return nregions / 64 + 1;
+}
+/* Write a set of regions as words, or read one. */
+void gt_ps_set_write(int64_t *words, const bool *set, size_t n);
+void gt_ps_set_read(const int64_t *words, bool *set, size_t n);
+/* Returns the first member that this region has not lost, and that does not ask to return. */
+size_t gt_ps_first_member(const gt_ps *ps);
+/* True if the regions hold a majority of the weight of all, or half of it with the region `tie`. */
+bool gt_ps_is_majority(const gt_ps *ps, const bool *set);
+/* True if a message counts: its sender is a member, and it is of this epoch; data also of an
+   earlier one if nothing was lost since. */
+bool gt_ps_epoch_takes(const gt_ps *ps, size_t from, const gt_frame_header *head);
+
+/* recover.c */
+/* The decision about an epoch: applied, own: of each range, as in gt_exchange_group. */
+typedef struct {
+  int64_t number, place, round;
+  const bool *members, *late;
+  const int64_t *applied, *floor;
+  const size_t *source;
+} ps_decision;
+/* Continues in the epoch; held until all members have entered it, and this one has all states. */
+void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *decision);
+/* Saves the epoch.  Load it before the exchange, whose members become those of the checkpoint. */
+void gt_ps_epoch_save(gt_ps *ps, gt_state *state);
+gt_status gt_ps_epoch_load(gt_ps *ps, const gt_state *state);
+/* Sends the states that the member lacks and this region has. */
+void gt_ps_send_states(gt_ps *ps, size_t member);
+/* Call when the state with this cookie has been sent. */
+void gt_ps_state_departed(gt_ps *ps, size_t peer, uint64_t cookie);
+/* Takes a state; GT_ERR_FAULT: it cannot be correct.  *complete: it was the last one. */
+gt_status gt_ps_take_state(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body,
+                           bool *complete);
+
+/* members.c */
+gt_status gt_ps_members_message(gt_ps *ps, size_t from, const gt_frame_header *head,
+                                const void *body);
+void gt_ps_members_lost(gt_ps *ps, size_t peer);
+void gt_ps_members_tick(gt_ps *ps); /* once for each heartbeat */
+void gt_ps_members_pump(gt_ps *ps); /* reports to the decider when the disk allows it */
+/* Tells a region that is no member, and does not know it. */
+void gt_ps_members_refuse(gt_ps *ps, size_t peer);

@@ -1,0 +1,306 @@
+/* Regions are lost and return, at any event, also the decider, and also halves of the regions lose
+   each other: the others continue, with equal models where the strategy makes them equal; a lost
+   weight is in no divisor; no two halves are the run; nothing deadlocks. */
+#include "cases.h"
+#include "world.h"
+#include "../strategies.h"
+
+#include <float.h>
+
+#define NOTICE (80 * W_MS)
+#define GRACE  GT_SECOND /* after which a minority ends */
+
+/* ---- scenarios ------------------------------------------------------------------------------- */
+
+static const char *const strategies[] = {"ssgd", "sma", "asgd", "asgd-ga", "ama"};
+static const gt_codec_kind codecs[] = {GT_CODEC_NONE, GT_CODEC_TOPK, GT_CODEC_INT8, GT_CODEC_MASK,
+                                       GT_CODEC_POWERSGD};
+
+static w_spec scenario(uint64_t seed) {
+  gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 11, 0);
+  const char *strategy = strategies[seed % 5];
+  const bool waits = seed % 5 < 2, sma = seed % 5 == 1;
+  const size_t n = 2 + (size_t)gt_rng_below(&rng, W_REGIONS - 1);
+  w_spec s = w_random(strategy, gt_rng_below(&rng, 3) == 0, n, seed);
+  s.until.epochs = 1 + (double)gt_rng_below(&rng, 2);
+  s.test_samples = gt_rng_below(&rng, 3) ? 0 : 20;
+  s.checkpoint_every.steps = 1 + (int64_t)gt_rng_below(&rng, 4);
+  s.write_s = gt_rng_below(&rng, 2) ? 0.001 : 0.05;
+  s.no_data = gt_rng_below(&rng, 8) == 0;
+  s.change = true;
+  s.tie = (size_t)gt_rng_below(&rng, n + 1);
+  s.optim = gt_rng_below(&rng, 2) ? w_sgd(0.02, 0.5) : w_adamw();
+  for (size_t i = 0; i < n; i++) {
+    s.weights[i] = s.by_samples ? 0.5 + gt_rng_uniform(&rng) : 1;
+    s.slow[i] = gt_rng_below(&rng, 4) ? 1 : 3;
+  }
+  if (gt_rng_below(&rng, 2))
+    for (size_t i = 0; i < n; i++) s.lag[i] = gt_rng_below(&rng, 4) ? 2 * W_MS : 20 * W_MS;
+  w_place_over(&s, w_topologies[gt_rng_below(&rng, waits ? 4 : W_FORWARDING)]);
+  gt_codec_kind kind = codecs[gt_rng_below(&rng, waits ? 5 : 3)];
+  if (s.topology == GT_TOPOLOGY_RING && kind != GT_CODEC_MASK && kind != GT_CODEC_POWERSGD)
+    kind = GT_CODEC_NONE;
+  if (strcmp(strategy, "ama") == 0) kind = GT_CODEC_NONE;
+  if (kind != GT_CODEC_NONE) s.codec = w_codec(kind, 0.5);
+  if (sma) {
+    s.options.period = 2 + (int64_t)gt_rng_below(&rng, 3);
+    s.options.fragments = kind == GT_CODEC_POWERSGD ? 1 : 1 + (int64_t)gt_rng_below(&rng, 2);
+    s.options.delay = (int64_t)gt_rng_below(&rng, (uint64_t)s.options.period);
+    s.options.outer = gt_rng_below(&rng, 2) ? GT_OUTER_NESTEROV : GT_OUTER_NONE;
+    s.options.outer_lr = 0.7;
+    s.options.outer_momentum = 0.5;
+  }
+  return s;
+}
+
+/* ---- a run with losses ----------------------------------------------------------------------- */
+
+typedef struct {
+  world *w;
+  gt_rng rng;
+  gt_ns alone[W_REGIONS]; /* since when a region is a minority or out */
+  bool cut;
+  int64_t kills, returns, cuts, ends; /* how often each occurred */
+} run;
+
+static size_t alive(const world *w) {
+  size_t n = 0;
+  for (size_t i = 0; i < w->n; i++) n += !w->regions[i].dead;
+  return n;
+}
+
+/* Returns a region that is dead, or one that is not; nregions: none. */
+static size_t any(run *r, bool dead) {
+  world *w = r->w;
+  const size_t first = (size_t)gt_rng_below(&r->rng, w->n);
+  for (size_t i = 0; i < w->n; i++)
+    if (w->regions[(first + i) % w->n].dead == dead) return (first + i) % w->n;
+  return w->n;
+}
+
+static void halve(run *r) {
+  world *w = r->w;
+  const uint64_t sides = gt_rng_below(&r->rng, (uint64_t)1 << w->n);
+  r->cut = true;
+  r->cuts++;
+  for (size_t a = 0; a < w->n; a++)
+    for (size_t b = a + 1; b < w->n; b++)
+      if ((sides >> a & 1) != (sides >> b & 1) && !w->regions[a].dead && !w->regions[b].dead)
+        w_cut(w, a, b, NOTICE);
+}
+
+static void disturb(run *r) {
+  world *w = r->w;
+  const uint64_t what = gt_rng_below(&r->rng, 8);
+  const size_t dead = any(r, true), region = any(r, false);
+  if (what < 6 && region < w->n && alive(w) > 1 && (dead == w->n || what < 2)) {
+    w_kill(w, region, NOTICE);
+    r->kills++;
+  } else if (what < 7 && dead < w->n && !w->regions[dead].refused) {
+    w_return(w, dead);
+    r->alone[dead] = w->now;
+    r->returns++;
+  } else if (!r->cut && alive(w) > 1) {
+    halve(r);
+  }
+}
+
+/* No region is left that could take another one in. */
+static bool all_outside(const world *w) {
+  for (size_t i = 0; i < w->n; i++)
+    if (!w->regions[i].dead && !w_view(w, i).outside) return false;
+  return true;
+}
+
+/* Ends the regions that can only stop. */
+static void end_alone(run *r) {
+  world *w = r->w;
+  for (size_t i = 0; i < w->n; i++) {
+    const gt_ps_view v = w_view(w, i);
+    if (w->regions[i].dead) continue;
+    if (v.phase == GT_PS_STOPPED || w->regions[i].refused) {
+      w_kill(w, i, NOTICE);
+      r->ends++;
+    } else if (v.outside && (all_outside(w) || (r->cut && w->now > r->alone[i] + 5 * GRACE))) {
+      w_kill(w, i, NOTICE);
+    } else if (!v.minority && !v.out && !v.outside) {
+      r->alone[i] = w->now;
+    } else if (!v.outside && w->now > r->alone[i] + GRACE) {
+      gt_ps_stop(w->regions[i].ps, GT_STOPPED, w->now);
+      r->alone[i] = w->now;
+    }
+  }
+}
+
+/* Regions that have entered the same epoch have, after as many steps, the same parameters. */
+static void check_steps(const world *w) {
+  for (size_t a = 0; a < w->n; a++)
+    for (size_t b = a + 1; b < w->n; b++) {
+      const w_region *x = &w->regions[a], *y = &w->regions[b];
+      if (x->dead || y->dead) continue;
+      const gt_ps_view v = w_view(w, a), u = w_view(w, b);
+      if (v.epoch == u.epoch && !v.entering && !u.entering &&
+          gt_optim_steps(x->optim) == gt_optim_steps(y->optim))
+        w_check(w, w_same(x->params, y->params, W_PARAMS));
+    }
+}
+
+static void check_end(run *r) {
+  world *w = r->w;
+  const bool waits = w_lockstep(&w->spec), sma = strcmp(w->spec.strategy, "sma") == 0;
+  size_t first = w->n;
+  for (size_t i = 0; i < w->n; i++) {
+    const w_region *x = &w->regions[i];
+    if (x->dead) continue;
+    const gt_ps_view v = w_view(w, i);
+    const int64_t total = (int64_t)w->spec.until.epochs * w_per_epoch(&w->spec, i);
+    for (int64_t b = 0; b < W_BATCHES; b++) w_check(w, x->kept.trained[b] == (b < total));
+    w_check(w, v.batches == total);
+    if (first == w->n) first = i;
+    w_check(w, gt_vec_finite(gt_vec_of((float *)(uintptr_t)x->params, W_PARAMS)));
+    if (waits) w_check(w, w_same(w->regions[first].params, x->params, W_PARAMS));
+    if (sma && !w->spec.no_data)
+      w_check(w, w_same(w->regions[first].buffers, x->buffers, W_BUFFERS));
+  }
+}
+
+static bool is_over(const world *w) {
+  for (size_t a = 0; a < w->n; a++)
+    for (size_t b = 0; b < w->n; b++)
+      if (w->links[a][b].notice != GT_NEVER && !w->regions[b].dead) return false;
+  return w_all_in(w, GT_PS_COMPLETE);
+}
+
+static void lose_in(const w_spec *spec, const w_problem *problem, run *sum) {
+  const w_spec s = *spec;
+  run r = {.w = w_open(spec), .rng = gt_rng_make(spec->seed, GT_RNG_TEST, 12, 0)};
+  world *w = r.w;
+  w->problem = problem;
+  const bool ssgd = strcmp(s.strategy, "ssgd") == 0 && !s.no_data;
+  const uint64_t calm = 1 + gt_rng_below(&r.rng, 4) * 60;
+  int64_t left = 1 + (int64_t)gt_rng_below(&r.rng, 5);
+  int64_t next = (int64_t)gt_rng_below(&r.rng, 400);
+  gt_ns limit = w->now + 120 * GT_SECOND;
+  while (!is_over(w)) {
+    w_check(w, w->now < limit);
+    if (alive(w) == 0 || !w_step(w)) break;
+    if (ssgd) check_steps(w);
+    end_alone(&r);
+    if (left > 0 && w->events >= next) {
+      disturb(&r);
+      left--;
+      next = w->events + (int64_t)gt_rng_below(&r.rng, calm * 5 + 20);
+      limit = w->now + 120 * GT_SECOND;
+    }
+  }
+  check_end(&r);
+  sum->kills += r.kills;
+  sum->returns += r.returns;
+  sum->cuts += r.cuts;
+  sum->ends += r.ends;
+  w_close(w);
+}
+
+static void lose(uint64_t seed, run *sum) {
+  const w_spec s = scenario(seed);
+  lose_in(&s, &w_plain, sum);
+}
+
+/* With SEED in the environment: only that world. */
+static void test_losses(void) {
+  const size_t worlds = cases(6000, 1500);
+  const char *only = getenv("SEED");
+  run sum = {0};
+  if (only) {
+    lose(strtoull(only, NULL, 10), &sum);
+    return;
+  }
+  for (uint64_t seed = 0; seed < worlds; seed++) lose(seed, &sum);
+  printf("%lld kills, %lld returns, %lld cuts, %lld ends of a minority\n", (long long)sum.kills,
+         (long long)sum.returns, (long long)sum.cuts, (long long)sum.ends);
+}
+
+/* ---- divisors -------------------------------------------------------------------------------- */
+
+#define ROUNDS 64
+
+/* Of each round and region: the gradient that the region has posted last, and the epoch of the post.
+   Of each region: parameters and steps after the last event, and if it was entering an epoch. */
+typedef struct {
+  float grads[ROUNDS][W_REGIONS][W_PARAMS];
+  int64_t epochs[ROUNDS][W_REGIONS];
+  float params[W_REGIONS][W_PARAMS];
+  int64_t steps[W_REGIONS];
+  bool entering[W_REGIONS];
+  int64_t checked;
+} history;
+static history *past;
+
+static void keep_post(w_region *r, size_t to, const w_frame *f) {
+  const int64_t round = (int64_t)f->head.value;
+  w_plain.post(r, to, f);
+  if (round >= ROUNDS || f->bytes != sizeof past->grads[0][0]) return;
+  memcpy(past->grads[round][r->id], f->borrowed, f->bytes);
+  past->epochs[round][r->id] = f->head.epoch;
+}
+
+/* The step of a round: by the weighted mean of the gradients posted in the epoch, in float64. */
+static void check_mean(const w_region *r, const gt_ps_view *v) {
+  const world *w = r->world;
+  const int64_t round = past->steps[r->id] + 1;
+  for (size_t j = 0; j < W_PARAMS; j++) {
+    double sum = 0, size = 0, weight = 0;
+    for (size_t i = 0; i < w->n; i++) {
+      if (past->epochs[round][i] != v->epoch) continue;
+      sum += w->weights[i] * (double)past->grads[round][i][j];
+      size += w->weights[i] * fabs((double)past->grads[round][i][j]);
+      weight += w->weights[i];
+    }
+    const double before = (double)past->params[r->id][j], lr = gt_optim_lr(r->optim),
+                 expected = before - lr * sum / weight;
+    w_check(w, fabs((double)r->params[j] - expected) <=
+                   8 * (double)FLT_EPSILON * (fabs(before) + lr * size / weight));
+  }
+  past->checked++;
+}
+
+static void check_divisor(w_region *r) {
+  w_plain.event(r);
+  if (r->dead) return;
+  const gt_ps_view v = w_view(r->world, r->id);
+  const int64_t steps = gt_optim_steps(r->optim);
+  if (steps == past->steps[r->id] + 1 && steps < ROUNDS && !v.entering && !past->entering[r->id] &&
+      v.members > 1)
+    check_mean(r, &v);
+  past->steps[r->id] = steps;
+  past->entering[r->id] = v.entering;
+  memcpy(past->params[r->id], r->params, sizeof r->params[0] * W_PARAMS);
+}
+
+static void test_divisors(void) {
+  if (getenv("SEED")) return;
+  const size_t worlds = cases(600, 120);
+  w_problem problem = w_plain;
+  int64_t checked = 0;
+  run sum = {0};
+  problem.post = keep_post;
+  problem.event = check_divisor;
+  for (uint64_t k = 0; k < worlds; k++) {
+    w_spec s = scenario(5 * k);
+    w_place_over(&s, GT_TOPOLOGY_MESH);
+    s.codec = (gt_exchange_codec){0};
+    s.no_data = false;
+    s.optim = w_sgd(0.02, 0);
+    past = calloc(1, sizeof *past);
+    assert_non_null(past);
+    for (size_t i = 0; i < ROUNDS * W_REGIONS; i++) past->epochs[i / W_REGIONS][i % W_REGIONS] = -1;
+    for (size_t i = 0; i < W_REGIONS; i++)
+      for (size_t j = 0; j < W_PARAMS; j++) past->params[i][j] = w_start(j);
+    lose_in(&s, &problem, &sum);
+    checked += past->checked;
+    free(past);
+  }
+  assert_true(checked > (int64_t)worlds);
+}
+
+TESTS(test_losses, test_divisors)
