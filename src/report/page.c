@@ -234,7 +234,7 @@ static const char *value_in(const char *flat, const char *key, size_t length, si
 }
 
 static bool is_equal(char *const *flats, size_t n, const char *key, size_t length) {
-  size_t size, other;
+  size_t size = 0, other = 0;
   const char *first = value_in(flats[0], key, length, &size);
   for (size_t i = 1; i < n; i++) {
     const char *value = value_in(flats[i], key, length, &other);
@@ -272,7 +272,7 @@ static void settings(FILE *to, const gt_report *p) {
     for (size_t i = 0; i < p->n; i++)
       for (const char *line = flats[i]; *line;) {
         const size_t size = strcspn(line, "\n"), length = strcspn(line, "=");
-        size_t unused;
+        size_t unused = 0;
         bool told = length >= size;
         for (size_t k = 0; k < i && !told; k++)
           told = value_in(flats[k], line, length, &unused) != NULL;
