@@ -207,6 +207,12 @@ gt_status gt_links_create(gt_links **out, const gt_job *job);
 /* Returns the links among n of the regions, renumbered from 0, without outages.  regions: NULL: the
    first n.  `links` outlives it; the caller closes it. */
 gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n);
+/* Returns the links for a run of this share of the training of the job, whose whole run takes
+   run_s.  Outages last `outages` times as long (0: none), and the time between them is shorter by
+   `share`.  A trace is so much faster that the run meets several of its periods, or as many
+   as the whole run.  `links` outlives it; the caller closes it. */
+gt_links *gt_links_shorter(const gt_links *links, const gt_job *job, double run_s, double share,
+                           double outages);
 void gt_links_close(gt_links *links);
 /* Returns nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);

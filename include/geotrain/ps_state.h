@@ -35,10 +35,8 @@ typedef struct {
   /* times of the region: from its last step until all its messages are acknowledged; from then
      until all regions are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
-  gt_ps_coded coded[GT_CODINGS]; /* their times are also part of update or encode */
   bool held;
   bool evaluating;  /* an evaluation is in progress or due */
-  int64_t chunks;   /* completed chunks of the evaluation */
   bool whole_sound; /* the files of whole_round are sound in all regions */
   double done;      /* completed share of the training */
   int64_t epoch;    /* number of the membership epoch; its number of members */

@@ -50,7 +50,5 @@ gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, 
 void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
 /* Counts a PUSH: writes the cost of the work, and the worker's wait for its order. */
 void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
-/* Call when the worker's push is due earlier by `by`: a simulation has skipped that time. */
-void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
 /* Call when events before `at` have happened outside the timeline. */
 void gt_timeline_forward(gt_timeline *timeline, gt_ns at);

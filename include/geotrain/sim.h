@@ -65,18 +65,18 @@ typedef struct {
    cannot, the error is known to be smaller. */
 typedef enum {
   GT_SIM_KNOWN,
-  GT_SIM_TRACES,      /* links follow traces that are longer than the simulated stretches */
-  GT_SIM_OUTAGES,     /* too many outages to simulate each */
-  GT_SIM_EVALUATIONS, /* too many evaluations to simulate each */
+  GT_SIM_TRACES,      /* links follow traces */
+  GT_SIM_OUTAGES,     /* links have outages */
+  GT_SIM_EVALUATIONS, /* regions evaluate while they train */
   GT_SIM_SAMPLE       /* few exchanges were simulated, or they differ */
 } gt_sim_doubt;
 
 typedef struct {
   double virtual_s; /* of the whole run, as in gt_sim_totals */
   double train_s;   /* as in gt_sim_totals */
-  /* possible error of virtual_s, because a part of the run was skipped; 0: none was skipped */
+  /* possible error of virtual_s, because only a part of the run was simulated; 0: all was */
   double error_s;
-  double part;      /* share of the training that was simulated; 1: all */
+  double part;      /* the longest share of the training that was simulated; 1: all */
   gt_sim_doubt why; /* GT_SIM_KNOWN: error_s is a twentieth of virtual_s or less */
   gt_sim_totals totals;
   gt_region_result *regions; /* nregions, of the whole run; owned */
@@ -85,12 +85,10 @@ typedef struct {
 } gt_sim_forecast;
 
 /* Predicts the figures of the whole run.  If a full simulation would take more than about
-   max_events events (0: no limit), simulates only stretches of a few exchanges, and skips a number
-   of similar exchanges after each.  Stretches are spread over the whole run, so that they sample
-   slow changes of bandwidth (traces).  Rare events are always simulated, with their later effect on
-   the regions: the start or end of an outage, an evaluation, the last steps of a region. error_s is
-   computed from the differences between successive stretches.  A job with limits.wan_bytes or a
-   pipeline is simulated in full.  The caller closes *out.  Errors: as gt_sim_run. */
+   max_events events (0: no limit), simulates shares of the training, of which the longest takes most
+   of these events, and extrapolates from the differences between them.  Parts of a mini-batch's
+   time are those of the longest share.  A job with limits.wan_bytes or a pipeline is simulated in
+   full.  The caller closes *out.  Errors: as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
 /* Returns a clause that gives the reason; "" for GT_SIM_KNOWN. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);

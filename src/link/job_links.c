@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "geotrain/link.h"
+#include "trace.h"
+
+#define TRACE_PERIODS 8.0 /* in a shorter run, or all */
 
 struct gt_links {
   size_t n;
@@ -101,6 +103,51 @@ gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n)
     among->specs[i].noutages = 0;
   }
   return among;
+}
+
+/* ---- a shorter run --------------------------------------------------------------------------- */
+
+/* Returns the factor of a trace's period: whole periods are left out, and the shorter run still has
+   TRACE_PERIODS, or all if there are fewer. */
+static double trace_factor(double period_s, double run_s, double share) {
+  const double n = run_s / period_s, least = fmax(fmin(n, TRACE_PERIODS), share * n);
+  return share * n / (n - floor(n - least));
+}
+
+/* Returns the time of all outages before this time. */
+static double down_before(const gt_job *job, double at_s) {
+  double down_s = 0;
+  for (size_t i = 0; i < job->wan.noutages; i++)
+    down_s += fmax(0, fmin(job->wan.outages[i].for_s, at_s - job->wan.outages[i].from_s));
+  return down_s;
+}
+
+gt_links *gt_links_shorter(const gt_links *links, const gt_job *job, double run_s, double share,
+                           double outages) {
+  const size_t pairs = links->n * links->n;
+  gt_links *to = gt_links_among(links, NULL, links->n);
+  size_t noutages = 0;
+  for (size_t i = 0; i < pairs; i++) noutages += links->specs[i].noutages;
+  gt_link_outage *next = to->outages = GT_NEW_ARRAY(gt_link_outage, noutages + 1);
+  to->traces = GT_NEW_ARRAY(gt_link_trace *, links->ntraces + 1);
+  for (; to->ntraces < links->ntraces; to->ntraces++) {
+    const gt_link_trace *trace = links->traces[to->ntraces];
+    to->traces[to->ntraces] =
+        gt_trace_stretched(trace, trace_factor(gt_link_trace_period_s(trace), run_s, share));
+  }
+  for (size_t i = 0; i < pairs; i++) {
+    const gt_link_spec *from = &links->specs[i];
+    to->specs[i].outages = next;
+    to->specs[i].noutages = outages > 0 ? from->noutages : 0;
+    for (size_t k = 0; k < to->specs[i].noutages; k++) {
+      const double at_s = from->outages[k].from_s, down_s = down_before(job, at_s);
+      *next++ = (gt_link_outage){share * fmax(0, at_s - down_s) + outages * down_s,
+                                 outages * from->outages[k].for_s};
+    }
+    for (size_t t = 0; t < links->ntraces; t++)
+      if (from->trace == links->traces[t]) to->specs[i].trace = to->traces[t];
+  }
+  return to;
 }
 
 void gt_links_close(gt_links *links) {

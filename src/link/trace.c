@@ -46,6 +46,16 @@ void gt_link_trace_close(gt_link_trace *trace) {
   gt_free(trace);
 }
 
+gt_link_trace *gt_trace_stretched(const gt_link_trace *trace, double by) {
+  gt_link_trace *to = GT_NEW(gt_link_trace);
+  for (size_t i = 0; i < trace->n; i++) {
+    const gt_segment *s = &trace->segments[i];
+    gt_trace_add(to, s->from_s * by, s->rate_bps, s->latency_s);
+  }
+  gt_trace_end(to, trace->segments[trace->n].from_s * by);
+  return to;
+}
+
 /* ---- bits and times -------------------------------------------------------------------------- */
 
 double gt_link_trace_period_s(const gt_link_trace *trace) {

@@ -24,6 +24,9 @@ struct gt_link_trace {
 void gt_trace_add(gt_link_trace *trace, double from_s, double rate_bps, double latency_s);
 void gt_trace_end(gt_link_trace *trace, double period_s);
 
+/* Returns the trace with all times multiplied by `by`; the caller closes it. */
+gt_link_trace *gt_trace_stretched(const gt_link_trace *trace, double by);
+
 double gt_trace_mean_bps(const gt_link_trace *trace);
 /* Returns the lowest and the mean latency over the period; own_s: the link's latency, used where
    the trace has none. */

@@ -21,16 +21,6 @@ void gt_ps_coded_message(void *ctx, gt_coding direction, size_t raw, size_t wire
   c->took += gt_ps_worked(ps, work, (double)raw) - ps->coding_from;
 }
 
-void gt_ps_coded_add(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n) {
-  for (size_t i = 0; i < GT_CODINGS; i++) {
-    const gt_ps_coded *a = &from->coded[i], *b = &to->coded[i];
-    ps->coded[i].messages += n * (b->messages - a->messages);
-    ps->coded[i].raw_bytes += n * (b->raw_bytes - a->raw_bytes);
-    ps->coded[i].wire_bytes += n * (b->wire_bytes - a->wire_bytes);
-    ps->coded[i].took += n * (b->took - a->took);
-  }
-}
-
 gt_status gt_ps_coded_state(gt_ps *ps, gt_state_direction direction) {
   const size_t figures = sizeof(gt_ps_coded) / sizeof(int64_t);
   const gt_state_field field = {"coded", GT_TYPE_I64, ps->coded, GT_CODINGS * figures};

@@ -246,8 +246,6 @@ void gt_ps_buffers_again(gt_ps *ps, size_t offset, size_t count);
 /* coded.c: the codec's time and bytes.  Events of the exchange; */
 void gt_ps_coding(void *ps);
 void gt_ps_coded_message(void *ps, gt_coding direction, size_t raw, size_t wire);
-/* n times what the codec did from one view to the other; */
-void gt_ps_coded_add(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n);
 /* "ps/coded"; without a codec nothing. */
 gt_status gt_ps_coded_state(gt_ps *ps, gt_state_direction direction);
 

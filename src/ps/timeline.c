@@ -143,10 +143,6 @@ void gt_timeline_pushed(gt_timeline *t, size_t worker, gt_ns *compute, gt_ns *wa
   w->due = GT_NEVER;
 }
 
-void gt_timeline_sooner(gt_timeline *t, size_t worker, gt_ns by) {
-  t->workers[worker].due -= by;
-}
-
 void gt_timeline_forward(gt_timeline *t, gt_ns at) {
   if (t->at < at) t->at = at;
 }

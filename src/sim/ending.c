@@ -31,7 +31,7 @@ void gt_sim_end_result(sim_region *r) {
                                .wan_wait_s = gt_seconds(v.wan_wait) / share + gt_seconds(v.drain),
                                .local_wait_s = gt_seconds(v.wait - v.wan_wait) / share,
                                .idle_s = workers > 0 ? gt_seconds(v.idle) : 0,
-                               .wall_s = gt_seconds(gt_sim_now(r)),
+                               .wall_s = gt_seconds(gt_timeline_now(r->timeline)),
                                .update_s = gt_seconds(v.update),
                                .test_accuracy = NAN,
                                .test_loss = NAN,
@@ -43,7 +43,7 @@ void gt_sim_end_result(sim_region *r) {
   gt_ps_coded_result(r->ps, result);
   gt_ps_passes_result(r->ps, result);
   for (size_t p = 0; p < r->sim->n; p++)
-    if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
+    if (p != r->id) result->wire_s += gt_seconds(r->wires[p].wire.used);
   if (!r->sim->exact) return;
   look_at_links(r);
   gt_time_split_batch(&r->split, &v, gt_ps_made_of(r->ps), &parts);

@@ -1,5 +1,5 @@
 /* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
-   those before it: agenda, ledger, wire, ending, sim, skip, stride; then those that choose a
+   those before it: agenda, ledger, wire, ending, sim; then those that choose a
    topology (topology.h); last run and predict. */
 #pragma once
 
@@ -119,12 +119,6 @@ struct sim_region {
   bool training, evaluating;
 };
 
-/* Traffic of a wire, and the time in which frames were leaving on it. */
-typedef struct {
-  gt_sim_traffic traffic;
-  double wire_s;
-} sim_crossed;
-
 struct gt_sim {
   gt_sim_spec spec;
   size_t n;
@@ -145,10 +139,6 @@ struct gt_sim {
   gt_status code;
   size_t nended;
   int64_t events;
-  /* skipped time (skip.c) */
-  gt_ns gone;           /* skipped so far; not in the regions' timelines */
-  double *gone_batches; /* nregions: batches skipped; NULL: none yet */
-  sim_crossed *crossed; /* nregions x nregions, row: sender; traffic skipped; NULL: none yet */
 };
 
 /* sim.c: creates a simulation that has handled no event yet.  spec->routes is not NULL. */
@@ -165,66 +155,17 @@ static inline size_t gt_sim_tests(const gt_sim *sim, size_t region) {
   if (!sim->spec.tests || !gt_job_trains(sim->spec.job, region)) return 0;
   return sim->spec.tests[pipe ? pipe->layout.places[0].region : region].samples;
 }
-/* Returns a region's time, including skipped time. */
-static inline gt_ns gt_sim_now(const sim_region *r) {
-  return gt_timeline_now(r->timeline) + r->sim->gone;
-}
 
 /* Returns the region's own steps from one exchange to the next. */
 static inline int64_t gt_sim_period(const gt_sim *sim, size_t region) {
   return gt_ps_made_of(sim->regions[region].ps)->options.period;
 }
 
-/* sim.c: updates the next event of a region, after a change from outside. */
-void gt_sim_region_again(sim_region *r);
-
-/* skip.c: a mark: the counts up to a moment. */
-typedef struct {
-  gt_ns at, moved;
-  int64_t events;
-  gt_ps_view *views;    /* nregions */
-  gt_time_use *uses;    /* nregions */
-  sim_crossed *crossed; /* nregions x nregions */
-} sim_mark;
-void gt_sim_mark_open(sim_mark *mark, const gt_sim *sim);
-void gt_sim_mark_close(sim_mark *mark);
-/* at: time of the last handled event, including skipped time. */
-void gt_sim_mark_take(sim_mark *mark, const gt_sim *sim, gt_ns at);
-/* Makes all regions count as many exchanges as ref between the marks (as many steps, if their
-   periods are equal), if regions wait for each other.  Otherwise repeating the stretch would drive
-   them apart. */
-void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, size_t ref);
-/* The counts at the start of a sequence of consecutive slices.  A slice can have one message more
-   or fewer than its share; over the whole sequence this evens out. */
-typedef struct {
-  sim_crossed *seen, *added; /* nregions x nregions: simulated, and skipped */
-  double *batches, *gone;    /* nregions: simulated, and skipped */
-} sim_stretch;
-void gt_sim_stretch_open(sim_stretch *stretch, const gt_sim *sim);
-void gt_sim_stretch_close(sim_stretch *stretch);
-void gt_sim_stretch_begin(sim_stretch *stretch, const gt_sim *sim);
-/* Repeats the time between two marks n times without simulating it; `to` is now.  The outages and
-   traces of every link advance by that time, and evaluations that are due in it count as made.
-   also: additional time, in which nothing is counted.  stretch: the one that contains the marks;
-   NULL: none.  A region skips none of its last steps. */
-void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also,
-                 const sim_stretch *stretch);
-/* stride.c: simulates to the end with about `budget` events; skips what repeats. */
-typedef struct {
-  double error_s;
-  gt_sim_doubt why;
-} sim_stride;
-gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
-
 /* ledger.c */
 /* counts a message that has crossed the wire */
 void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes);
-/* Returns the bytes of the messages that are sent once, at the end. */
-double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
-/* Return the traffic of a wire: traffic_of: the simulated part; crossed_of: with the skipped part;
-   result: by kind. */
+/* Return the traffic of a wire: all; by kind. */
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
-sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
 
 /* wire.c */
@@ -242,10 +183,6 @@ gt_ns gt_sim_arrival_next(const sim_region *r);
 void gt_sim_poll(sim_region *r, gt_ns now);
 /* Delivers the next frame, or puts it on the access. */
 void gt_sim_deliver(sim_region *r);
-/* Moves the messages in flight on the wire earlier by `by`, if none of them leaves or arrives
-   before now + by: otherwise skipped time would make an outage longer.  now: without skipped time.
-   False: nothing was changed. */
-bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by);
 
 /* ending.c */
 /* Creates the current result of the region. */

@@ -1,4 +1,4 @@
-/* The traffic of each wire, counted by kind, including skipped traffic. */
+/* The traffic of each wire, counted by kind. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -58,12 +58,6 @@ static gt_kind_result kind_result(const sim_region *r, size_t peer, size_t kind_
   return k;
 }
 
-double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to) {
-  const sim_region *r = &sim->regions[from];
-  return (double)(kind_result(r, to, index_of(GT_MSG_MODEL)).wire +
-                  kind_result(r, to, index_of(GT_MSG_REPORT)).wire);
-}
-
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
   gt_sim_traffic sum = {0};
   for (size_t i = 0; i < SIM_KINDS; i++) {
@@ -100,16 +94,4 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   if (w->wire.used > 0)
     l->bandwidth_bps_measured =
         8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire.used);
-}
-
-sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to) {
-  sim_crossed c = {.traffic = gt_sim_traffic_of(sim, from, to),
-                   .wire_s = gt_seconds(sim->regions[from].wires[to].wire.used)};
-  if (!sim->crossed) return c;
-  const sim_crossed *more = &sim->crossed[from * sim->n + to];
-  c.traffic.messages += more->traffic.messages;
-  c.traffic.bytes_sent += more->traffic.bytes_sent;
-  c.traffic.bytes_other += more->traffic.bytes_other;
-  c.wire_s += more->wire_s;
-  return c;
 }

@@ -320,10 +320,6 @@ static void start(sim_region *r) {
   gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
 }
 
-void gt_sim_region_again(sim_region *r) {
-  if (!r->ended) gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
-}
-
 static bool receiving(const void *ctx, size_t peer) {
   return ((const sim_region *)ctx)->wires[peer].receiving;
 }
@@ -341,7 +337,8 @@ static void step(sim_region *r) {
   r->evaluating = v.evaluating && r->training;
   bool over = v.phase == GT_PS_STOPPED;
   if (v.phase == GT_PS_COMPLETE) {
-    if (!r->complete && gt_sim_now(r) > r->sim->complete) r->sim->complete = gt_sim_now(r);
+    if (!r->complete && gt_timeline_now(r->timeline) > r->sim->complete)
+      r->sim->complete = gt_timeline_now(r->timeline);
     r->complete = true;
     over = gt_ending_step(&r->ending, gt_timeline_now(r->timeline));
   }
@@ -400,7 +397,7 @@ static double slowest_bps(const gt_job *job) {
 }
 
 static gt_status stuck(const gt_sim *sim) {
-  const double least = slowest_bps(sim->spec.job), at = gt_seconds(sim->moved + sim->gone);
+  const double least = slowest_bps(sim->spec.job), at = gt_seconds(sim->moved);
   if (least < FILLED_BPS)
     return GT_FAIL(GT_ERR_LIMIT,
                    "at %.0f s of simulated time nothing moves any more: the slowest link has %g "
@@ -413,8 +410,7 @@ static gt_status stuck(const gt_sim *sim) {
 }
 
 static void tell_progress(const gt_sim *sim) {
-  gt_progress_tell("%.3g s of the run, %.3g events", gt_seconds(sim->moved + sim->gone),
-                   (double)sim->events);
+  gt_progress_tell("%.3g s of the run, %.3g events", gt_seconds(sim->moved), (double)sim->events);
 }
 
 gt_status gt_sim_step(gt_sim *sim, size_t *region) {
@@ -460,15 +456,13 @@ void gt_sim_close(gt_sim *sim) {
   gt_free(sim->workers);
   gt_free(sim->messages);
   gt_free(sim->frame_routes);
-  gt_free(sim->crossed);
-  gt_free(sim->gone_batches);
   gt_free(sim);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
 
 void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *t) {
-  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_sim_now(&sim->regions[0])),
+  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[0].timeline)),
                        .train_s = gt_seconds(sim->complete),
                        .code = sim->code,
                        .events = sim->events};
@@ -479,7 +473,7 @@ void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *t) {
     t->steps += v.steps;
     for (size_t b = 0; b < sim->n; b++) {
       if (a == b) continue;
-      gt_sim_traffic l = gt_sim_crossed_of(sim, a, b).traffic;
+      gt_sim_traffic l = gt_sim_traffic_of(sim, a, b);
       t->messages += (int64_t)l.messages;
       t->bytes_sent += (int64_t)l.bytes_sent;
       t->bytes_other += (int64_t)l.bytes_other;

@@ -140,7 +140,7 @@ static void end_span(timing *t) {
 static bool note_round(timing *t, size_t region) {
   const sim_region *r = &t->sim->regions[region];
   marks *m = &t->marks[region];
-  const gt_ns now = gt_sim_now(r);
+  const gt_ns now = gt_timeline_now(r->timeline);
   if (!contributes(t, region)) return true;
   if (m->n > 0 && now - m->at[m->n - 1] > t->limit) return false;
   if (m->n > SPANS || r->steps < (int64_t)(BEFORE + m->n * ROUNDS)) return true;
@@ -165,7 +165,7 @@ static double time_broadcasts(timing *t) {
   while (open > 0) {
     if (gt_sim_over(t->sim) || gt_sim_step(t->sim, &region) != GT_OK) return INFINITY;
     const sim_region *r = &t->sim->regions[region];
-    const gt_ns now = gt_sim_now(r);
+    const gt_ns now = gt_timeline_now(r->timeline);
     if (t->marks[region].n > 0) continue; /* it has ended */
     if (now > t->limit) return INFINITY;
     if (!r->complete) continue;

@@ -337,6 +337,37 @@ static void test_few_evaluations(void) {
   }
 }
 
+/* Without variation, a run repeats itself: its forecast has the same steps, samples and messages,
+   and the same time. */
+static void test_without_variation(void) {
+  static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
+  for (size_t i = 0; i < 6; i++) {
+    plot p = {.samples = {2000, 2000, 2000}, .parameters = 61706};
+    fixture f;
+    gt_sim_forecast whole, x;
+    say(&p,
+        "name: even\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: "
+        "{name: sgd, lr: 0.1}, until: {epochs: 400}, eval_every: {epochs: 0}}\n"
+        "regions: [{name: a, ranks: 3}, {name: b, ranks: 3}, {name: c, ranks: 3}]\n"
+        "sync: {strategy: %s, local: sync, period: %d}\ncompute: {step: 0.045 s}\n"
+        "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
+        strategies[i], i < 3 ? 1 : 8);
+    open_fixture(&f, &p);
+    assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
+    assert_int_equal(gt_sim_predict(&x, &f.spec, whole.totals.events / 5), GT_OK);
+    print_message("even %-8s %.9f s, forecast %.9f s from %.1f %% of it\n", strategies[i],
+                  whole.virtual_s, x.virtual_s, 100 * x.part);
+    assert_true(x.part < 0.2);
+    assert_true(fabs(x.virtual_s - whole.virtual_s) <= 1e-8 * whole.virtual_s);
+    assert_true(x.totals.steps == whole.totals.steps && x.totals.samples == whole.totals.samples);
+    assert_true(x.totals.messages == whole.totals.messages);
+    assert_true(x.totals.bytes_sent == whole.totals.bytes_sent);
+    gt_sim_forecast_close(&whole);
+    gt_sim_forecast_close(&x);
+    close_fixture(&f);
+  }
+}
+
 /* A period of passes is longer in a region with more workers.  With a barrier, all regions make the
    same number of exchanges in the skipped time; without, each sends at its own pace. */
 static void test_passes(void) {
@@ -372,4 +403,4 @@ static void test_passes(void) {
   }
 }
 
-TESTS(test_one_outage, test_few_evaluations, test_passes, test_random_jobs)
+TESTS(test_one_outage, test_few_evaluations, test_without_variation, test_passes, test_random_jobs)
