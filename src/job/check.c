@@ -51,7 +51,7 @@ static gt_status check_region(const gt_job *job, const char *source, size_t regi
 static gt_status check_transport(const gt_job *job, const char *source) {
   const int files =
       (job->wan.tls.ca != NULL) + (job->wan.tls.cert != NULL) + (job->wan.tls.key != NULL);
-  size_t dialler = job->nregions;
+  bool reached = false;
   if (job->wan.transport == GT_WAN_MPI) return GT_OK;
   if (files != 0 && files != 3)
     return GT_FAIL(GT_ERR_JOB, "%s: wan.tls has %d of ca, cert and key; expected all or none",
@@ -63,14 +63,13 @@ static gt_status check_transport(const gt_job *job, const char *source) {
                    proxy);
   for (size_t r = 0; r < job->nregions; r++) {
     GT_TRY(check_region(job, source, r));
-    if (job->regions[r].address) continue;
-    if (dialler < job->nregions)
-      return GT_FAIL(GT_ERR_JOB,
-                     "%s: regions %s and %s have no address; with wan.transport tcp, expected "
-                     "regions[].address of all regions but one",
-                     source, job->regions[dialler].name, job->regions[r].name);
-    dialler = r;
+    reached |= job->regions[r].address != NULL;
   }
+  if (!reached && job->nregions > 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: no region has an address; with wan.transport tcp, expected "
+                   "regions[].address of at least one",
+                   source);
   return GT_OK;
 }
 

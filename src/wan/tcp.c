@@ -1,5 +1,6 @@
 /* The port of a region: addresses, and connections until they have said who they are.  The port
    faces the internet: their number and time are bounded, and refusals cost one line a minute. */
+#include "relay.h"
 #include "tcp.h"
 
 #include "geotrain/net.h"
@@ -252,7 +253,15 @@ bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_reco
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+size_t gt_tcp_relay(const gt_tcp *tcp, size_t a, size_t b) {
+  size_t r = 0;
+  if (tcp->sites[a].address || tcp->sites[b].address) return tcp->nregions;
+  while (r < tcp->nregions && !tcp->sites[r].address) r++;
+  return r;
+}
+
 bool gt_tcp_dials(const gt_tcp *tcp, size_t peer) {
+  if (gt_tcp_relay(tcp, tcp->self, peer) < tcp->nregions) return true;
   return tcp->sites[peer].address && (!tcp->sites[tcp->self].address || tcp->self > peer);
 }
 
@@ -320,6 +329,10 @@ void gt_tcp_set_run(gt_tcp *tcp, uint64_t id) {
 
 void gt_tcp_close(gt_tcp *tcp) {
   if (!tcp) return;
+  gt_relay_close(tcp);
+  if (tcp->relayed_bytes)
+    gt_log(GT_LOG_INFO, "relayed %.1f MB between regions that only dial",
+           (double)tcp->relayed_bytes / 1e6);
   for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
   if (tcp->listener.fd >= 0) close(tcp->listener.fd);
   for (size_t i = 0; i < tcp->nregions * tcp->nstreams; i++) gt_connection_close(&tcp->parked[i].c);

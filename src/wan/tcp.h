@@ -59,6 +59,7 @@ typedef struct {
 } gt_parked;
 
 struct gt_transport;
+typedef struct gt_leg gt_leg;
 enum { GT_TCP_OF_PEERS, GT_TCP_OF_GATEWAY, GT_TCP_TRANSPORTS };
 
 struct gt_tcp {
@@ -73,6 +74,8 @@ struct gt_tcp {
   bool restarts;
   struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
   gt_parked *parked;                            /* nregions x nstreams */
+  gt_leg *legs;                                 /* of the relay */
+  uint64_t relayed_bytes;
   double patience_s;
   double refused_s; /* how long other regions may take another start of this one for connected */
 };
@@ -80,7 +83,9 @@ struct gt_tcp {
 /* Tells the other regions that this one ends with the code: a gt_on_panic function of the transport
    of a group.  GT_OK: it needs nothing more. */
 void gt_tcp_say_bye(void *transport, gt_status code);
-/* True if this region dials the peer; else the peer dials this region. */
+/* Returns the region that relays between two regions that both only dial; nregions: none does. */
+size_t gt_tcp_relay(const gt_tcp *tcp, size_t a, size_t b);
+/* True if this region dials the peer, or its relay; else the peer dials this region. */
 bool gt_tcp_dials(const gt_tcp *tcp, size_t peer);
 /* True if it is time to log a message; then *unsaid is the number of those not logged since the
    last. */

@@ -3,6 +3,7 @@
 
 #include "internal.h"
 #include "lane.h"
+#include "relay.h"
 
 #define SILENCE_MAX_S 30.0
 #define CONNECT_LIMIT                                                                              \
@@ -11,16 +12,22 @@
 #define PEERS_ID UINT64_C(1)
 
 /* The kernel gives a silent connection up early enough that another one can be made. */
-static void limit_silence(const gt_transport *t, const gt_connection *c) {
-  const double half = t->tcp->patience_s / 2;
+static void limit_silence(const gt_tcp *tcp, const gt_connection *c) {
+  const double half = tcp->patience_s / 2;
   gt_connection_patience(c, half < SILENCE_MAX_S ? half : SILENCE_MAX_S);
 }
 
 /* ---- dialling -------------------------------------------------------------------------------- */
 
+/* Returns the region that the peer's connection is dialled at: its own, or a relay. */
+static const gt_tcp_site *site_of(const gt_tcp *tcp, size_t peer) {
+  const size_t relay = gt_tcp_relay(tcp, tcp->self, peer);
+  return &tcp->sites[relay < tcp->nregions ? relay : peer];
+}
+
 static void dial(gt_transport *t, size_t peer, gt_stream *s) {
   if (gt_now() < s->dial_at) return;
-  const gt_tcp_site *site = &t->tcp->sites[peer], *proxy = &t->tcp->proxy;
+  const gt_tcp_site *site = site_of(t->tcp, peer), *proxy = &t->tcp->proxy;
   if (!s->address) s->address = (proxy->address ? proxy : site)->addresses;
   const struct addrinfo *to = s->address;
   s->address = to->ai_next;
@@ -39,14 +46,17 @@ static void connect_further(gt_transport *t, size_t peer, gt_stream *s) {
   if (done < 0) {
     gt_lane_lose(t, peer, s, s->c.fault);
   } else if (done > 0 && !s->said) {
-    if (t->tcp->tls && !gt_tls_is(s->c.ssl, t->tcp->sites[peer].name)) {
+    if (t->tcp->tls && !gt_tls_is(s->c.ssl, site_of(t->tcp, peer)->name)) {
       gt_lane_lose(t, peer, s, "its certificate has another name");
       return;
     }
-    limit_silence(t, &s->c);
+    limit_silence(t->tcp, &s->c);
     gt_lane_say_hello(t, peer, s);
   } else if (gt_now() - s->c.since > gt_from_seconds(GT_TCP_HANDSHAKE_S)) {
-    gt_lane_lose(t, peer, s, "its handshake took more than 10 s");
+    gt_lane_lose(t, peer, s,
+                 s->said && gt_tcp_relay(t->tcp, t->tcp->self, peer) < t->tcp->nregions
+                     ? "it has not come to the region that relays"
+                     : "its handshake took more than 10 s");
   } else if (!s->c.connected && gt_now() - s->c.since > CONNECT_LIMIT) {
     gt_lane_lose(t, peer, s, "it does not answer");
   }
@@ -62,7 +72,9 @@ static const char *hello_fault(const gt_tcp *tcp, const gt_connection *c,
   if (hello->version != GT_TCP_VERSION) return "it speaks another version of the protocol";
   if (peer >= tcp->nregions || peer == tcp->self || gt_tcp_dials(tcp, peer))
     return "it is of a region that does not dial this one";
-  if (hello->to != tcp->self) return "it is for another region";
+  if (hello->to != tcp->self && (hello->to >= tcp->nregions || hello->to == peer ||
+                                 gt_tcp_relay(tcp, peer, hello->to) != tcp->self))
+    return "it is for a region to which this one does not relay";
   if (tcp->tls && !gt_tls_is(c->ssl, tcp->sites[peer].name))
     return "its certificate has the name of another region";
   if (!tcp->tls && gt_tcp_sum(hello, NULL) != hello->sum) return "its greeting is damaged";
@@ -101,7 +113,7 @@ static void adopt(gt_transport *t, gt_connection *c, const gt_tcp_record *hello)
     gt_connection_close(c);
     return;
   }
-  limit_silence(t, c);
+  limit_silence(t->tcp, c);
   gt_lane_adopt(t, peer, s, c, hello);
 }
 
@@ -109,6 +121,11 @@ static void adopt(gt_transport *t, gt_connection *c, const gt_tcp_record *hello)
 static void place(gt_tcp *tcp, gt_connection *c, const gt_tcp_record *hello) {
   const char *fault = hello_fault(tcp, c, hello);
   gt_transport *of = NULL;
+  if (!fault && hello->to != tcp->self) {
+    limit_silence(tcp, c);
+    gt_relay_take(tcp, c, hello);
+    return;
+  }
   for (size_t i = 0; i < GT_TCP_TRANSPORTS; i++)
     if (tcp->open[i] && tcp->open[i]->id == hello->sequence) of = tcp->open[i];
   if (!fault && !of && !tcp->open[GT_TCP_OF_PEERS]) fault = "it belongs to another run";
@@ -154,6 +171,7 @@ static void tcp_progress(gt_transport *t) {
   while (gt_listener_next(&t->tcp->listener, t->tcp->tls, &c, &hello)) place(t->tcp, &c, &hello);
   for (size_t i = 0; i < GT_TCP_TRANSPORTS; i++)
     if (t->tcp->open[i]) pump(t->tcp->open[i]);
+  (void)gt_relay_pump(t->tcp);
 }
 
 /* ---- the transport --------------------------------------------------------------------------- */
@@ -247,6 +265,9 @@ static void tcp_close(gt_transport *t, double limit_s) {
                                                .limit_s = limit_s,
                                                .progress = keep_settling,
                                                .context = t});
+  /* those that it relays between still say that they end */
+  while (!t->servers && gt_relay_pump(t->tcp) && gt_now() < until)
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
   for (size_t peer = 0; peer < t->tcp->nregions; peer++) gt_lane_close(t, peer);
   /* the next gateway of the run takes none of this one's connections */
   if (t->servers) t->tcp->run_id++;

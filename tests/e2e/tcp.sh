@@ -76,7 +76,7 @@ wrong "a certificate of another region" 2 'west.pem has the name west; expected 
 wrong "virtual clock" 2 'wan.transport is tcp under --clock virtual' "${tcp[@]}" --clock virtual --set compute.step=0.01s
 check "no port of a proxy" sh -c '"$0" info job.yaml --set wan.transport=tcp --set wan.proxy=http://proxy/ 2>&1 | grep -q "wan.proxy is \"http://proxy/\"; expected http://host:port"' "$GEOTRAIN"
 check "no certificate" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=eu.example.org:7 2>&1 | grep -q "wan.tls is missing"' "$GEOTRAIN"
-check "no address" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=null --set regions.0.listen=null 2>&1 | grep -q "regions east and west have no address"' "$GEOTRAIN"
+check "no address" sh -c '"$0" info job.yaml --set wan.transport=tcp --set regions.0.address=null --set regions.0.listen=null 2>&1 | grep -q "no region has an address"' "$GEOTRAIN"
 check "no key is printed" sh -c '! grep -rl "PRIVATE KEY" out err mesh-tls'
 
 finish
