@@ -19,82 +19,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "fragment.h"
 #include "internal.h"
-
-/* ---- fragments of a model -------------------------------------------------------------------- */
-
-/* Fragments of a model: the largest tensors first, each to the fragment with the fewest floats. */
-
-typedef struct {
-  gt_view *tensors;   /* ntensors, in the model's order; their offsets are in the fragment */
-  size_t *from;       /* ntensors: their offsets in the model */
-  size_t ntensors, n; /* n: floats of all */
-} tensor_list;
-
-static size_t least_of(const tensor_list *fragments, size_t count) {
-  size_t least = 0;
-  for (size_t p = 1; p < count; p++)
-    if (fragments[p].n < fragments[least].n) least = p;
-  return least;
-}
-
-/* Returns the largest tensor without a fragment; of equal ones the first. */
-static size_t largest_of(const gt_view *tensors, size_t ntensors, const size_t *owner,
-                         size_t count) {
-  size_t largest = ntensors;
-  for (size_t i = 0; i < ntensors; i++)
-    if (owner[i] == count && (largest == ntensors || tensors[i].count > tensors[largest].count))
-      largest = i;
-  return largest;
-}
-
-static void add_tensor(tensor_list *fragment, const gt_view *tensor) {
-  gt_view *own = &fragment->tensors[fragment->ntensors];
-  *own = *tensor;
-  own->offset = fragment->n;
-  fragment->from[fragment->ntensors++] = tensor->offset;
-  fragment->n += tensor->count;
-}
-
-/* Divides the tensors into `count` fragments, as equal as whole tensors allow; every region gets
-   the same fragments.  tensors NULL: one fragment of n floats.  Writes fragments[count], which the
-   caller closes. */
-static void open_parts(tensor_list *fragments, size_t count, const gt_view *tensors,
-                       size_t ntensors, size_t n) {
-  const gt_view whole = {.name = "model", .count = n, .shape = {n}, .ndims = 1};
-  if (!tensors) tensors = &whole, ntensors = 1;
-  size_t *owner = GT_NEW_ARRAY(size_t, ntensors);
-  for (size_t i = 0; i < ntensors; i++) owner[i] = count;
-  for (size_t p = 0; p < count; p++)
-    fragments[p] = (tensor_list){.tensors = GT_NEW_ARRAY(gt_view, ntensors),
-                                 .from = GT_NEW_ARRAY(size_t, ntensors)};
-  for (size_t i = 0; i < ntensors; i++) {
-    const size_t next = largest_of(tensors, ntensors, owner, count);
-    owner[next] = least_of(fragments, count);
-    fragments[owner[next]].n += tensors[next].count;
-  }
-  for (size_t p = 0; p < count; p++) fragments[p].n = 0;
-  for (size_t i = 0; i < ntensors; i++) add_tensor(&fragments[owner[i]], &tensors[i]);
-  gt_free(owner);
-}
-
-static void close_part(tensor_list *fragment) {
-  gt_free(fragment->tensors);
-  gt_free(fragment->from);
-}
-
-/* Copies the fragment's tensors of the model `all` to `own` (n floats), or back. */
-static void gather(const tensor_list *f, gt_vec own, gt_vec all) {
-  for (size_t i = 0; i < f->ntensors; i++)
-    gt_vec_copy(gt_vec_range(own, f->tensors[i].offset, f->tensors[i].count),
-                gt_vec_range(all, f->from[i], f->tensors[i].count));
-}
-
-static void scatter(const tensor_list *f, gt_vec all, gt_vec own) {
-  for (size_t i = 0; i < f->ntensors; i++)
-    gt_vec_copy(gt_vec_range(all, f->from[i], f->tensors[i].count),
-                gt_vec_range(own, f->tensors[i].offset, f->tensors[i].count));
-}
 
 /* ---- the guard ------------------------------------------------------------------------------- */
 
@@ -154,7 +80,7 @@ enum { HERE = 1, EMPTY = 2 };
 
 typedef struct {
   gt_sync *of;
-  tensor_list part;
+  gt_fragment part;
   gt_allreduce *rounds;
   gt_vec buffers; /* those of the model in the last fragment, which has them all; else empty */
   int64_t steps;  /* since the last contribution */
@@ -199,9 +125,9 @@ static bool lends_model(const sma *a) {
 static void set_anchors(sma *a) {
   for (size_t p = 0; p < a->count && !a->anchored; p++) {
     fragment *f = &a->fragments[p];
-    if (is_anchored(f)) gather(&f->part, f->anchor, a->base.env.params);
+    if (is_anchored(f)) gt_fragment_gather(&f->part, f->anchor, a->base.env.params);
     if (f->agreed.n == 0) continue;
-    gather(&f->part, gt_vec_range(f->agreed, 0, f->part.n), a->base.env.params);
+    gt_fragment_gather(&f->part, gt_vec_range(f->agreed, 0, f->part.n), a->base.env.params);
     gt_vec_copy(gt_vec_range(f->agreed, f->part.n, f->buffers.n), f->buffers);
   }
   a->anchored = 1;
@@ -232,7 +158,7 @@ static void fill(const sma *a, fragment *f) {
   if (f->before.n)
     gt_vec_copy(f->sent, f->before);
   else
-    gather(&f->part, f->sent, a->base.env.params);
+    gt_fragment_gather(&f->part, f->sent, a->base.env.params);
   if (!is_anchored(f)) return;
   gt_vec_scale(f->sent, -1);
   gt_vec_axpy(f->sent, 1, f->anchor);
@@ -240,7 +166,7 @@ static void fill(const sma *a, fragment *f) {
 
 static void prepare(const sma *a, fragment *f) {
   if (f->before.n) {
-    gather(&f->part, f->before, a->base.env.params);
+    gt_fragment_gather(&f->part, f->before, a->base.env.params);
     gt_vec_copy(f->sent_buffers, f->buffers);
   }
   fill(a, f);
@@ -262,7 +188,7 @@ static void renew(sma *a) {
     fragment *f = &a->fragments[p];
     if (!gt_vec_finite(f->buffers)) take_buffers(f, f->anchor_buffers, false);
     if (is_finite(f)) continue;
-    scatter(&f->part, a->base.env.params, f->anchor);
+    gt_fragment_scatter(&f->part, a->base.env.params, f->anchor);
     f->renewed = f->arrived || gt_allreduce_waiting(f->rounds);
     any = true;
   }
@@ -328,7 +254,7 @@ static void settle(sma *a, fragment *f, gt_vec agreed, gt_vec buffers) {
   if (own && f->steps > 0)
     merge(f, agreed);
   else
-    scatter(&f->part, a->base.env.params, agreed);
+    gt_fragment_scatter(&f->part, a->base.env.params, agreed);
   f->arrived = f->renewed = 0;
 }
 
@@ -447,8 +373,9 @@ static void sma_open(gt_sync *s) {
   const gt_sync_env *env = &s->env;
   a->count = env->options.fragments > 1 ? (size_t)env->options.fragments : 1;
   a->fragments = GT_NEW_ARRAY(fragment, a->count);
-  tensor_list *parts = GT_NEW_ARRAY(tensor_list, a->count);
-  open_parts(parts, a->count, a->count > 1 ? env->tensors : NULL, env->ntensors, env->params.n);
+  gt_fragment *parts = GT_NEW_ARRAY(gt_fragment, a->count);
+  gt_fragments_open(parts, a->count, a->count > 1 ? env->tensors : NULL, env->ntensors,
+                    env->params.n);
   for (size_t p = 0; p < a->count; p++) {
     a->fragments[p].part = parts[p];
     open_fragment(a, &a->fragments[p], p);
@@ -469,7 +396,7 @@ static void sma_close(gt_sync *s) {
     gt_free(f->agreed.data);
     gt_free(f->anchor.data);
     gt_free(f->anchor_buffers.data);
-    close_part(&f->part);
+    gt_fragment_close(&f->part);
   }
   gt_free(a->fragments);
 }
