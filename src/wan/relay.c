@@ -88,13 +88,19 @@ static bool copy(gt_tcp *tcp, gt_leg *to) {
   }
 }
 
+/* A region says nothing until it has the other one's greeting. */
+static bool waits(gt_leg *leg) {
+  uint8_t byte;
+  return gt_connection_read(&leg->c, &byte, sizeof byte) == 0;
+}
+
 bool gt_relay_pump(gt_tcp *tcp) {
   bool any = false;
   for (gt_leg *l = tcp->legs, *next; l; l = next) {
     next = l->next;
-    if (!l->other) continue;
-    any = true;
-    if (copy(tcp, l)) continue;
+    any |= l->other != NULL;
+    if (l->other ? copy(tcp, l) : waits(l)) continue;
+    if (l->other) (void)copy(tcp, l->other); /* the last words of a region that has closed */
     drop(tcp, l);
     next = tcp->legs; /* the list has changed */
   }
