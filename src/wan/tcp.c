@@ -165,7 +165,9 @@ static bool is_allowed(gt_listener *l, const uint8_t address[16]) {
 
 static void know(gt_listener *l, const gt_half_open *h) {
   gt_source *s = find_source(l, h->source);
-  if (s && h->hello.magic == GT_TCP_MAGIC) s->known = true;
+  if (!s || s->known || h->hello.magic != GT_TCP_MAGIC) return;
+  s->known = true;
+  s->allowance = (gt_allowance){0}; /* that of a stranger does not count */
 }
 
 static size_t open_from(const gt_listener *l, const uint8_t source[16]) {

@@ -291,7 +291,7 @@ static gt_link_result many_links[MANY * MANY];
 static gt_summary mesh(size_t n) {
   size_t count = 0;
   for (size_t r = 0; r < n; r++) {
-    char name[8];
+    char name[24];
     snprintf(name, sizeof name, "r%02zu", r);
     many_regions[r] = w_region(name, 10);
     many_regions[r].wan_wait_s = 2.5;
