@@ -527,7 +527,7 @@ gt_status gt_ps_members_message(gt_ps *ps, size_t from, const gt_frame_header *h
                                 const void *body) {
   const ps_epoch *e = &ps->epoch;
   const int64_t value = (int64_t)head->value;
-  int64_t words[GT_CONTROL_NUMBERS];
+  int64_t words[GT_CONTROL_NUMBERS] = {0};
   if (!e->changes || from >= ps->spec.nregions || from == ps->spec.self || value < 0)
     return GT_FAIL(GT_ERR_FAULT,
                    "a message about members of region %zu, epoch %lld, in a job whose "
