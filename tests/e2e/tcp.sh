@@ -58,6 +58,8 @@ by mesh-proxy "${mesh[@]}" "${tls[@]}" --set wan.proxy="http://127.0.0.1:$throug
 check "the proxy was asked" grep -q 'CONNECT east.invalid:7 HTTP/1.1' requests
 timeout 3 $MPIRUN -n 4 "$GEOTRAIN" train job.yaml --run-dir refused "${mesh[@]}" "${tls[@]}" --set wan.proxy="http://127.0.0.1:$through" --set regions.0.address=west.invalid:7 "${choices[@]}" >out 2>err </dev/null
 check "a proxy that refuses" grep -q 'no connection with region east: the proxy answers "HTTP/1.1 403 Forbidden"' err
+# `timeout` ends mpirun; its ranks hold the port a moment longer.
+for _ in $(seq 50); do [ -z "$(living)" ] && break || pause 0.1; done
 train unknown 4 job.yaml --run-dir unknown "${mesh[@]}" "${tls[@]}"
 ended "a name that nobody knows" 5 'regions\[\].address of region east is "east.invalid:7", for which this host knows no address'
 train busy 4 job.yaml --run-dir busy "${mesh[@]}" "${tls[@]}" --set wan.proxy="http://127.0.0.1:$through" --set regions.0.listen="127.0.0.1:$through"
