@@ -47,6 +47,21 @@ static gt_leg *find(const gt_tcp *tcp, uint16_t from, uint16_t to, const gt_tcp_
   return NULL;
 }
 
+/* A region has one connection for each transport, pair and stream.  Returns the oldest of that many;
+   NULL: they are fewer. */
+static gt_leg *oldest(const gt_tcp *tcp, const gt_tcp_record *hello) {
+  gt_leg *last = NULL;
+  size_t n = 0;
+  for (gt_leg *l = tcp->legs; l; l = l->next) {
+    if (l->hello.from != hello->from || l->hello.to != hello->to ||
+        l->hello.stream != hello->stream)
+      continue;
+    last = l;
+    n++;
+  }
+  return n < GT_TCP_TRANSPORTS ? NULL : last;
+}
+
 /* The greeting was read from the connection already. */
 static void put_hello(gt_leg *to, const gt_leg *from) {
   memcpy(to->out, &from->hello, sizeof from->hello);
@@ -55,6 +70,7 @@ static void put_hello(gt_leg *to, const gt_leg *from) {
 
 void gt_relay_take(gt_tcp *tcp, const gt_connection *c, const gt_tcp_record *hello) {
   gt_leg *last = find(tcp, hello->from, hello->to, hello), *leg = GT_NEW(gt_leg);
+  if (!last) last = oldest(tcp, hello);
   if (last) drop(tcp, last);
   gt_leg *other = find(tcp, hello->to, hello->from, hello);
   *leg = (gt_leg){.c = *c, .hello = *hello, .other = other, .next = tcp->legs};
