@@ -7,6 +7,7 @@
 #include "geotrain/net.h"
 #include "geotrain/net_mpi.h"
 #include "geotrain/wan_tcp.h"
+#include "port.h"
 #include "tests.h"
 
 #define LIMIT_S 40.0
@@ -15,16 +16,6 @@
 
 static gt_peers *world, *region, *servers, *joined;
 static gt_tcp *tcp;
-
-static int find_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof at;
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-  assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
-  close(fd);
-  return ntohs(at.sin_port);
-}
 
 static int set_up(void **state) {
   (void)state;

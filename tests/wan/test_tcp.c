@@ -10,6 +10,7 @@
 #include "geotrain/net_mpi.h"
 #include "geotrain/wan_cert.h"
 #include "lane.h"
+#include "port.h"
 #include "tests.h"
 
 #define LIMIT_S   60.0
@@ -41,16 +42,6 @@ static void make_cert(const char *ca, const char *name, double days) {
   snprintf(pem, sizeof pem, "%s.pem", name);
   assert_int_equal(gt_cert_request(name), GT_OK);
   assert_int_equal(gt_cert_sign(ca, csr, pem, days * DAY), GT_OK);
-}
-
-static int find_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof at;
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-  assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
-  close(fd);
-  return ntohs(at.sin_port);
 }
 
 static int set_up(void **state) {

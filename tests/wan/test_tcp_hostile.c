@@ -12,6 +12,7 @@
 
 #include "geotrain/wan_cert.h"
 #include "tcp.h"
+#include "port.h"
 #include "tests.h"
 
 #define RATE     1000 /* connections a second */
@@ -20,16 +21,6 @@
 
 static char folder[] = "/tmp/geotrain-hostile-XXXXXX";
 static int port;
-
-static int find_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof at;
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-  assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
-  close(fd);
-  return ntohs(at.sin_port);
-}
 
 static int set_up(void **state) {
   (void)state;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lane.h"
+#include "port.h"
 #include "tests.h"
 
 #define LIMIT_S 20.0
@@ -56,16 +57,6 @@ static void gather(gt_peers *peers, const void *own, size_t bytes, void *all,
 
 static const gt_peers_ops by_itself = {.gather = gather};
 static gt_peers alone = {&by_itself, 0, 1};
-
-static int find_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof at;
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-  assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
-  close(fd);
-  return ntohs(at.sin_port);
-}
 
 /* Region 0, a, listens; region 1, b, dials. */
 static gt_tcp *open_tcp(size_t self, bool restarts) {
