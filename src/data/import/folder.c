@@ -52,25 +52,32 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds the pictures in a folder and its subfolders. */
-static gt_status take_files(folder *f, const char *path, size_t class, gt_split split) {
+/* Calls `take` for each entry of a folder, by name, except hidden ones: with its path, whose last part
+   is its name. */
+static gt_status each_entry(folder *f, const char *path, size_t class, gt_split split,
+                            gt_status (*take)(folder *f, const char *path, size_t class,
+                                              gt_split split)) {
   struct dirent **entries = NULL;
   const int n = scandir(path, &entries, is_shown, by_name);
   gt_status status = GT_OK;
   if (n < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", path, strerror(errno));
   for (int i = 0; i < n; i++) {
     char *inside = join(path, entries[i]->d_name);
-    if (status == GT_OK && is_folder(inside)) {
-      status = take_files(f, inside, class, split);
-    } else if (gt_picture_is(inside)) {
-      GT_GROW(f->pictures, f->n, f->room, 1024);
-      f->pictures[f->n++] = (picture){gt_strdup(inside), class, split};
-    }
+    if (status == GT_OK) status = take(f, inside, class, split);
     gt_free(inside);
     free(entries[i]);
   }
   free(entries);
   return status;
+}
+
+/* Adds a picture, or the pictures of a folder and its subfolders. */
+static gt_status take_file(folder *f, const char *path, size_t class, gt_split split) {
+  if (is_folder(path)) return each_entry(f, path, class, split, take_file);
+  if (!gt_picture_is(path)) return GT_OK;
+  GT_GROW(f->pictures, f->n, f->room, 1024);
+  f->pictures[f->n++] = (picture){gt_strdup(path), class, split};
+  return GT_OK;
 }
 
 static size_t class_of(const folder *f, const char *name) {
@@ -80,30 +87,17 @@ static size_t class_of(const folder *f, const char *name) {
   return i;
 }
 
-/* Adds the pictures of each class; `names` are known after the folder `train`. */
-static gt_status take_classes(folder *f, const char *path, gt_split split) {
-  struct dirent **entries = NULL;
-  const int n = scandir(path, &entries, is_shown, by_name);
-  gt_status status = GT_OK;
-  if (n < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", path, strerror(errno));
-  for (int i = 0; i < n; i++) {
-    char *inside = join(path, entries[i]->d_name);
-    const char *name = entries[i]->d_name;
-    if (status == GT_OK && is_folder(inside)) {
-      if (split == GT_SPLIT_TRAIN) gt_class_names_add(&f->names, name);
-      const size_t class = class_of(f, name);
-      status =
-          class < f->names.n
-              ? take_files(f, inside, class, split)
-              : GT_FAIL(GT_ERR_DATA,
-                        "%s: is a class that %s/train does not have; expected the same classes",
-                        inside, f->source);
-    }
-    gt_free(inside);
-    free(entries[i]);
-  }
-  free(entries);
-  return status;
+/* Adds the pictures of a class; the training split names the classes. */
+static gt_status take_class(folder *f, const char *path, size_t unused, gt_split split) {
+  const char *name = strrchr(path, '/') + 1;
+  (void)unused;
+  if (!is_folder(path)) return GT_OK;
+  if (split == GT_SPLIT_TRAIN) gt_class_names_add(&f->names, name);
+  const size_t class = class_of(f, name);
+  if (class < f->names.n) return take_file(f, path, class, split);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: is a class that %s/train does not have; expected the same classes", path,
+                 f->source);
 }
 
 /* Puts a share of each class into the test split: at least one picture, and not all of them. */
@@ -131,8 +125,8 @@ static gt_status find_pictures(folder *f) {
   char *train = join(f->source, gt_data_split_names[GT_SPLIT_TRAIN]),
        *test = join(f->source, gt_data_split_names[GT_SPLIT_TEST]);
   const bool has_train = is_folder(train), has_test = has_train && is_folder(test);
-  gt_status status = take_classes(f, has_train ? train : f->source, GT_SPLIT_TRAIN);
-  if (status == GT_OK && has_test) status = take_classes(f, test, GT_SPLIT_TEST);
+  gt_status status = each_entry(f, has_train ? train : f->source, 0, GT_SPLIT_TRAIN, take_class);
+  if (status == GT_OK && has_test) status = each_entry(f, test, 0, GT_SPLIT_TEST, take_class);
   if (status == GT_OK && !has_test) hold_back(f);
   if (status == GT_OK && f->names.n < 2)
     status = GT_FAIL(GT_ERR_DATA,
