@@ -16,9 +16,10 @@
 #define COUNT_MAX         1e9
 #define TLS               (KEY_OPTIONAL | KEY_ON_RESUME | KEY_PATH)
 #define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
+#define AT_SITE           (PLANNED | KEY_AT_SITE)
 /* prices and predicted figures: optional; 0 is a valid value */
 #define RATE  (KEY_UNSAID | KEY_ON_RESUME)
-#define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT | KEY_AT_SITE)
+#define BATCH (AT_SITE | KEY_SCRIPT)
 /* Options that only these strategies, or only this model, have.  OF: bits, joined by |. */
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
@@ -183,7 +184,7 @@ const job_key gt_job_keys[] = {
                 "region only aggregates; auto: as many as `geotrain plan` chooses"},
     {"regions[].data.path", KEY_STRING, KEY_OPTIONAL | KEY_PATH, IN_REGION(data_path),
      .meaning = "the region's own data set; default: data.path"},
-    {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE, IN_REGION(hosts),
+    {"regions[].hosts", KEY_STRINGS, AT_SITE, IN_REGION(hosts),
      .count_offset = offsetof(gt_job_region, nhosts),
      .meaning = "host names whose ranks belong to the region; default: ranks in order"},
     {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
@@ -192,8 +193,7 @@ const job_key gt_job_keys[] = {
     {"regions[].address", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(address),
      .meaning =
          "transport tcp: host:port at which the others reach its PS; default: it only dials"},
-    {"regions[].listen", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD | KEY_AT_SITE,
-     IN_REGION(listen),
+    {"regions[].listen", KEY_STRING, AT_SITE | KEY_WORD, IN_REGION(listen),
      .meaning = "transport tcp: host:port at which its PS listens; default: address"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION),
     GT_CODECS(CODEC_ROWS_OF_REGION){"regions[].compute.speeds", KEY_REALS,
@@ -209,8 +209,7 @@ const job_key gt_job_keys[] = {
                 "slurm.partition"},
     {"regions[].slurm.constraint", KEY_STRING, BATCH | KEY_WORD, IN_REGION(slurm.constraint),
      .meaning = "features of the region's nodes; default: slurm.constraint"},
-    {"regions[].slurm.nodes", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE,
-     IN_REGION(slurm.nodes), .min = 1, .max = 1e6,
+    {"regions[].slurm.nodes", KEY_INT, AT_SITE, IN_REGION(slurm.nodes), .min = 1, .max = 1e6,
      .meaning = "number of whole nodes for this region only, over which its ranks are spread; "
                 "default: as many as its ranks need"},
     {"regions[].slurm.options", KEY_STRINGS, BATCH, IN_REGION(slurm.options),
@@ -408,7 +407,7 @@ const job_key gt_job_keys[] = {
     {"wan.streams", KEY_INT, KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1, .max = 64,
      .meaning = "transport tcp: connections in parallel between two regions, so that the loss of a "
                 "packet does not slow all bytes of a long path down"},
-    {"wan.proxy", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE, AT(wan.proxy),
+    {"wan.proxy", KEY_STRING, AT_SITE, AT(wan.proxy),
      .meaning =
          "transport tcp: http://host:port of a proxy through which the region dials (CONNECT)"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
@@ -576,8 +575,7 @@ const job_key gt_job_keys[] = {
     {"slurm.qos", KEY_STRING, BATCH | KEY_WORD, AT(slurm.qos), .meaning = "sbatch --qos"},
     {"slurm.reservation", KEY_STRING, BATCH | KEY_WORD, AT(slurm.reservation),
      .meaning = "sbatch --reservation"},
-    {"slurm.time", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_AT_SITE,
-     AT(slurm.time_s), .max = 1e8,
+    {"slurm.time", KEY_TIME, AT_SITE | KEY_ABOVE_MIN, AT(slurm.time_s), .max = 1e8,
      .meaning = "sbatch --time, the time limit of one job; default: that of the partition"},
     {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_AT_SITE,
      AT(slurm.signal_before_s), .fallback = "120 s", .max = 65535,
@@ -585,8 +583,8 @@ const job_key gt_job_keys[] = {
     {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME | KEY_AT_SITE, AT(slurm.cpus_per_rank),
      .fallback = "1", .min = 1, .max = 65535,
      .meaning = "cores per rank: sbatch --cpus-per-task, and the number of compute threads"},
-    {"slurm.memory_per_cpu", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_AT_SITE,
-     AT(slurm.memory_per_cpu), .meaning = "sbatch --mem-per-cpu; default: that of the partition"},
+    {"slurm.memory_per_cpu", KEY_SIZE, AT_SITE | KEY_ABOVE_MIN, AT(slurm.memory_per_cpu),
+     .meaning = "sbatch --mem-per-cpu; default: that of the partition"},
     {"slurm.mpi", KEY_STRING, KEY_ON_RESUME | KEY_AT_SITE | KEY_SCRIPT | KEY_WORD, AT(slurm.mpi),
      .fallback = "pmix",
      .meaning = "srun --mpi (`srun --mpi=list` shows what the site supports); mpirun: start ranks "
@@ -594,8 +592,7 @@ const job_key gt_job_keys[] = {
     {"slurm.options", KEY_STRINGS, BATCH, AT(slurm.options), COUNT(slurm.noptions),
      .meaning =
          "further sbatch options, one text each, for example [--exclusive, --mail-type=END]"},
-    {"slurm.prologue", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME | KEY_AT_SITE, AT(slurm.prologue),
-     COUNT(slurm.nprologue),
+    {"slurm.prologue", KEY_STRINGS, AT_SITE, AT(slurm.prologue), COUNT(slurm.nprologue),
      .meaning = "shell lines at the start of the batch script, for example [module load mpi]"},
 };
 const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
