@@ -316,6 +316,8 @@ bool gt_name_sync(const char *path);
 /* Creates or replaces a file atomically: after a crash it has either the old or the new contents.
    Returns false with errno. */
 bool gt_file_replace(const char *path, const void *bytes, size_t size);
+/* Does the same with the text that `write` writes to the stream. */
+bool gt_file_compose(const char *path, void (*write)(FILE *to, const void *what), const void *what);
 /* Succeeds if a command is allowed to write `out`.  GT_ERR_JOB if `out` is the command's own
    `input` (NULL: none), or if it exists and is_kind says that it is not of this `kind` ("HDF5";
    NULL: any existing file is replaced). */

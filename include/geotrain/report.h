@@ -14,11 +14,12 @@ typedef struct gt_report gt_report;
 gt_status gt_report_open(gt_report **out, char *const *run_dirs, size_t n);
 void gt_report_close(gt_report *report);
 
+/* For gt_file_compose; report: a gt_report. */
 /* Writes a self-contained HTML page: tables, and figures as inline SVG; no scripts. */
-void gt_report_html(FILE *to, const gt_report *report);
+void gt_report_html(FILE *to, const void *report);
 /* Writes every point of every figure: figure, run, series, x, y, with the units in the names of the
    figure's axes (CSV), or one object per figure (JSON). */
-void gt_report_csv(FILE *to, const gt_report *report);
-void gt_report_json(FILE *to, const gt_report *report);
+void gt_report_csv(FILE *to, const void *report);
+void gt_report_json(FILE *to, const void *report);
 /* Writes each figure to FOLDER/<figure>.svg; creates FOLDER. */
 gt_status gt_report_svg(const char *folder, const gt_report *report);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -108,6 +109,19 @@ bool gt_file_replace(const char *path, const void *bytes, size_t size) {
     return false;
   }
   return gt_name_sync(path);
+}
+
+bool gt_file_compose(const char *path, void (*write)(FILE *to, const void *what),
+                     const void *what) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  if (to) write(to, what);
+  const bool ok = to && fclose(to) == 0 && gt_file_replace(path, text, size);
+  const int reason = errno;
+  free(text);
+  errno = reason;
+  return ok;
 }
 
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,

@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "geotrain/report.h"
@@ -13,15 +12,9 @@ typedef struct {
 } outputs;
 
 static gt_status write_file(const char *path, const gt_report *report,
-                            void (*write)(FILE *to, const gt_report *report)) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  if (to) write(to, report);
-  const bool ok = to && fclose(to) == 0 && gt_file_replace(path, text, size);
-  const int reason = errno;
-  free(text);
-  if (!ok) return GT_FAIL(GT_ERR_JOB, "report: %s cannot be written: %s", path, strerror(reason));
+                            void (*write)(FILE *to, const void *report)) {
+  if (!gt_file_compose(path, write, report))
+    return GT_FAIL(GT_ERR_JOB, "report: %s cannot be written: %s", path, strerror(errno));
   printf("wrote %s\n", path);
   return GT_OK;
 }

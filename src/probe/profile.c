@@ -142,7 +142,8 @@ static void put_report(FILE *f, const gt_probe_state *p) {
   free(text);
 }
 
-static void put_profile(FILE *f, const gt_probe_state *p) {
+static void put_profile(FILE *f, const void *state) {
+  const gt_probe_state *p = state;
   const gt_job *job = p->run.job;
   size_t n = job->nregions;
   char stamp[64];
@@ -166,13 +167,6 @@ static void put_profile(FILE *f, const gt_probe_state *p) {
 }
 
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *f = open_memstream(&text, &size);
-  if (f) put_profile(f, p);
-  const bool ok = f && fclose(f) == 0 && gt_file_replace(path, text, size);
-  const int reason = errno;
-  free(text);
-  return ok ? GT_OK
-            : GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(reason));
+  if (gt_file_compose(path, put_profile, p)) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(errno));
 }

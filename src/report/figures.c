@@ -78,6 +78,7 @@ static void set_axis(report_figure *f, bool of_x, const char *name, const unit *
 
 /* ---- lines over the course of training ------------------------------------------------------- */
 
+/* key NULL: the bytes sent, which evaluations do not have. */
 typedef struct {
   const char *id, *name, *key;
   const unit *units;
@@ -86,20 +87,34 @@ typedef struct {
 static const axis axes[] = {
     {"samples", "samples of the region", "samples", count_units},
     {"time", "time", "t", time_units},
-    {"bytes", "bytes sent by the region", "wan_bytes", byte_units},
+    {"bytes", "bytes sent by the region", NULL, byte_units},
 };
 
-/* Adds the values of a key of these events.  Evaluations have no bytes: those of the last progress
-   line count. */
+static bool has_bytes(const json_t *lines, size_t i) {
+  return json_object_get(json_array_get(lines, i), "wan_bytes") != NULL;
+}
+
+/* Returns the bytes sent until line i: between two lines with bytes, in proportion to the time. */
+static double bytes_at(const json_t *lines, size_t i) {
+  const size_t n = json_array_size(lines);
+  size_t before = i, after = i;
+  while (before > 0 && !has_bytes(lines, before)) before--;
+  while (after + 1 < n && !has_bytes(lines, after)) after++;
+  const json_t *a = json_array_get(lines, before), *b = json_array_get(lines, after);
+  const double from = gt_report_number(a, "wan_bytes"), to = gt_report_number(b, "wan_bytes"),
+               since = gt_report_number(a, "t"), until = gt_report_number(b, "t"),
+               now = gt_report_number(json_array_get(lines, i), "t");
+  return until > since && isfinite(to) ? from + (to - from) * (now - since) / (until - since)
+                                       : from;
+}
+
 static void add_values(report_series *s, const report_region *region, const char *event,
                        const char *key, const axis *x, double scale) {
-  double bytes = NAN;
   for (size_t i = 0; i < json_array_size(region->lines); i++) {
     const json_t *line = json_array_get(region->lines, i);
-    if (isfinite(gt_report_number(line, "wan_bytes"))) bytes = gt_report_number(line, "wan_bytes");
     if (!gt_report_is(line, event)) continue;
-    const double at = x->units == byte_units ? bytes : gt_report_number(line, x->key);
-    add_point(s, at, scale * gt_report_number(line, key));
+    add_point(s, x->key ? gt_report_number(line, x->key) : bytes_at(region->lines, i),
+              scale * gt_report_number(line, key));
   }
   thin_out(s);
 }

@@ -490,7 +490,8 @@ static void figures(FILE *to, const gt_report *p) {
   fputs("</div>\n", to);
 }
 
-void gt_report_html(FILE *to, const gt_report *p) {
+void gt_report_html(FILE *to, const void *report) {
+  const gt_report *p = report;
   fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
         to);

@@ -44,7 +44,8 @@ static void csv_text(FILE *to, const char *text) {
   fputs("\",", to);
 }
 
-void gt_report_csv(FILE *to, const gt_report *p) {
+void gt_report_csv(FILE *to, const void *report) {
+  const gt_report *p = report;
   fputs("figure,run,series,x,y\n", to);
   for (size_t i = 0; i < p->nfigures; i++) {
     const report_figure *f = &p->figures[i];
@@ -77,7 +78,8 @@ static json_t *series_json(const gt_report *p, const report_figure *f, const rep
   return one;
 }
 
-void gt_report_json(FILE *to, const gt_report *p) {
+void gt_report_json(FILE *to, const void *report) {
+  const gt_report *p = report;
   json_t *figures = json_array();
   for (size_t i = 0; i < p->nfigures; i++) {
     const report_figure *f = &p->figures[i];
@@ -96,16 +98,8 @@ void gt_report_json(FILE *to, const gt_report *p) {
 
 /* ---- single figures -------------------------------------------------------------------------- */
 
-static gt_status write_figure(const char *path, const report_figure *f) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  if (to) gt_report_draw(to, f, true);
-  const bool ok = to && fclose(to) == 0 && gt_file_replace(path, text, size);
-  const int reason = errno;
-  free(text);
-  return ok ? GT_OK
-            : GT_FAIL(GT_ERR_JOB, "report: %s cannot be written: %s", path, strerror(reason));
+static void draw_alone(FILE *to, const void *figure) {
+  gt_report_draw(to, figure, true);
 }
 
 gt_status gt_report_svg(const char *folder, const gt_report *p) {
@@ -115,7 +109,8 @@ gt_status gt_report_svg(const char *folder, const gt_report *p) {
                    strerror(errno));
   for (size_t i = 0; i < p->nfigures; i++) {
     snprintf(path, sizeof path, "%s/%s.svg", folder, p->figures[i].id);
-    GT_TRY(write_figure(path, &p->figures[i]));
+    if (!gt_file_compose(path, draw_alone, &p->figures[i]))
+      return GT_FAIL(GT_ERR_JOB, "report: %s cannot be written: %s", path, strerror(errno));
   }
   return GT_OK;
 }

@@ -76,6 +76,16 @@ sent = sum(y * (b - a) / 8 for (a, y), (b, _) in zip(rates, rates[1:]))
 counted = [line["wan_bytes_to"][1] for line in lines if "wan_bytes_to" in line]
 if abs(sent - (counted[-1] - counted[0])) > 1:
     sys.exit(f"      the rates of {region} are {sent} bytes, the record has {counted[-1] - counted[0]}")
+sent_at = [(line["t"], line["wan_bytes"]) for line in lines if "wan_bytes" in line]
+evals = [line for line in lines if line["event"] == "eval"]
+found = [x for x, _ in points("loss-bytes")]
+for x, line in zip(found, evals):  # between the lines around it, in proportion to the time
+    (a, b), = [(a, b) for a, b in zip(sent_at, sent_at[1:]) if a[0] <= line["t"] < b[0]]
+    want = a[1] + (b[1] - a[1]) * (line["t"] - a[0]) / (b[0] - a[0])
+    if abs(x - want) > 1e-6 * want:
+        sys.exit(f"      bytes of the evaluation at {line['t']}: {x}, expected {want}")
+if len(found) < 2 or len(found) != len(evals):
+    sys.exit(f"      {len(found)} of {len(evals)} evaluations")
 bars = {r["series"]: float(r["y"]) for r in rows if r["figure"] == "time" and r["run"] == region}
 if not bars or abs(bars["compute"] - json.load(open(f"{run}/summary.json"))["regions"][0]["compute_s"]) > 1e-9:
     sys.exit(f"      time of {region}: {bars}")
@@ -84,8 +94,9 @@ PY
 
 job job.yaml
 echo 'log: {every: 1 s}' >>job.yaml
-train "a run" 4 job.yaml --clock virtual --run-dir 'a&b' --set compute.step="0.3 s"
-train "another run" 4 job.yaml --clock virtual --run-dir other --set compute.step="0.3 s" --set sync.period=6
+evaluated=(--set train.eval_every.epochs=null --set train.eval_every.steps=15)
+train "a run" 4 job.yaml "${evaluated[@]}" --clock virtual --run-dir 'a&b' --set compute.step="0.3 s"
+train "another run" 4 job.yaml "${evaluated[@]}" --clock virtual --run-dir other --set compute.step="0.3 s" --set sync.period=6
 
 report 0 'a&b' --csv one.csv --json one.json --svg figures
 first=$(head -n 1 'a&b'/summary.json >/dev/null; "$GEOTRAIN" report 'a&b' --out again.html >/dev/null && cat again.html | sha256sum)
