@@ -120,29 +120,39 @@ static void measure(gt_probe_state *state, direction *own) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
+static gt_cell measured(double value) {
+  return gt_cell_number(value > 0 ? value : NAN);
+}
+
 static void print_sites(const gt_job *job, const site *sites) {
-  printf("%-12s  %-28s  %s\n", "region", "address", "certificate");
+  static const gt_column columns[] = {
+      {.title = "region"}, {.title = "address"}, {.title = "certificate"}};
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t r = 0; r < job->nregions; r++) {
     const site *s = &sites[r];
-    printf("%-12s  %-28s  ", job->regions[r].name, s->address[0] ? s->address : "dials only");
+    char cert[512] = "no TLS";
     if (s->cert.path[0])
-      printf("%s, of %s, until %s\n", s->cert.path, job->regions[r].name, s->cert.until);
-    else
-      printf("no TLS\n");
+      snprintf(cert, sizeof cert, "%s, of %s, until %s", s->cert.path, job->regions[r].name,
+               s->cert.until);
+    gt_table_add(t, GT_ROW(gt_cell_text(job->regions[r].name),
+                           gt_cell_text(s->address[0] ? s->address : "dials only"),
+                           gt_cell_text(cert)));
   }
+  gt_table_finish(stdout, t);
 }
 
 static void print_directions(const gt_job *job, const direction *all) {
+  static const gt_column columns[] = {
+      {.title = "from"}, {.title = "to"}, NUMBER("round trip", "ms"), NUMBER("rate", "Mbit/s")};
   const size_t n = job->nregions;
-  printf("\n%-12s  %-12s  %12s  %14s\n", "from", "to", "round trip", "rate");
-  for (size_t i = 0; i < n * n; i++) {
-    char time[32] = "-", bps[32] = "-";
-    if (i / n == i % n) continue;
-    if (all[i].round_trip_s > 0) gt_format_time(time, sizeof time, all[i].round_trip_s);
-    if (all[i].bps > 0) gt_format_rate(bps, sizeof bps, all[i].bps);
-    printf("%-12s  %-12s  %12s  %14s\n", job->regions[i / n].name, job->regions[i % n].name, time,
-           bps);
-  }
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
+  for (size_t i = 0; i < n * n; i++)
+    if (i / n != i % n)
+      gt_table_add(t, GT_ROW(gt_cell_text(job->regions[i / n].name),
+                             gt_cell_text(job->regions[i % n].name), measured(all[i].round_trip_s),
+                             measured(all[i].bps)));
+  putchar('\n');
+  gt_table_finish(stdout, t);
 }
 
 /* Prints the reasons for a NO-GO; returns their number. */

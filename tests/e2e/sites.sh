@@ -55,7 +55,7 @@ probes() {
 }
 probes west
 probes east
-end west "probe" 0 '^west +dials only +west.pem, of west, until .* UTC$' '^east +west +[0-9.]+ [mu]s +[0-9.]+ .bit/s$' '^west +east +[0-9.]+ [mu]s +[0-9.]+ .bit/s$' '^GO$'
+end west "probe" 0 '^west +dials only +west.pem, of west, until .* UTC$' '^ +ms +Mbit/s$' '^east +west +[0-9.]+ +[0-9.]+$' '^west +east +[0-9.]+ +[0-9.]+$' '^GO$'
 end east "probe" 0 "^east +127.0.0.1:$port +east.pem" '^GO$'
 check "the same at both sites" cmp east.out west.out
 check "a probe leaves nothing" [ ! -e runs -a ! -e profile.yaml ]
