@@ -7,6 +7,8 @@
 #include "geotrain/ps_ending.h"
 #include "stages.h"
 
+#define TEXT_MAX ((size_t)64 << 20) /* of summary.json: 4,096 links take about 5 MB */
+
 struct gt_site_end {
   gt_server *server;
   gt_final_model final;
@@ -45,6 +47,9 @@ void gt_site_end_piece(gt_site_end *e, const gt_frame_header *head, const void *
 
 void gt_site_end_text(gt_site_end *e, const gt_frame_header *head, const void *payload) {
   const size_t n = (size_t)head->message_bytes;
+  if (head->detail > TEXT_MAX)
+    gt_gateway_refuse(e->server->gateway, 0, "a summary of %llu more bytes; expected at most %zu",
+                      (unsigned long long)head->detail, TEXT_MAX);
   if (!e->text) {
     e->bytes = n + (size_t)head->detail;
     e->text = gt_alloc(e->bytes + 1, 1);
