@@ -120,6 +120,16 @@ static void values(void) {
        "@: sync.hub is \"a\" and sync.topology ring; sync.hub requires topology hub");
   with("sync: {topology: hub, hub: nowhere}\n",
        "@: sync.hub is \"nowhere\", which is not a region of the job; expected the name of one");
+  with("sync: {on_loss: continue, tie: nowhere}\n",
+       "@: sync.tie is \"nowhere\", which is not a region of the job; expected the name of one");
+  with("sync: {tie: a}\n", "@: sync.tie is given and sync.on_loss is stop; it is for sync.on_loss "
+                           "continue only");
+  with("sync: {strategy: ssgd, on_loss: continue, central: shanghai}\n",
+       "@: sync.on_loss is continue with sync.central; expected stop");
+  with("sync: {on_loss: continue}\nlimits: {wan_bytes: 1 GiB}\n",
+       "@: sync.on_loss is continue with limits.wan_bytes; expected stop");
+  with("sync: {strategy: sma, period: 129, fragments: 129, on_loss: continue}\n",
+       "@: sync.fragments is 129 with sync.on_loss continue; expected at most 128");
   with("sync: {strategy: ssgd, central: shangai}\n",
        "@: sync.central is \"shangai\", which is not a region of the job; expected the name of "
        "one; did you mean shanghai?");

@@ -116,14 +116,16 @@ static void a_resolved_job_has_its_own(void) {
   check_resolved("strategy: none",
                  "sync: {local: sync, strategy: none, period: 8, topology: mesh, weights: samples, "
                  "scale: sum}\n");
-  check_resolved("strategy: asgd, exchange: gradient",
-                 "  scale: sum\n  exchange: gradient\n  codec: {name: none}\nwan:");
+  check_resolved(
+      "strategy: asgd, exchange: gradient",
+      "  scale: sum\n  exchange: gradient\n  on_loss: stop\n  codec: {name: none}\nwan:");
   check_resolved("strategy: asgd-ga, period_unit: pass",
                  "  period: 8\n  period_unit: pass\n  topology: mesh\n  weights: samples\n"
-                 "  scale: sum\n  exchange: update\n  codec: {name: none}\nwan:");
-  check_resolved("strategy: ama", "  period: 8\n  period_unit: step\n  topology: mesh\n  weights: "
-                                  "samples\n  scale: sum\n  merge: weight\n  codec: {name: none}\n"
-                                  "wan:");
+                 "  scale: sum\n  exchange: update\n  on_loss: stop\n  codec: {name: none}\nwan:");
+  check_resolved("strategy: ama",
+                 "  period: 8\n  period_unit: step\n  topology: mesh\n  weights: "
+                 "samples\n  scale: sum\n  merge: weight\n  on_loss: stop\n  codec: {name: none}\n"
+                 "wan:");
 }
 
 static void check_against(const char *sync, const char *there, const char *expected) {
