@@ -214,6 +214,8 @@ void gt_wrap(FILE *to, size_t at, size_t indent, const char *text);
 /* Prints as fprintf does, from column 0, broken as by gt_wrap. */
 __attribute__((format(printf, 3, 4))) void gt_print_wrapped(FILE *to, size_t indent,
                                                             const char *format, ...);
+/* Prints a field of CSV (RFC 4180), in quotes. */
+void gt_csv_text(FILE *to, const char *text);
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 

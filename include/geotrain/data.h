@@ -96,6 +96,10 @@ const float *gt_dataset_std(const gt_dataset *dataset);
 gt_status gt_dataset_sums(gt_dataset *dataset, const uint32_t *samples, size_t n, uint64_t *sums);
 /* Computes mean[channels] and std[channels] from the sums, as an import writes them to a file. */
 void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std);
+/* Writes the input of a model, x (pixels,c), for bytes (pixels,c): (byte / 255 - mean[c]) / std[c],
+   as loaders do. */
+void gt_data_scale(float *x, const uint8_t *bytes, size_t pixels, size_t c, const float *mean,
+                   const float *std);
 /* Normalises the input of a uint8 data set with mean[c] and std[c] (copied) from now on;
    schema_sha256 includes them.  Loaders created earlier keep the old values. */
 void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);

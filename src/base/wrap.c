@@ -54,3 +54,12 @@ void gt_print_wrapped(FILE *to, size_t indent, const char *format, ...) {
   gt_wrap(to, 0, indent, text);
   free(text);
 }
+
+void gt_csv_text(FILE *to, const char *text) {
+  fputc('"', to);
+  for (; *text; text++) {
+    if (*text == '"') fputc('"', to);
+    fputc(*text, to);
+  }
+  fputc('"', to);
+}

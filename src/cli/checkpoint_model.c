@@ -152,3 +152,26 @@ gt_status gt_cli_run_model(char *path, size_t size, const char *named, const cha
   gt_ckpt_final_model_path(path, size, named, region);
   return access(path, F_OK) == 0 ? GT_OK : absent(named, region, path);
 }
+
+gt_status gt_cli_model_open(gt_cli_model *out, const char *named, const char *region) {
+  gt_cli_model *m = out;
+  *m = (gt_cli_model){0};
+  GT_TRY(gt_cli_run_model(m->path, sizeof m->path, named, region));
+  GT_TRY(gt_ckpt_read(m->path, &m->info, &m->state));
+  GT_TRY(gt_cli_checkpoint_shape(m->path, &m->info, &m->shape));
+  return gt_cli_checkpoint_model(&m->graph, m->path, &m->info, &m->state, &m->shape, 0);
+}
+
+void gt_cli_model_close(gt_cli_model *model) {
+  gt_graph_close(model->graph);
+  gt_state_close(&model->state);
+  gt_ckpt_info_close(&model->info);
+}
+
+gt_status gt_cli_model_graph(void *model, gt_graph **out) {
+  const gt_cli_model *m = model;
+  const gt_arrays *a = gt_graph_arrays(m->graph);
+  GT_TRY(gt_cli_checkpoint_model(out, m->path, &m->info, &m->state, &m->shape, m->batch));
+  gt_graph_adopt(*out, a->params.data, NULL, a->buffers.data);
+  return GT_OK;
+}

@@ -8,6 +8,22 @@
    model (region NULL) or that of a region.  GT_ERR_CKPT: no such model; the text lists the existing
    ones.  GT_ERR_JOB: a region was given, but `named` is not a directory. */
 gt_status gt_cli_run_model(char *path, size_t size, const char *named, const char *region);
+/* A model's file, and the model with its parameters and buffers in place. */
+typedef struct {
+  char path[4096];
+  gt_ckpt_info info;
+  gt_state state;
+  gt_sample_shape shape;
+  gt_graph *graph; /* arrays only */
+  size_t batch;    /* of the graphs for threads; set by the caller */
+} gt_cli_model;
+/* Reads the model of gt_cli_run_model.  The caller closes *out, also after an error.  Errors as
+   gt_cli_run_model, gt_ckpt_read and gt_cli_checkpoint_model. */
+gt_status gt_cli_model_open(gt_cli_model *out, const char *named, const char *region);
+void gt_cli_model_close(gt_cli_model *model);
+/* Creates a graph for batches of model->batch samples that shares the arrays of the gt_cli_model at
+   `model`: for gt_cli_batches.  Errors as gt_cli_checkpoint_model. */
+gt_status gt_cli_model_graph(void *model, gt_graph **out);
 /* Reads the shape of the model's samples.  GT_ERR_CKPT: a number is not valid for a shape. */
 gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
                                   gt_sample_shape *shape);

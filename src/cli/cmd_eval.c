@@ -36,11 +36,11 @@ static void describe_model(char *text, size_t size, const gt_ckpt_info *info) {
     snprintf(text, size, "the final model, the mean of %lld regions", (long long)info->mean_of);
 }
 
-/* Finds the shape of the checkpoint's samples; the data must have the same shape. */
-static gt_status match_shape(const gt_ckpt_info *info, const char *path,
-                             const gt_dataset_info *data, const char *data_path,
-                             gt_sample_shape *shape) {
-  GT_TRY(gt_cli_checkpoint_shape(path, info, shape));
+/* The data must have the shape of the model's samples. */
+static gt_status match_shape(const gt_cli_model *model, const gt_dataset_info *data,
+                             const char *data_path) {
+  const gt_sample_shape *shape = &model->shape;
+  const char *path = model->path;
   if (shape->h != data->h || shape->w != data->w || shape->c != data->c ||
       shape->classes != data->classes)
     return GT_FAIL(GT_ERR_DATA,
@@ -75,56 +75,22 @@ static void report(const gt_ckpt_info *info, const gt_graph *model, const gt_cli
          sum->samples, info->model, which, (long long)info->step);
 }
 
-/* The common source of all threads' graphs; `model` holds the parameters and buffers that all
-   share. */
-typedef struct {
-  const char *path;
-  const gt_ckpt_info *info;
-  const gt_state *state;
-  const gt_sample_shape *shape;
-  const gt_graph *model;
-} source;
-
-/* Texts need memory for the logits of every position. */
-static size_t eval_batch(const gt_graph *model) {
-  return gt_graph_of_text(model) ? GT_CLI_EVAL_TEXTS : GT_CLI_EVAL_BATCH;
-}
-
-static gt_status make_graph(void *ctx, gt_graph **out) {
-  const source *from = ctx;
-  const gt_arrays *a = gt_graph_arrays(from->model);
-  GT_TRY(gt_cli_checkpoint_model(out, from->path, from->info, from->state, from->shape,
-                                 eval_batch(from->model)));
-  gt_graph_adopt(*out, a->params.data, NULL, a->buffers.data);
-  return GT_OK;
-}
-
-/* Returns the number of threads, one per core.  Additional threads of OpenBLAS and oneDNN would
-   only compete with them. */
-static size_t choose_threads(size_t asked, size_t samples) {
-  const char *why;
-  size_t threads = gt_cli_threads(asked, samples, &why);
-  gt_log(GT_LOG_INFO, "%zu thread%s: %s", threads, threads == 1 ? "" : "s", why);
-  unsetenv("OMP_NUM_THREADS");
-  unsetenv("OPENBLAS_NUM_THREADS");
-  unsetenv("GOTO_NUM_THREADS");
-  return threads;
-}
-
-/* Evaluates the whole test split. */
-static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, size_t asked) {
+/* Evaluates the whole test split.  Texts need memory for the logits of every position. */
+static gt_status judge(gt_cli_model *model, gt_dataset *dataset, gt_loader *loader, size_t asked) {
   gt_cli_score score;
+  model->batch = gt_graph_of_text(model->graph) ? GT_CLI_EVAL_TEXTS : GT_CLI_EVAL_BATCH;
   const gt_cli_evaluation evaluation = {
-      .make = make_graph,
-      .ctx = from,
+      .make = gt_cli_model_graph,
+      .ctx = model,
       .test = loader,
-      .ranking = gt_ranking_of(from->info->model, from->shape->classes),
+      .ranking = gt_ranking_of(model->info.model, model->shape.classes),
       .labels = gt_dataset_labels(dataset, GT_SPLIT_TEST),
-      .shape = *from->shape,
-      .batch = eval_batch(from->model),
-      .threads = choose_threads(asked, gt_loader_samples(loader))};
+      .shape = model->shape,
+      .batch = model->batch,
+      .threads = gt_cli_threads_choose(asked, (gt_loader_samples(loader) + GT_CLI_EVAL_BATCH - 1) /
+                                                  GT_CLI_EVAL_BATCH)};
   GT_TRY(gt_cli_evaluate(&score, &evaluation));
-  report(from->info, from->model, &score);
+  report(&model->info, model->graph, &score);
   return GT_OK;
 }
 
@@ -139,47 +105,27 @@ static gt_status normalise(gt_dataset *dataset, const char *path, const gt_state
   return GT_OK;
 }
 
-static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state,
-                     const char *data_path, size_t threads) {
+static gt_status run(gt_cli_model *model, const char *data_path, size_t threads) {
   gt_dataset *dataset = NULL;
   gt_loader *loader = NULL;
-  gt_graph *model = NULL;
-  gt_sample_shape shape;
   GT_TRY(gt_dataset_open(&dataset, data_path));
   const gt_dataset_info *about = gt_dataset_describe(dataset);
-  gt_status status = match_shape(info, path, about, data_path, &shape);
-  if (status == GT_OK) status = gt_cli_checkpoint_model(&model, path, info, state, &shape, 0);
-  if (status == GT_OK) status = normalise(dataset, path, state);
+  gt_status status = match_shape(model, about, data_path);
+  if (status == GT_OK) status = normalise(dataset, model->path, &model->state);
   if (status == GT_OK)
     status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
-  source from = {path, info, state, &shape, model};
-  if (status == GT_OK) status = judge(&from, dataset, loader, threads);
+  if (status == GT_OK) status = judge(model, dataset, loader, threads);
   gt_loader_close(loader);
-  gt_graph_close(model);
   gt_dataset_close(dataset);
   return status;
 }
 
-static gt_status parse_threads(const char *text, size_t *threads) {
-  char *end;
-  long n = strtol(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || n < 1 || n > GT_CLI_THREADS_MOST)
-    return GT_FAIL(GT_ERR_JOB, "eval: --threads is '%s'; expected a number from 1 to %d", text,
-                   GT_CLI_THREADS_MOST);
-  *threads = (size_t)n;
-  return GT_OK;
-}
-
 static gt_status evaluate(const char *named, const char *region, const char *data_path,
                           size_t threads) {
-  char path[4096];
-  gt_ckpt_info info;
-  gt_state state;
-  GT_TRY(gt_cli_run_model(path, sizeof path, named, region));
-  GT_TRY(gt_ckpt_read(path, &info, &state));
-  gt_status status = run(path, &info, &state, data_path, threads);
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
+  gt_cli_model model;
+  gt_status status = gt_cli_model_open(&model, named, region);
+  if (status == GT_OK) status = run(&model, data_path, threads);
+  gt_cli_model_close(&model);
   return status;
 }
 
@@ -196,7 +142,7 @@ gt_status gt_cmd_eval(int argc, char **argv) {
     if (option == ':') return GT_FAIL(GT_ERR_JOB, "eval: %s needs a number", argv[optind - 1]);
     if (option != 't')
       return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
-    GT_TRY(parse_threads(optarg, &threads));
+    GT_TRY(gt_cli_threads_read(&threads, "eval", optarg));
   }
   const int given = argc - optind;
   if (given == 1)

@@ -1,5 +1,5 @@
-/* Evaluation by threads.  Each thread has a graph and takes batches of the test set by number.
-   Results are stored by batch number and added in that order. */
+/* Evaluation by threads.  Each thread has a graph and takes batches by number.  The results of a
+   test set are stored by batch number and added in that order. */
 #include "evaluate.h"
 
 #include <math.h>
@@ -9,63 +9,73 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* ---- batches by threads ---------------------------------------------------------------------- */
+
 typedef struct {
-  const gt_cli_evaluation *e;
-  size_t samples, batches;
-  gt_metrics *found; /* of every batch */
-  float *scores;     /* of every sample, or NULL */
+  const gt_cli_batches *all;
   _Atomic size_t next;
-  pthread_mutex_t lock; /* protects all fields below, and calls of e->make */
+  pthread_mutex_t lock; /* protects all fields below, and calls of all->make */
   gt_status status;
   char text[GT_ERROR_TEXT_MAX]; /* the error text of the thread that failed, because error texts are
                                    per thread */
 } work;
 
-static void score_batches(work *w, gt_graph *graph) {
-  const gt_sample_shape *s = &w->e->shape;
-  float *x = GT_NEW_ARRAY(float, w->e->batch * s->h * s->w * s->c);
-  int32_t *y = GT_NEW_ARRAY(int32_t, w->e->batch);
-  for (size_t b; (b = atomic_fetch_add(&w->next, 1)) < w->batches;) {
-    size_t first = b * w->e->batch, left = w->samples - first,
-           n = left < w->e->batch ? left : w->e->batch;
-    gt_loader_range(w->e->test, first, n, x, y);
-    gt_graph_step(graph, x, y, n, false, &w->found[b]);
-    if (w->scores) w->e->ranking->take(graph, y, n, w->scores + first);
-  }
-  gt_free(y);
-  gt_free(x);
-}
-
-static void *score(void *context) {
+static void *compute(void *context) {
   work *w = context;
   gt_graph *graph = NULL;
   pthread_mutex_lock(&w->lock);
-  gt_status status = w->e->make(w->e->ctx, &graph);
+  gt_status status = w->all->make(w->all->ctx, &graph);
   if (status != GT_OK && w->status == GT_OK) {
     w->status = status;
     snprintf(w->text, sizeof w->text, "%s", gt_error_text());
   }
   pthread_mutex_unlock(&w->lock);
   if (status != GT_OK) return NULL;
-  score_batches(w, graph);
+  for (size_t b; (b = atomic_fetch_add(&w->next, 1)) < w->all->n;)
+    w->all->batch(w->all->of, graph, b);
   gt_graph_close(graph);
   return NULL;
 }
 
 /* The caller is one of the threads.  If another thread cannot be created, the existing ones do its
    work. */
-static void score_by_threads(work *w) {
-  size_t more = w->e->threads - 1, started = 0;
+gt_status gt_cli_compute(const gt_cli_batches *all) {
+  work w = {.all = all, .lock = PTHREAD_MUTEX_INITIALIZER};
+  size_t more = all->threads - 1, started = 0;
   pthread_t *threads = GT_NEW_ARRAY(pthread_t, more + 1);
-  while (started < more && pthread_create(&threads[started], NULL, score, w) == 0) started++;
+  while (started < more && pthread_create(&threads[started], NULL, compute, &w) == 0) started++;
   if (started < more)
     gt_log(GT_LOG_WARN, "only %zu threads could be started; expected %zu", started + 1, more + 1);
-  score(w);
+  compute(&w);
   for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
   gt_free(threads);
+  return w.status == GT_OK ? GT_OK : GT_FAIL(w.status, "%s", w.text);
 }
 
-static void sum_up(const work *w, gt_cli_score *out) {
+/* ---- a test set ------------------------------------------------------------------------------ */
+
+typedef struct {
+  const gt_cli_evaluation *e;
+  size_t samples, batches;
+  gt_metrics *found; /* of every batch */
+  float *scores;     /* of every sample, or NULL */
+} scoring;
+
+static void score_batch(void *context, gt_graph *graph, size_t b) {
+  const scoring *w = context;
+  const gt_sample_shape *s = &w->e->shape;
+  const size_t first = b * w->e->batch, left = w->samples - first,
+               n = left < w->e->batch ? left : w->e->batch;
+  float *x = GT_NEW_ARRAY(float, n * s->h * s->w * s->c);
+  int32_t *y = GT_NEW_ARRAY(int32_t, n);
+  gt_loader_range(w->e->test, first, n, x, y);
+  gt_graph_step(graph, x, y, n, false, &w->found[b]);
+  if (w->scores) w->e->ranking->take(graph, y, n, w->scores + first);
+  gt_free(y);
+  gt_free(x);
+}
+
+static void sum_up(const scoring *w, gt_cli_score *out) {
   *out = (gt_cli_score){.ranks = gt_ranks_none()};
   for (size_t b = 0; b < w->batches; b++) {
     out->sum.loss_sum += w->found[b].loss_sum;
@@ -79,16 +89,20 @@ static void sum_up(const work *w, gt_cli_score *out) {
 }
 
 gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
-  size_t samples = gt_loader_samples(e->test), batches = (samples + e->batch - 1) / e->batch;
-  work w = {.e = e,
-            .samples = samples,
-            .batches = batches,
-            .found = GT_NEW_ARRAY(gt_metrics, batches + 1),
-            .lock = PTHREAD_MUTEX_INITIALIZER};
+  const size_t samples = gt_loader_samples(e->test), batches = (samples + e->batch - 1) / e->batch;
+  scoring w = {.e = e,
+               .samples = samples,
+               .batches = batches,
+               .found = GT_NEW_ARRAY(gt_metrics, batches + 1)};
+  const gt_cli_batches all = {.make = e->make,
+                              .ctx = e->ctx,
+                              .batch = score_batch,
+                              .of = &w,
+                              .n = batches,
+                              .threads = e->threads};
   if (e->ranking) w.scores = GT_NEW_ARRAY(float, samples);
-  score_by_threads(&w);
-  if (w.status == GT_OK) sum_up(&w, out);
-  gt_status status = w.status == GT_OK ? GT_OK : GT_FAIL(w.status, "%s", w.text);
+  const gt_status status = gt_cli_compute(&all);
+  if (status == GT_OK) sum_up(&w, out);
   gt_free(w.scores);
   gt_free(w.found);
   return status;
@@ -103,8 +117,8 @@ static size_t cores(void) {
              : 1;
 }
 
-size_t gt_cli_threads(size_t asked, size_t samples, const char **why) {
-  size_t n = cores(), batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
+size_t gt_cli_threads(size_t asked, size_t batches, const char **why) {
+  size_t n = cores();
   const char *said = getenv("OMP_NUM_THREADS");
   long most = said ? strtol(said, NULL, 10) : 0; /* "4,2": use the outermost level */
   *why = "--threads";
@@ -116,7 +130,27 @@ size_t gt_cli_threads(size_t asked, size_t samples, const char **why) {
   }
   if (batches < n) {
     n = batches > 0 ? batches : 1;
-    *why = "one per batch of the test set";
+    *why = "one per batch of samples";
   }
   return n;
+}
+
+size_t gt_cli_threads_choose(size_t asked, size_t batches) {
+  const char *why;
+  const size_t threads = gt_cli_threads(asked, batches, &why);
+  gt_log(GT_LOG_INFO, "%zu thread%s: %s", threads, threads == 1 ? "" : "s", why);
+  unsetenv("OMP_NUM_THREADS");
+  unsetenv("OPENBLAS_NUM_THREADS");
+  unsetenv("GOTO_NUM_THREADS");
+  return threads;
+}
+
+gt_status gt_cli_threads_read(size_t *threads, const char *command, const char *text) {
+  char *end;
+  const long n = strtol(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || n < 1 || n > GT_CLI_THREADS_MOST)
+    return GT_FAIL(GT_ERR_JOB, "%s: --threads is '%s'; expected a number from 1 to %d", command,
+                   text, GT_CLI_THREADS_MOST);
+  *threads = (size_t)n;
+  return GT_OK;
 }

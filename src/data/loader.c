@@ -156,11 +156,21 @@ struct gt_loader {
   int32_t *labels;
 };
 
+static float scale(size_t byte, float mean, float std) {
+  return ((float)byte / 255.0F - mean) / std;
+}
+
+void gt_data_scale(float *x, const uint8_t *bytes, size_t pixels, size_t c, const float *mean,
+                   const float *std) {
+  for (size_t i = 0; i < pixels; i++)
+    for (size_t k = 0; k < c; k++) x[i * c + k] = scale(bytes[i * c + k], mean[k], std[k]);
+}
+
 static void make_table(gt_loader *l, const gt_dataset *dataset) {
   l->table = GT_NEW_ARRAY(float, l->c * 256);
   for (size_t c = 0; c < l->c; c++)
-    for (int v = 0; v < 256; v++)
-      l->table[c * 256 + (size_t)v] = ((float)v / 255.0F - dataset->mean[c]) / dataset->std[c];
+    for (size_t v = 0; v < 256; v++)
+      l->table[c * 256 + v] = scale(v, dataset->mean[c], dataset->std[c]);
 }
 
 static gt_status check_samples(const gt_dataset *dataset, gt_split split, const uint32_t *samples,

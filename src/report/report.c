@@ -36,12 +36,8 @@ void gt_report_close(gt_report *p) {
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 static void csv_text(FILE *to, const char *text) {
-  fputc('"', to);
-  for (; *text; text++) {
-    if (*text == '"') fputc('"', to);
-    fputc(*text, to);
-  }
-  fputs("\",", to);
+  gt_csv_text(to, text);
+  fputc(',', to);
 }
 
 void gt_report_csv(FILE *to, const void *report) {

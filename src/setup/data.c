@@ -55,17 +55,26 @@ static void open_empty(gt_run *run, const gt_dataset_info *first, const float *n
   run->data = *gt_dataset_describe(run->dataset);
 }
 
+/* Returns `bytes` bytes of a region, which it gives, on all ranks.  Collective over the world; the
+   caller frees the result. */
+static void *share(const gt_run *run, size_t region, const void *given, size_t bytes) {
+  char *own = gt_alloc(bytes + 1, 1);
+  if (run->roles.region_id == region && bytes > 0) memcpy(own, given, bytes);
+  char *all = gather(run, own, bytes + 1);
+  memcpy(own, all + region * (bytes + 1), bytes);
+  gt_free(all);
+  return own;
+}
+
 /* Returns means, then standard deviations, of the first region with data; the caller frees them. */
 static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
-  const size_t first = gt_data_first(run->job), c = infos[first].c, n = 2 * c;
-  float *own = GT_NEW_ARRAY(float, n), *norm = GT_NEW_ARRAY(float, n);
+  const size_t first = gt_data_first(run->job), c = infos[first].c;
+  float *own = GT_NEW_ARRAY(float, 2 * c);
   if (run->roles.region_id == first) {
     memcpy(own, gt_dataset_mean(run->dataset), c * sizeof *own);
     memcpy(own + c, gt_dataset_std(run->dataset), c * sizeof *own);
   }
-  float *all = gather(run, own, n * sizeof *own);
-  memcpy(norm, all + first * n, n * sizeof *norm);
-  gt_free(all);
+  float *norm = share(run, first, own, 2 * c * sizeof *own);
   gt_free(own);
   return norm;
 }
@@ -112,13 +121,27 @@ static void share_merges(gt_run *run, const gt_dataset_info *infos) {
   size_t *counts = gather(run, &n, sizeof n);
   n = counts[first];
   gt_free(counts);
-  int64_t *own = GT_NEW_ARRAY(int64_t, n + 1);
-  if (gives && n > 0) memcpy(own, given, n * sizeof *own);
-  int64_t *all = gather(run, own, (n + 1) * sizeof *own);
-  memcpy(own, all + first * (n + 1), (n + 1) * sizeof *own);
-  gt_free(all);
-  run->merges = own;
+  run->merges = share(run, first, given, n * sizeof *given);
   run->nmerges = n;
+}
+
+/* Finds the names of the classes for model files: those of the first region that has any. */
+static void settle_names(gt_run *run, const gt_dataset_info *infos) {
+  const size_t n = run->job->nregions;
+  size_t named = n, unnamed = 0;
+  for (size_t r = n; r-- > 0;)
+    if (infos[r].class_names_bytes > 0)
+      named = r;
+    else
+      unnamed++;
+  if (named == n) return;
+  run->class_names_bytes = infos[named].class_names_bytes;
+  if (unnamed > 0) {
+    run->class_names = share(run, named, run->data.class_names, run->class_names_bytes);
+  } else {
+    run->class_names = gt_alloc(run->class_names_bytes, 1);
+    memcpy(run->class_names, run->data.class_names, run->class_names_bytes);
+  }
 }
 
 /* Logs that regions share samples, which is perhaps unintended: copies, links, or one file where
@@ -287,6 +310,7 @@ gt_status gt_setup_open_data(gt_run *run) {
     gt_free(norm);
     share_merges(run, infos);
   }
+  settle_names(run, infos);
   gt_status status = agree(run, divide(run, infos));
   gt_free(names);
   if (status == GT_OK) status = settle_normalisation(run, infos);
@@ -307,6 +331,9 @@ void gt_setup_save_data(const gt_run *run, gt_state *state) {
     const int64_t *merges = merges_of(run, &n);
     gt_state_add(state, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, n);
   }
+  if (run->class_names)
+    gt_state_add(state, "data/", "class_names", GT_TYPE_U8, run->class_names,
+                 run->class_names_bytes);
   if (run->data.input != GT_INPUT_BYTES) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset),
                run->data.c);

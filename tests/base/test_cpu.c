@@ -2,9 +2,16 @@
 #include "geotrain/base.h"
 #include "tests.h"
 
+#include <unistd.h>
+
 static void named(const char *listed, const char *want) {
-  char name[64];
-  gt_cpu_name(name, sizeof name, file_with("cpuinfo", listed));
+  char path[] = "/tmp/gt_cpuXXXXXX", name[64];
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));
+  close(fd);
+  gt_cpu_name(name, sizeof name, path);
+  unlink(path);
   assert_string_equal(name, want);
 }
 
@@ -22,10 +29,15 @@ static void names(void) {
 }
 
 static void kinds(void) {
-  char kind[64];
+  char path[] = "/tmp/gt_cpuXXXXXX", kind[64];
   const char *listed =
       "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 2\ncpu family\t: 26\n";
-  gt_cpu_kind(kind, sizeof kind, file_with("cpuinfo", listed));
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));
+  close(fd);
+  gt_cpu_kind(kind, sizeof kind, path);
+  unlink(path);
   assert_string_equal(kind, "AMD EPYC 25-1-2");
   gt_cpu_kind(kind, sizeof kind, "/nonexistent/cpuinfo");
   assert_string_equal(kind, "unknown");

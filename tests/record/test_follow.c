@@ -180,7 +180,7 @@ static void write_summary(int64_t resumes) {
   s.blas_core = "c";
   s.parameters = 61706;
   s.resumes = resumes;
-  must(gt_summary_write(folder, &s));
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
 }
 
 static void test_run(void **unused) {
@@ -283,23 +283,25 @@ static void test_silence(void **unused) {
 static void test_summary_comes_back(void **unused) {
   (void)unused;
   gt_summary_file *file;
-  must_fail(gt_summary_read(&file, folder), GT_ERR_CKPT, "summary.json");
+  assert_int_equal(gt_summary_read(&file, folder), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "summary.json"));
   write_summary(2);
   char *texts[2] = {0};
-  must(gt_summary_read(&file, folder));
+  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
   /* Written again, it gives the same file. */
   for (int i = 0; i < 2; i++) {
     json_t *root = json_load_file(at("summary.json"), 0, NULL);
     texts[i] = json_dumps(root, JSON_INDENT(1));
     json_decref(root);
-    must(gt_summary_write(folder, gt_summary_of(file)));
+    assert_int_equal(gt_summary_write(folder, gt_summary_of(file)), GT_OK);
   }
   assert_string_equal(texts[0], texts[1]);
   free(texts[0]);
   free(texts[1]);
   gt_summary_close(file);
   put("summary.json", "w", "{\"regions\": [{\"name\": \"east\"}]}");
-  must_fail(gt_summary_read(&file, folder), GT_ERR_CKPT, "workers");
+  assert_int_equal(gt_summary_read(&file, folder), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "workers"));
   put("summary.json", "w", "{\"regions\": [");
   assert_int_equal(gt_summary_read(&file, folder), GT_ERR_CKPT);
   gt_summary_close(NULL);

@@ -194,8 +194,7 @@ static gt_status convert(cifar *c, const char *out) {
   return GT_OK;
 }
 
-gt_status gt_import_cifar(const char *source, const char *out, const gt_import_options *options) {
-  (void)options;
+gt_status gt_import_cifar(const char *source, const char *out) {
   cifar *c = GT_NEW(cifar);
   c->folder = source;
   gt_status status = convert(c, out);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "geotrain/data_picture.h"
 #include "import.h"
-#include "picture.h"
 
 #define TOLD  5 /* unreadable pictures that are named */
 #define BLOCK ((size_t)4 << 20)

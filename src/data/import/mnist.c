@@ -190,8 +190,7 @@ static gt_status convert(mnist *m, const char *out) {
   return gt_data_store_finish(m->store, name, m->classes);
 }
 
-gt_status gt_import_mnist(const char *source, const char *out, const gt_import_options *options) {
-  (void)options;
+gt_status gt_import_mnist(const char *source, const char *out) {
   mnist m = {.folder = source};
   gt_status status = convert(&m, out);
   gt_data_store_close(m.store);

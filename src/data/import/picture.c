@@ -1,5 +1,5 @@
 /* Decodes pictures with libpng and libjpeg-turbo, and scales them. */
-#include "picture.h"
+#include "geotrain/data_picture.h"
 
 #include <errno.h>
 #include <math.h>

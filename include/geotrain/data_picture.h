@@ -1,6 +1,6 @@
-/* picture: decodes PNG and JPEG files, and scales them to one size.  Local. */
-#ifndef GEOTRAIN_DATA_IMPORT_PICTURE_H
-#define GEOTRAIN_DATA_IMPORT_PICTURE_H
+/* data_picture: decodes PNG and JPEG files, and scales them to one size.  Layer 3.  Everything is
+   local. */
+#pragma once
 
 #include "geotrain/data.h"
 
@@ -20,5 +20,3 @@ gt_status gt_picture_look(gt_picture_size *size, const char *path);
    out.  Scaling averages with a triangle filter, as Pillow's BILINEAR; a picture of this size keeps
    its bytes.  GT_ERR_DATA: as gt_picture_look, and damaged or incomplete files. */
 gt_status gt_picture_read(const char *path, size_t h, size_t w, size_t c, uint8_t *out);
-
-#endif

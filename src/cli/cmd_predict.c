@@ -1,0 +1,224 @@
+/* geotrain predict: class names and probabilities of pictures, by the model of a run or a
+   checkpoint. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <getopt.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint_model.h"
+#include "evaluate.h"
+#include "geotrain/data_picture.h"
+#include "options.h"
+
+#define BATCH ((size_t)16)
+
+typedef struct {
+  gt_cli_model model;
+  const float *mean, *std; /* of the images of training */
+  char **names;            /* of the classes */
+  char **paths;            /* n pictures, in the order of the rows */
+  size_t n, room;
+  pthread_mutex_t lock; /* protects the fields below, and standard output */
+  pthread_cond_t turn;
+  size_t printed, unread; /* batches; pictures that could not be read */
+} prediction;
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+/* Points names[] into the item, or to the numbers of the classes if the file has no names. */
+static gt_status name_classes(prediction *p) {
+  const gt_state_item *item = gt_state_find(&p->model.state, "data/", "class_names");
+  const size_t n = p->model.shape.classes;
+  size_t found = 0;
+  p->names = GT_NEW_ARRAY(char *, n);
+  for (size_t k = 0; !item && k < n; k++) {
+    char number[24];
+    snprintf(number, sizeof number, "%zu", k);
+    p->names[k] = gt_strdup(number);
+  }
+  if (!item) return GT_OK;
+  char *at = item->data, *end = at + (item->type == GT_TYPE_U8 ? item->count : 0), *stop;
+  for (; at < end && (stop = memchr(at, '\0', (size_t)(end - at))); at = stop + 1, found++) {
+    if (found >= n) continue;
+    p->names[found] = gt_strdup(at);
+    gt_text_flatten(p->names[found]);
+  }
+  if (found == n && at == end) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "%s: its data/class_names has %zu names; expected %zu, one a class",
+                 p->model.path, found, n);
+}
+
+static gt_status open_model(prediction *p, const char *named) {
+  gt_cli_model *m = &p->model;
+  bool said;
+  GT_TRY(gt_cli_model_open(m, named, NULL));
+  if (m->shape.features > 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its model, %s, takes ids; expected a model of images", m->path,
+                   m->info.model);
+  GT_TRY(gt_cli_checkpoint_norm(m->path, &m->state, m->shape.c, &said, &p->mean, &p->std));
+  if (!said || (m->shape.c != 1 && m->shape.c != 3))
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s: its model was not trained on pictures: samples have %zu channels%s; "
+                   "expected 1 or 3, and data/mean of uint8 images",
+                   m->path, m->shape.c, said ? "" : " and no data/mean");
+  m->batch = BATCH;
+  return name_classes(p);
+}
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds a file, or the pictures of a folder and its subfolders in the order of their paths, as an
+   import does; hidden ones are left out. */
+static gt_status add_pictures(prediction *p, const char *named) {
+  char *roots[] = {(char *)(uintptr_t)named, NULL};
+  FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+  const size_t first = p->n;
+  gt_status status = GT_OK;
+  for (FTSENT *e; status == GT_OK && tree && (e = fts_read(tree));) {
+    const bool root = e->fts_level == FTS_ROOTLEVEL;
+    if (!root && e->fts_name[0] == '.') {
+      fts_set(tree, e, FTS_SKIP);
+    } else if (e->fts_info == FTS_F && (root || gt_picture_is(e->fts_name))) {
+      GT_GROW(p->paths, p->n, p->room, 1024);
+      p->paths[p->n++] = gt_strdup(e->fts_path);
+    } else if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || (root && e->fts_errno)) {
+      status = GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", e->fts_path, strerror(e->fts_errno));
+    }
+  }
+  if (tree) fts_close(tree);
+  if (status == GT_OK && p->n == first)
+    status = GT_FAIL(GT_ERR_DATA, "%s: has no pictures; expected files .png, .jpg or .jpeg", named);
+  if (p->n > first) qsort((void *)(p->paths + first), p->n - first, sizeof *p->paths, by_text);
+  return status;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Writes the probabilities of the classes; a model of two classes can have one logit, that of the
+   second. */
+static void to_probabilities(const float *logits, size_t outputs, size_t classes, double *out) {
+  double sum = 0, largest = outputs < classes ? 0 : -INFINITY;
+  for (size_t k = 0; k < outputs; k++) largest = fmax(largest, logits[k]);
+  for (size_t k = 0; k < classes; k++) {
+    const size_t unsaid = classes - outputs;
+    sum += out[k] = exp((k < unsaid ? 0 : logits[k - unsaid]) - largest);
+  }
+  for (size_t k = 0; k < classes; k++) out[k] /= sum;
+}
+
+static void print_row(const prediction *p, const char *path, const double *probabilities) {
+  const size_t n = p->model.shape.classes;
+  size_t best = 0;
+  gt_csv_text(stdout, path);
+  for (size_t k = 1; probabilities && k < n; k++)
+    if (probabilities[k] > probabilities[best]) best = k;
+  putchar(',');
+  if (probabilities) {
+    gt_csv_text(stdout, p->names[best]);
+    printf(",%.6g", probabilities[best]);
+  } else
+    putchar(',');
+  for (size_t k = 0; k < n; k++)
+    if (probabilities)
+      printf(",%.6g", probabilities[k]);
+    else
+      putchar(',');
+  putchar('\n');
+}
+
+/* Prints the rows of a batch when those of all earlier batches are printed. */
+static void print_batch(prediction *p, size_t number, size_t n, const bool *read,
+                        const double *probabilities) {
+  const size_t first = number * BATCH;
+  pthread_mutex_lock(&p->lock);
+  while (p->printed < number) pthread_cond_wait(&p->turn, &p->lock);
+  for (size_t i = 0; i < n; i++) {
+    p->unread += !read[i];
+    print_row(p, p->paths[first + i], read[i] ? probabilities + i * p->model.shape.classes : NULL);
+  }
+  p->printed++;
+  pthread_cond_broadcast(&p->turn);
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void predict_batch(void *context, gt_graph *graph, size_t number) {
+  prediction *p = context;
+  const gt_sample_shape *s = &p->model.shape;
+  const size_t first = number * BATCH, left = p->n - first, n = left < BATCH ? left : BATCH,
+               pixels = s->h * s->w, item = pixels * s->c, outputs = gt_graph_outputs(graph);
+  const int32_t labels[BATCH] = {0};
+  bool read[BATCH];
+  gt_metrics ignored;
+  uint8_t *bytes = gt_alloc(item, 1);
+  float *x = GT_NEW_ARRAY(float, n *item);
+  double *probabilities = GT_NEW_ARRAY(double, n * s->classes);
+  for (size_t i = 0; i < n; i++) {
+    read[i] = gt_picture_read(p->paths[first + i], s->h, s->w, s->c, bytes) == GT_OK;
+    if (!read[i]) gt_log(GT_LOG_WARN, "%s", gt_error_text());
+    gt_data_scale(x + i * item, bytes, pixels, s->c, p->mean, p->std);
+  }
+  gt_graph_step(graph, x, labels, n, false, &ignored);
+  for (size_t i = 0; i < n; i++)
+    to_probabilities(gt_graph_scores(graph) + i * outputs, outputs, s->classes,
+                     probabilities + i * s->classes);
+  print_batch(p, number, n, read, probabilities);
+  gt_free(probabilities);
+  gt_free(x);
+  gt_free(bytes);
+}
+
+static gt_status predict(prediction *p, size_t threads) {
+  const size_t batches = (p->n + BATCH - 1) / BATCH;
+  const gt_cli_batches all = {.make = gt_cli_model_graph,
+                              .ctx = &p->model,
+                              .batch = predict_batch,
+                              .of = p,
+                              .n = batches,
+                              .threads = gt_cli_threads_choose(threads, batches)};
+  fputs("\"file\",\"class\",\"probability\"", stdout);
+  for (size_t k = 0; k < p->model.shape.classes; k++) {
+    putchar(',');
+    gt_csv_text(stdout, p->names[k]);
+  }
+  putchar('\n');
+  GT_TRY(gt_cli_compute(&all));
+  if (p->unread == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%zu of %zu pictures could not be read; their rows have no class",
+                 p->unread, p->n);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+gt_status gt_cmd_predict(int argc, char **argv) {
+  static const struct option options[] = {{"threads", required_argument, NULL, 't'}, {0}};
+  prediction p = {.lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
+  size_t threads = 0;
+  opterr = 0;
+  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (option != 't') return gt_option_refused(argc, argv, "predict");
+    GT_TRY(gt_cli_threads_read(&threads, "predict", optarg));
+  }
+  if (argc - optind < 2)
+    return GT_FAIL(GT_ERR_JOB,
+                   "predict: expected a model, then pictures or folders, as in `geotrain predict "
+                   "RUN_DIR pictures`; found %d names",
+                   argc - optind);
+  gt_status status = open_model(&p, argv[optind]);
+  for (int i = optind + 1; i < argc && status == GT_OK; i++) status = add_pictures(&p, argv[i]);
+  if (status == GT_OK) status = predict(&p, threads);
+  for (size_t i = 0; i < p.n; i++) gt_free(p.paths[i]);
+  for (size_t k = 0; p.names && k < p.model.shape.classes; k++) gt_free(p.names[k]);
+  gt_free((void *)p.paths);
+  gt_free((void *)p.names);
+  gt_cli_model_close(&p.model);
+  return status;
+}

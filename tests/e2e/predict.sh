@@ -1,0 +1,92 @@
+# processors: 1
+# predict: the rows of a folder of pictures score as `eval` scores the same samples; names of the
+# classes also in models of a region without data; broken pictures and other models.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+"$GEOTRAIN" data synth synth.h5 --train 600 --test 60 --classes 3 >/dev/null
+/usr/bin/python3 - <<'PY'
+import h5py, os, struct, zlib
+names = ["cat", 'a "b", c', "dog"]
+def png(path, image):
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + row.tobytes() for row in image)
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+with h5py.File("synth.h5") as f:
+    for split in "train", "test":
+        for i, (x, y) in enumerate(zip(f[split]["x"][:, :, :, 0], f[split]["y"][:])):
+            os.makedirs(f"pictures/{split}/{names[y]}", exist_ok=True)
+            png(f"pictures/{split}/{names[y]}/{i:04}.png", x)
+PY
+"$GEOTRAIN" data import folder pictures pictures.h5 >out 2>err || fail "import" "$(cat err)"
+cat >job.yaml <<'YAML'
+name: pictures
+model: {name: lenet5}
+data: {path: pictures.h5}
+train: {until: {epochs: 1}, batch: 10, choices: rule, optimizer: {name: sgd, lr: 0.05}}
+regions:
+  - {name: hub, ranks: 1}
+  - {name: east, ranks: 2}
+sync: {topology: hub, local: sync, strategy: sma, period: 4}
+YAML
+train "a run" 3 job.yaml --run-dir run
+ended "a run" 0
+
+# predict NAME ARGUMENT...: rows in out.csv.
+predict() {
+  "$GEOTRAIN" predict "$@" >out.csv 2>err
+  code=$?
+  : >out
+}
+# scores TABLE: accuracy and mean loss of the rows, by the folder that each picture is in.
+scores() {
+  /usr/bin/python3 - "$1" <<'PY'
+import csv, math, os, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+of = lambda row: os.path.basename(os.path.dirname(row["file"]))
+assert all(row["probability"] == max((row[name] for name in set(map(of, rows))), key=float) == row[row["class"]] for row in rows)
+assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
+print("accuracy %.4f  loss %.3f" % (sum(row["class"] == of(row) for row in rows) / len(rows), -sum(math.log(float(row[of(row)])) for row in rows) / len(rows)))
+PY
+}
+
+wanted=$("$GEOTRAIN" eval run pictures.h5 2>/dev/null | sed 's/ *(.*//')
+predict run pictures/test
+ended "a folder" 0 '[0-9] thread'
+check "a row a picture" same "$(wc -l <out.csv)" 61
+check "scored as by eval" same "$(scores out.csv)" "$wanted"
+cp out.csv folder.csv
+predict run pictures/test --threads 3
+check "the same rows with other threads" cmp out.csv folder.csv
+predict run/ckpt/"$(newest_round run)"/east.h5 "pictures/test/cat" pictures/test/dog
+check "a checkpoint: the order of the arguments" same "$(cut -d, -f 1 out.csv | tail -n +2 | tr -d '"')" "$(find pictures/test/cat -name '*.png' | sort; find pictures/test/dog -name '*.png' | sort)"
+predict run/ckpt/"$(newest_round run)"/hub.h5 pictures/test/dog
+check "the file of a region without data: names" same "$(head -n 1 out.csv)" '"file","class","probability","a ""b"", c","cat","dog"'
+
+# A picture that cannot be read: named, and a row without class.
+mkdir mixed && cp "$(find pictures/test/cat -name '*.png' | head -n 1)" mixed/a.png && echo no >mixed/b.png && cp mixed/a.png mixed/c.png
+predict run mixed
+ended "a broken picture" 3 'mixed/b.png: cannot be read as a picture' '1 of 3 pictures could not be read'
+check "a broken picture: its row" same "$(sed -n 3p out.csv)" '"mixed/b.png",,,,,'
+check "a broken picture: the others" same "$(sed -n '2s/mixed.a.//p;4s/mixed.c.//p' out.csv | uniq | wc -l)" 1
+predict run nowhere
+ended "no such folder" 3 'nowhere: cannot be read .No such file'
+mkdir empty
+predict run empty
+ended "a folder without pictures" 3 'empty: has no pictures'
+predict run
+ended "no picture" 2 'predict: expected a model, then pictures or folders'
+predict run mixed --thread=0
+ended "no threads" 2 "predict: --threads is '0'"
+
+# Models of other samples, and one whose data set names no classes.
+sed -e 's/pictures.h5/synth.h5/' -e 's/epochs: 1/steps: 2/' -e '/hub, ranks/d' -e 's/topology: hub, //' job.yaml >plain.yaml
+train "no names" 2 plain.yaml --run-dir plain
+predict plain mixed/a.png
+check "numbers for names" same "$(head -n 1 out.csv)" '"file","class","probability","0","1","2"'
+printf '1 0:1 3:1\n0 2:1 4:1\n' | tee shop.train.libfm >shop.test.libfm
+"$GEOTRAIN" data import libfm . synth.h5 >/dev/null
+train "ids" 2 plain.yaml --run-dir ids --set model.name=deepfm --set train.batch=1
+predict ids mixed
+ended "a model of ids" 4 'its model, deepfm, takes ids; expected a model of images'
+finish
