@@ -13,6 +13,29 @@
 
 #include <cmocka.h>
 
+#include "geotrain/base.h"
+
+/* Fails the test unless the call returns GT_OK; prints the text of the error. */
+#define must(call) must_return(call, GT_OK, NULL, false, __FILE__, __LINE__)
+/* Fails the test unless the call returns this status, with `words` in the text of the error. */
+#define must_fail(call, status, words) must_return(call, status, words, false, __FILE__, __LINE__)
+/* Fails the test unless the call returns this status with exactly this text. */
+#define must_say(call, status, text) must_return(call, status, text, true, __FILE__, __LINE__)
+void must_return(gt_status found, gt_status expected, const char *words, bool whole,
+                 const char *file, int line);
+
+/* Returns the path of `name` in the folder of this test program; valid until its end.  The first
+   call creates the folder, which is removed at the end. */
+const char *in_folder(const char *name);
+/* The folder of another rank takes the place of this program's; that rank removes it. */
+void use_folder(const char *path);
+void write_bytes(const char *path, const void *data, size_t size);
+void write_text(const char *path, const char *text);
+/* Writes a text to a file in the folder and returns its path. */
+const char *file_with(const char *name, const char *text);
+/* Reads a whole file as text, up to size - 1 bytes; returns its length. */
+size_t read_file(const char *path, char *text, size_t size);
+
 typedef void (*test_function)(void);
 
 /* Runs tests between `setup` and `teardown` (NULL is allowed); `names` lists their names, separated

@@ -152,6 +152,11 @@ enum {
   X(GT_LATE_BLEND, "blend")                                                                        \
   X(GT_LATE_REPLACE, "replace")
 
+/* sync.on_loss: what the others do when a region is lost. */
+#define GT_ON_LOSSES(X)                                                                            \
+  X(GT_ON_LOSS_STOP, "stop")                                                                       \
+  X(GT_ON_LOSS_CONTINUE, "continue")
+
 /* sync.codec.rounding. */
 #define GT_ROUNDINGS(X)                                                                            \
   X(GT_ROUNDING_NEAREST, "nearest")                                                                \
@@ -219,6 +224,7 @@ typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 typedef enum { GT_OUTERS(GT_FAMILY_CONSTANT) } gt_outer;
 typedef enum { GT_WAN_TRANSPORTS(GT_FAMILY_CONSTANT) } gt_wan_transport;
 typedef enum { GT_LATES(GT_FAMILY_CONSTANT) } gt_late;
+typedef enum { GT_ON_LOSSES(GT_FAMILY_CONSTANT) } gt_on_loss;
 typedef enum { GT_ROUNDINGS(GT_FAMILY_CONSTANT) } gt_rounding;
 
 /* The facts of each variant, in the order of the constants; true if a variant has one of
@@ -253,4 +259,5 @@ extern const char *const gt_exchanged_names[],
                                            *const gt_codec_names[],
                                                *const gt_rounding_names[],
                                                    *const gt_late_names[],
-                                                       *const gt_wan_transport_names[];
+                                                       *const gt_wan_transport_names[],
+                                                           *const gt_on_loss_names[];

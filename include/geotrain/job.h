@@ -218,6 +218,8 @@ typedef struct {
     int64_t delay;
     gt_late late;
     double local_weight;
+    gt_on_loss on_loss;
+    char *tie; /* name of a region; NULL: none */
     struct {
       gt_codec_kind name;
       double density, decay, momentum;

@@ -351,6 +351,9 @@ static gt_status check_plan(const gt_job *job, const char *source) {
   return status;
 }
 
+/* a message about an epoch has 3 numbers for each fragment, and 2 for each 64 regions */
+#define FRAGMENTS_OF_MEMBERS 128
+
 static gt_status check_hub(const gt_job *job, const char *source) {
   const char *hub = job->sync.hub;
   if (!hub) return GT_OK;
@@ -359,6 +362,22 @@ static gt_status check_hub(const gt_job *job, const char *source) {
                    "%s: sync.hub is \"%s\" and sync.topology %s; sync.hub requires topology hub",
                    source, hub, gt_topology_names[job->sync.topology]);
   return gt_job_check_region(job, source, "sync.hub", hub);
+}
+
+/* Members change only where every region has a whole model and no account is common to all. */
+static gt_status check_on_loss(const gt_job *job, const char *source) {
+  const char *with = job->pipeline.nstages > 0 || job->pipeline.search ? "a pipeline"
+                     : job->sync.central                               ? "sync.central"
+                     : job->limits.wan_bytes > 0                       ? "limits.wan_bytes"
+                                                                       : NULL;
+  if (job->sync.on_loss != GT_ON_LOSS_CONTINUE) return GT_OK;
+  if (with)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.on_loss is continue with %s; expected stop", source, with);
+  if (job->sync.fragments > FRAGMENTS_OF_MEMBERS)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.fragments is %d with sync.on_loss continue; expected at most %d",
+                   source, job->sync.fragments, FRAGMENTS_OF_MEMBERS);
+  return job->sync.tie ? gt_job_check_region(job, source, "sync.tie", job->sync.tie) : GT_OK;
 }
 
 /* Checks the numbers of workers, whose ranks are 16-bit numbers on the wire. */
@@ -542,6 +561,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(gt_job_check_aggregating(job, source));
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
+  GT_TRY(check_on_loss(job, source));
   GT_TRY(check_codec(job, source));
   GT_TRY(check_fragments(job, source));
   GT_TRY(check_outer(job, source));

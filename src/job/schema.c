@@ -3,20 +3,21 @@
 #include <limits.h>
 
 #include "internal.h"
-#include "schema_compute.h"
+#include "schema_rows.h"
 
-#define AT(member)        .offset = offsetof(gt_job, member)
-#define COUNT(member)     .count_offset = offsetof(gt_job, member)
-#define IN_REGION(member) .offset = offsetof(gt_job_region, member)
-#define IN_LINK(member)   .offset = offsetof(gt_job_link, member)
-#define IN_OUTAGE(member) .offset = offsetof(gt_job_outage, member)
-#define IN_DEVICE(member) .offset = offsetof(gt_job_device, member)
-#define IN_FACTOR(member) .offset = offsetof(gt_job_factor, member)
-#define IN_STAGE(member)  .offset = offsetof(gt_job_stage, member)
-#define COUNT_MAX         1e9
-#define TLS               (KEY_OPTIONAL | KEY_ON_RESUME | KEY_PATH)
-#define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
-#define AT_SITE           (PLANNED | KEY_AT_SITE)
+#define AT(member)         .offset = offsetof(gt_job, member)
+#define COUNT(member)      .count_offset = offsetof(gt_job, member)
+#define IN_REGION(member)  .offset = offsetof(gt_job_region, member)
+#define IN_LINK(member)    .offset = offsetof(gt_job_link, member)
+#define IN_DEFAULT(member) AT(wan.fallback.member)
+#define IN_OUTAGE(member)  .offset = offsetof(gt_job_outage, member)
+#define IN_DEVICE(member)  .offset = offsetof(gt_job_device, member)
+#define IN_FACTOR(member)  .offset = offsetof(gt_job_factor, member)
+#define IN_STAGE(member)   .offset = offsetof(gt_job_stage, member)
+#define COUNT_MAX          1e9
+#define TLS                (KEY_OPTIONAL | KEY_ON_RESUME | KEY_PATH)
+#define PLANNED            (KEY_OPTIONAL | KEY_ON_RESUME)
+#define AT_SITE            (PLANNED | KEY_AT_SITE)
 /* prices and predicted figures: optional; 0 is a valid value */
 #define RATE  (KEY_UNSAID | KEY_ON_RESUME)
 #define BATCH (AT_SITE | KEY_SCRIPT)
@@ -26,6 +27,7 @@
 #define MODELS(set)     .choice = "model.name", .having = (set)
 #define OPTIMIZERS(set) .choice = "train.optimizer.name", .having = (set)
 #define SCHEDULES(set)  .choice = "train.schedule.name", .having = (set)
+#define LOSSES(set)     .choice = "sync.on_loss", .having = (set)
 #define OF_PIPELINE     .with = "pipeline.stages"
 #define DECODERS                                                                                   \
   (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
@@ -370,6 +372,13 @@ const job_key gt_job_keys[] = {
     {"sync.local_weight", KEY_REAL, 0, AT(sync.local_weight), .fallback = "0.5", .max = 1,
      .choice = "sync.late", .having = OF(GT_LATE_BLEND),
      .meaning = "weight of the region's own model with blend"},
+    {"sync.on_loss", KEY_CHOICE, 0, AT(sync.on_loss), .fallback = "stop",
+     .values = gt_on_loss_names, STRATEGIES(SENDING),
+     .meaning =
+         "when a region is lost, the run ends, or the others continue while they have most of "
+         "the weight, and the region can return; for regions that are MPI jobs of their own"},
+    {"sync.tie", KEY_STRING, KEY_OPTIONAL, AT(sync.tie), LOSSES(OF(GT_ON_LOSS_CONTINUE)),
+     .meaning = "name of the region that continues if half of the weight is left"},
     {"sync.codec.name", KEY_CHOICE, 0, AT(sync.codec.name), .fallback = "none",
      .values = gt_codec_names, STRATEGIES(SENDING),
      .meaning = "lossy encoding of messages; the part that a message leaves out is added to the "
@@ -435,15 +444,7 @@ const job_key gt_job_keys[] = {
     {"wan.links[].trace", KEY_STRING, KEY_OPTIONAL | KEY_PATH, IN_LINK(trace),
      .meaning = "file of bandwidth over time: CSV time_s,bandwidth,latency or mahimahi's "
                 "packet-delivery format; instead of bandwidth"},
-    {"wan.links[].setup", KEY_REAL, KEY_OPTIONAL, IN_LINK(setup_rtts), .max = 100,
-     .meaning = "round trips before a frame larger than eager is sent"},
-    {"wan.links[].eager", KEY_SIZE, KEY_OPTIONAL, IN_LINK(eager_bytes),
-     .meaning = "frames up to this size need no set-up"},
-    {"wan.links[].window", KEY_SIZE, KEY_OPTIONAL, IN_LINK(window_bytes),
-     .meaning = "bytes that leave in the first round trip after idle; doubles every round trip "
-                "(slow start)"},
-    {"wan.links[].idle", KEY_TIME, KEY_OPTIONAL, IN_LINK(idle_s), .max = 86400,
-     .meaning = "idle time after which slow start begins again"},
+    LINK_ROWS("wan.links[].", IN_LINK),
     {"wan.matrix", KEY_STRING, KEY_OPTIONAL, AT(wan.matrix),
      .meaning = "CSV file of links, one line per direction (a single line is for both): "
                 "from,to,mbit_s,ms and optionally jitter_ms,loss; the links "
@@ -457,14 +458,7 @@ const job_key gt_job_keys[] = {
      .meaning = "standard deviation of the latency"},
     {"wan.default.loss", KEY_REAL, KEY_OPTIONAL | KEY_BELOW_MAX, AT(wan.fallback.loss), .max = 1,
      .meaning = "share of packets that are lost"},
-    {"wan.default.setup", KEY_REAL, KEY_OPTIONAL, AT(wan.fallback.setup_rtts), .max = 100,
-     .meaning = "round trips before a frame larger than eager is sent"},
-    {"wan.default.eager", KEY_SIZE, KEY_OPTIONAL, AT(wan.fallback.eager_bytes),
-     .meaning = "frames up to this size need no set-up"},
-    {"wan.default.window", KEY_SIZE, KEY_OPTIONAL, AT(wan.fallback.window_bytes),
-     .meaning = "bytes that leave in the first round trip after idle"},
-    {"wan.default.idle", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.idle_s), .max = 86400,
-     .meaning = "idle time after which slow start begins again"},
+    LINK_ROWS("wan.default.", IN_DEFAULT),
     {"wan.outages", KEY_MAPS, KEY_OPTIONAL, AT(wan.outages), COUNT(wan.noutages),
      sizeof(gt_job_outage), .max = 1e6,
      .meaning = "list of outages, during which two regions cannot reach each other"},

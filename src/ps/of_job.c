@@ -274,6 +274,15 @@ void gt_ps_groups_close(gt_ps_groups *groups) {
   *groups = (gt_ps_groups){0};
 }
 
+static void set_members(gt_ps_spec *spec, const gt_ps_basis *of) {
+  const gt_job *job = of->job;
+  size_t tie = job->sync.tie ? 0 : job->nregions;
+  while (tie < job->nregions && strcmp(job->regions[tie].name, job->sync.tie) != 0) tie++;
+  spec->members = *of->members;
+  spec->members.tie = tie;
+  spec->options.regroups = of->members->change;
+}
+
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
   const gt_job *job = of->job;
   const size_t region = (size_t)of->order->region;
@@ -300,6 +309,7 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
                      .nonfinite_limit = job->limits.nonfinite,
                      .wan_bytes_limit = job->limits.wan_bytes,
                      .heartbeat = GT_SECOND};
+  if (of->members) set_members(&spec, of);
   if (of->pipe)
     set_stages(&spec, of);
   else if (of->samples)

@@ -2,16 +2,9 @@
 #include "geotrain/base.h"
 #include "tests.h"
 
-#include <unistd.h>
-
 static void named(const char *listed, const char *want) {
-  char path[] = "/tmp/gt_cpuXXXXXX", name[64];
-  int fd = mkstemp(path);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));
-  close(fd);
-  gt_cpu_name(name, sizeof name, path);
-  unlink(path);
+  char name[64];
+  gt_cpu_name(name, sizeof name, file_with("cpuinfo", listed));
   assert_string_equal(name, want);
 }
 
@@ -29,15 +22,10 @@ static void names(void) {
 }
 
 static void kinds(void) {
-  char path[] = "/tmp/gt_cpuXXXXXX", kind[64];
+  char kind[64];
   const char *listed =
       "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 2\ncpu family\t: 26\n";
-  int fd = mkstemp(path);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));
-  close(fd);
-  gt_cpu_kind(kind, sizeof kind, path);
-  unlink(path);
+  gt_cpu_kind(kind, sizeof kind, file_with("cpuinfo", listed));
   assert_string_equal(kind, "AMD EPYC 25-1-2");
   gt_cpu_kind(kind, sizeof kind, "/nonexistent/cpuinfo");
   assert_string_equal(kind, "unknown");

@@ -1,8 +1,7 @@
-/* Shared by the tests of ckpt: a temporary folder, a state with every type, and the comparison of
+/* Shared by the tests of ckpt: new folders, a state with every type, and the comparison of
    read and written states. */
 #pragma once
 
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,19 +19,14 @@ typedef struct {
   gt_ckpt_info info;
 } sample;
 
-static inline int fixture_remove(const char *path, const struct stat *at, int kind,
-                                 struct FTW *ftw) {
-  (void)at, (void)kind, (void)ftw;
-  return remove(path);
-}
-
-static inline void folder_create(char path[64]) {
-  snprintf(path, 64, "/tmp/gt-ckpt-XXXXXX");
-  if (!mkdtemp(path)) abort();
-}
-
-static inline void folder_remove(const char *path) {
-  nftw(path, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
+/* Returns a new folder. */
+static inline const char *new_folder(void) {
+  static int n;
+  char name[16];
+  snprintf(name, sizeof name, "run-%d", n++);
+  const char *path = in_folder(name);
+  assert_int_equal(mkdir(path, 0777), 0);
+  return path;
 }
 
 /* Creates a state that differs between rounds. */

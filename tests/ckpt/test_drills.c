@@ -54,12 +54,12 @@ static void test_kill_at_every_point(void) {
       {"ckpt.done", true, true, 0},     {"ckpt.pruned", true, false, 0},
   };
   for (size_t i = 0; i < sizeof drills / sizeof drills[0]; i++) {
-    char run[64], path[256];
+    const char *run = new_folder();
+    char path[256];
     int64_t rounds[4];
     gt_ckpt_writer *writer;
-    folder_create(run);
-    assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
-    assert_int_equal(write_round(writer, 1), GT_OK);
+    must(gt_ckpt_writer_create(&writer, run, "shanghai"));
+    must(write_round(writer, 1));
     gt_ckpt_writer_close(writer);
     int status = run_child(run, drills[i].name);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
@@ -72,20 +72,16 @@ static void test_kill_at_every_point(void) {
                      (size_t)drills[i].old_kept + drills[i].new_whole);
     assert_int_equal(hidden_files(run), drills[i].temporaries);
     /* The next run removes the leftovers, writes, and both rounds are complete. */
-    assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+    must(gt_ckpt_writer_create(&writer, run, "shanghai"));
     assert_int_equal(hidden_files(run), 0);
-    assert_int_equal(write_round(writer, 2), GT_OK);
+    must(write_round(writer, 2));
     gt_ckpt_writer_close(writer);
     assert_true(holds_round(path, 2));
-    folder_remove(run);
   }
 }
 
 static void test_child_without_failpoint_succeeds(void) {
-  char run[64];
-  folder_create(run);
-  assert_int_equal(run_child(run, NULL), 0);
-  folder_remove(run);
+  assert_int_equal(run_child(new_folder(), NULL), 0);
 }
 
 /* Temporary files of another region, or with similar names, are not removed. */
@@ -93,37 +89,34 @@ static void test_sweep_is_careful(void) {
   static const char *const names[] = {".shanghai.h5.tmp-12", ".shanghai.h5.tmp-",
                                       ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12-0",
                                       "shanghai.h5.tmp-12"};
-  char run[64], path[256];
+  const char *run = new_folder();
+  char path[256];
   gt_ckpt_writer *writer;
-  folder_create(run);
-  assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
-  assert_int_equal(write_round(writer, 1), GT_OK);
+  must(gt_ckpt_writer_create(&writer, run, "shanghai"));
+  must(write_round(writer, 1));
   gt_ckpt_writer_close(writer);
   for (int i = 0; i < 5; i++) {
     snprintf(path, sizeof path, "%s/ckpt/1/%s", run, names[i]);
     fclose(fopen(path, "w"));
   }
-  assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+  must(gt_ckpt_writer_create(&writer, run, "shanghai"));
   gt_ckpt_writer_close(writer);
   for (int i = 0; i < 5; i++) {
     snprintf(path, sizeof path, "%s/ckpt/1/%s", run, names[i]);
     assert_int_equal(access(path, F_OK) == 0, i != 0);
   }
   assert_true(holds_round(gt_ckpt_path(path, sizeof path, run, 1, "shanghai"), 1));
-  folder_remove(run);
 }
 
 static void test_unwritable_run_directory(void) {
-  char run[64], path[128];
+  const char *run = new_folder();
+  char path[128];
   gt_ckpt_writer *writer = NULL;
-  folder_create(run);
   snprintf(path, sizeof path, "%s/file", run);
   fclose(fopen(path, "w"));
-  assert_int_equal(gt_ckpt_writer_create(&writer, path, "shanghai"), GT_ERR_CKPT);
-  assert_non_null(strstr(gt_error_text(), path));
+  must_fail(gt_ckpt_writer_create(&writer, path, "shanghai"), GT_ERR_CKPT, path);
   assert_null(writer);
   assert_int_equal(gt_ckpt_writer_create(&writer, run, "a/b"), GT_ERR_CKPT);
-  folder_remove(run);
 }
 
 /* ---- mounts ---- */
@@ -180,13 +173,11 @@ static int read_only(const char *at) {
 }
 
 static void in_namespace(int (*body)(const char *at)) {
-  char at[64];
+  const char *at = new_folder();
   int status = 0;
-  folder_create(at);
   pid_t child = fork();
   if (child == 0) _exit(body(at));
   assert_int_equal(waitpid(child, &status, 0), child);
-  folder_remove(at);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
     print_message("a tmpfs may not be mounted here: skipped\n");
     skip();

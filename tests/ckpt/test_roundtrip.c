@@ -2,19 +2,17 @@
    programs can open the files. */
 #include "fixture.h"
 
-static char folder[64];
-
 static void test_every_type_and_empty_items(void) {
   char path[256];
   gt_ckpt_writer *writer;
-  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
-  assert_int_equal(write_round(writer, 1), GT_OK);
+  must(gt_ckpt_writer_create(&writer, in_folder(""), "shanghai"));
+  must(write_round(writer, 1));
   gt_status status;
   assert_int_equal(gt_ckpt_poll(writer, &status), GT_CKPT_IDLE);
-  assert_int_equal(write_round(writer, 2), GT_OK);
+  must(write_round(writer, 2));
   gt_ckpt_writer_close(writer);
-  assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 1, "shanghai"), 1));
-  assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 2, "shanghai"), 2));
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, in_folder(""), 1, "shanghai"), 1));
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, in_folder(""), 2, "shanghai"), 2));
   assert_false(holds_round(path, 1)); /* the comparison can fail */
 }
 
@@ -23,13 +21,13 @@ static void test_close_waits_and_write_while_busy_is_refused(void) {
   static sample s;
   gt_ckpt_writer *writer;
   sample_open(&s, 5);
-  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
-  assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_OK);
+  must(gt_ckpt_writer_create(&writer, in_folder(""), "shanghai"));
+  must(gt_ckpt_write(writer, &s.info, &s.state));
   /* a write is pending, or its result has not been polled */
   assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_ERR_FAULT);
   gt_ckpt_writer_close(writer);
   sample_close(&s);
-  assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 5, "shanghai"), 5));
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, in_folder(""), 5, "shanghai"), 5));
 }
 
 static void test_large_state_and_long_job(void) {
@@ -43,15 +41,14 @@ static void test_large_state_and_long_job(void) {
   gt_ckpt_info info = {.round = 7, .job_yaml = yaml, .region = "r"}, read;
   gt_ckpt_writer *writer;
   gt_status status;
-  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "r"), GT_OK);
-  assert_int_equal(gt_ckpt_write(writer, &info, &state), GT_OK);
+  must(gt_ckpt_writer_create(&writer, in_folder(""), "r"));
+  must(gt_ckpt_write(writer, &info, &state));
   gt_ckpt_progress progress;
   while ((progress = gt_ckpt_poll(writer, &status)) == GT_CKPT_BUSY) usleep(200);
   assert_int_equal(progress, GT_CKPT_DONE);
   assert_int_equal(status, GT_OK);
   gt_ckpt_writer_close(writer);
-  assert_int_equal(gt_ckpt_read(gt_ckpt_path(path, sizeof path, folder, 7, "r"), &read, &back),
-                   GT_OK);
+  must(gt_ckpt_read(gt_ckpt_path(path, sizeof path, in_folder(""), 7, "r"), &read, &back));
   assert_string_equal(read.job_yaml, yaml);
   assert_int_equal(back.n, 1);
   assert_int_equal(back.items[0].count, n);
@@ -72,10 +69,9 @@ static void test_clashing_names_are_refused(void) {
   gt_state_add(&state, "a/", "b", GT_TYPE_F64, &one, 1);
   gt_ckpt_info info = {.round = 8};
   gt_ckpt_writer *writer;
-  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
-  assert_int_equal(gt_ckpt_write(writer, &info, &state), GT_ERR_CKPT);
-  assert_non_null(strstr(gt_error_text(), "a/b"));
-  assert_int_equal(write_round(writer, 9), GT_OK);
+  must(gt_ckpt_writer_create(&writer, in_folder(""), "shanghai"));
+  must_fail(gt_ckpt_write(writer, &info, &state), GT_ERR_CKPT, "a/b");
+  must(write_round(writer, 9));
   gt_ckpt_writer_close(writer);
   gt_state_close(&state);
 }
@@ -86,12 +82,11 @@ static void test_bytes_depend_on_the_state_only(void) {
   unsigned char bytes[2][100000];
   size_t size[2];
   for (int i = 0; i < 2; i++) {
-    char run[128];
+    const char *run = in_folder(i ? "same1" : "same0");
     gt_ckpt_writer *writer;
-    snprintf(run, sizeof run, "%s/same%d", folder, i);
-    assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+    must(gt_ckpt_writer_create(&writer, run, "shanghai"));
     if (i) sleep(1);
-    assert_int_equal(write_round(writer, 4), GT_OK);
+    must(write_round(writer, 4));
     gt_ckpt_writer_close(writer);
     FILE *file = fopen(gt_ckpt_path(path[i], sizeof path[i], run, 4, "shanghai"), "r");
     assert_non_null(file);
@@ -116,7 +111,7 @@ static void test_h5dump_reads_it(void) {
     skip();
   }
   snprintf(command, sizeof command, "h5dump -A %s 2>&1",
-           gt_ckpt_path(path, sizeof path, folder, 1, "shanghai"));
+           gt_ckpt_path(path, sizeof path, in_folder(""), 1, "shanghai"));
   FILE *dump = popen(command, "r");
   while (fgets(line, sizeof line, dump)) {
     if (strstr(line, "DATASET \"params\"")) params = true;
@@ -127,14 +122,14 @@ static void test_h5dump_reads_it(void) {
 }
 
 static void test_rounds_and_prune(void) {
-  char run[128], path[256];
+  const char *run = in_folder("rounds");
+  char path[256];
   int64_t rounds[4];
   gt_ckpt_writer *writer;
-  snprintf(run, sizeof run, "%s/rounds", folder);
   assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), 0);
-  assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+  must(gt_ckpt_writer_create(&writer, run, "shanghai"));
   static const int64_t written[] = {10, 2, 0, 33};
-  for (int i = 0; i < 4; i++) assert_int_equal(write_round(writer, written[i]), GT_OK);
+  for (int i = 0; i < 4; i++) must(write_round(writer, written[i]));
   /* Unknown names and files of another region. */
   static const char *const foreign[] = {
       "ckpt/notes", "ckpt/002",           "ckpt/-1", "ckpt/99999999999999999999", "ckpt/7",
@@ -170,7 +165,7 @@ static void write_final(const char *run, const char *region, int64_t round) {
   sample_open(&s, round);
   s.info.mean_of = region ? 1 : 3;
   memset(s.info.params_sha256, 'b', 64);
-  assert_int_equal(gt_ckpt_write_final_model(&writer, run, region, &s.info, &s.state), GT_OK);
+  must(gt_ckpt_write_final_model(&writer, run, region, &s.info, &s.state));
   memset(s.params, 0, sizeof s.params); /* the writer has its own copy */
   sample_close(&s);
   while (gt_ckpt_poll(writer, &status) != GT_CKPT_DONE) usleep(200);
@@ -181,20 +176,20 @@ static void write_final(const char *run, const char *region, int64_t round) {
 /* Final models: replaced atomically, listed with the other models, removed with their temporary
    files. */
 static void test_final_models(void) {
-  char run[128], path[256], begun[256], text[256];
+  const char *run = in_folder("final");
+  char path[256], begun[256], text[256];
   gt_ckpt_writer *writer;
   gt_ckpt_info info;
   gt_state state;
-  snprintf(run, sizeof run, "%s/final", folder);
-  assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+  must(gt_ckpt_writer_create(&writer, run, "shanghai"));
   assert_string_equal(gt_ckpt_list(text, sizeof text, run), "nothing");
-  assert_int_equal(write_round(writer, 2), GT_OK);
-  assert_int_equal(write_round(writer, 10), GT_OK);
+  must(write_round(writer, 2));
+  must(write_round(writer, 10));
   write_final(run, NULL, 4);
   write_final(run, NULL, 5);
   write_final(run, "shanghai", 6);
   assert_true(holds_round(gt_ckpt_final_model_path(path, sizeof path, run, NULL), 5));
-  assert_int_equal(gt_ckpt_read(path, &info, &state), GT_OK);
+  must(gt_ckpt_read(path, &info, &state));
   assert_int_equal(info.mean_of, 3);
   assert_int_equal(strlen(info.params_sha256), 64);
   gt_state_close(&state);
@@ -211,24 +206,12 @@ static void test_final_models(void) {
   gt_ckpt_remove_final_model(run, "shanghai");
   assert_string_equal(gt_ckpt_list(text, sizeof text, run),
                       "ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
-  for (int64_t round = 11; round < 19; round++) assert_int_equal(write_round(writer, round), GT_OK);
+  for (int64_t round = 11; round < 19; round++) must(write_round(writer, round));
   assert_non_null(strstr(gt_ckpt_list(text, sizeof text, run), "ckpt/11/shanghai.h5 and 2 more"));
   gt_ckpt_writer_close(writer);
 }
 
-static int open_folder(void **unused) {
-  (void)unused;
-  folder_create(folder);
-  return 0;
-}
-
-static int close_folder(void **unused) {
-  (void)unused;
-  folder_remove(folder);
-  return 0;
-}
-
-TESTS_BETWEEN(open_folder, close_folder, test_every_type_and_empty_items,
-              test_close_waits_and_write_while_busy_is_refused, test_large_state_and_long_job,
-              test_clashing_names_are_refused, test_bytes_depend_on_the_state_only,
-              test_h5dump_reads_it, test_rounds_and_prune, test_final_models)
+TESTS(test_every_type_and_empty_items, test_close_waits_and_write_while_busy_is_refused,
+      test_large_state_and_long_job, test_clashing_names_are_refused,
+      test_bytes_depend_on_the_state_only, test_h5dump_reads_it, test_rounds_and_prune,
+      test_final_models)

@@ -26,7 +26,7 @@ static gt_status create(const source *s, size_t batch_max, gt_graph **out) {
 static gt_status make(void *ctx, gt_graph **out) {
   source *s = ctx;
   if (++s->made == s->fail_at) return GT_FAIL(GT_ERR_CKPT, "no graph number %d", s->made);
-  assert_int_equal(create(s, GT_CLI_EVAL_BATCH, out), GT_OK);
+  must(create(s, GT_CLI_EVAL_BATCH, out));
   gt_graph_adopt(*out, gt_graph_arrays(s->model)->params.data, NULL, NULL);
   return GT_OK;
 }
@@ -45,10 +45,10 @@ static void begin(fixture *f, size_t classes) {
   synth.classes = classes;
   synth.ntrain = 10;
   synth.ntest = NTEST;
-  assert_int_equal(gt_data_synth(f->path, &synth), GT_OK);
-  assert_int_equal(gt_dataset_open(&f->dataset, f->path), GT_OK);
-  assert_int_equal(gt_loader_create(&f->loader, f->dataset, GT_SPLIT_TEST, NULL, NTEST), GT_OK);
-  assert_int_equal(create(&f->source, 0, &f->source.model), GT_OK);
+  must(gt_data_synth(f->path, &synth));
+  must(gt_dataset_open(&f->dataset, f->path));
+  must(gt_loader_create(&f->loader, f->dataset, GT_SPLIT_TEST, NULL, NTEST));
+  must(create(&f->source, 0, &f->source.model));
   gt_graph_init(f->source.model, 3);
 }
 
@@ -78,12 +78,12 @@ static void the_same_bits_with_any_threads(void) {
     fixture f;
     gt_cli_score one, many;
     begin(&f, classes);
-    assert_int_equal(evaluate(&f, 1, &one), GT_OK);
+    must(evaluate(&f, 1, &one));
     assert_int_equal(one.sum.samples, NTEST);
     assert_true(one.sum.loss_sum > 0 && one.sum.correct > 0 && one.sum.correct < NTEST);
     assert_true(classes == 2 ? one.ranks.auc > 0 && one.ranks.auc < 1 : isnan(one.ranks.auc));
     for (size_t threads = 2; threads <= 9; threads += all_cases() ? 1 : 3) {
-      assert_int_equal(evaluate(&f, threads, &many), GT_OK);
+      must(evaluate(&f, threads, &many));
       assert_int_equal(f.source.made, threads);
       assert_memory_equal(&many.sum, &one.sum, sizeof one.sum);
       assert_memory_equal(&many.ranks.auc, &one.ranks.auc, sizeof one.ranks.auc);
@@ -100,8 +100,7 @@ static void an_error_comes_back(void) {
     char text[64];
     f.source.fail_at = at;
     snprintf(text, sizeof text, "no graph number %d", at);
-    assert_int_equal(evaluate(&f, 3, &score), GT_ERR_CKPT);
-    assert_string_equal(gt_error_text(), text);
+    must_say(evaluate(&f, 3, &score), GT_ERR_CKPT, text);
   }
   end(&f);
 }

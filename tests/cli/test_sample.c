@@ -10,8 +10,7 @@ static const float logits[N] = {0.5F, -1, 2, 2, -40, 1, 0};
 static void draw(const gt_cli_sampling *sampling, uint64_t seed, size_t *ids, size_t n) {
   gt_cli_candidate scratch[N];
   gt_rng rng = gt_rng_make(seed, GT_RNG_GENERATE, 0, 0);
-  for (size_t i = 0; i < n; i++)
-    assert_int_equal(gt_cli_sample(&ids[i], logits, N, sampling, &rng, scratch), GT_OK);
+  for (size_t i = 0; i < n; i++) must(gt_cli_sample(&ids[i], logits, N, sampling, &rng, scratch));
 }
 
 /* Computes the probability of each id: softmax over the `top` largest logits. */
@@ -71,9 +70,8 @@ static void test_not_finite(void) {
   gt_cli_candidate scratch[3];
   gt_rng rng = gt_rng_make(1, GT_RNG_GENERATE, 0, 0);
   size_t id;
-  assert_int_equal(gt_cli_sample(&id, bad, 3, &(gt_cli_sampling){1, 0}, &rng, scratch),
-                   GT_ERR_CKPT);
-  assert_non_null(strstr(gt_error_text(), "the model gives nan as logit of id 1; expected finite"));
+  must_fail(gt_cli_sample(&id, bad, 3, &(gt_cli_sampling){1, 0}, &rng, scratch), GT_ERR_CKPT,
+            "the model gives nan as logit of id 1; expected finite");
 }
 
 TESTS(test_shares, test_seeds, test_largest, test_not_finite)

@@ -92,7 +92,7 @@ static void parts_are_the_whole(void) {
         memset(of_parts, 0, VALUES * sizeof *of_parts);
         const size_t part = gt_codec_encode(codec, &turn, x, r, at);
         assert_true(part > 0 && part <= gt_codec_bound(codec, &turn));
-        assert_int_equal(gt_codec_check(codec, &turn, at, part), GT_OK);
+        must(gt_codec_check(codec, &turn, at, part));
         gt_codec_add(codec, &turn, at, 1.0F, of_parts);
         for (size_t v = 0; v < VALUES; v++) {
           const bool inside = v >= turn.first && v < turn.first + turn.count;
@@ -207,7 +207,7 @@ static void same_bits_everywhere(void) {
   float *x = filled();
   result best[CASES];
   for (int isa = (int)gt_isa_best(); isa >= 0; isa--) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     for (size_t c = 0; c < CASES; c++) {
       if (cases[c].kind == GT_CODEC_POWERSGD) continue; /* matrix products of OpenBLAS */
       result found = run(&cases[c], x);
@@ -223,7 +223,7 @@ static void same_bits_everywhere(void) {
       discard(&found);
     }
   }
-  assert_int_equal(gt_isa_choose(NULL), GT_OK);
+  must(gt_isa_choose(NULL));
   for (size_t c = 0; c < CASES; c++)
     if (cases[c].kind != GT_CODEC_POWERSGD) discard(&best[c]);
   gt_free(x);

@@ -50,7 +50,7 @@ static void topk_of_odd_chunks(void) {
   static const gt_view one = {.name = "v", .count = 3 * 4096, .shape = {3 * 4096}, .ndims = 1};
   const gt_codec_spec spec = {.decay = 1.0F, .density = 0.01, .bits = 8};
   gt_codec *codec;
-  assert_int_equal(gt_codec_open(&codec, GT_CODEC_TOPK, &spec, &one, 1), GT_OK);
+  must(gt_codec_open(&codec, GT_CODEC_TOPK, &spec, &one, 1));
   unsigned char *payload = payload_of(codec, GT_CODEC_TOPK);
   float *x = GT_NEW_ARRAY(float, one.count), *d = GT_NEW_ARRAY(float, one.count);
   for (int kind = 0; kind < 40; kind++) {
@@ -65,7 +65,7 @@ static void topk_of_odd_chunks(void) {
     }
     const gt_codec_turn turn = {.round = 1};
     const size_t bytes = gt_codec_encode(codec, &turn, x, NULL, payload);
-    assert_int_equal(gt_codec_check(codec, &turn, payload, bytes), GT_OK);
+    must(gt_codec_check(codec, &turn, payload, bytes));
     memset(d, 0, one.count * sizeof *d);
     gt_codec_add(codec, &turn, payload, 1.0F, d);
     for (size_t start = 0; start < one.count; start += 4096) {
@@ -155,7 +155,7 @@ static void dgc_follows_its_equations(void) {
     fill(x);
     const gt_codec_turn turn = {.round = round};
     const size_t bytes = gt_codec_encode(codec, &turn, x, r, payload);
-    assert_int_equal(gt_codec_check(codec, &turn, payload, bytes), GT_OK);
+    must(gt_codec_check(codec, &turn, payload, bytes));
     memset(d, 0, VALUES * sizeof *d);
     gt_codec_add(codec, &turn, payload, 1.0F, d);
     double least = INFINITY, left = 0.0;

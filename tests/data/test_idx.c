@@ -202,7 +202,7 @@ static void test_import_refused(void) {
   int entries = scratch_entries();
   assert_failed(import_from("minst", scratch("m"), out), GT_ERR_JOB,
                 "`minst` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, "
-                "folder, csv; "
+                "folder, csv, npy; "
                 "did you mean mnist?");
   assert_failed(import_from("mnist", scratch("nowhere"), out), GT_ERR_DATA,
                 "nowhere: there is no such folder");

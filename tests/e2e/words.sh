@@ -19,9 +19,9 @@ answers 'an option with one dash' 2 'info: option -set is unknown; options begin
 answers 'behind other words' 2 'simulate: option -set is unknown; options begin with two dashes, as in --set' simulate job.yaml -set a=b
 answers 'an option that is none' 2 'info: option --sett is unknown or lacks its value' info job.yaml --sett
 answers 'eval without a data set' 2 'eval: run is given and no data set; expected one for its test split, as in `geotrain eval run DATA.h5`' eval run
-answers 'a format that is none' 2 'format `imagenet` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder, csv' data import imagenet . out.h5
+answers 'a format that is none' 2 'format `imagenet` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder, csv, npy' data import imagenet . out.h5
 sed -n 's/.*expected one of //p' said | tr -d , >formats
-answers 'a format that is none, with two sources' 2 'format `mnits` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder, csv; did you mean mnist?' \
+answers 'a format that is none, with two sources' 2 'format `mnits` is not known; expected one of mnist, cifar, libfm, imdb, text, sessions, folder, csv, npy; did you mean mnist?' \
   data import mnits a.txt b.txt out.h5
 answers 'a folder that is not there' 3 'nowhere: there is no such folder (No such file or directory); expected the one that holds the files to import' \
   data import mnist nowhere out.h5

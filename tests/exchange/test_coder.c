@@ -30,7 +30,7 @@ static size_t encode(gt_coder *coder, bool sum, size_t *sent) {
     const size_t bytes = gt_coder_encode(coder, sum, &turn, payload);
     assert_true(bytes <= gt_coder_bound(coder, &turn));
     if (bytes == 0) continue;
-    assert_int_equal(gt_coder_check(coder, &turn, payload, bytes), GT_OK);
+    must(gt_coder_check(coder, &turn, payload, bytes));
     assert_true(gt_coder_finite(coder, &turn, payload, bytes));
     const gt_vec got = gt_coder_decode(coder, &turn, payload, bytes),
                  own = gt_vec_range(gt_coder_sent(coder), turn.first, turn.count);

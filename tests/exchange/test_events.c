@@ -114,7 +114,7 @@ static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bo
     head.flags = GT_FRAME_ROUTED;
     head.route = (gt_frame_route){.origin = (uint16_t)from, .count = FLOATS};
   }
-  assert_int_equal(gt_exchange_check(r->exchange, from, &head), GT_OK);
+  must(gt_exchange_check(r->exchange, from, &head));
   assert_int_equal(gt_exchange_receive(r->exchange, from, &head, body), GT_RECEIPT_TAKEN);
 }
 
@@ -167,10 +167,10 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   receive(&before, 2, GT_MSG_UPDATE, 1, false);
   assert_int_equal(before.applied, 1);
   gt_allreduce_leave(before.rounds);
-  assert_int_equal(gt_allreduce_state(before.rounds, (gt_state_direction){.to = &saved}), GT_OK);
+  must(gt_allreduce_state(before.rounds, (gt_state_direction){.to = &saved}));
 
   open_rounds(&r);
-  assert_int_equal(gt_allreduce_state(r.rounds, (gt_state_direction){.from = &saved}), GT_OK);
+  must(gt_allreduce_state(r.rounds, (gt_state_direction){.from = &saved}));
   gt_exchange_start(r.exchange);
   receive(&r, 2, GT_MSG_UPDATE, 2, false);
   gt_exchange_peer(r.exchange, 1, GT_PEER_REJOINED, &(int64_t){1});

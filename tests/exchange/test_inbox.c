@@ -66,8 +66,8 @@ static void test_save_and_load(void) {
   push(&a, 1, 4); /* wraps around */
   push(&b, 0, 9); /* the old contents are discarded */
   gt_state saved = {0};
-  assert_int_equal(gt_inbox_state(&a, "sync/", (gt_state_direction){.to = &saved}), GT_OK);
-  assert_int_equal(gt_inbox_state(&b, "sync/", (gt_state_direction){.from = &saved}), GT_OK);
+  must(gt_inbox_state(&a, "sync/", (gt_state_direction){.to = &saved}));
+  must(gt_inbox_state(&b, "sync/", (gt_state_direction){.from = &saved}));
   assert_null(gt_inbox_front(&b, 0));
   for (int64_t value = 2; value <= 4; value++) {
     assert_front(&b, 1, value);

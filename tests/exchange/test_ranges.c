@@ -217,7 +217,7 @@ static void deliver(world *w, size_t a, size_t b) {
   link->first = (link->first + 1) % QUEUE;
   link->count--;
   assert_int_equal(gt_exchange_bytes(m->exchange, &got.head), got.head.message_bytes);
-  assert_int_equal(gt_exchange_check(m->exchange, from, &got.head), GT_OK);
+  must(gt_exchange_check(m->exchange, from, &got.head));
   const gt_receipt receipt = gt_exchange_receive(m->exchange, from, &got.head, got.body);
   assert_int_not_equal(receipt, GT_RECEIPT_NONFINITE);
   if (receipt == GT_RECEIPT_TAKEN) gt_outbox_ack(m->outbox, a, 1);

@@ -13,27 +13,12 @@ static void tell(const char *text) {
   snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", text);
 }
 
-static gt_status load(gt_job **job, const char *text, const char *const *sets, size_t nsets) {
-  static const char path[] = "test-aggregating.yaml";
-  w_write_text(path, text);
-  const gt_status status = gt_job_load(job, path, sets, nsets);
-  remove(path);
-  return status;
-}
-
 static gt_job *job_with(const char *set) {
-  gt_job *job = NULL;
-  if (load(&job, base, &set, set ? 1 : 0) != GT_OK) fail_msg("%s", gt_error_text());
-  return job;
+  return w_job(base, NULL, &set, set ? 1 : 0);
 }
 
-/* `expected` follows the name of the file. */
 static void refused(const char *set, const char *expected) {
-  gt_job *job = NULL;
-  char full[512];
-  snprintf(full, sizeof full, "test-aggregating.yaml: %s", expected);
-  assert_int_equal(load(&job, base, &set, 1), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), full);
+  w_refused(base, NULL, &set, 1, expected);
 }
 
 static void which_train(void) {
@@ -43,7 +28,7 @@ static void which_train(void) {
   assert_true(gt_job_workers(job, 0) == 2 && gt_job_workers(job, 1) == 0 &&
               gt_job_workers(job, 2) == 1);
   assert_int_equal(gt_job_ranks(job), 6);
-  assert_int_equal(gt_job_check_run(job), GT_OK);
+  must(gt_job_check_run(job));
   gt_job_close(job);
   job = job_with("regions.0={name: a, ranks: auto, devices: [{type: x, count: 2}]}");
   assert_true(gt_job_trains(job, 0) && gt_job_workers(job, 0) == 0);
@@ -54,9 +39,8 @@ static void which_train(void) {
 static void no_data(void) {
   const char *sets[] = {"data.path=null", "regions.0.data.path=a.h5", "regions.2.data.path=b.h5",
                         "data.partition.by=file"};
-  gt_job *job = NULL;
-  assert_int_equal(load(&job, base, sets, 4), GT_OK);
-  assert_int_equal(gt_job_check_run(job), GT_OK);
+  gt_job *job = w_job(base, NULL, sets, 4);
+  must(gt_job_check_run(job));
   gt_job_close(job);
   job = job_with("data.partition.shares=[2, 0, 1]");
   gt_job_close(job);
@@ -64,46 +48,47 @@ static void no_data(void) {
 
 static void what_does_not_fit(void) {
   refused("regions.1.data.path=h.h5",
-          "regions.1.data.path is given and ranks is 1: without workers the region only "
+          "@: regions.1.data.path is given and ranks is 1: without workers the region only "
           "aggregates; expected no data.path, or 2 ranks or more");
-  refused("regions.1.samples=10",
-          "regions.1.samples is given and ranks is 1: without workers the region only aggregates; "
-          "expected no samples, or 2 ranks or more");
-  refused("regions.1.devices=[{type: x, count: 2}]",
-          "regions.1.devices is given and ranks is 1: without workers the region only aggregates; "
-          "expected no devices, or 2 ranks or more");
+  refused(
+      "regions.1.samples=10",
+      "@: regions.1.samples is given and ranks is 1: without workers the region only aggregates; "
+      "expected no samples, or 2 ranks or more");
+  refused(
+      "regions.1.devices=[{type: x, count: 2}]",
+      "@: regions.1.devices is given and ranks is 1: without workers the region only aggregates; "
+      "expected no devices, or 2 ranks or more");
   refused("regions.1.ranks_min=1",
-          "regions.1.ranks_min is given and ranks is 1: without workers the region only "
+          "@: regions.1.ranks_min is given and ranks is 1: without workers the region only "
           "aggregates; expected no ranks_min, or 2 ranks or more");
   refused("regions.1.ranks_max=1",
-          "regions.1.ranks_max is given and ranks is 1: without workers the region only "
+          "@: regions.1.ranks_max is given and ranks is 1: without workers the region only "
           "aggregates; expected no ranks_max, or 2 ranks or more");
   refused("regions.1.compute.speeds=[1]",
-          "regions.1.compute.speeds is given and ranks is 1: without workers the region only "
+          "@: regions.1.compute.speeds is given and ranks is 1: without workers the region only "
           "aggregates; expected no compute.speeds, or 2 ranks or more");
   refused("data.partition.shares=[2, 3, 1]",
-          "data.partition.shares.1 is 3, and region hub (ranks 1) only aggregates; expected 0");
+          "@: data.partition.shares.1 is 3, and region hub (ranks 1) only aggregates; expected 0");
   refused("data.partition.shares=[2, 0, 0]",
-          "data.partition.shares.2 is 0, and region b trains; expected a number above 0");
-  refused("regions=[{name: hub, ranks: 1}]",
-          "regions[].ranks is 1 in every region, so that none trains; expected one with 2 or more");
-  refused("sync={strategy: none}", "sync.strategy is none, and region hub (ranks 1) only "
+          "@: data.partition.shares.2 is 0, and region b trains; expected a number above 0");
+  refused(
+      "regions=[{name: hub, ranks: 1}]",
+      "@: regions[].ranks is 1 in every region, so that none trains; expected one with 2 or more");
+  refused("sync={strategy: none}", "@: sync.strategy is none, and region hub (ranks 1) only "
                                    "aggregates; expected a strategy that exchanges something");
   refused("sync={strategy: ssgd, central: a}",
-          "sync.central is \"a\", and region hub (ranks 1) only aggregates; with sync.central, "
+          "@: sync.central is \"a\", and region hub (ranks 1) only aggregates; with sync.central, "
           "every region must have 2 ranks or more");
 }
 
 /* A gradient is applied at the receiver's rate, which follows its own steps. */
 static void gradients_need_a_constant_rate(void) {
   const char *sets[] = {"sync.exchange=gradient", "train.schedule={name: cosine}"};
-  gt_job *job = NULL;
   gt_job_close(job_with("sync.exchange=gradient"));
-  assert_int_equal(load(&job, base, sets, 2), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "test-aggregating.yaml: sync.exchange is gradient, and region hub (ranks 1) "
-                      "only aggregates: it makes no steps by which its learning rate changes; "
-                      "expected sync.exchange update, or train.schedule constant without warm-up");
+  w_refused(base, NULL, sets, 2,
+            "@: sync.exchange is gradient, and region hub (ranks 1) "
+            "only aggregates: it makes no steps by which its learning rate changes; "
+            "expected sync.exchange update, or train.schedule constant without warm-up");
 }
 
 static void warned(const char *set, const char *expected) {
@@ -134,10 +119,9 @@ static void where_it_only_costs(void) {
 static void only_its_server_has_a_price(void) {
   const char *sets[] = {"regions.0.price=1", "regions.0.ps_price=0.5", "regions.1.ps_price=0.25",
                         "regions.2.price=1", "regions.2.ps_price=0.5"};
-  gt_job *job = NULL;
+  gt_job *job = w_job(base, NULL, sets, 5);
   gt_job_prices prices;
-  assert_int_equal(load(&job, base, sets, 5), GT_OK);
-  assert_int_equal(gt_job_prices_of(&prices, job), GT_OK);
+  must(gt_job_prices_of(&prices, job));
   assert_true(prices.known && prices.regions[1].ps.usd == 0.25);
   for (size_t i = 0; i < prices.nmissing; i++) assert_null(strstr(prices.missing[i], "workers"));
   gt_job_prices_close(&prices);

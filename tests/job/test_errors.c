@@ -5,8 +5,6 @@
 #include "world.h"
 #include "internal.h"
 
-static char file[64];
-
 static const char base[] =
     "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: "
     "{lr: 0.1}}\n"
@@ -14,22 +12,12 @@ static const char base[] =
 
 /* `expected` is the whole sentence; a leading '@' stands for the file's name. */
 static void refused(const char *text, const char *set, const char *expected) {
-  gt_job *job = NULL;
-  char full[1024];
-  w_write_text(file, text);
-  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
-           expected + (expected[0] == '@'));
-  gt_status status = gt_job_load(&job, file, set ? &set : NULL, set ? 1 : 0);
-  assert_null(job);
-  assert_string_equal(gt_error_text(), full);
-  assert_true(strncmp(full, file, strlen(file)) == 0 || strncmp(full, "--set", 5) == 0);
-  assert_int_equal(status, GT_ERR_JOB);
+  assert_true(expected[0] == '@' || strncmp(expected, "--set", 5) == 0);
+  w_refused(text, NULL, &set, set ? 1 : 0, expected);
 }
 
 static void with(const char *more, const char *expected) {
-  char text[2048];
-  snprintf(text, sizeof text, "%s%s", base, more);
-  refused(text, NULL, expected);
+  w_refused(base, more, NULL, 0, expected);
 }
 
 static void set(const char *assignment, const char *expected) {
@@ -120,6 +108,16 @@ static void values(void) {
        "@: sync.hub is \"a\" and sync.topology ring; sync.hub requires topology hub");
   with("sync: {topology: hub, hub: nowhere}\n",
        "@: sync.hub is \"nowhere\", which is not a region of the job; expected the name of one");
+  with("sync: {on_loss: continue, tie: nowhere}\n",
+       "@: sync.tie is \"nowhere\", which is not a region of the job; expected the name of one");
+  with("sync: {tie: a}\n", "@: sync.tie is given and sync.on_loss is stop; it is for sync.on_loss "
+                           "continue only");
+  with("sync: {strategy: ssgd, on_loss: continue, central: shanghai}\n",
+       "@: sync.on_loss is continue with sync.central; expected stop");
+  with("sync: {on_loss: continue}\nlimits: {wan_bytes: 1 GiB}\n",
+       "@: sync.on_loss is continue with limits.wan_bytes; expected stop");
+  with("sync: {strategy: sma, period: 129, fragments: 129, on_loss: continue}\n",
+       "@: sync.fragments is 129 with sync.on_loss continue; expected at most 128");
   with("sync: {strategy: ssgd, central: shangai}\n",
        "@: sync.central is \"shangai\", which is not a region of the job; expected the name of "
        "one; did you mean shanghai?");
@@ -424,35 +422,23 @@ static void text(void) {
 
 static void files(void) {
   gt_job *job = NULL;
-  assert_int_equal(gt_job_load(&job, "nothing.yaml", NULL, 0), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "nothing.yaml: cannot be opened: No such file or directory");
-  assert_int_equal(gt_job_load(&job, ".", NULL, 0), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), ".: cannot be read: Is a directory");
-  w_write(file, "", 0);
+  must_say(gt_job_load(&job, "nothing.yaml", NULL, 0), GT_ERR_JOB,
+           "nothing.yaml: cannot be opened: No such file or directory");
+  must_say(gt_job_load(&job, ".", NULL, 0), GT_ERR_JOB, ".: cannot be read: Is a directory");
+  const char *file = file_with("empty.yaml", "");
   assert_int_equal(truncate(file, ((off_t)128 << 20) + 1), 0);
-  assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), "is longer than 128 MiB; expected a job file"));
-}
-
-static int teardown(void **state) {
-  (void)state;
-  unlink(file);
-  return 0;
+  must_fail(gt_job_load(&job, file, NULL, 0), GT_ERR_JOB,
+            "is longer than 128 MiB; expected a job file");
 }
 
 /* Checks a sentence about the job that other parts print after it was loaded. */
 static void blamed(const gt_job *job, const char *said, const char *expected) {
-  char full[256];
-  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
-           expected + (expected[0] == '@'));
-  assert_int_equal(gt_job_blame(job, GT_FAIL(GT_ERR_JOB, "%s", said)), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), full);
+  must_say(gt_job_blame(job, GT_FAIL(GT_ERR_JOB, "%s", said)), GT_ERR_JOB,
+           w_sentence(in_folder("job.yaml"), expected));
 }
 
 static void found_later(void) {
-  gt_job *job = NULL;
-  w_write_text(file, base);
-  assert_int_equal(gt_job_load(&job, file, NULL, 0), GT_OK);
+  gt_job *job = w_job(base, NULL, NULL, 0);
   blamed(job, "train.batch is 3; expected 4", "@: train.batch is 3; expected 4");
   blamed(job, "regions.12.ranks is auto", "@: regions.12.ranks is auto");
   blamed(job, "regions.1 (a) has no data", "@: regions.1 (a) has no data");
@@ -468,14 +454,10 @@ static void found_later(void) {
   blamed(job, "rates.csv:2: rate is", "rates.csv:2: rate is");
   blamed(NULL, "train.batch is 3", "train.batch is 3");
   GT_FAIL(GT_ERR_DATA, "train.batch is 3");
-  assert_int_equal(gt_job_blame(job, GT_ERR_DATA), GT_ERR_DATA);
-  assert_string_equal(gt_error_text(), "train.batch is 3");
-  assert_int_equal(gt_job_blame(job, GT_OK), GT_OK);
+  must_say(gt_job_blame(job, GT_ERR_DATA), GT_ERR_DATA, "train.batch is 3");
+  must(gt_job_blame(job, GT_OK));
   gt_job_close(job);
 }
 
-int main(void) {
-  snprintf(file, sizeof file, "test-errors-%ld.yaml", (long)getpid());
-  return RUN_TESTS(NULL, teardown, no_values, keys, values, units, across_keys, links, outages,
-                   work, missing, slurm, text, files, found_later);
-}
+TESTS(no_values, keys, values, units, across_keys, links, outages, work, missing, slurm, text,
+      files, found_later)

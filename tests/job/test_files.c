@@ -7,7 +7,7 @@
 #include "internal.h"
 #include "../links.h"
 
-static char folder[64], job_file[128], matrix_file[128], profile_file[128];
+static const char *job_file, *matrix_file, *profile_file;
 
 static const char base[] =
     "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 10, "
@@ -15,16 +15,12 @@ static const char base[] =
     "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n  - {name: c, ranks: 4}\n";
 
 static gt_status load(gt_job **job, const char *more) {
-  char text[2048];
-  snprintf(text, sizeof text, "%s%s", base, more);
-  w_write_text(job_file, text);
-  *job = NULL;
-  return gt_job_load(job, job_file, NULL, 0);
+  return w_load(job, base, more, NULL, 0);
 }
 
 static gt_job *loaded(const char *more) {
   gt_job *job = NULL;
-  if (load(&job, more) != GT_OK) fail_msg("%s", gt_error_text());
+  must(load(&job, more));
   assert_null(job->wan.matrix);
   assert_null(job->profile);
   return job;
@@ -33,14 +29,9 @@ static gt_job *loaded(const char *more) {
 /* Checks that the resolved job loads without those files and gives the same job.  Closes the
    job. */
 static void close_complete(gt_job *job) {
-  char *first = gt_job_resolved(job);
-  gt_job *again = NULL;
-  w_write_text(matrix_file, "nothing");
-  w_write_text(profile_file, "nothing");
-  w_write_text(job_file, first);
-  if (gt_job_load(&again, job_file, NULL, 0) != GT_OK) fail_msg("%s\n%s", gt_error_text(), first);
-  char *second = gt_job_resolved(again);
-  assert_string_equal(first, second);
+  write_text(matrix_file, "nothing");
+  write_text(profile_file, "nothing");
+  gt_job *again = w_again(job);
   assert_int_equal(again->wan.nlinks, job->wan.nlinks);
   for (size_t i = 0; i < job->wan.nlinks; i++) {
     const gt_job_link *x = &job->wan.links[i], *y = &again->wan.links[i];
@@ -49,22 +40,26 @@ static void close_complete(gt_job *job) {
     assert_true(x->jitter_s == y->jitter_s && x->loss == y->loss &&
                 x->setup_rtts == y->setup_rtts && x->window_bytes == y->window_bytes);
   }
-  gt_free(first);
-  gt_free(second);
   gt_job_close(again);
   gt_job_close(job);
 }
 
-/* `expected` is the whole sentence; a leading '@' stands for the name of `file`. */
+/* A leading '@' stands for the name of `file`. */
 static void refused(const char *more, const char *file, const char *expected) {
   gt_job *job = NULL;
-  char full[1024];
-  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
-           expected + (expected[0] == '@'));
-  gt_status status = load(&job, more);
+  must_say(load(&job, more), GT_ERR_JOB, w_sentence(file, expected));
   assert_null(job);
-  assert_string_equal(gt_error_text(), full);
-  assert_int_equal(status, GT_ERR_JOB);
+}
+
+typedef struct {
+  const char *text, *expected;
+} mistake;
+
+static void all_refused(const char *more, const char *file, const mistake *cases, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    write_text(file, cases[i].text);
+    refused(more, file, cases[i].expected);
+  }
 }
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
@@ -78,9 +73,9 @@ static const gt_job_link *link_of(const gt_job *job, size_t from, size_t to) {
 }
 
 static void matrix_becomes_links(void) {
-  w_write_text(matrix_file,
-               "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
-               "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
+  write_text(matrix_file,
+             "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
+             "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
   gt_job *job = loaded(MATRIX);
   assert_int_equal(job->wan.nlinks, 6);
   const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0);
@@ -99,7 +94,7 @@ static void matrix_becomes_links(void) {
 }
 
 static void links_go_before_the_matrix(void) {
-  w_write_text(matrix_file, "a,b,100,25\na,c,200,35\n");
+  write_text(matrix_file, "a,b,100,25\na,c,200,35\n");
   gt_job *job = loaded("wan: {matrix: m.csv, links: [{between: [c, b], latency: 1 ms}, {from: b, "
                        "to: a, bandwidth: 3 Mbit/s}]}\n");
   assert_int_equal(job->wan.nlinks, 5);
@@ -110,53 +105,45 @@ static void links_go_before_the_matrix(void) {
 }
 
 static void matrix_mistakes(void) {
-  const char *file = matrix_file;
-  w_write_text(file, "a,b,1,1\na,c,1,1\n");
-  refused(MATRIX, file,
-          "@: has no line for b and c; expected one for every pair of the job's regions that "
-          "wan.links leaves out");
-  w_write_text(file, "# nothing\n");
-  refused(MATRIX, file,
-          "@: has no line for a and b; expected one for every pair of the job's regions that "
-          "wan.links leaves out");
-  w_write_text(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
-  refused(MATRIX, file,
-          "@: has no line for a and b; expected one for every pair of the job's regions that "
-          "wan.links leaves out; did you mean aa by a?");
-  w_write_text(file, "# x\na,b,1\n");
-  refused(MATRIX, file,
-          "@:2: has 3 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss");
-  w_write_text(file, "a,b,1,2,3,0.4,5\n");
-  refused(
-      MATRIX, file,
-      "@:1: has more than 6 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss");
-  w_write_text(file, "a,b,fast,2\n");
-  refused(MATRIX, file,
-          "@:1: mbit_s: \"fast Mbit/s\" is not a rate; expected a number of 0 or more with one of "
-          "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
-  w_write_text(file, "from,to,mbit_s,ms\na,b,0,2\n");
-  refused(MATRIX, file, "@:2: mbit_s is 0 Mbit/s; expected a rate such as 100 Mbit/s, more than 0");
-  w_write_text(file, "a,b,1,2,3,1\n");
-  refused(MATRIX, file, "@:1: loss is 1; expected 0 or more and less than 1");
-  w_write_text(file, "a,,1,2\n");
-  refused(MATRIX, file, "@:1: to is empty; expected the name of a region");
-  w_write_text(file, "a,a,1,2\n");
-  refused(MATRIX, file, "@:1: from and to are both a; expected two regions");
-  w_write_text(file, "a,b,1,2\nb,a,1,2\n\na,b,1,2\n");
-  refused(MATRIX, file, "@:4: line 1 gives the direction from a to b already; expected one");
-  w_write_text(file, "from,to,ms,mbit_s\na,b,1,2\n");
-  refused(MATRIX, file,
-          "@:1: mbit_s: \"ms Mbit/s\" is not a rate; expected a number of 0 or more with one of "
-          "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\"");
+  static const mistake cases[] = {
+      {"a,b,1,1\na,c,1,1\n",
+       "@: has no line for b and c; expected one for every pair of the job's regions that "
+       "wan.links leaves out"},
+      {"# nothing\n",
+       "@: has no line for a and b; expected one for every pair of the job's regions that "
+       "wan.links leaves out"},
+      {"aa,b,1,1\naa,c,1,1\nb,c,1,1\n",
+       "@: has no line for a and b; expected one for every pair of the job's regions that "
+       "wan.links leaves out; did you mean aa by a?"},
+      {"# x\na,b,1\n",
+       "@:2: has 3 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss"},
+      {"a,b,1,2,3,0.4,5\n",
+       "@:1: has more than 6 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss"},
+      {"a,b,fast,2\n",
+       "@:1: mbit_s: \"fast Mbit/s\" is not a rate; expected a number of 0 or more with one of "
+       "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\""},
+      {"from,to,mbit_s,ms\na,b,0,2\n",
+       "@:2: mbit_s is 0 Mbit/s; expected a rate such as 100 Mbit/s, more than 0"},
+      {"a,b,1,2,3,1\n", "@:1: loss is 1; expected 0 or more and less than 1"},
+      {"a,,1,2\n", "@:1: to is empty; expected the name of a region"},
+      {"a,a,1,2\n", "@:1: from and to are both a; expected two regions"},
+      {"a,b,1,2\nb,a,1,2\n\na,b,1,2\n",
+       "@:4: line 1 gives the direction from a to b already; expected one"},
+      {"from,to,ms,mbit_s\na,b,1,2\n",
+       "@:1: mbit_s: \"ms Mbit/s\" is not a rate; expected a number of 0 or more with one of "
+       "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\""},
+  };
+  all_refused(MATRIX, matrix_file, cases, sizeof cases / sizeof *cases);
 }
 
 static void files_that_are_not_there(void) {
   char expected[512];
   snprintf(expected, sizeof expected,
-           "@: wan.matrix is \"x.csv\": no such file here or in the job's folder %s", folder);
+           "@: wan.matrix is \"x.csv\": no such file here or in the job's folder %s",
+           in_folder(""));
   refused("wan: {matrix: x.csv}\n", job_file, expected);
   snprintf(expected, sizeof expected,
-           "@: profile is \".\": no such file here or in the job's folder %s", folder);
+           "@: profile is \".\": no such file here or in the job's folder %s", in_folder(""));
   refused("profile: .\n", job_file, expected);
   refused("profile: /x.yaml\n", job_file, "@: profile is \"/x.yaml\": no such file");
 }
@@ -166,17 +153,17 @@ static void files_here_come_first(void) {
   char here[64], more[128];
   snprintf(here, sizeof here, "m-%ld.csv", (long)getpid());
   snprintf(more, sizeof more, "wan: {matrix: %s}\n", here);
-  w_write_text(here, "a,b,1,1\na,c,1,1\nb,c,1,1\n");
+  write_text(here, "a,b,1,1\na,c,1,1\nb,c,1,1\n");
   gt_job *job = NULL;
   gt_status status = load(&job, more);
   unlink(here);
-  assert_int_equal(status, GT_OK);
+  must(status);
   gt_job_close(job);
 }
 
 /* Neither links nor the matrix need to name the directions that wan.default covers. */
 static void default_after_the_matrix(void) {
-  w_write_text(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
+  write_text(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
   gt_job *job = loaded(
       "wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
   assert_int_equal(job->wan.nlinks, 3); /* a to c, a to b, b to a */
@@ -192,12 +179,12 @@ static void default_after_the_matrix(void) {
 #define PROFILE "profile: p.yaml\n"
 
 static void profile_figures_of_work(void) {
-  w_write_text(profile_file,
-               "# written by a probe\nregions:\n"
-               "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
-               "  - {name: b, compute: {step: 5 ms, measured: [1, 0.5]}}\n"
-               "  - {name: c, compute: {measured: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
-               "  - {name: elsewhere, compute: {step: 1 ms}}\n");
+  write_text(profile_file,
+             "# written by a probe\nregions:\n"
+             "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
+             "  - {name: b, compute: {step: 5 ms, measured: [1, 0.5]}}\n"
+             "  - {name: c, compute: {measured: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
+             "  - {name: elsewhere, compute: {step: 1 ms}}\n");
   gt_job *job = loaded(PROFILE "compute: {step: 10 ms, speed: 0.5, apply: 3 ms}\n");
   gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1),
                  c = gt_job_compute_of(job, 2);
@@ -214,17 +201,14 @@ static void profile_figures_of_work(void) {
 }
 
 static void profile_goes_before_a_region(void) {
-  w_write_text(profile_file,
-               "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], "
-               "local: 2 ms}}]\n");
-  w_write_text(job_file, "");
+  write_text(profile_file,
+             "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], "
+             "local: 2 ms}}]\n");
   gt_job *job = NULL;
   const char *sets[] = {"profile=p.yaml", "regions.1.compute={samples_per_s: 9, speed: 0.25, "
                                           "speeds: [0.5, 1], local: 9 ms, encode: 4 ms}"};
-  char text[1024];
-  snprintf(text, sizeof text, "%s", base);
-  w_write_text(job_file, text);
-  assert_int_equal(gt_job_load(&job, job_file, sets, 2), GT_OK);
+  write_text(job_file, base);
+  must(gt_job_load(&job, job_file, sets, 2));
   const gt_job_region *b = &job->regions[1];
   assert_true(b->compute.samples_per_s == 0 && b->compute.step_s == 0.005 &&
               b->compute.speed == 0.25);
@@ -235,23 +219,23 @@ static void profile_goes_before_a_region(void) {
 
 /* The power of devices is used only if nothing else gives the rate. */
 static void profile_goes_before_devices(void) {
-  w_write_text(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
+  write_text(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
   const char *sets[] = {
       "regions.1.devices=[{type: x, count: 1, power: 900}, {type: y, count: 1, power: 300}]",
       "profile=p.yaml"};
   gt_job *job = NULL;
-  w_write_text(job_file, base);
-  if (gt_job_load(&job, job_file, sets, 1) != GT_OK) fail_msg("%s", gt_error_text());
+  write_text(job_file, base);
+  must(gt_job_load(&job, job_file, sets, 1));
   assert_true(gt_job_device_power(job, 1, 1) == 300 &&
               gt_job_worker_share(job, 1, 1) == 300. / 900);
   gt_job_close(job);
-  if (gt_job_load(&job, job_file, sets, 2) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_load(&job, job_file, sets, 2));
   assert_true(gt_job_device_power(job, 1, 1) == 500 && gt_job_worker_share(job, 1, 1) == 1);
   gt_job_close(job);
 }
 
 static void profile_links(void) {
-  w_write_text(
+  write_text(
       profile_file,
       "wan:\n  links:\n"
       "    - {from: a, to: b, bandwidth: 90 Mbit/s, latency: 24 ms, setup: 1, eager: 64 KiB, "
@@ -281,14 +265,14 @@ static void profile_links(void) {
 
 /* A measured access rate is used if the job does not give one, even if the job names the links. */
 static void profile_access(void) {
-  w_write_text(profile_file,
-               "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: "
-               "{step: 5 ms}}]\n");
-  w_write_text(job_file, base);
+  write_text(profile_file,
+             "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: "
+             "{step: 5 ms}}]\n");
+  write_text(job_file, base);
   const char *sets[] = {"profile=p.yaml", "regions.1.access=90 Mbit/s",
                         "wan.default.bandwidth=70 Mbit/s"};
   gt_job *job = NULL;
-  if (gt_job_load(&job, job_file, sets, 3) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_load(&job, job_file, sets, 3));
   assert_true(job->regions[0].access_bps == 50e6 && job->regions[1].access_bps == 90e6 &&
               job->regions[2].access_bps == 0);
   assert_true(job->regions[1].compute.step_s == 0.005);
@@ -296,10 +280,9 @@ static void profile_access(void) {
 }
 
 static void profile_after_the_matrix(void) {
-  w_write_text(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
-  w_write_text(
-      profile_file,
-      "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
+  write_text(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
+  write_text(profile_file,
+             "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
   gt_job *job = loaded(PROFILE MATRIX);
   const gt_job_link *ba = link_of(job, 1, 0);
   assert_true(ba->bandwidth_bps == 100e6 && ba->latency_s == 0.025 && ba->setup_rtts == 2);
@@ -308,64 +291,45 @@ static void profile_after_the_matrix(void) {
   close_complete(job);
 }
 
-static void profile_mistakes(void) {
-  static const char *const holds = "has no place in a profile, which holds regions[].name, access "
-                                   "and compute, wan.links[].from, to and figures, and fleet";
-  const char *file = profile_file;
-  char expected[512];
-  w_write_text(file, "seed: 3\n");
-  snprintf(expected, sizeof expected, "@: seed %s", holds);
-  refused(PROFILE, file, expected);
-  w_write_text(file, "wan: {outbox: 3}\n");
-  snprintf(expected, sizeof expected, "@: wan.outbox %s", holds);
-  refused(PROFILE, file, expected);
-  w_write_text(file, "regions: [{name: a, ranks: 3}]\n");
-  snprintf(expected, sizeof expected, "@: regions.0.ranks %s", holds);
-  refused(PROFILE, file, expected);
-  w_write_text(file, "wan: {links: [{between: [a, b]}]}\n");
-  snprintf(expected, sizeof expected, "@: wan.links.0.between %s", holds);
-  refused(PROFILE, file, expected);
-  w_write_text(file, "wan: {lniks: []}\n");
-  refused(PROFILE, file, "@: unknown key wan.lniks; did you mean wan.links?");
-  w_write_text(file, "regions: [{compute: {step: 1 ms}}]\n");
-  refused(PROFILE, file, "@: regions.0.name is missing; expected the name of a region");
-  w_write_text(file, "regions: [{name: q}, {name: q}]\n");
-  refused(PROFILE, file, "@: regions.0 and regions.1 are both named q; expected one");
-  w_write_text(file, "regions: [{name: q, compute: {step: 1 ms, samples_per_s: 3}}]\n");
-  refused(PROFILE, file, "@: regions.0.compute has samples_per_s and step; expected one of them");
-  w_write_text(file, "wan: {links: [{from: a, latency: 3 ms}]}\n");
-  refused(PROFILE, file, "@: wan.links.0.to is missing; expected the name of a region");
-  w_write_text(file, "wan: {links: [{from: a, to: a}]}\n");
-  refused(PROFILE, file, "@: wan.links.0.from and to are both a; expected two regions");
-  w_write_text(file, "wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n");
-  refused(PROFILE, file,
-          "@: wan.links.0 and wan.links.2 both give the direction from a to b; expected one");
-  w_write_text(file, "# nothing\n");
-  refused(PROFILE, file,
-          "@: is not a mapping of keys; expected a profile that `geotrain probe` wrote");
-  w_write_text(file, "regions: [{name: a, compute: {step: 1}}]\n");
-  refused(PROFILE, file,
-          "@: regions.0.compute.step: \"1\" is not a time; expected a number of 0 or more with one "
-          "of the units ns, us, ms, s, min, h, d, as in \"25 ms\"");
-}
+#define HOLDS                                                                                      \
+  "has no place in a profile, which holds regions[].name, access and compute, wan.links[].from, "  \
+  "to and figures, and fleet"
 
-static int teardown(void **state) {
-  (void)state;
-  unlink(job_file);
-  unlink(matrix_file);
-  unlink(profile_file);
-  return rmdir(folder);
+static void profile_mistakes(void) {
+  static const mistake cases[] = {
+      {"seed: 3\n", "@: seed " HOLDS},
+      {"wan: {outbox: 3}\n", "@: wan.outbox " HOLDS},
+      {"regions: [{name: a, ranks: 3}]\n", "@: regions.0.ranks " HOLDS},
+      {"wan: {links: [{between: [a, b]}]}\n", "@: wan.links.0.between " HOLDS},
+      {"wan: {lniks: []}\n", "@: unknown key wan.lniks; did you mean wan.links?"},
+      {"regions: [{compute: {step: 1 ms}}]\n",
+       "@: regions.0.name is missing; expected the name of a region"},
+      {"regions: [{name: q}, {name: q}]\n",
+       "@: regions.0 and regions.1 are both named q; expected one"},
+      {"regions: [{name: q, compute: {step: 1 ms, samples_per_s: 3}}]\n",
+       "@: regions.0.compute has samples_per_s and step; expected one of them"},
+      {"wan: {links: [{from: a, latency: 3 ms}]}\n",
+       "@: wan.links.0.to is missing; expected the name of a region"},
+      {"wan: {links: [{from: a, to: a}]}\n",
+       "@: wan.links.0.from and to are both a; expected two regions"},
+      {"wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n",
+       "@: wan.links.0 and wan.links.2 both give the direction from a to b; expected one"},
+      {"# nothing\n",
+       "@: is not a mapping of keys; expected a profile that `geotrain probe` wrote"},
+      {"regions: [{name: a, compute: {step: 1}}]\n",
+       "@: regions.0.compute.step: \"1\" is not a time; expected a number of 0 or more with one "
+       "of the units ns, us, ms, s, min, h, d, as in \"25 ms\""},
+  };
+  all_refused(PROFILE, profile_file, cases, sizeof cases / sizeof *cases);
 }
 
 int main(void) {
-  snprintf(folder, sizeof folder, "test-files-%ld", (long)getpid());
-  snprintf(job_file, sizeof job_file, "%s/job.yaml", folder);
-  snprintf(matrix_file, sizeof matrix_file, "%s/m.csv", folder);
-  snprintf(profile_file, sizeof profile_file, "%s/p.yaml", folder);
-  if (mkdir(folder, 0700) != 0) return 1;
-  return RUN_TESTS(NULL, teardown, matrix_becomes_links, links_go_before_the_matrix,
-                   matrix_mistakes, files_that_are_not_there, files_here_come_first,
-                   profile_figures_of_work, default_after_the_matrix, profile_goes_before_devices,
-                   profile_links, profile_goes_before_a_region, profile_after_the_matrix,
-                   profile_mistakes, profile_access);
+  job_file = in_folder("job.yaml");
+  matrix_file = in_folder("m.csv");
+  profile_file = in_folder("p.yaml");
+  return RUN_TESTS(NULL, NULL, matrix_becomes_links, links_go_before_the_matrix, matrix_mistakes,
+                   files_that_are_not_there, files_here_come_first, profile_figures_of_work,
+                   default_after_the_matrix, profile_goes_before_devices, profile_links,
+                   profile_goes_before_a_region, profile_after_the_matrix, profile_mistakes,
+                   profile_access);
 }

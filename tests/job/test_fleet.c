@@ -8,11 +8,11 @@
 
 #define ROUNDS 2000
 
-static char folder[64], devices_file[128], links_file[128], profile_file[128];
+static const char *folder, *devices_file, *links_file, *profile_file;
 
 static gt_job_fleet *load(const char *path) {
   gt_job_fleet *fleet = NULL;
-  if (gt_job_fleet_load(&fleet, path) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_fleet_load(&fleet, path));
   return fleet;
 }
 
@@ -42,7 +42,7 @@ static const char profile[] =
     "    - {name: \"a .. b\", first: 1, last: 3, forward_us: 1, input_us: 2, weight_us: 0}\n";
 
 static void a_profile(void) {
-  w_write_text(profile_file, profile);
+  write_text(profile_file, profile);
   gt_job_fleet *f = load(profile_file);
   assert_int_equal(f->n, 3);
   assert_string_equal(f->devices[0].name, "eu.0");
@@ -73,7 +73,7 @@ static void what_nothing_passes(void) {
       "fleet: {devices: [{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}],\n"
       "links: [{from: a, small_us: [0, .inf], large_us: [0, inf]}, {from: b, small_us: [1, 0], "
       "large_us: [1, 0]}]}";
-  w_write_text(profile_file, text);
+  write_text(profile_file, text);
   gt_job_fleet *f = load(profile_file);
   assert_true(isinf(f->links[1].small_s) && isinf(f->links[1].large_s));
   assert_link(f, 1, 0, 1e-6, 1e-6);
@@ -89,14 +89,14 @@ static void a_job_with_the_profile(void) {
            "name: t\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, "
            "optimizer: {lr: 0.1}}\nregions: [{name: eu, ranks: 2}]\nprofile: %s\n",
            profile_file);
-  w_write_text(profile_file, profile);
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  write_text(profile_file, profile);
+  must(gt_job_parse(&job, "test", text));
   assert_true(gt_job_compute_of(job, 0).samples_per_s == 5);
   gt_job_close(job);
   job = NULL;
   snprintf(damaged, sizeof damaged, "%s", profile);
   memcpy(strstr(damaged, "1e6"), "inf", 3);
-  w_write_text(profile_file, damaged);
+  write_text(profile_file, damaged);
   assert_int_equal(gt_job_parse(&job, "test", text), GT_ERR_JOB);
   snprintf(expected, sizeof expected,
            "%s: fleet.links.1, entry 0: a message of 64 B takes 0.025 s and one of 4 MiB inf s; "
@@ -110,8 +110,7 @@ static void refused(const char *load_path, const char *path, const char *expecte
   gt_job_fleet *fleet = NULL;
   char full[1024];
   snprintf(full, sizeof full, "%s%s", path, expected);
-  assert_int_equal(gt_job_fleet_load(&fleet, load_path), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), full);
+  must_say(gt_job_fleet_load(&fleet, load_path), GT_ERR_JOB, full);
   assert_null(fleet);
 }
 
@@ -214,13 +213,12 @@ static void mistakes_in_profiles(void) {
        ": fleet.operations.0.weight_us is missing; expected a single value"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    w_write_text(profile_file, cases[i].text);
+    write_text(profile_file, cases[i].text);
     refused(profile_file, profile_file, cases[i].expected);
   }
-  w_write(profile_file, "fleet: [", 8);
+  write_bytes(profile_file, "fleet: [", 8);
   gt_job_fleet *fleet = NULL;
-  assert_int_equal(gt_job_fleet_load(&fleet, profile_file), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), "is not YAML"));
+  must_fail(gt_job_fleet_load(&fleet, profile_file), GT_ERR_JOB, "is not YAML");
   refused("nothing.yaml", "nothing.yaml", ": cannot be opened: No such file or directory");
 }
 
@@ -234,8 +232,8 @@ static const char devices[] = "\xef\xbb\xbf"
                               "c,,us,40,4e9";
 
 static gt_job_fleet *load_csv(const char *rows) {
-  w_write_text(devices_file, devices);
-  w_write_text(links_file, rows);
+  write_text(devices_file, devices);
+  write_text(links_file, rows);
   return load(folder);
 }
 
@@ -328,14 +326,14 @@ static void mistakes_in_csv_files(void) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *rows = cases[i].devices ? cases[i].devices : devices;
-    w_write_text(devices_file, rows);
-    w_write_text(links_file, cases[i].links);
+    write_text(devices_file, rows);
+    write_text(links_file, cases[i].links);
     refused(folder, cases[i].devices ? devices_file : links_file, cases[i].expected);
   }
-  w_write(devices_file, DLINE, strlen(DLINE) + 1);
+  write_bytes(devices_file, DLINE, strlen(DLINE) + 1);
   refused(folder, devices_file,
           ":2: has a control character in it; expected a CSV file of devices");
-  w_write_text(devices_file, DLINE);
+  write_text(devices_file, DLINE);
   unlink(links_file);
   refused(folder, links_file, ": cannot be opened: No such file or directory");
 }
@@ -345,7 +343,7 @@ static void too_many_devices(void) {
   assert_non_null(to);
   for (int i = 0; i <= 4096; i++) fprintf(to, "d%d,,eu,1,1\n", i);
   assert_int_equal(fclose(to), 0);
-  w_write_text(links_file, ALL);
+  write_text(links_file, ALL);
   refused(folder, devices_file, ":4097: has more than 4096 devices, the maximum");
 }
 
@@ -378,34 +376,21 @@ static void damaged(void) {
     const char *const whole[] = {devices, links, profile};
     const char *const files[] = {devices_file, links_file, profile_file};
     const int which = i % 3;
-    w_write_text(devices_file, devices);
-    w_write_text(links_file, links);
+    write_text(devices_file, devices);
+    write_text(links_file, links);
     snprintf(text, sizeof text, "%s", whole[which]);
-    w_write(files[which], text, w_damage(text, strlen(text), &rng));
+    write_bytes(files[which], text, w_damage(text, strlen(text), &rng));
     judge(which < 2 ? folder : profile_file, &good[which]);
   }
   for (int which = 0; which < 3; which++) assert_in_range(good[which], 1, ROUNDS / 3 - 1);
 }
 
-static int setup(void **state) {
-  (void)state;
-  return mkdir(folder, 0700);
-}
-
-static int teardown(void **state) {
-  (void)state;
-  unlink(devices_file);
-  unlink(links_file);
-  unlink(profile_file);
-  return rmdir(folder);
-}
-
 int main(void) {
-  snprintf(folder, sizeof folder, "test-fleet-%ld", (long)getpid());
-  snprintf(devices_file, sizeof devices_file, "%s/devices.csv", folder);
-  snprintf(links_file, sizeof links_file, "%s/links.csv", folder);
-  snprintf(profile_file, sizeof profile_file, "%s/profile.yaml", folder);
-  return RUN_TESTS(setup, teardown, a_profile, what_nothing_passes, a_job_with_the_profile,
+  folder = in_folder("");
+  devices_file = in_folder("devices.csv");
+  links_file = in_folder("links.csv");
+  profile_file = in_folder("profile.yaml");
+  return RUN_TESTS(NULL, NULL, a_profile, what_nothing_passes, a_job_with_the_profile,
                    mistakes_in_profiles, csv_files, mistakes_in_csv_files, too_many_devices,
                    damaged);
 }

@@ -8,17 +8,12 @@
 #include "internal.h"
 #include "../links.h"
 
-static char file[64];
-
 static const char minimal[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: "
                               "{until: {steps: 5}, optimizer: {lr: 0.1}}\n"
                               "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n";
 
 static gt_job *load(const char *text, const char *const *sets, size_t nsets) {
-  gt_job *job = NULL;
-  w_write_text(file, text);
-  if (gt_job_load(&job, file, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
-  return job;
+  return w_job(text, NULL, sets, nsets);
 }
 
 static void example_has_every_value(void) {
@@ -123,17 +118,13 @@ static void set_overrides(void) {
 static void set_to_nothing_leaves_the_others(void) {
   gt_job *job = NULL;
   const char *const sets[] = {"train.until.epochs=2", "train.until.steps=null"};
-  w_write_text(file, minimal);
-  assert_int_equal(gt_job_load(&job, file, sets, 2), GT_OK);
+  job = load(minimal, sets, 2);
   assert_true(job->train.until.epochs == 2 && job->train.until.steps == 0);
   gt_job_close(job);
 }
 
 static void check_round_trip(gt_job *job) {
-  char *first = gt_job_resolved(job);
-  gt_job *again = load(first, NULL, 0);
-  char *second = gt_job_resolved(again);
-  assert_string_equal(first, second);
+  gt_job *again = w_again(job);
   assert_memory_equal(&job->train.optimizer.lr, &again->train.optimizer.lr, sizeof(double));
   assert_memory_equal(&job->train.optimizer.epsilon, &again->train.optimizer.epsilon,
                       sizeof(double));
@@ -161,8 +152,6 @@ static void check_round_trip(gt_job *job) {
                         sizeof(gt_job_compute));
     assert_int_equal(job->regions[i].nspeeds, again->regions[i].nspeeds);
   }
-  gt_free(first);
-  gt_free(second);
   gt_job_close(again);
 }
 
@@ -204,7 +193,7 @@ static void jobs_all_load(void) {
   assert_true(found.gl_pathc >= 13);
   for (size_t i = 0; i < found.gl_pathc; i++) {
     gt_job *job = NULL;
-    if (gt_job_load(&job, found.gl_pathv[i], NULL, 0) != GT_OK) fail_msg("%s", gt_error_text());
+    must(gt_job_load(&job, found.gl_pathv[i], NULL, 0));
     check_round_trip(job);
     bool planned = gt_job_check_ranks(job) == GT_OK; /* others are for `geotrain plan` */
     assert_true(!planned || gt_job_ranks(job) == 3 || gt_job_ranks(job) == 4 ||
@@ -341,7 +330,7 @@ static gt_job *load_measured(const char *name, size_t regions, int ranks) {
   snprintf(path, sizeof path, "%.*s/jobs/%s",
            (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__, name);
   gt_job *job = NULL;
-  if (gt_job_load(&job, path, NULL, 0) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_load(&job, path, NULL, 0));
   assert_int_equal(job->nregions, regions);
   assert_int_equal(gt_job_ranks(job), ranks);
   assert_true(job->wan.emulate);
@@ -430,14 +419,13 @@ static void layers_of_a_model(void) {
   assert_memory_equal(job->model.mlp, ((int64_t[]){400, 31, 8}), 3 * sizeof(int64_t));
   check_round_trip(job);
   char *text = gt_job_resolved(job), *other = gt_job_resolved(plain);
-  assert_int_equal(gt_job_parse(&again, "a text", text), GT_OK);
+  must(gt_job_parse(&again, "a text", text));
   assert_int_equal(again->model.embedding, 16);
   assert_memory_equal(again->model.mlp, job->model.mlp, 3 * sizeof(int64_t));
   assert_null(strstr(other, "embedding"));
   assert_null(strstr(other, "mlp"));
   gt_job_close(again);
-  assert_int_equal(gt_job_parse(&again, "a text", "name: x\nmodle: 4\n"), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), "a text"));
+  must_fail(gt_job_parse(&again, "a text", "name: x\nmodle: 4\n"), GT_ERR_JOB, "a text");
   gt_free(other);
   gt_free(text);
   gt_job_close(job);
@@ -466,7 +454,7 @@ static size_t keys_of(const char *key, const char *first) {
   size_t size = 0, n = 0;
   FILE *to = open_memstream(&text, &size);
   assert_non_null(to);
-  assert_int_equal(gt_job_help_key(to, key), GT_OK);
+  must(gt_job_help_key(to, key));
   fclose(to);
   assert_int_equal(strncmp(text, first, strlen(first)), 0);
   for (const char *line = text; *line; line += strcspn(line, "\n") + 1) n += isalpha(*line) != 0;
@@ -479,23 +467,14 @@ static void help_has_keys_and_sections(void) {
   assert_int_equal(keys_of("regions.0.ranks", "regions[].ranks  "), 1);
   assert_true(keys_of("wan", "wan.transport  ") > 8);
   assert_int_equal(keys_of("seed", "seed  "), 1);
-  assert_int_equal(gt_job_help_key(stdout, "sync.perod"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "sync.perod is not a key of a job file; `geotrain help job` "
-                                       "lists them; did you mean sync.period?");
+  must_say(gt_job_help_key(stdout, "sync.perod"), GT_ERR_JOB,
+           "sync.perod is not a key of a job file; `geotrain help job` "
+           "lists them; did you mean sync.period?");
   assert_int_equal(gt_job_help_key(stdout, ""), GT_ERR_JOB);
 }
 
-static int teardown(void **state) {
-  (void)state;
-  unlink(file);
-  return 0;
-}
-
-int main(void) {
-  snprintf(file, sizeof file, "test-load-%ld.yaml", (long)getpid());
-  return RUN_TESTS(NULL, teardown, example_has_every_value, defaults_are_those_of_the_table,
-                   set_overrides, set_to_nothing_leaves_the_others, resolved_is_a_fixed_point,
-                   jobs_all_load, flat_is_for_scripts, difference_names_key_and_values,
-                   sites_differ_in_places_only, measured_jobs_have_every_link, wan_and_work,
-                   layers_of_a_model, help_names_every_key, help_has_keys_and_sections);
-}
+TESTS(example_has_every_value, defaults_are_those_of_the_table, set_overrides,
+      set_to_nothing_leaves_the_others, resolved_is_a_fixed_point, jobs_all_load,
+      flat_is_for_scripts, difference_names_key_and_values, sites_differ_in_places_only,
+      measured_jobs_have_every_link, wan_and_work, layers_of_a_model, help_names_every_key,
+      help_has_keys_and_sections)

@@ -1,11 +1,8 @@
 /* The section pipeline: values read, effects on other sections, its round trip, and each sentence
    with which it is refused. */
-#include "tests.h"
-#include "geotrain/job.h"
+#include "world.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static const char path[] = "test-pipeline.yaml";
 
 static const char plain[] =
     "name: tiny\nmodel: {name: gpt-tiny}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: "
@@ -19,20 +16,8 @@ static const char stages[] = "pipeline:\n"
                              "    - {region: east}\n"
                              "  micro_batches: 6\n";
 
-static gt_status load(gt_job **job, const char *more, const char *const *sets, size_t nsets) {
-  FILE *to = fopen(path, "w");
-  assert_non_null(to);
-  assert_true(fprintf(to, "%s%s", plain, more) > 0);
-  assert_int_equal(fclose(to), 0);
-  const gt_status status = gt_job_load(job, path, sets, nsets);
-  remove(path);
-  return status;
-}
-
 static gt_job *job_with(const char *more, const char *const *sets, size_t nsets) {
-  gt_job *job = NULL;
-  if (load(&job, more, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
-  return job;
+  return w_job(plain, more, sets, nsets);
 }
 
 /* A folded pipeline of two stages. */
@@ -43,17 +28,6 @@ static gt_job *folded(const char *schedule) {
                               "west, workers: 2, last: [b, c]}]",
                               kind, "train.batch=36"};
   return job_with(stages, sets, COUNT(sets));
-}
-
-static void check_round_trip(const gt_job *job) {
-  char *text = gt_job_resolved(job);
-  gt_job *again = NULL;
-  if (gt_job_parse(&again, "resolved", text) != GT_OK) fail_msg("%s in\n%s", gt_error_text(), text);
-  char *twice = gt_job_resolved(again);
-  assert_string_equal(text, twice);
-  gt_job_close(again);
-  gt_free(twice);
-  gt_free(text);
 }
 
 /* ---- accepted values ------------------------------------------------------------------------- */
@@ -72,7 +46,7 @@ static void all_is_read(void) {
   assert_string_equal(s[1].last[0], "transformer.h.2");
   assert_int_equal(gt_job_chunks(job), 1);
   assert_int_equal(job->sync.strategy, GT_STRATEGY_NONE);
-  check_round_trip(job);
+  gt_job_close(w_again(job));
   gt_job_close(job);
 }
 
@@ -81,7 +55,7 @@ static void folded_pipelines(void) {
   assert_int_equal(gt_job_chunks(job), 2);
   assert_int_equal(job->pipeline.stages[1].nlast, 2);
   assert_string_equal(job->pipeline.stages[1].last[1], "c");
-  check_round_trip(job);
+  gt_job_close(w_again(job));
   gt_job_close(job);
   job = folded("auto");
   assert_int_equal(gt_job_chunks(job), 2);
@@ -101,7 +75,7 @@ static void folded_pipelines(void) {
                        "pipeline.schedule=zb-v", "train.batch=36"},
       3);
   assert_int_equal(gt_job_chunks(job), 2);
-  check_round_trip(job);
+  gt_job_close(w_again(job));
   gt_job_close(job);
 }
 
@@ -159,18 +133,16 @@ static void differences_are_named(void) {
 /* ---- refused values -------------------------------------------------------------------------- */
 
 typedef struct {
-  const char *sets[3];  /* up to the first NULL */
+  const char *sets[6];  /* up to the first NULL */
   const char *expected; /* follows the name of the file */
 } refusal;
 
 static void refused(const char *more, const refusal *r) {
-  gt_job *job = NULL;
-  char full[512];
+  char sentence[512];
   size_t n = 0;
   while (n < COUNT(r->sets) && r->sets[n]) n++;
-  snprintf(full, sizeof full, "%s: %s", path, r->expected);
-  if (load(&job, more, r->sets, n) != GT_ERR_JOB) fail_msg("not refused: %s", r->expected);
-  assert_string_equal(gt_error_text(), full);
+  snprintf(sentence, sizeof sentence, "@: %s", r->expected);
+  w_refused(plain, more, r->sets, n, sentence);
 }
 
 static void wrong_regions(void) {
@@ -243,21 +215,16 @@ static void found_later(void) {
   assert_int_equal(job->pipeline.micro_batches, 0);
   assert_int_equal(job->sync.strategy, GT_STRATEGY_NONE);
   assert_true(gt_job_reads(job, 0) && gt_job_reads(job, 1));
-  assert_int_equal(gt_job_check_run(job), GT_ERR_JOB);
-  char text[256];
-  snprintf(text, sizeof text,
-           "%s: pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml` "
-           "finds the stages",
-           path);
-  assert_string_equal(gt_error_text(), text);
-  check_round_trip(job);
+  must_fail(gt_job_check_run(job), GT_ERR_JOB,
+            ": pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml` finds the stages");
+  gt_job_close(w_again(job));
   gt_job_close(job);
   job = job_with("pipeline: {stages: auto, micro_batches: 6, schedule: zb-h1}\n",
                  (const char *[]){"regions.1.samples=10"}, 1);
   assert_int_equal(job->pipeline.micro_batches, 6);
   assert_int_equal(job->pipeline.schedule, GT_PIPE_ZB_H1);
   assert_true(!gt_job_reads(job, 0) && gt_job_reads(job, 1));
-  check_round_trip(job);
+  gt_job_close(w_again(job));
   gt_job_close(job);
 }
 
@@ -344,7 +311,7 @@ static void copies_are_read(void) {
     assert_int_equal(gt_job_stage_region(job, 0, s), s == 1 ? 1 : 0);
     assert_int_equal(gt_job_stage_region(job, 1, s), s == 1 ? 2 : 3);
   }
-  check_round_trip(job);
+  gt_job_close(w_again(job));
   gt_job_close(job);
 }
 
@@ -354,7 +321,7 @@ static void copies_may_adapt(void) {
     gt_job *job =
         job_with(stages, (const char *[]){SOUTH, NORTH, TWO, "sync.strategy=sma", adapts[i]}, 5);
     assert_int_equal(job->pipeline.adapt, i == 0 ? GT_ADAPT_ORDER : GT_ADAPT_MICRO_BATCHES);
-    check_round_trip(job);
+    gt_job_close(w_again(job));
     gt_job_close(job);
   }
 }
@@ -375,10 +342,7 @@ static void copies_have_names(void) {
 }
 
 static void wrong_copies(void) {
-  static const struct {
-    const char *sets[6];
-    const char *expected;
-  } all[] = {
+  static const refusal all[] = {
       {{SOUTH, NORTH, "pipeline.copies=[{regions: south}]", "sync.strategy=sma"},
        "pipeline.copies.0.regions has 1 name, and pipeline.stages has stages in 2 regions; "
        "expected the same number"},
@@ -409,16 +373,7 @@ static void wrong_copies(void) {
       {{SOUTH, NORTH, TWO, "sync.strategy=ssgd", "sync.central=east"},
        "sync.central is east with a pipeline, which has its own topology; remove the key"},
   };
-  for (size_t i = 0; i < COUNT(all); i++) {
-    gt_job *job = NULL;
-    char full[512];
-    size_t n = 0;
-    while (n < COUNT(all[i].sets) && all[i].sets[n]) n++;
-    snprintf(full, sizeof full, "%s: %s", path, all[i].expected);
-    if (load(&job, stages, all[i].sets, n) != GT_ERR_JOB)
-      fail_msg("not refused: %s", all[i].expected);
-    assert_string_equal(gt_error_text(), full);
-  }
+  for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
 }
 
 static void keys_without_stages(void) {
@@ -446,11 +401,7 @@ static void wrong_values(void) {
       {"pipeline.schedule=zb-h3", "--set: pipeline.schedule is \"zb-h3\"; expected one of gpipe, "
                                   "1f1b, zb-h1, zb-h2, zb-v, auto; did you mean zb-h1?"},
   };
-  for (size_t i = 0; i < COUNT(all); i++) {
-    gt_job *job = NULL;
-    assert_int_equal(load(&job, stages, &all[i].set, 1), GT_ERR_JOB);
-    assert_string_equal(gt_error_text(), all[i].expected);
-  }
+  for (size_t i = 0; i < COUNT(all); i++) w_refused(plain, stages, &all[i].set, 1, all[i].expected);
 }
 
 TESTS(all_is_read, folded_pipelines, no_pipeline, who_reads_data, differences_are_named,

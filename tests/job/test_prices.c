@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-static char folder[] = "/tmp/geotrain-prices-XXXXXX";
-
 static const char rates[] = "vm_hour,a,*,,,,0.5,assumed\n"
                             "vm_hour,a,here,,,,0.25,\n"
                             "vm_hour,b,there,,,,1,\n"
@@ -16,32 +14,17 @@ static const char rates[] = "vm_hour,a,*,,,,0.5,assumed\n"
                             "egress_gb,a,*,a,*,0,0.02,\n"
                             "egress_gb,b,*,a,*,0,0.11,\n";
 
-static int make_folder(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  char command[64];
-  snprintf(command, sizeof command, "rm -r '%s'", folder);
-  return system(command);
-}
-
 /* Regions as YAML lines, and the text of a catalogue (NULL: no catalogue). */
 static gt_job *job_of(const char *regions, const char *catalogue) {
-  char text[2048], path[128], named[192] = "";
+  char text[2048], named[640] = "";
   gt_job *job = NULL;
-  if (catalogue) {
-    snprintf(path, sizeof path, "%s/rates.csv", folder);
-    snprintf(named, sizeof named, "plan: {catalogue: %s}\n", path);
-    w_write_text(path, catalogue);
-  }
+  if (catalogue)
+    snprintf(named, sizeof named, "plan: {catalogue: %s}\n", file_with("rates.csv", catalogue));
   snprintf(text, sizeof text,
            "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "
            "optimizer: {lr: 0.1}}\nregions:\n%s%s",
            regions, named);
-  if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "t.yaml", text));
   return job;
 }
 
@@ -53,7 +36,7 @@ static void is(gt_job_price price, double usd, bool assumed) {
 
 static gt_job_prices prices_of(const gt_job *job) {
   gt_job_prices p;
-  if (gt_job_prices_of(&p, job) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_prices_of(&p, job));
   return p;
 }
 
@@ -144,8 +127,7 @@ static void a_catalogue_that_lacks_something_is_refused(void) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     gt_job *job = job_of(wrong[i].regions, wrong[i].catalogue);
     gt_job_prices p;
-    assert_int_equal(gt_job_prices_of(&p, job), GT_ERR_JOB);
-    if (!strstr(gt_error_text(), wrong[i].needed)) fail_msg("%s", gt_error_text());
+    must_fail(gt_job_prices_of(&p, job), GT_ERR_JOB, wrong[i].needed);
     gt_job_close(job);
   }
 }
@@ -155,7 +137,7 @@ static void a_catalogue_that_lacks_something_is_refused(void) {
 static void the_default_is_here_or_beside_the_program(void) {
   char before[1024], path[1200];
   assert_non_null(getcwd(before, sizeof before));
-  assert_int_equal(chdir(folder), 0);
+  assert_int_equal(chdir(in_folder("")), 0);
   assert_int_equal(system("mkdir -p jobs/prices"), 0);
   gt_catalogue_default(path, sizeof path);
   assert_string_equal(path, "jobs/prices");
@@ -165,7 +147,6 @@ static void the_default_is_here_or_beside_the_program(void) {
   assert_int_equal(chdir(before), 0);
 }
 
-TESTS_BETWEEN(make_folder, remove_folder, what_the_job_says_goes_before_the_catalogue,
-              tariffs_are_by_place, what_is_not_known_is_missing,
-              a_catalogue_that_lacks_something_is_refused,
-              the_default_is_here_or_beside_the_program)
+TESTS(what_the_job_says_goes_before_the_catalogue, tariffs_are_by_place,
+      what_is_not_known_is_missing, a_catalogue_that_lacks_something_is_refused,
+      the_default_is_here_or_beside_the_program)

@@ -5,7 +5,7 @@
 #include "internal.h"
 #include "../links.h"
 
-static char file[64], csv[64];
+static const char *file, *csv;
 
 /* Keys that name the job's own regions are removed with them. */
 static const char base[] =
@@ -19,8 +19,8 @@ static const char base[] =
 
 static gt_job *load(const char *rows, const char *const *sets, size_t nsets) {
   gt_job *job = NULL;
-  w_write_text(csv, rows);
-  if (gt_job_load_regions(&job, file, sets, nsets, csv) != GT_OK) fail_msg("%s", gt_error_text());
+  write_text(csv, rows);
+  must(gt_job_load_regions(&job, file, sets, nsets, csv));
   return job;
 }
 
@@ -52,7 +52,7 @@ static void every_column(void) {
 static void without_a_file(void) {
   const char *sets[] = {"wan.matrix=null"};
   gt_job *job = NULL;
-  assert_int_equal(gt_job_load_regions(&job, file, sets, 1, NULL), GT_OK);
+  must(gt_job_load_regions(&job, file, sets, 1, NULL));
   assert_int_equal(job->nregions, 2);
   assert_int_equal(job->wan.nlinks, 1);
   gt_job_close(job);
@@ -74,14 +74,11 @@ static void ten_thousand(void) {
   gt_free(text);
 }
 
-/* `expected` follows the file's name in the message. */
+/* '@' stands for the file's name. */
 static void refused(const char *rows, size_t size, const char *expected) {
-  char full[512];
   gt_job *job = NULL;
-  w_write(csv, rows, size);
-  snprintf(full, sizeof full, "%s%s", csv, expected);
-  assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, csv), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), full);
+  write_bytes(csv, rows, size);
+  must_say(gt_job_load_regions(&job, file, NULL, 0, csv), GT_ERR_JOB, w_sentence(csv, expected));
   assert_null(job);
 }
 
@@ -89,67 +86,55 @@ static void mistakes(void) {
   static const struct {
     const char *rows, *expected;
   } cases[] = {
-      {"", ": is empty; expected a line that names columns and a line a region"},
-      {"name,ranks\n", ": has no region below its first line; expected 1 or more"},
-      {"name,samples\n", ":1: no column is named ranks; every region must have one"},
-      {"\nranks\n", ":2: no column is named name; every region must have one"},
+      {"", "@: is empty; expected a line that names columns and a line a region"},
+      {"name,ranks\n", "@: has no region below its first line; expected 1 or more"},
+      {"name,samples\n", "@:1: no column is named ranks; every region must have one"},
+      {"\nranks\n", "@:2: no column is named name; every region must have one"},
       {"name,ranks,sample\n",
-       ":1: column 3 is named \"sample\"; expected one of name, ranks, samples, place, step, "
+       "@:1: column 3 is named \"sample\"; expected one of name, ranks, samples, place, step, "
        "samples_per_s, speed, access, price, ps_price; did you mean samples?"},
-      {"london,3\n", ":1: column 1 is named \"london\"; expected one of name, ranks, samples, "
+      {"london,3\n", "@:1: column 1 is named \"london\"; expected one of name, ranks, samples, "
                      "place, step, samples_per_s, speed, access, price, ps_price"},
-      {"name,ranks,name\n", ":1: columns 1 and 3 are both named name; expected one"},
+      {"name,ranks,name\n", "@:1: columns 1 and 3 are both named name; expected one"},
       {"name,ranks,a,b,c,d,e,f,g,h,i\n",
-       ":1: has more than 10 columns; the known ones are name, ranks, samples, place, step, "
+       "@:1: has more than 10 columns; the known ones are name, ranks, samples, place, step, "
        "samples_per_s, speed, access, price, ps_price"},
-      {"name,ranks\na,2\nb\n", ":3: has 1 fields; expected 2, as in the first line"},
-      {"name,ranks\na,2,\n", ":2: has more than 2 fields; expected 2, as in the first line"},
-      {"name,ranks\na,0\n", ":2: ranks (column 2) is 0; expected 1 or more"},
-      {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; expected an integer, 1 or more"},
-      {"ranks,name\n2,\n", ":2: name (column 2) is empty; expected text"},
-      {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; expected an integer, 1 or more"},
-      {"name,ranks\na/b,2\n", ":2: name (column 1) is \"a/b\"; expected a name for files: letters, "
-                              "digits, dot, dash and underscore, a letter or digit first"},
-      {"name,ranks,price\na,2,-1\n", ":2: price (column 3) is -1; expected 0 or more"},
+      {"name,ranks\na,2\nb\n", "@:3: has 1 fields; expected 2, as in the first line"},
+      {"name,ranks\na,2,\n", "@:2: has more than 2 fields; expected 2, as in the first line"},
+      {"name,ranks\na,0\n", "@:2: ranks (column 2) is 0; expected 1 or more"},
+      {"name,ranks\na,\n", "@:2: ranks (column 2) is \"\"; expected an integer, 1 or more"},
+      {"ranks,name\n2,\n", "@:2: name (column 2) is empty; expected text"},
+      {"name,ranks\na,auto\n", "@:2: ranks (column 2) is \"auto\"; expected an integer, 1 or more"},
+      {"name,ranks\na/b,2\n",
+       "@:2: name (column 1) is \"a/b\"; expected a name for files: letters, "
+       "digits, dot, dash and underscore, a letter or digit first"},
+      {"name,ranks,price\na,2,-1\n", "@:2: price (column 3) is -1; expected 0 or more"},
       {"name,ranks,samples\na,2,1e3\n",
-       ":2: samples (column 3) is \"1e3\"; expected an integer, 1 or more"},
+       "@:2: samples (column 3) is \"1e3\"; expected an integer, 1 or more"},
       {"name,ranks,step\na,2,5\n",
-       ":2: step (column 3): \"5\" is not a time; expected a number of 0 or more with one of the "
+       "@:2: step (column 3): \"5\" is not a time; expected a number of 0 or more with one of the "
        "units ns, us, ms, s, min, h, d, as in \"25 ms\""},
       {"name,ranks,place\na,2,new york\n",
-       ":2: place (column 3) is \"new york\"; expected one word without space or comma"},
+       "@:2: place (column 3) is \"new york\"; expected one word without space or comma"},
       {"name,ranks,place\na,2,\xff\n",
-       ":2: place (column 3) has a non-ASCII character; expected ASCII text"},
+       "@:2: place (column 3) has a non-ASCII character; expected ASCII text"},
       {"name,ranks,step,samples_per_s\na,2,1 s,5\n",
-       ":2: has step and samples_per_s; expected one of them"},
-      {"name,ranks\na,2\nb,2\n#\nA,3\n", ":5: name is A, as on line 2; expected different names"},
+       "@:2: has step and samples_per_s; expected one of them"},
+      {"name,ranks\na,2\nb,2\n#\nA,3\n", "@:5: name is A, as on line 2; expected different names"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
-  refused("name,ranks\0", 11, ":1: has a control character in it; expected a CSV file of regions");
+  refused("name,ranks\0", 11, "@:1: has a control character in it; expected a CSV file of regions");
   refused("name,ranks\r\n\ta,2\r\nb\x1b]0;x\x07,2\r\n", 29,
-          ":3: has a control character in it; expected a CSV file of regions");
+          "@:3: has a control character in it; expected a CSV file of regions");
   unlink(csv);
   gt_job *job = NULL;
-  assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, "nothing.csv"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "nothing.csv: cannot be opened: No such file or directory");
-}
-
-static int setup(void **state) {
-  (void)state;
-  w_write_text(file, base);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  unlink(file);
-  unlink(csv);
-  return 0;
+  must_say(gt_job_load_regions(&job, file, NULL, 0, "nothing.csv"), GT_ERR_JOB,
+           "nothing.csv: cannot be opened: No such file or directory");
 }
 
 int main(void) {
-  snprintf(file, sizeof file, "test-regions-%ld.yaml", (long)getpid());
-  snprintf(csv, sizeof csv, "test-regions-%ld.csv", (long)getpid());
-  return RUN_TESTS(setup, teardown, every_column, without_a_file, ten_thousand, mistakes);
+  file = file_with("job.yaml", base);
+  csv = in_folder("regions.csv");
+  return RUN_TESTS(NULL, NULL, every_column, without_a_file, ten_thousand, mistakes);
 }

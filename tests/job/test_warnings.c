@@ -1,6 +1,5 @@
 /* Settings that are probably unintended give a warning, and no others do. */
-#include "tests.h"
-#include "geotrain/job.h"
+#include "world.h"
 
 static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\nregions: "
                            "[{name: a, ranks: 3}, {name: b, ranks: 2}]\n";
@@ -17,7 +16,7 @@ static void expect(const char *more, int64_t samples, const char *expected) {
   char text[1024];
   gt_job *job = NULL;
   snprintf(text, sizeof text, "%s%s", base, more);
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test", text));
   told[0] = '\0';
   gt_job_warn(job, tell);
   if (samples > 0) gt_job_warn_region(job, 0, samples, tell);
@@ -40,9 +39,8 @@ static void nothing_to_tell(void) {
 
 /* As expect, for images with this mean and std. */
 static void expect_norm(const char *mean, const char *std, const char *expected) {
-  const char *const sets[] = {mean, std};
-  gt_job *job = NULL;
-  if (gt_job_load(&job, "units.yaml", sets, 2) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_job *job =
+      w_job(base, "train: {until: {steps: 9}, " SGD "}\n", (const char *[]){mean, std}, 2);
   told[0] = '\0';
   gt_job_warn(job, tell);
   gt_job_close(job);
@@ -50,15 +48,10 @@ static void expect_norm(const char *mean, const char *std, const char *expected)
 }
 
 static void units_are_told(void) {
-  FILE *file = fopen("units.yaml", "w");
-  assert_non_null(file);
-  fprintf(file, "%strain: {until: {steps: 9}, " SGD "}\n", base);
-  assert_int_equal(fclose(file), 0);
   expect_norm("data.mean=[0.5]", "data.std=[1]", "");
   expect_norm("data.mean=[0.5, 128]", "data.std=[0.25, 64]",
               "data.mean has 128 and data.std 64, where images are 0 to 1: both are in units of "
               "255, as 0.502 and 0.251\n");
-  remove("units.yaml");
 }
 
 static void each_is_told(void) {

@@ -26,13 +26,44 @@ size_t w_damage(char *text, size_t n, gt_rng *rng) {
   return n;
 }
 
-void w_write(const char *path, const void *data, size_t size) {
-  FILE *to = fopen(path, "wb");
-  assert_non_null(to);
-  assert_int_equal(fwrite(data, 1, size, to), size);
-  assert_int_equal(fclose(to), 0);
+gt_status w_load(gt_job **job, const char *text, const char *more, const char *const *sets,
+                 size_t nsets) {
+  char whole[65536];
+  const int size = snprintf(whole, sizeof whole, "%s%s", text, more ? more : "");
+  assert_true(size >= 0 && (size_t)size < sizeof whole);
+  *job = NULL;
+  return gt_job_load(job, file_with("job.yaml", whole), sets, nsets);
 }
 
-void w_write_text(const char *path, const char *text) {
-  w_write(path, text, strlen(text));
+gt_job *w_job(const char *text, const char *more, const char *const *sets, size_t nsets) {
+  gt_job *job;
+  must(w_load(&job, text, more, sets, nsets));
+  return job;
+}
+
+const char *w_sentence(const char *file, const char *expected) {
+  static char sentence[1024];
+  const bool named = expected[0] == '@';
+  snprintf(sentence, sizeof sentence, "%s%s", named ? file : "", expected + named);
+  return sentence;
+}
+
+void w_refused(const char *text, const char *more, const char *const *sets, size_t nsets,
+               const char *expected) {
+  gt_job *job;
+  must_say(w_load(&job, text, more, sets, nsets), GT_ERR_JOB,
+           w_sentence(in_folder("job.yaml"), expected));
+  assert_null(job);
+}
+
+gt_job *w_again(const gt_job *job) {
+  char *first = gt_job_resolved(job), difference[256];
+  gt_job *again = w_job(first, NULL, NULL, 0);
+  char *second = gt_job_resolved(again);
+  gt_job_difference(first, second, false, difference, sizeof difference);
+  assert_string_equal(difference, "");
+  assert_string_equal(first, second);
+  gt_free(first);
+  gt_free(second);
+  return again;
 }

@@ -1,13 +1,22 @@
-/* Files and damaged texts, for tests of readers. */
+/* Job files for tests of readers: loaded, refused, resolved and damaged ones. */
 #pragma once
 
-#include "geotrain/base.h"
+#include "geotrain/job.h"
 #include "tests.h"
 
 /* Flips, cuts, copies of parts, and characters that are special in YAML and CSV; returns the new
    length, n at most. */
 size_t w_damage(char *text, size_t n, gt_rng *rng);
 
-/* Writes a file. */
-void w_write(const char *path, const void *data, size_t size);
-void w_write_text(const char *path, const char *text);
+/* Loads `text`, with `more` appended (NULL: nothing), as job.yaml in the folder of the test. */
+gt_status w_load(gt_job **job, const char *text, const char *more, const char *const *sets,
+                 size_t nsets);
+gt_job *w_job(const char *text, const char *more, const char *const *sets, size_t nsets);
+/* Returns `expected`, valid until the next call; the name of `file` takes the place of a leading
+   '@'. */
+const char *w_sentence(const char *file, const char *expected);
+/* Checks that w_load fails with this sentence; '@' stands for the job file. */
+void w_refused(const char *text, const char *more, const char *const *sets, size_t nsets,
+               const char *expected);
+/* Loads the resolved job, which must resolve to the same text; the caller closes the job. */
+gt_job *w_again(const gt_job *job);

@@ -1,42 +1,14 @@
-/* scratch: trace files for one test program, in a folder that is removed at its end. */
+/* scratch: traces from files. */
 #pragma once
 
 #include "geotrain/link.h"
 #include "tests.h"
 
-#include <unistd.h>
-
 #define MS (GT_SECOND / 1000)
-
-static char scratch_folder[] = "/tmp/geotrain-link-XXXXXX";
-
-static inline int scratch_make(void **state) {
-  (void)state;
-  return mkdtemp(scratch_folder) ? 0 : -1;
-}
-
-static inline int scratch_remove(void **state) {
-  (void)state;
-  char command[64];
-  snprintf(command, sizeof command, "rm -r '%s'", scratch_folder);
-  return system(command);
-}
-
-/* Writes a file and returns its path, which the next call overwrites. */
-static inline const char *scratch_file(const char *name, const void *data, size_t size) {
-  static char path[64];
-  snprintf(path, sizeof path, "%s/%s", scratch_folder, name);
-  FILE *file = fopen(path, "wb");
-  assert_non_null(file);
-  assert_int_equal(fwrite(data, 1, size, file), size);
-  assert_int_equal(fclose(file), 0);
-  return path;
-}
 
 static inline gt_link_trace *trace_of(const char *name, const char *text) {
   gt_link_trace *trace;
-  if (gt_link_trace_read(&trace, scratch_file(name, text, strlen(text))) != GT_OK)
-    fail_msg("%s", gt_error_text());
+  must(gt_link_trace_read(&trace, file_with(name, text)));
   return trace;
 }
 

@@ -251,7 +251,6 @@ static void a_step_is_cheap(void) {
   gt_link_trace_close(trace);
 }
 
-TESTS_BETWEEN(scratch_make, scratch_remove, nothing_is_early_and_all_is_in_order,
-              a_busy_link_passes_exactly_what_it_can, a_constant_trace_is_a_bandwidth,
-              a_shifted_link_gives_shifted_times, jitter_is_cut_at_three_deviations,
-              each_frame_draws_one_normal_number, a_step_is_cheap)
+TESTS(nothing_is_early_and_all_is_in_order, a_busy_link_passes_exactly_what_it_can,
+      a_constant_trace_is_a_bandwidth, a_shifted_link_gives_shifted_times,
+      jitter_is_cut_at_three_deviations, each_frame_draws_one_normal_number, a_step_is_cheap)

@@ -24,8 +24,8 @@ static void by_the_link_from_the_peer(void) {
                      "    - {from: a, to: b, bandwidth: 100 Mbit/s, latency: 1 ms}\n"
                      "    - {from: b, to: a, bandwidth: 1 Mbit/s, latency: 1 ms}\n"
                      "    - {between: [a, c], bandwidth: 2 Mbit/s, latency: 1 ms}\n";
-  if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_job_parse(&job, "t.yaml", text));
+  must(gt_links_create(&links, job));
   waits(links, 0, 1, 80);
   waits(links, 1, 0, 30);
   waits(links, 0, 2, 40);
@@ -52,7 +52,7 @@ static gt_job *full_matrix(size_t n) {
       at +=
           snprintf(text + at, room - (size_t)at, "    - {from: r%zu, to: r%zu, latency: %.6f s}\n",
                    i / n, i % n, 1 + (double)(i / n) + (double)(i % n) / (double)n);
-  if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "t.yaml", text));
   free(text);
   return job;
 }
@@ -63,7 +63,7 @@ static void a_large_matrix(void) {
   gt_links *links = NULL;
   gt_job *job = full_matrix(n);
   const clock_t start = clock();
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   assert_true(clock() - start < CLOCKS_PER_SEC / 2);
   for (size_t i = 0; i < n * n; i++)
     if (i / n != i % n) {

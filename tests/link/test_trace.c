@@ -118,6 +118,11 @@ static void splitting_what_is_sent_does_not_change_its_end(void) {
 
 /* ---- refused files --------------------------------------------------------------------------- */
 
+static const char *bytes_in(const char *name, const void *data, size_t size) {
+  write_bytes(in_folder(name), data, size);
+  return in_folder(name);
+}
+
 static void refused(const char *path, const char *says) {
   gt_link_trace *t = (gt_link_trace *)1;
   gt_status status = gt_link_trace_read(&t, path);
@@ -163,18 +168,18 @@ static void mistakes_are_named_with_their_line(void) {
        "line 1: \"?? what is this, and why is it so long t...\" was found"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    refused(scratch_file(cases[i].name, cases[i].text, strlen(cases[i].text)), cases[i].says);
-  refused(scratch_file("a.csv", "0,1e6\n\0,1e6\n", 12), "has a zero byte");
+    refused(file_with(cases[i].name, cases[i].text), cases[i].says);
+  refused(bytes_in("a.csv", "0,1e6\n\0,1e6\n", 12), "has a zero byte");
 }
 
 static void files_that_cannot_be_read_are_named(void) {
   refused("/nonexistent/trace.csv", "cannot be opened (No such file or directory)");
-  refused(scratch_folder, "cannot be read");
+  refused(in_folder(""), "cannot be read");
   size_t size = ((size_t)16 << 20) + 1;
   char *large = gt_alloc(size, 1);
   memset(large, '\n', size);
-  refused(scratch_file("large.csv", large, size), "has more than 16 MiB");
-  refused(scratch_file("large.csv", large, size - 1), "has 0 lines");
+  refused(bytes_in("large.csv", large, size), "has more than 16 MiB");
+  refused(bytes_in("large.csv", large, size - 1), "has 0 lines");
   gt_free(large);
 }
 
@@ -207,7 +212,7 @@ static void random_bytes_are_a_trace_or_a_sentence(void) {
     }
     gt_link_trace *t;
     gt_status status =
-        gt_link_trace_read(&t, scratch_file(k % 4 < 2 ? "fuzz.csv" : "fuzz.up", text, size));
+        gt_link_trace_read(&t, bytes_in(k % 4 < 2 ? "fuzz.csv" : "fuzz.up", text, size));
     if (status == GT_OK) {
       check_laws(t);
       read++;
@@ -225,11 +230,9 @@ static void none_is_closed(void) {
   gt_link_trace_close(NULL);
 }
 
-TESTS_BETWEEN(scratch_make, scratch_remove, a_csv_trace_is_what_it_says,
-              a_trace_with_latency_everywhere_hides_the_links_own,
-              a_mahimahi_trace_spreads_packets_over_their_milliseconds,
-              equal_neighbours_are_one_segment, bits_and_times_are_inverse_over_many_periods,
-              a_pause_is_waited_for_only_by_what_comes_after_it,
-              splitting_what_is_sent_does_not_change_its_end, mistakes_are_named_with_their_line,
-              files_that_cannot_be_read_are_named, random_bytes_are_a_trace_or_a_sentence,
-              none_is_closed)
+TESTS(a_csv_trace_is_what_it_says, a_trace_with_latency_everywhere_hides_the_links_own,
+      a_mahimahi_trace_spreads_packets_over_their_milliseconds, equal_neighbours_are_one_segment,
+      bits_and_times_are_inverse_over_many_periods,
+      a_pause_is_waited_for_only_by_what_comes_after_it,
+      splitting_what_is_sent_does_not_change_its_end, mistakes_are_named_with_their_line,
+      files_that_cannot_be_read_are_named, random_bytes_are_a_trace_or_a_sentence, none_is_closed)

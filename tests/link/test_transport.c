@@ -321,13 +321,12 @@ static void who_waits_does_not_block_the_access(void) {
   assert_int_equal(gt_link_step(&c, &near, &up, 1000, 0).depart, 3 * MS);
 }
 
-TESTS_BETWEEN(scratch_make, scratch_remove, goodput_is_what_loss_leaves, frames_pass_at_the_goodput,
-              a_trace_suffers_loss_too, a_traces_latency_takes_the_place_of_the_links,
-              an_outage_takes_exactly_its_time, an_outage_and_a_trace, an_outage_a_trace_and_loss,
-              an_outage_does_not_hold_what_has_left, an_outage_without_end_has_no_arrival,
-              a_rendezvous_costs_round_trips_once, slow_start_follows_the_table,
-              slow_start_does_not_mind_how_a_message_is_cut, slow_start_begins_again_after_idleness,
-              a_link_that_is_little_used_grows_little,
-              without_the_term_or_a_round_trip_there_is_none,
-              an_unlimited_link_is_full_at_a_gibibyte, links_share_their_access,
-              a_frame_passes_link_and_access_as_one_stream, who_waits_does_not_block_the_access)
+TESTS(goodput_is_what_loss_leaves, frames_pass_at_the_goodput, a_trace_suffers_loss_too,
+      a_traces_latency_takes_the_place_of_the_links, an_outage_takes_exactly_its_time,
+      an_outage_and_a_trace, an_outage_a_trace_and_loss, an_outage_does_not_hold_what_has_left,
+      an_outage_without_end_has_no_arrival, a_rendezvous_costs_round_trips_once,
+      slow_start_follows_the_table, slow_start_does_not_mind_how_a_message_is_cut,
+      slow_start_begins_again_after_idleness, a_link_that_is_little_used_grows_little,
+      without_the_term_or_a_round_trip_there_is_none, an_unlimited_link_is_full_at_a_gibibyte,
+      links_share_their_access, a_frame_passes_link_and_access_as_one_stream,
+      who_waits_does_not_block_the_access)

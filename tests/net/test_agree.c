@@ -10,7 +10,7 @@ static gt_peers *world;
 static int rank, size;
 
 static void all_well(void) {
-  assert_int_equal(gt_agree(world, GT_OK, LIMIT_S), GT_OK);
+  must(gt_agree(world, GT_OK, LIMIT_S));
 }
 
 static void each_rank_fails_in_turn(void) {
@@ -32,9 +32,8 @@ static void all_fail(void) {
   snprintf(expected, sizeof expected, "checkpoint of rank %d", size - 1);
   assert_string_equal(gt_error_text(), expected);
 
-  assert_int_equal(gt_agree(world, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S),
-                   GT_ERR_LIMIT);
-  assert_string_equal(gt_error_text(), "limit of rank 0");
+  must_say(gt_agree(world, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S), GT_ERR_LIMIT,
+           "limit of rank 0");
 }
 
 /* The text of a fault contains its place in the source once, on every rank. */

@@ -4,7 +4,7 @@
 
 static bool contains(const char *text, const char *host) {
   bool found = false;
-  assert_int_equal(gt_hosts_contain(text, host, &found), GT_OK);
+  must(gt_hosts_contain(text, host, &found));
   return found;
 }
 
@@ -63,8 +63,7 @@ static void malformed_lists(void) {
                                     "a b",    "node[a-b]", "node[1,]"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     bool found;
-    assert_int_equal(gt_hosts_contain(bad[i], "x", &found), GT_ERR_JOB);
-    assert_non_null(strstr(gt_error_text(), bad[i]));
+    must_fail(gt_hosts_contain(bad[i], "x", &found), GT_ERR_JOB, bad[i]);
   }
 }
 

@@ -35,12 +35,11 @@ static void environment(const char *first, ...) {
 }
 
 static void fits(bool reads_pmi) {
-  if (gt_launch_fits(LIBRARY, reads_pmi) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_launch_fits(LIBRARY, reads_pmi));
 }
 
 static void refused(const char *words) {
-  assert_int_equal(gt_launch_fits(LIBRARY, false), GT_ERR_JOB);
-  if (!strstr(gt_error_text(), words)) fail_msg("no \"%s\" in: %s", words, gt_error_text());
+  must_fail(gt_launch_fits(LIBRARY, false), GT_ERR_JOB, words);
 }
 
 static void what_fits(void) {
@@ -120,17 +119,15 @@ static void advice(void) {
 /* Worlds of one rank each: the advice is never the command that was typed. */
 static void apart(void) {
   environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=0", NULL);
-  assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "Open MPI's mpirun started 4 processes, but this geotrain was built with "
-                      "MPICH Version: 4.0.2, which cannot join them into one world; the job needs "
-                      "one of 4 (a 2, b 2): use the mpirun of that MPI -n 4, by its path, or a "
-                      "geotrain built with Open MPI");
+  must_say(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB,
+           "Open MPI's mpirun started 4 processes, but this geotrain was built with "
+           "MPICH Version: 4.0.2, which cannot join them into one world; the job needs "
+           "one of 4 (a 2, b 2): use the mpirun of that MPI -n 4, by its path, or a "
+           "geotrain built with Open MPI");
   environment("SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL);
-  assert_int_equal(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "4 tasks were started, but each is a world of 1 rank; the job needs one of 4 "
-                      "ranks (a 2, b 2): use srun --mpi=pmix, or mpirun -n 4");
+  must_say(gt_launch_apart("MPICH Version:\t4.0.2", 4, 4, "a 2, b 2"), GT_ERR_JOB,
+           "4 tasks were started, but each is a world of 1 rank; the job needs one of 4 "
+           "ranks (a 2, b 2): use srun --mpi=pmix, or mpirun -n 4");
 }
 
 TESTS(what_fits, what_does_not, one_speaks, advice, apart)

@@ -93,7 +93,7 @@ static void mean_and_bells(void) {
   pthread_t threads[WORKERS];
   size_t numbers[WORKERS], wrong = 0;
   /* The program chooses before its first computation; here threads replace processes. */
-  assert_int_equal(gt_isa_choose(getenv("GEOTRAIN_ISA")), GT_OK);
+  must(gt_isa_choose(getenv("GEOTRAIN_ISA")));
   gt_mean m = open_mean(WORKERS);
   for (size_t w = 0; w < WORKERS; w++) {
     numbers[w] = w;

@@ -12,8 +12,7 @@ static const gt_region_plan five[] = {{"shanghai", 3, NULL, 0}, {"chongqing", 2,
 
 static void check_refused(const gt_region_plan *plan, size_t n, const char *sentence) {
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, world, plan, n, LIMIT_S), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), sentence);
+  must_say(gt_roles_create(&roles, world, plan, n, LIMIT_S), GT_ERR_JOB, sentence);
   gt_roles_close(&roles, LIMIT_S);
 }
 
@@ -61,7 +60,7 @@ static void a_region_of_one(void) {
   if (size != 3) return;
   const gt_region_plan plan[] = {{"a", 2, NULL, 0}, {"hub", 1, NULL, 0}};
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, world, plan, 2, LIMIT_S), GT_OK);
+  must(gt_roles_create(&roles, world, plan, 2, LIMIT_S));
   check_roles(&roles, rank < 2 ? 0 : 1, rank % 2, rank < 2 ? 2 : 1);
   gt_roles_close(&roles, LIMIT_S);
 }
@@ -69,7 +68,7 @@ static void a_region_of_one(void) {
 static void blocks(void) {
   if (size != 5) return;
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, world, five, 2, LIMIT_S), GT_OK);
+  must(gt_roles_create(&roles, world, five, 2, LIMIT_S));
   check_roles(&roles, rank < 3 ? 0 : 1, rank < 3 ? rank : rank - 3, rank < 3 ? 3 : 2);
   char *map = gt_roles_map(&roles, five);
   assert_int_equal(map != NULL, rank == 0);
@@ -92,7 +91,7 @@ static void environment(void) {
   bool second = rank == 0 || rank == 2;
   setenv("GEOTRAIN_REGION", second ? "chongqing" : "shanghai", 1);
   gt_roles roles;
-  assert_int_equal(gt_roles_create(&roles, world, five, 2, LIMIT_S), GT_OK);
+  must(gt_roles_create(&roles, world, five, 2, LIMIT_S));
   static const int ranks[] = {0, 0, 1, 1, 2};
   check_roles(&roles, second ? 1 : 0, ranks[rank], second ? 2 : 3);
   gt_roles_close(&roles, LIMIT_S);
@@ -124,7 +123,7 @@ static void hosts(void) {
   setenv("SLURMD_NODENAME", rank < 3 ? "elsewhere07" : "there2", 1);
   plan[1].hosts = (const char *const[]){"there[1-2]"};
   gt_roles roles;
-  if (gt_roles_create(&roles, world, plan, 2, LIMIT_S) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_roles_create(&roles, world, plan, 2, LIMIT_S));
   assert_int_equal(roles.region_id, rank < 3 ? 0 : 1);
   gt_roles_close(&roles, LIMIT_S);
   unsetenv("SLURMD_NODENAME");

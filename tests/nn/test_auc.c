@@ -133,7 +133,7 @@ static void test_lean(void) {
                         .shape = {1, 1, 1, 2, 0},
                         .batch_max = 4,
                         .kernels = gt_kernels_find("ref")};
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  must(gt_graph_create(&graph, &spec));
   const gt_arrays *arrays = gt_graph_arrays(graph);
   assert_int_equal(arrays->params.n, 4);
   memcpy(arrays->params.data, params, sizeof params);

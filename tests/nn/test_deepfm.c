@@ -492,7 +492,7 @@ static void learns_pairs_without_allocating(void) {
     gt_graph *graph = deepfm(w_tables[t], 50, 3, TEST, 4, mlp, 2);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;
-    assert_int_equal(gt_optim_create(&optim, &w_adam, arrays->params.n, true), GT_OK);
+    must(gt_optim_create(&optim, &w_adam, arrays->params.n, true));
     gt_graph_init(graph, 2);
     gt_graph_prepare(graph, B);
     gt_graph_prepare(graph, TEST);

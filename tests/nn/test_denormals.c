@@ -20,7 +20,7 @@ static float left_over(gt_optimizer kind) {
   gt_optim *optim;
   gt_state state = {0};
   float most = 0;
-  assert_int_equal(gt_optim_create(&optim, &spec, N, true), GT_OK);
+  must(gt_optim_create(&optim, &spec, N, true));
   for (int t = 0; t < STEPS; t++) {
     for (size_t i = 0; i < N; i++) g[i] = t == 0 ? 1.0F : 0.0F;
     gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
@@ -38,7 +38,7 @@ static float left_over(gt_optimizer kind) {
 
 static void states_reach_zero(void) {
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     assert_true(left_over(GT_OPTIMIZER_SGD) == 0.0F);
     assert_true(left_over(GT_OPTIMIZER_ADAM) == 0.0F);
   }

@@ -311,7 +311,7 @@ static void labels_are_refused(void) {
                       "`geotrain data import text` writes it");
   spec.labelled = false;
   spec.text = true;
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  must(gt_graph_create(&graph, &spec));
   gt_graph_close(graph);
 }
 
@@ -371,7 +371,7 @@ static void learns_to_repeat(void) {
     gt_optim *optim;
     gt_metrics metrics;
     double loss = 0.0;
-    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    must(gt_optim_create(&optim, &spec, arrays->params.n, true));
     gt_graph_init(graph, 2);
     gt_graph_prepare(graph, B);
     const int64_t total = gt_alloc_total();

@@ -123,8 +123,7 @@ static void conv2d(void) {
       const size_t K[4] = {6, 16, 9, 17}, window[4] = {5, 3, 2, 3}, stride[4] = {1, 1, 2, 2},
                    pad[4] = {2, 0, 1, 1};
       bench b = of(w_tables[t], input);
-      assert_int_equal(gt_graph_add_conv2d(b.graph, "conv", K[c], window[c], stride[c], pad[c]),
-                       GT_OK);
+      must(gt_graph_add_conv2d(b.graph, "conv", K[c], window[c], stride[c], pad[c]));
       check_op(&b, 2, input);
     }
 }
@@ -135,7 +134,7 @@ static void pooling(void) {
       const gt_extent input = {6 + c, 7, c == 3 ? 16 : 3 + c};
       const size_t window = c == 1 ? 3 : 2, stride = c == 2 ? 1 : 2;
       bench b = of(w_tables[t], input);
-      assert_int_equal(gt_graph_add_maxpool(b.graph, "pool", window, stride), GT_OK);
+      must(gt_graph_add_maxpool(b.graph, "pool", window, stride));
       check_op(&b, 2, input);
     }
 }

@@ -55,7 +55,7 @@ static void vectors(numbers *n) {
 static void optimizer(numbers *n, const gt_optim_spec *spec) {
   static float w[N], g[N], acc[N];
   gt_optim *optim;
-  assert_int_equal(gt_optim_create(&optim, spec, N, true), GT_OK);
+  must(gt_optim_create(&optim, spec, N, true));
   fill(w, 1);
   memset(acc, 0, sizeof acc);
   for (uint64_t t = 0; t < STEPS; t++) {
@@ -98,7 +98,7 @@ static void compute(numbers *n) {
 static void every_set_gives_these_bits(void) {
   static numbers n;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     assert_int_equal(gt_isa_used(), isa);
     compute(&n);
     print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
@@ -156,7 +156,7 @@ static void normalise(numbers *n, gt_precision type, bool residual, bool relu) {
 static void normalisation_gives_these_bits(void) {
   static numbers n;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     memset(&n, 0, sizeof n);
     for (int kind = 0; kind < 8; kind++)
       normalise(&n, kind & 1 ? GT_BF16 : GT_F32, kind & 2, kind & 4);
@@ -178,7 +178,7 @@ static void gates_give_these_bits(void) {
   const uint32_t first[STEPS_LSTM + 1] = {0, 3, 6, 9, 12};
   const gt_lstm_shape s = {.T = STEPS_LSTM, .I = 1, .H = UNITS, .first = first};
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     memset(&n, 0, sizeof n);
     const gt_kernels *kernels = gt_kernels_find("auto");
     spread(x, ROWS_LSTM, 8, 0, 6), spread(w, (size_t)4 * UNITS, 9, 0, 6);
@@ -204,7 +204,7 @@ static void decoder_gives_these_bits(void) {
   size_t correct = 0;
   const int32_t ids[ROWS_LAYER + 1] = {0, 3, 36, 5, 0, 17};
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     memset(&n, 0, sizeof n);
     const gt_kernels *kernels = gt_kernels_find("auto");
     spread(x, SIZE_LAYER, 1, 3, 9), spread(dy, SIZE_LAYER, 2, 0, 1);
@@ -234,7 +234,7 @@ static void recurrent_unit_gives_these_bits(void) {
       gates[4 * SIZE_GRU], dgi[3 * SIZE_GRU], dgh[3 * SIZE_GRU], dh[SIZE_GRU];
   static numbers n;
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     memset(&n, 0, sizeof n);
     const gt_kernels *kernels = gt_kernels_find("auto");
     spread(h, SIZE_GRU, 11, 0, 2), spread(gi, (size_t)3 * SIZE_GRU, 12, 0, 6),
@@ -253,15 +253,12 @@ static void recurrent_unit_gives_these_bits(void) {
 }
 
 static void names(void) {
-  assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
-  assert_string_equal(
-      gt_error_text(),
-      "GEOTRAIN_ISA is \"avx51\"; expected one of plain, avx2, avx512; did you mean avx512?");
+  must_say(gt_isa_choose("avx51"), GT_ERR_JOB,
+           "GEOTRAIN_ISA is \"avx51\"; expected one of plain, avx2, avx512; did you mean avx512?");
   for (int isa = (int)gt_isa_best() + 1; isa < GT_ISAS; isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_ERR_JOB);
-    assert_non_null(strstr(gt_error_text(), "but this CPU supports at most"));
+    must_fail(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_ERR_JOB, "but this CPU supports at most");
   }
-  assert_int_equal(gt_isa_choose(""), GT_OK);
+  must(gt_isa_choose(""));
   assert_int_equal(gt_isa_used(), gt_isa_best());
 }
 

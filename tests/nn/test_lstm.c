@@ -142,7 +142,7 @@ static void its_vector_stays_zero(void) {
     gt_optim *optim;
     int32_t ids[N * T], labels[N];
     gt_metrics metrics;
-    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    must(gt_optim_create(&optim, &spec, arrays->params.n, true));
     gt_graph_init(graph, 3);
     gt_graph_prepare(graph, N);
     gt_graph_prepare(graph, N - 1);
@@ -248,7 +248,7 @@ static void learns_the_order(void) {
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;
     gt_metrics metrics;
-    assert_int_equal(gt_optim_create(&optim, &w_adam, arrays->params.n, true), GT_OK);
+    must(gt_optim_create(&optim, &w_adam, arrays->params.n, true));
     gt_graph_init(graph, 2);
     for (int step = 0; step < 400; step++) {
       order(ids, labels, B, T);

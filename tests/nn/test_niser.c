@@ -331,7 +331,7 @@ static void nothing_is_allocated(void) {
   gt_optim *optim;
   int32_t ids[N * T], labels[N];
   gt_metrics metrics;
-  assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+  must(gt_optim_create(&optim, &spec, arrays->params.n, true));
   gt_graph_init(graph, 3);
   gt_graph_prepare(graph, N);
   gt_graph_prepare(graph, N - 1);
@@ -437,7 +437,7 @@ static void learns(void) {
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_optim *optim;
     gt_metrics metrics;
-    assert_int_equal(gt_optim_create(&optim, &w_adam, arrays->params.n, true), GT_OK);
+    must(gt_optim_create(&optim, &w_adam, arrays->params.n, true));
     gt_graph_init(graph, 2);
     for (int step = 0; step < 600; step++) {
       draw(ids, labels, B, T, V);

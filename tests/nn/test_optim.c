@@ -72,7 +72,7 @@ static void gradients(float *g, int t) {
 static void sequences(void) {
   for (size_t k = 0; k < NSPECS; k++) {
     gt_optim *optim;
-    assert_int_equal(gt_optim_create(&optim, &specs[k], N, true), GT_OK);
+    must(gt_optim_create(&optim, &specs[k], N, true));
     float w[N], w0[N], g[N], acc[N] = {0};
     start(w);
     start(w0);
@@ -99,8 +99,8 @@ static void sequences(void) {
 static void acc_is_the_update(void) {
   for (size_t k = 0; k < NSPECS; k++) {
     gt_optim *a, *b;
-    assert_int_equal(gt_optim_create(&a, &specs[k], N, true), GT_OK);
-    assert_int_equal(gt_optim_create(&b, &specs[k], N, true), GT_OK);
+    must(gt_optim_create(&a, &specs[k], N, true));
+    must(gt_optim_create(&b, &specs[k], N, true));
     float wa[N], wb[N], g[N];
     start(wa);
     start(wb);
@@ -136,8 +136,8 @@ static float same_step(const gt_optim_spec *spec, const float *g, const float *s
   gt_optim *a, *b;
   float wa[N], wb[N], acca[N] = {0}, accb[N] = {0}, share = 0;
   without.clip = 0;
-  assert_int_equal(gt_optim_create(&a, spec, N, true), GT_OK);
-  assert_int_equal(gt_optim_create(&b, &without, N, true), GT_OK);
+  must(gt_optim_create(&a, spec, N, true));
+  must(gt_optim_create(&b, &without, N, true));
   start(wa);
   start(wb);
   for (int t = 0; t < 3; t++) { /* the state arrays, too, see the clipped gradient */
@@ -185,7 +185,7 @@ static void norm_is_of_tensors(void) {
   spec.clip = 0.5;
   spec.tensors = most;
   spec.ntensors = 2;
-  assert_int_equal(gt_optim_create(&optim, &spec, N, true), GT_OK);
+  must(gt_optim_create(&optim, &spec, N, true));
   const float share = gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
   assert_float_equal(share, (float)(0.5 / sqrt(sum)), 1e-7F);
   gt_optim_close(optim);
@@ -226,9 +226,9 @@ static void clipped_in_parts(void) {
     low.ntensors = 2;
     high.tensors = rest;
     high.ntensors = 1;
-    assert_int_equal(gt_optim_create(&all, &spec, N, true), GT_OK);
-    assert_int_equal(gt_optim_create(&a, &low, CUT, true), GT_OK);
-    assert_int_equal(gt_optim_create(&b, &high, N - CUT, true), GT_OK);
+    must(gt_optim_create(&all, &spec, N, true));
+    must(gt_optim_create(&a, &low, CUT, true));
+    must(gt_optim_create(&b, &high, N - CUT, true));
     start(w);
     start(parts);
     for (int t = 1; t <= 5; t++) {
@@ -256,8 +256,8 @@ static void clipped_in_parts(void) {
 static void saved_and_loaded(void) {
   for (size_t k = 0; k < NSPECS; k++) {
     gt_optim *a, *b;
-    assert_int_equal(gt_optim_create(&a, &specs[k], N, true), GT_OK);
-    assert_int_equal(gt_optim_create(&b, &specs[k], N, true), GT_OK);
+    must(gt_optim_create(&a, &specs[k], N, true));
+    must(gt_optim_create(&b, &specs[k], N, true));
     float wa[N], wb[N], g[N];
     start(wa);
     for (int t = 1; t <= 9; t++)
@@ -269,7 +269,7 @@ static void saved_and_loaded(void) {
     gt_optim_save(b, "sync/", &kept); /* next to the first optimizer */
     assert_int_equal(kept.n, 2 * items);
     assert_non_null(gt_state_find(&kept, "sync/optim/", "steps"));
-    assert_int_equal(gt_optim_load(b, "", &kept), GT_OK);
+    must(gt_optim_load(b, "", &kept));
     memcpy(wb, wa, sizeof wb);
     for (int t = 10; t <= 15; t++) {
       gradients(g, t);
@@ -279,7 +279,7 @@ static void saved_and_loaded(void) {
     assert_memory_equal(wa, wb, sizeof wa);
     assert_int_equal(gt_optim_steps(b), 15);
     gt_optim *other;
-    assert_int_equal(gt_optim_create(&other, &specs[k], N + 1, true), GT_OK);
+    must(gt_optim_create(&other, &specs[k], N + 1, true));
     assert_int_equal(gt_optim_load(other, "", &kept), items > 1 ? GT_ERR_CKPT : GT_OK);
     gt_optim_close(other);
     gt_state_close(&kept);
@@ -290,7 +290,7 @@ static void saved_and_loaded(void) {
 
 static void without_memory_only_steps_count(void) {
   gt_optim *optim;
-  assert_int_equal(gt_optim_create(&optim, &specs[5], 1000000, false), GT_OK);
+  must(gt_optim_create(&optim, &specs[5], 1000000, false));
   const gt_vec none = gt_vec_of(NULL, 1000000);
   for (int t = 0; t < 3; t++) gt_optim_step(optim, none, none, none);
   assert_int_equal(gt_optim_steps(optim), 3);
@@ -305,8 +305,7 @@ static void what_is_refused(void) {
                                    true),
                    GT_ERR_JOB);
   for (int kind = 0; gt_optimizer_names[kind]; kind++) {
-    assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.kind = (gt_optimizer)kind}, 1, true),
-                     GT_OK);
+    must(gt_optim_create(&optim, &(gt_optim_spec){.kind = (gt_optimizer)kind}, 1, true));
     gt_optim_close(optim);
   }
 }
@@ -346,10 +345,8 @@ static void schedules(void) {
   gt_lr_spread(&early, &(gt_lr_part){1, 22, gt_lr_share(&cosine, 1)});
   is(&early, 1, 1.0), is(&early, 2, 1.0), is(&early, 12, 0.6), is(&early, 22, 0.2);
   gt_optim *optim;
-  assert_int_equal(gt_optim_create(&optim,
-                                   &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = constant},
-                                   1, true),
-                   GT_OK);
+  must(gt_optim_create(&optim, &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = constant}, 1,
+                       true));
   float w = 0.0f, g = -1.0f;
   gt_optim_step(optim, gt_vec_of(&w, 1), gt_vec_of(&g, 1), gt_vec_of(NULL, 1));
   assert_true(w == 0.1f); /* the learning rate of step 0 */
@@ -363,7 +360,7 @@ static void one_that_counts(void) {
   gt_optim *optim = NULL;
   gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
                         .schedule = {.kind = GT_LR_STEP, .lr = 1, .gamma = 0.5, .step_every = 2}};
-  assert_int_equal(gt_optim_create(&optim, &spec, 0, true), GT_OK);
+  must(gt_optim_create(&optim, &spec, 0, true));
   for (int i = 0; i < 3; i++) gt_optim_count(optim);
   assert_int_equal(gt_optim_steps(optim), 3);
   assert_true(gt_optim_lr(optim) == 0.5);
@@ -371,7 +368,7 @@ static void one_that_counts(void) {
   gt_optim_save(optim, "", &saved);
   assert_int_equal(saved.n, 1);
   assert_string_equal(saved.items[0].name, "optim/steps");
-  assert_int_equal(gt_optim_load(optim, "", &saved), GT_OK);
+  must(gt_optim_load(optim, "", &saved));
   gt_state_close(&saved);
   gt_optim_close(optim);
 }

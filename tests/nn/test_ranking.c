@@ -42,7 +42,7 @@ static void recall_and_mrr(void) {
                               .shape = {1, 1, T, V, V + 1},
                               .batch_max = N,
                               .kernels = gt_kernels_find("auto")};
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  must(gt_graph_create(&graph, &spec));
   gt_graph_init(graph, 1);
   for (size_t i = 0; i < N * T; i++) ids[i] = 1 + (int32_t)gt_rng_below(&rng, V);
   for (size_t i = 0; i < N; i++) labels[i] = (int32_t)gt_rng_below(&rng, V);

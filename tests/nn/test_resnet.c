@@ -91,7 +91,7 @@ static bool is_named(const char *algorithm, size_t batch_max, size_t batch) {
                               .batch_max = batch_max,
                               .batch = batch,
                               .kernels = gt_kernels_find("auto")};
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  must(gt_graph_create(&graph, &spec));
   const bool named = strstr(gt_graph_kernels(graph), algorithm) != NULL;
   gt_graph_close(graph);
   return named;
@@ -290,7 +290,7 @@ static void bf16_by_winograd(void) {
                               .choices = &choices,
                               .kernels = gt_kernels_find("auto"),
                               .precision = GT_BF16};
-  assert_int_equal(gt_graph_create(&half, &spec), GT_OK);
+  must(gt_graph_create(&half, &spec));
   gt_graph_init(half, 9);
   near_float32(half);
   gt_choices_close(&choices);
@@ -332,7 +332,7 @@ static void learns_without_allocating(void) {
     gt_optim *optim;
     gt_metrics metrics = {0};
     double first = 0.0;
-    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    must(gt_optim_create(&optim, &spec, arrays->params.n, true));
     gt_graph_prepare(graph, 8);
     const int64_t total = gt_alloc_total();
     for (int step = 0; step < 12; step++) {

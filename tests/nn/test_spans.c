@@ -127,8 +127,7 @@ static void ends_and_samples(void) {
 static void refused(gt_graph_spec spec, size_t n, const gt_span *spans, const char *sentence) {
   gt_graph *graph = NULL;
   spec.spans = spans, spec.nspans = n;
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), sentence);
+  must_say(gt_graph_create(&graph, &spec), GT_ERR_JOB, sentence);
 }
 
 #define SPANS(...)                                                                                 \

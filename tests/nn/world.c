@@ -15,7 +15,7 @@ const gt_optim_spec w_adam = {.kind = GT_OPTIMIZER_ADAM,
 
 gt_graph *w_graph(const gt_graph_spec *spec) {
   gt_graph *graph = NULL;
-  if (gt_graph_create(&graph, spec) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_graph_create(&graph, spec));
   return graph;
 }
 

@@ -32,7 +32,7 @@ static void open_world(world *w) {
   for (size_t i = 0; i < LINKS; i++)
     w->links[i] = (gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.025, .back_s = 0.025};
   const gt_pipe_search search = {.aim = GT_PIPE_PERIOD, .seed = 1, .variants = 20};
-  assert_int_equal(gt_pipe_make(&w->plan, GT_PIPE_AUTO, &w->problem, &search), GT_OK);
+  must(gt_pipe_make(&w->plan, GT_PIPE_AUTO, &w->problem, &search));
 }
 
 static gt_pipe_adapt *new_adapt(const world *w) {
@@ -68,7 +68,7 @@ static void what_is_loaded_is_saved_again(void) {
     bool used;
     gt_pipe_adapt *b = new_adapt(&w);
     gt_pipe_adapt_save(a, &before);
-    assert_int_equal(gt_pipe_adapt_load(b, &before, &used), GT_OK);
+    must(gt_pipe_adapt_load(b, &before, &used));
     assert_true(used);
     gt_pipe_adapt_save(b, &after);
     assert_same_items(&before, &after);
@@ -95,12 +95,11 @@ static void another_version_is_refused(void) {
       if (!without || strcmp(item->name, "adapt/version") != 0)
         gt_state_add(&other, "", item->name, item->type, item->data, item->count);
     }
-    assert_int_equal(gt_pipe_adapt_load(a, &other, &used), GT_ERR_CKPT);
-    assert_string_equal(gt_error_text(),
-                        without ? "adapt/version is 1; expected 2: resume with the geotrain that "
-                                  "wrote the checkpoint, or with --set pipeline.adapt=false"
-                                : "adapt/version is 3; expected 2: resume with the geotrain that "
-                                  "wrote the checkpoint, or with --set pipeline.adapt=false");
+    must_say(gt_pipe_adapt_load(a, &other, &used), GT_ERR_CKPT,
+             without ? "adapt/version is 1; expected 2: resume with the geotrain that "
+                       "wrote the checkpoint, or with --set pipeline.adapt=false"
+                     : "adapt/version is 3; expected 2: resume with the geotrain that "
+                       "wrote the checkpoint, or with --set pipeline.adapt=false");
     gt_state_close(&other);
     gt_state_close(&state);
   }

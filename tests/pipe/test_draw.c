@@ -7,7 +7,7 @@ static char *draw(const world *w, gt_pipe_kind kind, size_t columns,
                               const gt_pipe_result *, size_t)) {
   gt_pipe_schedule *s = w_make(w, kind, NULL);
   gt_pipe_result r;
-  assert_int_equal(gt_pipe_evaluate(&r, s, &w->problem, 1), GT_OK);
+  must(gt_pipe_evaluate(&r, s, &w->problem, 1));
   char *text = by(s, &w->problem, &r, columns);
   gt_pipe_result_close(&r);
   gt_pipe_schedule_close(s);

@@ -6,7 +6,7 @@
 static gt_pipe_result evaluate(const world *w, gt_pipe_kind kind, size_t steps) {
   gt_pipe_schedule *s = w_make(w, kind, NULL);
   gt_pipe_result r;
-  if (gt_pipe_evaluate(&r, s, &w->problem, steps) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_evaluate(&r, s, &w->problem, steps));
   gt_pipe_schedule_close(s);
   return r;
 }

@@ -51,7 +51,7 @@ static void set_all(world *w, double time_s) {
 
 static gt_pipe_grouping group(const world *w, double theta_s) {
   gt_pipe_grouping found;
-  assert_int_equal(gt_pipe_grouping_make(&found, &w->fleet, theta_s, 0), GT_OK);
+  must(gt_pipe_grouping_make(&found, &w->fleet, theta_s, 0));
   return found;
 }
 
@@ -260,7 +260,7 @@ static gt_job *load(const char *name) {
   gt_job *job;
   snprintf(path, sizeof path, "%.*s/jobs/%s",
            (int)(strlen(__FILE__) - strlen("/tests/pipe/test_groups.c")), __FILE__, name);
-  if (gt_job_load(&job, path, NULL, 0) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_load(&job, path, NULL, 0));
   return job;
 }
 
@@ -380,8 +380,7 @@ static void unreachable_pairs_are_apart(void) {
 
 static void assert_refused(const world *w, double theta_s, double bytes, const char *why) {
   gt_pipe_grouping g;
-  assert_int_equal(gt_pipe_grouping_make(&g, &w->fleet, theta_s, bytes), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), why);
+  must_say(gt_pipe_grouping_make(&g, &w->fleet, theta_s, bytes), GT_ERR_JOB, why);
   assert_null(g.region);
 }
 

@@ -40,7 +40,7 @@ static gt_job *job_of(const char *pipeline, const char *more) {
   char text[4096];
   gt_job *job = NULL;
   snprintf(text, sizeof text, "%scompute: {step: %.9g s%s}\n%s", head, ALL * 24e-6, more, pipeline);
-  if (gt_job_parse(&job, "small.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "small.yaml", text));
   return job;
 }
 
@@ -55,8 +55,8 @@ static gt_graph_spec model_of(const gt_job *job) {
 static gt_pipe_job *open_pipe(const gt_job *job) {
   gt_pipe_job *p = NULL;
   const gt_graph_spec model = model_of(job);
-  if (gt_pipe_job_open(&p, job, &model, 0) != GT_OK) fail_msg("%s", gt_error_text());
-  if (gt_pipe_layout_check(&p->layout) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_job_open(&p, job, &model, 0));
+  must(gt_pipe_layout_check(&p->layout));
   return p;
 }
 
@@ -207,7 +207,7 @@ static void a_step_by_hand(void) {
   job->pipeline.schedule = GT_PIPE_1F1B;
   gt_pipe_job *p = open_pipe(job);
   gt_pipe_result result;
-  assert_int_equal(gt_pipe_evaluate(&result, p->layout.schedule, &p->problem, 1), GT_OK);
+  must(gt_pipe_evaluate(&result, p->layout.schedule, &p->problem, 1));
   const double passes_us =
                    12.0 * 3 * BLOCK_F + 12.0 * 2 * 3 * BLOCK_F + 24.0 * 3 * (BLOCK_F + HEAD),
                bits = 8.0 * (24 * 4 * T * D + 96),
@@ -345,7 +345,7 @@ static void what_a_worker_needs(void) {
 static size_t largest_need(const gt_pipe_job *p, gt_pipe_kind kind) {
   gt_pipe_schedule *schedule = NULL;
   size_t most = 0;
-  assert_int_equal(gt_pipe_job_schedule(&schedule, p, kind), GT_OK);
+  must(gt_pipe_job_schedule(&schedule, p, kind));
   for (size_t s = 0; s < 3; s++) {
     const size_t all = gt_pipe_job_need(p, schedule, s).all;
     if (all > most) most = all;
@@ -365,25 +365,21 @@ static void memory_is_kept(void) {
   for (size_t s = 0; s < 3; s++)
     assert_true(gt_pipe_job_memory(p, s) <= most && p->layout.slots[s] >= 1);
   gt_pipe_schedule *other = NULL;
-  assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_1F1B), GT_OK);
+  must(gt_pipe_job_schedule(&other, p, GT_PIPE_1F1B));
   gt_pipe_schedule_close(other);
-  assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_GPIPE), GT_ERR_JOB);
+  must_fail(gt_pipe_job_schedule(&other, p, GT_PIPE_GPIPE), GT_ERR_JOB, " with schedule gpipe: ");
   assert_null(other);
-  assert_non_null(strstr(gt_error_text(), " with schedule gpipe: "));
-  assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_ZB_V), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "small: schedule zb-v needs 2 spans per stage; pipeline.stages has 1");
+  must_say(gt_pipe_job_schedule(&other, p, GT_PIPE_ZB_V), GT_ERR_JOB,
+           "small: schedule zb-v needs 2 spans per stage; pipeline.stages has 1");
   gt_pipe_job_close(p);
   const gt_graph_spec model = model_of(job);
   job->pipeline.memory_bytes = (double)(most - 1);
   job->pipeline.schedule = GT_PIPE_1F1B;
   p = NULL;
-  assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), " with schedule 1f1b: "));
+  must_fail(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB, " with schedule 1f1b: ");
   job->pipeline.memory_bytes = 1024;
-  assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
-  assert_non_null(
-      strstr(gt_error_text(), "small: pipeline.memory is 1 KiB, and a worker of stage 0 needs "));
+  must_fail(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB,
+            "small: pipeline.memory is 1 KiB, and a worker of stage 0 needs ");
   gt_job_close(job);
 }
 
@@ -464,10 +460,9 @@ static void replicas_of_statistics(void) {
   model.shape = (gt_sample_shape){32, 32, 3, 10, 0};
   model.text = false;
   gt_pipe_job *p = NULL;
-  assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "small: pipeline.stages.0.workers is 2, and its operation bn1 has running "
-                      "statistics, which would differ between them; expected 1");
+  must_say(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB,
+           "small: pipeline.stages.0.workers is 2, and its operation bn1 has running "
+           "statistics, which would differ between them; expected 1");
   gt_job_close(job);
 }
 

@@ -194,12 +194,12 @@ static bool try_kind(const any_case *c, gt_pipe_kind kind, size_t number) {
     if (!strstr(gt_error_text(), "of activations at its peak")) fail_msg("%s", gt_error_text());
     return false;
   }
-  assert_int_equal(gt_pipe_evaluate(&r, s, &c->w.problem, 3), GT_OK);
+  must(gt_pipe_evaluate(&r, s, &c->w.problem, 3));
   check_times(c, s, &r);
   if (twice) {
     char first[GT_SHA256_HEX], second[GT_SHA256_HEX];
-    assert_int_equal(gt_pipe_make(&t, kind, &c->w.problem, &search), GT_OK);
-    assert_int_equal(gt_pipe_evaluate(&q, t, &c->w.problem, 3), GT_OK);
+    must(gt_pipe_make(&t, kind, &c->w.problem, &search));
+    must(gt_pipe_evaluate(&q, t, &c->w.problem, 3));
     gt_pipe_hash(s, first);
     gt_pipe_hash(t, second);
     assert_string_equal(first, second);

@@ -62,8 +62,8 @@ static void compare_times(world *w, gt_pipe_kind kind, const size_t *region, siz
   gt_pipe_schedule *s;
   gt_pipe_result e;
   no_hops_inside(w, region);
-  if (gt_pipe_make(&s, kind, &w->problem, &search) != GT_OK) fail_msg("%s", gt_error_text());
-  assert_int_equal(gt_pipe_evaluate(&e, s, &w->problem, GT_PIPE_STEADY), GT_OK);
+  must(gt_pipe_make(&s, kind, &w->problem, &search));
+  must(gt_pipe_evaluate(&e, s, &w->problem, GT_PIPE_STEADY));
   gt_pipe_layout l = plain_layout(w, s, region, nregions, 4);
   r_world r;
   r_open(&r,
@@ -199,7 +199,7 @@ static void make_case(any_case *c, gt_rng *rng, size_t number) {
   c->w.problem.memory = c->w.memory;
   gt_pipe_kind kind = any_kind(rng, c->w.problem.chunks);
   if (gt_pipe_make(&s, kind, &c->w.problem, &search) != GT_OK)
-    assert_int_equal(gt_pipe_make(&s, GT_PIPE_AUTO, &c->w.problem, &search), GT_OK);
+    must(gt_pipe_make(&s, GT_PIPE_AUTO, &c->w.problem, &search));
   for (size_t i = 0; i < 3; i++) taken[i] = gt_rng_below(rng, 2);
   for (size_t i = 0; i < s->stages; i++) {
     const size_t r = gt_rng_below(rng, nregions), d = 1 + gt_rng_below(rng, 3);

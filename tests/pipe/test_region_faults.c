@@ -59,7 +59,7 @@ static gt_pipe_layout two_stages(void) {
   const gt_pipe_hop hop = {0};
   const gt_pipe_problem problem = {
       .stages = 2, .chunks = 1, .micro_batches = 3, .spans = spans, .ahead = &hop, .back = &hop};
-  assert_int_equal(gt_pipe_make(&l.schedule, GT_PIPE_1F1B, &problem, NULL), GT_OK);
+  must(gt_pipe_make(&l.schedule, GT_PIPE_1F1B, &problem, NULL));
   l.places[0] = (gt_pipe_place){0, 0, 1};
   l.places[1] = (gt_pipe_place){1, 1, 2};
   l.output_bytes[0] = l.output_bytes[1] = 8;
@@ -76,7 +76,7 @@ static void open_region(hand *h, size_t region) {
                                     .first_step = FIRST_STEP,
                                     .forward_micro_batches = FORWARD_MOST,
                                     .host = {h, on_pass, on_send, on_land, on_ended}};
-  assert_int_equal(gt_pipe_region_create(&h->region, &spec), GT_OK);
+  must(gt_pipe_region_create(&h->region, &spec));
 }
 
 static void open_hand(hand *h, size_t region) {
@@ -91,15 +91,15 @@ static void close_hand(hand *h) {
 }
 
 static void done(hand *h, size_t worker) {
-  assert_int_equal(gt_pipe_region_done(h->region, worker), GT_OK);
+  must(gt_pipe_region_done(h->region, worker));
 }
 
 static void step(hand *h, size_t worker, int64_t number, size_t forward_micro_batches) {
-  assert_int_equal(gt_pipe_region_step(h->region, worker, number, forward_micro_batches), GT_OK);
+  must(gt_pipe_region_step(h->region, worker, number, forward_micro_batches));
 }
 
 static void takes(hand *h, gt_pipe_packet packet) {
-  if (gt_pipe_region_message(h->region, &packet) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_region_message(h->region, &packet));
 }
 
 /* The error's text; that of a fault without the place in the source, which follows it. */
@@ -259,7 +259,7 @@ static void activations_at_the_wrong_time(void) {
   waits(&h, 1,
         "worker 1 of stage 1 waits for a free buffer for the output of BW of span 1, micro-batch "
         "2");
-  assert_int_equal(gt_pipe_region_departed(h.region, 1, 0), GT_OK);
+  must(gt_pipe_region_departed(h.region, 1, 0));
   assert_true(h.order.kind == GT_PASS_BW && h.order.micro == 2 && h.order.last);
   takes(&h, activation(1, 0, 6));
   refuses(&h, activation(1, 0, 6), "it is a duplicate");
@@ -286,8 +286,8 @@ static void gradients_at_the_wrong_time(void) {
   refuses(&h, gradient(1, 0, 6), "it is too early: the worker has not begun that step");
   done(&h, 0);
   assert_true(h.order.kind == GT_PASS_BW && h.order.micro == 0 && h.order.first);
-  assert_int_equal(gt_pipe_region_departed(h.region, 0, 0), GT_OK);
-  assert_int_equal(gt_pipe_region_departed(h.region, 0, 0), GT_OK);
+  must(gt_pipe_region_departed(h.region, 0, 0));
+  must(gt_pipe_region_departed(h.region, 0, 0));
   done(&h, 0);
   refuses(&h, gradient(1, 0, 5), "it is a duplicate");
   close_hand(&h);
@@ -341,7 +341,7 @@ static void what_workers_wait_for(void) {
   done(&h, 0);
   waits(&h, 0, "stage 0 waits for a free buffer for the output of F of span 0, micro-batch 2");
   assert_int_equal(gt_pipe_region_stalls(h.region), 1);
-  for (size_t i = 0; i < 2; i++) assert_int_equal(gt_pipe_region_departed(h.region, 0, 1), GT_OK);
+  for (size_t i = 0; i < 2; i++) must(gt_pipe_region_departed(h.region, 0, 1));
   waits(&h, 0, "stage 0 runs F of span 0, micro-batch 2");
   assert_int_equal(h.order.out, 1);
   assert_int_equal(h.order.slot, 0);
@@ -366,8 +366,7 @@ static void outputs_are_kept_until_read(void) {
   done(&h, 0);
   assert_int_equal(h.sent, 4);
   assert_true(h.packet.forward_only && !h.packet.gradient && h.packet.buffer == 1);
-  for (size_t i = 0; i < 4; i++)
-    assert_int_equal(gt_pipe_region_departed(h.region, 0, i / 2), GT_OK);
+  for (size_t i = 0; i < 4; i++) must(gt_pipe_region_departed(h.region, 0, i / 2));
   waits(&h, 0, "stage 0 waits for a free buffer for the output of F of span 0, micro-batch 2");
   gt_pipe_packet p = was_read(1, 0, 5);
   p.bytes = 16;
@@ -382,7 +381,7 @@ static void outputs_are_kept_until_read(void) {
   refuses(&h, was_read(2, 0, 5), "it is a duplicate");
   done(&h, 0);
   waits(&h, 0, "stage 0 waits until its outputs have been read");
-  for (size_t i = 0; i < 2; i++) assert_int_equal(gt_pipe_region_departed(h.region, 0, 0), GT_OK);
+  for (size_t i = 0; i < 2; i++) must(gt_pipe_region_departed(h.region, 0, 0));
   for (size_t r = 1; r <= 2; r++) takes(&h, was_read(r, 2, 5));
   takes(&h, was_read(1, 1, 5));
   assert_int_equal(h.ended, 0);
@@ -446,7 +445,7 @@ static void buffers_by_hand(void) {
 
 static void layouts_that_are_refused(void) {
   gt_pipe_layout l = two_stages();
-  assert_int_equal(gt_pipe_layout_check(&l), GT_OK);
+  must(gt_pipe_layout_check(&l));
   l.places[1].region = 2;
   says(gt_pipe_layout_check(&l), GT_ERR_JOB, "stage 1 is in region 2; expected a number below 2");
   l.places[1] = (gt_pipe_place){1, 0, 3};
@@ -508,7 +507,7 @@ static void an_order_is_replaced_between_steps(void) {
   gt_pipe_region_close(h.region);
   for (size_t s = 0; s < 2; s++) h.layout.slots[s] = 3;
   open_region(&h, 0);
-  assert_int_equal(gt_pipe_region_reorder(h.region, other), GT_OK);
+  must(gt_pipe_region_reorder(h.region, other));
   step(&h, 0, FIRST_STEP, 0);
   for (size_t m = 0; m < 3; m++) {
     assert_true(h.order.kind == GT_PASS_F && h.order.micro == m && h.order.slot == m);
@@ -532,12 +531,12 @@ static void steps_of_others_are_skipped(void) {
        "worker 1 of region 1 cannot continue with step 9: it has not ended 5");
   close_hand(&h);
   open_hand(&h, 1);
-  assert_int_equal(gt_pipe_region_skip(h.region, 9), GT_OK);
+  must(gt_pipe_region_skip(h.region, 9));
   assert_false(gt_pipe_region_early(h.region));
   refuses(&h, activation(1, 0, 8), "the worker has ended that step");
   takes(&h, activation(1, 0, 9));
   assert_true(gt_pipe_region_early(h.region) && h.passes == 0);
-  assert_int_equal(gt_pipe_region_skip(h.region, 9), GT_OK);
+  must(gt_pipe_region_skip(h.region, 9));
   says(gt_pipe_region_skip(h.region, 8), GT_ERR_FAULT,
        "worker 1 of region 1 cannot continue with step 8: it has ended 8");
   step(&h, 1, 9, 0);
@@ -553,7 +552,7 @@ static void numbers_have_a_stride(void) {
   uint32_t micro;
   for (int wide = 0; wide < 2; wide++) {
     spec.stride = wide ? 100 : 7;
-    assert_int_equal(gt_pipe_region_create(&h.region, &spec), GT_OK);
+    must(gt_pipe_region_create(&h.region, &spec));
     const uint64_t found = gt_pipe_region_number(h.region, 6, 2);
     assert_int_equal(found, wide ? 602 : 6 * FORWARD_MOST + 2);
     gt_pipe_region_of_number(h.region, found, &number, &micro);

@@ -17,7 +17,7 @@ static void laws(void) {
     ws_draw(&w, 5000 + seed);
     w.problem.effort = 0.01;
     if (gt_pipe_search_run(&r, &w.problem) != GT_OK) continue;
-    assert_int_equal(gt_pipe_search_run(&again, &w.problem), GT_OK);
+    must(gt_pipe_search_run(&again, &w.problem));
     for (size_t i = 0; i < r.n; i++) {
       gt_pipe_found f = gt_pipe_found_copy(&r.found[i]);
       size_t workers = 0, all = 0;
@@ -43,7 +43,7 @@ static void unequal_regions(void) {
   ws_large(&w, 2, 1);
   w.power[1][0] = 1.0 / 3;
   w.problem.micro_batches = 16;
-  assert_int_equal(gt_pipe_search_run(&r, &w.problem), GT_OK);
+  must(gt_pipe_search_run(&r, &w.problem));
   const gt_pipe_found *f = &r.found[0];
   size_t own[2] = {0, 0};
   for (size_t k = 0; k < f->stages * f->chunks; k++)

@@ -6,8 +6,6 @@
 
 #define T 8
 
-static const char path[] = "test-search.yaml", profile[] = "test-search-profile.yaml";
-
 static const char text[] =
     "name: small\nseed: 3\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 8}\n"
     "data: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 24, optimizer: {lr: 0.1}}\n"
@@ -16,23 +14,13 @@ static const char text[] =
     "east, bandwidth: 50 Mbit/s, latency: 3 ms}]}\n"
     "compute: {step: 240 ms, local: 1 ms, update: 7 ms}\npipeline: {stages: auto}\n";
 
-static void write_file(const char *name, const char *what) {
-  FILE *to = fopen(name, "w");
-  assert_non_null(to);
-  assert_true(fputs(what, to) >= 0);
-  assert_int_equal(fclose(to), 0);
-}
-
 static gt_status load(gt_job **job, const char *const *sets, size_t nsets) {
-  write_file(path, text);
-  const gt_status status = gt_job_load(job, path, sets, nsets);
-  remove(path);
-  return status;
+  return gt_job_load(job, file_with("job.yaml", text), sets, nsets);
 }
 
 static gt_job *job_with(const char *const *sets, size_t nsets) {
   gt_job *job = NULL;
-  if (load(&job, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
+  must(load(&job, sets, nsets));
   return job;
 }
 
@@ -47,7 +35,7 @@ static gt_graph_spec model_of(const gt_job *job) {
 static gt_pipe_job_search *open_search(const gt_job *job) {
   gt_pipe_job_search *s = NULL;
   const gt_graph_spec model = model_of(job);
-  if (gt_pipe_job_search_open(&s, job, &model) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_job_search_open(&s, job, &model));
   return s;
 }
 
@@ -72,8 +60,8 @@ static void check_found(const gt_pipe_job_search *s, const gt_pipe_found *f) {
     gt_pipe_search_problem problem = s->problem;
     if (gt_pipe_chunks(kinds[i]) > 0 && gt_pipe_chunks(kinds[i]) != f->chunks) continue;
     problem.kind = kinds[i];
-    assert_int_equal(gt_pipe_job_schedule(&schedule, pipe, kinds[i]), GT_OK);
-    assert_int_equal(gt_pipe_evaluate(&result, schedule, &pipe->problem, GT_PIPE_STEADY), GT_OK);
+    must(gt_pipe_job_schedule(&schedule, pipe, kinds[i]));
+    must(gt_pipe_evaluate(&result, schedule, &pipe->problem, GT_PIPE_STEADY));
     const double own = gt_pipe_search_period(&problem, f, 2);
     /* times are rounded to nanoseconds, of each pass alike */
     assert_true(fabs(own - gt_seconds(result.period)) <= 1e-9 * 6 * (double)f->micro_batches);
@@ -90,7 +78,7 @@ static void takes_what_the_job_takes(void) {
   gt_pipe_job_search *s = open_search(job);
   gt_pipe_search_result r;
   s->problem.effort = 0.05;
-  if (gt_pipe_search_run(&r, &s->problem) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_search_run(&r, &s->problem));
   assert_true(r.n > 1);
   for (size_t i = 0; i < r.n; i += cases(1, 3)) check_found(s, &r.found[i]);
   gt_pipe_search_close(&r);
@@ -109,7 +97,7 @@ static void tied(void) {
   assert_true(last->tied_bytes == 2.0 * 4 * (256 + T) * 16);
   assert_true(s->pieces[0].samples && !s->pieces[1].samples);
   s->problem.effort = 0.05;
-  assert_int_equal(gt_pipe_search_run(&r, &s->problem), GT_OK);
+  must(gt_pipe_search_run(&r, &s->problem));
   for (size_t i = 0; i < r.n; i++) {
     const gt_pipe_found *f = &r.found[i];
     const size_t end = gt_pipe_stage_of(f->stages, f->stages * f->chunks - 1);
@@ -145,7 +133,7 @@ static void within_memory(void) {
 
 /* A profile with a device for each of five workers and times of `runs` runs of operations. */
 static void write_profile(const gt_pipe_job_search *s, const char *first, size_t runs) {
-  FILE *to = fopen(profile, "w");
+  FILE *to = fopen(in_folder("profile.yaml"), "w");
   assert_non_null(to);
   fprintf(to, "fleet:\n  devices:\n");
   const char *const names[] = {first, "east.1", "east.2", "west.0", "west.1"};
@@ -169,7 +157,7 @@ static void by_fleet(void) {
   gt_job *job = job_with(NULL, 0);
   gt_pipe_job_search *plain = open_search(job), *s = NULL;
   const size_t runs = plain->problem.npieces;
-  const char *const named[] = {"profile=test-search-profile.yaml"};
+  const char *const named[] = {"profile=profile.yaml"};
   write_profile(plain, "east.0", runs);
   gt_job *with = job_with(named, 1);
   s = open_search(with);
@@ -184,15 +172,14 @@ static void by_fleet(void) {
   gt_graph_spec model = model_of(job);
   write_profile(plain, "other.0", runs);
   with = job_with(named, 1);
-  assert_int_equal(gt_pipe_job_search_open(&s, with, &model), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), "has no device east.0, and region east has 3 workers"));
+  must_fail(gt_pipe_job_search_open(&s, with, &model), GT_ERR_JOB,
+            "has no device east.0, and region east has 3 workers");
   gt_job_close(with);
   write_profile(plain, "east.0", runs - 1);
   with = job_with(named, 1);
-  assert_int_equal(gt_pipe_job_search_open(&s, with, &model), GT_ERR_JOB);
-  assert_non_null(strstr(gt_error_text(), "runs of operations, which are not those of model gpt"));
+  must_fail(gt_pipe_job_search_open(&s, with, &model), GT_ERR_JOB,
+            "runs of operations, which are not those of model gpt");
   gt_job_close(with);
-  remove(profile);
   gt_pipe_job_search_close(plain);
   gt_job_close(job);
 }
@@ -201,12 +188,11 @@ static void without_times(void) {
   gt_pipe_job_search *s = NULL;
   gt_job *job = job_with((const char *[]){"compute=null"}, 1);
   const gt_graph_spec model = model_of(job);
-  assert_int_equal(gt_pipe_job_search_open(&s, job, &model), GT_ERR_JOB);
-  assert_null(s);
-  assert_string_equal(
-      gt_error_text(),
+  must_say(
+      gt_pipe_job_search_open(&s, job, &model), GT_ERR_JOB,
       "small: pipeline.stages is auto and compute.step is not given for region east; expected it, "
       "as in --set 'compute.step=10 ms', or a profile of `geotrain probe`");
+  assert_null(s);
   gt_job_close(job);
 }
 

@@ -17,7 +17,7 @@ static void a_hundred_devices(void) {
     gt_pipe_search_result r;
     ws_large(&w, sites[i], 100 / sites[i]);
     const clock_t began = clock();
-    if (gt_pipe_search_run(&r, &w.problem) != GT_OK) fail_msg("%s", gt_error_text());
+    must(gt_pipe_search_run(&r, &w.problem));
     const double took_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     print_message(
         "48 operations, 100 devices, %zu regions: %zu pipelines, %zu simulations, a period "

@@ -20,7 +20,7 @@ static gt_job *job_of(const char *adapt, int micro_batches, const char *more) {
            "pipeline: {stages: [{region: east, workers: 2, last: transformer.h.0}, {region: west, "
            "workers: 2, last: transformer.h.2}, {region: east}], micro_batches: %d, adapt: %s}\n",
            more, micro_batches, adapt);
-  if (gt_job_parse(&job, "small.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "small.yaml", text));
   return job;
 }
 
@@ -35,7 +35,7 @@ static gt_graph_spec model_of(const gt_job *job) {
 static gt_pipe_job *open_pipe(const gt_job *job) {
   gt_pipe_job *p = NULL;
   const gt_graph_spec model = model_of(job);
-  if (gt_pipe_job_open(&p, job, &model, 0) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_job_open(&p, job, &model, 0));
   return p;
 }
 
@@ -57,7 +57,7 @@ static void all_that_divide(void) {
     assert_int_equal(l->micro_batches * l->micro_samples, 24);
     assert_int_equal(shape->problem.micro_batches, l->micro_batches);
     assert_true(l->adapts);
-    if (gt_pipe_layout_check(l) != GT_OK) fail_msg("%s", gt_error_text());
+    must(gt_pipe_layout_check(l));
   }
   gt_pipe_job_close(p);
   job->pipeline.adapt = GT_ADAPT_ORDER;
@@ -191,9 +191,8 @@ static void statistics_are_refused(void) {
   gt_graph_spec model = model_of(job);
   model.shape = (gt_sample_shape){32, 32, 3, 10, 0};
   model.text = false;
-  assert_int_equal(gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB);
-  assert_string_equal(
-      gt_error_text(),
+  must_say(
+      gt_pipe_job_open(&p, job, &model, 0), GT_ERR_JOB,
       "small: pipeline.adapt is micro_batches, and bn1 keeps statistics of micro-batches, which "
       "depend on their size; expected false, true or another model");
   assert_null(p);

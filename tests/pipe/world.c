@@ -35,15 +35,14 @@ void w_over_wan(world *w, double delay_s, double memory) {
 
 gt_pipe_schedule *w_make(const world *w, gt_pipe_kind kind, const gt_pipe_search *search) {
   gt_pipe_schedule *s;
-  if (gt_pipe_make(&s, kind, &w->problem, search) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_make(&s, kind, &w->problem, search));
   return s;
 }
 
 gt_pipe_result w_run(const world *w, gt_pipe_kind kind, const gt_pipe_search *search) {
   gt_pipe_schedule *s = w_make(w, kind, search);
   gt_pipe_result r;
-  if (gt_pipe_evaluate(&r, s, &w->problem, GT_PIPE_STEADY) != GT_OK)
-    fail_msg("%s", gt_error_text());
+  must(gt_pipe_evaluate(&r, s, &w->problem, GT_PIPE_STEADY));
   gt_pipe_schedule_close(s);
   return r;
 }

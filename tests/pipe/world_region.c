@@ -37,7 +37,7 @@ static void trace(r_world *w, const size_t *numbers, size_t n) {
 }
 
 static void ok(gt_status status) {
-  if (status != GT_OK) fail_msg("%s", gt_error_text());
+  must(status);
 }
 
 /* ---- what samples hold ----------------------------------------------------------------------- */

@@ -1,7 +1,5 @@
 /* Candidates from the axes: which there are and in which order, what each overrides in the job, the
    factor of its samples, and which of the user's --set values remain. */
-#include <unistd.h>
-
 #include "tests.h"
 #include "internal.h"
 
@@ -14,32 +12,10 @@
   "  - {name: west, ranks: 2, samples: 1000, compute: {samples_per_s: 10}}\n"
 #define GA "sync: {local: async, strategy: asgd-ga, period: 8}\n"
 
-static char path[] = "/tmp/geotrain-candidates-XXXXXX";
-
-static int make_path(void **state) {
-  (void)state;
-  const int fd = mkstemp(path);
-  return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_path(void **state) {
-  (void)state;
-  return unlink(path);
-}
-
-static void write_job(const char *text) {
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  assert_true(fputs(text, file) >= 0);
-  assert_int_equal(fclose(file), 0);
-}
-
 static gt_planner *open_with(const char *text, const char *const *sets, size_t nsets) {
   gt_planner *p = NULL;
-  write_job(text);
-  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .sets = sets, .nsets = nsets}) !=
-      GT_OK)
-    fail_msg("%s", gt_error_text());
+  const char *path = file_with("job.yaml", text);
+  must(gt_planner_open(&p, &(gt_planner_options){.job_path = path, .sets = sets, .nsets = nsets}));
   return p;
 }
 
@@ -103,7 +79,7 @@ static void test_what_a_candidate_overrides(void) {
   assert_labels(p, "asgd-ga 4/ssgd");
   for (size_t i = 0; i < 2; i++) {
     gt_job *job = NULL;
-    assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], more, 1), GT_OK);
+    must(gt_planner_load(&job, p, &p->candidates[i], more, 1));
     assert_int_equal(job->sync.strategy, strategies[i]);
     assert_int_equal(job->sync.period, periods[i]);
     assert_int_equal(job->sync.local, GT_LOCAL_SYNC);
@@ -121,7 +97,7 @@ static void test_options_of_strategies(void) {
   assert_labels(p, "asgd-ga 8/ama 8/ssgd");
   for (size_t i = 0; i < p->ncandidates; i++) {
     gt_job *job = NULL;
-    assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], NULL, 0), GT_OK);
+    must(gt_planner_load(&job, p, &p->candidates[i], NULL, 0));
     assert_true(job->sync.exchange == GT_EXCHANGED_GRADIENT && job->sync.merge == GT_MERGE_HALF &&
                 job->sync.period_unit == GT_PERIOD_PASS);
     gt_job_close(job);
@@ -192,10 +168,10 @@ static void test_own_codec(void) {
 /* A job whose regions exchange nothing can be planned only with other strategies. */
 static void test_nothing_to_exchange(void) {
   gt_planner *p = NULL;
-  write_job(JOB "sync: {strategy: none}\n");
-  assert_int_equal(gt_planner_open(&p, &(gt_planner_options){.job_path = path}), GT_ERR_JOB);
+  const char *path = file_with("job.yaml", JOB "sync: {strategy: none}\n");
+  must_fail(gt_planner_open(&p, &(gt_planner_options){.job_path = path}), GT_ERR_JOB,
+            "sync.strategy is none");
   assert_null(p);
-  assert_non_null(strstr(gt_error_text(), "sync.strategy is none"));
   p = open_job(JOB "sync: {strategy: none}\nplan: {strategies: [sma]}\n");
   assert_labels(p, "sma 8");
   gt_planner_close(p);
@@ -220,12 +196,12 @@ static void test_another_axis(void) {
                                   {"train.batch", "batch", true, batch_value, NULL},
                                   {.key = NULL}};
   gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, asgd]}\n");
-  assert_int_equal(gt_planner_list_candidates(p, axes), GT_OK);
+  must(gt_planner_list_candidates(p, axes));
   /* earlier ones remain */
   assert_labels(p, "asgd-ga 8/asgd/asgd-ga 8 16/asgd-ga 8 32/asgd 16/asgd 32");
   for (size_t i = 2; i < p->ncandidates; i++) {
     gt_job *job = NULL;
-    assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], NULL, 0), GT_OK);
+    must(gt_planner_load(&job, p, &p->candidates[i], NULL, 0));
     assert_int_equal(job->train.batch, 16 << i % 2);
     assert_int_equal(job->sync.topology, p->job->sync.topology);
     gt_job_close(job);
@@ -235,23 +211,22 @@ static void test_another_axis(void) {
 
 /* Every key of an axis is a key of the job. */
 static void test_axes_are_keys_of_the_job(void) {
-  write_job(JOB GA "plan: {codecs: [int8]}\n");
+  const char *path = file_with("job.yaml", JOB GA "plan: {codecs: [int8]}\n");
   for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {
     gt_job *job = NULL, *again = NULL;
     char value[96], set[160];
     const char *sets[] = {set};
-    assert_int_equal(gt_job_load(&job, path, NULL, 0), GT_OK);
+    must(gt_job_load(&job, path, NULL, 0));
     assert_true(axis->value(value, sizeof value, job, 0));
     assert_false(axis->value(value, sizeof value, job, 1));
     snprintf(set, sizeof set, "%s=%s", axis->key, value);
-    if (gt_job_load(&again, path, sets, 1) != GT_OK) fail_msg("%s", gt_error_text());
+    must(gt_job_load(&again, path, sets, 1));
     gt_job_close(again);
     gt_job_close(job);
   }
 }
 
-TESTS_BETWEEN(make_path, remove_path, test_own_values_where_none_are_listed,
-              test_all_combinations_once, test_room_for_many, test_what_a_candidate_overrides,
-              test_options_of_strategies, test_factors, test_codecs, test_unsound_pairs,
-              test_own_codec, test_nothing_to_exchange, test_another_axis,
-              test_axes_are_keys_of_the_job)
+TESTS(test_own_values_where_none_are_listed, test_all_combinations_once, test_room_for_many,
+      test_what_a_candidate_overrides, test_options_of_strategies, test_factors, test_codecs,
+      test_unsound_pairs, test_own_codec, test_nothing_to_exchange, test_another_axis,
+      test_axes_are_keys_of_the_job)

@@ -26,7 +26,7 @@ static void open_plan(plan *t, const char *more, const made *from, size_t n) {
            "regions:\n  - {name: east, ranks: 2}\n%s",
            more);
   *t = (plan){.p = {.candidates = t->candidates, .ncandidates = n, .prices = {.known = true}}};
-  if (gt_job_parse(&t->p.job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&t->p.job, "test.yaml", text));
   for (size_t i = 0; i < n; i++) {
     gt_planner_candidate *c = &t->candidates[i];
     *c = (gt_planner_candidate){.label = labels[i], .fits = from[i].fits};
@@ -42,7 +42,7 @@ static void assert_chosen(const char *more, const made *from, size_t n, size_t c
                           size_t cheapest, size_t fastest) {
   plan t;
   open_plan(&t, more, from, n);
-  if (gt_planner_choose(&t.p) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_planner_choose(&t.p));
   assert_int_equal(t.p.choice, choice);
   assert_int_equal(t.p.cheapest, cheapest);
   assert_int_equal(t.p.fastest, fastest);
@@ -82,7 +82,7 @@ static void test_fewer_bytes(void) {
   open_plan(&t, "", equal, 2);
   for (size_t i = 0; i < 2; i++)
     t.candidates[i].set.at[GT_PLANNER_EXPECTED].figures.wan_bytes = 2 - (double)i;
-  assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+  must(gt_planner_choose(&t.p));
   assert_int_equal(t.p.choice, 1);
   assert_int_equal(t.p.cheapest, 1);
   assert_int_equal(t.p.fastest, 1);
@@ -97,7 +97,7 @@ static void test_everything_everywhere(void) {
   t.candidates[0].everything = (gt_planner_set){0};
   t.candidates[0].everything.at[GT_PLANNER_EXPECTED] =
       (gt_planner_outcome){.figures = {.wall_s = 10}, .cost = {.usd = 0.5}};
-  assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+  must(gt_planner_choose(&t.p));
   assert_int_equal(t.p.choice, 0);
   assert_int_equal(t.p.fastest, 0);
   gt_job_close(t.p.job);
@@ -110,7 +110,7 @@ static void test_without_prices(void) {
   t.p.prices.known = false;
   for (size_t i = 0; i < 3; i++)
     t.candidates[i].set.at[GT_PLANNER_EXPECTED].cost.machine_hours = i == 2 ? 1 : 2;
-  assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+  must(gt_planner_choose(&t.p));
   assert_int_equal(t.p.choice, 2);
   gt_job_close(t.p.job);
 }
@@ -152,7 +152,7 @@ static void test_the_time_to_ask_for(void) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     plan t;
     open_plan(&t, all[i].more, one, 1);
-    assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+    must(gt_planner_choose(&t.p));
     assert_true(t.p.slurm_s == all[i].needed_s);
     gt_job_close(t.p.job);
   }

@@ -14,7 +14,7 @@ static gt_job *a_job(void) {
            "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
            "batch: %d, optimizer: {lr: 0.02}}\nregions:\n  - {name: east, ranks: 2}\n",
            BATCH);
-  if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test.yaml", text));
   return job;
 }
 
@@ -67,7 +67,7 @@ static double period_of_two(const world *w) {
   two.nsites = 2;
   two.wan = &wan;
   two.idle = true;
-  if (gt_pipe_search_run(&result, &two) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_pipe_search_run(&result, &two));
   const double period_s = result.found[0].period_s;
   gt_pipe_search_close(&result);
   return period_s;

@@ -11,7 +11,7 @@ static gt_job *job_with(const char *more) {
            "optimizer: {lr: 0.02}}\n"
            "regions:\n  - {name: east, ranks: 2}\n%s",
            more);
-  if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test.yaml", text));
   return job;
 }
 

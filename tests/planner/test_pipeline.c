@@ -1,7 +1,6 @@
 /* The plan of a pipeline: its figures are those of the pipeline's own evaluation, the run's follow
    from them; what is printed, written as JSON and drawn. */
 #include <jansson.h>
-#include <unistd.h>
 
 #include "tests.h"
 #include "pipeline.h"
@@ -22,13 +21,13 @@ static gt_job *job_with(const char *more) {
   char all[4096];
   gt_job *job = NULL;
   snprintf(all, sizeof all, "%s%s", text, more);
-  if (gt_job_parse(&job, "piped.yaml", all) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "piped.yaml", all));
   return job;
 }
 
 static gt_planner_pipeline *plan_of(const gt_job *job) {
   gt_planner_pipeline *p = NULL;
-  if (gt_planner_pipeline_make(&p, job) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_planner_pipeline_make(&p, job));
   return p;
 }
 
@@ -40,8 +39,7 @@ static void figures(void) {
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
   gt_pipe_result own;
-  assert_int_equal(
-      gt_pipe_evaluate(&own, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY), GT_OK);
+  must(gt_pipe_evaluate(&own, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY));
   assert_true(own.period == p->result.period && own.makespan == p->result.makespan);
   gt_pipe_result_close(&own);
   /* 100 samples in batches of 16: 7 steps a pass. */
@@ -92,7 +90,7 @@ static gt_planner_pipeline *plan_of_replicas(gt_job **job, const char *sync) {
            "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"
            "compute: {step: 400 ms}\nplan: {start: 0 s, billing: 1 ms}\nsync: {%s}\n",
            sync);
-  if (gt_job_parse(job, "copied.yaml", all) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(job, "copied.yaml", all));
   return plan_of(*job);
 }
 
@@ -128,15 +126,14 @@ static void refusals(void) {
   gt_planner_pipeline *p = NULL;
   gt_job *job = job_with("");
   job->compute.step_s = 0;
-  assert_int_equal(gt_planner_pipeline_make(&p, job), GT_ERR_JOB);
+  must_fail(gt_planner_pipeline_make(&p, job), GT_ERR_JOB,
+            "compute.step is not given for region east");
   assert_null(p);
-  assert_non_null(strstr(gt_error_text(), "compute.step is not given for region east"));
   gt_job_close(job);
   job = job_with("");
   job->pipeline.memory_bytes = 4096;
-  assert_int_equal(gt_planner_pipeline_make(&p, job), GT_ERR_JOB);
-  assert_non_null(
-      strstr(gt_error_text(), "piped: pipeline.memory is 4 KiB, and a worker of stage 0"));
+  must_fail(gt_planner_pipeline_make(&p, job), GT_ERR_JOB,
+            "piped: pipeline.memory is 4 KiB, and a worker of stage 0");
   gt_job_close(job);
 }
 
@@ -174,7 +171,7 @@ static void as_json(void) {
   gt_planner_pipeline *p = plan_of(job);
   FILE *to = open_memstream(&out, &size);
   assert_non_null(to);
-  assert_int_equal(gt_planner_pipeline_json(to, p), GT_OK);
+  must(gt_planner_pipeline_json(to, p));
   assert_int_equal(fclose(to), 0);
   json_t *root = json_loads(out, 0, NULL);
   assert_non_null(root);
@@ -199,23 +196,15 @@ static void as_json(void) {
 }
 
 static void drawn(void) {
-  char path[] = "/tmp/geotrain-pipeline-XXXXXX", begin[5] = "";
-  const int fd = mkstemp(path);
-  assert_true(fd >= 0);
-  close(fd);
+  const char *path = in_folder("pipeline.svg");
+  char begin[5];
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
-  assert_int_equal(gt_planner_pipeline_svg(p, path), GT_OK);
-  FILE *from = fopen(path, "r");
-  assert_non_null(from);
-  assert_int_equal(fread(begin, 1, 4, from), 4);
-  fclose(from);
+  must(gt_planner_pipeline_svg(p, path));
+  assert_int_equal(read_file(path, begin, sizeof begin), 4);
   assert_string_equal(begin, "<svg");
-  remove(path);
-  assert_int_equal(gt_planner_pipeline_svg(p, "/nowhere/there/x.svg"), GT_ERR_JOB);
-  assert_string_equal(
-      gt_error_text(),
-      "/nowhere/there/x.svg: No such file or directory; expected a file that can be written");
+  must_say(gt_planner_pipeline_svg(p, "/nowhere/there/x.svg"), GT_ERR_JOB,
+           "/nowhere/there/x.svg: No such file or directory; expected a file that can be written");
   gt_planner_pipeline_close(p);
   gt_job_close(job);
 }

@@ -86,7 +86,7 @@ static gt_job *job_with(const char *plan) {
            "optimizer: {lr: 0.02}}\n"
            "regions:\n  - {name: east, ranks: 2}\n  - {name: west, ranks: 2}\nplan: %s\n",
            plan);
-  if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test.yaml", text));
   return job;
 }
 
@@ -147,7 +147,7 @@ static void assert_wan_takes(const char *east, double seconds) {
            "sync: {strategy: asgd}\n"
            "regions:\n  - {name: east, ranks: 2%s}\n  - {name: west, ranks: 2}\n",
            east);
-  if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test.yaml", text));
   links[1].bytes_sent = 1e8; /* east to west */
   links[2].bytes_sent = 5e7;
   gt_planner_pool pools[] = {{.first = 0, .n = 1}, {.first = 1, .n = 1}};
@@ -155,7 +155,7 @@ static void assert_wan_takes(const char *east, double seconds) {
   gt_planner_candidate c = {.strategy = GT_STRATEGY_ASGD, .factor = 1};
   c.everything.forecast = (gt_sim_forecast){.links = links, .nregions = 2, .part = 1};
   gt_planner_set_search b = {.p = &p, .c = &c, .problem = problem, .power = power};
-  assert_int_equal(gt_planner_bounds_open(&b), GT_OK);
+  must(gt_planner_bounds_open(&b));
   near(b.wan_s, seconds);
   gt_planner_bounds_close(&b);
   gt_job_close(job);

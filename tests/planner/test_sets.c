@@ -1,7 +1,5 @@
 /* A candidate's set: its job, regions that keep their ranks, the WAN's pace, and the result if
    nothing is asked for, or more than possible. */
-#include <unistd.h>
-
 #include "tests.h"
 #include "internal.h"
 
@@ -21,33 +19,16 @@
   "}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
 #define WAN(rate) "wan: {default: {bandwidth: " rate ", latency: 25 ms}}\n"
 
-static char path[] = "/tmp/geotrain-sets-XXXXXX";
-
-static int make_path(void **state) {
-  (void)state;
-  const int fd = mkstemp(path);
-  return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_path(void **state) {
-  (void)state;
-  return unlink(path);
-}
-
 static gt_planner *open_job(const char *text) {
   gt_planner *p = NULL;
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  assert_true(fputs(text, file) >= 0);
-  assert_int_equal(fclose(file), 0);
-  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .margin = 0.1}) != GT_OK)
-    fail_msg("%s", gt_error_text());
+  const char *path = file_with("job.yaml", text);
+  must(gt_planner_open(&p, &(gt_planner_options){.job_path = path, .margin = 0.1}));
   return p;
 }
 
 static gt_planner *find(const char *text) {
   gt_planner *p = open_job(text);
-  if (gt_planner_find(p, &p->candidates[0]) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_planner_find(p, &p->candidates[0]));
   return p;
 }
 
@@ -61,7 +42,7 @@ static gt_job *fitted(const char *text, const int64_t *counts, double factor) {
   c->everything.counts = GT_NEW_ARRAY(int64_t, p->ncounts);
   memcpy(c->everything.counts, (const int64_t[]){4, 3, 1, 2}, p->ncounts * sizeof *counts);
   c->factor = factor;
-  assert_int_equal(gt_planner_load(&job, p, c, NULL, 0), GT_OK);
+  must(gt_planner_load(&job, p, c, NULL, 0));
   gt_planner_fit(job, p, c, counts);
   gt_planner_close(p);
   return job;
@@ -221,8 +202,8 @@ static void test_the_same_again(void) {
   gt_planner_close(b);
 }
 
-TESTS_BETWEEN(make_path, remove_path, test_devices_and_ranks,
-              test_as_many_samples_as_the_factor_says, test_fewer_workers_make_more_steps,
-              test_no_more_than_keeps_up, test_some_regions_keep_their_ranks,
-              test_a_region_that_only_aggregates, test_more_steps_beside_one_that_aggregates,
-              test_the_pace_of_the_wan, test_what_no_set_can, test_the_same_again)
+TESTS(test_devices_and_ranks, test_as_many_samples_as_the_factor_says,
+      test_fewer_workers_make_more_steps, test_no_more_than_keeps_up,
+      test_some_regions_keep_their_ranks, test_a_region_that_only_aggregates,
+      test_more_steps_beside_one_that_aggregates, test_the_pace_of_the_wan, test_what_no_set_can,
+      test_the_same_again)

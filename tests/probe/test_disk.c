@@ -1,12 +1,9 @@
 /* The checkpoint directory is tested and left as it was before; an unusable directory is named. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "world.h"
-
-static char folder[] = "/tmp/geotrain-disk-XXXXXX";
 
 static void nobody(void) {}
 
@@ -31,11 +28,6 @@ static gt_probe_rank try(const char *run_dir, const char *error) {
   return try_beside(run_dir, error, nobody);
 }
 
-static const char *in_folder(char path[256], const char *name) {
-  snprintf(path, 256, "%s/%s", folder, name);
-  return path;
-}
-
 static size_t entries(const char *path) {
   size_t n = 0;
   DIR *dir = opendir(path);
@@ -46,17 +38,16 @@ static size_t entries(const char *path) {
 }
 
 static void test_a_new_one(void) {
-  char path[256];
-  const gt_probe_rank found = try(in_folder(path, "a/b/run"), "");
+  const gt_probe_rank found = try(in_folder("a/b/run"), "");
   assert_string_equal(found.checkpoint_error, "");
   assert_true(found.checkpoint_s > 0 && found.checkpoint_bytes > 0);
-  assert_int_equal(entries(folder), 0);
+  assert_int_equal(entries(in_folder("")), 0);
 }
 
 static void test_one_that_is_there(void) {
-  char path[256], kept[256];
-  assert_int_equal(mkdir(in_folder(path, "old"), 0777), 0);
-  assert_int_equal(mkdir(in_folder(kept, "old/ckpt"), 0777), 0);
+  const char *path = in_folder("old"), *kept = in_folder("old/ckpt");
+  assert_int_equal(mkdir(path, 0777), 0);
+  assert_int_equal(mkdir(kept, 0777), 0);
   assert_string_equal(try(path, "").checkpoint_error, "");
   assert_int_equal(entries(path), 1);
   assert_int_equal(entries(kept), 0);
@@ -67,47 +58,32 @@ static void test_one_that_is_there(void) {
 }
 
 static void make_folders(void) {
-  char path[256];
-  assert_int_equal(mkdir(in_folder(path, "run"), 0777), 0);
-  assert_int_equal(mkdir(in_folder(path, "run/ckpt"), 0777), 0);
+  assert_int_equal(mkdir(in_folder("run"), 0777), 0);
+  assert_int_equal(mkdir(in_folder("run/ckpt"), 0777), 0);
 }
 
 /* Another region has created the folders first. */
 static void test_one_of_two_regions(void) {
-  char path[256];
-  assert_string_equal(try_beside(in_folder(path, "run"), "", make_folders).checkpoint_error, "");
-  assert_int_equal(entries(folder), 0);
+  assert_string_equal(try_beside(in_folder("run"), "", make_folders).checkpoint_error, "");
+  assert_int_equal(entries(in_folder("")), 0);
 }
 
 static void test_one_that_cannot_be(void) {
-  char file[256], path[256], needed[400];
-  int fd = open(in_folder(file, "file"), O_WRONLY | O_CREAT, 0666);
-  assert_true(fd >= 0);
-  close(fd);
-  const gt_probe_rank found = try(in_folder(path, "file/run"), "");
-  snprintf(needed, sizeof needed, "%s/file/run cannot be made: Not a directory", folder);
+  char needed[400];
+  const char *file = file_with("file", "");
+  const gt_probe_rank found = try(in_folder("file/run"), "");
+  snprintf(needed, sizeof needed, "%s/run cannot be made: Not a directory", file);
   assert_string_equal(found.checkpoint_error, needed);
-  assert_int_equal(entries(folder), 1);
+  assert_int_equal(entries(in_folder("")), 1);
   assert_int_equal(unlink(file), 0);
 }
 
 /* An error that the run itself reported is not reported again. */
 static void test_not_tried_twice(void) {
-  char path[256];
-  const gt_probe_rank found = try(in_folder(path, "run"), "read-only");
+  const gt_probe_rank found = try(in_folder("run"), "read-only");
   assert_true(found.checkpoint_s == 0 && !found.checkpoint_error[0]);
-  assert_int_equal(entries(folder), 0);
+  assert_int_equal(entries(in_folder("")), 0);
 }
 
-static int make_folder(void **unused) {
-  (void)unused;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **unused) {
-  (void)unused;
-  return rmdir(folder);
-}
-
-TESTS_BETWEEN(make_folder, remove_folder, test_a_new_one, test_one_that_is_there,
-              test_one_of_two_regions, test_one_that_cannot_be, test_not_tried_twice)
+TESTS(test_a_new_one, test_one_that_is_there, test_one_of_two_regions, test_one_that_cannot_be,
+      test_not_tried_twice)

@@ -91,7 +91,7 @@ static void test_cores(void) {
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-static char path[] = "/tmp/geotrain-fleet-XXXXXX";
+static const char *path;
 
 /* Times that name their ends: no two of them are equal. */
 static gt_pipe_link made(size_t from, size_t to) {
@@ -116,8 +116,8 @@ static void measure(gt_probe_state *p) {
 
 static gt_job_fleet *written(gt_probe_state *p) {
   gt_job_fleet *fleet = NULL;
-  if (gt_probe_profile(p, path) != GT_OK) fail_msg("%s", gt_error_text());
-  if (gt_job_fleet_load(&fleet, path) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_probe_profile(p, path));
+  must(gt_job_fleet_load(&fleet, path));
   return fleet;
 }
 
@@ -188,13 +188,13 @@ static void test_passes(void) {
   spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
   spec.batch_max = 16;
   spec.kernels = gt_kernels_find("auto");
-  assert_int_equal(gt_graph_create(&whole, &spec), GT_OK);
+  must(gt_graph_create(&whole, &spec));
   const size_t n = gt_probe_spans(whole, NULL);
   gt_span *spans = GT_NEW_ARRAY(gt_span, n);
   gt_probe_passes *passes = GT_NEW_ARRAY(gt_probe_passes, n);
   assert_int_equal(gt_probe_spans(whole, spans), n);
   spec.spans = spans, spec.nspans = n, spec.slots = 1, spec.micro_batches = 1;
-  if (gt_graph_create(&cut, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_graph_create(&cut, &spec));
   gt_graph_init(whole, 1);
   gt_graph_init(cut, 1);
   gt_graph_prepare(cut, 16);
@@ -237,7 +237,7 @@ static void test_operations(void) {
   spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
   spec.sizes_only = true;
   spec.kernels = gt_kernels_find("ref");
-  assert_int_equal(gt_graph_create(&p->run.graph, &spec), GT_OK);
+  must(gt_graph_create(&p->run.graph, &spec));
   measure(p);
   p->ranks[1].power = 2;
   p->ranks[2].power = 4;
@@ -275,7 +275,7 @@ static void test_report(void) {
   gt_job_fleet *fleet = NULL;
   gt_probe_state *p = w_found("[{name: a, ranks: 3}, {name: b, ranks: 4}]", WAN);
   assert_null(strstr(w_print(p, gt_probe_report), "fleet"));
-  if (gt_probe_profile(p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_probe_profile(p, path));
   assert_int_equal(gt_job_fleet_load(&fleet, path), GT_ERR_JOB);
   measure(p);
   assert_non_null(strstr(w_print(p, gt_probe_report), "fleet, reference tasks"));
@@ -284,16 +284,8 @@ static void test_report(void) {
   w_close(p);
 }
 
-static int make_file(void **unused) {
-  (void)unused;
-  int file = mkstemp(path);
-  return file < 0 ? -1 : close(file);
+int main(void) {
+  path = in_folder("profile.yaml");
+  return RUN_TESTS(NULL, NULL, test_points, test_rounds, test_reference, test_cores,
+                   test_small_fleet, test_large_fleet, test_passes, test_operations, test_report);
 }
-
-static int remove_file(void **unused) {
-  (void)unused;
-  return unlink(path);
-}
-
-TESTS_BETWEEN(make_file, remove_file, test_points, test_rounds, test_reference, test_cores,
-              test_small_fleet, test_large_fleet, test_passes, test_operations, test_report)

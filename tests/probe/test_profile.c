@@ -12,7 +12,7 @@
 #define BATCH   10
 #define WORKERS 4
 
-static char path[] = "/tmp/geotrain-profile-XXXXXX";
+static const char *path;
 
 /* A job of one region with this many workers, which exchanges nothing. */
 static gt_job *job_of(const char *local, int workers, const char *profile) {
@@ -25,7 +25,7 @@ static gt_job *job_of(const char *local, int workers, const char *profile) {
            "regions: [{name: a, ranks: %d, samples: 100000}]\nsync: {local: %s, strategy: "
            "none}\nwan: {default: {latency: 1 ms}}\n%s%s\n",
            STEPS, BATCH, workers + 1, local, profile ? "profile: " : "", profile ? profile : "");
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
@@ -42,7 +42,7 @@ static void write_profile(const gt_probe_rank *workers, int n) {
     p.ranks[i + 1] = workers[i];
     p.ranks[i + 1].region_rank = i + 1;
   }
-  if (gt_probe_profile(&p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_probe_profile(&p, path));
   gt_free(p.ranks);
   gt_free(p.all_links);
   gt_free(p.access_bps);
@@ -63,9 +63,9 @@ static double simulated(const char *local, int workers) {
   gt_sim *sim = NULL;
   gt_sim_totals t;
   const int64_t samples = 100000;
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   gt_sim_spec spec = {.job = job, .links = links, .parameters = 10, .samples = &samples};
-  if (gt_sim_run(&sim, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_sim_run(&sim, &spec));
   gt_sim_get_totals(sim, &t);
   double rate = (double)t.samples / t.train_s;
   gt_sim_close(sim);
@@ -207,11 +207,11 @@ static void test_links(void) {
   *w_link(p, 0, 1) = fitted;
   *w_link(p, 0, 2) = (gt_probe_link){.latency_s = 0.03, .bandwidth_bps = 6e6, .profile_bps = 5e6};
   p->access_bps[1] = 77e6;
-  if (gt_probe_profile(p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_probe_profile(p, path));
   w_close(p);
   snprintf(wan, sizeof wan, WAN "\nprofile: %s", path);
   gt_job *job = w_job(THREE, wan);
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   check_links(gt_links_from(links, 0));
   assert_near("the other way", gt_links_from(links, 1)[0].bandwidth_bps, 1e9, 1e-6);
   assert_near("access", job->regions[1].access_bps, 77e6, 1e-6);
@@ -223,23 +223,14 @@ static void test_links(void) {
 /* A profile is written completely or not at all. */
 static void test_no_room(void) {
   gt_probe_state *p = w_found(THREE, WAN);
-  assert_int_equal(gt_probe_profile(p, "/tmp/geotrain-no-such-folder/profile.yaml"), GT_ERR_CKPT);
-  assert_string_equal(gt_error_text(), "the profile /tmp/geotrain-no-such-folder/profile.yaml "
-                                       "cannot be written: No such file or directory");
+  must_say(gt_probe_profile(p, "/tmp/geotrain-no-such-folder/profile.yaml"), GT_ERR_CKPT,
+           "the profile /tmp/geotrain-no-such-folder/profile.yaml "
+           "cannot be written: No such file or directory");
   w_close(p);
 }
 
-static int make_file(void **unused) {
-  (void)unused;
-  int file = mkstemp(path);
-  return file < 0 ? -1 : close(file);
+int main(void) {
+  path = in_folder("profile.yaml");
+  return RUN_TESTS(NULL, NULL, test_pace_of_a_region, test_other_number_of_workers, test_evaluation,
+                   test_figures, test_noise, test_after_a_pause, test_links, test_no_room);
 }
-
-static int remove_file(void **unused) {
-  (void)unused;
-  return unlink(path);
-}
-
-TESTS_BETWEEN(make_file, remove_file, test_pace_of_a_region, test_other_number_of_workers,
-              test_evaluation, test_figures, test_noise, test_after_a_pause, test_links,
-              test_no_room)

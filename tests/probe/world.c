@@ -8,7 +8,7 @@ gt_job *w_job(const char *regions, const char *wan) {
            "train: {until: {steps: 10}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\nregions: "
            "%s\nwan: %s\n",
            regions, wan);
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
@@ -35,7 +35,7 @@ gt_probe_state *w_found(const char *regions, const char *wan) {
   const size_t n = job->nregions;
   int at = 0;
   p->options = &options;
-  if (gt_links_create(&p->run.links, job) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_links_create(&p->run.links, job));
   for (size_t r = 0; r < n; r++) p->run.roles.world_size += job->regions[r].ranks;
   p->ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)p->run.roles.world_size);
   for (size_t r = 0; r < n; r++)

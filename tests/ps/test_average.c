@@ -24,7 +24,7 @@ static void resume(hand *again, hand *f, int64_t steps) {
   gt_state state = {0};
   create(again, steps);
   gt_ps_save(f->ps, &state);
-  assert_int_equal(gt_ps_load(again->ps, 0, &state), GT_OK);
+  must(gt_ps_load(again->ps, 0, &state));
   gt_state_close(&state);
   h_close(f);
   h_start(again);

@@ -38,7 +38,7 @@ static gt_vec vec(float *data) {
 static void open_direct(direct *d, const world *w) {
   *d = (direct){.w = w};
   for (size_t r = 0; r < w->n; r++) {
-    assert_int_equal(gt_optim_create(&d->optim[r], &w->spec.optim, W_PARAMS, true), GT_OK);
+    must(gt_optim_create(&d->optim[r], &w->spec.optim, W_PARAMS, true));
     for (size_t j = 0; j < W_PARAMS; j++) d->params[r][j] = w_start(j);
   }
 }
@@ -328,7 +328,7 @@ static void test_contributions(void) {
   refused(w, 0, ROOT, &h, "round 0");
   h = head, h.route.offset = 1, h.route.count--, h.message_bytes -= sizeof(float);
   refused(w, 0, ROOT, &h, "from 1 on");
-  assert_int_equal(gt_ps_message(w->regions[ROOT].ps, 0, &head, body, w->now), GT_OK);
+  must(gt_ps_message(w->regions[ROOT].ps, 0, &head, body, w->now));
   h = head, h.sequence = 2, h.detail = 21;
   refused(w, 0, ROOT, &h, "21 of 30 samples; 10 of 30 are here");
   h.detail = 20, h.value = 2;
@@ -336,7 +336,7 @@ static void test_contributions(void) {
   h.value = 1, h.route.weight = 31;
   refused(w, 0, ROOT, &h, "of 31");
   h.route.weight = 30;
-  assert_int_equal(gt_ps_message(w->regions[ROOT].ps, 0, &h, body, w->now), GT_OK);
+  must(gt_ps_message(w->regions[ROOT].ps, 0, &h, body, w->now));
   h.sequence = 3;
   refused(w, 0, ROOT, &h, "before the last one was answered");
   w_close(w);
@@ -373,7 +373,7 @@ static void test_answers(void) {
   refused(w, ROOT, 0, &h, "round 2");
   h = head, h.route.weight = 0;
   refused(w, ROOT, 0, &h, "weight 0");
-  assert_int_equal(gt_ps_message(w->regions[0].ps, ROOT, &head, body, w->now), GT_OK);
+  must(gt_ps_message(w->regions[0].ps, ROOT, &head, body, w->now));
   h = head, h.sequence = 2;
   refused(w, ROOT, 0, &h, "rank 1 of 3");
   h.route.destination_rank = 2, h.detail = 2;

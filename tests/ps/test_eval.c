@@ -352,7 +352,7 @@ static void a_stop_ends_it_and_a_resume_makes_it(void) {
 
     fixture again;
     create(&again, "none", 2, async, 1);
-    assert_int_equal(gt_ps_load(again.h.ps, 0, &saved), GT_OK);
+    must(gt_ps_load(again.h.ps, 0, &saved));
     memcpy(again.h.params, f.h.params, sizeof f.h.params);
     memcpy(again.h.buffers, f.h.buffers, sizeof f.h.buffers);
     gt_state_close(&saved);

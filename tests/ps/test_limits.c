@@ -211,9 +211,8 @@ static double saved_bytes(const world *w) {
     char prefix[32];
     double own;
     snprintf(prefix, sizeof prefix, "ps/peer/%zu/", i);
-    assert_int_equal(gt_state_get(&w->regions[i].copies[w->regions[i].ncopies - 1].state, prefix,
-                                  "wan_bytes", GT_TYPE_F64, &own, 1),
-                     GT_OK);
+    must(gt_state_get(&w->regions[i].copies[w->regions[i].ncopies - 1].state, prefix, "wan_bytes",
+                      GT_TYPE_F64, &own, 1));
     sum += own;
   }
   return sum;

@@ -65,7 +65,7 @@ static void test_data(void) {
     h = head, h.round = 2;
     refused(w, &h, "round 2");
     float body[W_MODEL] = {0};
-    assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &head, body, w->now), GT_OK);
+    must(gt_ps_message(w->regions[1].ps, 0, &head, body, w->now));
     h = good(w), h.sequence = 2, h.value = 0;
     if (sync_named(names[i])->waits) refused(w, &h, "step or round 0");
     w_close(w);
@@ -137,7 +137,7 @@ static void refused_parts(world *w, const gt_frame_header *head) {
 
 static void taken(world *w, const gt_frame_header *head) {
   const float body[W_PIECE] = {0};
-  assert_int_equal(gt_ps_message(w->regions[1].ps, 0, head, body, w->now), GT_OK);
+  must(gt_ps_message(w->regions[1].ps, 0, head, body, w->now));
 }
 
 static void test_routes_of_sums(void) {

@@ -16,7 +16,7 @@ static gt_job *job_of(const char *sync) {
            "regions: [{name: a, ranks: 13}, {name: b, ranks: 5}, {name: c, ranks: 2}]\n"
            "sync: {%s}\n",
            sync);
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
@@ -24,7 +24,7 @@ static gt_ps_spec spec_of(const gt_job *job, const gt_order *order, const gt_pip
   static const gt_ps_stage stages[1];
   const gt_routes routes = {0};
   gt_links *links = NULL;
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   const gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = job,
                                                        .order = order,
                                                        .links = links,
@@ -137,7 +137,7 @@ static void test_options_of_replicas(void) {
       "pipeline: {stages: [{region: a, last: c3}, {region: b}], labels: send, micro_batches: 2,\n"
       "  schedule: gpipe, copies: [{regions: [c, d]}]}\n"
       "sync: {strategy: asgd-ga, period: 3, scale: mean}\n");
-  if (status != GT_OK) fail_msg("%s", gt_error_text());
+  must(status);
   gt_ps_groups of = gt_ps_groups_of(job, 3, samples);
   assert_ptr_equal(of.strategy, gt_sync_of(GT_STRATEGY_ASGD_GA));
   assert_true(of.options.scale == 0.5 && of.options.period == 3);
@@ -187,7 +187,7 @@ static void test_pipelines_score_elsewhere(void) {
       "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\n"
       "pipeline: {stages: [{region: a, last: c3}, {region: b}], labels: send, micro_batches: 2,\n"
       "  schedule: gpipe}\n");
-  if (status != GT_OK) fail_msg("%s", gt_error_text());
+  must(status);
   const gt_dataset_info infos[2] = {{.ntest = 10, .tests_sha256 = "a"}};
   gt_ps_tests tests[2];
   gt_ps_tests_of(job, infos, tests);

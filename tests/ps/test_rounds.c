@@ -111,9 +111,8 @@ static void test_a_later_round_in_a_message(void) {
                           .message_bytes = sizeof update};
   gt_ps_message(w->regions[1].ps, 0, &head, update, w->now);
   w_check(w, w_view(w, 1).round == 1 && w->regions[1].ncopies == 1);
-  assert_int_equal(gt_state_get(&w->regions[1].copies[0].state, "model/", "params", GT_TYPE_F32,
-                                saved, W_PARAMS),
-                   GT_OK);
+  must(gt_state_get(&w->regions[1].copies[0].state, "model/", "params", GT_TYPE_F32, saved,
+                    W_PARAMS));
   assert_memory_equal(saved, before, sizeof saved);
   for (size_t j = 0; j < W_PARAMS; j++) w_check(w, w->regions[1].params[j] == before[j] + 1);
   w_close(w);

@@ -20,11 +20,9 @@ static void load(w_region *r, int64_t round) {
   const w_copy *c = w_find_copy(r, round);
   assert_non_null(c);
   r->kept = c->kept;
-  assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, r->nparams),
-                   GT_OK);
-  assert_int_equal(
-      gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers), GT_OK);
-  if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, r->nparams));
+  must(gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers));
+  must(gt_ps_load(r->ps, w->now, &c->state));
   w_check(w, w_view(w, r->id).steps == c->kept.steps);
 }
 

@@ -44,7 +44,7 @@ gt_ps_spec h_spec(hand *h, const char *strategy, size_t nregions, size_t workers
   const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   *h = (hand){.nworkers = workers};
-  assert_int_equal(gt_optim_create(&h->optim, &sgd, H_PARAMS, true), GT_OK);
+  must(gt_optim_create(&h->optim, &sgd, H_PARAMS, true));
   return (gt_ps_spec){.nregions = nregions,
                       .nworkers = workers,
                       .strategy = sync_named(strategy),

@@ -194,7 +194,7 @@ gt_optim *p_open_optim(const w_region *r, bool with_memory) {
     sgd.schedule = (gt_lr_schedule){.kind = GT_LR_CONSTANT, .lr = 0.125};
     sgd.momentum = sgd.weight_decay = 0;
   }
-  assert_int_equal(gt_optim_create(&optim, &sgd, shape->nparams, with_memory), GT_OK);
+  must(gt_optim_create(&optim, &sgd, shape->nparams, with_memory));
   return optim;
 }
 

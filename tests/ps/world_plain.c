@@ -103,7 +103,7 @@ static void plain_begin(w_region *r, gt_ps_spec *spec) {
   world *w = r->world;
   const w_spec *s = &w->spec;
   const gt_ps_interval *until = &s->until;
-  assert_int_equal(gt_optim_create(&r->optim, &s->optim, W_PARAMS, !s->no_data), GT_OK);
+  must(gt_optim_create(&r->optim, &s->optim, W_PARAMS, !s->no_data));
   for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = w_start(j);
   for (size_t j = 0; j < W_BUFFERS; j++) r->buffers[j] = (float)j;
   spec->local_async = s->local_async;

@@ -1,6 +1,5 @@
 /* The files of a run: JSON Lines survive an incomplete line, summary.json has its keys, results are
    converted to text and back unchanged. */
-#include <ftw.h>
 #include <jansson.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -11,39 +10,28 @@
 #include "world.h"
 #include "geotrain/link.h"
 
-static char folder[64], path[128];
-
-static size_t slurp(const char *name, char *text, size_t size) {
-  FILE *file = fopen(name, "r");
-  assert_non_null(file);
-  size_t n = fread(text, 1, size - 1, file);
-  fclose(file);
-  text[n] = '\0';
-  return n;
-}
+static const char *folder;
 
 static void test_lines(void) {
   char text[4096];
   gt_record *record;
-  assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK);
-  assert_int_equal(gt_record_line(record, 0.25, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.1,
-                                  "acc", 'f', NAN, "model", 's', "le\"net5", "last", 'b', 1, "job",
-                                  'j', "{\"x\": [1, 2]}", "none", 's', (char *)NULL, NULL),
-                   GT_OK);
-  assert_int_equal(gt_record_line(record, 1e9, "end", "big", 'i', INT64_MAX, NULL), GT_OK);
+  must(gt_record_open(&record, folder, "a", false));
+  must(gt_record_line(record, 0.25, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.1, "acc", 'f',
+                      NAN, "model", 's', "le\"net5", "last", 'b', 1, "job", 'j', "{\"x\": [1, 2]}",
+                      "none", 's', (char *)NULL, NULL));
+  must(gt_record_line(record, 1e9, "end", "big", 'i', INT64_MAX, NULL));
   gt_record_close(record);
-  snprintf(path, sizeof path, "%s/a.jsonl", folder);
-  slurp(path, text, sizeof text);
+  const char *path = in_folder("a.jsonl");
+  read_file(path, text, sizeof text);
   assert_string_equal(
       text, "{\"t\":0.25,\"event\":\"eval\",\"step\":12,\"loss\":0.1,\"acc\":null,\"model\":"
             "\"le\\\"net5\",\"last\":true,\"job\":{\"x\":[1,2]},"
             "\"none\":null}\n{\"t\":1000000000.0,\"event\":\"end\",\"big\":9223372036854775807}\n");
-  assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK); /* not appending */
-  assert_int_equal(gt_record_line(record, 0, "x", "bad", 'j', "{broken", NULL), GT_ERR_FAULT);
-  assert_non_null(strstr(gt_error_text(), "bad"));
-  assert_int_equal(gt_record_line(record, 0, "latin\xe9", NULL), GT_OK);
+  must(gt_record_open(&record, folder, "a", false)); /* not appending */
+  must_fail(gt_record_line(record, 0, "x", "bad", 'j', "{broken", NULL), GT_ERR_FAULT, "bad");
+  must(gt_record_line(record, 0, "latin\xe9", NULL));
   gt_record_close(record);
-  slurp(path, text, sizeof text);
+  read_file(path, text, sizeof text);
   assert_string_equal(text, "{\"t\":0.0,\"event\":\"latin?\"}\n");
 }
 
@@ -55,33 +43,29 @@ static void test_torn_last_line_is_cut(void) {
   long_torn[sizeof long_torn - 1] = '\0';
   const char *torn[] = {"", "{\"t\":2,\"ev", "{", long_torn};
   static const char *const wholes[] = {"", "{\"t\":1}\n"};
-  snprintf(path, sizeof path, "%s/b.jsonl", folder);
+  const char *path = in_folder("b.jsonl");
   for (int w = 0; w < 2; w++)
     for (int i = 0; i < 4; i++) {
-      FILE *file = fopen(path, "w");
-      fprintf(file, "%s%s", wholes[w], torn[i]);
-      fclose(file);
+      snprintf(text, sizeof text, "%s%s", wholes[w], torn[i]);
+      write_text(path, text);
       gt_record *record;
-      assert_int_equal(gt_record_open(&record, folder, "b", true), GT_OK);
-      assert_int_equal(gt_record_line(record, 3, "on", NULL), GT_OK);
+      must(gt_record_open(&record, folder, "b", true));
+      must(gt_record_line(record, 3, "on", NULL));
       gt_record_close(record);
       char want[128];
       snprintf(want, sizeof want, "%s{\"t\":3.0,\"event\":\"on\"}\n", wholes[w]);
-      slurp(path, text, sizeof text);
+      read_file(path, text, sizeof text);
       assert_string_equal(text, want);
     }
 }
 
 static void test_unwritable_places(void) {
-  char nowhere[128];
+  const char *nowhere = in_folder("nowhere");
   gt_record *record;
   gt_summary summary = {.job = "j"};
-  snprintf(nowhere, sizeof nowhere, "%s/nowhere", folder);
-  assert_int_equal(gt_record_open(&record, nowhere, "a", true), GT_ERR_CKPT);
-  assert_non_null(strstr(gt_error_text(), nowhere));
+  must_fail(gt_record_open(&record, nowhere, "a", true), GT_ERR_CKPT, nowhere);
   assert_null(record);
-  assert_int_equal(gt_summary_write(nowhere, &summary), GT_ERR_CKPT);
-  assert_non_null(strstr(gt_error_text(), nowhere));
+  must_fail(gt_summary_write(nowhere, &summary), GT_ERR_CKPT, nowhere);
 }
 
 /* On a full disk a line is rejected as a whole: the file contains only complete lines. */
@@ -100,13 +84,9 @@ static int full_disk(void) {
   if (written == 0 || written == 10 || !strstr(gt_error_text(), "full.jsonl")) return 2;
   gt_record_close(record);
   if (gt_summary_write(folder, &summary) != GT_ERR_CKPT) return 3;
-  char name[128], *text = gt_alloc(100000, 1);
-  snprintf(name, sizeof name, "%s/summary.json", folder);
-  if (access(name, F_OK) == 0) return 4;
-  snprintf(name, sizeof name, "%s/full.jsonl", folder);
-  FILE *file = fopen(name, "r");
-  size_t n = fread(text, 1, 99999, file);
-  fclose(file);
+  char *text = gt_alloc(100000, 1);
+  if (access(in_folder("summary.json"), F_OK) == 0) return 4;
+  const size_t n = read_file(in_folder("full.jsonl"), text, 100000);
   int lines = 0;
   for (size_t i = 0; i < n; i++) lines += text[i] == '\n';
   bool whole = lines == written && text[n - 1] == '\n';
@@ -186,7 +166,7 @@ static void test_result_round_trip(void) {
   gt_link_result links[2] = {link_of(0), link_of(1)}, links_back[2] = {0};
   size_t n = 0;
   char *text = gt_result_encode(&region, links, 2);
-  assert_int_equal(gt_result_decode(text, strlen(text) + 1, &back, links_back, 2, &n), GT_OK);
+  must(gt_result_decode(text, strlen(text) + 1, &back, links_back, 2, &n));
   assert_int_equal(n, 2);
   assert_memory_equal(links, links_back, sizeof links);
   assert_true(isnan(back.train_loss));
@@ -197,7 +177,7 @@ static void test_result_round_trip(void) {
   gt_free(text);
   region = region_of(1); /* no AUC */
   text = gt_result_encode(&region, links, 2);
-  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_OK);
+  must(gt_result_decode(text, strlen(text), &back, links_back, 2, &n));
   assert_true(isnan(back.test_auc) && back.test_recall20 == region.test_recall20 &&
               back.test_mrr20 == region.test_mrr20);
 
@@ -222,7 +202,7 @@ static void test_kinds_round_trip(void) {
     snprintf(row->kind, sizeof row->kind, "zyxwvutsrqpo%03d", 900 - k);
   }
   char *text = gt_result_encode(&region, links, 2);
-  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_OK);
+  must(gt_result_decode(text, strlen(text), &back, links_back, 2, &n));
   assert_memory_equal(links, links_back, sizeof links);
   gt_free(text);
 }
@@ -277,8 +257,8 @@ static void test_improper_results_are_refused(void) {
              "\"k%d\":{\"messages\":1,\"payload_bytes\":0,\"wire_bytes\":64},", k);
   snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"ack\":{");
   char *bad = altered(text, "\"ack\":{", crowd);
-  assert_int_equal(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT);
-  assert_non_null(strstr(gt_error_text(), "at most 17"));
+  must_fail(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT,
+            "at most 17");
   gt_free(bad);
   gt_free(text);
 }
@@ -344,8 +324,8 @@ static void test_summary(void) {
                   .parameters = 61706,
                   .resumes = 1};
   memset(s.params_sha256, 'e', 64);
-  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
-  snprintf(path, sizeof path, "%s/summary.json", folder);
+  must(gt_summary_write(folder, &s));
+  const char *path = in_folder("summary.json");
   json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
   assert_non_null(root);
   assert_keys(root, "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy "
@@ -393,13 +373,13 @@ static void test_summary(void) {
   const gt_mean_result mean = {300, 0.75, 0.5, 0.875, NAN, NAN, 0};
   gt_summary_file *file;
   regions[1].mean = mean;
-  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  must(gt_summary_write(folder, &s));
   root = json_load_file(path, 0, NULL);
   assert_keys(w_find(root, "regions/1/mean_model"),
               "samples test_accuracy test_loss test_auc test_recall20 test_mrr20");
   assert_null(json_object_get(w_find(root, "regions/0"), "mean_model"));
   json_decref(root);
-  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  must(gt_summary_read(&file, folder));
   const gt_mean_result *back = &gt_summary_of(file)->regions[1].mean;
   assert_true(back->samples == 300 && back->accuracy == 0.75 && back->loss == 0.5 &&
               back->auc == 0.875 && isnan(back->recall20) && back->perplexity == 0);
@@ -407,7 +387,7 @@ static void test_summary(void) {
   gt_summary_close(file);
   s.params_sha256[0] = '\0'; /* no mean model */
   s.virtual_s = 2.5;
-  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  must(gt_summary_write(folder, &s));
   root = json_load_file(path, 0, NULL);
   assert_true(w_null(root, "params_sha256"));
   assert_true(w_number(root, "virtual_s") == 2.5);
@@ -429,8 +409,8 @@ static void test_plan_and_cost_come_back(void) {
   gt_summary s = w_summary(&region, 1);
   s.plan = &plan;
   s.cost = &cost;
-  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
-  snprintf(path, sizeof path, "%s/summary.json", folder);
+  must(gt_summary_write(folder, &s));
+  const char *path = in_folder("summary.json");
   json_t *root = json_load_file(path, 0, NULL);
   assert_keys(w_find(root, "plan"), "strategy made wall step samples_per_s wan_bytes waiting cost");
   assert_keys(w_find(root, "plan/wall"), "predicted measured error_percent low high within");
@@ -448,7 +428,7 @@ static void test_plan_and_cost_come_back(void) {
   assert_true(w_number(root, "cost/machine_usd") == 1.75);
   json_decref(root);
   gt_summary_file *file;
-  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  must(gt_summary_read(&file, folder));
   const gt_plan_result *p = gt_summary_of(file)->plan;
   const gt_cost_result *c = gt_summary_of(file)->cost;
   assert_string_equal(p->strategy, "sma");
@@ -470,8 +450,8 @@ static void test_plan_and_cost_come_back(void) {
   s.plan = NULL;
   s.cost = NULL;
   s.adapted = "nothing changed";
-  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
-  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  must(gt_summary_write(folder, &s));
+  must(gt_summary_read(&file, folder));
   assert_true(!gt_summary_of(file)->plan && !gt_summary_of(file)->cost);
   assert_string_equal(gt_summary_of(file)->adapted, "nothing changed");
   gt_summary_close(file);
@@ -494,10 +474,10 @@ static void test_adapted(void) {
    (`noise`), the folder and the order of the reports differ in each call. */
 static void virtual_summary(char *text, size_t size, const char *name, int noise) {
   static const char *const names[] = {"shanghai", "chongqing", "beijing"};
-  char dir[128];
+  char file[64];
+  const char *dir = in_folder(name);
   gt_region_result regions[3];
   gt_link_result links[6];
-  snprintf(dir, sizeof dir, "%s/%s", folder, name);
   assert_int_equal(mkdir(dir, 0777), 0);
   for (int r = 0, n = 0; r < 3; r++) {
     regions[r] = region_of(r);
@@ -526,9 +506,9 @@ static void virtual_summary(char *text, size_t size, const char *name, int noise
                   .nregions = 3,
                   .links = links,
                   .nlinks = 6};
-  assert_int_equal(gt_summary_write(dir, &s), GT_OK);
-  snprintf(dir, sizeof dir, "%s/%s/summary.json", folder, name);
-  slurp(dir, text, size);
+  must(gt_summary_write(dir, &s));
+  snprintf(file, sizeof file, "%s/summary.json", name);
+  read_file(in_folder(file), text, size);
   char *own = strstr(text, "\n  \"wall_s\"");
   assert_non_null(own);
   memmove(own, strchr(own + 1, '\n'), strlen(strchr(own + 1, '\n')) + 1);
@@ -554,24 +534,10 @@ static void test_virtual_summary_repeats(void) {
   json_decref(root);
 }
 
-static int prepare(void **unused) {
-  (void)unused;
-  snprintf(folder, sizeof folder, "/tmp/gt-record-XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
+int main(void) {
+  folder = in_folder("");
+  return RUN_TESTS(NULL, NULL, test_lines, test_torn_last_line_is_cut, test_unwritable_places,
+                   test_full_disk, test_result_round_trip, test_kinds_round_trip,
+                   test_improper_results_are_refused, test_kind_names, test_adapted, test_summary,
+                   test_plan_and_cost_come_back, test_virtual_summary_repeats);
 }
-
-static int remove_one(const char *name, const struct stat *at, int kind, struct FTW *ftw) {
-  (void)at, (void)kind, (void)ftw;
-  return remove(name);
-}
-
-static int finish(void **unused) {
-  (void)unused;
-  nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-  return 0;
-}
-
-TESTS_BETWEEN(prepare, finish, test_lines, test_torn_last_line_is_cut, test_unwritable_places,
-              test_full_disk, test_result_round_trip, test_kinds_round_trip,
-              test_improper_results_are_refused, test_kind_names, test_adapted, test_summary,
-              test_plan_and_cost_come_back, test_virtual_summary_repeats)

@@ -1,22 +1,13 @@
 /* The use of earlier starts, from a record with kills and resumes. */
-#include <unistd.h>
-
 #include "tests.h"
 #include "geotrain/record.h"
-
-static char folder[] = "/tmp/geotrain-past-XXXXXX", path[64];
-
-static void write_record(const char *text) {
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
-}
 
 /* Three starts: killed at 70 s; resumed from 50 s and killed at 60 s; resumed from 50 s again.  The
    file ends with an incomplete line. */
 static void starts_add_up(void) {
   gt_past past;
-  write_record(
+  file_with(
+      "east.jsonl",
       "{\"t\":0.0,\"event\":\"start\",\"samples\":0,\"wan_bytes_to\":[0,100]}\n"
       "{\"t\":50.0,\"event\":\"checkpoint\",\"round\":1}\n"
       "{\"t\":70.0,\"event\":\"progress\",\"samples\":700,\"loss\":1.0,\"wan_bytes_to\":[0,7100]}\n"
@@ -24,7 +15,7 @@ static void starts_add_up(void) {
       "{\"t\":60.0,\"event\":\"progress\",\"samples\":600,\"loss\":1.0,\"wan_bytes_to\":[0,6200]}\n"
       "{\"t\":50.0,\"event\":\"resumed\",\"samples\":500,\"wan_bytes_to\":[0,5200]}\n"
       "{\"t\":51.5,\"event\":\"eval\"}\n{\"t\":52.0,\"eve");
-  gt_past_read(&past, folder, "east", 2, NULL, 0, 0);
+  gt_past_read(&past, in_folder(""), "east", 2, NULL, 0, 0);
   assert_int_equal(past.starts, 3);
   assert_true(fabs(past.used_s - (70 + 10 + 1.5)) < 1e-9);
   assert_true(past.bytes[0] == 0 && past.bytes[1] == 7000 + 1000);
@@ -34,12 +25,12 @@ static void starts_add_up(void) {
 /* Older records have no bytes by region, and a record can be missing. */
 static void what_is_not_there(void) {
   gt_past past;
-  write_record("{\"t\":0.0,\"event\":\"start\"}\nno "
-               "JSON\n{\"t\":9.0,\"event\":\"progress\",\"wan_bytes\":12}\n");
-  gt_past_read(&past, folder, "east", 2, NULL, 0, 0);
+  file_with("east.jsonl", "{\"t\":0.0,\"event\":\"start\"}\nno "
+                          "JSON\n{\"t\":9.0,\"event\":\"progress\",\"wan_bytes\":12}\n");
+  gt_past_read(&past, in_folder(""), "east", 2, NULL, 0, 0);
   assert_true(past.starts == 1 && past.used_s == 9 && past.bytes[1] == 0);
   gt_past_close(&past);
-  gt_past_read(&past, folder, "west", 2, NULL, 0, 0);
+  gt_past_read(&past, in_folder(""), "west", 2, NULL, 0, 0);
   assert_true(past.starts == 0 && past.used_s == 0 && past.bytes[1] == 0);
   gt_past_close(&past);
 }
@@ -53,19 +44,12 @@ static void losses_come_back(void) {
   for (int i = 1; i <= 24; i++)
     at += sprintf(at, "{\"t\":%d.0,\"event\":\"progress\",\"samples\":%d,\"loss\":%s}\n", i, 10 * i,
                   i > 19 ? "9.0" : "0.5");
-  write_record(text);
-  gt_past_read(&past, folder, "east", 1, &trend, 190, 0.95);
+  file_with("east.jsonl", text);
+  gt_past_read(&past, in_folder(""), "east", 1, &trend, 190, 0.95);
   gt_past_close(&past);
   for (int part = 0; part < 19; part++)
     assert_true(trend.samples[part] == 10 && fabs(trend.loss_sum[part] - 5) < 1e-9);
   assert_true(trend.samples[19] == 0);
 }
 
-int main(void) {
-  if (!mkdtemp(folder)) return 1;
-  snprintf(path, sizeof path, "%s/east.jsonl", folder);
-  int failed = RUN_TESTS(NULL, NULL, starts_add_up, what_is_not_there, losses_come_back);
-  unlink(path);
-  rmdir(folder);
-  return failed;
-}
+TESTS(starts_add_up, what_is_not_there, losses_come_back)

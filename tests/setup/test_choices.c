@@ -28,7 +28,7 @@ static gt_status open_choices(const gt_setup_options *options, const char *choic
 
 static void opened(const gt_setup_options *options, const char *choices, const char *kernels,
                    const char *how) {
-  if (open_choices(options, choices, kernels) != GT_OK) fail_msg("%s", gt_error_text());
+  must(open_choices(options, choices, kernels));
   assert_string_equal(run.choices_how, how);
 }
 
@@ -105,7 +105,7 @@ static void test_kinds(void) {
   run.batch = 8;
   run.precision = w_rank == 2 ? GT_BF16 : GT_F32;
   const gt_graph_spec spec = spec_of(run.job);
-  assert_int_equal(gt_setup_open_choices(&run, &spec), GT_OK);
+  must(gt_setup_open_choices(&run, &spec));
   assert_int_equal(machines(), 2);
   assert_true(run.choices.seconds > 0 ? w_rank != 0 : w_rank == 0);
   end();
@@ -115,9 +115,9 @@ static void test_kinds(void) {
 
 static void test_a_file(void) {
   const gt_setup_options virtual = {.virtual_clock = true};
-  opened(NULL, w_path("choices"), "auto", "file");
+  opened(NULL, in_folder("choices"), "auto", "file");
   check_as_written();
-  opened(&virtual, w_path("choices"), "auto", "file");
+  opened(&virtual, in_folder("choices"), "auto", "file");
   check_as_written();
 }
 
@@ -126,27 +126,27 @@ static void test_a_file_that_does_not_cover(void) {
   const char *const names[] = {"foreign", "short"};
   const gt_setup_options virtual = {.virtual_clock = true};
   for (size_t i = 0; i < 2; i++) {
-    opened(NULL, w_path(names[i]), "auto", "measured");
+    opened(NULL, in_folder(names[i]), "auto", "measured");
     check_alike();
     end();
-    w_failed(open_choices(&virtual, w_path(names[i]), "auto"), GT_ERR_JOB,
-             "and nothing is measured under --clock virtual");
+    must_fail(open_choices(&virtual, in_folder(names[i]), "auto"), GT_ERR_JOB,
+              "and nothing is measured under --clock virtual");
     end();
   }
 }
 
 static void test_a_file_that_cannot_be(void) {
-  w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB,
-           "nowhere cannot be opened: No such file or directory");
+  must_fail(open_choices(NULL, in_folder("nowhere"), "auto"), GT_ERR_JOB,
+            "nowhere cannot be opened: No such file or directory");
   end();
-  w_failed(open_choices(NULL, w_path("malformed"), "auto"), GT_ERR_JOB, "malformed, line ");
+  must_fail(open_choices(NULL, in_folder("malformed"), "auto"), GT_ERR_JOB, "malformed, line ");
   end();
 }
 
 /* ---- from a checkpoint ----------------------------------------------------------------------- */
 
 static void test_a_checkpoint(void) {
-  const char *folder = w_path("run");
+  const char *folder = in_folder("run");
   gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_AUTO};
   opened(&options, "measure", "auto", "checkpoint");
   check_as_written();
@@ -161,9 +161,9 @@ static void test_a_checkpoint(void) {
 
 /* A file named by the job takes precedence over a checkpoint. */
 static void test_a_file_at_a_resume(void) {
-  const char *folder = w_path("run");
+  const char *folder = in_folder("run");
   const gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_YES};
-  opened(&options, w_path("choices"), "auto", "file");
+  opened(&options, in_folder("choices"), "auto", "file");
   check_as_written();
   opened(&options, "rule", "auto", "rule");
   check_by_rule();
@@ -172,7 +172,7 @@ static void test_a_file_at_a_resume(void) {
 /* ---- all regions ----------------------------------------------------------------------------- */
 
 static void test_gathered(void) {
-  opened(NULL, w_path("choices"), "auto", "file");
+  opened(NULL, in_folder("choices"), "auto", "file");
   if (run.roles.is_ps) {
     run.all_choices = gt_setup_gather_choices(&run);
     assert_string_equal(run.all_choices[0], run.choices_text);
@@ -189,17 +189,10 @@ static void test_gathered(void) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void write_text(const char *name, const char *before, const char *text) {
-  FILE *f = fopen(w_path(name), "w");
-  assert_non_null(f);
-  fprintf(f, "%s%s", before, text);
-  assert_int_equal(fclose(f), 0);
-}
-
 static void list(gt_choices *choices) {
   gt_graph *graph;
   gt_graph_spec spec = spec_of(run.job);
-  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  must(gt_graph_create(&graph, &spec));
   gt_machine_key(choices->machine, sizeof choices->machine);
   gt_graph_layers(graph, 8, choices);
   gt_graph_close(graph);
@@ -213,18 +206,20 @@ static void list(gt_choices *choices) {
 }
 
 static void write_files(void) {
-  char *text = gt_choices_text(&written), *second = strchr(text, '\n') + 1;
-  write_text("choices", "", text);
-  write_text("foreign", "machine another\n", second);
-  write_text("malformed", "", "machine\nno such line\n");
+  char *text = gt_choices_text(&written), *foreign = gt_alloc(strlen(text) + 32, 1);
+  file_with("choices", text);
+  sprintf(foreign, "machine another\n%s", strchr(text, '\n') + 1);
+  file_with("foreign", foreign);
+  gt_free(foreign);
+  file_with("malformed", "machine\nno such line\n");
   gt_state none = {0}, state = {0};
-  w_write_round(w_path("run"), "a", 1, false, &none);
+  w_write_round(in_folder("run"), "a", 1, false, &none);
   gt_state_add(&state, "train/", "choices", GT_TYPE_U8, text, strlen(text));
-  w_write_round(w_path("run"), "a", 2, false, &state);
+  w_write_round(in_folder("run"), "a", 2, false, &state);
   gt_state_close(&state);
   text[strlen(text) - 1] = '\0';
   *(strrchr(text, '\n') + 1) = '\0';
-  write_text("short", "", text); /* without its last layer */
+  file_with("short", text); /* without its last layer */
   gt_free(text);
 }
 

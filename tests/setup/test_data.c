@@ -35,7 +35,7 @@ static gt_status open_data(const char *regions, const char *data) {
 }
 
 static void opened(const char *regions, const char *data) {
-  if (open_data(regions, data) != GT_OK) fail_msg("%s", gt_error_text());
+  must(open_data(regions, data));
 }
 
 static void end(void) {
@@ -44,7 +44,7 @@ static void end(void) {
 
 /* Checks a refusal on all ranks. */
 static void refused(const char *regions, const char *data, gt_status status, const char *sentence) {
-  w_failed(open_data(regions, data), status, sentence);
+  must_fail(open_data(regions, data), status, sentence);
   end();
 }
 
@@ -76,7 +76,7 @@ static void check_scores(bool first, bool second) {
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 static void test_one_file(void) {
-  opened(REGIONS, yaml("path: %s, partition: {shares: [2, 1]}", w_path("one.h5")));
+  opened(REGIONS, yaml("path: %s, partition: {shares: [2, 1]}", in_folder("one.h5")));
   assert_int_equal(run.npart, run.roles.region_id == 0 ? 200 : 100);
   check_parts(N, 1);
   assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id &&
@@ -86,7 +86,7 @@ static void test_one_file(void) {
 }
 
 static void test_files_of_their_own(void) {
-  opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
+  opened(own_files(in_folder("one.h5"), in_folder("other.h5")), "partition: {by: file}");
   assert_int_equal(run.npart, run.roles.region_id == 0 ? N : OTHER);
   for (size_t i = 0; i < run.npart; i++) assert_int_equal(run.part[i], i);
   end();
@@ -94,24 +94,24 @@ static void test_files_of_their_own(void) {
 
 /* The same samples under two names are divided as well: no sample is trained on twice. */
 static void test_a_copy(void) {
-  opened(own_files(w_path("one.h5"), w_path("copy.h5")), "partition: {by: file}");
+  opened(own_files(in_folder("one.h5"), in_folder("copy.h5")), "partition: {by: file}");
   assert_int_equal(run.npart, N / 2);
   check_parts(N, 1);
   end();
 }
 
 static void test_files_that_do_not_fit(void) {
-  refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA,
-          "region b has samples of 10 x 10 x 1");
-  refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA,
-          "nowhere.h5");
+  refused(own_files(in_folder("one.h5"), in_folder("large.h5")), "partition: {by: file}",
+          GT_ERR_DATA, "region b has samples of 10 x 10 x 1");
+  refused(own_files(in_folder("one.h5"), in_folder("nowhere.h5")), "partition: {by: file}",
+          GT_ERR_DATA, "nowhere.h5");
 }
 
 /* A name that is a different file on one rank: on a worker only, or in one region. */
 static void in_another_folder(bool elsewhere, const char *sentence) {
   char here[1024];
   assert_non_null(getcwd(here, sizeof here));
-  assert_int_equal(chdir(w_path(elsewhere ? "there" : "here")), 0);
+  assert_int_equal(chdir(in_folder(elsewhere ? "there" : "here")), 0);
   refused(REGIONS, "path: data.h5", GT_ERR_DATA, sentence);
   assert_int_equal(chdir(here), 0);
 }
@@ -125,28 +125,28 @@ static void test_ranks_that_see_another_file(void) {
 }
 
 static void test_who_scores(void) {
-  opened(own_files(w_path("one-1.h5"), w_path("one-2.h5")), "partition: {by: file}");
+  opened(own_files(in_folder("one-1.h5"), in_folder("one-2.h5")), "partition: {by: file}");
   check_scores(false, true);
   assert_int_equal(run.data.ntest > 0, run.roles.region_id == 1);
   end();
-  opened(own_files(w_path("one-1.h5"), w_path("one-1.h5")), "partition: {by: file}");
+  opened(own_files(in_folder("one-1.h5"), in_folder("one-1.h5")), "partition: {by: file}");
   check_scores(false, false);
   end();
-  opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
+  opened(own_files(in_folder("one.h5"), in_folder("other.h5")), "partition: {by: file}");
   check_scores(true, false); /* with the strategy `none` there is no mean model */
   end();
 }
 
 static void test_loader(void) {
   gt_loader *loader;
-  opened(REGIONS, yaml("path: %s", w_path("one.h5")));
-  assert_int_equal(gt_setup_loader(&run, 10, &loader), GT_OK);
+  opened(REGIONS, yaml("path: %s", in_folder("one.h5")));
+  must(gt_setup_loader(&run, 10, &loader));
   assert_int_equal(gt_loader_samples(loader), 10);
   float *x = GT_NEW_ARRAY(float, 64), *needed = GT_NEW_ARRAY(float, 64);
   int32_t y, label;
   gt_loader_range(loader, 9, 1, x, &y);
   gt_loader_close(loader);
-  assert_int_equal(gt_loader_create(&loader, run.dataset, GT_SPLIT_TRAIN, &run.part[9], 1), GT_OK);
+  must(gt_loader_create(&loader, run.dataset, GT_SPLIT_TRAIN, &run.part[9], 1));
   gt_loader_range(loader, 0, 1, needed, &label);
   assert_int_equal(y, label);
   assert_memory_equal(x, needed, 64 * sizeof *x);
@@ -171,8 +171,8 @@ static void moments_of_both(float *mean, float *std) {
     gt_dataset *d;
     uint32_t all[N];
     for (uint32_t i = 0; i < N; i++) all[i] = i;
-    assert_int_equal(gt_dataset_open(&d, w_path(names[f])), GT_OK);
-    assert_int_equal(gt_dataset_sums(d, all, gt_dataset_describe(d)->ntrain, own), GT_OK);
+    must(gt_dataset_open(&d, in_folder(names[f])));
+    must(gt_dataset_sums(d, all, gt_dataset_describe(d)->ntrain, own));
     for (size_t i = 0; i < GT_DATA_SUMS(1); i++) sums[i] += own[i];
     gt_dataset_close(d);
   }
@@ -183,7 +183,7 @@ static void test_files_that_differ(void) {
   float mean, std;
   char schema[65];
   moments_of_both(&mean, &std);
-  opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
+  opened(own_files(in_folder("one.h5"), in_folder("other.h5")), "partition: {by: file}");
   check_normalised(mean, std);
   memcpy(schema, run.data.schema_sha256, sizeof schema);
   gt_peers_share(w_world, 0, schema, sizeof schema, "rank 0", W_LIMIT_S);
@@ -192,25 +192,25 @@ static void test_files_that_differ(void) {
 }
 
 static void test_what_the_job_says(void) {
-  opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
+  opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", in_folder("one.h5")));
   check_normalised(0.25F, 0.5F);
   end();
-  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", w_path("one.h5")), GT_ERR_JOB,
+  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", in_folder("one.h5")), GT_ERR_JOB,
           "data.mean has 2 numbers");
 }
 
 /* The normalisation stored in a model file, and its comparison with the current one. */
 static void test_kept_with_a_model(void) {
   gt_state state = {0}, none = {0};
-  opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
+  opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", in_folder("one.h5")));
   gt_setup_save_data(&run, &state);
-  assert_int_equal(gt_setup_check_data(&run, &state), GT_OK);
-  assert_int_equal(gt_setup_check_data(&run, &none), GT_OK); /* older files do not have it */
+  must(gt_setup_check_data(&run, &state));
+  must(gt_setup_check_data(&run, &none)); /* older files do not have it */
   float another[1] = {0.75F};
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
-  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
-           "it was trained with another normalisation of images than by mean 0.25, std 0.5");
+  must_fail(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
+            "it was trained with another normalisation of images than by mean 0.25, std 0.5");
   gt_state_close(&changed);
   gt_state_close(&state);
   end();
@@ -221,7 +221,7 @@ static void test_kept_with_a_model(void) {
 static void synth(const char *name, uint64_t seed, size_t n, size_t side) {
   const gt_synth_spec spec = {
       .seed = seed, .ntrain = n, .ntest = 20, .h = side, .w = side, .classes = 10};
-  if (gt_data_synth(w_path(name), &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_data_synth(in_folder(name), &spec));
 }
 
 static void wrote(const char *path) {
@@ -235,11 +235,10 @@ static void test_make_files(void) {
     synth("copy.h5", 1, N, 8);
     synth("other.h5", 2, OTHER, 8);
     synth("large.h5", 1, N, 10);
-    assert_true(mkdir(w_path("here"), 0777) == 0 && mkdir(w_path("there"), 0777) == 0);
+    assert_true(mkdir(in_folder("here"), 0777) == 0 && mkdir(in_folder("there"), 0777) == 0);
     synth("here/data.h5", 1, N, 8);
     synth("there/data.h5", 2, OTHER, 8);
-    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, false, wrote) != GT_OK)
-      fail_msg("%s", gt_error_text());
+    must(gt_data_split(in_folder("one.h5"), &halves, GT_TESTS_LAST, NULL, false, wrote));
   }
   w_meet();
 }

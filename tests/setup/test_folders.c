@@ -1,7 +1,6 @@
 /* Parts that need no other rank: the regions of a job as input for the roles, and the folders of a
    path. */
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "world.h"
@@ -12,7 +11,7 @@ static void test_regions(void) {
                              "{until: {steps: 1}, optimizer: {lr: 1}}\n"
                              "regions: [{name: a, ranks: 3, hosts: [h1, h2]}, {name: b, ranks: 2, "
                              "hosts: [h3]}]\nsync: {strategy: none}\n";
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test", text));
   gt_region_plan *plan = gt_setup_regions(job);
   assert_string_equal(plan[0].name, "a");
   assert_string_equal(plan[1].name, "b");
@@ -31,24 +30,22 @@ static bool is_folder(const char *path) {
 
 static void test_folders(void) {
   char part[300];
-  const char *path = w_path("a/b/c");
+  const char *path = in_folder("a/b/c");
   assert_true(gt_setup_make_folders(path, part, sizeof part));
   assert_true(is_folder(path));
   assert_true(gt_setup_make_folders(path, part, sizeof part)); /* there already */
-  assert_true(gt_setup_make_folders(w_path("d/e/"), part, sizeof part));
-  assert_true(is_folder(w_path("d/e")));
+  assert_true(gt_setup_make_folders(in_folder("d/e/"), part, sizeof part));
+  assert_true(is_folder(in_folder("d/e")));
 }
 
 /* The first folder that cannot be created is named; those before it in the path are created. */
 static void test_one_that_cannot_be(void) {
   char part[300];
-  const char *file = w_path("f/file");
-  assert_true(gt_setup_make_folders(w_path("f"), part, sizeof part));
-  int fd = open(file, O_WRONLY | O_CREAT, 0666);
-  assert_true(fd >= 0 && close(fd) == 0);
-  assert_false(gt_setup_make_folders(w_path("f/file/g/h"), part, sizeof part));
+  assert_true(gt_setup_make_folders(in_folder("f"), part, sizeof part));
+  file_with("f/file", "");
+  assert_false(gt_setup_make_folders(in_folder("f/file/g/h"), part, sizeof part));
   assert_int_equal(errno, ENOTDIR);
-  assert_string_equal(part, w_path("f/file/g"));
+  assert_string_equal(part, in_folder("f/file/g"));
 }
 
-TESTS_BETWEEN(w_make_folder, w_remove_folder, test_regions, test_folders, test_one_that_cannot_be)
+TESTS(test_regions, test_folders, test_one_that_cannot_be)

@@ -16,7 +16,7 @@ static void end(void) {
 }
 
 static void opened(void) {
-  if (gt_setup_open_machine(&run) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_setup_open_machine(&run));
 }
 
 static void check_sets(const char *a, const char *b) {
@@ -43,7 +43,7 @@ static void test_an_own_wish(void) {
   begin("");
   if (w_rank == 4) {
     setenv("GEOTRAIN_ISA", best, 1);
-    assert_int_equal(gt_isa_choose(best), GT_OK);
+    must(gt_isa_choose(best));
   }
   opened();
   assert_int_equal(gt_isa_used(), w_rank == 4 ? gt_isa_best() : GT_ISA_PLAIN);
@@ -56,7 +56,7 @@ static void test_an_own_wish(void) {
 /* No rank requests a set: each keeps its default, and each set of a region is named once. */
 static void test_no_wish(void) {
   begin("");
-  assert_int_equal(gt_isa_choose(w_rank < 3 ? NULL : "plain"), GT_OK);
+  must(gt_isa_choose(w_rank < 3 ? NULL : "plain"));
   opened();
   assert_int_equal(gt_isa_used(), w_rank < 3 ? gt_isa_best() : GT_ISA_PLAIN);
   check_sets(gt_isa_name(gt_isa_best()), "plain");
@@ -66,8 +66,8 @@ static void test_no_wish(void) {
 static void test_no_such_set(void) {
   begin("");
   if (w_rank == 0) setenv("GEOTRAIN_ISA", "avx3", 1);
-  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB,
-           "GEOTRAIN_ISA is \"avx3\"; expected one of plain, avx2, avx512");
+  must_fail(gt_setup_open_machine(&run), GT_ERR_JOB,
+            "GEOTRAIN_ISA is \"avx3\"; expected one of plain, avx2, avx512");
   unsetenv("GEOTRAIN_ISA");
   end();
 }
@@ -99,7 +99,7 @@ static void test_builds(void) {
   gt_graph_spec spec = gt_graph_spec_of(run.job);
   spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
   spec.kernels = gt_kernels_find("ref");
-  assert_int_equal(gt_graph_create(&run.graph, &spec), GT_OK);
+  must(gt_graph_create(&run.graph, &spec));
   run.precision = w_rank == 0 || w_rank == 2 || w_rank == 4 ? GT_BF16 : GT_F32;
   gt_setup_gather_builds(&run);
   assert_string_equal(run.builds[0].precision, "f32+bf16");

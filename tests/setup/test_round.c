@@ -18,7 +18,7 @@ static void write_numbers(int64_t round, bool doubtful) {
 static int begin(void **unused) {
   (void)unused;
   w_begin_alone(&run, &options);
-  snprintf(run.run_dir, sizeof run.run_dir, "%s", w_path("run"));
+  snprintf(run.run_dir, sizeof run.run_dir, "%s", in_folder("run"));
   return 0;
 }
 
@@ -84,7 +84,7 @@ static void test_read_once(void **unused) {
 /* Before the run directory is opened, the one from the options is used. */
 static void test_folder_that_was_asked_for(void **unused) {
   (void)unused;
-  const gt_setup_options asked = {.run_dir = w_path("run")};
+  const gt_setup_options asked = {.run_dir = in_folder("run")};
   write_numbers(8, false);
   gt_run other;
   w_begin_alone(&other, &asked);
@@ -101,5 +101,5 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_read_once, begin, end),
       cmocka_unit_test_setup_teardown(test_folder_that_was_asked_for, begin, end),
   };
-  return cmocka_run_group_tests(tests, w_make_folder, w_remove_folder);
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }

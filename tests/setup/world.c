@@ -3,8 +3,6 @@
 int w_rank;
 gt_peers *w_world;
 
-static char folder[] = "/tmp/geotrain-setup-XXXXXX";
-
 static gt_job *job_of(const char *regions, const char *data, const char *train) {
   char text[2048];
   gt_job *job = NULL;
@@ -13,7 +11,7 @@ static gt_job *job_of(const char *regions, const char *data, const char *train) 
            "batch: 8, optimizer: {lr: 0.1}%s%s}\n"
            "regions: %s\nsync: {strategy: none}\n",
            data, *train ? ", " : "", train, regions);
-  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
@@ -24,8 +22,7 @@ void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, 
       .options = options ? options : &none, .start_limit_s = W_LIMIT_S, .end_limit_s = W_LIMIT_S};
   run->job = job_of(regions, data, train);
   gt_region_plan *plan = gt_setup_regions(run->job);
-  if (gt_roles_create(&run->roles, w_world, plan, run->job->nregions, W_LIMIT_S) != GT_OK)
-    fail_msg("%s", gt_error_text());
+  must(gt_roles_create(&run->roles, w_world, plan, run->job->nregions, W_LIMIT_S));
   run->region = run->job->regions[run->roles.region_id].name;
   gt_free(plan);
 }
@@ -43,22 +40,9 @@ void w_write_round(const char *run_dir, const char *region, int64_t round, bool 
   gt_ckpt_writer *writer;
   gt_ckpt_info info = {.job_yaml = (char[]){"name: setup\n"}, .round = round, .doubtful = doubtful};
   snprintf(info.region, sizeof info.region, "%s", region);
-  if (gt_ckpt_writer_create(&writer, run_dir, region) != GT_OK) fail_msg("%s", gt_error_text());
-  if (gt_ckpt_write(writer, &info, state) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_ckpt_writer_create(&writer, run_dir, region));
+  must(gt_ckpt_write(writer, &info, state));
   gt_ckpt_writer_close(writer);
-}
-
-void w_failed(gt_status found, gt_status needed, const char *text) {
-  if (found != needed || !strstr(gt_error_text(), text))
-    fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
-}
-
-const char *w_path(const char *name) {
-  static char path[16][256];
-  static int next;
-  next = (next + 1) % 16;
-  snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
-  return path[next];
 }
 
 void w_meet(void) {
@@ -66,29 +50,20 @@ void w_meet(void) {
                 &(gt_peers_wait){.what = "the other ranks of the test", .limit_s = W_LIMIT_S});
 }
 
-int w_make_folder(void **unused) {
-  (void)unused;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-int w_remove_folder(void **unused) {
-  (void)unused;
-  char command[300];
-  snprintf(command, sizeof command, "rm -r '%s'", folder);
-  return system(command);
-}
-
 int w_start_ranks(void **unused) {
   w_world = gt_net_start(W_LIMIT_S);
   w_rank = (int)w_world->rank;
-  if (w_rank == 0 && w_make_folder(unused) != 0) return -1;
+  (void)unused;
+  char folder[256] = "";
+  if (w_rank == 0) snprintf(folder, sizeof folder, "%s", in_folder(""));
   gt_peers_share(w_world, 0, folder, sizeof folder, "the folder of the test", W_LIMIT_S);
+  if (w_rank != 0) use_folder(folder);
   return 0;
 }
 
 int w_end_ranks(void **unused) {
+  (void)unused;
   w_meet();
-  const int failed = w_rank == 0 ? w_remove_folder(unused) : 0;
   gt_net_finalize(w_world, W_LIMIT_S);
-  return failed;
+  return 0;
 }

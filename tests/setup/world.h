@@ -12,14 +12,9 @@ extern int w_rank; /* rank in the world */
 extern gt_peers *w_world;
 
 /* Starts MPI and creates a folder for all ranks, before all tests of a file; the matching function
-   removes it and ends MPI.  Collective over the world. */
+   ends MPI.  Collective over the world. */
 int w_start_ranks(void **unused);
 int w_end_ranks(void **unused);
-/* Creates the folder, for one process without MPI. */
-int w_make_folder(void **unused);
-int w_remove_folder(void **unused);
-/* Returns FOLDER/name, in one of 16 rotating buffers. */
-const char *w_path(const char *name);
 /* Barrier: files written by one rank before it can be read by all after it. */
 void w_meet(void);
 
@@ -36,6 +31,3 @@ void w_end_alone(gt_run *run);
    complete. */
 void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful,
                    gt_state *state);
-
-/* Asserts that the call failed with `status` and an error text that contains `text`. */
-void w_failed(gt_status found, gt_status needed, const char *text);

@@ -25,7 +25,7 @@ static void check_tree(gt_job *job, const dice_spec *d, double least) {
   gt_view tensors[2];
   const gt_model_sizes sizes = sizes_of(d, tensors);
   job->sync.topology = GT_TOPOLOGY_TREE;
-  assert_int_equal(gt_topology_choose(&c, job, NULL, &sizes), GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &sizes));
   assert_int_equal(c.best, GT_TOPOLOGY_TREE);
   assert_true(gt_routes_sound(&c.of[c.best].routes, d->n) && c.of[c.best].seconds == least);
   gt_topology_choice_close(&c);
@@ -40,8 +40,8 @@ static void check_all(uint64_t seed, const dice_spec *d) {
   const gt_model_sizes sizes = sizes_of(d, tensors);
   const bool ring = d->codec == GT_CODEC_NONE || gt_codec_has(d->codec, GT_RESUMS);
   dice_best trees = {.seconds = INFINITY}, rings = trees, mesh = trees;
-  assert_int_equal(gt_topology_choose(&c, job, NULL, &sizes), GT_OK);
-  assert_int_equal(gt_topology_world_open(&w, job, NULL, &sizes), GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &sizes));
+  must(gt_topology_world_open(&w, job, NULL, &sizes));
   dice_try(&mesh, &w, GT_TOPOLOGY_MESH, NULL);
   dice_all_trees(&trees, &w);
   if (w.rounds && ring) dice_all_rings(&rings, &w);
@@ -98,7 +98,7 @@ static void test_encoded_models(void) {
   gt_topology_choice c;
   gt_view tensors[2];
   const gt_model_sizes sizes = sizes_of(&d, tensors);
-  assert_int_equal(gt_topology_choose(&c, job, NULL, &sizes), GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &sizes));
   assert_int_equal(c.best, GT_TOPOLOGY_MESH);
   assert_true(isnan(c.of[GT_TOPOLOGY_HUB].seconds) && isnan(c.of[GT_TOPOLOGY_TREE].seconds));
   gt_topology_choice_close(&c);
@@ -115,10 +115,8 @@ static void check_many(uint64_t seed, const dice_spec *d) {
   topology_world w;
   dice_best others = {.seconds = INFINITY};
   size_t next[DICE_MOST];
-  assert_int_equal(
-      gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = d->parameters}), GT_OK);
-  assert_int_equal(
-      gt_topology_world_open(&w, job, NULL, &(gt_model_sizes){.parameters = d->parameters}), GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = d->parameters}));
+  must(gt_topology_world_open(&w, job, NULL, &(gt_model_sizes){.parameters = d->parameters}));
   dice_try(&others, &w, GT_TOPOLOGY_MESH, NULL);
   for (size_t h = 0; h < d->n; h++) {
     for (size_t r = 0; r < d->n; r++) next[r] = h;
@@ -145,8 +143,7 @@ static void test_very_many_regions(void) {
   gt_rng rng = gt_rng_make(1, 0, 0, 7);
   gt_job *job = dice_throw(&rng, &(dice_spec){.n = 100, .access = true});
   gt_topology_choice c;
-  assert_int_equal(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 700000}),
-                   GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 700000}));
   assert_true(c.estimated && !c.exact);
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_TOPOLOGY_KINDS; t++) {
     assert_true(gt_routes_sound(&c.of[t].routes, 100));
@@ -163,10 +160,10 @@ static double simulated_s(const gt_job *job, const gt_routes *routes) {
   gt_links *links = NULL;
   gt_sim *sim = NULL;
   gt_sim_totals totals;
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   const gt_sim_spec spec = {
       .job = job, .links = links, .parameters = 700000, .samples = samples, .routes = routes};
-  assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
+  must(gt_sim_run(&sim, &spec));
   gt_sim_get_totals(sim, &totals);
   gt_sim_close(sim);
   gt_links_close(links);
@@ -180,8 +177,7 @@ static void test_simulation_takes_it(void) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
     gt_job *job = dice_throw(&rng, &(dice_spec){.n = 5, .access = seed % 2 == 1});
     gt_topology_choice c;
-    assert_int_equal(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 700000}),
-                     GT_OK);
+    must(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 700000}));
     const double is = simulated_s(job, NULL);
     assert_true(is == simulated_s(job, &c.of[c.best].routes));
     for (size_t t = 0; t < GT_TOPOLOGY_KINDS; t++)
@@ -199,14 +195,14 @@ static gt_job *parse(const char *sync, const char *wan) {
            "train: {until: {steps: 4}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
            "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: %s\n%s",
            sync, wan);
-  assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
 static void test_nothing_to_choose(void) {
   gt_topology_choice c;
   gt_job *job = parse("{strategy: none, topology: auto}", "");
-  assert_int_equal(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 100}), GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 100}));
   assert_int_equal(c.best, GT_TOPOLOGY_MESH);
   assert_true(isnan(c.of[GT_TOPOLOGY_MESH].seconds));
   gt_topology_choice_close(&c);
@@ -216,12 +212,10 @@ static void test_nothing_to_choose(void) {
 static void test_unknown_links(void) {
   gt_topology_choice c;
   gt_job *job = parse("{strategy: ssgd, topology: auto}", "wan: {default: {bandwidth: 1 Gbit/s}}");
-  assert_int_equal(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 100}),
-                   GT_ERR_JOB);
-  assert_string_equal(gt_error_text(),
-                      "sync.topology is auto, and the link from a to b has no latency; to choose "
-                      "among topologies, every pair of regions needs one above 0 (wan.links, "
-                      "wan.matrix, wan.default or a profile)");
+  must_say(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 100}), GT_ERR_JOB,
+           "sync.topology is auto, and the link from a to b has no latency; to choose "
+           "among topologies, every pair of regions needs one above 0 (wan.links, "
+           "wan.matrix, wan.default or a profile)");
   gt_topology_choice_close(&c);
   gt_job_close(job);
 }
@@ -231,8 +225,8 @@ static void test_tree_of_unknown_links(void) {
   gt_routes routes;
   gt_links *links = NULL;
   gt_job *job = parse("{strategy: ssgd, topology: tree}", "");
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
-  assert_int_equal(gt_routes_of(&routes, job, links, &(gt_model_sizes){.parameters = 100}), GT_OK);
+  must(gt_links_create(&links, job));
+  must(gt_routes_of(&routes, job, links, &(gt_model_sizes){.parameters = 100}));
   assert_true(routes.topology == GT_TOPOLOGY_TREE && gt_routes_sound(&routes, 2));
   gt_routes_close(&routes);
   gt_links_close(links);
@@ -244,9 +238,7 @@ static void test_without_rounds_no_ring(void) {
   gt_job *job = parse("{strategy: ama, topology: auto}",
                       "wan: {default: {bandwidth: 1 Gbit/s, latency: 9 ms}}");
   char text[256];
-  assert_int_equal(
-      gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 1000, .buffers = 24}),
-      GT_OK);
+  must(gt_topology_choose(&c, job, NULL, &(gt_model_sizes){.parameters = 1000, .buffers = 24}));
   assert_true(isnan(c.of[GT_TOPOLOGY_RING].seconds));
   gt_topology_choice_text(&c, job, text, sizeof text);
   assert_true(strncmp(text, "mesh, ", 6) == 0 && strstr(text, "hub at a"));

@@ -14,7 +14,8 @@
 /* ---- a job ----------------------------------------------------------------------------------- */
 
 typedef struct {
-  char text[16384], trace[64];
+  char text[16384];
+  const char *trace;
   size_t at;
   int64_t samples[REGIONS];
   size_t parameters, test_samples;
@@ -39,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static void say(plot *p, const char *forma
 static void open_fixture(fixture *f, const plot *p) {
   *f = (fixture){0};
   if (gt_job_parse(&f->job, "test", p->text) != GT_OK) fail_msg("%s\n%s", gt_error_text(), p->text);
-  assert_int_equal(gt_links_create(&f->links, f->job), GT_OK);
+  must(gt_links_create(&f->links, f->job));
   for (size_t r = 0; r < f->job->nregions; r++)
     f->tests[r] = (gt_ps_tests){p->test_samples, r == 0 && p->test_samples > 0};
   f->spec = (gt_sim_spec){.job = f->job,
@@ -73,9 +74,8 @@ static bool chance(gt_rng *rng, double share) {
 /* Writes lines at regular times, for `period_s`; on some nothing passes. */
 static void write_trace(plot *p, gt_rng *rng, double bps, double period_s) {
   size_t n = 2 + gt_rng_below(rng, 60);
-  snprintf(p->trace, sizeof p->trace, "/tmp/geotrain-trace-XXXXXX.csv");
-  int fd = mkstemps(p->trace, 4);
-  FILE *to = fdopen(fd, "w");
+  p->trace = in_folder("trace.csv");
+  FILE *to = fopen(p->trace, "w");
   assert_non_null(to);
   for (size_t i = 0; i < n; i++)
     fprintf(to, "%.6f,%.0f,\n", period_s * (double)i / (double)n,
@@ -212,7 +212,7 @@ static finding try_job(uint64_t seed, bool list) {
   open_fixture(&f, &p);
   if (gt_sim_predict(&whole, &f.spec, 0) != GT_OK) fail_msg("%s\n%s", gt_error_text(), p.text);
   int64_t most = (int64_t)fmax(EVENTS_MIN, (double)whole.totals.events / p.events);
-  assert_int_equal(gt_sim_predict(&x, &f.spec, most), GT_OK);
+  must(gt_sim_predict(&x, &f.spec, most));
   finding found = compare(&f, &whole, &x);
   if (list)
     print_message("%4d %-7s %s %zu  %10.1f s %8lld events, %8lld of %8lld: time %6.3f %% bytes "
@@ -225,7 +225,6 @@ static finding try_job(uint64_t seed, bool list) {
   gt_sim_forecast_close(&whole);
   gt_sim_forecast_close(&x);
   close_fixture(&f);
-  if (p.trace[0]) unlink(p.trace);
   return found;
 }
 
@@ -299,7 +298,7 @@ static void test_one_outage(void) {
     if (i > 0)
       say(&p, "  outages: [{between: [a, b], from: %.0f s, for: 30 min}]\n", from_s[i - 1]);
     open_fixture(&f, &p);
-    assert_int_equal(gt_sim_predict(&x, &f.spec, 200000), GT_OK);
+    must(gt_sim_predict(&x, &f.spec, 200000));
     print_message("outage at %7.0f s: %.0f s, error said %.0f s\n", i > 0 ? from_s[i - 1] : NAN,
                   x.virtual_s, x.error_s);
     assert_true(x.error_s < 0.01 * x.virtual_s);
@@ -326,8 +325,8 @@ static void test_few_evaluations(void) {
         "Mbit/s, latency: 25 ms}}\n",
         every[i]);
     open_fixture(&f, &p);
-    assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
-    assert_int_equal(gt_sim_predict(&x, &f.spec, whole.totals.events / 12), GT_OK);
+    must(gt_sim_predict(&whole, &f.spec, 0));
+    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
     print_message("eval_every %-16s %.1f s, forecast %.1f s, error said %.1f s\n", every[i],
                   whole.virtual_s, x.virtual_s, x.error_s);
     assert_true(fabs(x.virtual_s - whole.virtual_s) <= fmin(x.error_s, 0.005 * whole.virtual_s));
@@ -353,8 +352,8 @@ static void test_without_variation(void) {
         "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
         strategies[i], i < 3 ? 1 : 8);
     open_fixture(&f, &p);
-    assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
-    assert_int_equal(gt_sim_predict(&x, &f.spec, whole.totals.events / 5), GT_OK);
+    must(gt_sim_predict(&whole, &f.spec, 0));
+    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 5));
     print_message("even %-8s %.9f s, forecast %.9f s from %.1f %% of it\n", strategies[i],
                   whole.virtual_s, x.virtual_s, 100 * x.part);
     assert_true(x.part < 0.2);
@@ -385,8 +384,8 @@ static void test_passes(void) {
         "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
         strategies[i]);
     open_fixture(&f, &p);
-    assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
-    assert_int_equal(gt_sim_predict(&x, &f.spec, whole.totals.events / 12), GT_OK);
+    must(gt_sim_predict(&whole, &f.spec, 0));
+    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
     print_message("passes of %-8s %.1f s, forecast %.1f s, error said %.1f s; %lld messages, "
                   "forecast %lld\n",
                   strategies[i], whole.virtual_s, x.virtual_s, x.error_s,

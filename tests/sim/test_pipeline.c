@@ -34,10 +34,6 @@ typedef struct {
 static double clip; /* train.clip of the fixtures */
 static bool sent;   /* labels are sent, which a tied head does not allow */
 
-static void must(gt_status status) {
-  if (status != GT_OK) fail_msg("%s", gt_error_text());
-}
-
 static fixture open_fixture(const char *regions, const char *stages, const char *schedule,
                             int steps) {
   char text[2048];
@@ -299,9 +295,9 @@ static void test_a_forecast_is_the_whole(void) {
 static void test_a_step_needs_its_samples(void) {
   fixture f = open_fixture("{name: a, ranks: 3, samples: 23}", plain, "1f1b", 1);
   gt_sim *sim = NULL;
-  assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "train.batch: region a has 23 samples, and a step of the "
-                                       "pipeline takes 24; expected as many samples or more");
+  must_say(gt_sim_run(&sim, &f.spec), GT_ERR_JOB,
+           "train.batch: region a has 23 samples, and a step of the "
+           "pipeline takes 24; expected as many samples or more");
   close_fixture(&f);
 }
 

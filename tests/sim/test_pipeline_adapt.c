@@ -30,10 +30,6 @@ static void decided(const gt_job *job, size_t region, int64_t step, const char *
   snprintf(d->why, sizeof d->why, "%s", why);
 }
 
-static void must(gt_status status) {
-  if (status != GT_OK) fail_msg("%s", gt_error_text());
-}
-
 /* The common settings of the plan and the run. */
 typedef struct {
   const char *adapt;

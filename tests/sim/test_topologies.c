@@ -52,7 +52,7 @@ static gt_job *job_of(const law *l) {
                    l->access ? ", access: " : "", l->access ? l->access : "");
   }
   gt_job *job = NULL;
-  assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
@@ -73,14 +73,14 @@ static found simulate_law(const law *l) {
   found f = {0};
   const gt_routes tree = {GT_TOPOLOGY_TREE, (size_t *)l->parent};
   for (size_t i = 0; i < n; i++) samples[i] = gt_job_trains(job, i) ? 1000 : 0;
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   const gt_sim_spec spec = {.job = job,
                             .links = links,
                             .parameters = PARAMETERS,
                             .buffers = l->buffers,
                             .samples = samples,
                             .routes = l->parent && !l->search ? &tree : NULL};
-  assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
+  must(gt_sim_run(&sim, &spec));
   gt_sim_region(sim, l->region, &r);
   f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* no waiting after the last step */
   for (size_t i = 0; i < n; i++)

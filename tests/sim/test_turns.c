@@ -30,7 +30,7 @@ static gt_job *job_of(const turns *t) {
     at += snprintf(text + at, sizeof text - (size_t)at,
                    "  - {name: r%zu, ranks: 2, samples: 1000}\n", r);
   gt_job *job = NULL;
-  assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
+  must(gt_job_parse(&job, "test", text));
   return job;
 }
 
@@ -41,7 +41,7 @@ static double first_end(const turns *t) {
   gt_links *links = NULL;
   gt_sim *sim = NULL;
   double first = 1e9, last = 0;
-  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  must(gt_links_create(&links, job));
   /* a tree that is a line of regions: the inner ones forward messages from both sides */
   size_t next[MOST];
   for (size_t r = 0; r < t->n; r++) next[r] = r < t->n / 2 ? r + 1 : r > t->n / 2 ? r - 1 : r;
@@ -51,7 +51,7 @@ static double first_end(const turns *t) {
                             .parameters = t->parameters,
                             .samples = samples,
                             .routes = strcmp(t->topology, "tree") == 0 ? &line : NULL};
-  assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
+  must(gt_sim_run(&sim, &spec));
   for (size_t r = 0; r < t->n; r++) {
     gt_region_result result;
     gt_sim_region(sim, r, &result);

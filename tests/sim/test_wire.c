@@ -41,8 +41,8 @@ static int open_pair(void **state) {
   static pair p;
   p = (pair){.job = NULL};
   told.ndeparted = told.narrived = 0;
-  assert_int_equal(gt_job_parse(&p.job, "test", text), GT_OK);
-  assert_int_equal(gt_links_create(&p.links, p.job), GT_OK);
+  must(gt_job_parse(&p.job, "test", text));
+  must(gt_links_create(&p.links, p.job));
   p.sim.spec = (gt_sim_spec){.job = p.job, .links = p.links, .parameters = PARAMETERS};
   p.sim.n = 2;
   p.sim.spare = p.sim.spare_route = SIM_NONE;

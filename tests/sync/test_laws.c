@@ -69,7 +69,7 @@ static void direct(const w_spec *spec, size_t first, size_t n, int64_t steps, fl
   float mean[W_PARAMS], grads[W_PARAMS];
   gt_vec vmean = gt_vec_of(mean, W_PARAMS), vgrads = gt_vec_of(grads, W_PARAMS);
   gt_optim *optim = NULL;
-  assert_int_equal(gt_optim_create(&optim, &spec->optim, W_PARAMS, true), GT_OK);
+  must(gt_optim_create(&optim, &spec->optim, W_PARAMS, true));
   for (size_t j = 0; j < W_PARAMS; j++) params[j] = w_start(j);
   for (int64_t step = 0; step < steps; step++) {
     for (size_t i = 0; i < n; i++) {

@@ -204,7 +204,7 @@ static void text_and_back(void) {
   gt_choices choices = measured(), back = {0};
   bool found = false;
   char *text = gt_choices_text(&choices), *again;
-  assert_int_equal(gt_choices_parse(&back, "text", text, &found), GT_OK);
+  must(gt_choices_parse(&back, "text", text, &found));
   assert_true(found);
   back.seconds = choices.seconds;
   again = gt_choices_text(&back);
@@ -234,7 +234,7 @@ static void bf16_and_back(void) {
       gt_choices_add(&choices, &conv, 4);
   gt_choices_measure(&choices, automatic);
   char *text = gt_choices_text(&choices);
-  if (gt_choices_parse(&back, "text", text, &found) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_choices_parse(&back, "text", text, &found));
   assert_true(found);
   assert_int_equal(back.n, 3);
   gt_free(text);
@@ -245,13 +245,11 @@ static void bf16_and_back(void) {
 static void of_another_machine(void) {
   gt_choices choices = {0};
   bool found = true;
-  assert_int_equal(
-      gt_choices_parse(
-          &choices, "text",
-          "machine another\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
-          "forward=blas input=blas weight=blas\n",
-          &found),
-      GT_OK);
+  must(gt_choices_parse(
+      &choices, "text",
+      "machine another\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
+      "forward=blas input=blas weight=blas\n",
+      &found));
   assert_false(found);
   assert_int_equal(choices.n, 0);
   gt_choices_close(&choices);
@@ -292,9 +290,7 @@ static void mistakes(void) {
     bool found;
     snprintf(text, sizeof text, "%s%s", texts[i][0][0] == '+' ? layer : "",
              texts[i][0] + (texts[i][0][0] == '+'));
-    assert_int_equal(gt_choices_parse(&choices, "f", text, &found), GT_ERR_JOB);
-    if (!strstr(gt_error_text(), texts[i][1]))
-      fail_msg("'%s' does not say '%s'", gt_error_text(), texts[i][1]);
+    must_fail(gt_choices_parse(&choices, "f", text, &found), GT_ERR_JOB, texts[i][1]);
     gt_choices_close(&choices);
   }
 }

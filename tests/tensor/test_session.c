@@ -15,7 +15,7 @@ static void same(const float *found, const float *right, size_t n, size_t terms,
 /* Calls `check` with ref and each fast table at each set. */
 static void at_every_set(void (*check)(const gt_kernels *ref, const gt_kernels *other)) {
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
-    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    must(gt_isa_choose(gt_isa_name((gt_isa)isa)));
     for (size_t k = 0; k < NFAST; k++)
       for (int round = 0; round < 30; round++)
         check(gt_kernels_find("ref"), gt_kernels_find(fast[k]));

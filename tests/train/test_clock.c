@@ -23,7 +23,7 @@ static void open_world(world *w, const gt_clock_ops *clock, const char *limit) {
            "compute: {step: 10 ms, update: 4 ms, apply: 3 ms, encode: 5 ms, "
            "codec: {int8: {encode: 8 Gbit/s, decode: 4 Gbit/s}}}\nlimits: {local: %s}\n",
            limit);
-  if (gt_job_parse(&w->job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  must(gt_job_parse(&w->job, "t.yaml", text));
   w->run = (gt_run){
       .job = w->job, .roles = {.region_size = 3}, .order = {.seed = 1, .n = 320, .batch = 32}};
   w->server = (gt_server){

@@ -1,4 +1,4 @@
-/* Reads files through zlib, which also reads plain files. */
+/* Reads files through zlib, which also reads plain files, and members of zip archives. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,11 @@
 
 #include "bytes.h"
 #include "import.h"
+#include "zip.h"
 
 struct gt_bytes {
   gzFile file;
+  gt_zip *member; /* instead of `file`; NULL: none */
   char *path;
 };
 
@@ -33,8 +35,20 @@ gt_status gt_bytes_open(gt_bytes **out, const char *path) {
                    errno ? strerror(errno) : "out of memory");
   gzbuffer(file, 1U << 17);
   gt_bytes *b = GT_NEW(gt_bytes);
-  *b = (gt_bytes){file, gt_strdup(path)};
+  *b = (gt_bytes){.file = file, .path = gt_strdup(path)};
   *out = b;
+  return GT_OK;
+}
+
+gt_status gt_bytes_open_member(gt_bytes **out, const char *archive, const char *name) {
+  const size_t size = strlen(archive) + strlen(name) + 3;
+  gt_zip *member;
+  *out = NULL;
+  GT_TRY(gt_zip_open(&member, archive, name));
+  if (!member) return GT_OK;
+  *out = GT_NEW(gt_bytes);
+  **out = (gt_bytes){.member = member, .path = gt_alloc(size, 1)};
+  snprintf((*out)->path, size, "%s: %s", archive, name);
   return GT_OK;
 }
 
@@ -60,6 +74,7 @@ static int note_error(const gt_bytes *b) {
 
 int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
   size_t got = 0;
+  if (b->member) return gt_zip_read(b->member, out, n);
   while (got < n) {
     size_t want = n - got < (1U << 20) ? n - got : (1U << 20);
     int r = gzread(b->file, (char *)out + got, (unsigned)want);
@@ -72,6 +87,7 @@ int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
 
 gt_status gt_bytes_whole(gt_bytes *b) {
   int code;
+  if (b->member) return gt_zip_whole(b->member);
   gzerror(b->file, &code);
   if (code != Z_OK && code != Z_STREAM_END)
     return GT_FAIL(GT_ERR_DATA,
@@ -99,7 +115,8 @@ gt_status gt_bytes_rewind(gt_bytes *b) {
 
 void gt_bytes_close(gt_bytes *b) {
   if (!b) return;
-  gzclose(b->file);
+  if (b->file) gzclose(b->file);
+  gt_zip_close(b->member);
   gt_free(b->path);
   gt_free(b);
 }
@@ -114,4 +131,11 @@ void gt_import_name(const char *folder, const char *fallback, char name[64]) {
   snprintf(name, 64, "%.*s", (int)(end - begin < 63 ? end - begin : 63), folder + begin);
   if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
     snprintf(name, 64, "%s", fallback);
+}
+
+/* ---- samples held back for tests ------------------------------------------------------------- */
+
+gt_split gt_import_split_of(const gt_import_options *options, uint64_t row) {
+  gt_rng rng = gt_rng_make(options->seed, GT_RNG_HELD_BACK, 1, row);
+  return gt_rng_uniform(&rng) < *options->test_share ? GT_SPLIT_TEST : GT_SPLIT_TRAIN;
 }

@@ -1,5 +1,5 @@
-/* bytes: reads a file sequentially, gzip or plain; every failure gives a one-sentence error.
-   Local. */
+/* bytes: reads a file sequentially, gzip or plain, or a member of a zip archive; every failure gives
+   a one-sentence error.  Local. */
 #pragma once
 
 #include "geotrain/data.h"
@@ -11,6 +11,9 @@ typedef struct gt_bytes gt_bytes;
 char *gt_bytes_find(const char *folder, const char *name);
 /* Opens a file.  GT_ERR_DATA names the file and the system's reason. */
 gt_status gt_bytes_open(gt_bytes **out, const char *path);
+/* Opens a member of a zip archive, for gt_bytes_read, _whole and _close; *out NULL: the archive does
+   not have it.  Errors as gt_zip_open. */
+gt_status gt_bytes_open_member(gt_bytes **out, const char *archive, const char *name);
 const char *gt_bytes_path(const gt_bytes *bytes);
 /* Reads the next n bytes, or fewer at the end of the file; -1 with an error text if it cannot be
    read. */
@@ -21,8 +24,8 @@ enum { GT_BYTES_END = -1, GT_BYTES_FAILED = -2 };
 int gt_bytes_next(gt_bytes *bytes);
 /* Puts back the byte that gt_bytes_next returned last; no effect if it was none. */
 void gt_bytes_back(gt_bytes *bytes, int byte);
-/* Checks, after a short read, that gzip data are complete, including the checksum.  Plain files
-   always pass. */
+/* Checks, after the last byte, that gzip data or a member are complete, including the checksum.
+   Plain files always pass. */
 gt_status gt_bytes_whole(gt_bytes *bytes);
 /* Goes back to the first byte. */
 gt_status gt_bytes_rewind(gt_bytes *bytes);

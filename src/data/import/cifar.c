@@ -194,7 +194,8 @@ static gt_status convert(cifar *c, const char *out) {
   return GT_OK;
 }
 
-gt_status gt_import_cifar(const char *source, const char *out) {
+gt_status gt_import_cifar(const char *source, const char *out, const gt_import_options *options) {
+  (void)options;
   cifar *c = GT_NEW(cifar);
   c->folder = source;
   gt_status status = convert(c, out);

@@ -149,9 +149,8 @@ static bool is_dropped(const table *t) {
 
 /* With one file, a row is held back for tests by the seed and its number. */
 static gt_split split_of(const table *t, size_t path, uint64_t row) {
-  gt_rng rng = gt_rng_make(t->options->seed, GT_RNG_HELD_BACK, 1, row);
   if (t->npaths > 1) return path == 0 ? GT_SPLIT_TRAIN : GT_SPLIT_TEST;
-  return gt_rng_uniform(&rng) < *t->options->test_share ? GT_SPLIT_TEST : GT_SPLIT_TRAIN;
+  return gt_import_split_of(t->options, row);
 }
 
 /* Calls `take` for every row that is not dropped; NULL: reads the headers only. */

@@ -1,4 +1,4 @@
-/* The list of import formats. */
+/* The list of import formats, and their options. */
 #include "import.h"
 
 #include <errno.h>
@@ -6,30 +6,31 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words, for items
-   (--length) or for pictures, from tables, or from text files. */
-#define FORMATS(X)                                                                                 \
-  X(mnist, folder)                                                                                 \
-  X(cifar, folder)                                                                                 \
-  X(libfm, folder)                                                                                 \
-  X(imdb, words)                                                                                   \
-  X(text, text)                                                                                    \
-  X(sessions, items)                                                                               \
-  X(folder, pictures)                                                                              \
-  X(csv, table)
+/* The options that a format has. */
+enum { OF_WORDS = 1, OF_ITEMS = 2, OF_TEXT = 4, OF_PICTURES = 8, OF_TABLE = 16, OF_ARRAYS = 32 };
 
-#define AS_NAME(name, kind)   #name,
-#define AS_FORMAT(name, kind) {.kind = gt_import_##name},
+/* Format NAME is read by gt_import_NAME: from a folder, from tables, or from text files. */
+#define FORMATS(X)                                                                                 \
+  X(mnist, folder, 0)                                                                              \
+  X(cifar, folder, 0)                                                                              \
+  X(libfm, folder, 0)                                                                              \
+  X(imdb, folder, OF_WORDS)                                                                        \
+  X(text, text, OF_TEXT)                                                                           \
+  X(sessions, folder, OF_ITEMS)                                                                    \
+  X(folder, folder, OF_PICTURES)                                                                   \
+  X(csv, table, OF_TABLE)                                                                          \
+  X(npy, folder, OF_ARRAYS)
+
+#define AS_NAME(name, source, options)   #name,
+#define AS_FORMAT(name, source, options) {.source = gt_import_##name, .kind = (options)},
 static const char *const names[] = {FORMATS(AS_NAME) NULL};
 static const struct {
-  gt_status (*folder)(const char *source, const char *out);
-  gt_status (*words)(const char *source, const char *out, const gt_import_options *options);
-  gt_status (*items)(const char *source, const char *out, const gt_import_options *options);
-  gt_status (*pictures)(const char *source, const char *out, const gt_import_options *options);
+  gt_status (*folder)(const char *source, const char *out, const gt_import_options *options);
   gt_status (*table)(const char *const *sources, size_t n, const char *out,
                      const gt_import_options *options);
   gt_status (*text)(const char *const *sources, size_t n, const char *out,
                     const gt_import_options *options, gt_text_found *found);
+  unsigned kind; /* OF_WORDS, ... */
 } formats[] = {FORMATS(AS_FORMAT)};
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -77,17 +78,6 @@ static gt_status check_range(const char *name, uint64_t value, uint64_t least, u
                  (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
-enum { OF_WORDS = 1, OF_ITEMS = 2, OF_TEXT = 4, OF_PICTURES = 8, OF_TABLE = 16 };
-
-static unsigned kind_of(size_t format) {
-  return formats[format].words      ? OF_WORDS
-         : formats[format].items    ? OF_ITEMS
-         : formats[format].text     ? OF_TEXT
-         : formats[format].pictures ? OF_PICTURES
-         : formats[format].table    ? OF_TABLE
-                                    : 0;
-}
-
 /* Refuses the first given option that the format does not have. */
 static gt_status check_options(size_t format, const gt_import_options *o) {
   const struct {
@@ -97,9 +87,9 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
   } options[] = {{"vocabulary", o->vocabulary, OF_WORDS | OF_TEXT},
                  {"length", o->length, OF_WORDS | OF_ITEMS | OF_TEXT},
                  {"vocabulary-of", o->vocabulary_of, OF_TEXT},
-                 {"test-share", o->test_share, OF_TEXT | OF_PICTURES | OF_TABLE},
+                 {"test-share", o->test_share, OF_TEXT | OF_PICTURES | OF_TABLE | OF_ARRAYS},
                  {"size", o->height, OF_PICTURES},
-                 {"seed", o->seed, OF_PICTURES | OF_TABLE},
+                 {"seed", o->seed, OF_PICTURES | OF_TABLE | OF_ARRAYS},
                  {"label", o->label, OF_TABLE},
                  {"columns", o->columns, OF_TABLE},
                  {"missing", o->missing, OF_TABLE},
@@ -107,11 +97,11 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
   const size_t n = sizeof options / sizeof *options;
   size_t refused = n, known = 0, said = 0;
   char list[160] = "";
-  for (size_t i = 0; i < n; i++) known += (options[i].kinds & kind_of(format)) != 0;
+  for (size_t i = 0; i < n; i++) known += (options[i].kinds & formats[format].kind) != 0;
   for (size_t i = n; i-- > 0;)
-    if (options[i].given && !(options[i].kinds & kind_of(format))) refused = i;
+    if (options[i].given && !(options[i].kinds & formats[format].kind)) refused = i;
   for (size_t i = 0; i < n; i++) {
-    if (!(options[i].kinds & kind_of(format))) continue;
+    if (!(options[i].kinds & formats[format].kind)) continue;
     const size_t at = strlen(list);
     const char *before = said == 0 ? "" : said + 1 == known ? " and " : ", ";
     snprintf(list + at, sizeof list - at, "%s--%s", before, options[i].name);
@@ -133,66 +123,22 @@ static gt_status check_test_share(double share) {
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-static gt_status import_words(size_t format, const char *source, const char *out,
-                              const gt_import_options *options) {
-  const gt_import_options all = {.vocabulary = options->vocabulary ? options->vocabulary : WORDS,
-                                 .length = options->length ? options->length : WORDS_LENGTH};
-  GT_TRY(check_range("vocabulary", all.vocabulary, 1, VOCABULARY_MAX));
-  GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
-  return formats[format].words(source, out, &all);
-}
-
-static gt_status import_items(size_t format, const char *source, const char *out,
-                              const gt_import_options *options) {
-  const gt_import_options all = {.length = options->length ? options->length : ITEMS_LENGTH};
-  GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
-  return formats[format].items(source, out, &all);
-}
-
-/* Of formats that hold back samples for tests. */
-static gt_status held_back(gt_import_options *all, const gt_import_options *options) {
-  *all = *options;
-  if (!all->test_share) all->test_share = &TEST_SHARE;
-  if (!all->seed) all->seed = 1;
-  return check_test_share(*all->test_share);
-}
-
-static gt_status import_pictures(size_t format, const char *source, const char *out,
-                                 const gt_import_options *options) {
-  gt_import_options all;
-  GT_TRY(held_back(&all, options));
-  return formats[format].pictures(source, out, &all);
-}
-
-static gt_status import_table(size_t format, const char *const *sources, size_t n, const char *out,
-                              const gt_import_options *options) {
-  gt_import_options all;
-  GT_TRY(held_back(&all, options));
-  return formats[format].table(sources, n, out, &all);
-}
-
-static gt_status import_text(size_t format, const char *const *sources, size_t n, const char *out,
-                             const gt_import_options *options, gt_text_found *found) {
-  gt_import_options all = *options;
-  if (options->vocabulary && options->vocabulary_of)
+/* Checks the options of a format, and fills in its defaults. */
+static gt_status complete(size_t format, const gt_import_options *given, gt_import_options *all) {
+  const unsigned kind = formats[format].kind;
+  GT_TRY(check_options(format, given));
+  *all = *given;
+  if (given->vocabulary && given->vocabulary_of)
     return GT_FAIL(GT_ERR_JOB,
                    "data import has --vocabulary and --vocabulary-of; expected one of them");
-  if (!all.vocabulary) all.vocabulary = TOKENS;
-  if (!all.length) all.length = TOKENS_LENGTH;
-  if (!all.test_share) all.test_share = &TEST_SHARE;
-  GT_TRY(check_range("vocabulary", all.vocabulary, TOKENS, VOCABULARY_MAX));
-  GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
-  GT_TRY(check_test_share(*all.test_share));
-  return formats[format].text(sources, n, out, &all, found);
-}
-
-static gt_status import_folder(size_t format, const char *source, const char *out,
-                               const gt_import_options *options) {
-  if (!is_folder(source)) return no_folder(source);
-  return formats[format].words      ? import_words(format, source, out, options)
-         : formats[format].items    ? import_items(format, source, out, options)
-         : formats[format].pictures ? import_pictures(format, source, out, options)
-                                    : formats[format].folder(source, out);
+  if (!all->vocabulary) all->vocabulary = kind == OF_TEXT ? TOKENS : WORDS;
+  if (!all->length)
+    all->length = kind == OF_TEXT ? TOKENS_LENGTH : kind == OF_WORDS ? WORDS_LENGTH : ITEMS_LENGTH;
+  if (!all->test_share) all->test_share = &TEST_SHARE;
+  if (!all->seed) all->seed = 1;
+  GT_TRY(check_range("vocabulary", all->vocabulary, kind == OF_TEXT ? TOKENS : 1, VOCABULARY_MAX));
+  GT_TRY(check_range("length", all->length, 1, LENGTH_MAX));
+  return check_test_share(*all->test_share);
 }
 
 static gt_status find_format(size_t *out, const char *format) {
@@ -211,10 +157,12 @@ gt_status gt_data_format_find(bool *takes_files, const char *format) {
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_import_options *options, gt_text_found *found) {
   gt_text_found ignored;
+  gt_import_options all;
   size_t i;
   GT_TRY(find_format(&i, format));
-  GT_TRY(check_options(i, options));
-  return formats[i].text    ? import_text(i, sources, n, out, options, found ? found : &ignored)
-         : formats[i].table ? import_table(i, sources, n, out, options)
-                            : import_folder(i, sources[0], out, options);
+  GT_TRY(complete(i, options, &all));
+  if (formats[i].text) return formats[i].text(sources, n, out, &all, found ? found : &ignored);
+  if (formats[i].table) return formats[i].table(sources, n, out, &all);
+  if (formats[i].kind != OF_ARRAYS && !is_folder(sources[0])) return no_folder(sources[0]);
+  return formats[i].folder(sources[0], out, &all);
 }

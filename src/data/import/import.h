@@ -5,12 +5,12 @@
 #include "store.h"
 
 /* NAME.c: each function reads `source` and writes the data set `out`. */
-gt_status gt_import_mnist(const char *source, const char *out);
-gt_status gt_import_cifar(const char *source, const char *out);
+gt_status gt_import_mnist(const char *source, const char *out, const gt_import_options *options);
+gt_status gt_import_cifar(const char *source, const char *out, const gt_import_options *options);
 /* Features that are ids: lines `label id:1 id:1 ...` (Rendle, Factorization Machines with libFM,
    2012). */
 #define GT_LIBFM_MAX_FIELDS 65536
-gt_status gt_import_libfm(const char *source, const char *out);
+gt_status gt_import_libfm(const char *source, const char *out, const gt_import_options *options);
 gt_status gt_import_imdb(const char *source, const char *out, const gt_import_options *options);
 gt_status gt_import_sessions(const char *source, const char *out, const gt_import_options *options);
 /* Pictures in a folder per class, PNG or JPEG. */
@@ -18,9 +18,15 @@ gt_status gt_import_folder(const char *source, const char *out, const gt_import_
 /* Tables: one file, or one for training and one for tests. */
 gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
                         const gt_import_options *options);
+/* Arrays of NumPy: a folder of .npy files, or an .npz file. */
+gt_status gt_import_npy(const char *source, const char *out, const gt_import_options *options);
 /* Imports text: the n files `sources` in this order. */
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_import_options *options, gt_text_found *found);
+
+/* bytes.c.  Draws the split of a row by the seed and its number: a test row with the probability
+   test_share. */
+gt_split gt_import_split_of(const gt_import_options *options, uint64_t row);
 
 /* text.c.  Learns a vocabulary of `count` ids, at least GT_TOKEN_BYTES; of fewer if no pair occurs
    twice any more. Repeatedly merges the most frequent pair of tokens inside pieces; among equally

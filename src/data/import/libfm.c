@@ -281,7 +281,8 @@ static gt_status convert(libfm *l, const char *out) {
   return gt_data_store_finish(l->store, l->name, 2);
 }
 
-gt_status gt_import_libfm(const char *source, const char *out) {
+gt_status gt_import_libfm(const char *source, const char *out, const gt_import_options *options) {
+  (void)options;
   libfm l = {.folder = source};
   gt_status status = convert(&l, out);
   gt_data_store_close(l.store);

@@ -190,7 +190,8 @@ static gt_status convert(mnist *m, const char *out) {
   return gt_data_store_finish(m->store, name, m->classes);
 }
 
-gt_status gt_import_mnist(const char *source, const char *out) {
+gt_status gt_import_mnist(const char *source, const char *out, const gt_import_options *options) {
+  (void)options;
   mnist m = {.folder = source};
   gt_status status = convert(&m, out);
   gt_data_store_close(m.store);

@@ -1,0 +1,59 @@
+/* Rows of the table of job keys that it has twice: of a gt_job_compute, and of a link.  Private to
+   schema.c, whose macros AT, IN_REGION and IN_LINK they use. */
+#pragma once
+
+#define OPTIONAL(key, type, flags, at, most, list, text)                                           \
+  { key, type, KEY_OPTIONAL | (flags), at, .max = (most), .with = (list), .meaning = (text) }
+/* The keys of a gt_job_compute, of all regions and of one. */
+#define COMPUTE_ROWS(p, in)                                                                        \
+  OPTIONAL(p "samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.samples_per_s), 1e15, NULL,      \
+           "speed of one worker in training, for the virtual clock"),                              \
+      OPTIONAL(p "step", KEY_TIME, KEY_ABOVE_MIN, in(compute.step_s), 1e6, NULL,                   \
+               "time of a full batch on one worker; instead of samples_per_s"),                    \
+      OPTIONAL(                                                                                    \
+          p "speed", KEY_REAL, KEY_ABOVE_MIN, in(compute.speed), 1, NULL,                          \
+          "factor on the speed of the workers; under the real clock, workers are slowed down "     \
+          "to it"),                                                                                \
+      OPTIONAL(p "eval_samples_per_s", KEY_REAL, KEY_ABOVE_MIN, in(compute.eval_samples_per_s),    \
+               1e15, NULL,                                                                         \
+               "speed of one worker in evaluation; default: three times that of training"),        \
+      OPTIONAL(                                                                                    \
+          p "local", KEY_TIME, 0, in(compute.local_s), 1e6, NULL,                                  \
+          "time from a worker's gradient to its next parameters, without the work of the PS"),     \
+      OPTIONAL(p "resume", KEY_TIME, 0, in(compute.resume_s), 1e6, NULL,                           \
+               "extra time of each of the first 8 steps after a worker has waited 5 ms or more"),  \
+      OPTIONAL(p "pass", KEY_TIME, 0, in(compute.pass_s), 1e6, "pipeline.stages",                  \
+               "constant time added to each F, B and W pass of a pipeline"),                       \
+      OPTIONAL(p "update", KEY_TIME, 0, in(compute.update_s), 1e6, NULL,                           \
+               "time that the parameter server takes to apply a step"),                            \
+      OPTIONAL(p "apply", KEY_TIME, 0, in(compute.apply_s), 1e6, NULL,                             \
+               "time that the parameter server takes to apply a message"),                         \
+      OPTIONAL(p "encode", KEY_TIME, 0, in(compute.encode_s), 1e6, NULL,                           \
+               "time that the parameter server takes to prepare a message"),                       \
+      OPTIONAL(p "checkpoint", KEY_RATE, KEY_ABOVE_MIN, in(compute.checkpoint_bps), 0, NULL,       \
+               "rate at which checkpoints are written")
+
+/* The rates of one codec; a list of rows, each with a comma. */
+#define CODEC_ROWS(p, in, constant, name)                                                          \
+  OPTIONAL(p "codec." name ".encode", KEY_RATE, KEY_ABOVE_MIN,                                     \
+           in(compute.codecs[constant].encode_bps), 0, NULL,                                       \
+           "float32 that the parameter server encodes with " name                                  \
+           " per second; default: encoding takes no time"),                                        \
+      OPTIONAL(p "codec." name ".decode", KEY_RATE, KEY_ABOVE_MIN,                                 \
+               in(compute.codecs[constant].decode_bps), 0, NULL,                                   \
+               "float32 that it decodes per second"),
+#define CODEC_ROWS_OF_JOB(constant, name, table, facts) CODEC_ROWS("compute.", AT, constant, name)
+#define CODEC_ROWS_OF_REGION(constant, name, table, facts)                                         \
+  CODEC_ROWS("regions[].compute.", IN_REGION, constant, name)
+
+/* The keys of a link with the default that the job gives for all links, or the model's. */
+#define LINK_ROWS(p, in)                                                                           \
+  OPTIONAL(p "setup", KEY_REAL, 0, in(setup_rtts), 100, NULL,                                      \
+           "round trips before a frame larger than eager is sent"),                                \
+      OPTIONAL(p "eager", KEY_SIZE, 0, in(eager_bytes), 0, NULL,                                   \
+               "frames up to this size need no set-up"),                                           \
+      OPTIONAL(p "window", KEY_SIZE, 0, in(window_bytes), 0, NULL,                                 \
+               "bytes that leave in the first round trip after idle; doubles every round trip "    \
+               "(slow start)"),                                                                    \
+      OPTIONAL(p "idle", KEY_TIME, 0, in(idle_s), 86400, NULL,                                     \
+               "idle time after which slow start begins again")
