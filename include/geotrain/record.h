@@ -333,6 +333,18 @@ typedef struct {
   int64_t step, round;  /* for STOPPED: step at the stop, round for the resume */
 } gt_run_view;
 
+/* A region of a run, by its own record.  NaN: not known yet. */
+typedef struct {
+  char name[64];
+  bool lead, trained; /* trained: it has finished its own training */
+  int64_t step, samples;
+  double t_s, epoch, loss, compute_s, wait_s, wan_wait_s; /* as in the last progress line */
+  double done;                                            /* share of its training, 0..1 */
+  /* in the last interval of the record: samples, and shares of the workers' time spent waiting for
+     the WAN and for their server */
+  double samples_per_s, wan_waiting, local_waiting;
+} gt_region_view;
+
 typedef struct gt_follow gt_follow;
 /* Follows a run directory, which need not exist yet. */
 gt_follow *gt_follow_create(const char *run_dir);
@@ -342,6 +354,16 @@ const gt_run_view *gt_follow_poll(gt_follow *follow);
 /* Writes the state of the run in one line: in training its live line, in at most width - 1
    columns. */
 void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t width);
+/* Returns the regions whose records are in the directory, by name, *n of them; borrowed until the
+   next poll. */
+const gt_region_view *const *gt_follow_regions(const gt_follow *follow, size_t *n);
+/* Writes the region in one line, with a bar, its name in at least `name_width` columns.  color: with
+   escape sequences for colors. */
+void gt_region_text(const gt_region_view *region, char *text, size_t size, int name_width,
+                    bool color);
+/* Writes the state of the run and of its regions as one JSON object.  code: of a run that is over,
+   else -1; text: its line.  The caller frees the result. */
+char *gt_follow_json(const gt_follow *follow, const char *path, int code, const char *text);
 /* Returns the summary of a DONE run, borrowed until the next poll; otherwise NULL. */
 const gt_summary *gt_follow_summary(const gt_follow *follow);
 
@@ -361,11 +383,16 @@ typedef struct {
   } shown;
 } gt_board_line;
 
+/* True if a board of this mode is drawn in place on `to`. */
+bool gt_board_in_place(FILE *to, gt_live_mode mode);
+
 typedef struct gt_board gt_board;
 /* Creates a board.  AUTO, LINE, LOG as for gt_live. */
 gt_board *gt_board_create(FILE *to, gt_live_mode mode);
-/* Returns the width available to a line, in columns. */
+/* Returns the width available to a line, in columns, and the number of lines that can be drawn;
+   SIZE_MAX in a log. */
 size_t gt_board_width(const gt_board *board);
+size_t gt_board_rows(const gt_board *board);
 /* Shows the lines from top to bottom: draws those with a text or, in a log, prints those that are
    due. */
 void gt_board_show(gt_board *board, gt_board_line *const *lines, size_t n);

@@ -4,6 +4,7 @@
 
 #include <getopt.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "watch.h"
@@ -15,7 +16,8 @@
 typedef struct {
   char **arguments;
   size_t narguments;
-  bool once;
+  bool once, json;
+  bool regions, color; /* a line a region, with colors: on a terminal */
   gt_live_mode mode;
 } settings;
 
@@ -34,6 +36,7 @@ static void close_runs(gt_watched *runs, size_t n) {
   for (size_t i = 0; i < n; i++) {
     gt_follow_close(runs[i].follow);
     gt_free(runs[i].path);
+    gt_free(runs[i].regions);
   }
   gt_free(runs);
 }
@@ -157,11 +160,56 @@ static bool look(watch *w) {
   return over;
 }
 
+/* Writes the lines of a run's regions, at most `most`; the last one counts those without a line.
+   Returns the number of lines. */
+static size_t put_regions(const watch *w, gt_watched *run, size_t most) {
+  size_t n;
+  const gt_region_view *const *views = gt_follow_regions(run->follow, &n);
+  const size_t lines = run->line.over || run->is_sweep ? 0 : n < most ? n : most;
+  int widest = 0;
+  if (n > run->nregions) {
+    gt_free(run->regions);
+    run->regions = GT_NEW_ARRAY(gt_board_line, n);
+    run->nregions = n;
+  }
+  for (size_t i = 0; i < n; i++)
+    if ((int)strlen(views[i]->name) > widest) widest = (int)strlen(views[i]->name);
+  for (size_t i = 0; i < lines; i++) {
+    char *text = run->regions[i].text;
+    if (i + 1 < lines || lines == n)
+      gt_region_text(views[i], text, sizeof run->regions[i].text, widest, w->set->color);
+    else
+      snprintf(text, sizeof run->regions[i].text, "  and %zu more regions", n - i);
+  }
+  return lines;
+}
+
 static void show(const watch *w) {
-  gt_board_line **lines = GT_NEW_ARRAY(gt_board_line *, w->n);
-  for (size_t i = 0; i < w->n; i++) lines[i] = &w->runs[i].line;
-  gt_board_show(w->board, lines, w->n);
-  gt_free(lines);
+  const size_t rows = gt_board_rows(w->board),
+               most = rows > w->n ? (rows - w->n) / (w->n ? w->n : 1) : 0;
+  size_t n = 0, room = 0;
+  gt_board_line **lines = NULL;
+  for (size_t i = 0; i < w->n; i++) {
+    const size_t regions = w->set->regions ? put_regions(w, &w->runs[i], most) : 0;
+    for (size_t k = 0; k <= regions; k++) {
+      GT_GROW(lines, n, room, 64);
+      lines[n++] = k == 0 ? &w->runs[i].line : &w->runs[i].regions[k - 1];
+    }
+  }
+  gt_board_show(w->board, lines, n);
+  gt_free((void *)lines);
+}
+
+static void print_json(const watch *w) {
+  fputs("{\"runs\":[", stdout);
+  for (size_t i = 0; i < w->n; i++) {
+    const gt_watched *run = &w->runs[i];
+    char *text =
+        gt_follow_json(run->follow, run->path, run->line.over ? (int)run->code : -1, run->text);
+    printf("%s%s", i ? ",\n" : "", text);
+    gt_free(text);
+  }
+  puts("]}");
 }
 
 /* Returns the worst status: lost, then a limit, then stopped. */
@@ -193,7 +241,8 @@ static gt_status watch_all(watch *w) {
   for (;;) {
     over = look(w);
     ready = !w->set->once || gt_squeue_is_settled(w->queue);
-    if (ready) show(w);
+    if (ready && w->set->json) print_json(w);
+    if (ready && !w->set->json) show(w);
     if (over || (w->set->once && ready) || gt_stop_requested()) break;
     rest(w);
     if (w->more) (void)find_runs(w);
@@ -217,12 +266,13 @@ static gt_status read_progress(settings *set, const char *word) {
 
 static gt_status read_options(settings *set, int argc, char **argv) {
   static const struct option options[] = {{"once", no_argument, NULL, 'o'},
+                                          {"json", no_argument, NULL, 'j'},
                                           {"progress", required_argument, NULL, 'p'},
                                           {NULL, 0, NULL, 0}};
   opterr = 0;
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-    if (option == 'o')
-      set->once = true;
+    if (option == 'o' || option == 'j')
+      set->once = true, set->json |= option == 'j';
     else if (option == 'p')
       GT_TRY(read_progress(set, optarg));
     else
@@ -233,6 +283,9 @@ static gt_status read_options(settings *set, int argc, char **argv) {
                    "watch: expected a run directory, found none; see `geotrain help watch`");
   set->arguments = argv + optind;
   set->narguments = (size_t)(argc - optind);
+  const char *no_color = getenv("NO_COLOR");
+  set->regions = gt_board_in_place(stdout, set->mode);
+  set->color = set->regions && !(no_color && no_color[0]); /* https://no-color.org */
   return GT_OK;
 }
 

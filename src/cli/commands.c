@@ -96,14 +96,19 @@ const gt_command gt_commands[] = {
      "  --devices      also prints a line per device\n"},
     {"watch", "show the live line of runs, from their files: waiting, running, requeued, done",
      gt_cmd_watch, true,
-     "geotrain watch RUN-DIR... [--once] [--progress WHICH]\n"
+     "geotrain watch RUN-DIR... [--once] [--json] [--progress WHICH]\n"
      "\n"
      "Run it without mpirun, on any host that can read the run directory, such as a login node,\n"
      "while the job waits, runs or is requeued.  It shows one line per run; a directory whose\n"
      "subdirectories are runs (a sweep) stands for all of them.  It ends when the runs end, with\n"
-     "the table that train prints.\n"
+     "the table that train prints.  On a terminal each region of a run in training has a line:\n"
+     "the done share of its training, the loss and samples/s of the last log.every, and the\n"
+     "shares of its workers' time spent waiting for the WAN and for their server.  Colors are off\n"
+     "if NO_COLOR is set.\n"
      "\n"
      "  --once                prints the state of each run and ends; waits up to 8 s for squeue\n"
+     "  --json                the same as JSON, with the figures of all regions\n"
+     "                        (docs/record-format.md)\n"
      "  --progress WHICH      auto (lines drawn in place on a terminal, else a log), line, log\n"
      "                        (one line per change, and every log.every of the run)\n"
      "\n"

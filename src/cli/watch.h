@@ -46,9 +46,11 @@ typedef struct {
   char text[448];
   /* over, phase and every_s are the run's; its text also contains the run's name */
   gt_board_line line;
-  gt_status code;  /* of a run that is over */
-  int64_t gone_at; /* number of the first squeue answer without its job; 0: none */
-  bool gone;       /* a later answer did not have the job either */
+  gt_status code;         /* of a run that is over */
+  int64_t gone_at;        /* number of the first squeue answer without its job; 0: none */
+  bool gone;              /* a later answer did not have the job either */
+  gt_board_line *regions; /* nregions, shown below the line of a run in training */
+  size_t nregions;
 } gt_watched;
 
 /* Reads the run's files and the queue's answers; writes all fields from text on (text has at most

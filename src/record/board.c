@@ -12,10 +12,14 @@ struct gt_board {
   size_t n;    /* number of lines when they were drawn */
 };
 
+bool gt_board_in_place(FILE *to, gt_live_mode mode) {
+  return mode == GT_LIVE_LINE || (mode == GT_LIVE_AUTO && gt_terminal_reaches(to));
+}
+
 gt_board *gt_board_create(FILE *to, gt_live_mode mode) {
   gt_board *b = GT_NEW(gt_board);
   b->to = to;
-  b->in_place = mode == GT_LIVE_LINE || (mode == GT_LIVE_AUTO && gt_terminal_reaches(to));
+  b->in_place = gt_board_in_place(to, mode);
   return b;
 }
 
@@ -27,6 +31,11 @@ void gt_board_close(gt_board *b) {
 
 size_t gt_board_width(const gt_board *b) {
   return b->in_place ? gt_terminal_width(b->to) : LOG_WIDTH;
+}
+
+size_t gt_board_rows(const gt_board *b) {
+  const size_t rows = gt_terminal_rows(b->to);
+  return !b->in_place ? SIZE_MAX : rows > 1 ? rows - 1 : 1;
 }
 
 static void remember(gt_board_line *line) {
@@ -49,10 +58,15 @@ static void log_line(gt_board *b, gt_board_line *line) {
 /* ---- in place ---- */
 
 /* Returns the bytes of the text that fit.  A multi-byte character counts as one column and is not
-   split. */
+   split; a color, ESC [ ... m, takes none. */
 static size_t fitting(const char *text, size_t columns) {
   size_t used = 0, at = 0;
   for (; text[at]; at++) {
+    if (text[at] == '\033') {
+      at += strcspn(text + at, "m");
+      if (!text[at]) break;
+      continue;
+    }
     bool begins = ((unsigned char)text[at] & 0xc0) != 0x80;
     if (begins && ++used >= columns) break;
   }
@@ -60,7 +74,8 @@ static size_t fitting(const char *text, size_t columns) {
 }
 
 static void draw_row(gt_board *b, size_t row, const char *text, size_t width) {
-  fprintf(b->to, "%s\r%.*s\033[K", row > 0 ? "\n" : "", (int)fitting(text, width), text);
+  fprintf(b->to, "%s\r%.*s%s\033[K", row > 0 ? "\n" : "", (int)fitting(text, width), text,
+          strchr(text, '\033') ? "\033[0m" : "");
 }
 
 /* Draws the lines.  If they do not fit, draws those of runs that have not ended; the last row
@@ -92,10 +107,9 @@ static bool has_changed(const gt_board *b, gt_board_line *const *lines, size_t n
 }
 
 static void draw(gt_board *b, gt_board_line *const *lines, size_t n) {
-  size_t rows = gt_terminal_rows(b->to);
   if (!has_changed(b, lines, n)) return;
   if (b->rows > 1) fprintf(b->to, "\033[%zuA", b->rows - 1);
-  b->rows = draw_rows(b, lines, n, rows > 1 ? rows - 1 : 1, gt_terminal_width(b->to));
+  b->rows = draw_rows(b, lines, n, gt_board_rows(b), gt_terminal_width(b->to));
   b->n = n;
   fputs("\033[J", b->to); /* clears rows that are no longer drawn */
   for (size_t i = 0; i < n; i++) remember(lines[i]);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -12,12 +13,13 @@
 typedef struct {
   gt_follow *run;
   gt_tail *tail;
-  bool lead; /* of the lead region, which determines the state of the run */
+  gt_region_view view; /* view.lead: the lead's record determines the state of the run */
 } region;
 
 struct gt_follow {
   char *dir;
-  region **regions; /* addresses must not change: tails point to them */
+  region **regions;             /* by name; addresses must not change: tails point to them */
+  const gt_region_view **views; /* of regions */
   size_t n, room;
   gt_run_view view;
   gt_progress first; /* of this start */
@@ -43,12 +45,30 @@ void gt_follow_close(gt_follow *f) {
     gt_free(f->regions[i]);
   }
   gt_summary_close(f->summary);
+  gt_free((void *)f->views);
   gt_free(f->regions);
   gt_free(f->dir);
   gt_free(f);
 }
 
 /* ---- events ---- */
+
+static void reset(region *r) {
+  gt_region_view *v = &r->view;
+  char name[sizeof v->name];
+  memcpy(name, v->name, sizeof name);
+  *v = (gt_region_view){.t_s = NAN,
+                        .epoch = NAN,
+                        .loss = NAN,
+                        .compute_s = NAN,
+                        .wait_s = NAN,
+                        .wan_wait_s = NAN,
+                        .done = NAN,
+                        .samples_per_s = NAN,
+                        .wan_waiting = NAN,
+                        .local_waiting = NAN};
+  memcpy(v->name, name, sizeof name);
+}
 
 static int64_t whole_of(const json_t *line, const char *name) {
   return json_integer_value(json_object_get(line, name));
@@ -101,13 +121,45 @@ static void on_stopped(gt_follow *f, const json_t *line) {
   f->view.round = whole_of(line, "round");
 }
 
+/* Adds a progress line of a region to its view: the figures, and those of the interval before it. */
+static void on_region_progress(region *r, const json_t *line) {
+  gt_region_view *v = &r->view;
+  const gt_region_view before = *v;
+  v->step = whole_of(line, "step");
+  v->samples = whole_of(line, "samples");
+  v->t_s = gt_json_number_of(line, "t");
+  v->epoch = gt_json_number_of(line, "epoch");
+  if (json_is_number(json_object_get(line, "loss"))) v->loss = gt_json_number_of(line, "loss");
+  v->compute_s = gt_json_number_of(line, "compute_s");
+  v->wait_s = gt_json_number_of(line, "wait_s");
+  v->wan_wait_s = gt_json_number_of(line, "wan_wait_s");
+  const double took = v->t_s - before.t_s, wan = v->wan_wait_s - before.wan_wait_s,
+               waited = v->wait_s - before.wait_s, all = v->compute_s - before.compute_s + waited;
+  if (took > 0) v->samples_per_s = (double)(v->samples - before.samples) / took;
+  if (!(all > 0)) return;
+  v->wan_waiting = fmax(0, wan / all);
+  v->local_waiting = fmax(0, (waited - wan) / all);
+}
+
+static void on_region(region *r, const char *event, const json_t *line) {
+  gt_region_view *v = &r->view;
+  if (strcmp(event, "start") == 0 || strcmp(event, "resumed") == 0) {
+    reset(r);
+    v->lead = json_is_true(json_object_get(line, "lead"));
+  } else if (strcmp(event, "progress") == 0) {
+    on_region_progress(r, line);
+  } else if (strcmp(event, "done") == 0) {
+    v->trained = true;
+  }
+}
+
 static void on_line(void *ctx, const json_t *line) {
   region *r = ctx;
   const char *event = json_string_value(json_object_get(line, "event"));
   if (!event) return;
   bool starts = strcmp(event, "start") == 0 || strcmp(event, "resumed") == 0;
-  if (starts) r->lead = json_is_true(json_object_get(line, "lead"));
-  if (!r->lead) return;
+  on_region(r, event, line);
+  if (!r->view.lead) return;
   if (starts)
     on_start(r->run, line);
   else if (strcmp(event, "progress") == 0)
@@ -123,8 +175,9 @@ static void on_line(void *ctx, const json_t *line) {
 /* Resets the region: its file was rewritten or replaced. */
 static void on_anew(void *ctx) {
   region *r = ctx;
-  if (!r->lead) return;
-  r->lead = false;
+  const bool lead = r->view.lead;
+  reset(r);
+  if (!lead) return;
   r->run->view = (gt_run_view){.state = GT_RUN_NOTHING};
   r->run->complete = false;
 }
@@ -139,12 +192,22 @@ static void add_region(gt_follow *f, const char *path) {
     region **more = GT_NEW_ARRAY(region *, room);
     if (f->n > 0) memcpy(more, f->regions, f->n * sizeof *more);
     gt_free(f->regions);
+    gt_free((void *)f->views);
     f->regions = more;
+    f->views = GT_NEW_ARRAY(const gt_region_view *, room);
     f->room = room;
   }
   region *r = GT_NEW(region);
-  *r = (region){f, gt_tail_create(path), false};
-  f->regions[f->n++] = r;
+  *r = (region){.run = f, .tail = gt_tail_create(path)};
+  const char *name = strrchr(path, '/') + 1;
+  snprintf(r->view.name, sizeof r->view.name, "%.*s", (int)(strlen(name) - strlen(".jsonl")), name);
+  gt_text_flatten(r->view.name);
+  reset(r);
+  size_t at = f->n++;
+  for (; at > 0 && strcmp(f->regions[at - 1]->view.name, r->view.name) > 0; at--)
+    f->regions[at] = f->regions[at - 1];
+  f->regions[at] = r;
+  for (at = 0; at < f->n; at++) f->views[at] = &f->regions[at]->view;
 }
 
 static void find_regions(gt_follow *f) {
@@ -178,6 +241,19 @@ static void look_at_regions(gt_follow *f) {
   }
 }
 
+/* Finds the share of each region's training that is done: by epochs or, if steps or samples end it,
+   by its steps relative to the lead's. */
+static void measure_regions(gt_follow *f) {
+  const gt_progress *lead = &f->view.progress;
+  for (size_t i = 0; i < f->n; i++) {
+    gt_region_view *v = &f->regions[i]->view;
+    double done = v->epoch / lead->epochs;
+    if (!isfinite(lead->epochs))
+      done = lead->step > 0 ? lead->done * (double)v->step / (double)lead->step : lead->done;
+    v->done = v->trained ? 1 : f->view.has_progress ? fmin(1, fmax(0, done)) : NAN;
+  }
+}
+
 /* Reads the summary.  It belongs to this start if the training is complete and the number of
    resumes agrees, or if the directory has no other files. */
 static void look_at_summary(gt_follow *f) {
@@ -199,6 +275,7 @@ const gt_run_view *gt_follow_poll(gt_follow *f) {
   find_regions(f);
   look_at_regions(f);
   look_at_summary(f);
+  measure_regions(f);
   f->view.quiet_s = gt_seconds(gt_now() - f->alive);
   double patience_s = strcmp(f->view.clock, "virtual") == 0 ? 120 : fmax(30, 3 * f->view.every_s);
   f->view.silent = (f->view.state == GT_RUN_RUNNING || f->view.state == GT_RUN_ENDING) &&
@@ -284,4 +361,72 @@ void gt_follow_text(const gt_follow *f, char *text, size_t size, size_t width) {
     put_done(text, size, f);
     break;
   }
+}
+
+/* ---- regions ---- */
+
+const gt_region_view *const *gt_follow_regions(const gt_follow *f, size_t *n) {
+  *n = f->n;
+  return f->views;
+}
+
+static char *put_share(char *buf, size_t size, double share) {
+  if (isfinite(share))
+    snprintf(buf, size, "%3.0f%%", 100 * share);
+  else
+    snprintf(buf, size, "  - ");
+  return buf;
+}
+
+void gt_region_text(const gt_region_view *v, char *text, size_t size, int name_width, bool color) {
+  enum { BAR = 20 };
+  const char *const green = color ? "\033[32m" : "", *const yellow = color ? "\033[33m" : "",
+                    *const plain = color ? "\033[0m" : "";
+  const int full = isfinite(v->done) ? (int)(BAR * v->done) : 0;
+  const bool waits = v->wan_waiting >= 0.2;
+  char done[16], loss[24] = "-", rate[24], wan[16], local[16];
+  if (isfinite(v->loss)) snprintf(loss, sizeof loss, "%.4g", v->loss);
+  snprintf(text, size,
+           "  %-*s [%s%.*s%s%.*s] %s  loss %-7s %6s samples/s  waits: WAN %s%s%s, local %s%s",
+           name_width, v->name, green, full, "####################", plain, BAR - full,
+           "....................", put_share(done, sizeof done, v->done), loss,
+           gt_format_count(rate, sizeof rate, v->samples_per_s), waits ? yellow : "",
+           put_share(wan, sizeof wan, v->wan_waiting), waits ? plain : "",
+           put_share(local, sizeof local, v->local_waiting), v->trained ? "  trained" : "");
+}
+
+/* ---- for programs ---- */
+
+static json_t *region_json(const gt_region_view *v) {
+  return json_pack("{s:o, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                   gt_json_text(v->name), "lead", v->lead, "trained", v->trained, "step",
+                   (json_int_t)v->step, "samples", (json_int_t)v->samples, "epoch",
+                   gt_json_number(v->epoch), "done", gt_json_number(v->done), "loss",
+                   gt_json_number(v->loss), "samples_per_s", gt_json_number(v->samples_per_s),
+                   "wan_waiting", gt_json_number(v->wan_waiting), "local_waiting",
+                   gt_json_number(v->local_waiting));
+}
+
+char *gt_follow_json(const gt_follow *f, const char *path, int code, const char *text) {
+  static const char *const states[] = {"nothing", "running", "ending", "stopped", "done"};
+  static const gt_progress none = {.done = NAN, .accuracy = NAN, .samples_per_s = NAN};
+  const gt_run_view *v = &f->view;
+  json_t *regions = json_array();
+  for (size_t i = 0; i < f->n; i++) json_array_append_new(regions, region_json(f->views[i]));
+  const gt_progress *p = v->has_progress ? &v->progress : &none;
+  json_t *run = json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
+                          "path", gt_json_text(path), "state", states[v->state], "code",
+                          code < 0 ? json_null() : json_integer(code), "text", gt_json_text(text),
+                          "job", gt_json_text(v->job), "resumes", (json_int_t)v->resumes, "silent",
+                          v->silent, "quiet_s", gt_json_number(v->quiet_s), "done",
+                          gt_json_number(p->done), "accuracy", gt_json_number(p->accuracy),
+                          "samples_per_s", gt_json_number(p->samples_per_s), "left_s",
+                          gt_json_number(v->state == GT_RUN_RUNNING && v->has_progress
+                                             ? gt_live_left(&f->first, &v->progress)
+                                             : NAN),
+                          "regions", regions);
+  char *dumped = json_dumps(run, JSON_COMPACT | JSON_REAL_PRECISION(10)), *out = gt_strdup(dumped);
+  free(dumped);
+  json_decref(run);
+  return out;
 }

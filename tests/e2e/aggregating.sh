@@ -18,7 +18,8 @@ virtual=(--clock virtual)
 
 for strategy in ssgd sma; do
   only=(--set sync.strategy=$strategy --set train.until.steps=40)
-  completes "$strategy alone" 5 two.yaml --run-dir $strategy-alone "${virtual[@]}" "${only[@]}"
+  train "$strategy alone" 5 two.yaml --run-dir $strategy-alone "${virtual[@]}" "${only[@]}"
+  ended "$strategy alone" 0
   for clock in virtual real; do
     name=$strategy-$clock
     train "$name" 6 job.yaml --run-dir $name --clock $clock "${only[@]}"
@@ -52,7 +53,8 @@ check "a lead: the final model is there" "$GEOTRAIN" eval lead/final.h5 data.h5
 
 # Other strategies and topologies; where it saves nothing, a warning says so.
 for strategy in asgd asgd-ga ama; do
-  completes "$strategy" 6 job.yaml --run-dir "$strategy" --set sync.strategy=$strategy --set train.until.steps=40
+  train "$strategy" 6 job.yaml --run-dir "$strategy" --set sync.strategy=$strategy --set train.until.steps=40
+  ended "$strategy" 0
 done
 for topology in tree ring mesh; do
   train "sma-$topology" 6 job.yaml --run-dir "sma-$topology" "${virtual[@]}" --set sync.hub=null --set sync.topology=$topology --set train.until.steps=40
@@ -70,10 +72,12 @@ for name in job lead; do
   gone "killed $name"
   train "resumed $name" 6 $name.yaml --run-dir killed-$name --resume --set train.until.steps=120
   ended "resumed $name" 0 'continues from round'
-  completes "whole $name" 6 $name.yaml --run-dir whole-$name --set train.until.steps=120
+  train "whole $name" 6 $name.yaml --run-dir whole-$name --set train.until.steps=120
+  ended "whole $name" 0
   check "$name: the same bits after a kill" same "$(field killed-$name params_sha256)" "$(field whole-$name params_sha256)"
 done
-completes "longer" 6 job.yaml --run-dir whole-job --resume --set train.until.steps=160
+train "longer" 6 job.yaml --run-dir whole-job --resume --set train.until.steps=160
+ended "longer" 0
 train "at once" 6 job.yaml --run-dir at-once --set train.until.steps=160
 check "made longer: the same bits" same "$(field whole-job params_sha256)" "$(field at-once params_sha256)"
 
@@ -81,7 +85,8 @@ check "made longer: the same bits" same "$(field whole-job params_sha256)" "$(fi
 
 train "another kind" 7 job.yaml --run-dir whole-job --resume --set regions.2.ranks=2 --set 'data.partition.shares=[1, 1, 1]'
 ended "another kind of parts" 2 'data.partition.shares'
-completes "no shares" 6 job.yaml --run-dir plain --set train.until.steps=20 --set data.partition.shares=null
+train "no shares" 6 job.yaml --run-dir plain --set train.until.steps=20 --set data.partition.shares=null
+ended "no shares" 0
 train "another kind" 7 job.yaml --run-dir plain --resume --set train.until.steps=40 --set data.partition.shares=null --set regions.2.ranks=2
 ended "another kind" 4 'regions.2.ranks is 1 there and 2 here, .* must not change whether a region trains'
 check "another kind: one sentence" test "$(grep -c 'geotrain: ' err)" = 1

@@ -7,7 +7,8 @@
 cert() {
   local want=$1
   shift
-  plain cert "$@"
+  "$GEOTRAIN" cert "$@" >out 2>err
+  code=$?
   check "cert $*: code $want" same "$code" "$want"
 }
 mode() { stat -c %a "$1"; }

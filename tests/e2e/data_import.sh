@@ -8,7 +8,8 @@ record() { bytes 1 "\\$1" && bytes 1024 '\100' && bytes 1024 '\200' && bytes 102
 
 # import NAME FORMAT FOLDER: its output goes to out and err.
 import() {
-  plain data import "$1" "$2" out.h5
+  "$GEOTRAIN" data import "$1" "$2" out.h5 >out 2>err
+  code=$?
 }
 # refused NAME WORD...: exit 3, one sentence, no file
 refused() {
@@ -69,7 +70,8 @@ job job.yaml
 hash_of() { # RUN WORDS...
   local run=$1
   shift
-  completes "$run" 4 job.yaml --run-dir "$run" --set train.until.steps=6 --set 'wan.links=[]' "$@"
+  train "$run" 4 job.yaml --run-dir "$run" --set train.until.steps=6 --set 'wan.links=[]' "$@"
+  ended "$run" 0
   hash=$(field "$run" params_sha256)
 }
 hash_of plain && plain=$hash

@@ -113,10 +113,12 @@ fi
 names=$(bash "$script" --help | sed -n 's/^  NAME *//p' | sed 's/,/ /g; s/ or / /')
 check "seven data sets" same "$(wc -w <<<"$names")" 7
 for name in $names; do
-  plain data info "datasets/$name.h5"
+  "$GEOTRAIN" data info "datasets/$name.h5" >out 2>err
+  code=$?
   ended "$name is missing" 3 "datasets/$name.h5: cannot be opened \(.*\); .datasets/get $name. fetches and imports it"
 done
-plain data info datasets/my-mnist.h5
+"$GEOTRAIN" data info datasets/my-mnist.h5 >out 2>err
+code=$?
 ended "another file is missing" 3 'cannot be opened \(.*\); expected an HDF5 data set'
 
 # ---- the real files, where Debian's package has them --------------------------------------------------------------------------------

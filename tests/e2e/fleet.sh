@@ -5,7 +5,8 @@
 
 # fleet WORDS...: one run.
 fleet() {
-  plain fleet "$@"
+  "$GEOTRAIN" fleet "$@" >out 2>err
+  code=$?
 }
 
 # refused NAME WORD -- WORDS...: exit 2, one sentence with this word.

@@ -16,7 +16,8 @@ away=(--set "regions.0.hosts=[$(hostname)]" --set 'regions.1.hosts=[elsewhere]')
 
 # looked NAME CODE WORDS ARGUMENTS...
 looked() {
-  plain info job.yaml "${@:4}"
+  "$GEOTRAIN" info job.yaml "${@:4}" >out 2>err
+  code=$?
   ended "$1" "$2" "$3"
 }
 looked "a job that can begin" 0 '' --check

@@ -27,7 +27,8 @@ check "every line is path=value" test -z "$(grep -v '^[a-z_0-9.]*=.' flat)"
 refused() {
   local name=$1 word=$2
   shift 2
-  plain info "$@"
+  "$GEOTRAIN" info "$@" >out 2>err
+  code=$?
   ended "$name" 2 "$word"
   check "$name: prints no job" test ! -s out
 }

@@ -24,15 +24,18 @@ slow="--set compute.emulate=true"
 
 sha() { field "$1" params_sha256; }
 
-completes "shared memory" 4 job.yaml --run-dir shared
+train "shared memory" 4 job.yaml --run-dir shared
+ended "shared memory" 0
 wanted=$(sha shared)
 check "it trains" awk -v a="$(field shared test_accuracy)" 'BEGIN {exit !(a > 0.3)}'
 check "every sample was seen" test "$(field shared samples)" -ge 5000
 
-GEOTRAIN_LOCAL_PLANE=messages completes "messages" 4 job.yaml --run-dir messages
+GEOTRAIN_LOCAL_PLANE=messages train "messages" 4 job.yaml --run-dir messages
+ended "messages" 0
 check "messages: the same bits" same "$(sha messages)" "$wanted"
 
-completes "virtual clock" 4 job.yaml --run-dir virtual --clock virtual
+train "virtual clock" 4 job.yaml --run-dir virtual --clock virtual
+ended "virtual clock" 0
 check "virtual clock: the same bits" same "$(sha virtual)" "$wanted"
 
 # Stopping workers in turn does not change what is added, nor its order.
@@ -65,6 +68,7 @@ kill -USR1 "$(rank_pid 2)"
 wait_end "stopped" 60
 gone "stopped"
 ended "stopped" 75
-completes "resumed" 4 job.yaml --run-dir stopped --resume $slow
+train "resumed" 4 job.yaml --run-dir stopped --resume $slow
+ended "resumed" 0
 check "resumed: the same bits" same "$(sha stopped)" "$wanted"
 finish

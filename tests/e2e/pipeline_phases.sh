@@ -26,7 +26,8 @@ for r in regions:
 PY
 sums() { /usr/bin/python3 sums.py "$@" 2>why || { tail -n 1 why && false; }; }
 
-completes "virtual" 6 four.yaml --run-dir virtual --clock virtual --set pipeline.schedule=zb-h1
+train "virtual" 6 four.yaml --run-dir virtual --clock virtual --set pipeline.schedule=zb-h1
+ended "virtual" 0
 check "virtual: phases add up" sums virtual 1e-8
 check "the table has them" grep -qE '^east +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' out
 "$GEOTRAIN" simulate four.yaml --set pipeline.schedule=zb-h1 --out simulated >simulated.out 2>&1
@@ -37,10 +38,12 @@ assert a == b, (a, b)
 PY
 
 cp -r virtual resumed
-completes "resumed" 6 four.yaml --run-dir resumed --clock virtual --resume --set train.until.steps=18 --set pipeline.schedule=1f1b
+train "resumed" 6 four.yaml --run-dir resumed --clock virtual --resume --set train.until.steps=18 --set pipeline.schedule=1f1b
+ended "resumed" 0
 check "after a resume phases add up" sums resumed 1e-8
 
-completes "real" 6 four.yaml --run-dir real --set pipeline.schedule=1f1b --set compute.emulate=true
+train "real" 6 four.yaml --run-dir real --set pipeline.schedule=1f1b --set compute.emulate=true
+ended "real" 0
 check "real: phases add up" sums real 0.02
 check "real: passes take what compute says or longer" /usr/bin/python3 - <<'PY'
 import json

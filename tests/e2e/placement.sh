@@ -8,7 +8,8 @@ prices=$GEOTRAIN_SOURCE/jobs/prices
 # place NAME WORDS...: one run.
 place() {
   shift
-  plain placement --model-bytes 17MB "$@"
+  "$GEOTRAIN" placement --model-bytes 17MB "$@" >out 2>err
+  code=$?
 }
 
 # refused NAME WORD... -- WORDS...: exit 2, one sentence with these words.

@@ -47,7 +47,8 @@ YAML
 plan() {
   local name=$1
   shift
-  plain plan "$@"
+  "$GEOTRAIN" plan "$@" >out 2>err
+  code=$?
   cp out "$name.out"
 }
 

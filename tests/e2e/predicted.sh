@@ -89,7 +89,8 @@ check "watch: the same lines" same "$(sed -n '/^cost  /,$p' watch.out)" "$(sed -
 check "simulate: the run's cost, to a thousandth" "$python" -c 'import json
 a, b = (json.load(open(f"{r}/summary.json"))["cost"]["usd"] for r in ("planned", "simulated"))
 assert abs(a - b) < 1e-3 * a, (a, b)'
-plain simulate job.yaml --set plan.catalogue=none.csv
+"$GEOTRAIN" simulate job.yaml --set plan.catalogue=none.csv >out 2>err
+code=$?
 ended "simulate: no catalogue" 2 'none.csv'
 
 # Without a plan and prices nothing of it is printed; without a price, everything but the cost.
@@ -107,7 +108,8 @@ refused() { # NAME WORDS OPTIONS...
   if [ $full = yes ] || [ "$1" = place ]; then
     virtual "$1" "${@:3}"
   else
-    plain simulate job.yaml "${@:3}"
+    "$GEOTRAIN" simulate job.yaml "${@:3}" >out 2>err
+    code=$?
   fi
   ended "$1" 2 "$2"
   check "$1: no run" [ ! -e "$1" ]

@@ -115,7 +115,8 @@ strike() {
   kill -CONT "${victims[@]}" 2>/dev/null
 }
 
-completes "undisturbed" 6 job.yaml --run-dir whole
+train "undisturbed" 6 job.yaml --run-dir whole
+ended "undisturbed" 0
 sha=$(field whole params_sha256)
 
 for event in $(seq "$events"); do

@@ -7,7 +7,8 @@
 report() {
   local want=$1
   shift
-  plain report "$@"
+  "$GEOTRAIN" report "$@" >out 2>err
+  code=$?
   check "report $*: code $want" same "$code" "$want"
 }
 

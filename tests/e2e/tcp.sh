@@ -22,7 +22,8 @@ hub=(--set sync.strategy=sma --set sync.topology=hub) mesh=(--set sync.strategy=
 by() {
   local name=$1
   shift
-  completes "$name" 4 job.yaml --run-dir "$name" "$@"
+  train "$name" 4 job.yaml --run-dir "$name" "$@"
+  ended "$name" 0
   check "$name: the bits of MPI" same "$(field "$name" params_sha256)" "$(field "${name%%-*}-mpi" params_sha256)"
 }
 

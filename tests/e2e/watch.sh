@@ -55,6 +55,14 @@ wait_seen lost/out '^waits in the queue: job 17 PENDING \(Resources\), may start
 start 4 job.yaml --run-dir run --set train.until.steps=2000
 wait_round run 2
 wait_seen watch.out '^step [1-9][0-9]*  epoch .* samples/s  WAN .* left '
+check "while it runs: no line a region in a log" same "$(grep -c '\[' watch.out)" 0
+NO_COLOR=1 script -qec 'env -u GEOTRAIN_DRILL "$GEOTRAIN" watch --once run' /dev/null </dev/null >terminal.out
+check "on a terminal: a line a region" same "$(grep -cE '^  (east|west) \[#*\.+\] +[0-9]+%  loss [0-9.]+ .* samples/s  waits: WAN +[0-9]+%, local +[0-9]+%.?$' terminal.out)" 2
+check "NO_COLOR: no colors" same "$(grep -c $'\033' terminal.out)" 0
+NO_COLOR='' script -qec 'env -u GEOTRAIN_DRILL "$GEOTRAIN" watch --once run' /dev/null </dev/null >terminal.out
+check "without it: colors" grep -q $'\033\[32m' terminal.out
+watch --json run >once.json
+check "as JSON" same "$(jq -r '.runs[0] | "\(.state) \(.code) \(.path) \([.regions[] | .name] | join(" ")) \(.regions[0].lead)"' once.json)" "running null run east west true"
 kill -USR1 "$launcher"
 wait_end "stopped" 20
 gone "stopped"
@@ -64,7 +72,8 @@ watch --once run >once.out
 check "stopped, looked at once: exit 0" same $? 0
 check "stopped, looked at once" seen once.out '^stopped by a signal'
 steps=$(sed -nE 's/.*"event":"stopped","code":75,"reason":"signal","step":([0-9]+),.*/\1/p' run/east.jsonl)
-completes "resumed" 4 job.yaml --run-dir run --resume --set train.until.steps=$((steps + 60))
+train "resumed" 4 job.yaml --run-dir run --resume --set train.until.steps=$((steps + 60))
+ended "resumed" 0
 wait "$watch"
 check "watched to the end: exit 0" same "$(cat watch.code)" 0
 check "watched to the end: the resume" seen watch.out '  resumed 1x$'

@@ -278,6 +278,60 @@ static void test_silence(void **unused) {
   gt_follow_close(f);
 }
 
+/* ---- regions ---- */
+
+#define REGION(t, step, samples, epoch, compute, wait, wan)                                        \
+  "{\"t\":" #t ",\"event\":\"progress\",\"step\":" #step ",\"samples\":" #samples                  \
+  ",\"epoch\":" #epoch ",\"loss\":0.5,\"compute_s\":" #compute ",\"wait_s\":" #wait                \
+  ",\"wan_wait_s\":" #wan "}\n"
+
+static void region_says(const gt_region_view *v, const char *text) {
+  char line[512];
+  gt_region_text(v, line, sizeof line, 6, false);
+  assert_string_equal(line, text);
+}
+
+static void test_regions(void **unused) {
+  (void)unused;
+  size_t n;
+  gt_follow *f = gt_follow_create(folder);
+  put("west.jsonl", "w", OTHER REGION(0, 0, 0, 0, 0, 0, 0));
+  gt_follow_poll(f);
+  const gt_region_view *v = gt_follow_regions(f, &n)[0];
+  assert_int_equal(n, 1);
+  region_says(
+      v, "  west   [....................]   -   loss 0.5          - samples/s  waits: WAN   - , "
+         "local   - ");
+  put("west.jsonl", "a", REGION(10, 100, 6400, 3, 8, 2, 1) REGION(20, 200, 19200, 4.5, 10, 10, 5));
+  put("east.jsonl", "w", START PROGRESS(10, 1, 0.2));
+  gt_follow_poll(f);
+  v = gt_follow_regions(f, &n)[1]; /* by name, whatever the order in which files appear */
+  assert_int_equal(n, 2);
+  assert_true(gt_follow_regions(f, &n)[0]->lead);
+  /* Of the last interval: 12800 samples in 10 s; 2 s of computing, 8 of waiting, 4 for the WAN. */
+  region_says(
+      v, "  west   [###############.....]  75%  loss 0.5     1.28 k samples/s  waits: WAN  40%, "
+         "local  40%");
+  char line[512];
+  gt_region_text(v, line, sizeof line, 0, true);
+  assert_non_null(strstr(line, "[\033[32m###############\033[0m....."));
+  assert_non_null(strstr(line, "WAN \033[33m 40%\033[0m,"));
+  put("west.jsonl", "a", "{\"t\":21.0,\"event\":\"done\",\"step\":400,\"samples\":25600}\n");
+  gt_follow_poll(f);
+  assert_true(v->done == 1 && v->trained);
+  char *text = gt_follow_json(f, "a run", -1, "the line");
+  json_t *root = json_loads(text, 0, NULL);
+  assert_true(w_null(root, "code"));
+  assert_true(w_number(root, "regions/1/wan_waiting") == 0.4);
+  assert_true(w_number(root, "done") == 0.2);
+  json_decref(root);
+  gt_free(text);
+  put("west.jsonl", "w", OTHER); /* another run in the same place */
+  gt_follow_poll(f);
+  assert_true(isnan(v->loss) && !v->trained && v->samples == 0);
+  gt_follow_close(f);
+}
+
 /* ---- summaries ---- */
 
 static void test_summary_comes_back(void **unused) {
@@ -319,11 +373,17 @@ static void test_board_in_place(void **unused) {
   gt_board_show(board, lines, 3); /* nothing new */
   snprintf(b.text, sizeof b.text, "%0100d", 0);
   gt_board_show(board, lines, 3);
+  /* Colors take no columns, and end with the line. */
+  snprintf(b.text, sizeof b.text, "\033[32m%0100d\033[0m", 0);
+  gt_board_show(board, lines, 3);
   gt_board_close(board);
   fclose(to);
   char want[512];
-  snprintf(want, sizeof want,
-           "\rone\033[K\n\rtwo\033[K\033[J\033[1A\rone\033[K\n\r%079d\033[K\033[J\n", 0);
+  snprintf(
+      want, sizeof want,
+      "\rone\033[K\n\rtwo\033[K\033[J\033[1A\rone\033[K\n\r%079d\033[K\033[J\033[1A\rone\033[K\n\r"
+      "\033[32m%079d\033[0m\033[K\033[J\n",
+      0, 0);
   assert_string_equal(text, want);
   free(text);
 }
@@ -390,6 +450,7 @@ int main(void) {
       IN_FOLDER(test_run),
       IN_FOLDER(test_limit_and_anew),
       IN_FOLDER(test_silence),
+      IN_FOLDER(test_regions),
       IN_FOLDER(test_summary_comes_back),
       cmocka_unit_test(test_board_in_place),
       cmocka_unit_test(test_board_of_many),
