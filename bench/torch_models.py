@@ -202,6 +202,18 @@ class Attention(nn.Module):
         return self.c_proj(y.transpose(1, 2).reshape(n, length, width))
 
 
+class Perceptron(nn.Module):
+    """The model mlp: linear layers with ReLU between them."""
+
+    def __init__(self, widths):
+        super().__init__()
+        layers = [m for i, o in zip(widths[:-1], widths[1:]) for m in (nn.Linear(i, o), nn.ReLU())]
+        self.mlp = nn.Sequential(*layers[:-1])
+
+    def forward(self, x):
+        return self.mlp(x.flatten(1))
+
+
 class MLP(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -297,6 +309,9 @@ def load(name, path):
         model = NISER(*tensors["embedding.weight"].shape)
     elif name == "lstm":
         model = LSTM(*tensors["embedding.weight"].shape[:1], *tensors["fc.weight"].shape[:1], *tensors["embedding.weight"].shape[1:], *tensors["fc.weight"].shape[1:])
+    elif name == "mlp":
+        shapes = [t.shape for n, t in tensors.items() if n.endswith(".weight")]
+        model = Perceptron([shapes[0][1]] + [o for o, _ in shapes])
     elif name.startswith("gpt"):
         wte, wpe = tensors["transformer.wte.weight"], tensors["transformer.wpe.weight"]
         layers = sum(name.endswith("ln_1.weight") for name in tensors)

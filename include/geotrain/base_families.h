@@ -37,7 +37,8 @@ enum {
   X(GT_MODEL_GPT_TINY, "gpt-tiny", gt_model_gpt_tiny)                                              \
   X(GT_MODEL_GPT_SMALL, "gpt-small", gt_model_gpt_small)                                           \
   X(GT_MODEL_GPT_124M, "gpt-124m", gt_model_gpt_124m)                                              \
-  X(GT_MODEL_NISER, "niser", gt_model_niser)
+  X(GT_MODEL_NISER, "niser", gt_model_niser)                                                       \
+  X(GT_MODEL_MLP, "mlp", gt_model_mlp)
 
 /* train.optimizer.name: gt_optim_kind of src/nn. */
 #define GT_OPTIMIZERS(X)                                                                           \

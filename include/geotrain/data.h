@@ -15,6 +15,8 @@
    - uint8 images: x (N,H,W,C); the model sees (x / 255 - mean[c]) / std[c].  The root's float32
      attributes `mean` and `std` (C) are those of the training images.
    - float32 images: x (N,H,W,C), used unchanged.
+   - float32 tables: x (N,1,1,C), one value per column; the model sees (x - mean[c]) / std[c], with
+     attributes as for images, or unchanged values without them.
    - ids: x int32 (N,1,1,F), F ids per sample, each below the root's attribute `features`.  If ids
      are words, the data set `vocabulary` lists them; if they are tokens of a text, the data set
      `merges` defines them (data_text.h).  The root's attribute `vocabulary_sha256` is the hash of
@@ -46,7 +48,8 @@ typedef struct {
   size_t h, w, c, classes, ntrain, ntest;
   size_t features; /* IDS: number of ids; else 0 */
   gt_input input;
-  bool text; /* IDS: tokens of a text */
+  bool scaled; /* mean and std apply: uint8 images, and tables of float32 */
+  bool text;   /* IDS: tokens of a text */
   /* IDS of words or tokens: SHA-256 of the data set's vocabulary; else "" */
   char vocabulary_sha256[65];
   /* SHA-256 of the class names, "" if the file has none, and their bytes */
@@ -81,26 +84,27 @@ const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
 gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));
 /* Returns the tokens of a text (IDS), owned by the data set; else NULL. */
 const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
-/* Returns the c means and standard deviations of the input (0 and 1 unless it is uint8); owned by
+/* Returns the c means and standard deviations of the input (0 and 1 unless it is scaled); owned by
    the data set. */
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
-/* Sums over any samples of a data set of C channels, from which means and standard deviations are
-   computed: the number of pixels of one channel, then each channel's sum of bytes, then each
-   channel's sum of squares.  The integers are exact, so sums of parts add up to the sum of the
-   whole. */
+/* Sums over any samples of a scaled data set of C channels, from which means and standard deviations
+   are computed: the number of pixels of one channel, then each channel's sum of values, then each
+   channel's sum of squares.  Those of bytes are integers below 2^53 (up to 10^11 pixels), so sums of
+   parts add up to the sum of the whole. */
 #define GT_DATA_SUMS(channels) (1 + 2 * (channels))
-/* Reads the given training samples (n ascending numbers) of a uint8 data set and fills
+/* Reads the given training samples (n ascending numbers) of a scaled data set and fills
    sums[GT_DATA_SUMS(c)].  GT_ERR_DATA: the file cannot be read. */
-gt_status gt_dataset_sums(gt_dataset *dataset, const uint32_t *samples, size_t n, uint64_t *sums);
-/* Computes mean[channels] and std[channels] from the sums, as an import writes them to a file. */
-void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std);
+gt_status gt_dataset_sums(gt_dataset *dataset, const uint32_t *samples, size_t n, double *sums);
+/* Computes mean[channels] and std[channels] from the sums, as an import writes them to a file: of
+   bytes divided by 255; 0 and 1 for a column of a table with values 0 and 1 only. */
+void gt_data_moments(gt_input input, const double *sums, size_t channels, float *mean, float *std);
 /* Writes the input of a model, x (pixels,c), for bytes (pixels,c): (byte / 255 - mean[c]) / std[c],
    as loaders do. */
 void gt_data_scale(float *x, const uint8_t *bytes, size_t pixels, size_t c, const float *mean,
                    const float *std);
-/* Normalises the input of a uint8 data set with mean[c] and std[c] (copied) from now on;
+/* Normalises the input of a scaled data set with mean[c] and std[c] (copied) from now on;
    schema_sha256 includes them.  Loaders created earlier keep the old values. */
 void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);
 
@@ -119,8 +123,8 @@ typedef struct {
   size_t height, width; /* folder: of all samples; 0: the size that all pictures have */
   bool strict;          /* folder: refuse pictures that cannot be read; else leave them out */
   /* csv: the column of the labels; the columns to use, with commas between them (NULL: all others);
-     rows without a value: refuse (NULL), drop or mean */
-  const char *label, *columns, *missing;
+     rows without a value: refuse (NULL), drop or mean; samples: ids (NULL) or numbers */
+  const char *label, *columns, *missing, *as;
 } gt_import_options;
 /* The results of an import of text. */
 typedef struct {

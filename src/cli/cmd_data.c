@@ -87,6 +87,7 @@ static gt_status take_import_option(void *context, const struct option *option, 
   if (option->val == 'b') return o->format.label = text, GT_OK;
   if (option->val == 'c') return o->format.columns = text, GT_OK;
   if (option->val == 'm') return o->format.missing = text, GT_OK;
+  if (option->val == 'a') return o->format.as = text, GT_OK;
   if (option->val == 'z') return parse_size(text, &o->format);
   if (option->val == 't') {
     char *end;
@@ -124,13 +125,14 @@ static gt_status import(int argc, char **argv) {
                                           {"label", required_argument, NULL, 'b'},
                                           {"columns", required_argument, NULL, 'c'},
                                           {"missing", required_argument, NULL, 'm'},
+                                          {"as", required_argument, NULL, 'a'},
                                           {"force", no_argument, NULL, 'f'},
                                           {NULL, 0, NULL, 0}};
   import_options o = {{0}, 0, false};
   gt_text_found found = {0};
   GT_TRY(take_options(argc, argv, options,
                       "--vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, "
-                      "--strict, --label, --columns, --missing and --force",
+                      "--strict, --label, --columns, --missing, --as and --force",
                       take_import_option, &o));
   const int words = argc - optind;
   bool files = false;
@@ -317,6 +319,8 @@ static gt_status split(int argc, char **argv) {
 
 /* ---- info ------------------------------------------------------------------------------------ */
 
+enum { CHANNELS_LISTED = 16 };
+
 static void print_channels(const char *title, const float *values, size_t n) {
   printf("%-12s", title);
   for (size_t i = 0; i < n; i++) printf(" %.6f", (double)values[i]);
@@ -360,7 +364,7 @@ static gt_status info(int argc, char **argv) {
   if (!d->text) printf("%-12s %zu\n", "classes", d->classes);
   printf("%-12s %zu\n", "train", d->ntrain);
   printf("%-12s %zu\n", "test", d->ntest);
-  if (d->input == GT_INPUT_BYTES) {
+  if (d->scaled && d->c <= CHANNELS_LISTED) {
     print_channels("mean", gt_dataset_mean(dataset), d->c);
     print_channels("std", gt_dataset_std(dataset), d->c);
   }

@@ -94,12 +94,12 @@ static gt_status judge(gt_cli_model *model, gt_dataset *dataset, gt_loader *load
   return GT_OK;
 }
 
-/* Normalises images as in training, whatever the mean and std of the data file. */
+/* Normalises samples as in training, whatever the mean and std of the data file. */
 static gt_status normalise(gt_dataset *dataset, const char *path, const gt_state *state) {
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   const float *mean, *std;
   bool said;
-  if (about->input != GT_INPUT_BYTES) return GT_OK;
+  if (!about->scaled) return GT_OK;
   GT_TRY(gt_cli_checkpoint_norm(path, state, about->c, &said, &mean, &std));
   if (said) gt_dataset_normalise(dataset, mean, std);
   return GT_OK;

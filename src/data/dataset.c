@@ -90,7 +90,7 @@ void gt_dataset_hash_schema(gt_dataset *d) {
     at += (size_t)snprintf(text + at, size - at, " features %zu", info->features);
   if (info->vocabulary_sha256[0])
     at += (size_t)snprintf(text + at, size - at, " vocabulary %s", info->vocabulary_sha256);
-  for (size_t i = 0; i < info->c && info->input == GT_INPUT_BYTES; i++)
+  for (size_t i = 0; i < info->c && info->scaled; i++)
     at += (size_t)snprintf(text + at, size - at, " %a/%a", (double)d->mean[i], (double)d->std[i]);
   gt_sha256_hex(text, at, info->schema_sha256);
   gt_free(text);
@@ -98,43 +98,74 @@ void gt_dataset_hash_schema(gt_dataset *d) {
 
 /* ---- means and standard deviations of images ------------------------------------------------- */
 
-static void add_block(uint64_t *sums, size_t channels, const uint8_t *bytes, size_t pixels) {
-  uint64_t *of = sums + 1, *squares = of + channels;
-  sums[0] += pixels;
-  for (size_t i = 0; i < pixels; i++)
-    for (size_t c = 0; c < channels; c++) {
-      const uint64_t v = bytes[i * channels + c];
-      of[c] += v;
-      squares[c] += v * v;
-    }
+/* Adds with the rounding error of earlier additions (Kahan 1965). */
+static void add(double *sum, double *lost, double value) {
+  const double more = value - *lost, all = *sum + more;
+  *lost = (all - *sum) - more;
+  *sum = all;
 }
 
-gt_status gt_dataset_sums(gt_dataset *d, const uint32_t *samples, size_t n, uint64_t *sums) {
+void gt_data_sums_add(gt_data_sums *to, gt_input input, size_t channels, const void *rows,
+                      size_t pixels) {
+  const uint8_t *bytes = rows;
+  const float *values = rows;
+  to->sums[0] += (double)pixels;
+  for (size_t c = 0; c < channels; c++) {
+    double *sum = to->sums + 1 + c, *squares = sum + channels;
+    uint64_t of = 0, of_squares = 0;
+    for (size_t i = c; i < pixels * channels; i += channels)
+      if (input == GT_INPUT_BYTES) {
+        of += bytes[i];
+        of_squares += (uint64_t)bytes[i] * bytes[i];
+      } else {
+        add(sum, &to->lost[2 * c], (double)values[i]);
+        add(squares, &to->lost[2 * c + 1], (double)values[i] * (double)values[i]);
+      }
+    *sum += (double)of;
+    *squares += (double)of_squares;
+  }
+}
+
+gt_data_sums gt_data_sums_open(size_t channels) {
+  return (gt_data_sums){GT_NEW_ARRAY(double, GT_DATA_SUMS(channels)),
+                        GT_NEW_ARRAY(double, 2 * channels)};
+}
+
+void gt_data_sums_close(gt_data_sums *s) {
+  gt_free(s->sums);
+  gt_free(s->lost);
+}
+
+gt_status gt_dataset_sums(gt_dataset *d, const uint32_t *samples, size_t n, double *sums) {
   const size_t total = d->info.ntrain, row = gt_dataset_row_bytes(d),
                block = gt_data_h5_block_rows(d->x[GT_SPLIT_TRAIN], total, row);
   uint8_t *rows = gt_alloc(block, row);
+  gt_data_sums all = gt_data_sums_open(d->info.c);
   gt_status status = GT_OK;
-  memset(sums, 0, GT_DATA_SUMS(d->info.c) * sizeof *sums);
   for (size_t i = 0; i < n && status == GT_OK;) {
     const size_t first = samples[i] / block * block,
                  count = total - first < block ? total - first : block;
     status = gt_dataset_read(d, GT_SPLIT_TRAIN, first, count, rows);
     for (; i < n && samples[i] < first + count && status == GT_OK; i++)
-      add_block(sums, d->info.c, rows + (samples[i] - first) * row, d->info.h * d->info.w);
+      gt_data_sums_add(&all, d->info.input, d->info.c, rows + (samples[i] - first) * row,
+                       d->info.h * d->info.w);
   }
+  memcpy(sums, all.sums, GT_DATA_SUMS(d->info.c) * sizeof *sums);
+  gt_data_sums_close(&all);
   gt_free(rows);
   return status;
 }
 
-/* mean and std are divided by 255. */
-void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std) {
-  const double n = (double)sums[0];
+void gt_data_moments(gt_input input, const double *sums, size_t channels, float *mean, float *std) {
+  const double n = sums[0] > 0 ? sums[0] : 1, unit = input == GT_INPUT_BYTES ? 255 : 1;
   for (size_t c = 0; c < channels; c++) {
-    const double m = n > 0 ? (double)sums[1 + c] / n : 0,
-                 variance = n > 0 ? (double)sums[1 + channels + c] / n - m * m : 0;
-    mean[c] = (float)(m / 255);
-    /* constant channel: no scaling */
-    std[c] = variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1.0F;
+    const double m = sums[1 + c] / n, squares = sums[1 + channels + c] / n,
+                 variance = squares - m * m,
+                 least = input == GT_INPUT_BYTES ? 1e-9 : 1e-14 * squares; /* rounding */
+    mean[c] = (float)(m / unit);
+    std[c] = variance > least ? (float)(sqrt(variance) / unit) : 1.0F; /* constant: not scaled */
+    if (input == GT_INPUT_FLOATS && m == squares) mean[c] = 0.0F, std[c] = 1.0F; /* 0 and 1 only */
+    if (std[c] <= 0) std[c] = 1.0F;
   }
 }
 

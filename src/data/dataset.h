@@ -18,10 +18,20 @@ struct gt_dataset {
   int32_t *labels[2];
 };
 
+/* The sums of gt_dataset_sums, and their rounding errors so far. */
+typedef struct {
+  double *sums, *lost;
+} gt_data_sums;
+gt_data_sums gt_data_sums_open(size_t channels);
+void gt_data_sums_close(gt_data_sums *sums);
+/* Adds the values of rows (pixels,channels). */
+void gt_data_sums_add(gt_data_sums *sums, gt_input input, size_t channels, const void *rows,
+                      size_t pixels);
+
 size_t gt_dataset_count(const gt_dataset *dataset, gt_split split);
-/* Size in bytes of one sample as stored. */
 /* indexed by gt_input: "uint8", "float32", "int32" */
 extern const char *const gt_data_input_names[3];
+/* Size in bytes of one sample as stored. */
 size_t gt_dataset_row_bytes(const gt_dataset *dataset);
 /* Sets info.schema_sha256. */
 void gt_dataset_hash_schema(gt_dataset *dataset);

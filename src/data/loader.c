@@ -173,6 +173,14 @@ static void make_table(gt_loader *l, const gt_dataset *dataset) {
       l->table[c * 256 + v] = scale(v, dataset->mean[c], dataset->std[c]);
 }
 
+/* Normalises the rows of a table. */
+static void normalise_rows(gt_loader *l, const gt_dataset *dataset) {
+  float *x = l->rows;
+  for (size_t i = 0; i < l->n; i++)
+    for (size_t c = 0; c < l->c; c++, x++)
+      *x = (float)(((double)*x - (double)dataset->mean[c]) / (double)dataset->std[c]);
+}
+
 static gt_status check_samples(const gt_dataset *dataset, gt_split split, const uint32_t *samples,
                                size_t n) {
   size_t total = gt_dataset_count(dataset, split);
@@ -232,6 +240,7 @@ gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split,
   for (size_t i = 0; i < l->n; i++) l->labels[i] = labels[samples ? samples[i] : i];
   gt_status status =
       samples ? read_named(l->rows, dataset, split, samples, n) : read_all(l->rows, dataset, split);
+  if (status == GT_OK && l->input == GT_INPUT_FLOATS && info->scaled) normalise_rows(l, dataset);
   if (status == GT_OK)
     *out = l;
   else

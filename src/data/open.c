@@ -299,9 +299,7 @@ static gt_status check_features(gt_dataset *d) {
     return GT_FAIL(GT_ERR_DATA,
                    "%s: features is %zu and /%s makes %zu tokens; expected the same number",
                    d->path, d->info.features, GT_DATA_MERGES, gt_tokens_count(d->tokens));
-  if (H5Aexists(d->file, GT_DATA_VOCABULARY_HASH) <= 0) return GT_OK;
-  return attr_text(d->file, d->path, GT_DATA_VOCABULARY_HASH, d->info.vocabulary_sha256,
-                   sizeof d->info.vocabulary_sha256);
+  return GT_OK;
 }
 
 static gt_status check_input(gt_dataset *d) {
@@ -309,8 +307,14 @@ static gt_status check_input(gt_dataset *d) {
   d->mean = GT_NEW_ARRAY(float, c);
   d->std = GT_NEW_ARRAY(float, c);
   for (size_t i = 0; i < c; i++) d->std[i] = 1.0F;
+  if (d->info.input != GT_INPUT_BYTES && H5Aexists(d->file, GT_DATA_VOCABULARY_HASH) > 0)
+    GT_TRY(attr_text(d->file, d->path, GT_DATA_VOCABULARY_HASH, d->info.vocabulary_sha256,
+                     sizeof d->info.vocabulary_sha256));
   if (d->info.input == GT_INPUT_IDS) return check_features(d);
-  if (d->info.input == GT_INPUT_FLOATS) return GT_OK; /* not scaled */
+  d->info.scaled =
+      d->info.input == GT_INPUT_BYTES || (d->info.h == 1 && d->info.w == 1); /* images or tables */
+  if (!d->info.scaled || (d->info.input == GT_INPUT_FLOATS && H5Aexists(d->file, "mean") <= 0))
+    return GT_OK;
   GT_TRY(attr_floats(d->file, d->path, "mean", d->mean, c));
   GT_TRY(attr_floats(d->file, d->path, "std", d->std, c));
   for (size_t i = 0; i < c; i++) {

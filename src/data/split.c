@@ -21,19 +21,6 @@ static char *name_of(const char *path, const char *folder, size_t region) {
   return name;
 }
 
-static gt_status write_rows(gt_data_store *to, gt_input input, gt_split split, size_t first,
-                            size_t n, const void *rows) {
-  switch (input) {
-  case GT_INPUT_BYTES:
-    return gt_data_store_images(to, split, first, n, rows);
-  case GT_INPUT_FLOATS:
-    return gt_data_store_floats(to, split, first, n, rows);
-  case GT_INPUT_IDS:
-    return gt_data_store_ids(to, split, first, n, rows);
-  }
-  return GT_FAIL(GT_ERR_FAULT, "input %d is not known", (int)input);
-}
-
 /* Copies the given samples (ascending numbers; NULL: the first n), one block of the file at a
    time. */
 static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const uint32_t *samples,
@@ -53,7 +40,7 @@ static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const
       memmove(rows + (i - done) * row, rows + (at - first) * row, row);
       labels[i - done] = from->labels[split][at];
     }
-    if (status == GT_OK) status = write_rows(to, from->info.input, split, done, i - done, rows);
+    if (status == GT_OK) status = gt_data_store_samples(to, split, done, i - done, rows);
     if (status == GT_OK) status = gt_data_store_labels(to, split, done, i - done, labels);
   }
   gt_free(labels);

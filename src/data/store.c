@@ -13,7 +13,8 @@ struct gt_data_store {
   char *path, *temporary;
   hid_t file, x[2], y[2];
   gt_data_shape shape;
-  uint64_t *histogram; /* (c,256) of the training images: exact counts for mean and std */
+  gt_input input;
+  gt_data_sums sums; /* of the training samples, for mean and std; none: they are not scaled */
   bool finished;
 };
 
@@ -38,9 +39,7 @@ static gt_status create_split(gt_data_store *s, gt_split split) {
   hid_t group =
       H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, untimed_group, H5P_DEFAULT);
   hid_t xs = H5Screate_simple(4, dims, NULL), ys = H5Screate_simple(1, dims, NULL);
-  const hid_t type = s->shape.features ? H5T_STD_I32LE
-                     : s->shape.floats ? H5T_IEEE_F32LE
-                                       : H5T_STD_U8LE;
+  const hid_t types[] = {H5T_STD_U8LE, H5T_IEEE_F32LE, H5T_STD_I32LE}, type = types[s->input];
   s->x[split] = H5Dcreate2(group, "x", type, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   gt_status status =
@@ -84,7 +83,9 @@ gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_d
   *s = (gt_data_store){.file = -1, .x = {-1, -1}, .y = {-1, -1}, .shape = *shape};
   s->path = gt_strdup(path);
   s->temporary = gt_alloc(size, 1);
-  if (!shape->features) s->histogram = GT_NEW_ARRAY(uint64_t, shape->c * 256);
+  s->input = shape->features ? GT_INPUT_IDS : shape->floats ? GT_INPUT_FLOATS : GT_INPUT_BYTES;
+  if (s->input == GT_INPUT_BYTES || (s->input == GT_INPUT_FLOATS && shape->h == 1 && shape->w == 1))
+    s->sums = gt_data_sums_open(shape->c);
   gt_status status = create_file(s, size);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TRAIN);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TEST);
@@ -105,23 +106,12 @@ static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int
   return status;
 }
 
-gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, size_t count,
-                               const uint8_t *images) {
-  const size_t channels = s->shape.c;
-  if (split == GT_SPLIT_TRAIN)
-    for (size_t i = 0, pixels = count * s->shape.h * s->shape.w; i < pixels; i++)
-      for (size_t c = 0; c < channels; c++) s->histogram[c * 256 + images[i * channels + c]]++;
-  return write_rows(s, s->x[split], H5T_NATIVE_UINT8, 4, first, count, images);
-}
-
-gt_status gt_data_store_floats(gt_data_store *s, gt_split split, size_t first, size_t count,
-                               const float *images) {
-  return write_rows(s, s->x[split], H5T_NATIVE_FLOAT, 4, first, count, images);
-}
-
-gt_status gt_data_store_ids(gt_data_store *s, gt_split split, size_t first, size_t count,
-                            const int32_t *ids) {
-  return write_rows(s, s->x[split], H5T_NATIVE_INT32, 4, first, count, ids);
+gt_status gt_data_store_samples(gt_data_store *s, gt_split split, size_t first, size_t count,
+                                const void *samples) {
+  const hid_t types[] = {H5T_NATIVE_UINT8, H5T_NATIVE_FLOAT, H5T_NATIVE_INT32}; /* by gt_input */
+  if (split == GT_SPLIT_TRAIN && s->sums.sums)
+    gt_data_sums_add(&s->sums, s->input, s->shape.c, samples, count * s->shape.h * s->shape.w);
+  return write_rows(s, s->x[split], types[s->input], 4, first, count, samples);
 }
 
 gt_status gt_data_store_labels(gt_data_store *s, gt_split split, size_t first, size_t count,
@@ -140,28 +130,15 @@ static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory,
   return ok;
 }
 
-/* Adds channel c to the sums, in the layout of gt_dataset_sums. */
-static void add_channel(uint64_t *sums, size_t channels, size_t c, const uint64_t *histogram) {
-  sums[0] = 0;
-  for (uint64_t v = 0; v < 256; v++) {
-    sums[0] += histogram[v];
-    sums[1 + c] += histogram[v] * v;
-    sums[1 + channels + c] += histogram[v] * v * v;
-  }
-}
-
-/* Writes mean and std of bytes, or the number of ids; nothing for floats. */
+/* Writes mean and std of scaled samples, or the number of ids. */
 static bool write_input(gt_data_store *s) {
   const size_t channels = s->shape.c;
   int64_t features = (int64_t)s->shape.features;
   if (features)
     return write_attr(s->file, "features", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &features);
-  if (s->shape.floats) return true;
+  if (!s->sums.sums) return true;
   float *norm = GT_NEW_ARRAY(float, 2 * channels);
-  uint64_t *sums = GT_NEW_ARRAY(uint64_t, GT_DATA_SUMS(channels));
-  for (size_t c = 0; c < channels; c++) add_channel(sums, channels, c, s->histogram + c * 256);
-  gt_data_moments(sums, channels, norm, norm + channels);
-  gt_free(sums);
+  gt_data_moments(s->input, s->sums.sums, channels, norm, norm + channels);
   bool ok =
       write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm) &&
       write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm + channels);
@@ -292,7 +269,7 @@ void gt_data_store_close(gt_data_store *s) {
   close_sets(s);
   gt_data_h5_close(s->file);
   if (!s->finished) unlink(s->temporary);
-  gt_free(s->histogram);
+  gt_data_sums_close(&s->sums);
   gt_free(s->temporary);
   gt_free(s->path);
   gt_free(s);

@@ -16,14 +16,10 @@ typedef struct {
 
 /* Creates OUT with both splits.  GT_ERR_DATA with the path and the reason. */
 gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_data_shape *shape);
-/* Write images, ids or labels [first, first+count) of a split; training images are counted for mean
-   and std. */
-gt_status gt_data_store_images(gt_data_store *store, gt_split split, size_t first, size_t count,
-                               const uint8_t *images);
-gt_status gt_data_store_floats(gt_data_store *store, gt_split split, size_t first, size_t count,
-                               const float *images);
-gt_status gt_data_store_ids(gt_data_store *store, gt_split split, size_t first, size_t count,
-                            const int32_t *ids);
+/* Write samples, of the type that the shape says, or labels [first, first+count) of a split;
+   training samples are counted for mean and std. */
+gt_status gt_data_store_samples(gt_data_store *store, gt_split split, size_t first, size_t count,
+                                const void *samples);
 gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t first, size_t count,
                                const int32_t *labels);
 /* Writes the texts of n ids, at most `width` bytes each: words (n,width), padded with NULs. */

@@ -97,7 +97,7 @@ static gt_status write_split(gt_data_store *store, const gt_synth_spec *s, const
     size_t count = n - first < block ? n - first : block;
     for (size_t i = 0; i < count; i++)
       labels[i] = make_sample(s, templates, split, first + i, images + i * item);
-    status = gt_data_store_images(store, split, first, count, images);
+    status = gt_data_store_samples(store, split, first, count, images);
     if (status == GT_OK) status = gt_data_store_labels(store, split, first, count, labels);
   }
   gt_free(labels);

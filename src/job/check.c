@@ -302,10 +302,8 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
 static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
   const job_node *model = gt_job_node_child(root, "model");
   if (gt_job_node_child(model, "mlp") && job->model.nmlp == 0)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "%s: model.mlp is empty; expected the width of 1 layer or more (not given: 400, 400, 400)",
-        source);
+    return GT_FAIL(GT_ERR_JOB, "%s: model.mlp is empty; expected the width of 1 layer or more",
+                   source);
   return GT_OK;
 }
 

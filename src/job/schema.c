@@ -84,8 +84,9 @@ const job_key gt_job_keys[] = {
     {"model.untied", KEY_BOOL, 0, AT(model.untied), .fallback = "false", MODELS(DECODERS),
      .meaning = "the output head does not share the weights of the embedding"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
-     MODELS(OF(GT_MODEL_DEEPFM)),
-     .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
+     MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_MLP)),
+     .meaning = "widths of the perceptron's hidden layers; default: deepfm 400, 400, 400, mlp 256, "
+                "256"},
     {"data.path", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(data.path),
      .meaning = "HDF5 data set of the regions that do not name their own"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",

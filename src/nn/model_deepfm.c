@@ -1,8 +1,6 @@
 /* DeepFM (Guo, Tang, Ye, Li and He 2017, eq. 1): one logit, for the second of two classes: the sum
    of a factorization machine and of a multilayer perceptron on the same vectors of ids.  The
    defaults are the paper's layers of 400-400-400 and vectors of 10; without its dropout. */
-#include <stdio.h>
-
 #include "graph.h"
 #include "models.h"
 
@@ -15,21 +13,12 @@ static gt_status check(const gt_sample_shape *shape, const gt_model_options *opt
         "samples are of %zu classes; model deepfm needs 2, because its one output is the "
         "probability of the second",
         shape->classes);
-  GT_TRY(gt_model_check_width("embedding", options->embedding, 0));
-  for (size_t i = 0; options->mlp && i < options->nmlp; i++) {
-    char option[32];
-    snprintf(option, sizeof option, "mlp.%zu", i);
-    GT_TRY(gt_model_check_width(option, options->mlp[i], 1));
-  }
-  return GT_OK;
+  return gt_model_check_width("embedding", options->embedding, 0);
 }
 
 static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
                        const gt_model_options *options) {
   static const int64_t usual[] = {400, 400, 400};
-  const int64_t *mlp = options->mlp ? options->mlp : usual;
-  const size_t layers = options->mlp ? options->nmlp : sizeof usual / sizeof *usual;
-  char name[48];
   GT_TRY(check(shape, options));
   graph->loss = &gt_loss_logistic;
   graph->outputs = 1;
@@ -39,13 +28,7 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
   gt_graph_add_fm(graph, "fm", "linear");
   const size_t fm = gt_graph_last(graph);
   gt_graph_from(graph, vectors);
-  /* numbered as in an nn.Sequential of Linear, ReLU, ..., Linear */
-  for (size_t i = 0; i <= layers; i++) {
-    snprintf(name, sizeof name, "mlp.%zu", 2 * i);
-    gt_graph_add_linear(graph, name, i < layers ? (size_t)mlp[i] : 1);
-    snprintf(name, sizeof name, "mlp.%zu", 2 * i + 1);
-    if (i < layers) gt_graph_add_relu(graph, name);
-  }
+  GT_TRY(gt_model_add_mlp(graph, options, usual, sizeof usual / sizeof *usual, 1));
   gt_graph_add_sum(graph, "logit", fm);
   return GT_OK;
 }

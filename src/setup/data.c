@@ -203,14 +203,15 @@ static gt_status from_job(gt_run *run) {
   const gt_job *job = run->job;
   const size_t c = run->data.c, region = run->roles.region_id;
   const char *path = gt_data_path(job, reads(run) ? region : gt_data_first(job));
-  if (run->data.input != GT_INPUT_BYTES)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "data.mean is given, but the samples of %s are not scaled; expected uint8 images", path);
+  if (!run->data.scaled)
+    return GT_FAIL(GT_ERR_JOB,
+                   "data.mean is given, but the samples of %s are not scaled; expected uint8 "
+                   "images or a table",
+                   path);
   if (job->data.nmean != c)
     return GT_FAIL(
         GT_ERR_JOB,
-        "data.mean has %zu numbers, and the images of %s %zu channels; expected one a channel",
+        "data.mean has %zu numbers, and the samples of %s %zu channels; expected one a channel",
         job->data.nmean, path, c);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
   for (size_t i = 0; i < c; i++) {
@@ -225,9 +226,11 @@ static gt_status from_job(gt_run *run) {
 /* Writes "mean 0.286041, std 0.353024" of the data set. */
 static void describe(const gt_dataset *dataset, char *text, size_t size) {
   const float *const values[2] = {gt_dataset_mean(dataset), gt_dataset_std(dataset)};
+  const size_t c = gt_dataset_describe(dataset)->c;
   size_t at = 0;
-  for (size_t v = 0; v < 2; v++)
-    for (size_t i = 0; i < gt_dataset_describe(dataset)->c && at < size; i++)
+  if (c > 4) snprintf(text, size, "mean and std of %zu columns", c);
+  for (size_t v = 0; v < 2 && c <= 4; v++)
+    for (size_t i = 0; i < c && at < size; i++)
       at += (size_t)snprintf(text + at, size - at, "%s %.6g",
                              i > 0    ? ""
                              : v == 0 ? "mean"
@@ -235,27 +238,27 @@ static void describe(const gt_dataset *dataset, char *text, size_t size) {
                              (double)values[v][i]);
 }
 
-/* Computes them from all training images of all regions, each counted once.  The sums are integers,
-   added in region order. */
+/* Computes them from all training samples of all regions, each counted once.  The sums are added in
+   region order; those of images are integers. */
 static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
-  uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);
+  double *own = GT_NEW_ARRAY(double, n), *sums = GT_NEW_ARRAY(double, n);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
   const bool sums_up = run->roles.is_ps && reads(run);
   gt_status status =
       agree(run, sums_up ? gt_dataset_sums(run->dataset, run->part, run->npart, own) : GT_OK);
   if (status == GT_OK) {
     char text[256];
-    uint64_t *all = gather(run, own, n * sizeof *own);
+    double *all = gather(run, own, n * sizeof *own);
     for (size_t i = 0; i < n * run->job->nregions; i++) sums[i % n] += all[i];
     gt_free(all);
-    gt_data_moments(sums, c, norm, norm + c);
+    gt_data_moments(run->data.input, sums, c, norm, norm + c);
     normalise(run, norm, norm + c);
     describe(run->dataset, text, sizeof text);
     gt_log_job(
         GT_LOG_INFO,
-        "the regions' files differ in mean or std: those of all their training images are used, %s",
-        text);
+        "the regions' files differ in mean or std: those of all their training %s are used, %s",
+        run->data.input == GT_INPUT_BYTES ? "images" : "rows", text);
   }
   gt_free(norm);
   gt_free(sums);
@@ -334,7 +337,7 @@ void gt_setup_save_data(const gt_run *run, gt_state *state) {
   if (run->class_names)
     gt_state_add(state, "data/", "class_names", GT_TYPE_U8, run->class_names,
                  run->class_names_bytes);
-  if (run->data.input != GT_INPUT_BYTES) return;
+  if (!run->data.scaled) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset),
                run->data.c);
   gt_state_add(state, "data/", "std", GT_TYPE_F32, (float *)gt_dataset_std(run->dataset),
@@ -366,13 +369,13 @@ static gt_status check_merges(const gt_run *run, const gt_state *state) {
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
   char text[256];
   GT_TRY(check_merges(run, state));
-  if (run->data.input != GT_INPUT_BYTES) return GT_OK;
+  if (!run->data.scaled) return GT_OK;
   if (!differs(run, state, "mean", gt_dataset_mean(run->dataset)) &&
       !differs(run, state, "std", gt_dataset_std(run->dataset)))
     return GT_OK;
   describe(run->dataset, text, sizeof text);
   return GT_FAIL(GT_ERR_CKPT,
-                 "it was trained with another normalisation of images than by %s; "
+                 "it was trained with another normalisation than by %s; "
                  "expected the data that it began with",
                  text);
 }

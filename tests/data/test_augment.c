@@ -35,7 +35,7 @@ static gt_loader *open_loader(gt_augment augment) {
   const gt_data_shape shape = {.n = {N, 1}, .h = H, .w = W, .c = C};
   assert_int_equal(gt_data_store_create(&store, scratch("a.h5"), &shape), GT_OK);
   for (int s = 0; s < 2; s++) {
-    assert_int_equal(gt_data_store_images(store, (gt_split)s, 0, shape.n[s], images[0][0][0]),
+    assert_int_equal(gt_data_store_samples(store, (gt_split)s, 0, shape.n[s], images[0][0][0]),
                      GT_OK);
     assert_int_equal(gt_data_store_labels(store, (gt_split)s, 0, shape.n[s], labels), GT_OK);
   }

@@ -170,5 +170,73 @@ static void test_refused(void) {
                 "data import csv needs --label COLUMN");
 }
 
+/* As numbers: a column of numbers, and one with 0 and 1 for each value that training has; numbers are
+   normalised, 0 and 1 are not. */
+static void test_numbers(void) {
+  const char *train = put("a.csv", "x,c,y\n1,p,0\n,q,1\n5,p,0\n"),
+             *test = put("b.csv", "x,c,y\n2,r,1\n,q,0\n");
+  const float want[2][9] = {{1, 1, 0, 3, 0, 1, 5, 1, 0}, {2, 0, 0, 3, 0, 1}};
+  float x[9];
+  int32_t y[3];
+  assert_int_equal(import_csv(train, test, (gt_import_options){.as = "numbers", .missing = "mean"}),
+                   GT_OK);
+  gt_dataset *dataset;
+  gt_loader *loader;
+  assert_int_equal(gt_dataset_open(&dataset, scratch("t.h5")), GT_OK);
+  const gt_dataset_info *info = gt_dataset_describe(dataset);
+  assert_true(info->input == GT_INPUT_FLOATS && info->scaled && info->c == 3);
+  assert_true(info->vocabulary_sha256[0] && info->ntrain == 3 && info->ntest == 2);
+  const float *mean = gt_dataset_mean(dataset), *std = gt_dataset_std(dataset);
+  assert_true(mean[0] == 3 && fabsf(std[0] - sqrtf(8.0F / 3)) < 1e-6F);
+  assert_true(mean[1] == 0 && std[1] == 1 && mean[2] == 0 && std[2] == 1);
+  for (int s = 0; s < 2; s++) {
+    const size_t n = s == 0 ? 3 : 2;
+    assert_int_equal(gt_loader_create(&loader, dataset, (gt_split)s, NULL, 0), GT_OK);
+    gt_loader_range(loader, 0, n, x, y);
+    for (size_t i = 0; i < 3 * n; i++)
+      assert_true(fabsf(x[i] - (want[s][i] - mean[i % 3]) / std[i % 3]) < 1e-6F);
+    gt_loader_close(loader);
+  }
+  gt_dataset_close(dataset);
+  assert_failed(import_csv(train, test, (gt_import_options){.as = "ints"}), GT_ERR_JOB,
+                "data import --as is `ints`; expected ids or numbers");
+  static char text[20000];
+  size_t at = (size_t)sprintf(text, "c,y\n");
+  for (int i = 0; i < 1001; i++) at += (size_t)sprintf(text + at, "v%d,%d\n", i, i % 2);
+  put("a.csv", text);
+  put("b.csv", "c,y\nv1,0\n");
+  assert_failed(import_csv(train, test, (gt_import_options){.as = "numbers"}), GT_ERR_DATA,
+                "a.csv: has 1001 columns, one for each value of a category; expected at most 1000");
+}
+
+/* Means and deviations of columns of a table: constant ones, ones far from 0, and parts. */
+static void test_moments(void) {
+  enum { N = 3000 };
+  static char text[N * 64];
+  size_t at = (size_t)sprintf(text, "constant,far,small,y\n");
+  for (int i = 0; i < N; i++)
+    at += (size_t)sprintf(text + at, "0.1,%d,%d,%d\n", 1600000000 + i % 7 * 128 * 40, i % 5, i % 2);
+  const char *train = put("a.csv", text), *test = put("b.csv", "constant,far,small,y\n1,1,1,1\n");
+  assert_int_equal(import_csv(train, test, (gt_import_options){.as = "numbers"}), GT_OK);
+  gt_dataset *dataset;
+  assert_int_equal(gt_dataset_open(&dataset, scratch("t.h5")), GT_OK);
+  const float *mean = gt_dataset_mean(dataset), *std = gt_dataset_std(dataset);
+  assert_true(mean[0] == 0.1F && std[0] == 1);
+  assert_true(fabsf(std[1] / (128 * 40 * 2) - 1) < 1e-2F);
+  assert_true(mean[2] == 2 && fabsf(std[2] - sqrtf(2)) < 1e-6F);
+  uint32_t half[N / 2];
+  double sums[2][GT_DATA_SUMS(3)];
+  float norm[6];
+  for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t i = 0; i < N / 2; i++) half[i] = k * N / 2 + i;
+    assert_int_equal(gt_dataset_sums(dataset, half, N / 2, sums[k]), GT_OK);
+  }
+  for (size_t i = 0; i < GT_DATA_SUMS(3); i++) sums[0][i] += sums[1][i];
+  gt_data_moments(GT_INPUT_FLOATS, sums[0], 3, norm, norm + 3);
+  assert_memory_equal(norm, mean, 3 * sizeof *norm);
+  assert_memory_equal(norm + 3, std, 3 * sizeof *norm);
+  gt_dataset_close(dataset);
+}
+
 TESTS_BETWEEN(NULL, scratch_remove, test_fields, test_bins, test_held_back, test_missing,
-              test_refused)
+              test_refused, test_numbers, test_moments)

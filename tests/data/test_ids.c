@@ -31,8 +31,8 @@ static void write_file(const char *path, size_t features) {
   assert_int_equal(gt_data_store_create(&store, path, &shape), GT_OK);
   for (int s = 0; s < 2; s++) {
     size_t n = shape.n[s];
-    assert_int_equal(gt_data_store_ids(store, (gt_split)s, 0, 7, ids[0]), GT_OK);
-    assert_int_equal(gt_data_store_ids(store, (gt_split)s, 7, n - 7, ids[7]), GT_OK);
+    assert_int_equal(gt_data_store_samples(store, (gt_split)s, 0, 7, ids[0]), GT_OK);
+    assert_int_equal(gt_data_store_samples(store, (gt_split)s, 7, n - 7, ids[7]), GT_OK);
     assert_int_equal(gt_data_store_labels(store, (gt_split)s, 0, n, labels), GT_OK);
   }
   assert_int_equal(gt_data_store_finish(store, "clicks", 2), GT_OK);

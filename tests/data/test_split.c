@@ -124,7 +124,7 @@ static void test_ids(void) {
 /* Exact sums, in any order, give the same floats as the whole file, bit for bit. */
 static void test_sums(void) {
   const char *path = make();
-  uint64_t all[GT_DATA_SUMS(1)], sum[GT_DATA_SUMS(1)] = {0}, part_sums[GT_DATA_SUMS(1)];
+  double all[GT_DATA_SUMS(1)], sum[GT_DATA_SUMS(1)] = {0}, part_sums[GT_DATA_SUMS(1)];
   uint32_t every[TRAIN];
   float mean, std;
   for (uint32_t i = 0; i < TRAIN; i++) every[i] = i;
@@ -134,7 +134,7 @@ static void test_sums(void) {
     assert_int_equal(gt_dataset_sums(part, every, gt_dataset_describe(part)->ntrain, part_sums),
                      GT_OK);
     for (size_t i = 0; i < GT_DATA_SUMS(1); i++) sum[i] += part_sums[i];
-    gt_data_moments(part_sums, 1, &mean, &std);
+    gt_data_moments(GT_INPUT_BYTES, part_sums, 1, &mean, &std);
     assert_true(mean == *gt_dataset_mean(part) && std == *gt_dataset_std(part));
     gt_dataset_close(part);
   }
@@ -142,7 +142,7 @@ static void test_sums(void) {
   assert_int_equal(gt_dataset_sums(whole, every, TRAIN, all), GT_OK);
   assert_memory_equal(all, sum, sizeof all);
   assert_true(all[0] == TRAIN * VALUES);
-  gt_data_moments(sum, 1, &mean, &std);
+  gt_data_moments(GT_INPUT_BYTES, sum, 1, &mean, &std);
   assert_true(mean == *gt_dataset_mean(whole) && std == *gt_dataset_std(whole));
   gt_dataset_close(whole);
 }

@@ -13,11 +13,11 @@ torch.set_num_threads(1)
 labels = torch.from_numpy(np.fromfile(folder + "/labels", "<i4").astype(np.int64))
 n = len(labels)
 first = torch_models.read(path)
-ids = name not in ("lenet5", "resnet18")
+ids = name not in ("lenet5", "resnet18", "mlp")
 if ids:
     x = torch.from_numpy(np.fromfile(folder + "/x", "<i4").reshape(n, -1).astype(np.int64))
 else:
-    h = {"lenet5": 28, "resnet18": 8}[name]
+    h = {"lenet5": 28, "mlp": 28, "resnet18": 8}[name]
     x = torch.from_numpy(np.fromfile(folder + "/x", "<f4").reshape(n, h, h, -1).transpose(0, 3, 1, 2).copy())
 if name.startswith("gpt"):  # each id is the label of the position before it
     x, labels = x[:, :-1], x[:, 1:]

@@ -47,6 +47,56 @@ import npy f8 out.h5
 ended "a file cut short" 3 'f8/x_train.npy: ends before its 50 rows do; expected a whole file'
 check "nothing is left" same "$(ls -A | grep out.h5)" ""
 
+# ---- tables as numbers ----------------------------------------------------------------------------
+
+"$python" - <<'PY'
+import random
+r = random.Random(3)
+with open('t.csv', 'w') as out:
+    out.write('age,city,income,y\n')
+    for i in range(900):
+        age, city = r.randrange(18, 90), r.choice('abc')
+        out.write(f'{age},{city},{r.gauss(3e4, 9e3):.2f},{int(age > 50) ^ (city == "b")}\n')
+PY
+import csv t.csv t.h5 --label y --as numbers --seed 2
+ended "a table as numbers" 0 'wrote t.h5'
+"$GEOTRAIN" data info t.h5 >info
+check "columns and classes" grep -qE '^shape +1 x 1 x 5 float32' info
+check "numpy's mean and deviation" "$python" - <<'PY'
+import h5py, numpy as np
+with h5py.File('t.h5') as f:
+    x, names = f['train/x'][:, 0, 0].astype('f8'), [n.decode() for n in f['vocabulary'][:]]
+    assert names[0] == 'age' and sorted(names[1:4]) == ['city = a', 'city = b', 'city = c'] and names[4] == 'income', names
+    assert (x[:, 1:4].sum(1) == 1).all()
+    for c in (0, 4):
+        assert abs(f.attrs['mean'][c] / x[:, c].mean() - 1) < 1e-6 and abs(f.attrs['std'][c] / x[:, c].std() - 1) < 1e-6
+    assert (f.attrs['mean'][1:4] == 0).all() and (f.attrs['std'][1:4] == 1).all()
+PY
+cat >job.yaml <<'YAML'
+name: table
+model: {name: mlp, mlp: [32, 32]}
+data: {path: t.h5, partition: {shares: [2, 1]}}
+train: {until: {epochs: 20}, batch: 16, choices: rule, optimizer: {name: sgd, lr: 0.05, momentum: 0.9}}
+regions: [{name: east, ranks: 2}, {name: west, ranks: 2}]
+sync: {local: sync, strategy: sma, period: 4, weights: samples}
+YAML
+train "a table" 4 job.yaml --run-dir one
+ended "a table" 0
+check "it is learnt" awk "BEGIN { exit !($(field one test_accuracy) > 0.9) }"
+"$GEOTRAIN" data split t.h5 --regions 2 --shares 2,1 --seed 1 >/dev/null
+own=(--set data.path=null --set data.partition.by=file --set regions.0.data.path=t-1.h5 --set regions.1.data.path=t-2.h5)
+train "a file in each region" 4 job.yaml --run-dir own "${own[@]}"
+ended "a file in each region" 0 'those of all their training rows are used, mean and std of 5 columns'
+check "the columns of all regions are normalised alike, to the bit" same "$(field own params_sha256)" "$(field one params_sha256)"
+"$GEOTRAIN" eval own t.h5 >of-whole 2>/dev/null
+"$GEOTRAIN" eval own t-2.h5 >of-part 2>/dev/null
+check "a model is scored as it was trained, on whatever file" cmp of-whole of-part
+check "scored" grep -q accuracy of-whole
+printf 'age,city,income,y\n30,d,1,1\n40,a,2,0\n' >d.csv
+import csv d.csv d.csv d.h5 --label y --as numbers
+train "other columns" 4 job.yaml --run-dir bad "${own[@]}" --set regions.1.data.path=d.h5
+ended "other columns" 3 'region west has samples of 1 x 1 x 4 float32'
+
 # ---- larger than the memory -----------------------------------------------------------------------
 
 if [ $full = yes ] && [ "$(df --output=avail -B1G . | tail -n 1)" -gt 8 ]; then

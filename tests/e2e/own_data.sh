@@ -58,7 +58,7 @@ train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --
 ended "another file at a resume" 2 'regions.2.data.path is whole-3.h5 there and other.h5 here'
 cp whole-3.h5 kept.h5 && cp other.h5 whole-3.h5
 train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=3
-ended "other data at a resume" 4 'more/ckpt/[0-9]+/(east|west|north).h5: it was trained with another normalisation of images than by mean 0\.'
+ended "other data at a resume" 4 'more/ckpt/[0-9]+/(east|west|north).h5: it was trained with another normalisation than by mean 0\.'
 mv kept.h5 whole-3.h5
 
 # ---- given by the job ----------------------------------------------------------------------------
@@ -71,7 +71,7 @@ check "nothing is formed then" same "$(grep -c 'files differ' err)" 0
 "$GEOTRAIN" export "$(newest given)" given.safetensors >/dev/null
 check "it is what the model was given" grep -qa '"mean":"0.5","std":"0.25"' given.safetensors
 train "too many channels" 6 job.yaml --run-dir no --set 'data.mean=[0.5, 0.5]' --set 'data.std=[0.25, 0.25]'
-ended "too many channels" 2 'data.mean has 2 numbers, and the images of whole.h5 1 channels; expected one a channel'
+ended "too many channels" 2 'data.mean has 2 numbers, and the samples of whole.h5 1 channels; expected one a channel'
 train "half of it" 6 job.yaml --run-dir no --set 'data.mean=[0.5]'
 ended "half of it" 2 'data.mean has 1 numbers and data.std 0; expected one per channel in both, or neither'
 

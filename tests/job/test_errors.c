@@ -330,9 +330,9 @@ static void work(void) {
   set("model={name: niser, scale: 0}", "--set: model.scale is 0; expected more than 0");
   set("model={name: lstm, hidden: 0}", "--set: model.hidden is 0; expected 1 or more");
   set("model.mlp=[64]",
-      "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");
+      "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm, mlp only");
   set("model={name: deepfm, mlp: []}",
-      "@: model.mlp is empty; expected the width of 1 layer or more (not given: 400, 400, 400)");
+      "@: model.mlp is empty; expected the width of 1 layer or more");
   set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; expected 1 or more");
   set("model={name: deepfm, mlp: [64.5]}",
       "--set: model.mlp.0 is \"64.5\"; expected an integer, 1 or more");

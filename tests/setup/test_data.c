@@ -166,7 +166,7 @@ static void check_normalised(float mean, float std) {
 /* Computes the moments of one.h5 and other.h5 together, from scratch. */
 static void moments_of_both(float *mean, float *std) {
   const char *const names[2] = {"one.h5", "other.h5"};
-  uint64_t sums[GT_DATA_SUMS(1)] = {0}, own[GT_DATA_SUMS(1)];
+  double sums[GT_DATA_SUMS(1)] = {0}, own[GT_DATA_SUMS(1)];
   for (size_t f = 0; f < 2; f++) {
     gt_dataset *d;
     uint32_t all[N];
@@ -176,7 +176,7 @@ static void moments_of_both(float *mean, float *std) {
     for (size_t i = 0; i < GT_DATA_SUMS(1); i++) sums[i] += own[i];
     gt_dataset_close(d);
   }
-  gt_data_moments(sums, 1, mean, std);
+  gt_data_moments(GT_INPUT_BYTES, sums, 1, mean, std);
 }
 
 static void test_files_that_differ(void) {
@@ -210,7 +210,7 @@ static void test_kept_with_a_model(void) {
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
   must_fail(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
-            "it was trained with another normalisation of images than by mean 0.25, std 0.5");
+            "it was trained with another normalisation than by mean 0.25, std 0.5");
   gt_state_close(&changed);
   gt_state_close(&state);
   end();

@@ -165,7 +165,7 @@ static gt_status copy_file(cifar *c, gt_split split, size_t which, size_t first)
     GT_TRY(read_block(c, file, done, &count));
     if (count == 0 || done + count > c->records[split][which]) break;
     GT_TRY(convert_block(c, file, done, count));
-    GT_TRY(gt_data_store_images(c->store, split, first + done, count, c->images));
+    GT_TRY(gt_data_store_samples(c->store, split, first + done, count, c->images));
     GT_TRY(gt_data_store_labels(c->store, split, first + done, count, c->labels));
     done += count;
   } while (count == BLOCK);

@@ -1,20 +1,21 @@
-/* Imports tables (CSV, RFC 4180, with a header) as ids, one per column: numbers are cut into bins
-   with equally many training rows, other columns list their values.  Reads the files three times:
-   for the kinds of columns and the labels, for bins and values, and to write. */
+/* Imports tables (CSV, RFC 4180, with a header).  As ids, one per column: numbers are cut into bins
+   with equally many training rows, other columns list their values.  As numbers: a column of numbers
+   stays one, and a column of values becomes one for each value, with 0 and 1.  Reads the files three
+   times: for the kinds of columns and the labels, for bins and values, and to write. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "import.h"
-#include "lines.h"
+#include "records.h"
 #include "words.h"
 
 #define BINS       ((size_t)64)
 #define KEPT       ((size_t)1 << 20) /* numbers of a column from which bins are made, at most */
-#define COLUMNS    ((size_t)4096)
 #define VALUES     ((size_t)1 << 24) /* different values of a column */
 #define TEXT_MAX   96                /* bytes of an id's text */
 #define LABELS_MAX 1000
+#define WIDTH_MAX  1000 /* columns as numbers */
 
 enum { MISSING_REFUSE, MISSING_DROP, MISSING_MEAN };
 
@@ -27,7 +28,7 @@ typedef struct {
   uint64_t seen;
   double sum;
   double edges[BINS];   /* nedges, ascending: the upper ends of all bins but the last */
-  size_t nedges, first; /* first: the column's first id */
+  size_t nedges, first; /* first: the column's first id, or column of numbers */
 } column;
 
 typedef struct {
@@ -35,104 +36,52 @@ typedef struct {
   size_t npaths;
   const gt_import_options *options;
   int missing; /* MISSING_REFUSE, ... */
+  bool ids;    /* as ids; else as numbers */
   column *columns;
   size_t ncolumns, nused, label; /* label: its column */
   char **labels;                 /* nlabels, ascending */
   size_t nlabels, labels_room;
-  size_t n[2], dropped, nids;
+  size_t n[2], nids; /* nids: ids of all columns, or columns of numbers */
   /* the row being read */
-  gt_lines *lines;
-  char *record, **fields;
-  size_t size, nfields;
-  size_t line; /* of its beginning */
+  gt_records *records;
+  const char *path;
+  char **fields;
+  size_t nfields;
   gt_split split;
-  /* rows to be written */
+  /* rows to be written, of `width` values each */
   gt_data_store *store;
-  int32_t *ids[2], *classes[2];
+  union {
+    int32_t *ids;
+    float *numbers;
+  } rows[2];
+  int32_t *classes[2];
+  size_t width;
   size_t held[2], written[2];
 } table;
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Reads a record, which continues on the next line inside quotes; *more false: there is none. */
-static gt_status read_record(table *t, bool *more) {
-  bool quoted = false;
-  size_t n = 0;
-  const char *line;
-  do {
-    GT_TRY(gt_lines_next(t->lines, &line));
-    if (!line && quoted)
-      return GT_FAIL(GT_ERR_DATA, "%s: the quotes that line %zu opens are not closed",
-                     gt_lines_path(t->lines), t->line);
-    *more = line != NULL;
-    if (!line) return GT_OK;
-    if (n == 0) t->line = gt_lines_number(t->lines);
-    const size_t length = strlen(line);
-    if (n + length + 2 > GT_LINE_MAX)
-      return GT_FAIL(GT_ERR_DATA, "%s: the row at line %zu has more than %zu bytes, the maximum",
-                     gt_lines_path(t->lines), t->line, GT_LINE_MAX);
-    if (n > 0) t->record[n++] = '\n';
-    memcpy(t->record + n, line, length + 1);
-    n += length;
-    for (const char *c = line; *c; c++) quoted ^= *c == '"';
-  } while (quoted);
-  return GT_OK;
-}
-
-/* Ends the field at *at, removes its quotes, and moves *at behind it; *last: no comma follows. */
-static gt_status next_field(table *t, char **at, bool *last) {
-  char *from = *at, *to = *at;
-  if (*from == '"') {
-    for (from++; *from && !(from[0] == '"' && from[1] != '"'); from++) {
-      from += from[0] == '"';
-      *to++ = *from;
-    }
-    from++;
-    if (*from && *from != ',')
-      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has text after the quotes of field %zu",
-                     gt_lines_path(t->lines), t->line, t->nfields);
-  } else {
-    to = from += strcspn(from, ",");
-  }
-  *last = *from != ',';
-  *to = '\0';
-  *at = from + 1;
-  return GT_OK;
-}
-
-static gt_status split_record(table *t) {
-  char *at = t->record;
-  bool last = false;
-  t->nfields = 0;
-  while (!last) {
-    if (t->nfields == COLUMNS)
-      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %zu fields", gt_lines_path(t->lines),
-                     t->line, COLUMNS);
-    t->fields[t->nfields++] = at;
-    GT_TRY(next_field(t, &at, &last));
-  }
-  if (t->ncolumns == 0 || t->nfields == t->ncolumns) return GT_OK;
+static gt_status check_width(const table *t) {
+  if (t->nfields == t->ncolumns) return GT_OK;
   return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu fields; expected %zu, as in the header",
-                 gt_lines_path(t->lines), t->line, t->nfields, t->ncolumns);
+                 t->path, gt_records_line(t->records), t->nfields, t->ncolumns);
 }
 
 static gt_status check_header(const table *t) {
   for (size_t i = 0; i < t->ncolumns; i++)
     if (strcmp(t->columns[i].name, t->fields[i]) != 0)
-      return GT_FAIL(GT_ERR_DATA, "%s: column %zu is `%.64s`; expected `%.64s`, as in %s",
-                     gt_lines_path(t->lines), i + 1, t->fields[i], t->columns[i].name, t->paths[0]);
+      return GT_FAIL(GT_ERR_DATA, "%s: column %zu is `%.64s`; expected `%.64s`, as in %s", t->path,
+                     i + 1, t->fields[i], t->columns[i].name, t->paths[0]);
   return GT_OK;
 }
 
-static gt_status take_header(table *t, bool *more) {
-  GT_TRY(read_record(t, more));
-  if (!*more)
+static gt_status take_header(table *t) {
+  GT_TRY(gt_records_next(t->records, &t->fields, &t->nfields));
+  if (t->nfields == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: is empty; expected a line with the names of the columns",
-                   gt_lines_path(t->lines));
-  if (strncmp(t->record, "\xef\xbb\xbf", 3) == 0)
-    memmove(t->record, t->record + 3, strlen(t->record + 3) + 1);
-  GT_TRY(split_record(t));
-  if (t->ncolumns > 0) return check_header(t);
+                   t->path);
+  if (t->ncolumns > 0 && t->nfields == t->ncolumns) return check_header(t);
+  if (t->ncolumns > 0) return check_width(t);
   t->ncolumns = t->nfields;
   t->columns = GT_NEW_ARRAY(column, t->ncolumns);
   for (size_t i = 0; i < t->ncolumns; i++)
@@ -155,17 +104,16 @@ static gt_split split_of(const table *t, size_t path, uint64_t row) {
 
 /* Calls `take` for every row that is not dropped; NULL: reads the headers only. */
 static gt_status each_row(table *t, const char *doing, gt_status (*take)(table *t)) {
-  bool more = true;
   for (size_t p = 0; p < t->npaths; p++) {
-    gt_lines_close(t->lines);
-    t->lines = NULL;
-    GT_TRY(gt_lines_open(&t->lines, t->paths[p]));
-    GT_TRY(take_header(t, &more));
+    gt_records_close(t->records);
+    t->records = NULL;
+    t->path = t->paths[p];
+    GT_TRY(gt_records_open(&t->records, t->path));
+    GT_TRY(take_header(t));
     for (uint64_t row = 0; take; row++) {
-      GT_TRY(read_record(t, &more));
-      if (!more) break;
-      if (!t->record[0] && t->ncolumns > 1) continue; /* an empty line */
-      GT_TRY(split_record(t));
+      GT_TRY(gt_records_next(t->records, &t->fields, &t->nfields));
+      if (t->nfields == 0) break;
+      GT_TRY(check_width(t));
       if (is_dropped(t)) continue;
       t->split = split_of(t, p, row);
       gt_progress_tell("%s: row %llu of %s", doing, (unsigned long long)row, t->paths[p]);
@@ -211,7 +159,7 @@ static bool number_of(const char *text, double *out) {
   char *end;
   *out = strtod(text, &end);
   while (*end == ' ') end++;
-  return end != text && !*end && isfinite(*out);
+  return end != text && !*end && isfinite((float)*out);
 }
 
 static gt_status take_label(table *t) {
@@ -219,12 +167,12 @@ static gt_status take_label(table *t) {
   if (!*text)
     return GT_FAIL(GT_ERR_DATA,
                    "%s: line %zu has no label (column %s); --missing drop leaves such rows out",
-                   gt_lines_path(t->lines), t->line, t->columns[t->label].name);
+                   t->path, gt_records_line(t->records), t->columns[t->label].name);
   for (size_t i = 0; i < t->nlabels; i++)
     if (strcmp(t->labels[i], text) == 0) return GT_OK;
   if (t->nlabels == LABELS_MAX)
     return GT_FAIL(GT_ERR_DATA, "%s: column %s has more than %d values; expected the labels",
-                   gt_lines_path(t->lines), t->columns[t->label].name, LABELS_MAX);
+                   t->path, t->columns[t->label].name, LABELS_MAX);
   GT_GROW(t->labels, t->nlabels, t->labels_room, 16);
   t->labels[t->nlabels++] = gt_strdup(text);
   return GT_OK;
@@ -234,7 +182,7 @@ static gt_status missing(const table *t, size_t i) {
   return GT_FAIL(GT_ERR_DATA,
                  "%s: line %zu has no value in column %s; --missing drop leaves such rows out, and "
                  "--missing mean takes the mean of a column of numbers",
-                 gt_lines_path(t->lines), t->line, t->columns[i].name);
+                 t->path, gt_records_line(t->records), t->columns[i].name);
 }
 
 static gt_status look(table *t) {
@@ -266,6 +214,7 @@ static void keep(table *t, column *c, double number) {
   size_t at = c->nkept;
   c->sum += number;
   c->seen++;
+  if (!t->ids) return;
   if (at == KEPT) {
     at = (size_t)gt_rng_below(&rng, c->seen);
     if (at < KEPT) c->kept[at] = number;
@@ -291,13 +240,18 @@ static gt_status gather(table *t) {
     if (length == 0) return missing(t, i);
     if (length > GT_WORD_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu bytes in column %s; expected at most %zu",
-                     gt_lines_path(t->lines), t->line, length, c->name, GT_WORD_MAX);
+                     t->path, gt_records_line(t->records), length, c->name, GT_WORD_MAX);
     if (!c->values) c->values = gt_vocabulary_create();
     if (gt_vocabulary_count(c->values, text, length) > VALUES)
       return GT_FAIL(GT_ERR_DATA, "%s: column %s has more than %zu values", t->paths[0], c->name,
                      VALUES);
   }
   return GT_OK;
+}
+
+/* Returns the first value's id in the vocabulary of a column; as numbers, unknown values have none. */
+static size_t first_value(const table *t) {
+  return t->ids ? GT_ID_UNKNOWN : GT_ID_WORDS;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -320,18 +274,25 @@ static void cut(column *c) {
 }
 
 /* Numbers the ids: each column has one for every bin, or one for values that training does not have,
-   then its values. */
-static void number_ids(table *t) {
+   then its values.  As numbers: a column, or one for each value. */
+static gt_status number_ids(table *t) {
   for (size_t i = 0; i < t->ncolumns; i++) {
     column *c = &t->columns[i];
     if (!c->used) continue;
     c->first = t->nids;
-    if (c->numbers)
+    if (c->numbers && t->ids)
       cut(c);
     else if (c->values)
       gt_vocabulary_choose(c->values, VALUES);
-    t->nids += c->numbers ? c->nedges + 1 : gt_vocabulary_ids(c->values) - GT_ID_UNKNOWN;
+    t->nids += c->numbers ? c->nedges + 1 : gt_vocabulary_ids(c->values) - first_value(t);
   }
+  t->width = t->ids ? t->nused : t->nids;
+  if (t->width <= WIDTH_MAX || t->ids) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "%s: has %zu columns, one for each value of a category; expected at most %d: leave "
+      "some out with --columns, or import --as ids",
+      t->paths[0], t->width, WIDTH_MAX);
 }
 
 /* ---- third reading: rows --------------------------------------------------------------------- */
@@ -339,7 +300,7 @@ static void number_ids(table *t) {
 enum { BLOCK_ROWS = 4096 };
 
 static gt_status write_rows(table *t, gt_split s) {
-  GT_TRY(gt_data_store_ids(t->store, s, t->written[s], t->held[s], t->ids[s]));
+  GT_TRY(gt_data_store_samples(t->store, s, t->written[s], t->held[s], t->rows[s].ids));
   GT_TRY(gt_data_store_labels(t->store, s, t->written[s], t->held[s], t->classes[s]));
   t->written[s] += t->held[s];
   t->held[s] = 0;
@@ -358,31 +319,45 @@ static size_t bin_of(const column *c, double number) {
   return low;
 }
 
-static gt_status id_of(const table *t, size_t i, int32_t *id) {
+/* Returns the value of a column of numbers: the mean where the row has none. */
+static double number_in(const table *t, size_t i) {
   const column *c = &t->columns[i];
-  const char *text = t->fields[i];
   double number = c->seen > 0 ? c->sum / (double)c->seen : 0;
-  if (!c->numbers && !*text) return missing(t, i);
-  if (c->numbers && *text) (void)number_of(text, &number);
-  *id = (int32_t)c->first +
-        (c->numbers ? (int32_t)bin_of(c, number)
-                    : gt_vocabulary_id(c->values, text, strlen(text)) - (int32_t)GT_ID_UNKNOWN);
-  return GT_OK;
+  if (*t->fields[i]) (void)number_of(t->fields[i], &number);
+  return number;
+}
+
+/* Returns the id of a value in its column, from 0. */
+static int32_t value_in(const table *t, size_t i) {
+  const char *text = t->fields[i];
+  return gt_vocabulary_id(t->columns[i].values, text, strlen(text)) - (int32_t)first_value(t);
 }
 
 static gt_status write_row(table *t) {
   const gt_split s = t->split;
-  int32_t *to = t->ids[s] + t->held[s] * t->nused;
-  for (size_t i = 0; i < t->ncolumns; i++)
-    if (t->columns[i].used) GT_TRY(id_of(t, i, to++));
+  int32_t *ids = t->rows[s].ids + t->held[s] * t->width;
+  float *numbers = t->rows[s].numbers + t->held[s] * t->width;
+  if (!t->ids) memset(numbers, 0, t->width * sizeof *numbers);
+  for (size_t i = 0; i < t->ncolumns; i++) {
+    const column *c = &t->columns[i];
+    if (!c->used) continue;
+    if (!c->numbers && !t->fields[i][0]) return missing(t, i);
+    if (t->ids)
+      *ids++ =
+          (int32_t)c->first + (c->numbers ? (int32_t)bin_of(c, number_in(t, i)) : value_in(t, i));
+    else if (c->numbers)
+      numbers[c->first] = (float)number_in(t, i);
+    else if (value_in(t, i) >= 0)
+      numbers[c->first + (size_t)value_in(t, i)] = 1;
+  }
   const char *const *label =
       bsearch(&t->fields[t->label], t->labels, t->nlabels, sizeof *t->labels, by_label);
-  if (!label) return GT_FAIL(GT_ERR_DATA, "%s: has changed", gt_lines_path(t->lines));
+  if (!label) return GT_FAIL(GT_ERR_DATA, "%s: has changed", t->path);
   t->classes[s][t->held[s]++] = (int32_t)(label - (const char *const *)t->labels);
   return t->held[s] == BLOCK_ROWS ? write_rows(t, s) : GT_OK;
 }
 
-/* Writes the texts of the ids: "age <= 31.5", "color = red". */
+/* Writes the texts of the ids, "age <= 31.5", "color = red", or of the columns of numbers. */
 static gt_status write_texts(table *t) {
   char *texts = gt_alloc(t->nids, TEXT_MAX);
   for (size_t i = 0; i < t->ncolumns; i++) {
@@ -396,7 +371,7 @@ static gt_status write_texts(table *t) {
       else
         snprintf(at, TEXT_MAX, "%.48s", c->name);
     }
-    for (size_t k = GT_ID_UNKNOWN; c->values && k < gt_vocabulary_ids(c->values);
+    for (size_t k = first_value(t); c->values && k < gt_vocabulary_ids(c->values);
          k++, at += TEXT_MAX)
       snprintf(at, TEXT_MAX, "%.24s = %.63s", c->name, gt_vocabulary_text(c->values, k));
   }
@@ -408,11 +383,15 @@ static gt_status write_texts(table *t) {
 static gt_status write_all(table *t, const char *out) {
   char name[64];
   gt_class_names names = {0};
-  const gt_data_shape shape = {
-      .n = {t->n[0], t->n[1]}, .h = 1, .w = 1, .c = t->nused, .features = t->nids};
+  const gt_data_shape shape = {.n = {t->n[0], t->n[1]},
+                               .h = 1,
+                               .w = 1,
+                               .c = t->width,
+                               .features = t->ids ? t->nids : 0,
+                               .floats = !t->ids};
   GT_TRY(gt_data_store_create(&t->store, out, &shape));
   for (int s = 0; s < 2; s++) {
-    t->ids[s] = GT_NEW_ARRAY(int32_t, BLOCK_ROWS * t->nused);
+    t->rows[s].ids = GT_NEW_ARRAY(int32_t, BLOCK_ROWS * t->width);
     t->classes[s] = GT_NEW_ARRAY(int32_t, BLOCK_ROWS);
   }
   GT_TRY(each_row(t, "writing", write_row));
@@ -446,27 +425,33 @@ static gt_status convert(table *t, const char *out) {
                      t->paths[t->npaths - 1], gt_data_split_names[s]);
   qsort(t->labels, t->nlabels, sizeof *t->labels, by_label);
   GT_TRY(each_row(t, "gathering", gather));
-  number_ids(t);
+  GT_TRY(number_ids(t));
   return write_all(t, out);
 }
 
+/* Finds a word among `n` ones, the first of which is the default. */
+static gt_status word_of(const char *option, const char *text, const char *const *words, int n,
+                         int *out) {
+  for (*out = 0; *out < n && text && strcmp(text, words[*out]) != 0;) ++*out;
+  if (*out < n) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is `%s`; expected %s%s%s or %s", option, text,
+                 words[0], n > 2 ? ", " : "", n > 2 ? words[1] : "", words[n - 1]);
+}
+
 static gt_status read_options(table *t) {
-  static const char *const words[] = {"refuse", "drop", "mean"};
-  const char *text = t->options->missing ? t->options->missing : words[MISSING_REFUSE];
+  static const char *const missing_words[] = {"refuse", "drop", "mean"}, *const as[] = {"ids",
+                                                                                        "numbers"};
+  int numbers;
   if (!t->options->label)
     return GT_FAIL(GT_ERR_JOB, "data import csv needs --label COLUMN: the column of the labels");
-  for (int i = 0; i < 3; i++)
-    if (strcmp(text, words[i]) == 0) return t->missing = i, GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data import --missing is `%s`; expected refuse, drop or mean", text);
+  GT_TRY(word_of("as", t->options->as, as, 2, &numbers));
+  t->ids = !numbers;
+  return word_of("missing", t->options->missing, missing_words, 3, &t->missing);
 }
 
 gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
                         const gt_import_options *options) {
-  table t = {.paths = sources,
-             .npaths = n,
-             .options = options,
-             .record = gt_alloc(GT_LINE_MAX, 1),
-             .fields = GT_NEW_ARRAY(char *, COLUMNS)};
+  table t = {.paths = sources, .npaths = n, .options = options};
   gt_status status = n > 2 ? GT_FAIL(GT_ERR_JOB,
                                      "data import csv has %zu files; expected one, or "
                                      "one for training and one for tests",
@@ -474,7 +459,7 @@ gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
                            : read_options(&t);
   if (status == GT_OK) status = convert(&t, out);
   gt_data_store_close(t.store);
-  gt_lines_close(t.lines);
+  gt_records_close(t.records);
   for (size_t i = 0; i < t.ncolumns; i++) {
     gt_vocabulary_close(t.columns[i].values);
     gt_free(t.columns[i].kept);
@@ -482,12 +467,10 @@ gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
   }
   for (size_t i = 0; i < t.nlabels; i++) gt_free(t.labels[i]);
   for (int s = 0; s < 2; s++) {
-    gt_free(t.ids[s]);
+    gt_free(t.rows[s].ids);
     gt_free(t.classes[s]);
   }
   gt_free(t.labels);
   gt_free(t.columns);
-  gt_free(t.fields);
-  gt_free(t.record);
   return status;
 }

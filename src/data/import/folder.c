@@ -210,7 +210,7 @@ static gt_status write_split(folder *f, gt_split split, size_t begin, size_t n, 
         status = leave_out(f, p);
     }
     if (status == GT_OK && f->nleft_out == left_out) {
-      status = gt_data_store_images(f->store, split, first, count, block);
+      status = gt_data_store_samples(f->store, split, first, count, block);
       if (status == GT_OK) status = gt_data_store_labels(f->store, split, first, count, labels);
     }
     gt_free(labels);

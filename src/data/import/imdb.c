@@ -137,7 +137,7 @@ static gt_status copy_split(imdb *d, gt_split split, size_t block) {
                        gt_lines_path(d->files[split]));
       number(d, text, d->block + i * d->length);
     }
-    GT_TRY(gt_data_store_ids(d->store, split, first, count, d->block));
+    GT_TRY(gt_data_store_samples(d->store, split, first, count, d->block));
     GT_TRY(gt_data_store_labels(d->store, split, first, count, d->labels));
   }
   return GT_OK;

@@ -93,6 +93,7 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
                  {"label", o->label, OF_TABLE},
                  {"columns", o->columns, OF_TABLE},
                  {"missing", o->missing, OF_TABLE},
+                 {"as", o->as, OF_TABLE},
                  {"strict", o->strict, OF_PICTURES}};
   const size_t n = sizeof options / sizeof *options;
   size_t refused = n, known = 0, said = 0;

@@ -260,7 +260,7 @@ static gt_status copy_split(libfm *l, gt_split split, size_t block) {
         if (l->ids[k] > l->largest) return changed(l, split);
       memcpy(l->block + i * l->fields, l->ids, row);
     }
-    GT_TRY(gt_data_store_ids(l->store, split, first, count, l->block));
+    GT_TRY(gt_data_store_samples(l->store, split, first, count, l->block));
     GT_TRY(gt_data_store_labels(l->store, split, first, count, l->labels));
   }
   return GT_OK;

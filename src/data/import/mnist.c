@@ -122,7 +122,7 @@ static gt_status copy_images(mnist *m, gt_split split) {
     status = gt_idx_read(m->images[split], count, images);
     for (size_t i = 0; m->kind->characters && i < count && status == GT_OK; i++)
       turn(images + i * item, images + block * item, m->h);
-    if (status == GT_OK) status = gt_data_store_images(m->store, split, first, count, images);
+    if (status == GT_OK) status = gt_data_store_samples(m->store, split, first, count, images);
   }
   gt_free(images);
   return status == GT_OK ? gt_idx_end(m->images[split]) : status;

@@ -271,9 +271,8 @@ static gt_status copy(arrays *s, int i, array *a, bool labels) {
     for (int k = 0; k < 2 && status == GT_OK; k++) {
       const size_t n = rows_of(s, i, (gt_split)k, first, count, rows, row, part);
       if (n == 0) continue;
-      status = labels  ? gt_data_store_labels(s->store, (gt_split)k, done[k], n, (void *)part)
-               : bytes ? gt_data_store_images(s->store, (gt_split)k, done[k], n, (void *)part)
-                       : gt_data_store_floats(s->store, (gt_split)k, done[k], n, (void *)part);
+      status = labels ? gt_data_store_labels(s->store, (gt_split)k, done[k], n, (void *)part)
+                      : gt_data_store_samples(s->store, (gt_split)k, done[k], n, part);
       done[k] += n;
     }
   }

@@ -273,7 +273,7 @@ static gt_status measure(sessions *s, gt_split split) {
 
 static gt_status flush(sessions *s, gt_split split) {
   if (s->filled == 0) return GT_OK;
-  GT_TRY(gt_data_store_ids(s->store, split, s->stored, s->filled, s->block));
+  GT_TRY(gt_data_store_samples(s->store, split, s->stored, s->filled, s->block));
   GT_TRY(gt_data_store_labels(s->store, split, s->stored, s->filled, s->labels));
   s->stored += s->filled;
   s->filled = 0;

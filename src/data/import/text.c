@@ -253,7 +253,7 @@ static gt_status write_split(text *t, gt_split split, size_t n) {
     const size_t count = n - first < block ? n - first : block;
     for (size_t i = 0; i < count; i++)
       memcpy(rows + i * row, t->ids[split] + (first + i) * length, row * sizeof *rows);
-    status = gt_data_store_ids(t->store, split, first, count, rows);
+    status = gt_data_store_samples(t->store, split, first, count, rows);
     if (status == GT_OK) status = gt_data_store_labels(t->store, split, first, count, labels);
   }
   gt_free(labels);
