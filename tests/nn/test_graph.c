@@ -1,17 +1,14 @@
 /* The graph's public interface: arrays and names, initial values, hash, errors, no allocation in a
    step, progress, and learning. */
-#include "tests.h"
-#include "graph.h"
+#include "world.h"
 
 static const gt_sample_shape mnist = {28, 28, 1, 10, 0};
 
 static gt_graph *lenet(const gt_sample_shape *shape, size_t batch_max, const char *kernels) {
-  gt_graph *graph;
-  must(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                                .shape = *shape,
-                                                .batch_max = batch_max,
-                                                .kernels = gt_kernels_find(kernels)}));
-  return graph;
+  return w_graph(&(gt_graph_spec){.model = "lenet5",
+                                  .shape = *shape,
+                                  .batch_max = batch_max,
+                                  .kernels = gt_kernels_find(kernels)});
 }
 
 static void names_and_places(void) {
@@ -103,34 +100,20 @@ static void what_is_refused(void) {
                 &graph,
                 &(gt_graph_spec){.model = "lenet", .shape = mnist, .batch_max = 1, .kernels = ref}),
             GT_ERR_JOB, "lenet5");
-  must_fail(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                                     .shape = (gt_sample_shape){11, 28, 1, 10, 0},
-                                                     .batch_max = 1,
-                                                     .kernels = ref}),
-            GT_ERR_DATA, "11 x 28");
-  assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                               .shape = (gt_sample_shape){1, 1, 1, 10, 0},
-                                               .batch_max = 1,
-                                               .kernels = ref}),
-      GT_ERR_DATA);
-  assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                               .shape = (gt_sample_shape){28, 28, 1, 1, 0},
-                                               .batch_max = 1,
-                                               .kernels = ref}),
-      GT_ERR_DATA);
-  assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                               .shape = (gt_sample_shape){28, 28, 0, 10, 0},
-                                               .batch_max = 1,
-                                               .kernels = ref}),
-      GT_ERR_DATA);
-  must(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                                .shape = (gt_sample_shape){12, 12, 1, 2, 0},
-                                                .batch_max = 1,
-                                                .kernels = ref}));
-  gt_graph_close(graph);
+  static const struct {
+    gt_sample_shape shape;
+    const char *says;
+  } bad[] = {{{11, 28, 1, 10, 0}, "11 x 28"},
+             {{1, 1, 1, 10, 0}, "images of 1 x 1 are too small for model lenet5"},
+             {{28, 28, 1, 1, 0}, "samples are 28 x 28 x 1 with 1 classes"},
+             {{28, 28, 0, 10, 0}, "samples are 28 x 28 x 0 with 10 classes"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    must_fail(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                                       .shape = bad[i].shape,
+                                                       .batch_max = 1,
+                                                       .kernels = ref}),
+              GT_ERR_DATA, bad[i].says);
+  gt_graph_close(lenet(&(gt_sample_shape){12, 12, 1, 2, 0}, 1, "ref"));
   gt_graph_close(NULL);
   assert_non_null(gt_model_find("lenet5"));
   assert_non_null(strstr(gt_model_find("lenet5")->source, "sqrt(5)"));
@@ -219,15 +202,11 @@ static void same_bits(void) {
 }
 
 static gt_graph *dummy(int64_t parameters, size_t batch_max) {
-  gt_graph *graph = NULL;
-  const gt_model_options options = {.parameters = parameters};
-  if (gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
-                                               .options = options,
-                                               .shape = mnist,
-                                               .batch_max = batch_max,
-                                               .kernels = gt_kernels_find("auto")}) != GT_OK)
-    fail_msg("%s", gt_error_text());
-  return graph;
+  return w_graph(&(gt_graph_spec){.model = "dummy",
+                                  .options = {.parameters = parameters},
+                                  .shape = mnist,
+                                  .batch_max = batch_max,
+                                  .kernels = gt_kernels_find("auto")});
 }
 
 /* The model has as many parameters as requested.  The classifier learns, the others have no
@@ -270,32 +249,14 @@ static void dummy_has_any_size(void) {
 }
 
 static void sizes_that_are_refused(void) {
-  const gt_kernels *ref = gt_kernels_find("ref");
-  gt_graph *graph;
-  must_say(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
-                                               .options = (gt_model_options){.parameters = 7849},
-                                               .shape = mnist,
-                                               .batch_max = 1,
-                                               .kernels = ref}),
-      GT_ERR_JOB,
-      "model.parameters is 7849; expected at least the 7850 of dummy's "
-      "classifier of 28 x 28 x 1 samples in 10 classes");
-  assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
-                                               .options = (gt_model_options){.parameters = -1},
-                                               .shape = mnist,
-                                               .batch_max = 1,
-                                               .kernels = ref}),
-      GT_ERR_JOB);
-  must_say(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
-                                               .options = (gt_model_options){.parameters = 61706},
-                                               .shape = mnist,
-                                               .batch_max = 1,
-                                               .kernels = ref}),
-      GT_ERR_JOB,
-      "model.parameters is 61706; model lenet5 has a fixed number, so it must not be given");
+  w_refused("dummy", mnist, (gt_model_options){.parameters = 7849}, GT_ERR_JOB,
+            "model.parameters is 7849; expected at least the 7850 of dummy's "
+            "classifier of 28 x 28 x 1 samples in 10 classes");
+  w_refused("dummy", mnist, (gt_model_options){.parameters = -1}, GT_ERR_JOB,
+            "model.parameters is -1; expected at least the 7850 of dummy's "
+            "classifier of 28 x 28 x 1 samples in 10 classes");
+  w_refused("lenet5", mnist, (gt_model_options){.parameters = 61706}, GT_ERR_JOB,
+            "model.parameters is 61706; model lenet5 has a fixed number, so it must not be given");
 }
 
 TESTS(names_and_places, initial_values, hash_tells_models_apart, what_is_refused,

@@ -375,14 +375,7 @@ static void names_and_values(void) {
   gt_graph_init(graph, 3);
   assert_int_equal(arrays->params.n, 4461200);
   w_check_tensors(graph, right, TENSORS);
-  for (size_t i = 0; i < TENSORS; i++) {
-    gt_view view;
-    gt_graph_tensor(graph, i, &view, NULL);
-    double most = 0.0; /* uniform within 1 / sqrt(100) */
-    for (size_t k = 0; k < view.count; k++)
-      most = fmax(most, fabs((double)arrays->params.data[arrays->views[i].offset + k]));
-    assert_true(most <= 0.1000001 && most > 0.08);
-  }
+  for (size_t i = 0; i < TENSORS; i++) w_check_uniform(graph, i, 0.1); /* 1 / sqrt(100) */
   for (size_t i = 0; i < 100; i++) assert_true(arrays->params.data[i] == 0.0F);
   assert_int_equal(gt_graph_outputs(graph), 43097);
   gt_graph_close(graph);
@@ -418,37 +411,30 @@ static void refusals(void) {
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
+enum { LEARNT_T = 3, LEARNT_V = 8 };
+
 /* The next item is the one clicked before the last one: only edges and the last item determine
    it. */
-static void draw(int32_t *ids, int32_t *labels, size_t n, size_t T, size_t items) {
+static void draw(int32_t *ids, int32_t *labels, size_t n) {
+  enum { T = LEARNT_T };
   for (size_t i = 0; i < n; i++) {
     const size_t length = 2 + gt_rng_below(&rng, T - 1);
     for (size_t t = 0; t < T; t++)
-      ids[i * T + t] = t < T - length ? GT_PADDING : 1 + (int32_t)gt_rng_below(&rng, items);
+      ids[i * T + t] = t < T - length ? GT_PADDING : 1 + (int32_t)gt_rng_below(&rng, LEARNT_V);
     labels[i] = ids[i * T + T - 2] - 1;
   }
 }
 
 static void learns(void) {
-  enum { B = 64, TEST = 512, T = 3, V = 8 };
-  static int32_t ids[TEST * T], labels[TEST];
+  enum { TEST = 512 };
+  const w_course course = {&w_adam, draw, 64, TEST, LEARNT_T, 600};
+  int32_t labels[TEST];
   for (size_t t = 0; t < w_ntables(); t++) {
-    gt_graph *graph = niser(w_tables[t], V, T, TEST, 16, 0);
-    const gt_arrays *arrays = gt_graph_arrays(graph);
-    gt_optim *optim;
-    gt_metrics metrics;
-    must(gt_optim_create(&optim, &w_adam, arrays->params.n, true));
+    gt_graph *graph = niser(w_tables[t], LEARNT_V, LEARNT_T, TEST, 16, 0);
     gt_graph_init(graph, 2);
-    for (int step = 0; step < 600; step++) {
-      draw(ids, labels, B, T, V);
-      gt_graph_step(graph, ids, labels, B, true, &metrics);
-      gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
-    }
-    draw(ids, labels, TEST, T, V);
-    gt_graph_step(graph, ids, labels, TEST, false, &metrics);
-    print_message("%s: %zu of %d\n", w_tables[t], metrics.correct, TEST);
-    assert_true(metrics.correct > TEST * 85 / 100);
-    gt_optim_close(optim);
+    const size_t correct = w_learn(graph, &course, labels, NULL).correct;
+    print_message("%s: %zu of %d\n", w_tables[t], correct, TEST);
+    assert_true(correct > TEST * 85 / 100);
     gt_graph_close(graph);
   }
 }

@@ -37,6 +37,22 @@ void w_check_hashes(gt_graph *const *graphs, size_t n);
 void w_refused(const char *model, gt_sample_shape shape, gt_model_options options, gt_status status,
                const char *text);
 
+/* Returns the norm of a - b relative to that of b, or that of a - b if b is 0. */
+double w_difference(const float *a, const float *b, size_t n);
+/* Checks that the values of tensor i are within this bound and, if they are many, reach 0.8 of it. */
+void w_check_uniform(const gt_graph *graph, size_t i, double bound);
+
+/* How a graph of ids learns. */
+typedef struct {
+  const gt_optim_spec *optim;
+  void (*fill)(int32_t *ids, int32_t *labels, size_t n); /* makes n samples */
+  size_t batch, test, ids;                               /* samples; ids of each */
+  int steps;
+} w_course;
+/* Trains the graph, of which no step may allocate, and returns the result on `test` other samples.
+   scores: one of each, or NULL.  labels (test) is overwritten.  Closes nothing. */
+gt_metrics w_learn(gt_graph *graph, const w_course *course, int32_t *labels, float *scores);
+
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Fails unless found is near right: `tolerance` times 1 + |right|. */
