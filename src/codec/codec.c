@@ -1,6 +1,22 @@
 /* Payloads of a range, tensor after tensor, and error feedback (Karimireddy et al. 2019, arXiv
    1901.09847): the residual of a payload is added to the next message. */
+#include "geotrain/tensor.h"
+#include "loops.h"
 #include "internal.h"
+
+extern const gt_codec_loops gt_codec_loops_plain;
+#if defined(__x86_64__)
+extern const gt_codec_loops gt_codec_loops_avx2, gt_codec_loops_avx512;
+static const gt_codec_loops *const loops[GT_ISAS] = {[GT_ISA_PLAIN] = &gt_codec_loops_plain,
+                                                     [GT_ISA_AVX2] = &gt_codec_loops_avx2,
+                                                     [GT_ISA_AVX512] = &gt_codec_loops_avx512};
+#else
+static const gt_codec_loops *const loops[GT_ISAS] = {[GT_ISA_PLAIN] = &gt_codec_loops_plain};
+#endif
+
+static const gt_codec_loops *loops_used(void) {
+  return loops[gt_isa_used()];
+}
 
 #define OPS(constant, name, table, facts) [constant] = &table,
 static const gt_codec_ops *const kinds[] = {GT_CODECS(OPS)};
@@ -33,7 +49,7 @@ gt_status gt_codec_open(gt_codec **out, gt_codec_kind kind, const gt_codec_spec 
                         const gt_view *tensors, size_t count) {
   gt_codec *codec = GT_NEW(gt_codec);
   *codec = (gt_codec){.ops = kinds[kind],
-                      .loops = gt_codec_loops_used(),
+                      .loops = loops_used(),
                       .spec = *spec,
                       .name = gt_codec_names[kind],
                       .tensors = GT_NEW_ARRAY(gt_codec_tensor, count),

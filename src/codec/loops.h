@@ -38,5 +38,3 @@ typedef struct {
   /* Writes their positions, ascending (room for n), and returns how many there are. */
   size_t (*collect)(uint16_t *index, const float *x, uint32_t least, size_t n);
 } gt_codec_loops;
-
-const gt_codec_loops *gt_codec_loops_used(void);

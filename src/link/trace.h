@@ -19,11 +19,6 @@ struct gt_link_trace {
   bool latency_everywhere;
 };
 
-/* Building: add segments in ascending order of time, from 0 on; equal adjacent segments are merged.
-   gt_trace_end completes the trace. */
-void gt_trace_add(gt_link_trace *trace, double from_s, double rate_bps, double latency_s);
-void gt_trace_end(gt_link_trace *trace, double period_s);
-
 /* Returns the trace with all times multiplied by `by`; the caller closes it. */
 gt_link_trace *gt_trace_stretched(const gt_link_trace *trace, double by);
 

@@ -5,7 +5,7 @@
 
 extern const gt_kernels gt_kernels_ref;  /* plain loops: the reference */
 extern const gt_kernels gt_kernels_blas; /* im2col and OpenBLAS */
-extern const gt_kernels gt_kernels_auto; /* the fastest by rule: see kernels_auto.c */
+extern const gt_kernels gt_kernels_auto; /* the fastest by rule: see kernels.c */
 
 /* kernels_fast.c: each row of y (B,O) = b; zero where b is NULL */
 void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);
