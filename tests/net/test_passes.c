@@ -3,7 +3,7 @@
    activation areas, in shared memory and by messages; the PS knows the right value of every byte.
    In every fifth step parameters are in the snapshot, which does not change.  Invalid orders and
    pushes are refused. */
-#include "tests.h"
+#include "panic.h"
 #include "internal.h"
 
 #define LIMIT_S  30.0
@@ -44,35 +44,6 @@ static uint32_t sum_of(const uint8_t *input, size_t n) {
 
 static uint8_t output_at(const uint8_t *input, size_t n, uint32_t sum, size_t i) {
   return (uint8_t)((n ? input[i % n] : 0U) + (sum >> (i % 4 * 8)) + i * 7);
-}
-
-/* ---- an expected panic ----------------------------------------------------------------------- */
-
-static jmp_buf back;
-static bool expected;
-static char text[512];
-
-_Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-_Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  if (!expected) {
-    fprintf(stderr, "rank %d: panic %d: %s\n", rank, (int)code, text);
-    MPI_Abort(MPI_COMM_WORLD, (int)code);
-    abort();
-  }
-  expected = false;
-  longjmp(back, 1);
-}
-
-static void refuses(void (*act)(void *plane), void *plane, const char *why) {
-  expected = true;
-  if (setjmp(back) == 0) act(plane);
-  if (expected) fail_msg("was not refused: %s", why);
-  if (!strstr(text, why)) fail_msg("\"%s\" does not say \"%s\"", text, why);
 }
 
 /* ---- the PS ---------------------------------------------------------------------------------- */
@@ -428,13 +399,13 @@ static void refuse_on_ps(void) {
   const gt_order_msg unknown = {.kind = 77},
                      beyond = {.kind = GT_ORDER_PASS,
                                .pass = {.npieces = 1, .pieces = {{.worker = WORKERS, .bytes = 1}}}};
-  refuses(order_beyond, plane, "for worker rank 1: the output of a pass has 1 bytes");
+  must_panic("for worker rank 1: the output of a pass has 1 bytes", order_beyond(plane));
   for (int w = 1; w < size; w++) {
     MPI_Send(&unknown, (int)sizeof unknown, MPI_BYTE, w, GT_TAG_ORDER, MPI_COMM_WORLD);
     MPI_Send(&beyond, (int)sizeof beyond, MPI_BYTE, w, GT_TAG_ORDER, MPI_COMM_WORLD);
   }
-  refuses(poll_once, plane, "from worker rank 1: the output of a pass has");
-  refuses(poll_once, plane, "worker rank 1 pushed unknown kind 78");
+  must_panic("from worker rank 1: the output of a pass has", poll_once(plane));
+  must_panic("worker rank 1 pushed unknown kind 78", poll_once(plane));
   gt_plane_ps_close(plane, LIMIT_S);
 }
 
@@ -442,9 +413,9 @@ static void refuse_on_worker(void) {
   gt_plane_worker *plane = gt_plane_worker_create(world, &plane_size);
   const gt_push_msg beyond = {.kind = GT_PUSH_PASS, .out = 1, .out_bytes = AREA},
                     unknown = {.kind = 78};
-  refuses(push_beyond, plane, "the output of a pass has");
-  refuses(wait_once, plane, "from this region's PS: an order has unknown kind 77");
-  refuses(wait_once, plane, "from this region's PS: a pass reads 1 bytes at 0");
+  must_panic("the output of a pass has", push_beyond(plane));
+  must_panic("from this region's PS: an order has unknown kind 77", wait_once(plane));
+  must_panic("from this region's PS: a pass reads 1 bytes at 0", wait_once(plane));
   if (rank == 1) {
     MPI_Send(&beyond, (int)sizeof beyond, MPI_BYTE, 0, GT_TAG_PUSH, MPI_COMM_WORLD);
     MPI_Send(&unknown, (int)sizeof unknown, MPI_BYTE, 0, GT_TAG_PUSH, MPI_COMM_WORLD);

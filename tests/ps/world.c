@@ -40,10 +40,6 @@ bool w_all_in(const world *w, gt_ps_phase phase) {
   return true;
 }
 
-bool w_same(const float *x, const float *y, size_t n) {
-  return memcmp((const void *)x, (const void *)y, n * sizeof *x) == 0;
-}
-
 void w_print(const world *w) {
   static const char *const phases[] = {"training", "draining", "following", "complete", "stopped"};
   const w_spec *s = &w->spec;

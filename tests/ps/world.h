@@ -236,7 +236,9 @@ void w_close(world *w);
 gt_ps_view w_view(const world *w, size_t region);
 bool w_all_in(const world *w, gt_ps_phase phase);
 /* True if equal bit for bit. */
-bool w_same(const float *x, const float *y, size_t n);
+static inline bool w_same(const float *x, const float *y, size_t n) {
+  return memcmp((const void *)x, (const void *)y, n * sizeof *x) == 0;
+}
 /* Prints the state of all, for a test that is about to fail. */
 void w_print(const world *w);
 #define w_check(w, condition)                                                                      \

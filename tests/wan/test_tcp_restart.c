@@ -7,37 +7,14 @@
 #include <unistd.h>
 
 #include "lane.h"
+#include "panic.h"
 #include "port.h"
-#include "tests.h"
 
 #define LIMIT_S 20.0
 #define WINDOW  ((size_t)4)
 #define BYTES   ((size_t)3000)
 
 static int port;
-
-/* ---- an expected panic ----------------------------------------------------------------------- */
-
-static jmp_buf back;
-static bool expected;
-static gt_status code_of;
-static char text[512];
-
-_Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-_Noreturn void __wrap_gt_panic(gt_status code, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  code_of = code;
-  if (!expected) {
-    fprintf(stderr, "panic %d: %s\n", (int)code, text);
-    abort();
-  }
-  expected = false;
-  longjmp(back, 1);
-}
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
@@ -196,34 +173,30 @@ static void the_run_ends_where_no_region_may_restart(void) {
   exchange(&a, &b, 3);
   kill_end(&b);
   open_end(&b, 1, false);
-  expected = true;
-  if (setjmp(back) == 0)
-    for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
-      gt_transport_tcp.progress(b.t);
-      step(&a, &b);
-    }
-  assert_false(expected);
-  assert_int_equal(code_of, GT_ERR_LOST);
-  assert_non_null(strstr(text, "region b has started again, and this run cannot take it back"));
+  must_panic(
+      "region b has started again, and this run cannot take it back",
+      for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
+        gt_transport_tcp.progress(b.t);
+        step(&a, &b);
+      });
+  assert_int_equal(panic_status, GT_ERR_LOST);
   kill_end(&a);
   kill_end(&b);
 }
 
 /* Steps all three until the newcomer is refused for good. */
 static void expect_refusal(end *a, end *b, end *newcomer) {
-  expected = true;
-  if (setjmp(back) == 0)
-    for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
-      step(a, b);
-      step(b, a);
-      gt_transport_tcp.progress(newcomer->t);
-      size_t bytes;
-      assert_null(gt_transport_tcp.receive(newcomer->t, 0, &bytes));
-      gt_sleep(100000);
-    }
-  assert_false(expected);
-  assert_int_equal(code_of, GT_ERR_CKPT);
-  assert_non_null(strstr(text, "another start of region b is connected with region a; end it"));
+  must_panic(
+      "another start of region b is connected with region a; end it",
+      for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
+        step(a, b);
+        step(b, a);
+        gt_transport_tcp.progress(newcomer->t);
+        size_t bytes;
+        assert_null(gt_transport_tcp.receive(newcomer->t, 0, &bytes));
+        gt_sleep(100000);
+      });
+  assert_int_equal(panic_status, GT_ERR_CKPT);
 }
 
 static void a_second_start_is_refused(void) {
@@ -250,15 +223,13 @@ static void a_replaced_start_is_refused(void) {
   exchange(&a, &second, 5);
   expect_refusal(&a, &second, &b);
   gt_lane_lose(a.t, 1, lane_of(&a)->streams, "also while the new one is not connected");
-  expected = true;
-  if (setjmp(back) == 0)
-    for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
-      size_t bytes;
-      gt_transport_tcp.progress(a.t);
-      gt_transport_tcp.progress(b.t);
-      assert_null(gt_transport_tcp.receive(b.t, 0, &bytes));
-    }
-  assert_false(expected);
+  must_panic(
+      "", for (const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S); gt_now() < until;) {
+        size_t bytes;
+        gt_transport_tcp.progress(a.t);
+        gt_transport_tcp.progress(b.t);
+        assert_null(gt_transport_tcp.receive(b.t, 0, &bytes));
+      });
   assert_false(gt_transport_tcp.restarted(a.t, 1));
   exchange(&a, &second, 5);
   kill_end(&b);
