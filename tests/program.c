@@ -88,6 +88,13 @@ const char *file_with(const char *name, const char *text) {
   return path;
 }
 
+FILE *open_text(char **text) {
+  static size_t size;
+  FILE *to = open_memstream(text, &size);
+  assert_non_null(to);
+  return to;
+}
+
 size_t read_file(const char *path, char *text, size_t size) {
   FILE *file = fopen(path, "r");
   assert_non_null(file);

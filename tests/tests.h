@@ -33,6 +33,8 @@ void write_bytes(const char *path, const void *data, size_t size);
 void write_text(const char *path, const char *text);
 /* Writes a text to a file in the folder and returns its path. */
 const char *file_with(const char *name, const char *text);
+/* Returns a stream; after fclose, *text is what was printed to it, which the caller frees. */
+FILE *open_text(char **text);
 /* Reads a whole file as text, up to size - 1 bytes; returns its length. */
 size_t read_file(const char *path, char *text, size_t size);
 

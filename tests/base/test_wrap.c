@@ -5,9 +5,8 @@
 #include "geotrain/base.h"
 
 static void wrapped(size_t at, size_t indent, const char *text, const char *expected) {
-  char *out = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&out, &size);
+  char *out;
+  FILE *to = open_text(&out);
   gt_wrap(to, at, indent, text);
   fclose(to);
   assert_string_equal(out, expected);

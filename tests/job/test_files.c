@@ -5,7 +5,7 @@
 
 #include "world.h"
 #include "internal.h"
-#include "../links.h"
+#include "jobs.h"
 
 static const char *job_file, *matrix_file, *profile_file;
 

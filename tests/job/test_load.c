@@ -6,7 +6,7 @@
 
 #include "world.h"
 #include "internal.h"
-#include "../links.h"
+#include "jobs.h"
 
 static const char minimal[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: "
                               "{until: {steps: 5}, optimizer: {lr: 0.1}}\n"
@@ -433,10 +433,8 @@ static void layers_of_a_model(void) {
 }
 
 static void help_names_every_key(void) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  assert_non_null(to);
+  char *text;
+  FILE *to = open_text(&text);
   gt_job_help(to);
   fclose(to);
   for (size_t i = 0; i < gt_job_nkeys; i++) assert_non_null(strstr(text, gt_job_keys[i].path));
@@ -450,9 +448,9 @@ static void help_names_every_key(void) {
 
 /* Returns the number of lines that begin with a key. */
 static size_t keys_of(const char *key, const char *first) {
-  char *text = NULL;
-  size_t size = 0, n = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  size_t n = 0;
+  FILE *to = open_text(&text);
   assert_non_null(to);
   must(gt_job_help_key(to, key));
   fclose(to);

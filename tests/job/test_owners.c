@@ -167,10 +167,8 @@ static void help_names_them(void) {
                                       "asgd-ga, ama, sma: what the period counts",
                                       "deepfm, mlp: widths of the perceptron's hidden layers"};
   for (int markdown = 0; markdown < 2; markdown++) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    assert_non_null(to);
+    char *text;
+    FILE *to = open_text(&text);
     (markdown ? gt_job_help_markdown : gt_job_help)(to);
     assert_int_equal(fclose(to), 0);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

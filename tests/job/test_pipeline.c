@@ -84,11 +84,9 @@ static void no_pipeline(void) {
   gt_job *job = job_with("", NULL, 0);
   assert_int_equal(job->pipeline.nstages, 0);
   assert_int_equal(job->sync.strategy, GT_STRATEGY_ASGD_GA);
-  char *text = gt_job_resolved(job), *flat = NULL;
-  size_t size = 0;
+  char *text = gt_job_resolved(job), *flat;
   assert_null(strstr(text, "pipeline"));
-  FILE *to = open_memstream(&flat, &size);
-  assert_non_null(to);
+  FILE *to = open_text(&flat);
   gt_job_flat(job, to);
   assert_int_equal(fclose(to), 0);
   assert_null(strstr(flat, "pipeline"));

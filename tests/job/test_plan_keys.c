@@ -5,7 +5,7 @@
 #include "world.h"
 #include "cases.h"
 #include "internal.h"
-#include "../links.h"
+#include "jobs.h"
 
 static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: "
                            "{steps: 5}, optimizer: {lr: 0.1}}\n";

@@ -1,6 +1,7 @@
 /* Prices of a job: its own before the catalogue's, mean over devices, tariffs and their pools,
    missing prices, errors. */
 #include "geotrain/job.h"
+#include "jobs.h"
 #include "world.h"
 
 #include <unistd.h>
@@ -16,16 +17,12 @@ static const char rates[] = "vm_hour,a,*,,,,0.5,assumed\n"
 
 /* Regions as YAML lines, and the text of a catalogue (NULL: no catalogue). */
 static gt_job *job_of(const char *regions, const char *catalogue) {
-  char text[2048], named[640] = "";
-  gt_job *job = NULL;
+  char named[640] = "";
   if (catalogue)
     snprintf(named, sizeof named, "plan: {catalogue: %s}\n", file_with("rates.csv", catalogue));
-  snprintf(text, sizeof text,
-           "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "
-           "optimizer: {lr: 0.1}}\nregions:\n%s%s",
-           regions, named);
-  must(gt_job_parse(&job, "t.yaml", text));
-  return job;
+  return job_as("name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "
+                "optimizer: {lr: 0.1}}\nregions:\n%s%s",
+                regions, named);
 }
 
 static void is(gt_job_price price, double usd, bool assumed) {

@@ -3,7 +3,7 @@
 
 #include "world.h"
 #include "internal.h"
-#include "../links.h"
+#include "jobs.h"
 
 static const char *file, *csv;
 

@@ -13,10 +13,7 @@ static void tell(const char *text) {
 /* Expects these warnings for the job with `more`, and for its first region with this number of
    samples. */
 static void expect(const char *more, int64_t samples, const char *expected) {
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text, "%s%s", base, more);
-  must(gt_job_parse(&job, "test", text));
+  gt_job *job = w_job(base, more, NULL, 0);
   told[0] = '\0';
   gt_job_warn(job, tell);
   if (samples > 0) gt_job_warn_region(job, 0, samples, tell);

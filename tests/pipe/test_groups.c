@@ -3,7 +3,7 @@
 #include "geotrain/pipe_groups.h"
 #include "tests.h"
 #include "geotrain/job.h"
-#include "../links.h"
+#include "jobs.h"
 
 #include <time.h>
 

@@ -1,6 +1,7 @@
 /* The pipeline of a job: its layout, times, problem, memory, traffic and schedule for a small GPT
    with figures computed by hand; even divisions against all divisions; each refusal. */
 #include "geotrain/pipe_job.h"
+#include "jobs.h"
 #include "tests.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -37,11 +38,7 @@ static const char three[] = "pipeline:\n"
                             "  micro_batches: 6\n";
 
 static gt_job *job_of(const char *pipeline, const char *more) {
-  char text[4096];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text, "%scompute: {step: %.9g s%s}\n%s", head, ALL * 24e-6, more, pipeline);
-  must(gt_job_parse(&job, "small.yaml", text));
-  return job;
+  return job_as("%scompute: {step: %.9g s%s}\n%s", head, ALL * 24e-6, more, pipeline);
 }
 
 static gt_graph_spec model_of(const gt_job *job) {

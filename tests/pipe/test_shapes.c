@@ -3,25 +3,22 @@
    with running statistics. */
 #include "cases.h"
 #include "geotrain/pipe_job.h"
+#include "jobs.h"
 #include "tests.h"
 
 #define STAGES 3
 
 /* 24 samples a step.  Each stage's workers get samples of 2, 3, 4, 6 or 12 micro-batches. */
 static gt_job *job_of(const char *adapt, int micro_batches, const char *more) {
-  char text[2048];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: small\nseed: 3\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 8}\n"
-           "data: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 24, optimizer: {lr: 0.1}}\n"
-           "regions: [{name: east, ranks: 4}, {name: west, ranks: 3}]\n"
-           "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\n"
-           "compute: {step: 0.1 s%s}\n"
-           "pipeline: {stages: [{region: east, workers: 2, last: transformer.h.0}, {region: west, "
-           "workers: 2, last: transformer.h.2}, {region: east}], micro_batches: %d, adapt: %s}\n",
-           more, micro_batches, adapt);
-  must(gt_job_parse(&job, "small.yaml", text));
-  return job;
+  return job_as(
+      "name: small\nseed: 3\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 8}\n"
+      "data: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 24, optimizer: {lr: 0.1}}\n"
+      "regions: [{name: east, ranks: 4}, {name: west, ranks: 3}]\n"
+      "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\n"
+      "compute: {step: 0.1 s%s}\n"
+      "pipeline: {stages: [{region: east, workers: 2, last: transformer.h.0}, {region: west, "
+      "workers: 2, last: transformer.h.2}, {region: east}], micro_batches: %d, adapt: %s}\n",
+      more, micro_batches, adapt);
 }
 
 static gt_graph_spec model_of(const gt_job *job) {

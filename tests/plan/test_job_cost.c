@@ -1,7 +1,7 @@
 /* The cost of a run, against separate sums: regions that share a place, tiers over pools, a region
    without a place, billed time, assumptions. */
 #include "geotrain/plan_job.h"
-#include "tests.h"
+#include "jobs.h"
 
 #define N 5
 static const char *const places[N] = {"a:here", "a:here", "a:there", "b:there", NULL};
@@ -13,7 +13,6 @@ static void near(double found, double needed) {
 
 static gt_job *job_of(const char *catalogue) {
   char text[2048];
-  gt_job *job = NULL;
   int n = snprintf(text, sizeof text,
                    "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "
                    "optimizer: {lr: 0.1}}\n"
@@ -23,8 +22,7 @@ static gt_job *job_of(const char *catalogue) {
     n += snprintf(text + n, sizeof text - (size_t)n,
                   "  - {name: r%d, ranks: %d, price: %d%s%s%s}\n", r, r + 2, r,
                   places[r] ? ", place: '" : "", places[r] ? places[r] : "", places[r] ? "'" : "");
-  must(gt_job_parse(&job, "t.yaml", text));
-  return job;
+  return job_as("%s", text);
 }
 
 /* 1 to 25 GB from region to region. */

@@ -1,6 +1,6 @@
 /* The choice among candidates: the proposed one, the cheapest and the fastest, the message if none
    fits, and the time limit for Slurm. */
-#include "tests.h"
+#include "small.h"
 #include "internal.h"
 
 #define MOST 4
@@ -19,14 +19,8 @@ typedef struct {
 } plan;
 
 static void open_plan(plan *t, const char *more, const made *from, size_t n) {
-  char text[1024];
-  snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
-           "optimizer: {lr: 0.02}}\n"
-           "regions:\n  - {name: east, ranks: 2}\n%s",
-           more);
   *t = (plan){.p = {.candidates = t->candidates, .ncandidates = n, .prices = {.known = true}}};
-  must(gt_job_parse(&t->p.job, "test.yaml", text));
+  t->p.job = small_job(more);
   for (size_t i = 0; i < n; i++) {
     gt_planner_candidate *c = &t->candidates[i];
     *c = (gt_planner_candidate){.label = labels[i], .fits = from[i].fits};

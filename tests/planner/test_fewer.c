@@ -1,22 +1,11 @@
 /* A pipeline over fewer regions equals the best one of the remaining regions, over their own links
    and accesses. */
-#include "tests.h"
+#include "small.h"
 #include "pipeline_search.h"
 
 #define BATCH  8
 #define PIECES 6
 #define SITES  3
-
-static gt_job *a_job(void) {
-  char text[512];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
-           "batch: %d, optimizer: {lr: 0.02}}\nregions:\n  - {name: east, ranks: 2}\n",
-           BATCH);
-  must(gt_job_parse(&job, "test.yaml", text));
-  return job;
-}
 
 /* A region of one worker each: the first is not useful, and its access is slow. */
 typedef struct {
@@ -76,7 +65,8 @@ static double period_of_two(const world *w) {
 static void test_the_others_keep_their_links_and_accesses(void) {
   static const size_t workers[SITES] = {0, 1, 1};
   world w;
-  gt_planner_search s = {.asked = a_job()};
+  gt_planner_search s = {.asked = small_job("")};
+  s.asked->train.batch = BATCH;
   open_world(&w);
   const double two_s = period_of_two(&w);
   gt_planner_find_fewer(&s, &w.problem, 2 * two_s);

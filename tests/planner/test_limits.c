@@ -1,19 +1,7 @@
 /* The limits of a set: deadline, budget and bytes by the high figure, the factor by which it
    exceeds them, and the text that names the exceeded one. */
-#include "tests.h"
+#include "small.h"
 #include "internal.h"
-
-static gt_job *job_with(const char *more) {
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
-           "optimizer: {lr: 0.02}}\n"
-           "regions:\n  - {name: east, ranks: 2}\n%s",
-           more);
-  must(gt_job_parse(&job, "test.yaml", text));
-  return job;
-}
 
 /* Expected figures, and high ones larger by a factor. */
 static gt_planner_set set_of(double wall_s, double usd, double bytes, double high) {
@@ -28,15 +16,10 @@ static gt_planner_set set_of(double wall_s, double usd, double bytes, double hig
   return set;
 }
 
-static void near(double found, double needed) {
-  if (!(fabs(found - needed) <= 1e-12 * fabs(needed)))
-    fail_msg("%.17g instead of %.17g", found, needed);
-}
-
 /* over: the factor; says: "" if the set fits, else a part of the text. */
 static void assert_limits(const char *more, gt_planner_set set, double over, const char *says) {
   char why[256];
-  gt_planner p = {.job = job_with(more)};
+  gt_planner p = {.job = small_job(more)};
   near(gt_planner_over(&p, &set), over);
   const bool fits = gt_planner_fits(&p, &set, false, why, sizeof why);
   assert_int_equal(fits, says[0] == '\0');
@@ -59,7 +42,7 @@ static void test_what_is_asked_for(void) {
       {"limits: {wan_bytes: 1 GB}\nplan: {predicted: {strategy: sma}}\n", false, false, INFINITY},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    gt_planner p = {.job = job_with(all[i].more)};
+    gt_planner p = {.job = small_job(all[i].more)};
     assert_int_equal(gt_planner_asked(&p), all[i].asked);
     assert_int_equal(gt_planner_limited(&p), all[i].limited);
     assert_true(gt_planner_allowed(p.job) == all[i].allowed_s);
@@ -107,7 +90,7 @@ static void test_all_at_once(void) {
 
 static void test_who_misses(void) {
   char why[256];
-  gt_planner p = {.job = job_with("plan: {budget: 2}\n")};
+  gt_planner p = {.job = small_job("plan: {budget: 2}\n")};
   const gt_planner_set set = set_of(60, 3, 1, 1);
   assert_false(gt_planner_fits(&p, &set, true, why, sizeof why));
   assert_non_null(strstr(why, "everything everywhere costs up to 3 USD"));

@@ -2,7 +2,7 @@
    from them; what is printed, written as JSON and drawn. */
 #include <jansson.h>
 
-#include "tests.h"
+#include "jobs.h"
 #include "pipeline.h"
 
 static const char text[] =
@@ -18,11 +18,7 @@ static const char text[] =
     "compute: {step: 400 ms}\nplan: {start: 0 s, billing: 1 ms}\n";
 
 static gt_job *job_with(const char *more) {
-  char all[4096];
-  gt_job *job = NULL;
-  snprintf(all, sizeof all, "%s%s", text, more);
-  must(gt_job_parse(&job, "piped.yaml", all));
-  return job;
+  return job_as("%s%s", text, more);
 }
 
 static gt_planner_pipeline *plan_of(const gt_job *job) {
@@ -81,16 +77,14 @@ static void other_schedules(void) {
 /* Two copies of one stage: a step takes 400 ms, and every eighth one, or every one, sends the model
    there and back at once, which takes its bytes over the link and 25 ms. */
 static gt_planner_pipeline *plan_of_replicas(gt_job **job, const char *sync) {
-  char all[2048];
-  snprintf(all, sizeof all,
-           "name: copied\nseed: 2\nmodel: {name: gpt-tiny, layers: 4, width: 32}\n"
-           "train: {until: {epochs: 2}, batch: 16, optimizer: {lr: 0.1}}\n"
-           "regions: [{name: east, ranks: 2, samples: 160}, {name: west, ranks: 2, samples: 320}]\n"
-           "pipeline: {stages: [{region: east}], copies: [{regions: west}], micro_batches: 1}\n"
-           "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"
-           "compute: {step: 400 ms}\nplan: {start: 0 s, billing: 1 ms}\nsync: {%s}\n",
-           sync);
-  must(gt_job_parse(job, "copied.yaml", all));
+  *job = job_as(
+      "name: copied\nseed: 2\nmodel: {name: gpt-tiny, layers: 4, width: 32}\n"
+      "train: {until: {epochs: 2}, batch: 16, optimizer: {lr: 0.1}}\n"
+      "regions: [{name: east, ranks: 2, samples: 160}, {name: west, ranks: 2, samples: 320}]\n"
+      "pipeline: {stages: [{region: east}], copies: [{regions: west}], micro_batches: 1}\n"
+      "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"
+      "compute: {step: 400 ms}\nplan: {start: 0 s, billing: 1 ms}\nsync: {%s}\n",
+      sync);
   return plan_of(*job);
 }
 
@@ -138,11 +132,10 @@ static void refusals(void) {
 }
 
 static void printed(void) {
-  char *out = NULL;
-  size_t size = 0;
+  char *out;
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
-  FILE *to = open_memstream(&out, &size);
+  FILE *to = open_text(&out);
   assert_non_null(to);
   gt_planner_pipeline_print(to, p, 72);
   assert_int_equal(fclose(to), 0);
@@ -165,11 +158,10 @@ static void printed(void) {
 }
 
 static void as_json(void) {
-  char *out = NULL;
-  size_t size = 0;
+  char *out;
   gt_job *job = job_with("");
   gt_planner_pipeline *p = plan_of(job);
-  FILE *to = open_memstream(&out, &size);
+  FILE *to = open_text(&out);
   assert_non_null(to);
   must(gt_planner_pipeline_json(to, p));
   assert_int_equal(fclose(to), 0);

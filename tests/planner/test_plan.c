@@ -411,9 +411,8 @@ static void test_long_runs(void) {
 /* ---- output ---------------------------------------------------------------------------------- */
 
 static json_t *json_of(plan *t) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   gt_status status = gt_planner_json(to, t->p);
   fclose(to);
   must(status);

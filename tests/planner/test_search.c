@@ -1,12 +1,7 @@
 /* Parts of the search for a set: lists of distinct sets, comparison of verdicts,
    rejection by lower bounds, and the billing of machines. */
 #include "search.h"
-#include "tests.h"
-
-static void near(double found, double needed) {
-  if (!(fabs(found - needed) <= 1e-12 * fabs(needed)))
-    fail_msg("%.17g instead of %.17g", found, needed);
-}
+#include "small.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -78,28 +73,16 @@ static void test_what_may_be_better(void) {
 
 /* ---- bills ----------------------------------------------------------------------------------- */
 
-static gt_job *job_with(const char *plan) {
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
-           "optimizer: {lr: 0.02}}\n"
-           "regions:\n  - {name: east, ranks: 2}\n  - {name: west, ranks: 2}\nplan: %s\n",
-           plan);
-  must(gt_job_parse(&job, "test.yaml", text));
-  return job;
-}
-
 static void test_what_is_wanted_least(void) {
   static const struct {
     const char *plan;
     bool by_time;
-  } all[] = {{"{deadline: 1 h}", false},
-             {"{budget: 1}", true},
-             {"{deadline: 1 h, budget: 1}", false},
-             {"{start: 1 s}", false}};
+  } all[] = {{"plan: {deadline: 1 h}\n", false},
+             {"plan: {budget: 1}\n", true},
+             {"plan: {deadline: 1 h, budget: 1}\n", false},
+             {"plan: {start: 1 s}\n", false}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    gt_planner p = {.job = job_with(all[i].plan)};
+    gt_planner p = {.job = small_job(all[i].plan)};
     assert_int_equal(gt_planner_by_time(&p), all[i].by_time);
     gt_job_close(p.job);
   }
@@ -114,7 +97,7 @@ static void test_what_machines_are_billed_for(void) {
   const gt_plan_problem problem = {.regions = regions, .nregions = 2};
   gt_planner_pool pools[] = {{.first = 0, .n = 2}, {.first = 2, .n = 1}};
   gt_job_region_prices prices[] = {{.min_s = 0}, {.min_s = 7200}};
-  gt_planner p = {.job = job_with("{start: 100 s, billing: 1 h}"),
+  gt_planner p = {.job = small_job("plan: {start: 100 s, billing: 1 h}\n"),
                   .pools = pools,
                   .ncounts = 3,
                   .prices = {.regions = prices, .nregions = 2}};
@@ -131,7 +114,7 @@ static void test_what_machines_are_billed_for(void) {
 /* ---- lower bounds ---------------------------------------------------------------------------- */
 
 /* No run is faster than the busiest link, or the busiest access, carries the bytes of all runs. */
-static void assert_wan_takes(const char *east, double seconds) {
+static void assert_wan_takes(double access_bps, double seconds) {
   static const gt_plan_device devices[] = {{2, 1, 0.5}};
   static const gt_plan_region regions[] = {{.devices = devices, .ndevices = 1, .samples = 64},
                                            {.devices = devices, .ndevices = 1, .samples = 64}};
@@ -139,15 +122,9 @@ static void assert_wan_takes(const char *east, double seconds) {
   const gt_plan_problem problem = {.regions = regions, .nregions = 2};
   gt_sim_traffic links[4] = {{0}};
   int64_t samples[] = {64, 64};
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
-           "optimizer: {lr: 0.02}}\nwan: {default: {bandwidth: 80 Mbit/s, latency: 1 ms}}\n"
-           "sync: {strategy: asgd}\n"
-           "regions:\n  - {name: east, ranks: 2%s}\n  - {name: west, ranks: 2}\n",
-           east);
-  must(gt_job_parse(&job, "test.yaml", text));
+  gt_job *job = small_job("  - {name: west, ranks: 2}\nsync: {strategy: asgd}\n"
+                          "wan: {default: {bandwidth: 80 Mbit/s, latency: 1 ms}}\n");
+  job->regions[0].access_bps = access_bps;
   links[1].bytes_sent = 1e8; /* east to west */
   links[2].bytes_sent = 5e7;
   gt_planner_pool pools[] = {{.first = 0, .n = 1}, {.first = 1, .n = 1}};
@@ -162,8 +139,8 @@ static void assert_wan_takes(const char *east, double seconds) {
 }
 
 static void test_no_run_is_faster_than_its_bytes(void) {
-  assert_wan_takes("", 8 * 1e8 / 80e6);
-  assert_wan_takes(", access: 20 Mbit/s", 8 * 1e8 / 20e6);
+  assert_wan_takes(0, 8 * 1e8 / 80e6);
+  assert_wan_takes(20e6, 8 * 1e8 / 20e6);
 }
 
 TESTS(test_a_list_has_each_set_once, test_which_is_better, test_what_may_be_better,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "jobs.h"
 #include "geotrain/ps_work_time.h"
 #include "geotrain/sim.h"
 #include "world.h"
@@ -16,17 +17,13 @@ static const char *path;
 
 /* A job of one region with this many workers, which exchanges nothing. */
 static gt_job *job_of(const char *local, int workers, const char *profile) {
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, eval_every: "
-           "{epochs: 0}}\n"
-           "regions: [{name: a, ranks: %d, samples: 100000}]\nsync: {local: %s, strategy: "
-           "none}\nwan: {default: {latency: 1 ms}}\n%s%s\n",
-           STEPS, BATCH, workers + 1, local, profile ? "profile: " : "", profile ? profile : "");
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as(
+      "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+      "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, eval_every: "
+      "{epochs: 0}}\n"
+      "regions: [{name: a, ranks: %d, samples: 100000}]\nsync: {local: %s, strategy: "
+      "none}\nwan: {default: {latency: 1 ms}}\n%s%s\n",
+      STEPS, BATCH, workers + 1, local, profile ? "profile: " : "", profile ? profile : "");
 }
 
 /* Writes the profile of a region with these measured workers. */

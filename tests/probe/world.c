@@ -1,15 +1,11 @@
+#include "jobs.h"
 #include "world.h"
 
 gt_job *w_job(const char *regions, const char *wan) {
-  char text[2048];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: probed\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {steps: 10}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\nregions: "
-           "%s\nwan: %s\n",
-           regions, wan);
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as("name: probed\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+                "train: {until: {steps: 10}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\nregions: "
+                "%s\nwan: %s\n",
+                regions, wan);
 }
 
 static gt_probe_rank healthy(size_t region, int region_rank, int ranks) {

@@ -1,5 +1,6 @@
 /* The options of strategies as a job gives them: the period in steps of each region, for both units
    and both local planes; the intervals of a pipeline, in its steps. */
+#include "jobs.h"
 #include "tests.h"
 #include "geotrain/ps_of_job.h"
 
@@ -8,16 +9,11 @@
 static const int64_t workers[REGIONS] = {12, 4, 1};
 
 static gt_job *job_of(const char *sync) {
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: options\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
-           "regions: [{name: a, ranks: 13}, {name: b, ranks: 5}, {name: c, ranks: 2}]\n"
-           "sync: {%s}\n",
-           sync);
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as("name: options\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+                "train: {until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
+                "regions: [{name: a, ranks: 13}, {name: b, ranks: 5}, {name: c, ranks: 2}]\n"
+                "sync: {%s}\n",
+                sync);
 }
 
 static gt_ps_spec spec_of(const gt_job *job, const gt_order *order, const gt_pipe_job *pipe) {

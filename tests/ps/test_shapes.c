@@ -2,6 +2,7 @@
    between steps: every pass of every step is made, each on buffers of its shape; a region that goes
    ahead sends before the other one has changed; two that do not agree find out. */
 #include "internal.h"
+#include "jobs.h"
 #include "tests.h"
 
 #define REGIONS 2
@@ -85,8 +86,7 @@ static void open_world(world *w) {
       "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\ncompute: {step: 0.1 s}\n"
       "pipeline: {stages: [{region: a, last: transformer.h.0}, {region: b}], micro_batches: 4, "
       "adapt: micro_batches, labels: send}\n";
-  *w = (world){.npackets = 0};
-  must(gt_job_parse(&w->job, "shapes.yaml", text));
+  *w = (world){.job = job_as("%s", text)};
   gt_graph_spec model = gt_graph_spec_of(w->job);
   model.shape = (gt_sample_shape){1, 1, 9, 256, 256};
   model.text = true;

@@ -363,9 +363,8 @@ static void test_summary_comes_back(void **unused) {
 
 static void test_board_in_place(void **unused) {
   (void)unused;
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   gt_board_line a = {.text = "one"}, b = {.text = "two"}, none = {.text = ""},
                 *lines[] = {&a, &none, &b};
   gt_board *board = gt_board_create(to, GT_LIVE_LINE);
@@ -391,9 +390,9 @@ static void test_board_in_place(void **unused) {
 /* 24 rows if there is no terminal. */
 static void test_board_of_many(void **unused) {
   (void)unused;
-  char *text = NULL;
-  size_t size = 0, rows = 1;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  size_t rows = 1;
+  FILE *to = open_text(&text);
   gt_board_line *all = GT_NEW_ARRAY(gt_board_line, 40), *lines[40];
   for (int i = 0; i < 40; i++) {
     lines[i] = &all[i];
@@ -417,9 +416,8 @@ static void test_board_of_many(void **unused) {
 
 static void test_board_in_a_log(void **unused) {
   (void)unused;
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   gt_board_line a = {.text = "one", .phase = 1, .every_s = 0.05},
                 b = {.text = "two", .every_s = 1000}, *lines[] = {&a, &b};
   gt_board *board = gt_board_create(to, GT_LIVE_LOG);

@@ -69,9 +69,8 @@ static void test_order_of_strangers(void) {
 /* With a thousand regions, comparing every name for each link would take 2e9 comparisons. */
 static void test_names_are_looked_up(void) {
   gt_summary s = backwards();
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   compared = 0;
   gt_summary_print(to, &s);
   fclose(to);
@@ -177,11 +176,10 @@ static void test_table_of_some(void) {
                                             .bytes_other = 123000,
                                             .slowest_bps = 5e6}};
   char *text = NULL;
-  size_t size = 0;
   s.links_left_out = s.nlinks - 2;
   s.nlinks = 2;
   s.traffic = traffic;
-  FILE *to = open_memstream(&text, &size);
+  FILE *to = open_text(&text);
   gt_summary_print(to, &s);
   fclose(to);
   assert_non_null(strstr(text, "\nr74       7.00      1.00         5  123000      5.0\n"));
@@ -193,7 +191,7 @@ static void test_table_of_some(void) {
   s.nlinks = 13;
   s.traffic = NULL;
   s.unwritten = true; /* a simulation without a folder */
-  to = open_memstream(&text, &size);
+  to = open_text(&text);
   gt_summary_print(to, &s);
   fclose(to);
   assert_non_null(

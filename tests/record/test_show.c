@@ -9,9 +9,8 @@
 
 /* The table of a run, no line of which is wider than 80 columns; the caller frees it. */
 static char *printed(const gt_summary *s) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   gt_summary_print(to, s);
   fclose(to);
   for (const char *line = text; *line; line = strchr(line, '\n') + 1)
@@ -443,9 +442,8 @@ static void test_line_text(void) {
 }
 
 static void test_log_mode(void) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   gt_progress p = halfway, q = halfway;
   p.elapsed_s = 10;
   p.done = 0.2;
@@ -466,9 +464,8 @@ static void test_log_mode(void) {
 }
 
 static void test_line_mode(void) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   gt_live *live = gt_live_create(to, GT_LIVE_LINE, 30);
   gt_progress p = halfway;
   gt_live_update(live, &halfway);

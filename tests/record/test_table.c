@@ -20,9 +20,8 @@ static const gt_column columns[] = {
 
 /* What print writes; the caller frees it. */
 static char *written(void (*print)(FILE *to, const gt_table *table), const gt_table *table) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
+  char *text;
+  FILE *to = open_text(&text);
   print(to, table);
   fclose(to);
   return text;

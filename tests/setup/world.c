@@ -1,18 +1,15 @@
+#include "jobs.h"
 #include "world.h"
 
 int w_rank;
 gt_peers *w_world;
 
 static gt_job *job_of(const char *regions, const char *data, const char *train) {
-  char text[2048];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: setup\nseed: 1\nmodel: {name: lenet5}\ndata: {%s}\ntrain: {until: {steps: 1}, "
-           "batch: 8, optimizer: {lr: 0.1}%s%s}\n"
-           "regions: %s\nsync: {strategy: none}\n",
-           data, *train ? ", " : "", train, regions);
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as(
+      "name: setup\nseed: 1\nmodel: {name: lenet5}\ndata: {%s}\ntrain: {until: {steps: 1}, "
+      "batch: 8, optimizer: {lr: 0.1}%s%s}\n"
+      "regions: %s\nsync: {strategy: none}\n",
+      data, *train ? ", " : "", train, regions);
 }
 
 void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, const char *data,

@@ -1,5 +1,6 @@
 /* timeout: 300 */
 /* sync.topology auto and tree: the chosen topology takes the least time of all, in simulation. */
+#include "jobs.h"
 #include "tests.h"
 #include "cases.h"
 #include "world_dice.h"
@@ -188,15 +189,10 @@ static void test_simulation_takes_it(void) {
 }
 
 static gt_job *parse(const char *sync, const char *wan) {
-  char text[1024];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: j\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {steps: 4}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
-           "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: %s\n%s",
-           sync, wan);
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as("name: j\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+                "train: {until: {steps: 4}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
+                "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: %s\n%s",
+                sync, wan);
 }
 
 static void test_nothing_to_choose(void) {

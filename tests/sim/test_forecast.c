@@ -4,6 +4,7 @@
    events. */
 #include <unistd.h>
 
+#include "jobs.h"
 #include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
@@ -39,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static void say(plot *p, const char *forma
 
 static void open_fixture(fixture *f, const plot *p) {
   *f = (fixture){0};
-  if (gt_job_parse(&f->job, "test", p->text) != GT_OK) fail_msg("%s\n%s", gt_error_text(), p->text);
+  f->job = job_as("%s", p->text);
   must(gt_links_create(&f->links, f->job));
   for (size_t r = 0; r < f->job->nregions; r++)
     f->tests[r] = (gt_ps_tests){p->test_samples, r == 0 && p->test_samples > 0};

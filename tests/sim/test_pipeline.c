@@ -1,6 +1,7 @@
 /* Laws of a simulated pipeline, for every kind of schedule: within a region its step takes the time
    of the schedule's evaluation, to the nanosecond; between regions it sends the bytes counted by
    the job's pipeline; and a forecast equals the whole simulation, with any limit on events. */
+#include "jobs.h"
 #include "tests.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
@@ -36,10 +37,8 @@ static bool sent;   /* labels are sent, which a tied head does not allow */
 
 static fixture open_fixture(const char *regions, const char *stages, const char *schedule,
                             int steps) {
-  char text[2048];
   fixture f = {0};
-  snprintf(
-      text, sizeof text,
+  f.job = job_as(
       "name: law\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 128, untied: %s}\n"
       "data: {path: none.h5}\n"
       "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, clip: %g, "
@@ -49,7 +48,6 @@ static fixture open_fixture(const char *regions, const char *stages, const char 
       "wan: {default: {bandwidth: 100 Mbit/s, latency: 5 ms}}\n",
       sent ? "true" : "false", steps, BATCH, clip, regions, stages, schedule,
       sent ? "send" : "keep");
-  must(gt_job_parse(&f.job, "test", text));
   must(gt_links_create(&f.links, f.job));
   must(gt_sim_shape_of(&f.shape, f.job));
   const gt_graph_spec model = gt_sim_shape_spec(&f.shape, f.job);

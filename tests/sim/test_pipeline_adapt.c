@@ -2,6 +2,7 @@
    order; planned for faster links, all regions change it after the same steps to the same one,
    once, and are faster than with the plan; if the number of micro-batches can change, too, they are
    faster still.  Each of several replicas adapts to its own links. */
+#include "jobs.h"
 #include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
@@ -37,17 +38,9 @@ typedef struct {
   const char *strategy; /* of two replicas over two regions each; NULL: one over three */
 } kind;
 
-static gt_job *parsed(const char *text) {
-  gt_job *job = NULL;
-  must(gt_job_parse(&job, "test", text));
-  return job;
-}
-
 /* The link of the second replica has mbit, that of the first the planned rate. */
 static gt_job *job_of_replicas(double planned, double mbit, kind k) {
-  char text[2048];
-  snprintf(
-      text, sizeof text,
+  return job_as(
       "name: law\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 128}\n"
       "data: {path: none.h5}\n"
       "train: {until: {steps: 100}, batch: 48, optimizer: {name: sgd, lr: 0.1}, eval_every: "
@@ -62,13 +55,10 @@ static gt_job *job_of_replicas(double planned, double mbit, kind k) {
       "bandwidth: %g Mbit/s, latency: 15 ms}, {between: [c, d], bandwidth: %g Mbit/s, latency: 15 "
       "ms}]}\n",
       k.micro_batches, k.adapt, k.strategy, planned, mbit);
-  return parsed(text);
 }
 
 static gt_job *job_of(double mbit, kind k) {
-  char text[2048];
-  snprintf(
-      text, sizeof text,
+  return job_as(
       "name: law\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 128}\n"
       "data: {path: none.h5}\n"
       "train: {until: {steps: 100}, batch: 48, optimizer: {name: sgd, lr: 0.1}, eval_every: "
@@ -80,7 +70,6 @@ static gt_job *job_of(double mbit, kind k) {
       "compute: {step: 4 s}\ncheckpoint: {every: {steps: 30}}\n"
       "wan: {default: {bandwidth: %g Mbit/s, latency: 15 ms}}\n",
       k.micro_batches, k.adapt, mbit);
-  return parsed(text);
 }
 
 /* Returns the seconds of a run over links of `mbit`, planned for links of `planned`. */

@@ -1,6 +1,7 @@
 /* Laws of a simulation: the traffic of each strategy; the duration of a run without special
    events; forecasts that agree with the whole; and an error for a simulation in which nothing
    progresses. */
+#include "jobs.h"
 #include "tests.h"
 #include "geotrain/sim.h"
 
@@ -8,19 +9,15 @@
 #define BUFFERS    10
 
 static gt_job *job_of(const char *strategy, int period, int steps, const char *more) {
-  char text[2048];
-  gt_job *job = NULL;
-  snprintf(text, sizeof text,
-           "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, eval_every: "
-           "{epochs: 0}}\n"
-           "regions:\n  - {name: a, ranks: 2, samples: 1000}\n  - {name: b, ranks: 3, samples: "
-           "1000}\n  - {name: c, ranks: 2, samples: 1000}\n"
-           "sync: {strategy: %s, period: %d}\ncompute: {step: 10 ms}\nwan: {default: {bandwidth: "
-           "100 Mbit/s, latency: 20 ms}%s}\n",
-           steps, strategy, period, more);
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as(
+      "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+      "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, eval_every: "
+      "{epochs: 0}}\n"
+      "regions:\n  - {name: a, ranks: 2, samples: 1000}\n  - {name: b, ranks: 3, samples: "
+      "1000}\n  - {name: c, ranks: 2, samples: 1000}\n"
+      "sync: {strategy: %s, period: %d}\ncompute: {step: 10 ms}\nwan: {default: {bandwidth: "
+      "100 Mbit/s, latency: 20 ms}%s}\n",
+      steps, strategy, period, more);
 }
 
 typedef struct {

@@ -1,5 +1,6 @@
 /* The time and bytes of a round of ssgd over each topology, on equal links, compared with the
    equations: bandwidth B, latency L, a model of m bytes on the wire, frames of f. */
+#include "jobs.h"
 #include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
@@ -51,9 +52,7 @@ static gt_job *job_of(const law *l) {
                    trains ? (l->workers ? l->workers : 1) + 1 : 1, trains ? ", samples: 1000" : "",
                    l->access ? ", access: " : "", l->access ? l->access : "");
   }
-  gt_job *job = NULL;
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as("%s", text);
 }
 
 typedef struct {

@@ -1,5 +1,6 @@
 /* No region starves another: if links are the bottleneck, all regions of asgd and asgd-ga end their
    training at about the same time, also those that forward the updates of others. */
+#include "jobs.h"
 #include "tests.h"
 #include "cases.h"
 #include "geotrain/sim.h"
@@ -29,9 +30,7 @@ static gt_job *job_of(const turns *t) {
   for (size_t r = 0; r < t->n; r++)
     at += snprintf(text + at, sizeof text - (size_t)at,
                    "  - {name: r%zu, ranks: 2, samples: 1000}\n", r);
-  gt_job *job = NULL;
-  must(gt_job_parse(&job, "test", text));
-  return job;
+  return job_as("%s", text);
 }
 
 /* Returns the time at which the first region ends its training, as a share of that of the last. */

@@ -1,5 +1,6 @@
 /* A wire alone: departures and arrivals are reported once and in order, and messages are counted by
    kind. */
+#include "jobs.h"
 #include "tests.h"
 #include "internal.h"
 
@@ -39,9 +40,8 @@ static const sim_wire_hooks hooks = {.message = on_message, .departed = on_depar
 
 static int open_pair(void **state) {
   static pair p;
-  p = (pair){.job = NULL};
+  p = (pair){.job = job_as("%s", text)};
   told.ndeparted = told.narrived = 0;
-  must(gt_job_parse(&p.job, "test", text));
   must(gt_links_create(&p.links, p.job));
   p.sim.spec = (gt_sim_spec){.job = p.job, .links = p.links, .parameters = PARAMETERS};
   p.sim.n = 2;
