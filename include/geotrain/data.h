@@ -29,6 +29,9 @@ typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
 
 typedef enum { GT_INPUT_BYTES, GT_INPUT_FLOATS, GT_INPUT_IDS } gt_input;
 
+/* The names that regions must number alike (src/data/schema.h). */
+typedef struct gt_schema gt_schema;
+
 /* The names of n classes, class 0 first: NUL-terminated strings, one after the other, `bytes` in
    all.  n 0: the classes have no names. */
 typedef struct {
@@ -125,6 +128,10 @@ typedef struct {
   /* csv: the column of the labels; the columns to use, with commas between them (NULL: all others);
      rows without a value: refuse (NULL), drop or mean; samples: ids (NULL) or numbers */
   const char *label, *columns, *missing, *as;
+  /* all but text: a schema, a file or a data set; the second is its content, set by
+     gt_data_import */
+  const char *schema;
+  const gt_schema *names;
 } gt_import_options;
 /* The results of an import of text. */
 typedef struct {
@@ -184,6 +191,17 @@ gt_status gt_data_check_output(const char *out, const char *input, bool force);
    gt_dataset_open, gt_partition_part and gt_data_import; files already written remain. */
 gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder,
                         bool force, void (*wrote)(const char *path));
+
+/* ---- schemas --------------------------------------------------------------------------------- */
+
+/* Makes the union of n schemas, files or data sets, in their order: a text, which the caller frees.
+   GT_ERR_DATA: a file is malformed, or has other columns or another kind of data than the first. */
+gt_status gt_data_schema(const char *const *paths, size_t n, char **text);
+/* Copies a data set with other classes: each of the n texts OLD=NEW renames one, and classes of one
+   name become one; then, with a schema (NULL: none), numbered as it says.  Classes without names are
+   named by their numbers.  GT_ERR_JOB: a text of another form, or an unknown class. */
+gt_status gt_data_classes(const char *path, const char *out, const char *const *renames, size_t n,
+                          const char *schema);
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 

@@ -88,6 +88,7 @@ static gt_status take_import_option(void *context, const struct option *option, 
   if (option->val == 'c') return o->format.columns = text, GT_OK;
   if (option->val == 'm') return o->format.missing = text, GT_OK;
   if (option->val == 'a') return o->format.as = text, GT_OK;
+  if (option->val == 'h') return o->format.schema = text, GT_OK;
   if (option->val == 'z') return parse_size(text, &o->format);
   if (option->val == 't') {
     char *end;
@@ -126,13 +127,14 @@ static gt_status import(int argc, char **argv) {
                                           {"columns", required_argument, NULL, 'c'},
                                           {"missing", required_argument, NULL, 'm'},
                                           {"as", required_argument, NULL, 'a'},
+                                          {"schema", required_argument, NULL, 'h'},
                                           {"force", no_argument, NULL, 'f'},
                                           {NULL, 0, NULL, 0}};
   import_options o = {{0}, 0, false};
   gt_text_found found = {0};
   GT_TRY(take_options(argc, argv, options,
                       "--vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, "
-                      "--strict, --label, --columns, --missing, --as and --force",
+                      "--strict, --label, --columns, --missing, --as, --schema and --force",
                       take_import_option, &o));
   const int words = argc - optind;
   bool files = false;
@@ -143,6 +145,7 @@ static gt_status import(int argc, char **argv) {
   const char *out = argv[argc - 1];
   for (int i = optind + 1; i < argc - 1; i++) GT_TRY(gt_data_check_output(out, argv[i], o.force));
   GT_TRY(gt_data_check_output(out, o.format.vocabulary_of, o.force));
+  GT_TRY(gt_data_check_output(out, o.format.schema, o.force));
   gt_progress_begin("data import");
   GT_TRY(gt_data_import(argv[optind], (const char *const *)argv + optind + 1, (size_t)words - 2,
                         out, &o.format, &found));
@@ -317,6 +320,64 @@ static gt_status split(int argc, char **argv) {
   return status;
 }
 
+/* ---- schema and classes ---------------------------------------------------------------------- */
+
+typedef struct {
+  const char *file; /* --out of `schema`, --schema of `classes` */
+  bool force;
+} name_options;
+
+static gt_status take_name_option(void *context, const struct option *option, const char *text) {
+  name_options *o = context;
+  if (option->val == 'f') return o->force = true, GT_OK;
+  return o->file = text, GT_OK;
+}
+
+static bool is_schema(const char *path) {
+  FILE *file = fopen(path, "re");
+  const int first = file ? getc(file) : EOF;
+  if (file) fclose(file);
+  return first == '{';
+}
+
+static gt_status schema(int argc, char **argv) {
+  static const struct option options[] = {
+      {"out", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
+  name_options o = {0};
+  char *text;
+  GT_TRY(take_options(argc, argv, options, "--out and --force", take_name_option, &o));
+  if (optind == argc)
+    return GT_FAIL(GT_ERR_JOB, "data schema has no file names; expected data sets or schemas");
+  for (int i = optind; o.file && i < argc; i++)
+    GT_TRY(gt_output_may_replace(o.file, argv[i], o.force ? NULL : "schema", is_schema));
+  GT_TRY(gt_data_schema((const char *const *)argv + optind, (size_t)(argc - optind), &text));
+  gt_status status = GT_OK;
+  if (!o.file)
+    puts(text);
+  else if (!gt_file_replace(o.file, text, strlen(text)))
+    status = GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", o.file, strerror(errno));
+  gt_free(text);
+  return status == GT_OK && o.file ? said(o.file) : status;
+}
+
+static gt_status classes(int argc, char **argv) {
+  static const struct option options[] = {{"schema", required_argument, NULL, 's'},
+                                          {"force", no_argument, NULL, 'f'},
+                                          {NULL, 0, NULL, 0}};
+  name_options o = {0};
+  GT_TRY(take_options(argc, argv, options, "--schema and --force", take_name_option, &o));
+  const int words = argc - optind;
+  if (words < 2 || (words == 2 && !o.file))
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "data classes has %d arguments; expected FILE.h5 OUT.h5 and OLD=NEW, or --schema", words);
+  const char *const *word = (const char *const *)argv + optind;
+  GT_TRY(gt_data_check_output(word[1], word[0], o.force));
+  GT_TRY(gt_data_check_output(word[1], o.file, o.force));
+  GT_TRY(gt_data_classes(word[0], word[1], word + 2, (size_t)words - 2, o.file));
+  return said(word[1]);
+}
+
 /* ---- info ------------------------------------------------------------------------------------ */
 
 enum { CHANNELS_LISTED = 16 };
@@ -376,15 +437,21 @@ static gt_status info(int argc, char **argv) {
   return status;
 }
 
+#define COMMANDS(X) X(import) X(synth) X(split) X(schema) X(classes) X(info)
+
 gt_status gt_cmd_data(int argc, char **argv) {
-  static const char *const names[] = {"import", "synth", "split", "info"};
+#define AS_NAME(name)     #name,
+#define AS_FUNCTION(name) name,
+  static const char *const names[] = {COMMANDS(AS_NAME)};
+  static gt_status (*const functions[])(int argc, char **argv) = {COMMANDS(AS_FUNCTION)};
+  const size_t n = sizeof names / sizeof *names;
   if (argc < 2)
-    return GT_FAIL(GT_ERR_JOB, "data has no command; expected import, synth, split or info");
-  if (strcmp(argv[1], "import") == 0) return import(argc - 1, argv + 1);
-  if (strcmp(argv[1], "synth") == 0) return synth(argc - 1, argv + 1);
-  if (strcmp(argv[1], "split") == 0) return split(argc - 1, argv + 1);
-  if (strcmp(argv[1], "info") == 0) return info(argc - 1, argv + 1);
-  const char *near = gt_nearest(argv[1], names, 4);
+    return GT_FAIL(GT_ERR_JOB,
+                   "data has no command; expected import, synth, split, schema, classes or info");
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(argv[1], names[i]) == 0) return functions[i](argc - 1, argv + 1);
+  const char *near = gt_nearest(argv[1], names, n);
   return GT_FAIL(GT_ERR_JOB, "data command `%s` is not known; %s%s", argv[1],
-                 near ? "did you mean " : "import, synth, split and info are", near ? near : "");
+                 near ? "did you mean " : "import, synth, split, schema, classes and info are",
+                 near ? near : "");
 }

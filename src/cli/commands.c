@@ -185,13 +185,15 @@ const gt_command gt_commands[] = {
      "otherwise the one in the catalogue.\n"
      "Exit 2: no candidate meets the deadline or budget, a price for a budget is missing, or a\n"
      "region has no device.\n"},
-    {"data", "make data sets: import, synth, split, info", gt_cmd_data, false,
+    {"data", "make data sets: import, synth, split, schema, classes, info", gt_cmd_data, false,
      "geotrain data import FORMAT FOLDER OUT.h5 [--vocabulary N] [--length N]\n"
      "geotrain data import text FILE... OUT.h5 [--vocabulary N | --vocabulary-of DATA.h5]\n"
      "                    [--length N] [--test-share S]\n"
      "geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
      "geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares A,B,...]\n"
      "                    [--alpha A] [--seed N] [--test all|first|last] [--to FOLDER]\n"
+     "geotrain data schema FILE... [--out FILE.json]\n"
+     "geotrain data classes FILE.h5 OUT.h5 [OLD=NEW]... [--schema FILE]\n"
      "geotrain data info FILE.h5\n"
      "\n"
      "import, synth and split overwrite HDF5 files; other files only with --force.\n"
@@ -235,6 +237,8 @@ const gt_command gt_commands[] = {
      "  --size N              folder: scales pictures to N x N, or height x width as in 48x64,\n"
      "                        and cuts out the middle; needed if their sizes differ\n"
      "  --seed N              folder, csv, npy: of the samples held back for tests (1)\n"
+     "  --schema FILE         all but text: numbers classes, ids and columns as a schema does: a\n"
+     "                        file of `data schema`, or a data set\n"
      "  --strict              folder: refuses a picture that cannot be read; without it, such\n"
      "                        pictures are named, counted and left out\n"
      "\n"
@@ -246,6 +250,10 @@ const gt_command gt_commands[] = {
      "shares unless --shares is given; alpha is 0.5 by default.  --test: the files that get the "
      "test\n"
      "samples, all (the default), or only the first or the last one.\n"
+     "\n"
+     "schema writes the union of the classes, columns, words or ids of data sets and schemas, as\n"
+     "JSON, without samples.  classes copies a data set with other names of classes; classes of\n"
+     "one name become one, and --schema numbers them.\n"
      "\n"
      "info describes a data set.\n"},
     {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",

@@ -30,23 +30,76 @@ bool gt_class_names_differ(const char *a, const char *b, size_t n, gt_class_diff
   return false;
 }
 
-/* ---- check ----------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
+typedef struct {
+  const char *name;
+  size_t at;
+} place;
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const place *)a)->name, ((const place *)b)->name);
 }
 
-/* Returns a name that two classes have; NULL: none. */
-static const char *repeated(const gt_class_names *names) {
-  const char **all = GT_NEW_ARRAY(const char *, names->n), *found = NULL;
-  const char *name = names->text;
-  for (size_t k = 0; k < names->n; k++, name += strlen(name) + 1) all[k] = name;
-  qsort(all, names->n, sizeof *all, by_text);
+static int by_name_and_place(const void *a, const void *b) {
+  const place *x = a, *y = b;
+  const int order = by_name(a, b);
+  return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Returns the names of two lists, one after the other, sorted; the caller frees them. */
+static place *sorted(const gt_class_names *a, const gt_class_names *b) {
+  place *all = GT_NEW_ARRAY(place, a->n + b->n);
+  const char *name = a->text;
+  for (size_t k = 0; k < a->n + b->n; k++, name += strlen(name) + 1) {
+    if (k == a->n) name = b->text;
+    all[k] = (place){name, k};
+  }
+  if (a->n + b->n > 0) qsort(all, a->n + b->n, sizeof *all, by_name_and_place);
+  return all;
+}
+
+static const gt_class_names none;
+
+const char *gt_class_names_repeated(const gt_class_names *names) {
+  place *all = sorted(names, &none);
+  const char *found = NULL;
   for (size_t k = 1; k < names->n && !found; k++)
-    if (strcmp(all[k - 1], all[k]) == 0) found = all[k];
+    if (strcmp(all[k - 1].name, all[k].name) == 0) found = all[k].name;
   gt_free(all);
   return found;
 }
+
+const char *gt_class_names_map(const gt_class_names *from, const gt_class_names *to, int32_t *map) {
+  place *all = sorted(to, &none);
+  const char *name = from->text, *missing = NULL;
+  for (size_t k = 0; k < from->n && !missing; k++, name += strlen(name) + 1) {
+    const place *found =
+        to->n > 0 ? bsearch(&(place){name, 0}, all, to->n, sizeof *all, by_name) : NULL;
+    if (found)
+      map[k] = (int32_t)found->at;
+    else
+      missing = name;
+  }
+  gt_free(all);
+  return missing;
+}
+
+void gt_class_names_join(gt_class_names *names, const gt_class_names *more) {
+  place *all = sorted(names, more);
+  const size_t before = names->n;
+  bool *first = GT_NEW_ARRAY(bool, more->n);
+  for (size_t k = 0; k < before + more->n; k++)
+    if (all[k].at >= before)
+      first[all[k].at - before] = k == 0 || by_name(&all[k - 1], &all[k]) != 0;
+  const char *name = more->text;
+  for (size_t k = 0; k < more->n; k++, name += strlen(name) + 1)
+    if (first[k]) gt_class_names_add(names, name);
+  gt_free(first);
+  gt_free(all);
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
 
 gt_status gt_class_names_check(const gt_class_names *names, const char *path) {
   const char *name = names->text;
@@ -57,7 +110,7 @@ gt_status gt_class_names_check(const gt_class_names *names, const char *path) {
   if (names->bytes > GT_CLASS_NAMES_MAX)
     return GT_FAIL(GT_ERR_DATA, "%s: the names of classes have %zu bytes; at most %d are allowed",
                    path, names->bytes, GT_CLASS_NAMES_MAX);
-  if (names->n > 0 && (name = repeated(names)))
+  if (names->n > 0 && (name = gt_class_names_repeated(names)))
     return GT_FAIL(GT_ERR_DATA, "%s: two classes have the name `%s`; each class needs its own",
                    path, name);
   return GT_OK;

@@ -51,17 +51,19 @@ static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
          strcmp(a->vocabulary_sha256, b->vocabulary_sha256) == 0;
 }
 
+#define NUMBER_ALIKE                                                                               \
+  "number classes, ids and columns alike: `geotrain data schema` makes one schema of the files, "  \
+  "which `geotrain data import --schema` or `data classes --schema` uses"
+
 /* Returns advice if regions differ in something that can be numbered in more than one way; "":
    their data differ in kind. */
 static const char *advice(const gt_dataset_info *a, const gt_dataset_info *b) {
-  if (a->h != b->h || a->w != b->w || a->c != b->c || a->input != b->input || a->text != b->text)
+  const bool table = a->scaled && a->input == GT_INPUT_FLOATS;
+  if (a->h != b->h || a->w != b->w || (a->c != b->c && !table) || a->input != b->input ||
+      a->text != b->text)
     return "";
-  if (a->text) return ": import one of them, and the others with --vocabulary-of that file";
-  if (a->input == GT_INPUT_IDS)
-    return ": number ids and labels alike everywhere; import all data together, then use "
-           "`geotrain data split`";
-  return ": number the classes alike everywhere; list them in one order in class-names.txt "
-         "of each folder, and import again";
+  return a->text ? ": import one of them, and the others with --vocabulary-of that file"
+                 : ": " NUMBER_ALIKE;
 }
 
 static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {
@@ -101,8 +103,7 @@ static gt_status check_names(const gt_job *job, const gt_dataset_info *infos) {
                         &d);
   return GT_FAIL(GT_ERR_DATA,
                  "regions %s and %s number their classes differently: class %zu is `%s` in %s (%s) "
-                 "and `%s` in %s (%s); number them alike: list them in one order in "
-                 "class-names.txt of each folder, and import again",
+                 "and `%s` in %s (%s); " NUMBER_ALIKE,
                  job->regions[first].name, job->regions[region].name, d.class, d.a,
                  job->regions[first].name, gt_data_path(job, first), d.b, job->regions[region].name,
                  gt_data_path(job, region));

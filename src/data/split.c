@@ -1,5 +1,5 @@
-/* Splits one file into one per region, as if the data had been collected there: each file has the
-   mean and std of its own training images. */
+/* Copies a data set: into one file per region, as if the data had been collected there, each with the
+   mean and std of its own training samples; or with other classes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,20 +49,21 @@ static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const
 }
 
 static gt_status write_part(gt_dataset *from, const char *path, const uint32_t *samples, size_t n,
-                            size_t ntest) {
+                            size_t ntest, const gt_class_names *names, const gt_schema *schema) {
   const gt_dataset_info *d = gt_dataset_describe(from);
   const gt_data_shape shape = {.n = {n, ntest},
                                .h = d->h,
                                .w = d->w,
                                .c = d->c,
                                .features = d->features,
-                               .floats = d->input == GT_INPUT_FLOATS};
+                               .floats = d->input == GT_INPUT_FLOATS,
+                               .schema = schema};
   gt_data_store *to;
   GT_TRY(gt_data_store_create(&to, path, &shape));
   gt_status status = copy(from, to, GT_SPLIT_TRAIN, samples, n);
   if (status == GT_OK) status = copy(from, to, GT_SPLIT_TEST, NULL, ntest);
   if (status == GT_OK) status = gt_data_store_copy_vocabulary(to, from);
-  if (status == GT_OK) status = gt_data_store_class_names(to, gt_dataset_class_names(from));
+  if (status == GT_OK) status = gt_data_store_class_names(to, names);
   if (status == GT_OK) status = gt_data_store_finish(to, d->name, d->classes);
   gt_data_store_close(to);
   return status;
@@ -97,11 +98,67 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
     status =
         gt_partition_part(p, gt_dataset_labels(from, GT_SPLIT_TRAIN), d->ntrain, r, &samples, &n);
     if (status == GT_OK)
-      status = write_part(from, name, samples, n, has_tests(tests, r, p->nregions) ? d->ntest : 0);
+      status = write_part(from, name, samples, n, has_tests(tests, r, p->nregions) ? d->ntest : 0,
+                          gt_dataset_class_names(from), NULL);
     if (status == GT_OK) wrote(name);
     gt_free(samples);
     gt_free(name);
   }
+  gt_dataset_close(from);
+  return status;
+}
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+/* Appends the new name of a class to `to`, and marks the text OLD=NEW that names it. */
+static void rename_one(gt_class_names *to, const char *name, const char *const *renames, size_t n,
+                       bool *used) {
+  const size_t length = strlen(name);
+  const char *now = name;
+  for (size_t i = 0; i < n; i++)
+    if (strncmp(renames[i], name, length) == 0 && renames[i][length] == '=')
+      now = renames[i] + length + 1, used[i] = true;
+  gt_class_names_add(to, now);
+}
+
+/* Lists the classes with their new names; those without names have their numbers. */
+static gt_status rename_all(gt_class_names *to, const gt_dataset *from, const char *const *renames,
+                            size_t n) {
+  enum { UNNAMED_MAX = 10000 };
+  const gt_class_names *own = gt_dataset_class_names(from);
+  const char *name = own->text;
+  char number[24];
+  size_t k = 0;
+  if (from->info.text || (own->n == 0 && from->info.classes > UNNAMED_MAX))
+    return GT_FAIL(GT_ERR_DATA, "%s: has %zu classes without names; expected at most %d",
+                   from->path, from->info.classes, UNNAMED_MAX);
+  bool *used = GT_NEW_ARRAY(bool, n);
+  for (; k < from->info.classes; k++) {
+    snprintf(number, sizeof number, "%zu", k);
+    rename_one(to, own->n > 0 ? name : number, renames, n, used);
+    if (own->n > 0) name += strlen(name) + 1;
+  }
+  for (k = 0; k < n && used[k];) k++;
+  gt_free(used);
+  if (k == n) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "data classes has `%s`; expected OLD=NEW with the name of a class of %s, which "
+                 "`geotrain data info` lists",
+                 renames[k], from->path);
+}
+
+gt_status gt_data_classes(const char *path, const char *out, const char *const *renames, size_t n,
+                          const char *schema) {
+  gt_dataset *from;
+  gt_schema *to = NULL;
+  gt_class_names names = {0};
+  GT_TRY(gt_dataset_open(&from, path));
+  gt_status status = rename_all(&names, from, renames, n);
+  if (status == GT_OK && schema) status = gt_schema_read(&to, schema);
+  if (status == GT_OK)
+    status = write_part(from, out, NULL, from->info.ntrain, from->info.ntest, &names, to);
+  gt_schema_close(to);
+  gt_free(names.text);
   gt_dataset_close(from);
   return status;
 }

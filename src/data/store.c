@@ -14,7 +14,9 @@ struct gt_data_store {
   hid_t file, x[2], y[2];
   gt_data_shape shape;
   gt_input input;
-  gt_data_sums sums; /* of the training samples, for mean and std; none: they are not scaled */
+  gt_data_sums sums;    /* of the training samples, for mean and std; none: they are not scaled */
+  gt_class_names names; /* of the classes; none: they have no names */
+  int32_t *map;         /* the class of each label as written; NULL: itself */
   bool finished;
 };
 
@@ -154,24 +156,30 @@ static bool write_text(hid_t file, const char *name, const char *value) {
   return ok;
 }
 
-gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n, size_t width) {
-  char hash[GT_SHA256_HEX];
+/* Writes a data set of n texts of `width` bytes each; n 0: of one, as a scalar. */
+static bool write_texts(gt_data_store *s, const char *name, const char *texts, size_t n,
+                        size_t width) {
   const hsize_t dims[1] = {n};
   hid_t text = H5Tcopy(H5T_C_S1), untimed_set = untimed(H5P_DATASET_CREATE);
   H5Tset_size(text, width);
   H5Tset_strpad(text, H5T_STR_NULLPAD);
-  hid_t space = H5Screate_simple(1, dims, NULL);
-  hid_t set =
-      H5Dcreate2(s->file, GT_DATA_VOCABULARY, text, space, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
-  gt_sha256_hex(words, n * width, hash);
-  const bool ok = set >= 0 && H5Dwrite(set, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, words) >= 0 &&
-                  write_text(s->file, GT_DATA_VOCABULARY_HASH, hash);
-  const gt_status status = ok ? GT_OK : failed(s, "writing the vocabulary");
+  hid_t space = H5Screate_simple(n > 0, dims, NULL);
+  hid_t set = H5Dcreate2(s->file, name, text, space, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
+  const bool ok = set >= 0 && H5Dwrite(set, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts) >= 0;
   gt_data_h5_close(set);
   gt_data_h5_close(space);
   gt_data_h5_close(untimed_set);
   gt_data_h5_close(text);
-  return status;
+  return ok;
+}
+
+gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n, size_t width) {
+  char hash[GT_SHA256_HEX];
+  gt_sha256_hex(words, n * width, hash);
+  return write_texts(s, GT_DATA_VOCABULARY, words, n, width) &&
+                 write_text(s->file, GT_DATA_VOCABULARY_HASH, hash)
+             ? GT_OK
+             : failed(s, "writing the vocabulary");
 }
 
 gt_status gt_data_store_tokens(gt_data_store *s, const gt_tokens *tokens) {
@@ -199,21 +207,77 @@ static gt_status copy_set(gt_data_store *s, const gt_dataset *from, const char *
              : failed(s, "copying the vocabulary");
 }
 
+gt_status gt_data_store_columns(gt_data_store *s, const gt_schema *columns) {
+  char *json;
+  GT_TRY(gt_schema_text(columns, s->path, &json));
+  const gt_status status = write_texts(s, GT_DATA_COLUMNS, json, 0, strlen(json))
+                               ? GT_OK
+                               : failed(s, "writing the columns");
+  gt_free(json);
+  return status;
+}
+
 gt_status gt_data_store_copy_vocabulary(gt_data_store *s, const gt_dataset *from) {
   if (!from->info.vocabulary_sha256[0]) return GT_OK;
   GT_TRY(copy_set(s, from, GT_DATA_VOCABULARY));
   GT_TRY(copy_set(s, from, GT_DATA_MERGES));
+  GT_TRY(copy_set(s, from, GT_DATA_COLUMNS));
   return write_text(s->file, GT_DATA_VOCABULARY_HASH, from->info.vocabulary_sha256)
              ? GT_OK
              : failed(s, "writing attributes");
 }
 
+/* ---- classes --------------------------------------------------------------------------------- */
+
 gt_status gt_data_store_class_names(gt_data_store *s, const gt_class_names *names) {
-  return gt_class_names_write(names, s->file) ? GT_OK
-                                              : failed(s, "writing the names of the classes");
+  static const gt_class_names none;
+  const gt_class_names *of = s->shape.schema ? &s->shape.schema->classes : names;
+  if (names->n == 0) return GT_OK;
+  gt_class_names_join(&s->names, of->n > 0 ? of : &none);
+  s->map = GT_NEW_ARRAY(int32_t, names->n);
+  const char *missing = gt_class_names_map(names, &s->names, s->map);
+  if (!missing) return gt_class_names_check(&s->names, s->path);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: the schema has %zu classes, and none is `%s`; expected a schema with all "
+                 "classes, or other names by `geotrain data classes`",
+                 s->path, s->names.n, missing);
+}
+
+/* Replaces the labels of a split by their classes. */
+static gt_status map_labels(gt_data_store *s, gt_split split) {
+  enum { BLOCK = 65536 };
+  int32_t *labels = GT_NEW_ARRAY(int32_t, BLOCK);
+  gt_status status = GT_OK;
+  for (size_t first = 0; first < s->shape.n[split] && status == GT_OK; first += BLOCK) {
+    const size_t n = s->shape.n[split] - first < BLOCK ? s->shape.n[split] - first : BLOCK;
+    status = gt_data_h5_read_rows(s->y[split], s->path, "y", H5T_NATIVE_INT32, first, n, labels);
+    for (size_t i = 0; i < n; i++) labels[i] = s->map[labels[i]];
+    if (status == GT_OK) status = gt_data_store_labels(s, split, first, n, labels);
+  }
+  gt_free(labels);
+  return status;
+}
+
+/* Classes without names keep their numbers in a schema. */
+static gt_status finish_classes(gt_data_store *s, size_t *classes) {
+  const gt_class_names *all = s->shape.schema ? &s->shape.schema->classes : &s->names;
+  if (s->map)
+    for (int k = 0; k < 2; k++) GT_TRY(map_labels(s, (gt_split)k));
+  else if (s->shape.schema && all->n > 0 && *classes > all->n)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: has %zu classes, and the schema has %zu; expected at most these", s->path,
+                   *classes, all->n);
+  else
+    gt_class_names_join(&s->names, all);
+  if (s->names.n > 0) *classes = s->names.n;
+  if (*classes < 2)
+    return GT_FAIL(GT_ERR_DATA, "%s: has %zu class; expected 2 or more", s->path, *classes);
+  return gt_class_names_write(&s->names, s->file) ? GT_OK
+                                                  : failed(s, "writing the names of the classes");
 }
 
 static gt_status write_attributes(gt_data_store *s, const char *name, size_t classes) {
+  GT_TRY(finish_classes(s, &classes));
   int64_t schema = GT_DATASET_SCHEMA, count = (int64_t)classes;
   bool ok =
       write_attr(s->file, "geotrain_schema", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &schema) &&
@@ -270,6 +334,8 @@ void gt_data_store_close(gt_data_store *s) {
   gt_data_h5_close(s->file);
   if (!s->finished) unlink(s->temporary);
   gt_data_sums_close(&s->sums);
+  gt_free(s->names.text);
+  gt_free(s->map);
   gt_free(s->temporary);
   gt_free(s->path);
   gt_free(s);

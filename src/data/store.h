@@ -2,16 +2,17 @@
    it.  Local. */
 #pragma once
 
-#include "class_names.h"
+#include "schema.h"
 #include "tokens.h"
 
 typedef struct gt_data_store gt_data_store;
 
 /* Contents of a file: n[split] samples: uint8 images h x w x c; float32 images if floats; if
-   features > 0, c int32 ids below features (h and w are 1). */
+   features > 0, c int32 ids below features (h and w are 1).  Borrowed until the store is closed. */
 typedef struct {
   size_t n[2], h, w, c, features;
   bool floats;
+  const gt_schema *schema; /* numbers the classes; NULL: none */
 } gt_data_shape;
 
 /* Creates OUT with both splits.  GT_ERR_DATA with the path and the reason. */
@@ -26,9 +27,13 @@ gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t firs
 gt_status gt_data_store_vocabulary(gt_data_store *store, const char *words, size_t n, size_t width);
 /* Writes the vocabulary of a text. */
 gt_status gt_data_store_tokens(gt_data_store *store, const gt_tokens *tokens);
-/* Copies the vocabulary of another file, if it has one. */
+/* Writes the columns of a table. */
+gt_status gt_data_store_columns(gt_data_store *store, const gt_schema *columns);
+/* Copies the vocabulary and the columns of another file, if it has them. */
 gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *from);
-/* Writes the names of the classes, if there are any. */
+/* Sets the names of the classes, if there are any, in the order of the labels that are written.  Equal
+   names make one class; with a schema, its classes are those of the file.  GT_ERR_DATA: the schema
+   lacks a name. */
 gt_status gt_data_store_class_names(gt_data_store *store, const gt_class_names *names);
 /* Writes the attributes, makes the file durable and renames it. */
 gt_status gt_data_store_finish(gt_data_store *store, const char *name, size_t classes);

@@ -156,10 +156,12 @@ static void test_class_names(void) {
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
   name(3, other);
   assert_int_equal(gt_data_renamed(job, infos), 3);
-  refused(job,
-          "regions b and d number their classes differently: class 1 is `dog` in b (common.h5) "
-          "and `owl` in d (d.h5); number them alike: list them in one order in "
-          "class-names.txt of each folder, and import again");
+  refused(
+      job,
+      "regions b and d number their classes differently: class 1 is `dog` in b (common.h5) "
+      "and `owl` in d (d.h5); number classes, ids and columns alike: `geotrain data schema` makes "
+      "one schema of the files, which `geotrain data import --schema` or `data classes --schema` "
+      "uses");
   gt_job_close(job);
 }
 
@@ -179,8 +181,8 @@ static void test_refused(void) {
   infos[2].h = 4;
   infos[2].classes = 4;
   refused(job, "region c has samples of 4 x 5 x 1 uint8 of 4 classes (own.h5)");
-  refused(job, "all regions need the same: number the classes alike everywhere; list them in one "
-               "order in class-names.txt of each folder, and import again");
+  refused(job, "all regions need the same: number classes, ids and columns alike: `geotrain data "
+               "schema` makes one schema of the files");
   infos[2].classes = 3;
   strcpy(infos[2].vocabulary_sha256, "0123456789");
   refused(job,

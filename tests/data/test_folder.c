@@ -211,7 +211,7 @@ static void test_refused(void) {
                 "t/test/c: is a class that ");
   assert_failed(import_pictures("t", (gt_import_options){.length = 3}), GT_ERR_JOB,
                 "data import --length is not an option of format folder; --test-share, --size, "
-                "--seed and --strict are");
+                "--seed, --strict and --schema are");
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_lossless, test_held_back, test_scaled, test_broken,

@@ -279,12 +279,12 @@ static void test_options(void) {
   const double share = 0.5;
   assert_failed(gt_data_import("libfm", &folder, 1, scratch("bad.h5"),
                                &(gt_import_options){.length = 4}, NULL),
-                GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
+                GT_ERR_JOB, "data import --length is not an option of format libfm; --schema is");
   assert_failed(gt_data_import("imdb", &folder, 1, scratch("bad.h5"),
                                &(gt_import_options){.test_share = &share}, NULL),
                 GT_ERR_JOB,
-                "data import --test-share is not an option of format imdb; --vocabulary and "
-                "--length are");
+                "data import --test-share is not an option of format imdb; --vocabulary, "
+                "--length and --schema are");
   assert_int_equal(import(0, 65536), GT_OK);
 }
 

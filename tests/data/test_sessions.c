@@ -324,10 +324,11 @@ static void test_cut(void) {
 static void test_options(void) {
   write_texts("train.txt", "1 2\n", good_test);
   assert_failed(import(65537), GT_ERR_JOB, "data import --length is 65537; expected 1 to 65536");
-  assert_failed(gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("bad.h5"),
-                               &(gt_import_options){.vocabulary = 4}, NULL),
-                GT_ERR_JOB,
-                "data import --vocabulary is not an option of format sessions; --length is");
+  assert_failed(
+      gt_data_import("sessions", (const char *[]){scratch("s")}, 1, scratch("bad.h5"),
+                     &(gt_import_options){.vocabulary = 4}, NULL),
+      GT_ERR_JOB,
+      "data import --vocabulary is not an option of format sessions; --length and --schema are");
   assert_int_equal(import(65536), GT_OK);
 }
 

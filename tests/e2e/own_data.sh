@@ -112,10 +112,10 @@ named() {
   train "$1" 4 named.yaml --run-dir "named-$2"
 }
 named "other classes" a
-ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 4 classes \(m2.h5\).*; all regions need the same: number the classes alike everywhere; list them in one order in class-names.txt of each folder, and import again'
+ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 4 classes \(m2.h5\).*; all regions need the same: number classes, ids and columns alike: .geotrain data schema. makes one schema of the files'
 printf 'cat\nowl\ndog\n' >m2/class-names.txt
 named "another order" b
-ended "another order" 3 'regions east and west number their classes differently: class 1 is `dog` in east \(m1.h5\) and `owl` in west \(m2.h5\); number them alike'
+ended "another order" 3 'regions east and west number their classes differently: class 1 is `dog` in east \(m1.h5\) and `owl` in west \(m2.h5\); number classes, ids and columns alike'
 check "another order: said once" same "$(grep -c '^geotrain: ' err)" 1
 rm m2/class-names.txt
 named "names in one region" c

@@ -133,6 +133,19 @@ void gt_import_name(const char *folder, const char *fallback, char name[64]) {
     snprintf(name, 64, "%s", fallback);
 }
 
+/* ---- a schema ---- */
+
+gt_status gt_import_ids(const char *source, const gt_schema *schema, size_t *ids) {
+  if (!schema || (schema->ids > 0 && *ids <= schema->ids)) {
+    if (schema) *ids = schema->ids;
+    return GT_OK;
+  }
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "%s: has ids below %zu, and the schema has %zu ids; expected a schema of all regions", source,
+      *ids, schema->ids);
+}
+
 /* ---- samples held back for tests ------------------------------------------------------------- */
 
 gt_split gt_import_split_of(const gt_import_options *options, uint64_t row) {

@@ -36,6 +36,7 @@ static const variant variants[] = {
 
 typedef struct {
   const char *folder;
+  const gt_schema *schema;
   const variant *kind;
   gt_bytes *files[2][MAX_FILES]; /* indexed by gt_split */
   size_t nfiles[2], records[2][MAX_FILES], n[2];
@@ -181,7 +182,8 @@ static gt_status convert(cifar *c, const char *out) {
   c->block = gt_alloc(BLOCK, record_bytes(c));
   c->images = gt_alloc(BLOCK, ITEM);
   GT_TRY(count_all(c));
-  const gt_data_shape shape = {.n = {c->n[0], c->n[1]}, .h = SIDE, .w = SIDE, .c = CHANNELS};
+  const gt_data_shape shape = {
+      .n = {c->n[0], c->n[1]}, .h = SIDE, .w = SIDE, .c = CHANNELS, .schema = c->schema};
   GT_TRY(gt_data_store_create(&c->store, out, &shape));
   for (int s = 0; s < 2; s++)
     for (size_t i = 0, first = 0; i < c->nfiles[s]; first += c->records[s][i++])
@@ -195,9 +197,9 @@ static gt_status convert(cifar *c, const char *out) {
 }
 
 gt_status gt_import_cifar(const char *source, const char *out, const gt_import_options *options) {
-  (void)options;
   cifar *c = GT_NEW(cifar);
   c->folder = source;
+  c->schema = options->names;
   gt_status status = convert(c, out);
   gt_data_store_close(c->store);
   for (int s = 0; s < 2; s++)

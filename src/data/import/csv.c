@@ -39,6 +39,7 @@ typedef struct {
   bool ids;    /* as ids; else as numbers */
   column *columns;
   size_t ncolumns, nused, label; /* label: its column */
+  size_t *order;                 /* nused columns, in the order of the samples */
   char **labels;                 /* nlabels, ascending */
   size_t nlabels, labels_room;
   size_t n[2], nids; /* nids: ids of all columns, or columns of numbers */
@@ -134,10 +135,40 @@ static gt_status find_column(const table *t, const char *name, size_t length, si
                  t->paths[0], (int)length, name);
 }
 
+/* Takes the columns of a schema, with their bins and values, in its order. */
+static gt_status take_schema(table *t, const gt_schema *schema) {
+  size_t i;
+  if (t->options->columns || schema->ncolumns == 0)
+    return GT_FAIL(t->options->columns ? GT_ERR_JOB : GT_ERR_DATA,
+                   "data import --schema %s has %zu columns; expected one of tables, without "
+                   "--columns",
+                   t->options->schema, schema->ncolumns);
+  for (size_t k = 0; k < schema->ncolumns; k++) {
+    const gt_schema_column *from = &schema->columns[k];
+    GT_TRY(find_column(t, from->name, strlen(from->name), &i));
+    column *c = &t->columns[i];
+    if (i == t->label || (t->ids && from->numbers && !from->binned))
+      return GT_FAIL(GT_ERR_DATA, "%s: column %.64s of the schema %s", t->paths[0], from->name,
+                     i == t->label ? "is the label" : "has no edges; it is for --as numbers");
+    c->used = true;
+    c->numbers = from->numbers;
+    c->nedges = t->ids ? from->nedges : 0;
+    if (c->nedges > 0) memcpy(c->edges, from->edges, c->nedges * sizeof *c->edges);
+    const char *value = from->values.text;
+    if (!c->numbers) c->values = gt_vocabulary_create();
+    for (size_t v = 0; v < from->values.n; v++, value += strlen(value) + 1)
+      gt_vocabulary_count(c->values, value, strlen(value));
+    t->order[t->nused++] = i;
+  }
+  return GT_OK;
+}
+
 static gt_status choose_columns(table *t) {
   const char *list = t->options->columns;
   size_t i;
+  t->order = GT_NEW_ARRAY(size_t, t->ncolumns);
   GT_TRY(find_column(t, t->options->label, strlen(t->options->label), &t->label));
+  if (t->options->names) return take_schema(t, t->options->names);
   for (i = 0; !list && i < t->ncolumns; i++) t->columns[i].used = i != t->label;
   while (list && *list) {
     const size_t length = strcspn(list, ",");
@@ -148,7 +179,8 @@ static gt_status choose_columns(table *t) {
     t->columns[i].used = true;
     list += length + (list[length] == ',');
   }
-  for (i = 0; i < t->ncolumns; i++) t->nused += t->columns[i].used;
+  for (i = 0; i < t->ncolumns; i++)
+    if (t->columns[i].used) t->order[t->nused++] = i;
   if (t->nused > 0) return GT_OK;
   return GT_FAIL(GT_ERR_DATA, "%s: has no column but the label", t->paths[0]);
 }
@@ -193,7 +225,13 @@ static gt_status look(table *t) {
     column *c = &t->columns[i];
     if (!c->used) continue;
     if (!t->fields[i][0] && t->missing == MISSING_REFUSE) return missing(t, i);
-    if (t->fields[i][0] && !number_of(t->fields[i], &number)) c->numbers = false;
+    if (!t->fields[i][0] || !c->numbers || number_of(t->fields[i], &number)) continue;
+    if (t->options->names)
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: line %zu has `%.64s` in column %s; expected a number, as the "
+                     "schema says",
+                     t->path, gt_records_line(t->records), t->fields[i], c->name);
+    c->numbers = false;
   }
   return GT_OK;
 }
@@ -214,7 +252,7 @@ static void keep(table *t, column *c, double number) {
   size_t at = c->nkept;
   c->sum += number;
   c->seen++;
-  if (!t->ids) return;
+  if (!t->ids || t->options->names) return;
   if (at == KEPT) {
     at = (size_t)gt_rng_below(&rng, c->seen);
     if (at < KEPT) c->kept[at] = number;
@@ -238,6 +276,7 @@ static gt_status gather(table *t) {
       continue;
     }
     if (length == 0) return missing(t, i);
+    if (t->options->names) continue;
     if (length > GT_WORD_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu bytes in column %s; expected at most %zu",
                      t->path, gt_records_line(t->records), length, c->name, GT_WORD_MAX);
@@ -276,13 +315,12 @@ static void cut(column *c) {
 /* Numbers the ids: each column has one for every bin, or one for values that training does not have,
    then its values.  As numbers: a column, or one for each value. */
 static gt_status number_ids(table *t) {
-  for (size_t i = 0; i < t->ncolumns; i++) {
-    column *c = &t->columns[i];
-    if (!c->used) continue;
+  for (size_t k = 0; k < t->nused; k++) {
+    column *c = &t->columns[t->order[k]];
     c->first = t->nids;
-    if (c->numbers && t->ids)
+    if (c->numbers && t->ids && !t->options->names)
       cut(c);
-    else if (c->values)
+    else if (c->values && !t->options->names)
       gt_vocabulary_choose(c->values, VALUES);
     t->nids += c->numbers ? c->nedges + 1 : gt_vocabulary_ids(c->values) - first_value(t);
   }
@@ -338,9 +376,9 @@ static gt_status write_row(table *t) {
   int32_t *ids = t->rows[s].ids + t->held[s] * t->width;
   float *numbers = t->rows[s].numbers + t->held[s] * t->width;
   if (!t->ids) memset(numbers, 0, t->width * sizeof *numbers);
-  for (size_t i = 0; i < t->ncolumns; i++) {
+  for (size_t k = 0; k < t->nused; k++) {
+    const size_t i = t->order[k];
     const column *c = &t->columns[i];
-    if (!c->used) continue;
     if (!c->numbers && !t->fields[i][0]) return missing(t, i);
     if (t->ids)
       *ids++ =
@@ -360,10 +398,9 @@ static gt_status write_row(table *t) {
 /* Writes the texts of the ids, "age <= 31.5", "color = red", or of the columns of numbers. */
 static gt_status write_texts(table *t) {
   char *texts = gt_alloc(t->nids, TEXT_MAX);
-  for (size_t i = 0; i < t->ncolumns; i++) {
-    const column *c = &t->columns[i];
+  for (size_t i = 0; i < t->nused; i++) {
+    const column *c = &t->columns[t->order[i]];
     char *at = texts + c->first * TEXT_MAX;
-    if (!c->used) continue;
     for (size_t k = 0; c->numbers && k <= c->nedges; k++, at += TEXT_MAX) {
       const char *sign = k < c->nedges ? "<=" : k > 0 ? ">" : "any";
       if (c->nedges > 0)
@@ -380,6 +417,25 @@ static gt_status write_texts(table *t) {
   return status;
 }
 
+/* Writes the columns as a schema, from which other regions import. */
+static gt_status write_columns(table *t) {
+  gt_schema *schema = GT_NEW(gt_schema);
+  for (size_t i = 0; i < t->nused; i++) {
+    const column *c = &t->columns[t->order[i]];
+    gt_schema_column *to = gt_schema_add(schema, c->name);
+    to->numbers = c->numbers;
+    to->binned = t->ids && c->numbers;
+    to->nedges = c->nedges;
+    to->edges = GT_NEW_ARRAY(double, c->nedges);
+    if (c->nedges > 0) memcpy(to->edges, c->edges, c->nedges * sizeof *c->edges);
+    for (size_t k = GT_ID_WORDS; c->values && k < gt_vocabulary_ids(c->values); k++)
+      gt_class_names_add(&to->values, gt_vocabulary_text(c->values, k));
+  }
+  const gt_status status = gt_data_store_columns(t->store, schema);
+  gt_schema_close(schema);
+  return status;
+}
+
 static gt_status write_all(table *t, const char *out) {
   char name[64];
   gt_class_names names = {0};
@@ -388,7 +444,8 @@ static gt_status write_all(table *t, const char *out) {
                                .w = 1,
                                .c = t->width,
                                .features = t->ids ? t->nids : 0,
-                               .floats = !t->ids};
+                               .floats = !t->ids,
+                               .schema = t->options->names};
   GT_TRY(gt_data_store_create(&t->store, out, &shape));
   for (int s = 0; s < 2; s++) {
     t->rows[s].ids = GT_NEW_ARRAY(int32_t, BLOCK_ROWS * t->width);
@@ -400,6 +457,7 @@ static gt_status write_all(table *t, const char *out) {
   if (t->written[0] != t->n[0] || t->written[1] != t->n[1])
     return GT_FAIL(GT_ERR_DATA, "%s: has changed while it was read", t->paths[0]);
   GT_TRY(write_texts(t));
+  GT_TRY(write_columns(t));
   for (size_t i = 0; i < t->nlabels; i++) gt_class_names_add(&names, t->labels[i]);
   gt_status status = gt_class_names_check(&names, t->paths[0]);
   if (status == GT_OK) status = gt_data_store_class_names(t->store, &names);
@@ -415,11 +473,11 @@ static gt_status convert(table *t, const char *out) {
   GT_TRY(each_row(t, "reading", NULL));
   GT_TRY(choose_columns(t));
   GT_TRY(each_row(t, "reading", look));
-  if (t->nlabels < 2)
+  if (t->nlabels < 2 && !t->options->names)
     return GT_FAIL(GT_ERR_DATA, "%s: column %s has %zu values; expected two or more labels",
                    t->paths[0], t->options->label, t->nlabels);
   for (int s = 0; s < 2; s++)
-    if (t->n[s] == 0)
+    if (t->n[s] == 0 && (s == GT_SPLIT_TRAIN || *t->options->test_share > 0))
       return GT_FAIL(GT_ERR_DATA,
                      "%s: has no row for the %s split; expected more rows, or another --seed",
                      t->paths[t->npaths - 1], gt_data_split_names[s]);
@@ -472,5 +530,6 @@ gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
   }
   gt_free(t.labels);
   gt_free(t.columns);
+  gt_free(t.order);
   return status;
 }

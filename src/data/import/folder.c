@@ -224,10 +224,11 @@ static gt_status write_file(folder *f, const char *out) {
   const gt_data_shape shape = {.n = {count_of(f, GT_SPLIT_TRAIN), count_of(f, GT_SPLIT_TEST)},
                                .h = f->h,
                                .w = f->w,
-                               .c = f->c};
+                               .c = f->c,
+                               .schema = f->options->names};
   const size_t item = f->h * f->w * f->c;
   for (int s = 0; s < 2; s++)
-    if (shape.n[s] == 0)
+    if (shape.n[s] == 0 && (s == GT_SPLIT_TRAIN || *f->options->test_share > 0))
       return GT_FAIL(GT_ERR_DATA,
                      "%s: has no picture for the %s split; expected files such as "
                      "%s/CLASS/x.png, or more pictures in a class",

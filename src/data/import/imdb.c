@@ -15,6 +15,7 @@ enum { BLOCK_BYTES = 1 << 20, CLASSES = 2 };
 
 typedef struct {
   const char *folder;
+  const gt_schema *schema;
   size_t length; /* ids of a sample */
   gt_lines *files[2];
   size_t n[2];
@@ -101,7 +102,7 @@ static gt_status measure(imdb *d, gt_split split) {
   for (;; d->n[split]++) {
     GT_TRY(next_review(file, &label, &text));
     if (!text) break;
-    if (split == GT_SPLIT_TRAIN) GT_TRY(count_words(d, file, text));
+    if (split == GT_SPLIT_TRAIN && !d->schema) GT_TRY(count_words(d, file, text));
     if (d->n[split] == UINT32_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: has more than %u reviews, the maximum of a split",
                      gt_lines_path(file), UINT32_MAX);
@@ -159,12 +160,24 @@ static gt_status store_words(const imdb *d) {
   return status;
 }
 
+/* Takes the words of a schema, in its order. */
+static gt_status take_words(imdb *d) {
+  const char *word = d->schema->words.text;
+  for (size_t k = 0; k < d->schema->words.n; k++, word += strlen(word) + 1)
+    gt_vocabulary_count(d->words, word, strlen(word));
+  return d->schema->words.n > 0
+             ? GT_OK
+             : GT_FAIL(GT_ERR_DATA, "%s: the schema has no words; expected one of such data sets",
+                       d->folder);
+}
+
 static gt_status convert(imdb *d, const char *out, size_t vocabulary) {
   char name[64];
   for (int s = 0; s < 2; s++) GT_TRY(open_split(d, (gt_split)s));
   d->words = gt_vocabulary_create();
+  if (d->schema) GT_TRY(take_words(d));
   for (int s = 0; s < 2; s++) GT_TRY(measure(d, (gt_split)s));
-  gt_vocabulary_choose(d->words, vocabulary);
+  if (!d->schema) gt_vocabulary_choose(d->words, vocabulary);
   const size_t row = d->length * sizeof *d->block, block = 1 + BLOCK_BYTES / row;
   d->last = GT_NEW_ARRAY(int32_t, d->length);
   d->block = gt_alloc(block, row);
@@ -173,7 +186,8 @@ static gt_status convert(imdb *d, const char *out, size_t vocabulary) {
                                .h = 1,
                                .w = 1,
                                .c = d->length,
-                               .features = gt_vocabulary_ids(d->words)};
+                               .features = gt_vocabulary_ids(d->words),
+                               .schema = d->schema};
   GT_TRY(gt_data_store_create(&d->store, out, &shape));
   for (int s = 0; s < 2; s++) GT_TRY(copy_split(d, (gt_split)s, block));
   GT_TRY(store_words(d));
@@ -184,7 +198,7 @@ static gt_status convert(imdb *d, const char *out, size_t vocabulary) {
 }
 
 gt_status gt_import_imdb(const char *source, const char *out, const gt_import_options *options) {
-  imdb d = {.folder = source, .length = options->length};
+  imdb d = {.folder = source, .length = options->length, .schema = options->names};
   const gt_status status = convert(&d, out, options->vocabulary);
   gt_data_store_close(d.store);
   for (int s = 0; s < 2; s++) gt_lines_close(d.files[s]);

@@ -7,13 +7,21 @@
 #include <sys/stat.h>
 
 /* The options that a format has. */
-enum { OF_WORDS = 1, OF_ITEMS = 2, OF_TEXT = 4, OF_PICTURES = 8, OF_TABLE = 16, OF_ARRAYS = 32 };
+enum {
+  OF_WORDS = 1,
+  OF_ITEMS = 2,
+  OF_TEXT = 4,
+  OF_PICTURES = 8,
+  OF_TABLE = 16,
+  OF_ARRAYS = 32,
+  OF_FILES = 64
+};
 
 /* Format NAME is read by gt_import_NAME: from a folder, from tables, or from text files. */
 #define FORMATS(X)                                                                                 \
-  X(mnist, folder, 0)                                                                              \
-  X(cifar, folder, 0)                                                                              \
-  X(libfm, folder, 0)                                                                              \
+  X(mnist, folder, OF_FILES)                                                                       \
+  X(cifar, folder, OF_FILES)                                                                       \
+  X(libfm, folder, OF_FILES)                                                                       \
   X(imdb, folder, OF_WORDS)                                                                        \
   X(text, text, OF_TEXT)                                                                           \
   X(sessions, folder, OF_ITEMS)                                                                    \
@@ -94,7 +102,8 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
                  {"columns", o->columns, OF_TABLE},
                  {"missing", o->missing, OF_TABLE},
                  {"as", o->as, OF_TABLE},
-                 {"strict", o->strict, OF_PICTURES}};
+                 {"strict", o->strict, OF_PICTURES},
+                 {"schema", o->schema, ~(unsigned)OF_TEXT}};
   const size_t n = sizeof options / sizeof *options;
   size_t refused = n, known = 0, said = 0;
   char list[160] = "";
@@ -109,11 +118,8 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
     said++;
   }
   if (refused == n) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data import --%s is not an option of format %s; %s%s",
-                 options[refused].name, names[format], known ? list : "it has none",
-                 known > 1 ? " are"
-                 : known   ? " is"
-                           : "");
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is not an option of format %s; %s %s",
+                 options[refused].name, names[format], list, known > 1 ? "are" : "is");
 }
 
 static gt_status check_test_share(double share) {
@@ -159,11 +165,19 @@ gt_status gt_data_import(const char *format, const char *const *sources, size_t 
                          const gt_import_options *options, gt_text_found *found) {
   gt_text_found ignored;
   gt_import_options all;
+  gt_schema *schema = NULL;
+  gt_status status = GT_OK;
   size_t i;
   GT_TRY(find_format(&i, format));
   GT_TRY(complete(i, options, &all));
-  if (formats[i].text) return formats[i].text(sources, n, out, &all, found ? found : &ignored);
-  if (formats[i].table) return formats[i].table(sources, n, out, &all);
-  if (formats[i].kind != OF_ARRAYS && !is_folder(sources[0])) return no_folder(sources[0]);
-  return formats[i].folder(sources[0], out, &all);
+  if (!(formats[i].kind & (OF_TEXT | OF_TABLE | OF_ARRAYS)) && !is_folder(sources[0]))
+    return no_folder(sources[0]);
+  if (all.schema) status = gt_schema_read(&schema, all.schema);
+  all.names = schema;
+  if (status == GT_OK)
+    status = formats[i].text    ? formats[i].text(sources, n, out, &all, found ? found : &ignored)
+             : formats[i].table ? formats[i].table(sources, n, out, &all)
+                                : formats[i].folder(sources[0], out, &all);
+  gt_schema_close(schema);
+  return status;
 }

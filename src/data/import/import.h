@@ -24,6 +24,10 @@ gt_status gt_import_npy(const char *source, const char *out, const gt_import_opt
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_import_options *options, gt_text_found *found);
 
+/* bytes.c.  Replaces the number of ids, by the data, by that of the schema, if there is one;
+   GT_ERR_DATA: it has fewer. */
+gt_status gt_import_ids(const char *source, const gt_schema *schema, size_t *ids);
+
 /* bytes.c.  Draws the split of a row by the seed and its number: a test row with the probability
    test_share. */
 gt_split gt_import_split_of(const gt_import_options *options, uint64_t row);

@@ -266,7 +266,7 @@ static gt_status copy_split(libfm *l, gt_split split, size_t block) {
   return GT_OK;
 }
 
-static gt_status convert(libfm *l, const char *out) {
+static gt_status convert(libfm *l, const char *out, const gt_schema *names) {
   GT_TRY(find_name(l));
   for (int s = 0; s < 2; s++) GT_TRY(open_split(l, (gt_split)s));
   l->ids = GT_NEW_ARRAY(int32_t, GT_LIBFM_MAX_FIELDS);
@@ -274,17 +274,18 @@ static gt_status convert(libfm *l, const char *out) {
   size_t row = l->fields * sizeof *l->ids, block = 1 + BLOCK_BYTES / (row + 1); /* about 1 MiB */
   l->block = gt_alloc(block, row);
   l->labels = GT_NEW_ARRAY(int32_t, block);
+  size_t features = (size_t)l->largest + 1;
+  GT_TRY(gt_import_ids(l->folder, names, &features));
   const gt_data_shape shape = {
-      .n = {l->n[0], l->n[1]}, .h = 1, .w = 1, .c = l->fields, .features = (size_t)l->largest + 1};
+      .n = {l->n[0], l->n[1]}, .h = 1, .w = 1, .c = l->fields, .features = features};
   GT_TRY(gt_data_store_create(&l->store, out, &shape));
   for (int s = 0; s < 2; s++) GT_TRY(copy_split(l, (gt_split)s, block));
   return gt_data_store_finish(l->store, l->name, 2);
 }
 
 gt_status gt_import_libfm(const char *source, const char *out, const gt_import_options *options) {
-  (void)options;
   libfm l = {.folder = source};
-  gt_status status = convert(&l, out);
+  gt_status status = convert(&l, out, options->names);
   gt_data_store_close(l.store);
   for (int s = 0; s < 2; s++) gt_bytes_close(l.files[s].file);
   gt_free(l.labels);

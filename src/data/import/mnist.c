@@ -32,6 +32,7 @@ static const variant variants[] = {
 
 typedef struct {
   const char *folder;
+  const gt_schema *schema;
   const variant *kind;
   gt_idx *images[2], *labels[2]; /* indexed by gt_split */
   gt_data_store *store;
@@ -177,7 +178,8 @@ static gt_status convert(mnist *m, const char *out) {
   if (m->kind->characters && m->h != m->w)
     return GT_FAIL(GT_ERR_DATA, "%s: its images are %zu x %zu; those of EMNIST are square",
                    gt_idx_path(m->images[GT_SPLIT_TRAIN]), m->h, m->w);
-  const gt_data_shape shape = {.n = {m->n[0], m->n[1]}, .h = m->h, .w = m->w, .c = 1};
+  const gt_data_shape shape = {
+      .n = {m->n[0], m->n[1]}, .h = m->h, .w = m->w, .c = 1, .schema = m->schema};
   GT_TRY(gt_data_store_create(&m->store, out, &shape));
   for (int s = 0; s < 2; s++) {
     GT_TRY(copy_labels(m, (gt_split)s));
@@ -191,8 +193,7 @@ static gt_status convert(mnist *m, const char *out) {
 }
 
 gt_status gt_import_mnist(const char *source, const char *out, const gt_import_options *options) {
-  (void)options;
-  mnist m = {.folder = source};
+  mnist m = {.folder = source, .schema = options->names};
   gt_status status = convert(&m, out);
   gt_data_store_close(m.store);
   for (int s = 0; s < 2; s++) {

@@ -291,7 +291,8 @@ static gt_status convert(arrays *s, const char *out) {
                                .h = x->dims[0],
                                .w = x->dims[1],
                                .c = x->dims[2],
-                               .floats = x->kind != 'u' || x->size != 1};
+                               .floats = x->kind != 'u' || x->size != 1,
+                               .schema = s->options->names};
   GT_TRY(gt_data_store_create(&s->store, out, &shape));
   for (int i = 0; i < (s->held_back ? 1 : 2); i++) {
     GT_TRY(copy(s, i, &s->y[i], true));

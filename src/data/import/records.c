@@ -48,8 +48,8 @@ static gt_status read_record(gt_records *r, bool *more) {
     if (n + length + 2 > GT_LINE_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: the row at line %zu has more than %zu bytes, the maximum",
                      gt_lines_path(r->lines), r->line, GT_LINE_MAX);
-    if (n > 0) r->record[n++] = '\n';
-    memcpy(r->record + n, line, length + 1);
+    if (n > 0) r->record[n++] = ' '; /* for a line end in quotes */
+    gt_text_flatten(memcpy(r->record + n, line, length + 1));
     n += length;
     for (const char *c = line; *c; c++) quoted ^= *c == '"';
   } while (quoted);

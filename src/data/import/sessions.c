@@ -311,7 +311,7 @@ static gt_status copy_split(sessions *s, gt_split split) {
   return s->stored == s->n[split] ? GT_OK : changed(s, split);
 }
 
-static gt_status convert(sessions *s, const char *out) {
+static gt_status convert(sessions *s, const char *out, const gt_schema *names) {
   char name[64];
   for (int i = 0; i < 2; i++) GT_TRY(open_split(s, (gt_split)i));
   for (int i = 0; i < 2; i++) GT_TRY(measure(s, (gt_split)i));
@@ -321,18 +321,20 @@ static gt_status convert(sessions *s, const char *out) {
   s->room = 1 + BLOCK_BYTES / row;
   s->block = gt_alloc(s->room, row);
   s->labels = GT_NEW_ARRAY(int32_t, s->room);
+  size_t ids = (size_t)s->items + 1;
+  GT_TRY(gt_import_ids(s->folder, names, &ids));
   const gt_data_shape shape = {
-      .n = {s->n[0], s->n[1]}, .h = 1, .w = 1, .c = s->length, .features = (size_t)s->items + 1};
+      .n = {s->n[0], s->n[1]}, .h = 1, .w = 1, .c = s->length, .features = ids};
   GT_TRY(gt_data_store_create(&s->store, out, &shape));
   for (int i = 0; i < 2; i++) GT_TRY(copy_split(s, (gt_split)i));
   gt_import_name(s->folder, "sessions", name);
-  return gt_data_store_finish(s->store, name, (size_t)s->items);
+  return gt_data_store_finish(s->store, name, ids - 1);
 }
 
 gt_status gt_import_sessions(const char *source, const char *out,
                              const gt_import_options *options) {
   sessions s = {.folder = source, .length = options->length};
-  const gt_status status = convert(&s, out);
+  const gt_status status = convert(&s, out, options->names);
   gt_data_store_close(s.store);
   for (int i = 0; i < 2; i++) close_file(s.files[i]);
   gt_free(s.labels);
