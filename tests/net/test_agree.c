@@ -2,12 +2,7 @@
 /* Agreement: each rank fails in turn, several fail at once, and all ranks get the same status and
    text. */
 #include "geotrain/net.h"
-#include "tests.h"
-
-#define LIMIT_S 20.0
-
-static gt_peers *world;
-static int rank, size;
+#include "ranks.h"
 
 static void all_well(void) {
   must(gt_agree(world, GT_OK, LIMIT_S));
@@ -46,12 +41,4 @@ static void a_fault_keeps_its_place(void) {
   assert_null(strstr(place + 1, " ("));
 }
 
-int main(void) {
-  world = gt_net_start(LIMIT_S);
-  rank = (int)world->rank;
-  size = (int)world->size;
-  int failed =
-      RUN_TESTS(NULL, NULL, all_well, each_rank_fails_in_turn, all_fail, a_fault_keeps_its_place);
-  gt_net_finalize(world, LIMIT_S);
-  return failed;
-}
+RANK_TESTS(all_well, each_rank_fails_in_turn, all_fail, a_fault_keeps_its_place)

@@ -4,14 +4,10 @@
    parameters are complete. */
 #include "internal.h"
 #include "geotrain/tensor.h"
-#include "tests.h"
+#include "ranks.h"
 
-#define LIMIT_S  20.0
 #define NBUFFERS ((size_t)5)
 #define STEPS    60
-
-static gt_peers *world;
-static int rank, size;
 
 /* Returns numbers of a step that every rank can compute. */
 static uint32_t mix(int64_t step, size_t a) {
@@ -259,12 +255,4 @@ static void a_chunk_that_is_claimed_is_left_alone(void) {
   gt_shared_close(&s);
 }
 
-int main(void) {
-  world = gt_net_start(LIMIT_S);
-  rank = (int)world->rank;
-  size = (int)world->size;
-  int failed =
-      RUN_TESTS(NULL, NULL, in_shared_memory, by_messages, a_chunk_that_is_claimed_is_left_alone);
-  gt_net_finalize(world, LIMIT_S);
-  return failed;
-}
+RANK_TESTS(in_shared_memory, by_messages, a_chunk_that_is_claimed_is_left_alone)

@@ -4,9 +4,9 @@
    In every fifth step parameters are in the snapshot, which does not change.  Invalid orders and
    pushes are refused. */
 #include "panic.h"
+#include "ranks.h"
 #include "internal.h"
 
-#define LIMIT_S  30.0
 #define NPARAMS  ((size_t)300)
 #define NBUFFERS ((size_t)5)
 #define WORKERS  8
@@ -21,8 +21,6 @@
 
 static const gt_plane_size plane_size = {
     .nparams = NPARAMS, .nbuffers = NBUFFERS, .nactivations = AREA};
-static gt_peers *world;
-static int rank, size;
 
 enum { COMPUTE, UPDATE }; /* kinds of a pass here; an UPDATE is answered by gradients */
 
@@ -328,14 +326,7 @@ static void work(void) {
 }
 
 static void chain(void) {
-  for (int messages = 0; messages < 2; messages++) {
-    if (messages) setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
-    if (rank == 0)
-      serve();
-    else
-      work();
-    unsetenv("GEOTRAIN_LOCAL_PLANE");
-  }
+  both_planes(serve, work);
 }
 
 /* ---- refused orders and pushes --------------------------------------------------------------- */
@@ -424,21 +415,7 @@ static void refuse_on_worker(void) {
 }
 
 static void nonsense_ends_the_run(void) {
-  for (int messages = 0; messages < 2; messages++) {
-    if (messages) setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
-    if (rank == 0)
-      refuse_on_ps();
-    else
-      refuse_on_worker();
-    unsetenv("GEOTRAIN_LOCAL_PLANE");
-  }
+  both_planes(refuse_on_ps, refuse_on_worker);
 }
 
-int main(void) {
-  world = gt_net_start(LIMIT_S);
-  rank = (int)world->rank;
-  size = (int)world->size;
-  int failed = RUN_TESTS(NULL, NULL, chain, orders_that_do_not_fit, nonsense_ends_the_run);
-  gt_net_finalize(world, LIMIT_S);
-  return failed;
-}
+RANK_TESTS(chain, orders_that_do_not_fit, nonsense_ends_the_run)

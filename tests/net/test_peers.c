@@ -1,12 +1,9 @@
 /* ranks: 1 2 4; processors: 1 */
 /* Groups of ranks: values and texts of all ranks, of one rank, and meetings. */
 #include "geotrain/net.h"
-#include "tests.h"
+#include "ranks.h"
 
-#define LIMIT_S 20.0
-#define WHAT    "the other ranks"
-
-static gt_peers *world;
+#define WHAT "the other ranks"
 
 static void values_of_all(void) {
   const int64_t own = 100 + (int64_t)world->rank;
@@ -37,9 +34,9 @@ static void text_of_the_first(void) {
 }
 
 /* The texts have different lengths, the longest in the middle. */
-static const char *text_of(size_t rank) {
+static const char *text_of(size_t of) {
   static const char *const texts[] = {"ab", "a longer one, of rank 1", "", "x"};
-  return texts[rank];
+  return texts[of];
 }
 
 static void texts_of_all(void) {
@@ -71,10 +68,4 @@ static void meetings(void) {
   }
 }
 
-int main(void) {
-  world = gt_net_start(LIMIT_S);
-  const int failed = RUN_TESTS(NULL, NULL, values_of_all, values_of_each_rank_in_turn,
-                               text_of_the_first, texts_of_all, meetings);
-  gt_net_finalize(world, LIMIT_S);
-  return failed;
-}
+RANK_TESTS(values_of_all, values_of_each_rank_in_turn, text_of_the_first, texts_of_all, meetings)

@@ -3,11 +3,10 @@
    with pushes, all workers evaluate one snapshot, their scores arrive, and the time of a round trip
    is measured. */
 #include "geotrain/net.h"
-#include "tests.h"
+#include "ranks.h"
 
 #include <signal.h>
 
-#define LIMIT_S  20.0
 #define NPARAMS  ((size_t)62006)
 #define NBUFFERS ((size_t)10)
 #define ROUNDS   200
@@ -16,8 +15,6 @@
 
 static const gt_plane_size plane_size = {
     .nparams = NPARAMS, .nbuffers = NBUFFERS, .nscores = NSCORES};
-static gt_peers *world;
-static int rank, size;
 
 static float grad_at(size_t worker, int64_t batch, size_t i) {
   return (float)(worker + 1) * 1000.0f + (float)batch + (float)(i % 97) * 0.5f;
@@ -220,39 +217,12 @@ static void work_evaluation(void) {
 }
 
 static void evaluations(void) {
-  for (int messages = 0; messages < 2; messages++) {
-    if (messages) setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
-    if (rank == 0)
-      serve_evaluation();
-    else
-      work_evaluation();
-    unsetenv("GEOTRAIN_LOCAL_PLANE");
-  }
-}
-
-/* In shared memory, and as messages, as in a region that spans several nodes. */
-static void round_trips_by_messages(void) {
-  setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
-  if (rank == 0)
-    serve();
-  else
-    work();
-  unsetenv("GEOTRAIN_LOCAL_PLANE");
+  both_planes(serve_evaluation, work_evaluation);
 }
 
 static void round_trips(void) {
-  if (rank == 0)
-    serve();
-  else
-    work();
+  gt_stop_install();
+  both_planes(serve, work);
 }
 
-int main(void) {
-  gt_stop_install();
-  world = gt_net_start(LIMIT_S);
-  rank = (int)world->rank;
-  size = (int)world->size;
-  int failed = RUN_TESTS(NULL, NULL, round_trips, round_trips_by_messages, evaluations);
-  gt_net_finalize(world, LIMIT_S);
-  return failed;
-}
+RANK_TESTS(round_trips, evaluations)

@@ -1,13 +1,8 @@
 /* ranks: 1 3 5; processors: 1 */
 /* Roles: blocks, environment and hosts; each error gives the same sentence on all ranks. */
 #include "geotrain/net.h"
-#include "geotrain/net_mpi.h"
-#include "tests.h"
+#include "ranks.h"
 
-#define LIMIT_S 20.0
-
-static gt_peers *world;
-static int rank, size;
 static const gt_region_plan five[] = {{"shanghai", 3, NULL, 0}, {"chongqing", 2, NULL, 0}};
 
 static void check_refused(const gt_region_plan *plan, size_t n, const char *sentence) {
@@ -17,6 +12,7 @@ static void check_refused(const gt_region_plan *plan, size_t n, const char *sent
 }
 
 static void too_few_ranks(void) {
+  unsetenv("GEOTRAIN_REGION");
   if (size == 5) return;
   check_refused(
       five, 2,
@@ -146,13 +142,5 @@ static void hosts(void) {
                 "node[01-16,18]");
 }
 
-int main(void) {
-  unsetenv("GEOTRAIN_REGION");
-  world = gt_net_start(LIMIT_S);
-  rank = (int)world->rank;
-  size = (int)world->size;
-  int failed = RUN_TESTS(NULL, NULL, too_few_ranks, worlds_of_one, a_region_of_none,
-                         a_region_of_one, blocks, environment, hosts);
-  gt_net_finalize(world, LIMIT_S);
-  return failed;
-}
+RANK_TESTS(too_few_ranks, worlds_of_one, a_region_of_none, a_region_of_one, blocks, environment,
+           hosts)
