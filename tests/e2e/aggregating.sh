@@ -18,8 +18,7 @@ virtual=(--clock virtual)
 
 for strategy in ssgd sma; do
   only=(--set sync.strategy=$strategy --set train.until.steps=40)
-  train "$strategy alone" 5 two.yaml --run-dir $strategy-alone "${virtual[@]}" "${only[@]}"
-  ended "$strategy alone" 0
+  completes "$strategy alone" 5 two.yaml --run-dir $strategy-alone "${virtual[@]}" "${only[@]}"
   for clock in virtual real; do
     name=$strategy-$clock
     train "$name" 6 job.yaml --run-dir $name --clock $clock "${only[@]}"
@@ -53,8 +52,7 @@ check "a lead: the final model is there" "$GEOTRAIN" eval lead/final.h5 data.h5
 
 # Other strategies and topologies; where it saves nothing, a warning says so.
 for strategy in asgd asgd-ga ama; do
-  train "$strategy" 6 job.yaml --run-dir "$strategy" --set sync.strategy=$strategy --set train.until.steps=40
-  ended "$strategy" 0
+  completes "$strategy" 6 job.yaml --run-dir "$strategy" --set sync.strategy=$strategy --set train.until.steps=40
 done
 for topology in tree ring mesh; do
   train "sma-$topology" 6 job.yaml --run-dir "sma-$topology" "${virtual[@]}" --set sync.hub=null --set sync.topology=$topology --set train.until.steps=40
@@ -72,12 +70,10 @@ for name in job lead; do
   gone "killed $name"
   train "resumed $name" 6 $name.yaml --run-dir killed-$name --resume --set train.until.steps=120
   ended "resumed $name" 0 'continues from round'
-  train "whole $name" 6 $name.yaml --run-dir whole-$name --set train.until.steps=120
-  ended "whole $name" 0
+  completes "whole $name" 6 $name.yaml --run-dir whole-$name --set train.until.steps=120
   check "$name: the same bits after a kill" same "$(field killed-$name params_sha256)" "$(field whole-$name params_sha256)"
 done
-train "longer" 6 job.yaml --run-dir whole-job --resume --set train.until.steps=160
-ended "longer" 0
+completes "longer" 6 job.yaml --run-dir whole-job --resume --set train.until.steps=160
 train "at once" 6 job.yaml --run-dir at-once --set train.until.steps=160
 check "made longer: the same bits" same "$(field whole-job params_sha256)" "$(field at-once params_sha256)"
 
@@ -85,8 +81,7 @@ check "made longer: the same bits" same "$(field whole-job params_sha256)" "$(fi
 
 train "another kind" 7 job.yaml --run-dir whole-job --resume --set regions.2.ranks=2 --set 'data.partition.shares=[1, 1, 1]'
 ended "another kind of parts" 2 'data.partition.shares'
-train "no shares" 6 job.yaml --run-dir plain --set train.until.steps=20 --set data.partition.shares=null
-ended "no shares" 0
+completes "no shares" 6 job.yaml --run-dir plain --set train.until.steps=20 --set data.partition.shares=null
 train "another kind" 7 job.yaml --run-dir plain --resume --set train.until.steps=40 --set data.partition.shares=null --set regions.2.ranks=2
 ended "another kind" 4 'regions.2.ranks is 1 there and 2 here, .* must not change whether a region trains'
 check "another kind: one sentence" test "$(grep -c 'geotrain: ' err)" = 1

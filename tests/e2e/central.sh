@@ -10,10 +10,8 @@ sed -e '/name: west/a\  - {name: north, ranks: 3}' -e 's/name: east, ranks: 2/na
   -e 's/links:.*/default: {bandwidth: 200 Mbit\/s, latency: 3 ms}/' two.yaml >three.yaml
 
 for strategy in ssgd sma; do
-  train "$strategy over a mesh" 4 two.yaml --run-dir mesh-$strategy --set sync.strategy=$strategy
-  ended "$strategy over a mesh" 0
-  train "$strategy, central" 4 two.yaml --run-dir two-$strategy --set sync.strategy=$strategy --set sync.central=west
-  ended "$strategy, central" 0
+  completes "$strategy over a mesh" 4 two.yaml --run-dir mesh-$strategy --set sync.strategy=$strategy
+  completes "$strategy, central" 4 two.yaml --run-dir two-$strategy --set sync.strategy=$strategy --set sync.central=west
   check "$strategy: one worker a region: the bits of a mesh" same "$(field two-$strategy params_sha256)" "$(field mesh-$strategy params_sha256)"
 done
 
@@ -35,10 +33,8 @@ PY
 }
 
 for strategy in ssgd sma; do
-  train "$strategy over a hub" 8 three.yaml --run-dir hub-$strategy --set sync.strategy=$strategy --set sync.topology=hub
-  ended "$strategy over a hub" 0
-  train "$strategy of three" 8 three.yaml --run-dir three-$strategy --set sync.strategy=$strategy --set sync.central=west
-  ended "$strategy of three" 0
+  completes "$strategy over a hub" 8 three.yaml --run-dir hub-$strategy --set sync.strategy=$strategy --set sync.topology=hub
+  completes "$strategy of three" 8 three.yaml --run-dir three-$strategy --set sync.strategy=$strategy --set sync.central=west
   check "$strategy of three: bytes of each link" crosses three-$strategy $([ $strategy = ssgd ] && echo 60 || echo 15)
   check "$strategy of three: the loss of a hub but for rounding" same \
     "$(printf '%.3f' "$(field three-$strategy test_loss)")" "$(printf '%.3f' "$(field hub-$strategy test_loss)")"
@@ -65,8 +61,7 @@ fi
 # Killed in the middle, the central region or another, and resumed.
 for strategy in ssgd sma; do
   words=(three.yaml --set sync.strategy=$strategy --set sync.central=west --set train.until.steps=90)
-  train "whole-$strategy" 8 "${words[@]}" --run-dir whole-$strategy
-  ended "whole-$strategy" 0
+  completes "whole-$strategy" 8 "${words[@]}" --run-dir whole-$strategy
   for rank in 3 5; do
     run=killed-$strategy-$rank
     start 8 "${words[@]}" --run-dir $run

@@ -25,8 +25,7 @@ check "measured is recorded" same "$(how measured)" measured
 check "every layer of both regions is recorded" same "$(summary measured '[sum("forward=" in line for line in r["choices"]) for r in s["regions"]]')" "[5, 5]"
 
 check "one line says so for the job" same "$(grep -c 'kernels' err) $(grep -c 'geotrain: kernels of 5 layers: chosen by measurement (--verbose lists them)' err)" "1 1"
-train "by rule" 4 job.yaml --run-dir rule --set train.choices=rule
-ended "by rule" 0
+completes "by rule" 4 job.yaml --run-dir rule --set train.choices=rule
 check "rule is recorded" same "$(how rule)" rule
 check "by rule there is nothing to list" same "$(summary rule '["choices" in r for r in s["regions"]]')" "[False, False]"
 
@@ -50,8 +49,7 @@ ended "by a file, virtual" 0 'forward: .*blas 3'
 check "two runs by one file have the same bits, also under the virtual clock" same "$(field file-1 params_sha256)" "$(field file-v params_sha256)"
 check "the kernels are the file's" grep -q "linear=blas" <<<"$(field file-v kernels)"
 
-train "virtual" 4 job.yaml --run-dir virtual --clock virtual
-ended "virtual" 0
+completes "virtual" 4 job.yaml --run-dir virtual --clock virtual
 check "nothing is measured under the virtual clock" same "$(how virtual)" rule
 
 sed 's/^machine .*/machine another/' file >foreign

@@ -5,11 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml
-train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=80
-ended "undisturbed" 0
+completes "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=80
 sha=$(field whole params_sha256)
-train "a run to damage" 4 job.yaml --run-dir run --set checkpoint.keep=3
-ended "a run to damage" 0
+completes "a run to damage" 4 job.yaml --run-dir run --set checkpoint.keep=3
 newest=$(newest_round run)
 
 # damaged NAME FILE: the run resumes from an older round and ends like the undisturbed run.
@@ -24,8 +22,7 @@ damaged() {
 half="GEOTRAIN_FAILPOINT=ckpt.half:2"
 run "killed while writing" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy : -n 2 env $half "$GEOTRAIN" train job.yaml --run-dir copy
 ended "killed while writing" 137
-train "killed while writing: resume" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
-ended "killed while writing: resume" 0
+completes "killed while writing: resume" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
 check "killed while writing: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
 rm -rf copy
 
@@ -44,8 +41,7 @@ damaged "one round in each region" "ckpt/$newest/east.h5"
 rm -rf copy
 cp -r run copy
 rm "copy/ckpt/$newest/east.h5"
-train "one file missing" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
-ended "one file missing" 0
+completes "one file missing" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
 check "one file missing: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
 rm -rf copy
 

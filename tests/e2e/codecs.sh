@@ -6,10 +6,8 @@
 job job.yaml
 topk=(--set sync.strategy=sma --set sync.codec.name=topk --set sync.codec.decay=0.95 --set sync.outer.name=nesterov --set sync.outer.momentum=0.5)
 step=(--clock virtual --set compute.step='1 ms')
-train "real clock" 4 job.yaml --run-dir real "${topk[@]}"
-ended "real clock" 0
-train "virtual clock" 4 job.yaml --run-dir virtual "${topk[@]}" "${step[@]}"
-ended "virtual clock" 0
+completes "real clock" 4 job.yaml --run-dir real "${topk[@]}"
+completes "virtual clock" 4 job.yaml --run-dir virtual "${topk[@]}" "${step[@]}"
 check "virtual clock: the same model" same "$(field virtual params_sha256)" "$(field real params_sha256)"
 cp -r real again
 rm again/summary.json again/ckpt/"$(newest_round again)"/west.h5
@@ -22,10 +20,8 @@ coded() {
   local name=$1 sets=(--set "sync.strategy=$2" --set "sync.codec.name=$3" --set compute.step='1 ms')
   shift 3
   sets+=("${@/#/--set=}")
-  train "$name" 4 job.yaml --run-dir "$name" --clock virtual "${sets[@]}"
-  ended "$name" 0
-  "$GEOTRAIN" simulate job.yaml "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1
-  check "$name: simulated" /usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$name" "$name-sim" 1e-4
+  completes "$name" 4 job.yaml --run-dir "$name" --clock virtual "${sets[@]}"
+  simulates "$name" "$name" 1e-4 job.yaml "${sets[@]}"
 }
 coded float32 sma none
 for codec in bf16 fp16 int8 e3m0 topk mask powersgd; do
@@ -44,8 +40,7 @@ coded ama ama int8
 coded streaming sma topk sync.fragments=4 sync.delay=1 sync.outer.name=nesterov sync.outer.momentum=0.5
 coded delayed sma none sync.delay=1 'compute.encode=10 ms' 'compute.apply=5 ms'
 coded fragments-tree sma none sync.fragments=2 sync.topology=tree
-train "streaming, real clock" 4 job.yaml --run-dir streaming-real --set sync.fragments=4 --set sync.delay=1 "${topk[@]}" --set sync.codec.decay=1 --set sync.outer.lr=0.7
-ended "streaming, real clock" 0
+completes "streaming, real clock" 4 job.yaml --run-dir streaming-real --set sync.fragments=4 --set sync.delay=1 "${topk[@]}" --set sync.codec.decay=1 --set sync.outer.lr=0.7
 check "streaming: the same model" same "$(field streaming-real params_sha256)" "$(field streaming params_sha256)"
 coded ssgd ssgd int8 sync.codec.rounding=stochastic
 
@@ -71,11 +66,9 @@ check "topk: no warning without costs" same "$(grep -c 'sync.codec topk takes' t
 costly topk topk-hub-costs sync.topology=hub
 costly powersgd powersgd-costs
 costly int8 streaming-costs sync.fragments=4 sync.delay=1
-train dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
-ended dgc 0
+completes dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
 
-"$GEOTRAIN" plan job.yaml --set sync.strategy=sma --set 'plan.strategies=[sma, ama]' --set 'plan.codecs=[none, topk]' --set compute.step='1 ms' >out 2>err
-code=$?
+plain plan job.yaml --set sync.strategy=sma --set 'plan.strategies=[sma, ama]' --set 'plan.codecs=[none, topk]' --set compute.step='1 ms'
 ended "plan" 0 'sma 4 topk' 'ama 4 none' 'no candidate has strategy ama and codec topk: the strategy sends models'
 check "plan: no unsound pair" same "$(grep -c 'ama 4 topk' out)" 0
 

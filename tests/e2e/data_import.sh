@@ -8,8 +8,7 @@ record() { bytes 1 "\\$1" && bytes 1024 '\100' && bytes 1024 '\200' && bytes 102
 
 # import NAME FORMAT FOLDER: its output goes to out and err.
 import() {
-  "$GEOTRAIN" data import "$1" "$2" out.h5 >out 2>err
-  code=$?
+  plain data import "$1" "$2" out.h5
 }
 # refused NAME WORD...: exit 3, one sentence, no file
 refused() {
@@ -70,8 +69,7 @@ job job.yaml
 hash_of() { # RUN WORDS...
   local run=$1
   shift
-  train "$run" 4 job.yaml --run-dir "$run" --set train.until.steps=6 --set 'wan.links=[]' "$@"
-  ended "$run" 0
+  completes "$run" 4 job.yaml --run-dir "$run" --set train.until.steps=6 --set 'wan.links=[]' "$@"
   hash=$(field "$run" params_sha256)
 }
 hash_of plain && plain=$hash

@@ -113,12 +113,10 @@ fi
 names=$(bash "$script" --help | sed -n 's/^  NAME *//p' | sed 's/,/ /g; s/ or / /')
 check "seven data sets" same "$(wc -w <<<"$names")" 7
 for name in $names; do
-  "$GEOTRAIN" data info "datasets/$name.h5" >out 2>err
-  code=$?
+  plain data info "datasets/$name.h5"
   ended "$name is missing" 3 "datasets/$name.h5: cannot be opened \(.*\); .datasets/get $name. fetches and imports it"
 done
-"$GEOTRAIN" data info datasets/my-mnist.h5 >out 2>err
-code=$?
+plain data info datasets/my-mnist.h5
 ended "another file is missing" 3 'cannot be opened \(.*\); expected an HDF5 data set'
 
 # ---- the real files, where Debian's package has them --------------------------------------------------------------------------------

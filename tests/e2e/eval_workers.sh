@@ -38,8 +38,7 @@ same_figures() {
 
 for kind in "1 shared sync" "2 shared sync" "2 messages async" "3 messages sync" "3 shared async"; do
   read -r workers plane local <<<"$kind"
-  GEOTRAIN_LOCAL_PLANE=$plane train "$kind" $((workers + 1)) job.yaml --run-dir "$kind" --set regions.0.ranks=$((workers + 1)) --set sync.local="$local"
-  ended "$kind" 0
+  GEOTRAIN_LOCAL_PLANE=$plane completes "$kind" $((workers + 1)) job.yaml --run-dir "$kind" --set regions.0.ranks=$((workers + 1)) --set sync.local="$local"
   same_figures "$kind" "$kind"
 done
 
@@ -47,8 +46,7 @@ done
 # with two.  There are two evaluations during training, the region's at the end, and that of the
 # mean.
 for workers in 1 2 3; do
-  train "virtual, $workers" $((workers + 1)) job.yaml --run-dir "virtual-$workers" --set regions.0.ranks=$((workers + 1)) --clock virtual
-  ended "virtual, $workers" 0
+  completes "virtual, $workers" $((workers + 1)) job.yaml --run-dir "virtual-$workers" --set regions.0.ranks=$((workers + 1)) --clock virtual
   same_figures "virtual, $workers" "virtual-$workers"
 done
 # seconds RUN: time of the evaluations, which is all the time but 6 steps of 10 ms.
@@ -72,8 +70,7 @@ deepfm=(--set 'model={name: deepfm, embedding: 5, mlp: [16, 8]}' --set data.path
 wanted=
 for kind in "1 shared" "2 messages" "3 shared" "3 messages"; do
   read -r workers plane <<<"$kind"
-  GEOTRAIN_LOCAL_PLANE=$plane train "deepfm, $kind" $((workers + 1)) job.yaml --run-dir "deepfm, $kind" --set regions.0.ranks=$((workers + 1)) "${deepfm[@]}"
-  ended "deepfm, $kind" 0
+  GEOTRAIN_LOCAL_PLANE=$plane completes "deepfm, $kind" $((workers + 1)) job.yaml --run-dir "deepfm, $kind" --set regions.0.ranks=$((workers + 1)) "${deepfm[@]}"
   same_figures "deepfm, $kind" "deepfm, $kind"
 done
 check "deepfm: with their AUC" same "$(grep -cE '"auc":0\.[0-9]+' <<<"$wanted")" 1
@@ -83,8 +80,7 @@ check "deepfm: with their AUC" same "$(grep -cE '"auc":0\.[0-9]+' <<<"$wanted")"
 # An evaluation takes 1.5 s: a whole chunk for each worker, then the rest.
 "$GEOTRAIN" data synth stop.h5 --train 960 --test 2100 >/dev/null || fail "data synth stop"
 slow=(--set data.path=stop.h5 --set regions.0.ranks=3 --set train.until.steps=3 --set train.optimizer.lr=0.01 --set compute.eval_samples_per_s=700)
-train "undisturbed" 3 job.yaml --run-dir whole "${slow[@]}"
-ended "undisturbed" 0
+completes "undisturbed" 3 job.yaml --run-dir whole "${slow[@]}"
 slow+=(--set compute.emulate=true)
 # evaluating RUN: waits until the second step is done and the evaluation after it is under way.
 evaluating() {
@@ -99,8 +95,7 @@ wait_end "stopped" 20
 gone "stopped"
 ended "stopped" 75 "--resume"
 check "stopped: soon" test $((SECONDS - since)) -le 4
-train "stopped: resume" 3 job.yaml --run-dir stopped --resume "${slow[@]}"
-ended "stopped: resume" 0
+completes "stopped: resume" 3 job.yaml --run-dir stopped --resume "${slow[@]}"
 check "stopped: the model of a whole run" same "$(field stopped params_sha256)" "$(field whole params_sha256)"
 check "stopped: the figures of a whole run" same "$(figures stopped)" "$(figures whole)"
 

@@ -16,11 +16,9 @@ sync: {local: sync, strategy: none}
 checkpoint: {every: {steps: 100}}
 YAML
 
-train "lenet5" 3 job.yaml --run-dir lenet5
-ended "lenet5" 0
+completes "lenet5" 3 job.yaml --run-dir lenet5
 "$GEOTRAIN" data synth few.h5 --train 16 --test 2 >/dev/null
-train "resnet18" 2 job.yaml --run-dir resnet18 --set data.path=few.h5 --set model.name=resnet18 --set train.until.steps=1 --set train.batch=2 --set 'regions=[{name: east, ranks: 2}]'
-ended "resnet18" 0
+completes "resnet18" 2 job.yaml --run-dir resnet18 --set data.path=few.h5 --set model.name=resnet18 --set train.until.steps=1 --set train.batch=2 --set 'regions=[{name: east, ranks: 2}]'
 mkdir deepfm
 check "deepfm" "$GEOTRAIN_HELPERS/e2e.export_steps" deepfm deepfm # a checkpoint without a run
 mkdir lstm

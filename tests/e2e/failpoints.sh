@@ -5,8 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml
-train "undisturbed" 4 job.yaml --run-dir whole
-ended "undisturbed" 0
+completes "undisturbed" 4 job.yaml --run-dir whole
 sha=$(field whole params_sha256)
 
 # dies POINT: in one region only, at its second round, in west and east in turn.
@@ -16,8 +15,7 @@ dies() {
   if [ -z "$west" ]; then west="GEOTRAIN_FAILPOINT=$point:2"; else east="env GEOTRAIN_FAILPOINT=$point:2" west=; fi
   run "$point" -n 2 $east "$GEOTRAIN" train job.yaml --run-dir "$point" : -n 2 env $west "$GEOTRAIN" train job.yaml --run-dir "$point"
   ended "$point: a PS is killed" 137
-  train "$point: resume" 4 job.yaml --run-dir "$point" --resume
-  ended "$point: resume" 0
+  completes "$point: resume" 4 job.yaml --run-dir "$point" --resume
   check "$point: model of a whole run" same "$(field "$point" params_sha256)" "$sha"
   check "$point: no temporary file stays" same "$(find "$point" -name '*.tmp*' | wc -l)" 0
 }
@@ -26,7 +24,6 @@ for point in begin open half written fsynced renamed done pruned; do dies "ckpt.
 # The very first round.
 run "first round" -n 2 "$GEOTRAIN" train job.yaml --run-dir first : -n 2 env GEOTRAIN_FAILPOINT=ckpt.half "$GEOTRAIN" train job.yaml --run-dir first
 ended "first round: a PS is killed" 137
-train "first round: resume" 4 job.yaml --run-dir first --resume
-ended "first round: resume" 0
+completes "first round: resume" 4 job.yaml --run-dir first --resume
 check "first round: model of a whole run" same "$(field first params_sha256)" "$sha"
 finish

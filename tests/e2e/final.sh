@@ -14,8 +14,7 @@ told() { sed -nE "/\"name\": \"$2\"/,/\"test_accuracy\"/s/^ *\"test_accuracy\": 
 plainly() {
   local name=$1
   shift
-  "$GEOTRAIN" "$@" >out 2>err </dev/null
-  code=$?
+  plain "$@"
 }
 
 job job.yaml
@@ -27,8 +26,7 @@ ended "eval before the end" 4 'long/final.h5 does not exist.* long holds ckpt/'
 kill -USR1 "$launcher"
 wait_end "a run that is stopped" 60
 gone "a run that is stopped"
-train "a run" 4 job.yaml --run-dir run
-ended "a run" 0
+completes "a run" 4 job.yaml --run-dir run
 check "the file has the summary's hash" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 check "the file says its hash" same "$(attribute run/final.h5 params_sha256)" "$(field run params_sha256)"
 check "the file is a mean of two" same "$(attribute run/final.h5 mean_of)" 2
@@ -49,8 +47,7 @@ ended "eval of a region" 4 'run/final-east.h5 does not exist.* run holds final.h
 plainly "a region of a file" eval run/final.h5 east data.h5
 ended "a region of a file" 2 'final.h5 is not a run directory'
 
-train "from final.h5" 4 job.yaml --run-dir next --set train.init=run/final.h5 --set train.until.steps=1 --set train.optimizer.lr=1e-30
-ended "from final.h5" 0
+completes "from final.h5" 4 job.yaml --run-dir next --set train.init=run/final.h5 --set train.until.steps=1 --set train.optimizer.lr=1e-30
 check "from final.h5: begins with it" same "$(sha next/final.h5 params)" "$(field run params_sha256)"
 
 # A resume of a complete run keeps it; one that continues training removes it first.
@@ -63,8 +60,7 @@ ended "a resume of what is complete" 0 'complete already'
 check "a resume of what is complete: the same again" same "$(sha run/final.h5 params)" "$first"
 GEOTRAIN_FAILPOINT=ckpt.begin train "killed in a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=30
 check "a longer run: it is gone" [ ! -e run/final.h5 ]
-train "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=30
-ended "a longer run" 0
+completes "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=30
 check "a longer run: its own" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 
 # A kill while models travel to the lead, for 5 s here: training is not repeated, although it was
@@ -86,8 +82,7 @@ rounds=$(rounds run | wc -l)
 cp -r run half && rm half/final.h5 half/summary.json
 GEOTRAIN_FAILPOINT=ckpt.half:2 train "killed in the file" 4 job.yaml --run-dir half --resume
 check "killed in the file: no summary" [ ! -e half/summary.json ]
-train "made again" 4 job.yaml --run-dir half --resume
-ended "made again" 0
+completes "made again" 4 job.yaml --run-dir half --resume
 check "made again: the same" same "$(sha half/final.h5 params)" "$(field run params_sha256)"
 check "made again: nothing else is left" same "$(ls -A half | tr '\n' ' ')" "ckpt east.jsonl final.h5 job.yaml summary.json west.jsonl "
 
@@ -95,8 +90,7 @@ sed -e 's/strategy: asgd-ga, period: 7/strategy: none, period: 1/' job.yaml >non
 for clock in real virtual; do
   costs=()
   [ $clock = virtual ] && costs=(--set 'compute.samples_per_s=1500')
-  train "none, $clock" 4 none.yaml --run-dir $clock --clock $clock "${costs[@]}"
-  ended "none, $clock" 0
+  completes "none, $clock" 4 none.yaml --run-dir $clock --clock $clock "${costs[@]}"
   for region in east west; do
     plainly "none, $clock: $region" eval $clock $region data.h5
     ended "none, $clock: $region" 0 "the final model of region $region"

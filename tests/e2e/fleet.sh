@@ -5,8 +5,7 @@
 
 # fleet WORDS...: one run.
 fleet() {
-  "$GEOTRAIN" fleet "$@" >out 2>err
-  code=$?
+  plain fleet "$@"
 }
 
 # refused NAME WORD -- WORDS...: exit 2, one sentence with this word.

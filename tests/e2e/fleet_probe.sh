@@ -52,9 +52,7 @@ for device in east.0 east.1 west.0 west.1; do
   done
 done
 
-"$GEOTRAIN" fleet fleet.profile >out 2>err
-code=$?
+plain fleet fleet.profile
 ended "its groups" 0 '^fleet.profile: 4 devices, 2 regions, 4 groups$'
-train "with the profile" 6 two.yaml --run-dir with --set profile=fleet.profile --set train.until.steps=8
-ended "with the profile" 0
+completes "with the profile" 6 two.yaml --run-dir with --set profile=fleet.profile --set train.until.steps=8
 finish

@@ -69,16 +69,14 @@ refused "images for gpt" 3 'images of .* model gpt takes ids' --run-dir bad --se
 refused "samples beyond the context" 3 'samples are 25 ids each, so 24 positions; with model.context 20, expected 2 to 21 ids' --run-dir bad --set model.context=20
 # unfit NAME WORDS ARGUMENTS...: by the check before a run, which reads the job as ranks do.
 unfit() {
-  "$GEOTRAIN" info job.yaml --check "${@:3}" >out 2>err
-  code=$?
+  plain info job.yaml --check "${@:3}"
   ended "$1" 2 "$2"
 }
 unfit "heads that do not divide the width" 'model.width is 32 and model.heads 3; expected a width that is a multiple' --set model.heads=3
 unfit "heads for lenet5" 'model.heads is given and model.name is lenet5; it is for model.name gpt, gpt-tiny, gpt-small, gpt-124m only' --set 'model={name: lenet5, heads: 4}'
 
 # A guess among 17 letters has a perplexity of 17.
-train "kernels ref" 4 job.yaml --run-dir ref --set train.kernels=ref --set regions.0.ranks=2 "${fewer[@]}"
-ended "kernels ref" 0
+completes "kernels ref" 4 job.yaml --run-dir ref --set train.kernels=ref --set regions.0.ranks=2 "${fewer[@]}"
 check "kernels ref learn" below "$(field ref test_perplexity)" 4
 train "async, asgd-ga, bf16, untied" 4 job.yaml --run-dir async --set regions.0.ranks=2 "${fewer[@]}" --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}' --set train.precision=bf16 --set model.untied=true
 ended "async, asgd-ga, bf16, untied" 0 "words: gpt, $((params + 256 * 32)) parameters"

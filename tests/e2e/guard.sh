@@ -6,10 +6,8 @@
 job job.yaml
 # With so low a limit, ordinary parts are outliers.
 guard=(--set sync.strategy=sma --set sync.period=2 --set sync.codec.name=topk --set sync.guard.outlier=0.01 --set sync.guard.warmup=1 --set sync.guard.clip=100)
-train "real clock" 4 job.yaml --run-dir real "${guard[@]}"
-ended "real clock" 0
-train "virtual clock" 4 job.yaml --run-dir virtual "${guard[@]}" --clock virtual --set compute.step='1 ms'
-ended "virtual clock" 0
+completes "real clock" 4 job.yaml --run-dir real "${guard[@]}"
+completes "virtual clock" 4 job.yaml --run-dir virtual "${guard[@]}" --clock virtual --set compute.step='1 ms'
 check "virtual clock: the same model" same "$(field virtual params_sha256)" "$(field real params_sha256)"
 # excluded RUN: the number of parts that all regions left out.
 excluded() { sed -nE 's/^ *"excluded": ([0-9]+),?$/\1/p' "$1/summary.json" | awk '{ n += $1 } END { print n + 0 }'; }

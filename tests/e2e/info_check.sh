@@ -16,8 +16,7 @@ away=(--set "regions.0.hosts=[$(hostname)]" --set 'regions.1.hosts=[elsewhere]')
 
 # looked NAME CODE WORDS ARGUMENTS...
 looked() {
-  "$GEOTRAIN" info job.yaml "${@:4}" >out 2>err
-  code=$?
+  plain info job.yaml "${@:4}"
   ended "$1" "$2" "$3"
 }
 looked "a job that can begin" 0 '' --check

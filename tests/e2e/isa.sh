@@ -19,8 +19,7 @@ jq_py() { python3 -c 'import json, sys; s = json.load(open(sys.argv[1] + "/summa
 
 best=$(info "instruction set")
 check "the best is one of the three" grep -qx "plain\|avx2\|avx512" <<<"$best"
-train "as it comes" 4 job.yaml --run-dir best
-ended "as it comes" 0
+completes "as it comes" 4 job.yaml --run-dir best
 check "every region's set is recorded" same "$(sets best)" "$best $best"
 
 GEOTRAIN_ISA=avx51 "$GEOTRAIN" info >words 2>&1
@@ -37,8 +36,7 @@ fi
 export GEOTRAIN_ISA=plain
 check "plain is shown" same "$(info "instruction set")" "plain (GEOTRAIN_ISA; this CPU has more)"
 check "plain holds OpenBLAS" same "$(info "openblas core")" Prescott
-train "plain" 4 job.yaml --run-dir plain
-ended "plain" 0
+completes "plain" 4 job.yaml --run-dir plain
 check "plain is recorded" same "$(sets plain)" "plain plain"
 check "plain holds OpenBLAS in a run" same "$(field plain blas_core)" Prescott
 unset GEOTRAIN_ISA

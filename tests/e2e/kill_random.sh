@@ -50,8 +50,7 @@ drill() {
   ok "$strategy: killed $n times; $kept rounds, step ${at:-0}"
   # The run ends a little later; it is compared with an undisturbed run of that length.
   steps=$((${at:-0} + 40))
-  train "$strategy: last resume" 4 "$strategy.yaml" --run-dir "$strategy" --resume=auto --set "train.until.steps=$steps"
-  ended "$strategy: last resume" 0
+  completes "$strategy: last resume" 4 "$strategy.yaml" --run-dir "$strategy" --resume=auto --set "train.until.steps=$steps"
   LIMIT=$((300 + 4 * kills)) train "$strategy: undisturbed" 4 "$strategy.yaml" --run-dir "$strategy-whole" --set "train.until.steps=$steps"
   ended "$strategy: undisturbed" 0
   check "$strategy: model of the undisturbed run ($steps steps)" same "$(field "$strategy" params_sha256)" "$(field "$strategy-whole" params_sha256)"

@@ -133,10 +133,31 @@ train() {
   run "$name" -n "$ranks" "$GEOTRAIN" train "$@" "${choices[@]}"
 }
 
+# completes NAME RANKS WORDS...: as train; the run must end with 0.
+completes() {
+  train "$@"
+  ended "$1" 0
+}
+
+# plain WORDS...: a command that needs no launcher, with these arguments.
+plain() {
+  "$GEOTRAIN" "$@" >out 2>err </dev/null
+  code=$?
+}
+
 start() {
   local ranks=$1
   shift
   launch -n "$ranks" "$GEOTRAIN" train "$@" "${choices[@]}"
+}
+
+# simulates NAME RUN APART JOB WORDS...: a simulation gives the times, messages and bytes of the run;
+# the two ends are at most APART seconds apart.  Its output goes to sim.out, its results to RUN-sim.
+simulates() {
+  local name=$1 run=$2 apart=$3 said
+  shift 3
+  "$GEOTRAIN" simulate "$@" --out "$run-sim" >sim.out 2>&1 || { fail "$name: simulate" "$(tail -n 1 sim.out)" && return; }
+  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$run" "$run-sim" "$apart") && ok "$name: simulate: $said" || fail "$name: simulate" "$said"
 }
 
 # joined FILE: its paragraphs, wrapped at 80 columns, in one line each.
@@ -179,8 +200,7 @@ refused() {
 checked() {
   local name=$1 want=$2 words=$3
   shift 3
-  "$GEOTRAIN" info job.yaml --check "$@" >out 2>err
-  code=$?
+  plain info job.yaml --check "$@"
   ended "$name" "$want" "$words"
   [ $full = no ] || refused "$name, train" "$want" "$words" --run-dir bad "$@"
 }

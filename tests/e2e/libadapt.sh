@@ -23,13 +23,10 @@ faster() { awk -v a="$(seconds "$1")" -v b="$(seconds "$2")" -v by="$3" 'BEGIN {
 law() {
   local name=$1 trace=$2
   shift 2
-  train "$name, kept" 6 adapt.yaml --run-dir "$trace-kept" --clock virtual --set wan.links.0.trace="$trace.csv" --set pipeline.adapt=false "$@"
-  ended "$name, kept" 0
-  train "$name" 6 adapt.yaml --run-dir "$trace" --clock virtual --set wan.links.0.trace="$trace.csv" "$@"
-  ended "$name" 0
+  completes "$name, kept" 6 adapt.yaml --run-dir "$trace-kept" --clock virtual --set wan.links.0.trace="$trace.csv" --set pipeline.adapt=false "$@"
+  completes "$name" 6 adapt.yaml --run-dir "$trace" --clock virtual --set wan.links.0.trace="$trace.csv" "$@"
   check "$name: the parameters" same "$(weights "$trace")" "$(weights "$trace-kept")"
   check "$name: the regions change alike" same "$(changes "$trace" east)" "$(changes "$trace" west)"
   check "$name: it is no more than 1 % slower" faster "$trace" "$trace-kept" 0.99
-  "$GEOTRAIN" simulate adapt.yaml --set wan.links.0.trace="$trace.csv" "$@" --out "$trace-sim" >sim.out 2>&1
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$trace" "$trace-sim" 1e-9) && ok "$name: $said" || fail "$name, simulated" "$said"
+  simulates "$name" "$trace" 1e-9 adapt.yaml --set wan.links.0.trace="$trace.csv" "$@"
 }

@@ -17,12 +17,3 @@ judged_copies() {
   check "$name: the second copy changes alike" same "$(changes "$run" london)" "$(changes "$run" paris)"
   check "$name: the parameters" same "$(weights "$run")" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" "$job" $(numbers_of "$run") "$@" pipeline.schedule=zb-v pipeline.adapt=false)"
 }
-# simulated NAME RUN JOB WORDS...: the simulation has the same times, messages and changes, to the
-# nanosecond; at the end the lead waits for the report of the second copy, whose length depends on
-# what it has learnt.
-simulated() {
-  local name=$1 run=$2 job=$3 said
-  shift 3
-  "$GEOTRAIN" simulate "$job" "$@" --out "$run-sim" >sim.out 2>&1 || fail "$name: simulate" "$(tail -n 1 sim.out)"
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$run" "$run-sim" 1e-4) && ok "$name: simulate: $said" || fail "$name: simulate" "$said"
-}

@@ -16,8 +16,7 @@ law() {
   local name=$1 judge=$2 ranks=$3 job=$4 dir
   dir=law-$(tr -c 'a-z0-9\n' - <<<"$name")
   shift 4
-  train "$name" "$ranks" "$job" --run-dir "$dir" "$@"
-  ended "$name" 0
+  completes "$name" "$ranks" "$job" --run-dir "$dir" "$@"
   check "$name: the parameters" same "$(weights "$dir")" "$(weights "$judge")"
   check "$name: the samples" same "$(field "$dir" samples)" "$(field "$judge" samples)"
 }
@@ -28,7 +27,6 @@ parallel() {
   dir=data-$(tr -c 'a-z0-9\n' - <<<"$name")
   shift
   sed '/^pipeline: /d' "${ONE:-one.yaml}" >data.yaml
-  train "$name: data parallel" "${RANKS:-4}" data.yaml --run-dir "$dir" --clock virtual --set model.untied=true "$@"
-  ended "$name: data parallel" 0
+  completes "$name: data parallel" "${RANKS:-4}" data.yaml --run-dir "$dir" --clock virtual --set model.untied=true "$@"
   law "$name: copies of one stage" "$dir" "${RANKS:-4}" "${ONE:-one.yaml}" --clock virtual --set model.untied=true --set pipeline.schedule=gpipe --set pipeline.micro_batches=1 "$@"
 }

@@ -47,11 +47,9 @@ rebuilt() {
 learns() {
   local kernels one=(--set 'regions=[{name: east, ranks: 2}]' --set checkpoint=null) # a worker has what is tested
   for kernels in ref blas; do
-    train "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
-    ended "kernels $kernels" 0
+    completes "kernels $kernels" 2 job.yaml --run-dir "$kernels" --set train.kernels=$kernels "${one[@]}"
     check "kernels $kernels learn" above "$(field "$kernels" "$1")" "$2"
   done
-  train "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
-  ended "async, asgd-ga" 0
+  completes "async, asgd-ga" 4 job.yaml --run-dir async --set regions.0.ranks=2 --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
   check "async, asgd-ga learn" above "$(field async "$1")" "$3"
 }

@@ -8,8 +8,7 @@ sed -i 's/batch: 16/batch: 4/' job.yaml # the time of a run is that of the WAN
 train "wan_bytes" 4 job.yaml --run-dir bytes --set limits.wan_bytes=2MB --set train.until.steps=2000
 ended "wan_bytes" 6 'limits.wan_bytes'
 check "wan_bytes: a checkpoint" test -n "$(newest_round bytes)"
-train "wan_bytes: a larger limit" 4 job.yaml --run-dir bytes --resume --set limits.wan_bytes=1GB --set train.until.steps=60
-ended "wan_bytes: a larger limit" 0
+completes "wan_bytes: a larger limit" 4 job.yaml --run-dir bytes --resume --set limits.wan_bytes=1GB --set train.until.steps=60
 train "undisturbed" 4 job.yaml --run-dir whole
 check "wan_bytes: model of a whole run" same "$(field bytes params_sha256)" "$(field whole params_sha256)"
 
@@ -33,8 +32,7 @@ killed() {
   gone "$name"
   ended "$name" 137
   check "$name: all gone long before the deadlines of 30 s" test $((SECONDS - since)) -le 20
-  train "$name: resume" 4 job.yaml --run-dir "killed-$rank" --resume "${long[@]}"
-  ended "$name: resume" 0
+  completes "$name: resume" 4 job.yaml --run-dir "killed-$rank" --resume "${long[@]}"
   check "$name: samples of a whole run" same "$(field "killed-$rank" samples)" $((2 * 200 * 4))
 }
 killed "a worker killed" 1

@@ -24,18 +24,15 @@ slow="--set compute.emulate=true"
 
 sha() { field "$1" params_sha256; }
 
-train "shared memory" 4 job.yaml --run-dir shared
-ended "shared memory" 0
+completes "shared memory" 4 job.yaml --run-dir shared
 wanted=$(sha shared)
 check "it trains" awk -v a="$(field shared test_accuracy)" 'BEGIN {exit !(a > 0.3)}'
 check "every sample was seen" test "$(field shared samples)" -ge 5000
 
-GEOTRAIN_LOCAL_PLANE=messages train "messages" 4 job.yaml --run-dir messages
-ended "messages" 0
+GEOTRAIN_LOCAL_PLANE=messages completes "messages" 4 job.yaml --run-dir messages
 check "messages: the same bits" same "$(sha messages)" "$wanted"
 
-train "virtual clock" 4 job.yaml --run-dir virtual --clock virtual
-ended "virtual clock" 0
+completes "virtual clock" 4 job.yaml --run-dir virtual --clock virtual
 check "virtual clock: the same bits" same "$(sha virtual)" "$wanted"
 
 # Stopping workers in turn does not change what is added, nor its order.
@@ -68,7 +65,6 @@ kill -USR1 "$(rank_pid 2)"
 wait_end "stopped" 60
 gone "stopped"
 ended "stopped" 75
-train "resumed" 4 job.yaml --run-dir stopped --resume $slow
-ended "resumed" 0
+completes "resumed" 4 job.yaml --run-dir stopped --resume $slow
 check "resumed: the same bits" same "$(sha stopped)" "$wanted"
 finish

@@ -23,8 +23,7 @@ check "the live run continues" kill -0 "$first"
 for p in $(living); do kill -KILL "$p"; done
 wait_end "a killed run" 30
 check "its locks stay" test -e live/west.lock -a -e live/east.lock
-LIMIT=15 train "a resume at once" 4 job.yaml --run-dir live --resume "${long[@]}" --set train.until.steps=20
-ended "a resume at once" 0
+LIMIT=15 completes "a resume at once" 4 job.yaml --run-dir live --resume "${long[@]}" --set train.until.steps=20
 check "no lock stays" same "$(ls live/*.lock 2>/dev/null)" ""
 
 # ---- two runs of one second ----------------------------------------------------------------------------------------------------
@@ -52,8 +51,7 @@ ended "a requeued job takes over its own lock" 0
 if [ "$full" = yes ]; then
   rm -rf far && mkdir far
   lock 5 >far/west.lock
-  LIMIT=60 train "a lock that nobody counts in" 4 job.yaml --run-dir far --set train.until.steps=20
-  ended "a lock that nobody counts in" 0
+  LIMIT=60 completes "a lock that nobody counts in" 4 job.yaml --run-dir far --set train.until.steps=20
   rm -rf far && mkdir far
   (for i in $(seq 100); do lock "$i" >far/new && mv far/new far/west.lock && sleep 1; done) &
   counter=$!

@@ -20,8 +20,7 @@ YAML
 own=(--set data.path=null --set data.partition.by=file)
 for r in 1 2 3; do own+=(--set "regions.$((r - 1)).data.path=whole-$r.h5"); done
 split() {
-  "$GEOTRAIN" data split whole.h5 --regions 3 --shares 3,2,1 --seed 3 "$@" >out 2>err
-  code=$?
+  plain data split whole.h5 --regions 3 --shares 3,2,1 --seed 3 "$@"
 }
 samples() { sed -nE 's/^      "samples": ([0-9]*),/\1/p' "$1/summary.json" | paste -sd ' '; }
 scores() { sed -nE 's/^      "test_accuracy": ([^,]*),/\1/p' "$1/summary.json" | paste -sd ' '; }
@@ -29,8 +28,7 @@ newest() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
 
 # ---- one file, and the same data as one file per region ------------------------------------------
 
-train "one file" 6 job.yaml --run-dir one
-ended "one file" 0
+completes "one file" 6 job.yaml --run-dir one
 split
 ended "a split" 0 'wrote whole-1.h5' 'wrote whole-3.h5'
 train "files of their own" 6 job.yaml --run-dir own "${own[@]}"
@@ -49,8 +47,7 @@ check "a checkpoint is scored as it was trained, on whatever file" cmp of-whole 
 mean=$("$GEOTRAIN" data info whole.h5 | awk '$1 == "mean" { printf "%.5s", $2 }')
 check "an export says mean and std" grep -qaE '"mean":"'"$mean"'[0-9]*","std":"0\.[0-9]+"' own.safetensors
 cp -r own more
-train "a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=2
-ended "a resume" 0
+completes "a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=2
 train "that of the one file" 6 job.yaml --run-dir one --resume --set train.until.epochs=2
 check "a resumed run is the same to the bit" same "$(field more params_sha256)" "$(field one params_sha256)"
 "$GEOTRAIN" data synth other.h5 --train 150 --test 50 --seed 9 >/dev/null
@@ -64,8 +61,7 @@ mv kept.h5 whole-3.h5
 # ---- given by the job ----------------------------------------------------------------------------
 
 # In a run in which two regions share a file.
-train "given by the job" 6 job.yaml --run-dir given --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5 --set 'data.mean=[0.5]' --set 'data.std=[0.25]'
-ended "given by the job" 0
+completes "given by the job" 6 job.yaml --run-dir given --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5 --set 'data.mean=[0.5]' --set 'data.std=[0.25]'
 check "two share a file: every sample is somebody's" same "$(samples given)" "450 450 150"
 check "nothing is formed then" same "$(grep -c 'files differ' err)" 0
 "$GEOTRAIN" export "$(newest given)" given.safetensors >/dev/null
@@ -127,14 +123,12 @@ ended "one order" 0
 # ---- without test samples ------------------------------------------------------------------------
 
 split --test last
-train "no tests where the mean is formed" 6 job.yaml --run-dir last "${own[@]}"
-ended "no tests where the mean is formed" 0
+completes "no tests where the mean is formed" 6 job.yaml --run-dir last "${own[@]}"
 check "the mean is scored by the region that has them" same "$(field last test_accuracy) $(field last test_loss)" "$(field own test_accuracy) $(field own test_loss)"
 check "the others are not" same "$(scores last | cut -d ' ' -f 1,2)" "null null"
 check "training does not mind" same "$(field last params_sha256)" "$(field own params_sha256)"
 split --test first
-train "no tests elsewhere" 6 job.yaml --run-dir first "${own[@]}"
-ended "no tests elsewhere" 0
+completes "no tests elsewhere" 6 job.yaml --run-dir first "${own[@]}"
 check "the mean is scored" same "$(field first test_loss)" "$(field own test_loss)"
 
 # ---- the job that comes with it ------------------------------------------------------------------

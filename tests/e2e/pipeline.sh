@@ -19,14 +19,12 @@ law() {
   local name=$1 ranks=$2 job=$3 dir
   dir=law-$(tr -c 'a-z0-9\n' - <<<"$name")
   shift 3
-  train "$name" "$ranks" "$job" --run-dir "$dir" "$@"
-  ended "$name" 0
+  completes "$name" "$ranks" "$job" --run-dir "$dir" "$@"
   check "$name: the parameters" same "$(weights "$dir")" "$(weights "$judge")"
   check "$name: the test loss" same "$(field "$dir" test_loss)" "$(field "$judge" test_loss)"
 }
 
-train "the judge" 2 judge.yaml --run-dir judge --set pipeline.schedule=gpipe
-ended "the judge" 0
+completes "the judge" 2 judge.yaml --run-dir judge --set pipeline.schedule=gpipe
 for schedule in $([ $full = no ] || echo gpipe 1f1b zb-h1 zb-h2) auto; do
   law "four stages, $schedule" 6 four.yaml --set pipeline.schedule=$schedule
 done
@@ -42,8 +40,7 @@ GEOTRAIN_LOCAL_PLANE=messages law "messages" 6 four.yaml --set pipeline.schedule
 # Workers that share a stage change the grouping, and so the bits: stages_judge adds up in the same.
 # judged NAME RANKS JOB [SCHEDULE]: a run with the parameters that it prints.
 judged() {
-  train "$1" "$2" "$3" --run-dir "judged-$3" --set pipeline.schedule="${4:-1f1b}"
-  ended "$1" 0
+  completes "$1" "$2" "$3" --run-dir "judged-$3" --set pipeline.schedule="${4:-1f1b}"
   check "$1: the parameters" same "$(weights "judged-$3")" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" "$3" pipeline.schedule=1f1b)"
 }
 check "the judge: one process" same "$(weights judge)" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" judge.yaml)"
@@ -53,8 +50,7 @@ judged "two workers in both stages, tied" 5 twos.yaml
 [ $full = no ] || judged "four workers in a stage, untied" 6 fours.yaml
 # The norm is that of all stages: over two regions as in one process.
 for job in four $([ $full = no ] || echo wide); do
-  train "clipped, $job" 6 $job.yaml --run-dir clipped-$job --set pipeline.schedule=1f1b --set train.clip=0.2
-  ended "clipped, $job" 0
+  completes "clipped, $job" 6 $job.yaml --run-dir clipped-$job --set pipeline.schedule=1f1b --set train.clip=0.2
   check "clipped, $job: the parameters" same "$(weights clipped-$job)" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" $job.yaml train.clip=0.2)"
   check "clipped, $job: they are others" test "$(weights clipped-$job)" != "$(weights $([ $job = four ] && echo judge || echo wide))"
 done
@@ -74,8 +70,7 @@ fi
   -e 's/name: adamw, lr: 0.01/name: sgd, lr: 0.02/; /schedule: {name: cosine/d' three.yaml |
   sed -E 's/, last: [a-z0-9.]+//g'; } >lenet.yaml
 judge=lenet
-train "LeNet" 2 lenet.yaml --run-dir lenet --set 'regions=[{name: east, ranks: 2}]' --set 'pipeline.stages=[{region: east}]' --set 'wan.links=[]' --set pipeline.schedule=gpipe
-ended "LeNet" 0
+completes "LeNet" 2 lenet.yaml --run-dir lenet --set 'regions=[{name: east, ranks: 2}]' --set 'pipeline.stages=[{region: east}]' --set 'wan.links=[]' --set pipeline.schedule=gpipe
 [ $full = no ] || law "LeNet, three stages, 1f1b" 5 lenet.yaml --set pipeline.schedule=1f1b
 law "LeNet, three stages, zb-h2" 5 lenet.yaml --set pipeline.schedule=zb-h2
 # The loss is in another region than the data, and labels go there: for all steps and evaluations.

@@ -19,20 +19,17 @@ done
 # With true the parameters are those of the run without it.
 for strategy in ssgd sma; do
   with=(--set sync.strategy=$strategy)
-  train "$strategy, kept" 8 both.yaml --run-dir $strategy-kept --clock virtual --set pipeline.adapt=false "${with[@]}"
-  ended "$strategy, kept" 0
-  train "$strategy" 8 both.yaml --run-dir $strategy --clock virtual "${with[@]}"
-  ended "$strategy" 0
+  completes "$strategy, kept" 8 both.yaml --run-dir $strategy-kept --clock virtual --set pipeline.adapt=false "${with[@]}"
+  completes "$strategy" 8 both.yaml --run-dir $strategy --clock virtual "${with[@]}"
   check "$strategy: the first copy changes" test "$(changes $strategy east)" != ""
   check "$strategy: the second copy changes" test "$(changes $strategy london)" != ""
   check "$strategy: not as the first" test "$(changes $strategy london)" != "$(changes $strategy east)"
   judged_copies "$strategy" $strategy both.yaml sync.strategy=$strategy
   check "$strategy: as without it" same "$(weights $strategy)" "$(weights $strategy-kept)"
   check "$strategy: it is faster" faster $strategy $strategy-kept 1.02
-  simulated "$strategy" $strategy both.yaml "${with[@]}"
+  simulates "$strategy" $strategy 1e-4 both.yaml "${with[@]}"
 done
-train "clipped" 8 both.yaml --run-dir clipped --clock virtual --set train.clip=0.2
-ended "clipped" 0
+completes "clipped" 8 both.yaml --run-dir clipped --clock virtual --set train.clip=0.2
 judged_copies "clipped" clipped both.yaml train.clip=0.2
 check "clipped: it matters" test "$(weights clipped)" != "$(weights ssgd)"
 
@@ -40,12 +37,11 @@ check "clipped: it matters" test "$(weights clipped)" != "$(weights ssgd)"
 for strategy in asgd asgd-ga ama; do
   for job in both both-micros; do
     name="$strategy, $job"
-    train "$name" 8 $job.yaml --run-dir $strategy-$job --clock virtual --set sync.strategy=$strategy
-    ended "$name" 0
+    completes "$name" 8 $job.yaml --run-dir $strategy-$job --clock virtual --set sync.strategy=$strategy
     check "$name: a copy changes" test "$(changes $strategy-$job east)$(changes $strategy-$job london)" != ""
     check "$name: the first copy changes alike" same "$(changes $strategy-$job east)" "$(changes $strategy-$job west)"
     check "$name: the second copy changes alike" same "$(changes $strategy-$job london)" "$(changes $strategy-$job paris)"
-    simulated "$name" $strategy-$job $job.yaml --set sync.strategy=$strategy
+    simulates "$name" $strategy-$job 1e-4 $job.yaml --set sync.strategy=$strategy
   done
 done
 
@@ -54,13 +50,12 @@ for strategy in ssgd sma; do
   for clip in 0 0.2; do
     name="$strategy, numbers, clip $clip" dir=$strategy-numbers-$clip
     with=(--set sync.strategy=$strategy --set train.clip=$clip)
-    train "$name" 8 both-micros.yaml --run-dir $dir --clock virtual "${with[@]}"
-    ended "$name" 0
+    completes "$name" 8 both-micros.yaml --run-dir $dir --clock virtual "${with[@]}"
     check "$name: those of the first copy change" test -n "$(numbers $dir east)"
     check "$name: those of the second copy change" test -n "$(numbers $dir london)"
     check "$name: not as the first" test "$(changes $dir london)" != "$(changes $dir east)"
     judged_copies "$name" $dir both-micros.yaml sync.strategy=$strategy train.clip=$clip
-    simulated "$name" $dir both-micros.yaml "${with[@]}"
+    simulates "$name" $dir 1e-4 both-micros.yaml "${with[@]}"
   done
 done
 
@@ -115,11 +110,9 @@ done
 
 # Under the real clock, too, the parameters are those of the numbers that it had.
 for strategy in ssgd sma; do
-  train "$strategy, real clock" 8 both.yaml --run-dir $strategy-real --set compute.emulate=true --set sync.strategy=$strategy
-  ended "$strategy, real clock" 0
+  completes "$strategy, real clock" 8 both.yaml --run-dir $strategy-real --set compute.emulate=true --set sync.strategy=$strategy
   check "$strategy, real clock: the parameters" same "$(weights $strategy-real)" "$(weights $strategy)"
-  train "$strategy, numbers, real clock" 8 both-micros.yaml --run-dir $strategy-numbers-real --set compute.emulate=true --set sync.strategy=$strategy
-  ended "$strategy, numbers, real clock" 0
+  completes "$strategy, numbers, real clock" 8 both-micros.yaml --run-dir $strategy-numbers-real --set compute.emulate=true --set sync.strategy=$strategy
   judged_copies "$strategy, numbers, real clock" $strategy-numbers-real both-micros.yaml sync.strategy=$strategy
 done
 finish

@@ -8,8 +8,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"
 
-train "a fall" 6 adapt.yaml --run-dir fall --clock virtual
-ended "a fall" 0
+completes "a fall" 6 adapt.yaml --run-dir fall --clock virtual
 check "a fall: the order changes once" same "$(count fall)" 1
 law "noise of 10 %" noise --set train.until.steps=60
 check "noise of 10 %: the order stays" same "$(count noise)" 0
@@ -26,15 +25,13 @@ GEOTRAIN_FAILPOINT=ckpt.done:3 train "killed" 6 adapt.yaml --run-dir killed --cl
 ended "killed" 137
 GEOTRAIN_FAILPOINT=ckpt.done:2 train "killed again" 6 adapt.yaml --run-dir killed --clock virtual --resume
 ended "killed again" 137
-train "resumed" 6 adapt.yaml --run-dir killed --clock virtual --resume
-ended "resumed" 0
+completes "resumed" 6 adapt.yaml --run-dir killed --clock virtual --resume
 check "resumed: the parameters" same "$(weights killed)" "$(weights fall)"
 check "resumed: the same change" same "$(changes killed east | sort -u)" "$(changes fall east)"
 check "resumed: in both regions" same "$(changes killed west | sort -u)" "$(changes fall west)"
 
 # Under the real clock too the parameters do not depend on when the order changes.
-train "real clock" 6 adapt.yaml --run-dir real --set train.until.steps=40 --set compute.step='24 ms' --set wan.links.0.trace=wave.csv
-ended "real clock" 0
+completes "real clock" 6 adapt.yaml --run-dir real --set train.until.steps=40 --set compute.step='24 ms' --set wan.links.0.trace=wave.csv
 train "real clock, kept" 6 adapt.yaml --run-dir real-kept --clock virtual --set train.until.steps=40 --set compute.step='24 ms' --set pipeline.adapt=false
 check "real clock: the parameters" same "$(weights real)" "$(weights real-kept)"
 

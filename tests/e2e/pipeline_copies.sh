@@ -18,14 +18,11 @@ costs=(--set compute.local='100 us' --set compute.update='500 us' --set compute.
 
 # judge NAME ARGUMENTS...: copies of one stage.
 judge() {
-  train "$1: judge" 4 one.yaml --run-dir "judge-$1" --clock virtual --set pipeline.schedule=gpipe "${@:2}"
-  ended "$1: judge" 0
+  completes "$1: judge" 4 one.yaml --run-dir "judge-$1" --clock virtual --set pipeline.schedule=gpipe "${@:2}"
 }
 # simulated NAME RUN ARGUMENTS...: as in simulate_pipeline.sh; the second copy's loss is not in the lead.
 simulated() {
-  local said
-  "$GEOTRAIN" simulate two.yaml "${costs[@]}" --set pipeline.schedule=zb-v "${@:3}" --out "$2-sim" >said 2>&1 || fail "$1: simulate" "$(tail -n 1 said)"
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$2" "$2-sim" 1e-4) && ok "$1: simulate: $said" || fail "$1: simulate" "$said"
+  simulates "$1" "$2" 1e-4 two.yaml "${costs[@]}" --set pipeline.schedule=zb-v "${@:3}"
 }
 
 judge ssgd "${ssgd[@]}"
@@ -35,8 +32,7 @@ judge sma "${sma[@]}" "${uneven[@]}" --set data.partition.shares=[1,2]
 law "sma: uneven" judge-sma 8 two.yaml --clock virtual --set pipeline.schedule=zb-v "${sma[@]}" "${two_uneven[@]}" "${costs[@]}"
 simulated sma law-sma--uneven "${sma[@]}" "${two_uneven[@]}"
 GEOTRAIN_LOCAL_PLANE=messages law "messages" judge-sma 8 two.yaml --set pipeline.schedule=zb-v "${sma[@]}" "${two_uneven[@]}"
-train "ama: simulate" 8 two.yaml --run-dir sim-ama --clock virtual --set pipeline.schedule=zb-v --set sync.strategy=ama "${costs[@]}"
-ended "ama: simulate" 0
+completes "ama: simulate" 8 two.yaml --run-dir sim-ama --clock virtual --set pipeline.schedule=zb-v --set sync.strategy=ama "${costs[@]}"
 simulated ama sim-ama --set sync.strategy=ama
 
 # Clipped by the norm of all stages of the mean.

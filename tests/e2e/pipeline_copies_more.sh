@@ -13,13 +13,11 @@ quiet=(--set train.eval_every.steps=0 --set checkpoint.every.steps=1000)
 
 # simulated NAME JOB RANKS ARGUMENTS...
 simulated() {
-  local name=$1 job=$2 ranks=$3 dir said
+  local name=$1 job=$2 ranks=$3 dir
   dir=sim-$(tr -c 'a-z0-9\n' - <<<"$name")
   shift 3
-  train "$name: simulate" "$ranks" "$job" --run-dir "$dir" --clock virtual "$@"
-  ended "$name: simulate" 0
-  "$GEOTRAIN" simulate "$job" "$@" --out "$dir-said" >said 2>&1 || fail "$name: simulate" "$(tail -n 1 said)"
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$dir" "$dir-said" 1e-4) && ok "$name: simulate: $said" || fail "$name: simulate" "$said"
+  completes "$name: simulate" "$ranks" "$job" --run-dir "$dir" --clock virtual "$@"
+  simulates "$name" "$dir" 1e-4 "$job" "$@"
 }
 
 parallel "asgd" --set sync.strategy=asgd "${quiet[@]}"
@@ -32,8 +30,7 @@ parallel "asgd-ga, clipped" --set sync.strategy=asgd-ga --set train.clip=0.2 "${
 parallel "ama, clipped" --set sync.strategy=ama --set train.clip=0.2 "${quiet[@]}"
 parallel "ssgd, clipped" --set sync.strategy=ssgd --set train.clip=0.2
 parallel "sma, clipped" --set sync.strategy=sma --set train.clip=0.2
-train "sma, clipped: judge" 4 one.yaml --run-dir clipped --clock virtual --set pipeline.schedule=gpipe --set sync.strategy=sma --set train.clip=0.2
-ended "sma, clipped: judge" 0
+completes "sma, clipped: judge" 4 one.yaml --run-dir clipped --clock virtual --set pipeline.schedule=gpipe --set sync.strategy=sma --set train.clip=0.2
 law "sma, clipped: two stages" clipped 8 two.yaml --set pipeline.schedule=zb-v --set sync.strategy=sma --set train.clip=0.2
 
 for way in hub tree ring; do
@@ -45,8 +42,7 @@ for way in hub tree; do
   ONE=three.yaml RANKS=6 parallel "asgd-ga, $way" --set sync.strategy=asgd-ga --set sync.topology=$way "${quiet[@]}"
   simulated "asgd, $way" two.yaml 8 --set sync.strategy=asgd --set sync.topology=$way --set pipeline.schedule=zb-v
 done
-train "hub: judge" 4 one.yaml --run-dir hub-judge --clock virtual --set pipeline.schedule=gpipe
-ended "hub: judge" 0
+completes "hub: judge" 4 one.yaml --run-dir hub-judge --clock virtual --set pipeline.schedule=gpipe
 law "hub: two stages, as over a mesh" hub-judge 8 two.yaml --set pipeline.schedule=zb-v --set sync.topology=hub --set sync.hub=london
 simulated "asgd-ga" two.yaml 8 --set sync.strategy=asgd-ga --set pipeline.schedule=zb-v
 simulated "ssgd, clipped" two.yaml 8 --set train.clip=0.2 --set pipeline.schedule=zb-v
@@ -64,8 +60,7 @@ ended "limits.wan_bytes, resumed with more" 0 "continues from round"
 check "limits.wan_bytes, resumed with more: the parameters" same "$(weights bytes)" "$(weights hub-judge)"
 
 # A region's part of the model may be larger than the pieces in which it goes to the final one.
-train "large parts" 4 one.yaml --run-dir large --clock virtual --set pipeline.schedule=gpipe --set model.width=192 --set train.until.steps=2 "${quiet[@]}"
-ended "large parts" 0
+completes "large parts" 4 one.yaml --run-dir large --clock virtual --set pipeline.schedule=gpipe --set model.width=192 --set train.until.steps=2 "${quiet[@]}"
 check "large parts: larger than a piece" awk "BEGIN { exit !($(field large parameters) > 1048576) }"
 
 "$GEOTRAIN" simulate three.yaml --set sync.strategy=asgd --set sync.topology=ring >out 2>err

@@ -22,8 +22,7 @@ done
 
 # same_end NAME RUN STEPS: it has ended as an undisturbed worker with the whole model does.
 same_end() {
-  LIMIT=200 train "$1: the judge" 2 judge.yaml --run-dir "$2-judge" --set pipeline.schedule=gpipe --set train.until.steps="$3"
-  ended "$1: the judge" 0
+  LIMIT=200 completes "$1: the judge" 2 judge.yaml --run-dir "$2-judge" --set pipeline.schedule=gpipe --set train.until.steps="$3"
   check "$1: the parameters" same "$(weights "$2")" "$(weights "$2-judge")"
   check "$1: the test loss" same "$(field "$2" test_loss)" "$(field "$2-judge" test_loss)"
   check "$1: the samples" same "$(field "$2" samples)" "$(field "$2-judge" samples)"
@@ -89,8 +88,7 @@ GEOTRAIN_LOCAL_PLANE=messages drill "without shared memory" messages --set pipel
 # Records and summary, but for wall times.
 but_wall() { cat "$1/east.jsonl" "$1/west.jsonl" "$1/summary.json" | sed -E 's/"wall_s": ?[^,}]*//' | sha256sum; }
 for run in once twice; do
-  train "virtual clock, $run" $ranks four.yaml --run-dir $run --clock virtual --set pipeline.schedule=zb-h1 --set train.until.steps=60
-  ended "virtual clock, $run" 0
+  completes "virtual clock, $run" $ranks four.yaml --run-dir $run --clock virtual --set pipeline.schedule=zb-h1 --set train.until.steps=60
 done
 same_end "virtual clock" once 60
 check "virtual clock: the same records and summary twice" same "$(but_wall once)" "$(but_wall twice)"

@@ -57,8 +57,7 @@ cell() {
   local name=$1 sets=(--set "pipeline.schedule=$2") keys=("pipeline.schedule=$2") key
   for key in "${@:3}"; do sets+=(--set "$key") && keys+=("$key"); done
   cells=$((cells + 1))
-  train "$name" "$ranks" cell.yaml --run-dir "run-$cells" "${sets[@]}"
-  ended "$name" 0
+  completes "$name" "$ranks" cell.yaml --run-dir "run-$cells" "${sets[@]}"
   check "$name: the parameters" same "$(weights "run-$cells")" "$("$GEOTRAIN_HELPERS/e2e.stages_judge" cell.yaml "${keys[@]}")"
 }
 

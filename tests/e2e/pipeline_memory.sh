@@ -41,12 +41,10 @@ sys.exit(1 if bad else 0)
 PY
 }
 
-train "three stages" 5 three.yaml --run-dir three "${memory[@]}"
-ended "three stages" 0
+completes "three stages" 5 three.yaml --run-dir three "${memory[@]}"
 check "three stages use what is planned" near three
 check "the plan is told before the run" grep -q 'planned memory, MB of a worker of stage: 0 ' err
-GEOTRAIN_LOCAL_PLANE=messages train "messages" 5 three.yaml --run-dir messages "${memory[@]}"
-ended "messages" 0
+GEOTRAIN_LOCAL_PLANE=messages completes "messages" 5 three.yaml --run-dir messages "${memory[@]}"
 check "the parameters are the same" same "$(weights messages)" "$(weights three)"
 check "messages: what is planned is used" near messages
 
@@ -85,8 +83,7 @@ copies() {
   local name=$1 least=$2 dir
   dir=copies-$(tr -c 'a-z0-9\n' - <<<"$name")
   shift 2
-  train "$name" 8 copies.yaml --run-dir "$dir" "$@"
-  ended "$name" 0
+  completes "$name" 8 copies.yaml --run-dir "$dir" "$@"
   check "$name: what is planned is used" near "$dir" "$least"
   check "$name: what is planned, by plan" planned "$dir" copies.yaml "$@"
   rm -rf "$dir" # a gigabyte
@@ -102,8 +99,7 @@ copies "ama" 0.8 --set sync.strategy=ama
 # What a checkpoint has of messages in pieces depends on when it is taken.
 copies "ssgd over a hub" 0.8 --set sync.topology=hub
 copies "asgd-ga over a hub" 0.8 --set sync.strategy=asgd-ga --set sync.topology=hub
-GEOTRAIN_LOCAL_PLANE=messages train "copies by messages" 8 copies.yaml --run-dir apart --set sync.strategy=asgd-ga --set train.batch=48
-ended "copies by messages" 0
+GEOTRAIN_LOCAL_PLANE=messages completes "copies by messages" 8 copies.yaml --run-dir apart --set sync.strategy=asgd-ga --set train.batch=48
 check "copies by messages: what is planned is used" near apart
 rm -rf apart
 

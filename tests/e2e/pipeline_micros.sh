@@ -13,8 +13,7 @@ ended "a fall" 0 'a step may have 1, 2, 3, 4, 6, 8 or 12 micro-batches'
 judged "a fall" fall micros.yaml
 check "a fall: the table says so" grep -qE '^pipeline       the order of passes changed [0-9]+ times?; 4 micro-batches, from step [0-9]+ on ' <(joined out)
 check "a fall: without the numbers other parameters" test "$(weights fall)" != "$("$GEOTRAIN_HELPERS/e2e.stages_judge" micros.yaml pipeline.schedule=1f1b pipeline.adapt=false)"
-"$GEOTRAIN" simulate micros.yaml --out fall-sim >sim.out 2>&1
-said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" fall fall-sim 1e-9) && ok "a fall: $said" || fail "a fall, simulated" "$said"
+simulates "a fall" fall 1e-9 micros.yaml
 # A search for orders at each change takes a second.
 "$GEOTRAIN" simulate micros.yaml --set pipeline.adapt=$([ $full = yes ] && echo true || echo false) --out order-sim >sim.out 2>&1
 check "a fall: faster than with the order alone (quick: than without changes)" faster fall order-sim 1.01

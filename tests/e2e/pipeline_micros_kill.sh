@@ -10,8 +10,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/libadapt.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libmicros.sh"
 
-train "a fall" 6 micros.yaml --run-dir fall --clock virtual
-ended "a fall" 0
+completes "a fall" 6 micros.yaml --run-dir fall --clock virtual
 judged "a fall" fall micros.yaml
 
 # Checkpoints are made every 20 steps.  A run killed at its second one continues from the first: here
@@ -23,8 +22,7 @@ for from in 0 20 40; do
   resume=(--resume)
 done
 check "killed: behind a change" test -n "$(numbers killed east)"
-train "resumed" 6 micros.yaml --run-dir killed --clock virtual --resume
-ended "resumed" 0
+completes "resumed" 6 micros.yaml --run-dir killed --clock virtual --resume
 check "resumed: the parameters" same "$(weights killed)" "$(weights fall)"
 check "resumed: the same changes" same "$(changes killed east | sort -u)" "$(changes fall east | sort -u)"
 check "resumed: in both regions" same "$(changes killed west | sort -u)" "$(changes fall west | sort -u)"
@@ -32,8 +30,7 @@ check "resumed: in both regions" same "$(changes killed west | sort -u)" "$(chan
 # A resume with another plan continues by that, and says so, or its record would not have what its steps
 # have had.  The learning rate must not depend on the steps that are asked for.
 constant=train.schedule.name=constant
-train "another plan: before" 6 micros.yaml --run-dir other --clock virtual --set train.until.steps=40 --set $constant
-ended "another plan: before" 0
+completes "another plan: before" 6 micros.yaml --run-dir other --clock virtual --set train.until.steps=40 --set $constant
 check "another plan: before, a change" test -n "$(numbers other east)"
 train "another plan" 6 micros.yaml --run-dir other --clock virtual --resume --set train.until.steps=60 --set $constant --set pipeline.micro_batches=3
 ended "another plan" 0 'step 40: pipeline.schedule is [0-9a-f]* from step 41 on, 3 micro-batches now: the checkpoint has orders of another plan'
@@ -50,7 +47,6 @@ train "labels sent" 6 sent.yaml --run-dir sent --clock virtual
 ended "labels sent" 0 'labels leave region east'
 judged "labels sent" sent sent.yaml
 
-train "real clock" 6 micros.yaml --run-dir real --set compute.emulate=true
-ended "real clock" 0
+completes "real clock" 6 micros.yaml --run-dir real --set compute.emulate=true
 judged "real clock" real micros.yaml
 finish

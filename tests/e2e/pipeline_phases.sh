@@ -26,8 +26,7 @@ for r in regions:
 PY
 sums() { /usr/bin/python3 sums.py "$@" 2>why || { tail -n 1 why && false; }; }
 
-train "virtual" 6 four.yaml --run-dir virtual --clock virtual --set pipeline.schedule=zb-h1
-ended "virtual" 0
+completes "virtual" 6 four.yaml --run-dir virtual --clock virtual --set pipeline.schedule=zb-h1
 check "virtual: phases add up" sums virtual 1e-8
 check "the table has them" grep -qE '^east +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' out
 "$GEOTRAIN" simulate four.yaml --set pipeline.schedule=zb-h1 --out simulated >simulated.out 2>&1
@@ -38,12 +37,10 @@ assert a == b, (a, b)
 PY
 
 cp -r virtual resumed
-train "resumed" 6 four.yaml --run-dir resumed --clock virtual --resume --set train.until.steps=18 --set pipeline.schedule=1f1b
-ended "resumed" 0
+completes "resumed" 6 four.yaml --run-dir resumed --clock virtual --resume --set train.until.steps=18 --set pipeline.schedule=1f1b
 check "after a resume phases add up" sums resumed 1e-8
 
-train "real" 6 four.yaml --run-dir real --set pipeline.schedule=1f1b --set compute.emulate=true
-ended "real" 0
+completes "real" 6 four.yaml --run-dir real --set pipeline.schedule=1f1b --set compute.emulate=true
 check "real: phases add up" sums real 0.02
 check "real: passes take what compute says or longer" /usr/bin/python3 - <<'PY'
 import json

@@ -7,10 +7,8 @@ pipeline_steps='8 4 3'
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 
-train "the judge" 2 judge.yaml --run-dir judge --set pipeline.schedule=gpipe
-ended "the judge" 0
-train "four stages" 6 four.yaml --run-dir four --set pipeline.schedule=1f1b
-ended "four stages" 0
+completes "the judge" 2 judge.yaml --run-dir judge --set pipeline.schedule=gpipe
+completes "four stages" 6 four.yaml --run-dir four --set pipeline.schedule=1f1b
 
 # at ROUND FROM TO: a copy of a run as it was when that round was its newest one.
 at() {
@@ -91,10 +89,8 @@ fi
 # Every layer has two workers, wherever it is: the tied head with the embedding, and without.
 pipeline_job '{name: east, ranks: 5}, {name: west, ranks: 3}' '{region: east, workers: 2, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 2}' "$link" >four.yaml
 together='pipeline.stages=[{region: east, workers: 2, last: [transformer.h.0, lm_head]}, {region: west, workers: 2, last: [transformer.h.1, transformer.h.2]}]'
-train "the judge of two workers" 3 four.yaml --run-dir judge-twos --clock virtual --set regions='[{name: east, ranks: 3}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2}]'
-ended "the judge of two workers" 0
-train "two workers a stage" 8 four.yaml --run-dir twos --clock virtual
-ended "two workers a stage" 0
+completes "the judge of two workers" 3 four.yaml --run-dir judge-twos --clock virtual --set regions='[{name: east, ranks: 3}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2}]'
+completes "two workers a stage" 8 four.yaml --run-dir twos --clock virtual
 recut joined 6 twos 1 --clock virtual --set regions.0.ranks=3 --set "$together"
 recut parted 8 joined 2 --clock virtual --set regions.0.ranks=5 --set 'pipeline.stages=[{region: east, workers: 2, last: transformer.h.1}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 2}]'
 for run in twos joined parted; do
@@ -109,9 +105,7 @@ head -40 sessions/all_train_seq.txt >sessions/test.txt
 sed 's/^model: .*/model: {name: niser, hidden: 8}/; s/words.h5/sessions.h5/' four.yaml >niser.yaml
 alone=(--set regions='[{name: east, ranks: 3}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2}]')
 apart=(--set regions='[{name: east, ranks: 5}]' --set wan.links='[]' --set 'pipeline.stages=[{region: east, workers: 2, last: linear_transform}, {region: east, workers: 2}]')
-train "items in one stage" 3 niser.yaml --run-dir items --clock virtual "${alone[@]}"
-ended "items in one stage" 0
-train "items in two stages" 5 niser.yaml --run-dir items-apart --clock virtual "${apart[@]}"
-ended "items in two stages" 0
+completes "items in one stage" 3 niser.yaml --run-dir items --clock virtual "${alone[@]}"
+completes "items in two stages" 5 niser.yaml --run-dir items-apart --clock virtual "${apart[@]}"
 check "items in two stages: the parameters" same "$(weights items-apart)" "$(weights items)"
 finish

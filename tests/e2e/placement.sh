@@ -8,8 +8,7 @@ prices=$GEOTRAIN_SOURCE/jobs/prices
 # place NAME WORDS...: one run.
 place() {
   shift
-  "$GEOTRAIN" placement --model-bytes 17MB "$@" >out 2>err
-  code=$?
+  plain placement --model-bytes 17MB "$@"
 }
 
 # refused NAME WORD... -- WORDS...: exit 2, one sentence with these words.

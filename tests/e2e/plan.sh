@@ -47,8 +47,7 @@ YAML
 plan() {
   local name=$1
   shift
-  "$GEOTRAIN" plan "$@" >out 2>err
-  code=$?
+  plain plan "$@"
   cp out "$name.out"
 }
 

@@ -75,8 +75,7 @@ PY
 refused() {
   local name=$1 word=$2
   shift 2
-  "$GEOTRAIN" "$@" >out 2>err
-  code=$?
+  plain "$@"
   ended "$name" 2 "$word"
 }
 refused "a cut where none can be" 'transformer.h.0.attn.sum' plan "$job" "${told[@]}" --set pipeline.stages.0.last=transformer.h.0.ln_1

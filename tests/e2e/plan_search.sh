@@ -72,8 +72,7 @@ PY
 refused() {
   local name=$1 word=$2
   shift 2
-  "$GEOTRAIN" "$@" >out 2>err
-  code=$?
+  plain "$@"
   ended "$name" 2 "$word"
 }
 refused "simulating stages that are to be found" 'pipeline.stages is auto; `geotrain plan JOB --write OUT.yaml`' simulate job.yaml

@@ -89,8 +89,7 @@ check "watch: the same lines" same "$(sed -n '/^cost  /,$p' watch.out)" "$(sed -
 check "simulate: the run's cost, to a thousandth" "$python" -c 'import json
 a, b = (json.load(open(f"{r}/summary.json"))["cost"]["usd"] for r in ("planned", "simulated"))
 assert abs(a - b) < 1e-3 * a, (a, b)'
-"$GEOTRAIN" simulate job.yaml --set plan.catalogue=none.csv >out 2>err
-code=$?
+plain simulate job.yaml --set plan.catalogue=none.csv
 ended "simulate: no catalogue" 2 'none.csv'
 
 # Without a plan and prices nothing of it is printed; without a price, everything but the cost.
@@ -108,8 +107,7 @@ refused() { # NAME WORDS OPTIONS...
   if [ $full = yes ] || [ "$1" = place ]; then
     virtual "$1" "${@:3}"
   else
-    "$GEOTRAIN" simulate job.yaml "${@:3}" >out 2>err
-    code=$?
+    plain simulate job.yaml "${@:3}"
   fi
   ended "$1" 2 "$2"
   check "$1: no run" [ ! -e "$1" ]

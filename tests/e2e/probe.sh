@@ -50,8 +50,7 @@ check "the profile is YAML" parses two.profile
 check "a profile names every worker's speed" same "$(grep -c 'measured: \[1\]' two.profile)" 2
 check "and what its server's work takes" same "$(grep -c 'local: .* update: .* apply: .* encode: ' two.profile)" 2
 check "and what its codec's work takes" same "$(grep -cE 'codec: \{int8: \{encode: [0-9.e+]+ Mbit/s, decode: [0-9.e+]+ Mbit/s\}, topk: \{encode: [^}]*\}\}' two.profile)" 2
-train "with the profile" 4 two.yaml --run-dir with --set profile=two.profile --set train.until.steps=8
-ended "with the profile" 0
+completes "with the profile" 4 two.yaml --run-dir with --set profile=two.profile --set train.until.steps=8
 
 # ---- three regions, links that differ, and two that share their region's access -------------------------------------------------
 

@@ -115,8 +115,7 @@ strike() {
   kill -CONT "${victims[@]}" 2>/dev/null
 }
 
-train "undisturbed" 6 job.yaml --run-dir whole
-ended "undisturbed" 0
+completes "undisturbed" 6 job.yaml --run-dir whole
 sha=$(field whole params_sha256)
 
 for event in $(seq "$events"); do

@@ -58,8 +58,7 @@ check "its file is lost: the other region's stays" [ -s once/ckpt/1/east.h5 ]
 
 # Files with which a run began may be gone when it resumes.
 cp "run/ckpt/$(newest_round run)/east.h5" begin.h5
-train "from a file" 4 job.yaml --run-dir begun --set train.init=begin.h5 --set train.until.steps=10
-ended "from a file" 0
+completes "from a file" 4 job.yaml --run-dir begun --set train.init=begin.h5 --set train.until.steps=10
 rm begin.h5
 train "from a file, which is gone" 4 job.yaml --run-dir begun --resume --set train.init=begin.h5 --set train.until.steps=14
 ended "from a file, which is gone" 0 'a resume does not read it'
@@ -69,8 +68,7 @@ if [ $full = yes ]; then
   # models of both.
   sed -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' job.yaml >three.yaml
   train "unlike workers" 5 three.yaml --run-dir unlike
-  train "more for one region" 5 three.yaml --run-dir unlike --resume --set train.until=null --set train.until.samples=1500
-  ended "more for one region" 0
+  completes "more for one region" 5 three.yaml --run-dir unlike --resume --set train.until=null --set train.until.samples=1500
   check "more for one region: both regions' models are the same" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' unlike/summary.json | sort -u | wc -l)" 1
 fi
 
@@ -96,8 +94,7 @@ ended "a changed job file, all by --set" 0 'complete already'
 train "a remark" 4 remark.yaml --run-dir begun --resume --set train.until.steps=14 --set train.init=begin.h5
 ended "a remark" 0 'complete already'
 check "what a file changes" same "$("$GEOTRAIN" info changed.yaml --set sync.period=4 --resume run)" "$(printf 'train.until.steps=44\ncheckpoint.keep=3')"
-"$GEOTRAIN" info changed.yaml --resume run >out 2>err
-code=$?
+plain info changed.yaml --resume run
 ended "what a file may not change" 2 'sync.period is 4 there and 5 here; a resume may change'
 
 cp run/job.yaml before.yaml
@@ -109,8 +106,7 @@ ended "a changed option of the strategy" 2 'sync.period_unit is step there and p
 train "a changed learning rate" 4 job.yaml --run-dir run --resume --set train.optimizer.lr=0.01
 ended "a changed learning rate" 2 'train.optimizer.lr'
 
-train "longer" 4 job.yaml --run-dir run --resume --set train.until.steps=60 --set limits.local=20s --set checkpoint.every.steps=20
-ended "longer" 0
+completes "longer" 4 job.yaml --run-dir run --resume --set train.until.steps=60 --set limits.local=20s --set checkpoint.every.steps=20
 check "longer: samples" same "$(field run samples)" $((2 * 60 * 16))
 check "longer: resumes are counted" same "$(field run resumes)" 3
 train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=60
@@ -125,20 +121,17 @@ kill -USR1 "$launcher"
 wait_end "stopped with 1 + 2 and 1 + 1" 60
 gone "stopped with 1 + 2 and 1 + 1"
 ended "stopped with 1 + 2 and 1 + 1" 75
-train "resumed with 1 + 1 and 1 + 3" 6 five.yaml --run-dir moved --resume --set regions.0.ranks=2 --set regions.1.ranks=4
-ended "resumed with 1 + 1 and 1 + 3" 0
+completes "resumed with 1 + 1 and 1 + 3" 6 five.yaml --run-dir moved --resume --set regions.0.ranks=2 --set regions.1.ranks=4
 check "other workers: every sample was seen once" same "$(field moved samples)" 16000
 
 # kill -9 of everything; ssgd, where one region has two workers.
 sed -e 's/strategy: sma/strategy: ssgd/' -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' -e 's/{steps: 40}/{steps: 60}/' -e 's/latency: 1 ms/latency: 10 ms/' job.yaml >ssgd.yaml
-train "ssgd undisturbed" 5 ssgd.yaml --run-dir ssgd_whole
-ended "ssgd undisturbed" 0
+completes "ssgd undisturbed" 5 ssgd.yaml --run-dir ssgd_whole
 start 5 ssgd.yaml --run-dir ssgd
 wait_round ssgd 3
 kill -KILL "$launcher" $(living)
 wait_end "ssgd killed" 60
 gone "ssgd killed"
-train "ssgd resumed" 5 ssgd.yaml --run-dir ssgd --resume
-ended "ssgd resumed" 0
+completes "ssgd resumed" 5 ssgd.yaml --run-dir ssgd --resume
 check "ssgd: model of a whole run" same "$(field ssgd params_sha256)" "$(field ssgd_whole params_sha256)"
 finish

@@ -40,8 +40,7 @@ spread() {
 }
 scores() { "$GEOTRAIN" eval "$1" data.h5 2>/dev/null | cut -d '(' -f 1; }
 
-train "2 workers" 3 two.yaml --run-dir two
-ended "2 workers" 0
+completes "2 workers" 3 two.yaml --run-dir two
 half=$(middle two)
 at_half two more "$half"
 train "2 workers, then 4" 5 two.yaml --run-dir more --resume --set regions.0.ranks=5
@@ -51,17 +50,14 @@ check "2 workers, then 4: what comes after the middle is trained" [ "$(scores "m
 
 # The same workers: no message, and the same bits; also for a schedule that was stretched before.
 at_half two again "$half"
-train "2 workers again" 3 two.yaml --run-dir again --resume
-ended "2 workers again" 0
+completes "2 workers again" 3 two.yaml --run-dir again --resume
 check "2 workers again: the same model" same "$(field again params_sha256)" "$(field two params_sha256)"
 check "2 workers again: no word of the schedule" same "$(cat out err again/east.jsonl | grep -c schedule)" 0
 at_half more more2 $((half + 1))
-train "4 workers again" 5 two.yaml --run-dir more2 --resume
-ended "4 workers again" 0
+completes "4 workers again" 5 two.yaml --run-dir more2 --resume
 check "4 workers again: the same model" same "$(field more2 params_sha256)" "$(field more params_sha256)"
 
-train "4 workers" 5 four.yaml --run-dir four
-ended "4 workers" 0
+completes "4 workers" 5 four.yaml --run-dir four
 at_half four fewer "$(middle four)"
 train "4 workers, then 2" 3 four.yaml --run-dir fewer --resume --set regions.0.ranks=3
 ended "4 workers, then 2" 0 'was for 63 steps: it continues at'
@@ -79,14 +75,12 @@ ended "longer when finished" 0 'rises from 0 to 0.05, as in a run of which 50.0 
 sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/strategy: sma, period: 4/strategy: ssgd/' -e 's/momentum: 0.9}/momentum: 0.9}, schedule: {name: cosine}/' \
   -e 's/keep: 2/keep: 50/' job.yaml >both.yaml
 echo "$emulated" >>both.yaml
-train "lockstep" 4 both.yaml --run-dir both
-ended "lockstep" 0
+completes "lockstep" 4 both.yaml --run-dir both
 at_half both other "$(middle both)"
 train "lockstep, other workers everywhere" 6 both.yaml --run-dir other --resume --set regions.0.ranks=3 --set regions.1.ranks=3
 ended "lockstep, other workers everywhere" 0 'was for 125 steps: it continues at'
 check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other/summary.json | sort -u | wc -l)" 1
 at_half both other1 "$(middle both)"
-train "lockstep, other workers in a region" 5 both.yaml --run-dir other1 --resume --set regions.0.ranks=3
-ended "lockstep, other workers in a region" 0
+completes "lockstep, other workers in a region" 5 both.yaml --run-dir other1 --resume --set regions.0.ranks=3
 check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other1/summary.json | sort -u | wc -l)" 1
 finish

@@ -7,12 +7,10 @@ ends=(--set checkpoint.keep=6 --set train.until.steps=36) # the run itself ends 
 
 job job.yaml
 sed -i 's/{steps: 60}/{steps: 36}/; s/every: {steps: 10}/every: {steps: 6}/' job.yaml
-train "undisturbed" 4 job.yaml --run-dir whole
-ended "undisturbed" 0
+completes "undisturbed" 4 job.yaml --run-dir whole
 sha=$(field whole params_sha256)
 # Steps of 30 ms: a round that is due while another is being written is left out.
-train "a run" 4 job.yaml --run-dir run --set train.until.steps=24 --set checkpoint.keep=6 --set compute.emulate=true --set compute.step=30ms
-ended "a run" 0
+completes "a run" 4 job.yaml --run-dir run --set train.until.steps=24 --set checkpoint.keep=6 --set compute.emulate=true --set compute.step=30ms
 check "a run: five rounds" same "$(rounds run | tr '\n' ' ')" "1 2 3 4 5 "
 newest=$(newest_round run)
 
@@ -65,8 +63,7 @@ for round in $([ $full = no ] || echo 1 4 77) 2; do
 done
 check "rounds that are named: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "$(rounds run | tr '\n' ' ')"
 # Without ranks: mpirun may lose the output of a rank before MPI starts.
-"$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3rd >out 2>err </dev/null
-code=$?
+plain train job.yaml --run-dir copy --resume-round 3rd
 ended "a round that is no number" 2 '--resume-round is "3rd"; expected the number of a round'
 run "two rounds are named" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3 : \
   -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 5

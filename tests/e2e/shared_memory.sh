@@ -12,8 +12,7 @@ large=(--set model.name=dummy --set model.parameters=2200000 --set train.until.s
 names() { ls /dev/shm | grep -c '^geotrain-'; }
 export -f names
 
-train "enough" 4 job.yaml --run-dir enough "${large[@]}"
-ended "enough" 0
+completes "enough" 4 job.yaml --run-dir enough "${large[@]}"
 check "enough: nothing is said" same "$(grep -c 'shared memory' err)" 0
 
 # with MIB COMMAND: in a /dev/shm of this size.

@@ -8,8 +8,7 @@
 job job.yaml
 sed -i 's/batch: 16/batch: 4/; s/latency: 1 ms/latency: 10 ms/' job.yaml
 steps=(--set train.until.steps=240)
-train "undisturbed" 4 job.yaml --run-dir whole "${steps[@]}"
-ended "undisturbed" 0
+completes "undisturbed" 4 job.yaml --run-dir whole "${steps[@]}"
 whole=whole
 
 # stopped NAME RUN PID-COMMAND...: sends $signal (USR1) to the processes that the command prints,
@@ -36,8 +35,7 @@ stopped() {
     ended "$name" 75 "--resume"
   fi
   check "$name: no summary yet" test ! -e "$run/summary.json"
-  train "$name: resume" 4 job.yaml --run-dir "$run" --resume "${steps[@]}"
-  ended "$name: resume" 0
+  completes "$name: resume" 4 job.yaml --run-dir "$run" --resume "${steps[@]}"
   check "$name: samples of a whole run" same "$(field "$run" samples)" "$(field $whole samples)"
   check "$name: model of a whole run" same "$(field "$run" params_sha256)" "$(field $whole params_sha256)"
 }
@@ -51,8 +49,7 @@ stopped "USR1 to the launcher" a the_launcher
 # Until mpirun has told the ranks of these, a short run may be over.
 short=("${steps[@]}")
 steps=(--set train.until.steps=1200)
-train "undisturbed, longer" 4 job.yaml --run-dir longer "${steps[@]}"
-ended "undisturbed, longer" 0
+completes "undisturbed, longer" 4 job.yaml --run-dir longer "${steps[@]}"
 whole=longer
 signal=TERM stopped "TERM to the launcher" f the_launcher
 if [ $full = yes ]; then
@@ -71,8 +68,7 @@ times=2 signal=TERM stopped "TERM to all ranks twice" h living
 # again NAME RUN: a run that was stopped before or after training is started or finished by
 # --resume=auto, and equals an uninterrupted run.
 again() {
-  train "$1: again" 4 job.yaml --run-dir "$2" --resume=auto "${steps[@]}"
-  ended "$1: again" 0
+  completes "$1: again" 4 job.yaml --run-dir "$2" --resume=auto "${steps[@]}"
   check "$1: model of a whole run" same "$(field "$2" params_sha256)" "$(field whole params_sha256)"
 }
 
@@ -126,8 +122,7 @@ kill -USR1 "$(rank_pid 1)"
 wait_end "async" 60
 gone "async"
 ended "async: USR1 to a worker" 75
-train "async: resume" 4 async.yaml --run-dir d --resume
-ended "async: resume" 0
+completes "async: resume" 4 async.yaml --run-dir d --resume
 check "async: every sample was seen" same "$(field d samples)" 32000
 
 # Messages of 2 s each are queued for a slow link: after the stop they are not needed, and no rank

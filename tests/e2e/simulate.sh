@@ -63,7 +63,7 @@ sed -e '/name: hub/d' -e 's/^regions:/&\n  - {name: hub, ranks: 1, access: 300 M
 
 # cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY, or central=REGION, or hub=REGION [KEY=VALUE...]]
 cell() {
-  local name="$1-$2-$3-$4-${5:-mesh}${6:+-${*:6}}" said key
+  local name="$1-$2-$3-$4-${5:-mesh}${6:+-${*:6}}" key
   local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4")
   case ${5:-mesh} in
     central=*) sets+=(--set "sync.$5") ;;
@@ -75,8 +75,7 @@ cell() {
   for key in "${@:6}"; do sets+=(--set "$key"); done
   train "$name" $([ "$1" = three ] && echo 7 || echo 8) "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
-  "$GEOTRAIN" simulate "$1.yaml" "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$name-sim.out")" && return; }
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$name" "$name-sim" 1e-4) && ok "$name: $said" || fail "$name" "$said"
+  simulates "$name" "$name" 1e-4 "$1.yaml" "${sets[@]}"
 }
 
 if [ "$CELLS" = all ]; then

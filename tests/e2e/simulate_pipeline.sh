@@ -48,13 +48,12 @@ pipeline_job '{name: west, ranks: 3}, {name: east, ranks: 2}' '{region: east, la
 
 # law NAME RANKS JOB APART KEY=VALUE...: the two ends are at most APART seconds apart.
 law() {
-  local name=$1 ranks=$2 job=$3 apart=$4 dir sets=() key said
+  local name=$1 ranks=$2 job=$3 apart=$4 dir sets=() key
   dir=$(tr -c 'a-z0-9\n' - <<<"$name")
   for key in "${@:5}"; do sets+=(--set "$key"); done
   train "$name" "$ranks" "$job" --run-dir "$dir" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code: $(tail -n 3 err)" && return; }
-  "$GEOTRAIN" simulate "$job" "${sets[@]}" --out "$dir-sim" >"$dir-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$dir-sim.out")" && return; }
-  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$dir" "$dir-sim" "$apart") && ok "$name: $said" || fail "$name" "$said"
+  simulates "$name" "$dir" "$apart" "$job" "${sets[@]}"
 }
 
 ns=1e-9

@@ -14,8 +14,7 @@ train_ms() { sed -n 's/^ *"train_s": \([^,]*\),*$/\1/p' "$1/summary.json" | sed 
 # and other programs have used the core, and the sleep is in proportion to the time of the step.
 times() { awk -v a="${1:-0}" -v b="${2:-0}" -v f="$3" 'BEGIN { exit !(a > 0 && b > 0.85 * f * a && b < 1.33 * f * a) }'; }
 
-train "half speed" 4 job.yaml --run-dir half "${few[@]}" --set 'regions.1.compute={speed: 0.5}'
-ended "half speed" 0
+completes "half speed" 4 job.yaml --run-dir half "${few[@]}" --set 'regions.1.compute={speed: 0.5}'
 check "west computes twice as long as east: $(train_ms half 1), $(train_ms half 2) ms" times "$(train_ms half 1)" "$(train_ms half 2)" 2
 
 # A given step must be longer than a real one on this machine: three times that with two workers,

@@ -7,8 +7,7 @@
 
 job job.yaml
 steps=600
-train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=$steps
-ended "undisturbed" 0
+completes "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=$steps
 
 # survives NAME RANK
 survives() {
@@ -45,8 +44,7 @@ lost() {
   check "$name: within the deadline" test $((SECONDS - since)) -le 20
   gone "$name"
   ended "$name" 5 "$@"
-  train "$name: resume" 4 job.yaml --run-dir "$dir" --resume --set train.until.steps="$(($(last_step "$dir") + 20))"
-  ended "$name: resume" 0
+  completes "$name: resume" 4 job.yaml --run-dir "$dir" --resume --set train.until.steps="$(($(last_step "$dir") + 20))"
 }
 last_step() { sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' "$1/west.jsonl" "$1/east.jsonl" | sort -n | tail -n 1; }
 

@@ -22,8 +22,7 @@ for strategy in ssgd asgd asgd-ga ama sma none; do
     ranks=$((regions == 2 ? 4 : 8))
     sets=()
     case $strategy in asgd | asgd-ga) sets=(--set sync.scale=sum) ;; esac
-    train "$name" "$ranks" "$GEOTRAIN_SOURCE/jobs/$strategy-$regions-regions.yaml" --run-dir "$name" "${few[@]}" "${sets[@]}"
-    ended "$name" 0
+    completes "$name" "$ranks" "$GEOTRAIN_SOURCE/jobs/$strategy-$regions-regions.yaml" --run-dir "$name" "${few[@]}" "${sets[@]}"
     check "$name: every sample was seen once" same "$(field "$name" samples)" 800
     check "$name: bytes of each link" as_the_rule_says "$name" "$strategy" 8 $((regions * (regions - 1)))
     check "$name: every region has a result" same "$(losses "$name" | wc -l)" "$regions"

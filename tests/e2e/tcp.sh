@@ -22,8 +22,7 @@ hub=(--set sync.strategy=sma --set sync.topology=hub) mesh=(--set sync.strategy=
 by() {
   local name=$1
   shift
-  train "$name" 4 job.yaml --run-dir "$name" "$@"
-  ended "$name" 0
+  completes "$name" 4 job.yaml --run-dir "$name" "$@"
   check "$name: the bits of MPI" same "$(field "$name" params_sha256)" "$(field "${name%%-*}-mpi" params_sha256)"
 }
 

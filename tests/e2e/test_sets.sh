@@ -74,8 +74,7 @@ ended "two sets" 0 '^mean model +test samples +accuracy +loss$' '^east +50 +[01]
 check "the total of east and west" scores two east=50 west=150
 check "east's score" as_evaluated two east whole.h5
 check "west's score" as_evaluated two west other.h5
-"$GEOTRAIN" simulate job.yaml --out two-sim >/dev/null 2>&1
-said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" two two-sim 1e-4) && ok "simulated: $said" || fail "simulated" "$said"
+simulates "two sets" two 1e-4 job.yaml
 "$GEOTRAIN" plan job.yaml --json >plan.json 2>/dev/null
 check "the mean travels once, and is planned" bytes two plan.json
 train "again" 6 job.yaml --run-dir again "${virtual[@]}"
@@ -94,8 +93,7 @@ check "one set: no score of a region" test "$(grep -c mean_model one/summary.jso
 train "none at the lead" 6 job.yaml --run-dir lead "${virtual[@]}" --set regions.0.data.path=other-1.h5
 ended "none at the lead" 0 '^east .* - +-$'
 check "none at the lead: the others' total" scores lead west=150 north=50
-train "none elsewhere" 6 job.yaml --run-dir else "${virtual[@]}" --set regions.2.data.path=other-1.h5
-ended "none elsewhere" 0
+completes "none elsewhere" 6 job.yaml --run-dir else "${virtual[@]}" --set regions.2.data.path=other-1.h5
 check "none elsewhere: the total" scores else east=50 west=150
 train "no mean" 6 job.yaml --run-dir none "${virtual[@]}" --set sync=null --set sync.strategy=none
 ended "no mean" 0 '^test accuracy  -  \(see the regions\)$'
@@ -106,8 +104,7 @@ check "no mean: no score of one" test "$(grep -c mean_model none/summary.json)" 
 run "killed" -n 2 "$GEOTRAIN" train job.yaml --run-dir killed "${choices[@]}" : -n 2 env GEOTRAIN_FAILPOINT=ending.score "$GEOTRAIN" train job.yaml --run-dir killed "${choices[@]}" : -n 2 "$GEOTRAIN" train job.yaml --run-dir killed "${choices[@]}"
 ended "killed" 137
 check "killed: no summary" test ! -e killed/summary.json
-train "resumed" 6 job.yaml --run-dir killed --resume
-ended "resumed" 0
+completes "resumed" 6 job.yaml --run-dir killed --resume
 check "resumed: the total" same "$(field killed test_loss) $(field killed test_accuracy)" "$(field two test_loss) $(field two test_accuracy)"
 lost=(job.yaml --run-dir lost "${choices[@]}" --set limits.wan_patience=3s)
 run "lost" -n 2 "$GEOTRAIN" train "${lost[@]}" : -n 2 env GEOTRAIN_FAILPOINT=ending.score:1:hang "$GEOTRAIN" train "${lost[@]}" : -n 2 "$GEOTRAIN" train "${lost[@]}"

@@ -11,8 +11,7 @@ sed -e '/name: west/a\  - {name: north, ranks: 2}' -e 's/shares: \[1, 1\]/shares
 for strategy in ssgd sma; do
   for topology in mesh hub tree ring; do
     name=$strategy-$topology
-    train "$name" 6 job.yaml --run-dir "$name" --set sync.strategy=$strategy --set sync.topology=$topology
-    ended "$name" 0
+    completes "$name" 6 job.yaml --run-dir "$name" --set sync.strategy=$strategy --set sync.topology=$topology
   done
   check "$strategy: a hub gives the bits of a mesh" same "$(field $strategy-hub params_sha256)" "$(field $strategy-mesh params_sha256)"
 done
@@ -25,8 +24,7 @@ used = {(l["from"], l["to"]) for l in links if l["bytes_sent"]}
 hubs = {h for h in ("east", "west", "north") if all(h in pair for pair in used)}
 sys.exit(0 if len(used) == 4 and len(hubs) == 1 else print(used) or 1)
 PY
-train "a hub by name" 6 job.yaml --run-dir named --set sync.topology=hub --set sync.hub=west
-ended "a hub by name" 0
+completes "a hub by name" 6 job.yaml --run-dir named --set sync.topology=hub --set sync.hub=west
 check "a hub by name: the same bits" same "$(field named params_sha256)" "$(field sma-mesh params_sha256)"
 
 # Killed in the middle, and resumed.
@@ -38,8 +36,7 @@ for topology in hub tree ring; do
   gone "killed-$topology"
   train "resumed-$topology" 6 job.yaml --run-dir killed-$topology --resume --set sync.topology=$topology --set train.until.steps=120
   ended "resumed-$topology" 0 'continues from round'
-  train "whole-$topology" 6 job.yaml --run-dir whole-$topology --set sync.topology=$topology --set train.until.steps=120
-  ended "whole-$topology" 0
+  completes "whole-$topology" 6 job.yaml --run-dir whole-$topology --set sync.topology=$topology --set train.until.steps=120
   check "$topology: the same bits after a kill" same "$(field killed-$topology params_sha256)" "$(field whole-$topology params_sha256)"
 done
 
@@ -57,8 +54,7 @@ e = lines[int(sys.argv[2])]
 print(e["by"], e["topology"], *e["next"] or [])' "$1" "${2:-0}"; }
 for topology in auto tree; do
   cp slow.csv a.csv && cp fast.csv b.csv
-  train "whole-$topology-links" 6 links.yaml --run-dir whole-$topology-links --set sync.topology=$topology --set train.until.steps=120
-  ended "whole-$topology-links" 0
+  completes "whole-$topology-links" 6 links.yaml --run-dir whole-$topology-links --set sync.topology=$topology --set train.until.steps=120
   start 6 links.yaml --run-dir killed-$topology-links --set sync.topology=$topology --set train.until.steps=120
   wait_round killed-$topology-links 2
   kill -KILL "$(rank_pid 2)"
@@ -70,8 +66,7 @@ for topology in auto tree; do
   check "$topology: the same bits after a kill, over other links" same "$(field killed-$topology-links params_sha256)" "$(field whole-$topology-links params_sha256)"
   first=$(next_of killed-$topology-links 0) again=$(next_of killed-$topology-links -1)
   check "$topology: the resumed run keeps its place" same "checkpoint ${first#* }" "$again"
-  train "fresh-$topology-links" 6 links.yaml --run-dir fresh-$topology-links --set sync.topology=$topology --set train.until.steps=20
-  ended "fresh-$topology-links" 0
+  completes "fresh-$topology-links" 6 links.yaml --run-dir fresh-$topology-links --set sync.topology=$topology --set train.until.steps=20
   check "$topology: a fresh run has another place" [ "$(next_of fresh-$topology-links)" != "$first" ]
 done
 check "auto: through the region with fast links" same "$(next_of whole-auto-links)" 'choice hub north north north'
@@ -85,8 +80,7 @@ ended "auto and a hub" 2 'sync.hub requires topology hub'
 # Updates and models that nobody waits for.
 for strategy in asgd asgd-ga ama; do
   for topology in hub tree auto; do
-    train "$strategy-$topology" 6 job.yaml --run-dir "$strategy-$topology" --set sync.strategy=$strategy --set sync.topology=$topology
-    ended "$strategy-$topology" 0
+    completes "$strategy-$topology" 6 job.yaml --run-dir "$strategy-$topology" --set sync.strategy=$strategy --set sync.topology=$topology
   done
 done
 train "a ring without rounds" 6 job.yaml --run-dir no --set sync.topology=ring --set sync.strategy=asgd

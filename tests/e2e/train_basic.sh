@@ -37,6 +37,5 @@ ended "train.init" 0
 check "train.init starts from the checkpoint's parameters" awk -v a="$(field init test_accuracy)" -v b="$accuracy" 'BEGIN {exit !(a - b < 1e-3 && b - a < 1e-3)}'
 start_from other data.h5
 ended "train.init of another file" 4 "data.h5"
-train "the resolved job is a job" 5 run/job.yaml --run-dir again
-ended "the resolved job is a job" 0
+completes "the resolved job is a job" 5 run/job.yaml --run-dir again
 finish

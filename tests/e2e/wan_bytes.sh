@@ -12,8 +12,7 @@ few=(--set data.path=data.h5 --set train.batch=16 --set train.eval_every.epochs=
 for strategy in asgd-ga sma; do
   for period in 1 2 4 8; do
     name=$strategy-period-$period
-    train "$name" 4 "$GEOTRAIN_SOURCE/jobs/$strategy-2-regions.yaml" --run-dir "$name" "${few[@]}" --set sync.period=$period
-    ended "$name" 0
+    completes "$name" 4 "$GEOTRAIN_SOURCE/jobs/$strategy-2-regions.yaml" --run-dir "$name" "${few[@]}" --set sync.period=$period
     check "$name: $((64 / period)) messages of $message bytes on both links" \
       same "$(links "$name" | cut -d' ' -f 2- | sort | uniq -c | tr -s ' ')" " 2 64 $((64 / period)) $((64 / period * message))"
   done

@@ -29,8 +29,7 @@ ranks=4
 virtual() {
   local name=$1 job=$2
   shift 2
-  train "$name" "$ranks" "$job" --run-dir "$name" --clock virtual "$@"
-  ended "$name" 0
+  completes "$name" "$ranks" "$job" --run-dir "$name" --clock virtual "$@"
 }
 
 # near FOUND WANTED SHARE: FOUND is within SHARE of WANTED.
@@ -114,11 +113,9 @@ ranks=4
 # ---- real time ----------------------------------------------------------------------------------------------------------------------------
 
 sed -e 's/from: 3 s, for: 6 s/from: 500 ms, for: 3 s/' -e 's/^wan:/&\n  emulate: true/' outage.yaml >real.yaml
-train "an outage in real time" 4 real.yaml --run-dir real --set sync.strategy=sma
-ended "an outage in real time" 0
+completes "an outage in real time" 4 real.yaml --run-dir real --set sync.strategy=sma
 check "an outage in real time: it was there" test "$(of "int($(field real wall_s))")" -ge 6 # 25 exchanges, 125 ms each, and 3 s
 check "an outage in real time: the model of virtual time" same "$(field real params_sha256)" "$(field sma params_sha256)"
-train "an outage in real time, asgd" 4 real.yaml --run-dir real-asgd --set sync.local=async
-ended "an outage in real time, asgd" 0
+completes "an outage in real time, asgd" 4 real.yaml --run-dir real-asgd --set sync.local=async
 check "an outage in real time, asgd: messages and bytes" as_the_rule_says real-asgd asgd 4 2
 finish

@@ -72,8 +72,7 @@ watch --once run >once.out
 check "stopped, looked at once: exit 0" same $? 0
 check "stopped, looked at once" seen once.out '^stopped by a signal'
 steps=$(sed -nE 's/.*"event":"stopped","code":75,"reason":"signal","step":([0-9]+),.*/\1/p' run/east.jsonl)
-train "resumed" 4 job.yaml --run-dir run --resume --set train.until.steps=$((steps + 60))
-ended "resumed" 0
+completes "resumed" 4 job.yaml --run-dir run --resume --set train.until.steps=$((steps + 60))
 wait "$watch"
 check "watched to the end: exit 0" same "$(cat watch.code)" 0
 check "watched to the end: the resume" seen watch.out '  resumed 1x$'
