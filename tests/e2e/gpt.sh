@@ -3,10 +3,7 @@
 # and resumes with the sizes of its job; and errors.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-awk 'BEGIN {
-  srand(1); n = split("apple banana cherry orange quince", words, " ")
-  for (i = 0; i < 4000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
-}' >words.txt
+words words.txt 4000
 check "a text is imported" "$GEOTRAIN" data import text words.txt words.h5 --length 24
 data_train=400 data images.h5
 

@@ -241,6 +241,14 @@ wait_file() {
 # each region takes as long as 60 steps.  Scripts that train on few or none may set $data_train.
 data() { "$GEOTRAIN" data synth "$1" --train "${data_train:-4000}" --test 100 >/dev/null || fail "data synth $1"; }
 
+# words FILE N: a text of N of five words, the same each time.
+words() {
+  awk -v n="$2" 'BEGIN {
+    srand(1); k = split("apple banana cherry orange quince", words, " ")
+    for (i = 0; i < n; i++) printf "%s%s", words[1 + int(rand() * k)], i % 9 == 8 ? "\n" : " "
+  }' >"$1"
+}
+
 # job FILE: two regions of two ranks, synchronous throughout, so that its bits do not depend on
 # timing; a checkpoint round every 10 steps.
 job() {

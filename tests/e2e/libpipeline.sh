@@ -1,13 +1,12 @@
 # Shared by the end-to-end scripts of pipelines: a small text and jobs of GPT in stages.  Sourced after
-# lib.sh; $pipeline_steps has the steps of a run, between evaluations and between checkpoints.
+# lib.sh; $pipeline_steps has the steps of a run, between evaluations and between checkpoints,
+# $pipeline_costs more times of compute.
+: "${pipeline_costs:=}"
 read -r steps_all steps_eval steps_saved <<<"${pipeline_steps:-12 6 5}"
-awk 'BEGIN {
-  srand(1); n = split("apple banana cherry orange quince", words, " ")
-  for (i = 0; i < 3000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
-}' >words.txt
+words words.txt 3000
 "$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "data" "$(cat data.log)"
 
-# pipeline_job REGIONS STAGES: the job with this list of regions and of stages, in one line each.
+# pipeline_job REGIONS STAGES LINKS: the job with these lists, in one line each.
 pipeline_job() {
   cat <<YAML
 name: words
@@ -24,7 +23,7 @@ train:
 regions: [$1]
 pipeline: {stages: [$2], micro_batches: 6}
 wan: {emulate: true, links: $3}
-compute: {step: 24 ms}
+compute: {step: 24 ms$pipeline_costs}
 checkpoint: {every: {steps: $steps_saved}, keep: 9}
 limits: {wan_patience: 30 s, local: 30 s}
 YAML

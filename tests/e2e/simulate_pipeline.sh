@@ -4,45 +4,19 @@
 # trace and an outage, messages, bytes of each kind and every region's times are equal, and virtual_s
 # to the nanosecond.  Where the loss is not in the lead, the results that are sent to it contain
 # accuracies, and their length is not known before.
+pipeline_steps='11 4 5' pipeline_costs=', local: 100 us, update: 500 us, apply: 700 us, encode: 300 us, resume: 200 us, checkpoint: 100 Mbit/s'
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
-awk 'BEGIN {
-  srand(1); n = split("apple banana cherry orange quince", words, " ")
-  for (i = 0; i < 3000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
-}' >words.txt
-"$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "data" "$(cat data.log)"
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 printf 'time_s,bandwidth,latency\n0,40 Mbit/s,\n0.2,90 Mbit/s,\n0.35,10 Mbit/s,\n0.5,0,\n' >saw.csv
-
-# pipeline_job REGIONS STAGES WAN [DATA]: the job with this list of regions and of stages.
-pipeline_job() {
-  cat <<YAML
-name: words
-seed: 3
-model: {name: gpt, layers: 4, width: 16, heads: 2, context: 16}
-data: {path: words.h5}
-train:
-  until: {steps: 11}
-  batch: 24
-  optimizer: {name: adamw, lr: 0.01}
-  schedule: {name: cosine, warmup_steps: 4}
-  eval_every: {steps: 4}
-regions: [$1]
-pipeline: {stages: [$2], micro_batches: 6}
-wan: {$3}
-compute: {step: 24 ms, local: 100 us, update: 500 us, apply: 700 us, encode: 300 us, resume: 200 us, checkpoint: 100 Mbit/s}
-checkpoint: {every: {steps: 5}}
-limits: {wan_patience: 30 s, local: 30 s}
-YAML
-}
-link='links: [{between: [east, west], bandwidth: 100 Mbit/s, latency: 5 ms, jitter: 1 ms, loss: 0.001}]'
-rough='links: [{between: [east, west], trace: saw.csv, latency: 15 ms, jitter: 2 ms}], outages: [{between: [east, west], from: 300 ms, for: 500 ms}]'
+link='[{between: [east, west], bandwidth: 100 Mbit/s, latency: 5 ms, jitter: 1 ms, loss: 0.001}]'
+rough='[{between: [east, west], trace: saw.csv, latency: 15 ms, jitter: 2 ms}], outages: [{between: [east, west], from: 300 ms, for: 500 ms}]'
 four='{region: east, last: transformer.h.0}, {region: west, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}'
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' "$four" "$link" >four.yaml
 pipeline_job '{name: east, ranks: 3, access: 200 Mbit/s}, {name: west, ranks: 3, access: 30 Mbit/s, compute: {step: 40 ms, speeds: [1, 0.7]}}' "$four" "$rough" >rough.yaml
 pipeline_job '{name: west, ranks: 2}, {name: east, ranks: 3}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.2}, {region: east}' "$link" >behind.yaml
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east, last: [transformer.h.0, lm_head]}, {region: west, last: [transformer.h.1, transformer.h.2]}' "$link" >folded.yaml
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, workers: 1, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}' "$link" >wide.yaml
-pipeline_job '{name: east, ranks: 3}' '{region: east, last: transformer.h.1}, {region: east}' '' >two.yaml
+pipeline_job '{name: east, ranks: 3}' '{region: east, last: transformer.h.1}, {region: east}' '[]' >two.yaml
 pipeline_job '{name: west, ranks: 3}, {name: east, ranks: 2}' '{region: east, last: transformer.h.1}, {region: west, workers: 2}' "$rough" |
   sed 's/context: 16}/context: 16, untied: true}/; s/micro_batches: 6/micro_batches: 6, labels: send/' >sent.yaml
 
