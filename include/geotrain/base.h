@@ -18,7 +18,7 @@ typedef enum {
   GT_ERR_CKPT = 4,  /* checkpoint */
   GT_ERR_LOST = 5,  /* a peer or a link was lost, or a wait passed its deadline */
   GT_ERR_LIMIT = 6, /* a limit ended the run */
-  GT_ERR_NOGO = 7,  /* probe says NO-GO */
+  GT_ERR_NOGO = 7,  /* probe or selftest says NO-GO */
   GT_STOPPED = 75   /* stopped by a signal, checkpoint written: requeue */
 } gt_status;
 

@@ -69,11 +69,12 @@ static gt_status read_days(double *days, const char *text) {
   return GT_FAIL(GT_ERR_JOB, "cert: --days is '%s'; it must be from 1 to %g", text, DAYS_MAX);
 }
 
+const struct option gt_options_cert[] = {{"days", required_argument, NULL, 'd'}, {0}};
+
 gt_status gt_cmd_cert(int argc, char **argv) {
-  static const struct option options[] = {{"days", required_argument, NULL, 'd'}, {0}};
   double days = 365;
   opterr = 0;
-  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int o; (o = getopt_long(argc, argv, "", gt_options_cert, NULL)) != -1;) {
     if (o != 'd') return gt_option_refused(argc, argv, "cert");
     GT_TRY(read_days(&days, optarg));
   }

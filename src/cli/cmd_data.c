@@ -115,24 +115,25 @@ static void say_text(const gt_text_found *f) {
       f->left[GT_SPLIT_TRAIN], f->left[GT_SPLIT_TEST]);
 }
 
+static const struct option import_table[] = {{"vocabulary", required_argument, NULL, 'v'},
+                                             {"length", required_argument, NULL, 'l'},
+                                             {"vocabulary-of", required_argument, NULL, 'o'},
+                                             {"test-share", required_argument, NULL, 't'},
+                                             {"size", required_argument, NULL, 'z'},
+                                             {"seed", required_argument, NULL, 'e'},
+                                             {"strict", no_argument, NULL, 's'},
+                                             {"label", required_argument, NULL, 'b'},
+                                             {"columns", required_argument, NULL, 'c'},
+                                             {"missing", required_argument, NULL, 'm'},
+                                             {"as", required_argument, NULL, 'a'},
+                                             {"schema", required_argument, NULL, 'h'},
+                                             {"force", no_argument, NULL, 'f'},
+                                             {NULL, 0, NULL, 0}};
+
 static gt_status import(int argc, char **argv) {
-  static const struct option options[] = {{"vocabulary", required_argument, NULL, 'v'},
-                                          {"length", required_argument, NULL, 'l'},
-                                          {"vocabulary-of", required_argument, NULL, 'o'},
-                                          {"test-share", required_argument, NULL, 't'},
-                                          {"size", required_argument, NULL, 'z'},
-                                          {"seed", required_argument, NULL, 'e'},
-                                          {"strict", no_argument, NULL, 's'},
-                                          {"label", required_argument, NULL, 'b'},
-                                          {"columns", required_argument, NULL, 'c'},
-                                          {"missing", required_argument, NULL, 'm'},
-                                          {"as", required_argument, NULL, 'a'},
-                                          {"schema", required_argument, NULL, 'h'},
-                                          {"force", no_argument, NULL, 'f'},
-                                          {NULL, 0, NULL, 0}};
   import_options o = {{0}, 0, false};
   gt_text_found found = {0};
-  GT_TRY(take_options(argc, argv, options,
+  GT_TRY(take_options(argc, argv, import_table,
                       "--vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, "
                       "--strict, --label, --columns, --missing, --as, --schema and --force",
                       take_import_option, &o));
@@ -183,14 +184,15 @@ static gt_status take_synth_option(void *context, const struct option *option, c
   return GT_OK;
 }
 
+static const struct option synth_table[] = {
+    {"train", required_argument, NULL, 't'},   {"test", required_argument, NULL, 'e'},
+    {"classes", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
+    {"force", no_argument, NULL, 'f'},         {NULL, 0, NULL, 0},
+};
+
 static gt_status synth(int argc, char **argv) {
-  static const struct option options[] = {
-      {"train", required_argument, NULL, 't'},   {"test", required_argument, NULL, 'e'},
-      {"classes", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
-      {"force", no_argument, NULL, 'f'},         {NULL, 0, NULL, 0},
-  };
   synth_options o = {gt_synth_default(), false};
-  GT_TRY(take_options(argc, argv, options, "--train, --test, --classes, --seed and --force",
+  GT_TRY(take_options(argc, argv, synth_table, "--train, --test, --classes, --seed and --force",
                       take_synth_option, &o));
   if (argc - optind != 1)
     return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; expected OUT.h5", argc - optind);
@@ -285,19 +287,20 @@ static gt_status take_option(void *context, const struct option *option, const c
   }
 }
 
+static const struct option split_table[] = {
+    {"regions", required_argument, NULL, 'r'},
+    {"by", required_argument, NULL, 'b'},
+    {"shares", required_argument, NULL, 'h'},
+    {"alpha", required_argument, NULL, 'a'},
+    {"seed", required_argument, NULL, 's'},
+    {"test", required_argument, NULL, 'e'},
+    {"to", required_argument, NULL, 'o'},
+    {"force", no_argument, NULL, 'f'},
+    {NULL, 0, NULL, 0},
+};
+
 static gt_status split_as(split_options *o, int argc, char **argv) {
-  static const struct option options[] = {
-      {"regions", required_argument, NULL, 'r'},
-      {"by", required_argument, NULL, 'b'},
-      {"shares", required_argument, NULL, 'h'},
-      {"alpha", required_argument, NULL, 'a'},
-      {"seed", required_argument, NULL, 's'},
-      {"test", required_argument, NULL, 'e'},
-      {"to", required_argument, NULL, 'o'},
-      {"force", no_argument, NULL, 'f'},
-      {NULL, 0, NULL, 0},
-  };
-  GT_TRY(take_options(argc, argv, options,
+  GT_TRY(take_options(argc, argv, split_table,
                       "--regions, --by, --shares, --alpha, --seed, --test, --to and --force",
                       take_option, o));
   if (argc - optind != 1)
@@ -340,12 +343,13 @@ static bool is_schema(const char *path) {
   return first == '{';
 }
 
+static const struct option schema_table[] = {
+    {"out", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
+
 static gt_status schema(int argc, char **argv) {
-  static const struct option options[] = {
-      {"out", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
   name_options o = {0};
   char *text;
-  GT_TRY(take_options(argc, argv, options, "--out and --force", take_name_option, &o));
+  GT_TRY(take_options(argc, argv, schema_table, "--out and --force", take_name_option, &o));
   if (optind == argc)
     return GT_FAIL(GT_ERR_JOB, "data schema has no file names; expected data sets or schemas");
   for (int i = optind; o.file && i < argc; i++)
@@ -360,12 +364,13 @@ static gt_status schema(int argc, char **argv) {
   return status == GT_OK && o.file ? said(o.file) : status;
 }
 
+static const struct option classes_table[] = {{"schema", required_argument, NULL, 's'},
+                                              {"force", no_argument, NULL, 'f'},
+                                              {NULL, 0, NULL, 0}};
+
 static gt_status classes(int argc, char **argv) {
-  static const struct option options[] = {{"schema", required_argument, NULL, 's'},
-                                          {"force", no_argument, NULL, 'f'},
-                                          {NULL, 0, NULL, 0}};
   name_options o = {0};
-  GT_TRY(take_options(argc, argv, options, "--schema and --force", take_name_option, &o));
+  GT_TRY(take_options(argc, argv, classes_table, "--schema and --force", take_name_option, &o));
   const int words = argc - optind;
   if (words < 2 || (words == 2 && !o.file))
     return GT_FAIL(
@@ -436,6 +441,9 @@ static gt_status info(int argc, char **argv) {
   gt_dataset_close(dataset);
   return status;
 }
+
+const struct option *const gt_options_data[] = {import_table, synth_table,   split_table,
+                                                schema_table, classes_table, NULL};
 
 #define COMMANDS(X) X(import) X(synth) X(split) X(schema) X(classes) X(info)
 

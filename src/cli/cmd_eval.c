@@ -13,17 +13,6 @@
 
 #define USAGE "usage: geotrain eval CHECKPOINT|RUN_DIR [REGION] DATA.h5 [--threads N]"
 
-static const char usage[] = USAGE
-    "\n"
-    "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two\n"
-    "classes, the area under the ROC curve (the loss is then the log loss); of a recommender,\n"
-    "Recall@20 and MRR@20.  The model is the final model of a run (RUN_DIR; if each region\n"
-    "has its own, RUN_DIR REGION), or a file: RUN_DIR/final.h5, or a checkpoint\n"
-    "RUN_DIR/ckpt/ROUND/REGION.h5.\n"
-    "Images are normalised as in training, if the model's file says how.\n"
-    "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
-    "the figures do not depend on the number.\n";
-
 /* Writes "round 7 of region a", or "the final model, the mean of 2 regions", to text. */
 static void describe_model(char *text, size_t size, const gt_ckpt_info *info) {
   if (info->mean_of == 0)
@@ -129,16 +118,12 @@ static gt_status evaluate(const char *named, const char *region, const char *dat
   return status;
 }
 
+const struct option gt_options_eval[] = {{"threads", required_argument, NULL, 't'}, {0}};
+
 gt_status gt_cmd_eval(int argc, char **argv) {
-  static const struct option options[] = {
-      {"help", no_argument, NULL, 'h'}, {"threads", required_argument, NULL, 't'}, {0}};
   size_t threads = 0;
   opterr = 0;
-  for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-    if (option == 'h') {
-      fputs(usage, stdout);
-      return GT_OK;
-    }
+  for (int option; (option = getopt_long(argc, argv, ":", gt_options_eval, NULL)) != -1;) {
     if (option == ':') return GT_FAIL(GT_ERR_JOB, "eval: %s needs a number", argv[optind - 1]);
     if (option != 't')
       return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, gt_option_word(argc, argv));

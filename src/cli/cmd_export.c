@@ -255,14 +255,15 @@ static gt_status export(const char *path, const gt_ckpt_info *info, const gt_sta
   return status;
 }
 
+const struct option gt_options_export[] = {{"force", no_argument, NULL, 'f'}, {0}};
+
 gt_status gt_cmd_export(int argc, char **argv) {
-  static const struct option options[] = {{"force", no_argument, NULL, 'f'}, {0}};
   char path[4096];
   gt_ckpt_info info;
   gt_state state;
   opterr = 0;
   bool force = false;
-  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int o; (o = getopt_long(argc, argv, "", gt_options_export, NULL)) != -1;) {
     if (o != 'f')
       return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
     force = true;

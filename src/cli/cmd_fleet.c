@@ -227,14 +227,15 @@ static gt_status read_amount(const char *option, const char *text,
   return GT_FAIL(GT_ERR_JOB, "fleet: %s is %s; expected more than 0", option, text);
 }
 
+const struct option gt_options_fleet[] = {{"theta", required_argument, NULL, THETA},
+                                          {"bytes", required_argument, NULL, BYTES},
+                                          {"devices", no_argument, NULL, DEVICES},
+                                          {NULL, 0, NULL, 0}};
+
 static gt_status read_options(options *o, int argc, char **argv) {
-  static const struct option known[] = {{"theta", required_argument, NULL, THETA},
-                                        {"bytes", required_argument, NULL, BYTES},
-                                        {"devices", no_argument, NULL, DEVICES},
-                                        {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
-  while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+  while ((option = getopt_long(argc, argv, "", gt_options_fleet, NULL)) != -1) {
     if (option == '?') return gt_option_refused(argc, argv, "fleet");
     if (option == THETA) GT_TRY(read_amount("--theta", optarg, gt_parse_time_s, &o->theta_s));
     if (option == BYTES) GT_TRY(read_amount("--bytes", optarg, gt_parse_size_bytes, &o->bytes));

@@ -452,14 +452,15 @@ static gt_status take(request *r, int option, const char *text) {
   }
 }
 
+const struct option gt_options_generate[] = {
+    {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
+    {"temperature", required_argument, NULL, 't'}, {"top", required_argument, NULL, 'k'},
+    {"seed", required_argument, NULL, 's'},        {0}};
+
 static gt_status read_request(request *r, int argc, char **argv) {
-  static const struct option options[] = {
-      {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
-      {"temperature", required_argument, NULL, 't'}, {"top", required_argument, NULL, 'k'},
-      {"seed", required_argument, NULL, 's'},        {0}};
   *r = (request){.prompt = "", .tokens = TOKENS, .seed = 1, .sampling = {.temperature = 0.8}};
   opterr = 0;
-  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int option; (option = getopt_long(argc, argv, "", gt_options_generate, NULL)) != -1;) {
     if (option == '?') return gt_option_refused(argc, argv, "generate");
     GT_TRY(take(r, option, optarg));
   }

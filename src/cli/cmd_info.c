@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <mpi.h>
+
 #include "cli.h"
+#include "commit.h"
 #include "geotrain/ckpt.h"
 #include "geotrain/job.h"
 #include "geotrain/nn.h"
@@ -274,15 +277,16 @@ static gt_status print_job(const options *o) {
   return status;
 }
 
+const struct option gt_options_info[] = {
+    {"set", required_argument, NULL, 1},    {"flat", no_argument, NULL, 2},
+    {"measure", no_argument, NULL, 3},      {"out", required_argument, NULL, 4},
+    {"check", optional_argument, NULL, 5},  {"resume", required_argument, NULL, 6},
+    {"region", required_argument, NULL, 7}, {NULL, 0, NULL, 0}};
+
 static gt_status read_options(options *o, int argc, char **argv) {
-  static const struct option known[] = {
-      {"set", required_argument, NULL, 1},    {"flat", no_argument, NULL, 2},
-      {"measure", no_argument, NULL, 3},      {"out", required_argument, NULL, 4},
-      {"check", optional_argument, NULL, 5},  {"resume", required_argument, NULL, 6},
-      {"region", required_argument, NULL, 7}, {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
-  while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+  while ((option = getopt_long(argc, argv, "", gt_options_info, NULL)) != -1) {
     if (option == 1) o->sets[o->nsets++] = optarg;
     if (option == 2) o->flat = true;
     if (option == 3) o->measure = true;
@@ -349,9 +353,20 @@ static void print_bf16(void) {
          has ? "yes" : why);
 }
 
-static void print_build(void) {
-  printf("geotrain:       " GT_VERSION "\n"
-         "build:          " GT_BUILD_TYPE ", " GT_COMPILER "\n");
+void gt_print_build(void) {
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(mpi, &length);
+  mpi[strcspn(mpi, ",\n")] = '\0';
+  printf("commit:         " GT_COMMIT "\n"
+         "build:          " GT_BUILD_TYPE ", " GT_COMPILER ", " GT_BUILD_OPTIONS "\n"
+         "libraries:      %s, " GT_LIBRARIES "\n",
+         mpi);
+}
+
+static void print_machine(void) {
+  printf("geotrain:       " GT_VERSION "\n");
+  gt_print_build();
   print_kernels();
   printf("openblas core:  %s\n", gt_kernels_blas_core());
   print_bf16();
@@ -375,7 +390,7 @@ gt_status gt_cmd_info(int argc, char **argv) {
   if (status == GT_OK && o.path)
     status = print_job(&o);
   else if (status == GT_OK)
-    print_build();
+    print_machine();
   gt_free(o.sets);
   return status;
 }

@@ -145,33 +145,34 @@ static gt_status take_option(placement_options *o, int option, const char *value
   }
 }
 
+const struct option gt_options_placement[] = {{"model-bytes", 1, NULL, MODEL},
+                                              {"workers-at", 1, NULL, WORKERS_AT},
+                                              {"workers-each", 1, NULL, EACH},
+                                              {"clouds", 1, NULL, CLOUDS},
+                                              {"functions", 1, NULL, FUNCTIONS},
+                                              {"storage", 1, NULL, STORAGE},
+                                              {"places", 1, NULL, PLACES},
+                                              {"batches", 1, NULL, BATCHES},
+                                              {"train-time", 1, NULL, TRAIN},
+                                              {"catalogue", 1, NULL, CATALOGUE},
+                                              {"network", 1, NULL, NETWORK},
+                                              {"csv", 1, NULL, CSV},
+                                              {"plot", 1, NULL, PLOT},
+                                              {"hierarchy", 0, NULL, HIERARCHY},
+                                              {"memory-gb", 1, NULL, MEMORY},
+                                              {"poll", 1, NULL, POLL},
+                                              {"start", 1, NULL, START},
+                                              {"add-s-per-gb", 1, NULL, ADD},
+                                              {"setup-rtts", 1, NULL, SETUP},
+                                              {"window", 1, NULL, WINDOW},
+                                              {NULL, 0, NULL, 0}};
+
 static gt_status read_options(placement_options *o, int argc, char **argv) {
-  static const struct option options[] = {{"model-bytes", 1, NULL, MODEL},
-                                          {"workers-at", 1, NULL, WORKERS_AT},
-                                          {"workers-each", 1, NULL, EACH},
-                                          {"clouds", 1, NULL, CLOUDS},
-                                          {"functions", 1, NULL, FUNCTIONS},
-                                          {"storage", 1, NULL, STORAGE},
-                                          {"places", 1, NULL, PLACES},
-                                          {"batches", 1, NULL, BATCHES},
-                                          {"train-time", 1, NULL, TRAIN},
-                                          {"catalogue", 1, NULL, CATALOGUE},
-                                          {"network", 1, NULL, NETWORK},
-                                          {"csv", 1, NULL, CSV},
-                                          {"plot", 1, NULL, PLOT},
-                                          {"hierarchy", 0, NULL, HIERARCHY},
-                                          {"memory-gb", 1, NULL, MEMORY},
-                                          {"poll", 1, NULL, POLL},
-                                          {"start", 1, NULL, START},
-                                          {"add-s-per-gb", 1, NULL, ADD},
-                                          {"setup-rtts", 1, NULL, SETUP},
-                                          {"window", 1, NULL, WINDOW},
-                                          {NULL, 0, NULL, 0}};
   int option;
   bool catalogue = false;
   opterr = 0;
   o->nfiles = 1; /* the first entry is for the default catalogue, used if none is given */
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+  while ((option = getopt_long(argc, argv, "", gt_options_placement, NULL)) != -1) {
     if (option < MODEL || option > WINDOW) return gt_option_refused(argc, argv, "placement");
     if (option == CATALOGUE && !catalogue) {
       catalogue = true;

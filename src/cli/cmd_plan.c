@@ -19,13 +19,13 @@ typedef struct {
 } plan_options;
 
 enum { REGIONS_CSV = GT_OPTION_SET + 1, WRITE, JSON, MARGIN_OF, SVG };
-static const struct option options[] = {{"set", required_argument, NULL, GT_OPTION_SET},
-                                        {"regions-csv", required_argument, NULL, REGIONS_CSV},
-                                        {"write", required_argument, NULL, WRITE},
-                                        {"json", no_argument, NULL, JSON},
-                                        {"margin", required_argument, NULL, MARGIN_OF},
-                                        {"svg", required_argument, NULL, SVG},
-                                        {NULL, 0, NULL, 0}};
+const struct option gt_options_plan[] = {{"set", required_argument, NULL, GT_OPTION_SET},
+                                         {"regions-csv", required_argument, NULL, REGIONS_CSV},
+                                         {"write", required_argument, NULL, WRITE},
+                                         {"json", no_argument, NULL, JSON},
+                                         {"margin", required_argument, NULL, MARGIN_OF},
+                                         {"svg", required_argument, NULL, SVG},
+                                         {NULL, 0, NULL, 0}};
 
 static gt_status read_margin(double *out, const char *text) {
   char *end;
@@ -166,7 +166,7 @@ static gt_status plan(const gt_job_words *words, const plan_options *o) {
 gt_status gt_cmd_plan(int argc, char **argv) {
   plan_options o = {.margin = -1};
   gt_job_words words;
-  gt_status status = gt_job_words_read(&words, argc, argv, options, take, &o);
+  gt_status status = gt_job_words_read(&words, argc, argv, gt_options_plan, take, &o);
   gt_progress_begin("plan");
   if (status == GT_OK) status = plan(&words, &o);
   gt_free(words.sets);

@@ -198,12 +198,13 @@ static gt_status predict(prediction *p, size_t threads) {
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+const struct option gt_options_predict[] = {{"threads", required_argument, NULL, 't'}, {0}};
+
 gt_status gt_cmd_predict(int argc, char **argv) {
-  static const struct option options[] = {{"threads", required_argument, NULL, 't'}, {0}};
   prediction p = {.lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
   size_t threads = 0;
   opterr = 0;
-  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int option; (option = getopt_long(argc, argv, "", gt_options_predict, NULL)) != -1;) {
     if (option != 't') return gt_option_refused(argc, argv, "predict");
     GT_TRY(gt_cli_threads_read(&threads, "predict", optarg));
   }

@@ -6,14 +6,14 @@
 
 enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT, FLEET, REGION };
 
-static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
-                                        {"set", required_argument, NULL, GT_OPTION_SET},
-                                        {"out", required_argument, NULL, OUT},
-                                        {"sustained", no_argument, NULL, SUSTAINED},
-                                        {"link-limit", required_argument, NULL, LINK_LIMIT},
-                                        {"fleet", no_argument, NULL, FLEET},
-                                        {"region", required_argument, NULL, REGION},
-                                        {NULL, 0, NULL, 0}};
+const struct option gt_options_probe[] = {{"run-dir", required_argument, NULL, RUN_DIR},
+                                          {"set", required_argument, NULL, GT_OPTION_SET},
+                                          {"out", required_argument, NULL, OUT},
+                                          {"sustained", no_argument, NULL, SUSTAINED},
+                                          {"link-limit", required_argument, NULL, LINK_LIMIT},
+                                          {"fleet", no_argument, NULL, FLEET},
+                                          {"region", required_argument, NULL, REGION},
+                                          {NULL, 0, NULL, 0}};
 
 static gt_status read_limit(gt_probe_options *o, const char *text) {
   GT_TRY(gt_parse_time_s(text, &o->link_limit_s));
@@ -36,7 +36,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
 gt_status gt_cmd_probe(int argc, char **argv) {
   gt_job_words words;
   gt_probe_options o = {0};
-  gt_status status = gt_job_words_read(&words, argc, argv, options, take, &o);
+  gt_status status = gt_job_words_read(&words, argc, argv, gt_options_probe, take, &o);
   o.job_path = words.path;
   o.sets = words.sets;
   o.nsets = words.nsets;

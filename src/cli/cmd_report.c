@@ -29,16 +29,17 @@ static gt_status write_all(const gt_report *report, const outputs *to) {
   return GT_OK;
 }
 
+const struct option gt_options_report[] = {{"out", required_argument, NULL, 'o'},
+                                           {"csv", required_argument, NULL, 'c'},
+                                           {"json", required_argument, NULL, 'j'},
+                                           {"svg", required_argument, NULL, 's'},
+                                           {0}};
+
 gt_status gt_cmd_report(int argc, char **argv) {
-  static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                          {"csv", required_argument, NULL, 'c'},
-                                          {"json", required_argument, NULL, 'j'},
-                                          {"svg", required_argument, NULL, 's'},
-                                          {0}};
   outputs to = {.html = "report.html"};
   gt_report *report = NULL;
   opterr = 0;
-  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int o; (o = getopt_long(argc, argv, "", gt_options_report, NULL)) != -1;) {
     if (o == 'o')
       to.html = optarg;
     else if (o == 'c')

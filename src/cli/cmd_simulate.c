@@ -26,10 +26,10 @@ typedef struct {
 } simulate_options;
 
 enum { OUT = GT_OPTION_SET + 1, REGIONS_CSV };
-static const struct option options[] = {{"set", required_argument, NULL, GT_OPTION_SET},
-                                        {"out", required_argument, NULL, OUT},
-                                        {"regions-csv", required_argument, NULL, REGIONS_CSV},
-                                        {NULL, 0, NULL, 0}};
+const struct option gt_options_simulate[] = {{"set", required_argument, NULL, GT_OPTION_SET},
+                                             {"out", required_argument, NULL, OUT},
+                                             {"regions-csv", required_argument, NULL, REGIONS_CSV},
+                                             {NULL, 0, NULL, 0}};
 
 static gt_status take(void *ctx, int option, const char *argument) {
   simulate_options *o = ctx;
@@ -284,7 +284,7 @@ static gt_status with_job(const simulate_options *o) {
 
 gt_status gt_cmd_simulate(int argc, char **argv) {
   simulate_options o = {0};
-  gt_status status = gt_job_words_read(&o.words, argc, argv, options, take, &o);
+  gt_status status = gt_job_words_read(&o.words, argc, argv, gt_options_simulate, take, &o);
   gt_progress_begin("simulate");
   if (status == GT_OK) status = with_job(&o);
   gt_free(o.words.sets);

@@ -11,15 +11,15 @@
 
 enum { RUN_DIR = GT_OPTION_SET + 1, RESUME, RESUME_ROUND, CLOCK, PROGRESS, REGION, VERBOSE };
 
-static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
-                                        {"set", required_argument, NULL, GT_OPTION_SET},
-                                        {"resume", optional_argument, NULL, RESUME},
-                                        {"clock", required_argument, NULL, CLOCK},
-                                        {"progress", required_argument, NULL, PROGRESS},
-                                        {"resume-round", required_argument, NULL, RESUME_ROUND},
-                                        {"region", required_argument, NULL, REGION},
-                                        {"verbose", no_argument, NULL, VERBOSE},
-                                        {NULL, 0, NULL, 0}};
+const struct option gt_options_train[] = {{"run-dir", required_argument, NULL, RUN_DIR},
+                                          {"set", required_argument, NULL, GT_OPTION_SET},
+                                          {"resume", optional_argument, NULL, RESUME},
+                                          {"clock", required_argument, NULL, CLOCK},
+                                          {"progress", required_argument, NULL, PROGRESS},
+                                          {"resume-round", required_argument, NULL, RESUME_ROUND},
+                                          {"region", required_argument, NULL, REGION},
+                                          {"verbose", no_argument, NULL, VERBOSE},
+                                          {NULL, 0, NULL, 0}};
 
 static gt_status read_resume(gt_train_options *o, const char *argument) {
   o->setup.resume = GT_RESUME_YES;
@@ -76,7 +76,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
 }
 
 static gt_status read_options(gt_train_options *o, gt_job_words *words, int argc, char **argv) {
-  GT_TRY(gt_job_words_read(words, argc, argv, options, take, o));
+  GT_TRY(gt_job_words_read(words, argc, argv, gt_options_train, take, o));
   o->setup.job_path = words->path;
   o->setup.sets = words->sets;
   o->setup.nsets = words->nsets;

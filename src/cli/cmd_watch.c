@@ -264,13 +264,14 @@ static gt_status read_progress(settings *set, const char *word) {
   return GT_FAIL(GT_ERR_JOB, "watch: --progress is \"%s\"; expected one of auto, line, log", word);
 }
 
-static gt_status read_options(settings *set, int argc, char **argv) {
-  static const struct option options[] = {{"once", no_argument, NULL, 'o'},
+const struct option gt_options_watch[] = {{"once", no_argument, NULL, 'o'},
                                           {"json", no_argument, NULL, 'j'},
                                           {"progress", required_argument, NULL, 'p'},
                                           {NULL, 0, NULL, 0}};
+
+static gt_status read_options(settings *set, int argc, char **argv) {
   opterr = 0;
-  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int option; (option = getopt_long(argc, argv, "", gt_options_watch, NULL)) != -1;) {
     if (option == 'o' || option == 'j')
       set->once = true, set->json |= option == 'j';
     else if (option == 'p')

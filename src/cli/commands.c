@@ -3,8 +3,15 @@
 
 #include "cli.h"
 
+/* A list of one table of options. */
+#define ONE(table)                                                                                 \
+  (const struct option *const[]) {                                                                 \
+    table, NULL                                                                                    \
+  }
+
 const gt_command gt_commands[] = {
     {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
+     ONE(gt_options_train),
      "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]]\n"
      "                        [--resume-round N] [--clock real|virtual] [--progress WHICH]\n"
      "                        [--region NAME] [--verbose]\n"
@@ -43,7 +50,7 @@ const gt_command gt_commands[] = {
      "regions[].hosts, otherwise in the order of the job); GEOTRAIN_LOCAL_PLANE=messages uses\n"
      "MPI messages instead of shared memory inside a region.\n"},
     {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)",
-     gt_cmd_probe, true,
+     gt_cmd_probe, true, ONE(gt_options_probe),
      "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml]\n"
      "                        [--sustained] [--link-limit TIME] [--fleet] [--region NAME]\n"
      "\n"
@@ -73,7 +80,7 @@ const gt_command gt_commands[] = {
      "own line: a blocked link, a checkpoint directory that cannot be written, data that cannot\n"
      "be opened, ranks that do not match the job's regions.\n"},
     {"fleet", "group devices by their links and power, for the stages of a pipeline", gt_cmd_fleet,
-     false,
+     false, ONE(gt_options_fleet),
      "geotrain fleet PROFILE.yaml|FOLDER [--theta TIME] [--bytes SIZE] [--devices]\n"
      "\n"
      "Run it without mpirun.  Prints the groups of a fleet: regions, found by the links between\n"
@@ -95,7 +102,7 @@ const gt_command gt_commands[] = {
      "  --bytes SIZE   size of that message; default: 64KiB\n"
      "  --devices      also prints a line per device\n"},
     {"watch", "show the live line of runs, from their files: waiting, running, requeued, done",
-     gt_cmd_watch, true,
+     gt_cmd_watch, true, ONE(gt_options_watch),
      "geotrain watch RUN-DIR... [--once] [--json] [--progress WHICH]\n"
      "\n"
      "Run it without mpirun, on any host that can read the run directory, such as a login node,\n"
@@ -123,7 +130,7 @@ const gt_command gt_commands[] = {
      "same codes for runs that have ended, else 0.  Ctrl-C ends watch, not the runs, by the\n"
      "signal (130 in a shell).\n"},
     {"report", "write a page about runs: results, figures, time, traffic, decisions, cost",
-     gt_cmd_report, false,
+     gt_cmd_report, false, ONE(gt_options_report),
      "geotrain report RUN-DIR... [--out FILE.html] [--csv FILE] [--json FILE] [--svg FOLDER]\n"
      "\n"
      "Reads the files of up to 12 runs, also while they train, and writes one HTML page without\n"
@@ -138,7 +145,7 @@ const gt_command gt_commands[] = {
      "Existing files are replaced.  The same runs give the same bytes.  Exit 2: a directory is\n"
      "not that of a run, or a file cannot be written.\n"},
     {"simulate", "predict the times, waits and bytes of a job, without training", gt_cmd_simulate,
-     false,
+     false, ONE(gt_options_simulate),
      "geotrain simulate JOB.yaml [--regions-csv FILE] [--set key=value]... [--out DIR]\n"
      "\n"
      "Run it without mpirun.  One process runs the parameter servers, strategies and links of\n"
@@ -153,6 +160,7 @@ const gt_command gt_commands[] = {
      "  --set key=value     overrides a key of the job\n"
      "  --out DIR           also writes DIR/summary.json, as train does\n"},
     {"plan", "choose ranks and strategy of a job; predict time, bytes and cost", gt_cmd_plan, false,
+     ONE(gt_options_plan),
      "geotrain plan JOB.yaml [--set key=value]... [--regions-csv FILE] [--margin SHARE]\n"
      "                       [--write OUT.yaml] [--json] [--svg OUT.svg]\n"
      "\n"
@@ -186,6 +194,7 @@ const gt_command gt_commands[] = {
      "Exit 2: no candidate meets the deadline or budget, a price for a budget is missing, or a\n"
      "region has no device.\n"},
     {"data", "make data sets: import, synth, split, schema, classes, info", gt_cmd_data, false,
+     gt_options_data,
      "geotrain data import FORMAT FOLDER OUT.h5 [--vocabulary N] [--length N]\n"
      "geotrain data import text FILE... OUT.h5 [--vocabulary N | --vocabulary-of DATA.h5]\n"
      "                    [--length N] [--test-share S]\n"
@@ -257,20 +266,23 @@ const gt_command gt_commands[] = {
      "\n"
      "info describes a data set.\n"},
     {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",
-     gt_cmd_eval, false,
+     gt_cmd_eval, false, ONE(gt_options_eval),
      "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"
      "geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
      "\n"
      "RUN_DIR stands for the run's final model, RUN_DIR/final.h5; if each region has its own\n"
      "(strategy none), name REGION for RUN_DIR/final-<region>.h5.  CHECKPOINT is such a file, or\n"
      "a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"
+     "Prints accuracy, mean loss and, for two classes, the area under the ROC curve (the loss is\n"
+     "then the log loss); of a recommender Recall@20 and MRR@20.  Images are normalised as in\n"
+     "training, if the model's file says how.\n"
      "Exit 4: the file is not there (the message lists those that are), damaged, or of another\n"
      "version.\n"
      "\n"
      "  --threads N   number of threads; default: one per core that this process may use (its\n"
      "                affinity), at most OMP_NUM_THREADS.  The figures are the same to the bit.\n"},
     {"predict", "name the classes of pictures with a run's model or a checkpoint", gt_cmd_predict,
-     false,
+     false, ONE(gt_options_predict),
      "geotrain predict RUN_DIR|CHECKPOINT PICTURE|FOLDER... [--threads N] >OUT.csv\n"
      "\n"
      "The model is named as for `geotrain eval`; of a run with strategy none, name the file,\n"
@@ -286,7 +298,7 @@ const gt_command gt_commands[] = {
      "Exit 3: a picture could not be read: it is named, and its row has no class; the other rows\n"
      "are complete.  Exit 4: the model is not there, damaged, or not one of pictures.\n"},
     {"export", "write a run's model or a checkpoint's as safetensors, with PyTorch's names",
-     gt_cmd_export, false,
+     gt_cmd_export, false, ONE(gt_options_export),
      "geotrain export RUN_DIR [REGION] OUT.safetensors [--force]\n"
      "geotrain export CHECKPOINT OUT.safetensors [--force]\n"
      "\n"
@@ -299,6 +311,7 @@ const gt_command gt_commands[] = {
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or of another version.\n"},
     {"generate", "continue a text with a run's model or a checkpoint's", gt_cmd_generate, true,
+     ONE(gt_options_generate),
      "geotrain generate RUN_DIR [REGION] --prompt TEXT [--tokens N] [--temperature X] [--top K]\n"
      "                  [--seed S]\n"
      "geotrain generate CHECKPOINT --prompt TEXT ...\n"
@@ -318,7 +331,7 @@ const gt_command gt_commands[] = {
      "\n"
      "Exit 4: the model does not exist, is damaged, of another version, or not a model of text.\n"},
     {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
-     false,
+     false, ONE(gt_options_info),
      "geotrain info [JOB.yaml [--check[=here] [--region NAME]]\n"
      "                        [--flat | --measure [--out FILE] | --resume RUN_DIR]\n"
      "                        [--set key=value]...]\n"
@@ -352,8 +365,21 @@ const gt_command gt_commands[] = {
      "              the job's batch, and prints the fastest ones (docs/choices.md)\n"
      "  --out FILE  writes the choices to FILE, for train.choices, so that runs repeat to the\n"
      "              bit\n"},
+    {"selftest", "train a small model in two regions here, and compare bits: a minute",
+     gt_cmd_selftest, false, ONE(gt_options_selftest),
+     "geotrain selftest [--launcher WORDS] [--keep]\n"
+     "\n"
+     "Run it without mpirun, on one machine; it needs no network and no files.  It trains a small\n"
+     "model on generated data in two regions of two ranks, resumes the run from the checkpoint\n"
+     "of its middle, and compares the parameters of both ends.\n"
+     "\n"
+     "  --launcher WORDS  starts 4 ranks; default: \"mpirun -n 4\"; on Slurm \"srun -n 4\"\n"
+     "  --keep            keeps the folder of the runs, in TMPDIR or /tmp; after a failure it is\n"
+     "                    always kept\n"
+     "\n"
+     "Exit 7: a run failed, or the parameters differ; 2: the launcher cannot be started.\n"},
     {"placement", "compare where to aggregate: time and cost of a mini-batch by place and vendor",
-     gt_cmd_placement, false,
+     gt_cmd_placement, false, ONE(gt_options_placement),
      "geotrain placement --model-bytes SIZE [options]\n"
      "\n"
      "Workers on machines write gradients to object storage, a function adds them and writes the\n"
@@ -387,7 +413,7 @@ const gt_command gt_commands[] = {
      "  --csv FILE                 writes every term\n"
      "  --plot FILE.png            draws a plot (with gnuplot)\n"},
     {"cert", "make the certificates of regions: init, request, sign, show, revoke", gt_cmd_cert,
-     false,
+     false, ONE(gt_options_cert),
      "geotrain cert init DIR\n"
      "geotrain cert request NAME\n"
      "geotrain cert sign CA CSR [--days N]\n"
@@ -407,10 +433,12 @@ const gt_command gt_commands[] = {
      "Exit 2: a file exists already, or the request is not valid; 3: a file cannot be read or\n"
      "written.\n"},
     {"help", "print this list; help COMMAND; help job: every key of a job file", NULL, false,
+     ONE(NULL),
      "geotrain help                the commands\n"
      "geotrain help COMMAND        how to use one\n"
      "geotrain help job            every key of a job file, after an example\n"
      "geotrain help job KEY        one key (sync.period), or a section (sync)\n"
-     "geotrain help job --markdown every key as a page (docs/job-file.md)\n"},
-    {NULL, NULL, NULL, false, NULL},
+     "geotrain help job --markdown every key as a page (docs/job-file.md)\n"
+     "geotrain help --files FOLDER writes man pages and completions of bash, zsh and fish\n"},
+    {NULL, NULL, NULL, false, NULL, NULL},
 };

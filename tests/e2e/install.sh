@@ -57,6 +57,56 @@ job job.yaml
 code=$?
 ended "submit as installed" 0 "^GEOTRAIN=$PWD/prefix/bin/geotrain\$" "^. $PWD/prefix/share/geotrain/slurm/steps\$"
 
+# Man pages and completions: every command has a page; every option that it reads is in its help, and
+# every option that the help lists is read.
+share=prefix/share completion=prefix/share/bash-completion/completions/geotrain
+read -ra commands <<<"$(sed -nE 's/^ +commands="(.*)"$/\1/p' $completion)"
+check "commands" test ${#commands[@]} -gt 10
+for command in "${commands[@]}"; do
+  check "man page of $command" grep -qi "^.TH geotrain..$command " $share/man/man1/geotrain-"$command".1
+  prefix/bin/geotrain help "$command" >help
+  read_here=$(sed -nE "s/^ +$command\) .* options=\"(.*)\" ;;\$/\1/p" $completion)
+  for option in $read_here; do grep -qF -- "$option" help || fail "help $command" "has no $option"; done
+  for option in $(grep -oE '^  --[a-z-]+' help); do
+    [[ " $read_here " == *" $option "* ]] || fail "completions of $command" "have no $option"
+  done
+done
+complete_words() {
+  bash -c "source $completion"'; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _geotrain; echo ${COMPREPLY[*]}' - "$@"
+}
+check "completion of commands" same "$(complete_words geotrain pr)" "probe predict"
+check "completion of actions" same "$(complete_words geotrain cert s)" "sign show"
+check "completion of options" same "$(complete_words geotrain watch run --)" "--once --json --progress"
+check "completion of zsh and fish" grep -q -- '--once' $share/zsh/site-functions/_geotrain
+command -v groff >/dev/null && check "man pages without errors of groff" same "$(for page in $share/man/man?/*; do groff -man -ww -Tutf8 -z "$page" 2>&1; done)" ""
+prefix/bin/geotrain --version >version
+check "--version" grep -qE '^libraries: +.*MPI.*, OpenBLAS [0-9].*HDF5 [0-9]' version
+commit=$(git -C "$GEOTRAIN_SOURCE" describe --always --abbrev=12 --exclude='*' 2>/dev/null)
+[ -z "$commit" ] || check "--version: the commit" grep -qE "^commit: +[0-9a-f]{12}(-dirty)?$" version
+
+# The installed program tests itself; a launcher without enough ranks, and another result at the
+# second start.
+mkdir tests
+TMPDIR=$PWD/tests prefix/bin/geotrain selftest >out 2>err
+code=$?
+ended "selftest" 0 '^selftest: passed in'
+check "selftest: nothing is left" same "$(ls -A tests)" ""
+TMPDIR=$PWD/tests prefix/bin/geotrain selftest --launcher 'mpirun -n 1' >out 2>err
+code=$?
+ended "selftest on one rank" 7 'selftest: training: the launcher ended with exit code 2; the output is in .*/selftest.log'
+cat >other <<'SH'
+#!/bin/sh
+case "$*" in *--resume=run*) rm -rf run && set -- "$1" train job.yaml --run-dir run --set train.optimizer.lr=0.04 ;; esac
+exec mpirun -n 4 "$@"
+SH
+chmod +x other
+TMPDIR=$PWD/tests prefix/bin/geotrain selftest --launcher "$PWD/other" >out 2>err
+code=$?
+ended "selftest with other bits" 7 'selftest: resume: the parameters differ from those of the first run'
+prefix/bin/geotrain selftest --launcher "no-such-launcher -n 4" >out 2>err
+code=$?
+ended "selftest without a launcher" 2 'no-such-launcher cannot be started'
+
 # datasets/get finds the installed program, and writes where the user is.
 mkdir idx
 printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\2abcdabcd' | tee idx/train-images-idx3-ubyte >idx/t10k-images-idx3-ubyte

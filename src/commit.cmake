@@ -1,0 +1,8 @@
+# Writes the commit of SOURCE to the header OUT: "1a2b3c4d5e6f", "1a2b3c4d5e6f-dirty" with changes,
+# "unknown" without git.
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
+  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit unknown)
+endif()
+file(CONFIGURE OUTPUT ${OUT} CONTENT "#define GT_COMMIT \"${commit}\"\n")
